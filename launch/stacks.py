@@ -1,0 +1,135 @@
+"""Bring all programs of a home up in order, say where it is, and take all of them down again.
+
+Order: the home's lock, what an earlier launch left behind, the store, the set-up, everything else, `/healthz`. Down:
+the supervisor stops its programs, and whatever still carries the home's mark afterwards is killed.
+"""
+
+import os
+import subprocess
+import sys
+from collections.abc import Callable, Iterable, Mapping
+from pathlib import Path
+from typing import NoReturn
+
+from launch.checks import check_port, is_healthy, store_answers, without_password
+from launch.errors import CannotStart, NotReady
+from launch.homes import locked, logs_folder, prepare_home
+from launch.leftovers import end_leftovers, mark
+from launch.programs import SERVER, Program
+from launch.stops import Stops, heard_stops
+from launch.supervision import STOP_GRACE_S, ProgramState, Supervisor, first_words
+from launch.waits import wait_until
+from service.settings import CHECKOUT, Settings, variable_of
+
+READY_TIMEOUT_S = 60
+STOP_TIMEOUT_S = STOP_GRACE_S + 2
+LEFTOVER_GRACE_S = 1
+FAILED_STARTS = 3
+"""A program that ended this often before anything was ready will not come up by waiting longer."""
+
+TAIL_LINES = 20
+SETUP_SECRETS = (variable_of("admin_password"), variable_of("agent_key"))
+"""Only the set-up sees these; no program that runs tools has them in its environment."""
+
+
+def run(settings: Settings, programs: Iterable[Program], setup: Program | None) -> int:
+    """Run the programs until Ctrl-C or SIGTERM, and return the exit code: 0, or 1 when something went wrong."""
+    try:
+        with heard_stops() as stops:
+            prepare_home(settings.home)
+            with locked(settings.home, settings.public_url):
+                _run_locked(settings, tuple(programs), setup, stops)
+    except KeyboardInterrupt:
+        return 0
+    except CannotStart as error:
+        print(error.message, file=sys.stderr)
+        return 1
+
+
+def _run_locked(settings: Settings, programs: tuple[Program, ...], setup: Program | None, stops: Stops) -> NoReturn:
+    end_leftovers(settings.home, STOP_GRACE_S)
+    check_port(settings.host, settings.port)
+    if settings.runs_demo_model:
+        check_port("127.0.0.1", settings.demo_model_port)
+    environ = {**os.environ, **mark(settings.home)}
+    kept = {name: value for name, value in environ.items() if name not in SETUP_SECRETS}
+    supervisor = Supervisor.start(programs, settings.home, kept)
+    try:
+        _bring_up_store(supervisor, settings, embedded=SERVER in programs)
+        if setup is not None:
+            _set_up(setup, environ)
+        supervisor.start_others()
+        _wait_for_health(supervisor, settings)
+        print(f"Sayso is ready: {settings.public_url} (logs: {logs_folder(settings.home)}; stop: Ctrl-C)", flush=True)
+        supervisor.child.wait()
+        raise NotReady("The supervisor ended, so everything was stopped; start again. Its log is supervisor.log.")
+    finally:
+        _take_down(supervisor, stops)
+
+
+def _bring_up_store(supervisor: Supervisor, settings: Settings, *, embedded: bool) -> None:
+    _wait(supervisor, supervisor.is_listening, "The supervisor")
+    if embedded:
+        supervisor.start_server()
+    shown = without_password(settings.store_url)
+    _wait(supervisor, lambda: store_answers(settings.store_url), f"The store at {shown}")
+
+
+def _set_up(setup: Program, environ: Mapping[str, str]) -> None:
+    """Run the set-up program to its end, with our output as its own."""
+    done = subprocess.run([sys.executable, "-m", setup.module], cwd=CHECKOUT, env=environ, check=False)
+    if done.returncode != 0:
+        raise NotReady(f"Setting up failed (python -m {setup.module} ended with {done.returncode}); it says why above.")
+
+
+def _wait_for_health(supervisor: Supervisor, settings: Settings) -> None:
+    failed: set[tuple[str, int]] = set()
+
+    def cannot_come_up() -> bool:
+        failed.update((state.name, state.started_at_s) for state in supervisor.states() if state.is_down)
+        names = [name for name, _ in failed]
+        return any(names.count(name) >= FAILED_STARTS for name in names)
+
+    def is_settled() -> bool:
+        return is_healthy(settings.host, settings.port) or cannot_come_up()
+
+    _wait(supervisor, is_settled, "The service")
+    if not is_healthy(settings.host, settings.port):
+        raise _not_ready(supervisor, "A program ends again and again")
+
+
+def _wait(supervisor: Supervisor, condition: Callable[[], bool], what: str) -> None:
+    """Wait for the condition while the supervisor lives, or raise `NotReady` with the ends of the logs."""
+    came = wait_until(lambda: not supervisor.is_alive() or condition(), READY_TIMEOUT_S)
+    if not supervisor.is_alive():
+        raise NotReady(f"The supervisor ended at once.\n{_tail(first_words(supervisor.home))}")
+    if not came:
+        raise _not_ready(supervisor, f"{what} was not ready within {READY_TIMEOUT_S} s")
+
+
+def _not_ready(supervisor: Supervisor, fact: str) -> NotReady:
+    states = supervisor.states() if supervisor.is_listening() else ()
+    guilty: tuple[ProgramState, ...] = tuple(state for state in states if state.is_down) or states
+    tails = [f"--- {state.name} ({state.state.lower()}) ---\n{_tail(state.logfile)}" for state in guilty]
+    return NotReady("\n".join([f"{fact}; Sayso was stopped. The ends of the logs:", *tails]))
+
+
+def _tail(log: Path) -> str:
+    try:
+        lines = log.read_text(encoding="utf-8", errors="replace").splitlines()
+    except FileNotFoundError:
+        return "(no log yet)"
+    return "\n".join(lines[-TAIL_LINES:])
+
+
+def _take_down(supervisor: Supervisor, stops: Stops) -> None:
+    """Stop everything: with grace first, without it on a second Ctrl-C or when the time is over.
+
+    What is left after the supervisor are work horses of killed workers, or everything if the supervisor was killed.
+    """
+    stops.begin()
+    supervisor.ask_to_stop()
+    wait_until(lambda: stops.in_haste or not supervisor.is_alive(), STOP_TIMEOUT_S)
+    supervisor.child.kill()
+    supervisor.child.wait()
+    end_leftovers(supervisor.home, 0 if stops.in_haste else LEFTOVER_GRACE_S)

@@ -1,0 +1,35 @@
+"""Ask the machine for time and identity; nothing else in Sayso may.
+
+Everything else takes both as arguments, so that tests turn the clock and never sleep. The desk itself does not trust
+this clock: it reads the store server's TIME together with each record.
+"""
+
+import os
+import time
+from datetime import UTC, datetime
+
+
+def now_ms() -> int:
+    """Return the wall clock in whole milliseconds since 1970, UTC."""
+    return time.time_ns() // 1_000_000
+
+
+def monotonic_ms() -> float:
+    """Return a clock that only moves forward, in milliseconds, for measuring latencies."""
+    return time.perf_counter_ns() / 1_000_000
+
+
+def new_id(prefix: str) -> str:
+    """Return a new sortable id such as `run_0199c0ffee01…`: 48 bits of time, then 80 bits of randomness."""
+    return f"{prefix}_{now_ms():012x}{os.urandom(10).hex()}"
+
+
+def new_secret() -> str:
+    """Return 256 random bits as 64 hex digits, for keys and sessions."""
+    return os.urandom(32).hex()
+
+
+def iso_utc(at_ms: int) -> str:
+    """Write a moment as RFC 3339 in UTC with milliseconds, such as `2026-11-21T12:03:04.120Z`."""
+    moment = datetime.fromtimestamp(at_ms / 1000, tz=UTC)
+    return moment.isoformat(timespec="milliseconds").replace("+00:00", "Z")

@@ -1,0 +1,112 @@
+"""Record one word on one item, and what came of it in the end."""
+
+from enum import StrEnum
+from typing import Literal
+
+from pydantic import BaseModel, ConfigDict, Field, JsonValue
+
+JsonObject = dict[str, JsonValue]
+
+
+class _Frozen(BaseModel):
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+
+class ActorKind(StrEnum):
+    """Who acts: a person, an agent's credential, or one of the machine's own parts."""
+
+    HUMAN = "human"
+    AGENT = "agent"
+    POLICY = "policy"
+    TIMEOUT = "timeout"
+    GRANT = "grant"
+    WORKER = "worker"
+
+
+class Actor(_Frozen):
+    """Somebody, and the way they came."""
+
+    id: str
+    kind: ActorKind
+    channel: str = "api"
+
+
+TIMEOUT = Actor(id="timeout", kind=ActorKind.TIMEOUT, channel="clock")
+"""Who decides when nobody has."""
+
+
+class DecisionAction(StrEnum):
+    """What a decision says."""
+
+    APPROVE = "approve"
+    DENY = "deny"
+    VALUE = "value"
+    FAIL = "fail"
+
+
+class Decision(_Frozen):
+    """One reviewer's, or the timeout's, word on one item; `sayso.decision/1`.
+
+    `args` is there only where the reviewer edited them; `args_digest` is the digest of the item as the reviewer saw it.
+    """
+
+    id: str
+    suspension_id: str
+    suspension_version: int
+    item_id: str
+    action: DecisionAction
+    args: JsonObject | None = None
+    value: JsonValue = None
+    message: str | None = Field(default=None, max_length=2000)
+    args_digest: str
+    by: Actor
+    at_ms: int
+    idempotency_key: str | None = None
+
+
+class Verdict(StrEnum):
+    """How an item ended."""
+
+    APPROVED = "approved"
+    DENIED = "denied"
+    ANSWERED = "answered"
+    FAILED = "failed"
+
+
+class Outcome(_Frozen):
+    """The terminal outcome of an item; it never changes. `args` are exactly what runs, where something runs."""
+
+    verdict: Verdict
+    args: JsonObject | None = None
+    value: JsonValue = None
+    message: str | None = None
+    by: Actor
+    at_ms: int
+    start_by_ms: int
+    digest: str
+
+    @property
+    def may_run(self) -> bool:
+        """Whether the call is to be executed."""
+        return self.verdict in (Verdict.APPROVED, Verdict.ANSWERED)
+
+
+class Permit(_Frozen):
+    """Proof that the leave to run an item's call was spent: when, in which attempt, and by which worker."""
+
+    redeemed_at_ms: int
+    attempt: int
+    holder: str
+
+
+class DecisionRequest(_Frozen):
+    """What a reviewer sends, by whichever channel: the strict model every inbound decision is parsed into.
+
+    `digest` is the digest of the item that the reviewer saw; a decision on anything else is refused.
+    """
+
+    action: Literal["approve", "deny", "value"]
+    digest: str = Field(pattern="^[0-9a-f]{64}$", description="The digest of the item as you saw it.")
+    args: JsonObject | None = Field(default=None, description="Edited arguments, whole; only with approve.")
+    value: JsonValue = Field(default=None, description="The value asked for; only with value.")
+    message: str | None = Field(default=None, max_length=2000, description="A reason; the agent is told it.")

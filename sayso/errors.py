@@ -1,0 +1,115 @@
+"""Say what went wrong, with facts, and what to do about it.
+
+One tree. The first line of a class's docstring is its default sentence; facts are attributes; the HTTP status comes
+from one table at the edge (`service/api/problems.py`).
+
+    SaysoError
+    ├── InvalidInput            what came in cannot be taken as it is
+    │   ├── InvalidJson         not the one strict JSON we read
+    │   └── TooLarge            over a limit of bytes, depth or nodes
+    ├── NotAuthenticated        no credential, or one that does not hold
+    │   └── InvalidSignature    a signed message that does not verify
+    ├── NotAllowed              known, but not for you
+    │   ├── SelfApproval        who asks cannot decide
+    │   └── PolicyForbids       the rules deny the final arguments
+    ├── NotFound                not there, or not yours: nobody can tell which
+    ├── Conflict                the record has moved on
+    │   ├── AlreadyDecided      somebody was first
+    │   ├── DeadlinePassed      too late; the fallback decides
+    │   ├── StaleDigest         not what the reviewer saw
+    │   ├── IdempotencyConflict one key, two different requests
+    │   ├── IllegalTransition   no such step from this status
+    │   ├── LeaseHeld           another worker drives this run
+    │   └── StaleAttempt        this worker's lease is over
+    ├── TooManyRequests         slow down
+    └── Unavailable             the store cannot be reached; nothing was changed
+"""
+
+
+class SaysoError(Exception):
+    """Something went wrong in Sayso."""
+
+    def __init__(self, message: str | None = None, **facts: object) -> None:
+        super().__init__(message or (type(self).__doc__ or "").partition("\n")[0])
+        self.facts = facts
+
+    @property
+    def message(self) -> str:
+        """The sentence to show."""
+        return str(self.args[0])
+
+
+class InvalidInput(SaysoError):
+    """This cannot be taken as it is; correct it and send it again."""
+
+
+class InvalidJson(InvalidInput):
+    """The body is not strict JSON; send one UTF-8 JSON value without duplicate keys, NaN or lone surrogates."""
+
+
+class TooLarge(InvalidInput):
+    """The body is over a limit; send less."""
+
+
+class NotAuthenticated(SaysoError):
+    """No valid credential came with this; sign in, or send a key as 'Authorization: Bearer …'."""
+
+
+class InvalidSignature(NotAuthenticated):
+    """The signature does not verify; sign 'id.timestamp.body' with a current secret and a clock within five minutes."""
+
+
+class NotAllowed(SaysoError):
+    """This credential may not do that; ask an admin for the role it takes."""
+
+
+class SelfApproval(NotAllowed):
+    """Whoever asks for a call cannot decide it; another reviewer has to."""
+
+
+class PolicyForbids(NotAllowed):
+    """The rules deny the call with these final arguments; change them, or deny the item."""
+
+
+class NotFound(SaysoError):
+    """There is nothing here under that id for this credential."""
+
+
+class Conflict(SaysoError):
+    """The record has moved on; read it again."""
+
+
+class AlreadyDecided(Conflict):
+    """This item is already decided; nothing was changed."""
+
+
+class DeadlinePassed(Conflict):
+    """The deadline has passed and the fallback decides; nothing was changed."""
+
+
+class StaleDigest(Conflict):
+    """What you decided on is not what is asked now; read the item again and send its current digest."""
+
+
+class IdempotencyConflict(Conflict):
+    """This Idempotency-Key was used for a different request; send a new key for a new request."""
+
+
+class IllegalTransition(Conflict):
+    """The suspension cannot take this step from the status it is in."""
+
+
+class LeaseHeld(Conflict):
+    """Another worker is driving this run."""
+
+
+class StaleAttempt(Conflict):
+    """This worker's lease on the run is over; another attempt has taken it up."""
+
+
+class TooManyRequests(SaysoError):
+    """Too many attempts; wait a minute and try again."""
+
+
+class Unavailable(SaysoError):
+    """The store cannot be reached just now; try again in a moment with the same Idempotency-Key."""

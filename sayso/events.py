@@ -1,0 +1,94 @@
+"""Name what happens to a run, in the order it happens, so that a year later anybody can read it.
+
+The first six kinds and their data fields are those of the tool-call lifecycle (seed 003). Each event of a run carries
+the next sequence number and is chained to the one before by hash.
+"""
+
+from enum import StrEnum
+from hashlib import sha256
+from typing import Any
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from sayso.canonical import canonical_json
+
+
+class EventType(StrEnum):
+    """Every kind of event that Sayso itself writes."""
+
+    TOOL_BATCH_STARTED = "tool_batch_started"
+    POLICY_DECISION = "policy_decision"
+    RUN_PAUSED = "run_paused"
+    RUN_RESUMED = "run_resumed"
+    TOOL_COMPLETED = "tool_completed"
+    WARNING = "warning"
+
+    RUN_STARTED = "run_started"
+    LLM_COMPLETED = "llm_completed"
+    TOOL_BATCH_COMPLETED = "tool_batch_completed"
+    DECISION_RECORDED = "decision_recorded"
+    DECIDED = "decided"
+    TIMED_OUT = "timed_out"
+    REVIEWER_REMINDED = "reviewer_reminded"
+    ESCALATED = "escalated"
+    RUN_RESUMING = "run_resuming"
+    PERMIT_REDEEMED = "permit_redeemed"
+    RUN_POSTPONED = "run_postponed"
+    RUN_COMPLETED = "run_completed"
+    RUN_DEGRADED = "run_degraded"
+    RUN_FAILED = "run_failed"
+    RUN_CANCELLED = "run_cancelled"
+
+
+class Event(BaseModel):
+    """Something that happened, before it has its place in the run's trail."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    type: EventType
+    data: dict[str, Any] = Field(default_factory=dict)
+
+
+class TrailEntry(BaseModel):
+    """An event in its place: numbered from 1, timed by the store's clock, chained by `hash` to the entry before."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    seq: int
+    at_ms: int
+    type: str
+    data: dict[str, Any]
+    hash: str
+
+
+class TrailHead(BaseModel):
+    """Where a run's trail ends: the last sequence number and its hash."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    seq: int = 0
+    hash: str = ""
+
+
+def append_events(head: TrailHead, events: tuple[Event, ...], at_ms: int) -> tuple[TrailHead, list[TrailEntry]]:
+    """Return the entries that `events` become behind `head`, and the new head."""
+    entries: list[TrailEntry] = []
+    for event in events:
+        head = TrailHead(seq=head.seq + 1, hash=_chain(head.hash, head.seq + 1, at_ms, event.type, event.data))
+        entries.append(TrailEntry(seq=head.seq, at_ms=at_ms, type=event.type, data=event.data, hash=head.hash))
+    return head, entries
+
+
+def find_break(entries: list[TrailEntry], head: TrailHead | None = None) -> int | None:
+    """Return the sequence number of the first entry that does not follow from the ones before, or None."""
+    head = head or TrailHead()
+    for entry in entries:
+        expected = _chain(head.hash, head.seq + 1, entry.at_ms, entry.type, entry.data)
+        if entry.seq != head.seq + 1 or entry.hash != expected:
+            return head.seq + 1
+        head = TrailHead(seq=entry.seq, hash=entry.hash)
+    return None
+
+
+def _chain(before: str, seq: int, at_ms: int, type_: str, data: dict[str, Any]) -> str:
+    return sha256(before.encode() + canonical_json([seq, at_ms, type_, data])).hexdigest()[:32]

@@ -1,0 +1,66 @@
+"""Close an item with its outcome, and a suspension with its last item."""
+
+from sayso.decisions import Decision, DecisionAction, JsonObject, Outcome, Verdict
+from sayso.events import Event, EventType
+from sayso.requests import Item, digest_item, final_args
+from sayso.suspensions import LOOK_AGAIN_MS, Change, Status, SuspensionRecord
+
+_VERDICTS = {
+    DecisionAction.APPROVE: Verdict.APPROVED,
+    DecisionAction.DENY: Verdict.DENIED,
+    DecisionAction.VALUE: Verdict.ANSWERED,
+    DecisionAction.FAIL: Verdict.FAILED,
+}
+
+
+def args_of(item: Item, decision: Decision) -> JsonObject:
+    """Return the arguments that would run if this decision were the item's last word."""
+    return final_args(item, edited=decision.args, value=decision.value)
+
+
+def close_item(record: SuspensionRecord, item: Item, decision: Decision, now_ms: int) -> Item:
+    """Return the item with the outcome that `decision` gives it; it never changes again."""
+    runs = decision.action in (DecisionAction.APPROVE, DecisionAction.VALUE)
+    args = args_of(item, decision) if runs else item.tool.args
+    digest = digest_item(record.binding, item.item_id, item.tool, args, item.target_arg, item.terms)
+    outcome = Outcome(
+        verdict=_VERDICTS[decision.action],
+        args=args if digest != item.digest else None,
+        value=decision.value,
+        message=decision.message,
+        by=decision.by,
+        at_ms=now_ms,
+        start_by_ms=now_ms + item.terms.start_by_s * 1000,
+        digest=digest,
+    )
+    return item.model_copy(update={"outcome": outcome})
+
+
+def put_item(record: SuspensionRecord, item: Item, events: tuple[Event, ...], now_ms: int) -> Change:
+    """Return the record with this item in its place; with no item left open the pause is over."""
+    items = tuple(item if other.item_id == item.item_id else other for other in record.items)
+    record = record.model_copy(update={"items": items, "updated_at_ms": now_ms})
+    if any(other.open for other in items):
+        return Change(record.model_copy(update={"look_at_ms": next_look(record)}), events)
+    data = {"suspension_id": record.id, "approved": record.approved}
+    return close_pause(record, (*events, Event(type=EventType.DECIDED, data=data)), now_ms)
+
+
+def close_pause(record: SuspensionRecord, events: tuple[Event, ...], now_ms: int) -> Change:
+    """The pause is over: the run may be taken up, and somebody looks again soon whether it was."""
+    receipt = record.receipt.model_copy(update={"decided_at_ms": now_ms})
+    update = {"status": Status.DECIDED, "receipt": receipt, "look_at_ms": now_ms + LOOK_AGAIN_MS}
+    return Change(record.model_copy(update=update), events, ready=True)
+
+
+def next_look(record: SuspensionRecord) -> int | None:
+    """Return the next moment at which time calls for something on a waiting suspension: None when nothing is open."""
+    moments: list[int] = []
+    for item in record.items:
+        if item.open:
+            moments.append(item.terms.deadline_at_ms)
+            moments += item.terms.remind_at_ms[item.reminded :][:1]
+            moments += [
+                record.created_at_ms + step.after_s * 1000 for step in item.terms.escalate[item.escalated :][:1]
+            ]
+    return min(moments, default=None)

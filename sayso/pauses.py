@@ -1,0 +1,212 @@
+"""Take a suspension from being asked to being decided: suspend, decide, cancel.
+
+What time does to it is in `sayso/deadlines.py`.
+
+Plain functions on frozen records: no store, no network, no clock. `now_ms` is the store server's time.
+"""
+
+from sayso.canonical import canonical_json
+from sayso.clock import iso_utc
+from sayso.deadlines import expire
+from sayso.decisions import Actor, ActorKind, Decision, DecisionAction, JsonObject
+from sayso.errors import (
+    AlreadyDecided,
+    DeadlinePassed,
+    IdempotencyConflict,
+    IllegalTransition,
+    InvalidInput,
+    NotAllowed,
+    NotFound,
+    SelfApproval,
+    StaleDigest,
+)
+from sayso.events import Event, EventType
+from sayso.outcomes import args_of, close_item, close_pause, next_look, put_item
+from sayso.requests import Answer, Ask, Item, freeze_item
+from sayso.suspensions import Change, RunEnd, RunStatus, Status, SuspensionRecord, check_step
+
+
+def suspend(draft: SuspensionRecord, asks: tuple[Ask, ...], now_ms: int) -> Change:
+    """Save a pause: freeze what is asked, or, with nothing to ask, make the run ready to start.
+
+    An item whose time is already over (a headless run has none) is decided at once by its fallback.
+    """
+    items = tuple(freeze_item(ask, f"i{place}", draft.binding, now_ms) for place, ask in enumerate(asks, start=1))
+    record = draft.model_copy(
+        update={"items": items, "status": Status.PENDING, "created_at_ms": now_ms, "updated_at_ms": now_ms}
+    )
+    if not items:
+        started = Event(
+            type=EventType.RUN_STARTED,
+            data={"agent": draft.run.agent, "title": draft.run.title, "owner": draft.run.owner},
+        )
+        return close_pause(record, (started,), now_ms)
+    paused = Change(record.model_copy(update={"look_at_ms": next_look(record)}), (_run_paused(record),))
+    if all(item.terms.deadline_at_ms > now_ms for item in items):
+        return paused
+    expired = expire(paused.record, now_ms)
+    return Change(expired.record, paused.events + expired.events, ready=expired.ready)
+
+
+def decide(record: SuspensionRecord, decision: Decision, now_ms: int) -> Change:
+    """Put one reviewer's word on one item; the item closes when the quorum is met, the pause when every item has.
+
+    The same decision again changes nothing and is no error. Raises, and changes nothing: `AlreadyDecided`,
+    `DeadlinePassed`, `StaleDigest`, `NotAllowed`, `SelfApproval`, `InvalidInput`, `IdempotencyConflict`, `NotFound`.
+    """
+    item = find_item(record, decision.item_id)
+    if _is_repeat(item, decision):
+        return Change(record)
+    _check_open(record, item)
+    check_step(record, "decide")
+    if now_ms >= item.terms.deadline_at_ms:
+        raise DeadlinePassed(
+            f"The deadline passed at {iso_utc(item.terms.deadline_at_ms)}; the fallback "
+            f"'{item.terms.fallback.action}' decides. Nothing was changed.",
+            deadline_at_ms=item.terms.deadline_at_ms,
+        )
+    if decision.args_digest != item.digest:
+        raise StaleDigest(digest=item.digest)
+    _check_reviewer(record, item, decision.by)
+    _check_answer(item, decision)
+    item = item.model_copy(update={"decisions": (*item.decisions, decision)})
+    if _quorum_met(item, decision):
+        item = close_item(record, item, decision, now_ms)
+    recorded = Event(type=EventType.DECISION_RECORDED, data=_decision_data(record, item, decision))
+    return put_item(record, item, (recorded,), now_ms)
+
+
+def cancel(record: SuspensionRecord, by: Actor, reason: str | None, now_ms: int) -> Change:
+    """End the run for good: nothing that waits is decided any more, and a worker's further writes are refused."""
+    if record.status is Status.CANCELLED:
+        return Change(record)
+    check_step(record, "cancel")
+    error = f"Cancelled by {by.id}" + (f": {reason}" if reason else "")
+    cancelled = record.model_copy(
+        update={
+            "status": Status.CANCELLED,
+            "updated_at_ms": now_ms,
+            "look_at_ms": None,
+            "end": RunEnd(status=RunStatus.CANCELLED, error=error),
+        }
+    )
+    in_flight = [intent.call_id for intent in record.journal]
+    data = {"by": by.model_dump(mode="json"), "reason": reason, "calls_in_flight": in_flight}
+    return Change(cancelled, (Event(type=EventType.RUN_CANCELLED, data=data),))
+
+
+def find_item(record: SuspensionRecord, item_id: str) -> Item:
+    """Return the item of that id; raises `NotFound`."""
+    for item in record.items:
+        if item.item_id == item_id:
+            return item
+    raise NotFound(f"Suspension {record.id} has no item {item_id!r}. Read it to see its items.")
+
+
+def describe_outcome(item: Item) -> str:
+    """Say in one sentence who decided an item, how and when."""
+    outcome = item.outcome
+    if outcome is None:
+        return "This item is still open."
+    reason = f", saying: {outcome.message}" if outcome.message else ""
+    return f"{outcome.by.id} {outcome.verdict} this at {iso_utc(outcome.at_ms)}{reason}."
+
+
+def _run_paused(record: SuspensionRecord) -> Event:
+    first = record.items[0]
+    asked = [
+        {
+            "item_id": item.item_id,
+            "call_id": item.call_id,
+            "tool_name": item.tool.name,
+            "kind": item.kind,
+            "reason": item.prompt.reason,
+            "deadline_at_ms": item.terms.deadline_at_ms,
+        }
+        for item in record.items
+    ]
+    payload = {"suspension_id": record.id, "items": asked}
+    data = {"tool_name": first.tool.name, "reason": first.prompt.reason, "payload": payload}
+    return Event(type=EventType.RUN_PAUSED, data=data)
+
+
+def _is_repeat(item: Item, decision: Decision) -> bool:
+    for earlier in item.decisions:
+        same_key = earlier.idempotency_key is not None and earlier.idempotency_key == decision.idempotency_key
+        if earlier.id != decision.id and not (same_key and earlier.by.id == decision.by.id):
+            continue
+        if _word(earlier) != _word(decision):
+            raise IdempotencyConflict(idempotency_key=decision.idempotency_key)
+        return True
+    return False
+
+
+def _word(decision: Decision) -> bytes:
+    return canonical_json([decision.action, decision.args, decision.value, decision.message, decision.args_digest])
+
+
+def _check_open(record: SuspensionRecord, item: Item) -> None:
+    if item.outcome is not None:
+        raise AlreadyDecided(
+            f"{describe_outcome(item)} Nothing was changed.",
+            decided_by=item.outcome.by.id,
+            verdict=item.outcome.verdict,
+            decided_at_ms=item.outcome.at_ms,
+        )
+    if record.status is Status.CANCELLED:
+        raise IllegalTransition(f"The run was cancelled at {iso_utc(record.updated_at_ms)}. Nothing was changed.")
+
+
+def _check_reviewer(record: SuspensionRecord, item: Item, by: Actor) -> None:
+    if by.kind is not ActorKind.HUMAN:
+        raise NotAllowed("Only a reviewer decides; an agent's key can ask and read, never decide.", kind=by.kind)
+    if item.terms.no_self_approval and by.id == record.run.owner:
+        raise SelfApproval(owner=record.run.owner)
+    if item.terms.reviewers and by.id not in item.terms.reviewers:
+        raise NotAllowed(
+            f"This item is for {', '.join(item.terms.reviewers)}; ask one of them to decide.",
+            reviewers=list(item.terms.reviewers),
+        )
+    if any(earlier.by.id == by.id for earlier in item.decisions):
+        raise AlreadyDecided(
+            "You have already given your word on this item; it waits for the others.", decided_by=by.id
+        )
+
+
+def _check_answer(item: Item, decision: Decision) -> None:
+    answer = Answer.EDIT if decision.args is not None else Answer(decision.action)
+    if answer not in item.allowed or (answer is Answer.EDIT and decision.action is not DecisionAction.APPROVE):
+        allowed = ", ".join(item.allowed)
+        raise InvalidInput(f"The answer '{answer}' is not open for this item; it takes {allowed}.", allowed=allowed)
+    if decision.action is DecisionAction.VALUE and item.choices is not None:
+        offered = [canonical_json(choice) for choice in item.choices]
+        if canonical_json(decision.value) not in offered:
+            raise InvalidInput("The value is not one of the choices offered; pick one of them.", choices=item.choices)
+
+
+def _quorum_met(item: Item, decision: Decision) -> bool:
+    """Whether enough different people have said the same; approvals count together only for the same arguments."""
+    if decision.action is DecisionAction.DENY:
+        people = {one.by.id for one in item.decisions if one.action is DecisionAction.DENY}
+        return len(people) >= item.terms.quorum.deny
+    said = canonical_json(args_of(item, decision))
+    agreeing = {
+        one.by.id
+        for one in item.decisions
+        if one.action is decision.action and canonical_json(args_of(item, one)) == said
+    }
+    return len(agreeing) >= item.terms.quorum.approve
+
+
+def _decision_data(record: SuspensionRecord, item: Item, decision: Decision) -> JsonObject:
+    return {
+        "suspension_id": record.id,
+        "item_id": item.item_id,
+        "decision_id": decision.id,
+        "action": decision.action,
+        "by": decision.by.model_dump(mode="json"),
+        "message": decision.message,
+        "edited": decision.args is not None,
+        "digest": decision.args_digest,
+        "verdict": item.outcome.verdict if item.outcome else None,
+    }

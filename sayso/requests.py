@@ -1,0 +1,147 @@
+"""Put a tool call to people: what is asked, of which kind, and with which answers allowed."""
+
+from enum import StrEnum
+
+from pydantic import BaseModel, ConfigDict, Field, JsonValue
+
+from sayso.canonical import digest_json
+from sayso.decisions import Decision, JsonObject, Outcome, Permit
+from sayso.terms import RuleTerms, Terms, freeze_terms
+
+
+class _Frozen(BaseModel):
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+
+class ItemKind(StrEnum):
+    """An item asks for leave, for a value, or for a result from outside."""
+
+    APPROVAL = "approval"
+    INPUT = "input"
+    EXTERNAL = "external"
+
+
+class Answer(StrEnum):
+    """An answer that a reviewer may give to an item."""
+
+    APPROVE = "approve"
+    EDIT = "edit"
+    DENY = "deny"
+    VALUE = "value"
+
+
+class AskedTool(_Frozen):
+    """The call an item is about; `definition` is the digest of the tool's definition."""
+
+    name: str
+    args: JsonObject
+    definition: str
+    idempotent: bool = False
+
+
+class Prompt(_Frozen):
+    """What a reviewer reads beside the call itself."""
+
+    title: str | None = Field(default=None, max_length=200)
+    body: str | None = Field(default=None, max_length=20_000)
+    reason: str | None = Field(default=None, max_length=2000)
+    metadata: JsonObject = Field(default_factory=dict)
+
+
+class Ask(_Frozen):
+    """What a runner or an agent wants asked, before the desk has frozen its terms."""
+
+    kind: ItemKind = ItemKind.APPROVAL
+    call_id: str
+    index: int
+    tool: AskedTool
+    prompt: Prompt = Prompt()
+    allowed: tuple[Answer, ...] = (Answer.APPROVE, Answer.EDIT, Answer.DENY)
+    choices: tuple[JsonValue, ...] | None = None
+    response_schema: JsonObject | None = None
+    target_arg: str | None = None
+    terms: RuleTerms = RuleTerms()
+    rule_id: str | None = None
+    rule_version: str = ""
+
+
+class Item(_Frozen):
+    """One thing asked in a suspension, with its frozen terms and the digest of what is asked."""
+
+    item_id: str
+    kind: ItemKind
+    call_id: str
+    index: int
+    tool: AskedTool
+    prompt: Prompt
+    allowed: tuple[Answer, ...]
+    choices: tuple[JsonValue, ...] | None = None
+    response_schema: JsonObject | None = None
+    target_arg: str | None = None
+    terms: Terms
+    digest: str
+    decisions: tuple[Decision, ...] = ()
+    outcome: Outcome | None = None
+    permit: Permit | None = None
+    reminded: int = 0
+    escalated: int = 0
+
+    @property
+    def open(self) -> bool:
+        """Whether the item still waits for its outcome."""
+        return self.outcome is None
+
+
+class Binding(_Frozen):
+    """What every item digest of a suspension is bound to, beside the item itself."""
+
+    tenant: str
+    run_id: str
+    attempt: int
+    suspension_id: str
+
+
+def freeze_item(ask: Ask, item_id: str, binding: Binding, now_ms: int) -> Item:
+    """Return the item that asks `ask` from `now_ms` on, its terms frozen and its digest computed."""
+    terms = freeze_terms(ask.terms, rule_id=ask.rule_id, rule_version=ask.rule_version, now_ms=now_ms)
+    return Item(
+        item_id=item_id,
+        kind=ask.kind,
+        call_id=ask.call_id,
+        index=ask.index,
+        tool=ask.tool,
+        prompt=ask.prompt,
+        allowed=ask.allowed,
+        choices=ask.choices,
+        response_schema=ask.response_schema,
+        target_arg=ask.target_arg,
+        terms=terms,
+        digest=digest_item(binding, item_id, ask.tool, ask.tool.args, ask.target_arg, terms),
+    )
+
+
+def digest_item(
+    binding: Binding, item_id: str, tool: AskedTool, args: JsonObject, target_arg: str | None, terms: Terms
+) -> str:
+    """Return the digest that binds a decision to exactly this call under exactly these terms."""
+    return digest_json(
+        {
+            **binding.model_dump(),
+            "item_id": item_id,
+            "tool": tool.name,
+            "definition": tool.definition,
+            "args": args,
+            "target_arg": target_arg,
+            "rule_version": terms.rule_version,
+            "deadline_at_ms": terms.deadline_at_ms,
+            "fallback": terms.fallback.model_dump(mode="json"),
+            "quorum": terms.quorum.model_dump(mode="json"),
+        }
+    )
+
+
+def final_args(item: Item, *, edited: JsonObject | None, value: JsonValue) -> JsonObject:
+    """Return the arguments that would run: as asked, as edited, or with the value in its target argument."""
+    if item.kind is ItemKind.INPUT and item.target_arg is not None:
+        return {**item.tool.args, item.target_arg: value}
+    return dict(item.tool.args) if edited is None else edited

@@ -1,0 +1,221 @@
+"""Take a decided suspension to its end: lease, redeem, checkpoint, then suspend again, settle or give up.
+
+Plain functions on frozen records: no store, no network, no clock. A worker's every step names its lease by a `Fence`;
+a step of a lease that is over is refused, whatever that worker still believes.
+"""
+
+from dataclasses import dataclass
+
+from sayso.clock import iso_utc
+from sayso.decisions import JsonObject
+from sayso.errors import DeadlinePassed, IllegalTransition, LeaseHeld, StaleAttempt, StaleDigest
+from sayso.events import Event, EventType
+from sayso.pauses import find_item, suspend
+from sayso.requests import Ask, Item, Permit, digest_item
+from sayso.states import SealedState
+from sayso.suspensions import (
+    LOOK_AGAIN_MS,
+    Change,
+    Intent,
+    Lease,
+    RunEnd,
+    RunStatus,
+    Status,
+    SuspensionRecord,
+    check_step,
+)
+
+MAX_ATTEMPTS = 5
+"""How often a resume may begin before the run is given up."""
+
+_END_EVENTS = {
+    RunStatus.COMPLETED: EventType.RUN_COMPLETED,
+    RunStatus.DEGRADED: EventType.RUN_DEGRADED,
+    RunStatus.FAILED: EventType.RUN_FAILED,
+}
+
+
+@dataclass(frozen=True)
+class Fence:
+    """One worker's claim to one attempt, and how long each of its steps extends the lease."""
+
+    holder: str
+    attempt: int
+    lease_ms: int
+
+
+def lease(record: SuspensionRecord, holder: str, lease_ms: int, now_ms: int) -> Change:
+    """Give the run to one worker for a while; raises `LeaseHeld` while another worker's lease still runs.
+
+    The very worker that already holds it gets the same lease again, so that a lost reply does no harm.
+    """
+    check_step(record, "lease")
+    held = record.lease
+    if record.status is Status.RESUMING and held is not None and now_ms < held.until_ms:
+        if held.holder == holder:
+            return Change(record)
+        raise LeaseHeld(f"{held.holder} drives this run until {iso_utc(held.until_ms)}.", holder=held.holder)
+    attempt = (held.attempt if held else 0) + 1
+    until_ms = now_ms + lease_ms
+    leased = record.model_copy(
+        update={
+            "status": Status.RESUMING,
+            "updated_at_ms": now_ms,
+            "lease": Lease(holder=holder, attempt=attempt, until_ms=until_ms),
+            "look_at_ms": until_ms,
+            "receipt": record.receipt.model_copy(update={"leased_at_ms": now_ms}),
+        }
+    )
+    data = {"suspension_id": record.id, "attempt": attempt, "worker": holder}
+    return Change(leased, (Event(type=EventType.RUN_RESUMING, data=data),))
+
+
+def renew(record: SuspensionRecord, fence: Fence, now_ms: int) -> Change:
+    """Hold the lease for another while."""
+    return Change(_continue(record, "renew", fence, now_ms))
+
+
+def redeem(
+    record: SuspensionRecord, fence: Fence, intents: tuple[Intent, ...], events: tuple[Event, ...], now_ms: int
+) -> Change:
+    """Journal the calls that are about to start, and spend the permits of those that were asked.
+
+    Raises `DeadlinePassed` when a permit's start-by time is over, `StaleDigest` when the arguments are no longer those
+    decided, `IllegalTransition` when an item has no leave to run or its permit is already spent.
+    """
+    record = _continue(record, "redeem", fence, now_ms)
+    items = {item.item_id: item for item in record.items}
+    spent: list[Event] = []
+    for intent in intents:
+        if intent.item_id is None:
+            continue
+        item = _spend(record, find_item(record, intent.item_id), fence, now_ms)
+        items[item.item_id] = item
+        data = {"item_id": item.item_id, "call_id": item.call_id, "digest": item.outcome.digest if item.outcome else ""}
+        spent.append(Event(type=EventType.PERMIT_REDEEMED, data={**data, "attempt": fence.attempt}))
+    record = record.model_copy(update={"items": tuple(items.values()), "journal": intents})
+    return _note_resumed(Change(record, (*events, *spent)), now_ms)
+
+
+def checkpoint(
+    record: SuspensionRecord, fence: Fence, state: SealedState, events: tuple[Event, ...], now_ms: int
+) -> Change:
+    """Save how far the run has come: its state, its events, and that no call is under way."""
+    record = _continue(record, "checkpoint", fence, now_ms)
+    record = record.model_copy(update={"journal": (), "state": state.ref})
+    return _note_resumed(Change(record, events, state=state), now_ms)
+
+
+def postpone(record: SuspensionRecord, fence: Fence, error: str, now_ms: int) -> Change:
+    """Put a resume that could not go on back, visibly and with a growing delay; after the last attempt give up."""
+    if fence.attempt >= MAX_ATTEMPTS:
+        return give_up(record, fence, f"{error} (attempt {fence.attempt} of {MAX_ATTEMPTS})", (), now_ms)
+    record = _continue(record, "postpone", fence, now_ms)
+    assert record.lease is not None  # noqa: S101  _continue has checked the fence against it
+    again_at_ms = now_ms + 1000 * 2**fence.attempt
+    update = {
+        "lease": record.lease.model_copy(update={"until_ms": again_at_ms}),
+        "look_at_ms": again_at_ms,
+        "receipt": record.receipt.model_copy(update={"error": error}),
+    }
+    data = {"attempt": fence.attempt, "error": error, "again_at_ms": again_at_ms}
+    return Change(record.model_copy(update=update), (Event(type=EventType.RUN_POSTPONED, data=data),))
+
+
+def redrive(record: SuspensionRecord, now_ms: int) -> Change:
+    """Put a decided run that nobody leased, or whose lease lapsed, on the ready list again; else change nothing."""
+    check_step(record, "redrive")
+    if record.look_at_ms is None or now_ms < record.look_at_ms:
+        return Change(record)
+    redrives = record.receipt.redrives + 1
+    update = {
+        "updated_at_ms": now_ms,
+        "look_at_ms": now_ms + LOOK_AGAIN_MS * min(redrives, 10),
+        "receipt": record.receipt.model_copy(update={"redrives": redrives}),
+    }
+    return Change(record.model_copy(update=update), ready=True)
+
+
+def suspend_again(
+    record: SuspensionRecord,
+    fence: Fence,
+    following: SuspensionRecord,
+    asks: tuple[Ask, ...],
+    state: SealedState,
+    events: tuple[Event, ...],
+    now_ms: int,
+) -> Change:
+    """End this pause and begin the run's next one, in one step."""
+    record = _continue(record, "suspend_again", fence, now_ms)
+    begun = suspend(following.model_copy(update={"state": state.ref, "previous_id": record.id}), asks, now_ms)
+    ended = _end(record, now_ms, {"following_id": following.id})
+    noted = _note_resumed(Change(ended, events), now_ms)
+    return Change(noted.record, noted.events + begun.events, following=begun.record, state=state, ready=begun.ready)
+
+
+def settle(record: SuspensionRecord, fence: Fence, end: RunEnd, events: tuple[Event, ...], now_ms: int) -> Change:
+    """End the run: completed, degraded or failed, with what it produced."""
+    if record.status is Status.RESUMED and record.lease is not None and record.lease.holder == fence.holder:
+        return Change(record)
+    record = _continue(record, "settle", fence, now_ms)
+    noted = _note_resumed(Change(_end(record, now_ms, {"end": end}), events), now_ms)
+    ended = Event(type=_END_EVENTS[end.status], data={"result": end.result, "error": end.error})
+    return Change(noted.record, (*noted.events, ended))
+
+
+def give_up(record: SuspensionRecord, fence: Fence, error: str, events: tuple[Event, ...], now_ms: int) -> Change:
+    """End the run as failed because it cannot be driven on; what was decided stays on the record."""
+    record = _continue(record, "give_up", fence, now_ms)
+    update = {"status": Status.FAILED, "look_at_ms": None, "end": RunEnd(status=RunStatus.FAILED, error=error)}
+    failed = Event(type=EventType.RUN_FAILED, data={"result": None, "error": error})
+    return Change(record.model_copy(update=update), (*events, failed))
+
+
+def _continue(record: SuspensionRecord, verb: str, fence: Fence, now_ms: int) -> SuspensionRecord:
+    """Check the fence and extend the lease."""
+    held = record.lease
+    if held is None or held.holder != fence.holder or held.attempt != fence.attempt:
+        raise StaleAttempt(holder=fence.holder, attempt=fence.attempt)
+    check_step(record, verb)
+    until_ms = now_ms + fence.lease_ms
+    lease_ = held.model_copy(update={"until_ms": until_ms})
+    return record.model_copy(update={"updated_at_ms": now_ms, "lease": lease_, "look_at_ms": until_ms})
+
+
+def _spend(record: SuspensionRecord, item: Item, fence: Fence, now_ms: int) -> Item:
+    outcome = item.outcome
+    if outcome is None or not outcome.may_run:
+        raise IllegalTransition(f"Item {item.item_id} has no leave to run; it is not to be executed.")
+    if now_ms >= outcome.start_by_ms:
+        raise DeadlinePassed(f"The leave to run {item.tool.name} ended at {iso_utc(outcome.start_by_ms)}.")
+    if item.permit is not None and not item.tool.idempotent:
+        raise IllegalTransition(f"The permit of item {item.item_id} was already spent; the call may already have run.")
+    args = approved_args(item)
+    if digest_item(record.binding, item.item_id, item.tool, args, item.target_arg, item.terms) != outcome.digest:
+        raise StaleDigest(f"The arguments of item {item.item_id} are not those decided on; it is not executed.")
+    return item.model_copy(update={"permit": Permit(redeemed_at_ms=now_ms, attempt=fence.attempt, holder=fence.holder)})
+
+
+def approved_args(item: Item) -> JsonObject:
+    """Return the very arguments that were decided on: as asked, or as edited or filled in by the reviewer."""
+    if item.outcome is not None and item.outcome.args is not None:
+        return item.outcome.args
+    return item.tool.args
+
+
+def _note_resumed(change: Change, now_ms: int) -> Change:
+    """Tell once, before anything else the run did, that it goes on; a run's start is told by `run_started`."""
+    record = change.record
+    if record.receipt.resumed_at_ms is not None or not record.items:
+        return change
+    record = record.model_copy(update={"receipt": record.receipt.model_copy(update={"resumed_at_ms": now_ms})})
+    verdicts = {item.item_id: item.outcome.verdict for item in record.items if item.outcome is not None}
+    data = {"approved": record.approved, "suspension_id": record.id, "verdicts": verdicts}
+    resumed = Event(type=EventType.RUN_RESUMED, data=data)
+    return Change(record, (resumed, *change.events), change.following, change.state, change.ready)
+
+
+def _end(record: SuspensionRecord, now_ms: int, update: dict[str, object]) -> SuspensionRecord:
+    receipt = record.receipt.model_copy(update={"settled_at_ms": now_ms})
+    ended = {"status": Status.RESUMED, "journal": (), "look_at_ms": None, "receipt": receipt}
+    return record.model_copy(update={**ended, **update})

@@ -1,0 +1,151 @@
+"""Say what a rule may be: when it applies, what it does then, and how it asks. All of it is plain, checked data."""
+
+from enum import StrEnum
+from typing import Annotated, Any
+
+from pydantic import BaseModel, ConfigDict, Field, JsonValue, ValidationInfo, field_validator
+
+from sayso.conditions import compile_condition
+from sayso.terms import Fallback, FallbackAction, RuleTerms
+
+JsonObject = dict[str, JsonValue]
+RuleId = Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]*$", max_length=100)]
+EventType = Annotated[str, Field(pattern=r"^(tool|llm|subagent|interaction)_[a-z_]+$", max_length=100)]
+Glob = Annotated[str, Field(min_length=1, max_length=200)]
+
+
+class _Frozen(BaseModel):
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+
+class Action(StrEnum):
+    """What happens to an event. The word `defer` is read as request_approval."""
+
+    ALLOW = "allow"
+    DENY = "deny"
+    REQUEST_APPROVAL = "request_approval"
+    REQUEST_USER_INPUT = "request_user_input"
+
+    @classmethod
+    def _missing_(cls, value: object) -> "Action | None":
+        return cls.REQUEST_APPROVAL if value == "defer" else None
+
+
+ASKING = (Action.REQUEST_APPROVAL, Action.REQUEST_USER_INPUT)
+
+
+class Subject(StrEnum):
+    """What kind of thing an event is about; `any` in a rule means all of them."""
+
+    ANY = "any"
+    TOOL_CALL = "tool_call"
+    LLM_CALL = "llm_call"
+    SUBAGENT_CALL = "subagent_call"
+    INTERACTION = "interaction"
+
+
+class RuleCondition(_Frozen):
+    """When a rule applies: every part that is given must hold, and `when` is looked at last."""
+
+    event_type: EventType | None = None
+    tool_name: str | None = Field(default=None, min_length=1, max_length=200)
+    tool_name_pattern: Glob | None = None
+    agent: Glob | None = None
+    subagent_name: Glob | None = None
+    context_equals: JsonObject = Field(default_factory=dict)
+    context_has_keys: tuple[str, ...] = ()
+    metadata_equals: JsonObject = Field(default_factory=dict)
+    when: str | None = None
+
+    @field_validator("tool_name")
+    @classmethod
+    def _check_exact(cls, name: str | None) -> str | None:
+        # A pattern taken for a name never matches, and a deny rule that never matches is an open door.
+        if name is not None and any(sign in name for sign in "*?["):
+            raise ValueError("this is a pattern, not a name; give it as tool_name_pattern")
+        return name
+
+    @field_validator("when")
+    @classmethod
+    def _check_expression(cls, when: str | None) -> str | None:
+        if when is not None:
+            compile_condition(when)
+        return when
+
+
+class RequestPayload(_Frozen):
+    """How a rule asks: the words a reviewer reads, and for a value where it goes and what it may be."""
+
+    prompt: str | None = Field(default=None, max_length=20_000)
+    target_arg: str | None = Field(default=None, min_length=1, max_length=200)
+    response_schema: JsonObject | None = None
+    choices: tuple[JsonValue, ...] | None = Field(default=None, min_length=1, max_length=100)
+    allow_edit: bool = True
+    title: str | None = Field(default=None, max_length=200)
+    metadata: JsonObject = Field(default_factory=dict)
+
+
+class PolicyRule(_Frozen):
+    """One rule: when it applies, what it does, and under which terms it asks."""
+
+    rule_id: RuleId
+    action: Action
+    priority: int = Field(default=100, ge=-1_000_000, le=1_000_000)
+    enabled: bool = True
+    subjects: tuple[Subject, ...] = Field(default=(Subject.ANY,), min_length=1)
+    reason: str | None = Field(default=None, min_length=1, max_length=2000)
+    condition: RuleCondition = RuleCondition()
+    request_payload: RequestPayload | None = Field(default=None, validate_default=True)
+    terms: RuleTerms = RuleTerms()
+
+    @field_validator("request_payload")
+    @classmethod
+    def _check_payload(cls, payload: RequestPayload | None, info: ValidationInfo) -> RequestPayload | None:
+        action = info.data.get("action")  # absent when it was itself wrong, which is told already
+        if action is Action.REQUEST_USER_INPUT:
+            _check_input(payload)
+        elif action is not None and payload is not None:
+            _check_no_input(payload, action)
+        return payload
+
+    @field_validator("terms")
+    @classmethod
+    def _check_terms(cls, terms: RuleTerms, info: ValidationInfo) -> RuleTerms:
+        if "action" in info.data and "request_payload" in info.data:
+            check_fallback(terms.fallback, info.data["action"], info.data["request_payload"])
+        return terms
+
+
+def same_json(a: Any, b: Any) -> bool:
+    """Compare as JSON does: 1 is 1.0, but it is not true, which Python takes it for."""
+    if isinstance(a, dict) and isinstance(b, dict):
+        return a.keys() == b.keys() and all(same_json(value, b[key]) for key, value in a.items())
+    if isinstance(a, list) and isinstance(b, list):
+        return len(a) == len(b) and all(map(same_json, a, b))
+    return isinstance(a, bool) == isinstance(b, bool) and bool(a == b)
+
+
+def _check_input(payload: RequestPayload | None) -> None:
+    if payload is None or payload.target_arg is None:
+        raise ValueError("request_user_input puts the answer into an argument of the call; name it as target_arg")
+    if payload.choices is not None and payload.response_schema is not None:
+        raise ValueError("choices and response_schema both say which answers are right; give one of them")
+
+
+def _check_no_input(payload: RequestPayload, action: Action) -> None:
+    if action not in ASKING:
+        raise ValueError(f"a rule that says {action} asks nobody; take this out, or let the rule ask")
+    for name in ("target_arg", "response_schema", "choices"):
+        if getattr(payload, name) is not None:
+            raise ValueError(f"{name} is for a value; take it out, or let the rule say request_user_input")
+
+
+def check_fallback(fallback: Fallback, action: Action, payload: RequestPayload | None) -> None:
+    """Refuse a fallback that does not answer what is asked."""
+    if action is Action.REQUEST_USER_INPUT and fallback.action is FallbackAction.APPROVE:
+        raise ValueError("fallback approve has no value to put into the call; choose value, or deny")
+    if action is Action.REQUEST_APPROVAL and fallback.action is FallbackAction.VALUE:
+        raise ValueError("fallback value answers a rule that says request_user_input; choose deny here")
+    choices = payload.choices if payload else None
+    if fallback.action is FallbackAction.VALUE and choices and not any(same_json(fallback.value, x) for x in choices):
+        raise ValueError("the fallback's value is none of the choices; give one of them")

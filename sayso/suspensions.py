@@ -1,0 +1,251 @@
+"""Hold the saved pause of one run, and say which steps it may take.
+
+The record is frozen; the verbs in `sayso/pauses.py` and `sayso/resumptions.py` return the next one. `LEGAL` is the
+table of steps as data: the verbs check themselves against it, and tests use it as their oracle.
+
+A run begins as a suspension with nothing to ask: it is decided at once, and starting is the same as resuming.
+"""
+
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Literal, NamedTuple
+
+from pydantic import BaseModel, ConfigDict, Field, JsonValue
+
+from sayso.decisions import JsonObject, Verdict
+from sayso.errors import IllegalTransition
+from sayso.events import Event, EventType
+from sayso.requests import Binding, Item
+from sayso.states import SealedState, StateRef
+
+LOOK_AGAIN_MS = 3_000
+"""How soon a decided suspension that no worker has leased is put on the ready list again."""
+
+
+class Status(StrEnum):
+    """Where a suspension stands."""
+
+    PENDING = "pending"
+    DECIDED = "decided"
+    RESUMING = "resuming"
+    RESUMED = "resumed"
+    CANCELLED = "cancelled"
+    FAILED = "failed"
+
+
+class RunStatus(StrEnum):
+    """Where a run stands."""
+
+    RUNNING = "running"
+    SUSPENDED = "suspended"
+    COMPLETED = "completed"
+    DEGRADED = "degraded"
+    FAILED = "failed"
+    CANCELLED = "cancelled"
+
+    @property
+    def ended(self) -> bool:
+        """Whether nothing more can happen to the run."""
+        return self not in (RunStatus.RUNNING, RunStatus.SUSPENDED)
+
+
+class Step(NamedTuple):
+    """One row of the table: from which status to which, and the kinds of event that tell of it."""
+
+    sources: frozenset[Status | None]
+    targets: frozenset[Status]
+    events: frozenset[EventType]
+
+
+def _step(sources: str, targets: str, *events: EventType) -> Step:
+    return Step(
+        frozenset(None if name == "-" else Status(name) for name in sources.split()),
+        frozenset(map(Status, targets.split())),
+        frozenset(events),
+    )
+
+
+LEGAL: dict[str, Step] = {
+    "suspend": _step("-", "pending decided", EventType.RUN_STARTED, EventType.RUN_PAUSED),
+    "decide": _step("pending", "pending decided", EventType.DECISION_RECORDED, EventType.DECIDED),
+    "remind": _step("pending", "pending", EventType.REVIEWER_REMINDED),
+    "escalate": _step("pending", "pending", EventType.ESCALATED),
+    "expire": _step("pending", "pending decided", EventType.TIMED_OUT, EventType.DECIDED, EventType.ESCALATED),
+    "cancel": _step("pending decided resuming", "cancelled", EventType.RUN_CANCELLED),
+    "lease": _step("decided resuming", "resuming", EventType.RUN_RESUMING),
+    "renew": _step("resuming", "resuming"),
+    "redeem": _step("resuming", "resuming", EventType.PERMIT_REDEEMED),
+    "checkpoint": _step("resuming", "resuming", EventType.RUN_RESUMED),
+    "postpone": _step("resuming", "resuming", EventType.RUN_POSTPONED),
+    "redrive": _step("decided resuming", "decided resuming"),
+    "suspend_again": _step("resuming", "resumed", EventType.RUN_RESUMED, EventType.RUN_PAUSED),
+    "settle": _step(
+        "resuming",
+        "resumed",
+        EventType.RUN_RESUMED,
+        EventType.RUN_COMPLETED,
+        EventType.RUN_DEGRADED,
+        EventType.RUN_FAILED,
+    ),
+    "give_up": _step("resuming", "failed", EventType.RUN_FAILED),
+}
+"""Every step a suspension can take. `renew`, `checkpoint`, `postpone` and `redrive` are a worker's and the clock's
+bookkeeping inside one status; `docs/decisions/` says why they are steps of their own."""
+
+
+class _Frozen(BaseModel):
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+
+class RunRef(_Frozen):
+    """The run a suspension belongs to. `owner` is the credential that asked for it."""
+
+    id: str
+    agent: str
+    owner: str
+    thread_id: str
+    title: str = ""
+    request_id: str | None = None
+    tags: tuple[str, ...] = ()
+    context: JsonObject = Field(default_factory=dict)
+
+
+class Origin(_Frozen):
+    """Which software paused the run, and from which set of tools it was built."""
+
+    framework: str = "sayso"
+    framework_version: str = "1"
+    adapter: str = "runner"
+    state_schema: str = "sayso.run/1"
+    manifest_digest: str = ""
+
+
+class ResumeSpec(_Frozen):
+    """How the run goes on: driven by a worker's resumer, called back, or fetched by whoever asked."""
+
+    mode: Literal["worker", "callback", "poll"] = "worker"
+    coverage: Literal["all", "any"] = "all"
+    resumer: str = "runner"
+
+
+class Lease(_Frozen):
+    """One worker's turn at driving the run; the attempt is the fencing token."""
+
+    holder: str
+    attempt: int
+    until_ms: int
+
+
+class Intent(_Frozen):
+    """A call that was about to start: written before the tool runs, cleared when its result is saved.
+
+    `item_id` names the item whose permit it spends; a call that the policy allowed has none.
+    """
+
+    item_id: str | None = None
+    call_id: str
+    index: int
+    tool: str
+    idempotency_key: str
+    idempotent: bool
+    attempt: int
+    holder: str
+    begun_at_ms: int
+
+
+class RunEnd(_Frozen):
+    """How a run ended: its final status, what it produced, and why where it went wrong."""
+
+    status: RunStatus
+    result: JsonValue = None
+    error: str | None = None
+
+
+class Receipt(_Frozen):
+    """What became of the decision, with the moment of each stage."""
+
+    decided_at_ms: int | None = None
+    leased_at_ms: int | None = None
+    resumed_at_ms: int | None = None
+    settled_at_ms: int | None = None
+    redrives: int = 0
+    error: str | None = None
+
+
+class SuspensionRecord(_Frozen):
+    """The saved pause of one run; `sayso.suspension/1`."""
+
+    id: str
+    tenant: str
+    version: int = 0
+    status: Status
+    created_at_ms: int
+    updated_at_ms: int
+    run: RunRef
+    step: int = 0
+    origin: Origin = Origin()
+    items: tuple[Item, ...] = ()
+    resume: ResumeSpec = ResumeSpec()
+    on_deny: Literal["continue", "degrade", "fail"] = "continue"
+    state: StateRef | None = None
+    lease: Lease | None = None
+    journal: tuple[Intent, ...] = ()
+    receipt: Receipt = Receipt()
+    end: RunEnd | None = None
+    previous_id: str | None = None
+    following_id: str | None = None
+    look_at_ms: int | None = Field(default=None, description="When somebody must look; a copy of it is on the agenda.")
+
+    @property
+    def binding(self) -> Binding:
+        """What the digests of this suspension's items are bound to."""
+        return Binding(tenant=self.tenant, run_id=self.run.id, attempt=1, suspension_id=self.id)
+
+    @property
+    def approved(self) -> bool:
+        """Whether every item ended with leave to go on."""
+        return all(item.outcome is not None and item.outcome.may_run for item in self.items)
+
+    @property
+    def deadline_at_ms(self) -> int | None:
+        """The earliest deadline among the items still open."""
+        return min((item.terms.deadline_at_ms for item in self.items if item.open), default=None)
+
+    @property
+    def failed_by_fallback(self) -> bool:
+        """Whether an item's fallback says that the run fails."""
+        return any(item.outcome is not None and item.outcome.verdict is Verdict.FAILED for item in self.items)
+
+    @property
+    def run_status(self) -> RunStatus:
+        """Where the run stands, as far as this suspension tells."""
+        if self.end is not None:
+            return self.end.status
+        if self.status in (Status.PENDING, Status.DECIDED) and self.items:
+            return RunStatus.SUSPENDED
+        return RunStatus.CANCELLED if self.status is Status.CANCELLED else RunStatus.RUNNING
+
+
+@dataclass(frozen=True)
+class Change:
+    """What a verb returns: the next record and all that is to be saved with it, in one commit.
+
+    `following` is the run's next suspension; `ready` puts the suspension on the list of what a worker is to take up.
+    """
+
+    record: SuspensionRecord
+    events: tuple[Event, ...] = ()
+    following: SuspensionRecord | None = None
+    state: SealedState | None = None
+    ready: bool = False
+
+
+def check_step(record: SuspensionRecord | None, verb: str) -> None:
+    """Raise `IllegalTransition` unless `LEGAL` lets `verb` start from the record's status."""
+    status = record.status if record is not None else None
+    if status not in LEGAL[verb].sources:
+        raise IllegalTransition(
+            f"A suspension that is {status or 'not there'} cannot {verb.replace('_', ' ')}. Read it again.",
+            verb=verb,
+            status=status,
+        )

@@ -1,0 +1,54 @@
+"""Describe what an agent wants to do: the call, and the definition of the tool it calls."""
+
+from typing import Any
+
+from pydantic import BaseModel, ConfigDict, Field, JsonValue
+
+from sayso.canonical import digest_json
+
+
+class ToolDefinition(BaseModel):
+    """A tool as its agent declares it. Its digest is bound into every approval, so that a redefined tool is noticed."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    name: str = Field(min_length=1, max_length=200)
+    description: str = Field(default="", max_length=20_000)
+    parameters: dict[str, JsonValue] = Field(default_factory=lambda: {"type": "object", "properties": {}})
+    idempotent: bool = False
+
+    @property
+    def digest(self) -> str:
+        """SHA-256 over the canonical definition."""
+        return digest_json(self.model_dump(mode="json"))
+
+
+class ToolCall(BaseModel):
+    """One call of one model turn. The id is the model's own and may be empty or repeated; the index never is."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    call_id: str = Field(max_length=200)
+    index: int = Field(ge=0)
+    name: str = Field(min_length=1, max_length=200)
+    args: dict[str, Any]
+
+
+class ToolResult(BaseModel):
+    """How one call ended: run, failed, denied, timed out or skipped. Latency is None for a call that never ran."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    call_id: str
+    tool_name: str
+    success: bool
+    output: JsonValue = None
+    error: str | None = None
+    latency_ms: float | None = None
+
+    @property
+    def tool_message(self) -> dict[str, JsonValue]:
+        """What the model is told, in the shape of the tool-call lifecycle (seed 003)."""
+        if self.success:
+            return {"success": True, "output": self.output, "tool_call_id": self.call_id}
+        return {"success": False, "error": self.error, "tool_call_id": self.call_id}

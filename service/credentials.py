@@ -1,0 +1,109 @@
+"""Tell who is calling, from the credential alone: an agent by its API key, a person by their session's token."""
+
+from dataclasses import dataclass
+
+from sayso.clock import monotonic_ms, new_id, new_secret, now_ms
+from sayso.decisions import Actor, ActorKind
+from sayso.errors import InvalidInput, NotAllowed, NotAuthenticated, NotFound
+from service.reviewers import Reviewers, hash_token
+from service.store.people import ApiKey, People
+
+TENANT = "default"
+"""The one tenant for now. It is always taken from a credential, never from what a caller sends."""
+
+_REMEMBERED_MS = 800
+"""How long a checked credential is trusted without another look, so that a revoked one fails within a second."""
+_MIN_KEY = 16
+
+
+@dataclass(frozen=True)
+class Principal:
+    """Somebody whose credential holds."""
+
+    tenant: str
+    name: str
+    kind: ActorKind
+    roles: tuple[str, ...] = ()
+    csrf: str = ""
+
+    def actor(self, channel: str) -> Actor:
+        """This principal as it appears in decisions and events."""
+        return Actor(id=self.name, kind=self.kind, channel=channel)
+
+    @property
+    def owner(self) -> str | None:
+        """Whose runs this principal may see: its own, or, for people, everybody's."""
+        return self.name if self.kind is ActorKind.AGENT else None
+
+
+class Credentials:
+    """API keys and sessions, checked against the store and remembered for less than a second."""
+
+    def __init__(self, people: People, reviewers: Reviewers) -> None:
+        self._people = people
+        self._reviewers = reviewers
+        self._remembered: dict[str, tuple[Principal, float]] = {}
+
+    async def identify(self, token: str | None) -> Principal:
+        """Return who holds the token; raises `NotAuthenticated`."""
+        if not token:
+            raise NotAuthenticated()
+        known = self._remembered.get(token)
+        if known is not None and monotonic_ms() < known[1]:
+            return known[0]
+        principal = await self._look_up(token)
+        if principal is None:
+            self._remembered.pop(token, None)
+            raise NotAuthenticated("This key or session does not hold any more. Sign in again, or ask for a new key.")
+        if len(self._remembered) > 10_000:
+            self._remembered.clear()
+        self._remembered[token] = (principal, monotonic_ms() + _REMEMBERED_MS)
+        return principal
+
+    def forget(self, token: str) -> None:
+        """Trust this token no longer without another look."""
+        self._remembered.pop(token, None)
+
+    async def create_key(self, tenant: str, name: str, secret: str | None = None) -> tuple[ApiKey, str]:
+        """Make an API key for an agent and return it with its only plain copy; a given secret is kept as it is."""
+        if not name or len(name) > 64 or not name.isprintable() or " " in name:
+            raise InvalidInput("An agent's name is 1 to 64 visible characters without spaces.")
+        if secret is not None and len(secret) < _MIN_KEY:
+            raise InvalidInput(f"A key has at least {_MIN_KEY} characters; choose a longer, random one.")
+        plain = secret or f"sayso_agent_{new_secret()}"
+        key_hash = hash_token(plain)
+        existing = await self._people.find_key(key_hash)
+        if existing is not None and existing.revoked_at_ms is None:
+            return existing, plain
+        key = ApiKey(id=new_id("key"), tenant=tenant, name=name, created_at_ms=now_ms())
+        await self._people.save_key(key_hash, key)
+        return key, plain
+
+    async def revoke_key(self, tenant: str, key_id: str) -> ApiKey:
+        """Make an API key fail everywhere within a second; raises `NotFound`."""
+        key_hash = await self._people.find_key_hash(tenant, key_id)
+        key = await self._people.find_key(key_hash) if key_hash else None
+        if key is None or key_hash is None:
+            raise NotFound(f"There is no API key {key_id!r}.")
+        revoked = key.model_copy(update={"revoked_at_ms": key.revoked_at_ms or now_ms()})
+        await self._people.save_key(key_hash, revoked)
+        return revoked
+
+    async def list_keys(self, tenant: str) -> list[ApiKey]:
+        """Return all API keys, the revoked ones included."""
+        return list(await self._people.list_keys(tenant))
+
+    async def _look_up(self, token: str) -> Principal | None:
+        key = await self._people.find_key(hash_token(token))
+        if key is not None:
+            return None if key.revoked_at_ms else Principal(key.tenant, key.name, ActorKind.AGENT)
+        session = await self._reviewers.resume_session(token)
+        if session is None:
+            return None
+        return Principal(session.tenant, session.name, ActorKind.HUMAN, session.roles, session.csrf)
+
+
+def require_person(principal: Principal) -> None:
+    """Raise `NotAllowed` for an agent's key: agents ask and read their own, people do the rest."""
+    if principal.kind is not ActorKind.HUMAN:
+        raise NotAllowed("This takes a reviewer; an agent's key can ask and read its own runs, nothing else.")

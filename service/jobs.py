@@ -1,0 +1,112 @@
+"""Hand work to RQ: which jobs there are, and that nothing else is ever run.
+
+RQ's job hash names any importable function; a job that is not one of ours, word for word, is refused before anything
+of it is imported or called. What a job carries may be lost, doubled or late without harm: the record has the truth.
+"""
+
+from typing import Any
+
+from redis import Redis
+from rq import Queue, Worker
+from rq.job import Job
+from rq.serializers import JSONSerializer
+from rq.worker import WorkerStatus
+
+from sayso.clock import new_id
+
+DRAIN = "workers.resume.drain"
+"""Takes ready runs off the list and drives them, for some seconds."""
+
+JOBS = frozenset({DRAIN})
+"""Every function that a job may name. The service names them and never imports them; a test does."""
+
+QUEUE = "sayso-resume"
+"""One queue, and one only a worker: with two, RQ pops without a net and a killed worker loses jobs."""
+
+_GRACE_S = 600
+_FAILURE_TTL_S = 7 * 86_400
+
+
+class UnknownJob(Exception):
+    """The job names something that is not ours; it was not run."""
+
+
+class AllowedJob(Job):
+    """A job that runs one of `JOBS`, without arguments, callbacks or webhooks, or not at all."""
+
+    @property
+    def func(self) -> Any:
+        """The function to run; raises `UnknownJob` before anything is imported."""
+        if self.instance or self.func_name not in JOBS or self.args or self.kwargs:
+            raise UnknownJob(f"The job {self.id} asks for {str(self.func_name)[:80]!r}, which is no job of ours.")
+        return super().func
+
+    @property
+    def success_callback(self) -> None:
+        """None, whatever the hash says."""
+        return None
+
+    @property
+    def failure_callback(self) -> None:
+        """None, whatever the hash says."""
+        return None
+
+    @property
+    def stopped_callback(self) -> None:
+        """None, whatever the hash says."""
+        return None
+
+    def send_webhooks(self, *_args: Any, **_kwargs: Any) -> None:
+        """Send nothing, whatever the hash says."""
+
+
+class DrainQueue:
+    """The queue of drain jobs, as workers and the clock see it. Blocking: call it from a thread."""
+
+    def __init__(self, url: str, window_s: int) -> None:
+        self._redis = Redis.from_url(url)
+        self._queue = Queue(QUEUE, connection=self._redis, serializer=JSONSerializer, job_class=AllowedJob)
+        self._timeout_s = 20 * window_s + _GRACE_S
+
+    def ensure(self) -> int:
+        """See to it that every idle worker has a drain job waiting; return how many were added."""
+        workers = Worker.all(connection=self._redis, serializer=JSONSerializer, job_class=AllowedJob)
+        idle = sum(1 for worker in workers if worker.get_state() == WorkerStatus.IDLE)
+        missing = max(0, idle - self._queue.count)
+        for _ in range(missing):
+            self.put()
+        return missing
+
+    def put(self) -> None:
+        """Add one drain job."""
+        self._queue.enqueue(
+            DRAIN, job_id=new_id("drain"), job_timeout=self._timeout_s, result_ttl=0, failure_ttl=_FAILURE_TTL_S
+        )
+
+    def put_back(self) -> None:
+        """Add one drain job unless one is waiting already."""
+        if self._queue.count == 0:
+            self.put()
+
+    def close(self) -> None:
+        """Close the connection."""
+        self._redis.close()
+
+
+def build_worker(url: str, worker_class: type[Worker], name: str) -> Worker:
+    """Return an RQ worker on our one queue, set as measured: it looks around every few seconds, not minutes."""
+    redis = Redis.from_url(url, socket_timeout=30)
+    queue = Queue(QUEUE, connection=redis, serializer=JSONSerializer, job_class=AllowedJob)
+    return worker_class(
+        [queue],
+        name=name,
+        connection=redis,
+        serializer=JSONSerializer,
+        job_class=AllowedJob,
+        worker_ttl=20,
+        maintenance_interval=5,
+        job_monitoring_interval=5,
+        log_job_description=False,
+    )
+
+

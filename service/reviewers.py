@@ -1,0 +1,133 @@
+"""Let people in: names, passwords, sessions, roles.
+
+Passwords are hashed with argon2 in a thread, for it takes half a second on purpose. An unknown name costs the same
+work as a wrong password, so that nobody learns which names exist.
+"""
+
+import asyncio
+import re
+from dataclasses import dataclass
+from hashlib import sha256
+
+from pwdlib import PasswordHash
+
+from sayso.clock import new_secret, now_ms
+from sayso.errors import Conflict, InvalidInput, NotAllowed, NotAuthenticated, NotFound
+from service.store.people import People, Reviewer, Session
+
+ROLES = ("reviewer", "admin")
+MIN_PASSWORD = 8
+_NAME = re.compile(r"[a-z0-9][a-z0-9._@-]{0,63}")
+_HASHER = PasswordHash.recommended()
+_SLOTS = asyncio.Semaphore(2)
+"""Each verification takes 64 MiB; more at once would starve the machine, not speed anybody up."""
+
+
+@dataclass(frozen=True)
+class SignIn:
+    """A fresh session, with the only copy of its token."""
+
+    token: str
+    session: Session
+
+
+class Reviewers:
+    """Who may decide, and proof that it is they."""
+
+    def __init__(self, people: People, *, idle_s: int, max_s: int) -> None:
+        self._people = people
+        self._idle_ms = idle_s * 1000
+        self._max_ms = max_s * 1000
+        self._decoy: str | None = None
+
+    async def add(self, tenant: str, name: str, password: str, roles: tuple[str, ...]) -> Reviewer:
+        """Make a new reviewer; raises `InvalidInput` for a bad name, password or role, `Conflict` for a taken name."""
+        if not _NAME.fullmatch(name):
+            raise InvalidInput(
+                "A name is 1 to 64 of a-z, 0-9, '.', '_', '@' and '-', beginning with a letter or digit."
+            )
+        if not roles or any(role not in ROLES for role in roles):
+            raise InvalidInput(f"Roles are {' and '.join(ROLES)}; give at least one of them.")
+        reviewer = Reviewer(name=name, password_hash=await self._hash(password), roles=roles, created_at_ms=now_ms())
+        if not await self._people.add_reviewer(tenant, reviewer):
+            raise Conflict(f"There is already a reviewer named {name}. Choose another name.")
+        return reviewer
+
+    async def set_password(self, tenant: str, name: str, password: str) -> None:
+        """Give a reviewer a new password; raises `NotFound`."""
+        reviewer = await self._known(tenant, name)
+        hashed = await self._hash(password)
+        await self._people.save_reviewer(tenant, reviewer.model_copy(update={"password_hash": hashed}))
+
+    async def deactivate(self, tenant: str, name: str) -> Reviewer:
+        """Shut a reviewer out, the sessions already open included; raises `NotFound`."""
+        reviewer = (await self._known(tenant, name)).model_copy(update={"active": False})
+        await self._people.save_reviewer(tenant, reviewer)
+        return reviewer
+
+    async def find(self, tenant: str, name: str) -> Reviewer | None:
+        """Return the reviewer of that name, or None."""
+        return await self._people.find_reviewer(tenant, name)
+
+    async def list_all(self, tenant: str) -> list[Reviewer]:
+        """Return every reviewer by name."""
+        return await self._people.list_reviewers(tenant)
+
+    async def sign_in(self, tenant: str, name: str, password: str) -> SignIn:
+        """Open a session for the right name and password; raises `NotAuthenticated` for anything else."""
+        reviewer = await self._people.find_reviewer(tenant, name)
+        expected = reviewer.password_hash if reviewer else await self._decoy_hash()
+        fits = await self._verify(password, expected)
+        if reviewer is None or not fits or not reviewer.active:
+            raise NotAuthenticated("That name and password do not go together. Check both and try again.")
+        token = new_secret()
+        session = Session(tenant=tenant, name=name, roles=reviewer.roles, csrf=new_secret(), created_at_ms=now_ms())
+        await self._people.open_session(hash_token(token), session, self._idle_ms)
+        return SignIn(token, session)
+
+    async def resume_session(self, token: str) -> Session | None:
+        """Return the session behind a token while it holds and its person is active, else None."""
+        session = await self._people.use_session(hash_token(token), self._idle_ms)
+        if session is None:
+            return None
+        reviewer = await self._people.find_reviewer(session.tenant, session.name)
+        if reviewer is None or not reviewer.active or now_ms() - session.created_at_ms > self._max_ms:
+            await self.sign_out(token)
+            return None
+        return session.model_copy(update={"roles": reviewer.roles})
+
+    async def sign_out(self, token: str) -> None:
+        """Close the session."""
+        await self._people.close_session(hash_token(token))
+
+    async def _known(self, tenant: str, name: str) -> Reviewer:
+        reviewer = await self._people.find_reviewer(tenant, name)
+        if reviewer is None:
+            raise NotFound(f"There is no reviewer named {name!r}.")
+        return reviewer
+
+    async def _hash(self, password: str) -> str:
+        if not MIN_PASSWORD <= len(password) <= 1024:
+            raise InvalidInput(f"A password has {MIN_PASSWORD} to 1024 characters. Choose another.")
+        async with _SLOTS:
+            return await asyncio.to_thread(_HASHER.hash, password)
+
+    async def _verify(self, password: str, expected: str) -> bool:
+        async with _SLOTS:
+            return await asyncio.to_thread(_HASHER.verify, password[:1024], expected)
+
+    async def _decoy_hash(self) -> str:
+        if self._decoy is None:
+            self._decoy = await self._hash(new_secret())
+        return self._decoy
+
+
+def hash_token(token: str) -> str:
+    """Return what is stored of a token or key: 256 random bits need no slow hash."""
+    return sha256(token.encode()).hexdigest()
+
+
+def require_role(roles: tuple[str, ...], role: str) -> None:
+    """Raise `NotAllowed` unless `role` is among the roles."""
+    if role not in roles:
+        raise NotAllowed(f"This takes the role {role}; ask an admin for it.", role=role)

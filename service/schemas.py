@@ -1,0 +1,40 @@
+"""Check edited arguments and given values against JSON schemas that came from outside, without trusting the schemas."""
+
+from typing import Any
+
+import jsonschema_rs
+from pydantic import JsonValue
+
+from sayso.errors import InvalidInput
+
+_LISTED = 5
+
+
+def check_schema(schema: dict[str, JsonValue]) -> None:
+    """Raise `InvalidInput` when `schema` is not a JSON Schema that can be used; nothing is ever fetched for it."""
+    _validator(schema)
+
+
+def check_value(schema: dict[str, JsonValue], value: JsonValue, name: str) -> None:
+    """Raise `InvalidInput`, naming each place, when `value` does not fit `schema`; `name` is what to call the value."""
+    problems = [
+        f"{name}{''.join(f'.{part}' if isinstance(part, str) else f'[{part}]' for part in error.instance_path)}: "
+        f"{error.message}"
+        for error in _validator(schema).iter_errors(value)
+    ]
+    if problems:
+        shown = "; ".join(problems[:_LISTED])
+        more = f" (and {len(problems) - _LISTED} more)" if len(problems) > _LISTED else ""
+        raise InvalidInput(f"That does not fit: {shown}{more}. Correct it and send it again.", problems=problems)
+
+
+def _validator(schema: dict[str, JsonValue]) -> Any:
+    try:
+        return jsonschema_rs.validator_for(schema, retriever=_refuse)
+    except (ValueError, jsonschema_rs.ReferencingError) as error:
+        first = str(error).splitlines()[0]
+        raise InvalidInput(f"The schema cannot be used: {first}. Ask the agent's developer to correct it.") from error
+
+
+def _refuse(uri: str) -> Any:
+    raise ValueError(f"{uri} would have to be fetched; a schema must be complete in itself")

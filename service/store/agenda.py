@@ -1,0 +1,45 @@
+"""Find what is due, and hand what is ready to exactly one taker at a time.
+
+Both lists are hints: every verb re-checks the record, and what a taker loses comes back through the agenda.
+"""
+
+from redis.asyncio import Redis
+
+from service.store.connections import translated
+from service.store.keys import TenantKeys
+
+
+class Agenda:
+    """When somebody must look at which suspension, and what waits for a worker."""
+
+    def __init__(self, redis: Redis, blocking: Redis) -> None:
+        self._redis = redis
+        self._blocking = blocking
+
+    async def now_ms(self) -> int:
+        """Return the store server's time."""
+        async with translated():
+            seconds, micros = await self._redis.time()
+        return int(seconds) * 1000 + int(micros) // 1000
+
+    async def due(self, tenant: str, now_ms: int, limit: int = 500) -> list[str]:
+        """Return the suspensions whose moment has come, the most overdue first."""
+        async with translated():
+            ids = await self._redis.zrangebyscore(TenantKeys(tenant).agenda, "-inf", now_ms, start=0, num=limit)
+        return [one.decode() for one in ids]
+
+    async def forget(self, tenant: str, suspension_id: str) -> None:
+        """Take an id off whose record is gone; any other comes off in its own commit."""
+        async with translated():
+            await self._redis.zrem(TenantKeys(tenant).agenda, suspension_id)
+
+    async def defer(self, tenant: str, suspension_id: str, look_at_ms: int) -> None:
+        """Look later at a record that cannot be read, so that it does not hold up the others."""
+        async with translated():
+            await self._redis.zadd(TenantKeys(tenant).agenda, {suspension_id: look_at_ms}, xx=True)
+
+    async def take(self, tenant: str, timeout_s: float) -> str | None:
+        """Wait for the next suspension that is ready to be driven; None when none came in time."""
+        async with translated():
+            taken = await self._blocking.blpop([TenantKeys(tenant).ready], timeout=timeout_s)
+        return taken[1].decode() if taken else None

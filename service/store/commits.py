@@ -1,0 +1,144 @@
+"""Turn one change into the guards and writes of one commit.
+
+Every index follows from the record before and the record after, so that no verb has to remember one.
+"""
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+
+from pydantic import BaseModel, ConfigDict
+
+from sayso.events import TrailHead, append_events
+from sayso.suspensions import Change, RunStatus, Status, SuspensionRecord
+from service.store.keys import CHANGES, TenantKeys
+
+IDEMPOTENCY_MS = 24 * 3600 * 1000
+"""How long an Idempotency-Key is remembered."""
+
+
+@dataclass(frozen=True)
+class Idempotency:
+    """One caller's key for one request; the fingerprint tells whether it is the same request again."""
+
+    actor: str
+    key: str
+    fingerprint: str
+    ref: str
+
+
+class RunInfo(BaseModel):
+    """What a run's hash keeps of it beside its status."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    agent: str
+    owner: str
+    thread_id: str
+    title: str = ""
+    request_id: str | None = None
+    tags: tuple[str, ...] = ()
+
+
+@dataclass
+class Commit:
+    """Guards and writes on their way to `lua/commit.lua`."""
+
+    keys: dict[str, int] = field(default_factory=dict)
+    guards: list[str | int] = field(default_factory=list)
+    writes: list[str | bytes | int] = field(default_factory=list)
+
+    def expect(self, key: str, version: int) -> None:
+        """Let the commit go through only while `key` has this version; 0 means that it must not exist."""
+        self.guards += [self._place(key), version]
+
+    def write(self, command: str, key: str, *args: str | bytes | int) -> None:
+        """Add one write."""
+        self.writes += [len(args), command, self._place(key), *args]
+
+    def arguments(self) -> tuple[list[str], list[str | bytes | int]]:
+        """The KEYS and ARGV of the script."""
+        return list(self.keys), [len(self.guards) // 2, *self.guards, *self.writes]
+
+    def _place(self, key: str) -> int:
+        return self.keys.setdefault(key, len(self.keys) + 1)
+
+
+def build_commit(
+    before: SuspensionRecord | None, change: Change, head: TrailHead, commit_id: str, seen: Idempotency | None
+) -> tuple[Commit, SuspensionRecord]:
+    """Return the commit that saves `change` over `before`, and the record as it will stand."""
+    after = change.record.model_copy(update={"version": (before.version if before else 0) + 1})
+    keys = TenantKeys(after.tenant)
+    commit = Commit()
+    commit.expect(keys.suspension(after.id), after.version - 1)
+    head, entries = append_events(head, change.events, after.updated_at_ms)
+    _write_record(commit, keys, after, head, commit_id)
+    _move_indexes(commit, keys, before, after)
+    if change.following is not None:
+        following = change.following.model_copy(update={"version": 1})
+        commit.expect(keys.suspension(following.id), 0)
+        _write_record(commit, keys, following, head, commit_id)
+        _move_indexes(commit, keys, None, following)
+    last = change.following or after
+    _write_run(commit, keys, before, last)
+    if entries:
+        commit.write("RPUSH", keys.trail(after.run.id), *(entry.model_dump_json() for entry in entries))
+    if change.state is not None:
+        commit.write("SET", keys.state(after.run.id), change.state.blob)
+    if change.ready:
+        commit.write("RPUSH", keys.ready, last.id)
+    if seen is not None:
+        key = keys.idempotency(seen.actor, seen.key)
+        commit.expect(key, 0)
+        commit.write("HSET", key, "v", 1, "fingerprint", seen.fingerprint, "ref", seen.ref)
+        commit.write("PEXPIRE", key, IDEMPOTENCY_MS)
+    commit.write("PUBLISH", CHANGES, f"{after.tenant} {last.id} {after.run.id}")
+    return commit, after
+
+
+def _write_record(commit: Commit, keys: TenantKeys, record: SuspensionRecord, head: TrailHead, commit_id: str) -> None:
+    doc = record.model_dump_json(exclude_defaults=True)
+    fields = ("v", record.version, "doc", doc, "seq", head.seq, "hash", head.hash, "c", commit_id)
+    commit.write("HSET", keys.suspension(record.id), *fields)
+
+
+def _move_indexes(commit: Commit, keys: TenantKeys, before: SuspensionRecord | None, after: SuspensionRecord) -> None:
+    if after.look_at_ms is not None:
+        commit.write("ZADD", keys.agenda, after.look_at_ms, after.id)
+    elif before is not None and before.look_at_ms is not None:
+        commit.write("ZREM", keys.agenda, after.id)
+    was_pending = before is not None and before.status is Status.PENDING
+    if after.status is Status.PENDING:
+        commit.write("ZADD", keys.inbox, after.deadline_at_ms or 0, after.id)
+    elif after.items and (was_pending or before is None):
+        commit.write("ZREM", keys.inbox, after.id)
+        commit.write("ZADD", keys.decided, after.updated_at_ms, after.id)
+
+
+def _write_run(commit: Commit, keys: TenantKeys, before: SuspensionRecord | None, last: SuspensionRecord) -> None:
+    run, status = last.run, last.run_status
+    old = before.run_status if before is not None else None
+    fields: list[str | int] = ["updated", last.updated_at_ms]
+    if before is None or before.id != last.id:
+        fields += ["suspension", last.id]
+    if status is not old:
+        fields += ["status", status]
+        commit.write("ZADD", keys.runs(status), _started_ms(last), run.id)
+        for other in _left(old):
+            commit.write("ZREM", keys.runs(other), run.id)
+    if before is None and last.previous_id is None:
+        info = RunInfo(**run.model_dump(exclude={"id", "context"}))
+        fields += ["created", last.created_at_ms, "info", info.model_dump_json(exclude_defaults=True)]
+        commit.write("ZADD", keys.runs(), last.created_at_ms, run.id)
+        commit.write("ZADD", keys.runs_of(run.owner), last.created_at_ms, run.id)
+    if last.end is not None:
+        fields += ["end", last.end.model_dump_json(exclude_defaults=True)]
+    commit.write("HSET", keys.run(run.id), *fields)
+
+
+def _left(old: RunStatus | None) -> Iterable[RunStatus]:
+    return () if old is None else (old,)
+
+
+def _started_ms(record: SuspensionRecord) -> int:
+    return record.updated_at_ms

@@ -1,0 +1,93 @@
+"""Name every key of a tenant, in one place. The header of `lua/commit.lua` says what each one holds."""
+
+from dataclasses import dataclass
+from hashlib import sha256
+
+CHANGES = "sayso:changes"
+"""The channel on which every commit says which suspension and run it moved."""
+
+KEYS = "sayso:keys:"
+"""API keys by the SHA-256 of the whole key; a key leads to its tenant, so it stands outside of any."""
+
+SESSIONS = "sayso:sessions:"
+"""Signed-in people by the SHA-256 of their session's token."""
+
+
+@dataclass(frozen=True)
+class TenantKeys:
+    """The keys of one tenant; the braces make them live on one server."""
+
+    tenant: str
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "prefix", f"sayso:{{{self.tenant}}}:")
+
+    prefix: str = ""
+
+    def suspension(self, suspension_id: str) -> str:
+        """The record."""
+        return f"{self.prefix}s:{suspension_id}"
+
+    def run(self, run_id: str) -> str:
+        """What is known of a run."""
+        return f"{self.prefix}r:{run_id}"
+
+    def trail(self, run_id: str) -> str:
+        """A run's events."""
+        return f"{self.prefix}e:{run_id}"
+
+    def state(self, run_id: str) -> str:
+        """A run's own state."""
+        return f"{self.prefix}state:{run_id}"
+
+    def runs(self, status: str | None = None) -> str:
+        """All runs, or those in one status."""
+        return f"{self.prefix}runs:{status}" if status else f"{self.prefix}runs"
+
+    def runs_of(self, owner: str) -> str:
+        """The runs that one credential asked for."""
+        return f"{self.prefix}runs:of:{owner}"
+
+    def idempotency(self, actor: str, key: str) -> str:
+        """What one actor's Idempotency-Key was used for."""
+        return f"{self.prefix}idem:{sha256(f'{actor} {key}'.encode()).hexdigest()[:32]}"
+
+    @property
+    def agenda(self) -> str:
+        """When somebody must look at which suspension."""
+        return f"{self.prefix}agenda"
+
+    @property
+    def inbox(self) -> str:
+        """What waits for a reviewer."""
+        return f"{self.prefix}inbox"
+
+    @property
+    def decided(self) -> str:
+        """What no longer does."""
+        return f"{self.prefix}decided"
+
+    @property
+    def ready(self) -> str:
+        """What waits for a worker."""
+        return f"{self.prefix}ready"
+
+    @property
+    def definitions(self) -> str:
+        """Tool definitions by digest."""
+        return f"{self.prefix}definitions"
+
+    @property
+    def agents(self) -> str:
+        """Registered agents' manifests by name."""
+        return f"{self.prefix}agents"
+
+    @property
+    def reviewers(self) -> str:
+        """People by name."""
+        return f"{self.prefix}reviewers"
+
+    @property
+    def api_keys(self) -> str:
+        """The ids of this tenant's API keys, with what each is."""
+        return f"{self.prefix}api-keys"

@@ -1,0 +1,58 @@
+#!lua
+--[[ Commit one change of one suspension: all of it, or none.
+
+The data model. Every key of a tenant carries the hash tag {tenant}; all live until retention removes them, unless a
+lifetime is given.
+
+  sayso:{t}:s:<suspension>  hash    v version, doc the record as JSON, seq and hash the head of the run's trail,
+                                    c the id of the last commit (it settles a lost reply)
+  sayso:{t}:r:<run>         hash    info the run's reference as JSON, status, suspension (the latest), created, updated,
+                                    result, error
+  sayso:{t}:e:<run>         list    the trail: one JSON entry an event, numbered from 1, chained by hash
+  sayso:{t}:state:<run>     string  the paused run's own state, sealed by the digest in the record
+  sayso:{t}:agenda          zset    suspension -> next moment somebody must look, ms
+  sayso:{t}:inbox           zset    pending suspension -> earliest deadline, ms
+  sayso:{t}:decided         zset    suspension that was asked and is no longer pending -> moment, ms
+  sayso:{t}:ready           list    suspensions that a worker is to take up, oldest first
+  sayso:{t}:runs            zset    run -> creation, ms; also runs:<status> and runs:of:<owner>
+  sayso:{t}:idem:<hash>     hash    v 1, fingerprint of the request, ref what it made; 24 hours
+  sayso:{t}:definitions     hash    digest of a tool's definition -> the definition as JSON
+  sayso:changes             channel "<tenant> <suspension> <run>": a hint that something moved, never the truth
+
+KEYS  every key that is touched.
+ARGV  the number of guards; for each guard a key's place and the version it must have ("0": must not exist);
+      then for each write the number of its arguments, the command, the key's place, the arguments.
+
+Returns 0 when committed, else the place of the first guard that did not hold; then nothing was written. The header
+line makes a full server refuse the script before its first write.
+]]
+
+local allowed = {
+  HSET = true, SET = true, DEL = true, RPUSH = true, ZADD = true, ZREM = true, PEXPIRE = true, PUBLISH = true,
+}
+
+local guards = tonumber(ARGV[1])
+for i = 1, guards do
+  local version = redis.call('HGET', KEYS[tonumber(ARGV[2 * i])], 'v') or '0'
+  if version ~= ARGV[2 * i + 1] then
+    return i
+  end
+end
+
+local first = 2 * guards + 2
+local at = first
+while at <= #ARGV do
+  local count = tonumber(ARGV[at])
+  if not allowed[ARGV[at + 1]] or not KEYS[tonumber(ARGV[at + 2])] or at + 2 + count > #ARGV then
+    return redis.error_reply('SAYSO malformed write ' .. tostring(ARGV[at + 1]))
+  end
+  at = at + 3 + count
+end
+
+at = first
+while at <= #ARGV do
+  local count = tonumber(ARGV[at])
+  redis.call(ARGV[at + 1], KEYS[tonumber(ARGV[at + 2])], unpack(ARGV, at + 3, at + 2 + count))
+  at = at + 3 + count
+end
+return 0

@@ -1,0 +1,118 @@
+"""Keep reviewers, their sessions, and agents' API keys. Passwords and tokens are never here, only their hashes."""
+
+from collections.abc import Sequence
+
+from pydantic import BaseModel, ConfigDict
+from redis.asyncio import Redis
+
+from service.store.connections import translated
+from service.store.keys import KEYS, SESSIONS, TenantKeys
+
+
+class Reviewer(BaseModel):
+    """A person who may decide; an admin also sees to people and keys."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    name: str
+    password_hash: str
+    roles: tuple[str, ...] = ("reviewer",)
+    active: bool = True
+    created_at_ms: int
+
+
+class Session(BaseModel):
+    """One sign-in of one person."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    tenant: str
+    name: str
+    roles: tuple[str, ...]
+    csrf: str
+    created_at_ms: int
+
+
+class ApiKey(BaseModel):
+    """A credential of an agent: it may ask, and read what it asked."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    id: str
+    tenant: str
+    name: str
+    kind: str = "agent"
+    created_at_ms: int
+    revoked_at_ms: int | None = None
+
+
+class People:
+    """Reviewers, sessions and API keys."""
+
+    def __init__(self, redis: Redis) -> None:
+        self._redis = redis
+
+    async def add_reviewer(self, tenant: str, reviewer: Reviewer) -> bool:
+        """Save a new reviewer; False, and nothing changed, when the name is taken."""
+        async with translated():
+            key = TenantKeys(tenant).reviewers
+            return bool(await self._redis.hsetnx(key, reviewer.name, reviewer.model_dump_json()))
+
+    async def save_reviewer(self, tenant: str, reviewer: Reviewer) -> None:
+        """Overwrite a reviewer."""
+        async with translated():
+            await self._redis.hset(TenantKeys(tenant).reviewers, reviewer.name, reviewer.model_dump_json())
+
+    async def find_reviewer(self, tenant: str, name: str) -> Reviewer | None:
+        """Return the reviewer of that name, or None."""
+        async with translated():
+            raw = await self._redis.hget(TenantKeys(tenant).reviewers, name)
+        return Reviewer.model_validate_json(raw) if raw else None
+
+    async def list_reviewers(self, tenant: str) -> list[Reviewer]:
+        """Return all reviewers by name."""
+        async with translated():
+            found = await self._redis.hgetall(TenantKeys(tenant).reviewers)
+        return sorted((Reviewer.model_validate_json(raw) for raw in found.values()), key=lambda one: one.name)
+
+    async def open_session(self, token_hash: str, session: Session, idle_ms: int) -> None:
+        """Save a session that ends after `idle_ms` without use."""
+        async with translated():
+            await self._redis.set(SESSIONS + token_hash, session.model_dump_json(), px=idle_ms)
+
+    async def use_session(self, token_hash: str, idle_ms: int) -> Session | None:
+        """Return the session and let its idle time begin anew."""
+        async with translated():
+            raw = await self._redis.getex(SESSIONS + token_hash, px=idle_ms)
+        return Session.model_validate_json(raw) if raw else None
+
+    async def close_session(self, token_hash: str) -> None:
+        """End a session."""
+        async with translated():
+            await self._redis.delete(SESSIONS + token_hash)
+
+    async def save_key(self, key_hash: str, key: ApiKey) -> None:
+        """Save an API key under its hash, and the hash among the tenant's keys."""
+        async with translated(), self._redis.pipeline(transaction=True) as pipe:
+            pipe.set(KEYS + key_hash, key.model_dump_json())
+            pipe.hset(TenantKeys(key.tenant).api_keys, key.id, key_hash)
+            await pipe.execute()
+
+    async def find_key(self, key_hash: str) -> ApiKey | None:
+        """Return the API key of that hash, or None."""
+        async with translated():
+            raw = await self._redis.get(KEYS + key_hash)
+        return ApiKey.model_validate_json(raw) if raw else None
+
+    async def find_key_hash(self, tenant: str, key_id: str) -> str | None:
+        """Return the hash of the tenant's API key of that id, or None."""
+        async with translated():
+            raw = await self._redis.hget(TenantKeys(tenant).api_keys, key_id)
+        return raw.decode() if raw else None
+
+    async def list_keys(self, tenant: str) -> Sequence[ApiKey]:
+        """Return all API keys of the tenant, the oldest first."""
+        async with translated():
+            hashes = await self._redis.hvals(TenantKeys(tenant).api_keys)
+            found = await self._redis.mget([KEYS + one.decode() for one in hashes]) if hashes else []
+        return sorted((ApiKey.model_validate_json(raw) for raw in found if raw), key=lambda one: one.created_at_ms)

@@ -1,0 +1,156 @@
+"""Change one suspension at a time: look, apply the verb, commit if nobody was faster, else look again."""
+
+import os
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from redis.asyncio import Redis
+
+from sayso.errors import IdempotencyConflict, NotFound, Unavailable
+from sayso.events import TrailHead
+from sayso.suspensions import Change, SuspensionRecord
+from service.store.commits import Idempotency, build_commit
+from service.store.connections import LOST, translated
+from service.store.keys import TenantKeys
+
+_LUA = Path(__file__).parent / "lua"
+_ROUNDS = 100
+"""How often one change looks again. Each loss means that somebody else won, so fifty racers need fifty rounds."""
+
+Verb = Callable[[SuspensionRecord, int], Change]
+Begin = Callable[[int], Change]
+
+
+@dataclass(frozen=True)
+class Found:
+    """One suspension as it stands, with the server's time."""
+
+    record: SuspensionRecord | None
+    now_ms: int
+    head: TrailHead
+    last_commit: str | None
+    fingerprint: str | None
+    ref: str | None
+
+
+@dataclass(frozen=True)
+class Saved:
+    """What a change came to: the record as it stands now, and the server's time it was applied at.
+
+    `repeated` tells that the same request had already been carried out; `ref` is what it made then.
+    """
+
+    record: SuspensionRecord
+    now_ms: int
+    repeated: bool = False
+    ref: str | None = None
+    following: SuspensionRecord | None = None
+
+
+class Suspensions:
+    """The only way to a suspension's record."""
+
+    def __init__(self, redis: Redis) -> None:
+        self._redis = redis
+        self._load = redis.register_script((_LUA / "load.lua").read_text())
+        self._commit = redis.register_script((_LUA / "commit.lua").read_text())
+
+    async def read(self, tenant: str, suspension_id: str) -> Found:
+        """Return the suspension and the server's time; raises `NotFound`."""
+        found = await self._find(tenant, suspension_id, None)
+        if found.record is None:
+            raise NotFound(f"There is no suspension {suspension_id!r} for this credential.")
+        return found
+
+    async def read_many(self, tenant: str, suspension_ids: list[str]) -> list[SuspensionRecord]:
+        """Return those of the suspensions that still exist, in the order asked."""
+        keys = TenantKeys(tenant)
+        async with translated(), self._redis.pipeline(transaction=False) as pipe:
+            for suspension_id in suspension_ids:
+                pipe.hget(keys.suspension(suspension_id), "doc")
+            docs = await pipe.execute()
+        return [SuspensionRecord.model_validate_json(doc) for doc in docs if doc is not None]
+
+    async def create(self, tenant: str, suspension_id: str, begin: Begin, seen: Idempotency | None = None) -> Saved:
+        """Save a new suspension; the same Idempotency-Key again returns what the first made, in its present state."""
+
+        def start(record: SuspensionRecord | None, now_ms: int) -> Change:
+            return begin(now_ms) if record is None else Change(record)
+
+        return await self._change(tenant, suspension_id, start, seen)
+
+    async def change(self, tenant: str, suspension_id: str, verb: Verb, seen: Idempotency | None = None) -> Saved:
+        """Apply `verb` to the suspension and save what it returns; whatever it raises leaves everything as it was.
+
+        Raises `NotFound`, `IdempotencyConflict`, `Unavailable`, and whatever the verb raises.
+        """
+
+        def step(record: SuspensionRecord | None, now_ms: int) -> Change:
+            if record is None:
+                raise NotFound(f"There is no suspension {suspension_id!r} for this credential.")
+            return verb(record, now_ms)
+
+        return await self._change(tenant, suspension_id, step, seen)
+
+    async def _change(
+        self,
+        tenant: str,
+        suspension_id: str,
+        step: Callable[[SuspensionRecord | None, int], Change],
+        seen: Idempotency | None,
+    ) -> Saved:
+        doubtful: tuple[str, Saved] | None = None
+        for _ in range(_ROUNDS):
+            found = await self._find(tenant, suspension_id, seen)
+            if doubtful is not None and found.last_commit == doubtful[0]:
+                return doubtful[1]
+            if seen is not None and found.fingerprint is not None:
+                return await self._repeat(tenant, found, seen)
+            change = step(found.record, found.now_ms)
+            if change.record is found.record:
+                return Saved(change.record, found.now_ms, repeated=True)
+            commit_id = os.urandom(6).hex()
+            commit, after = build_commit(found.record, change, found.head, commit_id, seen)
+            saved = Saved(after, found.now_ms, ref=seen.ref if seen else None, following=change.following)
+            keys, args = commit.arguments()
+            async with translated():
+                try:
+                    failed_guard = await self._commit(keys=keys, args=args)
+                except LOST:
+                    doubtful = (commit_id, saved)
+                    continue
+            if failed_guard == 0:
+                return saved
+        raise Unavailable("Too many people change this at once; nothing was changed. Try again in a moment.")
+
+    async def _repeat(self, tenant: str, found: Found, seen: Idempotency) -> Saved:
+        if found.fingerprint != seen.fingerprint:
+            raise IdempotencyConflict(idempotency_key=seen.key)
+        if found.record is not None:
+            return Saved(found.record, found.now_ms, repeated=True, ref=found.ref)
+        first = await self.read(tenant, str(found.ref))
+        assert first.record is not None  # noqa: S101  read() raises NotFound otherwise
+        return Saved(first.record, first.now_ms, repeated=True, ref=found.ref)
+
+    async def _find(self, tenant: str, suspension_id: str, seen: Idempotency | None) -> Found:
+        keys = TenantKeys(tenant)
+        wanted = [keys.suspension(suspension_id)]
+        if seen is not None:
+            wanted.append(keys.idempotency(seen.actor, seen.key))
+        async with translated():
+            reply: Any = await self._load(keys=wanted)
+        seconds, micros, (version, doc, seq, hash_, last_commit), request = reply
+        now_ms = int(seconds) * 1000 + int(micros) // 1000
+        record = None
+        if doc is not None:
+            record = SuspensionRecord.model_validate_json(doc).model_copy(update={"version": int(version)})
+            now_ms = max(now_ms, record.updated_at_ms)
+        fingerprint, ref = (_text(part) for part in request or (None, None))
+        head = TrailHead(seq=int(seq or 0), hash=_text(hash_) or "")
+        return Found(record, now_ms, head, _text(last_commit), fingerprint, ref)
+
+
+def _text(raw: bytes | None) -> str | None:
+    return raw.decode() if raw is not None else None

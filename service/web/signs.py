@@ -1,0 +1,67 @@
+"""Make characters that nobody can see visible, so that nobody approves what they could not read."""
+
+import re
+import unicodedata
+from dataclasses import dataclass
+
+_INVISIBLE_LETTERS = frozenset("\u034f\u115f\u1160\u17b4\u17b5\u2800\u3164\uffa0")
+"""Letters, marks and symbols by category, but nothing to the eye."""
+
+_HIDDEN_CATEGORIES = frozenset({"Cc", "Cf", "Cn", "Co", "Cs", "Zl", "Zp", "Zs"})
+_EMOJI_STYLE = "\ufe0f"
+_SOFT = {"\n": "↵", "\t": "⇥"}
+"""Line breaks and tabs do show, but only their effect; a faint sign tells them from a mere wrap."""
+
+
+@dataclass(frozen=True)
+class Piece:
+    """A stretch of a text: as it is, or one hidden character with the sign that stands for it."""
+
+    text: str
+    sign: str = ""
+    name: str = ""
+    soft: bool = False
+
+
+def reveal(text: str) -> list[Piece]:
+    """Return the text in pieces, every hidden character a piece of its own; joined they are the text again."""
+    hidden = {sign for sign in set(text) if _is_hidden(sign)}
+    if not hidden:
+        return [Piece(text)] if text else []
+    pieces: list[Piece] = []
+    begin = 0
+    for found in re.finditer(f"[{re.escape(''.join(sorted(hidden)))}]", text):
+        place = found.start()
+        if _is_styling(text, place):
+            continue
+        if begin < place:
+            pieces.append(Piece(text[begin:place]))
+        pieces.append(_piece_of(text[place]))
+        begin = place + 1
+    if begin < len(text):
+        pieces.append(Piece(text[begin:]))
+    return pieces
+
+
+def count_hidden(text: str) -> int:
+    """Return how many characters of the text a reader could not see, line breaks and tabs not counted."""
+    return sum(1 for piece in reveal(text) if piece.sign and not piece.soft)
+
+
+def _is_hidden(sign: str) -> bool:
+    if sign == " ":
+        return False
+    variation = "\ufe00" <= sign <= "\ufe0f" or "\U000e0100" <= sign <= "\U000e01ef" or "\u180b" <= sign <= "\u180f"
+    return variation or sign in _INVISIBLE_LETTERS or unicodedata.category(sign) in _HIDDEN_CATEGORIES
+
+
+def _is_styling(text: str, place: int) -> bool:
+    """Whether this is the one mark behind a symbol that only asks for its coloured form."""
+    return text[place] == _EMOJI_STYLE and place > 0 and unicodedata.category(text[place - 1]) in ("So", "Sm", "Sk")
+
+
+def _piece_of(sign: str) -> Piece:
+    if sign in _SOFT:
+        return Piece(sign, _SOFT[sign], "line break" if sign == "\n" else "tab", soft=True)
+    name = unicodedata.name(sign, "control character" if unicodedata.category(sign) == "Cc" else "unnamed character")
+    return Piece(sign, f"⟨U+{ord(sign):04X}⟩", name.lower())

@@ -1,0 +1,57 @@
+"""Put the parts of one process together, once, from its settings."""
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+
+from sayso.terms import RuleTerms
+from service.credentials import Credentials
+from service.desk import Desk
+from service.reviewers import Reviewers
+from service.rulebook import Rulebook
+from service.settings import Settings
+from service.store.agenda import Agenda
+from service.store.connections import connect
+from service.store.people import People
+from service.store.runs import Runs
+from service.store.suspensions import Suspensions
+from service.store.watch import Watch
+
+
+@dataclass(frozen=True)
+class Wiring:
+    """Everything a process needs to serve, drive or watch runs."""
+
+    settings: Settings
+    rulebook: Rulebook
+    desk: Desk
+    runs: Runs
+    agenda: Agenda
+    watch: Watch
+    reviewers: Reviewers
+    credentials: Credentials
+
+
+@asynccontextmanager
+async def wire(settings: Settings) -> AsyncIterator[Wiring]:
+    """Connect to the store and build the parts on it; close the connections in the end."""
+    redis = connect(settings.store_url)
+    blocking = connect(settings.store_url, blocking=True)
+    rulebook = Rulebook(settings.policy, terms=RuleTerms(timeout_s=settings.default_approval_timeout_s))
+    runs = Runs(redis)
+    people = People(redis)
+    reviewers = Reviewers(people, idle_s=settings.session_idle_s, max_s=settings.session_max_s)
+    try:
+        yield Wiring(
+            settings=settings,
+            rulebook=rulebook,
+            desk=Desk(Suspensions(redis), runs, rulebook.refresh),
+            runs=runs,
+            agenda=Agenda(redis, blocking),
+            watch=Watch(blocking),
+            reviewers=reviewers,
+            credentials=Credentials(people, reviewers),
+        )
+    finally:
+        await redis.aclose()
+        await blocking.aclose()

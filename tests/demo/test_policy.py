@@ -1,0 +1,61 @@
+"""The demo's rules allow some calls, deny some, and ask for leave or a value for others."""
+
+from typing import Any
+
+import pytest
+
+from demo.turns import load_turns
+from sayso.policies import Action, PolicyDecision, PolicyEvent
+from service.rulebook import load_rulebook
+from service.settings import CHECKOUT
+
+POLICY = load_rulebook(CHECKOUT / "demo" / "policy.yaml")
+
+
+def judge(tool_name: str, args: dict[str, Any]) -> PolicyDecision:
+    return POLICY.judge(PolicyEvent(run_id="run", agent="demo", tool_name=tool_name, tool_args=args))
+
+
+def test_the_recorded_calls_meet_every_kind_of_answer() -> None:
+    decided = [
+        (call.name, judge(call.name, call.arguments).action.value) for turn in load_turns() for call in turn.calls
+    ]
+
+    assert decided == [
+        ("bank_account.transfer", "request_approval"),
+        ("bank_account.calculate_interest", "allow"),
+        ("send_email", "request_approval"),
+        ("send_email", "request_approval"),
+        ("update_user_info", "deny"),
+        ("update_user_info", "deny"),
+        ("hotel_booking.book", "request_user_input"),
+        ("hotel_booking.book", "allow"),
+        ("concert.book_ticket", "request_approval"),
+        ("concert.book_ticket", "request_approval"),
+        ("festival.book_ticket", "allow"),
+    ]
+
+
+@pytest.mark.parametrize("email", ["example@.com", "nobody", "a b@example.com", "a@example", "a@example.com\n"])
+def test_a_broken_address_is_denied(email: str) -> None:
+    decision = judge("update_user_info", {"user_id": 1, "update_info": {"email": email}})
+
+    assert (decision.action, decision.policy_id) == (Action.DENY, "broken-addresses")
+
+
+@pytest.mark.parametrize("info", [{"email": "a@example.com"}, {"email": "a.b@mail.example.com"}, {"name": "Ann"}])
+def test_another_change_of_a_customer_is_asked(info: dict[str, str]) -> None:
+    decision = judge("update_user_info", {"user_id": 1, "update_info": info})
+
+    assert (decision.action, decision.policy_id, decision.error) == (Action.REQUEST_APPROVAL, None, None)
+
+
+def test_concert_tickets_wait_for_five_seconds_only() -> None:
+    decision = judge("concert.book_ticket", {"artist": "Ed Sheeran", "location": "Los Angeles"})
+
+    assert decision.terms.timeout_s == 5
+    assert "five seconds" in decision.reason
+
+
+def test_a_tool_that_no_rule_names_is_asked() -> None:
+    assert judge("delete_everything", {}).action is Action.REQUEST_APPROVAL

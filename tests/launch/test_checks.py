@@ -1,0 +1,54 @@
+"""Ports, store and service are asked the way a user would meet them."""
+
+import socket
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+
+from launch.checks import check_port, is_healthy, store_answers, without_password
+from launch.errors import PortTaken
+
+
+def test_a_free_port_is_fine() -> None:
+    with closing(socket.socket()) as probe:
+        probe.bind(("127.0.0.1", 0))
+        port = probe.getsockname()[1]
+
+    check_port("127.0.0.1", port)
+
+
+@pytest.mark.parametrize("host", ["127.0.0.1", "localhost", "0.0.0.0"])
+def test_a_taken_port_is_told_with_its_number(host: str) -> None:
+    with closing(socket.socket()) as other:
+        other.bind(("127.0.0.1", 0))
+        other.listen()
+        port = other.getsockname()[1]
+
+        with pytest.raises(PortTaken, match=f"{host}:{port}.*SAYSO_PORT") as caught:
+            check_port(host, port)
+    assert caught.value.facts == {"port": port}
+
+
+def test_a_store_answers_when_it_is_there(store_url: str, tmp_path: Path) -> None:
+    assert store_answers(store_url)
+    assert not store_answers(f"unix://{tmp_path}/nothing.sock")
+
+
+def test_a_service_that_is_not_there_is_not_healthy() -> None:
+    with closing(socket.socket()) as probe:
+        probe.bind(("127.0.0.1", 0))
+
+        assert not is_healthy("127.0.0.1", probe.getsockname()[1])
+
+
+@pytest.mark.parametrize(
+    ("url", "shown"),
+    [
+        ("redis://user:secret@db:6379/1", "redis://db:6379/1"),
+        ("redis://db:6379/1", "redis://db:6379/1"),
+        ("unix:///home/store.sock?db=0", "unix:///home/store.sock?db=0"),
+    ],
+)
+def test_a_password_is_not_shown(url: str, shown: str) -> None:
+    assert without_password(url) == shown

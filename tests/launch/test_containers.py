@@ -1,0 +1,48 @@
+"""Containers run what `make up` runs."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from launch.programs import CLOCK, DEMO_MODEL, SERVICE, SETUP, WORKER, Program
+from launch.server import DURABILITY
+from service.settings import CHECKOUT
+
+
+@pytest.fixture(scope="module")
+def services() -> dict[str, Any]:
+    text = (CHECKOUT / "compose.yaml").read_text(encoding="utf-8")
+    found: dict[str, Any] = yaml.safe_load(text)["services"]
+    return found
+
+
+@pytest.mark.parametrize("program", [SERVICE, WORKER, CLOCK, DEMO_MODEL, SETUP], ids=lambda program: program.name)
+def test_a_container_has_the_command_of_its_program(services: dict[str, Any], program: Program) -> None:
+    assert services[program.name]["command"] == ["python", "-m", program.module]
+
+
+def test_the_containers_are_the_programs_and_the_store(services: dict[str, Any]) -> None:
+    names = {program.name for program in (SERVICE, WORKER, CLOCK, DEMO_MODEL, SETUP)}
+
+    assert set(services) == names | {"store"}
+
+
+def test_the_store_is_as_durable_as_the_embedded_one(services: dict[str, Any]) -> None:
+    assert services["store"]["command"] == ["valkey-server", *DURABILITY]
+    assert services["store"]["volumes"] == ["store:/data"]
+
+
+def test_the_image_is_not_run_as_root_and_holds_every_room() -> None:
+    words = [line.split() for line in (CHECKOUT / "Dockerfile").read_text(encoding="utf-8").splitlines() if line]
+
+    assert [rest for first, *rest in words if first == "USER"] == [["10001"]]
+    copied = {rest[0] for first, *rest in words if first == "COPY"}
+    assert copied >= {"sayso", "service", "workers", "launch", "demo", "requirements.lock"}
+    kept = {
+        line[1:]
+        for line in Path(CHECKOUT / ".dockerignore").read_text(encoding="utf-8").splitlines()
+        if line[:1] == "!"
+    }
+    assert copied == kept

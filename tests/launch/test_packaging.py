@@ -1,0 +1,63 @@
+"""Agents install one small package; everything is pinned by hash; the Makefile says what it can do."""
+
+import re
+import subprocess
+import sys
+import tomllib
+import zipfile
+from pathlib import Path
+
+import pytest
+
+from service.settings import CHECKOUT
+
+LOCKS = ("requirements.lock", "requirements-dev.lock")
+
+
+def pins(lock: str) -> dict[str, str]:
+    text = (CHECKOUT / lock).read_text(encoding="utf-8")
+    return {match[0]: match[1] for match in re.findall(r"^([\w.-]+==\S+)([^\n]*)", text, flags=re.MULTILINE)}
+
+
+def test_the_wheel_holds_the_language_alone_and_needs_little(tmp_path: Path) -> None:
+    subprocess.run(
+        [sys.executable, "-m", "hatchling", "build", "-t", "wheel", "-d", tmp_path], cwd=CHECKOUT, check=True, text=True
+    )
+
+    (wheel,) = tmp_path.glob("*.whl")
+    with zipfile.ZipFile(wheel) as archive:
+        rooms = {name.partition("/")[0] for name in archive.namelist()}
+        (metadata,) = (name for name in archive.namelist() if name.endswith(".dist-info/METADATA"))
+        needs = re.findall(r"^Requires-Dist: (.*)$", archive.read(metadata).decode(), flags=re.MULTILINE)
+    assert rooms == {"sayso", "sayso-0.1.0.dist-info"}
+    assert sorted(re.split(r"[<>=]", need)[0] for need in needs if "extra ==" not in need) == ["httpx", "pydantic"]
+
+
+def test_the_dev_lock_holds_the_runtime_as_it_is() -> None:
+    assert pins("requirements.lock").items() <= pins("requirements-dev.lock").items()
+
+
+@pytest.mark.parametrize("lock", LOCKS)
+def test_a_lock_names_no_place_of_its_making(lock: str) -> None:
+    text = (CHECKOUT / lock).read_text(encoding="utf-8")
+
+    assert "://" not in text
+    assert "--index" not in text
+    assert text.count("--hash=sha256:") >= len(pins(lock))
+
+
+def test_every_declared_dependency_is_locked() -> None:
+    project = tomllib.loads((CHECKOUT / "pyproject.toml").read_text(encoding="utf-8"))
+    server = [*project["project"]["dependencies"], *project["project"]["optional-dependencies"]["server"]]
+    dev = project["dependency-groups"]["dev"]
+
+    for lock, declared in (("requirements.lock", server), ("requirements-dev.lock", [*server, *dev])):
+        locked = {pin.partition("==")[0] for pin in pins(lock)}
+        wanted = {re.split(r"[\[<>=]", need)[0].lower() for need in declared}
+        assert wanted - locked == set()
+
+
+def test_make_help_lists_what_can_be_made() -> None:
+    said = subprocess.run(["make", "help"], cwd=CHECKOUT, check=True, capture_output=True, text=True).stdout
+
+    assert {line.split()[1] for line in said.splitlines()} == {"up", "demo", "test", "check", "lock", "clean", "help"}

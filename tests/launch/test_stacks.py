@@ -1,0 +1,201 @@
+"""All programs come up in order, are restarted, and go down together; nothing stands in the way of the next start."""
+
+import http.client
+import os
+import signal
+import socket
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import closing
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import pytest
+
+from launch.leftovers import end_leftovers, find_leftovers
+from launch.server import answers
+from launch.waits import wait_until
+from service.settings import CHECKOUT, socket_path
+
+PATIENCE_S = 30
+STANDINS = Path(__file__).parent / "standins"
+
+
+def free_port() -> int:
+    with closing(socket.socket()) as probe:
+        probe.bind(("127.0.0.1", 0))
+        return int(probe.getsockname()[1])
+
+
+@dataclass
+class Launch:
+    """One `make up` of stand-ins, and what it printed."""
+
+    home: Path
+    port: int = field(default_factory=free_port)
+    children: list[subprocess.Popen[str]] = field(default_factory=list)
+
+    def up(self, *names: str, **environ: str) -> subprocess.Popen[str]:
+        child = subprocess.Popen(
+            [sys.executable, str(STANDINS / "standin_up.py"), *names],
+            cwd=CHECKOUT,
+            env={
+                **os.environ,
+                "PYTHONPATH": f"{CHECKOUT}:{STANDINS}",
+                "SAYSO_HOME": str(self.home),
+                "SAYSO_PORT": str(self.port),
+                "SAYSO_MODEL_URL": "http://127.0.0.1:1/v1",
+                **environ,
+            },
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+        )
+        self.children.append(child)
+        return child
+
+    def up_and_ready(self, *names: str) -> subprocess.Popen[str]:
+        child = self.up(*names)
+        assert wait_for_line(child, "Sayso is ready")
+        return child
+
+    def service_pid(self) -> int | None:
+        connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=5)
+        try:
+            connection.request("GET", "/healthz")
+            return int(connection.getresponse().read())
+        except OSError:
+            return None
+        finally:
+            connection.close()
+
+    def supervisor_pid(self) -> int:
+        return int((self.home / "supervisor.pid").read_text())
+
+
+def wait_for_line(child: subprocess.Popen[str], words: str) -> str:
+    assert child.stdout is not None
+    seen = []
+    for line in child.stdout:
+        seen.append(line)
+        if words in line:
+            return "".join(seen)
+    raise AssertionError("".join(seen))
+
+
+def output_of(child: subprocess.Popen[str]) -> str:
+    return child.communicate(timeout=PATIENCE_S)[0]
+
+
+@pytest.fixture
+def launch(tmp_path: Path) -> Iterator[Launch]:
+    launch = Launch(tmp_path / "100% my home")
+    yield launch
+    for child in launch.children:
+        child.kill()
+    end_leftovers(launch.home, grace_s=0)
+    for child in launch.children:
+        child.communicate(timeout=PATIENCE_S)
+
+
+def test_ctrl_c_stops_everything_and_ends_with_0(launch: Launch) -> None:
+    child = launch.up_and_ready("service", "worker")
+    assert launch.service_pid()
+
+    child.send_signal(signal.SIGINT)
+
+    assert child.wait(PATIENCE_S) == 0
+    assert launch.service_pid() is None
+    assert not answers(socket_path(launch.home))
+    assert find_leftovers(launch.home) == ()
+
+
+def test_the_set_up_runs_before_the_address_is_told_and_alone_sees_the_password(launch: Launch) -> None:
+    child = launch.up("service", SAYSO_ADMIN_PASSWORD="a known password")
+
+    assert "set up with a known password" in wait_for_line(child, "Sayso is ready")
+    service = launch.service_pid()
+    assert b"a known password" not in Path(f"/proc/{service}/environ").read_bytes()
+
+
+@pytest.mark.parametrize("sig", [signal.SIGKILL, signal.SIGTERM])
+def test_a_program_that_ends_is_started_again(launch: Launch, sig: signal.Signals) -> None:
+    launch.up_and_ready("service")
+    before = launch.service_pid()
+    assert before is not None
+
+    os.kill(before, sig)
+
+    assert wait_until(lambda: launch.service_pid() not in (None, before), PATIENCE_S)
+
+
+def test_a_killed_supervisor_takes_everything_down_and_says_so(launch: Launch) -> None:
+    child = launch.up_and_ready("service", "worker")
+
+    os.kill(launch.supervisor_pid(), signal.SIGKILL)
+
+    assert "The supervisor ended" in output_of(child)
+    assert child.returncode == 1
+    assert find_leftovers(launch.home) == ()
+
+
+def test_a_killed_launch_does_not_block_the_next_one(launch: Launch) -> None:
+    first = launch.up_and_ready("service", "worker")
+    orphan = launch.service_pid()
+    os.kill(launch.supervisor_pid(), signal.SIGSTOP)  # it cannot take its programs down with it
+    first.kill()
+    first.wait()
+    os.kill(launch.supervisor_pid(), signal.SIGKILL)
+    assert orphan in find_leftovers(launch.home)
+
+    launch.up_and_ready("service", "worker")
+
+    assert launch.service_pid() not in (None, orphan)
+
+
+def test_a_second_launch_of_a_home_is_told_the_address_of_the_first(launch: Launch) -> None:
+    launch.up_and_ready("service")
+
+    second = launch.up("service")
+
+    assert f"already runs from {launch.home}: http://127.0.0.1:{launch.port}" in output_of(second)
+    assert second.returncode == 1
+    assert launch.service_pid()
+
+
+def test_a_taken_port_is_told_with_the_setting_to_change(launch: Launch) -> None:
+    with closing(socket.socket()) as other:
+        other.bind(("127.0.0.1", launch.port))
+        other.listen()
+
+        child = launch.up("service")
+
+        assert "Set SAYSO_PORT to a free port" in output_of(child)
+        assert child.returncode == 1
+
+
+def test_a_program_that_cannot_start_is_told_with_the_end_of_its_log(launch: Launch) -> None:
+    child = launch.up("broken")
+
+    said = output_of(child)
+
+    assert "A program ends again and again" in said
+    assert "the standin is broken on purpose" in said
+    assert child.returncode == 1
+    assert find_leftovers(launch.home) == ()
+
+
+def test_a_second_ctrl_c_kills_at_once(launch: Launch) -> None:
+    child = launch.up_and_ready("service", "worker")
+    os.kill(launch.supervisor_pid(), signal.SIGSTOP)  # it will not stop anything by itself
+
+    child.send_signal(signal.SIGINT)
+
+    def ended() -> bool:
+        child.send_signal(signal.SIGINT)
+        return child.poll() is not None
+
+    assert wait_until(ended, PATIENCE_S)
+    assert child.returncode == 0
+    assert find_leftovers(launch.home) == ()

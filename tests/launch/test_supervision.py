@@ -1,0 +1,62 @@
+"""The generated configuration says what the supervisor has to do, and nothing secret."""
+
+import configparser
+import sys
+from pathlib import Path
+
+from launch.programs import CLOCK, DEMO_MODEL, SERVER, SERVICE, WORKER, Program, programs_for
+from launch.supervision import render_config
+from service.settings import Settings
+
+
+def parsed(text: str) -> configparser.RawConfigParser:
+    parser = configparser.RawConfigParser(inline_comment_prefixes=(";", "#"))
+    parser.read_string(text)
+    return parser
+
+
+def test_every_program_has_its_section_and_is_restarted() -> None:
+    settings = Settings(workers=3)
+    config = parsed(render_config(programs_for(settings), settings.home))
+
+    names = [name for name in config.sections() if name.startswith("program:")]
+    assert names == [f"program:{p.name}" for p in (SERVER, SERVICE, WORKER, CLOCK, DEMO_MODEL)]
+    assert all(config[name]["autorestart"] == "true" for name in names)
+    assert config["program:service"]["command"] == f"{sys.executable} -m service"
+    assert config["program:worker"]["numprocs"] == "3"
+    assert config["program:worker"]["process_name"] == "%(program_name)s-%(process_num)d"
+
+
+def test_the_server_is_stopped_after_everything_else() -> None:
+    config = parsed(render_config([SERVER, SERVICE, CLOCK], Path("/home")))
+
+    assert config["group:sayso"]["programs"] == "service,clock"
+    assert int(config["group:sayso"]["priority"]) > int(config["program:server"]["priority"])
+
+
+def test_the_supervisor_listens_on_no_port() -> None:
+    config = parsed(render_config([SERVER, SERVICE], Path("/home")))
+
+    assert "inet_http_server" not in config.sections()
+    assert config["unix_http_server"]["chmod"] == "0700"
+
+
+def test_a_percent_sign_in_the_home_is_not_an_expansion() -> None:
+    config = parsed(render_config([SERVICE], Path("/my 100%")))
+
+    assert config["unix_http_server"]["file"] == "/my 100%%/supervisor.sock"
+    assert config["program:service"]["stdout_logfile"] == "logs/service.log"
+
+
+def test_with_a_store_of_its_own_no_server_is_started() -> None:
+    assert SERVER not in programs_for(Settings(redis_url="redis://localhost"))
+
+
+def test_with_another_model_the_demo_model_is_not_started() -> None:
+    assert DEMO_MODEL not in programs_for(Settings(model_url="https://models.example/v1"))
+
+
+def test_one_worker_has_a_plain_name() -> None:
+    config = parsed(render_config([Program("worker", "workers")], Path("/home")))
+
+    assert config["program:worker"]["process_name"] == "worker"

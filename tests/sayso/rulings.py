@@ -1,0 +1,25 @@
+"""Make rules, events and policies for tests of judging, with every default that does not matter to them."""
+
+from typing import Any
+
+from sayso.policies import Action, Policy, PolicyEvent, PolicyRule, RuleCondition
+from sayso.terms import RuleTerms
+
+UNSURE = {"when": "args.amount > 100"}
+"""A condition that cannot be judged without an amount."""
+
+
+def rule(rule_id: str, action: str = "deny", *, priority: int = 100, **parts: Any) -> PolicyRule:
+    condition = {name: parts.pop(name) for name in tuple(parts) if name in RuleCondition.model_fields}
+    return PolicyRule.model_validate(
+        {"rule_id": rule_id, "action": action, "priority": priority, "condition": condition} | parts
+    )
+
+
+def event(tool_name: str | None = "refund", /, **parts: Any) -> PolicyEvent:
+    args = {name: parts.pop(name) for name in tuple(parts) if name not in PolicyEvent.model_fields}
+    return PolicyEvent(**({"run_id": "run_1", "agent": "support", "tool_name": tool_name, "tool_args": args} | parts))
+
+
+def policy(*rules: PolicyRule, default: Action = Action.ALLOW, terms: RuleTerms | None = None) -> Policy:
+    return Policy(rules=rules, default=default, terms=terms or RuleTerms())

@@ -1,0 +1,222 @@
+"""What may happen to a suspension once it is decided."""
+
+import pytest
+
+from sayso.errors import DeadlinePassed, IllegalTransition, LeaseHeld, StaleAttempt, StaleDigest
+from sayso.events import Event, EventType
+from sayso.pauses import cancel, decide, suspend
+from sayso.resumptions import (
+    MAX_ATTEMPTS,
+    Fence,
+    approved_args,
+    checkpoint,
+    give_up,
+    lease,
+    postpone,
+    redeem,
+    redrive,
+    renew,
+    settle,
+    suspend_again,
+)
+from sayso.states import seal_state
+from sayso.suspensions import Intent, RunEnd, RunStatus, Status, SuspensionRecord
+from tests.sayso.records import T0, ask, draft, pending, person, types_of, word
+
+FENCE = Fence("w1", 1, 30_000)
+STATE = seal_state(b"{}")
+DONE = RunEnd(status=RunStatus.COMPLETED, result={"text": "done"})
+NOTE = (Event(type=EventType.WARNING, data={"message": "x"}),)
+
+
+def decided(**fields: object) -> SuspensionRecord:
+    record = pending(*fields.pop("asks", ()))  # type: ignore[misc]
+    return decide(record, word(record, **fields), T0).record
+
+
+def leased(**fields: object) -> SuspensionRecord:
+    return lease(decided(**fields), "w1", 30_000, T0).record
+
+
+def intent(item_id: str | None = "i1", index: int = 0) -> Intent:
+    return Intent(
+        item_id=item_id,
+        call_id=f"call_{index}",
+        index=index,
+        tool="refund",
+        idempotency_key=f"sus_1:{item_id}",
+        idempotent=False,
+        attempt=1,
+        holder="w1",
+        begun_at_ms=T0,
+    )
+
+
+def test_a_lease_gives_the_run_to_one_worker_for_a_while() -> None:
+    change = lease(decided(), "w1", 30_000, T0 + 1)
+    assert change.record.status is Status.RESUMING
+    assert change.record.look_at_ms == T0 + 30_001
+    assert types_of(change) == ["run_resuming"]
+    with pytest.raises(LeaseHeld, match="w1 drives this run"):
+        lease(change.record, "w2", 30_000, T0 + 30_000)
+    assert lease(change.record, "w1", 30_000, T0 + 2).record is change.record
+
+
+def test_a_lapsed_lease_goes_to_the_next_attempt_and_fences_the_first_off() -> None:
+    taken_over = lease(leased(), "w2", 30_000, T0 + 30_000).record
+    assert taken_over.lease is not None
+    assert (taken_over.lease.holder, taken_over.lease.attempt) == ("w2", 2)
+    for step in (
+        lambda: renew(taken_over, FENCE, T0),
+        lambda: redeem(taken_over, FENCE, (intent(),), (), T0),
+        lambda: checkpoint(taken_over, FENCE, STATE, (), T0),
+        lambda: settle(taken_over, FENCE, DONE, (), T0),
+        lambda: suspend_again(taken_over, FENCE, draft(id="sus_2"), (ask(),), STATE, (), T0),
+        lambda: postpone(taken_over, FENCE, "x", T0),
+        lambda: give_up(taken_over, FENCE, "x", (), T0),
+    ):
+        with pytest.raises(StaleAttempt):
+            step()
+
+
+def test_every_step_of_a_worker_extends_its_lease() -> None:
+    assert renew(leased(), FENCE, T0 + 10_000).record.look_at_ms == T0 + 40_000
+
+
+def test_a_permit_is_spent_once_and_journalled_before_the_tool_runs() -> None:
+    change = redeem(leased(), FENCE, (intent(),), NOTE, T0 + 1)
+    item = change.record.items[0]
+    assert item.permit is not None
+    assert (item.permit.holder, item.permit.attempt) == ("w1", 1)
+    assert [one.call_id for one in change.record.journal] == ["call_0"]
+    assert types_of(change) == ["run_resumed", "warning", "permit_redeemed"]
+    with pytest.raises(IllegalTransition, match="already spent"):
+        redeem(change.record, FENCE, (intent(),), (), T0 + 2)
+
+
+def test_an_idempotent_call_may_be_started_again_by_the_next_attempt() -> None:
+    plain = ask()
+    again = plain.model_copy(update={"tool": plain.tool.model_copy(update={"idempotent": True})})
+    spent = redeem(leased(asks=(again,)), FENCE, (intent(),), (), T0).record
+    next_one = lease(spent, "w2", 30_000, T0 + 30_000).record
+    assert [one.index for one in next_one.journal] == [0], "what was begun is still known"
+    assert redeem(next_one, Fence("w2", 2, 30_000), (intent(),), (), T0 + 30_001).record.items[0].permit is not None
+
+
+def test_a_permit_not_started_in_time_is_refused() -> None:
+    record = leased(asks=(ask(start_by_s=60),))
+    assert redeem(record, FENCE, (intent(),), (), T0 + 59_999).record.items[0].permit is not None
+    with pytest.raises(DeadlinePassed, match="leave to run refund ended"):
+        redeem(record, FENCE, (intent(),), (), T0 + 60_000)
+
+
+def test_a_denied_item_has_no_permit() -> None:
+    with pytest.raises(IllegalTransition, match="no leave to run"):
+        redeem(leased(action="deny"), FENCE, (intent(),), (), T0)
+
+
+def test_arguments_changed_after_the_decision_are_never_run() -> None:
+    record = leased(args={"order": "A-0", "amount": 3})
+    item = record.items[0]
+    assert approved_args(item) == {"order": "A-0", "amount": 3}
+    assert item.outcome is not None
+    forged = item.model_copy(update={"outcome": item.outcome.model_copy(update={"args": {"amount": 9_999}})})
+    with pytest.raises(StaleDigest, match="not those decided on"):
+        redeem(record.model_copy(update={"items": (forged,)}), FENCE, (intent(),), (), T0)
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"tool": {"name": "transfer"}},
+        {"tool": {"args": {"order": "A-0", "amount": 250.6}}},
+        {"tool": {"definition": "e" * 64}},
+        {"target_arg": "order"},
+        {"terms": {"rule_version": "v2"}},
+        {"terms": {"deadline_at_ms": T0}},
+    ],
+    ids=str,
+)
+def test_every_field_the_digest_binds_is_checked_before_the_call(change: dict[str, object]) -> None:
+    record = leased()
+    item = record.items[0]
+    update = {
+        name: getattr(item, name).model_copy(update=value) if isinstance(value, dict) else value
+        for name, value in change.items()
+    }
+    with pytest.raises(StaleDigest):
+        redeem(record.model_copy(update={"items": (item.model_copy(update=update),)}), FENCE, (intent(),), (), T0)
+
+
+def test_a_permit_of_another_run_tenant_or_suspension_does_not_fit() -> None:
+    record = leased()
+    for other in (
+        record.model_copy(update={"tenant": "other"}),
+        record.model_copy(update={"id": "sus_9"}),
+        record.model_copy(update={"run": record.run.model_copy(update={"id": "run_9"})}),
+    ):
+        with pytest.raises(StaleDigest):
+            redeem(other, FENCE, (intent(),), (), T0)
+
+
+def test_a_checkpoint_clears_the_journal_and_keeps_the_state() -> None:
+    begun = redeem(leased(), FENCE, (intent(),), (), T0).record
+    change = checkpoint(begun, FENCE, STATE, NOTE, T0)
+    assert change.record.journal == ()
+    assert (change.record.state, change.state) == (STATE.ref, STATE)
+    assert types_of(change) == ["warning"], "run_resumed was told already"
+
+
+def test_settling_tells_once_that_the_run_went_on_and_how_it_ended() -> None:
+    change = settle(leased(action="deny"), FENCE, DONE, NOTE, T0)
+    assert types_of(change) == ["run_resumed", "warning", "run_completed"]
+    assert change.events[0].data["approved"] is False
+    assert (change.record.status, change.record.run_status) == (Status.RESUMED, RunStatus.COMPLETED)
+    assert change.record.look_at_ms is None
+    assert settle(change.record, FENCE, DONE, (), T0 + 1).record is change.record
+
+
+def test_suspending_again_ends_one_pause_and_begins_the_next_in_one_change() -> None:
+    change = suspend_again(leased(), FENCE, draft(id="sus_2"), (ask(),), STATE, NOTE, T0 + 5)
+    assert change.record.status is Status.RESUMED
+    assert change.following is not None
+    assert (change.record.following_id, change.following.previous_id) == ("sus_2", "sus_1")
+    assert change.following.status is Status.PENDING
+    assert types_of(change) == ["run_resumed", "warning", "run_paused"]
+
+
+def test_a_resume_that_cannot_go_on_comes_back_later_and_is_given_up_in_the_end() -> None:
+    record, now_ms = leased(), T0
+    for attempt in range(1, MAX_ATTEMPTS):
+        change = postpone(record, Fence("w1", attempt, 30_000), "no such agent", now_ms)
+        assert types_of(change) == ["run_postponed"]
+        assert change.record.receipt.error == "no such agent"
+        assert change.record.look_at_ms == now_ms + 1000 * 2**attempt
+        now_ms = change.record.look_at_ms
+        record = lease(change.record, "w1", 30_000, now_ms).record
+    last = postpone(record, Fence("w1", MAX_ATTEMPTS, 30_000), "no such agent", now_ms)
+    assert (last.record.status, last.record.run_status) == (Status.FAILED, RunStatus.FAILED)
+    assert types_of(last) == ["run_failed"]
+
+
+def test_a_decided_run_nobody_took_is_put_before_a_worker_again_ever_more_slowly() -> None:
+    record = decided()
+    assert redrive(record, T0 + 2_999).record is record
+    first = redrive(record, T0 + 3_000)
+    assert first.ready
+    assert first.record.look_at_ms == T0 + 6_000
+    second = redrive(first.record, T0 + 6_000)
+    assert second.record.look_at_ms == T0 + 12_000
+
+
+def test_a_cancelled_run_refuses_its_workers_writes() -> None:
+    record = cancel(redeem(leased(), FENCE, (intent(),), (), T0).record, person("ada"), None, T0)
+    assert record.events[0].data["calls_in_flight"] == ["call_0"]
+    with pytest.raises(IllegalTransition, match="cancelled cannot checkpoint"):
+        checkpoint(record.record, FENCE, STATE, (), T0)
+
+
+def test_starting_is_the_same_as_resuming() -> None:
+    started = lease(suspend(draft(), (), T0).record, "w1", 30_000, T0).record
+    change = checkpoint(started, FENCE, STATE, NOTE, T0)
+    assert types_of(change) == ["warning"], "a start is told by run_started, not by run_resumed"

@@ -1,0 +1,70 @@
+"""Run one worker: `python -m workers`.
+
+RQ gives what it is good at: a process of its own for the work, its time limits and its registries. The worker imports
+the registered agents before it forks, tells the service their names and tools, and takes drain jobs from one queue.
+"""
+
+import asyncio
+import os
+import signal
+import sys
+from contextlib import suppress
+from types import FrameType
+
+import structlog
+from rq import Worker
+
+from sayso.agents import Agent
+from sayso.clock import new_id
+from sayso.errors import SaysoError
+from service.credentials import TENANT
+from service.jobs import DrainQueue, build_worker
+from service.logs import configure_logs
+from service.settings import Settings, load
+from service.wiring import wire
+from workers.resume import import_agents
+
+log = structlog.get_logger()
+
+
+class DrainWorker(Worker):
+    """An RQ worker whose warm stop also tells its job, so that a standing job does not hold the stop up."""
+
+    def request_stop(self, signum: int, frame: FrameType | None) -> None:
+        """Pass the signal on to the running job, which ends its window, then stop as RQ does."""
+        if self.horse_pid:
+            with suppress(ProcessLookupError):
+                os.kill(self.horse_pid, signal.SIGTERM)
+        super().request_stop(signum, frame)
+
+
+async def publish_agents(settings: Settings, agents: dict[str, Agent]) -> None:
+    """Tell the service the agents' names and tools; it never sees their code."""
+    async with wire(settings) as wiring:
+        for agent in agents.values():
+            manifest = agent.manifest()
+            await wiring.runs.save_definitions(TENANT, list(manifest.tools))
+            await wiring.runs.save_agent(TENANT, manifest.name, manifest.model_dump_json())
+
+
+def main() -> int:
+    """Work until told to stop; 1 when the agents cannot be imported."""
+    settings = load()
+    configure_logs(settings.log_level)
+    try:
+        agents = dict(import_agents(settings))
+        asyncio.run(publish_agents(settings, agents))
+    except SaysoError as error:
+        log.error("worker_not_started", error=error.message)
+        return 1
+    jobs = DrainQueue(settings.store_url, settings.drain_window_s)
+    worker = build_worker(settings.store_url, DrainWorker, new_id(f"w-{os.getpid()}"))
+    jobs.put_back()
+    jobs.close()
+    log.info("worker_started", agents=sorted(agents))
+    worker.work(logging_level="WARNING")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,90 @@
+"""Look at whatever is due: apply fallbacks at deadlines, and bring back what a crash or a lost job left lying.
+
+Nothing depends on this process for safety, only for things to happen in time: every verb re-checks the record's own
+moments, so a decision after the deadline is refused even while no clock runs. Any number of clocks do no harm.
+"""
+
+import asyncio
+import signal
+
+import structlog
+
+from sayso.clock import monotonic_ms
+from sayso.errors import NotFound, SaysoError, Unavailable
+from service.credentials import TENANT
+from service.jobs import DrainQueue
+from service.logs import configure_logs
+from service.settings import Settings, load
+from service.wiring import Wiring, wire
+
+BEAT_S = 0.1
+_JOBS_EVERY_MS = 1000
+_AT_ONCE = 32
+_UNREADABLE_AGAIN_MS = 60_000
+
+log = structlog.get_logger()
+
+
+async def look_at_due(wiring: Wiring) -> int:
+    """Look once at everything that is due now; return how many suspensions that were."""
+    due = await wiring.agenda.due(TENANT, await wiring.agenda.now_ms())
+    slots = asyncio.Semaphore(_AT_ONCE)
+
+    async def look(suspension_id: str) -> None:
+        async with slots:
+            await _look(wiring, suspension_id)
+
+    await asyncio.gather(*map(look, due))
+    return len(due)
+
+
+async def run_clock(settings: Settings, stopping: asyncio.Event) -> None:
+    """Beat until told to stop, through any absence of the store."""
+    jobs = DrainQueue(settings.store_url, settings.drain_window_s)
+    jobs_at_ms = 0.0
+    async with wire(settings) as wiring:
+        while not stopping.is_set():
+            try:
+                looked = await look_at_due(wiring)
+                if monotonic_ms() >= jobs_at_ms:
+                    await asyncio.to_thread(jobs.ensure)
+                    jobs_at_ms = monotonic_ms() + _JOBS_EVERY_MS
+            except Exception as error:  # noqa: BLE001  the clock outlives whatever is wrong, and says so
+                log.warning("clock_beat_failed", error=f"{type(error).__name__}: {error}")
+                looked = 0
+            if not looked:
+                await _pause(stopping)
+    jobs.close()
+
+
+async def _look(wiring: Wiring, suspension_id: str) -> None:
+    try:
+        await wiring.desk.look(TENANT, suspension_id)
+    except NotFound:
+        await wiring.agenda.forget(TENANT, suspension_id)
+    except Unavailable:
+        raise
+    except (SaysoError, ValueError) as error:
+        log.error("suspension_unreadable", suspension=suspension_id, error=f"{type(error).__name__}: {error}")
+        await wiring.agenda.defer(TENANT, suspension_id, await wiring.agenda.now_ms() + _UNREADABLE_AGAIN_MS)
+
+
+async def _pause(stopping: asyncio.Event) -> None:
+    try:
+        await asyncio.wait_for(stopping.wait(), BEAT_S)
+    except TimeoutError:
+        return
+
+
+async def _main() -> None:
+    settings = load()
+    configure_logs(settings.log_level)
+    stopping = asyncio.Event()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        asyncio.get_running_loop().add_signal_handler(number, stopping.set)
+    log.info("clock_started")
+    await run_clock(settings, stopping)
+
+
+if __name__ == "__main__":
+    asyncio.run(_main())

@@ -1,0 +1,103 @@
+"""Drive a run of our own runner: from its saved state to its next pause or its end."""
+
+from collections.abc import Mapping, Sequence
+
+from sayso.agents import Agent
+from sayso.clock import iso_utc
+from sayso.decisions import Verdict
+from sayso.errors import NotFound
+from sayso.events import Event
+from sayso.requests import Item
+from sayso.resumptions import Fence, approved_args
+from sayso.runs import Pause, PlannedCall, Resumption, RunState, drive
+from sayso.states import SealedState, seal_state
+from sayso.suspensions import Intent, RunEnd, SuspensionRecord
+from service.store.suspensions import Saved
+from service.wiring import Wiring
+
+
+async def resume(wiring: Wiring, agents: Mapping[str, Agent], leased: Saved, fence: Fence) -> None:
+    """Drive the run on and save where it comes to. Raises what the worker is to show on the run."""
+    record = leased.record
+    agent = agents.get(record.run.agent)
+    if agent is None:
+        known = ", ".join(sorted(agents)) or "none"
+        raise NotFound(f"This worker has no agent named {record.run.agent!r}; registered are: {known}.")
+    if record.failed_by_fallback:
+        end = RunEnd(status="failed", error=_first_failure(record))
+        await wiring.desk.settle(record.tenant, record.id, fence, end, ())
+        return
+    assert record.state is not None  # noqa: S101  a run of this runner is never saved without its state
+    state = RunState.model_validate_json(await wiring.runs.state(record.tenant, record.run.id, record.state))
+    outcomes = {item.index: _resumption(item, leased.now_ms) for item in record.items}
+    journal = DeskJournal(wiring, record, fence)
+    came_to = await drive(agent, state, policy=wiring.rulebook.refresh(), journal=journal, outcomes=outcomes)
+    if isinstance(came_to, Pause):
+        await wiring.desk.suspend_again(
+            record, fence, came_to.asks, _seal(came_to.state), tuple(came_to.events), came_to.state.step
+        )
+    else:
+        end = RunEnd(status=came_to.status, result=came_to.result, error=came_to.error)
+        await wiring.desk.settle(record.tenant, record.id, fence, end, tuple(came_to.events))
+
+
+class DeskJournal:
+    """The run's journal, kept on its suspension through the desk; every step of it is fenced by the lease."""
+
+    def __init__(self, wiring: Wiring, record: SuspensionRecord, fence: Fence) -> None:
+        self._desk = wiring.desk
+        self._record = record
+        self._fence = fence
+
+    async def redeem(
+        self, calls: Sequence[PlannedCall], events: Sequence[Event], state: RunState | None
+    ) -> Mapping[int, str]:
+        """Write down which calls are about to start; return the idempotency key of each by its index."""
+        step = state.step if state is not None else self._record.step
+        intents = tuple(self._intent(planned, step) for planned in calls)
+        sealed = _seal(state) if state is not None else None
+        await self._desk.redeem(self._record.tenant, self._record.id, self._fence, intents, tuple(events), sealed)
+        return {intent.index: intent.idempotency_key for intent in intents}
+
+    async def checkpoint(self, state: RunState, events: Sequence[Event]) -> None:
+        """Save how far the run has come."""
+        await self._desk.checkpoint(self._record.tenant, self._record.id, self._fence, _seal(state), tuple(events))
+
+    def unfinished(self) -> frozenset[int]:
+        """The calls that an earlier attempt began and of which no result was saved."""
+        return frozenset(intent.index for intent in self._record.journal)
+
+    def _intent(self, planned: PlannedCall, step: int) -> Intent:
+        call = planned.call
+        return Intent(
+            item_id=planned.item_id,
+            call_id=call.call_id,
+            index=call.index,
+            tool=call.name,
+            idempotency_key=f"{self._record.id}:{planned.item_id or f'{step}.{call.index}'}",
+            idempotent=planned.idempotent,
+            attempt=self._fence.attempt,
+            holder=self._fence.holder,
+            begun_at_ms=0,
+        )
+
+
+def _seal(state: RunState) -> SealedState:
+    return seal_state(state.model_dump_json().encode())
+
+
+def _resumption(item: Item, now_ms: int) -> Resumption:
+    """What the runner is told of an item; leave that was not used in time is no leave."""
+    outcome = item.outcome
+    assert outcome is not None  # noqa: S101  only decided suspensions are leased
+    if outcome.may_run and now_ms >= outcome.start_by_ms and item.permit is None:
+        message = f"Approved, but not started before {iso_utc(outcome.start_by_ms)}; ask again."
+        outcome = outcome.model_copy(update={"verdict": Verdict.DENIED, "message": message})
+    return Resumption(item_id=item.item_id, outcome=outcome, args=approved_args(item))
+
+
+def _first_failure(record: SuspensionRecord) -> str:
+    for item in record.items:
+        if item.outcome is not None and item.outcome.verdict is Verdict.FAILED:
+            return f"{item.tool.name}: {item.outcome.message}"
+    return "An item's fallback failed the run."
