@@ -58,6 +58,7 @@ class Effects:
 
     @contextmanager
     def _opened(self) -> Iterator[TextIO]:
+        self._path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         with self._path.open("a+", encoding="utf-8") as file:
             fcntl.flock(file, fcntl.LOCK_EX)
             yield file

@@ -104,7 +104,7 @@ def main() -> None:
 
 
 def _port_of(settings: Settings) -> int:
-    return urlsplit(settings.model_url).port or settings.port + 1
+    return urlsplit(settings.model_url).port or settings.demo_model_port
 
 
 def _replay(turn: Turn) -> JsonObject:

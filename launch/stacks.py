@@ -23,7 +23,7 @@ from service.settings import CHECKOUT, Settings, variable_of
 
 READY_TIMEOUT_S = 60
 STOP_TIMEOUT_S = STOP_GRACE_S + 2
-LEFTOVER_GRACE_S = 1
+LEFTOVER_GRACE_S = 0.5
 FAILED_STARTS = 3
 """A program that ended this often before anything was ready will not come up by waiting longer."""
 
@@ -50,7 +50,7 @@ def _run_locked(settings: Settings, programs: tuple[Program, ...], setup: Progra
     end_leftovers(settings.home, STOP_GRACE_S)
     check_port(settings.host, settings.port)
     if settings.runs_demo_model:
-        check_port("127.0.0.1", settings.demo_model_port)
+        check_port(settings.host, settings.demo_model_port)
     environ = {**os.environ, **mark(settings.home)}
     kept = {name: value for name, value in environ.items() if name not in SETUP_SECRETS}
     supervisor = Supervisor.start(programs, settings.home, kept)

@@ -17,6 +17,7 @@ from sayso.errors import InvalidJson, TooLarge
 MAX_DEPTH = 32
 MAX_NODES = 20_000
 MAX_INTEGER = 2**53
+_PLAIN = json.JSONEncoder(ensure_ascii=False, sort_keys=True, separators=(",", ":"))
 
 
 def parse_json(raw: bytes | str) -> JsonValue:
@@ -32,7 +33,7 @@ def parse_json(raw: bytes | str) -> JsonValue:
         value = json.loads(text, object_pairs_hook=_unique_pairs, parse_constant=_refuse_constant)
     except json.JSONDecodeError as error:
         raise InvalidJson(
-            f"The body is not JSON: {error.msg} at line {error.lineno} column {error.colno}. Correct it and send it again."
+            f"The body is not JSON: {error.msg} at line {error.lineno} column {error.colno}. Correct it and try again."
         ) from error
     except RecursionError as error:
         raise TooLarge(f"The JSON is nested deeper than {MAX_DEPTH} levels. Flatten it.") from error
@@ -42,9 +43,13 @@ def parse_json(raw: bytes | str) -> JsonValue:
     return value
 
 
-def check_json(value: Any) -> None:
-    """Refuse a value that is not plain JSON within the limits, naming the place, such as `$.args.amount`."""
+def check_json(value: Any) -> bool:
+    """Refuse a value that is not plain JSON within the limits, naming the place, such as `$.args.amount`.
+
+    Returns whether it has neither fractions nor keys beyond ASCII; then the standard encoder writes the canonical form.
+    """
     count = 0
+    plain = True
     stack: list[tuple[Any, str, int]] = [(value, "$", 0)]
     while stack:
         node, path, depth = stack.pop()
@@ -57,18 +62,21 @@ def check_json(value: Any) -> None:
             for key in node:
                 if not isinstance(key, str):
                     raise InvalidJson(f"{path} has the key {key!r}, which is not a string.", path=path)
+                plain = plain and key.isascii()
                 _check_text(key, path)
             stack.extend((child, f"{path}.{key}", depth + 1) for key, child in node.items())
         elif isinstance(node, list | tuple):
             stack.extend((child, f"{path}[{index}]", depth + 1) for index, child in enumerate(node))
         else:
+            plain = plain and not isinstance(node, float)
             _check_scalar(node, path)
+    return plain
 
 
 def canonical_json(value: Any) -> bytes:
     """Return the RFC 8785 form of a JSON value as UTF-8 bytes; raises `InvalidJson` for what has no such form."""
-    check_json(value)
-    return _render(value).encode("utf-8")
+    plain = check_json(value)
+    return (_PLAIN.encode(value) if plain else _render(value)).encode("utf-8")
 
 
 def digest_json(value: Any) -> str:

@@ -32,9 +32,9 @@ def suspend(draft: SuspensionRecord, asks: tuple[Ask, ...], now_ms: int) -> Chan
     An item whose time is already over (a headless run has none) is decided at once by its fallback.
     """
     items = tuple(freeze_item(ask, f"i{place}", draft.binding, now_ms) for place, ask in enumerate(asks, start=1))
-    record = draft.model_copy(
-        update={"items": items, "status": Status.PENDING, "created_at_ms": now_ms, "updated_at_ms": now_ms}
-    )
+    run = draft.run if draft.run.started_at_ms else draft.run.model_copy(update={"started_at_ms": now_ms})
+    update = {"items": items, "run": run, "status": Status.PENDING, "created_at_ms": now_ms, "updated_at_ms": now_ms}
+    record = draft.model_copy(update=update)
     if not items:
         started = Event(
             type=EventType.RUN_STARTED,

@@ -69,12 +69,12 @@ class Item(_Frozen):
     """One thing asked in a suspension, with its frozen terms and the digest of what is asked."""
 
     item_id: str
-    kind: ItemKind
+    kind: ItemKind = ItemKind.APPROVAL
     call_id: str
-    index: int
+    index: int = 0
     tool: AskedTool
-    prompt: Prompt
-    allowed: tuple[Answer, ...]
+    prompt: Prompt = Prompt()
+    allowed: tuple[Answer, ...] = (Answer.APPROVE, Answer.EDIT, Answer.DENY)
     choices: tuple[JsonValue, ...] | None = None
     response_schema: JsonObject | None = None
     target_arg: str | None = None

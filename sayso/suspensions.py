@@ -108,6 +108,7 @@ class RunRef(_Frozen):
     request_id: str | None = None
     tags: tuple[str, ...] = ()
     context: JsonObject = Field(default_factory=dict)
+    started_at_ms: int = 0
 
 
 class Origin(_Frozen):

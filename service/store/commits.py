@@ -3,14 +3,12 @@
 Every index follows from the record before and the record after, so that no verb has to remember one.
 """
 
-from collections.abc import Iterable
 from dataclasses import dataclass, field
-
-from pydantic import BaseModel, ConfigDict
 
 from sayso.events import TrailHead, append_events
 from sayso.suspensions import Change, RunStatus, Status, SuspensionRecord
 from service.store.keys import CHANGES, TenantKeys
+from service.store.packing import pack_record
 
 IDEMPOTENCY_MS = 24 * 3600 * 1000
 """How long an Idempotency-Key is remembered."""
@@ -24,19 +22,6 @@ class Idempotency:
     key: str
     fingerprint: str
     ref: str
-
-
-class RunInfo(BaseModel):
-    """What a run's hash keeps of it beside its status."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
-
-    agent: str
-    owner: str
-    thread_id: str
-    title: str = ""
-    request_id: str | None = None
-    tags: tuple[str, ...] = ()
 
 
 @dataclass
@@ -80,7 +65,7 @@ def build_commit(
         _write_record(commit, keys, following, head, commit_id)
         _move_indexes(commit, keys, None, following)
     last = change.following or after
-    _write_run(commit, keys, before, last)
+    _move_run(commit, keys, before, last)
     if entries:
         commit.write("RPUSH", keys.trail(after.run.id), *(entry.model_dump_json() for entry in entries))
     if change.state is not None:
@@ -90,16 +75,13 @@ def build_commit(
     if seen is not None:
         key = keys.idempotency(seen.actor, seen.key)
         commit.expect(key, 0)
-        commit.write("HSET", key, "v", 1, "fingerprint", seen.fingerprint, "ref", seen.ref)
-        commit.write("PEXPIRE", key, IDEMPOTENCY_MS)
+        commit.write("SET", key, f"1|{seen.fingerprint}|{seen.ref}", "PX", IDEMPOTENCY_MS)
     commit.write("PUBLISH", CHANGES, f"{after.tenant} {last.id} {after.run.id}")
     return commit, after
 
 
 def _write_record(commit: Commit, keys: TenantKeys, record: SuspensionRecord, head: TrailHead, commit_id: str) -> None:
-    doc = record.model_dump_json(exclude_defaults=True)
-    fields = ("v", record.version, "doc", doc, "seq", head.seq, "hash", head.hash, "c", commit_id)
-    commit.write("HSET", keys.suspension(record.id), *fields)
+    commit.write("SET", keys.suspension(record.id), pack_record(record, head, commit_id))
 
 
 def _move_indexes(commit: Commit, keys: TenantKeys, before: SuspensionRecord | None, after: SuspensionRecord) -> None:
@@ -115,30 +97,17 @@ def _move_indexes(commit: Commit, keys: TenantKeys, before: SuspensionRecord | N
         commit.write("ZADD", keys.decided, after.updated_at_ms, after.id)
 
 
-def _write_run(commit: Commit, keys: TenantKeys, before: SuspensionRecord | None, last: SuspensionRecord) -> None:
+def _move_run(commit: Commit, keys: TenantKeys, before: SuspensionRecord | None, last: SuspensionRecord) -> None:
     run, status = last.run, last.run_status
-    old = before.run_status if before is not None else None
-    fields: list[str | int] = ["updated", last.updated_at_ms]
     if before is None or before.id != last.id:
-        fields += ["suspension", last.id]
-    if status is not old:
-        fields += ["status", status]
-        commit.write("ZADD", keys.runs(status), _started_ms(last), run.id)
-        for other in _left(old):
-            commit.write("ZREM", keys.runs(other), run.id)
+        commit.write("SET", keys.run(run.id), last.id)
     if before is None and last.previous_id is None:
-        info = RunInfo(**run.model_dump(exclude={"id", "context"}))
-        fields += ["created", last.created_at_ms, "info", info.model_dump_json(exclude_defaults=True)]
-        commit.write("ZADD", keys.runs(), last.created_at_ms, run.id)
-        commit.write("ZADD", keys.runs_of(run.owner), last.created_at_ms, run.id)
-    if last.end is not None:
-        fields += ["end", last.end.model_dump_json(exclude_defaults=True)]
-    commit.write("HSET", keys.run(run.id), *fields)
-
-
-def _left(old: RunStatus | None) -> Iterable[RunStatus]:
-    return () if old is None else (old,)
-
-
-def _started_ms(record: SuspensionRecord) -> int:
-    return record.updated_at_ms
+        commit.write("ZADD", keys.runs_of(run.owner), run.started_at_ms, run.id)
+        commit.write("SADD", keys.owners, run.owner)
+    old = before.run_status if before is not None else None
+    if status is old:
+        return
+    if status is not RunStatus.SUSPENDED:
+        commit.write("ZADD", keys.runs(status), run.started_at_ms, run.id)
+    if old is not None and old is not RunStatus.SUSPENDED:
+        commit.write("ZREM", keys.runs(old), run.id)

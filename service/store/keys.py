@@ -40,17 +40,22 @@ class TenantKeys:
         """A run's own state."""
         return f"{self.prefix}state:{run_id}"
 
-    def runs(self, status: str | None = None) -> str:
-        """All runs, or those in one status."""
-        return f"{self.prefix}runs:{status}" if status else f"{self.prefix}runs"
+    def runs(self, status: str) -> str:
+        """The runs in one status, but for suspended ones."""
+        return f"{self.prefix}runs:{status}"
 
     def runs_of(self, owner: str) -> str:
         """The runs that one credential asked for."""
-        return f"{self.prefix}runs:of:{owner}"
+        return f"{self.prefix}runs-of:{owner}"
 
     def idempotency(self, actor: str, key: str) -> str:
         """What one actor's Idempotency-Key was used for."""
         return f"{self.prefix}idem:{sha256(f'{actor} {key}'.encode()).hexdigest()[:32]}"
+
+    @property
+    def owners(self) -> str:
+        """Everybody who ever asked for a run."""
+        return f"{self.prefix}owners"
 
     @property
     def agenda(self) -> str:

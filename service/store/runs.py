@@ -3,6 +3,8 @@
 Nothing here changes a run: that happens in the commit of its suspension alone.
 """
 
+import heapq
+from itertools import islice
 from typing import Any
 
 from pydantic import BaseModel, ConfigDict, JsonValue, TypeAdapter
@@ -11,11 +13,11 @@ from redis.asyncio import Redis
 from sayso.errors import NotFound
 from sayso.events import TrailEntry
 from sayso.states import StateRef, open_state
-from sayso.suspensions import RunEnd, RunStatus
+from sayso.suspensions import RunStatus, SuspensionRecord
 from sayso.tool_calls import ToolDefinition
-from service.store.commits import RunInfo
 from service.store.connections import translated
 from service.store.keys import TenantKeys
+from service.store.packing import unpack_record
 
 
 class Run(BaseModel):
@@ -48,27 +50,25 @@ class Runs:
 
     async def read(self, tenant: str, run_id: str) -> Run:
         """Return the run; raises `NotFound`."""
-        async with translated():
-            fields: dict[bytes, bytes] = await self._redis.hgetall(TenantKeys(tenant).run(run_id))
-        if not fields:
+        runs = await self._read_many(TenantKeys(tenant), [run_id])
+        if not runs:
             raise NotFound(f"There is no run {run_id!r} for this credential.")
-        return _run_of(run_id, fields)
+        return runs[0]
 
     async def list_runs(
         self, tenant: str, *, status: str | None = None, owner: str | None = None, skip: int = 0, limit: int = 50
     ) -> list[Run]:
         """Return runs, newest first: all, those in one status, or those one credential asked for."""
         keys = TenantKeys(tenant)
-        index = keys.runs_of(owner) if owner is not None else keys.runs(status)
-        found: list[Run] = []
-        while len(found) < limit:
-            ids = await self._page(index, skip, limit, newest_first=True)
-            runs = await self._read_many(keys, ids)
-            found += [run for run in runs if status is None or run.status == status]
-            skip += limit
-            if len(ids) < limit:
-                break
-        return found[:limit]
+        if status == RunStatus.SUSPENDED:
+            return await self._suspended(keys, tenant, owner, skip, limit)
+        if owner is not None:
+            return await self._matching([keys.runs_of(owner)], keys, skip, limit, status)
+        if status is not None:
+            return await self._matching([keys.runs(status)], keys, skip, limit, None)
+        async with translated():
+            owners = await self._redis.smembers(keys.owners)
+        return await self._matching([keys.runs_of(one.decode()) for one in owners], keys, skip, limit, None)
 
     async def trail(self, tenant: str, run_id: str, after: int = 0, limit: int = 1000) -> list[TrailEntry]:
         """Return the run's events behind the one numbered `after`, in order."""
@@ -124,24 +124,66 @@ class Runs:
             ids: list[bytes] = await self._redis.zrange(index, skip, skip + limit - 1, desc=newest_first)
         return [one.decode() for one in ids]
 
+    async def _suspended(self, keys: TenantKeys, tenant: str, owner: str | None, skip: int, limit: int) -> list[Run]:
+        """Suspended runs are those of the inbox, the earliest deadline first."""
+        found: list[Run] = []
+        at = 0
+        while len(found) < skip + limit:
+            records = await self._records(keys, await self.inbox(tenant, at, limit))
+            found += [_run_of(record) for record in records if owner is None or record.run.owner == owner]
+            at += limit
+            if len(records) < limit:
+                break
+        return found[skip : skip + limit]
+
+    async def _matching(
+        self, indexes: list[str], keys: TenantKeys, skip: int, limit: int, status: str | None
+    ) -> list[Run]:
+        """Merge the newest of several indexes, keeping what is in `status`, until a page is full."""
+        found: list[Run] = []
+        wanted = skip + limit
+        while True:
+            async with translated(), self._redis.pipeline(transaction=False) as pipe:
+                for index in indexes:
+                    pipe.zrange(index, 0, wanted - 1, desc=True, withscores=True)
+                pages = await pipe.execute()
+            merged = heapq.merge(*pages, key=lambda entry: -entry[1])
+            ids = [entry[0].decode() for entry in islice(merged, wanted)]
+            runs = await self._read_many(keys, ids)
+            found = [run for run in runs if status is None or run.status == status]
+            if len(found) >= skip + limit or len(ids) < wanted:
+                return found[skip : skip + limit]
+            wanted *= 2
+
     async def _read_many(self, keys: TenantKeys, run_ids: list[str]) -> list[Run]:
-        async with translated(), self._redis.pipeline(transaction=False) as pipe:
-            for run_id in run_ids:
-                pipe.hgetall(keys.run(run_id))
-            found = await pipe.execute()
-        return [_run_of(run_id, fields) for run_id, fields in zip(run_ids, found, strict=True) if fields]
+        """Read runs through the suspension each one stands at now."""
+        if not run_ids:
+            return []
+        async with translated():
+            latest = await self._redis.mget([keys.run(run_id) for run_id in run_ids])
+        return [_run_of(record) for record in await self._records(keys, [one.decode() for one in latest if one])]
+
+    async def _records(self, keys: TenantKeys, suspension_ids: list[str]) -> list[SuspensionRecord]:
+        if not suspension_ids:
+            return []
+        async with translated():
+            found = await self._redis.mget([keys.suspension(one) for one in suspension_ids])
+        return [unpack_record(raw)[0] for raw in found if raw]
 
 
-def _run_of(run_id: str, fields: dict[bytes, bytes]) -> Run:
-    info = RunInfo.model_validate_json(fields[b"info"])
-    end = RunEnd.model_validate_json(fields[b"end"]) if b"end" in fields else None
+def _run_of(record: SuspensionRecord) -> Run:
+    run, end = record.run, record.end
     return Run(
-        id=run_id,
-        **info.model_dump(exclude={"request_id"}),
-        status=RunStatus(fields[b"status"].decode()),
-        suspension_id=fields[b"suspension"].decode(),
-        created_at_ms=int(fields[b"created"]),
-        updated_at_ms=int(fields[b"updated"]),
+        id=run.id,
+        agent=run.agent,
+        owner=run.owner,
+        thread_id=run.thread_id,
+        title=run.title,
+        tags=run.tags,
+        status=record.run_status,
+        suspension_id=record.id,
+        created_at_ms=run.started_at_ms,
+        updated_at_ms=record.updated_at_ms,
         result=end.result if end else None,
         error=end.error if end else None,
     )

@@ -14,6 +14,7 @@ from sayso.suspensions import Change, SuspensionRecord
 from service.store.commits import Idempotency, build_commit
 from service.store.connections import LOST, translated
 from service.store.keys import TenantKeys
+from service.store.packing import unpack_record
 
 _LUA = Path(__file__).parent / "lua"
 _ROUNDS = 100
@@ -69,9 +70,9 @@ class Suspensions:
         keys = TenantKeys(tenant)
         async with translated(), self._redis.pipeline(transaction=False) as pipe:
             for suspension_id in suspension_ids:
-                pipe.hget(keys.suspension(suspension_id), "doc")
-            docs = await pipe.execute()
-        return [SuspensionRecord.model_validate_json(doc) for doc in docs if doc is not None]
+                pipe.get(keys.suspension(suspension_id))
+            found = await pipe.execute()
+        return [unpack_record(raw)[0] for raw in found if raw is not None]
 
     async def create(self, tenant: str, suspension_id: str, begin: Begin, seen: Idempotency | None = None) -> Saved:
         """Save a new suspension; the same Idempotency-Key again returns what the first made, in its present state."""
@@ -141,16 +142,10 @@ class Suspensions:
             wanted.append(keys.idempotency(seen.actor, seen.key))
         async with translated():
             reply: Any = await self._load(keys=wanted)
-        seconds, micros, (version, doc, seq, hash_, last_commit), request = reply
+        seconds, micros, raw, request = reply
         now_ms = int(seconds) * 1000 + int(micros) // 1000
-        record = None
-        if doc is not None:
-            record = SuspensionRecord.model_validate_json(doc).model_copy(update={"version": int(version)})
-            now_ms = max(now_ms, record.updated_at_ms)
-        fingerprint, ref = (_text(part) for part in request or (None, None))
-        head = TrailHead(seq=int(seq or 0), hash=_text(hash_) or "")
-        return Found(record, now_ms, head, _text(last_commit), fingerprint, ref)
-
-
-def _text(raw: bytes | None) -> str | None:
-    return raw.decode() if raw is not None else None
+        fingerprint, ref = request.decode().split("|", 2)[1:] if request else (None, None)
+        if raw is None:
+            return Found(None, now_ms, TrailHead(), None, fingerprint, ref)
+        record, head, last_commit = unpack_record(raw)
+        return Found(record, max(now_ms, record.updated_at_ms), head, last_commit, fingerprint, ref)

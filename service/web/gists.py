@@ -11,15 +11,20 @@ from sayso.decisions import JsonObject
 
 GIST_PAIRS = 5
 GIST_VALUE_CHARS = 42
+GIST_PATH_CHARS = 32
 
 
 @dataclass(frozen=True)
 class Leaf:
-    """One value at the end of its path; a literal is a number, a truth value, null, or something empty."""
+    """One value at the end of its path; a literal is a number, a truth value, null, or something empty.
+
+    Only a gist cuts a leaf short.
+    """
 
     path: str
     text: str
     literal: bool
+    cut: bool = False
 
 
 @dataclass(frozen=True)
@@ -89,8 +94,8 @@ def _scalar(value: JsonValue) -> str:
 
 
 def _shorten(leaf: Leaf) -> Leaf:
-    line = " ".join(leaf.text.split(" "))
-    return leaf if len(line) <= GIST_VALUE_CHARS else Leaf(leaf.path, line[: GIST_VALUE_CHARS - 1], leaf.literal)
+    path, text = leaf.path[:GIST_PATH_CHARS], leaf.text[:GIST_VALUE_CHARS]
+    return leaf if (path, text) == (leaf.path, leaf.text) else Leaf(path, text, leaf.literal, cut=True)
 
 
 def _size(leaf: Leaf) -> int:

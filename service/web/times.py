@@ -24,7 +24,8 @@ def tell_ago(at_ms: int, now_ms: int) -> str:
     """Say how long ago a moment was, in its largest unit: `12 s ago`, `3 h ago`."""
     if now_ms - at_ms < 1000:
         return "just now"
-    return f"{tell_span(now_ms - at_ms).split(' ', 2)[0]} {tell_span(now_ms - at_ms).split(' ', 2)[1]} ago"
+    count, unit, *_ = tell_span(now_ms - at_ms).split(" ")
+    return f"{count} {unit} ago"
 
 
 def tell_clock(at_ms: int) -> str:

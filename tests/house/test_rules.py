@@ -158,7 +158,16 @@ def test_the_scripts_header_names_every_key() -> None:
     header = (ROOT / "service" / "store" / "lua" / "commit.lua").read_text().partition("]]")[0]
     keys = TenantKeys("t")
     written = [keys.suspension("s"), keys.run("r"), keys.trail("r"), keys.state("r"), keys.idempotency("a", "k")]
-    written += [keys.agenda, keys.inbox, keys.decided, keys.ready, keys.runs(), keys.definitions]
+    written += [
+        keys.agenda,
+        keys.inbox,
+        keys.decided,
+        keys.ready,
+        keys.runs("failed"),
+        keys.runs_of("o"),
+        keys.owners,
+        keys.definitions,
+    ]
     for key in written:
         stem = key.removeprefix(keys.prefix).split(":")[0]
         assert re.search(rf"sayso:{{t}}:{re.escape(stem)}\b", header), key

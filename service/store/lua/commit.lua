@@ -4,18 +4,19 @@
 The data model. Every key of a tenant carries the hash tag {tenant}; all live until retention removes them, unless a
 lifetime is given.
 
-  sayso:{t}:s:<suspension>  hash    v version, doc the record as JSON, seq and hash the head of the run's trail,
-                                    c the id of the last commit (it settles a lost reply)
-  sayso:{t}:r:<run>         hash    info the run's reference as JSON, status, suspension (the latest), created, updated,
-                                    result, error
+  sayso:{t}:s:<suspension>  string  "version|seq|hash|commit|" and the packed record: seq and hash are the head of the
+                                    run's trail, commit the id of the last commit (it settles a lost reply)
+  sayso:{t}:r:<run>         string  the run's latest suspension; all that is known of the run stands in its record
   sayso:{t}:e:<run>         list    the trail: one JSON entry an event, numbered from 1, chained by hash
   sayso:{t}:state:<run>     string  the paused run's own state, sealed by the digest in the record
   sayso:{t}:agenda          zset    suspension -> next moment somebody must look, ms
   sayso:{t}:inbox           zset    pending suspension -> earliest deadline, ms
   sayso:{t}:decided         zset    suspension that was asked and is no longer pending -> moment, ms
   sayso:{t}:ready           list    suspensions that a worker is to take up, oldest first
-  sayso:{t}:runs            zset    run -> creation, ms; also runs:<status> and runs:of:<owner>
-  sayso:{t}:idem:<hash>     hash    v 1, fingerprint of the request, ref what it made; 24 hours
+  sayso:{t}:runs:<status>   zset    run -> its start, ms; suspended runs are found through the inbox
+  sayso:{t}:runs-of:<owner> zset    run -> its start, ms
+  sayso:{t}:owners          set     everybody who ever asked for a run
+  sayso:{t}:idem:<hash>     string  "1|fingerprint|ref": what an Idempotency-Key was used for and made; 24 hours
   sayso:{t}:definitions     hash    digest of a tool's definition -> the definition as JSON
   sayso:changes             channel "<tenant> <suspension> <run>": a hint that something moved, never the truth
 
@@ -28,12 +29,13 @@ line makes a full server refuse the script before its first write.
 ]]
 
 local allowed = {
-  HSET = true, SET = true, DEL = true, RPUSH = true, ZADD = true, ZREM = true, PEXPIRE = true, PUBLISH = true,
+  SET = true, DEL = true, RPUSH = true, SADD = true, ZADD = true, ZREM = true, PEXPIRE = true, PUBLISH = true,
 }
 
 local guards = tonumber(ARGV[1])
 for i = 1, guards do
-  local version = redis.call('HGET', KEYS[tonumber(ARGV[2 * i])], 'v') or '0'
+  local head = redis.call('GETRANGE', KEYS[tonumber(ARGV[2 * i])], 0, 19)
+  local version = string.match(head, '^%d+') or '0'
   if version ~= ARGV[2 * i + 1] then
     return i
   end

@@ -1,14 +1,9 @@
 #!lua flags=no-writes
 --[[ Read one suspension, the server's time, and whether a request was seen before, in one round trip.
 
-KEYS  the suspension's hash; optionally the idempotency hash.
-Returns {seconds, microseconds, {v, doc, seq, hash, c}, {fingerprint, ref}}.
+KEYS  the suspension; optionally what an Idempotency-Key was used for.
+Returns {seconds, microseconds, the first value or false, the second value or false}.
 ]]
 
 local time = redis.call('TIME')
-local record = redis.call('HMGET', KEYS[1], 'v', 'doc', 'seq', 'hash', 'c')
-local seen = {}
-if KEYS[2] then
-  seen = redis.call('HMGET', KEYS[2], 'fingerprint', 'ref')
-end
-return {time[1], time[2], record, seen}
+return {time[1], time[2], redis.call('GET', KEYS[1]), KEYS[2] and redis.call('GET', KEYS[2]) or false}

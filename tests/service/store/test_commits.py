@@ -57,7 +57,8 @@ async def test_what_is_saved_is_found_again_in_its_place_in_every_index(redis: R
     deadline = record.items[0].terms.deadline_at_ms
     assert await redis.zscore(KEYS.agenda, "sus_1") == deadline
     assert await redis.zscore(KEYS.inbox, "sus_1") == deadline
-    assert await redis.zrange(KEYS.runs("suspended"), 0, -1) == [b"run_1"]
+    assert [run.status for run in await Runs(redis).list_runs("default")] == ["suspended"]
+    assert [run.id for run in await Runs(redis).list_runs("default", status="suspended", owner="bot")] == ["run_1"]
     assert await redis.llen(KEYS.ready) == 0
 
 

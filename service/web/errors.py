@@ -1,0 +1,53 @@
+"""Show what went wrong as a page: the same sentences that the API sends as problems."""
+
+from collections.abc import Callable
+from typing import Protocol
+from urllib.parse import quote
+
+from fastapi import Request
+from fastapi.responses import RedirectResponse, Response
+
+from service.web.pages import render
+
+
+class Problem(Protocol):
+    """What the edge knows of an error: its HTTP status, a name for it, and the sentence to show."""
+
+    @property
+    def status(self) -> int:
+        """The HTTP status."""
+
+    @property
+    def title(self) -> str:
+        """What kind of error it is."""
+
+    @property
+    def detail(self) -> str:
+        """What happened, and what to do."""
+
+
+Again = Callable[[Problem], Response]
+"""How a page with a form shows itself again, with the problem and all that was typed."""
+
+
+def show_again(request: Request, again: Again) -> None:
+    """Let the error that is about to be raised show as this page, under its own status."""
+    request.state.again = again
+
+
+def render_problem(request: Request, problem: Problem) -> Response:
+    """Return the page for an error outside of the API: the form again, the way to sign in, or a plain page."""
+    again: Again | None = getattr(request.state, "again", None)
+    if again is not None:
+        return again(problem)
+    if problem.status == 401:
+        return RedirectResponse(_sign_in_from(request), 303)
+    visitor = getattr(request.state, "visitor", None)
+    return render(
+        request, "pages/problem.html", title=problem.title, status=problem.status, visitor=visitor, problem=problem
+    )
+
+
+def _sign_in_from(request: Request) -> str:
+    place = request.url.path + (f"?{request.url.query}" if request.url.query and request.method == "GET" else "")
+    return "/sign-in" if place == "/" else f"/sign-in?next={quote(place, safe='/')}"

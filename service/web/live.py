@@ -1,0 +1,62 @@
+"""Tell open pages that something moved, as it happens; they fetch again what they show."""
+
+import asyncio
+from collections.abc import AsyncIterator
+
+from fastapi import APIRouter, Request
+from fastapi.responses import StreamingResponse
+
+from sayso.errors import NotAuthenticated, Unavailable
+from service.web.sessions import SignedIn, Visitor, wiring_of
+from service.wiring import Wiring
+
+PING_S = 15.0
+APART_S = 0.2
+"""What moves faster than this is told in one go."""
+
+router = APIRouter()
+
+
+@router.get("/live")
+async def follow(request: Request, visitor: SignedIn, run: str | None = None) -> StreamingResponse:
+    """Stream `inbox` with the number of runs that wait whenever anything moves, and `run` when the run named does."""
+    wiring = wiring_of(request)
+    if run is not None:
+        await wiring.runs.read(visitor.tenant, run)
+    closing: asyncio.Event = getattr(request.app.state, "closing", None) or asyncio.Event()
+    return StreamingResponse(
+        _tell(wiring, visitor, run, closing),
+        media_type="text/event-stream",
+        headers={"Cache-Control": "no-store", "X-Accel-Buffering": "no"},
+    )
+
+
+async def _tell(wiring: Wiring, visitor: Visitor, run: str | None, closing: asyncio.Event) -> AsyncIterator[str]:
+    with wiring.watch.on(visitor.tenant) as moved, wiring.watch.on(run or visitor.tenant) as run_moved:
+        yield "retry: 2000\n\n"
+        moved.set()
+        try:
+            while not closing.is_set():
+                if not moved.is_set():
+                    await wiring.credentials.identify(visitor.token)
+                    yield ": still here\n\n"
+                else:
+                    moved.clear()
+                    yield f"event: inbox\ndata: {await wiring.runs.count_pending(visitor.tenant)}\n\n"
+                    if run is not None and run_moved.is_set():
+                        run_moved.clear()
+                        yield "event: run\ndata: moved\n\n"
+                    await _wait(APART_S, closing)
+                await _wait(PING_S, closing, moved)
+        except (NotAuthenticated, Unavailable):
+            return  # the browser asks again in two seconds, and is told then what is the matter
+
+
+async def _wait(timeout_s: float, *events: asyncio.Event) -> None:
+    """Wait until one of the events is set or the time is over."""
+    waits = [asyncio.ensure_future(event.wait()) for event in events]
+    try:
+        await asyncio.wait(waits, timeout=timeout_s, return_when=asyncio.FIRST_COMPLETED)
+    finally:
+        for wait in waits:
+            wait.cancel()

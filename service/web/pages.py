@@ -1,0 +1,91 @@
+"""Render pages from the templates. Everything in them is escaped, and a name that is not given is an error."""
+
+from hashlib import sha256
+
+from fastapi import Request
+from fastapi.responses import HTMLResponse
+from jinja2 import Environment, FileSystemLoader, StrictUndefined
+
+from sayso.clock import iso_utc, now_ms
+from service.settings import CHECKOUT
+from service.web.gists import find_leaves, write_leaf, write_pretty
+from service.web.sentences import RUN_STATUSES, join_words
+from service.web.sessions import SignedIn, Visitor, wiring_of
+from service.web.signs import count_hidden, reveal
+from service.web.times import tell_ago, tell_clock, tell_hour, tell_span
+
+STATIC = CHECKOUT / "templates" / "static"
+
+
+def asset(name: str) -> str:
+    """Return the address of a static file; it changes with the file, so that browsers may keep what they have."""
+    known = _ADDRESSES.get(name)
+    if known is None:
+        digest = sha256((STATIC / name).read_bytes()).hexdigest()[:12]
+        known = _ADDRESSES[name] = f"/static/{name}?v={digest}"
+    return known
+
+
+async def show(
+    request: Request, visitor: SignedIn, name: str, *, title: str, status: int = 200, **context: object
+) -> HTMLResponse:
+    """Return the page for somebody who is signed in, with the store's time and the number of runs that wait."""
+    wiring = wiring_of(request)
+    context.setdefault("now_ms", await wiring.agenda.now_ms())
+    pending = await wiring.runs.count_pending(visitor.tenant)
+    return render(request, name, title=title, status=status, visitor=visitor, pending=pending, **context)
+
+
+def render(
+    request: Request,
+    name: str,
+    *,
+    title: str,
+    status: int = 200,
+    visitor: Visitor | None = None,
+    pending: int | None = None,
+    **context: object,
+) -> HTMLResponse:
+    """Return the page; `pending` is None where nobody has counted."""
+    frame: dict[str, object] = {
+        "title": title,
+        "visitor": visitor,
+        "pending": pending,
+        "path": request.url.path,
+        "version": request.app.version,
+        "weak_durability": getattr(request.app.state, "weak_durability", None),
+        "now_ms": now_ms(),
+        "run_id": None,
+    }
+    html = _ENVIRONMENT.get_template(name).render({**frame, **context})
+    # Browsers send the origin of a form only under this policy; without it no form could be told from a forged one.
+    return HTMLResponse(html, status, headers={"Referrer-Policy": "same-origin"})
+
+
+def _make_environment() -> Environment:
+    environment = Environment(
+        loader=FileSystemLoader(STATIC.parent),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    environment.filters |= {
+        "reveal": reveal,
+        "count_hidden": count_hidden,
+        "ago": tell_ago,
+        "clock": tell_clock,
+        "hour": tell_hour,
+        "iso": iso_utc,
+        "span": tell_span,
+        "leaves": find_leaves,
+        "pretty": write_pretty,
+        "leaf": write_leaf,
+        "listed": join_words,
+    }
+    environment.globals |= {"asset": asset, "RUN_STATUSES": RUN_STATUSES}
+    return environment
+
+
+_ADDRESSES: dict[str, str] = {}
+_ENVIRONMENT = _make_environment()

@@ -1,0 +1,128 @@
+"""Say terms, answers and outcomes in plain words: the same ones wherever they appear."""
+
+from sayso.decisions import Actor, ActorKind, Decision, Outcome, Verdict
+from sayso.requests import Answer, Item, ItemKind
+from sayso.suspensions import RunStatus, Status, SuspensionRecord
+from sayso.terms import FallbackAction, Terms
+from service.web.gists import write_leaf
+from service.web.times import tell_span
+
+VERDICTS = {
+    Verdict.APPROVED: "approved",
+    Verdict.DENIED: "denied",
+    Verdict.ANSWERED: "answered",
+    Verdict.FAILED: "failed",
+}
+
+RUN_STATUSES = {
+    RunStatus.RUNNING: "running",
+    RunStatus.SUSPENDED: "waiting for people",
+    RunStatus.COMPLETED: "completed",
+    RunStatus.DEGRADED: "ended early",
+    RunStatus.FAILED: "failed",
+    RunStatus.CANCELLED: "cancelled",
+}
+
+_AFTER_DENIAL = {
+    "continue": "If denied, the agent is told why and goes on.",
+    "degrade": "If denied, the rest is skipped and the run ends early.",
+    "fail": "If denied, the run fails.",
+}
+
+
+def tell_fallback(terms: Terms) -> str:
+    """Say what happens when nobody answers in time, to go behind 'If nobody answers, …'."""
+    fallback = terms.fallback
+    if fallback.action is FallbackAction.APPROVE:
+        return "it is approved without anybody having looked"
+    if fallback.action is FallbackAction.VALUE:
+        return f"the value “{write_leaf(fallback.value)}” is used"
+    if fallback.action is FallbackAction.FAIL:
+        return "the whole run fails"
+    if fallback.action is FallbackAction.ESCALATE and terms.escalate:
+        step = terms.escalate[0]
+        return f"{join_words(step.reviewers)} can decide too, for another {tell_span(step.after_s * 1000)}"
+    return "it is denied"
+
+
+def tell_denial(record: SuspensionRecord) -> str:
+    """Say what a denial does to the run."""
+    return _AFTER_DENIAL[record.on_deny]
+
+
+def tell_reviewers(record: SuspensionRecord, item: Item) -> str:
+    """Say who may decide an item."""
+    people = join_words(item.terms.reviewers, "or") if item.terms.reviewers else "Any reviewer"
+    return f"{people}, except {record.run.owner}, who asked" if item.terms.no_self_approval else people
+
+
+def tell_quorum(item: Item) -> str:
+    """Say how many have to agree and how many words have been given; nothing where one is enough."""
+    quorum = item.terms.quorum
+    if quorum.approve == 1 and quorum.deny == 1:
+        return ""
+    approvals = sum(1 for one in item.decisions if one.action != "deny")
+    denials = len(item.decisions) - approvals
+    return f"{approvals} of {quorum.approve} approvals, {denials} of {quorum.deny} denials"
+
+
+def tell_actor(actor: Actor) -> str:
+    """Name who acted."""
+    if actor.kind is ActorKind.TIMEOUT:
+        return "the deadline"
+    return actor.id
+
+
+def tell_outcome(outcome: Outcome) -> str:
+    """Say how an item ended and through whom."""
+    if outcome.by.kind is ActorKind.TIMEOUT:
+        ends = {
+            Verdict.APPROVED: "approved by its fallback",
+            Verdict.DENIED: "denied by its fallback",
+            Verdict.ANSWERED: "given the fallback’s value",
+            Verdict.FAILED: "failed by its fallback",
+        }
+        return f"Nobody answered in time: {ends[outcome.verdict]}"
+    if outcome.verdict is Verdict.ANSWERED:
+        return f"{outcome.by.id} gave a value"
+    edited = " with other arguments" if outcome.verdict is Verdict.APPROVED and outcome.args is not None else ""
+    return f"{outcome.by.id} {VERDICTS[outcome.verdict]} this{edited}"
+
+
+def tell_word(decision: Decision) -> str:
+    """Say what one reviewer said."""
+    words = {"approve": "approved", "deny": "denied", "value": "gave a value", "fail": "failed it"}
+    edited = " with other arguments" if decision.args is not None else ""
+    return f"{tell_actor(decision.by)} {words[decision.action]}{edited}"
+
+
+def name_state(record: SuspensionRecord, item: Item) -> str:
+    """Name in one word where an item stands: open, cancelled, or its verdict."""
+    if item.outcome is not None:
+        return VERDICTS[item.outcome.verdict]
+    return "cancelled" if record.status in (Status.CANCELLED, Status.FAILED) else "open"
+
+
+def find_hindrance(record: SuspensionRecord, item: Item, name: str) -> str | None:
+    """Say why this person cannot decide an open item, or None where they can; the desk has the last word."""
+    if item.terms.no_self_approval and name == record.run.owner:
+        return "You asked for this call, so somebody else has to decide it."
+    if item.terms.reviewers and name not in item.terms.reviewers:
+        return f"This is for {join_words(item.terms.reviewers, 'or')} to decide."
+    if any(one.by.id == name for one in item.decisions):
+        return "You have given your word; it now takes the others."
+    return None
+
+
+def name_question(item: Item) -> str:
+    """Name what is asked for."""
+    if item.kind is ItemKind.INPUT or Answer.APPROVE not in item.allowed:
+        return "needs a value"
+    return "needs approval"
+
+
+def join_words(words: tuple[str, ...] | list[str], last: str = "and") -> str:
+    """Join words as a sentence does: `anna, ben and carla`."""
+    if len(words) < 2:
+        return "".join(words)
+    return f"{', '.join(words[:-1])} {last} {words[-1]}"

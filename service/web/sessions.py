@@ -1,0 +1,96 @@
+"""Know who is looking: the session cookie, and the sign-in page for everybody without one."""
+
+import re
+from dataclasses import dataclass
+from typing import Annotated
+
+from fastapi import Depends, Request
+from fastapi.responses import Response
+
+from sayso.decisions import ActorKind
+from sayso.errors import NotAuthenticated
+from service.credentials import Principal
+from service.settings import Settings
+from service.wiring import Wiring
+
+_PLACES = re.compile(r"/(?:|decided|runs|runs/[\w-]+(?:/cancel)?|items/[\w-]+/[\w-]+)(?:\?[\w=&%.+-]*)?", re.ASCII)
+"""The pages that a sign-in may lead to; anything else leads to the inbox."""
+
+
+@dataclass(frozen=True)
+class Visitor:
+    """A signed-in person, with the token of their session."""
+
+    principal: Principal
+    token: str
+
+    @property
+    def name(self) -> str:
+        """Who they are."""
+        return self.principal.name
+
+    @property
+    def tenant(self) -> str:
+        """Whose records they see."""
+        return self.principal.tenant
+
+    @property
+    def csrf(self) -> str:
+        """The secret that every form of this session carries."""
+        return self.principal.csrf
+
+
+def wiring_of(request: Request) -> Wiring:
+    """Return the parts of this process."""
+    wiring: Wiring = request.app.state.wiring
+    return wiring
+
+
+async def find_visitor(request: Request) -> Visitor:
+    """Return who is signed in; raises `NotAuthenticated`, which shows as the sign-in page."""
+    wiring = wiring_of(request)
+    token = session_token(request, wiring.settings)
+    principal = await wiring.credentials.identify(token)
+    if principal.kind is not ActorKind.HUMAN or token is None:
+        raise NotAuthenticated("An agent's key opens no pages; sign in with a name and a password.")
+    visitor = Visitor(principal, token)
+    request.state.visitor = visitor
+    return visitor
+
+
+SignedIn = Annotated[Visitor, Depends(find_visitor)]
+
+
+def cookie_name(settings: Settings) -> str:
+    """Name the cookie; under https its prefix makes browsers insist on `Secure`, on this host and on the whole path."""
+    return "__Host-sayso" if settings.secure_cookies else "sayso_session"
+
+
+def session_token(request: Request, settings: Settings) -> str | None:
+    """Return the token in the cookie."""
+    return request.cookies.get(cookie_name(settings))
+
+
+def set_session(response: Response, settings: Settings, token: str) -> None:
+    """Put a session's token into the browser, out of reach of scripts."""
+    response.set_cookie(
+        cookie_name(settings),
+        token,
+        max_age=settings.session_max_s,
+        path="/",
+        secure=settings.secure_cookies,
+        httponly=True,
+        samesite="lax",
+    )
+
+
+def clear_session(response: Response, settings: Settings) -> None:
+    """Take the token out of the browser."""
+    response.delete_cookie(
+        cookie_name(settings), path="/", secure=settings.secure_cookies, httponly=True, samesite="lax"
+    )
+
+
+def safe_next(place: str | None) -> str:
+    """Return where to go after signing in: one of our own pages, by its path, whatever was asked for."""
+    return place if place is not None and _PLACES.fullmatch(place) else "/"

@@ -1,0 +1,38 @@
+"""A trail reads as plain text, one line an event."""
+
+from typing import Any
+
+import pytest
+
+from demo.timelines import LONGEST_LINE, render_timeline
+from sayso.events import EventType, TrailEntry
+
+
+def entry(kind: EventType | str, at_ms: int = 1000, **data: Any) -> TrailEntry:
+    return TrailEntry(seq=1, at_ms=at_ms, type=kind, data=data, hash="")
+
+
+def test_a_line_tells_when_what_and_the_gist() -> None:
+    trail = [
+        entry(EventType.RUN_STARTED, 1000, agent="demo", title="", owner="demo"),
+        entry(EventType.TOOL_BATCH_STARTED, 1250, tool_call_count=2, step=1, tool_names=["a", "b"]),
+    ]
+
+    assert list(render_timeline(trail)) == [
+        "   0.000 s  run_started           agent demo, asked by demo",
+        "   0.250 s  tool_batch_started    2 calls: a, b",
+    ]
+
+
+@pytest.mark.parametrize("kind", [EventType.RUN_CANCELLED, "something_new"])
+def test_a_kind_without_a_saying_is_told_by_its_name(kind: str) -> None:
+    assert list(render_timeline([entry(kind)])) == [f"   0.000 s  {kind}"]
+
+
+def test_a_line_stays_a_line_whatever_a_tool_returns() -> None:
+    loud = entry(EventType.TOOL_COMPLETED, tool_name="t", success=True, output="one\ntwo " * 100, error=None)
+
+    (line,) = render_timeline([loud])
+
+    assert "\n" not in line
+    assert len(line) == LONGEST_LINE

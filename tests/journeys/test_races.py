@@ -1,0 +1,89 @@
+"""A reviewer and the timeout reach one item at the same moment: it gets one outcome, and everybody is told the same."""
+
+import asyncio
+from collections import Counter
+
+from sayso.clock import new_id
+from sayso.decisions import Actor, ActorKind, DecisionRequest, Verdict
+from sayso.errors import AlreadyDecided, DeadlinePassed
+from sayso.events import EventType, find_break
+from sayso.pauses import suspend
+from sayso.requests import Ask, AskedTool
+from sayso.states import seal_state
+from sayso.suspensions import Change, RunRef, Status, SuspensionRecord
+from sayso.terms import RuleTerms
+from service.credentials import TENANT
+from service.desk import draft_suspension
+from service.settings import Settings
+from service.store.suspensions import Saved
+from service.wiring import Wiring, wire
+
+ROUNDS = 200
+LEFT_MS = 12
+"""How long before its deadline an item is asked; then both go for it, from 4 ms too early to 4 ms too late."""
+
+ANNA = Actor(id="anna", kind=ActorKind.HUMAN)
+
+
+async def test_decider_against_timeout_has_one_outcome_in_each_of_200_rounds(clean_store_url: str) -> None:
+    async with wire(Settings(redis_url=clean_store_url)) as wiring:
+        rounds = [await race(wiring, head_start_ms=place % 9 - 4) for place in range(ROUNDS)]
+
+        outcomes = Counter([await outcome_of(wiring, suspension_id, told) for suspension_id, told in rounds])
+        ready = [await wiring.agenda.take(TENANT, 1) for _ in rounds]
+        assert sum(outcomes.values()) == ROUNDS
+        assert set(outcomes) <= {"anna", "timeout"}
+        assert sorted(map(str, ready)) == sorted(suspension_id for suspension_id, _ in rounds)
+
+
+async def race(wiring: Wiring, head_start_ms: int) -> tuple[str, Saved | Exception]:
+    """Let Anna and two clocks go for one item; return its suspension and what Anna was told."""
+    asked = await ask(wiring)
+    (item,) = asked.items
+    yes = DecisionRequest(action="approve", digest=item.digest)
+    while await wiring.agenda.now_ms() < item.terms.deadline_at_ms - head_start_ms:
+        pass
+    told, *looks = await asyncio.gather(
+        wiring.desk.decide(TENANT, asked.id, item.item_id, yes, ANNA),
+        wiring.desk.look(TENANT, asked.id),
+        wiring.desk.look(TENANT, asked.id),
+        return_exceptions=True,
+    )
+    while (await wiring.desk.look(TENANT, asked.id)).record.status is Status.PENDING:
+        pass
+    assert not [look for look in looks if isinstance(look, BaseException)]
+    assert isinstance(told, Saved | AlreadyDecided | DeadlinePassed)
+    return asked.id, told
+
+
+async def ask(wiring: Wiring) -> SuspensionRecord:
+    """Suspend a run with one item that has `LEFT_MS` left of its second."""
+    run = RunRef(id=new_id("run"), agent="demo", owner="demo", thread_id="thread")
+    draft = draft_suspension(TENANT, run, state=seal_state(b"{}"))
+    call = AskedTool(name="send_email", args={"to": "ben@example.com"}, definition="")
+    one = Ask(call_id="call_1", index=0, tool=call, terms=RuleTerms(timeout_s=1))
+
+    def begin(now_ms: int) -> Change:
+        return suspend(draft, (one,), now_ms - 1000 + LEFT_MS)
+
+    return (await wiring.desk.suspensions.create(TENANT, draft.id, begin)).record
+
+
+async def outcome_of(wiring: Wiring, suspension_id: str, told: Saved | Exception) -> str:
+    """Check that record, trail and what Anna was told agree, and return who decided."""
+    found = await wiring.desk.suspensions.read(TENANT, suspension_id)
+    assert found.record is not None
+    (item,) = found.record.items
+    assert item.outcome is not None
+    assert len(item.decisions) == 1
+    won = isinstance(told, Saved)
+    assert item.outcome.by.id == ("anna" if won else "timeout")
+    assert item.outcome.verdict is (Verdict.APPROVED if won else Verdict.DENIED)
+    trail = await wiring.runs.trail(TENANT, found.record.run.id)
+    assert [entry.type for entry in trail] == [
+        EventType.RUN_PAUSED,
+        EventType.DECISION_RECORDED if won else EventType.TIMED_OUT,
+        EventType.DECIDED,
+    ]
+    assert find_break(trail) is None
+    return item.outcome.by.id
