@@ -30,7 +30,7 @@ def parse_json(raw: bytes | str) -> JsonValue:
     except UnicodeDecodeError as error:
         raise InvalidJson(f"The body is not UTF-8: byte {error.start} cannot be read. Send UTF-8 JSON.") from error
     try:
-        value = json.loads(text, object_pairs_hook=_unique_pairs, parse_constant=_refuse_constant)
+        value: JsonValue = json.loads(text, object_pairs_hook=_unique_pairs, parse_constant=_refuse_constant)
     except json.JSONDecodeError as error:
         raise InvalidJson(
             f"The body is not JSON: {error.msg} at line {error.lineno} column {error.colno}. Correct it and try again."

@@ -1,9 +1,9 @@
 """Record one word on one item, and what came of it in the end."""
 
 from enum import StrEnum
-from typing import Literal
+from typing import Literal, Self
 
-from pydantic import BaseModel, ConfigDict, Field, JsonValue
+from pydantic import BaseModel, ConfigDict, Field, JsonValue, model_validator
 
 JsonObject = dict[str, JsonValue]
 
@@ -110,3 +110,13 @@ class DecisionRequest(_Frozen):
     args: JsonObject | None = Field(default=None, description="Edited arguments, whole; only with approve.")
     value: JsonValue = Field(default=None, description="The value asked for; only with value.")
     message: str | None = Field(default=None, max_length=2000, description="A reason; the agent is told it.")
+
+    @model_validator(mode="after")
+    def _check_parts(self) -> Self:
+        if self.args is not None and self.action != "approve":
+            raise ValueError("args go only with approve; leave them out, or approve")
+        if self.value is not None and self.action != "value":
+            raise ValueError("value goes only with the action value; leave it out, or give the value")
+        if self.action == "value" and "value" not in self.model_fields_set:
+            raise ValueError("the action value needs the value to give; add it as value")
+        return self

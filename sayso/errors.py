@@ -22,6 +22,7 @@ from one table at the edge (`service/api/problems.py`).
     │   ├── LeaseHeld           another worker drives this run
     │   └── StaleAttempt        this worker's lease is over
     ├── TooManyRequests         slow down
+    ├── ModelError              the model gave no answer that can be used
     └── Unavailable             the store cannot be reached; nothing was changed
 """
 
@@ -109,6 +110,10 @@ class StaleAttempt(Conflict):
 
 class TooManyRequests(SaysoError):
     """Too many attempts; wait a minute and try again."""
+
+
+class ModelError(SaysoError):
+    """The model gave no answer that can be used; see the message, then start the run again."""
 
 
 class Unavailable(SaysoError):

@@ -2,7 +2,7 @@
 
 from sayso.decisions import Decision, DecisionAction, JsonObject, Outcome, Verdict
 from sayso.events import Event, EventType
-from sayso.requests import Item, digest_item, final_args
+from sayso.requests import Item, Ruling, digest_item, final_args
 from sayso.suspensions import LOOK_AGAIN_MS, Change, Status, SuspensionRecord
 
 _VERDICTS = {
@@ -21,16 +21,28 @@ def args_of(item: Item, decision: Decision) -> JsonObject:
 def close_item(record: SuspensionRecord, item: Item, decision: Decision, now_ms: int) -> Item:
     """Return the item with the outcome that `decision` gives it; it never changes again."""
     runs = decision.action in (DecisionAction.APPROVE, DecisionAction.VALUE)
-    args = args_of(item, decision) if runs else item.tool.args
-    digest = digest_item(record.binding, item.item_id, item.tool, args, item.target_arg, item.terms)
-    outcome = Outcome(
+    ruling = Ruling(
         verdict=_VERDICTS[decision.action],
-        args=args if digest != item.digest else None,
+        by=decision.by,
+        args=args_of(item, decision) if runs else None,
         value=decision.value,
         message=decision.message,
-        by=decision.by,
+    )
+    return rule_item(record, item, ruling, now_ms)
+
+
+def rule_item(record: SuspensionRecord, item: Item, ruling: Ruling, now_ms: int) -> Item:
+    """Return the item with the outcome that stands already."""
+    args = item.tool.args if ruling.args is None else ruling.args
+    digest = digest_item(record.binding, item.item_id, item.tool, args, item.target_arg, item.terms)
+    outcome = Outcome(
+        verdict=ruling.verdict,
+        args=args if digest != item.digest else None,
+        value=ruling.value,
+        message=ruling.message,
+        by=ruling.by,
         at_ms=now_ms,
-        start_by_ms=now_ms + item.terms.start_by_s * 1000,
+        start_by_ms=ruling.start_by_ms or now_ms + item.terms.start_by_s * 1000,
         digest=digest,
     )
     return item.model_copy(update={"outcome": outcome})
@@ -42,8 +54,12 @@ def put_item(record: SuspensionRecord, item: Item, events: tuple[Event, ...], no
     record = record.model_copy(update={"items": items, "updated_at_ms": now_ms})
     if any(other.open for other in items):
         return Change(record.model_copy(update={"look_at_ms": next_look(record)}), events)
-    data = {"suspension_id": record.id, "approved": record.approved}
-    return close_pause(record, (*events, Event(type=EventType.DECIDED, data=data)), now_ms)
+    return close_pause(record, (*events, tell_decided(record)), now_ms)
+
+
+def tell_decided(record: SuspensionRecord) -> Event:
+    """Return the event that the last item has closed."""
+    return Event(type=EventType.DECIDED, data={"suspension_id": record.id, "approved": record.approved})
 
 
 def close_pause(record: SuspensionRecord, events: tuple[Event, ...], now_ms: int) -> Change:

@@ -21,7 +21,7 @@ from sayso.errors import (
     StaleDigest,
 )
 from sayso.events import Event, EventType
-from sayso.outcomes import args_of, close_item, close_pause, next_look, put_item
+from sayso.outcomes import args_of, close_item, close_pause, next_look, put_item, rule_item, tell_decided
 from sayso.requests import Answer, Ask, Item, freeze_item
 from sayso.suspensions import Change, RunEnd, RunStatus, Status, SuspensionRecord, check_step
 
@@ -41,11 +41,17 @@ def suspend(draft: SuspensionRecord, asks: tuple[Ask, ...], now_ms: int) -> Chan
             data={"agent": draft.run.agent, "title": draft.run.title, "owner": draft.run.owner},
         )
         return close_pause(record, (started,), now_ms)
-    paused = Change(record.model_copy(update={"look_at_ms": next_look(record)}), (_run_paused(record),))
-    if all(item.terms.deadline_at_ms > now_ms for item in items):
-        return paused
-    expired = expire(paused.record, now_ms)
-    return Change(expired.record, paused.events + expired.events, ready=expired.ready)
+    ruled = [
+        rule_item(record, item, ask.ruling, now_ms) if ask.ruling else item
+        for item, ask in zip(items, asks, strict=True)
+    ]
+    record = record.model_copy(update={"items": tuple(ruled)})
+    paused = (_run_paused(record),)
+    if not any(item.open for item in ruled):
+        return close_pause(record, (*paused, tell_decided(record)), now_ms)
+    waiting = record.model_copy(update={"look_at_ms": next_look(record)})
+    expired = expire(waiting, now_ms)
+    return Change(expired.record, paused + expired.events, ready=expired.ready)
 
 
 def decide(record: SuspensionRecord, decision: Decision, now_ms: int) -> Change:

@@ -5,7 +5,7 @@ from enum import StrEnum
 from pydantic import BaseModel, ConfigDict, Field, JsonValue
 
 from sayso.canonical import digest_json
-from sayso.decisions import Decision, JsonObject, Outcome, Permit
+from sayso.decisions import Actor, Decision, JsonObject, Outcome, Permit, Verdict
 from sayso.terms import RuleTerms, Terms, freeze_terms
 
 
@@ -48,8 +48,19 @@ class Prompt(_Frozen):
     metadata: JsonObject = Field(default_factory=dict)
 
 
+class Ruling(_Frozen):
+    """An outcome that stands already when its item is asked: the policy's own word, or one carried over."""
+
+    verdict: Verdict
+    by: Actor
+    args: JsonObject | None = None
+    value: JsonValue = None
+    message: str | None = None
+    start_by_ms: int | None = None
+
+
 class Ask(_Frozen):
-    """What a runner or an agent wants asked, before the desk has frozen its terms."""
+    """What a runner or an agent wants asked, before the desk has frozen its terms. With a ruling nobody is asked."""
 
     kind: ItemKind = ItemKind.APPROVAL
     call_id: str
@@ -63,6 +74,7 @@ class Ask(_Frozen):
     terms: RuleTerms = RuleTerms()
     rule_id: str | None = None
     rule_version: str = ""
+    ruling: Ruling | None = None
 
 
 class Item(_Frozen):

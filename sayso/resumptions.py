@@ -7,11 +7,11 @@ a step of a lease that is over is refused, whatever that worker still believes.
 from dataclasses import dataclass
 
 from sayso.clock import iso_utc
-from sayso.decisions import JsonObject
+from sayso.decisions import JsonObject, Permit
 from sayso.errors import DeadlinePassed, IllegalTransition, LeaseHeld, StaleAttempt, StaleDigest
 from sayso.events import Event, EventType
 from sayso.pauses import find_item, suspend
-from sayso.requests import Ask, Item, Permit, digest_item
+from sayso.requests import Ask, Item, digest_item
 from sayso.states import SealedState
 from sayso.suspensions import (
     LOOK_AGAIN_MS,

@@ -14,7 +14,7 @@ class ToolDefinition(BaseModel):
 
     name: str = Field(min_length=1, max_length=200)
     description: str = Field(default="", max_length=20_000)
-    parameters: dict[str, JsonValue] = Field(default_factory=lambda: {"type": "object", "properties": {}})
+    parameters: dict[str, JsonValue] = Field(default={"type": "object", "properties": {}})
     idempotent: bool = False
 
     @property

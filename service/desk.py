@@ -36,12 +36,21 @@ class Desk:
         self._policy = policy
 
     async def start(
-        self, tenant: str, run: RunRef, state: SealedState, on_deny: str = "continue", key: str | None = None
+        self,
+        tenant: str,
+        run: RunRef,
+        state: SealedState,
+        on_deny: str = "continue",
+        key: str | None = None,
+        request: JsonValue = None,
     ) -> Saved:
-        """Begin a run: it is saved and made ready for a worker in the same commit."""
+        """Begin a run: it is saved and made ready for a worker in the same commit.
+
+        `request` is all that the caller asked for and nothing that was made up here: with the same key it tells the
+        same request, which gets the first one's run, from another, which is refused.
+        """
         draft = draft_suspension(tenant, run, on_deny=on_deny, state=state)
-        asked = [run.agent, run.title, run.thread_id, run.context, state.ref.digest if key is None else None]
-        seen = _seen(run.owner, key, ["start", *asked], draft.id)
+        seen = _seen(run.owner, key, ["start", request], draft.id)
 
         def begin(now_ms: int) -> Change:
             begun = suspend(draft, (), now_ms)
@@ -57,14 +66,15 @@ class Desk:
         request: DecisionRequest,
         by: Actor,
         key: str | None = None,
+        asker: str | None = None,
     ) -> Saved:
-        """Put one reviewer's word on one item.
+        """Put one reviewer's word on one item. `asker` is whose key it is, where that is not the reviewer.
 
         Edited arguments and given values must fit the tool's own schema, and the rules are asked again about the
         final arguments: what they deny is refused here. Raises what `sayso.pauses.decide` raises, and `PolicyForbids`.
         """
         word = request.model_dump(mode="json")
-        seen = _seen(by.id, key, ["decide", suspension_id, item_id, word], suspension_id)
+        seen = _seen(asker or by.id, key, ["decide", suspension_id, item_id, by.id, word], suspension_id)
         decision_id = f"dec_{sha256(f'{by.id} {key}'.encode()).hexdigest()[:32]}" if key else new_id("dec")
         if request.action == "value" or request.args is not None:
             await self._check_answer(tenant, suspension_id, item_id, request)

@@ -13,13 +13,18 @@ from pwdlib import PasswordHash
 
 from sayso.clock import new_secret, now_ms
 from sayso.errors import Conflict, InvalidInput, NotAllowed, NotAuthenticated, NotFound
+from service.store.attempts import Allowance, Attempts
 from service.store.people import People, Reviewer, Session
 
 ROLES = ("reviewer", "admin")
 MIN_PASSWORD = 8
+BY_NAME = Allowance("sign-in-name", most=10, window_s=300)
+BY_ADDRESS = Allowance("sign-in-address", most=100, window_s=300)
+"""How often anybody may try to sign in. The right password sets the count of its name back."""
+
 _NAME = re.compile(r"[a-z0-9][a-z0-9._@-]{0,63}")
 _HASHER = PasswordHash.recommended()
-_SLOTS = asyncio.Semaphore(2)
+_AT_ONCE = 2
 """Each verification takes 64 MiB; more at once would starve the machine, not speed anybody up."""
 
 
@@ -34,8 +39,10 @@ class SignIn:
 class Reviewers:
     """Who may decide, and proof that it is they."""
 
-    def __init__(self, people: People, *, idle_s: int, max_s: int) -> None:
+    def __init__(self, people: People, attempts: Attempts, *, idle_s: int, max_s: int) -> None:
         self._people = people
+        self._attempts = attempts
+        self._slots = asyncio.Semaphore(_AT_ONCE)
         self._idle_ms = idle_s * 1000
         self._max_ms = max_s * 1000
         self._decoy: str | None = None
@@ -54,10 +61,15 @@ class Reviewers:
         return reviewer
 
     async def set_password(self, tenant: str, name: str, password: str) -> None:
-        """Give a reviewer a new password; raises `NotFound`."""
+        """Give a reviewer a new password, which ends the sessions opened with the old one; raises `NotFound`."""
         reviewer = await self._known(tenant, name)
         hashed = await self._hash(password)
-        await self._people.save_reviewer(tenant, reviewer.model_copy(update={"password_hash": hashed}))
+        update = {"password_hash": hashed, "password_set_at_ms": now_ms()}
+        await self._people.save_reviewer(tenant, reviewer.model_copy(update=update))
+
+    async def has_password(self, tenant: str, name: str, password: str) -> bool:
+        """Tell whether the reviewer of that name has this password; raises `NotFound`."""
+        return await self._verify(password, (await self._known(tenant, name)).password_hash)
 
     async def deactivate(self, tenant: str, name: str) -> Reviewer:
         """Shut a reviewer out, the sessions already open included; raises `NotFound`."""
@@ -73,13 +85,20 @@ class Reviewers:
         """Return every reviewer by name."""
         return await self._people.list_reviewers(tenant)
 
-    async def sign_in(self, tenant: str, name: str, password: str) -> SignIn:
-        """Open a session for the right name and password; raises `NotAuthenticated` for anything else."""
+    async def sign_in(self, tenant: str, name: str, password: str, address: str | None = None) -> SignIn:
+        """Open a session for the right name and password; raises `NotAuthenticated` for anything else.
+
+        Raises `TooManyRequests`, whatever the password, when this name or this client's address was tried too often.
+        """
+        if address is not None:
+            await self._attempts.count(BY_ADDRESS, address)
+        await self._attempts.count(BY_NAME, f"{tenant} {name}")
         reviewer = await self._people.find_reviewer(tenant, name)
         expected = reviewer.password_hash if reviewer else await self._decoy_hash()
         fits = await self._verify(password, expected)
         if reviewer is None or not fits or not reviewer.active:
             raise NotAuthenticated("That name and password do not go together. Check both and try again.")
+        await self._attempts.forget(BY_NAME, f"{tenant} {name}")
         token = new_secret()
         session = Session(tenant=tenant, name=name, roles=reviewer.roles, csrf=new_secret(), created_at_ms=now_ms())
         await self._people.open_session(hash_token(token), session, self._idle_ms)
@@ -91,7 +110,8 @@ class Reviewers:
         if session is None:
             return None
         reviewer = await self._people.find_reviewer(session.tenant, session.name)
-        if reviewer is None or not reviewer.active or now_ms() - session.created_at_ms > self._max_ms:
+        over = now_ms() - session.created_at_ms > self._max_ms
+        if reviewer is None or not reviewer.active or over or session.created_at_ms < reviewer.password_set_at_ms:
             await self.sign_out(token)
             return None
         return session.model_copy(update={"roles": reviewer.roles})
@@ -109,11 +129,11 @@ class Reviewers:
     async def _hash(self, password: str) -> str:
         if not MIN_PASSWORD <= len(password) <= 1024:
             raise InvalidInput(f"A password has {MIN_PASSWORD} to 1024 characters. Choose another.")
-        async with _SLOTS:
+        async with self._slots:
             return await asyncio.to_thread(_HASHER.hash, password)
 
     async def _verify(self, password: str, expected: str) -> bool:
-        async with _SLOTS:
+        async with self._slots:
             return await asyncio.to_thread(_HASHER.verify, password[:1024], expected)
 
     async def _decoy_hash(self) -> str:

@@ -11,8 +11,10 @@ from service.reviewers import Reviewers
 from service.rulebook import Rulebook
 from service.settings import Settings
 from service.store.agenda import Agenda
+from service.store.attempts import Attempts
 from service.store.connections import connect
 from service.store.people import People
+from service.store.replays import Replays
 from service.store.runs import Runs
 from service.store.suspensions import Suspensions
 from service.store.watch import Watch
@@ -30,6 +32,7 @@ class Wiring:
     watch: Watch
     reviewers: Reviewers
     credentials: Credentials
+    replays: Replays
 
 
 @asynccontextmanager
@@ -40,7 +43,7 @@ async def wire(settings: Settings) -> AsyncIterator[Wiring]:
     rulebook = Rulebook(settings.policy, terms=RuleTerms(timeout_s=settings.default_approval_timeout_s))
     runs = Runs(redis)
     people = People(redis)
-    reviewers = Reviewers(people, idle_s=settings.session_idle_s, max_s=settings.session_max_s)
+    reviewers = Reviewers(people, Attempts(redis), idle_s=settings.session_idle_s, max_s=settings.session_max_s)
     try:
         yield Wiring(
             settings=settings,
@@ -51,6 +54,7 @@ async def wire(settings: Settings) -> AsyncIterator[Wiring]:
             watch=Watch(blocking),
             reviewers=reviewers,
             credentials=Credentials(people, reviewers),
+            replays=Replays(redis),
         )
     finally:
         await redis.aclose()

@@ -35,7 +35,7 @@ class DrainWorker(Worker):
         if self.horse_pid:
             with suppress(ProcessLookupError):
                 os.kill(self.horse_pid, signal.SIGTERM)
-        super().request_stop(signum, frame)
+        super().request_stop(signum, frame)  # type: ignore[no-untyped-call]  # RQ gives it no types
 
 
 async def publish_agents(settings: Settings, agents: dict[str, Agent]) -> None:

@@ -3,9 +3,11 @@
 Both lists are hints: every verb re-checks the record, and what a taker loses comes back through the agenda.
 """
 
+from typing import Any
+
 from redis.asyncio import Redis
 
-from service.store.connections import translated
+from service.store.connections import text, translated
 from service.store.keys import TenantKeys
 
 
@@ -26,7 +28,7 @@ class Agenda:
         """Return the suspensions whose moment has come, the most overdue first."""
         async with translated():
             ids = await self._redis.zrangebyscore(TenantKeys(tenant).agenda, "-inf", now_ms, start=0, num=limit)
-        return [one.decode() for one in ids]
+        return [_id_of(one) for one in ids]
 
     async def forget(self, tenant: str, suspension_id: str) -> None:
         """Take an id off whose record is gone; any other comes off in its own commit."""
@@ -42,4 +44,8 @@ class Agenda:
         """Wait for the next suspension that is ready to be driven; None when none came in time."""
         async with translated():
             taken = await self._blocking.blpop([TenantKeys(tenant).ready], timeout=timeout_s)
-        return taken[1].decode() if taken else None
+        return _id_of(taken[1]) if taken else None
+
+
+def _id_of(raw: Any) -> str:
+    return text(raw)

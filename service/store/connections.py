@@ -35,6 +35,11 @@ def connect(url: str, *, blocking: bool = False) -> Redis:
     return Redis(connection_pool=pool)
 
 
+def text(raw: bytes | str) -> str:
+    """Return a name or id that came from the store."""
+    return raw.decode() if isinstance(raw, bytes) else raw
+
+
 @asynccontextmanager
 async def translated() -> AsyncIterator[None]:
     """Raise `Unavailable` for whatever the store could not do just now."""

@@ -12,6 +12,9 @@ KEYS = "sayso:keys:"
 SESSIONS = "sayso:sessions:"
 """Signed-in people by the SHA-256 of their session's token."""
 
+ATTEMPTS = "sayso:attempts"
+"""How often somebody tried to sign in, by the hash of the name or address; for minutes only."""
+
 
 @dataclass(frozen=True)
 class TenantKeys:

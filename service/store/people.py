@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from pydantic import BaseModel, ConfigDict
 from redis.asyncio import Redis
 
-from service.store.connections import translated
+from service.store.connections import text, translated
 from service.store.keys import KEYS, SESSIONS, TenantKeys
 
 
@@ -19,6 +19,7 @@ class Reviewer(BaseModel):
     roles: tuple[str, ...] = ("reviewer",)
     active: bool = True
     created_at_ms: int
+    password_set_at_ms: int = 0
 
 
 class Session(BaseModel):
@@ -108,11 +109,11 @@ class People:
         """Return the hash of the tenant's API key of that id, or None."""
         async with translated():
             raw = await self._redis.hget(TenantKeys(tenant).api_keys, key_id)
-        return raw.decode() if raw else None
+        return text(raw) if raw else None
 
     async def list_keys(self, tenant: str) -> Sequence[ApiKey]:
         """Return all API keys of the tenant, the oldest first."""
         async with translated():
             hashes = await self._redis.hvals(TenantKeys(tenant).api_keys)
-            found = await self._redis.mget([KEYS + one.decode() for one in hashes]) if hashes else []
+            found = await self._redis.mget([KEYS + text(one) for one in hashes]) if hashes else []
         return sorted((ApiKey.model_validate_json(raw) for raw in found if raw), key=lambda one: one.created_at_ms)

@@ -15,7 +15,7 @@ from sayso.events import TrailEntry
 from sayso.states import StateRef, open_state
 from sayso.suspensions import RunStatus, SuspensionRecord
 from sayso.tool_calls import ToolDefinition
-from service.store.connections import translated
+from service.store.connections import text, translated
 from service.store.keys import TenantKeys
 from service.store.packing import unpack_record
 
@@ -68,19 +68,19 @@ class Runs:
             return await self._matching([keys.runs(status)], keys, skip, limit, None)
         async with translated():
             owners = await self._redis.smembers(keys.owners)
-        return await self._matching([keys.runs_of(one.decode()) for one in owners], keys, skip, limit, None)
+        return await self._matching([keys.runs_of(text(one)) for one in owners], keys, skip, limit, None)
 
     async def trail(self, tenant: str, run_id: str, after: int = 0, limit: int = 1000) -> list[TrailEntry]:
         """Return the run's events behind the one numbered `after`, in order."""
         async with translated():
-            raw: list[bytes] = await self._redis.lrange(TenantKeys(tenant).trail(run_id), after, after + limit - 1)
+            raw = await self._redis.lrange(TenantKeys(tenant).trail(run_id), after, after + limit - 1)
         return [_ENTRY.validate_json(entry) for entry in raw]
 
     async def state(self, tenant: str, run_id: str, ref: StateRef) -> bytes:
         """Return the run's own state; raises `InvalidInput` when it is not the one `ref` vouches for."""
         async with translated():
-            blob: bytes | None = await self._redis.get(TenantKeys(tenant).state(run_id))
-        return open_state(ref, blob or b"")
+            blob = await self._redis.get(TenantKeys(tenant).state(run_id))
+        return open_state(ref, _bytes(blob))
 
     async def inbox(self, tenant: str, skip: int = 0, limit: int = 50) -> list[str]:
         """Return the ids of pending suspensions, the earliest deadline first."""
@@ -98,7 +98,7 @@ class Runs:
     async def save_definitions(self, tenant: str, definitions: list[ToolDefinition]) -> None:
         """Keep tool definitions by their digest; what is there already stays."""
         if definitions:
-            mapping: dict[str, Any] = {one.digest: one.model_dump_json() for one in definitions}
+            mapping: Any = {one.digest: one.model_dump_json() for one in definitions}
             async with translated():
                 await self._redis.hset(TenantKeys(tenant).definitions, mapping=mapping)
 
@@ -116,13 +116,13 @@ class Runs:
     async def agents(self, tenant: str) -> dict[str, bytes]:
         """Return the published manifests by name."""
         async with translated():
-            found: dict[bytes, bytes] = await self._redis.hgetall(TenantKeys(tenant).agents)
-        return {name.decode(): manifest for name, manifest in sorted(found.items())}
+            found = await self._redis.hgetall(TenantKeys(tenant).agents)
+        return {text(name): _bytes(manifest) for name, manifest in sorted(found.items())}
 
     async def _page(self, index: str, skip: int, limit: int, *, newest_first: bool) -> list[str]:
         async with translated():
-            ids: list[bytes] = await self._redis.zrange(index, skip, skip + limit - 1, desc=newest_first)
-        return [one.decode() for one in ids]
+            ids: list[Any] = await self._redis.zrange(index, skip, skip + limit - 1, desc=newest_first)
+        return [text(one) for one in ids]
 
     async def _suspended(self, keys: TenantKeys, tenant: str, owner: str | None, skip: int, limit: int) -> list[Run]:
         """Suspended runs are those of the inbox, the earliest deadline first."""
@@ -161,14 +161,18 @@ class Runs:
             return []
         async with translated():
             latest = await self._redis.mget([keys.run(run_id) for run_id in run_ids])
-        return [_run_of(record) for record in await self._records(keys, [one.decode() for one in latest if one])]
+        return [_run_of(record) for record in await self._records(keys, [text(one) for one in latest if one])]
 
     async def _records(self, keys: TenantKeys, suspension_ids: list[str]) -> list[SuspensionRecord]:
         if not suspension_ids:
             return []
         async with translated():
             found = await self._redis.mget([keys.suspension(one) for one in suspension_ids])
-        return [unpack_record(raw)[0] for raw in found if raw]
+        return [unpack_record(_bytes(raw))[0] for raw in found if raw]
+
+
+def _bytes(raw: Any) -> bytes:
+    return raw.encode() if isinstance(raw, str) else raw or b""
 
 
 def _run_of(record: SuspensionRecord) -> Run:

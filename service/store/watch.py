@@ -40,20 +40,21 @@ class Watch:
             try:
                 await self._follow()
             except LOST:
-                self._wake_all()
+                self.wake_all()
                 await asyncio.sleep(0.2)
 
     async def _follow(self) -> None:
         async with self._redis.pubsub() as pubsub:
             await pubsub.subscribe(CHANGES)
-            self._wake_all()
+            self.wake_all()
             async for message in pubsub.listen():
                 if message["type"] == "message":
                     for topic in message["data"].decode().split(" "):
                         for event in self._waiters.get(topic, ()):
                             event.set()
 
-    def _wake_all(self) -> None:
+    def wake_all(self) -> None:
+        """Let everybody look again."""
         for events in self._waiters.values():
             for event in events:
                 event.set()

@@ -19,6 +19,7 @@ class Card:
     question: str
     gist: Gist
     reason: str
+    run: str
     agent: str
     owner: str
     asked_at_ms: int
@@ -72,6 +73,7 @@ def _card(record: SuspensionRecord, item: Item, name: str) -> Card:
         question=name_question(item),
         gist=make_gist(item.tool.args),
         reason=item.prompt.reason or "",
+        run=record.run.title,
         agent=record.run.agent,
         owner=record.run.owner,
         asked_at_ms=record.created_at_ms,

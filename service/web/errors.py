@@ -1,6 +1,6 @@
 """Show what went wrong as a page: the same sentences that the API sends as problems."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Protocol
 from urllib.parse import quote
 
@@ -11,7 +11,7 @@ from service.web.pages import render
 
 
 class Problem(Protocol):
-    """What the edge knows of an error: its HTTP status, a name for it, and the sentence to show."""
+    """What the edge knows of an error: its HTTP status and headers, a name for it, and the sentence to show."""
 
     @property
     def status(self) -> int:
@@ -24,6 +24,10 @@ class Problem(Protocol):
     @property
     def detail(self) -> str:
         """What happened, and what to do."""
+
+    @property
+    def headers(self) -> Mapping[str, str]:
+        """What a client is told beside the body, such as when to come back."""
 
 
 Again = Callable[[Problem], Response]
@@ -38,13 +42,18 @@ def show_again(request: Request, again: Again) -> None:
 def render_problem(request: Request, problem: Problem) -> Response:
     """Return the page for an error outside of the API: the form again, the way to sign in, or a plain page."""
     again: Again | None = getattr(request.state, "again", None)
-    if again is not None:
-        return again(problem)
-    if problem.status == 401:
+    if again is None and problem.status == 401:
         return RedirectResponse(_sign_in_from(request), 303)
+    response = again(problem) if again is not None else _show(request, problem)
+    if "Retry-After" in problem.headers:
+        response.headers["Retry-After"] = problem.headers["Retry-After"]
+    return response
+
+
+def _show(request: Request, problem: Problem) -> Response:
     visitor = getattr(request.state, "visitor", None)
     return render(
-        request, "pages/problem.html", title=problem.title, status=problem.status, visitor=visitor, problem=problem
+        request, "pages/problem.html", title=problem.title, code=problem.status, visitor=visitor, problem=problem
     )
 
 

@@ -31,10 +31,10 @@ ABSENT: Final = Absent()
 
 @dataclass(frozen=True)
 class Field:
-    """One control: what it is for, what it shows, and what it means."""
+    """One control: what it is for, what it shows, and what it means. Without a name it is for the whole value."""
 
     key: str
-    name: str
+    name: str | None
     shape: Shape
     required: bool
     original: JsonValue | Absent
@@ -82,7 +82,7 @@ def args_fields(schema: JsonObject | None, args: JsonObject) -> tuple[Field, ...
     names = {name for name, _, _ in known}
     extra = [(name, _shape_alone(value), False) for name, value in args.items() if name not in names]
     if not known or len(known) + len(extra) > MANY_FIELDS:
-        return (_field("f0", "", Shape("json"), required=True, original=args),)
+        return (_field("f0", None, Shape("json"), required=True, original=args),)
     return tuple(
         _field(f"f{place}", name, shape, required=required, original=args.get(name, ABSENT))
         for place, (name, shape, required) in enumerate([*known, *extra])
@@ -92,7 +92,7 @@ def args_fields(schema: JsonObject | None, args: JsonObject) -> tuple[Field, ...
 def value_fields(schema: JsonObject | None, choices: Sequence[JsonValue] | None) -> tuple[Field, ...]:
     """Return the fields of a value that is asked for: one, or one for each property of an object."""
     if choices is not None:
-        return (_field("v0", "", Shape("choice", options=tuple(choices)), required=True, original=ABSENT),)
+        return (_field("v0", None, Shape("choice", options=tuple(choices)), required=True, original=ABSENT),)
     known = properties_of(schema) if schema is not None else []
     if 0 < len(known) <= MANY_FIELDS:
         return tuple(
@@ -100,7 +100,7 @@ def value_fields(schema: JsonObject | None, choices: Sequence[JsonValue] | None)
             for place, (name, shape, required) in enumerate(known)
         )
     shape = shape_of(schema, schema) if schema is not None else Shape("text")
-    return (_field("v0", "", shape, required=True, original=ABSENT),)
+    return (_field("v0", None, shape, required=True, original=ABSENT),)
 
 
 def read_fields(fields: Iterable[Field], posted: Mapping[str, str]) -> Reading:
@@ -115,7 +115,7 @@ def read_fields(fields: Iterable[Field], posted: Mapping[str, str]) -> Reading:
         except InvalidInput as error:
             shown.append(replace(field, text=typed, problem=error.message))
             continue
-        if field.name == "":
+        if field.name is None:
             value = None if isinstance(one, Absent) else one
         elif not isinstance(one, Absent) and isinstance(value, dict):
             value[field.name] = one
@@ -127,7 +127,7 @@ def note_problems(fields: Iterable[Field], problems: Iterable[str], root: str) -
     told = [problem.partition(": ") for problem in problems]
 
     def problem_of(field: Field) -> str:
-        place = f"{root}.{field.name}" if field.name else root
+        place = root if field.name is None else f"{root}.{field.name}"
         mine = [words for path, _, words in told if path == place or path.startswith((f"{place}.", f"{place}["))]
         return field.problem or "; ".join(mine)
 
@@ -139,7 +139,7 @@ def normalize(text: str) -> str:
     return text.replace("\r\n", "\n").replace("\r", "\n").replace("\0", "\ufffd")
 
 
-def _field(key: str, name: str, shape: Shape, *, required: bool, original: JsonValue | Absent) -> Field:
+def _field(key: str, name: str | None, shape: Shape, *, required: bool, original: JsonValue | Absent) -> Field:
     if isinstance(original, dict | list):
         shape = replace(shape, kind="json")
     if shape.kind == "choice" and not isinstance(original, Absent) and not _offered(shape.options, original):

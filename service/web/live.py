@@ -34,7 +34,8 @@ async def follow(request: Request, visitor: SignedIn, run: str | None = None) ->
 async def _tell(wiring: Wiring, visitor: Visitor, run: str | None, closing: asyncio.Event) -> AsyncIterator[str]:
     with wiring.watch.on(visitor.tenant) as moved, wiring.watch.on(run or visitor.tenant) as run_moved:
         yield "retry: 2000\n\n"
-        moved.set()
+        moved.set()  # whatever moved between the page and this stream is told at once
+        run_moved.set()
         try:
             while not closing.is_set():
                 if not moved.is_set():

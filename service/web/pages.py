@@ -10,7 +10,7 @@ from sayso.clock import iso_utc, now_ms
 from service.settings import CHECKOUT
 from service.web.gists import find_leaves, write_leaf, write_pretty
 from service.web.sentences import RUN_STATUSES, join_words
-from service.web.sessions import SignedIn, Visitor, wiring_of
+from service.web.sessions import Visitor, wiring_of
 from service.web.signs import count_hidden, reveal
 from service.web.times import tell_ago, tell_clock, tell_hour, tell_span
 
@@ -27,21 +27,21 @@ def asset(name: str) -> str:
 
 
 async def show(
-    request: Request, visitor: SignedIn, name: str, *, title: str, status: int = 200, **context: object
+    request: Request, visitor: Visitor, template: str, *, title: str, code: int = 200, **context: object
 ) -> HTMLResponse:
     """Return the page for somebody who is signed in, with the store's time and the number of runs that wait."""
     wiring = wiring_of(request)
     context.setdefault("now_ms", await wiring.agenda.now_ms())
     pending = await wiring.runs.count_pending(visitor.tenant)
-    return render(request, name, title=title, status=status, visitor=visitor, pending=pending, **context)
+    return render(request, template, title=title, code=code, visitor=visitor, pending=pending, **context)
 
 
 def render(
     request: Request,
-    name: str,
+    template: str,
     *,
     title: str,
-    status: int = 200,
+    code: int = 200,
     visitor: Visitor | None = None,
     pending: int | None = None,
     **context: object,
@@ -57,9 +57,9 @@ def render(
         "now_ms": now_ms(),
         "run_id": None,
     }
-    html = _ENVIRONMENT.get_template(name).render({**frame, **context})
+    html = _ENVIRONMENT.get_template(template).render({**frame, **context})
     # Browsers send the origin of a form only under this policy; without it no form could be told from a forged one.
-    return HTMLResponse(html, status, headers={"Referrer-Policy": "same-origin"})
+    return HTMLResponse(html, code, headers={"Referrer-Policy": "same-origin"})
 
 
 def _make_environment() -> Environment:

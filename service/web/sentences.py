@@ -16,7 +16,7 @@ VERDICTS = {
 
 RUN_STATUSES = {
     RunStatus.RUNNING: "running",
-    RunStatus.SUSPENDED: "waiting for people",
+    RunStatus.SUSPENDED: "waiting",
     RunStatus.COMPLETED: "completed",
     RunStatus.DEGRADED: "ended early",
     RunStatus.FAILED: "failed",

@@ -23,9 +23,12 @@ class Piece:
     soft: bool = False
 
 
-def reveal(text: str) -> list[Piece]:
-    """Return the text in pieces, every hidden character a piece of its own; joined they are the text again."""
-    hidden = {sign for sign in set(text) if _is_hidden(sign)}
+def reveal(text: str, *, breaks: bool = True) -> list[Piece]:
+    """Return the text in pieces, every hidden character a piece of its own; joined they are the text again.
+
+    Line breaks and tabs are left alone where `breaks` is false: in prose, and in JSON, which writes its own as escapes.
+    """
+    hidden = {sign for sign in set(text) if _is_hidden(sign) and (breaks or sign not in _SOFT)}
     if not hidden:
         return [Piece(text)] if text else []
     pieces: list[Piece] = []

@@ -2,8 +2,6 @@
 
 from typing import Any
 
-import pytest
-
 from demo.timelines import LONGEST_LINE, render_timeline
 from sayso.events import EventType, TrailEntry
 
@@ -14,19 +12,15 @@ def entry(kind: EventType | str, at_ms: int = 1000, **data: Any) -> TrailEntry:
 
 def test_a_line_tells_when_what_and_the_gist() -> None:
     trail = [
-        entry(EventType.RUN_STARTED, 1000, agent="demo", title="", owner="demo"),
+        entry(EventType.RUN_STARTED, 1000, agent="demo", title="", owner="ann"),
         entry(EventType.TOOL_BATCH_STARTED, 1250, tool_call_count=2, step=1, tool_names=["a", "b"]),
     ]
 
-    assert list(render_timeline(trail)) == [
-        "   0.000 s  run_started           agent demo, asked by demo",
-        "   0.250 s  tool_batch_started    2 calls: a, b",
-    ]
+    first, second = render_timeline(trail)
 
-
-@pytest.mark.parametrize("kind", [EventType.RUN_CANCELLED, "something_new"])
-def test_a_kind_without_a_saying_is_told_by_its_name(kind: str) -> None:
-    assert list(render_timeline([entry(kind)])) == [f"   0.000 s  {kind}"]
+    assert first == "   0.000 s  run_started           ann started demo"
+    assert second.startswith("   0.250 s  tool_batch_started    ")
+    assert "2 calls" in second
 
 
 def test_a_line_stays_a_line_whatever_a_tool_returns() -> None:

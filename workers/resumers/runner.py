@@ -11,7 +11,7 @@ from sayso.requests import Item
 from sayso.resumptions import Fence, approved_args
 from sayso.runs import Pause, PlannedCall, Resumption, RunState, drive
 from sayso.states import SealedState, seal_state
-from sayso.suspensions import Intent, RunEnd, SuspensionRecord
+from sayso.suspensions import Intent, RunEnd, RunStatus, SuspensionRecord
 from service.store.suspensions import Saved
 from service.wiring import Wiring
 
@@ -24,7 +24,7 @@ async def resume(wiring: Wiring, agents: Mapping[str, Agent], leased: Saved, fen
         known = ", ".join(sorted(agents)) or "none"
         raise NotFound(f"This worker has no agent named {record.run.agent!r}; registered are: {known}.")
     if record.failed_by_fallback:
-        end = RunEnd(status="failed", error=_first_failure(record))
+        end = RunEnd(status=RunStatus.FAILED, error=_first_failure(record))
         await wiring.desk.settle(record.tenant, record.id, fence, end, ())
         return
     assert record.state is not None  # noqa: S101  a run of this runner is never saved without its state
@@ -33,12 +33,14 @@ async def resume(wiring: Wiring, agents: Mapping[str, Agent], leased: Saved, fen
     journal = DeskJournal(wiring, record, fence)
     came_to = await drive(agent, state, policy=wiring.rulebook.refresh(), journal=journal, outcomes=outcomes)
     if isinstance(came_to, Pause):
+        context = {**record.run.context, **agent.context}  # what the rules saw: they are asked again about any edit
+        paused = record.model_copy(update={"run": record.run.model_copy(update={"context": context})})
         await wiring.desk.suspend_again(
-            record, fence, came_to.asks, _seal(came_to.state), tuple(came_to.events), came_to.state.step
+            paused, fence, came_to.asks, _seal(came_to.state), came_to.events, came_to.state.step
         )
     else:
         end = RunEnd(status=came_to.status, result=came_to.result, error=came_to.error)
-        await wiring.desk.settle(record.tenant, record.id, fence, end, tuple(came_to.events))
+        await wiring.desk.settle(record.tenant, record.id, fence, end, came_to.events)
 
 
 class DeskJournal:

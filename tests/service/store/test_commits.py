@@ -8,9 +8,9 @@ from redis.asyncio import Redis
 from redis.exceptions import ConnectionError as RedisConnectionError
 from redis.exceptions import ResponseError
 
+from sayso.deadlines import expire
 from sayso.errors import AlreadyDecided, IdempotencyConflict, NotFound, SaysoError, Unavailable
 from sayso.events import find_break
-from sayso.deadlines import expire
 from sayso.pauses import decide, suspend
 from sayso.states import seal_state
 from sayso.suspensions import Change, Status, SuspensionRecord

@@ -1,0 +1,1 @@
+"""Measure Sayso beside two floors in one run: `make bench`."""

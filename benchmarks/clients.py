@@ -1,0 +1,124 @@
+"""Speak HTTP with as little of our own time as possible, and hear from tools when they start.
+
+The driver shares two cores with what it measures, so it is one event loop, raw keep-alive connections and no parsing
+beyond status and length. Tools say that they start through one datagram socket, stamped with the machine's monotonic
+clock, which all processes share.
+"""
+
+import asyncio
+import json
+import os
+import socket
+import tempfile
+from collections.abc import Mapping
+from typing import Any, Self
+
+from sayso.clock import monotonic_ms
+
+STAMPS = "SAYSO_BENCH_STAMPS"
+"""The environment variable that tells a tool where to send its stamp."""
+
+
+class Connection:
+    """One keep-alive connection; one request at a time."""
+
+    def __init__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, headers: Mapping[str, str]) -> None:
+        self._reader = reader
+        self._writer = writer
+        self._head = "".join(f"{name}: {value}\r\n" for name, value in headers.items())
+
+    @classmethod
+    async def open(cls, port: int, headers: Mapping[str, str]) -> Self:
+        """Connect to a service on this machine."""
+        reader, writer = await asyncio.open_connection("127.0.0.1", port)
+        sock = writer.get_extra_info("socket")
+        sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        return cls(reader, writer, headers)
+
+    async def request(self, method: str, path: str, body: Any = None) -> tuple[int, bytes]:
+        """Send one request and return its status and its body."""
+        raw = json.dumps(body).encode() if body is not None else b""
+        head = (
+            f"{method} {path} HTTP/1.1\r\nHost: localhost\r\n{self._head}"
+            f"Content-Type: application/json\r\nContent-Length: {len(raw)}\r\n\r\n"
+        )
+        self._writer.write(head.encode() + raw)
+        answer = (await self._reader.readuntil(b"\r\n\r\n")).lower()
+        length = int(answer.partition(b"content-length:")[2].partition(b"\r\n")[0] or 0)
+        return int(answer[9:12]), await self._reader.readexactly(length)
+
+    async def close(self) -> None:
+        """Hang up."""
+        self._writer.close()
+        await self._writer.wait_closed()
+
+
+class Clients:
+    """A few connections, handed out one request at a time."""
+
+    def __init__(self, connections: list[Connection]) -> None:
+        self._connections = connections
+        self._free: asyncio.Queue[Connection] = asyncio.Queue()
+        for connection in connections:
+            self._free.put_nowait(connection)
+
+    @classmethod
+    async def open(cls, port: int, headers: Mapping[str, str], count: int) -> Self:
+        """Open `count` connections."""
+        return cls([await Connection.open(port, headers) for _ in range(count)])
+
+    async def call(self, method: str, path: str, body: Any = None, expect: tuple[int, ...] = (200, 201)) -> bytes:
+        """Send one request on a free connection; anything but an expected status ends the benchmark."""
+        connection = await self._free.get()
+        try:
+            status, answer = await connection.request(method, path, body)
+        finally:
+            self._free.put_nowait(connection)
+        if status not in expect:
+            raise RuntimeError(f"{method} {path} answered {status}: {answer[:300]!r}")
+        return answer
+
+    async def close(self) -> None:
+        """Hang up on all of them."""
+        for connection in self._connections:
+            await connection.close()
+
+
+class Stamps(asyncio.DatagramProtocol):
+    """When each tool started, by the id it was given."""
+
+    def __init__(self) -> None:
+        self._folder = tempfile.TemporaryDirectory(prefix="stamps")
+        self.path = os.path.join(self._folder.name, "s")
+        self._started: dict[str, asyncio.Future[float]] = {}
+
+    async def listen(self) -> None:
+        """Begin to hear."""
+        sock = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
+        sock.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4 * 1024 * 1024)
+        sock.bind(self.path)
+        sock.setblocking(False)
+        await asyncio.get_running_loop().create_datagram_endpoint(lambda: self, sock=sock)
+
+    def datagram_received(self, data: bytes, addr: object) -> None:
+        """Note one tool's start."""
+        name, _, at_ms = data.decode().partition(" ")
+        started = self._started.pop(name, None)
+        if started is not None and not started.done():
+            started.set_result(float(at_ms))
+
+    def expect(self, name: str) -> asyncio.Future[float]:
+        """Return what will be the moment at which the tool of that id started, ms."""
+        started: asyncio.Future[float] = asyncio.get_running_loop().create_future()
+        self._started[name] = started
+        return started
+
+
+_sender: dict[str, socket.socket] = {}
+
+
+def stamp(name: str) -> None:
+    """Say that the tool of that id starts now; called inside the tool."""
+    at_ms = monotonic_ms()
+    sock = _sender.setdefault("socket", socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM))
+    sock.sendto(f"{name} {at_ms}".encode(), os.environ[STAMPS])

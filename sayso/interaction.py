@@ -1,0 +1,102 @@
+"""Run an agent in one process, for scripts and tests: whoever is asked answers here, and nothing is saved."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Protocol
+
+from sayso.agents import DENY, Agent
+from sayso.answers import fall_back
+from sayso.batches import PlannedCall, Resumption
+from sayso.clock import new_id, now_ms
+from sayso.decisions import JsonObject
+from sayso.events import Event, EventType
+from sayso.policies import Policy
+from sayso.requests import Ask
+from sayso.runs import NO_OUTCOMES, End, Pause, drive
+from sayso.terms import Fallback
+from sayso.transcripts import RunState, start_state
+
+
+class InteractionProvider(Protocol):
+    """Whoever answers what a run asks."""
+
+    async def answer(self, asks: Sequence[Ask]) -> Mapping[int, Resumption]:
+        """Return an answer to every ask, by its call's index; `sayso.answers.resolve` makes one. None means no."""
+        ...
+
+
+@dataclass(frozen=True)
+class HeadlessProvider:
+    """Answer with fallbacks alone. An approval counts only where the rule says `unattended_approval`."""
+
+    approval_fallback: Fallback = DENY
+    input_fallback: Fallback = DENY
+
+    async def answer(self, asks: Sequence[Ask]) -> Mapping[int, Resumption]:
+        """Return what the fallbacks say."""
+        return fall_back(asks, self.approval_fallback, self.input_fallback, now_ms())
+
+
+class MemoryJournal:
+    """A journal that is gone with its process; it shows the events, and what was saved last."""
+
+    def __init__(self, run_id: str) -> None:
+        self.events: list[Event] = []
+        self.state: RunState | None = None
+        self.begun: dict[int, PlannedCall] = {}
+        self._run_id = run_id
+        self._batches = 0
+
+    async def redeem(
+        self, calls: Sequence[PlannedCall], events: Sequence[Event], state: RunState | None
+    ) -> Mapping[int, str]:
+        """Note which calls are about to start."""
+        self.events += events
+        self.state = state or self.state
+        self.begun = {planned.call.index: planned for planned in calls}
+        return {index: f"{self._run_id}:{self._batches}.{index}" for index in self.begun}
+
+    async def checkpoint(self, state: RunState, events: Sequence[Event]) -> None:
+        """Note how far the run has come."""
+        self.events += events
+        self.state = state
+        self.begun = {}
+        self._batches += 1
+
+    def unfinished(self) -> frozenset[int]:
+        """The calls that were begun and of which no result was noted."""
+        return frozenset(self.begun)
+
+
+async def run_agent(
+    agent: Agent,
+    input_text: str,
+    *,
+    policy: Policy,
+    provider: InteractionProvider,
+    context: JsonObject | None = None,
+) -> End:
+    """Run the agent to its end; the `End` holds every event of the run, in order."""
+    state = start_state(new_id("run"), agent.name, input_text, context)
+    journal = MemoryJournal(state.run_id)
+    outcomes = NO_OUTCOMES
+    while True:
+        rest = await drive(agent, state, policy=policy, journal=journal, outcomes=outcomes)
+        journal.events += rest.events
+        if isinstance(rest, End):
+            return replace(rest, events=tuple(journal.events))
+        journal.events.append(_run_paused(rest))
+        state, outcomes = rest.state, await provider.answer(rest.asks)
+        journal.events.append(_run_resumed(rest, outcomes))
+
+
+def _run_paused(pause: Pause) -> Event:
+    first = pause.asks[0]
+    asked = [{"call_id": ask.call_id, "index": ask.index, "tool_name": ask.tool.name} for ask in pause.asks]
+    data = {"tool_name": first.tool.name, "reason": first.prompt.reason, "payload": {"items": asked}}
+    return Event(type=EventType.RUN_PAUSED, data=data)
+
+
+def _run_resumed(pause: Pause, outcomes: Mapping[int, Resumption]) -> Event:
+    approved = all(ask.index in outcomes and outcomes[ask.index].outcome.may_run for ask in pause.asks)
+    return Event(type=EventType.RUN_RESUMED, data={"approved": approved})

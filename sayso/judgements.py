@@ -1,0 +1,216 @@
+"""Judge every call of a model turn before any of them runs, and put into words what people are to be asked.
+
+A call that cannot run (arguments that are not JSON or do not fit, a tool that is not there) is refused before anybody
+is asked about it: nobody should approve what fails anyway. Such a call is the model's mistake, not a denial.
+"""
+
+import json
+from collections.abc import Mapping, Sequence
+
+from pydantic import JsonValue
+
+from sayso.agents import Agent
+from sayso.batches import Batch, BatchCall, Stop, end_call
+from sayso.canonical import check_json, parse_json
+from sayso.decisions import JsonObject
+from sayso.errors import SaysoError
+from sayso.events import Event, EventType
+from sayso.models import ChatMessage, ModelTurn, RequestedCall
+from sayso.policies import Action, Policy, PolicyDecision, PolicyEvent
+from sayso.requests import Answer, Ask, AskedTool, ItemKind, Prompt
+from sayso.rules import RequestPayload, same_json
+from sayso.terms import RuleTerms
+from sayso.tool_calls import ToolCall
+from sayso.tools import Tool
+
+MAX_NAME_CHARS = 200
+MAX_REASON_CHARS = 2000
+_EXCERPT_CHARS = 200
+_ROOM = (None,) * 200
+"""What is saved and signed around arguments counts towards the same limits of depth and number."""
+
+
+def judge_turn(agent: Agent, turn: ModelTurn, policy: Policy, about: PolicyEvent) -> tuple[Batch, tuple[Event, ...]]:
+    """Return the turn's calls as judged, and the events that tell of it; `about` is what the rules know of the run."""
+    about = _with_context(agent, about)
+    judged = [_judge(agent, policy, about, index, asked) for index, asked in enumerate(turn.calls)]
+    batch = Batch(calls=tuple(one for one, _ in judged), started_step=about.step)
+    names = [one.call.name for one in batch.calls]
+    data = {"tool_call_count": len(names), "step": about.step, "tool_names": names}
+    return batch, (Event(type=EventType.TOOL_BATCH_STARTED, data=data), *(event for _, event in judged))
+
+
+def deny_changed(agent: Agent, batch: Batch, policy: Policy, about: PolicyEvent) -> Batch:
+    """Return the batch with every call denied whose arguments were changed to some that the rules deny.
+
+    What was approved as it was asked is not judged twice: changing a rule never changes what is already waiting.
+    """
+    about = _with_context(agent, about)
+    return batch.model_copy(update={"calls": tuple(_deny_changed(one, policy, about) for one in batch.calls)})
+
+
+def write_turn(turn: ModelTurn) -> ChatMessage:
+    """Return the model's turn as a message of the transcript.
+
+    Arguments that cannot be read are left out of it: some endpoints refuse a whole transcript for them.
+    """
+    if not turn.calls:
+        return {"role": "assistant", "content": turn.text}
+    calls: list[JsonValue] = [
+        {
+            "id": asked.call_id[:MAX_NAME_CHARS],
+            "type": "function",
+            "function": {"name": _name(asked), "arguments": json.dumps(_read_args(asked)[0], ensure_ascii=False)},
+        }
+        for asked in turn.calls
+    ]
+    return {"role": "assistant", "content": turn.text or None, "tool_calls": calls}
+
+
+def _judge(
+    agent: Agent, policy: Policy, about: PolicyEvent, index: int, asked: RequestedCall
+) -> tuple[BatchCall, Event]:
+    args, fault = _read_args(asked)
+    call = ToolCall(call_id=asked.call_id[:MAX_NAME_CHARS], index=index, name=_name(asked), args=args)
+    tool = agent.tools_by_name.get(asked.name)
+    if tool is None:
+        names = ", ".join(agent.tools_by_name) or "none"
+        return _refuse(call, f"There is no tool named {call.name!r}. There are: {names}.")
+    if fault is not None:
+        return _refuse(call, fault)
+    decision = policy.judge(about.model_copy(update={"tool_name": call.name, "tool_args": args}))
+    if decision.action is not Action.DENY and (fault := _find_fault(tool, args, decision)):
+        return _refuse(call, fault)
+    one = _follow(agent, policy, tool, call, decision)
+    return one, _policy_decision(one, decision.matched_rules, decision.error)
+
+
+def _with_context(agent: Agent, about: PolicyEvent) -> PolicyEvent:
+    return about.model_copy(update={"context": {**about.context, **agent.context}})
+
+
+def _deny_changed(one: BatchCall, policy: Policy, about: PolicyEvent) -> BatchCall:
+    if one.ask is None or not one.may_run or same_json(one.call.args, one.ask.tool.args):
+        return one
+    decision = policy.judge(about.model_copy(update={"tool_name": one.call.name, "tool_args": one.call.args}))
+    return end_call(one, _denial(policy, decision), Stop.DENIED) if decision.action is Action.DENY else one
+
+
+def _follow(agent: Agent, policy: Policy, tool: Tool, call: ToolCall, decision: PolicyDecision) -> BatchCall:
+    one = BatchCall(call=call, action=decision.action, reason=decision.reason, rule_id=decision.policy_id)
+    if decision.action is Action.ALLOW:
+        return one
+    if decision.action is Action.DENY:
+        return end_call(one, _denial(policy, decision), Stop.DENIED)
+    return one.model_copy(update={"ask": _build_ask(agent, tool, call, decision)})
+
+
+def _refuse(call: ToolCall, fault: str) -> tuple[BatchCall, Event]:
+    fault = fault[:MAX_REASON_CHARS]
+    one = BatchCall(call=call, action=Action.DENY, reason=fault)
+    return end_call(one, fault), _policy_decision(one)
+
+
+def _policy_decision(one: BatchCall, matched_rules: Sequence[str] = (), error: str | None = None) -> Event:
+    data: JsonObject = {
+        "tool_name": one.call.name,
+        "action": one.action,
+        "reason": one.reason,
+        "call_id": one.call.call_id,
+        "index": one.call.index,
+        "policy_id": one.rule_id,
+        "matched_rules": list(matched_rules),
+    }
+    return Event(type=EventType.POLICY_DECISION, data=data | ({"error": error} if error else {}))
+
+
+def _denial(policy: Policy, decision: PolicyDecision) -> str:
+    """Return what the model is told: the lifecycle's own words, with the reason where somebody wrote one."""
+    rule = next((rule for rule in policy.rules if rule.rule_id == decision.policy_id), None)
+    return f"Denied by policy: {rule.reason}" if rule is not None and rule.reason else "Denied by policy"
+
+
+def _name(asked: RequestedCall) -> str:
+    return asked.name[:MAX_NAME_CHARS] or "(no name)"
+
+
+def _read_args(asked: RequestedCall) -> tuple[JsonObject, str | None]:
+    """Return the arguments and what is wrong with them; an empty text stands for a call without any."""
+    text = asked.args_json.strip() or "{}"
+    try:
+        value = parse_json(text)
+        check_json([[[value]], *_ROOM])
+    except SaysoError as error:
+        why = error.message.replace("The body", "The text", 1)
+        return {}, f"The arguments {text[:_EXCERPT_CHARS]!r} cannot be read. {why}"
+    if not isinstance(value, dict):
+        return {}, f"The arguments {text[:_EXCERPT_CHARS]!r} are not a JSON object. Send one, such as {{}}."
+    return value, None
+
+
+def _find_fault(tool: Tool, args: JsonObject, decision: PolicyDecision) -> str | None:
+    """Say what keeps the call from running; the argument that a person is to give may still be missing or wrong."""
+    target = _target(decision)
+    if target is not None and target not in _properties(tool):
+        return f"The rule {decision.policy_id} asks for a value for {target!r}, which {tool.name} does not take."
+    fault = tool.find_fault(args, ignore=target)
+    return f"The arguments do not fit {tool.name}: {fault}" if fault else None
+
+
+def _target(decision: PolicyDecision) -> str | None:
+    payload = decision.request_payload
+    return payload.target_arg if payload and decision.action is Action.REQUEST_USER_INPUT else None
+
+
+def _build_ask(agent: Agent, tool: Tool, call: ToolCall, decision: PolicyDecision) -> Ask:
+    payload = decision.request_payload or RequestPayload()
+    target = _target(decision)
+    approval = (Answer.APPROVE, Answer.EDIT, Answer.DENY) if payload.allow_edit else (Answer.APPROVE, Answer.DENY)
+    asked = AskedTool(
+        name=tool.name, args=call.args, definition=tool.definition.digest, idempotent=tool.definition.idempotent
+    )
+    return Ask(
+        kind=ItemKind.APPROVAL if target is None else ItemKind.INPUT,
+        call_id=call.call_id,
+        index=call.index,
+        tool=asked,
+        prompt=_write_prompt(payload, decision),
+        allowed=approval if target is None else (Answer.VALUE, Answer.DENY),
+        choices=payload.choices,
+        response_schema=None if target is None else payload.response_schema or _schema_of(tool, target),
+        target_arg=target,
+        terms=_terms(agent, decision),
+        rule_id=decision.policy_id,
+        rule_version=decision.rule_version,
+    )
+
+
+def _write_prompt(payload: RequestPayload, decision: PolicyDecision) -> Prompt:
+    doubt: JsonObject = {"judging_error": decision.error} if decision.error else {}
+    return Prompt(
+        title=payload.title,
+        body=payload.prompt,
+        reason=decision.reason[:MAX_REASON_CHARS],
+        metadata={**payload.metadata, **doubt},
+    )
+
+
+def _terms(agent: Agent, decision: PolicyDecision) -> RuleTerms:
+    """Return the rule's terms; where they state no time to answer in, the agent's own counts."""
+    if agent.approval_timeout_s is None or "timeout_s" in decision.terms.model_fields_set:
+        return decision.terms
+    return decision.terms.model_copy(update={"timeout_s": agent.approval_timeout_s})
+
+
+def _properties(tool: Tool) -> Mapping[str, JsonValue]:
+    properties = tool.definition.parameters.get("properties")
+    return properties if isinstance(properties, dict) else {}
+
+
+def _schema_of(tool: Tool, target: str) -> JsonObject | None:
+    """Return the schema of one argument, complete in itself."""
+    schema = _properties(tool).get(target)
+    if not isinstance(schema, dict):
+        return None
+    shared = tool.definition.parameters.get("$defs")
+    return {**schema, "$defs": shared} if shared else dict(schema)

@@ -1,0 +1,83 @@
+"""`python -m service`: serve HTTP until told to stop, on a store that keeps what it confirms."""
+
+import asyncio
+import gc
+import socket as sockets
+import sys
+from types import FrameType
+
+import structlog
+import uvicorn
+from fastapi import FastAPI
+
+from sayso.errors import Unavailable
+from service.app import begin_closing, create_app
+from service.logs import configure_logs
+from service.settings import InvalidSettings, Settings, load
+from service.store.durability import WeakDurability, check_durability
+
+GRACE_S = 10
+"""How long requests in flight may take once the service is told to stop."""
+
+
+class Server(uvicorn.Server):
+    """A server whose long polls and streams end when it is told to stop, instead of holding it up."""
+
+    def __init__(self, app: FastAPI, settings: Settings) -> None:
+        super().__init__(
+            uvicorn.Config(
+                app,
+                host=settings.host,
+                port=settings.port,
+                loop="uvloop",
+                http="httptools",
+                lifespan="on",
+                log_config=None,
+                access_log=False,
+                server_header=False,
+                timeout_graceful_shutdown=GRACE_S,
+            )
+        )
+        self._app = app
+        self._loop: asyncio.AbstractEventLoop | None = None
+
+    async def startup(self, sockets: list[sockets.socket] | None = None) -> None:
+        """Start, then leave all that is there for good out of every later garbage collection."""
+        self._loop = asyncio.get_running_loop()
+        await super().startup(sockets)
+        gc.collect()
+        gc.freeze()
+
+    def handle_exit(self, sig: int, frame: FrameType | None) -> None:
+        """Hear a signal to stop."""
+        super().handle_exit(sig, frame)
+        if self._loop is not None:
+            self._loop.call_soon_threadsafe(begin_closing, self._app)
+
+
+def main() -> int:
+    """Serve; return 2 for settings that cannot be used, 1 for a store that cannot."""
+    try:
+        settings = load()
+    except InvalidSettings as error:
+        print(error.message, file=sys.stderr)
+        return 2
+    configure_logs(settings.log_level)
+    log = structlog.get_logger(__name__)
+    try:
+        weakness = asyncio.run(check_durability(settings.store_url, allow_weak=settings.allow_weak_durability))
+    except (WeakDurability, Unavailable) as error:
+        print(error.message, file=sys.stderr)
+        return 1
+    if weakness is not None:
+        log.warning("the store may forget what it confirmed", weakness=weakness)
+    server = Server(create_app(settings, weakness), settings)
+    try:
+        server.run()
+    except KeyboardInterrupt:
+        return 0
+    return 0 if server.started else 1
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())

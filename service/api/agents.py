@@ -1,0 +1,24 @@
+"""Tell which agents can be run."""
+
+from fastapi import APIRouter
+from pydantic import BaseModel
+
+from sayso.agents import AgentManifest
+from service.api.dependencies import Caller, Parts
+from service.api.documents import problems
+from service.api.routes import SignedInRoute
+
+router = APIRouter(prefix="/agents", tags=["agents"], route_class=SignedInRoute)
+
+
+class AgentList(BaseModel):
+    """Registered agents, by name."""
+
+    agents: list[AgentManifest]
+
+
+@router.get("", operation_id="listAgents", responses=problems(401))
+async def list_agents(caller: Caller, parts: Parts) -> AgentList:
+    """List the agents that workers have registered, each with its tools and their schemas."""
+    manifests = await parts.runs.agents(caller.tenant)
+    return AgentList(agents=[AgentManifest.model_validate_json(manifest) for manifest in manifests.values()])

@@ -1,0 +1,99 @@
+"""Describe the API: problem responses, examples, and the OpenAPI file that is made of it all."""
+
+from collections.abc import Callable
+from http import HTTPStatus
+from typing import Any
+
+from fastapi import FastAPI
+from fastapi.openapi.utils import get_openapi
+from pydantic import BaseModel, ConfigDict, Field
+
+from service.api.problems import MEDIA_TYPE
+
+Responses = dict[int | str, dict[str, Any]]
+
+_REF = {"$ref": "#/components/schemas/Problem"}
+_ALWAYS = (413, 422, 500, 503)
+_MEANINGS = {
+    400: "The JSON, or a header, cannot be read",
+    401: "No credential, or one that does not hold",
+    403: "Not for this credential",
+    404: "Nothing there for this credential",
+    409: "The record has moved on; nothing was changed",
+    413: "The body is over a limit",
+    415: "The body is not application/json",
+    422: "What came in does not fit",
+    429: "Too many attempts; `Retry-After` says when to come back",
+    500: "Something broke on our side",
+    503: "The store cannot be reached; `Retry-After` says when to come back",
+}
+
+_TAGS = [
+    {"name": "sessions", "description": "Sign a person in, for scripts; browsers use the pages."},
+    {"name": "agents", "description": "The agents that workers have registered."},
+    {"name": "runs", "description": "Start runs, follow them, cancel them."},
+    {"name": "suspensions", "description": "What waits for people, and what they decided."},
+    {"name": "reviewers", "description": "People, for admins."},
+    {"name": "keys", "description": "API keys of agents, for admins."},
+    {"name": "hooks", "description": "Decisions by signed webhook."},
+    {"name": "health", "description": "For whoever watches the service."},
+]
+
+
+class Fault(BaseModel):
+    """One thing that does not fit."""
+
+    path: str = Field(examples=["$.action"])
+    message: str = Field(examples=["is missing; add it"])
+
+
+class ProblemDocument(BaseModel):
+    """What every error looks like; facts of the error stand beside these members."""
+
+    model_config = ConfigDict(title="Problem", extra="allow")
+
+    type: str = Field(examples=["/problems/already-decided"])
+    title: str = Field(examples=["Already decided"])
+    status: int = Field(examples=[409])
+    detail: str = Field(description="What happened, and what to do.")
+    errors: list[Fault] | None = Field(default=None, description="Every fault, where there may be several.")
+
+
+def problems(*statuses: int) -> Responses:
+    """Return the problem responses of a route: those named, and those that any route may give."""
+    return {
+        status: {"description": _MEANINGS[status], "content": {MEDIA_TYPE: {"schema": _REF}}}
+        for status in sorted({*statuses, *_ALWAYS})
+    }
+
+
+READS = problems(401, 404)
+"""The problems of reading one thing."""
+
+WRITES = problems(400, 401, 403, 404, 409, 415)
+"""The problems of changing one."""
+
+
+def document(app: FastAPI) -> Callable[[], dict[str, Any]]:
+    """Return what makes the OpenAPI file of the app, once."""
+
+    def make() -> dict[str, Any]:
+        if app.openapi_schema is None:
+            app.openapi_schema = _make(app)
+        return app.openapi_schema
+
+    return make
+
+
+def _make(app: FastAPI) -> dict[str, Any]:
+    made = get_openapi(title=app.title, version=app.version, description=app.description, routes=app.routes, tags=_TAGS)
+    schemas = made.setdefault("components", {}).setdefault("schemas", {})
+    problem = ProblemDocument.model_json_schema(ref_template="#/components/schemas/{model}")
+    schemas |= problem.pop("$defs", {})
+    schemas["Problem"] = problem
+    return made
+
+
+def example(value: dict[str, Any], status: int = HTTPStatus.OK) -> Responses:
+    """Return the documented example of an answer."""
+    return {int(status): {"content": {"application/json": {"example": value}}}}

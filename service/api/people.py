@@ -1,0 +1,164 @@
+"""See to reviewers and agents' keys; all of it takes an admin."""
+
+from typing import Annotated, Literal
+
+from fastapi import APIRouter
+from pydantic import BaseModel, ConfigDict, Field, JsonValue
+
+from sayso.canonical import digest_json
+from sayso.errors import Conflict
+from service.api.dependencies import Admin, IdempotencyKey, KeyId, Parts, ReviewerName
+from service.api.documents import WRITES, problems
+from service.api.routes import SignedInRoute
+from service.api.sessions import Password
+from service.api.views import Moment, View
+from service.credentials import Principal
+from service.store.commits import Idempotency
+from service.store.people import ApiKey
+from service.wiring import Wiring
+
+reviewers = APIRouter(prefix="/reviewers", tags=["reviewers"], route_class=SignedInRoute)
+keys = APIRouter(prefix="/keys", tags=["keys"], route_class=SignedInRoute)
+
+_ADMIN_READS = problems(401, 403)
+
+
+class _Request(BaseModel):
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+
+class ReviewerRequest(_Request):
+    """A new reviewer."""
+
+    name: str = Field(min_length=1, max_length=64, examples=["anna"])
+    password: Password
+    roles: tuple[Literal["reviewer", "admin"], ...] = Field(default=("reviewer",), min_length=1, max_length=2)
+
+
+class PasswordRequest(_Request):
+    """A new password."""
+
+    password: Password
+
+
+class ReviewerView(View):
+    """A person who may decide, and an admin who sees to people and keys besides."""
+
+    name: str
+    roles: tuple[str, ...]
+    active: bool
+    created_at: Moment = Field(validation_alias="created_at_ms")
+
+
+class ReviewerList(BaseModel):
+    """Everybody, by name."""
+
+    reviewers: list[ReviewerView]
+
+
+class KeyRequest(_Request):
+    """A new key for an agent; two keys of one name are the same agent's."""
+
+    name: str = Field(min_length=1, max_length=64, examples=["support-bot"])
+
+
+class KeyView(View):
+    """What is known of a key; the key itself is kept by whoever it was given to."""
+
+    id: str
+    name: str
+    created_at: Moment = Field(validation_alias="created_at_ms")
+    revoked_at: Moment | None = Field(validation_alias="revoked_at_ms")
+
+
+class NewKeyView(KeyView):
+    """A fresh key."""
+
+    key: Annotated[
+        str | None, Field(default=None, description="The only copy; null when the same request is sent again.")
+    ]
+
+
+class KeyList(BaseModel):
+    """All keys, the oldest first."""
+
+    keys: list[KeyView]
+
+
+@reviewers.post("", status_code=201, operation_id="addReviewer", responses=WRITES)
+async def add_reviewer(body: ReviewerRequest, caller: Admin, parts: Parts, key: IdempotencyKey) -> ReviewerView:
+    """Let a person in."""
+    # The password is no part of what is kept of the request: a fast hash of it would be worth guessing.
+    seen = _seen(caller, key, ["add reviewer", body.name, list(body.roles)], body.name)
+    again = await parts.replays.recall(caller.tenant, seen) if seen else None
+    known = await parts.reviewers.find(caller.tenant, again) if again else None
+    if known is not None:
+        return ReviewerView.model_validate(known)
+    if any(one.name == body.name for one in await parts.credentials.list_keys(caller.tenant)):
+        raise Conflict(f"There is an agent named {body.name}, and nobody may be taken for it. Choose another name.")
+    added = await parts.reviewers.add(caller.tenant, body.name, body.password.get_secret_value(), body.roles)
+    if seen:
+        await parts.replays.remember(caller.tenant, seen)
+    return ReviewerView.model_validate(added)
+
+
+@reviewers.get("", operation_id="listReviewers", responses=_ADMIN_READS)
+async def list_reviewers(caller: Admin, parts: Parts) -> ReviewerList:
+    """List everybody, those who were shut out included."""
+    found = await parts.reviewers.list_all(caller.tenant)
+    return ReviewerList(reviewers=[ReviewerView.model_validate(one) for one in found])
+
+
+@reviewers.post("/{name}/password", status_code=204, operation_id="setPassword", responses=WRITES)
+async def set_password(name: ReviewerName, body: PasswordRequest, caller: Admin, parts: Parts) -> None:
+    """Give a reviewer a new password; sessions opened with the old one end."""
+    await parts.reviewers.set_password(caller.tenant, name, body.password.get_secret_value())
+
+
+@reviewers.post("/{name}/deactivate", operation_id="deactivateReviewer", responses=WRITES)
+async def deactivate_reviewer(name: ReviewerName, caller: Admin, parts: Parts) -> ReviewerView:
+    """Shut a reviewer out, their open sessions included. What they decided stays."""
+    if name == caller.name:
+        raise Conflict("You cannot shut yourself out; ask another admin to do it.")
+    return ReviewerView.model_validate(await parts.reviewers.deactivate(caller.tenant, name))
+
+
+@keys.post("", status_code=201, operation_id="createKey", responses=WRITES)
+async def create_key(body: KeyRequest, caller: Admin, parts: Parts, key: IdempotencyKey) -> NewKeyView:
+    """Make a key for an agent. It is shown this once; the store has only its hash."""
+    request: list[JsonValue] = ["create key", body.name]
+    again = await _recall_key(parts, caller, _seen(caller, key, request, ""))
+    if again is not None:
+        return NewKeyView.model_validate(again)
+    if await parts.reviewers.find(caller.tenant, body.name) is not None:
+        raise Conflict(f"There is a person named {body.name}, and no agent may be taken for them. Choose another name.")
+    made, secret = await parts.credentials.create_key(caller.tenant, body.name)
+    seen = _seen(caller, key, request, made.id)
+    if seen:
+        await parts.replays.remember(caller.tenant, seen)
+    return NewKeyView.model_validate(made).model_copy(update={"key": secret})
+
+
+@keys.get("", operation_id="listKeys", responses=_ADMIN_READS)
+async def list_keys(caller: Admin, parts: Parts) -> KeyList:
+    """List all keys, the revoked ones included."""
+    found = await parts.credentials.list_keys(caller.tenant)
+    return KeyList(keys=[KeyView.model_validate(one) for one in found])
+
+
+@keys.post("/{key_id}/revoke", operation_id="revokeKey", responses=WRITES)
+async def revoke_key(key_id: KeyId, caller: Admin, parts: Parts) -> KeyView:
+    """Make a key fail everywhere within a second."""
+    return KeyView.model_validate(await parts.credentials.revoke_key(caller.tenant, key_id))
+
+
+async def _recall_key(parts: Wiring, caller: Principal, seen: Idempotency | None) -> ApiKey | None:
+    key_id = await parts.replays.recall(caller.tenant, seen) if seen else None
+    known = await parts.credentials.list_keys(caller.tenant) if key_id else []
+    return next((one for one in known if one.id == key_id), None)
+
+
+def _seen(caller: Principal, key: str | None, request: list[JsonValue], ref: str) -> Idempotency | None:
+    if key is None:
+        return None
+    return Idempotency(actor=caller.name, key=key, fingerprint=digest_json(request)[:32], ref=ref)

@@ -1,0 +1,20 @@
+"""Put the API's routes together."""
+
+from fastapi import APIRouter
+
+from service.api import agents, health, people, runs, sessions, suspensions, trails
+
+api = APIRouter(prefix="/api/v1")
+for _router in (
+    sessions.opening,
+    sessions.closing,
+    agents.router,
+    runs.router,
+    trails.router,
+    suspensions.router,
+    people.reviewers,
+    people.keys,
+):
+    api.include_router(_router)
+
+health_router = health.router

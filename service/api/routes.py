@@ -1,0 +1,135 @@
+"""Take exactly what a route declares, read strictly, before anything of it is used.
+
+FastAPI keeps the models and the OpenAPI; what is stricter here is the JSON itself, its media type, and that nothing is
+sent twice or under a name that nobody knows. A credential is checked before a byte of the body is read.
+"""
+
+from collections.abc import Callable, Coroutine, Iterator
+from typing import Any
+
+from fastapi import Request, Response
+from fastapi.dependencies.models import Dependant
+from fastapi.routing import APIRoute
+
+from sayso.canonical import parse_json
+from sayso.errors import InvalidInput, InvalidJson, NotAuthenticated
+from service.api.problems import InvalidHeader, UnsupportedMediaType
+from service.credentials import Principal
+from service.wiring import Wiring
+
+Take = Callable[[Request], Coroutine[Any, Any, Response]]
+
+
+class OpenRoute(APIRoute):
+    """A route for everybody, with strict queries and bodies."""
+
+    def get_route_handler(self) -> Take:
+        """Return what takes a request: our checks, then FastAPI's."""
+        go_on = super().get_route_handler()
+        names = frozenset(_query_names(self.dependant))
+        body = self.body_field
+        required = body is not None and body.field_info.is_required()
+
+        async def take(request: Request) -> Response:
+            await self.admit(request)
+            _check_query(request, names)
+            return await go_on(request if body is None else await _read(request, required=required))
+
+        return take
+
+    async def admit(self, request: Request) -> None:
+        """Let the request go on, or raise."""
+
+
+class SignedInRoute(OpenRoute):
+    """A route for whoever has a credential; who it is stands in `request.state.principal`."""
+
+    async def admit(self, request: Request) -> None:
+        """Raise `NotAuthenticated` unless the request carries a credential that holds."""
+        request.state.principal = await identify(request)
+
+
+async def identify(request: Request) -> Principal:
+    """Return who is calling, by the bearer token alone: no cookie is ever looked at."""
+    wiring: Wiring = request.app.state.wiring
+    return await wiring.credentials.identify(bearer_token(request))
+
+
+def bearer_token(request: Request) -> str | None:
+    """Return the token of the one `Authorization: Bearer` header; None where there is no such header."""
+    headers = request.headers.getlist("authorization")
+    if not headers:
+        return None
+    scheme, _, token = headers[0].partition(" ")
+    if len(headers) > 1 or scheme.lower() != "bearer" or not token.strip():
+        raise NotAuthenticated("Send one credential, as 'Authorization: Bearer <key or session token>'.")
+    return token.strip()
+
+
+class _ReadRequest(Request):
+    """A request whose body has been read already."""
+
+    def __init__(self, request: Request, raw: bytes, value: Any) -> None:
+        super().__init__(request.scope, request.receive)
+        self._raw = raw
+        self._value = value
+
+    async def body(self) -> bytes:
+        """Return the bytes."""
+        return self._raw
+
+    async def json(self) -> Any:
+        """Return the value in them."""
+        return self._value
+
+
+async def _read(request: Request, *, required: bool) -> Request:
+    """Read the body as one strict JSON value."""
+    encoding = request.headers.get("content-encoding", "identity")
+    if encoding.strip().lower() != "identity":
+        raise UnsupportedMediaType(f"Bodies are not read as {encoding[:40]!r}; send plain JSON without encoding.")
+    raw = await request.body()
+    if not raw and not required:
+        return _ReadRequest(request, raw, None)
+    _check_media_type(request)
+    if not raw:
+        raise InvalidJson("There is no body; send one JSON object.")
+    return _ReadRequest(request, raw, parse_json(raw))
+
+
+def _check_media_type(request: Request) -> None:
+    kinds = request.headers.getlist("content-type")
+    if len(kinds) > 1:
+        raise InvalidHeader("The header Content-Type is there twice; send it once.")
+    kind, _, parameters = (kinds[0] if kinds else "").partition(";")
+    if kind.strip().lower() != "application/json":
+        raise UnsupportedMediaType()
+    if parameters.strip().lower().replace('"', "") not in ("", "charset=utf-8"):
+        raise UnsupportedMediaType("JSON is read as UTF-8 alone; send Content-Type: application/json.")
+
+
+def _check_query(request: Request, names: frozenset[str]) -> None:
+    """Refuse what is asked twice, under an unknown name, or with characters that no text has."""
+    seen: set[str] = set()
+    for name, value in request.query_params.multi_items():
+        if name not in names:
+            known = f"it takes {', '.join(sorted(names))}" if names else "it takes none"
+            raise InvalidInput(f"The query parameter {name[:80]!r} is not known here; {known}.", parameter=name[:80])
+        if name in seen:
+            raise InvalidInput(f"The query parameter {name!r} is there twice; send it once.", parameter=name)
+        seen.add(name)
+        _check_text(value, f"The query parameter {name!r}")
+    for name, value in request.path_params.items():
+        _check_text(str(value), f"The {name} in the path")
+
+
+def _check_text(text: str, what: str) -> None:
+    if any(ord(sign) < 0x20 or sign in "\x7f\ufffd" or "\ud800" <= sign <= "\udfff" for sign in text):
+        raise InvalidInput(f"{what} has characters that are not text: control characters, or bytes that are not UTF-8.")
+
+
+def _query_names(dependant: Dependant) -> Iterator[str]:
+    for parameter in dependant.query_params:
+        yield parameter.alias
+    for inner in dependant.dependencies:
+        yield from _query_names(inner)

@@ -1,0 +1,153 @@
+"""Start runs, read them, wait for them, cancel them."""
+
+from typing import Annotated
+
+from fastapi import APIRouter, Body, Request, Response
+from pydantic import BaseModel, ConfigDict, Field
+
+from sayso.agents import AgentManifest
+from sayso.clock import new_id
+from sayso.decisions import JsonObject
+from sayso.errors import InvalidInput, NotFound
+from sayso.runs import start_state
+from sayso.states import seal_state
+from sayso.suspensions import RunRef, RunStatus
+from service.api.dependencies import Caller, IdempotencyKey, Limit, Parts, RunId, Skip, Wait
+from service.api.documents import READS, WRITES, problems
+from service.api.routes import SignedInRoute
+from service.api.views import RunView
+from service.api.waits import wait_for
+from service.credentials import Principal
+from service.store.runs import Run
+from service.wiring import Wiring
+
+router = APIRouter(prefix="/runs", tags=["runs"], route_class=SignedInRoute)
+
+_TITLE_CHARS = 80
+
+
+class RunRequest(BaseModel):
+    """What a run is started with."""
+
+    model_config = ConfigDict(
+        frozen=True,
+        extra="forbid",
+        json_schema_extra={
+            "examples": [
+                {
+                    "agent": "demo",
+                    "input": "Transfer $5000 from my checking to my saving account.",
+                    "title": "Move savings",
+                    "tags": ["bank"],
+                }
+            ]
+        },
+    )
+
+    agent: str = Field(min_length=1, max_length=200, description="A registered agent; `GET /api/v1/agents` lists them.")
+    input: str = Field(min_length=1, max_length=100_000, description="What the agent is asked.")
+    title: str | None = Field(
+        default=None, max_length=200, description="What people see; by default the input's start."
+    )
+    thread_id: str | None = Field(
+        default=None, min_length=1, max_length=200, description="By default the run's own id."
+    )
+    context: JsonObject = Field(default={}, description="Facts that policy rules may look at.")
+    tags: tuple[Annotated[str, Field(min_length=1, max_length=64)], ...] = Field(default=(), max_length=20)
+
+
+class RunPage(BaseModel):
+    """Runs, the newest first."""
+
+    runs: list[RunView]
+    next_skip: int | None = Field(description="`skip` of the next page; null on the last.")
+
+
+class CancelRequest(BaseModel):
+    """Why a run is cancelled."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid", json_schema_extra={"examples": [{"reason": "A mistake"}]})
+
+    reason: str | None = Field(default=None, max_length=2000)
+
+
+@router.post("", status_code=201, operation_id="startRun", responses=WRITES)
+async def start_run(body: RunRequest, caller: Caller, parts: Parts, key: IdempotencyKey, response: Response) -> RunView:
+    """Start a run of a registered agent. It goes on by itself; follow it with `GET /runs/{run_id}?wait=30s`."""
+    manifest = await _find_agent(parts, caller.tenant, body.agent)
+    run_id = new_id("run")
+    thread_id = body.thread_id or run_id
+    run = RunRef(
+        id=run_id,
+        agent=body.agent,
+        owner=caller.name,
+        thread_id=thread_id,
+        title=" ".join(body.input.split())[:_TITLE_CHARS] if body.title is None else body.title,
+        tags=body.tags,
+        context=body.context,
+    )
+    state = start_state(run_id, body.agent, body.input, body.context, thread_id)
+    saved = await parts.desk.start(
+        caller.tenant,
+        run,
+        seal_state(state.model_dump_json().encode()),
+        manifest.approval_denial_policy,
+        key=key,
+        request=body.model_dump(mode="json"),
+    )
+    response.headers["Location"] = f"/api/v1/runs/{saved.record.run.id}"
+    return RunView.of(await parts.runs.read(caller.tenant, saved.record.run.id))
+
+
+@router.get("", operation_id="listRuns", responses=problems(401))
+async def list_runs(
+    caller: Caller, parts: Parts, status: RunStatus | None = None, skip: Skip = 0, limit: Limit = 50
+) -> RunPage:
+    """List runs, the newest first (suspended ones by their deadline); an agent sees its own."""
+    found = await parts.runs.list_runs(caller.tenant, status=status, owner=caller.owner, skip=skip, limit=limit + 1)
+    more = len(found) > limit
+    return RunPage(runs=[RunView.of(run) for run in found[:limit]], next_skip=skip + limit if more else None)
+
+
+@router.get("/{run_id}", operation_id="getRun", responses=READS)
+async def get_run(request: Request, run_id: RunId, caller: Caller, parts: Parts, wait: Wait = 0) -> RunView:
+    """Return a run; with `wait`, as soon as it has ended, or as it stands when the time is over."""
+
+    async def read() -> Run:
+        return await find_run(parts, caller, run_id)
+
+    return RunView.of(await wait_for(request, run_id, read, done=lambda run: run.status.ended, wait_s=wait))
+
+
+@router.post("/{run_id}/cancel", operation_id="cancelRun", responses=WRITES)
+async def cancel_run(
+    run_id: RunId,
+    caller: Caller,
+    parts: Parts,
+    key: IdempotencyKey,
+    body: Annotated[CancelRequest | None, Body()] = None,
+) -> RunView:
+    """End a run for good, wherever it stands. What already ran stays done."""
+    await find_run(parts, caller, run_id)
+    reason = body.reason if body is not None else None
+    await parts.desk.cancel(caller.tenant, run_id, caller.actor("api"), reason, key=key)
+    return RunView.of(await parts.runs.read(caller.tenant, run_id))
+
+
+async def find_run(parts: Wiring, caller: Principal, run_id: str) -> Run:
+    """Return the run if this caller may see it; raises `NotFound` in the same words where it may not."""
+    run = await parts.runs.read(caller.tenant, run_id)
+    if caller.owner is not None and run.owner != caller.owner:
+        raise NotFound(f"There is no run {run_id!r} for this credential.")
+    return run
+
+
+async def _find_agent(parts: Wiring, tenant: str, name: str) -> AgentManifest:
+    manifests = await parts.runs.agents(tenant)
+    if name in manifests:
+        return AgentManifest.model_validate_json(manifests[name])
+    known = ", ".join(manifests)
+    todo = f"Registered are: {known}." if known else "None is registered yet; a worker registers them when it starts."
+    raise InvalidInput(
+        f"There is no agent named {name!r}. {todo}", errors=[{"path": "$.agent", "message": "is not registered"}]
+    )

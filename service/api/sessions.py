@@ -1,0 +1,59 @@
+"""Sign people in and out, for scripts; browsers use the pages. The API takes no cookies at all."""
+
+from typing import Annotated
+
+from fastapi import APIRouter, Request
+from pydantic import BaseModel, ConfigDict, Field, SecretStr
+
+from service.api.dependencies import Parts, Person
+from service.api.documents import problems
+from service.api.routes import OpenRoute, SignedInRoute, bearer_token
+from service.api.views import Moment
+from service.credentials import TENANT
+
+opening = APIRouter(prefix="/sessions", tags=["sessions"], route_class=OpenRoute)
+closing = APIRouter(prefix="/sessions", tags=["sessions"], route_class=SignedInRoute)
+
+Password = Annotated[SecretStr, Field(min_length=1, max_length=1024, examples=["correct horse battery"])]
+
+
+class SignInRequest(BaseModel):
+    """A name and its password."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    name: str = Field(min_length=1, max_length=64, examples=["anna"])
+    password: Password
+
+
+class SessionView(BaseModel):
+    """A fresh session, with the only copy of its token."""
+
+    token: str = Field(examples=["3f1c…"])
+    name: str
+    roles: tuple[str, ...]
+    expires_at: Moment = Field(description="When to sign in again in any case.")
+    idle_timeout_s: int = Field(description="After how many seconds without use the session ends.")
+
+
+@opening.post("", status_code=201, operation_id="signIn", responses=problems(400, 401, 415, 429))
+async def sign_in(body: SignInRequest, request: Request, parts: Parts) -> SessionView:
+    """Open a session; send its token as `Authorization: Bearer …`."""
+    address = request.client.host if request.client is not None else None
+    opened = await parts.reviewers.sign_in(TENANT, body.name, body.password.get_secret_value(), address)
+    return SessionView(
+        token=opened.token,
+        name=opened.session.name,
+        roles=opened.session.roles,
+        expires_at=opened.session.created_at_ms + parts.settings.session_max_s * 1000,
+        idle_timeout_s=parts.settings.session_idle_s,
+    )
+
+
+@closing.delete("/current", status_code=204, operation_id="signOut", responses=problems(401, 403))
+async def sign_out(request: Request, _caller: Person, parts: Parts) -> None:
+    """Close the session whose token is sent."""
+    token = bearer_token(request)
+    if token is not None:
+        await parts.reviewers.sign_out(token)
+        parts.credentials.forget(token)

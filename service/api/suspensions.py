@@ -1,0 +1,113 @@
+"""Read what waits for people, and decide it."""
+
+from typing import Literal
+
+from fastapi import APIRouter, Request
+from pydantic import BaseModel, Field
+
+from sayso.decisions import DecisionRequest
+from sayso.errors import NotFound
+from sayso.pauses import find_item
+from sayso.suspensions import Status, SuspensionRecord
+from service.api.dependencies import Caller, IdempotencyKey, ItemId, Limit, Parts, Person, Skip, SuspensionId, Wait
+from service.api.documents import READS, WRITES, problems
+from service.api.routes import SignedInRoute
+from service.api.views import DecisionView, OutcomeView, SuspensionView
+from service.api.waits import wait_for
+from service.credentials import Principal
+from service.wiring import Wiring
+
+router = APIRouter(prefix="/suspensions", tags=["suspensions"], route_class=SignedInRoute)
+
+_PAGE = 100
+
+
+class SuspensionPage(BaseModel):
+    """Suspensions: pending ones by their deadline, decided ones the latest first."""
+
+    suspensions: list[SuspensionView]
+    next_skip: int | None = Field(description="`skip` of the next page; null on the last.")
+
+
+class DecidedItem(BaseModel):
+    """What became of an item and of its suspension."""
+
+    suspension_id: str
+    item_id: str
+    status: Status = Field(description="The suspension's status: pending while other items or votes are missing.")
+    outcome: OutcomeView | None = Field(description="Null while the quorum is not met.")
+    decision: DecisionView | None = Field(description="Your word as it was recorded.")
+
+
+@router.get("", operation_id="listSuspensions", responses=problems(401))
+async def list_suspensions(
+    caller: Caller, parts: Parts, status: Literal["pending", "decided"] = "pending", skip: Skip = 0, limit: Limit = 50
+) -> SuspensionPage:
+    """List what waits, the earliest deadline first, or what was decided, the latest first; an agent sees its own."""
+    found = await _page(parts, caller, status, skip, limit + 1)
+    more = len(found) > limit
+    views = [SuspensionView.of(record) for record in found[:limit]]
+    return SuspensionPage(suspensions=views, next_skip=skip + limit if more else None)
+
+
+@router.get("/{suspension_id}", operation_id="getSuspension", responses=READS)
+async def get_suspension(
+    request: Request, suspension_id: SuspensionId, caller: Caller, parts: Parts, wait: Wait = 0
+) -> SuspensionView:
+    """Return a suspension; with `wait`, as soon as it no longer waits, or as it stands when the time is over."""
+
+    async def read() -> SuspensionRecord:
+        return await _find(parts, caller, suspension_id)
+
+    found = await wait_for(
+        request, suspension_id, read, done=lambda record: record.status is not Status.PENDING, wait_s=wait
+    )
+    return SuspensionView.of(found)
+
+
+@router.post("/{suspension_id}/items/{item_id}/decision", operation_id="decideItem", responses=WRITES)
+async def decide_item(
+    suspension_id: SuspensionId,
+    item_id: ItemId,
+    body: DecisionRequest,
+    caller: Person,
+    parts: Parts,
+    key: IdempotencyKey,
+) -> DecidedItem:
+    """Approve, approve with edited arguments, deny, or give the value. Whoever comes second is told who was first."""
+    saved = await parts.desk.decide(caller.tenant, suspension_id, item_id, body, caller.actor("api"), key=key)
+    item = find_item(saved.record, item_id)
+    own = [DecisionView.of(one) for one in item.decisions if one.by.id == caller.name]
+    outcome = OutcomeView.model_validate(item.outcome) if item.outcome is not None else None
+    return DecidedItem(
+        suspension_id=suspension_id,
+        item_id=item_id,
+        status=saved.record.status,
+        outcome=outcome,
+        decision=own[-1] if own else None,
+    )
+
+
+async def _find(parts: Wiring, caller: Principal, suspension_id: str) -> SuspensionRecord:
+    """Return the suspension if this caller may see it; raises `NotFound` in the same words where it may not."""
+    record = (await parts.desk.suspensions.read(caller.tenant, suspension_id)).record
+    if record is None or (caller.owner is not None and record.run.owner != caller.owner):
+        raise NotFound(f"There is no suspension {suspension_id!r} for this credential.")
+    return record
+
+
+async def _page(parts: Wiring, caller: Principal, status: str, skip: int, limit: int) -> list[SuspensionRecord]:
+    """Read through the list until the page is full; no index knows whose a suspension is."""
+    look_up = parts.runs.inbox if status == "pending" else parts.runs.decided
+    if caller.owner is None:
+        return await parts.desk.suspensions.read_many(caller.tenant, await look_up(caller.tenant, skip, limit))
+    own: list[SuspensionRecord] = []
+    at = 0
+    while len(own) < skip + limit:
+        ids = await look_up(caller.tenant, at, _PAGE)
+        records = await parts.desk.suspensions.read_many(caller.tenant, ids)
+        own += [record for record in records if record.run.owner == caller.owner]
+        at += _PAGE
+        if len(ids) < _PAGE:
+            break
+    return own[skip : skip + limit]

@@ -1,0 +1,103 @@
+"""Read what happened to a run: page by page, or live as it happens."""
+
+import re
+from collections.abc import AsyncIterator
+from typing import Annotated
+
+from fastapi import APIRouter, Depends, Header, Query, Request
+from fastapi.sse import EventSourceResponse, ServerSentEvent
+from pydantic import BaseModel, Field
+
+from sayso.errors import NotAuthenticated
+from service.api.dependencies import Caller, Limit, Parts, RunId
+from service.api.documents import READS
+from service.api.problems import InvalidHeader
+from service.api.routes import SignedInRoute, identify
+from service.api.runs import find_run
+from service.api.views import EventView
+from service.api.waits import LOOK_AGAIN_S
+from service.store.runs import Run
+from service.store.watch import wait_woken
+
+router = APIRouter(prefix="/runs", tags=["runs"], route_class=SignedInRoute)
+
+_PAGE = 200
+_SEQ = re.compile(r"[0-9]{1,9}")
+
+
+class TrailPage(BaseModel):
+    """A run's events, in order."""
+
+    events: list[EventView]
+    next_after: int = Field(description="`after` of the next page: the last sequence number so far.")
+
+
+async def run_of(run_id: RunId, caller: Caller, parts: Parts) -> Run:
+    """Return the run in the path, if this caller may see it."""
+    return await find_run(parts, caller, run_id)
+
+
+FoundRun = Annotated[Run, Depends(run_of)]
+
+
+def last_seq_of(
+    request: Request,
+    _last: Annotated[
+        str | None,
+        Header(
+            alias="Last-Event-ID",
+            description="The last sequence number that was received; the stream goes on behind it.",
+            json_schema_extra={"pattern": "^[0-9]{1,9}$", "examples": ["12"]},
+        ),
+    ] = None,
+) -> int:
+    """Return the sequence number to go on behind; raises `InvalidHeader`."""
+    said = request.headers.getlist("last-event-id") or ["0"]
+    if len(said) > 1 or not _SEQ.fullmatch(said[0]):
+        raise InvalidHeader("The header Last-Event-ID is a sequence number such as 12; leave it out to begin at first.")
+    return int(said[0])
+
+
+@router.get("/{run_id}/events", operation_id="listEvents", responses=READS)
+async def list_events(
+    run: FoundRun,
+    caller: Caller,
+    parts: Parts,
+    after: Annotated[int, Query(ge=0, le=10**9, description="Only events numbered higher than this.")] = 0,
+    limit: Limit = 100,
+) -> TrailPage:
+    """Return a run's events: numbered from 1 without gaps, each chained to the one before by its hash."""
+    entries = await parts.runs.trail(caller.tenant, run.id, after=after, limit=limit)
+    return TrailPage(
+        events=[EventView.of(entry) for entry in entries], next_after=entries[-1].seq if entries else after
+    )
+
+
+@router.get("/{run_id}/events/stream", operation_id="streamEvents", response_class=EventSourceResponse, responses=READS)
+async def stream_events(
+    request: Request, run: FoundRun, caller: Caller, parts: Parts, last_seq: Annotated[int, Depends(last_seq_of)]
+) -> AsyncIterator[ServerSentEvent]:
+    """Stream a run's events as they happen, each with its sequence number as id; `end` comes when the run has ended."""
+    with parts.watch.on(run.id) as moved:
+        while not request.app.state.closing.is_set() and await _still_holds(request):
+            # The run is read before its events: what ended before they were read has no more to come.
+            status = (await parts.runs.read(caller.tenant, run.id)).status
+            entries = await parts.runs.trail(caller.tenant, run.id, after=last_seq, limit=_PAGE)
+            for entry in entries:
+                last_seq = entry.seq
+                shown = EventView.of(entry).model_dump_json()
+                yield ServerSentEvent(raw_data=shown, event=entry.type, id=str(entry.seq))
+            if not entries and status.ended:
+                yield ServerSentEvent(data={"status": status}, event="end")
+                return
+            if not entries:
+                await wait_woken(moved, LOOK_AGAIN_S)
+
+
+async def _still_holds(request: Request) -> bool:
+    """Whether the credential still holds; a stream must not outlive it."""
+    try:
+        await identify(request)
+    except NotAuthenticated:
+        return False
+    return True

@@ -1,0 +1,200 @@
+"""Show records as the API does: their own names, moments as RFC 3339, nothing that is the desk's own business."""
+
+from typing import Annotated, Literal
+
+from pydantic import BaseModel, ConfigDict, Field, JsonValue, PlainSerializer, WithJsonSchema
+
+from sayso.clock import iso_utc
+from sayso.decisions import Actor, Decision, DecisionAction, JsonObject, Verdict
+from sayso.events import TrailEntry
+from sayso.requests import Answer, AskedTool, Item, ItemKind, Prompt
+from sayso.suspensions import RunEnd, RunRef, RunStatus, Status, SuspensionRecord
+from sayso.terms import EscalationStep, Fallback, Quorum
+from service.store.runs import Run
+
+Moment = Annotated[
+    int,
+    PlainSerializer(iso_utc, return_type=str),
+    WithJsonSchema({"type": "string", "format": "date-time", "examples": ["2026-11-21T12:03:04.120Z"]}),
+]
+"""Milliseconds inside, RFC 3339 in UTC outside."""
+
+
+class View(BaseModel):
+    """A record as it is shown; made with `of(record)`."""
+
+    model_config = ConfigDict(frozen=True, from_attributes=True)
+
+
+class RunView(View):
+    """A run as it stands."""
+
+    id: str
+    agent: str
+    owner: str = Field(description="The credential that asked for it.")
+    thread_id: str
+    title: str
+    tags: tuple[str, ...]
+    status: RunStatus
+    suspension_id: str = Field(description="The latest suspension: the one that waits, while the run is suspended.")
+    created_at: Moment = Field(validation_alias="created_at_ms")
+    updated_at: Moment = Field(validation_alias="updated_at_ms")
+    result: JsonValue
+    error: str | None
+
+    @classmethod
+    def of(cls, run: Run) -> "RunView":
+        """Return the view of a run."""
+        return cls.model_validate(run)
+
+
+class EventView(View):
+    """One event of a run's trail, chained to the one before by its hash."""
+
+    seq: int
+    at: Moment = Field(validation_alias="at_ms")
+    type: str
+    data: JsonObject
+    hash: str
+
+    @classmethod
+    def of(cls, entry: TrailEntry) -> "EventView":
+        """Return the view of an event."""
+        return cls.model_validate(entry)
+
+
+class DecisionView(View):
+    """One word on one item."""
+
+    id: str
+    item_id: str
+    action: DecisionAction
+    args: JsonObject | None
+    value: JsonValue
+    message: str | None
+    args_digest: str = Field(description="The digest of the item as the reviewer saw it.")
+    by: Actor
+    at: Moment = Field(validation_alias="at_ms")
+
+    @classmethod
+    def of(cls, decision: Decision) -> "DecisionView":
+        """Return the view of a decision."""
+        return cls.model_validate(decision)
+
+
+class OutcomeView(View):
+    """How an item ended."""
+
+    verdict: Verdict
+    args: JsonObject | None = Field(description="The arguments that run, where they are not those that were asked.")
+    value: JsonValue
+    message: str | None
+    by: Actor
+    at: Moment = Field(validation_alias="at_ms")
+    start_by: Moment = Field(validation_alias="start_by_ms", description="The call does not begin after this.")
+    digest: str = Field(description="The digest of the call as it runs.")
+
+
+class PermitView(View):
+    """That the leave to run the call was spent."""
+
+    redeemed_at: Moment = Field(validation_alias="redeemed_at_ms")
+    attempt: int
+    holder: str
+
+
+class TermsView(View):
+    """Under which conditions an item was asked."""
+
+    rule_id: str | None
+    rule_version: str
+    reviewers: tuple[str, ...] = Field(description="Who may decide; empty for any reviewer.")
+    quorum: Quorum
+    no_self_approval: bool
+    deadline_at: Moment = Field(validation_alias="deadline_at_ms")
+    start_by_s: int
+    remind_at: tuple[Moment, ...] = Field(validation_alias="remind_at_ms")
+    escalate: tuple[EscalationStep, ...]
+    fallback: Fallback
+    channels: tuple[str, ...]
+
+
+class ItemView(View):
+    """One thing that is asked."""
+
+    item_id: str
+    kind: ItemKind
+    call_id: str
+    index: int
+    tool: AskedTool
+    prompt: Prompt
+    allowed: tuple[Answer, ...]
+    choices: tuple[JsonValue, ...] | None
+    response_schema: JsonObject | None
+    target_arg: str | None
+    terms: TermsView
+    digest: str = Field(description="Send it with a decision: it says what you decided on.")
+    decisions: tuple[DecisionView, ...]
+    outcome: OutcomeView | None
+    permit: PermitView | None
+
+    @classmethod
+    def of(cls, item: Item) -> "ItemView":
+        """Return the view of an item."""
+        return cls.model_validate(item)
+
+
+class ReceiptView(View):
+    """What became of the decision, with the moment of each stage."""
+
+    decided_at: Moment | None = Field(validation_alias="decided_at_ms")
+    leased_at: Moment | None = Field(validation_alias="leased_at_ms")
+    resumed_at: Moment | None = Field(validation_alias="resumed_at_ms")
+    settled_at: Moment | None = Field(validation_alias="settled_at_ms")
+    redrives: int
+    error: str | None
+
+
+class RunRefView(View):
+    """The run a suspension belongs to."""
+
+    id: str
+    agent: str
+    owner: str
+    thread_id: str
+    title: str
+    request_id: str | None
+    tags: tuple[str, ...]
+    context: JsonObject
+    started_at: Moment = Field(validation_alias="started_at_ms")
+
+    @classmethod
+    def of(cls, run: RunRef) -> "RunRefView":
+        """Return the view of a run's reference."""
+        return cls.model_validate(run)
+
+
+class SuspensionView(View):
+    """The saved pause of a run."""
+
+    id: str
+    version: int
+    status: Status
+    created_at: Moment = Field(validation_alias="created_at_ms")
+    updated_at: Moment = Field(validation_alias="updated_at_ms")
+    deadline_at: Moment | None = Field(
+        validation_alias="deadline_at_ms", description="The earliest deadline among the items still open."
+    )
+    run: RunRefView
+    step: int
+    items: tuple[ItemView, ...]
+    on_deny: Literal["continue", "degrade", "fail"]
+    receipt: ReceiptView
+    end: RunEnd | None
+    previous_id: str | None
+    following_id: str | None
+
+    @classmethod
+    def of(cls, record: SuspensionRecord) -> "SuspensionView":
+        """Return the view of a suspension."""
+        return cls.model_validate(record)

@@ -1,0 +1,93 @@
+"""Put the HTTP side together: the API for machines, the pages for people, one way to answer errors for both."""
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
+
+import structlog
+from fastapi import FastAPI, Request, Response
+from fastapi.exceptions import RequestValidationError
+from fastapi.staticfiles import StaticFiles
+from starlette.exceptions import HTTPException
+
+from sayso.errors import SaysoError
+from service.api.documents import document
+from service.api.problems import tell_problem
+from service.api.routers import api, health_router
+from service.channels.webhook.inbound import router as webhook_router
+from service.middlewares import AnsweredErrors, LimitedBodies, SecureHeaders
+from service.settings import CHECKOUT, Settings
+from service.web.errors import render_problem
+from service.web.routes import router as pages
+from service.wiring import wire
+
+VERSION = "0.1.0"
+_ABOUT = (
+    "The approval desk for AI agents. Agents start runs and read their own; reviewers decide what waits. Bodies are "
+    "strict JSON; every error is a problem (RFC 9457) whose `detail` says what to do; writes take an `Idempotency-Key`."
+)
+_MACHINES = ("/api", "/hooks", "/healthz", "/readyz")
+_LOG = structlog.get_logger(__name__)
+
+
+def create_app(settings: Settings, weak_durability: str | None = None) -> FastAPI:
+    """Return the app; `weak_durability` says what is weak about a store that is allowed to be."""
+    app = FastAPI(
+        title="Sayso",
+        version=VERSION,
+        description=_ABOUT,
+        lifespan=lambda app: _serve(app, settings),
+        openapi_url="/api/openapi.json",
+        docs_url=None,  # its page loads scripts from elsewhere, which our own policy forbids
+        redoc_url=None,
+        redirect_slashes=False,
+        exception_handlers=dict.fromkeys((SaysoError, RequestValidationError, HTTPException), _answer),
+    )
+    app.openapi = document(app)  # type: ignore[method-assign]
+    app.state.weak_durability = weak_durability
+    for router in (api, health_router, webhook_router, pages):
+        app.include_router(router)
+    app.mount("/static", StaticFiles(directory=CHECKOUT / "templates" / "static"))
+    app.add_middleware(LimitedBodies, limit_bytes=settings.body_limit_bytes, answer=answer_error)
+    app.add_middleware(AnsweredErrors, answer=answer_error)
+    app.add_middleware(SecureHeaders)
+    return app
+
+
+def begin_closing(app: FastAPI) -> None:
+    """Let everybody who waits have their answer now."""
+    app.state.closing.set()
+    app.state.wiring.watch.wake_all()
+
+
+def answer_error(request: Request, error: Exception) -> Response:
+    """Answer an error: as a problem to machines, as a page to people."""
+    problem = tell_problem(error)
+    if f"{request.url.path}/".startswith(tuple(f"{place}/" for place in _MACHINES)):
+        return problem.response()
+    try:
+        return render_problem(request, problem)
+    except Exception:  # noqa: BLE001 - a broken template must not hide the error it should show
+        _LOG.exception("the page of an error cannot be shown", detail=problem.detail)
+        return problem.response()
+
+
+async def _answer(request: Request, error: Exception) -> Response:
+    return answer_error(request, error)
+
+
+def _serve(app: FastAPI, settings: Settings) -> AbstractAsyncContextManager[None]:
+    @asynccontextmanager
+    async def serve() -> AsyncIterator[None]:
+        async with wire(settings) as wiring:
+            app.state.wiring = wiring
+            app.state.closing = asyncio.Event()
+            listening = asyncio.create_task(wiring.watch.listen())
+            try:
+                yield
+            finally:
+                begin_closing(app)
+                listening.cancel()
+                await asyncio.gather(listening, return_exceptions=True)
+
+    return serve()

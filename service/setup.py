@@ -1,0 +1,88 @@
+"""`python -m service.setup`: make the first admin and the demo agent's key, and say how to sign in.
+
+Safe to run at every start: what is there stays, and a password or key is printed only when it was made up here.
+"""
+
+import asyncio
+import sys
+from collections.abc import AsyncIterator
+from dataclasses import dataclass
+
+from sayso.clock import new_secret
+from sayso.errors import SaysoError
+from service.credentials import TENANT
+from service.settings import InvalidSettings, Settings, load, variable_of
+from service.store.durability import check_durability
+from service.wiring import Wiring, wire
+
+ADMIN = "admin"
+DEMO = "demo"
+_PASSWORD_CHARS = 20
+
+
+@dataclass(frozen=True)
+class _Wanted:
+    """What the settings say of the two, None where they leave it to us."""
+
+    password: str | None
+    key: str | None
+
+
+async def set_up(settings: Settings) -> AsyncIterator[str]:
+    """Make what is missing and yield the lines to print."""
+    wanted = _Wanted(
+        password=settings.admin_password.get_secret_value() if settings.admin_password else None,
+        key=settings.agent_key.get_secret_value() if settings.agent_key else None,
+    )
+    async with wire(settings) as wiring:
+        yield await _set_up_admin(wiring, wanted.password, settings.public_url)
+        yield await _set_up_demo_key(wiring, wanted.key)
+
+
+async def _set_up_admin(wiring: Wiring, password: str | None, url: str) -> str:
+    sign_in = f"Sign in at {url} as {ADMIN}"
+    known = await wiring.reviewers.find(TENANT, ADMIN)
+    if known is None:
+        chosen = password or new_secret()[:_PASSWORD_CHARS]
+        await wiring.reviewers.add(TENANT, ADMIN, chosen, ("reviewer", "admin"))
+        if password is None:
+            return f"{sign_in} with the password {chosen} (shown this once)."
+    elif password is None:
+        return f"{sign_in} with the password it has."
+    elif not await wiring.reviewers.has_password(TENANT, ADMIN, password):
+        await wiring.reviewers.set_password(TENANT, ADMIN, password)
+    return f"{sign_in} with the password in {variable_of('admin_password')}."
+
+
+async def _set_up_demo_key(wiring: Wiring, key: str | None) -> str:
+    named = [one for one in await wiring.credentials.list_keys(TENANT) if one.name == DEMO]
+    if key is not None:
+        await wiring.credentials.create_key(TENANT, DEMO, key)
+        return f"The agent {DEMO} has the key in {variable_of('agent_key')}."
+    if named:
+        return f"The agent {DEMO} has the key it has."
+    _, secret = await wiring.credentials.create_key(TENANT, DEMO)
+    return f"The agent {DEMO} has the key {secret} (shown this once)."
+
+
+async def _run(settings: Settings) -> None:
+    await check_durability(settings.store_url, allow_weak=True)
+    async for line in set_up(settings):
+        print(line, flush=True)
+
+
+def main() -> int:
+    """Set up; return 2 for settings that cannot be used, 1 when it did not work."""
+    try:
+        asyncio.run(_run(load()))
+    except InvalidSettings as error:
+        print(error.message, file=sys.stderr)
+        return 2
+    except SaysoError as error:
+        print(error.message, file=sys.stderr)
+        return 1
+    return 0
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())

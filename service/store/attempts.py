@@ -1,0 +1,58 @@
+"""Count attempts at what must not be guessed, over a moving window, for all processes together."""
+
+from dataclasses import dataclass
+from hashlib import sha256
+
+from limits import RateLimitItemPerSecond
+from limits.aio.storage import RedisStorage
+from limits.aio.strategies import MovingWindowRateLimiter
+from redis.asyncio import Redis
+
+from sayso.clock import now_ms
+from sayso.errors import TooManyRequests
+from service.store.connections import translated
+from service.store.keys import ATTEMPTS
+
+
+@dataclass(frozen=True)
+class Allowance:
+    """How many attempts of one kind anybody has within a while."""
+
+    kind: str
+    most: int
+    window_s: int
+
+
+class Attempts:
+    """What was tried, by whom, how often."""
+
+    def __init__(self, redis: Redis) -> None:
+        # The library wants a URL even where it is given the connections.
+        storage = RedisStorage(
+            "async+redis://", implementation="redispy", key_prefix=ATTEMPTS, connection_pool=redis.connection_pool
+        )
+        self._window = MovingWindowRateLimiter(storage)
+
+    async def count(self, allowance: Allowance, who: str) -> None:
+        """Count one more attempt; raises `TooManyRequests`, saying when to come back, instead of the one too many."""
+        item, name = _item_of(allowance), _hash(who)
+        async with translated():
+            if await self._window.hit(item, name):
+                return
+            stats = await self._window.get_window_stats(item, name)
+        wait_s = max(1, round(stats.reset_time - now_ms() / 1000))
+        raise TooManyRequests(f"Too many attempts; try again in {wait_s} s.", retry_after_s=wait_s)
+
+    async def forget(self, allowance: Allowance, who: str) -> None:
+        """Begin anew: the attempts led to the right thing."""
+        async with translated():
+            await self._window.clear(_item_of(allowance), _hash(who))
+
+
+def _item_of(allowance: Allowance) -> RateLimitItemPerSecond:
+    return RateLimitItemPerSecond(allowance.most, allowance.window_s, allowance.kind)
+
+
+def _hash(who: str) -> str:
+    """What somebody typed is no part of a key's name."""
+    return sha256(who.encode(errors="replace")).hexdigest()[:32]

@@ -1,0 +1,92 @@
+"""The page of what has been decided, the latest first, to be found again by verdict, agent and text."""
+
+from dataclasses import dataclass
+from typing import Annotated
+
+from fastapi import APIRouter, Query, Request
+from fastapi.responses import Response
+
+from sayso.suspensions import SuspensionRecord
+from service.web.cards import Row, make_rows
+from service.web.gists import write_pretty
+from service.web.pages import show
+from service.web.sessions import SignedIn, Visitor, wiring_of
+
+PAGE = 25
+_AT_ONCE = 100
+_MOST_LOOKED_THROUGH = 1000
+
+STATES = ("approved", "denied", "answered", "failed", "cancelled")
+
+router = APIRouter()
+
+Word = Annotated[str, Query(max_length=200)]
+
+
+@dataclass(frozen=True)
+class Wanted:
+    """What a reader looks for; empty words look for everything."""
+
+    verdict: str
+    agent: str
+    text: str
+
+    def takes(self, record: SuspensionRecord, row: Row) -> bool:
+        """Whether a row is one of those."""
+        if self.verdict and row.state != self.verdict:
+            return False
+        if self.agent and self.agent.casefold() not in row.agent.casefold():
+            return False
+        return not self.text or self.text.casefold() in _searched(record, row).casefold()
+
+
+@router.get("/decided")
+async def decided(
+    request: Request,
+    visitor: SignedIn,
+    verdict: Word = "",
+    agent: Word = "",
+    q: Word = "",
+    skip: Annotated[int, Query(ge=0, le=1_000_000)] = 0,
+) -> Response:
+    """Show what has been decided."""
+    wanted = Wanted(verdict if verdict in STATES else "", agent.strip(), q.strip())
+    rows, following = await _find(request, visitor, wanted, skip)
+    return await show(
+        request,
+        visitor,
+        "pages/decided.html",
+        title="Decided",
+        rows=rows,
+        wanted=wanted,
+        states=STATES,
+        skip=skip,
+        following=following,
+        looked_through=_MOST_LOOKED_THROUGH,
+        filtered=any((wanted.verdict, wanted.agent, wanted.text)),
+    )
+
+
+async def _find(request: Request, visitor: Visitor, wanted: Wanted, skip: int) -> tuple[list[Row], int | None]:
+    """Return the rows behind `skip` suspensions, and how many to skip for more; None where there is no more."""
+    wiring = wiring_of(request)
+    rows: list[Row] = []
+    place = skip
+    while len(rows) < PAGE and place < skip + _MOST_LOOKED_THROUGH:
+        ids = await wiring.runs.decided(visitor.tenant, place, _AT_ONCE)
+        by_id = {record.id: record for record in await wiring.desk.suspensions.read_many(visitor.tenant, ids)}
+        for suspension_id in ids:
+            if len(rows) >= PAGE:
+                return rows, place
+            place += 1
+            if suspension_id in by_id:
+                record = by_id[suspension_id]
+                rows += [row for row in make_rows(record) if wanted.takes(record, row)]
+        if len(ids) < _AT_ONCE:
+            return rows, None
+    return rows, place
+
+
+def _searched(record: SuspensionRecord, row: Row) -> str:
+    args = "\n".join(write_pretty(item.tool.args) for item in record.items if row.href.endswith(f"/{item.item_id}"))
+    return "\n".join((row.tool, row.told, row.note, record.run.title, record.id, record.run.id, args))

@@ -1,0 +1,34 @@
+"""The page of everything that waits for a reviewer, the earliest deadline first."""
+
+from typing import Annotated
+
+from fastapi import APIRouter, Query, Request
+from fastapi.responses import Response
+
+from service.web.cards import make_cards
+from service.web.pages import show
+from service.web.sessions import SignedIn, wiring_of
+
+PAGE = 50
+
+router = APIRouter()
+
+Skip = Annotated[int, Query(ge=0, le=1_000_000)]
+
+
+@router.get("/")
+async def inbox(request: Request, visitor: SignedIn, skip: Skip = 0) -> Response:
+    """Show what waits."""
+    wiring = wiring_of(request)
+    ids = await wiring.runs.inbox(visitor.tenant, skip, PAGE)
+    records = await wiring.desk.suspensions.read_many(visitor.tenant, ids)
+    return await show(
+        request,
+        visitor,
+        "pages/inbox.html",
+        title="Inbox",
+        cards=make_cards(records, visitor.name),
+        skip=skip,
+        page=PAGE,
+        more=len(ids) == PAGE,
+    )

@@ -1,0 +1,162 @@
+"""The page of one thing asked: what exactly, why, until when; and the decision on it."""
+
+from typing import Any
+
+from fastapi import APIRouter, Request
+from fastapi.responses import RedirectResponse, Response
+
+from sayso.errors import (
+    AlreadyDecided,
+    DeadlinePassed,
+    IdempotencyConflict,
+    InvalidInput,
+    NotAllowed,
+    PolicyForbids,
+    SaysoError,
+    StaleDigest,
+)
+from sayso.pauses import describe_outcome, find_item
+from sayso.requests import Answer, Item
+from sayso.suspensions import Status, SuspensionRecord
+from service.web.answers import Forms, make_forms, mark, read_answer, refill
+from service.web.details import compare_args, find_own_words, find_result, find_stages, find_why
+from service.web.errors import Problem, show_again
+from service.web.pages import render, show
+from service.web.posts import Post, read_post
+from service.web.sentences import (
+    find_hindrance,
+    name_question,
+    name_state,
+    tell_denial,
+    tell_fallback,
+    tell_outcome,
+    tell_quorum,
+    tell_reviewers,
+    tell_word,
+)
+from service.web.sessions import SignedIn, Visitor, wiring_of
+from service.web.timeline import tell_trail
+from service.web.trails import MOST_ENTRIES, read_trail
+
+router = APIRouter()
+
+_HEADINGS: tuple[tuple[type[SaysoError], str], ...] = (
+    (AlreadyDecided, "Somebody was first"),
+    (IdempotencyConflict, "You have already answered this"),
+    (DeadlinePassed, "Too late"),
+    (StaleDigest, "What is asked has changed"),
+    (PolicyForbids, "The rules do not allow this"),
+    (NotAllowed, "This is not yours to decide"),
+    (InvalidInput, "That did not go through"),
+)
+
+
+@router.get("/items/{suspension_id}/{item_id}")
+async def read(request: Request, visitor: SignedIn, suspension_id: str, item_id: str) -> Response:
+    """Show the item."""
+    context = await _gather(request, visitor, suspension_id, item_id)
+    return await show(request, visitor, "pages/item.html", **context)
+
+
+@router.post("/items/{suspension_id}/{item_id}")
+async def decide(request: Request, visitor: SignedIn, suspension_id: str, item_id: str) -> Response:
+    """Put the visitor's word on the item and show what comes of it; the same form sent twice counts once."""
+    post = await read_post(request, visitor)
+    try:
+        await _decide(request, visitor, suspension_id, item_id, post)
+    except SaysoError as error:
+        await _keep_typed(request, visitor, suspension_id, item_id, post, error)
+        raise
+    return RedirectResponse(request.url.path, 303)
+
+
+async def _decide(request: Request, visitor: Visitor, suspension_id: str, item_id: str, post: Post) -> None:
+    wiring = wiring_of(request)
+    found = await wiring.desk.suspensions.read(visitor.tenant, suspension_id)
+    assert found.record is not None  # noqa: S101  read() raises NotFound otherwise
+    item = find_item(found.record, item_id)
+    forms = make_forms(item, await wiring.runs.definition(visitor.tenant, item.tool.definition))
+    word = read_answer(forms, post)
+    # One person gives one word on what they saw: the digest is key enough, and a double tap is the same request.
+    key = f"web-{item_id}-{word.digest}"
+    actor = visitor.principal.actor("web")
+    await wiring.desk.decide(visitor.tenant, suspension_id, item_id, word, by=actor, key=key)
+
+
+async def _keep_typed(
+    request: Request, visitor: Visitor, suspension_id: str, item_id: str, post: Post, error: SaysoError
+) -> None:
+    """Have the error shown on the item's page as it stands now, with everything that was typed."""
+    context = await _gather(request, visitor, suspension_id, item_id)
+    forms: Forms = context["forms"]
+    item: Item = context["item"]
+    context["forms"] = mark(refill(forms, post), error, item.target_arg)
+    pending = await wiring_of(request).runs.count_pending(visitor.tenant)
+
+    def again(problem: Problem) -> Response:
+        context["banner"] = {"heading": _heading(error, problem), "text": _sentence(error, item)}
+        return render(request, "pages/item.html", code=problem.status, visitor=visitor, pending=pending, **context)
+
+    show_again(request, again)
+
+
+async def _gather(request: Request, visitor: Visitor, suspension_id: str, item_id: str) -> dict[str, Any]:
+    wiring = wiring_of(request)
+    found = await wiring.desk.suspensions.read(visitor.tenant, suspension_id)
+    record = found.record
+    assert record is not None  # noqa: S101  read() raises NotFound otherwise
+    item = find_item(record, item_id)
+    run = await wiring.runs.read(visitor.tenant, record.run.id)
+    trail = await read_trail(wiring.runs, visitor.tenant, record.run.id)
+    definition = await wiring.runs.definition(visitor.tenant, item.tool.definition)
+    result = find_result(item, record.id, trail)
+    return {
+        "title": f"{item.tool.name} {name_question(item)}" if item.open else item.tool.name,
+        "now_ms": found.now_ms,
+        "record": record,
+        "item": item,
+        "run": run,
+        "run_id": run.id,
+        "definition": definition,
+        "why": find_why(item, record.id, trail),
+        "own_words": find_own_words(record.id, trail),
+        "lines": tell_trail(trail),
+        "trail_cut": len(trail) >= MOST_ENTRIES,
+        "result": result,
+        "stages": find_stages(record, item, result),
+        "forms": make_forms(item, definition),
+        "banner": None,
+        **_words(record, item, visitor.name),
+    }
+
+
+def _words(record: SuspensionRecord, item: Item, name: str) -> dict[str, object]:
+    outcome = item.outcome
+    edited = outcome is not None and outcome.args is not None
+    return {
+        "state_word": name_state(record, item),
+        "question": name_question(item),
+        "takes_answers": item.open and record.status is Status.PENDING,
+        "hindrance": find_hindrance(record, item, name),
+        "fallback": tell_fallback(item.terms),
+        "denial": tell_denial(record) if Answer.DENY in item.allowed else "",
+        "reviewers": tell_reviewers(record, item),
+        "quorum": tell_quorum(item),
+        "outcome": tell_outcome(outcome) if outcome is not None else "",
+        "changes": compare_args(item.tool.args, outcome.args) if outcome is not None and outcome.args else [],
+        "edited": edited,
+        "words": [(tell_word(one), one.message or "", one.at_ms) for one in item.decisions],
+        "siblings": [(other, name_state(record, other)) for other in record.items if other.item_id != item.item_id],
+    }
+
+
+def _heading(error: SaysoError, problem: Problem) -> str:
+    return next((heading for kind, heading in _HEADINGS if isinstance(error, kind)), problem.title)
+
+
+def _sentence(error: SaysoError, item: Item) -> str:
+    """The error's sentence, or, where the page is simply behind, what has happened meanwhile."""
+    if isinstance(error, StaleDigest | IdempotencyConflict):
+        told = describe_outcome(item) if not item.open else "Read it again below before you answer."
+        return f"{told} Nothing was changed."
+    return error.message

@@ -1,0 +1,149 @@
+"""The pages of runs: all of them, one of them, and the end of one that is not to go on."""
+
+from typing import Annotated
+
+from fastapi import APIRouter, Query, Request
+from fastapi.responses import RedirectResponse, Response
+
+from sayso.errors import Conflict
+from sayso.suspensions import RunStatus, SuspensionRecord
+from service.store.runs import Run
+from service.web.cards import item_href
+from service.web.errors import Problem, show_again
+from service.web.pages import render, show
+from service.web.posts import read_post
+from service.web.sentences import name_state
+from service.web.sessions import SignedIn, Visitor, wiring_of
+from service.web.timeline import tell_trail
+from service.web.trails import MOST_ENTRIES, read_trail
+
+PAGE = 25
+_AT_ONCE = 100
+_MOST_LOOKED_THROUGH = 1000
+_MOST_PAUSES = 50
+
+router = APIRouter()
+
+
+@router.get("/runs")
+async def list_runs(
+    request: Request,
+    visitor: SignedIn,
+    status: Annotated[str, Query(max_length=20)] = "",
+    agent: Annotated[str, Query(max_length=200)] = "",
+    skip: Annotated[int, Query(ge=0, le=1_000_000)] = 0,
+) -> Response:
+    """Show the runs, newest first."""
+    wanted = RunStatus(status) if status in list(RunStatus) else None
+    runs, following = await _find(request, visitor, wanted, agent.strip(), skip)
+    return await show(
+        request,
+        visitor,
+        "pages/runs.html",
+        title="Runs",
+        runs=runs,
+        statuses=list(RunStatus),
+        status=wanted or "",
+        agent=agent.strip(),
+        skip=skip,
+        following=following,
+        looked_through=_MOST_LOOKED_THROUGH,
+    )
+
+
+@router.get("/runs/{run_id}")
+async def read(request: Request, visitor: SignedIn, run_id: str) -> Response:
+    """Show one run: where it stands, what came of it, what was asked, and everything that happened."""
+    wiring = wiring_of(request)
+    run = await wiring.runs.read(visitor.tenant, run_id)
+    trail = await read_trail(wiring.runs, visitor.tenant, run_id)
+    records = await _pauses(request, visitor, run)
+    return await show(
+        request,
+        visitor,
+        "pages/run.html",
+        title=run.title or f"Run of {run.agent}",
+        run=run,
+        run_id=run.id,
+        lines=tell_trail(trail),
+        trail_cut=len(trail) >= MOST_ENTRIES,
+        asked=[
+            (item_href(record, item), item.tool.name, name_state(record, item), item)
+            for record in records
+            for item in record.items
+        ],
+    )
+
+
+@router.get("/runs/{run_id}/cancel")
+async def ask_cancel(request: Request, visitor: SignedIn, run_id: str) -> Response:
+    """Ask whether the run is really to be cancelled."""
+    run = await wiring_of(request).runs.read(visitor.tenant, run_id)
+    if run.status.ended:
+        return RedirectResponse(f"/runs/{run.id}", 303)
+    return await show(
+        request, visitor, "pages/cancel.html", title="Cancel run", run=run, run_id=None, sentence="", reason=""
+    )
+
+
+@router.post("/runs/{run_id}/cancel")
+async def cancel(request: Request, visitor: SignedIn, run_id: str) -> Response:
+    """Cancel the run."""
+    wiring = wiring_of(request)
+    post = await read_post(request, visitor)
+    reason = post.get("reason", "").replace("\r\n", "\n").strip()[:2000]
+    try:
+        await wiring.desk.cancel(visitor.tenant, run_id, visitor.principal.actor("web"), reason or None)
+    except Conflict as error:
+        run = await wiring.runs.read(visitor.tenant, run_id)
+        sentence = error.message
+
+        def again(problem: Problem) -> Response:
+            return render(
+                request,
+                "pages/cancel.html",
+                title="Cancel run",
+                code=problem.status,
+                visitor=visitor,
+                run=run,
+                sentence=sentence,
+                reason=reason,
+            )
+
+        show_again(request, again)
+        raise
+    return RedirectResponse(f"/runs/{run_id}", 303)
+
+
+async def _find(
+    request: Request, visitor: Visitor, status: RunStatus | None, agent: str, skip: int
+) -> tuple[list[Run], int | None]:
+    """Return the runs behind `skip` others, and how many to skip for more; None where there is no more."""
+    wiring = wiring_of(request)
+    found: list[Run] = []
+    place = skip
+    while place < skip + _MOST_LOOKED_THROUGH:
+        runs = await wiring.runs.list_runs(visitor.tenant, status=status, skip=place, limit=_AT_ONCE)
+        for run in runs:
+            if len(found) == PAGE:
+                return found, place
+            place += 1
+            if agent.casefold() in run.agent.casefold():
+                found.append(run)
+        if len(runs) < _AT_ONCE:
+            return found, None
+    return found, place
+
+
+async def _pauses(request: Request, visitor: Visitor, run: Run) -> list[SuspensionRecord]:
+    """Return the run's suspensions in the order they happened, led back from the latest."""
+    wiring = wiring_of(request)
+    records: list[SuspensionRecord] = []
+    suspension_id: str | None = run.suspension_id
+    while suspension_id is not None and len(records) < _MOST_PAUSES:
+        found = await wiring.desk.suspensions.read_many(visitor.tenant, [suspension_id])
+        if not found:
+            break
+        records.append(found[0])
+        suspension_id = found[0].previous_id
+    return records[::-1]

@@ -1,0 +1,35 @@
+"""Lead from an id, pasted whole, to the page it belongs to."""
+
+from typing import Annotated
+
+from fastapi import APIRouter, Query, Request
+from fastapi.responses import RedirectResponse, Response
+
+from sayso.errors import NotFound
+from service.web.cards import item_href
+from service.web.pages import show
+from service.web.sessions import SignedIn, Visitor, wiring_of
+
+router = APIRouter()
+
+
+@router.get("/search")
+async def search(request: Request, visitor: SignedIn, q: Annotated[str, Query(max_length=200)] = "") -> Response:
+    """Go to the run or suspension of that id, or say that there is none."""
+    wanted = q.strip()
+    place = await _find(request, visitor, wanted) if wanted else None
+    if place is not None:
+        return RedirectResponse(place, 303)
+    return await show(request, visitor, "pages/search.html", title="Search", code=404 if wanted else 200, q=wanted)
+
+
+async def _find(request: Request, visitor: Visitor, wanted: str) -> str | None:
+    wiring = wiring_of(request)
+    try:
+        return f"/runs/{(await wiring.runs.read(visitor.tenant, wanted)).id}"
+    except NotFound:
+        records = await wiring.desk.suspensions.read_many(visitor.tenant, [wanted])
+    if not records:
+        return None
+    record = records[0]
+    return item_href(record, record.items[0]) if record.items else f"/runs/{record.run.id}"

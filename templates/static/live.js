@@ -1,0 +1,142 @@
+// Keeps an open page true: regions marked data-live are fetched again when the server says that something moved.
+// Nothing here is needed to read or to decide. Nothing here takes the focus or touches a form that is in use.
+(() => {
+  "use strict";
+  const { body } = document;
+  const say = document.getElementById("say");
+  const notice = document.getElementById("notice");
+  const one = body.dataset.stream?.includes("run=") ? "run" : "inbox";
+  let skew = Number(body.dataset.now) - Date.now();
+  let stream = null;
+  let pending = null;
+  let busy = false;
+  let stale = false;
+
+  // The same words as service/web/times.py.
+  const UNITS = [[86400, "d"], [3600, "h"], [60, "min"], [1, "s"]];
+  function span(ms) {
+    let left = Math.floor(Math.max(0, ms) / 1000);
+    const words = [];
+    for (const [size, unit] of UNITS) {
+      if (left >= size || (unit === "s" && !words.length)) {
+        words.push(`${Math.floor(left / size)} ${unit}`);
+        left %= size;
+        if (!left || words.length === 2) break;
+      } else if (words.length) break;
+    }
+    return words.join(" ");
+  }
+
+  function ago(ms) {
+    return ms < 1000 ? "just now" : `${span(ms).split(" ").slice(0, 2).join(" ")} ago`;
+  }
+
+  function put(node, text) {
+    if (node.textContent !== text) node.textContent = text;
+  }
+
+  function tick(root) {
+    const now = Date.now() + skew;
+    for (const node of root.querySelectorAll("[data-left]")) {
+      const left = Number(node.dataset.left) - now;
+      put(node, left > 0 ? `${span(left)} left` : "time is up");
+      node.classList.toggle("soon", left < 60000);
+    }
+    for (const node of root.querySelectorAll("[data-ago]")) put(node, ago(now - Number(node.dataset.ago)));
+    for (const node of root.querySelectorAll("[data-hour]")) {
+      const moment = new Date(Number(node.dataset.hour));
+      put(node, moment.toLocaleTimeString([], { hour: "2-digit", minute: "2-digit", second: "2-digit", hour12: false }));
+    }
+  }
+
+  function count(number) {
+    const badge = document.getElementById("pending");
+    badge.textContent = number;
+    badge.hidden = !number;
+    document.title = (number ? `(${number}) ` : "") + body.dataset.title;
+    if (pending !== null && number > pending) {
+      say.textContent = number === 1 ? "One run is waiting." : `${number} runs are waiting.`;
+    }
+    pending = number;
+  }
+
+  function tell(text, action) {
+    const link = document.createElement("a");
+    link.href = location.pathname;
+    link.textContent = action;
+    notice.replaceChildren(document.createTextNode(`${text} `), link);
+  }
+
+  function inUse(region) {
+    return "forms" in region.dataset && (region.contains(document.activeElement) || region.querySelector("details[open]"));
+  }
+
+  function swap(region, fresh) {
+    if (inUse(region)) {
+      if (region.dataset.state !== fresh.dataset.state) tell(fresh.dataset.notice, "Show it as it stands");
+      return;
+    }
+    if (region.innerHTML === fresh.innerHTML) return;
+    const focused = region.contains(document.activeElement) ? document.activeElement.getAttribute("href") : null;
+    const open = [...region.querySelectorAll("details")].map((details) => details.open);
+    region.replaceChildren(...fresh.childNodes);
+    Object.assign(region.dataset, fresh.dataset);
+    region.querySelectorAll("details").forEach((details, place) => { details.open ||= Boolean(open[place]); });
+    if (focused !== null) (region.querySelector(`a[href="${CSS.escape(focused)}"]`) ?? region).focus({ preventScroll: true });
+  }
+
+  async function refresh() {
+    stale = true;
+    if (busy) return;
+    busy = true;
+    try {
+      while (stale) {
+        stale = false;
+        const response = await fetch(location.href, { cache: "no-store" });
+        if (response.redirected && new URL(response.url).pathname === "/sign-in") {
+          tell("You are signed out.", "Sign in");
+        } else if (response.ok) {
+          const fresh = new DOMParser().parseFromString(await response.text(), "text/html");
+          skew = Number(fresh.body.dataset.now) - Date.now();
+          tick(fresh);
+          tick(document);
+          for (const region of document.querySelectorAll("[data-live]")) {
+            const other = fresh.getElementById(region.id);
+            if (other) swap(region, other);
+          }
+        }
+        await new Promise((resume) => setTimeout(resume, 300));
+      }
+    } catch {
+      stale = false; // the stream opens again by itself, and what was missed is fetched then
+    } finally {
+      busy = false;
+    }
+  }
+
+  function follow() {
+    stream?.close();
+    stream = new EventSource(body.dataset.stream);
+    stream.addEventListener("inbox", (event) => {
+      count(Number(event.data));
+      if (one === "inbox") refresh();
+    });
+    stream.addEventListener("run", refresh);
+    stream.addEventListener("error", () => {
+      if (stream.readyState !== EventSource.CLOSED) return;
+      setTimeout(follow, 5000);
+      refresh();
+    });
+  }
+
+  tick(document);
+  setInterval(() => tick(document), 1000);
+  if (!body.dataset.stream) return;
+  follow();
+  // A browser opens few streams at once: only the inbox, whose title tells what waits, keeps its own in the background.
+  document.addEventListener("visibilitychange", () => {
+    if (one === "inbox") return;
+    if (document.hidden) stream.close();
+    else follow();
+  });
+})();

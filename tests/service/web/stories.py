@@ -1,0 +1,197 @@
+"""Runs as they happen, told through the desk itself: begun, asked about, decided, finished."""
+
+from collections.abc import Sequence
+from typing import Any
+
+from pydantic import JsonValue
+
+from sayso.clock import new_id
+from sayso.decisions import Actor, ActorKind, DecisionRequest
+from sayso.events import Event, EventType
+from sayso.requests import Answer, Ask, AskedTool, Item, ItemKind, Prompt
+from sayso.resumptions import Fence
+from sayso.states import seal_state
+from sayso.suspensions import Intent, RunEnd, RunRef, SuspensionRecord
+from sayso.terms import RuleTerms
+from sayso.tool_calls import ToolDefinition
+from service.wiring import Wiring
+
+TENANT = "default"
+LEASE_MS = 30_000
+STATE = seal_state(b'{"schema":"sayso.run/1"}')
+
+REFUND = ToolDefinition(
+    name="refund_payment",
+    description="Send money back to a customer. It cannot be called back.",
+    parameters={
+        "type": "object",
+        "properties": {
+            "order_id": {"type": "string", "description": "The order the payment belongs to."},
+            "amount": {"type": "number", "minimum": 0.01, "maximum": 5000, "description": "How much, in the currency."},
+            "currency": {"type": "string", "enum": ["CHF", "EUR", "USD"]},
+            "notify": {"type": "boolean", "description": "Whether the customer gets a mail."},
+            "note": {"type": "string", "description": "Shown to the customer."},
+            "lines": {"type": "array", "items": {"type": "object"}},
+        },
+        "required": ["order_id", "amount", "currency"],
+        "additionalProperties": False,
+    },
+)
+REFUND_ARGS: dict[str, JsonValue] = {
+    "order_id": "A-1932",
+    "amount": 250,
+    "currency": "EUR",
+    "notify": True,
+    "note": "Sorry for the broken cup.\nHere is your money back.",
+    "lines": [{"sku": "CUP-7", "count": 2}],
+}
+BOOK_HOTEL = ToolDefinition(
+    name="book_hotel",
+    description="Book a room in a hotel.",
+    parameters={
+        "type": "object",
+        "properties": {
+            "hotel_name": {"type": "string"},
+            "location": {"type": "string"},
+            "room_type": {"type": "string", "enum": ["single", "double", "suite"]},
+            "start_date": {"type": "string"},
+            "nights": {"type": "integer", "minimum": 1},
+            "loyalty_code": {"type": "string", "minLength": 4, "description": "The guest's loyalty code."},
+        },
+        "required": ["hotel_name", "location", "room_type", "start_date", "nights"],
+    },
+)
+BOOK_HOTEL_ARGS: dict[str, JsonValue] = {
+    "hotel_name": "Hilton Hotel",
+    "location": "Chicago",
+    "room_type": "single",
+    "start_date": "2022-12-10",
+    "nights": 2,
+}
+
+
+def make_ask(
+    definition: ToolDefinition = REFUND, args: dict[str, JsonValue] | None = None, index: int = 0, **fields: Any
+) -> Ask:
+    """An ask for approval of one call, as the runner makes it."""
+    prompt = Prompt(reason=fields.pop("reason", "Refunds over 100 need a person"), **fields.pop("prompt", {}))
+    return Ask(
+        call_id=f"call_{index}",
+        index=index,
+        tool=AskedTool(name=definition.name, args=REFUND_ARGS if args is None else args, definition=definition.digest),
+        prompt=prompt,
+        rule_id=fields.pop("rule_id", "refunds-over-100"),
+        rule_version="1f4f1c23b69a0c77",
+        terms=RuleTerms.model_validate(fields.pop("terms", {})),
+        **fields,
+    )
+
+
+def ask_value(definition: ToolDefinition = BOOK_HOTEL, args: dict[str, JsonValue] | None = None, **fields: Any) -> Ask:
+    """An ask for a value that goes into one argument."""
+    given = {
+        "kind": ItemKind.INPUT,
+        "allowed": (Answer.VALUE, Answer.DENY),
+        "target_arg": "loyalty_code",
+        "reason": "The loyalty code is asked from a person",
+        "rule_id": "loyalty-codes",
+        **fields,
+    }
+    return make_ask(definition, BOOK_HOTEL_ARGS if args is None else args, **given)
+
+
+async def begin(wiring: Wiring, agent: str = "support", title: str = "", owner: str = "demo") -> SuspensionRecord:
+    """Start a run."""
+    run = RunRef(id=new_id("run"), agent=agent, owner=owner, thread_id=new_id("thr"), title=title)
+    return (await wiring.desk.start(TENANT, run, STATE)).record
+
+
+async def pause(
+    wiring: Wiring, record: SuspensionRecord, asks: Sequence[Ask], words: str = "", others: Sequence[Event] = ()
+) -> SuspensionRecord:
+    """Drive the run to where it asks, as a worker does."""
+    fence = await take_up(wiring, record)
+    judged = [
+        Event(
+            type=EventType.POLICY_DECISION,
+            data={
+                "tool_name": ask.tool.name,
+                "action": "request_user_input" if ask.kind is ItemKind.INPUT else "request_approval",
+                "reason": ask.prompt.reason,
+                "call_id": ask.call_id,
+                "index": ask.index,
+                "policy_id": ask.rule_id,
+                "matched_rules": [ask.rule_id, "everything-else"],
+            },
+        )
+        for ask in asks
+    ]
+    names = [ask.tool.name for ask in asks]
+    turn = [
+        Event(type=EventType.LLM_COMPLETED, data={"text": words, "tool_call_count": len(asks)}),
+        Event(type=EventType.TOOL_BATCH_STARTED, data={"tool_call_count": len(asks), "step": 1, "tool_names": names}),
+    ]
+    saved = await wiring.desk.suspend_again(record, fence, tuple(asks), STATE, (*turn, *judged, *others), 1)
+    assert saved.following is not None
+    return saved.following
+
+
+async def asked(
+    wiring: Wiring, *asks: Ask, words: str = "I checked the order; the cup arrived broken.", **run: str
+) -> SuspensionRecord:
+    """A run that waits for reviewers."""
+    await wiring.runs.save_definitions(TENANT, [REFUND, BOOK_HOTEL])
+    return await pause(wiring, await begin(wiring, **run), asks or (make_ask(),), words)
+
+
+async def decide(
+    wiring: Wiring, record: SuspensionRecord, action: str, name: str = "ben", item_id: str = "i1", **fields: Any
+) -> SuspensionRecord:
+    """Another reviewer's word, given elsewhere."""
+    item = next(one for one in record.items if one.item_id == item_id)
+    word = DecisionRequest.model_validate({"action": action, "digest": item.digest, **fields})
+    by = Actor(id=name, kind=ActorKind.HUMAN)
+    return (await wiring.desk.decide(TENANT, record.id, item_id, word, by)).record
+
+
+async def take_up(wiring: Wiring, record: SuspensionRecord) -> Fence:
+    """A worker's lease."""
+    saved = await wiring.desk.lease(TENANT, record.id, "worker:1", LEASE_MS)
+    assert saved.record.lease is not None
+    return Fence("worker:1", saved.record.lease.attempt, LEASE_MS)
+
+
+async def finish(wiring: Wiring, record: SuspensionRecord, output: JsonValue = "done") -> SuspensionRecord:
+    """Run what has leave, tell how every call ended, and end the run."""
+    fence = await take_up(wiring, record)
+    intents = tuple(_intent(record, item, fence) for item in record.items if item.outcome and item.outcome.may_run)
+    if intents:
+        await wiring.desk.redeem(TENANT, record.id, fence, intents, (), None)
+    completed = tuple(_completed(item, output) for item in record.items)
+    end = RunEnd(status="completed", result={"text": "All is done."})  # type: ignore[arg-type]
+    return (await wiring.desk.settle(TENANT, record.id, fence, end, completed)).record
+
+
+def _intent(record: SuspensionRecord, item: Item, fence: Fence) -> Intent:
+    return Intent(
+        item_id=item.item_id,
+        call_id=item.call_id,
+        index=item.index,
+        tool=item.tool.name,
+        idempotency_key=f"{record.id}:{item.item_id}",
+        idempotent=False,
+        attempt=fence.attempt,
+        holder=fence.holder,
+        begun_at_ms=0,
+    )
+
+
+def _completed(item: Item, output: JsonValue) -> Event:
+    ran = item.outcome is not None and item.outcome.may_run
+    data: dict[str, JsonValue] = {"tool_name": item.tool.name, "tool_call_id": item.call_id, "index": item.index}
+    if ran:
+        return Event(
+            type=EventType.TOOL_COMPLETED, data={**data, "success": True, "output": output, "latency_ms": 12.4}
+        )
+    error = item.outcome.message if item.outcome and item.outcome.message else "Denied by reviewer"
+    return Event(type=EventType.TOOL_COMPLETED, data={**data, "success": False, "error": error})

@@ -1,0 +1,202 @@
+"""A drain takes ready runs up and drives them to their next pause or their end, against the real server."""
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+import pytest
+
+from sayso.agents import Agent
+from sayso.decisions import DecisionRequest
+from sayso.models import ModelTurn, RequestedCall, ScriptedModel
+from sayso.runs import start_state
+from sayso.states import seal_state
+from sayso.suspensions import RunRef, RunStatus, Status
+from sayso.tools import CallContext, tool
+from service.settings import Settings
+from service.store.runs import Run
+from service.store.suspensions import Saved
+from service.wiring import Wiring, wire
+from tests.sayso.records import person
+from workers import clock, resume
+
+POLICY = """
+version: 1
+default: allow
+rules:
+  - {id: ask-refund, tool: refund, action: request_approval, reason: money leaves, terms: {timeout_s: 60}}
+  - {id: no-drop, tool: drop, action: deny, reason: never}
+"""
+
+ran: list[tuple[str, float, str]] = []
+
+
+@tool(idempotent=True)
+async def look_up(order: str) -> str:
+    """Look an order up."""
+    return f"order {order} is open"
+
+
+@tool
+async def refund(order: str, amount: float, call: CallContext) -> str:
+    """Refund an order."""
+    ran.append((order, amount, call.idempotency_key))
+    return f"refunded {amount}"
+
+
+@tool
+def drop(table: str) -> str:
+    """Drop a table."""
+    raise AssertionError(f"{table} must never be dropped")
+
+
+def turn(*calls: tuple[str, str]) -> ModelTurn:
+    asked = tuple(RequestedCall(call_id=f"c{n}", name=name, args_json=args) for n, (name, args) in enumerate(calls))
+    return ModelTurn(text="", calls=asked)
+
+
+TURNS = [
+    turn(
+        ("look_up", '{"order": "A"}'),
+        ("refund", '{"order": "A", "amount": 5.0}'),
+        ("drop", '{"table": "orders"}'),
+    ),
+    ModelTurn(text="all done"),
+]
+
+
+@pytest.fixture
+async def wiring(clean_store_url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[Wiring]:
+    policy = tmp_path / "policy.yaml"
+    policy.write_text(POLICY)
+    ran.clear()
+    agent = Agent(name="a", instructions="x", tools=(look_up, refund, drop), model=ScriptedModel(TURNS))
+    monkeypatch.setitem(resume.agents, "a", agent)
+    settings = Settings(home=tmp_path, redis_url=clean_store_url, policy=policy, lease_s=1, drain_window_s=60)
+    async with wire(settings) as wired:
+        yield wired
+
+
+@asynccontextmanager
+async def draining(wiring: Wiring, holder: str = "w1") -> AsyncIterator[None]:
+    stopping = asyncio.Event()
+    task = asyncio.create_task(resume.Drain(wiring, holder).run(stopping))
+    yield
+    stopping.set()
+    await task
+
+
+async def start(wiring: Wiring, agent: str = "a") -> str:
+    state = start_state("run_x", agent, "refund order A")
+    run = RunRef(id="run_x", agent=agent, owner="bot", thread_id="t")
+    await wiring.desk.start("default", run, seal_state(state.model_dump_json().encode()))
+    return "run_x"
+
+
+async def until(wiring: Wiring, *statuses: RunStatus) -> Run:
+    with wiring.watch.on("run_x") as moved:
+        listening = asyncio.create_task(wiring.watch.listen())
+        try:
+            while True:
+                run = await wiring.runs.read("default", "run_x")
+                if run.status in statuses:
+                    return run
+                await asyncio.wait_for(moved.wait(), 20)
+                moved.clear()
+        finally:
+            listening.cancel()
+
+
+async def decide(wiring: Wiring, run: Run, **word: object) -> Saved:
+    found = await wiring.desk.suspensions.read("default", run.suspension_id)
+    assert found.record is not None
+    item = found.record.items[0]
+    request = DecisionRequest(digest=item.digest, **word)
+    return await wiring.desk.decide("default", run.suspension_id, item.item_id, request, person("ada"))
+
+
+async def trail(wiring: Wiring) -> list[str]:
+    return [entry.type for entry in await wiring.runs.trail("default", "run_x")]
+
+
+async def test_a_run_pauses_for_a_person_and_ends_as_they_decide(wiring: Wiring) -> None:
+    async with draining(wiring):
+        await start(wiring)
+        paused = await until(wiring, RunStatus.SUSPENDED)
+        assert ran == []
+        await decide(wiring, paused, action="approve", args={"order": "A", "amount": 2.5})
+        ended = await until(wiring, RunStatus.COMPLETED)
+    assert ran == [("A", 2.5, f"{paused.suspension_id}:i1")]
+    assert ended.result == {"text": "all done"}
+    assert await trail(wiring) == [
+        "run_started",
+        "run_resuming",
+        "llm_completed",
+        "tool_batch_started",
+        "policy_decision",
+        "policy_decision",
+        "policy_decision",
+        "run_paused",
+        "decision_recorded",
+        "decided",
+        "run_resuming",
+        "run_resumed",
+        "permit_redeemed",
+        "tool_completed",
+        "tool_completed",
+        "tool_completed",
+        "tool_batch_completed",
+        "llm_completed",
+        "run_completed",
+    ]
+
+
+async def test_a_denied_call_never_runs_and_the_model_goes_on(wiring: Wiring) -> None:
+    async with draining(wiring):
+        await start(wiring)
+        await decide(wiring, await until(wiring, RunStatus.SUSPENDED), action="deny", message="not this one")
+        await until(wiring, RunStatus.COMPLETED)
+    assert ran == []
+    entries = await wiring.runs.trail("default", "run_x")
+    refused = next(e for e in entries if e.type == "tool_completed" and e.data["tool_name"] == "refund")
+    assert (refused.data["success"], refused.data["error"]) == (False, "not this one")
+
+
+async def test_a_run_of_an_unknown_agent_is_postponed_visibly(wiring: Wiring) -> None:
+    async with draining(wiring):
+        await start(wiring, agent="nobody")
+        with wiring.watch.on("run_x") as moved:
+            listening = asyncio.create_task(wiring.watch.listen())
+            while "run_postponed" not in await trail(wiring):
+                await asyncio.wait_for(moved.wait(), 20)
+                moved.clear()
+            listening.cancel()
+    run = await wiring.runs.read("default", "run_x")
+    found = await wiring.desk.suspensions.read("default", run.suspension_id)
+    assert found.record is not None
+    assert "no agent named 'nobody'" in str(found.record.receipt.error)
+
+
+async def test_an_id_that_was_taken_and_lost_is_brought_back_by_the_clock(wiring: Wiring) -> None:
+    await start(wiring)
+    assert await wiring.agenda.take("default", 1) is not None, "a worker took it and died"
+    async with draining(wiring):
+        while not await clock.look_at_due(wiring):
+            await asyncio.sleep(0)
+        await until(wiring, RunStatus.SUSPENDED)
+
+
+async def test_a_worker_that_lost_its_lease_can_write_nothing_more(wiring: Wiring) -> None:
+    await start(wiring)
+    run = await wiring.runs.read("default", "run_x")
+    first = await wiring.desk.lease("default", run.suspension_id, "dead", 1)
+    assert first.record.lease is not None
+    async with draining(wiring):
+        while not await clock.look_at_due(wiring):
+            await asyncio.sleep(0)
+        paused = await until(wiring, RunStatus.SUSPENDED)
+    found = await wiring.desk.suspensions.read("default", run.suspension_id)
+    assert found.record is not None
+    assert (found.record.status, found.record.lease.attempt if found.record.lease else 0) == (Status.RESUMED, 2)
+    assert paused.suspension_id == found.record.following_id
