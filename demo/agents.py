@@ -5,7 +5,6 @@ with the same key are declared idempotent; sending money and mail is not.
 """
 
 import os
-from collections.abc import Mapping
 from hashlib import sha256
 from typing import Annotated, Literal
 
@@ -46,8 +45,9 @@ def transfer(
     call: CallContext,
 ) -> JsonValue:
     """Transfer a given amount from one account to another."""
-    done = {"from_account": from_account, "to_account": to_account, "amount": amount}
-    _effects.record(_effect(call, "bank_account.transfer", done))
+    _effects.record(
+        _effect(call, "bank_account.transfer", from_account=from_account, to_account=to_account, amount=amount)
+    )
     return {"transferred": amount, "reference": _reference(call)}
 
 
@@ -59,8 +59,7 @@ def calculate_interest(
     call: CallContext,
 ) -> JsonValue:
     """Calculate the amount of interest accrued over a given time period, compounded yearly."""
-    done = {"principal": principal, "rate": rate, "time": time}
-    _effects.record_once(_effect(call, "bank_account.calculate_interest", done))
+    _effects.record_once(_effect(call, "bank_account.calculate_interest", principal=principal, rate=rate, time=time))
     return {"interest": round(principal * ((1 + rate) ** time - 1), 2)}
 
 
@@ -74,8 +73,7 @@ def send_email(
     bcc: Annotated[str, Field(description="The address to blind carbon copy.")] = "",
 ) -> JsonValue:
     """Send an e-mail to the specified address."""
-    done = {"to": to, "subject": subject, "body": body, "cc": cc, "bcc": bcc}
-    _effects.record(_effect(call, "send_email", done))
+    _effects.record(_effect(call, "send_email", to=to, subject=subject, body=body, cc=cc, bcc=bcc))
     return {"sent_to": to, "message_id": f"<{_reference(call)}@demo>"}
 
 
@@ -88,9 +86,8 @@ def update_user_info(
 ) -> JsonValue:
     """Update a customer's information in the database."""
     changed = update_info.model_dump(exclude_none=True)
-    done = {"user_id": user_id, "update_info": changed, "database": database}
-    _effects.record_once(_effect(call, "update_user_info", done))
-    return {"user_id": user_id, "updated": sorted(changed)}
+    _effects.record_once(_effect(call, "update_user_info", user_id=user_id, update_info=changed, database=database))
+    return {"user_id": user_id, "updated": [*changed]}
 
 
 @tool(name="hotel_booking.book", idempotent=True)
@@ -104,8 +101,18 @@ def book_hotel(
     call: CallContext,
 ) -> JsonValue:
     """Book a hotel room at the specified location for the specified number of adults and children."""
-    stay = {"hotel_name": hotel_name, "location": location, "check_in": check_in, "check_out": check_out}
-    _effects.record_once(_effect(call, "hotel_booking.book", {**stay, "adults": adults, "children": children}))
+    _effects.record_once(
+        _effect(
+            call,
+            "hotel_booking.book",
+            hotel_name=hotel_name,
+            location=location,
+            check_in=check_in,
+            check_out=check_out,
+            adults=adults,
+            children=children,
+        )
+    )
     return {"booked": hotel_name, "until": check_out, "reference": _reference(call)}
 
 
@@ -117,8 +124,7 @@ def book_concert(
     add_ons: Annotated[tuple[ConcertAddOn, ...], Field(description="Add-ons for the concert.")] = ("VIP Seating",),
 ) -> JsonValue:
     """Book a ticket for a concert, with add-ons such as a backstage pass."""
-    done = {"artist": artist, "location": location, "add_ons": list(add_ons)}
-    _effects.record_once(_effect(call, "concert.book_ticket", done))
+    _effects.record_once(_effect(call, "concert.book_ticket", artist=artist, location=location, add_ons=[*add_ons]))
     return {"booked": artist, "reference": _reference(call)}
 
 
@@ -130,15 +136,16 @@ def book_festival(
     add_ons: Annotated[tuple[FestivalAddOn, ...], Field(description="Add-ons for the festival.")] = ("Camping Pass",),
 ) -> JsonValue:
     """Book a ticket for a festival, with add-ons such as camping."""
-    done = {"festival": festival, "location": location, "add_ons": list(add_ons)}
-    _effects.record_once(_effect(call, "festival.book_ticket", done))
+    _effects.record_once(
+        _effect(call, "festival.book_ticket", festival=festival, location=location, add_ons=[*add_ons])
+    )
     return {"booked": festival, "reference": _reference(call)}
 
 
-def _effect(call: CallContext, tool_name: str, args: Mapping[str, JsonValue]) -> Effect:
+def _effect(call: CallContext, tool_name: str, **args: JsonValue) -> Effect:
     return Effect(
         tool=tool_name,
-        args=dict(args),
+        args=args,
         run_id=call.run_id,
         call_id=call.call_id,
         idempotency_key=call.idempotency_key,

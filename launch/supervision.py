@@ -78,9 +78,10 @@ priority = 20
 
 @dataclass(frozen=True)
 class ProgramState:
-    """What the supervisor knows of one running copy of a program."""
+    """What the supervisor knows of one running copy of a program; its pid is 0 while it is down."""
 
     name: str
+    pid: int
     state: str
     started_at_s: int
     logfile: Path
@@ -159,7 +160,7 @@ class Supervisor:
     def states(self) -> tuple[ProgramState, ...]:
         """Return the state of every program."""
         return tuple(
-            ProgramState(row["name"], row["statename"], row["start"], self.home / row["stdout_logfile"])
+            ProgramState(row["name"], row["pid"], row["statename"], row["start"], self.home / row["stdout_logfile"])
             for row in cast("list[dict[str, Any]]", self._ask("getAllProcessInfo"))
         )
 

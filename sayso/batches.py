@@ -111,6 +111,18 @@ def answer_batch(batch: Batch, outcomes: Mapping[int, Resumption]) -> Batch:
     return _replace(batch, [_answer(one, outcomes.get(one.call.index)) if one.waits else one for one in batch.calls])
 
 
+def warn_of_timeouts(batch: Batch, outcomes: Mapping[int, Resumption]) -> tuple[Event, ...]:
+    """Return a warning for every call on which nobody decided in time, so that its fallback did."""
+    return tuple(
+        Event(
+            type=EventType.WARNING,
+            data={"message": f"Nobody decided on {one.call.name} in time, so its fallback did.", **_about(one)},
+        )
+        for one in batch.calls
+        if one.call.index in outcomes and outcomes[one.call.index].outcome.by.kind is ActorKind.TIMEOUT
+    )
+
+
 def doubt_unfinished(batch: Batch, unfinished: frozenset[int], agent: Agent) -> Batch:
     """Return the batch with every call ended that an earlier attempt began and that must not simply run again."""
     tools = agent.tools_by_name

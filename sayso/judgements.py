@@ -12,15 +12,15 @@ from pydantic import JsonValue
 from sayso.agents import Agent
 from sayso.batches import Batch, BatchCall, Stop, end_call
 from sayso.canonical import check_json, parse_json
-from sayso.decisions import JsonObject
+from sayso.decisions import Actor, ActorKind, JsonObject, Verdict
 from sayso.errors import SaysoError
 from sayso.events import Event, EventType
 from sayso.models import ChatMessage, ModelTurn, RequestedCall
 from sayso.policies import Action, Policy, PolicyDecision, PolicyEvent
-from sayso.requests import Answer, Ask, AskedTool, ItemKind, Prompt
+from sayso.requests import Answer, Ask, AskedTool, ItemKind, Prompt, Ruling
 from sayso.rules import RequestPayload, same_json
 from sayso.terms import RuleTerms
-from sayso.tool_calls import ToolCall
+from sayso.tool_calls import ToolCall, ToolDefinition
 from sayso.tools import Tool
 
 MAX_NAME_CHARS = 200
@@ -37,7 +37,9 @@ def judge_turn(agent: Agent, turn: ModelTurn, policy: Policy, about: PolicyEvent
     batch = Batch(calls=tuple(one for one, _ in judged), started_step=about.step)
     names = [one.call.name for one in batch.calls]
     data = {"tool_call_count": len(names), "step": about.step, "tool_names": names}
-    return batch, (Event(type=EventType.TOOL_BATCH_STARTED, data=data), *(event for _, event in judged))
+    decisions = [event for _, event in judged]
+    warnings = [_warn(event.data) for event in decisions if "error" in event.data]
+    return batch, (Event(type=EventType.TOOL_BATCH_STARTED, data=data), *decisions, *warnings)
 
 
 def deny_changed(agent: Agent, batch: Batch, policy: Policy, about: PolicyEvent) -> Batch:
@@ -102,7 +104,7 @@ def _follow(agent: Agent, policy: Policy, tool: Tool, call: ToolCall, decision: 
         return one
     if decision.action is Action.DENY:
         return end_call(one, _denial(policy, decision), Stop.DENIED)
-    return one.model_copy(update={"ask": _build_ask(agent, tool, call, decision)})
+    return one.model_copy(update={"ask": build_ask(tool.definition, call, decision, agent.approval_timeout_s)})
 
 
 def _refuse(call: ToolCall, fault: str) -> tuple[BatchCall, Event]:
@@ -122,6 +124,11 @@ def _policy_decision(one: BatchCall, matched_rules: Sequence[str] = (), error: s
         "matched_rules": list(matched_rules),
     }
     return Event(type=EventType.POLICY_DECISION, data=data | ({"error": error} if error else {}))
+
+
+def _warn(decided: JsonObject) -> Event:
+    message = f"The rules for {decided['tool_name']} could not all be judged: {decided['error']}"
+    return Event(type=EventType.WARNING, data={"message": message, "index": decided["index"]})
 
 
 def _denial(policy: Policy, decision: PolicyDecision) -> str:
@@ -151,7 +158,7 @@ def _read_args(asked: RequestedCall) -> tuple[JsonObject, str | None]:
 def _find_fault(tool: Tool, args: JsonObject, decision: PolicyDecision) -> str | None:
     """Say what keeps the call from running; the argument that a person is to give may still be missing or wrong."""
     target = _target(decision)
-    if target is not None and target not in _properties(tool):
+    if target is not None and target not in _properties(tool.definition):
         return f"The rule {decision.policy_id} asks for a value for {target!r}, which {tool.name} does not take."
     fault = tool.find_fault(args, ignore=target)
     return f"The arguments do not fit {tool.name}: {fault}" if fault else None
@@ -162,13 +169,17 @@ def _target(decision: PolicyDecision) -> str | None:
     return payload.target_arg if payload and decision.action is Action.REQUEST_USER_INPUT else None
 
 
-def _build_ask(agent: Agent, tool: Tool, call: ToolCall, decision: PolicyDecision) -> Ask:
+def build_ask(
+    definition: ToolDefinition, call: ToolCall, decision: PolicyDecision, timeout_s: int | None = None
+) -> Ask:
+    """Return what is asked about a call that was judged; `timeout_s` holds where the rule states no time to answer in.
+
+    A call that the policy allows or denies is not put to anybody: the policy's word is its ruling.
+    """
     payload = decision.request_payload or RequestPayload()
     target = _target(decision)
     approval = (Answer.APPROVE, Answer.EDIT, Answer.DENY) if payload.allow_edit else (Answer.APPROVE, Answer.DENY)
-    asked = AskedTool(
-        name=tool.name, args=call.args, definition=tool.definition.digest, idempotent=tool.definition.idempotent
-    )
+    asked = AskedTool(name=call.name, args=call.args, definition=definition.digest, idempotent=definition.idempotent)
     return Ask(
         kind=ItemKind.APPROVAL if target is None else ItemKind.INPUT,
         call_id=call.call_id,
@@ -177,12 +188,20 @@ def _build_ask(agent: Agent, tool: Tool, call: ToolCall, decision: PolicyDecisio
         prompt=_write_prompt(payload, decision),
         allowed=approval if target is None else (Answer.VALUE, Answer.DENY),
         choices=payload.choices,
-        response_schema=None if target is None else payload.response_schema or _schema_of(tool, target),
+        response_schema=None if target is None else payload.response_schema or _schema_of(definition, target),
         target_arg=target,
-        terms=_terms(agent, decision),
+        terms=_terms(decision, timeout_s),
         rule_id=decision.policy_id,
         rule_version=decision.rule_version,
+        ruling=_rule(decision),
     )
+
+
+def _rule(decision: PolicyDecision) -> Ruling | None:
+    verdict = {Action.ALLOW: Verdict.APPROVED, Action.DENY: Verdict.DENIED}.get(decision.action)
+    if verdict is None:
+        return None
+    return Ruling(verdict=verdict, by=Actor(id="policy", kind=ActorKind.POLICY), message=decision.reason or None)
 
 
 def _write_prompt(payload: RequestPayload, decision: PolicyDecision) -> Prompt:
@@ -195,22 +214,22 @@ def _write_prompt(payload: RequestPayload, decision: PolicyDecision) -> Prompt:
     )
 
 
-def _terms(agent: Agent, decision: PolicyDecision) -> RuleTerms:
+def _terms(decision: PolicyDecision, timeout_s: int | None) -> RuleTerms:
     """Return the rule's terms; where they state no time to answer in, the agent's own counts."""
-    if agent.approval_timeout_s is None or "timeout_s" in decision.terms.model_fields_set:
+    if timeout_s is None or "timeout_s" in decision.terms.model_fields_set:
         return decision.terms
-    return decision.terms.model_copy(update={"timeout_s": agent.approval_timeout_s})
+    return decision.terms.model_copy(update={"timeout_s": timeout_s})
 
 
-def _properties(tool: Tool) -> Mapping[str, JsonValue]:
-    properties = tool.definition.parameters.get("properties")
+def _properties(definition: ToolDefinition) -> Mapping[str, JsonValue]:
+    properties = definition.parameters.get("properties")
     return properties if isinstance(properties, dict) else {}
 
 
-def _schema_of(tool: Tool, target: str) -> JsonObject | None:
+def _schema_of(definition: ToolDefinition, target: str) -> JsonObject | None:
     """Return the schema of one argument, complete in itself."""
-    schema = _properties(tool).get(target)
+    schema = _properties(definition).get(target)
     if not isinstance(schema, dict):
         return None
-    shared = tool.definition.parameters.get("$defs")
+    shared = definition.parameters.get("$defs")
     return {**schema, "$defs": shared} if shared else dict(schema)

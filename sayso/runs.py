@@ -29,6 +29,7 @@ from sayso.batches import (
     report_batch,
     results_of,
     skip_rest,
+    warn_of_timeouts,
 )
 from sayso.clock import monotonic_ms, now_ms
 from sayso.errors import ModelError
@@ -145,6 +146,8 @@ class _Drive:
     async def _take_up(self, batch: Batch, outcomes: Mapping[int, Resumption]) -> End | None:
         """Go on with a batch that was saved: with the answers to what it asked, or after a worker was lost."""
         unfinished = self._journal.unfinished()
+        if not unfinished:  # else it was told already, with the calls that were begun
+            self._events += warn_of_timeouts(batch, outcomes)
         answered = self._answer(doubt_unfinished(batch, unfinished, self._agent), outcomes)
         return await self._finish(answered, saved=bool(batch.asks), repeated=unfinished)
 

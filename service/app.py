@@ -11,11 +11,11 @@ from fastapi.staticfiles import StaticFiles
 from starlette.exceptions import HTTPException
 
 from sayso.errors import SaysoError
-from service.api.documents import document
 from service.api.problems import tell_problem
 from service.api.routers import api, health_router
 from service.channels.webhook.inbound import router as webhook_router
 from service.middlewares import AnsweredErrors, LimitedBodies, SecureHeaders
+from service.openapi import document
 from service.settings import CHECKOUT, Settings
 from service.web.errors import render_problem
 from service.web.routes import router as pages

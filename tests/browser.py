@@ -4,7 +4,7 @@ import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from playwright.sync_api import Browser, sync_playwright
+from playwright.sync_api import Browser, ViewportSize, sync_playwright
 
 from launch.browser import ensure_browser
 
@@ -17,8 +17,8 @@ ARGUMENTS = (
     "--disable-component-update",
     "--disable-sync",
 )
-PHONE = {"width": 390, "height": 844}
-DESKTOP = {"width": 1280, "height": 800}
+PHONE: ViewportSize = {"width": 390, "height": 844}
+DESKTOP: ViewportSize = {"width": 1280, "height": 800}
 
 
 @contextmanager
@@ -36,7 +36,7 @@ def main() -> None:
     """Save a picture of a page."""
     url, file = sys.argv[1:]
     with running_browser() as browser:
-        page = browser.new_page(viewport=DESKTOP)  # type: ignore[arg-type]
+        page = browser.new_page(viewport=DESKTOP)
         page.goto(url)
         page.screenshot(path=file, full_page=True)
 

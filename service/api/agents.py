@@ -5,8 +5,8 @@ from pydantic import BaseModel
 
 from sayso.agents import AgentManifest
 from service.api.dependencies import Caller, Parts
-from service.api.documents import problems
 from service.api.routes import SignedInRoute
+from service.openapi import problems
 
 router = APIRouter(prefix="/agents", tags=["agents"], route_class=SignedInRoute)
 

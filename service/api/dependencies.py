@@ -5,8 +5,8 @@ from typing import Annotated
 
 from fastapi import Depends, Header, Path, Query, Request, Security
 from fastapi.security import HTTPAuthorizationCredentials, HTTPBearer
-from pydantic import BeforeValidator, WithJsonSchema
 
+from sayso.errors import InvalidInput
 from service.api.problems import InvalidHeader
 from service.credentials import Principal, require_person
 from service.reviewers import require_role
@@ -17,7 +17,7 @@ LONGEST_PAGE = 200
 FURTHEST_SKIP = 10_000
 
 _KEY = re.compile(r"[!-~]{1,200}")
-_WAIT = re.compile(r"([0-9]{1,2})s?")
+_WAIT = re.compile(r"([0-9]|[1-5][0-9]|60)s?")
 
 _BEARER = HTTPBearer(
     auto_error=False,
@@ -91,19 +91,23 @@ def key_of(
 IdempotencyKey = Annotated[str | None, Depends(key_of)]
 
 
-def _read_wait(said: object) -> object:
-    found = _WAIT.fullmatch(said) if isinstance(said, str) and said.isascii() else None
-    if isinstance(said, str) and (found is None or int(found[1]) > LONGEST_WAIT_S):
-        raise ValueError(f"is not a wait; write seconds from 0 to {LONGEST_WAIT_S}, such as 30s")
-    return int(found[1]) if found else said
+def wait_of(
+    wait: Annotated[
+        str,
+        Query(
+            description=f"How long to wait for it, in seconds up to {LONGEST_WAIT_S}.",
+            json_schema_extra={"pattern": "^([0-9]|[1-5][0-9]|60)s?$", "examples": ["30s"]},
+        ),
+    ] = "0s",
+) -> int:
+    """Return for how many seconds the caller waits; raises `InvalidInput`."""
+    found = _WAIT.fullmatch(wait)
+    if found is None:
+        raise InvalidInput(f"wait is a number of seconds from 0 to {LONGEST_WAIT_S}, such as 30s.", parameter="wait")
+    return int(found[1])
 
 
-Wait = Annotated[
-    int,
-    BeforeValidator(_read_wait),
-    WithJsonSchema({"type": "string", "pattern": "^([0-9]|[1-5][0-9]|60)s?$", "default": "0s"}),
-    Query(description=f"How long to wait for it, in seconds up to {LONGEST_WAIT_S}.", examples=["30s"]),
-]
+Wait = Annotated[int, Depends(wait_of)]
 """Seconds of a long poll."""
 
 Skip = Annotated[int, Query(ge=0, le=FURTHEST_SKIP, description="How many to leave out from the front.")]

@@ -6,8 +6,8 @@ from fastapi import APIRouter
 from pydantic import BaseModel
 
 from service.api.dependencies import Parts
-from service.api.documents import problems
 from service.api.routes import OpenRoute
+from service.openapi import problems
 
 router = APIRouter(tags=["health"], route_class=OpenRoute)
 

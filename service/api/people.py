@@ -8,11 +8,11 @@ from pydantic import BaseModel, ConfigDict, Field, JsonValue
 from sayso.canonical import digest_json
 from sayso.errors import Conflict
 from service.api.dependencies import Admin, IdempotencyKey, KeyId, Parts, ReviewerName
-from service.api.documents import WRITES, problems
 from service.api.routes import SignedInRoute
 from service.api.sessions import Password
 from service.api.views import Moment, View
 from service.credentials import Principal
+from service.openapi import WRITES, problems
 from service.store.commits import Idempotency
 from service.store.people import ApiKey
 from service.wiring import Wiring

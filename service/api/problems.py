@@ -16,8 +16,8 @@ from sayso import errors
 from sayso.clock import iso_utc, new_id
 from sayso.errors import SaysoError
 from service.bodies import misfit
+from service.openapi import MEDIA_TYPE
 
-MEDIA_TYPE = "application/problem+json"
 RETRY_AFTER_S = 2
 """When to come back to a store that could not be reached."""
 

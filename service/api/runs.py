@@ -13,11 +13,11 @@ from sayso.runs import start_state
 from sayso.states import seal_state
 from sayso.suspensions import RunRef, RunStatus
 from service.api.dependencies import Caller, IdempotencyKey, Limit, Parts, RunId, Skip, Wait
-from service.api.documents import READS, WRITES, problems
 from service.api.routes import SignedInRoute
 from service.api.views import RunView
 from service.api.waits import wait_for
 from service.credentials import Principal
+from service.openapi import READS, WRITES, problems
 from service.store.runs import Run
 from service.wiring import Wiring
 
@@ -110,7 +110,7 @@ async def list_runs(
 
 
 @router.get("/{run_id}", operation_id="getRun", responses=READS)
-async def get_run(request: Request, run_id: RunId, caller: Caller, parts: Parts, wait: Wait = 0) -> RunView:
+async def get_run(request: Request, run_id: RunId, caller: Caller, parts: Parts, wait: Wait) -> RunView:
     """Return a run; with `wait`, as soon as it has ended, or as it stands when the time is over."""
 
     async def read() -> Run:

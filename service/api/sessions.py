@@ -6,10 +6,10 @@ from fastapi import APIRouter, Request
 from pydantic import BaseModel, ConfigDict, Field, SecretStr
 
 from service.api.dependencies import Parts, Person
-from service.api.documents import problems
 from service.api.routes import OpenRoute, SignedInRoute, bearer_token
 from service.api.views import Moment
 from service.credentials import TENANT
+from service.openapi import problems
 
 opening = APIRouter(prefix="/sessions", tags=["sessions"], route_class=OpenRoute)
 closing = APIRouter(prefix="/sessions", tags=["sessions"], route_class=SignedInRoute)

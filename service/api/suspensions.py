@@ -1,8 +1,9 @@
 """Read what waits for people, and decide it."""
 
-from typing import Literal
+from typing import Annotated, Literal
 
-from fastapi import APIRouter, Request
+from fastapi import APIRouter, Body, Request
+from fastapi.openapi.models import Example
 from pydantic import BaseModel, Field
 
 from sayso.decisions import DecisionRequest
@@ -10,16 +11,25 @@ from sayso.errors import NotFound
 from sayso.pauses import find_item
 from sayso.suspensions import Status, SuspensionRecord
 from service.api.dependencies import Caller, IdempotencyKey, ItemId, Limit, Parts, Person, Skip, SuspensionId, Wait
-from service.api.documents import READS, WRITES, problems
 from service.api.routes import SignedInRoute
 from service.api.views import DecisionView, OutcomeView, SuspensionView
 from service.api.waits import wait_for
 from service.credentials import Principal
+from service.openapi import READS, WRITES, problems
 from service.wiring import Wiring
 
 router = APIRouter(prefix="/suspensions", tags=["suspensions"], route_class=SignedInRoute)
 
 _PAGE = 100
+_DIGEST = "b1946ac92492d2347c6235b4d2611184b1946ac92492d2347c6235b4d2611184"
+_EXAMPLES: dict[str, Example] = {
+    "approve": {"value": {"action": "approve", "digest": _DIGEST}},
+    "approve with other arguments": {
+        "value": {"action": "approve", "digest": _DIGEST, "args": {"order": "A-1", "amount": 100}}
+    },
+    "deny": {"value": {"action": "deny", "digest": _DIGEST, "message": "The order was never delivered."}},
+    "give the value": {"value": {"action": "value", "digest": _DIGEST, "value": "2026-12-24"}},
+}
 
 
 class SuspensionPage(BaseModel):
@@ -52,7 +62,7 @@ async def list_suspensions(
 
 @router.get("/{suspension_id}", operation_id="getSuspension", responses=READS)
 async def get_suspension(
-    request: Request, suspension_id: SuspensionId, caller: Caller, parts: Parts, wait: Wait = 0
+    request: Request, suspension_id: SuspensionId, caller: Caller, parts: Parts, wait: Wait
 ) -> SuspensionView:
     """Return a suspension; with `wait`, as soon as it no longer waits, or as it stands when the time is over."""
 
@@ -69,7 +79,7 @@ async def get_suspension(
 async def decide_item(
     suspension_id: SuspensionId,
     item_id: ItemId,
-    body: DecisionRequest,
+    body: Annotated[DecisionRequest, Body(openapi_examples=_EXAMPLES)],
     caller: Person,
     parts: Parts,
     key: IdempotencyKey,

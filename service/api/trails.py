@@ -8,14 +8,14 @@ from fastapi import APIRouter, Depends, Header, Query, Request
 from fastapi.sse import EventSourceResponse, ServerSentEvent
 from pydantic import BaseModel, Field
 
-from sayso.errors import NotAuthenticated
+from sayso.errors import NotAuthenticated, Unavailable
 from service.api.dependencies import Caller, Limit, Parts, RunId
-from service.api.documents import READS
 from service.api.problems import InvalidHeader
 from service.api.routes import SignedInRoute, identify
 from service.api.runs import find_run
 from service.api.views import EventView
 from service.api.waits import LOOK_AGAIN_S
+from service.openapi import READS, problems
 from service.store.runs import Run
 from service.store.watch import wait_woken
 
@@ -73,31 +73,33 @@ async def list_events(
     )
 
 
-@router.get("/{run_id}/events/stream", operation_id="streamEvents", response_class=EventSourceResponse, responses=READS)
+@router.get(
+    "/{run_id}/events/stream",
+    operation_id="streamEvents",
+    response_class=EventSourceResponse,
+    responses=problems(400, 401, 404),
+)
 async def stream_events(
     request: Request, run: FoundRun, caller: Caller, parts: Parts, last_seq: Annotated[int, Depends(last_seq_of)]
 ) -> AsyncIterator[ServerSentEvent]:
     """Stream a run's events as they happen, each with its sequence number as id; `end` comes when the run has ended."""
     with parts.watch.on(run.id) as moved:
-        while not request.app.state.closing.is_set() and await _still_holds(request):
-            # The run is read before its events: what ended before they were read has no more to come.
-            status = (await parts.runs.read(caller.tenant, run.id)).status
-            entries = await parts.runs.trail(caller.tenant, run.id, after=last_seq, limit=_PAGE)
+        while not request.app.state.closing.is_set():
+            try:
+                # A stream must not outlive its credential. The run is read before its events: what ended before they
+                # were read has no more to come.
+                await identify(request)
+                status = (await parts.runs.read(caller.tenant, run.id)).status
+                entries = await parts.runs.trail(caller.tenant, run.id, after=last_seq, limit=_PAGE)
+            except (NotAuthenticated, Unavailable):
+                return  # whoever follows asks again, and is told then what is the matter
             for entry in entries:
                 last_seq = entry.seq
-                shown = EventView.of(entry).model_dump_json()
-                yield ServerSentEvent(raw_data=shown, event=entry.type, id=str(entry.seq))
+                yield ServerSentEvent(
+                    raw_data=EventView.of(entry).model_dump_json(), event=entry.type, id=str(entry.seq)
+                )
             if not entries and status.ended:
                 yield ServerSentEvent(data={"status": status}, event="end")
                 return
             if not entries:
                 await wait_woken(moved, LOOK_AGAIN_S)
-
-
-async def _still_holds(request: Request) -> bool:
-    """Whether the credential still holds; a stream must not outlive it."""
-    try:
-        await identify(request)
-    except NotAuthenticated:
-        return False
-    return True

@@ -29,6 +29,27 @@ class View(BaseModel):
 class RunView(View):
     """A run as it stands."""
 
+    model_config = ConfigDict(
+        json_schema_extra={
+            "examples": [
+                {
+                    "id": "run_019aa4a2f0d1b3c45d6e7f8091a2b3c4",
+                    "agent": "demo",
+                    "owner": "demo",
+                    "thread_id": "run_019aa4a2f0d1b3c45d6e7f8091a2b3c4",
+                    "title": "Move savings",
+                    "tags": ["bank"],
+                    "status": "suspended",
+                    "suspension_id": "sus_019aa4a2f1e2c3d4e5f60718293a4b5c",
+                    "created_at": "2026-11-21T12:03:04.120Z",
+                    "updated_at": "2026-11-21T12:03:05.007Z",
+                    "result": None,
+                    "error": None,
+                }
+            ]
+        }
+    )
+
     id: str
     agent: str
     owner: str = Field(description="The credential that asked for it.")

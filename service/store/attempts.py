@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass
 from hashlib import sha256
+from typing import Any
 
 from limits import RateLimitItemPerSecond
 from limits.aio.storage import RedisStorage
@@ -27,10 +28,9 @@ class Attempts:
     """What was tried, by whom, how often."""
 
     def __init__(self, redis: Redis) -> None:
-        # The library wants a URL even where it is given the connections.
-        storage = RedisStorage(
-            "async+redis://", implementation="redispy", key_prefix=ATTEMPTS, connection_pool=redis.connection_pool
-        )
+        # The library wants a URL even where it is given the connections, and its types know only a part of its options.
+        options: Any = {"connection_pool": redis.connection_pool}
+        storage = RedisStorage("async+redis://", implementation="redispy", key_prefix=ATTEMPTS, **options)
         self._window = MovingWindowRateLimiter(storage)
 
     async def count(self, allowance: Allowance, who: str) -> None:

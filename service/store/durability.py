@@ -1,6 +1,7 @@
 """Make sure that the store keeps what it confirmed, before anything is confirmed to anybody."""
 
 import asyncio
+from typing import Any
 
 from redis.asyncio import Redis
 from redis.exceptions import ResponseError
@@ -57,10 +58,10 @@ async def _find_weakness(redis: Redis) -> str | None:
     for name in WANTED:
         try:
             async with translated():
-                reply = await redis.config_get(name)
+                reply: Any = await redis.config_get(name)
         except ResponseError:
             return "it does not tell how it is set up (CONFIG GET is refused)"
-        found |= {text(key): text(value or "") for key, value in reply.items()}
+        found |= {text(key): text(value) for key, value in reply.items()}
     weak = [f"{name} is {found.get(name, 'unknown')}, not {value}" for name, value in WANTED.items()]
     wrong = [said for said, (name, value) in zip(weak, WANTED.items(), strict=True) if found.get(name) != value]
     return "; ".join(wrong) or None

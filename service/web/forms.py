@@ -4,6 +4,7 @@ A field that nobody touched gives back exactly the value it showed, whatever bro
 Types come from the schema; whether the whole fits it is the desk's to say.
 """
 
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Final
@@ -22,6 +23,9 @@ MANY_FIELDS = 40
 LONG_TEXT_CHARS = 60
 
 
+_NUMBER = re.compile(r"-?[0-9]+(\.[0-9]+)?([eE][-+]?[0-9]+)?", re.ASCII)
+
+
 class Absent:
     """The value of an argument that is not sent at all."""
 
@@ -31,7 +35,10 @@ ABSENT: Final = Absent()
 
 @dataclass(frozen=True)
 class Field:
-    """One control: what it is for, what it shows, and what it means. Without a name it is for the whole value."""
+    """One control: what it is for, what it shows, and what it means. Without a name it is for the whole value.
+
+    What is `asked` for is not yet there, so that leaving it empty is no answer; an argument may go on missing.
+    """
 
     key: str
     name: str | None
@@ -39,6 +46,7 @@ class Field:
     required: bool
     original: JsonValue | Absent
     text: str
+    asked: bool = False
     problem: str = ""
 
     @property
@@ -91,16 +99,12 @@ def args_fields(schema: JsonObject | None, args: JsonObject) -> tuple[Field, ...
 
 def value_fields(schema: JsonObject | None, choices: Sequence[JsonValue] | None) -> tuple[Field, ...]:
     """Return the fields of a value that is asked for: one, or one for each property of an object."""
-    if choices is not None:
-        return (_field("v0", None, Shape("choice", options=tuple(choices)), required=True, original=ABSENT),)
-    known = properties_of(schema) if schema is not None else []
-    if 0 < len(known) <= MANY_FIELDS:
-        return tuple(
-            _field(f"v{place}", name, shape, required=required, original=ABSENT)
-            for place, (name, shape, required) in enumerate(known)
-        )
-    shape = shape_of(schema, schema) if schema is not None else Shape("text")
-    return (_field("v0", None, shape, required=True, original=ABSENT),)
+    known = properties_of(schema) if schema is not None and choices is None else []
+    if not 0 < len(known) <= MANY_FIELDS:
+        return (_asked("v0", None, _shape_asked(schema, choices), required=True),)
+    return tuple(
+        _asked(f"v{place}", name, shape, required=required) for place, (name, shape, required) in enumerate(known)
+    )
 
 
 def read_fields(fields: Iterable[Field], posted: Mapping[str, str]) -> Reading:
@@ -137,6 +141,16 @@ def note_problems(fields: Iterable[Field], problems: Iterable[str], root: str) -
 def normalize(text: str) -> str:
     """Return a text as a form brings it back: line breaks are one sign, and NUL is the replacement character."""
     return text.replace("\r\n", "\n").replace("\r", "\n").replace("\0", "\ufffd")
+
+
+def _shape_asked(schema: JsonObject | None, choices: Sequence[JsonValue] | None) -> Shape:
+    if choices is not None:
+        return Shape("choice", options=tuple(choices))
+    return shape_of(schema, schema) if schema is not None else Shape("text")
+
+
+def _asked(key: str, name: str | None, shape: Shape, *, required: bool) -> Field:
+    return Field(key, name, shape, required, ABSENT, "", asked=required)
 
 
 def _field(key: str, name: str | None, shape: Shape, *, required: bool, original: JsonValue | Absent) -> Field:
@@ -178,17 +192,16 @@ def _read(field: Field, typed: str) -> JsonValue | Absent:
         return _empty(field, ABSENT)
     if field.shape.kind in ("choice", "boolean"):
         return _read_choice(field, typed)
-    value = _read_json(typed)
-    if field.shape.kind in ("number", "integer") and (isinstance(value, bool) or not isinstance(value, int | float)):
+    if field.shape.kind in ("number", "integer") and not _NUMBER.fullmatch(typed.strip()):
         raise InvalidInput("Write a number, such as 12 or 12.5.")
-    return value
+    return _read_json(typed)
 
 
 def _agrees(field: Field) -> bool:
     """Whether the value shown is one that this field could yield, so that untouched means unchanged."""
     original = field.original
     if isinstance(original, Absent):
-        return not field.required
+        return not field.asked
     if field.shape.kind == "text":
         return isinstance(original, str) or (original is None and field.shape.nullable)
     if field.shape.kind in ("number", "integer"):
@@ -203,7 +216,7 @@ def _empty(field: Field, other: JsonValue | Absent) -> JsonValue | Absent:
         return ABSENT
     if field.shape.nullable:
         return None
-    if isinstance(other, Absent):
+    if field.asked or isinstance(other, Absent):
         raise InvalidInput("This cannot be left empty.")
     return other
 

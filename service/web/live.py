@@ -38,8 +38,8 @@ async def _tell(wiring: Wiring, visitor: Visitor, run: str | None, closing: asyn
         run_moved.set()
         try:
             while not closing.is_set():
+                await wiring.credentials.identify(visitor.token)
                 if not moved.is_set():
-                    await wiring.credentials.identify(visitor.token)
                     yield ": still here\n\n"
                 else:
                     moved.clear()

@@ -11,7 +11,7 @@ from service.settings import CHECKOUT
 from service.web.gists import find_leaves, write_leaf, write_pretty
 from service.web.sentences import RUN_STATUSES, join_words
 from service.web.sessions import Visitor, wiring_of
-from service.web.signs import count_hidden, reveal
+from service.web.signs import count_hidden, reveal, write_signs
 from service.web.times import tell_ago, tell_clock, tell_hour, tell_span
 
 STATIC = CHECKOUT / "templates" / "static"
@@ -48,7 +48,7 @@ def render(
 ) -> HTMLResponse:
     """Return the page; `pending` is None where nobody has counted."""
     frame: dict[str, object] = {
-        "title": title,
+        "title": write_signs(title),
         "visitor": visitor,
         "pending": pending,
         "path": request.url.path,
@@ -73,6 +73,7 @@ def _make_environment() -> Environment:
     environment.filters |= {
         "reveal": reveal,
         "count_hidden": count_hidden,
+        "signs": write_signs,
         "ago": tell_ago,
         "clock": tell_clock,
         "hour": tell_hour,

@@ -38,8 +38,9 @@ async def sign_in(request: Request) -> Response:
     wiring = wiring_of(request)
     post = await read_post(request, None)
     place, name = safe_next(post.get("next")), post.get("name", "").strip()
+    address = request.client.host if request.client is not None else None
     try:
-        opened = await wiring.reviewers.sign_in(TENANT, name, post.get("password", ""))
+        opened = await wiring.reviewers.sign_in(TENANT, name, post.get("password", ""), address)
     except SaysoError as error:
         sentence = error.message
         show_again(request, lambda problem: _form(request, place, name, sentence, problem))

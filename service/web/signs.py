@@ -46,6 +46,11 @@ def reveal(text: str, *, breaks: bool = True) -> list[Piece]:
     return pieces
 
 
+def write_signs(text: str) -> str:
+    """Return the text with the signs in place of what is hidden, for titles and options, where there is no markup."""
+    return "".join(piece.text if piece.soft else piece.sign or piece.text for piece in reveal(text))
+
+
 def count_hidden(text: str) -> int:
     """Return how many characters of the text a reader could not see, line breaks and tabs not counted."""
     return sum(1 for piece in reveal(text) if piece.sign and not piece.soft)

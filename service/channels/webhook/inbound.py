@@ -17,6 +17,7 @@ from sayso.signing import SignedMessage, verify_message
 from sayso.suspensions import Status
 from service.bodies import read_body
 from service.credentials import TENANT
+from service.openapi import problems
 from service.settings import variable_of
 from service.wiring import Wiring
 
@@ -57,6 +58,12 @@ def _header(name: str, example: str) -> dict[str, Any]:
     return {"name": name, "in": "header", "required": True, "schema": schema}
 
 
+def _schema() -> dict[str, Any]:
+    schema = HookDecision.model_json_schema(ref_template="#/components/schemas/{model}")
+    schema.pop("$defs", None)  # what it refers to stands among the schemas of the API
+    return schema
+
+
 _DOCUMENTED = {
     "parameters": [
         _header("webhook-id", "msg_2Lw9"),
@@ -65,12 +72,17 @@ _DOCUMENTED = {
     ],
     "requestBody": {
         "required": True,
-        "content": {"application/json": {"schema": {"$ref": "#/components/schemas/HookDecision"}}},
+        "content": {"application/json": {"schema": _schema()}},
     },
 }
 
 
-@router.post("/decisions", operation_id="takeSignedDecision", openapi_extra=_DOCUMENTED)
+@router.post(
+    "/decisions",
+    operation_id="takeSignedDecision",
+    openapi_extra=_DOCUMENTED,
+    responses=problems(400, 401, 403, 404, 409),
+)
 async def take_decision(request: Request) -> HookAnswer:
     """Put a reviewer's word on an item, vouched for by a Standard Webhooks signature."""
     parts: Wiring = request.app.state.wiring

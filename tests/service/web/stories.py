@@ -164,6 +164,9 @@ async def take_up(wiring: Wiring, record: SuspensionRecord) -> Fence:
 async def finish(wiring: Wiring, record: SuspensionRecord, output: JsonValue = "done") -> SuspensionRecord:
     """Run what has leave, tell how every call ended, and end the run."""
     fence = await take_up(wiring, record)
+    found = await wiring.desk.suspensions.read(TENANT, record.id)
+    assert found.record is not None
+    record = found.record
     intents = tuple(_intent(record, item, fence) for item in record.items if item.outcome and item.outcome.may_run)
     if intents:
         await wiring.desk.redeem(TENANT, record.id, fence, intents, (), None)

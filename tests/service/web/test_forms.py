@@ -143,8 +143,15 @@ def test_an_object_is_asked_field_by_field() -> None:
     assert read_fields(fields, typed).value == BOOK_HOTEL_ARGS
 
 
-def test_a_value_without_a_schema_is_a_text() -> None:
-    assert read_fields(value_fields(None, None), {"v0": "007"}).value == "007"
+def test_a_value_without_a_schema_is_a_text_and_nothing_is_no_answer() -> None:
+    fields = value_fields(None, None)
+    assert read_fields(fields, {"v0": "007"}).value == "007"
+    assert not read_fields(fields, {"v0": ""}).fits
+
+
+def test_a_required_argument_that_was_never_sent_goes_on_missing_until_something_is_typed() -> None:
+    assert edit({}, {"amount": 5}) == {"amount": 5}
+    assert edit({"order_id": "A-1"}, {"amount": 5}) == {"amount": 5, "order_id": "A-1"}
 
 
 def test_a_fault_is_shown_beside_the_field_it_names() -> None:

@@ -46,7 +46,10 @@ def test_a_gist_of_little_hides_nothing() -> None:
 
 
 def test_numbers_are_written_as_they_are_digested() -> None:
-    assert write_pretty({"big": 1e21, "small": 1e-7, "whole": 10.0}) == '{\n  "big": 1e+21,\n  "small": 1e-7,\n  "whole": 10\n}'
+    assert (
+        write_pretty({"big": 1e21, "small": 1e-7, "whole": 10.0})
+        == '{\n  "big": 1e+21,\n  "small": 1e-7,\n  "whole": 10\n}'
+    )
 
 
 @given(JSON)

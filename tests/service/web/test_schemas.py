@@ -56,7 +56,11 @@ def test_the_schema_of_a_typed_function_gives_fields() -> None:
         name: str
 
     schema = create_model(
-        "Args", nights=(int, ...), room=(Literal["single", "double"], "single"), note=(str | None, None), guest=(Guest, ...)
+        "Args",
+        nights=(int, ...),
+        room=(Literal["single", "double"], "single"),
+        note=(str | None, None),
+        guest=(Guest, ...),
     ).model_json_schema()
     known = {name: (shape.kind, shape.nullable, required) for name, shape, required in properties_of(schema)}
     assert known == {

@@ -16,7 +16,8 @@ def test_a_bidi_override_is_shown_by_its_number_and_named() -> None:
 
 
 def test_everything_that_cannot_be_seen_gets_a_sign() -> None:
-    hidden = "\0\x07\x1b\x7f\x85\xad\u034f\u061c\u115f\u180e\u200b\u200d\u200e\u2028\u2060\u2066\u2800\u3000\u3164\ufe00\ufeff"
+    hidden = "\0\x07\x1b\x7f\x85\xad"
+    hidden += "\u034f\u061c\u115f\u180e\u200b\u200d\u200e\u2028\u2060\u2066\u2800\u3000\u3164\ufe00\ufeff"
     hidden += "\uffa0\ufff9\U000e0041\U000e0100\ue000\xa0\u2003\u0378"
     assert count_hidden(hidden) == len(hidden)
     assert all(piece.sign for piece in reveal(hidden))

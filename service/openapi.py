@@ -1,14 +1,14 @@
 """Describe the API: problem responses, examples, and the OpenAPI file that is made of it all."""
 
 from collections.abc import Callable
-from http import HTTPStatus
 from typing import Any
 
 from fastapi import FastAPI
 from fastapi.openapi.utils import get_openapi
 from pydantic import BaseModel, ConfigDict, Field
 
-from service.api.problems import MEDIA_TYPE
+MEDIA_TYPE = "application/problem+json"
+"""How problems are sent."""
 
 Responses = dict[int | str, dict[str, Any]]
 
@@ -91,9 +91,15 @@ def _make(app: FastAPI) -> dict[str, Any]:
     problem = ProblemDocument.model_json_schema(ref_template="#/components/schemas/{model}")
     schemas |= problem.pop("$defs", {})
     schemas["Problem"] = problem
+    for operation in (one for path in made["paths"].values() for one in path.values()):
+        for parameter in operation.get("parameters", ()):
+            _leave_out_null(parameter["schema"])
     return made
 
 
-def example(value: dict[str, Any], status: int = HTTPStatus.OK) -> Responses:
-    """Return the documented example of an answer."""
-    return {int(status): {"content": {"application/json": {"example": value}}}}
+def _leave_out_null(schema: dict[str, Any]) -> None:
+    """A parameter that may be left out is never sent as null."""
+    kinds = schema.pop("anyOf", [])
+    for kind in kinds:
+        if kind != {"type": "null"}:
+            schema.update(kind)

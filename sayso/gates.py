@@ -1,0 +1,43 @@
+"""Judge calls that an agent outside brings one by one or as a batch, before any of them runs.
+
+Our own runner judges its model's turns in `sayso/judgements.py`; here the calls and their tools' definitions are given.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from sayso.events import Event, EventType
+from sayso.judgements import build_ask
+from sayso.policies import Policy, PolicyEvent
+from sayso.requests import Ask
+from sayso.suspensions import RunRef
+from sayso.tool_calls import ToolCall, ToolDefinition
+
+
+@dataclass(frozen=True)
+class GatedCall:
+    """A call that is to be gated, with the definition of its tool."""
+
+    call: ToolCall
+    definition: ToolDefinition
+
+
+def gate_calls(policy: Policy, run: RunRef, calls: Sequence[GatedCall]) -> tuple[tuple[Ask, ...], tuple[Event, ...]]:
+    """Return what is to be asked about the calls, the policy's own rulings included, and the events that tell of it."""
+    names = [one.call.name for one in calls]
+    data = {"tool_call_count": len(names), "step": 0, "tool_names": names}
+    events = [Event(type=EventType.TOOL_BATCH_STARTED, data=data)]
+    asks: list[Ask] = []
+    for one in calls:
+        event = PolicyEvent(
+            run_id=run.id,
+            thread_id=run.thread_id,
+            agent=run.agent,
+            tool_name=one.call.name,
+            tool_args=one.call.args,
+            context=run.context,
+        )
+        decision = policy.judge(event)
+        asks.append(build_ask(one.definition, one.call, decision))
+        events.append(tell_judged(one.call, decision))
+    return tuple(asks), tuple(events)

@@ -1,0 +1,127 @@
+"""Make what tests of the service need beside the one thing they are about: people, keys, runs, things that wait."""
+
+from functools import cache
+from typing import Any
+
+from pwdlib import PasswordHash
+
+from sayso.agents import AgentManifest
+from sayso.clock import new_id, new_secret, now_ms
+from sayso.decisions import Actor, ActorKind, DecisionRequest
+from sayso.pauses import suspend
+from sayso.requests import Answer, Ask, AskedTool, ItemKind
+from sayso.resumptions import Fence
+from sayso.states import seal_state
+from sayso.suspensions import Change, RunEnd, RunRef, RunStatus, SuspensionRecord
+from sayso.terms import RuleTerms
+from sayso.tool_calls import ToolDefinition
+from service.credentials import TENANT
+from service.desk import draft_suspension
+from service.reviewers import hash_token
+from service.store.people import Reviewer, Session
+from service.wiring import Wiring
+
+PASSWORD = "correct horse battery"
+SESSION_MS = 3_600_000
+
+REFUND = ToolDefinition(
+    name="refund",
+    description="Pay a customer back.",
+    parameters={
+        "type": "object",
+        "properties": {"order": {"type": "string"}, "amount": {"type": "number", "maximum": 1000}},
+        "required": ["order", "amount"],
+        "additionalProperties": False,
+    },
+)
+
+
+def person(name: str, channel: str = "api") -> Actor:
+    """A reviewer."""
+    return Actor(id=name, kind=ActorKind.HUMAN, channel=channel)
+
+
+def ask(index: int = 0, *, kind: ItemKind = ItemKind.APPROVAL, terms: RuleTerms | None = None, **args: Any) -> Ask:
+    """A refund to be approved, or its amount to be given."""
+    given = kind is ItemKind.INPUT
+    return Ask(
+        kind=kind,
+        call_id=f"call_{index}",
+        index=index,
+        tool=AskedTool(name=REFUND.name, args={"order": "A-1", "amount": 250.5, **args}, definition=REFUND.digest),
+        allowed=(Answer.VALUE, Answer.DENY) if given else (Answer.APPROVE, Answer.EDIT, Answer.DENY),
+        target_arg="amount" if given else None,
+        terms=terms or RuleTerms(),
+        rule_id="refunds",
+        rule_version="v1",
+    )
+
+
+def run_ref(owner: str = "demo", **fields: Any) -> RunRef:
+    """A run of the demo agent."""
+    run_id = new_id("run")
+    return RunRef(**{"id": run_id, "agent": "demo", "owner": owner, "thread_id": run_id, "title": "A refund", **fields})
+
+
+async def make_pending(wiring: Wiring, *asks: Ask, owner: str = "demo", late_ms: int = 0) -> SuspensionRecord:
+    """A run that waits for people, since `late_ms` ago."""
+    await wiring.runs.save_definitions(TENANT, [REFUND])
+    draft = draft_suspension(TENANT, run_ref(owner), state=seal_state(b"{}"))
+
+    def begin(at_ms: int) -> Change:
+        return suspend(draft, asks or (ask(),), at_ms - late_ms)
+
+    return (await wiring.desk.suspensions.create(TENANT, draft.id, begin)).record
+
+
+async def make_running(wiring: Wiring, owner: str = "demo") -> SuspensionRecord:
+    """A run that waits for its first worker."""
+    return (await wiring.desk.start(TENANT, run_ref(owner), seal_state(b"{}"))).record
+
+
+async def approve(wiring: Wiring, record: SuspensionRecord, by: str = "anna", item: int = 0) -> SuspensionRecord:
+    """The suspension after somebody approved one of its items."""
+    asked = record.items[item]
+    yes = DecisionRequest(action="approve", digest=asked.digest)
+    return (await wiring.desk.decide(TENANT, record.id, asked.item_id, yes, person(by))).record
+
+
+async def finish(
+    wiring: Wiring, record: SuspensionRecord, status: RunStatus = RunStatus.COMPLETED, result: Any = None
+) -> SuspensionRecord:
+    """The suspension after a worker took its run up and ended it."""
+    leased = (await wiring.desk.lease(TENANT, record.id, "worker-1", 30_000)).record
+    assert leased.lease is not None
+    fence = Fence(holder="worker-1", attempt=leased.lease.attempt, lease_ms=30_000)
+    return (await wiring.desk.settle(TENANT, record.id, fence, RunEnd(status=status, result=result), ())).record
+
+
+async def make_person(wiring: Wiring, name: str, *roles: str) -> str:
+    """A reviewer who is signed in; returns the session's token."""
+    held = roles or ("reviewer",)
+    reviewer = Reviewer(name=name, password_hash=_hash(PASSWORD), roles=held, created_at_ms=now_ms())
+    await wiring.reviewers._people.save_reviewer(TENANT, reviewer)
+    token = new_secret()
+    session = Session(tenant=TENANT, name=name, roles=held, csrf=new_secret(), created_at_ms=now_ms())
+    await wiring.reviewers._people.open_session(hash_token(token), session, SESSION_MS)
+    return token
+
+
+async def make_agent(wiring: Wiring, name: str) -> str:
+    """An agent's key."""
+    _, key = await wiring.credentials.create_key(TENANT, name)
+    return key
+
+
+async def register_agent(wiring: Wiring, name: str = "demo") -> AgentManifest:
+    """An agent as a worker publishes it."""
+    manifest = AgentManifest(
+        name=name, description="Helps.", approval_denial_policy="continue", tools=(REFUND,), digest="d" * 64
+    )
+    await wiring.runs.save_agent(TENANT, name, manifest.model_dump_json())
+    return manifest
+
+
+@cache
+def _hash(password: str) -> str:
+    return PasswordHash.recommended().hash(password)

@@ -1,0 +1,19 @@
+"""`make demo` does the whole job unattended and shows it."""
+
+import subprocess
+import sys
+
+from demo.checks import LIFECYCLE
+from service.settings import CHECKOUT
+
+
+def test_the_demo_goes_right_and_shows_its_timeline() -> None:
+    done = subprocess.run(
+        [sys.executable, "-m", "demo"], cwd=CHECKOUT, capture_output=True, text=True, check=False, timeout=110
+    )
+
+    assert done.returncode == 0, done.stdout + done.stderr
+    for kind in LIFECYCLE:
+        assert f" s  {kind} " in done.stdout
+    assert "The demo went right" in done.stdout
+    assert done.stderr == ""

@@ -1,0 +1,35 @@
+"""Whatever is killed in the middle of the journey is started again, and the journey still ends right."""
+
+from pathlib import Path
+
+import pytest
+
+from demo.checks import find_faults
+from demo.clients import SuspensionSeen
+from demo.effects import Effects
+from demo.journeys import perform
+from tests.journeys.stacks import await_restart, kill, quick_stack
+
+MAILS, CONCERTS = 2, 4
+
+
+@pytest.mark.parametrize(
+    ("victim", "at_pause"),
+    [("service", MAILS), ("worker", MAILS), ("server", MAILS), ("clock", CONCERTS)],
+)
+async def test_the_journey_ends_right_though_this_is_killed(tmp_path: Path, victim: str, at_pause: int) -> None:
+    seen: list[str] = []
+    killed: set[int] = set()
+
+    with quick_stack(tmp_path / "home") as stack:
+
+        def kill_at_pause(paused: SuspensionSeen) -> None:
+            seen.append(paused.id)
+            if len(seen) == at_pause:
+                killed.update(kill(stack, victim))
+
+        journey = await perform(stack, kill_at_pause)
+
+        assert killed
+        await_restart(stack, victim, killed)
+        assert find_faults(journey.run.status, journey.trail, Effects(stack.home).read()) == []

@@ -1,0 +1,30 @@
+"""A second start of the same home finds the data of the first."""
+
+from pathlib import Path
+
+from demo.effects import Effects
+from demo.journeys import AGENT, connected, review
+from demo.turns import load_turns
+from sayso.suspensions import RunStatus
+from tests.journeys.stacks import await_pause, quick_stack
+
+MAILS = load_turns()[1]
+
+
+async def test_what_waited_before_the_stop_is_decided_after_the_start(tmp_path: Path) -> None:
+    home = tmp_path / "home"
+    with quick_stack(home) as first:
+        async with connected(first) as (agent, _):
+            run = await agent.start_run(AGENT, MAILS.request, "Mails", key="start")
+            pause = await await_pause(agent, run.id)
+
+    known = {"SAYSO_ADMIN_PASSWORD": first.admin_password, "SAYSO_AGENT_KEY": first.agent_key}
+    with quick_stack(home, **known) as second:
+        async with connected(second) as (agent, reviewer):
+            assert (await agent.find_run(run.id)).status is RunStatus.SUSPENDED
+            assert await agent.start_run(AGENT, MAILS.request, "Mails", key="start") == run
+
+            await review(reviewer, pause.suspension_id, lambda _: None)
+
+            assert (await agent.await_end(run.id)).status is RunStatus.COMPLETED
+        assert [effect.args["to"] for effect in Effects(home).read()] == ["john.doe@example.com"]

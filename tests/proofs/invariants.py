@@ -1,0 +1,148 @@
+"""Say of one change of one suspension which of the things that must always hold it breaks, if any."""
+
+from collections.abc import Iterable
+from typing import NamedTuple
+
+from sayso.decisions import ActorKind
+from sayso.events import EventType
+from sayso.requests import Item, digest_item
+from sayso.resumptions import Fence, approved_args
+from sayso.suspensions import LEGAL, Change, Status, SuspensionRecord
+
+ENDED = (Status.RESUMED, Status.CANCELLED, Status.FAILED)
+_TELLS_OF_RESUMING = ("redeem", "checkpoint", "suspend_again", "settle")
+
+
+class Tried(NamedTuple):
+    """One step that was taken: the verb, the record it was applied to, what it returned, when, and by which lease."""
+
+    verb: str
+    before: SuspensionRecord | None
+    change: Change
+    now_ms: int
+    fence: Fence | None = None
+
+
+def find_breach(tried: Tried) -> str | None:
+    """Return what the step breaks, in words, or None."""
+    return next(_breaches(tried), None)
+
+
+def _breaches(tried: Tried) -> Iterable[str]:
+    before, after = tried.before, tried.change.record
+    if after is before:
+        if tried.change.events or tried.change.ready or tried.change.following:
+            yield "a step that changes nothing tells of something"
+        return
+    yield from _step(tried)
+    yield from _rest(after)
+    yield from _tale(tried)
+    if tried.change.following is not None:
+        yield from _rest(tried.change.following)
+        if (after.following_id, after.id) != (tried.change.following.id, tried.change.following.previous_id):
+            yield "a pause and the one that follows it do not lead to each other"
+    if before is not None:
+        yield from _moves(tried, before, after)
+        for old, new in zip(before.items, after.items, strict=True):
+            yield from _item(tried, before, old, new)
+
+
+def _step(tried: Tried) -> Iterable[str]:
+    """I7: no step outside the table. The last postponement is a give-up, which has a row of its own."""
+    status = tried.before.status if tried.before is not None else None
+    after = tried.change.record
+    name = "give_up" if tried.verb == "postpone" and after.status is Status.FAILED else tried.verb
+    step = LEGAL[name]
+    if status not in step.sources or after.status not in step.targets:
+        yield f"{name} led from {status} to {after.status}"
+    told = {event.type for event in tried.change.events}
+    resumed = {EventType.RUN_RESUMED} if name in _TELLS_OF_RESUMING else set()
+    if not told <= step.events | resumed:
+        yield f"{name} told of {', '.join(sorted(told - step.events))}"
+
+
+def _rest(record: SuspensionRecord) -> Iterable[str]:
+    """I5, I12: what waits has its place on the agenda, what is over has none, and an end is an end."""
+    if (record.look_at_ms is None) != (record.status in ENDED):
+        yield f"a suspension that is {record.status} has {record.look_at_ms} as its place on the agenda"
+    if record.status is Status.PENDING and (record.look_at_ms or 0) > (record.deadline_at_ms or 0):
+        yield "a pending suspension is looked at only after its deadline"
+    if record.status in (Status.CANCELLED, Status.FAILED) and record.end is None:
+        yield f"a suspension is {record.status} and its run has no end"
+    if record.status is Status.RESUMED and (record.end is None) == (record.following_id is None):
+        yield "a resumed suspension leads neither to an end nor to the next one, or to both"
+    if record.status is Status.RESUMING and record.lease is None:
+        yield "a suspension is being resumed by nobody"
+    if record.status in (Status.DECIDED, Status.RESUMING, Status.RESUMED) and any(item.open for item in record.items):
+        yield f"a suspension is {record.status} with an item still open"
+
+
+def _tale(tried: Tried) -> Iterable[str]:
+    """I1, I10: `decided` and `run_resumed` are told exactly once, and what is ready is told to the workers."""
+    before, after = tried.before, tried.change.record
+    told = [event.type for event in tried.change.events]
+    for one in (after, tried.change.following):
+        if one is not None and one.status is Status.DECIDED and tried.verb != "redrive" and not tried.change.ready:
+            yield "a pause is over and no worker is told"
+    was_decided = before is not None and before.status is not Status.PENDING
+    now_decided = after.status is Status.DECIDED and bool(after.items) and not was_decided
+    if tried.change.following is None and (told.count(EventType.DECIDED) == 1) != now_decided:
+        yield "`decided` is not told exactly when the last item closes"
+    was_resumed = before is not None and before.receipt.resumed_at_ms is not None
+    now_resumed = after.receipt.resumed_at_ms is not None and not was_resumed
+    if told.count(EventType.RUN_RESUMED) != now_resumed:
+        yield "`run_resumed` is not told exactly once a pause"
+
+
+def _moves(tried: Tried, before: SuspensionRecord, after: SuspensionRecord) -> Iterable[str]:
+    if before.status in ENDED:
+        yield f"a suspension that was {before.status} was changed by {tried.verb}"
+    if after.updated_at_ms < before.updated_at_ms:
+        yield "time ran backwards on a record"
+    held, holds = before.lease, after.lease
+    if tried.fence is not None and (held is None or (held.holder, held.attempt) != tried.fence[:2]):
+        yield f"{tried.verb} was taken by a worker whose lease is over"
+    if tried.verb == "lease" and holds is not None:
+        if before.status is Status.RESUMING and held is not None and tried.now_ms < held.until_ms:
+            yield "two workers hold one lease"
+        if holds.attempt != (held.attempt if held else 0) + 1:
+            yield "a lease does not have a new attempt"
+    elif tried.verb != "lease" and (held is None) != (holds is None):
+        yield f"{tried.verb} gave or took a lease"
+
+
+def _item(tried: Tried, before: SuspensionRecord, old: Item, new: Item) -> Iterable[str]:
+    if old.outcome is not None and new.outcome != old.outcome:
+        yield f"the outcome of {old.item_id} changed"
+    if new.decisions[: len(old.decisions)] != old.decisions:
+        yield f"a decision on {old.item_id} was lost"
+    for decision in new.decisions[len(old.decisions) :]:
+        human = decision.by.kind is ActorKind.HUMAN
+        if human == (tried.now_ms >= old.terms.deadline_at_ms):
+            yield f"{decision.by.id} decided {old.item_id} on the wrong side of its deadline"
+        if human and old.terms.no_self_approval and decision.by.id == before.run.owner:
+            yield f"who asked decided {old.item_id}"
+        if decision.args_digest != old.digest:
+            yield f"a decision on {old.item_id} is about something else"
+    people = [decision.by.id for decision in new.decisions]
+    if len(people) != len(set(people)):
+        yield f"somebody gave two words on {old.item_id}"
+    if new.permit != old.permit:
+        yield from _permit(tried, before, old)
+
+
+def _permit(tried: Tried, before: SuspensionRecord, old: Item) -> Iterable[str]:
+    """I3, I4: leave is spent once, in time, for exactly what was decided."""
+    outcome = old.outcome
+    if tried.verb != "redeem" or before.status is not Status.RESUMING:
+        yield f"{tried.verb} spent the permit of {old.item_id} while the suspension was {before.status}"
+    if old.permit is not None and not old.tool.idempotent:
+        yield f"the permit of {old.item_id} was spent twice"
+    if outcome is None or not outcome.may_run:
+        yield f"{old.item_id} has no leave to run, and its permit was spent"
+    elif old.permit is None and tried.now_ms >= outcome.start_by_ms:
+        yield f"the permit of {old.item_id} was spent after its time"
+    elif outcome.digest != digest_item(
+        before.binding, old.item_id, old.tool, approved_args(old), old.target_arg, old.terms
+    ):
+        yield f"{old.item_id} is to run with other arguments than were decided"

@@ -1,0 +1,32 @@
+"""Take a paused run up in a process of its own: its state on stdin, its end's state on stdout."""
+
+import asyncio
+import sys
+
+from sayso.batches import Resumption
+from sayso.runs import End, RunState, drive
+from tests.sayso.runners import POLICY, Ledger, approve, give, make_agent, turn
+
+CALLS = (("look", {"order": "A"}), ("refund", {"order": "A", "amount": 5}), ("pay", {"order": "A"}), ("drop", {}))
+
+
+def answer_all(state: RunState) -> dict[int, Resumption]:
+    """The refund is approved with a smaller amount, the payment gets its code."""
+    assert state.batch is not None
+    return {
+        ask.index: approve(ask, amount=1) if ask.tool.name == "refund" else give(ask, "1234")
+        for ask in state.batch.asks
+    }
+
+
+async def main() -> None:
+    """Drive the run to its end."""
+    state = RunState.model_validate_json(sys.stdin.buffer.read())
+    agent = make_agent([], turn(*CALLS))
+    end = await drive(agent, state, policy=POLICY, journal=Ledger("run_1"), outcomes=answer_all(state))
+    assert isinstance(end, End)
+    sys.stdout.write(end.state.model_dump_json())
+
+
+if __name__ == "__main__":
+    asyncio.run(main())

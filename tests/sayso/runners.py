@@ -1,0 +1,154 @@
+"""Make agents, turns and journals for tests of the runner; what their tools did is kept in a list."""
+
+from collections.abc import Mapping, Sequence
+from typing import Annotated, Any
+
+from pydantic import Field, JsonValue
+
+from sayso.agents import Agent
+from sayso.answers import resolve
+from sayso.batches import PlannedCall, Resumption
+from sayso.canonical import canonical_json
+from sayso.decisions import TIMEOUT, DecisionAction, JsonObject
+from sayso.errors import StaleAttempt
+from sayso.events import Event
+from sayso.interaction import MemoryJournal
+from sayso.models import ModelTurn, RequestedCall, ScriptedModel
+from sayso.requests import Ask
+from sayso.runs import RunState
+from sayso.tools import CallContext, Tool, tool
+from tests.sayso.records import T0, person
+from tests.sayso.rulings import policy, rule
+
+ADA = person("ada")
+DONE = ModelTurn(text="done", finish_reason="stop")
+
+POLICY = policy(
+    rule("codes", "request_user_input", tool_name="pay", request_payload={"target_arg": "code"}),
+    rule("drops", tool_name="drop"),
+    rule("refunds", "request_approval", tool_name="refund", reason="money leaves", terms={"timeout_s": 60}),
+)
+"""`look` and `crash` are allowed, `drop` is denied, `refund` needs approval, `pay` needs a code."""
+
+Ran = list[tuple[str, JsonObject, CallContext]]
+
+
+def make_tools(ran: Ran) -> tuple[Tool, ...]:
+    """The tools of the tests' agents."""
+
+    @tool(idempotent=True)
+    async def look(order: str, call: CallContext) -> str:
+        """Look an order up."""
+        ran.append(("look", {"order": order}, call))
+        return f"{order} is open"
+
+    @tool
+    def drop(order: str, call: CallContext) -> None:
+        """Drop an order."""
+        ran.append(("drop", {"order": order}, call))
+
+    @tool
+    def refund(order: str, amount: Annotated[float, Field(gt=0)], call: CallContext) -> JsonValue:
+        """Refund an order."""
+        ran.append(("refund", {"order": order, "amount": amount}, call))
+        return {"refunded": amount}
+
+    @tool
+    async def pay(order: str, code: Annotated[str, Field(pattern="^[0-9]{4}$")], call: CallContext) -> str:
+        """Pay for an order."""
+        ran.append(("pay", {"order": order, "code": code}, call))
+        return "paid"
+
+    @tool
+    def crash(order: str, call: CallContext) -> str:
+        """Never succeed."""
+        ran.append(("crash", {"order": order}, call))
+        raise RuntimeError(f"no {order}")
+
+    return (look, drop, refund, pay, crash)
+
+
+def make_agent(ran: Ran, *turns: ModelTurn, **changes: Any) -> Agent:
+    """An agent whose model says `turns`, then that it is done."""
+    parts = {"name": "support", "instructions": "Be kind.", "model": ScriptedModel([*turns, DONE])}
+    return Agent(**{**parts, "tools": make_tools(ran), **changes})
+
+
+def turn(*calls: tuple[str, JsonObject | str], text: str = "") -> ModelTurn:
+    """A turn that asks for `calls`: names with arguments, as an object or as the text the model wrote."""
+    asked = [
+        RequestedCall(
+            call_id=f"c{place}", name=name, args_json=args if isinstance(args, str) else canonical_json(args).decode()
+        )
+        for place, (name, args) in enumerate(calls)
+    ]
+    return ModelTurn(text=text, calls=tuple(asked), finish_reason="tool_calls")
+
+
+def approve(ask: Ask, **args: JsonValue) -> Resumption:
+    """Ada approves, with other arguments where some are given."""
+    return resolve(ask, DecisionAction.APPROVE, by=ADA, at_ms=T0, args={**ask.tool.args, **args} if args else None)
+
+
+def deny(ask: Ask, message: str | None = None) -> Resumption:
+    """Ada denies."""
+    return resolve(ask, DecisionAction.DENY, by=ADA, at_ms=T0, message=message)
+
+
+def give(ask: Ask, value: JsonValue) -> Resumption:
+    """Ada gives a value."""
+    return resolve(ask, DecisionAction.VALUE, by=ADA, at_ms=T0, value=value)
+
+
+def time_out(ask: Ask) -> Resumption:
+    """Nobody answers in time, and the fallback denies."""
+    return resolve(ask, DecisionAction.DENY, by=TIMEOUT, at_ms=T0, message="Nobody decided in time.")
+
+
+def fail(ask: Ask) -> Resumption:
+    """Nobody answers in time, and the fallback fails the run."""
+    return resolve(ask, DecisionAction.FAIL, by=TIMEOUT, at_ms=T0, message="Nobody answered.")
+
+
+def reload(state: RunState) -> RunState:
+    """The state as another process reads it."""
+    return RunState.model_validate_json(state.model_dump_json().encode())
+
+
+def kinds(events: Sequence[Event]) -> list[str]:
+    """The kinds of events, in order."""
+    return [str(event.type) for event in events]
+
+
+def told(events: Sequence[Event], kind: str, *keys: str) -> list[Any]:
+    """What the events of one kind say under `keys`, in order."""
+    values = [tuple(event.data.get(key) for key in keys) for event in events if event.type == kind]
+    return [value[0] for value in values] if len(keys) == 1 else values
+
+
+class LostWorker(MemoryJournal):
+    """A journal whose worker is lost before it can save a result."""
+
+    async def checkpoint(self, state: RunState, events: Sequence[Event]) -> None:
+        """Refuse, as the desk does when the lease is over."""
+        raise StaleAttempt
+
+
+class Ledger(MemoryJournal):
+    """A journal that also keeps every step it was given."""
+
+    def __init__(self, run_id: str) -> None:
+        super().__init__(run_id)
+        self.steps: list[tuple[str, list[str], bool]] = []
+
+    async def redeem(
+        self, calls: Sequence[PlannedCall], events: Sequence[Event], state: RunState | None
+    ) -> Mapping[int, str]:
+        """Keep the step, and whether the state came with it."""
+        self.steps.append(("redeem", kinds(events), state is not None))
+        return await super().redeem(calls, events, state)
+
+    async def checkpoint(self, state: RunState, events: Sequence[Event]) -> None:
+        """Keep the step."""
+        self.steps.append(("checkpoint", kinds(events), True))
+        await super().checkpoint(state, events)

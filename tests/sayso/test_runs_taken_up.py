@@ -1,0 +1,170 @@
+"""A run goes on where it stood: in another process, and after its worker was lost at the worst moment."""
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from sayso.batches import Resumption
+from sayso.errors import StaleAttempt
+from sayso.interaction import MemoryJournal
+from sayso.requests import Ask
+from sayso.runs import End, Pause, RunState, drive, start_state
+from sayso.suspensions import RunStatus
+from tests.sayso.resuming import CALLS, answer_all
+from tests.sayso.runners import (
+    POLICY,
+    Ledger,
+    LostWorker,
+    Ran,
+    approve,
+    deny,
+    kinds,
+    make_agent,
+    reload,
+    told,
+    turn,
+)
+
+START = start_state("run_1", "support", "Refund A-1")
+LOOK, REFUND, DROP = ("look", {"order": "A"}), ("refund", {"order": "A", "amount": 5}), ("drop", {"order": "A"})
+
+
+def drive_elsewhere(state: RunState) -> RunState:
+    """Hand the state to another process and return the one it comes to."""
+    done = subprocess.run(
+        [sys.executable, "-m", "tests.sayso.resuming"],
+        input=state.model_dump_json().encode(),
+        capture_output=True,
+        cwd=Path(__file__).resolve().parents[2],
+        check=True,
+    )
+    return RunState.model_validate_json(done.stdout)
+
+
+async def test_a_run_that_paused_here_goes_on_in_another_process() -> None:
+    pause = await drive(make_agent([], turn(*CALLS)), START, policy=POLICY, journal=Ledger("run_1"))
+    assert isinstance(pause, Pause)
+    asks = [Ask.model_validate_json(ask.model_dump_json()) for ask in pause.asks]
+    assert tuple(asks) == pause.asks
+    there = drive_elsewhere(pause.state)
+    here = await drive(
+        make_agent([], turn(*CALLS)),
+        pause.state,
+        policy=POLICY,
+        journal=Ledger("run_1"),
+        outcomes=answer_all(pause.state),
+    )
+    assert [(one.success, one.output, one.error) for one in there.executions] == [
+        (one.success, one.output, one.error) for one in here.state.executions
+    ]
+    assert there.messages == here.state.messages
+    assert there.batch is None
+
+
+async def test_what_is_about_to_run_is_saved_with_its_events_before_it_runs() -> None:
+    journal = Ledger("run_1")
+    await drive(make_agent([], turn(LOOK, DROP)), START, policy=POLICY, journal=journal)
+    begun = ["llm_completed", "tool_batch_started", "policy_decision", "policy_decision"]
+    ended = ["tool_completed", "tool_completed", "tool_batch_completed"]
+    assert journal.steps == [("redeem", begun, True), ("checkpoint", ended, True)]
+
+
+async def test_a_resumed_batch_spends_the_permits_of_its_items_and_is_not_saved_again() -> None:
+    agent = make_agent([], turn(LOOK, REFUND))
+    pause = await drive(agent, START, policy=POLICY, journal=Ledger("run_1"))
+    assert isinstance(pause, Pause)
+    approved = approve(pause.asks[0])
+    spent: list[tuple[str | None, bool]] = []
+
+    class Noting(Ledger):
+        async def redeem(self, calls, events, state):  # type: ignore[no-untyped-def]
+            spent.extend((planned.item_id, planned.idempotent) for planned in calls)
+            return await super().redeem(calls, events, state)
+
+    journal = Noting("run_1")
+    outcomes = {1: Resumption("i1", approved.outcome, approved.args)}
+    await drive(agent, reload(pause.state), policy=POLICY, journal=journal, outcomes=outcomes)
+    assert spent == [(None, True), ("i1", False)]
+    assert journal.steps[0] == ("redeem", [], False)
+
+
+async def test_a_batch_in_which_nothing_runs_is_saved_in_one_step() -> None:
+    journal = Ledger("run_1")
+    await drive(make_agent([], turn(DROP)), START, policy=POLICY, journal=journal)
+    assert [step for step, _, _ in journal.steps] == ["checkpoint"]
+
+
+async def lose_worker(agent_ran: Ran, *calls: tuple[str, dict[str, object]]) -> LostWorker:
+    journal = LostWorker("run_1")
+    with pytest.raises(StaleAttempt):
+        await drive(make_agent(agent_ran, turn(*calls)), START, policy=POLICY, journal=journal)
+    return journal
+
+
+async def take_up(journal: MemoryJournal, ran: Ran, *calls: tuple[str, dict[str, object]]) -> tuple[End, Ledger]:
+    assert journal.state is not None
+    again = Ledger("run_1")
+    again.begun = journal.begun
+    end = await drive(make_agent(ran, turn(*calls)), reload(journal.state), policy=POLICY, journal=again)
+    assert isinstance(end, End)
+    return end, again
+
+
+async def test_an_idempotent_call_whose_worker_was_lost_runs_again_with_the_same_key() -> None:
+    ran: Ran = []
+    end, again = await take_up(await lose_worker(ran, LOOK, DROP), ran, LOOK, DROP)
+    first, second = (call for _, _, call in ran)
+    assert (first.idempotency_key, first.attempt) == (second.idempotency_key, 1)
+    assert second.attempt == 2
+    assert end.status is RunStatus.COMPLETED
+    assert kinds(again.events)[:3] == ["tool_completed", "tool_completed", "tool_batch_completed"]
+    assert again.steps[0] == ("redeem", [], True)
+
+
+async def test_any_other_call_whose_worker_was_lost_ends_the_run_for_nobody_knows_its_result() -> None:
+    ran: Ran = []
+    crash = ("crash", {"order": "A"})
+    end, again = await take_up(await lose_worker(ran, LOOK, crash), ran, LOOK, crash)
+    assert sorted(name for name, _, _ in ran) == ["crash", "look"], "nothing runs a second time"
+    unknown = "crash may already have run before its worker was lost; nobody knows its result."
+    assert (end.status, end.error, again.steps) == (RunStatus.FAILED, unknown, [])
+    assert told(end.events, "tool_completed", "index", "error") == [(0, f"Skipped: {unknown}"), (1, unknown)]
+
+
+async def test_an_approved_call_whose_worker_was_lost_is_treated_the_same() -> None:
+    ran: Ran = []
+    agent = make_agent(ran, turn(REFUND))
+    pause = await drive(agent, START, policy=POLICY, journal=Ledger("run_1"))
+    assert isinstance(pause, Pause)
+    lost, outcomes = LostWorker("run_1"), {0: approve(pause.asks[0])}
+    with pytest.raises(StaleAttempt):
+        await drive(agent, reload(pause.state), policy=POLICY, journal=lost, outcomes=outcomes)
+    again = Ledger("run_1")
+    again.begun = lost.begun
+    end = await drive(agent, reload(pause.state), policy=POLICY, journal=again, outcomes=outcomes)
+    assert isinstance(end, End)
+    assert (len(ran), end.status) == (1, RunStatus.FAILED)
+    assert "may already have run" in str(end.error)
+
+
+async def test_a_later_batch_does_not_take_the_answers_of_the_one_that_was_asked_about() -> None:
+    """The outcomes of a pause stay with its worker, which drives on to batches with the same indexes."""
+    ran: Ran = []
+    agent = make_agent(ran, turn(REFUND), turn(LOOK), turn(REFUND))
+    pause = await drive(agent, START, policy=POLICY, journal=Ledger("run_1"))
+    assert isinstance(pause, Pause)
+    for reply, runs in ((deny, ["look"]), (approve, ["refund", "look"])):
+        ran.clear()
+        outcomes = {0: reply(pause.asks[0])}
+        second = await drive(agent, reload(pause.state), policy=POLICY, journal=Ledger("run_1"), outcomes=outcomes)
+        assert isinstance(second, Pause), "the second refund is asked about anew"
+        assert [name for name, _, _ in ran] == runs
+
+
+async def test_the_wall_time_spent_is_saved_with_every_step() -> None:
+    journal = Ledger("run_1")
+    await drive(make_agent([], turn(LOOK)), START, policy=POLICY, journal=journal)
+    assert journal.state is not None
+    assert journal.state.spent_ms > 0

@@ -1,0 +1,242 @@
+"""Signatures: what the reference implementation signs is taken, and nothing that it refuses ever is."""
+
+import base64
+import hashlib
+import hmac
+from collections.abc import Callable
+from dataclasses import replace
+from datetime import UTC, datetime
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from standardwebhooks import Webhook
+
+from sayso.clock import now_ms
+from sayso.errors import InvalidSignature
+from sayso.signing import TOLERANCE_S, SignedMessage, sign_message, verify_message
+
+SECRET = "whsec_" + base64.b64encode(b"k" * 32).decode()
+OTHER = "whsec_" + base64.b64encode(b"o" * 32).decode()
+BODY = '{"action":"approve","message":"Grüezi"}'.encode()
+NOW_S = now_ms() // 1000
+
+Change = Callable[[SignedMessage], SignedMessage]
+
+
+def signed(secret: str = SECRET, at_s: int = NOW_S, message_id: str = "msg_1", body: bytes = BODY) -> SignedMessage:
+    return SignedMessage(message_id, str(at_s), sign_message(secret, message_id, at_s, body), body)
+
+
+def takes(message: SignedMessage, *secrets: str) -> bool:
+    try:
+        return verify_message(secrets or (SECRET,), message, now_ms()) == message.id
+    except InvalidSignature:
+        return False
+
+
+def reference_takes(message: SignedMessage, *secrets: str) -> bool:
+    headers = {
+        "webhook-id": message.id,
+        "webhook-timestamp": message.timestamp,
+        "webhook-signature": message.signatures,
+    }
+    given = {name: value for name, value in headers.items() if value is not None}
+    for secret in secrets or (SECRET,):
+        try:
+            Webhook(secret).verify(message.body, given, json_parse=False)
+        except Exception:
+            continue
+        return True
+    return False
+
+
+def with_signature(change: Callable[[str], str]) -> Change:
+    return lambda message: replace(message, signatures=change(message.signatures or ""))
+
+
+def with_time(timestamp: str) -> Change:
+    """The message signed anew, with exactly this text for its time."""
+
+    def change(message: SignedMessage) -> SignedMessage:
+        text = f"{message.id}.{timestamp}.".encode() + message.body
+        digest = hmac.digest(base64.b64decode(SECRET.removeprefix("whsec_")), text, hashlib.sha256)
+        return replace(message, timestamp=timestamp, signatures=f"v1,{base64.b64encode(digest).decode()}")
+
+    return change
+
+
+def with_id(message_id: str) -> Change:
+    """The message signed anew under another id."""
+    return lambda message: signed(message_id=message_id)
+
+
+def at(shift_s: int) -> Change:
+    return lambda message: signed(at_s=now_ms() // 1000 + shift_s)
+
+
+def hexadecimal(signature: str) -> str:
+    return "v1," + base64.b64decode(signature.removeprefix("v1,")).hex()
+
+
+WRONG: dict[str, Change] = {
+    "no id": lambda message: replace(message, id=None),
+    "no time": lambda message: replace(message, timestamp=None),
+    "no signature": lambda message: replace(message, signatures=None),
+    "an empty id": with_id(""),
+    "an empty time": lambda message: replace(message, timestamp=""),
+    "an empty signature": with_signature(lambda text: ""),
+    "another id": lambda message: replace(message, id="msg_2"),
+    "another time": lambda message: replace(message, timestamp=str(NOW_S - 1)),
+    "another body": lambda message: replace(message, body=BODY + b" "),
+    "a body cut short": lambda message: replace(message, body=BODY[:-1]),
+    "an empty body": lambda message: replace(message, body=b""),
+    "a body written otherwise": lambda message: replace(message, body=BODY.replace(b":", b": ")),
+    "a body in another encoding": lambda message: replace(message, body=BODY.decode().encode("latin-1")),
+    "a byte order mark": lambda message: replace(message, body=b"\xef\xbb\xbf" + BODY),
+    "somebody else's secret": lambda message: signed(OTHER),
+    "an id moved into the time": lambda message: replace(message, id="msg", timestamp=f"1.{NOW_S}"),
+    "a time moved into the body": lambda message: replace(message, timestamp="1", body=BODY),
+    "five minutes and two seconds ago": at(-TOLERANCE_S - 2),
+    "in five minutes and two seconds": at(TOLERANCE_S + 2),
+    "an hour ago": at(-3600),
+    "long ago": at(-NOW_S + 1),
+    "a day ahead": at(86_400),
+    "milliseconds": with_time(str(NOW_S * 1000)),
+    "a negative time": with_time(f"-{NOW_S}"),
+    "a time with a sign": with_time(f"+{NOW_S}"),
+    "a time with a fraction": with_time(f"{NOW_S}.5"),
+    "a time in exponents": with_time("1.7e9"),
+    "a time in hexadecimal": with_time(hex(NOW_S)),
+    "a time with a space": with_time(f" {NOW_S}"),
+    "a time with underscores": with_time(f"{NOW_S:_}"),
+    "a time with a zero in front": with_time(f"0{NOW_S}"),
+    "a time in other digits": with_time(str(NOW_S).translate({48 + n: 0x0660 + n for n in range(10)})),
+    "a time that is a word": with_time("now"),
+    "a time that is no number": with_time("nan"),
+    "an endless time": with_time("9" * 400),
+    "an id with a space": with_id("msg 1"),
+    "an id with a line break": with_id("msg\n1"),
+    "an endless id": with_id("m" * 201),
+    "an id that is not ASCII": with_id("msg_ü"),
+    "another version": with_signature(lambda text: text.replace("v1", "v2")),
+    "version in capitals": with_signature(lambda text: text.replace("v1", "V1")),
+    "no version": with_signature(lambda text: text.removeprefix("v1,")),
+    "version alone": with_signature(lambda text: "v1,"),
+    "two commas": with_signature(lambda text: text.replace(",", ",,")),
+    "something behind it": with_signature(lambda text: text + ",x"),
+    "an equals sign for the comma": with_signature(lambda text: text.replace(",", "=")),
+    "hexadecimal": with_signature(hexadecimal),
+    "other letters": with_signature(str.swapcase),
+    "a signature cut short": with_signature(lambda text: text[:-5]),
+    "a signature without padding": with_signature(lambda text: text.rstrip("=")),
+    "signs that base64 skips": with_signature(lambda text: text.replace("v1,", "v1,!!!!")),
+    "a list with commas": with_signature(lambda text: f"{text},{text}"),
+    "a list with line breaks": with_signature(lambda text: f"v2,eA==\n{text}"),
+    "a list with something malformed": with_signature(lambda text: f"{text} v1"),
+    "an endless list": with_signature(lambda text: "v1,eA== " * 16 + text),
+    "a signature that is not ASCII": with_signature(lambda text: text.replace("v1,", "v1,ü")),
+}
+"""Each one is one mistake away from a message that holds."""
+
+
+def test_the_table_of_mistakes_is_long() -> None:
+    assert len(WRONG) >= 40
+
+
+@pytest.mark.parametrize("what", WRONG)
+def test_one_mistake_and_it_is_refused_with_a_sentence(what: str) -> None:
+    message = WRONG[what](signed())
+    with pytest.raises(InvalidSignature) as refused:
+        verify_message([SECRET], message, now_ms())
+    assert refused.value.message.endswith(".")
+
+
+STRICTER = {
+    "a time in other digits",
+    "a time with a fraction",
+    "a time with a sign",
+    "a time with a space",
+    "a time with underscores",
+    "a time with a zero in front",
+    "an endless id",
+    "an endless list",
+    "an id that is not ASCII",
+    "an id with a line break",
+    "an id with a space",
+    "signs that base64 skips",
+}
+"""What the reference may take for it reads loosely; we do not."""
+
+
+@pytest.mark.parametrize("what", sorted(set(WRONG) - STRICTER))
+def test_the_reference_refuses_the_same_mistakes(what: str) -> None:
+    assert not reference_takes(WRONG[what](signed()))
+
+
+@pytest.mark.parametrize("shift_s", [0, 1, -1, TOLERANCE_S - 2, 2 - TOLERANCE_S])
+def test_a_message_of_the_last_and_next_five_minutes_is_taken_by_both(shift_s: int) -> None:
+    message = signed(at_s=now_ms() // 1000 + shift_s)
+    assert takes(message)
+    assert reference_takes(message)
+
+
+@pytest.mark.parametrize(("late_ms", "taken"), [(300_000, True), (300_001, False), (-300_000, True), (-300_001, False)])
+def test_five_minutes_are_counted_to_the_millisecond(late_ms: int, taken: bool) -> None:
+    message = signed(at_s=1_700_000_000)
+    try:
+        verify_message([SECRET], message, 1_700_000_000_000 + late_ms)
+    except InvalidSignature:
+        assert not taken
+    else:
+        assert taken
+
+
+def test_a_signature_is_found_among_others_and_under_any_current_secret() -> None:
+    message = signed(OTHER)
+    both = replace(message, signatures=f"v1a,eA== v2,eA== {signed(SECRET).signatures} {message.signatures}")
+    for secrets in ((SECRET, OTHER), (OTHER, SECRET), (OTHER,), (SECRET,)):
+        assert takes(both, *secrets)
+        assert reference_takes(both, *secrets)
+    assert takes(message, SECRET, OTHER)
+    assert not takes(message, SECRET)
+
+
+def test_without_a_secret_nothing_holds() -> None:
+    with pytest.raises(InvalidSignature):
+        verify_message([], signed(), now_ms())
+
+
+@pytest.mark.parametrize("secret", ["", "whsec_", "k" * 44, "whsec_***", "WHSEC_a2tra2tra2tr"])
+def test_what_is_no_secret_signs_nothing(secret: str) -> None:
+    with pytest.raises(ValueError, match="whsec_"):
+        sign_message(secret, "msg_1", NOW_S, BODY)
+
+
+texts = st.text(alphabet=st.characters(codec="utf-8"))
+
+
+@given(st.text(st.characters(min_codepoint=0x21, max_codepoint=0x7E), min_size=1, max_size=200), texts)
+def test_both_sign_alike_and_take_what_the_other_signed(message_id: str, text: str) -> None:
+    at_s = now_ms() // 1000
+    ours = sign_message(SECRET, message_id, at_s, text.encode())
+    theirs = Webhook(SECRET).sign(message_id, datetime.fromtimestamp(at_s, tz=UTC), text)
+    assert ours == theirs
+    message = SignedMessage(message_id, str(at_s), ours, text.encode())
+    assert takes(message)
+    assert reference_takes(message)
+
+
+@given(st.data())
+def test_a_flipped_bit_anywhere_is_refused_by_both(data: st.DataObject) -> None:
+    message = signed()
+    where = data.draw(st.sampled_from(["id", "timestamp", "signatures", "body"]))
+    value = getattr(message, where)
+    raw = bytearray(value if isinstance(value, bytes) else value.encode("latin-1"))
+    place = data.draw(st.integers(0, len(raw) - 1))
+    raw[place] ^= 1 << data.draw(st.integers(0, 7))
+    changed = replace(message, **{where: bytes(raw) if where == "body" else raw.decode("latin-1")})
+    assert not takes(changed)
+    if not reference_takes(changed):
+        return
+    assert where == "signatures", "the reference reads base64 loosely: the last digit before the padding has spare bits"

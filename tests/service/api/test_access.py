@@ -1,0 +1,142 @@
+"""Who may do what: every operation of the OpenAPI file with every kind of credential; a new one needs its row here."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import pytest
+from pydantic import SecretStr
+
+from service.app import create_app
+from service.settings import Settings
+from tests.builders import PASSWORD, finish, make_pending, make_person, make_running
+from tests.service.api.conftest import World
+
+WHO = ("nobody", "a wrong key", "demo", "other", "anna", "root")
+"""`demo` owns the run and the suspension, `other` is another agent, `anna` a reviewer, `root` an admin."""
+
+SECRET = "whsec_" + "c2F5c28g" * 5
+
+
+@dataclass(frozen=True)
+class Row:
+    """What each credential is answered, in the order of `WHO`, and the body that goes with it."""
+
+    statuses: tuple[int, ...]
+    body: Mapping[str, Any] | None = None
+
+
+def anybody(status: int = 200, body: Mapping[str, Any] | None = None) -> Row:
+    return Row((status,) * 6, body)
+
+
+def signed_in(status: int = 200, body: Mapping[str, Any] | None = None) -> Row:
+    return Row((401, 401, status, status, status, status), body)
+
+
+def owner_and_people(status: int = 200, body: Mapping[str, Any] | None = None) -> Row:
+    return Row((401, 401, status, 404, status, status), body)
+
+
+def people(status: int = 200, body: Mapping[str, Any] | None = None) -> Row:
+    return Row((401, 401, 403, 403, status, status), body)
+
+
+def admins(status: int = 200, body: Mapping[str, Any] | None = None) -> Row:
+    return Row((401, 401, 403, 403, 403, status), body)
+
+
+ROWS: dict[str, Row] = {
+    "getHealth": anybody(),
+    "getReadiness": anybody(),
+    "takeSignedDecision": anybody(401, {}),
+    "signIn": anybody(201, {"name": "ben", "password": PASSWORD}),
+    "signOut": people(204),
+    "listAgents": signed_in(),
+    "startRun": signed_in(201, {"agent": "demo", "input": "Refund A-1"}),
+    "listRuns": signed_in(),
+    "getRun": owner_and_people(),
+    "cancelRun": owner_and_people(),
+    "listEvents": owner_and_people(),
+    "streamEvents": owner_and_people(),
+    "listSuspensions": signed_in(),
+    "getSuspension": owner_and_people(),
+    "decideItem": people(200, {"action": "approve", "digest": "<digest>"}),
+    "addReviewer": admins(201, {"name": "carla", "password": PASSWORD}),
+    "listReviewers": admins(),
+    "setPassword": admins(204, {"password": PASSWORD}),
+    "deactivateReviewer": admins(),
+    "createKey": admins(201, {"name": "new-bot"}),
+    "listKeys": admins(),
+    "revokeKey": admins(),
+}
+
+OPERATIONS = {
+    operation["operationId"]: (method.upper(), path, operation)
+    for path, methods in create_app(Settings(redis_url="redis://nowhere.invalid")).openapi()["paths"].items()
+    for method, operation in methods.items()
+}
+
+
+@pytest.fixture
+def settings(clean_store_url: str) -> Settings:
+    return Settings(redis_url=clean_store_url, webhook_secret=(SecretStr(SECRET),))
+
+
+def test_every_operation_has_its_row_and_every_row_its_operation() -> None:
+    assert set(ROWS) == set(OPERATIONS)
+
+
+@pytest.mark.parametrize("name", OPERATIONS)
+def test_an_operation_that_takes_a_credential_says_so(name: str) -> None:
+    _, _, operation = OPERATIONS[name]
+    assert ("security" in operation) == (ROWS[name].statuses[0] == 401 and name != "takeSignedDecision")
+    assert "401" in operation["responses"] or ROWS[name].statuses[0] != 401
+
+
+@pytest.mark.parametrize("who", WHO)
+@pytest.mark.parametrize("name", OPERATIONS)
+async def test_each_credential_may_do_what_it_may(world: World, name: str, who: str) -> None:
+    method, path, operation = OPERATIONS[name]
+    await make_person(world.wiring, "ben")
+    world.tokens["a wrong key"] = "sayso_agent_" + "0" * 64
+    pending = await make_pending(world.wiring)
+    run = await finish(world.wiring, await make_running(world.wiring)) if name == "streamEvents" else pending
+    (key, *_) = await world.wiring.credentials.list_keys("default")
+    names = {"suspension_id": pending.id, "item_id": "i1", "run_id": run.run.id, "name": "ben", "key_id": key.id}
+    body = ROWS[name].body
+    if body is not None and "digest" in body:
+        body = {**body, "digest": pending.items[0].digest}
+    async with world.client(None if who == "nobody" else who) as client:
+        answer = await client.request(method, path.format(**names), json=body)
+    assert answer.status_code == ROWS[name].statuses[WHO.index(who)], answer.text
+    assert str(answer.status_code) in operation["responses"]
+    if answer.status_code >= 400:
+        assert answer.headers["content-type"] == "application/problem+json"
+    assert ("www-authenticate" in answer.headers) == (answer.status_code == 401 and name != "takeSignedDecision")
+
+
+async def test_a_session_cookie_opens_nothing_in_the_api(world: World) -> None:
+    async with world.client() as client:
+        for name in ("sayso_session", "__Host-sayso"):
+            client.cookies.set(name, world.tokens["root"])
+        assert (await client.get("/api/v1/runs")).status_code == 401
+
+
+async def test_a_credential_is_checked_before_the_body_is_read(world: World) -> None:
+    async with world.client() as client:
+        answer = await client.post("/api/v1/runs", content=b"{{{", headers={"Content-Type": "text/plain"})
+    assert answer.status_code == 401
+
+
+@pytest.mark.parametrize("header", ["Basic YW5uYTp4", "Bearer", "Bearer ", "bearer: x", "Token x", ""])
+async def test_a_credential_in_another_form_is_no_credential(world: World, header: str) -> None:
+    async with world.client() as client:
+        answer = await client.get("/api/v1/runs", headers={"Authorization": header})
+    assert (answer.status_code, answer.headers["www-authenticate"]) == (401, "Bearer")
+
+
+async def test_two_credentials_are_none(world: World) -> None:
+    tokens = [("Authorization", f"Bearer {world.tokens[who]}") for who in ("demo", "root")]
+    async with world.client() as client:
+        assert (await client.get("/api/v1/runs", headers=tokens)).status_code == 401

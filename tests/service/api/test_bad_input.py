@@ -1,0 +1,268 @@
+"""Whatever comes in wrong is refused with a sentence that says what to do, and leaves the store as it was."""
+
+import json
+from dataclasses import dataclass, field
+from typing import Any
+
+import pytest
+from redis.asyncio import Redis
+
+from sayso.requests import ItemKind
+from sayso.suspensions import SuspensionRecord
+from sayso.terms import RuleTerms
+from service.credentials import TENANT
+from tests.builders import PASSWORD, approve, ask, make_pending
+from tests.service.api.conftest import World
+
+RUNS = "/api/v1/runs"
+SUSPENSIONS = "/api/v1/suspensions"
+DECISION = "/api/v1/suspensions/{pending}/items/i1/decision"
+VALUE = "/api/v1/suspensions/{input}/items/i1/decision"
+CANCEL = "/api/v1/runs/{run}/cancel"
+SESSIONS = "/api/v1/sessions"
+REVIEWERS = "/api/v1/reviewers"
+KEYS = "/api/v1/keys"
+NO = {"action": "deny", "digest": "0" * 64}
+JSON = {"Content-Type": "application/json"}
+
+
+@dataclass(frozen=True)
+class Bad:
+    """One bad request: who sends what where, and what is said of it."""
+
+    what: str
+    path: str
+    status: int
+    says: str
+    body: Any = None
+    who: str = "anna"
+    method: str = "POST"
+    headers: dict[str, str] = field(default_factory=dict)
+
+    @property
+    def content(self) -> bytes | None:
+        if self.body is None:
+            return None
+        return self.body if isinstance(self.body, bytes) else json.dumps(self.body).encode()
+
+
+def run(what: str, status: int, says: str, body: Any, **more: Any) -> Bad:
+    return Bad(f"run: {what}", RUNS, status, says, body, **more)
+
+
+def word(what: str, status: int, says: str, **fields: Any) -> Bad:
+    """A decision on the pending item; a field of None is left out."""
+    sent = {"action": "approve", "digest": "<pending>", **fields}
+    return Bad(f"decision: {what}", DECISION, status, says, {k: v for k, v in sent.items() if v is not None})
+
+
+def on(what: str, path: str, status: int, says: str, body: Any, **more: Any) -> Bad:
+    return Bad(what, path, status, says, body, **more)
+
+
+def by_root(what: str, path: str, status: int, says: str, body: Any) -> Bad:
+    return Bad(what, path, status, says, body, who="root")
+
+
+def yes(record: str) -> dict[str, str]:
+    return {"action": "approve", "digest": f"<{record}>"}
+
+
+def raw(what: str, status: int, says: str, body: bytes, **headers: str) -> Bad:
+    return Bad(f"raw: {what}", RUNS, status, says, body, headers=headers)
+
+
+def get(what: str, path: str, status: int, says: str, who: str = "demo", **headers: str) -> Bad:
+    return Bad(f"get: {what}", path, status, says, who=who, method="GET", headers=headers)
+
+
+def deep(levels: int) -> bytes:
+    return b'{"agent":"demo","input":"x","context":{"a":' + b"[" * levels + b"]" * levels + b"}}"
+
+
+START = {"agent": "demo", "input": "Refund A-1"}
+TABLE = [
+    # What is no JSON, or not the one JSON.
+    raw("no JSON at all", 400, "not JSON", b"{{{"),
+    raw("an empty body", 400, "There is no body", b""),
+    raw("text behind the value", 400, "not JSON", b'{"agent":"demo","input":"x"} x'),
+    raw("a duplicate key", 400, "twice", b'{"agent":"demo","agent":"other","input":"x"}'),
+    raw("a duplicate key deep inside", 400, "twice", b'{"agent":"demo","input":"x","context":{"a":{"b":1,"b":2}}}'),
+    raw("a duplicate key, once escaped", 400, "twice", b'{"agent":"demo","\\u0061gent":"demo","input":"x"}'),
+    raw("NaN", 400, "NaN is not JSON", b'{"agent":"demo","input":"x","context":{"a":NaN}}'),
+    raw("Infinity", 400, "Infinity is not JSON", b'{"agent":"demo","input":"x","context":{"a":-Infinity}}'),
+    raw("a number that overflows", 400, "finite", b'{"agent":"demo","input":"x","context":{"a":1e999}}'),
+    raw("an integer beyond 2^53", 400, "2^53", b'{"agent":"demo","input":"x","context":{"a":9007199254740993}}'),
+    raw("a number of 5000 digits", 400, "number", b'{"agent":"demo","input":"x","context":{"a":' + b"9" * 5000 + b"}}"),
+    raw("a lone surrogate", 400, "surrogate", b'{"agent":"demo","input":"\\ud800"}'),
+    raw("a lone surrogate in a key", 400, "surrogate", b'{"agent":"demo","input":"x","context":{"\\udc00":1}}'),
+    raw("bytes that are no UTF-8", 400, "UTF-8", b'{"agent":"demo","input":"\xff"}'),
+    raw("UTF-16", 400, "UTF-8", '{"agent":"demo"}'.encode("utf-16")),
+    raw("a byte order mark", 400, "not JSON", b'\xef\xbb\xbf{"agent":"demo","input":"x"}'),
+    raw("a control character in a string", 400, "not JSON", b'{"agent":"demo","input":"a\nb"}'),
+    raw("single quotes", 400, "not JSON", b"{'agent':'demo'}"),
+    raw("33 levels", 413, "nested deeper", deep(33)),
+    raw("100000 levels", 413, "nested deeper", deep(100_000)),
+    raw("30000 values", 413, "values", b'{"agent":"demo","input":"x","context":{"a":[' + b"0," * 30_000 + b"0]}}"),
+    raw("300 kB", 413, "over 262144 bytes", b'{"agent":"demo","input":"' + b"x" * 300_000 + b'"}'),
+    # What is JSON, sent as something else.
+    raw("as text", 415, "application/json", b'{"agent":"demo","input":"x"}', **{"Content-Type": "text/plain"}),
+    raw("as a form", 415, "application/json", b"a=1", **{"Content-Type": "application/x-www-form-urlencoded"}),
+    raw("as some other JSON", 415, "application/json", b"{}", **{"Content-Type": "application/merge-patch+json"}),
+    raw("in latin-1", 415, "UTF-8", b"{}", **{"Content-Type": "application/json; charset=latin-1"}),
+    raw("without a media type", 415, "application/json", b"{}", **{"Content-Type": ""}),
+    raw("packed", 415, "encoding", b"\x1f\x8b", **{"Content-Encoding": "gzip"}),
+    # What is JSON of the wrong shape.
+    run("a list", 422, "not an object", [START]),
+    run("null", 422, "$", b"null"),
+    run("a string", 422, "not an object", '"demo"'),
+    run("nothing in it", 422, "$.agent is missing", {}),
+    run("no input", 422, "$.input is missing", {"agent": "demo"}),
+    run("an empty input", 422, "$.input", {**START, "input": ""}),
+    run("an input of the wrong type", 422, "$.input", {**START, "input": 7}),
+    run("an endless input", 422, "$.input", {**START, "input": "x" * 100_001}),
+    run("an unknown field", 422, "$.agnet is not known here", {**START, "agnet": "demo"}),
+    run("a field of ours", 422, "$.owner is not known here", {**START, "owner": "other"}),
+    run("a context that is a list", 422, "$.context", {**START, "context": []}),
+    run("a tag that is a number", 422, "$.tags[0]", {**START, "tags": [1]}),
+    run("an empty tag", 422, "$.tags[1]", {**START, "tags": ["a", ""]}),
+    run("too many tags", 422, "$.tags", {**START, "tags": ["a"] * 21}),
+    run("an endless title", 422, "$.title", {**START, "title": "x" * 201}),
+    run("an empty thread", 422, "$.thread_id", {**START, "thread_id": ""}),
+    run("an agent nobody knows", 422, "Registered are: demo", {**START, "agent": "nobody"}),
+    run("an agent with a NUL in its name", 422, "no agent named", {**START, "agent": "demo\0"}),
+    # What is no key.
+    run("an empty key", 400, "Idempotency-Key", START, headers={"Idempotency-Key": ""}),
+    run("a key with a space", 400, "Idempotency-Key", START, headers={"Idempotency-Key": "a b"}),
+    run("a key of 201 characters", 400, "Idempotency-Key", START, headers={"Idempotency-Key": "k" * 201}),
+    run("a key that is not ASCII", 400, "Idempotency-Key", START, headers={"Idempotency-Key": "k\xe9"}),
+    # Decisions that cannot be taken.
+    word("no action", 422, "$.action is missing", action=None),
+    word("an unknown action", 422, "'approve', 'deny' or 'value'", action="allow"),
+    word("the fallback's own action", 422, "'approve', 'deny' or 'value'", action="fail"),
+    word("an action in capitals", 422, "$.action", action="APPROVE"),
+    word("no digest", 422, "$.digest is missing", digest=None),
+    word("a digest that is none", 422, "$.digest", digest="abc"),
+    word("a digest in capitals", 422, "$.digest", digest="A" * 64),
+    word("a digest and a line break", 422, "$.digest", digest="a" * 64 + "\n"),
+    word("another digest", 409, "send its current digest", digest="0" * 64),
+    word("an endless message", 422, "$.message", message="x" * 2001),
+    word("arguments that are a list", 422, "$.args", args=[1]),
+    word("arguments with a denial", 422, "args go only with approve", action="deny", args={"order": "A-1"}),
+    word("a value with an approval", 422, "value goes only with", value=7),
+    word("an action value without its value", 422, "add it as value", action="value"),
+    word("a value where none is asked", 422, "send approve or deny", action="value", value=7),
+    word("arguments without what is required", 422, "amount", args={"order": "A-1"}),
+    word("arguments of the wrong type", 422, "args.amount:", args={"order": "A-1", "amount": "100"}),
+    word("an argument the tool does not have", 422, "currency", args={"order": "A-1", "amount": 1, "currency": "EUR"}),
+    word("arguments the rules deny", 403, "too-much denies refund", args={"order": "A-1", "amount": 501}),
+    word("a decision in somebody's name", 422, "$.by is not known here", by="root"),
+    Bad("value: approved", VALUE, 422, "it takes value, deny", {"action": "approve", "digest": "<input>"}),
+    Bad("value: of the wrong type", VALUE, 422, "amount", {"action": "value", "digest": "<input>", "value": "x"}),
+    Bad("value: beyond the limit", VALUE, 422, "1000", {"action": "value", "digest": "<input>", "value": 1001}),
+    Bad("value: null", VALUE, 422, "amount", {"action": "value", "digest": "<input>", "value": None}),
+    # Things that are elsewhere, over, or somebody else's.
+    on("an item that is not there", DECISION.replace("i1", "i2"), 404, "no item 'i2'", NO),
+    on("a suspension that is not there", DECISION.format(pending="sus_0"), 404, "no suspension", NO),
+    on("a decided item", DECISION.replace("pending", "decided"), 409, "root approved this at", NO),
+    on("an expired item", DECISION.replace("pending", "expired"), 409, "timeout denied this at", NO),
+    on("one's own call", DECISION.replace("pending", "own"), 403, "another reviewer has to", yes("own")),
+    on("somebody else's item", DECISION.replace("pending", "bens"), 403, "This item is for ben", yes("bens")),
+    on("an agent that decides", DECISION, 403, "takes a reviewer", yes("pending"), who="demo"),
+    on("a foreign run, cancelled", CANCEL, 404, "no run", None, who="other"),
+    on("a reason that is too long", CANCEL, 422, "$.reason", {"reason": "x" * 2001}),
+    on("a reason in an unknown field", CANCEL, 422, "$.why is not known", {"why": "x"}),
+    get("a foreign run", RUNS + "/{run}", 404, "no run", who="other"),
+    get("a foreign suspension", SUSPENSIONS + "/{pending}", 404, "no suspension", who="other"),
+    get("foreign events", RUNS + "/{run}/events", 404, "no run", who="other"),
+    get("a run by a suspension's id", RUNS + "/{pending}", 404, "no run"),
+    get("an id with a NUL", RUNS + "/run%00", 422, "not text"),
+    get("an id with half a surrogate pair", RUNS + "/run%ED%A0%80", 422, "not text"),
+    get("an endless id", RUNS + "/" + "r" * 101, 422, "path.run_id"),
+    get("an unknown status", RUNS + "?status=paused", 422, "query.status"),
+    get("a NUL in a query", RUNS + "?status=%00", 422, "not text"),
+    get("a status in capitals", SUSPENSIONS + "?status=PENDING", 422, "query.status"),
+    get("a page before the first", RUNS + "?skip=-1", 422, "query.skip"),
+    get("a page too far", RUNS + "?skip=10001", 422, "query.skip"),
+    get("a page of none", RUNS + "?limit=0", 422, "query.limit"),
+    get("a page of thousands", RUNS + "?limit=1000", 422, "query.limit"),
+    get("a limit that is a word", RUNS + "?limit=all", 422, "query.limit"),
+    get("a limit that is endless", RUNS + "?limit=" + "9" * 5000, 422, "query.limit"),
+    get("a parameter nobody knows", RUNS + "?staus=running", 422, "it takes limit, skip, status"),
+    get("a parameter where there are none", "/api/v1/agents?limit=1", 422, "it takes none"),
+    get("a parameter twice", RUNS + "?limit=1&limit=2", 422, "twice"),
+    get("a wait of an hour", RUNS + "/{run}?wait=3600s", 422, "0 to 60"),
+    get("a wait in minutes", RUNS + "/{run}?wait=1m", 422, "0 to 60"),
+    get("a negative wait", SUSPENSIONS + "/{pending}?wait=-1", 422, "0 to 60"),
+    get("events behind a word", RUNS + "/{run}/events?after=end", 422, "query.after"),
+    get("a last event that is none", RUNS + "/{run}/events/stream", 400, "Last-Event-ID", **{"Last-Event-ID": "x"}),
+    get("a last event below zero", RUNS + "/{run}/events/stream", 400, "Last-Event-ID", **{"Last-Event-ID": "-1"}),
+    get("a path that is not there", "/api/v1/run", 404, "nothing at this path"),
+    get("a path with a slash too many", RUNS + "/", 404, "nothing at this path"),
+    Bad("a method that is not taken", RUNS, 405, "it takes", method="PUT"),
+    # People and keys.
+    on("a wrong password", SESSIONS, 401, "do not go together", {"name": "anna", "password": "wrong words"}),
+    on("a name of the wrong type", SESSIONS, 422, "$.name", {"name": ["anna"], "password": PASSWORD}),
+    on("a reviewer who adds people", REVIEWERS, 403, "role admin", {"name": "x", "password": PASSWORD}),
+    by_root("a short password", REVIEWERS, 422, "8 to 1024", {"name": "x", "password": "short"}),
+    by_root("a name with a space", REVIEWERS, 422, "A name is", {"name": "a b", "password": PASSWORD}),
+    by_root("a role nobody has", REVIEWERS, 422, "$.roles[0]", {"name": "x", "password": PASSWORD, "roles": ["boss"]}),
+    by_root("a name that is taken", REVIEWERS, 409, "already a reviewer", {"name": "anna", "password": PASSWORD}),
+    by_root("a password for nobody", f"{REVIEWERS}/nobody/password", 404, "no reviewer", {"password": PASSWORD}),
+    by_root("nobody shut out", f"{REVIEWERS}/nobody/deactivate", 404, "no reviewer", None),
+    by_root("a key that is not there", f"{KEYS}/key_0/revoke", 404, "no API key", None),
+    by_root("a key for a name with a space", KEYS, 422, "without spaces", {"name": "a b"}),
+    by_root("a key of one's own choice", KEYS, 422, "$.key is not known", {"name": "a", "key": "x" * 32}),
+]
+
+
+def test_the_table_is_long_and_its_rows_differ() -> None:
+    assert len(TABLE) >= 60
+    assert len({bad.what for bad in TABLE}) == len(TABLE)
+
+
+@pytest.mark.parametrize("bad", TABLE, ids=lambda bad: bad.what)
+async def test_what_is_wrong_is_refused_and_changes_nothing(world: World, clean_store_url: str, bad: Bad) -> None:
+    records = await make_records(world)
+    ids = {name: record.id for name, record in records.items()} | {"run": records["pending"].run.id}
+    content = bad.content
+    for name, record in records.items():
+        content = content and content.replace(f"<{name}>".encode(), record.items[0].digest.encode())
+    before = await read_store(clean_store_url)
+    async with world.client(bad.who) as client:
+        headers = {**(JSON if content is not None else {}), **bad.headers}
+        encoded = {name: value.encode("latin-1") for name, value in headers.items()}
+        answer = await client.request(bad.method, bad.path.format(**ids), content=content, headers=encoded)
+    told = answer.json()
+    assert (answer.status_code, answer.headers["content-type"]) == (bad.status, "application/problem+json"), told
+    assert bad.says in told["detail"]
+    assert told["detail"].endswith(".")
+    assert told["status"] == bad.status
+    assert told["type"].startswith("/problems/")
+    assert len(answer.content) < 10_000
+    assert await read_store(clean_store_url) == before
+
+
+async def make_records(world: World) -> dict[str, SuspensionRecord]:
+    """One suspension of each kind that the table speaks of."""
+    wiring = world.wiring
+    return {
+        "pending": await make_pending(wiring),
+        "input": await make_pending(wiring, ask(kind=ItemKind.INPUT)),
+        "decided": await approve(wiring, await make_pending(wiring), by="root"),
+        "expired": await expire(world, await make_pending(wiring, ask(terms=RuleTerms(timeout_s=1)), late_ms=1000)),
+        "own": await make_pending(wiring, owner="anna"),
+        "bens": await make_pending(wiring, ask(terms=RuleTerms(reviewers=("ben",)))),
+    }
+
+
+async def expire(world: World, record: SuspensionRecord) -> SuspensionRecord:
+    """The suspension after the clock has come round."""
+    return (await world.wiring.desk.look(TENANT, record.id)).record
+
+
+async def read_store(url: str) -> dict[bytes, bytes | None]:
+    """Everything there is, but for the counts of attempts to sign in."""
+    async with Redis.from_url(url) as client:
+        names = [name async for name in client.scan_iter() if not name.startswith(b"sayso:attempts")]
+        return {name: await client.dump(name) for name in names}

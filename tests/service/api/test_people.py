@@ -1,0 +1,133 @@
+"""People and keys over HTTP: made once, never shown with their secrets, gone when they are shut out."""
+
+import pytest
+
+from tests.builders import PASSWORD, make_person
+from tests.service.api.conftest import World
+
+
+async def test_a_new_reviewer_signs_in_reads_and_signs_out(world: World) -> None:
+    async with world.client("root") as root, world.client() as client:
+        made = await root.post("/api/v1/reviewers", json={"name": "carla", "password": PASSWORD})
+        opened = await client.post("/api/v1/sessions", json={"name": "carla", "password": PASSWORD})
+        session = opened.json()
+        client.headers["Authorization"] = f"Bearer {session['token']}"
+        assert (await client.get("/api/v1/suspensions")).status_code == 200
+        assert (await client.delete("/api/v1/sessions/current")).status_code == 204
+        assert (await client.get("/api/v1/suspensions")).status_code == 401
+    assert (made.status_code, made.json()["roles"], made.json()["active"]) == (201, ["reviewer"], True)
+    assert (opened.status_code, session["name"], session["roles"]) == (201, "carla", ["reviewer"])
+    assert session["expires_at"].endswith("Z")
+    assert session["idle_timeout_s"] == 7200
+
+
+async def test_no_answer_ever_holds_a_password_or_its_hash(world: World) -> None:
+    async with world.client("root") as root:
+        answers = [
+            await root.post("/api/v1/reviewers", json={"name": "carla", "password": PASSWORD}),
+            await root.post("/api/v1/reviewers", json={"name": "carla", "password": PASSWORD}),
+            await root.post("/api/v1/reviewers", json={"name": "!", "password": PASSWORD}),
+            await root.post("/api/v1/reviewers", json={"name": 7, "password": PASSWORD, "x": PASSWORD}),
+            await root.post("/api/v1/sessions", json={"name": "carla", "password": PASSWORD * 100}),
+            await root.get("/api/v1/reviewers"),
+            await root.get("/api/v1/keys"),
+        ]
+    assert [answer.status_code for answer in answers] == [201, 409, 422, 422, 422, 200, 200]
+    assert not [answer.text for answer in answers if PASSWORD in answer.text or "argon2" in answer.text]
+
+
+async def test_the_same_request_with_the_same_key_adds_one_reviewer(world: World) -> None:
+    key = {"Idempotency-Key": "k"}
+    carla = {"name": "carla", "password": PASSWORD, "roles": ["reviewer", "admin"]}
+    async with world.client("root") as root:
+        first = await root.post("/api/v1/reviewers", json=carla, headers=key)
+        again = await root.post("/api/v1/reviewers", json=carla, headers=key)
+        other = await root.post("/api/v1/reviewers", json={**carla, "name": "dora"}, headers=key)
+        named = [one["name"] for one in (await root.get("/api/v1/reviewers")).json()["reviewers"]]
+    assert (first.status_code, again.status_code, other.status_code) == (201, 201, 409)
+    assert first.json() == again.json()
+    assert named == ["anna", "carla", "root"]
+
+
+async def test_a_refused_request_leaves_nothing_that_the_next_could_be_taken_for(world: World) -> None:
+    async with world.client("root") as root:
+        for _ in range(2):
+            taken = {"name": "anna", "password": PASSWORD}
+            answer = await root.post("/api/v1/reviewers", json=taken, headers={"Idempotency-Key": "k"})
+            assert answer.status_code == 409
+
+
+async def test_a_new_key_is_shown_once_and_works_until_it_is_revoked(world: World) -> None:
+    sent = {"json": {"name": "support-bot"}, "headers": {"Idempotency-Key": "k"}}
+    async with world.client("root") as root, world.client() as bot:
+        made = (await root.post("/api/v1/keys", **sent)).json()
+        again = (await root.post("/api/v1/keys", **sent)).json()
+        bot.headers["Authorization"] = f"Bearer {made['key']}"
+        assert (await bot.get("/api/v1/runs")).status_code == 200
+        revoked = (await root.post(f"/api/v1/keys/{made['id']}/revoke")).json()
+        assert (await root.post(f"/api/v1/keys/{made['id']}/revoke")).json() == revoked
+        world.wiring.credentials.forget(made["key"])
+        assert (await bot.get("/api/v1/runs")).status_code == 401
+        listed = (await root.get("/api/v1/keys")).json()["keys"]
+    assert made["key"].startswith("sayso_agent_")
+    assert again == {**made, "key": None}
+    assert revoked["revoked_at"].endswith("Z")
+    assert [one["name"] for one in listed] == ["demo", "other", "support-bot"]
+    assert "key" not in listed[0]
+
+
+async def test_a_deactivated_reviewer_is_out_at_once(world: World) -> None:
+    async with world.client("root") as root, world.client("anna") as anna, world.client() as nobody:
+        out = await root.post("/api/v1/reviewers/anna/deactivate")
+        world.wiring.credentials.forget(world.tokens["anna"])
+        assert (await anna.get("/api/v1/runs")).status_code == 401
+        assert (await nobody.post("/api/v1/sessions", json={"name": "anna", "password": PASSWORD})).status_code == 401
+    assert (out.status_code, out.json()["active"]) == (200, False)
+
+
+async def test_a_new_password_ends_the_sessions_of_the_old_one(world: World) -> None:
+    async with world.client("root") as root, world.client("anna") as anna, world.client() as nobody:
+        changed = await root.post("/api/v1/reviewers/anna/password", json={"password": "another battery"})
+        world.wiring.credentials.forget(world.tokens["anna"])
+        old = await nobody.post("/api/v1/sessions", json={"name": "anna", "password": PASSWORD})
+        new = await nobody.post("/api/v1/sessions", json={"name": "anna", "password": "another battery"})
+        assert (await anna.get("/api/v1/runs")).status_code == 401
+    assert (changed.status_code, old.status_code, new.status_code) == (204, 401, 201)
+
+
+async def test_nobody_shuts_themselves_out(world: World) -> None:
+    async with world.client("root") as root:
+        assert (await root.post("/api/v1/reviewers/root/deactivate")).status_code == 409
+
+
+@pytest.mark.parametrize(
+    ("path", "body"),
+    [("/api/v1/keys", {"name": "anna"}), ("/api/v1/reviewers", {"name": "demo", "password": PASSWORD})],
+)
+async def test_no_agent_and_person_share_a_name(world: World, path: str, body: dict[str, str]) -> None:
+    async with world.client("root") as root:
+        answer = await root.post(path, json=body)
+    assert (answer.status_code, answer.json()["type"]) == (409, "/problems/conflict")
+
+
+async def test_guessing_a_password_is_stopped_and_the_right_one_sets_the_count_back(world: World) -> None:
+    right, wrong = ({"name": "anna", "password": word} for word in (PASSWORD, "a wrong password"))
+    async with world.client() as client:
+        for _ in range(9):
+            assert (await client.post("/api/v1/sessions", json=wrong)).status_code == 401
+        assert (await client.post("/api/v1/sessions", json=right)).status_code == 201
+        for _ in range(10):
+            assert (await client.post("/api/v1/sessions", json=wrong)).status_code == 401
+        stopped = await client.post("/api/v1/sessions", json=right)
+        assert (stopped.status_code, stopped.json()["type"]) == (429, "/problems/too-many-requests")
+        assert 0 < int(stopped.headers["Retry-After"]) <= 300
+        await make_person(world.wiring, "ben")
+        other = {"name": "ben", "password": PASSWORD}
+        assert (await client.post("/api/v1/sessions", json=other)).status_code == 201
+
+
+async def test_an_unknown_name_is_told_the_same_as_a_wrong_password(world: World) -> None:
+    async with world.client() as client:
+        unknown = await client.post("/api/v1/sessions", json={"name": "nobody", "password": PASSWORD})
+        wrong = await client.post("/api/v1/sessions", json={"name": "anna", "password": "a wrong password"})
+    assert (unknown.status_code, unknown.json()) == (401, wrong.json())

@@ -1,0 +1,178 @@
+"""Runs over HTTP: started once however often it is asked, read by those who may, waited for, cancelled."""
+
+import asyncio
+
+import pytest
+
+from sayso.suspensions import RunStatus
+from sayso.transcripts import RunState
+from service.credentials import TENANT
+from tests.builders import approve, finish, make_pending, make_running
+from tests.service.api.conftest import World, waiting
+
+START = {"agent": "demo", "input": "Refund order A-1, please.", "context": {"plan": "gold"}, "tags": ["refunds"]}
+
+
+async def test_a_started_run_is_saved_with_all_that_was_asked_and_is_ready_for_a_worker(world: World) -> None:
+    async with world.client("demo") as client:
+        answer = await client.post("/api/v1/runs", json={**START, "title": "Refund", "thread_id": "t-1"})
+    run = answer.json()
+    assert answer.status_code == 201
+    assert answer.headers["Location"] == f"/api/v1/runs/{run['id']}"
+    assert (run["agent"], run["owner"], run["thread_id"], run["title"]) == ("demo", "demo", "t-1", "Refund")
+    assert (run["tags"], run["status"], run["result"], run["error"]) == (["refunds"], "running", None, None)
+    assert await world.wiring.agenda.take(TENANT, 1) == run["suspension_id"]
+    record = (await world.wiring.desk.suspensions.read(TENANT, run["suspension_id"])).record
+    assert record is not None
+    assert record.state is not None
+    assert record.run.context == {"plan": "gold"}
+    state = RunState.model_validate_json(await world.wiring.runs.state(TENANT, run["id"], record.state))
+    assert state.messages == ({"role": "user", "content": START["input"]},)
+    assert state.context == {"plan": "gold"}
+
+
+async def test_a_run_without_a_title_is_named_after_the_start_of_its_input(world: World) -> None:
+    async with world.client("demo") as client:
+        run = (await client.post("/api/v1/runs", json={"agent": "demo", "input": "Refund\n order " + "9" * 90})).json()
+    assert run["title"] == ("Refund order " + "9" * 90)[:80]
+    assert run["thread_id"] == run["id"]
+
+
+async def test_an_agent_that_nobody_registered_is_refused_with_the_names_of_those_that_are(world: World) -> None:
+    async with world.client("demo") as client:
+        answer = await client.post("/api/v1/runs", json={**START, "agent": "demon"})
+    assert answer.status_code == 422
+    assert answer.json()["detail"] == "There is no agent named 'demon'. Registered are: demo."
+    assert answer.json()["errors"] == [{"path": "$.agent", "message": "is not registered"}]
+
+
+async def test_the_same_request_with_the_same_key_starts_one_run_and_shows_it_as_it_stands(world: World) -> None:
+    key = {"Idempotency-Key": "order-A-1"}
+    async with world.client("demo") as client:
+        first, second = await asyncio.gather(*(client.post("/api/v1/runs", json=START, headers=key) for _ in range(2)))
+        assert (first.status_code, second.status_code) == (201, 201)
+        assert first.json()["id"] == second.json()["id"]
+        record = (await world.wiring.desk.suspensions.read(TENANT, first.json()["suspension_id"])).record
+        assert record is not None
+        await finish(world.wiring, record, result={"text": "done"})
+        third = await client.post("/api/v1/runs", json=dict(reversed(START.items())), headers=key)
+        assert (await client.get("/api/v1/runs")).json()["runs"] == [third.json()]
+    assert third.json()["status"] == "completed"
+    assert third.json()["result"] == {"text": "done"}
+
+
+@pytest.mark.parametrize(
+    "changed", [{"input": "Refund order A-2"}, {"title": "x"}, {"context": {}}, {"tags": []}, {"thread_id": "t"}]
+)
+async def test_another_request_with_the_same_key_is_refused(world: World, changed: dict[str, object]) -> None:
+    key = {"Idempotency-Key": "order-A-1"}
+    async with world.client("demo") as client:
+        await client.post("/api/v1/runs", json=START, headers=key)
+        answer = await client.post("/api/v1/runs", json={**START, **changed}, headers=key)
+        runs = (await client.get("/api/v1/runs")).json()["runs"]
+    assert (answer.status_code, answer.json()["type"]) == (409, "/problems/idempotency-conflict")
+    assert len(runs) == 1
+
+
+async def test_a_key_is_its_callers_own(world: World) -> None:
+    key = {"Idempotency-Key": "mine"}
+    async with world.client("demo") as demo, world.client("other") as other:
+        first = (await demo.post("/api/v1/runs", json=START, headers=key)).json()
+        second = (await other.post("/api/v1/runs", json=START, headers=key)).json()
+    assert (first["owner"], second["owner"]) == ("demo", "other")
+    assert first["id"] != second["id"]
+
+
+async def test_lists_are_newest_first_in_pages_and_by_status(world: World) -> None:
+    ended = [await finish(world.wiring, await make_running(world.wiring)) for _ in range(3)]
+    pending = await make_pending(world.wiring)
+    async with world.client("demo") as client:
+        first = (await client.get("/api/v1/runs?limit=3")).json()
+        rest = (await client.get(f"/api/v1/runs?limit=3&skip={first['next_skip']}")).json()
+        completed = (await client.get("/api/v1/runs?status=completed&limit=2&skip=1")).json()
+        suspended = (await client.get("/api/v1/runs?status=suspended")).json()
+    shown = [run["id"] for run in first["runs"] + rest["runs"]]
+    assert sorted(shown) == sorted(record.run.id for record in [*ended, pending])
+    assert (first["next_skip"], rest["next_skip"], completed["next_skip"]) == (3, None, None)
+    assert len(completed["runs"]) == 2
+    assert [run["id"] for run in suspended["runs"]] == [pending.run.id]
+
+
+async def test_an_agent_lists_and_reads_its_own_runs_alone_and_people_all(world: World) -> None:
+    own = await make_running(world.wiring, owner="demo")
+    foreign = await make_running(world.wiring, owner="other")
+    async with world.client("demo") as demo, world.client("anna") as anna:
+        assert [run["id"] for run in (await demo.get("/api/v1/runs")).json()["runs"]] == [own.run.id]
+        assert len((await anna.get("/api/v1/runs")).json()["runs"]) == 2
+        denied = await demo.get(f"/api/v1/runs/{foreign.run.id}")
+        unknown = await demo.get(f"/api/v1/runs/{foreign.run.id[:-1]}x")
+        assert (await anna.get(f"/api/v1/runs/{foreign.run.id}")).status_code == 200
+    assert (denied.status_code, unknown.status_code) == (404, 404)
+    assert denied.json()["detail"].replace(foreign.run.id, "") == unknown.json()["detail"].replace(
+        f"{foreign.run.id[:-1]}x", ""
+    )
+
+
+async def test_a_long_poll_answers_as_soon_as_the_run_has_ended(world: World) -> None:
+    record = await approve(world.wiring, await make_pending(world.wiring))
+    async with world.client("demo") as client:
+        poll = asyncio.create_task(client.get(f"/api/v1/runs/{record.run.id}?wait=60s"))
+        await waiting(world, record.run.id)
+        await finish(world.wiring, record, RunStatus.DEGRADED, result={"text": "partly"})
+        run = (await asyncio.wait_for(poll, 10)).json()
+    assert (run["status"], run["result"]) == ("degraded", {"text": "partly"})
+
+
+async def test_a_long_poll_whose_time_is_over_shows_the_run_as_it_stands(world: World) -> None:
+    record = await make_pending(world.wiring)
+    async with world.client("demo") as client:
+        now = await client.get(f"/api/v1/runs/{record.run.id}")
+        soon = await client.get(f"/api/v1/runs/{record.run.id}?wait=1")
+    assert now.json() == soon.json()
+    assert now.json()["status"] == "suspended"
+
+
+async def test_a_cancelled_run_stays_cancelled_and_cancelling_again_changes_nothing(world: World) -> None:
+    record = await make_pending(world.wiring)
+    path = f"/api/v1/runs/{record.run.id}/cancel"
+    async with world.client("demo") as client:
+        first = await client.post(path, json={"reason": "wrong order"}, headers={"Idempotency-Key": "stop"})
+        again = await client.post(path, json={"reason": "wrong order"}, headers={"Idempotency-Key": "stop"})
+        bare = await client.post(path)
+        changed = await client.post(path, json={"reason": "other"}, headers={"Idempotency-Key": "stop"})
+        events = (await client.get(f"/api/v1/runs/{record.run.id}/events")).json()["events"]
+    assert (first.status_code, first.json()["status"]) == (200, "cancelled")
+    assert first.json()["error"] == "Cancelled by demo: wrong order"
+    assert first.json() == again.json() == bare.json()
+    assert (changed.status_code, changed.json()["type"]) == (409, "/problems/idempotency-conflict")
+    assert [event["type"] for event in events] == ["run_paused", "run_cancelled"]
+
+
+async def test_a_run_that_has_ended_cannot_be_cancelled(world: World) -> None:
+    record = await finish(world.wiring, await make_running(world.wiring))
+    async with world.client("demo") as client:
+        answer = await client.post(f"/api/v1/runs/{record.run.id}/cancel")
+    assert answer.status_code == 409
+    assert answer.json()["current_status"] == "completed"
+    assert answer.json()["status"] == 409
+
+
+async def test_a_foreign_run_cannot_be_cancelled(world: World) -> None:
+    record = await make_pending(world.wiring, owner="other")
+    async with world.client("demo") as client:
+        assert (await client.post(f"/api/v1/runs/{record.run.id}/cancel")).status_code == 404
+    assert (await world.wiring.runs.read(TENANT, record.run.id)).status == "suspended"
+
+
+async def test_moments_are_written_with_milliseconds_in_utc(world: World) -> None:
+    record = await make_running(world.wiring)
+    async with world.client("demo") as client:
+        run = (await client.get(f"/api/v1/runs/{record.run.id}")).json()
+    assert len(run["created_at"]) == len("2026-11-21T12:03:04.120Z")
+    assert run["created_at"].endswith("Z")
+
+
+async def test_the_registered_agents_are_listed_with_their_tools(world: World) -> None:
+    async with world.client("demo") as client:
+        agents = (await client.get("/api/v1/agents")).json()["agents"]
+    assert [(agent["name"], [tool["name"] for tool in agent["tools"]]) for agent in agents] == [("demo", ["refund"])]

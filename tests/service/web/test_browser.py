@@ -1,0 +1,309 @@
+"""The dashboard in a real browser, with scripts and without."""
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pytest
+from axe_playwright_python.sync_playwright import Axe
+from playwright.sync_api import Browser, BrowserContext, Page, ViewportSize, expect
+
+from sayso.suspensions import SuspensionRecord
+from service.settings import Settings
+from service.web.times import tell_ago, tell_span
+from service.wiring import Wiring
+from tests.browser import DESKTOP, PHONE, running_browser
+from tests.service.web.sites import PASSWORD, Site, add_people, serve
+from tests.service.web.stories import REFUND_ARGS, ask_value, asked, decide, finish, make_ask
+
+NARROW: ViewportSize = {"width": 320, "height": 568}
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Browser]:
+    with running_browser() as browser:
+        yield browser
+
+
+@pytest.fixture
+def site(settings: Settings) -> Iterator[Site]:
+    with serve(settings) as site:
+        yield site
+
+
+@pytest.fixture
+def open_as(browser: Browser, site: Site) -> Iterator[Callable[..., Page]]:
+    """Open a page for somebody who is signed in; whatever the browser complains about fails the test."""
+    contexts: list[BrowserContext] = []
+    complaints: list[str] = []
+
+    def open_page(place: str = "/", name: str = "anna", **options: Any) -> Page:
+        context = browser.new_context(base_url=site.url, **{"viewport": DESKTOP, **options})
+        contexts.append(context)
+        context.add_cookies([{"name": "sayso_session", "value": site.token_of(name), "url": site.url}])
+        page = context.new_page()
+        page.on("console", lambda message: complaints.append(message.text) if message.type == "error" else None)
+        page.on("pageerror", lambda error: complaints.append(str(error)))
+        page.goto(place)
+        return page
+
+    yield open_page
+    for context in contexts:
+        context.close()
+    assert [told for told in complaints if "Failed to load resource" not in told] == []
+
+
+def place_of(record: SuspensionRecord, item_id: str = "i1") -> str:
+    return f"/items/{record.id}/{item_id}"
+
+
+def now(site: Site, record: SuspensionRecord) -> SuspensionRecord:
+    async def read(wiring: Wiring) -> SuspensionRecord:
+        found = await wiring.desk.suspensions.read("default", record.id)
+        assert found.record is not None
+        return found.record
+
+    return site.act(read)
+
+
+@pytest.mark.parametrize("scripts", [True, False], ids=["with scripts", "without scripts"])
+def test_a_reviewer_signs_in_and_approves_with_an_edit_denies_and_gives_a_value(
+    browser: Browser, site: Site, scripts: bool
+) -> None:
+    async def prepare(wiring: Wiring) -> list[SuspensionRecord]:
+        await add_people(wiring, "anna")
+        return [
+            await asked(wiring),
+            await asked(wiring, make_ask(terms={"timeout_s": 90})),
+            await asked(wiring, ask_value()),
+        ]
+
+    edited, denied, valued = site.act(prepare)
+    with browser.new_context(base_url=site.url, viewport=PHONE, java_script_enabled=scripts) as context:
+        page = context.new_page()
+        page.goto(place_of(edited))
+        page.get_by_label("Name").fill("anna")
+        page.get_by_label("Password").fill(PASSWORD)
+        page.get_by_role("button", name="Sign in").click()
+        expect(page.get_by_role("heading", level=1)).to_have_text("refund_payment")
+        page.get_by_text("Edit and approve").click()
+        page.get_by_label("amount").fill("120")
+        page.get_by_label("currency").select_option("CHF")
+        page.get_by_role("button", name="Approve with these arguments").click()
+        expect(page.get_by_role("heading", name="anna approved this with other arguments")).to_be_visible()
+
+        page.get_by_role("link", name="2 more runs are waiting").click()
+        page.get_by_role("link", name="refund_payment").click()
+        page.get_by_text("Deny", exact=True).first.click()
+        page.get_by_label("Reason").fill("Too old")
+        page.get_by_role("button", name="Deny").click()
+        expect(page.get_by_role("heading", name="anna denied this")).to_be_visible()
+
+        page.get_by_role("link", name="One more run is waiting").click()
+        page.get_by_role("link", name="book_hotel").click()
+        page.get_by_label("loyalty_code").fill("HH-7731")
+        page.get_by_role("button", name="Send the value").click()
+        expect(page.get_by_role("heading", name="anna gave a value")).to_be_visible()
+        page.get_by_role("button", name="Sign out").click()
+        expect(page.get_by_role("heading", name="Sign in")).to_be_visible()
+
+    outcomes = [now(site, record).items[0].outcome for record in (edited, denied, valued)]
+    first, second, third = outcomes
+    assert first is not None
+    assert first.args == {**REFUND_ARGS, "amount": 120, "currency": "CHF"}
+    assert second is not None
+    assert (second.verdict, second.message) == ("denied", "Too old")
+    assert third is not None
+    assert third.value == "HH-7731"
+
+
+def test_the_inbox_shows_what_comes_and_goes_without_a_reload(site: Site, open_as: Callable[..., Page]) -> None:
+    page = open_as("/")
+    expect(page.get_by_text("Nothing is waiting for you.")).to_be_visible()
+    page.evaluate("window.same = true")
+    record = site.act(asked)
+    expect(page.get_by_role("link", name="refund_payment")).to_be_visible()
+    expect(page).to_have_title("(1) Inbox · Sayso")
+    expect(page.locator("#pending")).to_have_text("1")
+    expect(page.locator("#say")).to_have_text("One run is waiting.")
+    page.get_by_role("link", name="refund_payment").focus()
+    site.act(asked)
+    expect(page.get_by_role("link", name="refund_payment")).to_have_count(2)
+    assert page.evaluate("document.activeElement.getAttribute('href')") == place_of(record)
+    site.act(lambda wiring: decide(wiring, record, "deny"))
+    expect(page.get_by_role("link", name="refund_payment")).to_have_count(1)
+    expect(page).to_have_title("(1) Inbox · Sayso")
+    assert page.evaluate("window.same")
+
+
+def test_the_receipt_goes_on_by_itself_to_the_tools_result(site: Site, open_as: Callable[..., Page]) -> None:
+    record = site.act(asked)
+    page = open_as(place_of(record))
+    page.get_by_role("button", name="Approve", exact=True).click()
+    expect(page.get_by_role("heading", name="anna approved this")).to_be_visible()
+    expect(page.get_by_text("The run went on").first).to_be_visible()
+    site.act(lambda wiring: finish(wiring, record, {"refund_id": "rf_81"}))
+    expect(page.locator(".receipt").get_by_text("refund_payment ran in 12 ms")).to_be_visible()
+    expect(page.locator(".receipt").get_by_text("rf_81")).to_be_visible()
+    expect(page.locator(".receipt").get_by_text("completed")).to_be_visible()
+    expect(page.locator("#timeline").get_by_text("The run is complete")).to_be_visible()
+
+
+def test_an_open_item_closes_by_itself_when_somebody_else_decides(site: Site, open_as: Callable[..., Page]) -> None:
+    record = site.act(asked)
+    page = open_as(place_of(record))
+    expect(page.get_by_role("button", name="Approve", exact=True)).to_be_visible()
+    site.act(lambda wiring: decide(wiring, record, "deny"))
+    expect(page.get_by_role("heading", name="ben denied this")).to_be_visible()
+    expect(page.get_by_role("button", name="Approve", exact=True)).to_have_count(0)
+
+
+def test_what_somebody_is_typing_is_left_alone_and_they_are_told(site: Site, open_as: Callable[..., Page]) -> None:
+    record = site.act(asked)
+    page = open_as(place_of(record))
+    page.get_by_text("Deny", exact=True).first.click()
+    reason = page.get_by_label("Reason")
+    reason.fill("I am still typ")
+    site.act(lambda wiring: decide(wiring, record, "approve"))
+    expect(page.locator("#notice")).to_contain_text("ben approved this. What you typed can no longer be sent.")
+    expect(reason).to_have_value("I am still typ")
+    expect(reason).to_be_focused()
+    page.get_by_role("button", name="Deny").click()
+    expect(page.get_by_role("alert")).to_contain_text("Somebody was first")
+    expect(page.get_by_text("I am still typ")).to_be_visible()
+
+
+def test_the_time_left_counts_down_and_moments_are_the_browsers_own(site: Site, open_as: Callable[..., Page]) -> None:
+    record = site.act(asked)
+    page = open_as(place_of(record), timezone_id="Asia/Kathmandu")
+    left = page.locator("[data-left]").first
+    before = left.inner_text()
+    expect(left).not_to_have_text(before)
+    shown = page.locator("#timeline [data-hour]").first
+    assert shown.inner_text() != (shown.get_attribute("title") or "")[11:19]
+    assert "UTC" not in shown.inner_text()
+
+
+def test_the_script_says_times_in_the_words_of_the_pages(site: Site, open_as: Callable[..., Page]) -> None:
+    page = open_as("/")
+    spans = [500, 12_000, 60_000, 250_900, 3_599_999, 3_600_000, 7_205_000, 86_399_000, 86_400_000, 266_400_000]
+    page.evaluate(
+        """spans => {
+            const now = Number(document.body.dataset.now);
+            for (const span of spans) {
+                const node = document.createElement("time");
+                node.className = "probe";
+                node.dataset.ago = now - span;
+                document.querySelector("main").append(node);
+            }
+        }""",
+        spans,
+    )
+    expect(page.locator(".probe").first).not_to_be_empty()
+    told = page.locator(".probe").all_inner_texts()
+    possible = [{tell_ago(0, span + late) for late in range(0, 8000, 500)} for span in spans]
+    assert [words in allowed for words, allowed in zip(told, possible, strict=True)] == [True] * len(spans)
+    assert tell_span(250_900) == "4 min 10 s"
+
+
+def test_while_arguments_are_edited_nobody_approves_the_old_ones_by_mistake(
+    site: Site, open_as: Callable[..., Page]
+) -> None:
+    page = open_as(place_of(site.act(asked)))
+    page.get_by_text("Edit and approve").click()
+    expect(page.get_by_role("button", name="Approve", exact=True)).to_be_hidden()
+    page.get_by_text("Deny", exact=True).first.click()
+    expect(page.get_by_role("button", name="Approve", exact=True)).to_be_visible()
+    expect(page.get_by_label("amount")).to_be_hidden()
+
+
+def test_everything_can_be_reached_with_the_keyboard(site: Site, open_as: Callable[..., Page]) -> None:
+    page = open_as(place_of(site.act(asked)))
+    page.keyboard.press("Tab")
+    expect(page.get_by_role("link", name="Skip to the content")).to_be_focused()
+    page.keyboard.press("Enter")
+    expect(page.locator("main")).to_be_focused()
+    for _ in range(12):
+        page.keyboard.press("Tab")
+        if page.evaluate("document.activeElement.textContent") == "Approve":
+            break
+    expect(page.get_by_role("button", name="Approve", exact=True)).to_be_focused()
+    page.keyboard.press("Enter")
+    expect(page.get_by_role("heading", name="anna approved this")).to_be_visible()
+
+
+async def gallery(wiring: Wiring) -> dict[str, str]:
+    """One of everything, and where it is."""
+    hard = {"path": "/srv/\u202etxt.exe", "long": "x" * 400, "lines": "a\n\tb", "deep": {"a": [{"b": None}]}}
+    both = await asked(wiring, make_ask(), make_ask(args=hard, index=1), title="A very long title " * 9)
+    value = await asked(wiring, ask_value(choices=("HH-1", "HH-2")))
+    quorum = await asked(wiring, make_ask(terms={"quorum": {"approve": 2}, "reviewers": ["anna", "ben"]}))
+    hindered = await asked(wiring, make_ask(terms={"reviewers": ["ben"]}))
+    edited = await decide(wiring, await asked(wiring), "approve", args={**REFUND_ARGS, "amount": 7})
+    await finish(wiring, edited, {"refund_id": "rf_1"})
+    denied = await finish(wiring, await decide(wiring, await asked(wiring), "deny", message="Too old"))
+    late = await asked(wiring, make_ask(terms={"timeout_s": 0}))
+    return {
+        "inbox": "/",
+        "empty inbox": "/?skip=50",
+        "open": place_of(both),
+        "hard": place_of(both, "i2"),
+        "value": place_of(value),
+        "quorum": place_of(await decide(wiring, quorum, "approve")),
+        "hindered": place_of(hindered),
+        "edited": place_of(edited),
+        "denied": place_of(denied),
+        "late": place_of(late),
+        "decided": "/decided",
+        "nothing decided": "/decided?q=zebra",
+        "runs": "/runs",
+        "no runs": "/runs?status=failed",
+        "run": f"/runs/{edited.run.id}",
+        "open run": f"/runs/{both.run.id}",
+        "cancel": f"/runs/{both.run.id}/cancel",
+        "search": "/search",
+        "not found": "/search?q=run_none",
+        "missing": "/items/sus_none/i1",
+        "nowhere": "/nowhere",
+    }
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+@pytest.mark.parametrize("viewport", [PHONE, DESKTOP, NARROW], ids=["phone", "desktop", "narrow"])
+def test_every_page_is_accessible_and_fits_its_screen(
+    site: Site, open_as: Callable[..., Page], viewport: ViewportSize, scheme: str
+) -> None:
+    places = site.act(gallery)
+    page = open_as("/", viewport=viewport, color_scheme=scheme)
+    for name, place in places.items():
+        page.goto(place)
+        check_page(page, name)
+    page.goto(places["open"])
+    page.get_by_text("Edit and approve").click()
+    page.get_by_label("amount").fill("a lot")
+    check_page(page, "edit form")
+    page.get_by_role("button", name="Approve with these arguments").click()
+    expect(page.get_by_role("alert")).to_be_visible()
+    check_page(page, "marked form")
+    page.get_by_text("Deny", exact=True).first.click()
+    check_page(page, "denial form")
+    page.get_by_role("button", name="Sign out").click()
+    check_page(page, "sign-in")
+    page.get_by_label("Name").fill("anna")
+    page.get_by_label("Password").fill("wrong password")
+    page.get_by_role("button", name="Sign in").click()
+    expect(page.get_by_role("alert")).to_be_visible()
+    check_page(page, "failed sign-in")
+
+
+def check_page(page: Page, name: str) -> None:
+    results = Axe().run(page, options={"resultTypes": ["violations"]})
+    told = [f"{one['id']}: {[node['target'] for node in one['nodes'][:3]]}" for one in results.response["violations"]]
+    assert told == [], name
+    over = page.evaluate("document.documentElement.scrollWidth - document.documentElement.clientWidth")
+    assert over <= 0, f"{name} is {over} pixels wider than its screen"
+    small = page.evaluate(
+        """() => [...document.querySelectorAll("button, .button, .fold > summary, input:not([type=hidden]), select")]
+            .filter((node) => node.checkVisibility() && node.getBoundingClientRect().height < 44)
+            .map((node) => node.outerHTML)"""
+    )
+    assert small == [], name

@@ -1,0 +1,44 @@
+from sayso.errors import Unavailable
+from service.settings import Settings
+from service.web.errors import Problem, render_problem
+from tests.service.web.sites import visit
+
+
+async def test_an_unknown_path_is_a_page_with_a_way_on(settings: Settings) -> None:
+    async with visit(settings, None) as guest:
+        page = await guest.read("/nowhere", 404)
+        assert "<h1>Not Found</h1>" in page
+        assert 'href="/"' in page
+
+
+async def test_a_method_that_is_not_taken_is_told_as_a_page(settings: Settings) -> None:
+    async with visit(settings) as anna:
+        response = await anna.client.delete("/runs")
+        assert response.status_code == 405
+        assert "<html" in response.text
+
+
+async def test_a_store_that_cannot_be_reached_is_told_as_a_page(settings: Settings, closed_store_url: str) -> None:
+    away = settings.model_copy(update={"redis_url": closed_store_url})
+    async with visit(away, None) as guest:
+        response = await guest.client.get("/", headers={"Cookie": "sayso_session=x"})
+        assert response.status_code == 503
+        assert Unavailable().message in response.text
+        assert response.headers["retry-after"]
+
+
+async def test_a_problem_is_shown_with_everything_escaped(settings: Settings) -> None:
+    from fastapi import Request
+
+    from service.api.problems import Problem as ToldProblem
+
+    async with visit(settings, None) as guest:
+        request = Request(
+            {"type": "http", "method": "GET", "path": "/", "headers": [], "query_string": b"", "app": guest.app}
+        )
+        problem: Problem = ToldProblem(418, "x", "<b>Odd</b>", "A\u202e<script>")
+        page = render_problem(request, problem)
+        assert page.status_code == 418
+        assert b"<b>" not in page.body
+        assert b"<script>" not in page.body
+        assert "⟨U+202E⟩".encode() in page.body

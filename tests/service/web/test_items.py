@@ -1,0 +1,312 @@
+import asyncio
+from typing import Any
+
+import pytest
+
+from sayso.suspensions import SuspensionRecord
+from service.settings import Settings
+from tests.service.web.sites import Visit, visit
+from tests.service.web.stories import (
+    BOOK_HOTEL,
+    BOOK_HOTEL_ARGS,
+    REFUND_ARGS,
+    ask_value,
+    asked,
+    decide,
+    finish,
+    make_ask,
+    take_up,
+)
+
+
+def place_of(record: SuspensionRecord, item_id: str = "i1") -> str:
+    return f"/items/{record.id}/{item_id}"
+
+
+async def now(anna: Visit, record: SuspensionRecord) -> Any:
+    found = await anna.wiring.desk.suspensions.read("default", record.id)
+    assert found.record is not None
+    return found.record.items[0]
+
+
+async def answer(anna: Visit, record: SuspensionRecord, word: str, status: int = 303, **fields: str) -> str:
+    digest = record.items[0].digest
+    return await anna.send(place_of(record), status, **{"answer": word, "digest": digest, **fields})
+
+
+def fields_of_refund(**typed: str) -> dict[str, str]:
+    fields = {
+        "f0": "A-1932",
+        "f1": "250",
+        "f2": '"EUR"',
+        "f3": "true",
+        "f4": "Sorry for the broken cup.\r\nHere is your money back.",
+        "f5": '[{"sku": "CUP-7", "count": 2}]',
+    }
+    return {**fields, **typed}
+
+
+async def test_the_page_shows_what_why_until_when_and_what_then(settings: Settings) -> None:
+    async with visit(settings) as anna:
+        record = await asked(anna.wiring, title="Broken cup", words="I checked it & it is broken.")
+        page = await anna.read(place_of(record))
+        for words in (
+            "refund_payment",
+            "Send money back to a customer.",
+            "order_id",
+            "A-1932",
+            "lines[0].sku",
+            "Refunds over 100 need a person",
+            "refunds-over-100",
+            "refunds-over-100 and everything-else",
+            "I checked it &amp; it is broken.",
+            "Nobody has checked whether it is true.",
+            "If nobody answers, it is denied.",
+            "Any reviewer, except demo, who asked",
+            "Waiting for people: refund_payment",
+            "left</time>",
+            "(1) refund_payment needs approval",
+        ):
+            assert words in page, words
+        for shown in ("Approve</button>", "Edit and approve", "Deny</button>"):
+            assert shown in page
+        assert "Send the value" not in page
+
+
+async def test_a_tap_on_approve_shows_the_receipt_and_then_what_came_of_it(settings: Settings) -> None:
+    async with visit(settings) as anna:
+        record = await asked(anna.wiring)
+        assert await answer(anna, record, "approve") == place_of(record)
+        page = await anna.read(place_of(record))
+        assert "anna approved this" in page
+        assert "Taken up by a worker <span" in page
+        assert "Approve</button>" not in page
+        item = await now(anna, record)
+        assert (item.outcome.by.id, item.outcome.by.channel) == ("anna", "web")
+        await finish(anna.wiring, record, {"refund_id": "rf_81"})
+        page = await anna.read(place_of(record))
+        for words in ("The run went on", "refund_payment ran in 12 ms", "rf_81", "completed</span>"):
+            assert words in page, words
+
+
+async def test_a_double_tap_is_one_decision(settings: Settings) -> None:
+    async with visit(settings) as anna:
+        record = await asked(anna.wiring)
+        places = await asyncio.gather(*(answer(anna, record, "approve") for _ in range(5)))
+        assert set(places) == {place_of(record)}
+        assert len((await now(anna, record)).decisions) == 1
+
+
+async def test_an_edit_runs_with_what_was_typed(settings: Settings) -> None:
+    async with visit(settings) as anna:
+        record = await asked(anna.wiring)
+        await answer(anna, record, "edit", **fields_of_refund(f1="120", f4="Half of it"))
+        outcome = (await now(anna, record)).outcome
+        assert outcome.args == {**REFUND_ARGS, "amount": 120, "note": "Half of it"}
+        page = await anna.read(place_of(record))
+        assert "anna approved this with other arguments" in page
+        assert '<tr class="changed"><th scope="row">amount</th><td>250</td><td>120</td></tr>' in page
+
+
+async def test_an_untouched_edit_is_what_was_asked(settings: Settings) -> None:
+    async with visit(settings) as anna:
+        record = await asked(anna.wiring)
+        await answer(anna, record, "edit", **fields_of_refund())
+        outcome = (await now(anna, record)).outcome
+        assert (outcome.verdict, outcome.args) == ("approved", None)
+
+
+async def test_a_denial_carries_its_reason(settings: Settings) -> None:
+    async with visit(settings) as anna:
+        record = await asked(anna.wiring)
+        await answer(anna, record, "deny", message="Too old.\r\nSorry.")
+        assert (await now(anna, record)).outcome.message == "Too old.\nSorry."
+        page = await anna.read(place_of(record))
+        assert "anna denied this" in page
+        assert "Too old.\nSorry." in page
+
+
+async def test_a_value_goes_where_it_was_asked_for(settings: Settings) -> None:
+    async with visit(settings) as anna:
+        record = await asked(anna.wiring, ask_value())
+        page = await anna.read(place_of(record))
+        assert "Your value goes into <code>loyalty_code</code>" in page
+        assert "Approve</button>" not in page
+        await answer(anna, record, "value", v0="HH-7731")
+        outcome = (await now(anna, record)).outcome
+        assert (outcome.value, outcome.args) == ("HH-7731", {**BOOK_HOTEL_ARGS, "loyalty_code": "HH-7731"})
+        assert "anna gave a value" in await anna.read(place_of(record))
+
+
+async def test_a_value_of_a_choice_and_of_an_object_keep_their_types(settings: Settings) -> None:
+    async with visit(settings) as anna:
+        choice = await asked(anna.wiring, ask_value(target_arg="nights", choices=(1, 2, 3)))
+        await answer(anna, choice, "value", v0="3")
+        assert (await now(anna, choice)).outcome.value == 3
+        schema = {
+            "type": "object",
+            "properties": {"code": {"type": "string"}, "tier": {"type": "integer"}},
+            "required": ["code"],
+        }
+        thing = await asked(anna.wiring, ask_value(target_arg="guest", response_schema=schema))
+        await answer(anna, thing, "value", v0="HH", v1="")
+        assert (await now(anna, thing)).outcome.value == {"code": "HH"}
+
+
+async def test_what_cannot_be_read_is_marked_and_nothing_typed_is_lost(settings: Settings) -> None:
+    async with visit(settings) as anna:
+        record = await asked(anna.wiring)
+        page = await answer(anna, record, "edit", 422, **fields_of_refund(f1="a lot", f4="My own words"))
+        for words in ('role="alert"', "Write a number", 'value="a lot"', "My own words", 'aria-invalid="true"'):
+            assert words in page, words
+        assert "edits" in page
+        assert " open>" in page
+        assert (await now(anna, record)).open
+
+
+async def test_what_does_not_fit_the_tool_is_marked_at_its_field(settings: Settings) -> None:
+    async with visit(settings) as anna:
+        record = await asked(anna.wiring)
+        page = await answer(anna, record, "edit", 422, **fields_of_refund(f1="9999"))
+        assert 'id="f1-problem">9999 is greater than the maximum of 5000' in page
+        value = await asked(anna.wiring, ask_value())
+        page = await answer(anna, value, "value", 422, v0="HH")
+        assert 'id="v0-problem">' in page
+        assert 'value="HH"' in page
+
+
+async def test_what_the_rules_deny_is_refused_with_the_rule(settings: Settings) -> None:
+    async with visit(settings) as anna:
+        record = await asked(anna.wiring)
+        page = await answer(anna, record, "edit", 403, **fields_of_refund(f1="2000"))
+        assert "The rules do not allow this" in page
+        assert "Nobody refunds more than 1000 here" in page
+        assert 'value="2000"' in page
+
+
+async def test_who_comes_second_is_told_who_was_first_and_keeps_the_words(settings: Settings) -> None:
+    async with visit(settings) as anna:
+        record = await asked(anna.wiring)
+        await decide(anna.wiring, record, "deny", name="ben", message="I know them.")
+        page = await answer(anna, record, "deny", 409, message="My long reason")
+        for words in ("Somebody was first", "ben denied this", "I know them.", "My long reason", "was not used"):
+            assert words in page, words
+        page = await answer(anna, record, "edit", 409, **fields_of_refund(f4="My note"))
+        assert "My note" in page
+
+
+async def test_the_same_person_with_another_word_is_told_what_counts(settings: Settings) -> None:
+    async with visit(settings) as anna:
+        record = await asked(anna.wiring)
+        await answer(anna, record, "approve")
+        page = await answer(anna, record, "deny", 409)
+        assert "You have already answered this" in page
+        assert "anna approved this" in page
+
+
+async def test_what_was_seen_has_to_be_what_is_asked(settings: Settings) -> None:
+    async with visit(settings) as anna:
+        record = await asked(anna.wiring)
+        page = await answer(anna, record, "deny", 409, digest="0" * 64, message="Because")
+        assert "What is asked has changed" in page
+        assert "Because</textarea>" in page
+        assert record.items[0].digest in page
+        assert (await now(anna, record)).open
+
+
+async def test_after_the_deadline_the_fallback_has_decided(settings: Settings) -> None:
+    async with visit(settings) as anna:
+        record = await asked(anna.wiring, make_ask(terms={"timeout_s": 0}))
+        page = await answer(anna, record, "approve", 409)
+        assert "Nobody answered in time: denied by its fallback" in page
+        assert "Approve</button>" not in page
+
+
+async def test_an_answer_that_is_not_open_here_is_refused(settings: Settings) -> None:
+    async with visit(settings) as anna:
+        record = await asked(anna.wiring)
+        assert "asks for approval, not for a value" in await answer(anna, record, "value", 422, v0="x")
+        assert "Choose one of the answers" in await answer(anna, record, "maybe", 422)
+        assert (await now(anna, record)).open
+
+
+async def test_who_may_not_decide_sees_why_and_no_forms(settings: Settings) -> None:
+    async with visit(settings, "ben") as ben:
+        record = await asked(ben.wiring, make_ask(terms={"reviewers": ["anna"]}))
+        page = await ben.read(place_of(record))
+        assert "This is for anna to decide." in page
+        assert "Approve</button>" not in page
+        assert "not yours to decide" in await answer(ben, record, "approve", 403)
+        own = await asked(ben.wiring, owner="ben")
+        assert "somebody else has to decide it" in await ben.read(place_of(own))
+        assert "another reviewer has to" in await answer(ben, own, "approve", 403)
+
+
+async def test_a_quorum_shows_how_far_it_is(settings: Settings) -> None:
+    async with visit(settings) as anna:
+        record = await asked(anna.wiring, make_ask(terms={"quorum": {"approve": 2}}))
+        assert "0 of 2 approvals" in await anna.read(place_of(record))
+        await answer(anna, record, "approve")
+        page = await anna.read(place_of(record))
+        assert "1 of 2 approvals" in page
+        assert "You have given your word" in page
+        await decide(anna.wiring, record, "approve", name="ben")
+        assert "ben approved this" in await anna.read(place_of(record))
+
+
+async def test_items_asked_together_lead_to_each_other(settings: Settings) -> None:
+    async with visit(settings) as anna:
+        record = await asked(anna.wiring, make_ask(), make_ask(BOOK_HOTEL, BOOK_HOTEL_ARGS, index=1))
+        page = await anna.read(place_of(record, "i1"))
+        assert f'href="{place_of(record, "i2")}"' in page
+        await answer(anna, record, "approve")
+        assert "The run waits for another item" in await anna.read(place_of(record))
+
+
+async def test_a_cancelled_run_leaves_its_items_readable_and_closed(settings: Settings) -> None:
+    async with visit(settings) as anna:
+        record = await asked(anna.wiring)
+        await anna.wiring.desk.cancel("default", record.run.id, by_anna())
+        page = await anna.read(place_of(record))
+        assert "cancelled" in page
+        assert "Approve</button>" not in page
+        assert "cancelled" in await answer(anna, record, "approve", 409)
+
+
+def by_anna() -> Any:
+    from sayso.decisions import Actor, ActorKind
+
+    return Actor(id="anna", kind=ActorKind.HUMAN)
+
+
+async def test_a_worker_on_its_way_is_seen(settings: Settings) -> None:
+    async with visit(settings) as anna:
+        record = await asked(anna.wiring)
+        await answer(anna, record, "approve")
+        await take_up(anna.wiring, record)
+        page = await anna.read(place_of(record))
+        assert "Taken up by a worker <time" in page
+        assert "running</span>" in page
+
+
+@pytest.mark.parametrize("place", ["/items/sus_1/i1", "/items/%2e%2e/i1", "/items/%00/i1", "/items/sus_1/%3Cscript%3E"])
+async def test_what_is_not_there_is_a_page_that_says_so(settings: Settings, place: str) -> None:
+    async with visit(settings) as anna:
+        page = await anna.read(place, 404)
+        assert "<script>" not in page
+        record = await asked(anna.wiring)
+        assert "has no item" in await anna.read(place_of(record, "i9"), 404)
+
+
+async def test_without_a_definition_the_arguments_are_edited_as_json(settings: Settings) -> None:
+    async with visit(settings) as anna:
+        unknown = BOOK_HOTEL.model_copy(update={"name": "mystery"})
+        record = await asked(anna.wiring, make_ask(unknown, {"a": {"b": 1}}))
+        await answer(anna, record, "edit", f0='{"a": {"b": 2}}')
+        assert (await now(anna, record)).outcome.args == {"a": {"b": 2}}
+
+
+async def test_a_call_without_arguments_says_so(settings: Settings) -> None:
+    async with visit(settings) as anna:
+        record = await asked(anna.wiring, make_ask(BOOK_HOTEL, {}))
+        assert "It takes no arguments." in await anna.read(place_of(record))

@@ -1,0 +1,94 @@
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+
+import httpx
+
+from service.settings import Settings
+from tests.service.web.sites import CSRF, OWN, serve, visit
+from tests.service.web.stories import asked, decide
+
+
+@asynccontextmanager
+async def stream(settings: Settings, query: str = "") -> AsyncIterator[tuple[AsyncIterator[str], httpx.AsyncClient]]:
+    """Follow what the service tells a page; the client can send more."""
+    with serve(settings) as site:
+        cookies = {"sayso_session": site.token_of("anna")}
+        async with (
+            httpx.AsyncClient(base_url=site.url, cookies=cookies, timeout=20) as client,
+            client.stream("GET", f"/live{query}") as response,
+        ):
+            assert response.status_code == 200
+            assert response.headers["content-type"].startswith("text/event-stream")
+            assert response.headers["cache-control"] == "no-store"
+            yield response.aiter_lines(), client
+
+
+async def follow(lines: AsyncIterator[str], wanted: str) -> list[str]:
+    """Return the lines up to the one wanted."""
+    seen: list[str] = []
+    async with asyncio.timeout(15):
+        async for line in lines:
+            seen.append(line)
+            if line == wanted:
+                return seen
+    raise AssertionError(seen)
+
+
+async def test_the_number_that_waits_is_told_at_once_and_whenever_something_moves(settings: Settings) -> None:
+    async with stream(settings) as (lines, _), visit(settings, None) as desk:
+        seen = await follow(lines, "data: 0")
+        assert seen == ["retry: 2000", "", "event: inbox", "data: 0"]
+        record = await asked(desk.wiring)
+        await follow(lines, "data: 1")
+        await decide(desk.wiring, record, "approve")
+        assert "event: run" not in await follow(lines, "data: 0")
+
+
+async def test_a_page_about_a_run_is_told_when_that_run_moves(settings: Settings) -> None:
+    async with visit(settings, None) as desk:
+        record = await asked(desk.wiring)
+        async with stream(settings, f"?run={record.run.id}") as (lines, _):
+            await follow(lines, "event: run")
+            await asked(desk.wiring)
+            assert "event: run" not in await follow(lines, "data: 2")
+            await decide(desk.wiring, record, "approve")
+            await follow(lines, "event: run")
+
+
+async def test_many_changes_at_once_are_told_in_a_few_words(settings: Settings) -> None:
+    async with stream(settings) as (lines, _), visit(settings, None) as desk:
+        await follow(lines, "data: 0")
+        for _ in range(40):
+            await asked(desk.wiring)
+        seen = await follow(lines, "data: 40")
+        assert seen.count("event: inbox") < 40
+
+
+async def test_a_stream_ends_with_the_service(settings: Settings) -> None:
+    with serve(settings) as site:
+        cookies = {"sayso_session": site.token_of("anna")}
+        client = httpx.AsyncClient(base_url=site.url, cookies=cookies, timeout=20)
+        request = client.build_request("GET", "/live")
+        response = await client.send(request, stream=True)
+        lines = response.aiter_lines()
+        await follow(lines, "data: 0")
+    async with asyncio.timeout(5):
+        assert "data: 1" not in [line async for line in lines]
+    await client.aclose()
+
+
+async def test_who_signs_out_is_told_nothing_more(settings: Settings) -> None:
+    async with stream(settings) as (lines, client), visit(settings, None) as desk:
+        await follow(lines, "data: 0")
+        await client.post("/sign-out", data={"csrf": CSRF}, headers=OWN)
+        await asked(desk.wiring)
+        async with asyncio.timeout(10):
+            assert "data: 1" not in [line async for line in lines]
+
+
+async def test_a_stream_needs_a_session_and_a_run_that_is_there(settings: Settings) -> None:
+    async with visit(settings) as anna:
+        await anna.read("/live?run=run_1", 404)
+    async with visit(settings, None) as guest:
+        assert (await guest.client.get("/live")).status_code == 303

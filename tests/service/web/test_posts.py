@@ -1,0 +1,82 @@
+import pytest
+
+from service.settings import Settings
+from tests.service.web.sites import CSRF, OWN, Visit, visit
+from tests.service.web.stories import asked
+
+FORM = {"Content-Type": "application/x-www-form-urlencoded"}
+
+
+@pytest.mark.parametrize(
+    "headers",
+    [
+        {"Sec-Fetch-Site": "cross-site"},
+        {"Sec-Fetch-Site": "same-site"},
+        {"Sec-Fetch-Site": "cross-site", "Origin": "http://127.0.0.1:8321"},
+        {"Sec-Fetch-Site": ""},
+        {"Origin": "https://evil.example"},
+        {"Origin": "null"},
+        {"Origin": "http://127.0.0.1:9999"},
+        {"Origin": "http://127.0.0.1:8321.evil.example"},
+    ],
+)
+@pytest.mark.parametrize("place", ["/sign-in", "/sign-out", "/items/sus_1/i1", "/runs/run_1/cancel"])
+async def test_a_form_from_another_site_is_refused_everywhere(
+    settings: Settings, headers: dict[str, str], place: str
+) -> None:
+    async with visit(settings) as anna:
+        response = await anna.client.post(place, data={"csrf": CSRF}, headers=headers)
+        assert response.status_code == 403
+        assert "another site" in response.text
+
+
+@pytest.mark.parametrize(
+    "headers",
+    [{}, {"Sec-Fetch-Site": "same-origin"}, {"Sec-Fetch-Site": "none"}, {"Origin": "http://127.0.0.1:8321"}],
+)
+async def test_a_form_from_our_own_page_is_taken(settings: Settings, headers: dict[str, str]) -> None:
+    async with visit(settings) as anna:
+        response = await anna.client.post("/sign-out", data={"csrf": CSRF}, headers=headers)
+        assert response.status_code == 303
+
+
+async def test_behind_a_proxy_the_address_the_service_is_known_by_counts(settings: Settings) -> None:
+    async with visit(settings) as anna:
+        headers = {"Origin": settings.public_url, "Host": "inner:1234"}
+        response = await anna.client.post("/sign-out", data={"csrf": CSRF}, headers=headers)
+        assert response.status_code == 303
+
+
+@pytest.mark.parametrize("csrf", ["", "d" * 64, CSRF[:-1], CSRF + "c", "ü" * 64])
+async def test_a_form_of_another_session_changes_nothing(settings: Settings, csrf: str) -> None:
+    async with visit(settings) as anna:
+        record = await asked(anna.wiring)
+        digest = record.items[0].digest
+        await anna.send(f"/items/{record.id}/i1", 403, csrf=csrf, answer="approve", digest=digest)
+        await refused(anna, record.id)
+
+
+@pytest.mark.parametrize(
+    ("body", "headers"),
+    [
+        (b"csrf=%ff", FORM),
+        (b"csrf=\xff", FORM),
+        (b"csrf=a&csrf=b", FORM),
+        (b"&".join(b"f%d=1" % place for place in range(300)), FORM),
+        (b'{"csrf": "x"}', {"Content-Type": "application/json"}),
+        (b"csrf=" + CSRF.encode(), {"Content-Type": "text/plain"}),
+        (b"csrf=" + CSRF.encode(), {}),
+    ],
+)
+async def test_what_is_no_form_is_refused(settings: Settings, body: bytes, headers: dict[str, str]) -> None:
+    async with visit(settings) as anna:
+        record = await asked(anna.wiring)
+        response = await anna.client.post(f"/items/{record.id}/i1", content=body, headers={**headers, **OWN})
+        assert response.status_code == 422
+        await refused(anna, record.id)
+
+
+async def refused(anna: Visit, suspension_id: str) -> None:
+    found = await anna.wiring.desk.suspensions.read("default", suspension_id)
+    assert found.record is not None
+    assert found.record.items[0].decisions == ()

@@ -1,0 +1,95 @@
+import re
+
+from service.settings import Settings
+from tests.service.web.sites import visit
+from tests.service.web.stories import asked, begin, decide, finish, make_ask
+
+
+def titles(page: str) -> list[str]:
+    return re.findall(r'<h2 class="prose"><a href="/runs/[^"]+">([^<]+)</a></h2>', page)
+
+
+async def test_no_runs_yet_says_so(settings: Settings) -> None:
+    async with visit(settings) as anna:
+        assert "No run has been started yet." in await anna.read("/runs")
+
+
+async def test_runs_are_found_by_status_and_agent(settings: Settings) -> None:
+    async with visit(settings) as anna:
+        await begin(anna.wiring, title="just begun")
+        await asked(anna.wiring, title="waits", agent="travel")
+        await finish(anna.wiring, await decide(anna.wiring, await asked(anna.wiring, title="done"), "approve"))
+        assert sorted(titles(await anna.read("/runs"))) == ["done", "just begun", "waits"]
+        assert titles(await anna.read("/runs?status=suspended")) == ["waits"]
+        assert titles(await anna.read("/runs?status=completed")) == ["done"]
+        assert titles(await anna.read("/runs?agent=TRAVEL")) == ["waits"]
+        assert len(titles(await anna.read("/runs?status=nonsense"))) == 3
+        assert "No run fits." in await anna.read("/runs?status=failed")
+
+
+async def test_many_runs_are_paged(settings: Settings) -> None:
+    async with visit(settings) as anna:
+        for place in range(30):
+            await begin(anna.wiring, title=f"run {place}")
+        first, second = await anna.read("/runs"), await anna.read("/runs?skip=25")
+        assert len(titles(first)) == 25
+        assert 'rel="next"' in first
+        assert sorted(titles(first) + titles(second)) == sorted(f"run {place}" for place in range(30))
+
+
+async def test_a_run_shows_where_it_stands_and_everything_that_happened(settings: Settings) -> None:
+    async with visit(settings) as anna:
+        record = await asked(anna.wiring, title="Broken cup")
+        page = await anna.read(f"/runs/{record.run.id}")
+        assert f'href="/items/{record.id}/i1"' in page
+        assert "Cancel this run" in page
+        await finish(anna.wiring, await decide(anna.wiring, record, "approve"), {"refund_id": "rf_1"})
+        page = await anna.read(f"/runs/{record.run.id}")
+        for words in (
+            "All is done.",
+            "ben approved refund_payment",
+            "refund_payment ran",
+            "The run is complete",
+            "rf_1",
+        ):
+            assert words in page, words
+        assert "Cancel this run" not in page
+
+
+async def test_a_run_of_several_pauses_leads_to_all_its_items(settings: Settings) -> None:
+    from tests.service.web.stories import pause
+
+    async with visit(settings) as anna:
+        first = await decide(anna.wiring, await asked(anna.wiring), "approve")
+        second = await pause(anna.wiring, first, [make_ask()])
+        page = await anna.read(f"/runs/{first.run.id}")
+        assert page.index(f"/items/{first.id}/i1") < page.index(f"/items/{second.id}/i1")
+
+
+async def test_cancelling_asks_first_and_tells_why_afterwards(settings: Settings) -> None:
+    async with visit(settings) as anna:
+        record = await asked(anna.wiring)
+        place = f"/runs/{record.run.id}"
+        assert "Cancel this run?" in await anna.read(f"{place}/cancel")
+        assert await anna.send(f"{place}/cancel", reason="Wrong customer") == place
+        page = await anna.read(place)
+        assert "anna cancelled the run" in page
+        assert "Wrong customer" in page
+        assert "Nothing is waiting" in await anna.read("/")
+
+
+async def test_a_run_that_has_ended_is_not_cancelled(settings: Settings) -> None:
+    async with visit(settings) as anna:
+        record = await finish(anna.wiring, await decide(anna.wiring, await asked(anna.wiring), "approve"))
+        place = f"/runs/{record.run.id}/cancel"
+        assert (await anna.client.get(place)).status_code == 303
+        page = await anna.send(place, 409, reason="Too late")
+        assert "already ended" in page
+        assert "Too late" in page
+
+
+async def test_a_run_that_is_not_there_is_a_page_that_says_so(settings: Settings) -> None:
+    async with visit(settings) as anna:
+        assert "There is no run" in await anna.read("/runs/run_1", 404)
+        assert "There is no run" in await anna.read("/runs/run_1/cancel", 404)
+        assert "There is no run" in await anna.send("/runs/run_1/cancel", 404)

@@ -1,0 +1,23 @@
+from service.settings import Settings
+from tests.service.web.sites import visit
+from tests.service.web.stories import asked, begin
+
+
+async def test_an_id_leads_to_its_page(settings: Settings) -> None:
+    async with visit(settings) as anna:
+        record, begun = await asked(anna.wiring), await begin(anna.wiring)
+        for wanted, place in (
+            (record.run.id, f"/runs/{record.run.id}"),
+            (f"  {record.id} ", f"/items/{record.id}/i1"),
+            (begun.id, f"/runs/{begun.run.id}"),
+        ):
+            response = await anna.client.get("/search", params={"q": wanted})
+            assert (response.status_code, response.headers["location"]) == (303, place)
+
+
+async def test_nothing_found_is_said_with_what_was_looked_for(settings: Settings) -> None:
+    async with visit(settings) as anna:
+        page = await anna.read("/search?q=%3Cb%3E", 404)
+        assert "nothing under that id" in page
+        assert 'value="&lt;b&gt;"' in page
+        assert "nothing under that id" not in await anna.read("/search")

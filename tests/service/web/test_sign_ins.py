@@ -1,0 +1,108 @@
+from pathlib import Path
+
+from service.settings import Settings
+from tests.service.web.sites import CSRF, OWN, PASSWORD, add_people, settings_for, visit
+
+
+async def test_without_a_session_every_page_leads_to_the_sign_in(settings: Settings) -> None:
+    async with visit(settings, None) as guest:
+        for place in ("/", "/decided", "/runs", "/runs/run_1", "/items/sus_1/i1", "/search?q=x", "/live"):
+            response = await guest.client.get(place)
+            assert response.status_code == 303, place
+            assert response.headers["location"].startswith("/sign-in")
+        response = await guest.client.get("/runs?status=failed&skip=25")
+        assert response.headers["location"] == "/sign-in?next=/runs%3Fstatus%3Dfailed%26skip%3D25"
+
+
+async def test_the_right_password_opens_a_new_session_and_leads_on(settings: Settings) -> None:
+    async with visit(settings, None) as guest:
+        await add_people(guest.wiring, "carla")
+        form = {"name": " carla ", "password": PASSWORD, "next": "/runs"}
+        first = await guest.client.post("/sign-in", data=form, headers=OWN)
+        assert (first.status_code, first.headers["location"]) == (303, "/runs")
+        cookie = first.headers["set-cookie"]
+        assert cookie.startswith("sayso_session=")
+        assert all(word in cookie for word in ("HttpOnly", "SameSite=lax", "Path=/"))
+        assert "carla" in await guest.read("/runs")
+        before = guest.client.cookies["sayso_session"]
+        await guest.client.post("/sign-in", data=form, headers=OWN)
+        assert guest.client.cookies["sayso_session"] != before
+        guest.client.cookies.clear()
+        left = await guest.client.get("/", headers={"Cookie": f"sayso_session={before}"})
+        assert left.status_code == 303, "the session before is over"
+
+
+async def test_a_wrong_password_shows_the_form_again_with_the_name(settings: Settings) -> None:
+    async with visit(settings, None) as guest:
+        await add_people(guest.wiring, "carla")
+        for name in ("carla", "nobody", 'x"><script>'):
+            form = {"name": name, "password": "wrong password", "next": "//evil.example"}
+            response = await guest.client.post("/sign-in", data=form, headers=OWN)
+            assert response.status_code == 401
+            assert "do not go together" in response.text
+            assert 'name="next" value="/"' in response.text
+            assert "<script>" not in response.text.replace("<script src", "")
+            assert "set-cookie" not in response.headers
+
+
+async def test_after_many_guesses_nobody_may_guess_on_for_a_while(settings: Settings) -> None:
+    async with visit(settings, None) as guest:
+        form = {"name": "carla", "password": "wrong password"}
+        for _ in range(30):
+            response = await guest.client.post("/sign-in", data=form, headers=OWN)
+            if response.status_code != 401:
+                break
+        assert response.status_code == 429
+        assert int(response.headers["retry-after"]) > 0
+        assert "Too many attempts" in response.text
+        assert 'value="carla"' in response.text
+
+
+async def test_who_is_in_is_led_past_the_form(settings: Settings) -> None:
+    async with visit(settings) as anna:
+        response = await anna.client.get("/sign-in?next=/runs")
+        assert (response.status_code, response.headers["location"]) == (303, "/runs")
+
+
+async def test_signing_out_ends_the_session_at_once(settings: Settings) -> None:
+    async with visit(settings) as anna:
+        token = anna.client.cookies["sayso_session"]
+        await anna.read("/")
+        response = await anna.client.post("/sign-out", data={"csrf": CSRF}, headers=OWN)
+        assert response.headers["location"] == "/sign-in"
+        assert 'sayso_session=""' in response.headers["set-cookie"]
+        assert "Max-Age=0" in response.headers["set-cookie"]
+        response = await anna.client.get("/", headers={"Cookie": f"sayso_session={token}"})
+        assert response.status_code == 303
+
+
+async def test_signing_out_takes_the_forms_own_secret(settings: Settings) -> None:
+    async with visit(settings) as anna:
+        await anna.send("/sign-out", 403, csrf="d" * 64)
+        await anna.read("/")
+
+
+async def test_an_agents_key_opens_no_pages(settings: Settings) -> None:
+    async with visit(settings, None) as guest:
+        _, key = await guest.wiring.credentials.create_key("default", "demo")
+        response = await guest.client.get("/", headers={"Cookie": f"sayso_session={key}"})
+        assert response.status_code == 303
+        headers = {"Cookie": f"sayso_session={key}", **OWN}
+        response = await guest.client.post("/items/sus_1/i1", data={"csrf": ""}, headers=headers)
+        assert response.status_code == 303
+
+
+async def test_over_https_the_cookie_is_bound_to_this_very_host(clean_store_url: str, tmp_path: Path) -> None:
+    settings = settings_for(clean_store_url, tmp_path, public_url="https://sayso.example")
+    async with visit(settings, None) as guest:
+        await add_people(guest.wiring, "carla")
+        response = await guest.client.post("/sign-in", data={"name": "carla", "password": PASSWORD}, headers=OWN)
+        cookie = response.headers["set-cookie"]
+        assert cookie.startswith("__Host-sayso=")
+        assert "Secure" in cookie
+        assert "Domain" not in cookie
+
+
+async def test_a_form_carries_the_secret_of_its_session(settings: Settings) -> None:
+    async with visit(settings) as anna:
+        assert f'name="csrf" value="{CSRF}"' in await anna.read("/")
