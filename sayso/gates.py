@@ -6,8 +6,9 @@ Our own runner judges its model's turns in `sayso/judgements.py`; here the calls
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from sayso.batches import BatchCall
 from sayso.events import Event, EventType
-from sayso.judgements import build_ask
+from sayso.judgements import build_ask, tell_judged
 from sayso.policies import Policy, PolicyEvent
 from sayso.requests import Ask
 from sayso.suspensions import RunRef
@@ -39,5 +40,6 @@ def gate_calls(policy: Policy, run: RunRef, calls: Sequence[GatedCall]) -> tuple
         )
         decision = policy.judge(event)
         asks.append(build_ask(one.definition, one.call, decision))
-        events.append(tell_judged(one.call, decision))
+        judged = BatchCall(call=one.call, action=decision.action, reason=decision.reason, rule_id=decision.policy_id)
+        events.append(tell_judged(judged, decision.matched_rules, decision.error))
     return tuple(asks), tuple(events)

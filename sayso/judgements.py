@@ -84,7 +84,7 @@ def _judge(
     if decision.action is not Action.DENY and (fault := _find_fault(tool, args, decision)):
         return _refuse(call, fault)
     one = _follow(agent, policy, tool, call, decision)
-    return one, _policy_decision(one, decision.matched_rules, decision.error)
+    return one, tell_judged(one, decision.matched_rules, decision.error)
 
 
 def _with_context(agent: Agent, about: PolicyEvent) -> PolicyEvent:
@@ -110,10 +110,11 @@ def _follow(agent: Agent, policy: Policy, tool: Tool, call: ToolCall, decision: 
 def _refuse(call: ToolCall, fault: str) -> tuple[BatchCall, Event]:
     fault = fault[:MAX_REASON_CHARS]
     one = BatchCall(call=call, action=Action.DENY, reason=fault)
-    return end_call(one, fault), _policy_decision(one)
+    return end_call(one, fault), tell_judged(one)
 
 
-def _policy_decision(one: BatchCall, matched_rules: Sequence[str] = (), error: str | None = None) -> Event:
+def tell_judged(one: BatchCall, matched_rules: Sequence[str] = (), error: str | None = None) -> Event:
+    """Return the event that tells how a call was judged."""
     data: JsonObject = {
         "tool_name": one.call.name,
         "action": one.action,

@@ -22,7 +22,7 @@ from sayso.errors import (
 )
 from sayso.events import Event, EventType
 from sayso.outcomes import args_of, close_item, close_pause, next_look, put_item, rule_item, tell_decided
-from sayso.requests import Answer, Ask, Item, freeze_item
+from sayso.requests import Answer, Ask, Item, digest_item, freeze_item
 from sayso.suspensions import Change, RunEnd, RunStatus, Status, SuspensionRecord, check_step
 
 
@@ -65,12 +65,7 @@ def decide(record: SuspensionRecord, decision: Decision, now_ms: int) -> Change:
         return Change(record)
     _check_open(record, item)
     check_step(record, "decide")
-    if now_ms >= item.terms.deadline_at_ms:
-        raise DeadlinePassed(
-            f"The deadline passed at {iso_utc(item.terms.deadline_at_ms)}; the fallback "
-            f"'{item.terms.fallback.action}' decides. Nothing was changed.",
-            deadline_at_ms=item.terms.deadline_at_ms,
-        )
+    _check_in_time(item, now_ms)
     if decision.args_digest != item.digest:
         raise StaleDigest(digest=item.digest)
     _check_reviewer(record, item, decision.by)
@@ -80,6 +75,31 @@ def decide(record: SuspensionRecord, decision: Decision, now_ms: int) -> Change:
         item = close_item(record, item, decision, now_ms)
     recorded = Event(type=EventType.DECISION_RECORDED, data=_decision_data(record, item, decision))
     return put_item(record, item, (recorded,), now_ms)
+
+
+def extend(record: SuspensionRecord, item_id: str, until_ms: int, by: Actor, now_ms: int) -> Change:
+    """Give the reviewers of an item more time, as far as its terms allow; a new deadline is a new digest.
+
+    Raises as `decide` does, and `InvalidInput` for a moment that is no extension or beyond what the terms allow.
+    """
+    item = find_item(record, item_id)
+    _check_open(record, item)
+    check_step(record, "extend")
+    _check_in_time(item, now_ms)
+    _check_reviewer(record, item, by)
+    if not item.terms.deadline_at_ms < until_ms <= item.terms.extend_until_ms:
+        limit = iso_utc(item.terms.extend_until_ms) if item.terms.extend_until_ms else "not at all"
+        raise InvalidInput(f"The deadline can be moved later than it is, up to: {limit}. Choose another moment.")
+    terms = item.terms.model_copy(update={"deadline_at_ms": until_ms})
+    digest = digest_item(record.binding, item_id, item.tool, item.tool.args, item.target_arg, terms)
+    data = {
+        "suspension_id": record.id,
+        "item_id": item_id,
+        "deadline_at_ms": until_ms,
+        "by": by.model_dump(mode="json"),
+    }
+    extended = item.model_copy(update={"terms": terms, "digest": digest})
+    return put_item(record, extended, (Event(type=EventType.DEADLINE_EXTENDED, data=data),), now_ms)
 
 
 def cancel(record: SuspensionRecord, by: Actor, reason: str | None, now_ms: int) -> Change:
@@ -161,6 +181,15 @@ def _check_open(record: SuspensionRecord, item: Item) -> None:
         )
     if record.status is Status.CANCELLED:
         raise IllegalTransition(f"The run was cancelled at {iso_utc(record.updated_at_ms)}. Nothing was changed.")
+
+
+def _check_in_time(item: Item, now_ms: int) -> None:
+    if now_ms >= item.terms.deadline_at_ms:
+        raise DeadlinePassed(
+            f"The deadline passed at {iso_utc(item.terms.deadline_at_ms)}; the fallback "
+            f"'{item.terms.fallback.action}' decides. Nothing was changed.",
+            deadline_at_ms=item.terms.deadline_at_ms,
+        )
 
 
 def _check_reviewer(record: SuspensionRecord, item: Item, by: Actor) -> None:

@@ -7,7 +7,7 @@ a step of a lease that is over is refused, whatever that worker still believes.
 from dataclasses import dataclass
 
 from sayso.clock import iso_utc
-from sayso.decisions import JsonObject, Permit
+from sayso.decisions import Actor, JsonObject, Permit
 from sayso.errors import DeadlinePassed, IllegalTransition, LeaseHeld, StaleAttempt, StaleDigest
 from sayso.events import Event, EventType
 from sayso.pauses import find_item, suspend
@@ -25,8 +25,8 @@ from sayso.suspensions import (
     check_step,
 )
 
-MAX_ATTEMPTS = 5
-"""How often a resume may begin before the run is given up."""
+MAX_TRIES = 5
+"""How often a resume may begin before the run is given up, until somebody revives it."""
 
 _END_EVENTS = {
     RunStatus.COMPLETED: EventType.RUN_COMPLETED,
@@ -63,7 +63,7 @@ def lease(record: SuspensionRecord, holder: str, lease_ms: int, now_ms: int) -> 
             "updated_at_ms": now_ms,
             "lease": Lease(holder=holder, attempt=attempt, until_ms=until_ms),
             "look_at_ms": until_ms,
-            "receipt": record.receipt.model_copy(update={"leased_at_ms": now_ms}),
+            "receipt": record.receipt.model_copy(update={"leased_at_ms": now_ms, "tries": record.receipt.tries + 1}),
         }
     )
     data = {"suspension_id": record.id, "attempt": attempt, "worker": holder}
@@ -108,11 +108,12 @@ def checkpoint(
 
 def postpone(record: SuspensionRecord, fence: Fence, error: str, now_ms: int) -> Change:
     """Put a resume that could not go on back, visibly and with a growing delay; after the last attempt give up."""
-    if fence.attempt >= MAX_ATTEMPTS:
-        return give_up(record, fence, f"{error} (attempt {fence.attempt} of {MAX_ATTEMPTS})", (), now_ms)
+    tries = record.receipt.tries
+    if tries >= MAX_TRIES:
+        return give_up(record, fence, f"{error} (given up after {tries} tries)", (), now_ms)
     record = _continue(record, "postpone", fence, now_ms)
     assert record.lease is not None  # noqa: S101  _continue has checked the fence against it
-    again_at_ms = now_ms + 1000 * 2**fence.attempt
+    again_at_ms = now_ms + 1000 * 2**tries
     update = {
         "lease": record.lease.model_copy(update={"until_ms": again_at_ms}),
         "look_at_ms": again_at_ms,
@@ -123,10 +124,17 @@ def postpone(record: SuspensionRecord, fence: Fence, error: str, now_ms: int) ->
 
 
 def redrive(record: SuspensionRecord, now_ms: int) -> Change:
-    """Put a decided run that nobody leased, or whose lease lapsed, on the ready list again; else change nothing."""
+    """Put a decided run that nobody leased, or whose lease lapsed, on the ready list again; else change nothing.
+
+    A run whose workers died under it as often as it may be tried is given up: it may be what kills them.
+    """
     check_step(record, "redrive")
     if record.look_at_ms is None or now_ms < record.look_at_ms:
         return Change(record)
+    if record.status is Status.RESUMING and record.receipt.tries >= MAX_TRIES:
+        return _fail(
+            record, f"Its worker was lost {record.receipt.tries} times; nobody drives it any more.", (), now_ms
+        )
     redrives = record.receipt.redrives + 1
     update = {
         "updated_at_ms": now_ms,
@@ -165,8 +173,40 @@ def settle(record: SuspensionRecord, fence: Fence, end: RunEnd, events: tuple[Ev
 
 def give_up(record: SuspensionRecord, fence: Fence, error: str, events: tuple[Event, ...], now_ms: int) -> Change:
     """End the run as failed because it cannot be driven on; what was decided stays on the record."""
-    record = _continue(record, "give_up", fence, now_ms)
-    update = {"status": Status.FAILED, "look_at_ms": None, "end": RunEnd(status=RunStatus.FAILED, error=error)}
+    return _fail(_continue(record, "give_up", fence, now_ms), error, events, now_ms)
+
+
+def release(record: SuspensionRecord, fence: Fence, reason: str, now_ms: int) -> Change:
+    """Give the run back untouched, so that any worker may take it up at once; it does not count as a try."""
+    record = _continue(record, "release", fence, now_ms)
+    receipt = record.receipt.model_copy(update={"tries": max(0, record.receipt.tries - 1)})
+    update = {"status": Status.DECIDED, "look_at_ms": now_ms + LOOK_AGAIN_MS, "receipt": receipt}
+    released = Event(type=EventType.RUN_RELEASED, data={"attempt": fence.attempt, "reason": reason})
+    return Change(record.model_copy(update=update), (released,), ready=True)
+
+
+def revive(record: SuspensionRecord, by: Actor, now_ms: int) -> Change:
+    """Let a run that was given up be tried again: everything decided still stands, permits keep their times."""
+    check_step(record, "revive")
+    receipt = record.receipt.model_copy(update={"tries": 0, "redrives": 0})
+    update = {
+        "status": Status.DECIDED,
+        "updated_at_ms": now_ms,
+        "look_at_ms": now_ms + LOOK_AGAIN_MS,
+        "receipt": receipt,
+        "end": None,
+    }
+    revived = Event(type=EventType.RUN_REVIVED, data={"by": by.model_dump(mode="json")})
+    return Change(record.model_copy(update=update), (revived,), ready=True)
+
+
+def _fail(record: SuspensionRecord, error: str, events: tuple[Event, ...], now_ms: int) -> Change:
+    update = {
+        "status": Status.FAILED,
+        "updated_at_ms": now_ms,
+        "look_at_ms": None,
+        "end": RunEnd(status=RunStatus.FAILED, error=error),
+    }
     failed = Event(type=EventType.RUN_FAILED, data={"result": None, "error": error})
     return Change(record.model_copy(update=update), (*events, failed))
 

@@ -70,6 +70,7 @@ LEGAL: dict[str, Step] = {
     "decide": _step("pending", "pending decided", EventType.DECISION_RECORDED, EventType.DECIDED),
     "remind": _step("pending", "pending", EventType.REVIEWER_REMINDED),
     "escalate": _step("pending", "pending", EventType.ESCALATED),
+    "extend": _step("pending", "pending", EventType.DEADLINE_EXTENDED),
     "expire": _step("pending", "pending decided", EventType.TIMED_OUT, EventType.DECIDED, EventType.ESCALATED),
     "cancel": _step("pending decided resuming", "cancelled", EventType.RUN_CANCELLED),
     "lease": _step("decided resuming", "resuming", EventType.RUN_RESUMING),
@@ -77,7 +78,8 @@ LEGAL: dict[str, Step] = {
     "redeem": _step("resuming", "resuming", EventType.PERMIT_REDEEMED),
     "checkpoint": _step("resuming", "resuming", EventType.RUN_RESUMED),
     "postpone": _step("resuming", "resuming", EventType.RUN_POSTPONED),
-    "redrive": _step("decided resuming", "decided resuming"),
+    "release": _step("resuming", "decided", EventType.RUN_RELEASED),
+    "redrive": _step("decided resuming", "decided resuming failed", EventType.RUN_FAILED),
     "suspend_again": _step("resuming", "resumed", EventType.RUN_RESUMED, EventType.RUN_PAUSED),
     "settle": _step(
         "resuming",
@@ -88,6 +90,7 @@ LEGAL: dict[str, Step] = {
         EventType.RUN_FAILED,
     ),
     "give_up": _step("resuming", "failed", EventType.RUN_FAILED),
+    "revive": _step("failed", "decided", EventType.RUN_REVIVED),
 }
 """Every step a suspension can take. `renew`, `checkpoint`, `postpone` and `redrive` are a worker's and the clock's
 bookkeeping inside one status; `docs/decisions/` says why they are steps of their own."""
@@ -170,6 +173,7 @@ class Receipt(_Frozen):
     resumed_at_ms: int | None = None
     settled_at_ms: int | None = None
     redrives: int = 0
+    tries: int = 0
     error: str | None = None
 
 

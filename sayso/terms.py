@@ -59,6 +59,7 @@ class RuleTerms(_Frozen):
     quorum: Quorum = Quorum()
     no_self_approval: bool = True
     timeout_s: int = Field(default=APPROVAL_TIMEOUT_S, ge=0, le=LONGEST_WAIT_S)
+    extend_by_s: int = Field(default=0, ge=0, le=LONGEST_WAIT_S)
     start_by_s: int = Field(default=3600, ge=1, le=LONGEST_WAIT_S)
     remind_after_s: tuple[Annotated[int, Field(ge=1, le=LONGEST_WAIT_S)], ...] = ()
     escalate: tuple[EscalationStep, ...] = ()
@@ -89,7 +90,8 @@ class Terms(_Frozen):
     quorum: Quorum = Quorum()
     no_self_approval: bool = True
     deadline_at_ms: int
-    start_by_s: int
+    extend_until_ms: int = 0
+    start_by_s: int = 3600
     remind_at_ms: tuple[int, ...] = ()
     escalate: tuple[EscalationStep, ...] = ()
     fallback: Fallback = Fallback()
@@ -105,6 +107,7 @@ def freeze_terms(terms: RuleTerms, *, rule_id: str | None, rule_version: str, no
         quorum=terms.quorum,
         no_self_approval=terms.no_self_approval,
         deadline_at_ms=now_ms + terms.timeout_s * 1000,
+        extend_until_ms=now_ms + (terms.timeout_s + terms.extend_by_s) * 1000 if terms.extend_by_s else 0,
         start_by_s=terms.start_by_s,
         remind_at_ms=tuple(now_ms + after_s * 1000 for after_s in terms.remind_after_s),
         escalate=terms.escalate,

@@ -14,8 +14,8 @@ from sayso.events import EventType
 
 PATIENCE_S = 45
 
-QUICK = {"SAYSO_LEASE_S": "2", "SAYSO_DRAIN_WINDOW_S": "2"}
-"""So that what a killed worker held is taken up soon."""
+QUICK = {"SAYSO_LEASE_S": "2", "SAYSO_DRAIN_WINDOW_S": "2", "SAYSO_WORKERS": "1"}
+"""What a killed worker held is taken up soon, and there is no other worker that would hide that it was killed."""
 
 
 @contextmanager

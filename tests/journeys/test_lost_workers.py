@@ -1,7 +1,6 @@
 """A worker is killed while a call of its is in flight: a call that may run again does, any other ends the run."""
 
 from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
 

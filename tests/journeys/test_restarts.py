@@ -22,7 +22,7 @@ async def test_what_waited_before_the_stop_is_decided_after_the_start(tmp_path: 
     with quick_stack(home, **known) as second:
         async with connected(second) as (agent, reviewer):
             assert (await agent.find_run(run.id)).status is RunStatus.SUSPENDED
-            assert await agent.start_run(AGENT, MAILS.request, "Mails", key="start") == run
+            assert (await agent.start_run(AGENT, MAILS.request, "Mails", key="start")).id == run.id
 
             await review(reviewer, pause.suspension_id, lambda _: None)
 

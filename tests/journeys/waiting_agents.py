@@ -1,41 +1,39 @@
 """Agents whose one tool waits until it is let go, so that a worker can be killed while the call is in flight."""
 
-import asyncio
 import os
 from pathlib import Path
 from typing import NamedTuple
 
 from pydantic import JsonValue
 
+from launch.waits import wait_until
 from sayso.agents import Agent
 from sayso.models import ModelTurn, RequestedCall, ScriptedModel
 from sayso.tools import CallContext, Tool, tool
 from service.settings import load
 
 BEGUN, LET_GO = "begun.txt", "let-go"
-_PAUSE_S = 0.02
+PATIENCE_S = 45
 
 
-async def _wait(call: CallContext) -> JsonValue:
+def _wait(call: CallContext) -> JsonValue:
     """Write down who began which call, then wait to be let go."""
     home = load().home
     with (home / BEGUN).open("a", encoding="utf-8") as begun:
         begun.write(f"{call.run_id} {os.getpid()} {call.idempotency_key} {call.attempt}\n")
-    while not await asyncio.to_thread((home / LET_GO).exists):
-        await asyncio.sleep(_PAUSE_S)
-    return "let go"
+    return "let go" if wait_until((home / LET_GO).exists, PATIENCE_S) else "forgotten"
 
 
 @tool(idempotent=True)
-async def wait_again(call: CallContext) -> JsonValue:
+def wait_again(call: CallContext) -> JsonValue:
     """Wait; may be begun again."""
-    return await _wait(call)
+    return _wait(call)
 
 
 @tool
-async def wait_once(call: CallContext) -> JsonValue:
+def wait_once(call: CallContext) -> JsonValue:
     """Wait; must not be begun twice."""
-    return await _wait(call)
+    return _wait(call)
 
 
 class Begun(NamedTuple):

@@ -10,6 +10,9 @@ from sayso.resumptions import Fence, approved_args
 from sayso.suspensions import LEGAL, Change, Status, SuspensionRecord
 
 ENDED = (Status.RESUMED, Status.CANCELLED, Status.FAILED)
+_STEPS_OWN = frozenset().union(*(step.events for step in LEGAL.values()))
+"""The kinds of event that steps tell of; all others are what the driven run tells of itself, in any of its steps."""
+
 _TELLS_OF_RESUMING = ("redeem", "checkpoint", "suspend_again", "settle")
 
 
@@ -55,7 +58,7 @@ def _step(tried: Tried) -> Iterable[str]:
     step = LEGAL[name]
     if status not in step.sources or after.status not in step.targets:
         yield f"{name} led from {status} to {after.status}"
-    told = {event.type for event in tried.change.events}
+    told = {event.type for event in tried.change.events} & _STEPS_OWN
     resumed = {EventType.RUN_RESUMED} if name in _TELLS_OF_RESUMING else set()
     if not told <= step.events | resumed:
         yield f"{name} told of {', '.join(sorted(told - step.events))}"
@@ -100,7 +103,7 @@ def _moves(tried: Tried, before: SuspensionRecord, after: SuspensionRecord) -> I
     if after.updated_at_ms < before.updated_at_ms:
         yield "time ran backwards on a record"
     held, holds = before.lease, after.lease
-    if tried.fence is not None and (held is None or (held.holder, held.attempt) != tried.fence[:2]):
+    if tried.fence is not None and (held is None or (held.holder, held.attempt) != (tried.fence.holder, tried.fence.attempt)):
         yield f"{tried.verb} was taken by a worker whose lease is over"
     if tried.verb == "lease" and holds is not None:
         if before.status is Status.RESUMING and held is not None and tried.now_ms < held.until_ms:

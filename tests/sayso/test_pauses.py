@@ -16,7 +16,7 @@ from sayso.errors import (
     SelfApproval,
     StaleDigest,
 )
-from sayso.pauses import cancel, decide, suspend
+from sayso.pauses import cancel, decide, extend, suspend
 from sayso.requests import ItemKind
 from sayso.suspensions import LOOK_AGAIN_MS, RunStatus, Status
 from tests.sayso.records import T0, ask, draft, pending, person, types_of, word
@@ -269,3 +269,21 @@ def test_a_step_lets_others_join_before_the_deadline_and_keeps_it() -> None:
     second = keep_time(first, T0 + 70_000).record
     assert second.items[0].terms.reviewers == ("ada", "boss", "ceo")
     assert second.look_at_ms == DEADLINE
+
+
+def test_a_reviewer_may_extend_a_deadline_as_far_as_the_terms_allow() -> None:
+    record = pending(ask(extend_by_s=600))
+    change = extend(record, "i1", DEADLINE + 600_000, person("ada"), T0 + 5)
+    item = change.record.items[0]
+    assert (item.terms.deadline_at_ms, change.record.look_at_ms) == (DEADLINE + 600_000, DEADLINE + 600_000)
+    assert item.digest != record.items[0].digest
+    assert types_of(change) == ["deadline_extended"]
+    for until_ms in (DEADLINE, DEADLINE + 600_001):
+        with pytest.raises(InvalidInput, match="up to"):
+            extend(record, "i1", until_ms, person("ada"), T0)
+    with pytest.raises(InvalidInput, match="not at all"):
+        extend(pending(), "i1", DEADLINE + 1, person("ada"), T0)
+    with pytest.raises(DeadlinePassed):
+        extend(record, "i1", DEADLINE + 1, person("ada"), DEADLINE)
+    with pytest.raises(SelfApproval):
+        extend(record, "i1", DEADLINE + 1, person("bot"), T0)

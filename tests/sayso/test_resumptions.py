@@ -6,7 +6,7 @@ from sayso.errors import DeadlinePassed, IllegalTransition, LeaseHeld, StaleAtte
 from sayso.events import Event, EventType
 from sayso.pauses import cancel, decide, suspend
 from sayso.resumptions import (
-    MAX_ATTEMPTS,
+    MAX_TRIES,
     Fence,
     approved_args,
     checkpoint,
@@ -15,7 +15,9 @@ from sayso.resumptions import (
     postpone,
     redeem,
     redrive,
+    release,
     renew,
+    revive,
     settle,
     suspend_again,
 )
@@ -187,14 +189,14 @@ def test_suspending_again_ends_one_pause_and_begins_the_next_in_one_change() -> 
 
 def test_a_resume_that_cannot_go_on_comes_back_later_and_is_given_up_in_the_end() -> None:
     record, now_ms = leased(), T0
-    for attempt in range(1, MAX_ATTEMPTS):
+    for attempt in range(1, MAX_TRIES):
         change = postpone(record, Fence("w1", attempt, 30_000), "no such agent", now_ms)
         assert types_of(change) == ["run_postponed"]
         assert change.record.receipt.error == "no such agent"
         assert change.record.look_at_ms == now_ms + 1000 * 2**attempt
         now_ms = change.record.look_at_ms
         record = lease(change.record, "w1", 30_000, now_ms).record
-    last = postpone(record, Fence("w1", MAX_ATTEMPTS, 30_000), "no such agent", now_ms)
+    last = postpone(record, Fence("w1", MAX_TRIES, 30_000), "no such agent", now_ms)
     assert (last.record.status, last.record.run_status) == (Status.FAILED, RunStatus.FAILED)
     assert types_of(last) == ["run_failed"]
 
@@ -220,3 +222,26 @@ def test_starting_is_the_same_as_resuming() -> None:
     started = lease(suspend(draft(), (), T0).record, "w1", 30_000, T0).record
     change = checkpoint(started, FENCE, STATE, NOTE, T0)
     assert types_of(change) == ["warning"], "a start is told by run_started, not by run_resumed"
+
+
+def test_a_released_run_may_be_taken_up_at_once_and_it_counts_as_no_try() -> None:
+    change = release(leased(), FENCE, "the worker stops", T0 + 1)
+    assert (change.record.status, change.ready, change.record.receipt.tries) == (Status.DECIDED, True, 0)
+    assert types_of(change) == ["run_released"]
+    again = lease(change.record, "w2", 30_000, T0 + 2).record
+    assert again.lease is not None
+    assert again.lease.attempt == 2, "the released worker is fenced off"
+
+
+def test_a_run_whose_workers_keep_dying_is_given_up_and_can_be_revived() -> None:
+    record, now_ms = decided(), T0
+    for _ in range(MAX_TRIES):
+        record = lease(record, "w1", 1_000, now_ms).record
+        now_ms += 1_000
+    given_up = redrive(record, now_ms)
+    assert types_of(given_up) == ["run_failed"]
+    assert (given_up.record.status, given_up.record.look_at_ms, given_up.ready) == (Status.FAILED, None, False)
+    back = revive(given_up.record, person("ada"), now_ms)
+    assert (back.record.status, back.ready, back.record.receipt.tries) == (Status.DECIDED, True, 0)
+    assert back.record.end is None
+    assert back.record.items[0].outcome == given_up.record.items[0].outcome

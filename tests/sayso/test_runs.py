@@ -296,6 +296,13 @@ async def test_a_call_that_cannot_run_is_refused_before_anybody_is_asked(call: t
     append_events(TrailHead(), tuple(journal.events), 0)
 
 
+async def test_a_call_that_the_rules_deny_is_denied_whatever_its_arguments() -> None:
+    agent = make_agent([], turn(("drop", {})), approval_denial_policy="degrade")
+    end = await drive(agent, START, policy=POLICY, journal=Ledger("run_1"))
+    assert isinstance(end, End)
+    assert (end.status, told(end.events, "tool_completed", "error")) == (RunStatus.DEGRADED, ["Denied by policy"])
+
+
 async def test_a_rule_that_asks_for_an_argument_the_tool_does_not_take_runs_nothing() -> None:
     ran: Ran = []
     rules = policy(rule("codes", "request_user_input", tool_name="look", request_payload={"target_arg": "code"}))
@@ -483,6 +490,7 @@ async def test_a_budget_ends_a_run_that_would_go_on_for_ever_with_what_it_has(bu
     steps = end.result["steps"]
     assert end.result["completed"] == ["look"] * (len(end.state.executions) // 2)
     assert steps == 0 or end.result["text"] == "Still looking."
+    assert name != "max_steps" or steps == 3
     if name == "max_tool_calls":
         assert end.result["missing"] == ["drop", "look", "drop"]
         assert "tool_batch_started" not in kinds(end.events), "a batch beyond the budget is not begun"

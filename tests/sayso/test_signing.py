@@ -10,7 +10,7 @@ from datetime import UTC, datetime
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from standardwebhooks import Webhook
+from standardwebhooks import Webhook, WebhookVerificationError
 
 from sayso.clock import now_ms
 from sayso.errors import InvalidSignature
@@ -36,19 +36,17 @@ def takes(message: SignedMessage, *secrets: str) -> bool:
 
 
 def reference_takes(message: SignedMessage, *secrets: str) -> bool:
-    headers = {
-        "webhook-id": message.id,
-        "webhook-timestamp": message.timestamp,
-        "webhook-signature": message.signatures,
-    }
-    given = {name: value for name, value in headers.items() if value is not None}
-    for secret in secrets or (SECRET,):
-        try:
-            Webhook(secret).verify(message.body, given, json_parse=False)
-        except Exception:
-            continue
-        return True
-    return False
+    return any(_reference_takes(message, secret) for secret in secrets or (SECRET,))
+
+
+def _reference_takes(message: SignedMessage, secret: str) -> bool:
+    sent = {"id": message.id, "timestamp": message.timestamp, "signature": message.signatures}
+    headers = {f"webhook-{name}": value for name, value in sent.items() if value is not None}
+    try:
+        Webhook(secret).verify(message.body, headers, json_parse=False)
+    except (WebhookVerificationError, ValueError):
+        return False
+    return True
 
 
 def with_signature(change: Callable[[str], str]) -> Change:
@@ -133,7 +131,7 @@ WRONG: dict[str, Change] = {
     "signs that base64 skips": with_signature(lambda text: text.replace("v1,", "v1,!!!!")),
     "a list with commas": with_signature(lambda text: f"{text},{text}"),
     "a list with line breaks": with_signature(lambda text: f"v2,eA==\n{text}"),
-    "a list with something malformed": with_signature(lambda text: f"{text} v1"),
+    "a list with something malformed": with_signature(lambda text: f"v1 {text}"),
     "an endless list": with_signature(lambda text: "v1,eA== " * 16 + text),
     "a signature that is not ASCII": with_signature(lambda text: text.replace("v1,", "v1,ü")),
 }

@@ -10,7 +10,7 @@ from pydantic import SecretStr
 from service.app import create_app
 from service.settings import Settings
 from tests.builders import PASSWORD, finish, make_pending, make_person, make_running
-from tests.service.api.conftest import World
+from tests.service.worlds import World
 
 WHO = ("nobody", "a wrong key", "demo", "other", "anna", "root")
 """`demo` owns the run and the suspension, `other` is another agent, `anna` a reviewer, `root` an admin."""

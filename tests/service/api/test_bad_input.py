@@ -5,14 +5,13 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import pytest
-from redis.asyncio import Redis
 
 from sayso.requests import ItemKind
 from sayso.suspensions import SuspensionRecord
 from sayso.terms import RuleTerms
 from service.credentials import TENANT
 from tests.builders import PASSWORD, approve, ask, make_pending
-from tests.service.api.conftest import World
+from tests.service.worlds import World, read_store
 
 RUNS = "/api/v1/runs"
 SUSPENSIONS = "/api/v1/suspensions"
@@ -259,10 +258,3 @@ async def make_records(world: World) -> dict[str, SuspensionRecord]:
 async def expire(world: World, record: SuspensionRecord) -> SuspensionRecord:
     """The suspension after the clock has come round."""
     return (await world.wiring.desk.look(TENANT, record.id)).record
-
-
-async def read_store(url: str) -> dict[bytes, bytes | None]:
-    """Everything there is, but for the counts of attempts to sign in."""
-    async with Redis.from_url(url) as client:
-        names = [name async for name in client.scan_iter() if not name.startswith(b"sayso:attempts")]
-        return {name: await client.dump(name) for name in names}

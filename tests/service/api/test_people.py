@@ -3,7 +3,7 @@
 import pytest
 
 from tests.builders import PASSWORD, make_person
-from tests.service.api.conftest import World
+from tests.service.worlds import World
 
 
 async def test_a_new_reviewer_signs_in_reads_and_signs_out(world: World) -> None:

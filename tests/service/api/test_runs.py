@@ -8,7 +8,7 @@ from sayso.suspensions import RunStatus
 from sayso.transcripts import RunState
 from service.credentials import TENANT
 from tests.builders import approve, finish, make_pending, make_running
-from tests.service.api.conftest import World, waiting
+from tests.service.worlds import World, waiting
 
 START = {"agent": "demo", "input": "Refund order A-1, please.", "context": {"plan": "gold"}, "tags": ["refunds"]}
 

@@ -12,7 +12,7 @@ from sayso.suspensions import SuspensionRecord
 from sayso.terms import EscalationStep, Fallback, Quorum, RuleTerms
 from service.credentials import TENANT
 from tests.builders import approve, ask, finish, make_pending, make_person
-from tests.service.api.conftest import World, waiting
+from tests.service.worlds import World, waiting
 
 
 def place(record: SuspensionRecord, item: int = 0) -> str:

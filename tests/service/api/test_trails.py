@@ -9,7 +9,7 @@ from sayso.clock import iso_utc
 from sayso.suspensions import RunStatus
 from service.credentials import TENANT
 from tests.builders import approve, finish, make_pending, make_running
-from tests.service.api.conftest import World, waiting
+from tests.service.worlds import World, waiting
 
 STORY = ["run_paused", "decision_recorded", "decided", "run_resuming", "run_resumed", "run_completed"]
 

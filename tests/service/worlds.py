@@ -1,0 +1,51 @@
+"""The app as tests see it: served in their own process on a real store, with a client a credential."""
+
+import asyncio
+from dataclasses import dataclass, field
+
+from fastapi import FastAPI
+from httpx import ASGITransport, AsyncClient
+from redis.asyncio import Redis
+
+from service.wiring import Wiring
+
+POLICY = """
+version: 1
+default: request_approval
+rules:
+  - id: too-much
+    tool: refund
+    when: args.amount > 500
+    action: deny
+    reason: Nobody refunds that much
+"""
+
+
+@dataclass
+class World:
+    """A running app with the usual people and agents, and the tokens they hold."""
+
+    app: FastAPI
+    wiring: Wiring
+    tokens: dict[str, str] = field(default_factory=dict)
+
+    def client(self, who: str | None = None) -> AsyncClient:
+        """A client that sends the credential of `who`; of nobody by default."""
+        headers = {"Authorization": f"Bearer {self.tokens[who]}"} if who else {}
+        return AsyncClient(transport=ASGITransport(app=self.app), base_url="http://sayso.test", headers=headers)
+
+
+async def waiting(world: World, topic: str) -> None:
+    """Return once somebody waits for the topic."""
+    for _ in range(1000):
+        if world.wiring.watch._waiters.get(topic):
+            return
+        await asyncio.sleep(0.01)  # between looks
+    raise AssertionError(f"nobody waits for {topic}")
+
+
+async def read_store(url: str) -> dict[bytes, bytes | None]:
+    """Everything there is, but for the counts of attempts to sign in."""
+    async with Redis.from_url(url) as client:
+        names = [name async for name in client.scan_iter() if not name.startswith(b"sayso:attempts")]
+        return {name: await client.dump(name) for name in names}
