@@ -177,8 +177,13 @@ def give_up(record: SuspensionRecord, fence: Fence, error: str, events: tuple[Ev
 
 
 def release(record: SuspensionRecord, fence: Fence, reason: str, now_ms: int) -> Change:
-    """Give the run back untouched, so that any worker may take it up at once; it does not count as a try."""
+    """Give the run back untouched, so that any worker may take it up at once; it does not count as a try.
+
+    Raises `IllegalTransition` while a call is under way: what it did is not known here.
+    """
     record = _continue(record, "release", fence, now_ms)
+    if record.journal:
+        raise IllegalTransition("Calls of this run are under way; it is not given back.")
     receipt = record.receipt.model_copy(update={"tries": max(0, record.receipt.tries - 1)})
     update = {"status": Status.DECIDED, "look_at_ms": now_ms + LOOK_AGAIN_MS, "receipt": receipt}
     released = Event(type=EventType.RUN_RELEASED, data={"attempt": fence.attempt, "reason": reason})

@@ -15,10 +15,22 @@ from sayso.deadlines import keep_time
 from sayso.decisions import Actor, Decision, DecisionAction, DecisionRequest
 from sayso.errors import Conflict, DeadlinePassed, InvalidInput, PolicyForbids
 from sayso.events import Event
-from sayso.pauses import cancel, decide, find_item, suspend
+from sayso.pauses import cancel, decide, extend, find_item, suspend
 from sayso.policies import Action, Policy, PolicyEvent
 from sayso.requests import Ask, Item, ItemKind, final_args
-from sayso.resumptions import Fence, checkpoint, lease, postpone, redeem, redrive, renew, settle, suspend_again
+from sayso.resumptions import (
+    Fence,
+    checkpoint,
+    lease,
+    postpone,
+    redeem,
+    redrive,
+    release,
+    renew,
+    revive,
+    settle,
+    suspend_again,
+)
 from sayso.states import SealedState
 from sayso.suspensions import Change, Intent, Origin, ResumeSpec, RunEnd, RunRef, Status, SuspensionRecord
 from service.schemas import check_value
@@ -201,6 +213,22 @@ class Desk:
         """Put a resume that could not go on back, visibly; the last attempt gives the run up."""
         return await self.suspensions.change(
             tenant, suspension_id, lambda record, now_ms: postpone(record, fence, error, now_ms)
+        )
+
+    async def release(self, tenant: str, suspension_id: str, fence: Fence, reason: str) -> Saved:
+        """Give a driven run back, so that any worker may take it up at once."""
+        return await self.suspensions.change(
+            tenant, suspension_id, lambda record, now_ms: release(record, fence, reason, now_ms)
+        )
+
+    async def revive(self, tenant: str, suspension_id: str, by: Actor) -> Saved:
+        """Have a run that was given up tried again."""
+        return await self.suspensions.change(tenant, suspension_id, lambda record, now_ms: revive(record, by, now_ms))
+
+    async def extend(self, tenant: str, suspension_id: str, item_id: str, until_ms: int, by: Actor) -> Saved:
+        """Give the reviewers of an item more time, as far as its terms allow."""
+        return await self.suspensions.change(
+            tenant, suspension_id, lambda record, now_ms: extend(record, item_id, until_ms, by, now_ms)
         )
 
     async def _check_answer(self, tenant: str, suspension_id: str, item_id: str, request: DecisionRequest) -> None:

@@ -85,7 +85,10 @@ class Drain:
             self._driving.add(task)
             task.add_done_callback(self._done)
         if self._driving:
-            await asyncio.wait(self._driving, timeout=_STOP_WITHIN_S if stopping.is_set() else None)
+            _, late = await asyncio.wait(self._driving, timeout=_STOP_WITHIN_S if stopping.is_set() else None)
+            for task in late:
+                task.cancel()
+            await asyncio.gather(*late, return_exceptions=True)
 
     def _over(self, spent_ms: float, window_ms: int) -> bool:
         if os.getppid() != self._parent:
@@ -116,6 +119,9 @@ class Drain:
         renewing = asyncio.create_task(self._renew(suspension_id, fence))
         try:
             await self._resume(leased, fence)
+        except asyncio.CancelledError:
+            await self._release(suspension_id, fence)
+            raise
         finally:
             renewing.cancel()
             with suppress(asyncio.CancelledError):
@@ -130,6 +136,11 @@ class Drain:
         except Exception as error:
             log.exception("run_not_resumed", suspension=record.id, run=record.run.id)
             await self._postpone(record.id, fence, _sentence(error))
+
+    async def _release(self, suspension_id: str, fence: Fence) -> None:
+        """Give the run back before this process ends; with a call under way the lease has to run out instead."""
+        with suppress(Conflict, Unavailable):
+            await self._wiring.desk.release(TENANT, suspension_id, fence, "its worker was told to stop")
 
     async def _postpone(self, suspension_id: str, fence: Fence, error: str) -> None:
         try:

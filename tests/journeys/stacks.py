@@ -51,12 +51,6 @@ def children_of(pid: int) -> list[int]:
     return []
 
 
-def parent_of(pid: int) -> int:
-    """Return the process that forked one."""
-    status = Path(f"/proc/{pid}/status").read_text().splitlines()
-    return next(int(line.split()[1]) for line in status if line.startswith("PPid:"))
-
-
 def await_restart(stack: Stack, name: str, killed: set[int]) -> None:
     """Wait until as many other copies of the program run as were killed."""
     assert wait_until(lambda: len(pids_of(stack, name) - killed) == len(killed), PATIENCE_S)

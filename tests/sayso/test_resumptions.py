@@ -231,6 +231,9 @@ def test_a_released_run_may_be_taken_up_at_once_and_it_counts_as_no_try() -> Non
     again = lease(change.record, "w2", 30_000, T0 + 2).record
     assert again.lease is not None
     assert again.lease.attempt == 2, "the released worker is fenced off"
+    begun = redeem(leased(), FENCE, (intent(),), (), T0).record
+    with pytest.raises(IllegalTransition, match="under way"):
+        release(begun, FENCE, "the worker stops", T0 + 1)
 
 
 def test_a_run_whose_workers_keep_dying_is_given_up_and_can_be_revived() -> None:

@@ -51,6 +51,18 @@ def drop(table: str) -> str:
     raise AssertionError(f"{table} must never be dropped")
 
 
+class NeverAnswers:
+    """A model that takes for ever."""
+
+    def __init__(self) -> None:
+        self.asked = asyncio.Event()
+
+    async def complete(self, messages: object, tools: object) -> ModelTurn:
+        self.asked.set()
+        await asyncio.Event().wait()
+        raise AssertionError("it never answers")
+
+
 def turn(*calls: tuple[str, str]) -> ModelTurn:
     asked = tuple(RequestedCall(call_id=f"c{n}", name=name, args_json=args) for n, (name, args) in enumerate(calls))
     return ModelTurn(text="", calls=asked)
@@ -205,3 +217,14 @@ async def test_a_worker_that_lost_its_lease_can_write_nothing_more(wiring: Wirin
     assert found.record is not None
     assert (found.record.status, found.record.lease.attempt if found.record.lease else 0) == (Status.RESUMED, 2)
     assert paused.suspension_id == found.record.following_id
+
+
+async def test_a_worker_that_stops_gives_its_run_back_at_once(wiring: Wiring, monkeypatch: pytest.MonkeyPatch) -> None:
+    slow = NeverAnswers()
+    monkeypatch.setattr(resume, "_STOP_WITHIN_S", 0.01)
+    monkeypatch.setitem(resume.agents, "slow", Agent(name="slow", instructions="x", tools=(), model=slow))
+    async with draining(wiring):
+        await start(wiring, agent="slow")
+        await asyncio.wait_for(slow.asked.wait(), 20)
+    assert await trail(wiring) == ["run_started", "run_resuming", "run_released"]
+    assert await wiring.agenda.take("default", 1) is not None, "it is ready for the next worker"

@@ -1,0 +1,27 @@
+"""Serve the app over a real socket, for tests of what only a real server does: streams, signals, broken requests."""
+
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import uvicorn
+
+from launch.waits import wait_until
+from service.app import create_app
+from service.settings import Settings
+
+
+@contextmanager
+def served(settings: Settings) -> Iterator[str]:
+    """Serve on a free port in a thread of its own; yields the address."""
+    config = uvicorn.Config(create_app(settings), port=0, loop="uvloop", http="httptools", log_config=None, lifespan="on")
+    server = uvicorn.Server(config)
+    thread = threading.Thread(target=server.run)
+    thread.start()
+    try:
+        assert wait_until(lambda: server.started or not thread.is_alive(), 30)
+        (listener,) = server.servers
+        yield f"http://127.0.0.1:{listener.sockets[0].getsockname()[1]}"
+    finally:
+        server.should_exit = True
+        thread.join()
