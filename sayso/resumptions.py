@@ -231,7 +231,7 @@ def _spend(record: SuspensionRecord, item: Item, fence: Fence, now_ms: int) -> I
     outcome = item.outcome
     if outcome is None or not outcome.may_run:
         raise IllegalTransition(f"Item {item.item_id} has no leave to run; it is not to be executed.")
-    if now_ms >= outcome.start_by_ms:
+    if item.permit is None and now_ms >= outcome.start_by_ms:
         raise DeadlinePassed(f"The leave to run {item.tool.name} ended at {iso_utc(outcome.start_by_ms)}.")
     if item.permit is not None and not item.tool.idempotent:
         raise IllegalTransition(f"The permit of item {item.item_id} was already spent; the call may already have run.")

@@ -12,7 +12,7 @@ from typing import Literal, NamedTuple
 
 from pydantic import BaseModel, ConfigDict, Field, JsonValue
 
-from sayso.decisions import JsonObject, Verdict
+from sayso.decisions import JsonObject
 from sayso.errors import IllegalTransition
 from sayso.events import Event, EventType
 from sayso.requests import Binding, Item
@@ -215,11 +215,6 @@ class SuspensionRecord(_Frozen):
     def deadline_at_ms(self) -> int | None:
         """The earliest deadline among the items still open."""
         return min((item.terms.deadline_at_ms for item in self.items if item.open), default=None)
-
-    @property
-    def failed_by_fallback(self) -> bool:
-        """Whether an item's fallback says that the run fails."""
-        return any(item.outcome is not None and item.outcome.verdict is Verdict.FAILED for item in self.items)
 
     @property
     def run_status(self) -> RunStatus:

@@ -108,5 +108,3 @@ def build_worker(url: str, worker_class: type[Worker], name: str) -> Worker:
         job_monitoring_interval=5,
         log_job_description=False,
     )
-
-

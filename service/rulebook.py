@@ -142,7 +142,7 @@ def _read_policy(document: Document, content: dict[str, Any], terms: RuleTerms) 
 
 def _read_terms(document: Document, content: dict[str, Any], terms: RuleTerms) -> dict[str, Any]:
     """Return what the terms of every rule start from; faulty ones are told here once, not again in every rule."""
-    start, given = terms.model_dump(mode="json"), content.get("terms", {})
+    start, given = terms.model_dump(mode="json", exclude_unset=True), content.get("terms", {})
     if given is None:
         return start
     if not isinstance(given, dict):

@@ -112,12 +112,6 @@ class Settings(BaseSettings):
         description="Longest time in seconds one job goes on taking runs from the ready list.",
     )
     drain_concurrency: int = Field(default=64, ge=1, le=1024, description="Runs one job drives at the same time.")
-    default_approval_timeout_s: int = Field(
-        default=300,
-        ge=0,
-        le=30 * 86_400,
-        description="Seconds an item waits for a reviewer when its rule does not say.",
-    )
     session_idle_s: int = Field(
         default=7_200,
         ge=60,

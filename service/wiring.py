@@ -4,7 +4,6 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 
-from sayso.terms import RuleTerms
 from service.credentials import Credentials
 from service.desk import Desk
 from service.reviewers import Reviewers
@@ -40,7 +39,7 @@ async def wire(settings: Settings) -> AsyncIterator[Wiring]:
     """Connect to the store and build the parts on it; close the connections in the end."""
     redis = connect(settings.store_url)
     blocking = connect(settings.store_url, blocking=True)
-    rulebook = Rulebook(settings.policy, terms=RuleTerms(timeout_s=settings.default_approval_timeout_s))
+    rulebook = Rulebook(settings.policy)
     runs = Runs(redis)
     people = People(redis)
     reviewers = Reviewers(people, Attempts(redis), idle_s=settings.session_idle_s, max_s=settings.session_max_s)

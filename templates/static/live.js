@@ -67,8 +67,15 @@
     notice.replaceChildren(document.createTextNode(`${text} `), link);
   }
 
+  function changed(control) {
+    if (!control.options) return control.value !== control.defaultValue;
+    return control.selectedIndex !== Math.max(0, [...control.options].findIndex((option) => option.defaultSelected));
+  }
+
   function inUse(region) {
-    return "forms" in region.dataset && (region.contains(document.activeElement) || region.querySelector("details[open]"));
+    if (!("forms" in region.dataset)) return false;
+    if (region.dataset.forms === "kept" || region.querySelector("details[open]")) return true;
+    return region.contains(document.activeElement) || [...region.querySelectorAll("input, textarea, select")].some(changed);
   }
 
   function swap(region, fresh) {

@@ -11,7 +11,7 @@ from sayso.requests import Item
 from sayso.resumptions import Fence, approved_args
 from sayso.runs import Pause, PlannedCall, Resumption, RunState, drive
 from sayso.states import SealedState, seal_state
-from sayso.suspensions import Intent, RunEnd, RunStatus, SuspensionRecord
+from sayso.suspensions import Intent, RunEnd, SuspensionRecord
 from service.store.suspensions import Saved
 from service.wiring import Wiring
 
@@ -23,10 +23,6 @@ async def resume(wiring: Wiring, agents: Mapping[str, Agent], leased: Saved, fen
     if agent is None:
         known = ", ".join(sorted(agents)) or "none"
         raise NotFound(f"This worker has no agent named {record.run.agent!r}; registered are: {known}.")
-    if record.failed_by_fallback:
-        end = RunEnd(status=RunStatus.FAILED, error=_first_failure(record))
-        await wiring.desk.settle(record.tenant, record.id, fence, end, ())
-        return
     assert record.state is not None  # noqa: S101  a run of this runner is never saved without its state
     state = RunState.model_validate_json(await wiring.runs.state(record.tenant, record.run.id, record.state))
     outcomes = {item.index: _resumption(item, leased.now_ms) for item in record.items}
@@ -96,10 +92,3 @@ def _resumption(item: Item, now_ms: int) -> Resumption:
         message = f"Approved, but not started before {iso_utc(outcome.start_by_ms)}; ask again."
         outcome = outcome.model_copy(update={"verdict": Verdict.DENIED, "message": message})
     return Resumption(item_id=item.item_id, outcome=outcome, args=approved_args(item))
-
-
-def _first_failure(record: SuspensionRecord) -> str:
-    for item in record.items:
-        if item.outcome is not None and item.outcome.verdict is Verdict.FAILED:
-            return f"{item.tool.name}: {item.outcome.message}"
-    return "An item's fallback failed the run."

@@ -172,6 +172,27 @@ def test_what_somebody_is_typing_is_left_alone_and_they_are_told(site: Site, ope
     expect(page.get_by_text("I am still typ")).to_be_visible()
 
 
+def test_a_form_that_was_sent_back_keeps_what_was_typed(site: Site, open_as: Callable[..., Page]) -> None:
+    record = site.act(lambda wiring: asked(wiring, ask_value()))
+    page = open_as(place_of(record))
+    page.get_by_label("loyalty_code").fill("HH")
+    page.get_by_role("button", name="Send the value").click()
+    expect(page.locator("#v0-problem")).to_be_visible()
+    site.act(lambda wiring: decide(wiring, record, "deny"))
+    expect(page.locator("#notice")).to_contain_text("ben denied this. What you typed can no longer be sent.")
+    expect(page.get_by_label("loyalty_code")).to_have_value("HH")
+
+
+def test_what_was_typed_and_left_is_not_overwritten(site: Site, open_as: Callable[..., Page]) -> None:
+    record = site.act(lambda wiring: asked(wiring, ask_value()))
+    page = open_as(place_of(record))
+    page.get_by_label("loyalty_code").fill("HH-77")
+    page.get_by_role("heading", level=1).click()
+    site.act(lambda wiring: decide(wiring, record, "deny"))
+    expect(page.locator("#notice")).to_contain_text("ben denied this")
+    expect(page.get_by_label("loyalty_code")).to_have_value("HH-77")
+
+
 def test_the_time_left_counts_down_and_moments_are_the_browsers_own(site: Site, open_as: Callable[..., Page]) -> None:
     record = site.act(asked)
     page = open_as(place_of(record), timezone_id="Asia/Kathmandu")
