@@ -14,7 +14,7 @@ from demo.effects import Effect, Effects
 from sayso.adapters.chat_completions import ChatCompletionsModel
 from sayso.agents import Agent
 from sayso.tools import CallContext, tool
-from service.settings import load
+from service.settings import Settings, load
 
 INSTRUCTIONS = "You are a helpful assistant. Use the tools to do what is asked, and say at the end what was done."
 
@@ -23,9 +23,6 @@ City = Annotated[str, Field(min_length=1, description="The city.")]
 Address = Annotated[str, Field(min_length=3, description="An e-mail address.")]
 ConcertAddOn = Literal["Backstage Pass", "VIP Seating", "Parking Pass"]
 FestivalAddOn = Literal["Camping Pass", "VIP Seating", "Parking Pass"]
-
-_settings = load()
-_effects = Effects(_settings.home)
 
 
 class UserInfo(BaseModel):
@@ -45,7 +42,7 @@ def transfer(
     call: CallContext,
 ) -> JsonValue:
     """Transfer a given amount from one account to another."""
-    _effects.record(
+    _effects().record(
         _effect(call, "bank_account.transfer", from_account=from_account, to_account=to_account, amount=amount)
     )
     return {"transferred": amount, "reference": _reference(call)}
@@ -59,7 +56,7 @@ def calculate_interest(
     call: CallContext,
 ) -> JsonValue:
     """Calculate the amount of interest accrued over a given time period, compounded yearly."""
-    _effects.record_once(_effect(call, "bank_account.calculate_interest", principal=principal, rate=rate, time=time))
+    _effects().record_once(_effect(call, "bank_account.calculate_interest", principal=principal, rate=rate, time=time))
     return {"interest": round(principal * ((1 + rate) ** time - 1), 2)}
 
 
@@ -73,7 +70,7 @@ def send_email(
     bcc: Annotated[str, Field(description="The address to blind carbon copy.")] = "",
 ) -> JsonValue:
     """Send an e-mail to the specified address."""
-    _effects.record(_effect(call, "send_email", to=to, subject=subject, body=body, cc=cc, bcc=bcc))
+    _effects().record(_effect(call, "send_email", to=to, subject=subject, body=body, cc=cc, bcc=bcc))
     return {"sent_to": to, "message_id": f"<{_reference(call)}@demo>"}
 
 
@@ -86,7 +83,7 @@ def update_user_info(
 ) -> JsonValue:
     """Update a customer's information in the database."""
     changed = update_info.model_dump(exclude_none=True)
-    _effects.record_once(_effect(call, "update_user_info", user_id=user_id, update_info=changed, database=database))
+    _effects().record_once(_effect(call, "update_user_info", user_id=user_id, update_info=changed, database=database))
     return {"user_id": user_id, "updated": [*changed]}
 
 
@@ -101,7 +98,7 @@ def book_hotel(
     call: CallContext,
 ) -> JsonValue:
     """Book a hotel room at the specified location for the specified number of adults and children."""
-    _effects.record_once(
+    _effects().record_once(
         _effect(
             call,
             "hotel_booking.book",
@@ -124,7 +121,7 @@ def book_concert(
     add_ons: Annotated[tuple[ConcertAddOn, ...], Field(description="Add-ons for the concert.")] = ("VIP Seating",),
 ) -> JsonValue:
     """Book a ticket for a concert, with add-ons such as a backstage pass."""
-    _effects.record_once(_effect(call, "concert.book_ticket", artist=artist, location=location, add_ons=[*add_ons]))
+    _effects().record_once(_effect(call, "concert.book_ticket", artist=artist, location=location, add_ons=[*add_ons]))
     return {"booked": artist, "reference": _reference(call)}
 
 
@@ -136,10 +133,14 @@ def book_festival(
     add_ons: Annotated[tuple[FestivalAddOn, ...], Field(description="Add-ons for the festival.")] = ("Camping Pass",),
 ) -> JsonValue:
     """Book a ticket for a festival, with add-ons such as camping."""
-    _effects.record_once(
+    _effects().record_once(
         _effect(call, "festival.book_ticket", festival=festival, location=location, add_ons=[*add_ons])
     )
     return {"booked": festival, "reference": _reference(call)}
+
+
+def _effects() -> Effects:
+    return Effects(load().home)
 
 
 def _effect(call: CallContext, tool_name: str, **args: JsonValue) -> Effect:
@@ -158,6 +159,14 @@ def _reference(call: CallContext) -> str:
     return sha256(call.idempotency_key.encode()).hexdigest()[:10].upper()
 
 
+def _model(settings: Settings) -> ChatCompletionsModel:
+    return ChatCompletionsModel(
+        base_url=settings.model_url,
+        model=settings.model_name,
+        api_key=settings.model_key.get_secret_value() if settings.model_key else None,
+    )
+
+
 support = Agent(
     name="demo",
     instructions=INSTRUCTIONS,
@@ -170,9 +179,5 @@ support = Agent(
         book_concert,
         book_festival,
     ),
-    model=ChatCompletionsModel(
-        base_url=_settings.model_url,
-        model=_settings.model_name,
-        api_key=_settings.model_key.get_secret_value() if _settings.model_key else None,
-    ),
+    model=_model(load()),
 )

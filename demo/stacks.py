@@ -69,7 +69,7 @@ def running_stack(home: Path, environ: Mapping[str, str] | None = None) -> Itera
         child = subprocess.Popen(
             [sys.executable, "-m", "launch"],
             cwd=CHECKOUT,
-            env={**_neutral_environ(), **settings},
+            env={**neutral_environ(), **settings},
             stdout=out,
             stderr=out,
             stdin=subprocess.DEVNULL,
@@ -102,7 +102,8 @@ def find_ports() -> int:
     raise PortTaken(f"No two free ports were found in {_TRIES} tries; end what takes them and try again.")
 
 
-def _neutral_environ() -> dict[str, str]:
+def neutral_environ() -> dict[str, str]:
+    """Return our environment without any setting of Sayso's."""
     ours = variable_of("")
     return {name: value for name, value in os.environ.items() if not name.startswith(ours) and name != "REDIS_URL"}
 

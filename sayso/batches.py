@@ -15,11 +15,12 @@ from pydantic import BaseModel, ConfigDict, JsonValue
 from sayso.agents import Agent, DenialPolicy
 from sayso.canonical import check_json
 from sayso.decisions import ActorKind, JsonObject, Outcome, Verdict
+from sayso.doubts import Choice, ask_in_doubt, read_choice
 from sayso.errors import TooLarge
 from sayso.events import Event, EventType
 from sayso.models import ChatMessage
 from sayso.policies import Action
-from sayso.requests import Ask
+from sayso.requests import Ask, Doubt
 from sayso.suspensions import RunStatus
 from sayso.tool_calls import ToolCall, ToolResult
 from sayso.tools import Tool
@@ -55,6 +56,7 @@ class BatchCall(_Frozen):
     ask: Ask | None = None
     decided: bool = False
     item_id: str | None = None
+    key: str | None = None
     stop: Stop | None = None
     result: ToolResult | None = None
 
@@ -92,11 +94,12 @@ class Resumption:
 
 @dataclass(frozen=True)
 class PlannedCall:
-    """A call about to start; with an item it spends that item's permit."""
+    """A call about to start; with an item it spends that item's permit, with a key it was begun before."""
 
     item_id: str | None
     call: ToolCall
     idempotent: bool
+    key: str | None = None
 
 
 class Ending(NamedTuple):
@@ -123,18 +126,23 @@ def warn_of_timeouts(batch: Batch, outcomes: Mapping[int, Resumption]) -> tuple[
     )
 
 
-def doubt_unfinished(batch: Batch, unfinished: frozenset[int], agent: Agent) -> Batch:
-    """Return the batch with every call ended that an earlier attempt began and that must not simply run again."""
+def doubt_unfinished(batch: Batch, unfinished: Mapping[int, Doubt], agent: Agent) -> Batch:
+    """Return the batch with every call in doubt that an earlier attempt began and that must not simply run again.
+
+    A person is asked about it; a headless agent has nobody to ask, so its call ends.
+    """
     tools = agent.tools_by_name
-    return _replace(
-        batch,
-        [
-            end_call(one, _unknown(one), Stop.UNKNOWN)
-            if one.result is None and one.call.index in unfinished and not _idempotent(tools, one)
-            else one
-            for one in batch.calls
-        ],
-    )
+
+    def doubt(one: BatchCall) -> BatchCall:
+        found = unfinished.get(one.call.index)
+        if one.result is not None or found is None or _idempotent(tools, one):
+            return one
+        if agent.interaction == "headless":
+            return end_call(one, _unknown(one), Stop.UNKNOWN)
+        definition = tools[one.call.name].definition.digest if one.call.name in tools else ""
+        return one.model_copy(update={"ask": ask_in_doubt(one.call, definition, found), "decided": False})
+
+    return _replace(batch, [doubt(one) for one in batch.calls])
 
 
 def check_tools(batch: Batch, agent: Agent) -> Batch:
@@ -169,7 +177,9 @@ def skip_rest(batch: Batch, reason: str) -> Batch:
 def plan_calls(batch: Batch, agent: Agent) -> tuple[PlannedCall, ...]:
     """Return the calls that are to start now, together."""
     tools = agent.tools_by_name
-    return tuple(PlannedCall(one.item_id, one.call, _idempotent(tools, one)) for one in batch.calls if one.may_run)
+    return tuple(
+        PlannedCall(one.item_id, one.call, _idempotent(tools, one), one.key) for one in batch.calls if one.may_run
+    )
 
 
 def complete_batch(batch: Batch, results: Mapping[int, ToolResult]) -> Batch:
@@ -249,8 +259,24 @@ def _answer(one: BatchCall, told: Resumption | None) -> BatchCall:
     if not told.outcome.may_run:
         by = "reviewer" if told.outcome.by.kind is ActorKind.HUMAN else "policy"
         return end_call(one, told.outcome.message or f"Denied by {by}", Stop.DENIED)
+    if one.ask is not None and one.ask.doubt is not None:
+        return _settle_doubt(one, one.ask.doubt, told)
     call = one.call.model_copy(update={"args": told.args})
     return one.model_copy(update={"call": call, "decided": True, "item_id": told.item_id})
+
+
+def _settle_doubt(one: BatchCall, doubt: Doubt, told: Resumption) -> BatchCall:
+    """Do with a call in doubt as somebody said: `told.outcome.value` is their answer."""
+    answer = read_choice(told.outcome.value)
+    by = told.outcome.by.id
+    if answer.choice is Choice.RUN_AGAIN:
+        return one.model_copy(update={"decided": True, "item_id": told.item_id, "key": doubt.idempotency_key})
+    if answer.choice is Choice.FAIL:
+        return end_call(one, f"{by} failed the run: nobody knows whether the call had run.", Stop.FAILED)
+    if answer.result is None:
+        return end_call(one, f"Skipped by {by}: the call may already have run, and its result is not known.")
+    result = ToolResult(call_id=one.call.call_id, tool_name=one.call.name, success=True, output=answer.result)
+    return one.model_copy(update={"result": result})
 
 
 def _find_hindrance(one: BatchCall, tool: Tool | None) -> str | None:

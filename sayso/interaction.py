@@ -11,7 +11,7 @@ from sayso.clock import new_id, now_ms
 from sayso.decisions import JsonObject
 from sayso.events import Event, EventType
 from sayso.policies import Policy
-from sayso.requests import Ask
+from sayso.requests import Ask, Doubt
 from sayso.runs import NO_OUTCOMES, End, Pause, drive
 from sayso.terms import Fallback
 from sayso.transcripts import RunState, start_state
@@ -54,7 +54,7 @@ class MemoryJournal:
         self.events += events
         self.state = state or self.state
         self.begun = {planned.call.index: planned for planned in calls}
-        return {index: f"{self._run_id}:{self._batches}.{index}" for index in self.begun}
+        return {index: self._key(planned) for index, planned in self.begun.items()}
 
     async def checkpoint(self, state: RunState, events: Sequence[Event]) -> None:
         """Note how far the run has come."""
@@ -63,9 +63,15 @@ class MemoryJournal:
         self.begun = {}
         self._batches += 1
 
-    def unfinished(self) -> frozenset[int]:
+    def unfinished(self) -> Mapping[int, Doubt]:
         """The calls that were begun and of which no result was noted."""
-        return frozenset(self.begun)
+        return {
+            index: Doubt(begun_at_ms=0, holder="this process", attempt=1, idempotency_key=self._key(planned))
+            for index, planned in self.begun.items()
+        }
+
+    def _key(self, planned: PlannedCall) -> str:
+        return planned.key or f"{self._run_id}:{self._batches}.{planned.call.index}"
 
 
 async def run_agent(

@@ -59,6 +59,15 @@ class Ruling(_Frozen):
     start_by_ms: int | None = None
 
 
+class Doubt(_Frozen):
+    """A call that was begun and of which no result is known: when, by whom, and under which key."""
+
+    begun_at_ms: int
+    holder: str
+    attempt: int
+    idempotency_key: str
+
+
 class Ask(_Frozen):
     """What a runner or an agent wants asked, before the desk has frozen its terms. With a ruling nobody is asked."""
 
@@ -75,6 +84,7 @@ class Ask(_Frozen):
     rule_id: str | None = None
     rule_version: str = ""
     ruling: Ruling | None = None
+    doubt: Doubt | None = None
 
 
 class Item(_Frozen):
@@ -95,6 +105,7 @@ class Item(_Frozen):
     decisions: tuple[Decision, ...] = ()
     outcome: Outcome | None = None
     permit: Permit | None = None
+    doubt: Doubt | None = None
     reminded: int = 0
     escalated: int = 0
 
@@ -128,6 +139,7 @@ def freeze_item(ask: Ask, item_id: str, binding: Binding, now_ms: int) -> Item:
         response_schema=ask.response_schema,
         target_arg=ask.target_arg,
         terms=terms,
+        doubt=ask.doubt,
         digest=digest_item(binding, item_id, ask.tool, ask.tool.args, ask.target_arg, terms),
     )
 

@@ -93,7 +93,9 @@ def redeem(
         items[item.item_id] = item
         data = {"item_id": item.item_id, "call_id": item.call_id, "digest": item.outcome.digest if item.outcome else ""}
         spent.append(Event(type=EventType.PERMIT_REDEEMED, data={**data, "attempt": fence.attempt}))
-    record = record.model_copy(update={"items": tuple(items.values()), "journal": intents})
+    begun = {intent.index for intent in intents}
+    kept = tuple(intent for intent in record.journal if intent.index not in begun)
+    record = record.model_copy(update={"items": tuple(items.values()), "journal": (*kept, *intents)})
     return _note_resumed(Change(record, (*events, *spent)), now_ms)
 
 

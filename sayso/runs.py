@@ -37,7 +37,7 @@ from sayso.events import Event, EventType
 from sayso.judgements import deny_changed, judge_turn
 from sayso.models import ChatMessage, ModelTurn
 from sayso.policies import Policy
-from sayso.requests import Ask
+from sayso.requests import Ask, Doubt
 from sayso.suspensions import RunStatus
 from sayso.tool_calls import ToolResult
 from sayso.tools import CallContext, call_tool
@@ -84,8 +84,8 @@ class Journal(Protocol):
         """Save how far the run has come; no call is under way."""
         ...
 
-    def unfinished(self) -> frozenset[int]:
-        """Return the calls of the saved batch that an earlier attempt began and of which no result was saved."""
+    def unfinished(self) -> Mapping[int, Doubt]:
+        """Return the calls of the saved batch, by index, that were begun before and of which no result was saved."""
         ...
 
 
@@ -143,13 +143,20 @@ class _Drive:
             rest = await self._take_step()
         return rest
 
-    async def _take_up(self, batch: Batch, outcomes: Mapping[int, Resumption]) -> End | None:
+    async def _take_up(self, batch: Batch, outcomes: Mapping[int, Resumption]) -> Pause | End | None:
         """Go on with a batch that was saved: with the answers to what it asked, or after a worker was lost."""
         unfinished = self._journal.unfinished()
         if not unfinished:  # else it was told already, with the calls that were begun
             self._events += warn_of_timeouts(batch, outcomes)
-        answered = self._answer(doubt_unfinished(batch, unfinished, self._agent), outcomes)
-        return await self._finish(answered, saved=bool(batch.asks), repeated=unfinished)
+        answered = self._answer(batch, outcomes)
+        doubted = doubt_unfinished(answered, unfinished, self._agent)
+        saved, repeated = bool(batch.asks), frozenset(unfinished)
+        if not doubted.asks:
+            return await self._finish(doubted, saved=saved, repeated=repeated)
+        known, _ = await self._execute(doubted, saved, repeated)  # what may run again need not wait for the answer
+        known, warnings = fit_outputs(known)
+        self._events += warnings
+        return Pause(self._now(known), known.asks, self._take_events())
 
     async def _take_step(self) -> Pause | End | None:
         if exceeded := find_exceeded(self._agent.budgets, self._state, self._spent_ms()):

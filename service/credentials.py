@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 from sayso.clock import monotonic_ms, new_id, new_secret, now_ms
 from sayso.decisions import Actor, ActorKind
-from sayso.errors import InvalidInput, NotAllowed, NotAuthenticated, NotFound
+from sayso.errors import Conflict, InvalidInput, NotAllowed, NotAuthenticated, NotFound
 from service.reviewers import Reviewers, hash_token
 from service.store.people import ApiKey, People
 
@@ -73,7 +73,9 @@ class Credentials:
         plain = secret or f"sayso_agent_{new_secret()}"
         key_hash = hash_token(plain)
         existing = await self._people.find_key(key_hash)
-        if existing is not None and existing.revoked_at_ms is None:
+        if existing is not None and existing.revoked_at_ms is not None:
+            raise Conflict("This key was revoked and stays so; choose another one.")
+        if existing is not None:
             return existing, plain
         key = ApiKey(id=new_id("key"), tenant=tenant, name=name, created_at_ms=now_ms())
         await self._people.save_key(key_hash, key)

@@ -9,7 +9,7 @@ from collections.abc import AsyncIterator
 from dataclasses import dataclass
 
 from sayso.clock import new_secret
-from sayso.errors import SaysoError
+from sayso.errors import Conflict, SaysoError
 from service.credentials import TENANT
 from service.settings import InvalidSettings, Settings, load, variable_of
 from service.store.durability import check_durability
@@ -57,7 +57,10 @@ async def _set_up_admin(wiring: Wiring, password: str | None, url: str) -> str:
 async def _set_up_demo_key(wiring: Wiring, key: str | None) -> str:
     named = [one for one in await wiring.credentials.list_keys(TENANT) if one.name == DEMO]
     if key is not None:
-        await wiring.credentials.create_key(TENANT, DEMO, key)
+        try:
+            await wiring.credentials.create_key(TENANT, DEMO, key)
+        except Conflict:
+            return f"The key in {variable_of('agent_key')} was revoked and stays so; set another one."
         return f"The agent {DEMO} has the key in {variable_of('agent_key')}."
     if named:
         return f"The agent {DEMO} has the key it has."

@@ -112,7 +112,7 @@ def read_fields(fields: Iterable[Field], posted: Mapping[str, str]) -> Reading:
     value: JsonValue = {}
     shown: list[Field] = []
     for field in fields:
-        typed = posted.get(field.key, "")
+        typed = normalize(posted.get(field.key, ""))
         try:
             one = _read(field, typed)
             shown.append(replace(field, text=typed))
@@ -183,7 +183,6 @@ def _show(shape: Shape, value: JsonValue | Absent) -> str:
 
 
 def _read(field: Field, typed: str) -> JsonValue | Absent:
-    typed = normalize(typed)
     if typed == normalize(field.text) and _agrees(field):
         return field.original
     if field.shape.kind == "text":

@@ -6,12 +6,16 @@ from pathlib import Path
 
 import pytest
 
+from sayso.agents import Agent
+from sayso.answers import resolve
 from sayso.batches import Resumption
+from sayso.decisions import DecisionAction
 from sayso.errors import StaleAttempt
 from sayso.interaction import MemoryJournal
 from sayso.requests import Ask
 from sayso.runs import End, Pause, RunState, drive, start_state
 from sayso.suspensions import RunStatus
+from tests.sayso.records import T0, person
 from tests.sayso.resuming import CALLS, answer_all
 from tests.sayso.runners import (
     POLICY,
@@ -123,14 +127,75 @@ async def test_an_idempotent_call_whose_worker_was_lost_runs_again_with_the_same
     assert again.steps[0] == ("redeem", [], True)
 
 
-async def test_any_other_call_whose_worker_was_lost_ends_the_run_for_nobody_knows_its_result() -> None:
+CRASH = ("crash", {"order": "A"})
+
+
+async def doubt(ran: Ran, *calls: tuple[str, dict[str, object]]) -> tuple[Agent, Pause, Ledger]:
+    """Lose the worker in the middle of `calls`, and return the question that the next one asks."""
+    lost = await lose_worker(ran, *calls)
+    assert lost.state is not None
+    agent, again = make_agent(ran, turn(*calls)), Ledger("run_1")
+    again.begun = lost.begun
+    pause = await drive(agent, reload(lost.state), policy=POLICY, journal=again)
+    assert isinstance(pause, Pause)
+    return agent, pause, again
+
+
+async def settle(agent: Agent, pause: Pause, value: object) -> tuple[End, Ledger]:
+    """Answer the question and drive on."""
+    (ask,) = pause.asks
+    answered = resolve(ask, DecisionAction.VALUE, by=person("ada"), at_ms=T0, value=value)
+    outcomes = {ask.index: Resumption("i1", answered.outcome, answered.args)}
+    journal = Ledger("run_1")
+    end = await drive(agent, reload(pause.state), policy=POLICY, journal=journal, outcomes=outcomes)
+    assert isinstance(end, End)
+    return end, journal
+
+
+async def test_any_other_call_whose_worker_was_lost_becomes_a_question_to_a_person() -> None:
     ran: Ran = []
-    crash = ("crash", {"order": "A"})
-    end, again = await take_up(await lose_worker(ran, LOOK, crash), ran, LOOK, crash)
-    assert sorted(name for name, _, _ in ran) == ["crash", "look"], "nothing runs a second time"
-    unknown = "crash may already have run before its worker was lost; nobody knows its result."
-    assert (end.status, end.error, again.steps) == (RunStatus.FAILED, unknown, [])
-    assert told(end.events, "tool_completed", "index", "error") == [(0, f"Skipped: {unknown}"), (1, unknown)]
+    _, pause, again = await doubt(ran, LOOK, CRASH)
+    assert sorted(name for name, _, _ in ran) == ["crash", "look", "look"], "only the idempotent call runs again"
+    (ask,) = pause.asks
+    assert (ask.tool.name, ask.allowed, ask.terms.fallback.action) == ("crash", ("value",), "fail")
+    assert ask.prompt.body is not None
+    assert "this process (attempt 1)" in ask.prompt.body
+    assert "run_1:0.1" in ask.prompt.body, "the key to look it up by"
+    assert [step for step, _, _ in again.steps] == ["redeem"]
+
+
+@pytest.mark.parametrize(
+    ("value", "crashes", "error"),
+    [
+        ({"choice": "run_again"}, 2, "RuntimeError: no A"),
+        ({"choice": "skip"}, 1, "Skipped by ada: the call may already have run, and its result is not known."),
+        ({"choice": "skip", "result": "it had run"}, 1, None),
+    ],
+)
+async def test_the_run_goes_on_as_the_person_says(value: object, crashes: int, error: str | None) -> None:
+    ran: Ran = []
+    agent, pause, _ = await doubt(ran, LOOK, CRASH)
+    end, journal = await settle(agent, pause, value)
+    assert [name for name, _, _ in ran].count("crash") == crashes
+    assert end.status is RunStatus.COMPLETED
+    assert told(journal.events, "tool_completed", "index", "error") == [(0, None), (1, error)]
+
+
+async def test_a_call_run_again_after_a_doubt_keeps_its_key() -> None:
+    ran: Ran = []
+    agent, pause, _ = await doubt(ran, CRASH)
+    await settle(agent, pause, {"choice": "run_again"})
+    first, second = (call.idempotency_key for name, _, call in ran if name == "crash")
+    assert first == second
+
+
+@pytest.mark.parametrize("value", [{"choice": "fail"}, {"choice": "maybe"}, None, "run_again"])
+async def test_a_doubt_that_is_not_lifted_fails_the_run(value: object) -> None:
+    ran: Ran = []
+    agent, pause, _ = await doubt(ran, CRASH)
+    end, _ = await settle(agent, pause, value)
+    assert end.status is RunStatus.FAILED
+    assert [name for name, _, _ in ran] == ["crash"]
 
 
 async def test_an_approved_call_whose_worker_was_lost_is_treated_the_same() -> None:
@@ -143,10 +208,23 @@ async def test_an_approved_call_whose_worker_was_lost_is_treated_the_same() -> N
         await drive(agent, reload(pause.state), policy=POLICY, journal=lost, outcomes=outcomes)
     again = Ledger("run_1")
     again.begun = lost.begun
-    end = await drive(agent, reload(pause.state), policy=POLICY, journal=again, outcomes=outcomes)
+    asked = await drive(agent, reload(pause.state), policy=POLICY, journal=again, outcomes=outcomes)
+    assert isinstance(asked, Pause)
+    assert len(ran) == 1
+    assert asked.asks[0].doubt is not None
+
+
+async def test_a_headless_agent_has_nobody_to_ask_and_its_run_fails() -> None:
+    ran: Ran = []
+    lost = await lose_worker(ran, CRASH)
+    assert lost.state is not None
+    again = Ledger("run_1")
+    again.begun = lost.begun
+    agent = make_agent(ran, turn(CRASH), interaction="headless")
+    end = await drive(agent, reload(lost.state), policy=POLICY, journal=again)
     assert isinstance(end, End)
-    assert (len(ran), end.status) == (1, RunStatus.FAILED)
-    assert "may already have run" in str(end.error)
+    unknown = "crash may already have run before its worker was lost; nobody knows its result."
+    assert (end.status, end.error, len(ran)) == (RunStatus.FAILED, unknown, 1)
 
 
 async def test_a_later_batch_does_not_take_the_answers_of_the_one_that_was_asked_about() -> None:

@@ -14,7 +14,9 @@ from service.settings import Settings
 @contextmanager
 def served(settings: Settings) -> Iterator[str]:
     """Serve on a free port in a thread of its own; yields the address."""
-    config = uvicorn.Config(create_app(settings), port=0, loop="uvloop", http="httptools", log_config=None, lifespan="on")
+    config = uvicorn.Config(
+        create_app(settings), port=0, loop="uvloop", http="httptools", log_config=None, lifespan="on"
+    )
     server = uvicorn.Server(config)
     thread = threading.Thread(target=server.run)
     thread.start()

@@ -7,7 +7,7 @@ from sayso.clock import iso_utc
 from sayso.decisions import Verdict
 from sayso.errors import NotFound
 from sayso.events import Event
-from sayso.requests import Item
+from sayso.requests import Doubt, Item
 from sayso.resumptions import Fence, approved_args
 from sayso.runs import Pause, PlannedCall, Resumption, RunState, drive
 from sayso.states import SealedState, seal_state
@@ -61,9 +61,17 @@ class DeskJournal:
         """Save how far the run has come."""
         await self._desk.checkpoint(self._record.tenant, self._record.id, self._fence, _seal(state), tuple(events))
 
-    def unfinished(self) -> frozenset[int]:
+    def unfinished(self) -> Mapping[int, Doubt]:
         """The calls that an earlier attempt began and of which no result was saved."""
-        return frozenset(intent.index for intent in self._record.journal)
+        return {
+            intent.index: Doubt(
+                begun_at_ms=intent.begun_at_ms,
+                holder=intent.holder,
+                attempt=intent.attempt,
+                idempotency_key=intent.idempotency_key,
+            )
+            for intent in self._record.journal
+        }
 
     def _intent(self, planned: PlannedCall, step: int) -> Intent:
         call = planned.call
@@ -72,7 +80,7 @@ class DeskJournal:
             call_id=call.call_id,
             index=call.index,
             tool=call.name,
-            idempotency_key=f"{self._record.id}:{planned.item_id or f'{step}.{call.index}'}",
+            idempotency_key=planned.key or f"{self._record.id}:{planned.item_id or f'{step}.{call.index}'}",
             idempotent=planned.idempotent,
             attempt=self._fence.attempt,
             holder=self._fence.holder,

@@ -53,9 +53,9 @@ class HookAnswer(BaseModel):
     repeated: bool = Field(description="Whether this message had been taken before.")
 
 
-def _header(name: str, example: str) -> dict[str, Any]:
+def _header(name: str, meaning: str, example: str) -> dict[str, Any]:
     schema = {"type": "string", "examples": [example]}
-    return {"name": name, "in": "header", "required": True, "schema": schema}
+    return {"name": name, "in": "header", "required": True, "description": meaning, "schema": schema}
 
 
 def _schema() -> dict[str, Any]:
@@ -66,9 +66,13 @@ def _schema() -> dict[str, Any]:
 
 _DOCUMENTED = {
     "parameters": [
-        _header("webhook-id", "msg_2Lw9"),
-        _header("webhook-timestamp", "1795255307"),
-        _header("webhook-signature", "v1,K5oZfzN95Z9UVu1EsfQmfVNQhnkZ2pj9o9NDN/H/pI4="),
+        _header("webhook-id", "The message's own id; the same when it is sent again.", "msg_2Lw9"),
+        _header("webhook-timestamp", "When it was signed, in seconds since 1970.", "1795255307"),
+        _header(
+            "webhook-signature",
+            "HMAC-SHA256 over `id.timestamp.body` in base64; several with spaces between them.",
+            "v1,K5oZfzN95Z9UVu1EsfQmfVNQhnkZ2pj9o9NDN/H/pI4=",
+        ),
     ],
     "requestBody": {
         "required": True,

@@ -93,7 +93,8 @@ def test_of_a_hundred_faults_twenty_are_listed_and_three_spoken() -> None:
 
 
 @pytest.mark.parametrize(
-    ("place", "path"), [(("body", "args", "a", 0), "$.args.a[0]"), (("query", "limit"), "query.limit"), (("body",), "$")]
+    ("place", "path"),
+    [(("body", "args", "a", 0), "$.args.a[0]"), (("query", "limit"), "query.limit"), (("body",), "$"), ((), "$")],
 )
 def test_places_are_written_as_paths(place: tuple[str | int, ...], path: str) -> None:
     problem = tell_problem(RequestValidationError([{"loc": place, "type": "missing", "msg": "Field required"}]))

@@ -1,0 +1,81 @@
+"""Put to a person what no machine can know: whether a call that was begun and never reported back has run.
+
+A tool declared idempotent is simply run again with the same key. Any other becomes a question: run it again, skip it
+(with its result, where somebody has looked it up), or fail the run. Nothing is ever guessed: unanswered, the run fails.
+"""
+
+from enum import StrEnum
+
+from pydantic import BaseModel, ConfigDict, JsonValue, ValidationError
+
+from sayso.clock import iso_utc
+from sayso.decisions import JsonObject
+from sayso.requests import Answer, Ask, AskedTool, Doubt, ItemKind, Prompt
+from sayso.terms import Fallback, FallbackAction, RuleTerms
+from sayso.tool_calls import ToolCall
+
+ANSWER_WITHIN_S = 86_400
+"""How long the question waits before the run fails."""
+
+_FAIL = Fallback(action=FallbackAction.FAIL, message="Nobody could say whether the call had run.")
+
+
+class Choice(StrEnum):
+    """What is to become of a call in doubt."""
+
+    RUN_AGAIN = "run_again"
+    SKIP = "skip"
+    FAIL = "fail"
+
+
+class DoubtAnswer(BaseModel):
+    """The answer to the question; a skipped call may be given the result that somebody has looked up."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    choice: Choice
+    result: JsonValue = None
+
+
+_SCHEMA: JsonObject = {
+    "type": "object",
+    "properties": {
+        "choice": {
+            "type": "string",
+            "enum": [str(choice) for choice in Choice],
+            "description": "Run it again, skip it, or fail the run.",
+        },
+        "result": {"type": "string", "description": "With skip: the call's result, if you have looked it up."},
+    },
+    "required": ["choice"],
+    "additionalProperties": False,
+}
+
+
+def ask_in_doubt(call: ToolCall, definition: str, doubt: Doubt) -> Ask:
+    """Return the question about a call that may already have run."""
+    known = (
+        f"{call.name} was started at {iso_utc(doubt.begun_at_ms)} by worker {doubt.holder} (attempt {doubt.attempt}), "
+        f"and that worker was lost before it could report a result. The call may or may not have had its effect. Look "
+        f"it up where it would show; its idempotency key is {doubt.idempotency_key}."
+    )
+    return Ask(
+        kind=ItemKind.INPUT,
+        call_id=call.call_id,
+        index=call.index,
+        tool=AskedTool(name=call.name, args=call.args, definition=definition),
+        prompt=Prompt(title="This call may already have run", body=known, reason="Its worker was lost in the middle"),
+        allowed=(Answer.VALUE,),
+        response_schema=_SCHEMA,
+        terms=RuleTerms(timeout_s=ANSWER_WITHIN_S, start_by_s=ANSWER_WITHIN_S, fallback=_FAIL),
+        rule_id=None,
+        doubt=doubt,
+    )
+
+
+def read_choice(value: JsonValue) -> DoubtAnswer:
+    """Return what was answered; what cannot be read fails the run rather than running anything twice."""
+    try:
+        return DoubtAnswer.model_validate(value)
+    except ValidationError:
+        return DoubtAnswer(choice=Choice.FAIL)

@@ -1,0 +1,159 @@
+"""What holds for every answer of the service, whoever asks and whatever goes wrong."""
+
+import asyncio
+import tomllib
+from collections.abc import AsyncIterator
+
+import pytest
+from httpx import AsyncClient
+from structlog.testing import capture_logs
+
+from service.app import VERSION, begin_closing, create_app
+from service.credentials import TENANT
+from service.settings import CHECKOUT, Settings
+from service.store.connections import connect
+from service.store.keys import TenantKeys
+from tests.builders import make_pending, make_running, person
+from tests.service.servers import served
+from tests.service.worlds import World, waiting
+
+POLICY = "default-src 'self'; frame-ancestors 'none'; base-uri 'none'; form-action 'self'; object-src 'none'"
+
+
+@pytest.mark.parametrize(
+    ("method", "path", "status"),
+    [
+        ("GET", "/healthz", 200),
+        ("GET", "/api/v1/runs", 200),
+        ("GET", "/api/v1/runs/nowhere", 404),
+        ("GET", "/api/nowhere", 404),
+        ("PUT", "/api/v1/runs", 405),
+        ("POST", "/hooks/decisions", 503),
+        ("GET", "/sign-in", 200),
+        ("GET", "/", 303),
+        ("GET", "/nowhere", 404),
+        ("GET", "/static/nowhere.css", 404),
+    ],
+)
+async def test_security_headers_are_on_every_answer(world: World, method: str, path: str, status: int) -> None:
+    async with world.client("anna") as client:
+        answer = await client.request(method, path)
+    assert answer.status_code == status
+    assert answer.headers["content-security-policy"] == POLICY
+    assert answer.headers["x-content-type-options"] == "nosniff"
+    assert answer.headers["x-frame-options"] == "DENY"
+    assert answer.headers["cache-control"] == "no-store"
+    assert answer.headers["referrer-policy"] in ("no-referrer", "same-origin")
+    assert "server" not in answer.headers
+
+
+async def test_static_files_may_be_kept(world: World) -> None:
+    (name, *_) = sorted(path.name for path in (CHECKOUT / "templates" / "static").iterdir() if path.is_file())
+    async with world.client() as client:
+        answer = await client.get(f"/static/{name}")
+    assert (answer.status_code, answer.headers.get("cache-control")) == (200, None)
+    assert answer.headers["content-security-policy"] == POLICY
+
+
+async def test_machines_are_told_of_errors_as_problems_and_people_by_pages(world: World) -> None:
+    async with world.client() as client:
+        for path in ("/api", "/api/nowhere", "/hooks/nowhere"):
+            assert (await client.get(path)).headers["content-type"] == "application/problem+json"
+        for path in ("/nowhere", "/apis", "/healthzz"):
+            assert (await client.get(path)).headers["content-type"].startswith("text/html")
+
+
+@pytest.mark.parametrize("path", ["/api/v1/runs", "/hooks/decisions", "/sign-in"])
+async def test_a_body_over_the_limit_is_refused_whatever_it_says_of_its_size(world: World, path: str) -> None:
+    async def pieces() -> AsyncIterator[bytes]:
+        for _ in range(5):
+            yield b"a" * 65_536
+
+    form = {"Content-Type": "application/x-www-form-urlencoded"}
+    kind = form if path == "/sign-in" else {"Content-Type": "application/json"}
+    async with world.client("demo") as client:
+        announced = await client.post(path, content=b"a" * 262_145, headers=kind)
+        streamed = await client.post(path, content=pieces(), headers=kind)
+    wanted = (413,) if path != "/hooks/decisions" else (413, 503)
+    assert announced.status_code == 413
+    assert streamed.status_code in wanted
+    assert announced.headers["content-security-policy"] == POLICY
+
+
+async def test_what_breaks_is_logged_and_answered_without_a_word_of_its_inside(
+    world: World, settings: Settings
+) -> None:
+    record = await make_pending(world.wiring)
+    redis = connect(settings.store_url)
+    await redis.set(TenantKeys(TENANT).suspension(record.id), b"not a record")
+    await redis.aclose()
+    async with world.client("demo") as client:
+        with capture_logs() as logs:
+            answer = await client.get(f"/api/v1/suspensions/{record.id}")
+    told = answer.json()
+    assert (answer.status_code, told["type"]) == (500, "/problems/something-broke")
+    assert told["error_id"] in told["detail"]
+    assert [line["error_id"] for line in logs if line["event"] == "something broke"] == [told["error_id"]]
+    assert answer.headers["content-security-policy"] == POLICY
+    assert "record" not in answer.text
+
+
+async def test_while_the_store_is_away_the_service_lives_but_is_not_ready(tmp_path: object) -> None:
+    app = create_app(Settings(redis_url=f"unix://{tmp_path}/nobody.sock"))
+    async with app.router.lifespan_context(app):
+        world = World(app, app.state.wiring, {"demo": "sayso_agent_x"})
+        async with world.client("demo") as client:
+            alive, ready = await client.get("/healthz"), await client.get("/readyz")
+            runs = await client.get("/api/v1/runs")
+    assert (alive.status_code, ready.status_code, runs.status_code) == (200, 503, 503)
+    assert runs.json()["type"] == "/problems/unavailable"
+    assert runs.headers["retry-after"] == "2"
+
+
+async def test_long_polls_and_streams_end_when_the_service_closes(world: World) -> None:
+    pending = await make_pending(world.wiring)
+    running = await make_running(world.wiring)
+    async with world.client("demo") as client:
+        waits = [
+            asyncio.create_task(client.get(path))
+            for path in (
+                f"/api/v1/suspensions/{pending.id}?wait=60s",
+                f"/api/v1/runs/{running.run.id}/events/stream",
+            )
+        ]
+        for topic in (pending.id, running.run.id):
+            await waiting(world, topic)
+        begin_closing(world.app)
+        poll, stream = await asyncio.wait_for(asyncio.gather(*waits), 10)
+    assert poll.json()["status"] == "pending"
+    assert "event: run_started" in stream.text
+    assert "event: end" not in stream.text
+
+
+async def test_a_stream_is_sent_as_it_happens_over_a_real_connection(world: World, settings: Settings) -> None:
+    record = await make_running(world.wiring)
+    headers = {"Authorization": f"Bearer {world.tokens['demo']}"}
+    with served(settings) as url:
+        async with AsyncClient(base_url=url, headers=headers, timeout=10) as client:
+            async with client.stream("GET", f"/api/v1/runs/{record.run.id}/events/stream") as stream:
+                lines = stream.aiter_lines()
+                assert await next_event(lines) == "run_started"
+                await world.wiring.desk.cancel(TENANT, record.run.id, by=person("anna"))
+                assert await next_event(lines) == "run_cancelled"
+                assert await next_event(lines) == "end"
+            limit = settings.body_limit_bytes
+            over = await client.post("/api/v1/runs", content=b"a" * (limit + 1))
+            assert over.status_code == 413
+            assert (await client.get("/api/v1/runs")).status_code == 200
+
+
+async def next_event(lines: AsyncIterator[str]) -> str:
+    async for line in lines:
+        if line.startswith("event: "):
+            return line.removeprefix("event: ")
+    return ""
+
+
+def test_the_version_is_the_packages() -> None:
+    project = tomllib.loads((CHECKOUT / "pyproject.toml").read_text())["project"]
+    assert project["version"] == VERSION

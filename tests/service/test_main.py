@@ -1,0 +1,81 @@
+"""`python -m service` as a process: it says why it does not start, and stops at once whoever waits."""
+
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+
+import httpx
+import pytest
+from redis import Redis
+
+from demo.stacks import find_ports
+from launch.checks import is_healthy
+from launch.waits import wait_until
+from service.settings import CHECKOUT, Settings
+from service.wiring import wire
+from tests.builders import make_agent, make_pending
+
+
+@contextmanager
+def service(url: str, **settings: str) -> Iterator[subprocess.Popen[str]]:
+    process = subprocess.Popen(
+        [sys.executable, "-m", "service"], cwd=CHECKOUT, env=environ(url, settings), stderr=subprocess.PIPE, text=True
+    )
+    try:
+        yield process
+    finally:
+        process.kill()
+        process.communicate()
+
+
+def environ(url: str, settings: Mapping[str, str]) -> dict[str, str]:
+    kept = {name: value for name, value in os.environ.items() if not name.startswith("SAYSO_")}
+    return {**kept, "SAYSO_REDIS_URL": url, **{f"SAYSO_{name.upper()}": value for name, value in settings.items()}}
+
+
+async def test_it_stops_at_once_though_somebody_waits(clean_store_url: str) -> None:
+    async with wire(Settings(redis_url=clean_store_url)) as wiring:
+        key = await make_agent(wiring, "demo")
+        record = await make_pending(wiring)
+    port = find_ports()
+    with service(clean_store_url, port=str(port)) as process, Redis.from_url(clean_store_url) as redis:
+        assert wait_until(lambda: is_healthy("127.0.0.1", port), 60)
+        async with (
+            httpx.AsyncClient(
+                base_url=f"http://127.0.0.1:{port}", headers={"Authorization": f"Bearer {key}"}, timeout=60
+            ) as client,
+            client.stream("GET", f"/api/v1/runs/{record.run.id}/events/stream") as stream,
+        ):
+            lines = stream.aiter_lines()
+            assert "run_paused" in await anext(lines)
+            assert redis.pubsub_numsub("sayso:changes")[0][1] == 1
+            process.send_signal(signal.SIGTERM)
+            rest = [line async for line in lines]
+        assert not [line for line in rest if line.startswith("event: end")]
+        assert process.wait(30) in (0, -signal.SIGTERM)
+
+
+@pytest.mark.parametrize(
+    ("settings", "code", "says"), [({"port": "none"}, 2, "SAYSO_PORT"), ({"webhook_secret": "x"}, 2, "whsec_")]
+)
+def test_it_says_which_setting_is_wrong(store_url: str, settings: dict[str, str], code: int, says: str) -> None:
+    with service(store_url, **settings) as process:
+        _, said = process.communicate(timeout=60)
+    assert process.returncode == code
+    assert says in said
+    assert "Traceback" not in said
+
+
+def test_it_does_not_start_on_a_store_that_forgets(clean_store_url: str) -> None:
+    with Redis.from_url(clean_store_url) as redis:
+        redis.config_set("appendfsync", "everysec")
+        try:
+            with service(clean_store_url) as process:
+                _, said = process.communicate(timeout=60)
+        finally:
+            redis.config_set("appendfsync", "always")
+    assert process.returncode == 1
+    assert "appendfsync is everysec, not always" in said

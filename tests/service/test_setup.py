@@ -1,0 +1,69 @@
+"""The first start makes an admin and the demo agent's key; every later one leaves what is there."""
+
+from pydantic import SecretStr
+
+from service.credentials import TENANT
+from service.settings import Settings
+from service.setup import set_up
+from service.wiring import wire
+
+
+async def lines_of(url: str, password: str | None = None, key: str | None = None) -> list[str]:
+    settings = Settings(
+        redis_url=url,
+        admin_password=SecretStr(password) if password else None,
+        agent_key=SecretStr(key) if key else None,
+    )
+    return [line async for line in set_up(settings)]
+
+
+async def signs_in(url: str, password: str) -> bool:
+    async with wire(Settings(redis_url=url)) as wiring:
+        return await wiring.reviewers.has_password(TENANT, "admin", password)
+
+
+async def names_of(url: str, *keys: str) -> list[str]:
+    async with wire(Settings(redis_url=url)) as wiring:
+        return [(await wiring.credentials.identify(key)).name for key in keys]
+
+
+async def test_what_is_made_up_is_printed_once_and_holds(clean_store_url: str) -> None:
+    admin, agent = await lines_of(clean_store_url)
+    assert "(shown this once)" in admin
+    assert "(shown this once)" in agent
+    password = admin.partition("the password ")[2].split()[0]
+    key = agent.partition("the key ")[2].split()[0]
+    assert await signs_in(clean_store_url, password)
+    assert await names_of(clean_store_url, key) == ["demo"]
+    again = "\n".join(await lines_of(clean_store_url))
+    assert "shown this once" not in again
+    assert password not in again
+    assert key not in again
+    assert await signs_in(clean_store_url, password)
+
+
+async def test_what_the_settings_say_holds_and_is_not_printed(clean_store_url: str) -> None:
+    for _ in range(2):
+        lines = await lines_of(clean_store_url, "a known password", "a-known-key-of-length")
+        assert "a known password" not in str(lines)
+        assert "a-known-key-of-length" not in str(lines)
+        assert "http://127.0.0.1:8321" in lines[0]
+    assert await signs_in(clean_store_url, "a known password")
+    assert await names_of(clean_store_url, "a-known-key-of-length") == ["demo"]
+
+
+async def test_a_password_that_was_changed_in_the_settings_is_changed(clean_store_url: str) -> None:
+    await lines_of(clean_store_url, "a known password")
+    await lines_of(clean_store_url, "another password")
+    assert await signs_in(clean_store_url, "another password")
+
+
+async def test_a_key_that_was_revoked_stays_revoked(clean_store_url: str) -> None:
+    await lines_of(clean_store_url, "a known password", "a-known-key-of-length")
+    async with wire(Settings(redis_url=clean_store_url)) as wiring:
+        (key,) = await wiring.credentials.list_keys(TENANT)
+        await wiring.credentials.revoke_key(TENANT, key.id)
+    _, line = await lines_of(clean_store_url, "a known password", "a-known-key-of-length")
+    assert "was revoked" in line
+    async with wire(Settings(redis_url=clean_store_url)) as wiring:
+        assert [one.revoked_at_ms is not None for one in await wiring.credentials.list_keys(TENANT)] == [True]
