@@ -273,6 +273,8 @@ def _settle_doubt(one: BatchCall, doubt: Doubt, told: Resumption) -> BatchCall:
         return one.model_copy(update={"decided": True, "item_id": told.item_id, "key": doubt.idempotency_key})
     if answer.choice is Choice.FAIL:
         return end_call(one, f"{by} failed the run: nobody knows whether the call had run.", Stop.FAILED)
+    if answer.choice is Choice.REPORTED:
+        return one.model_copy(update={"result": ToolResult.model_validate(answer.result)})
     if answer.result is None:
         return end_call(one, f"Skipped by {by}: the call may already have run, and its result is not known.")
     result = ToolResult(call_id=one.call.call_id, tool_name=one.call.name, success=True, output=answer.result)

@@ -26,6 +26,12 @@ class Choice(StrEnum):
     RUN_AGAIN = "run_again"
     SKIP = "skip"
     FAIL = "fail"
+    REPORTED = "reported"
+    """Nobody chose: the worker that had begun the call reported its result after all."""
+
+
+ASKED = (Choice.RUN_AGAIN, Choice.SKIP, Choice.FAIL)
+"""What a person may choose."""
 
 
 class DoubtAnswer(BaseModel):
@@ -42,7 +48,7 @@ _SCHEMA: JsonObject = {
     "properties": {
         "choice": {
             "type": "string",
-            "enum": [str(choice) for choice in Choice],
+            "enum": [str(choice) for choice in ASKED],
             "description": "Run it again, skip it, or fail the run.",
         },
         "result": {"type": "string", "description": "With skip: the call's result, if you have looked it up."},

@@ -32,6 +32,7 @@ class EventType(StrEnum):
     REVIEWER_REMINDED = "reviewer_reminded"
     ESCALATED = "escalated"
     DEADLINE_EXTENDED = "deadline_extended"
+    RESULT_REPORTED = "result_reported"
     RUN_RESUMING = "run_resuming"
     PERMIT_REDEEMED = "permit_redeemed"
     RUN_POSTPONED = "run_postponed"

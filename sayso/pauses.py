@@ -8,7 +8,7 @@ Plain functions on frozen records: no store, no network, no clock. `now_ms` is t
 from sayso.canonical import canonical_json
 from sayso.clock import iso_utc
 from sayso.deadlines import expire
-from sayso.decisions import Actor, ActorKind, Decision, DecisionAction, JsonObject
+from sayso.decisions import Actor, ActorKind, Decision, DecisionAction, JsonObject, Verdict
 from sayso.errors import (
     AlreadyDecided,
     DeadlinePassed,
@@ -22,8 +22,9 @@ from sayso.errors import (
 )
 from sayso.events import Event, EventType
 from sayso.outcomes import args_of, close_item, close_pause, next_look, put_item, rule_item, tell_decided
-from sayso.requests import Answer, Ask, Item, digest_item, freeze_item
+from sayso.requests import Answer, Ask, Item, Ruling, digest_item, freeze_item
 from sayso.suspensions import Change, RunEnd, RunStatus, Status, SuspensionRecord, check_step
+from sayso.tool_calls import ToolResult
 
 
 def suspend(draft: SuspensionRecord, asks: tuple[Ask, ...], now_ms: int) -> Change:
@@ -75,6 +76,20 @@ def decide(record: SuspensionRecord, decision: Decision, now_ms: int) -> Change:
         item = close_item(record, item, decision, now_ms)
     recorded = Event(type=EventType.DECISION_RECORDED, data=_decision_data(record, item, decision))
     return put_item(record, item, (recorded,), now_ms)
+
+
+def report(record: SuspensionRecord, key: str, holder: str, result: ToolResult, now_ms: int) -> Change:
+    """Close a call's doubt with the result of the very worker that began it, come late; otherwise change nothing."""
+    check_step(record, "report")
+    for item in record.items:
+        doubt = item.doubt
+        if item.open and doubt is not None and (doubt.idempotency_key, doubt.holder) == (key, holder):
+            value: JsonObject = {"choice": "reported", "result": result.model_dump(mode="json")}
+            by = Actor(id=holder, kind=ActorKind.WORKER, channel="worker")
+            closed = rule_item(record, item, Ruling(verdict=Verdict.ANSWERED, by=by, value=value), now_ms)
+            data = {"suspension_id": record.id, "item_id": item.item_id, "worker": holder, "success": result.success}
+            return put_item(record, closed, (Event(type=EventType.RESULT_REPORTED, data=data),), now_ms)
+    return Change(record)
 
 
 def extend(record: SuspensionRecord, item_id: str, until_ms: int, by: Actor, now_ms: int) -> Change:

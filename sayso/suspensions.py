@@ -72,6 +72,7 @@ LEGAL: dict[str, Step] = {
     "escalate": _step("pending", "pending", EventType.ESCALATED),
     "extend": _step("pending", "pending", EventType.DEADLINE_EXTENDED),
     "expire": _step("pending", "pending decided", EventType.TIMED_OUT, EventType.DECIDED, EventType.ESCALATED),
+    "report": _step("pending", "pending decided", EventType.RESULT_REPORTED, EventType.DECIDED),
     "cancel": _step("pending decided resuming", "cancelled", EventType.RUN_CANCELLED),
     "lease": _step("decided resuming", "resuming", EventType.RUN_RESUMING),
     "renew": _step("resuming", "resuming"),

@@ -15,7 +15,7 @@ from sayso.deadlines import keep_time
 from sayso.decisions import Actor, Decision, DecisionAction, DecisionRequest
 from sayso.errors import Conflict, DeadlinePassed, InvalidInput, PolicyForbids
 from sayso.events import Event
-from sayso.pauses import cancel, decide, extend, find_item, suspend
+from sayso.pauses import cancel, decide, extend, find_item, report, suspend
 from sayso.policies import Action, Policy, PolicyEvent
 from sayso.requests import Ask, Item, ItemKind, final_args
 from sayso.resumptions import (
@@ -33,6 +33,7 @@ from sayso.resumptions import (
 )
 from sayso.states import SealedState
 from sayso.suspensions import Change, Intent, Origin, ResumeSpec, RunEnd, RunRef, Status, SuspensionRecord
+from sayso.tool_calls import ToolResult
 from service.schemas import check_value
 from service.store.commits import Idempotency
 from service.store.runs import Runs
@@ -224,6 +225,13 @@ class Desk:
     async def revive(self, tenant: str, suspension_id: str, by: Actor) -> Saved:
         """Have a run that was given up tried again."""
         return await self.suspensions.change(tenant, suspension_id, lambda record, now_ms: revive(record, by, now_ms))
+
+    async def report(self, tenant: str, run_id: str, key: str, holder: str, result: ToolResult) -> Saved:
+        """Take a result that came after its worker had lost the run: it lifts the doubt about its call, if any."""
+        run = await self.runs.read(tenant, run_id)
+        return await self.suspensions.change(
+            tenant, run.suspension_id, lambda record, now_ms: report(record, key, holder, result, now_ms)
+        )
 
     async def extend(self, tenant: str, suspension_id: str, item_id: str, until_ms: int, by: Actor) -> Saved:
         """Give the reviewers of an item more time, as far as its terms allow."""

@@ -7,6 +7,7 @@ from fastapi.responses import RedirectResponse, Response
 
 from sayso.errors import (
     AlreadyDecided,
+    Conflict,
     DeadlinePassed,
     IdempotencyConflict,
     InvalidInput,
@@ -45,6 +46,7 @@ _HEADINGS: tuple[tuple[type[SaysoError], str], ...] = (
     (IdempotencyConflict, "You have already answered this"),
     (DeadlinePassed, "Too late"),
     (StaleDigest, "What is asked has changed"),
+    (Conflict, "This can no longer be decided"),
     (PolicyForbids, "The rules do not allow this"),
     (NotAllowed, "This is not yours to decide"),
     (InvalidInput, "That did not go through"),

@@ -61,6 +61,7 @@
   }
 
   function tell(text, action) {
+    if (notice.textContent.startsWith(text)) return;
     const link = document.createElement("a");
     link.href = location.pathname;
     link.textContent = action;

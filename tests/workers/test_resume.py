@@ -9,7 +9,9 @@ import pytest
 
 from sayso.agents import Agent
 from sayso.decisions import DecisionRequest
+from sayso.errors import Conflict
 from sayso.models import ModelTurn, RequestedCall, ScriptedModel
+from sayso.resumptions import Fence
 from sayso.runs import start_state
 from sayso.states import seal_state
 from sayso.suspensions import RunRef, RunStatus, Status
@@ -20,6 +22,7 @@ from service.store.suspensions import Saved
 from service.wiring import Wiring, wire
 from tests.sayso.records import person
 from workers import clock, resume
+from workers.resumers import RESUMERS
 
 POLICY = """
 version: 1
@@ -228,3 +231,38 @@ async def test_a_worker_that_stops_gives_its_run_back_at_once(wiring: Wiring, mo
         await asyncio.wait_for(slow.asked.wait(), 20)
     assert await trail(wiring) == ["run_started", "run_resuming", "run_released"]
     assert await wiring.agenda.take("default", 1) is not None, "it is ready for the next worker"
+
+
+async def test_a_late_result_of_the_worker_that_began_lifts_the_doubt(
+    wiring: Wiring, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    begun, may_end = asyncio.Event(), asyncio.Event()
+
+    @tool
+    async def pay(order: str) -> str:
+        """Pay for an order, slowly."""
+        begun.set()
+        await may_end.wait()
+        return f"paid {order}"
+
+    model = ScriptedModel([turn(("pay", '{"order": "A"}')), ModelTurn(text="done")])
+    monkeypatch.setitem(resume.agents, "payer", Agent(name="payer", instructions="x", tools=(pay,), model=model))
+    await start(wiring, agent="payer")
+    run = await wiring.runs.read("default", "run_x")
+    first = await wiring.desk.lease("default", run.suspension_id, "w1", 1)
+    fence = Fence("w1", 1, 1)
+    frozen = asyncio.create_task(RESUMERS["runner"](wiring, resume.agents, first, fence))
+    await asyncio.wait_for(begun.wait(), 20)
+    async with draining(wiring, "w2"):
+        await until_something_is_due(wiring)
+        asked = await until(wiring, RunStatus.SUSPENDED)
+        found = await wiring.desk.suspensions.read("default", asked.suspension_id)
+        assert found.record is not None
+        assert found.record.items[0].doubt is not None
+        may_end.set()
+        with pytest.raises(Conflict):
+            await frozen
+        ended = await until(wiring, RunStatus.COMPLETED)
+    completed = [e for e in await wiring.runs.trail("default", "run_x") if e.type == "tool_completed"]
+    assert [(one.data["success"], one.data["output"]) for one in completed] == [(True, "paid A")]
+    assert ended.result == {"text": "done"}

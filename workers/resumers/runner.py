@@ -1,17 +1,19 @@
 """Drive a run of our own runner: from its saved state to its next pause or its end."""
 
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 
 from sayso.agents import Agent
 from sayso.clock import iso_utc
 from sayso.decisions import Verdict
-from sayso.errors import NotFound
-from sayso.events import Event
+from sayso.errors import Conflict, NotFound
+from sayso.events import Event, EventType
 from sayso.requests import Doubt, Item
 from sayso.resumptions import Fence, approved_args
 from sayso.runs import Pause, PlannedCall, Resumption, RunState, drive
 from sayso.states import SealedState, seal_state
 from sayso.suspensions import Intent, RunEnd, SuspensionRecord
+from sayso.tool_calls import ToolResult
 from service.store.suspensions import Saved
 from service.wiring import Wiring
 
@@ -46,6 +48,7 @@ class DeskJournal:
         self._desk = wiring.desk
         self._record = record
         self._fence = fence
+        self._begun: tuple[Intent, ...] = ()
 
     async def redeem(
         self, calls: Sequence[PlannedCall], events: Sequence[Event], state: RunState | None
@@ -55,11 +58,35 @@ class DeskJournal:
         intents = tuple(self._intent(planned, step) for planned in calls)
         sealed = _seal(state) if state is not None else None
         await self._desk.redeem(self._record.tenant, self._record.id, self._fence, intents, tuple(events), sealed)
+        self._begun = intents
         return {intent.index: intent.idempotency_key for intent in intents}
 
     async def checkpoint(self, state: RunState, events: Sequence[Event]) -> None:
-        """Save how far the run has come."""
-        await self._desk.checkpoint(self._record.tenant, self._record.id, self._fence, _seal(state), tuple(events))
+        """Save how far the run has come; when it is too late for that, report at least what the calls came to."""
+        tenant, suspension_id = self._record.tenant, self._record.id
+        try:
+            await self._desk.checkpoint(tenant, suspension_id, self._fence, _seal(state), tuple(events))
+        except Conflict:
+            await self._report_late(events)
+            raise
+        self._begun = ()
+
+    async def _report_late(self, events: Sequence[Event]) -> None:
+        """Another attempt has the run by now, and may be asking a person whether these very calls have run."""
+        results = {event.data["index"]: event.data for event in events if event.type is EventType.TOOL_COMPLETED}
+        tenant, run_id = self._record.tenant, self._record.run.id
+        for intent in self._begun:
+            told = results[intent.index]
+            result = ToolResult(
+                call_id=intent.call_id,
+                tool_name=intent.tool,
+                success=told["success"],
+                output=told["output"],
+                error=told["error"],
+                latency_ms=told["latency_ms"],
+            )
+            with suppress(Conflict, NotFound):
+                await self._desk.report(tenant, run_id, intent.idempotency_key, intent.holder, result)
 
     def unfinished(self) -> Mapping[int, Doubt]:
         """The calls that an earlier attempt began and of which no result was saved."""
