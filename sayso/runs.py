@@ -5,7 +5,7 @@ done is written to the run's `Journal` before it is done, and what came of it af
 """
 
 import asyncio
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Protocol
@@ -124,6 +124,21 @@ async def drive(
     return await _Drive(agent, state, policy, journal).go(outcomes)
 
 
+async def run_calls(
+    agent: Agent, run_id: str, planned: Sequence[PlannedCall], keys: Mapping[int, str], repeated: Collection[int] = ()
+) -> Mapping[int, ToolResult]:
+    """Run calls that the journal knows of together, and return how each ended, by its index."""
+    slots = asyncio.Semaphore(MAX_CALLS_AT_ONCE)
+
+    async def run(one: PlannedCall) -> ToolResult:
+        context = CallContext(run_id, one.call.call_id, keys[one.call.index], 2 if one.call.index in repeated else 1)
+        async with slots:
+            return await call_tool(agent.tools_by_name[one.call.name], one.call, context)
+
+    results = await asyncio.gather(*map(run, planned))
+    return dict(zip((one.call.index for one in planned), results, strict=True))
+
+
 class _Drive:
     """One stretch of a run, up to its next rest. `_events` are those that are not saved yet."""
 
@@ -226,19 +241,9 @@ class _Drive:
         if not planned:
             return batch, 0.0
         keys = await self._journal.redeem(planned, self._take_events(), None if saved else self._now(batch))
-        slots = asyncio.Semaphore(MAX_CALLS_AT_ONCE)
-
-        async def run(one: PlannedCall) -> ToolResult:
-            index = one.call.index
-            attempt = 2 if index in repeated else 1
-            context = CallContext(self._state.run_id, one.call.call_id, keys[index], attempt)
-            async with slots:
-                return await call_tool(self._agent.tools_by_name[one.call.name], one.call, context)
-
         began_ms = monotonic_ms()
-        results = await asyncio.gather(*map(run, planned))
-        indexes = [one.call.index for one in planned]
-        return complete_batch(batch, dict(zip(indexes, results, strict=True))), monotonic_ms() - began_ms
+        results = await run_calls(self._agent, self._state.run_id, planned, keys, repeated)
+        return complete_batch(batch, results), monotonic_ms() - began_ms
 
     def _stop(self, ending: Ending) -> End:
         partial = summarise(self._state, ending.reason) if ending.status is RunStatus.DEGRADED else None

@@ -2,87 +2,37 @@
 
 Every actor looks at the record, applies its verb to what it saw, and commits if nobody was faster; else it looks again.
 Between any two of these steps every other actor may act, time may pass, and an actor may crash: it forgets what it
-knew, or the reply to its commit is lost. The verbs are the real ones; only who uses them, and when, is made here.
+knew, or the reply to its commit is lost.
 
-The states are finite because only what makes a difference is kept: times as what is left of them, versions as "has
-anybody committed since this look", attempts as "is this still the lease". A record that stands the same but for the
-absolute time is one *stand*, and every verb is applied to it once.
+Three things keep the number of states small, and leave out no way in which anything can end:
+
+- The store lets one commit win and makes all others look again, so of all who have looked at most one will commit. Only
+  that one is kept, and only where time passes between its look and its commit: else the two are one move.
+- Whoever could only be refused for good (a worker whose lease is over, a reviewer of what is decided) has been.
+- An id that a worker has taken and not yet leased is on the ready list still, unless that worker crashes.
 """
 
 from collections import deque
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
-from sayso import deadlines, pauses, resumptions
-from sayso.canonical import canonical_json
-from sayso.decisions import Decision, DecisionAction
 from sayso.errors import AlreadyDecided, SaysoError
-from sayso.events import Event, EventType
-from sayso.requests import Ask, Item
-from sayso.resumptions import Fence, approved_args
-from sayso.states import seal_state
-from sayso.suspensions import Change, Intent, RunEnd, RunStatus, Status, SuspensionRecord
-from tests.proofs.invariants import ENDED, Tried, find_breach
-from tests.sayso.records import T0, draft, person
-
-LEASE_MS = 4_000
-STATES = {phase: seal_state(canonical_json({"phase": phase})) for phase in ("ask", "call", "act", "end")}
-PHASES = {state.ref.digest: phase for phase, state in STATES.items()}
-MOST_REDRIVES = 2
-"""The delay between two re-drives grows in ten steps; two are enough to see it grow."""
-
-MOST_READY = 2
-"""How often one suspension is on the ready list; one more copy only makes one more refused lease."""
+from sayso.pauses import find_item, suspend
+from sayso.resumptions import Fence
+from sayso.suspensions import SuspensionRecord
+from tests.proofs.invariants import Tried, find_breach
+from tests.proofs.scenarios import LEASE_MS, STATES, UNASKED, Scenario
+from tests.proofs.stands import Stands
+from tests.sayso.records import T0, draft
 
 
-class Word(NamedTuple):
-    """What a reviewer says of one item of the run's n-th pause; the start is number 0."""
-
-    pause: int
-    item_id: str
-    action: str = "approve"
-    args: dict[str, Any] | None = None
-    value: Any = None
-
-
-@dataclass(frozen=True)
-class Verbs:
-    """The verbs that are explored; a broken one can be put in to see that it is found out."""
-
-    decide: Callable[..., Change] = pauses.decide
-    cancel: Callable[..., Change] = pauses.cancel
-    keep_time: Callable[..., Change] = deadlines.keep_time
-    redrive: Callable[..., Change] = resumptions.redrive
-    lease: Callable[..., Change] = resumptions.lease
-    renew: Callable[..., Change] = resumptions.renew
-    redeem: Callable[..., Change] = resumptions.redeem
-    checkpoint: Callable[..., Change] = resumptions.checkpoint
-    postpone: Callable[..., Change] = resumptions.postpone
-    suspend_again: Callable[..., Change] = resumptions.suspend_again
-    settle: Callable[..., Change] = resumptions.settle
-
-
-@dataclass(frozen=True)
-class Scenario:
-    """One run and who is around it. The run makes an unasked call first where `calls`, then asks `asks`, then ends."""
-
-    name: str
-    asks: tuple[Ask, ...] = ()
-    words: tuple[tuple[Word, ...], ...] = ()
-    workers: tuple[str, ...] = ("w1", "w2")
-    crashes: int = 3
-    calls: bool = False
-    nested: bool = False
-    cancels: bool = False
-    broken: bool = False
-    attempts: int = 2
-    verbs: Verbs = Verbs()
-    compares: bool = True
+class Breach(AssertionError):
+    """One of the things that must always hold does not, with the shortest way to it."""
 
 
 class Pending(NamedTuple):
-    """What an actor is about to commit: the stands it makes, whether it tells the workers, what it does next."""
+    """What a verb came to: the stands it makes, whether it tells the workers, and what a worker does next."""
 
     after: int
     following: int
@@ -91,356 +41,288 @@ class Pending(NamedTuple):
 
 
 class Refused(NamedTuple):
-    """A verb that raised."""
+    """Why a verb raised."""
 
     error: str
 
 
+class Driving(NamedTuple):
+    """A worker at work: on which pause, whether its lease is the present one, and what it is still to do."""
+
+    pause: int
+    current: bool
+    plan: tuple[str, ...]
+
+
+class Turn(NamedTuple):
+    """What an actor may try now; `refused` is what it knows after it came to nothing."""
+
+    actor: int
+    pause: int
+    verb: tuple[Any, ...]
+    refused: Any
+    takes: bool = False
+
+
+class Slow(NamedTuple):
+    """Who has looked, lets time pass, and will commit; `onwards` is what it knows then."""
+
+    actor: int
+    pause: int
+    doing: str
+    pending: Pending
+    onwards: Any
+
+
 class State(NamedTuple):
-    """Everything that makes a difference. An actor's place in `locals` is its number; -1 is nobody."""
+    """Everything that makes a difference.
+
+    `knows` holds, actor by actor, how many words a reviewer has said, what a worker drives, nothing for the clock, and
+    whether the owner has cancelled. `ran` counts how often each call of each pause was started.
+    """
 
     stands: tuple[int, ...]
     ready: tuple[int, ...]
-    locals: tuple[Any, ...]
-    effects: tuple[int, ...]
+    knows: tuple[Any, ...]
+    ran: tuple[int, ...]
     crashes: int
+    slow: Slow | None = None
 
 
-class Local(NamedTuple):
-    """What an actor knows: where it is, at which suspension, what it is to do, by which right, what it would commit."""
-
-    at: str
-    pause: int
-    plan: tuple[str, ...] = ()
-    current: bool = False
-    pending: Pending | None = None
-
-
-IDLE = Local("idle", 0)
-
-
-class Breach(AssertionError):
-    """One of the things that must always hold does not, with the shortest way to it."""
-
-
-class Stands:
-    """Every way in which a record can stand, numbered; the record of each with the moment at which it stands so."""
-
-    def __init__(self, attempts: int) -> None:
-        self._attempts = attempts
-        self._numbers: dict[tuple[Any, ...], int] = {}
-        self.known: list[tuple[SuspensionRecord, int]] = []
-        self.nexts: list[int | None] = []
-        self.due: list[bool] = []
-        self.ended: list[bool] = []
-        self._later: dict[tuple[int, int], int] = {}
-
-    def number(self, record: SuspensionRecord, now_ms: int) -> int:
-        """Return the number of how `record` stands at `now_ms`."""
-        if record.receipt.redrives > MOST_REDRIVES:
-            receipt = record.receipt.model_copy(update={"redrives": MOST_REDRIVES})
-            record = record.model_copy(update={"receipt": receipt})
-        key = self._describe(record, now_ms)
-        number = self._numbers.setdefault(key, len(self.known))
-        if number == len(self.known):
-            self.known.append((record, now_ms))
-            self.nexts.append(min((at - now_ms for at in _moments(record) if at > now_ms), default=None))
-            self.due.append(record.look_at_ms is not None and record.look_at_ms <= now_ms)
-            self.ended.append(record.status in ENDED)
-        return number
-
-    def later(self, number: int, passed_ms: int) -> int:
-        """Return how the same record stands after a while."""
-        found = self._later.get((number, passed_ms))
-        if found is None:
-            record, now_ms = self.known[number]
-            found = number if self.ended[number] else self.number(record, now_ms + passed_ms)
-            self._later[number, passed_ms] = found
-        return found
-
-    def _describe(self, record: SuspensionRecord, now_ms: int) -> tuple[Any, ...]:
-        def left(at_ms: int | None) -> int | None:
-            return None if at_ms is None else max(0, at_ms - now_ms)
-
-        if record.status in ENDED:
-            return record.id, record.status, record.end.status if record.end else None, _outcomes(record)
-        lease, receipt = record.lease, record.receipt
-        return (
-            record.id,
-            record.status,
-            left(record.look_at_ms),
-            (lease.holder, min(lease.attempt, self._attempts), left(lease.until_ms)) if lease else None,
-            tuple(_describe_item(item, left) for item in record.items),
-            tuple((one.item_id, one.call_id) for one in record.journal),
-            record.state.digest if record.state else None,
-            (receipt.resumed_at_ms is None, receipt.redrives, receipt.error is None),
-        )
-
-
-def _outcomes(record: SuspensionRecord) -> tuple[Any, ...]:
-    return tuple((item.outcome.verdict, item.outcome.by.id) if item.outcome else None for item in record.items)
-
-
-def _describe_item(item: Item, left: Callable[[int | None], int | None]) -> tuple[Any, ...]:
-    outcome = item.outcome
-    words = tuple((one.by.id, one.action, canonical_json(one.args), canonical_json(one.value)) for one in item.decisions)
-    if outcome is None:
-        return words, left(item.terms.deadline_at_ms), item.reminded, item.escalated
-    start_by = left(outcome.start_by_ms) if outcome.may_run else None
-    return words, outcome.verdict, outcome.by.id, start_by, item.permit is None
-
-
-def _moments(record: SuspensionRecord) -> Iterator[int]:
-    """When something about a record changes by itself."""
-    if record.status in ENDED:
-        return
-    if record.look_at_ms is not None:
-        yield record.look_at_ms
-    if record.lease is not None and record.status is Status.RESUMING:
-        yield record.lease.until_ms
-    for item in record.items:
-        if item.outcome is None:
-            yield item.terms.deadline_at_ms
-            yield from item.terms.remind_at_ms
-        elif item.outcome.may_run:
-            yield item.outcome.start_by_ms
+Move = tuple[str, State, bool]
+"""What is done, what it leads to, and whether it is a fault, on which nothing may depend for its end."""
 
 
 @dataclass
 class Explored:
-    """What was walked: how many states and steps, and every kind of event that was told on the way."""
+    """What was walked, and all that was seen on the way."""
 
     states: int = 0
-    steps: int = 0
+    moves: int = 0
     stands: int = 0
-    ends: set[str] = field(default_factory=set)
+    verbs: set[str] = field(default_factory=set)
     told: set[str] = field(default_factory=set)
+    refusals: set[str] = field(default_factory=set)
+    ends: set[str] = field(default_factory=set)
 
 
 class Explorer:
-    """One scenario, walked from its first state to every other. Raises `Breach` where something does not hold."""
+    """One scenario, walked from its first state to every other."""
 
     def __init__(self, scenario: Scenario) -> None:
-        self.scenario = scenario
-        self.explored = Explored()
+        self._scenario = scenario
+        self._explored = Explored()
         self._stands = Stands(scenario.attempts)
         self._tried: dict[tuple[Any, ...], Pending | Refused | None] = {}
-        self._reviewers = range(len(scenario.words))
-        first = self._reviewers.stop
-        self._workers = range(first, first + len(scenario.workers))
-        self._clock = self._workers.stop
+        reviewers, workers = len(scenario.words), len(scenario.workers)
+        self._reviewers = range(reviewers)
+        self._workers = range(reviewers, reviewers + workers)
+        self._clock = reviewers + workers
         self._owner = self._clock + 1
-        self._keys: dict[tuple[int, str], int] = {}
-        for pause in range(3 if scenario.nested else 2):
-            for call in ("-", *(f"i{n}" for n in range(1, len(scenario.asks) + 1))):
-                self._keys[pause, call] = len(self._keys)
-        self._idempotent = {f"i{n}": ask.tool.idempotent for n, ask in enumerate(scenario.asks, start=1)}
+        self._pauses = 3 if scenario.nested else 2
+        self._calls = (UNASKED, *(f"i{place}" for place in range(1, len(scenario.asks) + 1)))
 
     def explore(self) -> Explored:
-        """Walk every reachable state, then see that from each of them the run can still end without a crash."""
+        """Walk every reachable state; raises `Breach` where something does not hold or the run cannot end any more."""
         begun = self._begin()
         numbers, states = {begun: 0}, [begun]
-        parents: list[tuple[int, str]] = [(-1, "")]
-        before: list[list[int]] = [[]]
+        ways: list[tuple[int, str]] = [(-1, "")]
+        sources: list[list[int]] = [[]]
         at = 0
         while at < len(states):
             try:
-                for label, state, crashed in self._moves(states[at]):
-                    self.explored.steps += 1
+                for label, state, fault in self._moves(states[at]):
+                    self._explored.moves += 1
                     number = numbers.setdefault(state, len(states))
                     if number == len(states):
                         states.append(state)
-                        parents.append((at, label))
-                        before.append([])
-                    if not crashed:
-                        before[number].append(at)
+                        ways.append((at, label))
+                        sources.append([])
+                    if not fault:
+                        sources[number].append(at)
             except Breach as breach:
-                raise Breach(f"{breach} {self._tell_way(parents, states, at)}") from None
+                raise Breach(f"{breach} {self._tell_way(ways, states, at)}") from None
             at += 1
-        self.explored.states, self.explored.stands = len(states), len(self._stands.known)
-        if stuck := self._find_stuck(states, before):
-            raise Breach(f"the run can never end from here. {self._tell_way(parents, states, stuck)}")
-        return self.explored
+        self._explored.states, self._explored.stands = len(states), len(self._stands.known)
+        if (stuck := self._find_stuck(states, sources)) is not None:
+            raise Breach(f"the run can never end from here. {self._tell_way(ways, states, stuck)}")
+        return self._explored
 
     def _begin(self) -> State:
-        begun = STATES["call" if self.scenario.calls else "ask" if self.scenario.asks else "end"]
-        change = pauses.suspend(draft(id="sus_0", state=begun.ref), (), T0)
+        change = suspend(draft(id="sus_0", state=STATES[self._scenario.begins].ref), (), T0)
         self._check(Tried("suspend", None, change, T0))
-        pauses_ = len({pause for pause, _ in self._keys})
-        actors = self._owner + (1 if self.scenario.cancels else 0)
-        reviewers = tuple(Local("look", 0) for _ in self._reviewers)
-        others = (IDLE,) * (self._clock + 1 - len(reviewers))
-        owners = (Local("look", 0),) * (actors - self._owner)
         return State(
             stands=(self._stands.number(change.record, T0),),
-            ready=(1,) + (0,) * (pauses_ - 1),
-            locals=(*reviewers, *others, *owners),
-            effects=(0,) * len(self._keys),
-            crashes=self.scenario.crashes,
+            ready=(1,) + (0,) * (self._pauses - 1),
+            knows=(*(0 for _ in self._reviewers), *(None for _ in self._workers), None, False),
+            ran=(0,) * (self._pauses * len(self._calls)),
+            crashes=self._scenario.crashes,
         )
 
-    def _moves(self, state: State) -> Iterator[tuple[str, State, bool]]:
-        yield from self._pass_time(state)
-        for actor in self._reviewers:
-            yield from self._review(state, actor)
+    def _moves(self, state: State) -> Iterator[Move]:
+        turns = list(self._turns(state))
+        yield from self._pass_time(state, turns)
+        if state.slow is not None:
+            yield from self._commit(state, *state.slow)
+        for turn in turns:
+            yield from self._take_turn(state, turn)
         for actor in self._workers:
-            yield from self._work(state, actor)
-        yield from self._look_after(state)
-        if self.scenario.cancels:
-            yield from self._cancel(state)
+            yield from self._work_or_crash(state, actor)
 
-    # What each actor may do next
+    # Who may do what
 
-    def _pass_time(self, state: State) -> Iterator[tuple[str, State, bool]]:
-        nexts = [self._stands.nexts[stand] for stand in state.stands]
-        passed = min((one for one in nexts if one is not None), default=None)
-        if passed is not None:
-            stands = tuple(self._stands.later(stand, passed) for stand in state.stands)
-            locals_ = tuple(self._later(local, passed) for local in state.locals)
-            yield f"{passed} ms pass", state._replace(stands=stands, locals=locals_), False
-
-    def _review(self, state: State, actor: int) -> Iterator[tuple[str, State, bool]]:
-        """A reviewer says one word after the other. After a crash the same word is said again, under the same id."""
-        words, local, name = self.scenario.words[actor], state.locals[actor], f"reviewer {actor}"
-        said = local.pause
-        if said < len(words) and words[said].pause < len(state.stands):
-            word = words[said]
-            done = Local("look", said + 1)
-            stand = state.stands[word.pause]
-            verb = ("decide", actor, said)
-            yield from self._step(state, actor, name, word.pause, stand, verb, again=Local("look", said), done=done)
-        if state.crashes and (local.at != "look" or said > 0):
-            back = Local("look", said if local.at != "look" else said - 1)
-            yield f"{name} crashes and begins again", self._crash(state, actor, back), True
-
-    def _look_after(self, state: State) -> Iterator[tuple[str, State, bool]]:
-        local = state.locals[self._clock]
-        if local.at == "idle":
+    def _turns(self, state: State) -> Iterator[Turn]:
+        """Everything that somebody may try now, but for whoever is slow."""
+        busy = state.slow.actor if state.slow is not None else None
+        for actor in self._reviewers:
+            said, words = state.knows[actor], self._scenario.words[actor]
+            if actor != busy and said < len(words) and words[said].pause < len(state.stands):
+                yield Turn(actor, words[said].pause, ("decide", actor, said), said + 1)
+        for actor, holder in zip(self._workers, self._scenario.workers, strict=True):
+            if actor != busy:
+                yield from self._worker_turns(state, actor, holder)
+        if self._clock != busy:
             for pause, stand in enumerate(state.stands):
                 if self._stands.due[stand]:
-                    looking = Local("look", pause)
-                    yield from self._step(state, self._clock, "clock", pause, stand, ("look",), again=looking, done=IDLE)
-        else:
-            stand = state.stands[local.pause]
-            looking = Local("look", local.pause)
-            yield from self._step(state, self._clock, "clock", local.pause, stand, ("look",), again=looking, done=IDLE)
-            if state.crashes:
-                yield "clock crashes", self._crash(state, self._clock, IDLE), True
+                    yield Turn(self._clock, pause, ("look",), None)
+        if self._scenario.cancels and self._owner != busy and not state.knows[self._owner]:
+            yield Turn(self._owner, len(state.stands) - 1, ("cancel",), True)
 
-    def _cancel(self, state: State) -> Iterator[tuple[str, State, bool]]:
-        """The owner cancels once, wherever the run stands by then."""
-        if state.locals[self._owner].at != "done":
-            pause = len(state.stands) - 1
-            again, done = Local("look", pause), Local("done", 0)
-            local = state.locals[self._owner]
-            if local.pause != pause:
-                state = _put(state, self._owner, again)
-            yield from self._step(
-                state, self._owner, "owner", pause, state.stands[pause], ("cancel",), again=again, done=done
-            )
-
-    def _work(self, state: State, actor: int) -> Iterator[tuple[str, State, bool]]:
-        local, name = state.locals[actor], f"worker {actor - self._workers.start + 1}"
-        if local.at == "idle":
+    def _worker_turns(self, state: State, actor: int, holder: str) -> Iterator[Turn]:
+        driving = state.knows[actor]
+        if driving is None:
             for pause, copies in enumerate(state.ready):
                 if copies:
-                    taken = state._replace(ready=_put_in(state.ready, pause, copies - 1))
-                    yield f"{name} takes {pause}", _put(taken, actor, Local("look", pause, ("lease",))), False
-            return
-        if state.crashes:
-            yield f"{name} crashes", self._crash(state, actor, IDLE), True
-        doing = local.plan[0]
-        if doing.startswith("run:"):
-            yield f"{name} runs {doing[4:]}", self._run_tool(state, actor, doing[4:]), False
-            return
-        verb = (doing, self.scenario.workers[actor - self._workers.start], local.current)
-        again = local._replace(at="look", pending=None)
-        yield from self._step(state, actor, name, local.pause, state.stands[local.pause], verb, again=again, done=IDLE)
-        if local.at == "look" and doing == "checkpoint":
-            yield f"{name} renews", _put(state, actor, local._replace(plan=("renew", *local.plan))), False
+                    yield Turn(actor, pause, ("lease", holder), None, takes=True)
+        elif not driving.plan[0].startswith("run "):
+            yield Turn(actor, driving.pause, (driving.plan[0], holder, driving.current), None)
+            if driving.plan[0] == "checkpoint":
+                yield Turn(actor, driving.pause, ("renew", holder, driving.current), driving)
 
-    def _run_tool(self, state: State, actor: int, call: str) -> State:
-        """I3, I11: a call that is not idempotent is started at most once, whatever happens."""
-        local = state.locals[actor]
-        place = self._keys[local.pause, call]
-        count = state.effects[place] + 1
-        if count > 1 and not self._idempotent.get(call, False):
-            raise Breach(f"the call of {call} was started twice.")
-        effects = _put_in(state.effects, place, min(count, 2))
-        return _put(state._replace(effects=effects), actor, local._replace(plan=local.plan[1:]))
-
-    # Look, apply, commit
-
-    def _step(
-        self,
-        state: State,
-        actor: int,
-        name: str,
-        pause: int,
-        stand: int,
-        verb: tuple[Any, ...],
-        *,
-        again: Local,
-        done: Local,
-    ) -> Iterator[tuple[str, State, bool]]:
-        """Let an actor look, or commit what it made of an earlier look; `done` is where it stands after success."""
-        local = state.locals[actor]
-        if local.at == "commit" and local.pending is not None:
-            committed = self._commit(state, actor, pause, local.pending)
-            onwards = _after(local.pending, again, done)
-            yield f"{name} commits {verb[0]}", _put(committed, actor, onwards), False
-            if state.crashes:
-                doubtful = again._replace(at="doubt", pending=local.pending)
-                crashed = committed._replace(crashes=state.crashes - 1)
-                yield f"{name} commits {verb[0]}, the reply is lost", _put(crashed, actor, doubtful), True
+    def _pass_time(self, state: State, turns: list[Turn]) -> Iterator[Move]:
+        """The next moment at which something changes comes: nobody is about to commit, or one actor has looked."""
+        moments = (self._stands.changes_in_ms[stand] for stand in state.stands)
+        passed_ms = min((one for one in moments if one is not None), default=None)
+        if passed_ms is None:
             return
-        if local.at == "doubt" and local.pending is not None:
-            yield f"{name} finds its own commit", _put(state, actor, _after(local.pending, again, done)), False
-            return
-        found = self._try(stand, verb)
-        if isinstance(found, Pending):
-            yield f"{name} looks to {verb[0]}", _put(state, actor, again._replace(at="commit", pending=found)), False
-        else:
+        yield f"{passed_ms} ms pass", self._later(state, passed_ms), False
+        if state.slow is None:
+            for turn in turns:
+                found = self._try(state.stands[turn.pause], turn.verb)
+                if isinstance(found, Pending):
+                    looked = self._take(state, turn)._replace(slow=self._slow(state, turn, found))
+                    label = f"{self._name(turn.actor)} looks to {turn.verb[0]}, and {passed_ms} ms pass"
+                    yield label, self._later(looked, passed_ms), False
+
+    def _later(self, state: State, passed_ms: int) -> State:
+        stands = tuple(self._stands.later(stand, passed_ms) for stand in state.stands)
+        slow = state.slow
+        if slow is not None:
+            after, following = (
+                one if one < 0 else self._stands.later(one, passed_ms)
+                for one in (slow.pending.after, slow.pending.following)
+            )
+            slow = slow._replace(pending=slow.pending._replace(after=after, following=following))
+        return state._replace(stands=stands, slow=slow)
+
+    def _take_turn(self, state: State, turn: Turn) -> Iterator[Move]:
+        found = self._try(state.stands[turn.pause], turn.verb)
+        if not isinstance(found, Pending):
             why = found.error if found is not None else "nothing to do"
-            yield f"{name}: {verb[0]}: {why}", _put(state, actor, _after_nothing(found, again, done)), False
+            refused = _put(self._take(state, turn), turn.actor, turn.refused)
+            if refused != state:
+                yield f"{self._name(turn.actor)}: {turn.verb[0]}: {why}", refused, False
+        elif state.slow is None or not self._scenario.compares:
+            yield from self._commit(self._take(state, turn), *self._slow(state, turn, found))
 
-    def _commit(self, state: State, actor: int, pause: int, pending: Pending) -> State:
-        """Compare and swap: whoever looked before this commit has to look again."""
-        stands = _put_in(state.stands, pause, pending.after)
-        ready, last = state.ready, pause
+    def _take(self, state: State, turn: Turn) -> State:
+        return state._replace(ready=_set(state.ready, turn.pause, state.ready[turn.pause] - 1)) if turn.takes else state
+
+    def _slow(self, state: State, turn: Turn, pending: Pending) -> Slow:
+        doing, onwards = turn.verb[0], turn.refused
+        if doing == "lease":
+            onwards = Driving(turn.pause, True, pending.plan)
+        elif turn.actor in self._workers and doing != "renew":
+            driving = state.knows[turn.actor]
+            onwards = driving._replace(plan=driving.plan[1:]) if driving.plan[1:] else None
+        return Slow(turn.actor, turn.pause, doing, pending, onwards)
+
+    def _commit(
+        self, state: State, actor: int, pause: int, doing: str, pending: Pending, onwards: Any
+    ) -> Iterator[Move]:
+        """Compare and swap. Where the reply is lost, the actor does the same once more, not knowing."""
+        stands, ready, last = _set(state.stands, pause, pending.after), state.ready, pause
         if pending.following >= 0:
             stands, last = (*stands, pending.following), len(stands)
         if pending.ready:
-            ready = _put_in(ready, last, min(ready[last] + 1, MOST_READY))
-        leased = pending.plan != () and actor in self._workers
-        locals_ = list(state.locals)
-        for other, local in enumerate(state.locals):
-            if other == actor or local.at == "idle" or self._pause_of(other, local) != pause:
+            ready = _set(ready, last, min(ready[last] + 1, self._scenario.copies))
+        slow = state.slow if state.slow is not None and state.slow.actor != actor else None
+        committed = state._replace(stands=stands, ready=ready, slow=slow)
+        if doing == "lease":
+            committed = self._fence_off(committed, actor, pause)
+        label = f"{self._name(actor)} commits {doing}"
+        yield label, self._settle(_put(committed, actor, onwards)), False
+        if state.crashes and state.knows[actor] is not None:
+            yield f"{label}, the reply is lost", self._settle(committed._replace(crashes=state.crashes - 1)), True
+
+    def _fence_off(self, state: State, leased: int, pause: int) -> State:
+        for actor in self._workers:
+            driving = state.knows[actor]
+            if actor != leased and driving is not None and driving.pause == pause:
+                state = _put(state, actor, driving._replace(current=False))
+        return state
+
+    def _work_or_crash(self, state: State, actor: int) -> Iterator[Move]:
+        driving, slow, name = state.knows[actor], state.slow, self._name(actor)
+        is_slow = slow is not None and slow.actor == actor
+        if driving is not None and not is_slow and driving.plan[0].startswith("run "):
+            yield f"{name} starts {driving.plan[0][4:]}", self._start(state, actor, driving), False
+        if state.crashes and (driving is not None or is_slow):
+            crashed = state._replace(crashes=state.crashes - 1, slow=None if is_slow else slow)
+            yield f"{name} crashes", _put(crashed, actor, None), True
+        if state.crashes and driving is None and actor == self._workers.start:
+            for pause, copies in enumerate(state.ready):
+                if copies:
+                    ready = _set(state.ready, pause, copies - 1)
+                    yield f"the id of {pause} is lost", state._replace(crashes=state.crashes - 1, ready=ready), True
+
+    def _start(self, state: State, actor: int, driving: Driving) -> State:
+        """I3, I11: a call that is not idempotent is started at most once, whatever happens."""
+        call = driving.plan[0].removeprefix("run ")
+        place = driving.pause * len(self._calls) + self._calls.index(call)
+        count = state.ran[place] + 1
+        if count > 1 and not self._scenario.idempotent(call):
+            raise Breach(f"the call of {call} was started twice.")
+        started = state._replace(ran=_set(state.ran, place, min(count, 2)))
+        return self._settle(_put(started, actor, driving._replace(plan=driving.plan[1:])))
+
+    def _settle(self, state: State) -> State:
+        """Let everybody be refused who can only be refused from now on."""
+        for actor, holder in zip(self._workers, self._scenario.workers, strict=True):
+            driving = state.knows[actor]
+            if driving is None or driving.plan[0].startswith("run "):
                 continue
-            if leased and other in self._workers:
-                local = local._replace(current=False)  # noqa: PLW2901
-            if local.pending is not None and self.scenario.compares:
-                local = local._replace(at="look", pending=None)  # noqa: PLW2901
-            locals_[other] = local
-        return state._replace(stands=stands, ready=ready, locals=tuple(locals_))
+            stand = state.stands[driving.pause]
+            if not driving.current or self._stands.ended[stand]:
+                if isinstance(self._try(stand, (driving.plan[0], holder, driving.current)), Pending):
+                    raise Breach(f"{self._name(actor)} can {driving.plan[0]} and its lease is over.")
+                state = _put(state, actor, None)
+        for actor in self._reviewers:
+            said, words = state.knows[actor], self._scenario.words[actor]
+            while said < len(words) and words[said].pause < len(state.stands):
+                stand = state.stands[words[said].pause]
+                if not self._is_closed(stand, words[said].item_id):
+                    break
+                self._try(stand, ("decide", actor, said))
+                said += 1
+            state = _put(state, actor, said)
+        return state
 
-    def _pause_of(self, actor: int, local: Local) -> int:
-        if actor in self._reviewers:
-            words = self.scenario.words[actor]
-            return words[local.pause].pause if local.pause < len(words) else -1
-        return local.pause
+    def _is_closed(self, stand: int, item_id: str) -> bool:
+        record, _ = self._stands.known[stand]
+        return self._stands.ended[stand] or not find_item(record, item_id).open
 
-    def _crash(self, state: State, actor: int, back: Local) -> State:
-        return _put(state, actor, back)._replace(crashes=state.crashes - 1)
-
-    def _later(self, local: Local, passed_ms: int) -> Local:
-        if local.pending is None:
-            return local
-        after, following = (
-            one if one < 0 else self._stands.later(one, passed_ms)
-            for one in (local.pending.after, local.pending.following)
-        )
-        return local._replace(pending=local.pending._replace(after=after, following=following))
+    # What a verb comes to
 
     def _try(self, stand: int, verb: tuple[Any, ...]) -> Pending | Refused | None:
         """Apply a verb to a stand, once; None when it changes nothing."""
@@ -451,199 +333,82 @@ class Explorer:
 
     def _apply(self, stand: int, verb: tuple[Any, ...]) -> Pending | Refused | None:
         record, now_ms = self._stands.known[stand]
-        fence = self._fence(record, verb) if verb[0] not in ("decide", "look", "cancel", "lease") else None
+        fence = None
+        if verb[0] not in ("decide", "look", "cancel", "lease"):
+            attempt = record.lease.attempt if record.lease else 0
+            fence = Fence(verb[1], attempt if verb[2] else attempt - 1, LEASE_MS)
         try:
-            name, change = self._call(record, now_ms, verb, fence)
-        except AlreadyDecided as error:
-            self._check_told(record, verb, error)
-            return Refused(type(error).__name__)
+            name, change = self._scenario.apply(record, now_ms, verb, fence)
         except SaysoError as error:
+            self._check_told(record, verb, error)
+            self._explored.refusals.add(type(error).__name__)
             return Refused(type(error).__name__)
         self._check(Tried(name, record, change, now_ms, fence))
         if change.record is record:
             if verb[0] == "look" and self._stands.due[stand]:
-                raise Breach("the clock is called for nothing, for ever.")
+                raise Breach("the clock is called and finds nothing to do, again and again.")
             return None
         following = self._stands.number(change.following, now_ms) if change.following else -1
-        plan = self._plan(change.record, now_ms) if name == "lease" else ()
+        plan = self._scenario.plan(change.record, now_ms) if name == "lease" else ()
         return Pending(self._stands.number(change.record, now_ms), following, change.ready, plan)
 
     def _check(self, tried: Tried) -> None:
-        self.explored.told |= {event.type for event in tried.change.events}
-        record = tried.change.record
-        if record.end is not None:
-            self.explored.ends.add(record.end.status)
         if breach := find_breach(tried):
             raise Breach(f"{breach}.")
+        record = tried.change.record
+        self._explored.verbs.add(tried.verb)
+        self._explored.told |= {event.type for event in tried.change.events}
+        if record.end is not None:
+            self._explored.ends.add(record.end.status)
 
-    def _check_told(self, record: SuspensionRecord, verb: tuple[Any, ...], error: AlreadyDecided) -> None:
+    def _check_told(self, record: SuspensionRecord, verb: tuple[Any, ...], error: SaysoError) -> None:
         """I1, I13: whoever comes second is told who was first."""
-        word = self.scenario.words[verb[1]][verb[2]]
-        outcome = pauses.find_item(record, word.item_id).outcome
-        first = outcome.by.id if outcome is not None else f"reviewer{verb[1]}"
+        if not isinstance(error, AlreadyDecided):
+            return
+        word = self._scenario.words[verb[1]][verb[2]]
+        outcome = find_item(record, word.item_id).outcome
+        first = outcome.by.id if outcome is not None else self._name(verb[1])
         if error.facts.get("decided_by") != first:
-            raise Breach(f"a reviewer is told {error.facts.get('decided_by')} decided, and it was {first}.")
-
-    # What is done to a record
-
-    def _call(
-        self, record: SuspensionRecord, now_ms: int, verb: tuple[Any, ...], fence: Fence | None
-    ) -> tuple[str, Change]:
-        verbs, doing = self.scenario.verbs, verb[0]
-        if doing == "decide":
-            return doing, verbs.decide(record, self._word(record, verb[1], verb[2], now_ms), now_ms)
-        if doing == "look":
-            if record.status is Status.PENDING:
-                return "expire", verbs.keep_time(record, now_ms)
-            return "redrive", verbs.redrive(record, now_ms)
-        if doing == "cancel":
-            return doing, verbs.cancel(record, person("owner"), None, now_ms)
-        if doing == "lease":
-            return doing, verbs.lease(record, verb[1], LEASE_MS, now_ms)
-        assert fence is not None
-        if doing == "renew":
-            return doing, verbs.renew(record, fence, now_ms)
-        if doing == "postpone":
-            return doing, verbs.postpone(record, fence, "no such agent", now_ms)
-        return self._drive(record, now_ms, doing, fence)
-
-    def _drive(self, record: SuspensionRecord, now_ms: int, doing: str, fence: Fence) -> tuple[str, Change]:
-        verbs = self.scenario.verbs
-        done = (Event(type=EventType.TOOL_COMPLETED, data={}),)
-        if doing == "redeem":
-            intents = tuple(_intent(record, fence, item, now_ms) for item in record.items if _may_start(item, now_ms))
-            return doing, verbs.redeem(record, fence, intents, (), now_ms)
-        if doing == "redeem unasked":  # as the desk does it: the state and the intent in one step
-            saved = verbs.checkpoint(record, fence, STATES["call"], (), now_ms)
-            spent = verbs.redeem(saved.record, fence, (_intent(record, fence, None, now_ms),), (), now_ms)
-            return "redeem", Change(spent.record, saved.events + spent.events, state=STATES["call"])
-        if doing == "checkpoint":
-            return doing, verbs.checkpoint(record, fence, STATES["ask" if self._asks_after(record) else "end"], (), now_ms)
-        if doing == "suspend_again":
-            number = int(record.id.removeprefix("sus_")) + 1
-            following = draft(id=f"sus_{number}", run=record.run)
-            return doing, verbs.suspend_again(record, fence, following, self.scenario.asks, STATES["act"], (), now_ms)
-        status = RunStatus(doing.removeprefix("settle "))
-        return "settle", verbs.settle(record, fence, RunEnd(status=status), done, now_ms)
-
-    def _plan(self, record: SuspensionRecord, now_ms: int) -> tuple[str, ...]:
-        """What a worker does once it holds the lease, as the runner does it."""
-        assert record.state is not None
-        phase = PHASES[record.state.digest]
-        if self.scenario.broken:
-            return ("postpone",)
-        if record.failed_by_fallback or any(not intent.idempotent for intent in record.journal):
-            return ("settle failed",)
-        onwards: tuple[str, ...] = ("settle completed",)
-        if phase == "end":
-            return onwards
-        if phase == "ask":
-            return ("suspend_again",)
-        if self._asks_after(record):
-            onwards = ("suspend_again",)
-        if phase == "call":
-            return ("redeem unasked", "run:-", "checkpoint", *onwards)
-        starting = [item.item_id for item in record.items if _may_start(item, now_ms)]
-        ran = ("redeem", *(f"run:{item_id}" for item_id in starting), "checkpoint") if starting else ("checkpoint",)
-        return (*ran, *onwards)
-
-    def _asks_after(self, record: SuspensionRecord) -> bool:
-        """Whether the run pauses once more after what it does at this pause."""
-        if record.id == "sus_0":
-            return bool(self.scenario.asks)
-        return self.scenario.nested and record.id == "sus_1"
-
-    def _word(self, record: SuspensionRecord, actor: int, said: int, now_ms: int) -> Decision:
-        word = self.scenario.words[actor][said]
-        return Decision(
-            id=f"dec_{actor}_{said}",
-            suspension_id=record.id,
-            suspension_version=record.version,
-            item_id=word.item_id,
-            action=DecisionAction(word.action),
-            args=word.args,
-            value=word.value,
-            args_digest=pauses.find_item(record, word.item_id).digest,
-            by=person(f"reviewer{actor}"),
-            at_ms=now_ms,
-        )
-
-    def _fence(self, record: SuspensionRecord, verb: tuple[Any, ...]) -> Fence:
-        attempt = record.lease.attempt if record.lease else 0
-        return Fence(verb[1], attempt if verb[2] else attempt - 1, LEASE_MS)
+            raise Breach(f"a reviewer is told that {error.facts.get('decided_by')} decided; it was {first}.")
 
     # What is told in the end
 
-    def _find_stuck(self, states: list[State], before: list[list[int]]) -> int | None:
-        """I12: return a state from which the run cannot end any more, unless by a crash."""
-        ends = [at for at, state in enumerate(states) if all(self._stands.ended[one] for one in state.stands)]
+    def _find_stuck(self, states: list[State], sources: list[list[int]]) -> int | None:
+        """I2, I12: return a state from which the run cannot end any more unless something fails."""
+        queue = deque(
+            at for at, state in enumerate(states) if all(self._stands.ended[stand] for stand in state.stands)
+        )
         seen = bytearray(len(states))
-        for at in ends:
+        for at in queue:
             seen[at] = 1
-        queue = deque(ends)
         while queue:
-            for one in before[queue.popleft()]:
-                if not seen[one]:
-                    seen[one] = 1
-                    queue.append(one)
+            for source in sources[queue.popleft()]:
+                if not seen[source]:
+                    seen[source] = 1
+                    queue.append(source)
         stuck = seen.find(0)
         return None if stuck < 0 else stuck
 
-    def _tell_way(self, parents: list[tuple[int, str]], states: list[State], at: int) -> str:
+    def _tell_way(self, ways: list[tuple[int, str]], states: list[State], at: int) -> str:
+        records = [self._stands.known[stand][0] for stand in states[at].stands]
         steps: list[str] = []
-        last = states[at]
         while at > 0:
-            at, label = parents[at]
+            at, label = ways[at]
             steps.append(label)
-        records = [self._stands.known[stand] for stand in last.stands]
-        where = "; ".join(f"{record.id} is {record.status}" for record, _ in records)
-        return f"[{self.scenario.name}] {where}. The way there: {' > '.join(reversed(steps)) or 'none'}"
+        where = ", ".join(f"{record.id} {record.status}" for record in records)
+        return f"[{self._scenario.name}: {where}] The way there: {' > '.join(reversed(steps)) or 'none'}."
+
+    def _name(self, actor: int) -> str:
+        if actor in self._reviewers:
+            return f"reviewer {actor + 1}"
+        if actor in self._workers:
+            return f"worker {actor - self._workers.start + 1}"
+        return "clock" if actor == self._clock else "owner"
 
 
-def _after(pending: Pending, again: Local, done: Local) -> Local:
-    """Where an actor stands after a commit that it knows of."""
-    if again.plan == ():
-        return done
-    plan = pending.plan or again.plan[1:]
-    current = again.current or bool(pending.plan)
-    return Local("look", again.pause, plan, current) if plan else done
+def _put(state: State, actor: int, knows: Any) -> State:
+    return state._replace(knows=_set(state.knows, actor, knows))
 
 
-def _after_nothing(found: Refused | None, again: Local, done: Local) -> Local:
-    """A verb that was refused ends what its actor was about; one that found its work done lets it go on.
-
-    A worker that is told it holds the lease already leaves the run to whoever holds it.
-    """
-    if again.plan == () or found is not None or again.plan[0] == "lease" or len(again.plan) == 1:
-        return done
-    return again._replace(plan=again.plan[1:])
-
-
-def _may_start(item: Item, now_ms: int) -> bool:
-    outcome = item.outcome
-    if outcome is None or not outcome.may_run:
-        return False
-    return now_ms < outcome.start_by_ms or item.permit is not None
-
-
-def _intent(record: SuspensionRecord, fence: Fence, item: Item | None, now_ms: int) -> Intent:
-    assert item is None or approved_args(item) is not None
-    return Intent(
-        item_id=item.item_id if item else None,
-        call_id=item.call_id if item else "-",
-        index=item.index if item else 0,
-        tool="refund",
-        idempotency_key=f"{record.id}:{item.item_id if item else '-'}",
-        idempotent=item.tool.idempotent if item else False,
-        attempt=fence.attempt,
-        holder=fence.holder,
-        begun_at_ms=now_ms,
-    )
-
-
-def _put(state: State, actor: int, local: Local) -> State:
-    return state._replace(locals=_put_in(state.locals, actor, local))
-
-
-def _put_in(values: tuple[Any, ...], place: int, value: Any) -> tuple[Any, ...]:
+def _set(values: tuple[Any, ...], place: int, value: Any) -> tuple[Any, ...]:
     return (*values[:place], value, *values[place + 1 :])

@@ -1,4 +1,7 @@
+from fastapi import Request
+
 from sayso.errors import Unavailable
+from service.api.problems import Problem as ToldProblem
 from service.settings import Settings
 from service.web.errors import Problem, render_problem
 from tests.service.web.sites import visit
@@ -28,10 +31,6 @@ async def test_a_store_that_cannot_be_reached_is_told_as_a_page(settings: Settin
 
 
 async def test_a_problem_is_shown_with_everything_escaped(settings: Settings) -> None:
-    from fastapi import Request
-
-    from service.api.problems import Problem as ToldProblem
-
     async with visit(settings, None) as guest:
         request = Request(
             {"type": "http", "method": "GET", "path": "/", "headers": [], "query_string": b"", "app": guest.app}

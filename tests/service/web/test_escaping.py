@@ -10,7 +10,7 @@ from sayso.events import Event, EventType
 from sayso.tool_calls import ToolDefinition
 from service.settings import Settings
 from tests.service.web.sites import Visit, visit
-from tests.service.web.stories import TENANT, asked, decide, finish, make_ask
+from tests.service.web.stories import TENANT, asked, begin, decide, finish, make_ask, pause
 
 PAYLOADS = (
     "<script>alert(1)</script>",
@@ -176,8 +176,6 @@ async def test_deep_and_wide_arguments_are_shown_to_the_last_leaf(settings: Sett
 async def test_an_event_of_a_kind_from_tomorrow_is_shown(settings: Settings) -> None:
     async with visit(settings) as anna:
         warning = Event(type=EventType.WARNING, data={"message": "<b>mind</b> \u202ethis"})
-        from tests.service.web.stories import begin, pause
-
         record = await pause(anna.wiring, await begin(anna.wiring), [make_ask()], others=[warning])
         page = check(await anna.read(f"/items/{record.id}/i1"))
         assert "<b>mind</b>" in page.text

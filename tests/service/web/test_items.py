@@ -3,6 +3,7 @@ from typing import Any
 
 import pytest
 
+from sayso.decisions import Actor, ActorKind
 from sayso.suspensions import SuspensionRecord
 from service.settings import Settings
 from tests.service.web.sites import Visit, visit
@@ -266,17 +267,11 @@ async def test_items_asked_together_lead_to_each_other(settings: Settings) -> No
 async def test_a_cancelled_run_leaves_its_items_readable_and_closed(settings: Settings) -> None:
     async with visit(settings) as anna:
         record = await asked(anna.wiring)
-        await anna.wiring.desk.cancel("default", record.run.id, by_anna())
+        await anna.wiring.desk.cancel("default", record.run.id, Actor(id="anna", kind=ActorKind.HUMAN))
         page = await anna.read(place_of(record))
         assert "cancelled" in page
         assert "Approve</button>" not in page
         assert "cancelled" in await answer(anna, record, "approve", 409)
-
-
-def by_anna() -> Any:
-    from sayso.decisions import Actor, ActorKind
-
-    return Actor(id="anna", kind=ActorKind.HUMAN)
 
 
 async def test_a_worker_on_its_way_is_seen(settings: Settings) -> None:

@@ -2,7 +2,7 @@ import re
 
 from service.settings import Settings
 from tests.service.web.sites import visit
-from tests.service.web.stories import asked, begin, decide, finish, make_ask
+from tests.service.web.stories import asked, begin, decide, finish, make_ask, pause
 
 
 def titles(page: str) -> list[str]:
@@ -57,8 +57,6 @@ async def test_a_run_shows_where_it_stands_and_everything_that_happened(settings
 
 
 async def test_a_run_of_several_pauses_leads_to_all_its_items(settings: Settings) -> None:
-    from tests.service.web.stories import pause
-
     async with visit(settings) as anna:
         first = await decide(anna.wiring, await asked(anna.wiring), "approve")
         second = await pause(anna.wiring, first, [make_ask()])

@@ -1,0 +1,93 @@
+"""Number the ways in which a record can stand: all that makes a difference, with times as what is left of them.
+
+A record that stands the same but for the absolute time is the same stand, so that every verb is applied to it once.
+"""
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+from sayso.canonical import canonical_json
+from sayso.requests import Item
+from sayso.suspensions import Status, SuspensionRecord
+from tests.proofs.invariants import ENDED
+
+MOST_REDRIVES = 2
+"""The delay between two re-drives grows in ten steps; two are enough to see it grow."""
+
+
+class Stands:
+    """Every stand that was seen, with a record that stands so, and the moment at which it does."""
+
+    def __init__(self, attempts: int) -> None:
+        self._attempts = attempts
+        self._numbers: dict[tuple[Any, ...], int] = {}
+        self._later: dict[tuple[int, int], int] = {}
+        self.known: list[tuple[SuspensionRecord, int]] = []
+        self.changes_in_ms: list[int | None] = []
+        self.due: list[bool] = []
+        self.ended: list[bool] = []
+
+    def number(self, record: SuspensionRecord, now_ms: int) -> int:
+        """Return the number of how `record` stands at `now_ms`."""
+        if record.receipt.redrives > MOST_REDRIVES:
+            receipt = record.receipt.model_copy(update={"redrives": MOST_REDRIVES})
+            record = record.model_copy(update={"receipt": receipt})
+        number = self._numbers.setdefault(_describe(record, now_ms, self._attempts), len(self.known))
+        if number == len(self.known):
+            self.known.append((record, now_ms))
+            self.changes_in_ms.append(min((at - now_ms for at in _moments(record) if at > now_ms), default=None))
+            self.due.append(record.look_at_ms is not None and record.look_at_ms <= now_ms)
+            self.ended.append(record.status in ENDED)
+        return number
+
+    def later(self, number: int, passed_ms: int) -> int:
+        """Return how the same record stands after a while."""
+        found = self._later.get((number, passed_ms))
+        if found is None:
+            record, now_ms = self.known[number]
+            found = number if self.ended[number] else self.number(record, now_ms + passed_ms)
+            self._later[number, passed_ms] = found
+        return found
+
+
+def _describe(record: SuspensionRecord, now_ms: int, attempts: int) -> tuple[Any, ...]:
+    def left(at_ms: int | None) -> int | None:
+        return None if at_ms is None else max(0, at_ms - now_ms)
+
+    if record.status in ENDED:
+        return record.id, record.status, record.end.status if record.end else None
+    lease, receipt = record.lease, record.receipt
+    return (
+        record.id,
+        record.status,
+        left(record.look_at_ms),
+        (lease.holder, min(lease.attempt, attempts), left(lease.until_ms)) if lease else None,
+        tuple(_describe_item(item, left) for item in record.items),
+        tuple((one.item_id, one.call_id) for one in record.journal),
+        record.state.digest if record.state else None,
+        (receipt.resumed_at_ms is None, receipt.redrives, receipt.error is None),
+    )
+
+
+def _describe_item(item: Item, left: Callable[[int | None], int | None]) -> tuple[Any, ...]:
+    outcome = item.outcome
+    words = tuple((one.by.id, one.action, canonical_json([one.args, one.value])) for one in item.decisions)
+    if outcome is None:
+        return words, left(item.terms.deadline_at_ms), item.reminded, item.escalated
+    start_by = left(outcome.start_by_ms) if outcome.may_run else None
+    return words, outcome.verdict, outcome.by.id, start_by, item.permit is None
+
+
+def _moments(record: SuspensionRecord) -> Iterator[int]:
+    """When something about a record changes by itself."""
+    if record.status in ENDED:
+        return
+    if record.look_at_ms is not None:
+        yield record.look_at_ms
+    if record.lease is not None and record.status is Status.RESUMING:
+        yield record.lease.until_ms
+    for item in record.items:
+        if item.outcome is None:
+            yield item.terms.deadline_at_ms
+        elif item.outcome.may_run:
+            yield item.outcome.start_by_ms

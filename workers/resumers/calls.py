@@ -1,0 +1,73 @@
+"""Run the calls of a suspension that an agent asked for from outside: what was approved runs here, and that is all.
+
+There is no model to go on with. The run ends with how each call ended.
+"""
+
+from collections.abc import Mapping
+
+from pydantic import JsonValue
+
+from sayso.agents import Agent
+from sayso.batches import (
+    Batch,
+    BatchCall,
+    answer_batch,
+    check_tools,
+    complete_batch,
+    doubt_unfinished,
+    find_ending,
+    fit_outputs,
+    plan_calls,
+    report_batch,
+    results_of,
+    skip_rest,
+)
+from sayso.clock import monotonic_ms
+from sayso.policies import Action
+from sayso.requests import Ask, Item
+from sayso.resumptions import Fence
+from sayso.runs import run_calls
+from sayso.suspensions import RunEnd, RunStatus, SuspensionRecord
+from sayso.tool_calls import ToolCall
+from service.store.suspensions import Saved
+from service.wiring import Wiring
+from workers.journals import DeskJournal, find_agent, seal, tell_outcome
+
+
+async def resume(wiring: Wiring, agents: Mapping[str, Agent], leased: Saved, fence: Fence) -> None:
+    """Run what was approved and settle the run. Raises what the worker is to show on the run."""
+    record = leased.record
+    agent = find_agent(agents, record)
+    journal = DeskJournal(wiring, record, fence)
+    outcomes = {item.index: tell_outcome(item, leased.now_ms) for item in record.items}
+    answered = check_tools(answer_batch(await _read_batch(wiring, record), outcomes), agent)
+    batch = doubt_unfinished(answered, journal.unfinished(), agent)
+    ending = None if batch.asks else find_ending(batch, record.on_deny)
+    if ending is not None:
+        batch = skip_rest(batch, ending.reason)
+    planned, began_ms = plan_calls(batch, agent), monotonic_ms()
+    if planned:
+        keys = await journal.redeem(planned, (), None)
+        results = await run_calls(agent, record.run.id, planned, keys, journal.unfinished())
+        batch = complete_batch(batch, results)
+    batch, warnings = fit_outputs(batch)
+    if batch.asks:
+        await wiring.desk.suspend_again(record, fence, batch.asks, seal(batch), warnings, record.step)
+        return
+    events = (*warnings, *report_batch(batch, monotonic_ms() - began_ms))
+    result: JsonValue = {"calls": [one.model_dump(mode="json") for one in results_of(batch)]}
+    status, error = (ending.status, ending.reason) if ending else (RunStatus.COMPLETED, None)
+    await journal.settle(RunEnd(status=status, result=result, error=error), events)
+
+
+async def _read_batch(wiring: Wiring, record: SuspensionRecord) -> Batch:
+    """Return the batch as it was asked; after a doubt, with what was known already."""
+    if record.state is not None:
+        return Batch.model_validate_json(await wiring.runs.state(record.tenant, record.run.id, record.state))
+    return Batch(calls=tuple(map(_as_call, record.items)), started_step=record.step)
+
+
+def _as_call(item: Item) -> BatchCall:
+    ask = Ask(kind=item.kind, call_id=item.call_id, index=item.index, tool=item.tool, target_arg=item.target_arg)
+    call = ToolCall(call_id=item.call_id, index=item.index, name=item.tool.name, args=item.tool.args)
+    return BatchCall(call=call, action=Action.REQUEST_APPROVAL, reason=item.prompt.reason or "", ask=ask)
