@@ -2,7 +2,7 @@
 
 from typing import Annotated, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, JsonValue, PlainSerializer, WithJsonSchema
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, JsonValue, PlainSerializer, WithJsonSchema
 
 from sayso.clock import iso_utc
 from sayso.decisions import Actor, Decision, DecisionAction, JsonObject, Verdict
@@ -124,6 +124,15 @@ class PermitView(View):
     holder: str
 
 
+class DoubtView(View):
+    """That the call was begun before and nobody knows what came of it: it may already have run."""
+
+    begun_at: Moment = Field(validation_alias="begun_at_ms")
+    attempt: int
+    holder: str
+    idempotency_key: str = Field(description="What the tool was given; whatever it changed may know the call by it.")
+
+
 class TermsView(View):
     """Under which conditions an item was asked."""
 
@@ -133,6 +142,9 @@ class TermsView(View):
     quorum: Quorum
     no_self_approval: bool
     deadline_at: Moment = Field(validation_alias="deadline_at_ms")
+    extend_until: Annotated[Moment | None, BeforeValidator(lambda at_ms: at_ms or None)] = Field(
+        validation_alias="extend_until_ms", description="How far the deadline may be put off, where it may be."
+    )
     start_by_s: int
     remind_at: tuple[Moment, ...] = Field(validation_alias="remind_at_ms")
     escalate: tuple[EscalationStep, ...]
@@ -156,6 +168,7 @@ class ItemView(View):
     terms: TermsView
     digest: str = Field(description="Send it with a decision: it says what you decided on.")
     decisions: tuple[DecisionView, ...]
+    doubt: DoubtView | None
     outcome: OutcomeView | None
     permit: PermitView | None
 

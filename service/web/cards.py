@@ -92,7 +92,7 @@ def _row(record: SuspensionRecord, item: Item) -> Row:
         tool=item.tool.name,
         gist=make_gist(args),
         state=name_state(record, item),
-        told=tell_outcome(outcome) if outcome is not None else "The run was cancelled",
+        told=tell_outcome(item) or "The run was cancelled",
         note=(outcome.message or "") if outcome is not None else "",
         agent=record.run.agent,
         at_ms=outcome.at_ms if outcome is not None else record.updated_at_ms,

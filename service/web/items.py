@@ -144,7 +144,7 @@ def _words(record: SuspensionRecord, item: Item, name: str) -> dict[str, object]
         "denial": tell_denial(record) if Answer.DENY in item.allowed else "",
         "reviewers": tell_reviewers(record, item),
         "quorum": tell_quorum(item),
-        "outcome": tell_outcome(outcome) if outcome is not None else "",
+        "outcome": tell_outcome(item),
         "changes": compare_args(item.tool.args, outcome.args) if outcome is not None and outcome.args else [],
         "edited": edited,
         "words": [(tell_word(one), one.message or "", one.at_ms) for one in item.decisions],

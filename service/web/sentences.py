@@ -23,6 +23,26 @@ RUN_STATUSES = {
     RunStatus.CANCELLED: "cancelled",
 }
 
+_BY_FALLBACK = {
+    Verdict.APPROVED: "approved by its fallback",
+    Verdict.DENIED: "denied by its fallback",
+    Verdict.ANSWERED: "given the fallback’s value",
+    Verdict.FAILED: "failed by its fallback",
+}
+
+_MACHINES = {
+    ActorKind.TIMEOUT: "the deadline",
+    ActorKind.POLICY: "the rules",
+    ActorKind.WORKER: "the worker that had begun it",
+}
+
+_CHOICES = {
+    "run_again": "chose to run it again",
+    "skip": "chose to skip it",
+    "fail": "chose to fail the run",
+    "reported": "reported its result after all",
+}
+
 _AFTER_DENIAL = {
     "continue": "If denied, the agent is told why and goes on.",
     "degrade": "If denied, the rest is skipped and the run ends early.",
@@ -68,25 +88,28 @@ def tell_quorum(item: Item) -> str:
 
 def tell_actor(actor: Actor) -> str:
     """Name who acted."""
-    if actor.kind is ActorKind.TIMEOUT:
-        return "the deadline"
-    return actor.id
+    return _MACHINES.get(actor.kind, actor.id)
 
 
-def tell_outcome(outcome: Outcome) -> str:
-    """Say how an item ended and through whom."""
+def tell_outcome(item: Item) -> str:
+    """Say how an item ended and through whom; nothing while it is open."""
+    outcome = item.outcome
+    if outcome is None:
+        return ""
     if outcome.by.kind is ActorKind.TIMEOUT:
-        ends = {
-            Verdict.APPROVED: "approved by its fallback",
-            Verdict.DENIED: "denied by its fallback",
-            Verdict.ANSWERED: "given the fallback’s value",
-            Verdict.FAILED: "failed by its fallback",
-        }
-        return f"Nobody answered in time: {ends[outcome.verdict]}"
+        return f"Nobody answered in time: {_BY_FALLBACK[outcome.verdict]}"
+    who = tell_actor(outcome.by)
+    who = who[:1].upper() + who[1:] if outcome.by.kind in _MACHINES else who
     if outcome.verdict is Verdict.ANSWERED:
-        return f"{outcome.by.id} gave a value"
+        return f"{who} {_tell_choice(item, outcome)}"
     edited = " with other arguments" if outcome.verdict is Verdict.APPROVED and outcome.args is not None else ""
-    return f"{outcome.by.id} {VERDICTS[outcome.verdict]} this{edited}"
+    return f"{who} {VERDICTS[outcome.verdict]} this{edited}"
+
+
+def _tell_choice(item: Item, outcome: Outcome) -> str:
+    """A value as a deed; of a call in doubt its choice says what becomes of it."""
+    choice = outcome.value.get("choice") if item.doubt is not None and isinstance(outcome.value, dict) else None
+    return _CHOICES.get(str(choice), "gave a value")
 
 
 def tell_word(decision: Decision) -> str:
@@ -116,6 +139,8 @@ def find_hindrance(record: SuspensionRecord, item: Item, name: str) -> str | Non
 
 def name_question(item: Item) -> str:
     """Name what is asked for."""
+    if item.doubt is not None:
+        return "may already have run"
     if item.kind is ItemKind.INPUT or Answer.APPROVE not in item.allowed:
         return "needs a value"
     return "needs approval"

@@ -100,7 +100,7 @@ def tell_trail(entries: Iterable[TrailEntry]) -> list[Line]:
 
 
 def _tell(entry: TrailEntry, facts: Facts) -> Line:
-    tell = _TELLERS.get(entry.type)
+    tell = TELLERS.get(entry.type)
     if tell is None:
         return Line(
             seq=entry.seq,
@@ -181,6 +181,23 @@ def _escalated(facts: Facts) -> Told:
     return "wait", f"Nobody answered in time: {people} asked too", f"until {facts.moment('deadline_at_ms')}"
 
 
+def _deadline_extended(facts: Facts) -> Told:
+    who = facts.inner("by").word("id", "Somebody")
+    return "plain", f"{who} gave more time for {facts.item}", f"until {facts.moment('deadline_at_ms')}"
+
+
+def _result_reported(facts: Facts) -> Told:
+    return "good", f"The worker that had begun {facts.item} reported its result after all", ""
+
+
+def _run_released(facts: Facts) -> Told:
+    return "quiet", "The worker put the run back for another one", facts.word("reason")
+
+
+def _run_revived(facts: Facts) -> Told:
+    return "plain", f"{facts.inner('by').word('id', 'Somebody')} had the run taken up once more", ""
+
+
 def _run_resuming(facts: Facts) -> Told:
     attempt = facts.count("attempt")
     return "quiet", "A worker took the run up" + (f" (attempt {attempt})" if attempt > 1 else ""), ""
@@ -225,7 +242,7 @@ def _run_cancelled(facts: Facts) -> Told:
     return "bad", f"{facts.inner('by').word('id', 'Somebody')} cancelled the run", facts.word("reason")
 
 
-_TELLERS: dict[str, Callable[[Facts], Told]] = {
+TELLERS: Mapping[str, Callable[[Facts], Told]] = {
     EventType.RUN_STARTED: _run_started,
     EventType.LLM_COMPLETED: _llm_completed,
     EventType.TOOL_BATCH_STARTED: _batch_started,
@@ -236,6 +253,10 @@ _TELLERS: dict[str, Callable[[Facts], Told]] = {
     EventType.TIMED_OUT: _timed_out,
     EventType.REVIEWER_REMINDED: lambda facts: ("plain", f"Reviewers were reminded of {facts.item}", ""),
     EventType.ESCALATED: _escalated,
+    EventType.DEADLINE_EXTENDED: _deadline_extended,
+    EventType.RESULT_REPORTED: _result_reported,
+    EventType.RUN_RELEASED: _run_released,
+    EventType.RUN_REVIVED: _run_revived,
     EventType.RUN_RESUMING: _run_resuming,
     EventType.RUN_RESUMED: _run_resumed,
     EventType.PERMIT_REDEEMED: lambda facts: ("quiet", f"The leave to run {facts.item} was spent", ""),

@@ -20,11 +20,11 @@ from typing import Any, NamedTuple
 from sayso.errors import AlreadyDecided, SaysoError
 from sayso.pauses import find_item, suspend
 from sayso.resumptions import Fence
-from sayso.suspensions import SuspensionRecord
+from sayso.suspensions import Status, SuspensionRecord
 from tests.proofs.invariants import Tried, find_breach
-from tests.proofs.scenarios import LEASE_MS, STATES, UNASKED, Scenario
+from tests.proofs.scenarios import LEASE_MS, UNASKED, Scenario
 from tests.proofs.stands import Stands
-from tests.sayso.records import T0, draft
+from tests.sayso.records import T0
 
 
 class Breach(AssertionError):
@@ -78,7 +78,7 @@ class State(NamedTuple):
     """Everything that makes a difference.
 
     `knows` holds, actor by actor, how many words a reviewer has said, what a worker drives, nothing for the clock, and
-    whether the owner has cancelled. `ran` counts how often each call of each pause was started.
+    how many deeds the owner has done. `ran` counts how often each call of each pause was started.
     """
 
     stands: tuple[int, ...]
@@ -112,15 +112,14 @@ class Explorer:
     def __init__(self, scenario: Scenario) -> None:
         self._scenario = scenario
         self._explored = Explored()
-        self._stands = Stands(scenario.attempts)
+        self._stands = Stands()
         self._tried: dict[tuple[Any, ...], Pending | Refused | None] = {}
         reviewers, workers = len(scenario.words), len(scenario.workers)
         self._reviewers = range(reviewers)
         self._workers = range(reviewers, reviewers + workers)
         self._clock = reviewers + workers
         self._owner = self._clock + 1
-        self._pauses = 3 if scenario.nested else 2
-        self._calls = (UNASKED, *(f"i{place}" for place in range(1, len(scenario.asks) + 1)))
+        self._calls = (UNASKED, *(f"i{place}" for place in range(1, max(1, len(scenario.asks)) + 1)))
 
     def explore(self) -> Explored:
         """Walk every reachable state; raises `Breach` where something does not hold or the run cannot end any more."""
@@ -149,13 +148,13 @@ class Explorer:
         return self._explored
 
     def _begin(self) -> State:
-        change = suspend(draft(id="sus_0", state=STATES[self._scenario.begins].ref), (), T0)
+        change = suspend(self._scenario.begin(), (), T0)
         self._check(Tried("suspend", None, change, T0))
         return State(
             stands=(self._stands.number(change.record, T0),),
-            ready=(1,) + (0,) * (self._pauses - 1),
-            knows=(*(0 for _ in self._reviewers), *(None for _ in self._workers), None, False),
-            ran=(0,) * (self._pauses * len(self._calls)),
+            ready=(1,) + (0,) * (self._scenario.pauses - 1),
+            knows=(*(0 for _ in self._reviewers), *(None for _ in self._workers), None, 0),
+            ran=(0,) * (self._scenario.pauses * len(self._calls)),
             crashes=self._scenario.crashes,
         )
 
@@ -177,7 +176,7 @@ class Explorer:
         for actor in self._reviewers:
             said, words = state.knows[actor], self._scenario.words[actor]
             if actor != busy and said < len(words) and words[said].pause < len(state.stands):
-                yield Turn(actor, words[said].pause, ("decide", actor, said), said + 1)
+                yield Turn(actor, words[said].pause, ("say", actor, said), said + 1)
         for actor, holder in zip(self._workers, self._scenario.workers, strict=True):
             if actor != busy:
                 yield from self._worker_turns(state, actor, holder)
@@ -185,8 +184,11 @@ class Explorer:
             for pause, stand in enumerate(state.stands):
                 if self._stands.due[stand]:
                     yield Turn(self._clock, pause, ("look",), None)
-        if self._scenario.cancels and self._owner != busy and not state.knows[self._owner]:
-            yield Turn(self._owner, len(state.stands) - 1, ("cancel",), True)
+        done, last = state.knows[self._owner], len(state.stands) - 1
+        if self._owner != busy and done < len(self._scenario.deeds):
+            deed = self._scenario.deeds[done]
+            if deed != "revive" or self._stands.known[state.stands[last]][0].status is Status.FAILED:
+                yield Turn(self._owner, last, (deed,), done + 1)
 
     def _worker_turns(self, state: State, actor: int, holder: str) -> Iterator[Turn]:
         driving = state.knows[actor]
@@ -194,10 +196,16 @@ class Explorer:
             for pause, copies in enumerate(state.ready):
                 if copies:
                     yield Turn(actor, pause, ("lease", holder), None, takes=True)
-        elif not driving.plan[0].startswith("run "):
-            yield Turn(actor, driving.pause, (driving.plan[0], holder, driving.current), None)
-            if driving.plan[0] == "checkpoint":
-                yield Turn(actor, driving.pause, ("renew", holder, driving.current), driving)
+            return
+        doing, current = driving.plan[0], driving.current
+        if doing.startswith("report "):
+            yield Turn(actor, len(state.stands) - 1, (doing, holder), None)
+        elif not doing.startswith("run "):
+            yield Turn(actor, driving.pause, (doing, holder, current), None)
+            if doing.startswith("checkpoint "):
+                yield Turn(actor, driving.pause, ("renew", holder, current), driving)
+            elif self._scenario.releases:
+                yield Turn(actor, driving.pause, ("release", holder, current), None)
 
     def _pass_time(self, state: State, turns: list[Turn]) -> Iterator[Move]:
         """The next moment at which something changes comes: nobody is about to commit, or one actor has looked."""
@@ -242,7 +250,7 @@ class Explorer:
         doing, onwards = turn.verb[0], turn.refused
         if doing == "lease":
             onwards = Driving(turn.pause, True, pending.plan)
-        elif turn.actor in self._workers and doing != "renew":
+        elif turn.actor in self._workers and doing not in ("renew", "release"):
             driving = state.knows[turn.actor]
             onwards = driving._replace(plan=driving.plan[1:]) if driving.plan[1:] else None
         return Slow(turn.actor, turn.pause, doing, pending, onwards)
@@ -300,20 +308,22 @@ class Explorer:
         """Let everybody be refused who can only be refused from now on."""
         for actor, holder in zip(self._workers, self._scenario.workers, strict=True):
             driving = state.knows[actor]
-            if driving is None or driving.plan[0].startswith("run "):
+            if driving is None or driving.plan[0].startswith(("run ", "report ")):
                 continue
             stand = state.stands[driving.pause]
             if not driving.current or self._stands.ended[stand]:
                 if isinstance(self._try(stand, (driving.plan[0], holder, driving.current)), Pending):
                     raise Breach(f"{self._name(actor)} can {driving.plan[0]} and its lease is over.")
-                state = _put(state, actor, None)
+                late = driving.plan[0].removeprefix("checkpoint ").split() if "checkpoint " in driving.plan[0] else ()
+                reports = tuple(f"report {key}" for key in late)
+                state = _put(state, actor, Driving(driving.pause, False, reports) if reports else None)
         for actor in self._reviewers:
             said, words = state.knows[actor], self._scenario.words[actor]
             while said < len(words) and words[said].pause < len(state.stands):
                 stand = state.stands[words[said].pause]
                 if not self._is_closed(stand, words[said].item_id):
                     break
-                self._try(stand, ("decide", actor, said))
+                self._try(stand, ("say", actor, said))
                 said += 1
             state = _put(state, actor, said)
         return state
@@ -334,7 +344,7 @@ class Explorer:
     def _apply(self, stand: int, verb: tuple[Any, ...]) -> Pending | Refused | None:
         record, now_ms = self._stands.known[stand]
         fence = None
-        if verb[0] not in ("decide", "look", "cancel", "lease"):
+        if len(verb) == 3 and verb[0] != "say":
             attempt = record.lease.attempt if record.lease else 0
             fence = Fence(verb[1], attempt if verb[2] else attempt - 1, LEASE_MS)
         try:
@@ -363,7 +373,7 @@ class Explorer:
 
     def _check_told(self, record: SuspensionRecord, verb: tuple[Any, ...], error: SaysoError) -> None:
         """I1, I13: whoever comes second is told who was first."""
-        if not isinstance(error, AlreadyDecided):
+        if not isinstance(error, AlreadyDecided) or verb[0] != "say":
             return
         word = self._scenario.words[verb[1]][verb[2]]
         outcome = find_item(record, word.item_id).outcome

@@ -10,6 +10,9 @@ from sayso.resumptions import Fence, approved_args
 from sayso.suspensions import LEGAL, Change, Status, SuspensionRecord
 
 ENDED = (Status.RESUMED, Status.CANCELLED, Status.FAILED)
+OVER = (Status.RESUMED, Status.CANCELLED)
+"""What never changes again; a run that was given up can be revived."""
+
 _STEPS_OWN = frozenset().union(*(step.events for step in LEGAL.values()))
 """The kinds of event that steps tell of; all others are what the driven run tells of itself, in any of its steps."""
 
@@ -50,18 +53,25 @@ def _breaches(tried: Tried) -> Iterable[str]:
             yield from _item(tried, before, old, new)
 
 
+def rows_of(verb: str, after: SuspensionRecord) -> tuple[str, ...]:
+    """Return the rows of the table that a verb takes: keeping time is three, and the last postponement gives up."""
+    if verb == "keep_time":
+        return ("expire", "escalate", "remind")
+    return ("give_up",) if verb == "postpone" and after.status is Status.FAILED else (verb,)
+
+
 def _step(tried: Tried) -> Iterable[str]:
-    """I7: no step outside the table. The last postponement is a give-up, which has a row of its own."""
+    """I7: no step outside the table."""
     status = tried.before.status if tried.before is not None else None
     after = tried.change.record
-    name = "give_up" if tried.verb == "postpone" and after.status is Status.FAILED else tried.verb
-    step = LEGAL[name]
-    if status not in step.sources or after.status not in step.targets:
-        yield f"{name} led from {status} to {after.status}"
+    rows = [LEGAL[name] for name in rows_of(tried.verb, after)]
+    if not any(status in row.sources and after.status in row.targets for row in rows):
+        yield f"{tried.verb} led from {status} to {after.status}"
     told = {event.type for event in tried.change.events} & _STEPS_OWN
-    resumed = {EventType.RUN_RESUMED} if name in _TELLS_OF_RESUMING else set()
-    if not told <= step.events | resumed:
-        yield f"{name} told of {', '.join(sorted(told - step.events))}"
+    allowed = frozenset().union(*(row.events for row in rows))
+    resumed = {EventType.RUN_RESUMED} if tried.verb in _TELLS_OF_RESUMING else set()
+    if not told <= allowed | resumed:
+        yield f"{tried.verb} told of {', '.join(sorted(told - allowed))}"
 
 
 def _rest(record: SuspensionRecord) -> Iterable[str]:
@@ -98,7 +108,7 @@ def _tale(tried: Tried) -> Iterable[str]:
 
 
 def _moves(tried: Tried, before: SuspensionRecord, after: SuspensionRecord) -> Iterable[str]:
-    if before.status in ENDED:
+    if before.status in OVER:
         yield f"a suspension that was {before.status} was changed by {tried.verb}"
     if after.updated_at_ms < before.updated_at_ms:
         yield "time ran backwards on a record"
@@ -127,11 +137,20 @@ def _item(tried: Tried, before: SuspensionRecord, old: Item, new: Item) -> Itera
             yield f"who asked decided {old.item_id}"
         if decision.args_digest != old.digest:
             yield f"a decision on {old.item_id} is about something else"
+    if old.open and not new.open and len(new.decisions) == len(old.decisions):
+        yield from _reported(tried, old, new)
     people = [decision.by.id for decision in new.decisions]
     if len(people) != len(set(people)):
         yield f"somebody gave two words on {old.item_id}"
     if new.permit != old.permit:
         yield from _permit(tried, before, old)
+
+
+def _reported(tried: Tried, old: Item, new: Item) -> Iterable[str]:
+    """Nobody decided: then the worker that was in doubt has spoken after all."""
+    by = new.outcome.by.id if new.outcome is not None else None
+    if tried.verb != "report" or old.doubt is None or old.doubt.holder != by:
+        yield f"{tried.verb} closed {old.item_id} without anybody's word"
 
 
 def _permit(tried: Tried, before: SuspensionRecord, old: Item) -> Iterable[str]:

@@ -6,18 +6,26 @@ from typing import Any, NamedTuple
 
 from sayso import deadlines, pauses, resumptions
 from sayso.canonical import canonical_json
-from sayso.decisions import Decision, DecisionAction
-from sayso.requests import Ask, Item
+from sayso.decisions import Decision, DecisionAction, JsonObject, Verdict
+from sayso.doubts import Choice, ask_in_doubt, read_choice
+from sayso.requests import Ask, Doubt, Item
 from sayso.resumptions import Fence
 from sayso.states import seal_state
-from sayso.suspensions import Change, Intent, RunEnd, RunStatus, Status, SuspensionRecord
+from sayso.suspensions import Change, Intent, Receipt, RunEnd, RunStatus, Status, SuspensionRecord
+from sayso.tool_calls import ToolCall, ToolResult
 from tests.sayso.records import draft, person
 
 GRID_MS = 3_000
 """All terms of a scenario are multiples of this, the time after which a decided run is looked at again."""
 
 LEASE_MS = GRID_MS
-STATES = {phase: seal_state(canonical_json({"phase": phase})) for phase in ("ask", "call", "act", "end")}
+NEXT_PHASE = {"call": "ask", "act": "end", "doubt": "end", "act again": "end"}
+"""A run calls what needs no leave, asks, acts on the answers, perhaps asks and acts again, and ends."""
+
+STATES = {
+    phase: seal_state(canonical_json({"phase": phase}))
+    for phase in ("call", "ask", "act", "ask again", "act again", "doubt", "end")
+}
 PHASES = {state.ref.digest: phase for phase, state in STATES.items()}
 UNASKED = "-"
 """The call of a run that nobody has to be asked about."""
@@ -27,10 +35,15 @@ class Word(NamedTuple):
     """What a reviewer says of one item of the run's n-th pause; its start is number 0."""
 
     pause: int
-    item_id: str
+    item_id: str = "i1"
     action: str = "approve"
     args: dict[str, Any] | None = None
     value: Any = None
+
+
+def answer(pause: int, choice: Choice) -> Word:
+    """What a reviewer says of a call in doubt."""
+    return Word(pause, "i1", "value", value={"choice": str(choice)})
 
 
 @dataclass(frozen=True)
@@ -38,11 +51,15 @@ class Verbs:
     """The verbs that are tried."""
 
     decide: Callable[..., Change] = pauses.decide
+    extend: Callable[..., Change] = pauses.extend
+    report: Callable[..., Change] = pauses.report
     cancel: Callable[..., Change] = pauses.cancel
     keep_time: Callable[..., Change] = deadlines.keep_time
     redrive: Callable[..., Change] = resumptions.redrive
+    revive: Callable[..., Change] = resumptions.revive
     lease: Callable[..., Change] = resumptions.lease
     renew: Callable[..., Change] = resumptions.renew
+    release: Callable[..., Change] = resumptions.release
     redeem: Callable[..., Change] = resumptions.redeem
     checkpoint: Callable[..., Change] = resumptions.checkpoint
     postpone: Callable[..., Change] = resumptions.postpone
@@ -54,32 +71,34 @@ class Verbs:
 class Scenario:
     """One run and who is around it.
 
-    The run makes a call that nobody is asked about where it `calls`, then asks `asks`, twice where it is `nested`, and
-    ends. `attempts` is from how many on they are all the same; `copies`, how often an id may be on the ready list.
+    `deeds` are what its owner does, in that order, at any time; `tries` is how many tries to resume count as made when
+    a pause begins, so that not every number of them is walked; `copies` is how often an id may be on the ready list.
     """
 
     name: str
     asks: tuple[Ask, ...] = ()
     words: tuple[tuple[Word, ...], ...] = ()
     workers: tuple[str, ...] = ("w1", "w2")
+    deeds: tuple[str, ...] = ()
     crashes: int = 3
     copies: int = 1
-    attempts: int = 2
+    tries: int = 3
+    pauses: int = 2
     calls: bool = False
     nested: bool = False
-    cancels: bool = False
     broken: bool = False
+    releases: bool = False
     compares: bool = True
     verbs: Verbs = Verbs()
 
-    @property
-    def begins(self) -> str:
-        """The phase in which the run starts."""
-        return "call" if self.calls else "ask" if self.asks else "end"
+    def begin(self) -> SuspensionRecord:
+        """Return the run's first suspension, in which nothing is asked."""
+        begins = "call" if self.calls else "ask" if self.asks else "end"
+        return self._draft(0).model_copy(update={"state": STATES[begins].ref})
 
     def idempotent(self, call: str) -> bool:
         """Whether the call may run twice with one key."""
-        return call != UNASKED and self.asks[int(call[1:]) - 1].tool.idempotent
+        return call != UNASKED and bool(self.asks) and self.asks[int(call[1:]) - 1].tool.idempotent
 
     def plan(self, record: SuspensionRecord, now_ms: int) -> tuple[str, ...]:
         """What a worker does once it has the lease, as the runner does it."""
@@ -87,61 +106,78 @@ class Scenario:
         phase = PHASES[record.state.digest]
         if self.broken:
             return ("postpone",)
-        if record.failed_by_fallback or any(not intent.idempotent for intent in record.journal):
+        if any(item.outcome is not None and item.outcome.verdict is Verdict.FAILED for item in record.items):
             return ("settle failed",)
-        if phase == "ask":
-            return ("suspend_again",)
-        onwards = ("suspend_again",) if self._asks_after(record) and phase != "end" else ("settle completed",)
-        if phase == "call":
-            return ("redeem unasked", f"run {UNASKED}", "checkpoint", *onwards)
-        starting = [item.item_id for item in record.items if _may_start(item, now_ms)]
-        if phase == "end" or not starting:
-            return onwards
-        return ("redeem", *(f"run {item_id}" for item_id in starting), "checkpoint", *onwards)
+        if any(not intent.idempotent for intent in record.journal):
+            return ("suspend_again in doubt",) if _number(record) + 1 < self.pauses else ("settle failed",)
+        onwards = {"ask": "suspend_again", "ask again": "suspend_again", "end": "settle completed"}
+        if phase in onwards:
+            return (onwards[phase],)
+        starting = [UNASKED] if phase == "call" else [item.item_id for item in record.items if _starts(item, now_ms)]
+        then = onwards[self._next_phase(phase)]
+        if not starting:
+            return (then,)
+        keys = " ".join(_key(record, call) for call in starting)
+        return ("redeem", *(f"run {call}" for call in starting), f"checkpoint {keys}", then)
 
     def apply(
         self, record: SuspensionRecord, now_ms: int, verb: tuple[Any, ...], fence: Fence | None
     ) -> tuple[str, Change]:
-        """Apply a verb as whoever is named beside it would; return its row in the table and the change."""
+        """Apply a verb as whoever is named beside it would; return its name and the change."""
         verbs, doing = self.verbs, verb[0]
-        if doing == "decide":
-            return doing, verbs.decide(record, self._decision(record, verb[1], verb[2], now_ms), now_ms)
+        if doing == "say":
+            return self._say(record, verb[1], verb[2], now_ms)
         if doing == "look":
             if record.status is Status.PENDING:
                 return "keep_time", verbs.keep_time(record, now_ms)
             return "redrive", verbs.redrive(record, now_ms)
         if doing == "cancel":
             return doing, verbs.cancel(record, person("owner"), None, now_ms)
+        if doing == "revive":
+            return doing, verbs.revive(record, person("owner"), now_ms)
         if doing == "lease":
             return doing, verbs.lease(record, verb[1], LEASE_MS, now_ms)
+        if doing.startswith("report "):
+            result = ToolResult(call_id="call_0", tool_name="refund", success=True, output="done")
+            return "report", verbs.report(record, doing.removeprefix("report "), verb[1], result, now_ms)
         assert fence is not None
         return self._drive(record, now_ms, doing, fence)
 
     def _drive(self, record: SuspensionRecord, now_ms: int, doing: str, fence: Fence) -> tuple[str, Change]:
-        verbs = self.verbs
-        if doing == "renew":
-            return doing, verbs.renew(record, fence, now_ms)
-        if doing == "postpone":
-            return doing, verbs.postpone(record, fence, "no such agent", now_ms)
-        if doing == "redeem":
-            starting = tuple(_intent(record, fence, item) for item in record.items if _may_start(item, now_ms))
-            return doing, verbs.redeem(record, fence, starting, (), now_ms)
-        if doing == "redeem unasked":  # as the desk does it: the state and the intent in one step
-            saved = verbs.checkpoint(record, fence, STATES["call"], (), now_ms)
-            spent = verbs.redeem(saved.record, fence, (_intent(record, fence, None),), (), now_ms)
-            return "redeem", Change(spent.record, saved.events + spent.events, state=STATES["call"])
-        if doing == "checkpoint":
-            onwards = STATES["ask" if self._asks_after(record) else "end"]
-            return doing, verbs.checkpoint(record, fence, onwards, (), now_ms)
-        if doing == "suspend_again":
-            following = draft(id=f"sus_{int(record.id.removeprefix('sus_')) + 1}", run=record.run)
-            return doing, verbs.suspend_again(record, fence, following, self.asks, STATES["act"], (), now_ms)
-        end = RunEnd(status=RunStatus(doing.removeprefix("settle ")))
-        return "settle", verbs.settle(record, fence, end, (), now_ms)
+        verbs, name = self.verbs, doing.partition(" ")[0]
+        if name == "renew":
+            return name, verbs.renew(record, fence, now_ms)
+        if name == "release":
+            return name, verbs.release(record, fence, "stopping", now_ms)
+        if name == "postpone":
+            return name, verbs.postpone(record, fence, "no such agent", now_ms)
+        if name == "redeem":
+            return name, self._redeem(record, fence, now_ms)
+        if name == "checkpoint":
+            assert record.state is not None
+            onwards = STATES[self._next_phase(PHASES[record.state.digest])]
+            return name, verbs.checkpoint(record, fence, onwards, (), now_ms)
+        if name == "suspend_again":
+            asks, state = self._asks(record, doing)
+            return name, verbs.suspend_again(record, fence, self._draft(_number(record) + 1), asks, state, (), now_ms)
+        return "settle", verbs.settle(record, fence, RunEnd(status=RunStatus(doing.partition(" ")[2])), (), now_ms)
 
-    def _decision(self, record: SuspensionRecord, reviewer: int, said: int, now_ms: int) -> Decision:
-        word = self.words[reviewer][said]
-        return Decision(
+    def _redeem(self, record: SuspensionRecord, fence: Fence, now_ms: int) -> Change:
+        """What needs no leave is saved together with the state it starts from, as the desk does it."""
+        if record.items:
+            starting = tuple(_intent(record, fence, item) for item in record.items if _starts(item, now_ms))
+            return self.verbs.redeem(record, fence, starting, (), now_ms)
+        saved = self.verbs.checkpoint(record, fence, STATES["call"], (), now_ms)
+        spent = self.verbs.redeem(saved.record, fence, (_intent(record, fence, None),), (), now_ms)
+        return Change(spent.record, saved.events + spent.events, state=STATES["call"])
+
+    def _say(self, record: SuspensionRecord, reviewer: int, said: int, now_ms: int) -> tuple[str, Change]:
+        word, by = self.words[reviewer][said], person(f"reviewer {reviewer + 1}")
+        item = pauses.find_item(record, word.item_id)
+        if word.action == "extend":
+            until_ms = item.terms.deadline_at_ms + GRID_MS
+            return "extend", self.verbs.extend(record, word.item_id, until_ms, by, now_ms)
+        decision = Decision(
             id=f"dec_{reviewer}_{said}",
             suspension_id=record.id,
             suspension_version=record.version,
@@ -149,21 +185,59 @@ class Scenario:
             action=DecisionAction(word.action),
             args=word.args,
             value=word.value,
-            args_digest=pauses.find_item(record, word.item_id).digest,
-            by=person(f"reviewer {reviewer + 1}"),
+            args_digest=item.digest,
+            by=by,
             at_ms=now_ms,
         )
+        return "decide", self.verbs.decide(record, decision, now_ms)
 
-    def _asks_after(self, record: SuspensionRecord) -> bool:
-        """Whether the run pauses once more after what it does at this pause."""
-        return bool(self.asks) and (record.id == "sus_0" or (self.nested and record.id == "sus_1"))
+    def _asks(self, record: SuspensionRecord, doing: str) -> tuple[tuple[Ask, ...], Any]:
+        if not doing.endswith("in doubt"):
+            assert record.state is not None
+            return self.asks, STATES["act" if PHASES[record.state.digest] == "ask" else "act again"]
+        return tuple(_doubt(intent) for intent in record.journal if not intent.idempotent), STATES["doubt"]
+
+    def _next_phase(self, phase: str) -> str:
+        if phase == "act" and self.nested:
+            return "ask again"
+        return "end" if phase == "call" and not self.asks else NEXT_PHASE.get(phase, "end")
+
+    def _draft(self, number: int) -> SuspensionRecord:
+        return draft(id=f"sus_{number}", receipt=Receipt(tries=self.tries))
 
 
-def _may_start(item: Item, now_ms: int) -> bool:
+def _number(record: SuspensionRecord) -> int:
+    return int(record.id.removeprefix("sus_"))
+
+
+def _starts(item: Item, now_ms: int) -> bool:
+    """Whether the runner starts the call of a decided item: `workers/journals.py` takes leave away that is too late."""
     outcome = item.outcome
     if outcome is None or not outcome.may_run:
         return False
+    if item.doubt is not None and read_choice(outcome.value).choice is not Choice.RUN_AGAIN:
+        return False
     return now_ms < outcome.start_by_ms or item.permit is not None
+
+
+def _key(record: SuspensionRecord, call: str) -> str:
+    """The key of a call, the same for every time it is run."""
+    item = next((one for one in record.items if one.item_id == call), None)
+    return item.doubt.idempotency_key if item is not None and item.doubt is not None else f"{record.id}:{call}"
+
+
+def _doubt(intent: Intent) -> Ask:
+    """The question about a call in doubt, with terms of the scenario's grid."""
+    doubt = Doubt(
+        begun_at_ms=intent.begun_at_ms,
+        holder=intent.holder,
+        attempt=intent.attempt,
+        idempotency_key=intent.idempotency_key,
+    )
+    args: JsonObject = {"order": "A-0"}
+    ask = ask_in_doubt(ToolCall(call_id=intent.call_id, index=intent.index, name="refund", args=args), "d" * 64, doubt)
+    terms = ask.terms.model_copy(update={"timeout_s": 2 * GRID_MS // 1000, "start_by_s": 2 * GRID_MS // 1000})
+    return ask.model_copy(update={"terms": terms})
 
 
 def _intent(record: SuspensionRecord, fence: Fence, item: Item | None) -> Intent:
@@ -173,7 +247,7 @@ def _intent(record: SuspensionRecord, fence: Fence, item: Item | None) -> Intent
         call_id=call,
         index=item.index if item is not None else 0,
         tool="refund",
-        idempotency_key=f"{record.id}:{call}",
+        idempotency_key=_key(record, call),
         idempotent=item.tool.idempotent if item is not None else False,
         attempt=fence.attempt,
         holder=fence.holder,

@@ -8,8 +8,9 @@ from typing import Any
 
 from sayso.canonical import canonical_json
 from sayso.requests import Item
+from sayso.resumptions import MAX_TRIES
 from sayso.suspensions import Status, SuspensionRecord
-from tests.proofs.invariants import ENDED
+from tests.proofs.invariants import ENDED, OVER
 
 MOST_REDRIVES = 2
 """The delay between two re-drives grows in ten steps; two are enough to see it grow."""
@@ -18,8 +19,7 @@ MOST_REDRIVES = 2
 class Stands:
     """Every stand that was seen, with a record that stands so, and the moment at which it does."""
 
-    def __init__(self, attempts: int) -> None:
-        self._attempts = attempts
+    def __init__(self) -> None:
         self._numbers: dict[tuple[Any, ...], int] = {}
         self._later: dict[tuple[int, int], int] = {}
         self.known: list[tuple[SuspensionRecord, int]] = []
@@ -29,10 +29,11 @@ class Stands:
 
     def number(self, record: SuspensionRecord, now_ms: int) -> int:
         """Return the number of how `record` stands at `now_ms`."""
-        if record.receipt.redrives > MOST_REDRIVES:
-            receipt = record.receipt.model_copy(update={"redrives": MOST_REDRIVES})
-            record = record.model_copy(update={"receipt": receipt})
-        number = self._numbers.setdefault(_describe(record, now_ms, self._attempts), len(self.known))
+        receipt = record.receipt
+        if receipt.redrives > MOST_REDRIVES or receipt.tries > MAX_TRIES:
+            least = {"redrives": min(receipt.redrives, MOST_REDRIVES), "tries": min(receipt.tries, MAX_TRIES)}
+            record = record.model_copy(update={"receipt": receipt.model_copy(update=least)})
+        number = self._numbers.setdefault(_describe(record, now_ms), len(self.known))
         if number == len(self.known):
             self.known.append((record, now_ms))
             self.changes_in_ms.append(min((at - now_ms for at in _moments(record) if at > now_ms), default=None))
@@ -50,22 +51,22 @@ class Stands:
         return found
 
 
-def _describe(record: SuspensionRecord, now_ms: int, attempts: int) -> tuple[Any, ...]:
+def _describe(record: SuspensionRecord, now_ms: int) -> tuple[Any, ...]:
     def left(at_ms: int | None) -> int | None:
         return None if at_ms is None else max(0, at_ms - now_ms)
 
-    if record.status in ENDED:
+    if record.status in OVER:
         return record.id, record.status, record.end.status if record.end else None
     lease, receipt = record.lease, record.receipt
     return (
         record.id,
         record.status,
         left(record.look_at_ms),
-        (lease.holder, min(lease.attempt, attempts), left(lease.until_ms)) if lease else None,
+        (lease.holder, lease.attempt > 1, left(lease.until_ms)) if lease else None,
         tuple(_describe_item(item, left) for item in record.items),
         tuple((one.item_id, one.call_id) for one in record.journal),
         record.state.digest if record.state else None,
-        (receipt.resumed_at_ms is None, receipt.redrives, receipt.error is None),
+        (receipt.resumed_at_ms is None, receipt.redrives, receipt.tries, receipt.error is None),
     )
 
 

@@ -4,12 +4,16 @@ from typing import Any
 import pytest
 
 from sayso.decisions import Actor, ActorKind
+from sayso.doubts import ask_in_doubt
+from sayso.requests import Doubt
 from sayso.suspensions import SuspensionRecord
+from sayso.tool_calls import ToolCall
 from service.settings import Settings
 from tests.service.web.sites import Visit, visit
 from tests.service.web.stories import (
     BOOK_HOTEL,
     BOOK_HOTEL_ARGS,
+    REFUND,
     REFUND_ARGS,
     ask_value,
     asked,
@@ -299,6 +303,26 @@ async def test_without_a_definition_the_arguments_are_edited_as_json(settings: S
         record = await asked(anna.wiring, make_ask(unknown, {"a": {"b": 1}}))
         await answer(anna, record, "edit", f0='{"a": {"b": 2}}')
         assert (await now(anna, record)).outcome.args == {"a": {"b": 2}}
+
+
+async def test_a_call_that_may_already_have_run_is_put_as_a_question(settings: Settings) -> None:
+    call = ToolCall(call_id="call_0", index=0, name=REFUND.name, args=REFUND_ARGS)
+    doubt = Doubt(begun_at_ms=1_795_262_584_120, holder="host:1", attempt=1, idempotency_key="sus_0:i1")
+    async with visit(settings) as anna:
+        record = await asked(anna.wiring, ask_in_doubt(call, REFUND.digest, doubt))
+        page = await anna.read(place_of(record))
+        for words in (
+            "This call may already have run",
+            "may already have run</span>",
+            "sus_0:i1",
+            "run_again",
+            "the whole run fails",
+        ):
+            assert words in page, words
+        assert "No rule" not in page
+        await answer(anna, record, "value", v0='"skip"', v1="rf_81")
+        assert (await now(anna, record)).outcome.value == {"choice": "skip", "result": "rf_81"}
+        assert "anna chose to skip it" in await anna.read(place_of(record))
 
 
 async def test_a_call_without_arguments_says_so(settings: Settings) -> None:

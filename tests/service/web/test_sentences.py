@@ -3,7 +3,7 @@ from typing import Any
 import pytest
 
 from sayso.decisions import TIMEOUT, Actor, ActorKind, Decision, Outcome, Verdict
-from sayso.requests import Binding, Item, freeze_item
+from sayso.requests import Binding, Doubt, Item, freeze_item
 from sayso.suspensions import RunRef, Status, SuspensionRecord
 from sayso.terms import RuleTerms, freeze_terms
 from service.web.sentences import (
@@ -21,6 +21,7 @@ from service.web.sentences import (
 from tests.service.web.stories import ask_value, make_ask
 
 NOW = 1_000_000
+DOUBT = Doubt(begun_at_ms=NOW, holder="host:1", attempt=1, idempotency_key="sus_1:i1")
 BEN = Actor(id="ben", kind=ActorKind.HUMAN)
 
 
@@ -98,7 +99,21 @@ def test_a_quorum_is_counted_only_where_one_is_not_enough() -> None:
     ],
 )
 def test_an_outcome_names_who_and_what(ended: Outcome, words: str) -> None:
-    assert tell_outcome(ended) == words
+    assert tell_outcome(item_with().model_copy(update={"outcome": ended})) == words
+
+
+def test_what_machines_did_is_said_too() -> None:
+    def told(by: Actor, verdict: Verdict, **fields: Any) -> str:
+        return tell_outcome(item_with().model_copy(update={"outcome": outcome(verdict, by, **fields), "doubt": DOUBT}))
+
+    rules = Actor(id="policy", kind=ActorKind.POLICY)
+    worker = Actor(id="host:1", kind=ActorKind.WORKER)
+    assert told(rules, Verdict.DENIED) == "The rules denied this"
+    assert told(BEN, Verdict.ANSWERED, value={"choice": "run_again"}) == "ben chose to run it again"
+    assert told(BEN, Verdict.ANSWERED, value={"choice": "skip", "result": "7"}) == "ben chose to skip it"
+    reported = told(worker, Verdict.ANSWERED, value={"choice": "reported"})
+    assert reported == "The worker that had begun it reported its result after all"
+    assert tell_outcome(item_with()) == ""
 
 
 def test_one_word_of_several_is_told() -> None:

@@ -1,0 +1,60 @@
+"""What the API shows of a record is chosen, field by field: a new one is either shown or named here as our own."""
+
+import pytest
+from pydantic import BaseModel
+
+from sayso.decisions import Decision, Outcome, Permit
+from sayso.events import TrailEntry
+from sayso.requests import Doubt, Item
+from sayso.suspensions import Receipt, RunRef, SuspensionRecord
+from sayso.terms import Terms
+from service.api.people import KeyView, ReviewerView
+from service.api.views import (
+    DecisionView,
+    DoubtView,
+    EventView,
+    ItemView,
+    OutcomeView,
+    PermitView,
+    ReceiptView,
+    RunRefView,
+    RunView,
+    SuspensionView,
+    TermsView,
+    View,
+)
+from service.store.people import ApiKey, Reviewer
+from service.store.runs import Run
+
+OUR_OWN = {
+    SuspensionRecord: {"tenant", "origin", "resume", "state", "lease", "journal", "look_at_ms"},
+    Item: {"reminded", "escalated"},
+    Decision: {"suspension_id", "suspension_version", "idempotency_key"},
+    Receipt: {"tries"},
+    Reviewer: {"password_hash", "password_set_at_ms"},
+    ApiKey: {"tenant", "kind"},
+}
+"""What stays inside."""
+
+
+@pytest.mark.parametrize(
+    ("view", "record"),
+    [
+        (RunView, Run),
+        (EventView, TrailEntry),
+        (DecisionView, Decision),
+        (OutcomeView, Outcome),
+        (PermitView, Permit),
+        (DoubtView, Doubt),
+        (TermsView, Terms),
+        (ItemView, Item),
+        (ReceiptView, Receipt),
+        (RunRefView, RunRef),
+        (SuspensionView, SuspensionRecord),
+        (ReviewerView, Reviewer),
+        (KeyView, ApiKey),
+    ],
+)
+def test_every_field_is_shown_or_stays_inside(view: type[View], record: type[BaseModel]) -> None:
+    shown = {str(field.validation_alias or name) for name, field in view.model_fields.items()}
+    assert set(record.model_fields) - shown == OUR_OWN.get(record, set())
