@@ -4,7 +4,7 @@ What a change brings with it (the run's trail, its place on the agenda, waking a
 verb and is saved with it in one commit, so that no caller can forget it.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from hashlib import sha256
 
 from pydantic import JsonValue
@@ -15,6 +15,7 @@ from sayso.deadlines import keep_time
 from sayso.decisions import Actor, Decision, DecisionAction, DecisionRequest
 from sayso.errors import Conflict, DeadlinePassed, InvalidInput, PolicyForbids
 from sayso.events import Event
+from sayso.gates import GatedCall, gate_calls
 from sayso.pauses import cancel, decide, extend, find_item, report, suspend
 from sayso.policies import Action, Policy, PolicyEvent
 from sayso.requests import Ask, Item, ItemKind, final_args
@@ -68,6 +69,31 @@ class Desk:
         def begin(now_ms: int) -> Change:
             begun = suspend(draft, (), now_ms)
             return Change(begun.record, begun.events, state=state, ready=begun.ready)
+
+        return await self.suspensions.create(tenant, draft.id, begin, seen)
+
+    async def ask(
+        self,
+        tenant: str,
+        run: RunRef,
+        calls: Sequence[GatedCall],
+        resume: ResumeSpec,
+        on_deny: str = "continue",
+        key: str | None = None,
+        request: JsonValue = None,
+    ) -> Saved:
+        """Judge calls of a run that is driven elsewhere, and suspend it until those that must wait are decided.
+
+        What the policy allows or denies is ruled at once; with nothing left to ask the suspension is decided at once.
+        """
+        await self.runs.save_definitions(tenant, [one.definition for one in calls])
+        draft = draft_suspension(tenant, run, state=None, on_deny=on_deny).model_copy(update={"resume": resume})
+        seen = _seen(run.owner, key, ["ask", request], draft.id)
+        asks, judged = gate_calls(self._policy(), run, calls)
+
+        def begin(now_ms: int) -> Change:
+            asked = suspend(draft, asks, now_ms)
+            return Change(asked.record, judged + asked.events, ready=asked.ready)
 
         return await self.suspensions.create(tenant, draft.id, begin, seen)
 

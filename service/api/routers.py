@@ -2,7 +2,7 @@
 
 from fastapi import APIRouter
 
-from service.api import agents, health, people, runs, sessions, suspensions, trails
+from service.api import agents, asks, health, people, runs, sessions, suspensions, trails
 
 api = APIRouter(prefix="/api/v1")
 for _router in (
@@ -11,6 +11,7 @@ for _router in (
     agents.router,
     runs.router,
     trails.router,
+    asks.router,
     suspensions.router,
     people.reviewers,
     people.keys,

@@ -74,7 +74,7 @@ class CancelRequest(BaseModel):
 @router.post("", status_code=201, operation_id="startRun", responses=WRITES)
 async def start_run(body: RunRequest, caller: Caller, parts: Parts, key: IdempotencyKey, response: Response) -> RunView:
     """Start a run of a registered agent. It goes on by itself; follow it with `GET /runs/{run_id}?wait=30s`."""
-    manifest = await _find_agent(parts, caller.tenant, body.agent)
+    manifest = await find_agent(parts, caller.tenant, body.agent)
     run_id = new_id("run")
     thread_id = body.thread_id or run_id
     run = RunRef(
@@ -142,7 +142,8 @@ async def find_run(parts: Wiring, caller: Principal, run_id: str) -> Run:
     return run
 
 
-async def _find_agent(parts: Wiring, tenant: str, name: str) -> AgentManifest:
+async def find_agent(parts: Wiring, tenant: str, name: str) -> AgentManifest:
+    """Return what is known of a registered agent; raises `InvalidInput`, naming those there are."""
     manifests = await parts.runs.agents(tenant)
     if name in manifests:
         return AgentManifest.model_validate_json(manifests[name])

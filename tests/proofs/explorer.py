@@ -20,9 +20,9 @@ from typing import Any, NamedTuple
 from sayso.errors import AlreadyDecided, SaysoError
 from sayso.pauses import find_item, suspend
 from sayso.resumptions import Fence
-from sayso.suspensions import Status, SuspensionRecord
-from tests.proofs.invariants import Tried, find_breach
-from tests.proofs.scenarios import LEASE_MS, UNASKED, Scenario
+from sayso.suspensions import LEGAL, Status, SuspensionRecord
+from tests.proofs.invariants import OVER, Tried, find_breach, rows_of
+from tests.proofs.scenarios import UNASKED, Scenario
 from tests.proofs.stands import Stands
 from tests.sayso.records import T0
 
@@ -100,7 +100,7 @@ class Explored:
     states: int = 0
     moves: int = 0
     stands: int = 0
-    verbs: set[str] = field(default_factory=set)
+    rows: set[str] = field(default_factory=set)
     told: set[str] = field(default_factory=set)
     refusals: set[str] = field(default_factory=set)
     ends: set[str] = field(default_factory=set)
@@ -204,8 +204,8 @@ class Explorer:
             yield Turn(actor, driving.pause, (doing, holder, current), None)
             if doing.startswith("checkpoint "):
                 yield Turn(actor, driving.pause, ("renew", holder, current), driving)
-            elif self._scenario.releases:
-                yield Turn(actor, driving.pause, ("release", holder, current), None)
+            if self._scenario.releases:
+                yield Turn(actor, driving.pause, ("release", holder, current), driving)
 
     def _pass_time(self, state: State, turns: list[Turn]) -> Iterator[Move]:
         """The next moment at which something changes comes: nobody is about to commit, or one actor has looked."""
@@ -250,7 +250,9 @@ class Explorer:
         doing, onwards = turn.verb[0], turn.refused
         if doing == "lease":
             onwards = Driving(turn.pause, True, pending.plan)
-        elif turn.actor in self._workers and doing not in ("renew", "release"):
+        elif doing == "release":
+            onwards = None
+        elif turn.actor in self._workers and doing != "renew":
             driving = state.knows[turn.actor]
             onwards = driving._replace(plan=driving.plan[1:]) if driving.plan[1:] else None
         return Slow(turn.actor, turn.pause, doing, pending, onwards)
@@ -259,6 +261,8 @@ class Explorer:
         self, state: State, actor: int, pause: int, doing: str, pending: Pending, onwards: Any
     ) -> Iterator[Move]:
         """Compare and swap. Where the reply is lost, the actor does the same once more, not knowing."""
+        if self._stands.known[state.stands[pause]][0].status in OVER:
+            raise Breach(f"what had ended was overwritten by a {doing}.")
         stands, ready, last = _set(state.stands, pause, pending.after), state.ready, pause
         if pending.following >= 0:
             stands, last = (*stands, pending.following), len(stands)
@@ -346,7 +350,7 @@ class Explorer:
         fence = None
         if len(verb) == 3 and verb[0] != "say":
             attempt = record.lease.attempt if record.lease else 0
-            fence = Fence(verb[1], attempt if verb[2] else attempt - 1, LEASE_MS)
+            fence = Fence(verb[1], attempt if verb[2] else attempt - 1, self._scenario.lease_ms)
         try:
             name, change = self._scenario.apply(record, now_ms, verb, fence)
         except SaysoError as error:
@@ -366,8 +370,10 @@ class Explorer:
         if breach := find_breach(tried):
             raise Breach(f"{breach}.")
         record = tried.change.record
-        self._explored.verbs.add(tried.verb)
-        self._explored.told |= {event.type for event in tried.change.events}
+        told = {event.type for event in tried.change.events}
+        rows = rows_of(tried.verb, record)
+        self._explored.rows |= {row for row in rows if len(rows) == 1 or told & LEGAL[row].events}
+        self._explored.told |= told
         if record.end is not None:
             self._explored.ends.add(record.end.status)
 

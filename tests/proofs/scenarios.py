@@ -18,7 +18,6 @@ from tests.sayso.records import draft, person
 GRID_MS = 3_000
 """All terms of a scenario are multiples of this, the time after which a decided run is looked at again."""
 
-LEASE_MS = GRID_MS
 NEXT_PHASE = {"call": "ask", "act": "end", "doubt": "end", "act again": "end"}
 """A run calls what needs no leave, asks, acts on the answers, perhaps asks and acts again, and ends."""
 
@@ -84,6 +83,7 @@ class Scenario:
     copies: int = 1
     tries: int = 3
     pauses: int = 2
+    lease_ms: int = GRID_MS
     calls: bool = False
     nested: bool = False
     broken: bool = False
@@ -136,7 +136,7 @@ class Scenario:
         if doing == "revive":
             return doing, verbs.revive(record, person("owner"), now_ms)
         if doing == "lease":
-            return doing, verbs.lease(record, verb[1], LEASE_MS, now_ms)
+            return doing, verbs.lease(record, verb[1], self.lease_ms, now_ms)
         if doing.startswith("report "):
             result = ToolResult(call_id="call_0", tool_name="refund", success=True, output="done")
             return "report", verbs.report(record, doing.removeprefix("report "), verb[1], result, now_ms)

@@ -59,6 +59,9 @@ ROWS: dict[str, Row] = {
     "cancelRun": owner_and_people(),
     "listEvents": owner_and_people(),
     "streamEvents": owner_and_people(),
+    "askForCalls": signed_in(
+        201, {"agent": "demo", "calls": [{"tool": "refund", "args": {"order": "A-1", "amount": 5}}]}
+    ),
     "listSuspensions": signed_in(),
     "getSuspension": owner_and_people(),
     "decideItem": people(200, {"action": "approve", "digest": "<digest>"}),

@@ -1,0 +1,252 @@
+"""Every interleaving of two reviewers, two workers, the clock and up to three crashes around one run holds what it must.
+
+The second half puts broken verbs in, to see that the explorer finds out what it is there for.
+"""
+
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from sayso import deadlines, pauses, resumptions
+from sayso.doubts import Choice
+from sayso.requests import Ask, ItemKind
+from sayso.resumptions import Fence
+from sayso.suspensions import LEGAL, Change, Status, SuspensionRecord
+from tests.proofs.explorer import Breach, Explorer
+from tests.proofs.scenarios import Scenario, Verbs, Word, answer
+from tests.sayso.records import ask
+
+APPROVE, DENY = Word(1), Word(1, action="deny")
+AGAINST = ((APPROVE,), (DENY,))
+"""One reviewer approves what the other denies."""
+
+REFUND = ask(timeout_s=6, start_by_s=6)
+ALWAYS = {"suspend", "lease", "redrive", "settle"}
+ASKED = {*ALWAYS, "suspend_again", "decide", "expire"}
+DRIVEN = {*ASKED, "redeem", "checkpoint", "renew"}
+
+
+def idempotent(one: Ask) -> Ask:
+    return one.model_copy(update={"tool": one.tool.model_copy(update={"idempotent": True})})
+
+
+SCENARIOS: tuple[tuple[Scenario, set[str]], ...] = (
+    (Scenario("one reviewer approves what the other denies", (REFUND,), AGAINST, tries=0, copies=2), DRIVEN),
+    (
+        Scenario(
+            "terms that do not end together",
+            (ask(timeout_s=7, start_by_s=8),),
+            AGAINST,
+            lease_ms=4_000,
+            tries=3,
+            crashes=2,
+        ),
+        DRIVEN,
+    ),
+    (Scenario("a call that may run twice", (idempotent(REFUND),), AGAINST, tries=2, copies=2), DRIVEN),
+    (
+        Scenario(
+            "a call in doubt is run again, and is in doubt again",
+            (REFUND,),
+            ((APPROVE, answer(2, Choice.RUN_AGAIN), answer(3, Choice.SKIP)), (answer(2, Choice.SKIP),)),
+            pauses=4,
+        ),
+        {*DRIVEN, "report"},
+    ),
+    (
+        Scenario(
+            "a call that needed no leave is in doubt",
+            (),
+            ((answer(1, Choice.RUN_AGAIN),), (answer(1, Choice.FAIL),)),
+            calls=True,
+            pauses=3,
+        ),
+        {*DRIVEN, "report"},
+    ),
+    (
+        Scenario(
+            "two items, one of which takes two people",
+            (
+                ask(0, timeout_s=6, start_by_s=9, quorum={"approve": 2, "deny": 2}),
+                ask(1, kind=ItemKind.INPUT, timeout_s=3, start_by_s=9),
+            ),
+            ((APPROVE, Word(1, "i2", "value", value=7)), (Word(1, "i2", "deny"), APPROVE)),
+        ),
+        DRIVEN,
+    ),
+    (
+        Scenario(
+            "reminded, extended, escalated",
+            (
+                ask(
+                    timeout_s=6,
+                    start_by_s=6,
+                    remind_after_s=(3,),
+                    extend_by_s=3,
+                    reviewers=("reviewer 1",),
+                    escalate=({"after_s": 9, "reviewers": ("reviewer 2",)},),
+                    fallback={"action": "escalate"},
+                ),
+            ),
+            ((Word(1, action="extend"),), (APPROVE,)),
+        ),
+        {*DRIVEN, "extend", "remind", "escalate"},
+    ),
+    (
+        Scenario(
+            "nobody is asked in vain",
+            (ask(timeout_s=3, start_by_s=3, unattended_approval=True, fallback={"action": "approve"}),),
+            ((DENY,), ()),
+        ),
+        DRIVEN,
+    ),
+    (Scenario("cancelled at any time", (REFUND,), AGAINST, deeds=("cancel",)), {*DRIVEN, "cancel"}),
+    (
+        Scenario("a run that nobody can drive", deeds=("revive", "cancel"), broken=True, tries=0),
+        {"suspend", "lease", "redrive", "postpone", "give_up", "revive", "cancel"},
+    ),
+    (
+        Scenario("two workers of one name", (idempotent(REFUND),), AGAINST, workers=("w1", "w1")),
+        DRIVEN,
+    ),
+    (Scenario("workers give runs back", (REFUND,), AGAINST, releases=True), {*DRIVEN, "release"}),
+    (
+        Scenario(
+            "a run that pauses twice",
+            (REFUND,),
+            ((APPROVE, Word(2)), (DENY, Word(2, action="deny"))),
+            nested=True,
+            pauses=3,
+        ),
+        DRIVEN,
+    ),
+)
+
+
+@pytest.mark.parametrize(("scenario", "verbs"), SCENARIOS, ids=lambda one: getattr(one, "name", ""))
+def test_everything_holds_in_every_interleaving(scenario: Scenario, verbs: set[str]) -> None:
+    explored = Explorer(scenario).explore()
+    print(f"{scenario.name}: {explored.states:,} states, {explored.moves:,} moves, {explored.stands} ways to stand")
+    assert explored.rows >= verbs, "the scenario no longer reaches what it is about"
+    assert explored.states > 1_000
+
+
+def test_the_scenarios_reach_every_row_of_the_table() -> None:
+    assert set().union(*(verbs for _, verbs in SCENARIOS)) == set(LEGAL)
+
+
+# What the explorer is there to find
+
+
+def leases_what_is_leased(record: SuspensionRecord, holder: str, lease_ms: int, now_ms: int) -> Change:
+    held = record.lease.model_copy(update={"until_ms": 0}) if record.lease else None
+    return resumptions.lease(record.model_copy(update={"lease": held}), holder, lease_ms, now_ms)
+
+
+def spends_no_permit(
+    record: SuspensionRecord, fence: Fence, intents: Any, events: Any, now_ms: int
+) -> Change:
+    spent = resumptions.redeem(record, fence, intents, events, now_ms)
+    return replace(spent, record=spent.record.model_copy(update={"items": record.items, "journal": ()}))
+
+
+def saves_for_a_lost_lease(record: SuspensionRecord, fence: Fence, *rest: Any) -> Change:
+    assert record.lease is not None
+    mine = Fence(record.lease.holder, record.lease.attempt, fence.lease_ms)
+    return resumptions.checkpoint(record, mine, *rest)
+
+
+def decides_late(record: SuspensionRecord, decision: Any, now_ms: int) -> Change:
+    return pauses.decide(record, decision, min([now_ms, *(item.terms.deadline_at_ms - 1 for item in record.items)]))
+
+
+def decides_again(record: SuspensionRecord, decision: Any, now_ms: int) -> Change:
+    if record.status is not Status.DECIDED or not record.items:
+        return pauses.decide(record, decision, now_ms)
+    opened = tuple(item.model_copy(update={"outcome": None}) for item in record.items)
+    again = record.model_copy(update={"items": opened, "status": Status.PENDING})
+    return pauses.decide(again, decision, now_ms)
+
+
+def never_looks_again(record: SuspensionRecord, now_ms: int) -> Change:
+    return Change(record)
+
+
+def forgets_the_agenda(record: SuspensionRecord, *rest: Any) -> Change:
+    change = resumptions.settle(record, *rest)
+    return replace(change, record=change.record.model_copy(update={"look_at_ms": record.look_at_ms}))
+
+
+def forgets_the_workers(record: SuspensionRecord, *rest: Any) -> Change:
+    return replace(pauses.decide(record, *rest), ready=False)
+
+
+def remembers_no_doubt(record: SuspensionRecord, *rest: Any) -> Change:
+    leased = resumptions.lease(record, *rest)
+    unspent = tuple(item.model_copy(update={"permit": None}) for item in leased.record.items)
+    return replace(leased, record=leased.record.model_copy(update={"journal": (), "items": unspent}))
+
+
+def tells_of_resuming_twice(record: SuspensionRecord, *rest: Any) -> Change:
+    receipt = record.receipt.model_copy(update={"resumed_at_ms": None})
+    change = resumptions.checkpoint(record.model_copy(update={"receipt": receipt}), *rest)
+    return change
+
+
+def believes_anybody(record: SuspensionRecord, key: str, holder: str, *rest: Any) -> Change:
+    items = tuple(
+        item.model_copy(update={"doubt": item.doubt and item.doubt.model_copy(update={"holder": holder})})
+        for item in record.items
+    )
+    return pauses.report(record.model_copy(update={"items": items}), key, holder, *rest)
+
+
+def cancels_what_has_ended(record: SuspensionRecord, *rest: Any) -> Change:
+    if record.status is Status.RESUMED:
+        record = record.model_copy(update={"status": Status.RESUMING})
+    return pauses.cancel(record, *rest)
+
+
+def gives_back_what_is_under_way(record: SuspensionRecord, *rest: Any) -> Change:
+    return resumptions.release(record.model_copy(update={"journal": ()}), *rest)
+
+
+def never_times_out(record: SuspensionRecord, now_ms: int) -> Change:
+    return deadlines.remind(record, now_ms)
+
+
+ONE = Scenario("broken", (REFUND,), AGAINST)
+DOUBT = SCENARIOS[3][0]
+UNASKED = replace(SCENARIOS[4][0], releases=True)
+
+
+@pytest.mark.parametrize(
+    ("scenario", "broken", "found"),
+    [
+        (ONE, {"lease": leases_what_is_leased}, "two workers hold one lease"),
+        (ONE, {"redeem": spends_no_permit}, "started twice"),
+        (ONE, {"checkpoint": saves_for_a_lost_lease}, "whose lease is over"),
+        (ONE, {"decide": decides_late}, "wrong side of its deadline"),
+        (ONE, {"decide": decides_again}, "decide led from decided"),
+        (ONE, {"redrive": never_looks_again}, "finds nothing to do"),
+        (ONE, {"keep_time": never_times_out}, "finds nothing to do"),
+        (ONE, {"settle": forgets_the_agenda}, "place on the agenda"),
+        (ONE, {"decide": forgets_the_workers}, "no worker is told"),
+        (ONE, {"lease": remembers_no_doubt}, "the permit of i1|started twice"),
+        (ONE, {"checkpoint": tells_of_resuming_twice}, "not told exactly once a pause"),
+        (DOUBT, {"report": believes_anybody}, "without anybody's word"),
+        (replace(ONE, deeds=("cancel",)), {"cancel": cancels_what_has_ended}, "cancel led from resumed"),
+        (UNASKED, {"release": gives_back_what_is_under_way}, "started twice"),
+    ],
+    ids=lambda one: next(iter(one.values())).__name__ if isinstance(one, dict) else "",
+)
+def test_a_broken_verb_is_found_out(scenario: Scenario, broken: dict[str, Callable[..., Change]], found: str) -> None:
+    with pytest.raises(Breach, match=found):
+        Explorer(replace(scenario, verbs=Verbs(**broken))).explore()
+
+
+def test_a_store_that_compares_no_versions_is_found_out() -> None:
+    with pytest.raises(Breach, match="what had ended was overwritten"):
+        Explorer(replace(ONE, compares=False)).explore()
