@@ -20,7 +20,7 @@ demo: $(RUNTIME) ## show the whole job once, unattended, on free ports
 
 test: $(DEV) ## run every test (TESTS=tests/launch for some)
 	@$(PYTHON) -m launch.browser
-	@$(PYTHON) -m pytest $(TESTS) -q -n 2
+	@$(PYTHON) -m pytest $(TESTS) -q -n 2 --dist worksteal
 
 check: $(DEV) ## lint, formatting, types, imports, house rules
 	@$(PYTHON) -m ruff check .

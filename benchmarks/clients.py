@@ -22,18 +22,21 @@ STAMPS = "SAYSO_BENCH_STAMPS"
 class Connection:
     """One keep-alive connection; one request at a time."""
 
-    def __init__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, headers: Mapping[str, str]) -> None:
-        self._reader = reader
-        self._writer = writer
+    def __init__(self, port: int, headers: Mapping[str, str]) -> None:
+        self._port = port
         self._head = "".join(f"{name}: {value}\r\n" for name, value in headers.items())
 
     @classmethod
     async def open(cls, port: int, headers: Mapping[str, str]) -> Self:
         """Connect to a service on this machine."""
-        reader, writer = await asyncio.open_connection("127.0.0.1", port)
-        sock = writer.get_extra_info("socket")
+        connection = cls(port, headers)
+        await connection._connect()
+        return connection
+
+    async def _connect(self) -> None:
+        self._reader, self._writer = await asyncio.open_connection("127.0.0.1", self._port)
+        sock = self._writer.get_extra_info("socket")
         sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-        return cls(reader, writer, headers)
 
     async def request(self, method: str, path: str, body: Any = None) -> tuple[int, bytes]:
         """Send one request and return its status and its body."""
@@ -42,6 +45,8 @@ class Connection:
             f"{method} {path} HTTP/1.1\r\nHost: localhost\r\n{self._head}"
             f"Content-Type: application/json\r\nContent-Length: {len(raw)}\r\n\r\n"
         )
+        if self._reader.at_eof():  # it was idle for so long that the service hung up
+            await self._connect()
         self._writer.write(head.encode() + raw)
         answer = (await self._reader.readuntil(b"\r\n\r\n")).lower()
         length = int(answer.partition(b"content-length:")[2].partition(b"\r\n")[0] or 0)

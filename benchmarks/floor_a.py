@@ -4,7 +4,6 @@ FastAPI, one Lua transition a request, and a worker that pops, claims, runs the 
 `python -m benchmarks.floor_a service PORT URL` and `python -m benchmarks.floor_a worker URL`.
 """
 
-import asyncio
 import gc
 import sys
 from collections.abc import AsyncIterator

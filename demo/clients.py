@@ -117,10 +117,12 @@ class Client:
 
     async def await_end(self, run_id: str) -> RunSeen:
         """Return the run when it has ended, by long polls."""
+        give_up_at_ms = _end_of_patience()
         while True:
             run = RunSeen.model_validate_json(await self._send("GET", f"/api/v1/runs/{run_id}?wait={WAIT_S}s"))
             if run.status.ended:
                 return run
+            await _pause(give_up_at_ms, f"the run {run_id} is still {run.status}")
 
     async def follow(self, run_id: str) -> AsyncIterator[TrailEntry]:
         """Yield the run's events as they happen, each once, until it has ended; a broken stream is taken up again."""

@@ -26,7 +26,7 @@ _BEARER = HTTPBearer(
 )
 
 
-def wiring_of(request: Request) -> Wiring:
+async def wiring_of(request: Request) -> Wiring:
     """Return the parts of this process."""
     wiring: Wiring = request.app.state.wiring
     return wiring
@@ -35,7 +35,7 @@ def wiring_of(request: Request) -> Wiring:
 Parts = Annotated[Wiring, Depends(wiring_of)]
 
 
-def caller_of(
+async def caller_of(
     request: Request, _bearer: Annotated[HTTPAuthorizationCredentials | None, Security(_BEARER)]
 ) -> Principal:
     """Return who is calling; `SignedInRoute` has checked it."""
@@ -47,7 +47,7 @@ Caller = Annotated[Principal, Depends(caller_of)]
 """Anybody with a credential."""
 
 
-def person_of(caller: Caller) -> Principal:
+async def person_of(caller: Caller) -> Principal:
     """Return the person who is calling; raises `NotAllowed` for an agent."""
     require_person(caller)
     return caller
@@ -57,7 +57,7 @@ Person = Annotated[Principal, Depends(person_of)]
 """A reviewer or an admin."""
 
 
-def admin_of(person: Person) -> Principal:
+async def admin_of(person: Person) -> Principal:
     """Return the admin who is calling; raises `NotAllowed` for anybody else."""
     require_role(person.roles, "admin")
     return person
@@ -67,7 +67,7 @@ Admin = Annotated[Principal, Depends(admin_of)]
 """An admin."""
 
 
-def key_of(
+async def key_of(
     request: Request,
     _key: Annotated[
         str | None,
@@ -91,7 +91,7 @@ def key_of(
 IdempotencyKey = Annotated[str | None, Depends(key_of)]
 
 
-def wait_of(
+async def wait_of(
     wait: Annotated[
         str,
         Query(

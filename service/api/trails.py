@@ -40,7 +40,7 @@ async def run_of(run_id: RunId, caller: Caller, parts: Parts) -> Run:
 FoundRun = Annotated[Run, Depends(run_of)]
 
 
-def last_seq_of(
+async def last_seq_of(
     request: Request,
     _last: Annotated[
         str | None,

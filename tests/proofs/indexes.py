@@ -1,0 +1,88 @@
+"""Say what every index of a tenant must hold, from the records alone, and what it does hold."""
+
+from collections import defaultdict
+from typing import Any
+
+from redis.asyncio import Redis
+
+from sayso.events import EventType, TrailEntry, find_break
+from sayso.suspensions import LEGAL, RunStatus, Status, SuspensionRecord
+from service.store.keys import TenantKeys
+from service.store.packing import unpack_record
+
+Indexes = dict[str, Any]
+
+
+def expect_indexes(records: list[SuspensionRecord]) -> Indexes:
+    """Return every index as the records imply it; the ready list is a hint, and stands nowhere in them."""
+    expected: Indexes = defaultdict(dict)
+    latest: dict[str, SuspensionRecord] = {}
+    for record in records:
+        if record.look_at_ms is not None:
+            expected["agenda"][record.id] = record.look_at_ms
+        if record.status is Status.PENDING:
+            expected["inbox"][record.id] = record.deadline_at_ms
+        elif record.items:
+            expected["decided"][record.id] = record.receipt.decided_at_ms or record.updated_at_ms
+        if record.following_id is None:
+            latest[record.run.id] = record
+    for run_id, record in latest.items():
+        expected["latest"][run_id] = record.id
+        expected[f"runs-of:{record.run.owner}"][run_id] = record.run.started_at_ms
+        if record.run_status is not RunStatus.SUSPENDED:
+            expected[f"runs:{record.run_status}"][run_id] = record.run.started_at_ms
+    return dict(expected)
+
+
+async def read_indexes(redis: Redis, tenant: str) -> tuple[Indexes, list[SuspensionRecord]]:
+    """Return every index as it stands on the server, and every record."""
+    keys = TenantKeys(tenant)
+    names = [key.decode() async for key in redis.scan_iter(f"{keys.prefix}*".replace("{", "\\{"), count=1000)]
+    places = [name.removeprefix(keys.prefix) for name in names]
+    sets = [place for place in places if place.startswith(("agenda", "inbox", "decided", "runs"))]
+    suspensions = [place for place in places if place.startswith("s:")]
+    runs = [place for place in places if place.startswith("r:")]
+    pipe = redis.pipeline(transaction=False)
+    for place in sets:
+        pipe.zrange(keys.prefix + place, 0, -1, withscores=True)
+    for place in (*suspensions, *runs):
+        pipe.get(keys.prefix + place)
+    found = await pipe.execute()
+    held: Indexes = {
+        place: {member.decode(): int(score) for member, score in members}
+        for place, members in zip(sets, found, strict=False)
+    }
+    packed = found[len(sets) : len(sets) + len(suspensions)]
+    held["latest"] = {
+        place.removeprefix("r:"): raw.decode()
+        for place, raw in zip(runs, found[len(sets) + len(suspensions) :], strict=True)
+    }
+    return held, [unpack_record(raw)[0] for raw in packed]
+
+
+def find_detour(trail: list[TrailEntry], status: Status) -> str | None:
+    """Say where the kinds of a run's trail leave the table of steps, or where they do not lead to `status`."""
+    if (broken := find_break(trail)) is not None:
+        return f"the chain is broken at {broken}"
+    standing: set[Status | None] = {None}
+    known = {kind for step in LEGAL.values() for kind in step.events}
+    for entry in trail:
+        kind = EventType(entry.type)
+        if kind not in known:
+            continue
+        standing = {after for before in standing for after in _lead(before, kind)}
+        if not standing:
+            return f"{entry.seq} {entry.type} follows from no step"
+    return None if status in standing else f"the trail leads to {sorted(map(str, standing))}, the record is {status}"
+
+
+def _lead(before: Status | None, kind: EventType) -> set[Status | None]:
+    """Every status that one kind of event can lead to; a run that pauses again goes on with its next pause."""
+    found: set[Status | None] = set()
+    for verb, step in LEGAL.items():
+        told = step.events | ({EventType.RUN_RESUMED} if verb == "redeem" else set())
+        if before in step.sources and kind in told:
+            found |= LEGAL["suspend"].targets if verb == "suspend_again" else step.targets
+            if kind is not EventType.RUN_PAUSED and verb not in ("suspend", "lease"):
+                found.add(before)  # the step tells of more
+    return found

@@ -1,0 +1,364 @@
+"""Say in the plainest words what each step must come to: the oracle beside the real machine.
+
+Nothing here is frozen, compared or committed. A step either changes a `Pause` and lengthens its run's tale, or raises
+`Refused` with the name of the error that the real one must raise.
+"""
+
+from dataclasses import dataclass, field
+
+LOOK_AGAIN_MS = 3_000
+MOST_TRIES = 5
+UNASKED = 9
+
+
+class Refused(Exception):
+    """The step is refused, by an error of this name."""
+
+    def __init__(self, error: str) -> None:
+        super().__init__(error)
+        self.error = error
+
+
+@dataclass
+class Thing:
+    """One thing asked, its terms in absolute moments."""
+
+    kind: str
+    deadline: int
+    created: int
+    quorum: tuple[int, int]
+    reviewers: tuple[str, ...]
+    fallback: str
+    start_by_ms: int
+    remind: list[int]
+    steps: list[tuple[int, tuple[str, ...]]]
+    extend_until: int
+    idempotent: bool
+    doubt: tuple[str, str] | None = None
+    words: dict[str, tuple[str, str]] = field(default_factory=dict)
+    verdict: str | None = None
+    by: str | None = None
+    start_by: int = 0
+    spent: bool = False
+    reminded: int = 0
+    escalated: int = 0
+    generation: int = 0
+
+    @property
+    def open(self) -> bool:
+        return self.verdict is None
+
+    @property
+    def runs(self) -> bool:
+        return self.verdict in ("approved", "answered")
+
+    def close(self, verdict: str, by: str, now: int) -> None:
+        self.verdict, self.by, self.start_by = verdict, by, now + self.start_by_ms
+
+
+@dataclass
+class Pause:
+    """One suspension of a run."""
+
+    things: list[Thing]
+    created: int
+    run: "Run"
+    status: str = "pending"
+    look: int | None = None
+    holder: str | None = None
+    attempt: int = 0
+    until: int = 0
+    tries: int = 0
+    redrives: int = 0
+    resumed: bool = False
+    journal: set[int] = field(default_factory=set)
+    end: str | None = None
+
+    @property
+    def open(self) -> list[Thing]:
+        return [thing for thing in self.things if thing.open]
+
+
+@dataclass
+class Run:
+    """What is told of a run, and how often it was put before the workers."""
+
+    owner: str
+    tale: list[str] = field(default_factory=list)
+    pauses: list[Pause] = field(default_factory=list)
+    ready: int = 0
+    """How many times the last step put the run before the workers."""
+
+    def tell(self, *kinds: str) -> None:
+        self.tale += kinds
+
+
+def start(run: Run, things: list[Thing], now: int) -> Pause:
+    """Begin a pause: with nothing to ask, or nothing left open, it is over at once."""
+    pause = Pause(things, now, run)
+    run.pauses.append(pause)
+    if not things:
+        run.tell("run_started")
+        over(pause, now)
+        return pause
+    run.tell("run_paused")
+    expire(pause, now)
+    wait(pause)
+    return pause
+
+
+def over(pause: Pause, now: int) -> None:
+    """Everything is decided: a worker is told, and somebody looks again whether one came."""
+    if pause.things:
+        pause.run.tell("decided")
+    pause.status, pause.look = "decided", now + LOOK_AGAIN_MS
+    pause.run.ready += 1
+
+
+def wait(pause: Pause) -> None:
+    """A pending pause is looked at when the next thing happens to any of its open things."""
+    if pause.status == "pending":
+        pause.look = min(
+            moment
+            for thing in pause.open
+            for moment in (
+                thing.deadline,
+                *thing.remind[thing.reminded :][:1],
+                *(at for at, _ in thing.steps[thing.escalated :][:1]),
+            )
+        )
+
+
+def look(pause: Pause, now: int) -> bool:
+    """Do what time calls for; return whether anything was."""
+    if pause.status == "pending":
+        changed = expire(pause, now)
+        if pause.status == "pending":
+            changed |= escalate(pause, now)
+            changed |= remind(pause, now)
+        wait(pause)
+        return changed
+    if pause.status in ("decided", "resuming") and pause.look is not None and now >= pause.look:
+        if pause.status == "resuming" and pause.tries >= MOST_TRIES:
+            fail(pause)
+        else:
+            pause.redrives += 1
+            pause.look = now + LOOK_AGAIN_MS * min(pause.redrives, 10)
+            pause.run.ready += 1
+        return True
+    return False
+
+
+def expire(pause: Pause, now: int) -> bool:
+    changed = False
+    for thing in pause.open:
+        if now < thing.deadline:
+            continue
+        changed = True
+        if thing.fallback == "escalate" and thing.escalated < len(thing.steps):
+            call_in(thing, now + max(thing.deadline - thing.created, 1000))
+            pause.run.tell("escalated")
+            continue
+        verdicts = {"approve": "approved", "value": "answered", "fail": "failed"}
+        thing.close(verdicts.get(thing.fallback, "denied"), "timeout", now)
+        pause.run.tell("timed_out")
+        if not pause.open:
+            over(pause, now)
+    return changed
+
+
+def escalate(pause: Pause, now: int) -> bool:
+    changed = False
+    for thing in pause.open:
+        while thing.escalated < len(thing.steps) and now >= thing.steps[thing.escalated][0]:
+            call_in(thing, thing.deadline)
+            pause.run.tell("escalated")
+            changed = True
+    return changed
+
+
+def call_in(thing: Thing, deadline: int) -> None:
+    if thing.reviewers:
+        thing.reviewers += thing.steps[thing.escalated][1]
+    thing.deadline = deadline
+    thing.escalated += 1
+    thing.generation += 1
+
+
+def remind(pause: Pause, now: int) -> bool:
+    changed = False
+    for thing in pause.open:
+        passed = sum(at <= now for at in thing.remind)
+        if passed > thing.reminded:
+            thing.reminded = passed
+            pause.run.tell("reviewer_reminded")
+            changed = True
+    return changed
+
+
+def decide(pause: Pause, thing: Thing, by: str, action: str, args: str, generation: int, now: int) -> None:
+    """One word of a reviewer on a thing as it stood in one generation of its terms."""
+    check_may_speak(pause, thing, by, now, generation)
+    allowed = {"approval": ("approve", "edit", "deny"), "input": ("value", "deny"), "doubt": ("value",)}[thing.kind]
+    if ("edit" if args else action) not in allowed and action not in ("value",):
+        raise Refused("InvalidInput")
+    if action not in allowed:
+        raise Refused("InvalidInput")
+    thing.words[by] = (action, args)
+    same = [who for who, word in thing.words.items() if word[0] == action and (action == "deny" or word[1] == args)]
+    pause.run.tell("decision_recorded")
+    if len(same) >= thing.quorum[1 if action == "deny" else 0]:
+        thing.close({"approve": "approved", "deny": "denied", "value": "answered"}[action], by, now)
+        if not pause.open:
+            over(pause, now)
+    wait(pause)
+
+
+def check_may_speak(pause: Pause, thing: Thing, by: str, now: int, generation: int | None) -> None:
+    if not thing.open:
+        raise Refused("AlreadyDecided")
+    if pause.status == "cancelled":
+        raise Refused("IllegalTransition")
+    if now >= thing.deadline:
+        raise Refused("DeadlinePassed")
+    if generation is not None and generation != thing.generation:
+        raise Refused("StaleDigest")
+    if by == pause.run.owner:
+        raise Refused("SelfApproval")
+    if thing.reviewers and by not in thing.reviewers:
+        raise Refused("NotAllowed")
+    if by in thing.words:
+        raise Refused("AlreadyDecided")
+
+
+def extend(pause: Pause, thing: Thing, by: str, until: int, now: int) -> None:
+    check_may_speak(pause, thing, by, now, None)
+    if not thing.deadline < until <= thing.extend_until:
+        raise Refused("InvalidInput")
+    thing.deadline = until
+    thing.generation += 1
+    pause.run.tell("deadline_extended")
+    wait(pause)
+
+
+def report(pause: Pause, key: str, holder: str, now: int) -> bool:
+    if pause.status != "pending":
+        raise Refused("IllegalTransition")
+    for thing in pause.open:
+        if thing.doubt == (key, holder):
+            thing.close("answered", holder, now)
+            pause.run.tell("result_reported")
+            if not pause.open:
+                over(pause, now)
+            wait(pause)
+            return True
+    return False
+
+
+def cancel(pause: Pause) -> bool:
+    if pause.status == "cancelled":
+        return False
+    if pause.end is not None:
+        raise Refused("Conflict")
+    pause.status, pause.look, pause.end = "cancelled", None, "cancelled"
+    pause.run.tell("run_cancelled")
+    return True
+
+
+def lease(pause: Pause, holder: str, lease_ms: int, now: int) -> bool:
+    if pause.status not in ("decided", "resuming"):
+        raise Refused("IllegalTransition")
+    if pause.status == "resuming" and now < pause.until:
+        if pause.holder == holder:
+            return False
+        raise Refused("LeaseHeld")
+    pause.status, pause.holder, pause.attempt = "resuming", holder, pause.attempt + 1
+    pause.tries += 1
+    pause.until = pause.look = now + lease_ms
+    pause.run.tell("run_resuming")
+    return True
+
+
+def check_fence(pause: Pause, fence: tuple[str, int]) -> None:
+    """Only whoever holds the lease goes on."""
+    if (pause.holder, pause.attempt) != fence:
+        raise Refused("StaleAttempt")
+    if pause.status != "resuming":
+        raise Refused("IllegalTransition")
+
+
+def renew(pause: Pause, lease_ms: int, now: int) -> None:
+    pause.until = pause.look = now + lease_ms
+
+
+def check_permits(things: list[Thing], now: int) -> None:
+    for thing in things:
+        if not thing.runs:
+            raise Refused("IllegalTransition")
+        if not thing.spent and now >= thing.start_by:
+            raise Refused("DeadlinePassed")
+        if thing.spent and not thing.idempotent:
+            raise Refused("IllegalTransition")
+
+
+def redeem(pause: Pause, things: list[Thing]) -> None:
+    """Spend the permits, and write down what is about to run; nobody had to be asked about call number 9."""
+    note_resumed(pause)
+    for thing in things:
+        thing.spent = True
+        place = next(at for at, one in enumerate(pause.things) if one is thing)
+        pause.journal.add(place)
+        pause.run.tell("permit_redeemed")
+    if not things:
+        pause.journal.add(UNASKED)
+
+
+def note_resumed(pause: Pause) -> None:
+    if pause.things and not pause.resumed:
+        pause.resumed = True
+        pause.run.tell("run_resumed")
+
+
+def checkpoint(pause: Pause) -> None:
+    note_resumed(pause)
+    pause.journal.clear()
+    pause.run.tell("tool_completed")
+
+
+def finish(pause: Pause, end: str | None) -> None:
+    """The pause is over for good: its run has ended, or pauses again."""
+    note_resumed(pause)
+    pause.run.tell("tool_completed")
+    pause.status, pause.look, pause.end = "resumed", None, end
+    pause.journal.clear()
+    if end is not None:
+        pause.run.tell(f"run_{end}")
+
+
+def postpone(pause: Pause, now: int) -> None:
+    if pause.tries >= MOST_TRIES:
+        fail(pause)
+    else:
+        pause.until = pause.look = now + 1000 * 2**pause.tries
+        pause.run.tell("run_postponed")
+
+
+def fail(pause: Pause) -> None:
+    pause.status, pause.look, pause.end = "failed", None, "failed"
+    pause.run.tell("run_failed")
+
+
+def release(pause: Pause, now: int) -> None:
+    pause.tries = max(0, pause.tries - 1)
+    pause.status, pause.look = "decided", now + LOOK_AGAIN_MS
+    pause.run.ready += 1
+    pause.run.tell("run_released")
+
+
+def revive(pause: Pause, now: int) -> None:
+    if pause.status != "failed":
+        raise Refused("IllegalTransition")
+    pause.status, pause.end, pause.tries, pause.redrives = "decided", None, 0, 0
+    pause.look = now + LOOK_AGAIN_MS
+    pause.run.ready += 1
+    pause.run.tell("run_revived")

@@ -1,0 +1,64 @@
+"""Turn the clock of a store, and lose what it replies, when told to."""
+
+from typing import Any
+
+from redis.asyncio import Redis
+from redis.exceptions import ConnectionError as RedisConnectionError
+
+from sayso.suspensions import Change, SuspensionRecord
+from service.store.commits import Idempotency
+from service.store.suspensions import Begin, Saved, Suspensions, Verb
+
+FAULTS = (
+    "the reply is lost",
+    "the command is lost",
+    "the reply is lost, and the store is away",
+    "the command is lost, and the store is away",
+)
+
+
+class TurnedSuspensions(Suspensions):
+    """The store under a clock that stands still until somebody turns it: every verb is told `now_ms`."""
+
+    def __init__(self, redis: Redis, now_ms: int) -> None:
+        super().__init__(redis)
+        self.now_ms = now_ms
+
+    async def create(self, tenant: str, suspension_id: str, begin: Begin, seen: Idempotency | None = None) -> Saved:
+        """Save a new suspension as of now."""
+        return await super().create(tenant, suspension_id, lambda _: begin(self.now_ms), seen)
+
+    async def change(self, tenant: str, suspension_id: str, verb: Verb, seen: Idempotency | None = None) -> Saved:
+        """Apply a verb as of now."""
+
+        def step(record: SuspensionRecord, _: int) -> Change:
+            return verb(record, self.now_ms)
+
+        return await super().change(tenant, suspension_id, step, seen)
+
+
+class ShakySuspensions(TurnedSuspensions):
+    """The same, over a connection that fails as `fault` says at the next commit; `ran` tells whether that one ran."""
+
+    def __init__(self, redis: Redis, now_ms: int) -> None:
+        super().__init__(redis, now_ms)
+        self.fault: str | None = None
+        self.ran = False
+        self._away = False
+        self._steady_commit, self._steady_load = self._commit, self._load
+        self._commit = self._lose  # type: ignore[assignment]
+        self._load = self._miss  # type: ignore[assignment]
+
+    async def _lose(self, **arguments: Any) -> Any:
+        fault, self.fault = self.fault, None
+        if fault is None:
+            return await self._steady_commit(**arguments)
+        self.ran = fault.startswith("the reply") and await self._steady_commit(**arguments) == 0
+        self._away = fault.endswith("away")
+        raise RedisConnectionError(fault)
+
+    async def _miss(self, **arguments: Any) -> Any:
+        if self._away:
+            self._away = False
+            raise RedisConnectionError("the store is away")
+        return await self._steady_load(**arguments)
