@@ -46,7 +46,7 @@ def parse_json(raw: bytes | str) -> JsonValue:
 def check_json(value: Any) -> bool:
     """Refuse a value that is not plain JSON within the limits, naming the place, such as `$.args.amount`.
 
-    Returns whether it has neither fractions nor keys beyond ASCII; then the standard encoder writes the canonical form.
+    Returns whether the standard encoder writes its canonical form: no key is beyond ASCII, no number is special.
     """
     count = 0
     plain = True
@@ -68,7 +68,7 @@ def check_json(value: Any) -> bool:
         elif isinstance(node, list | tuple):
             stack.extend((child, f"{path}[{index}]", depth + 1) for index, child in enumerate(node))
         else:
-            plain = plain and not isinstance(node, float)
+            plain = plain and not (isinstance(node, float) and _written_otherwise(node))
             _check_scalar(node, path)
     return plain
 
@@ -82,6 +82,12 @@ def canonical_json(value: Any) -> bytes:
 def digest_json(value: Any) -> str:
     """Return the SHA-256 of the canonical form, as 64 hex digits."""
     return hashlib.sha256(canonical_json(value)).hexdigest()
+
+
+def _written_otherwise(value: float) -> bool:
+    """Whether the standard encoder writes a fraction in another form than RFC 8785 does."""
+    text = repr(value)
+    return "e" in text or text.endswith(".0")
 
 
 def _unique_pairs(pairs: list[tuple[str, Any]]) -> dict[str, Any]:

@@ -24,7 +24,7 @@ def close_item(record: SuspensionRecord, item: Item, decision: Decision, now_ms:
     ruling = Ruling(
         verdict=_VERDICTS[decision.action],
         by=decision.by,
-        args=args_of(item, decision) if runs else None,
+        args=args_of(item, decision) if runs and _differs(decision) else None,
         value=decision.value,
         message=decision.message,
     )
@@ -33,8 +33,9 @@ def close_item(record: SuspensionRecord, item: Item, decision: Decision, now_ms:
 
 def rule_item(record: SuspensionRecord, item: Item, ruling: Ruling, now_ms: int) -> Item:
     """Return the item with the outcome that stands already."""
-    args = item.tool.args if ruling.args is None else ruling.args
-    digest = digest_item(record.binding, item.item_id, item.tool, args, item.target_arg, item.terms)
+    digest, args = item.digest, ruling.args
+    if args is not None:
+        digest = digest_item(record.binding, item.item_id, item.tool, args, item.target_arg, item.terms)
     outcome = Outcome(
         verdict=ruling.verdict,
         args=args if digest != item.digest else None,
@@ -46,6 +47,11 @@ def rule_item(record: SuspensionRecord, item: Item, ruling: Ruling, now_ms: int)
         digest=digest,
     )
     return item.model_copy(update={"outcome": outcome})
+
+
+def _differs(decision: Decision) -> bool:
+    """Whether other arguments than those asked about would run."""
+    return decision.args is not None or decision.action is DecisionAction.VALUE
 
 
 def put_item(record: SuspensionRecord, item: Item, events: tuple[Event, ...], now_ms: int) -> Change:

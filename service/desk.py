@@ -189,8 +189,12 @@ class Desk:
         intents: tuple[Intent, ...],
         events: tuple[Event, ...],
         state: SealedState | None,
+        known: Saved | None = None,
     ) -> Saved:
-        """Journal the calls about to start and spend their permits; only after this may a tool run."""
+        """Journal the calls about to start and spend their permits; only after this may a tool run.
+
+        `known` is what the worker saved last: with it, its next step need not look first.
+        """
 
         def verb(record: SuspensionRecord, now_ms: int) -> Change:
             begun = tuple(intent.model_copy(update={"begun_at_ms": now_ms}) for intent in intents)
@@ -200,14 +204,20 @@ class Desk:
             spent = redeem(saved.record, fence, begun, (), now_ms)
             return Change(spent.record, saved.events + spent.events, state=state)
 
-        return await self.suspensions.change(tenant, suspension_id, verb)
+        return await self.suspensions.change(tenant, suspension_id, verb, known=known)
 
     async def checkpoint(
-        self, tenant: str, suspension_id: str, fence: Fence, state: SealedState, events: tuple[Event, ...]
+        self,
+        tenant: str,
+        suspension_id: str,
+        fence: Fence,
+        state: SealedState,
+        events: tuple[Event, ...],
+        known: Saved | None = None,
     ) -> Saved:
         """Save how far the run has come."""
         return await self.suspensions.change(
-            tenant, suspension_id, lambda record, now_ms: checkpoint(record, fence, state, events, now_ms)
+            tenant, suspension_id, lambda record, now_ms: checkpoint(record, fence, state, events, now_ms), known=known
         )
 
     async def suspend_again(
@@ -229,11 +239,17 @@ class Desk:
         )
 
     async def settle(
-        self, tenant: str, suspension_id: str, fence: Fence, end: RunEnd, events: tuple[Event, ...]
+        self,
+        tenant: str,
+        suspension_id: str,
+        fence: Fence,
+        end: RunEnd,
+        events: tuple[Event, ...],
+        known: Saved | None = None,
     ) -> Saved:
         """End the run."""
         return await self.suspensions.change(
-            tenant, suspension_id, lambda record, now_ms: settle(record, fence, end, events, now_ms)
+            tenant, suspension_id, lambda record, now_ms: settle(record, fence, end, events, now_ms), known=known
         )
 
     async def postpone(self, tenant: str, suspension_id: str, fence: Fence, error: str) -> Saved:

@@ -72,8 +72,8 @@ class Settings(BaseSettings):
     admin_password: SecretStr | None = Field(
         default=None,
         min_length=1,
-        description="Password of the reviewer `admin`, set at every start. Without it one is made at the first start and "
-        "printed once.",
+        description="Password of the reviewer `admin`, set at every start. Without it one is made at the first start "
+        "and printed once.",
     )
     agent_key: SecretStr | None = Field(
         default=None,

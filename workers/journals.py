@@ -17,6 +17,7 @@ from sayso.states import SealedState, seal_state
 from sayso.suspensions import Intent, RunEnd, SuspensionRecord
 from sayso.tool_calls import ToolResult
 from sayso.transcripts import RunState
+from service.store.suspensions import Saved
 from service.wiring import Wiring
 
 
@@ -31,9 +32,10 @@ def find_agent(agents: Mapping[str, Agent], record: SuspensionRecord) -> Agent:
 class DeskJournal:
     """The run's journal, kept on its suspension through the desk; every step of it is fenced by the lease."""
 
-    def __init__(self, wiring: Wiring, record: SuspensionRecord, fence: Fence) -> None:
+    def __init__(self, wiring: Wiring, leased: Saved, fence: Fence) -> None:
         self._desk = wiring.desk
-        self._record = record
+        self._record = leased.record
+        self._saved = leased
         self._fence = fence
         self._begun: tuple[Intent, ...] = ()
 
@@ -44,7 +46,9 @@ class DeskJournal:
         step = state.step if state is not None else self._record.step
         intents = tuple(self._intent(planned, step) for planned in calls)
         sealed = seal(state) if state is not None else None
-        await self._desk.redeem(self._record.tenant, self._record.id, self._fence, intents, tuple(events), sealed)
+        self._saved = await self._desk.redeem(
+            self._record.tenant, self._record.id, self._fence, intents, tuple(events), sealed, self._saved
+        )
         self._begun = intents
         return {intent.index: intent.idempotency_key for intent in intents}
 
@@ -52,7 +56,9 @@ class DeskJournal:
         """Save how far the run has come; when it is too late for that, report at least what the calls came to."""
         tenant, suspension_id = self._record.tenant, self._record.id
         try:
-            await self._desk.checkpoint(tenant, suspension_id, self._fence, seal(state), tuple(events))
+            self._saved = await self._desk.checkpoint(
+                tenant, suspension_id, self._fence, seal(state), tuple(events), self._saved
+            )
         except Conflict:
             await self._report_late(events)
             raise
@@ -61,7 +67,7 @@ class DeskJournal:
     async def settle(self, end: RunEnd, events: Sequence[Event]) -> None:
         """End the run; when it is too late for that, report at least what its calls came to."""
         try:
-            await self._desk.settle(self._record.tenant, self._record.id, self._fence, end, tuple(events))
+            await self._desk.settle(self._record.tenant, self._record.id, self._fence, end, tuple(events), self._saved)
         except Conflict:
             await self._report_late(events)
             raise

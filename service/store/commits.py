@@ -50,8 +50,8 @@ class Commit:
 
 def build_commit(
     before: SuspensionRecord | None, change: Change, head: TrailHead, commit_id: str, seen: Idempotency | None
-) -> tuple[Commit, SuspensionRecord]:
-    """Return the commit that saves `change` over `before`, and the record as it will stand."""
+) -> tuple[Commit, SuspensionRecord, TrailHead]:
+    """Return the commit that saves `change` over `before`, the record as it will stand, and its trail's new head."""
     after = change.record.model_copy(update={"version": (before.version if before else 0) + 1})
     keys = TenantKeys(after.tenant)
     commit = Commit()
@@ -77,7 +77,7 @@ def build_commit(
         commit.expect(key, 0)
         commit.write("SET", key, f"1|{seen.fingerprint}|{seen.ref}", "PX", IDEMPOTENCY_MS)
     commit.write("PUBLISH", CHANGES, f"{after.tenant} {last.id} {after.run.id}")
-    return commit, after
+    return commit, after, head
 
 
 def _write_record(commit: Commit, keys: TenantKeys, record: SuspensionRecord, head: TrailHead, commit_id: str) -> None:

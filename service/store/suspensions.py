@@ -2,16 +2,17 @@
 
 import os
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
 from redis.asyncio import Redis
 
-from sayso.errors import IdempotencyConflict, NotFound, Unavailable
+from sayso.clock import monotonic_ms
+from sayso.errors import IdempotencyConflict, NotFound, SaysoError, Unavailable
 from sayso.events import TrailHead
 from sayso.suspensions import Change, SuspensionRecord
-from service.store.commits import Idempotency, build_commit
+from service.store.commits import Commit, Idempotency, build_commit
 from service.store.connections import LOST, translated
 from service.store.keys import TenantKeys
 from service.store.packing import unpack_record
@@ -22,6 +23,7 @@ _ROUNDS = 100
 
 Verb = Callable[[SuspensionRecord, int], Change]
 Begin = Callable[[int], Change]
+Step = Callable[[SuspensionRecord | None, int], Change]
 
 
 @dataclass(frozen=True)
@@ -48,6 +50,22 @@ class Saved:
     repeated: bool = False
     ref: str | None = None
     following: SuspensionRecord | None = None
+    head: TrailHead = field(default_factory=TrailHead)
+    saved_at_ms: float = 0
+
+    def as_found(self) -> Found:
+        """Return what a look would find now if nobody has changed it since; the commit's guard tells whether."""
+        passed_ms = max(0, int(monotonic_ms() - self.saved_at_ms))
+        return Found(self.record, self.now_ms + passed_ms, self.head, None, None, None)
+
+
+@dataclass(frozen=True)
+class _Attempt:
+    """A commit on its way, and what it comes to if it goes through."""
+
+    commit: Commit
+    commit_id: str
+    saved: Saved
 
 
 class Suspensions:
@@ -82,10 +100,18 @@ class Suspensions:
 
         return await self._change(tenant, suspension_id, start, seen)
 
-    async def change(self, tenant: str, suspension_id: str, verb: Verb, seen: Idempotency | None = None) -> Saved:
+    async def change(
+        self,
+        tenant: str,
+        suspension_id: str,
+        verb: Verb,
+        seen: Idempotency | None = None,
+        known: Saved | None = None,
+    ) -> Saved:
         """Apply `verb` to the suspension and save what it returns; whatever it raises leaves everything as it was.
 
-        Raises `NotFound`, `IdempotencyConflict`, `Unavailable`, and whatever the verb raises.
+        With what the caller saved last as `known`, it is tried without looking first; the commit tells if that was
+        right. Raises `NotFound`, `IdempotencyConflict`, `Unavailable`, and whatever the verb raises.
         """
 
         def step(record: SuspensionRecord | None, now_ms: int) -> Change:
@@ -93,38 +119,54 @@ class Suspensions:
                 raise NotFound(f"There is no suspension {suspension_id!r} for this credential.")
             return verb(record, now_ms)
 
-        return await self._change(tenant, suspension_id, step, seen)
+        return await self._change(tenant, suspension_id, step, seen, known)
 
     async def _change(
         self,
         tenant: str,
         suspension_id: str,
-        step: Callable[[SuspensionRecord | None, int], Change],
+        step: Step,
         seen: Idempotency | None,
+        known: Saved | None = None,
     ) -> Saved:
         doubtful: tuple[str, Saved] | None = None
         for _ in range(_ROUNDS):
-            found = await self._find(tenant, suspension_id, seen)
+            looked = known is None
+            found = await self._find(tenant, suspension_id, seen) if known is None else known.as_found()
+            known = None
             if doubtful is not None and found.last_commit == doubtful[0]:
                 return doubtful[1]
             if seen is not None and found.fingerprint is not None:
                 return await self._repeat(tenant, found, seen)
-            change = step(found.record, found.now_ms)
+            try:
+                change = step(found.record, found.now_ms)
+            except SaysoError:
+                if looked:
+                    raise
+                continue
             if change.record is found.record:
-                return Saved(change.record, found.now_ms, repeated=True)
-            commit_id = os.urandom(6).hex()
-            commit, after = build_commit(found.record, change, found.head, commit_id, seen)
-            saved = Saved(after, found.now_ms, ref=seen.ref if seen else None, following=change.following)
-            keys, args = commit.arguments()
+                if looked:
+                    return Saved(change.record, found.now_ms, repeated=True)
+                continue
+            attempt = _prepare(found, change, seen)
             async with translated():
                 try:
-                    failed_guard = await self._commit(keys=keys, args=args)
+                    committed = await self._send(attempt)
                 except LOST:
-                    doubtful = (commit_id, saved)
+                    doubtful = (attempt.commit_id, attempt.saved)
                     continue
-            if failed_guard == 0:
-                return saved
+            if committed is not None:
+                return committed
         raise Unavailable("Too many people change this at once; nothing was changed. Try again in a moment.")
+
+    async def _send(self, attempt: _Attempt) -> Saved | None:
+        """Commit; None when somebody was faster."""
+        keys, args = attempt.commit.arguments()
+        failed_guard, *time = await self._commit(keys=keys, args=args)
+        if failed_guard:
+            return None
+        now_ms = int(time[0]) * 1000 + int(time[1]) // 1000
+        return replace(attempt.saved, now_ms=max(now_ms, attempt.saved.now_ms), saved_at_ms=monotonic_ms())
 
     async def _repeat(self, tenant: str, found: Found, seen: Idempotency) -> Saved:
         if found.fingerprint != seen.fingerprint:
@@ -149,3 +191,11 @@ class Suspensions:
             return Found(None, now_ms, TrailHead(), None, fingerprint, ref)
         record, head, last_commit = unpack_record(raw)
         return Found(record, max(now_ms, record.updated_at_ms), head, last_commit, fingerprint, ref)
+
+
+def _prepare(found: Found, change: Change, seen: Idempotency | None) -> _Attempt:
+    commit_id = os.urandom(6).hex()
+    commit, after, head = build_commit(found.record, change, found.head, commit_id, seen)
+    ref = seen.ref if seen else None
+    saved = Saved(after, found.now_ms, ref=ref, following=change.following, head=head, saved_at_ms=monotonic_ms())
+    return _Attempt(commit, commit_id, saved)

@@ -53,7 +53,7 @@ class ShakySuspensions(TurnedSuspensions):
         fault, self.fault = self.fault, None
         if fault is None:
             return await self._steady_commit(**arguments)
-        self.ran = fault.startswith("the reply") and await self._steady_commit(**arguments) == 0
+        self.ran = fault.startswith("the reply") and (await self._steady_commit(**arguments))[0] == 0
         self._away = fault.endswith("away")
         raise RedisConnectionError(fault)
 

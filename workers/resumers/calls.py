@@ -38,7 +38,7 @@ async def resume(wiring: Wiring, agents: Mapping[str, Agent], leased: Saved, fen
     """Run what was approved and settle the run. Raises what the worker is to show on the run."""
     record = leased.record
     agent = find_agent(agents, record)
-    journal = DeskJournal(wiring, record, fence)
+    journal = DeskJournal(wiring, leased, fence)
     outcomes = {item.index: tell_outcome(item, leased.now_ms) for item in record.items}
     answered = check_tools(answer_batch(await _read_batch(wiring, record), outcomes), agent)
     batch = doubt_unfinished(answered, journal.unfinished(), agent)

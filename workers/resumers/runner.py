@@ -19,7 +19,7 @@ async def resume(wiring: Wiring, agents: Mapping[str, Agent], leased: Saved, fen
     assert record.state is not None  # noqa: S101  a run of this runner is never saved without its state
     state = RunState.model_validate_json(await wiring.runs.state(record.tenant, record.run.id, record.state))
     outcomes = {item.index: tell_outcome(item, leased.now_ms) for item in record.items}
-    journal = DeskJournal(wiring, record, fence)
+    journal = DeskJournal(wiring, leased, fence)
     came_to = await drive(agent, state, policy=wiring.rulebook.refresh(), journal=journal, outcomes=outcomes)
     if isinstance(came_to, Pause):
         context = {**record.run.context, **agent.context}  # what the rules saw: they are asked again about any edit
@@ -29,4 +29,4 @@ async def resume(wiring: Wiring, agents: Mapping[str, Agent], leased: Saved, fen
         )
     else:
         end = RunEnd(status=came_to.status, result=came_to.result, error=came_to.error)
-        await wiring.desk.settle(record.tenant, record.id, fence, end, came_to.events)
+        await journal.settle(end, came_to.events)

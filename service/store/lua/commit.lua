@@ -24,8 +24,8 @@ KEYS  every key that is touched.
 ARGV  the number of guards; for each guard a key's place and the version it must have ("0": must not exist);
       then for each write the number of its arguments, the command, the key's place, the arguments.
 
-Returns 0 when committed, else the place of the first guard that did not hold; then nothing was written. The header
-line makes a full server refuse the script before its first write.
+Returns {0, seconds, microseconds} when committed, with the server's time, else {the place of the first guard that did
+not hold}; then nothing was written. The header line makes a full server refuse the script before its first write.
 ]]
 
 local allowed = {
@@ -37,7 +37,7 @@ for i = 1, guards do
   local head = redis.call('GETRANGE', KEYS[tonumber(ARGV[2 * i])], 0, 19)
   local version = string.match(head, '^%d+') or '0'
   if version ~= ARGV[2 * i + 1] then
-    return i
+    return {i}
   end
 end
 
@@ -57,4 +57,5 @@ while at <= #ARGV do
   redis.call(ARGV[at + 1], KEYS[tonumber(ARGV[at + 2])], unpack(ARGV, at + 3, at + 2 + count))
   at = at + 3 + count
 end
-return 0
+local time = redis.call('TIME')
+return {0, time[1], time[2]}
