@@ -43,7 +43,7 @@ async def measure_parking(
 
 
 async def measure_latency(peer: Peer, stamps: Stamps, prefix: str, count: int) -> tuple[list[float], list[float]]:
-    """Return, one decision at a time on an idle system: the call's time, and from its sending to the tool's start, ms."""
+    """Return, one decision at a time on an idle system: each call's time, and from sending it to the tool's start."""
     calls: list[float] = []
     starts: list[float] = []
     for number in range(count):

@@ -3,14 +3,13 @@
 Both are driven in the same way: `park` leaves a call waiting, `decide` approves it, and the tool says when it starts.
 """
 
-import asyncio
 import json
 import os
 import secrets
 import signal
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -133,7 +132,7 @@ def running_floor(home: Path, port: int, stamps: str, fsync: str) -> Iterator[Ru
         worker = start("benchmarks.floor_a", "worker", url)
         running = Running(port, url, {"service": service, "worker": worker})
         running.set_fsync(fsync)
-        assert wait_until(lambda: _answers(port, "/openapi.json"), READY_S)
+        _wait_ready(lambda: _answers(port, "/openapi.json"))
         yield running
 
 
@@ -165,7 +164,7 @@ def running_sayso(home: Path, port: int, stamps: str, fsync: str, workers: int =
             programs |= {f"worker-{number}": start("workers") for number in range(workers)}
             running = Running(port, url, programs, password, key)
             running.set_fsync(fsync)
-            assert wait_until(lambda: _answers(port, "/readyz") and _registered(url), READY_S)
+            _wait_ready(lambda: _answers(port, "/readyz") and _registered(url))
             yield running
 
 
@@ -208,6 +207,11 @@ def _processes(environ: dict[str, str]) -> Iterator[Any]:
                 process.wait()
 
 
+def _wait_ready(condition: Callable[[], bool]) -> None:
+    if not wait_until(condition, READY_S):
+        raise RuntimeError(f"what is to be measured was not ready within {READY_S} s")
+
+
 def _answers(port: int, path: str) -> bool:
     try:
         return httpx.get(f"http://127.0.0.1:{port}{path}").status_code == 200
@@ -218,8 +222,3 @@ def _answers(port: int, path: str) -> bool:
 def _registered(url: str) -> bool:
     with Redis.from_url(url) as client:
         return bool(client.hexists("sayso:{default}:agents", "bench"))
-
-
-async def settle_down() -> None:
-    """Let the processes finish what they are doing before the next measure."""
-    await asyncio.sleep(0.3)

@@ -6,7 +6,19 @@ Run `python -m docs.glossary` after a docstring has changed; a house test compar
 import inspect
 from pathlib import Path
 
-from sayso import agents, decisions, events, policies, requests, resumptions, rules, states, suspensions, terms, tool_calls
+from sayso import (
+    agents,
+    decisions,
+    events,
+    policies,
+    requests,
+    resumptions,
+    rules,
+    states,
+    suspensions,
+    terms,
+    tool_calls,
+)
 from service import desk
 from service.store import agenda, commits, keys, runs, watch
 from workers import resumers

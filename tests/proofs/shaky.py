@@ -28,13 +28,20 @@ class TurnedSuspensions(Suspensions):
         """Save a new suspension as of now."""
         return await super().create(tenant, suspension_id, lambda _: begin(self.now_ms), seen)
 
-    async def change(self, tenant: str, suspension_id: str, verb: Verb, seen: Idempotency | None = None) -> Saved:
+    async def change(
+        self,
+        tenant: str,
+        suspension_id: str,
+        verb: Verb,
+        seen: Idempotency | None = None,
+        known: Saved | None = None,
+    ) -> Saved:
         """Apply a verb as of now."""
 
         def step(record: SuspensionRecord, _: int) -> Change:
             return verb(record, self.now_ms)
 
-        return await super().change(tenant, suspension_id, step, seen)
+        return await super().change(tenant, suspension_id, step, seen, known)
 
 
 class ShakySuspensions(TurnedSuspensions):

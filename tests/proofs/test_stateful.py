@@ -90,6 +90,9 @@ class Held:
     id: str
     run_id: str
     pause: Pause
+    known: Saved | None = None
+    """What whoever drives it saved last, so that its next step need not look first."""
+
     digests: dict[tuple[int, int], str] = field(default_factory=dict)
 
 
@@ -440,7 +443,7 @@ class Machine(RuleBasedStateMachine):
         self.lease_held(self.pick(place), worker, fault)
 
     def lease_held(self, held: Held, worker: str, fault: str | None) -> None:
-        self.act(
+        held.known = self.act(
             lambda: self.desk.lease(self.tenant, held.id, worker, LEASE_MS),
             lambda: models.lease(held.pause, worker, LEASE_MS, self.now),
             fault,
@@ -454,6 +457,8 @@ class Machine(RuleBasedStateMachine):
         call: Callable[[Held, Fence], Coroutine[Any, Any, Saved]],
         predict: Callable[[Pause], object],
         check: Callable[[Pause], object] = lambda _: None,
+        *,
+        settles: bool = False,
     ) -> tuple[Held, Saved | None]:
         """Let whoever holds the lease of a run take a step, or whoever held the one before."""
         driven = [held for held in self.held if held.pause.status == "resuming"] or self.held
@@ -461,12 +466,15 @@ class Machine(RuleBasedStateMachine):
         fence = Fence(held.pause.holder or "w1", held.pause.attempt - late, LEASE_MS)
 
         def predict_fenced() -> None:
+            if settles and (held.pause.status, held.pause.holder) == ("resumed", fence.holder):
+                return  # it did so before, and was not told
             models.check_fence(held.pause, (fence.holder, fence.attempt))
             check(held.pause)
             models.renew(held.pause, LEASE_MS, self.now)
             predict(held.pause)
 
         saved = self.act(lambda: call(held, fence), predict_fenced, fault)
+        held.known = saved or held.known
         if saved is None or saved.following is None:
             self.note_ready(held.id, held.pause.run)
         return held, saved
@@ -494,7 +502,8 @@ class Machine(RuleBasedStateMachine):
             late,
             fault,
             lambda held, fence: self.desk.redeem(
-                self.tenant, held.id, fence, intents_of(held, things(held.pause), fence), (), STATE if with_state else None
+                self.tenant, held.id, fence, intents_of(held, things(held.pause), fence), (), STATE if with_state else None,
+                known=held.known,
             ),
             predict,
             lambda pause: models.check_permits(things(pause), self.now),
@@ -507,7 +516,7 @@ class Machine(RuleBasedStateMachine):
             place,
             late,
             fault,
-            lambda held, fence: self.desk.checkpoint(self.tenant, held.id, fence, STATE, RAN),
+            lambda held, fence: self.desk.checkpoint(self.tenant, held.id, fence, STATE, RAN, held.known),
             models.checkpoint,
         )
 
@@ -543,8 +552,9 @@ class Machine(RuleBasedStateMachine):
             place,
             late,
             fault,
-            lambda held, fence: self.desk.settle(self.tenant, held.id, fence, end, RAN),
+            lambda held, fence: self.desk.settle(self.tenant, held.id, fence, end, RAN, held.known),
             lambda pause: models.finish(pause, status),
+            settles=True,
         )
 
     @precondition(lambda self: self.held)
