@@ -1,6 +1,6 @@
 # Sayso. `make up` is all that is needed to run it, `make demo` shows its whole job once.
 .DEFAULT_GOAL := help
-.PHONY: up demo test check lock clean help
+.PHONY: up demo test check bench lock clean help
 
 UV_VERSION := 0.13.8
 VENV := .venv
@@ -28,6 +28,9 @@ check: $(DEV) ## lint, formatting, types, imports, house rules
 	@$(PYTHON) -m mypy
 	@$(VENV)/bin/lint-imports --no-logo
 	@$(PYTHON) -m pytest tests/house -q
+
+bench: $(DEV) ## measure Sayso beside two floors (ARGS="--rounds 1 --scale 0.05" for a look)
+	@$(PYTHON) -m benchmarks $(ARGS)
 
 lock: $(DEV) ## resolve the versions anew into the lock files
 	$(VENV)/bin/uv pip compile pyproject.toml --extra server --universal --python-version 3.11 \

@@ -66,11 +66,11 @@ async def _work(url: str) -> None:
     redis = Redis.from_url(url, socket_timeout=None)
     claim, finish = redis.register_script(_CLAIM), redis.register_script(_FINISH)
     while True:
-        _, key = await redis.blpop(["ready"])
-        doc = await claim(keys=[key])
+        popped: Any = await redis.blpop(["ready"])
+        doc = await claim(keys=[popped[1]])
         if doc:
             stamp(Call.model_validate_json(doc).id)
-            await finish(keys=[key])
+            await finish(keys=[popped[1]])
 
 
 if __name__ == "__main__":

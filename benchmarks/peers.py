@@ -102,12 +102,12 @@ class Running:
     def memory_bytes(self) -> int:
         """What the server holds now."""
         with Redis.from_url(self.url) as client:
-            return int(client.info("memory")["used_memory"])  # type: ignore[index]
+            return int(client.info("memory")["used_memory"])
 
     def disk_bytes(self) -> int:
         """What the server's append-only file takes now."""
         with Redis.from_url(self.url) as client:
-            return int(client.info("persistence")["aof_current_size"])  # type: ignore[index]
+            return int(client.info("persistence")["aof_current_size"])
 
     def resident_bytes(self) -> int:
         """What the peer's processes hold, without the server."""
@@ -133,6 +133,15 @@ def running_floor(home: Path, port: int, stamps: str, fsync: str) -> Iterator[Ru
         running = Running(port, url, {"service": service, "worker": worker})
         running.set_fsync(fsync)
         _wait_ready(lambda: _answers(port, "/openapi.json"))
+        yield running
+
+
+@contextmanager
+def running_rq(home: Path, stamps: str, fsync: str) -> Iterator[Running]:
+    """Run floor B for the length of the block."""
+    with running_server(home) as url, _processes({STAMPS: stamps}) as start:
+        running = Running(0, url, {"worker": start("benchmarks.floor_b", url)})
+        running.set_fsync(fsync)
         yield running
 
 

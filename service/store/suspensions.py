@@ -146,7 +146,7 @@ class Suspensions:
                 continue
             if change.record is found.record:
                 if looked:
-                    return Saved(change.record, found.now_ms, repeated=True)
+                    return _unchanged(change.record, found)
                 continue
             attempt = _prepare(found, change, seen)
             async with translated():
@@ -172,10 +172,10 @@ class Suspensions:
         if found.fingerprint != seen.fingerprint:
             raise IdempotencyConflict(idempotency_key=seen.key)
         if found.record is not None:
-            return Saved(found.record, found.now_ms, repeated=True, ref=found.ref)
+            return _unchanged(found.record, found)
         first = await self.read(tenant, str(found.ref))
         assert first.record is not None  # noqa: S101  read() raises NotFound otherwise
-        return Saved(first.record, first.now_ms, repeated=True, ref=found.ref)
+        return replace(_unchanged(first.record, first), ref=found.ref)
 
     async def _find(self, tenant: str, suspension_id: str, seen: Idempotency | None) -> Found:
         keys = TenantKeys(tenant)
@@ -191,6 +191,11 @@ class Suspensions:
             return Found(None, now_ms, TrailHead(), None, fingerprint, ref)
         record, head, last_commit = unpack_record(raw)
         return Found(record, max(now_ms, record.updated_at_ms), head, last_commit, fingerprint, ref)
+
+
+def _unchanged(record: SuspensionRecord, found: Found) -> Saved:
+    """What stands already; with its head and its moment, so that it can be gone on from like anything saved."""
+    return Saved(record, found.now_ms, repeated=True, ref=found.ref, head=found.head, saved_at_ms=monotonic_ms())
 
 
 def _prepare(found: Found, change: Change, seen: Idempotency | None) -> _Attempt:

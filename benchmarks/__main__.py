@@ -1,0 +1,83 @@
+"""Measure Sayso beside both floors and print the table: `make bench`, or `python -m benchmarks --scale 0.05`.
+
+Each round measures each peer once, so that a machine whose speed drifts drifts for all of them; figures are medians of
+the rounds. `benchmarks/latest.json` has them with the floors' beside: ratios are what to read.
+"""
+
+import argparse
+import json
+from pathlib import Path
+from statistics import median
+
+import uvloop
+
+from benchmarks.clients import Stamps
+from benchmarks.rounds import Figures, measure_floor_a, measure_floor_b, measure_sayso
+
+LATEST = Path(__file__).with_name("latest.json")
+_UNITS = {"_ms": "ms", "_us": "µs", "_s": "s", "_per_s": "1/s", "_run": "bytes", "_bytes": "bytes", "_16": "1/s"}
+
+
+def main() -> None:
+    """Measure, write and print."""
+    asked = argparse.ArgumentParser(prog="make bench", description=__doc__.partition("\n")[0])
+    asked.add_argument("--rounds", type=int, default=3)
+    asked.add_argument("--scale", type=float, default=1.0, help="how much of each measure to do")
+    asked.add_argument("--fsync", choices=["always", "everysec"], default="always")
+    given = asked.parse_args()
+    rows = uvloop.run(measure(given.rounds, given.scale, given.fsync))
+    LATEST.write_text(json.dumps(rows, indent=2) + "\n")
+    print_table(rows)
+
+
+async def measure(rounds: int, scale: float, fsync: str) -> dict[str, dict[str, object]]:
+    """Return each measure with its value, its unit and what the floors came to."""
+    stamps = Stamps()
+    await stamps.listen()
+    ours: list[Figures] = []
+    floors_a: list[Figures] = []
+    floors_b: list[Figures] = []
+    for number in range(rounds):
+        floors_a.append(await measure_floor_a(stamps, fsync, scale))
+        ours.append(await measure_sayso(stamps, fsync, scale))
+        floors_b.append(await measure_floor_b(stamps, fsync, scale))
+        print(json.dumps({"round": number + 1, "sayso": ours[-1], "floor_a": floors_a[-1], "floor_b": floors_b[-1]}))
+    return {
+        name: {
+            "value": _median(ours, name),
+            "unit": _unit(name),
+            "floor_a": _median(floors_a, name),
+            "floor_b": _median(floors_b, name),
+        }
+        for name in ours[0]
+    }
+
+
+def print_table(rows: dict[str, dict[str, object]]) -> None:
+    """Print the measures as a table in Markdown."""
+    print("\n| measure | Sayso | floor A | ratio | floor B |\n| --- | --- | --- | --- | --- |")
+    for name, row in rows.items():
+        value, floor = row["value"], row["floor_a"]
+        ratio = f"{value / floor:.2f}" if isinstance(value, float) and isinstance(floor, float) and floor else ""
+        print(f"| {name} ({row['unit']}) | {_show(value)} | {_show(floor)} | {ratio} | {_show(row['floor_b'])} |")
+
+
+def _median(rounds: list[Figures], name: str) -> float | None:
+    values = [figures[name] for figures in rounds if name in figures]
+    return median(values) if values else None
+
+
+def _unit(name: str) -> str:
+    stem = name.partition("_at_")[0]
+    return next(
+        (unit for ending, unit in sorted(_UNITS.items(), key=lambda one: -len(one[0])) if stem.endswith(ending)),
+        "ratio",
+    )
+
+
+def _show(value: object) -> str:
+    return f"{value:,.2f}" if isinstance(value, float) else ""
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,52 @@
+"""Fill a running Sayso with suspended runs quickly, through the desk itself and not over HTTP."""
+
+import asyncio
+
+from benchmarks.agents import refund
+from benchmarks.peers import Parked, arguments
+from sayso.gates import GatedCall, gate_calls
+from sayso.pauses import suspend
+from sayso.suspensions import ResumeSpec, RunRef, SuspensionRecord
+from sayso.tool_calls import ToolCall
+from service.desk import draft_suspension
+from service.settings import CHECKOUT, Settings
+from service.wiring import Wiring, wire
+
+_AT_ONCE = 16
+SETTINGS = Settings(policy=CHECKOUT / "benchmarks" / "policy.yaml")
+
+
+async def fill(
+    url: str, prefix: str, count: int, *, deadline_at_ms: int | None = None, size: int = 300
+) -> list[Parked]:
+    """Suspend `count` runs, each with one call waiting, all until the same moment where one is given."""
+    parked: list[Parked] = []
+    numbers = iter(range(count))
+    async with wire(SETTINGS.model_copy(update={"redis_url": url})) as wiring:
+
+        async def work() -> None:
+            for number in numbers:
+                parked.append(await _suspend(wiring, f"{prefix}{number}", deadline_at_ms, size))
+
+        await asyncio.gather(*(work() for _ in range(_AT_ONCE)))
+    return parked
+
+
+async def _suspend(wiring: Wiring, name: str, deadline_at_ms: int | None, size: int) -> Parked:
+    definition, tool_call = refund.definition, ToolCall(call_id="", index=0, name="refund", args=arguments(name, size))
+    run = RunRef(id=f"run_{name}", agent="bench", owner="bench", thread_id=name)
+    if deadline_at_ms is None:
+        asked = await wiring.desk.ask("default", run, [GatedCall(tool_call, definition)], ResumeSpec(resumer="calls"))
+        record = asked.record
+    else:
+        record = await _suspend_until(wiring, run, GatedCall(tool_call, definition), deadline_at_ms)
+    return Parked(name, f"/api/v1/suspensions/{record.id}/items/i1/decision", record.items[0].digest)
+
+
+async def _suspend_until(wiring: Wiring, run: RunRef, call: GatedCall, deadline_at_ms: int) -> SuspensionRecord:
+    """Suspend a run as if it had been asked just so long ago that its rule's time ends at that moment."""
+    draft = draft_suspension("default", run, state=None).model_copy(update={"resume": ResumeSpec(resumer="calls")})
+    asks, _ = gate_calls(wiring.rulebook.policy, run, [call])
+    asked_at_ms = deadline_at_ms - asks[0].terms.timeout_s * 1000
+    saved = await wiring.desk.suspensions.create("default", draft.id, lambda _: suspend(draft, asks, asked_at_ms))
+    return saved.record

@@ -1,0 +1,159 @@
+"""Take one round of measures of each peer, each on a server of its own, one after the other."""
+
+import asyncio
+import tempfile
+import timeit
+from pathlib import Path
+
+from benchmarks.clients import Clients, Stamps
+from benchmarks.fills import SETTINGS, fill
+from benchmarks.floor_b import enqueue_to_start_ms
+from benchmarks.measures import measure_cycles, measure_decisions, measure_latency, measure_parking, quantile
+from benchmarks.peers import (
+    Peer,
+    Running,
+    arguments,
+    connect_floor,
+    connect_sayso,
+    running_floor,
+    running_rq,
+    running_sayso,
+)
+from sayso.clock import monotonic_ms
+from sayso.policies import PolicyEvent
+from service.rulebook import load_rulebook
+from service.settings import CHECKOUT
+from service.wiring import Wiring, wire
+
+PORT = 17_711
+AT_ONCE = 16
+Figures = dict[str, float]
+
+
+async def measure_floor_a(stamps: Stamps, fsync: str, scale: float) -> Figures:
+    """Return floor A's figures."""
+    with tempfile.TemporaryDirectory() as home, running_floor(Path(home), PORT, stamps.path, fsync) as running:
+        peer, connections = await connect_floor(running, AT_ONCE)
+        figures = await _measure_common(peer, running, stamps, scale)
+        await _hang_up(connections)
+    return figures
+
+
+async def measure_floor_b(stamps: Stamps, fsync: str, scale: float) -> Figures:
+    """Return floor B's one figure: RQ alone, from enqueue to start."""
+    with tempfile.TemporaryDirectory() as home, running_rq(Path(home), stamps.path, fsync) as running:
+        took = await enqueue_to_start_ms(running.url, stamps, max(20, int(100 * scale)))
+    return {"decision_to_tool_p50_ms": quantile(took, 0.5), "decision_to_tool_p99_ms": quantile(took, 0.99)}
+
+
+async def measure_sayso(stamps: Stamps, fsync: str, scale: float) -> Figures:
+    """Return Sayso's figures, with what only Sayso has: growth, deadlines, the inbox and the policy."""
+    with tempfile.TemporaryDirectory() as home, running_sayso(Path(home), PORT, stamps.path, fsync) as running:
+        peer, connections = await connect_sayso(running, AT_ONCE)
+        figures = await _measure_common(peer, running, stamps, scale)
+        figures |= await _measure_growth(peer, running, stamps, scale)
+        figures |= await _measure_inbox(running)
+        figures |= await _measure_deadlines(peer, running, scale)
+        await _hang_up(connections)
+    return figures | {"policy_us": _measure_policy()}
+
+
+async def _measure_common(peer: Peer, running: Running, stamps: Stamps, scale: float) -> Figures:
+    await measure_latency(peer, stamps, "warm", 50)
+    calls, starts = await measure_latency(peer, stamps, "one", int(300 * scale))
+    before = running.memory_bytes()
+    parks, parked = await measure_parking(peer, "kilo", int(2000 * scale), AT_ONCE, size=1000)
+    held = (running.memory_bytes() - before) / len(parked)
+    decisions, at_once = await measure_decisions(peer, parked, AT_ONCE)
+    cycles = await measure_cycles(peer, stamps, "cycle", int(2000 * scale), AT_ONCE)
+    return {
+        "suspend_per_s": parks,
+        "decide_call_p50_ms": quantile(calls, 0.5),
+        "decide_call_p99_ms": quantile(calls, 0.99),
+        "decide_call_16_p50_ms": quantile(at_once, 0.5),
+        "decide_call_16_p99_ms": quantile(at_once, 0.99),
+        "decision_to_tool_p50_ms": quantile(starts, 0.5),
+        "decision_to_tool_p99_ms": quantile(starts, 0.99),
+        "cycles_per_s_16": cycles,
+        "bytes_per_suspended_run": held,
+        "decisions_per_s": decisions,
+    }
+
+
+async def _measure_growth(peer: Peer, running: Running, stamps: Stamps, scale: float) -> Figures:
+    """Fill up to 1,000, 10,000 and 100,000 suspended runs and take the same latencies at each size."""
+    figures: Figures = {}
+    suspended = 0
+    for size in (1_000, 10_000, 100_000):
+        wanted = int(size * scale)
+        await fill(running.url, f"fill{size}-", wanted - suspended)
+        suspended = wanted
+        calls, starts = await measure_latency(peer, stamps, f"at{size}-", max(50, int(200 * scale)))
+        figures |= {f"decide_call_p50_ms_at_{size}": quantile(calls, 0.5)}
+        figures |= {f"decision_to_tool_p50_ms_at_{size}": quantile(starts, 0.5)}
+    figures["suspended_100k_over_1k"] = (
+        figures["decision_to_tool_p50_ms_at_100000"] / figures["decision_to_tool_p50_ms_at_1000"]
+    )
+    figures["aof_bytes"] = running.disk_bytes()
+    figures["processes_bytes"] = running.resident_bytes()
+    return figures
+
+
+async def _measure_inbox(running: Running) -> Figures:
+    """Return the time of the inbox, as the API serves it, over everything that waits."""
+    _, connections = await connect_sayso(running, 1)
+    reviewer: Clients = connections[1]
+    took: list[float] = []
+    for _ in range(40):
+        began_ms = monotonic_ms()
+        await reviewer.call("GET", "/api/v1/suspensions?limit=50")
+        took.append(monotonic_ms() - began_ms)
+    await _hang_up(connections)
+    return {"inbox_100k_p95_ms": quantile(took, 0.95)}
+
+
+async def _measure_deadlines(peer: Peer, running: Running, scale: float) -> Figures:
+    """Let many deadlines come at one moment: how long until all are applied, how late each is, how decisions fare."""
+    count = int(10_000 * scale)
+    others = await fill(running.url, "meanwhile-", 100)
+    async with wire(SETTINGS.model_copy(update={"redis_url": running.url})) as wiring:
+        due_ms = await wiring.agenda.now_ms() + 3_000 + 3 * count
+        late = await fill(running.url, "late-", count, deadline_at_ms=due_ms)
+        while await wiring.agenda.now_ms() < due_ms:  # noqa: ASYNC110  it is the server's clock that is waited for
+            await asyncio.sleep(0.02)
+        _, calls = await measure_decisions(peer, others, 1)
+        ids = [parked.place.split("/")[4] for parked in late]
+        applied = await _await_outcomes(wiring, ids)
+    return {
+        "deadlines_10k_s": (max(applied) - due_ms) / 1000,
+        "deadline_lateness_p99_ms": quantile([at_ms - due_ms for at_ms in applied], 0.99),
+        "decide_call_p99_ms_at_deadlines": quantile(calls, 0.99),
+    }
+
+
+async def _await_outcomes(wiring: Wiring, ids: list[str]) -> list[float]:
+    """Return the moment of each suspension's outcome, once all have one."""
+    moments: list[float] = []
+    for start in range(0, len(ids), 500):
+        batch = ids[start : start + 500]
+        while True:
+            records = await wiring.desk.suspensions.read_many("default", batch)
+            outcomes = [record.items[0].outcome for record in records]
+            if all(outcome is not None for outcome in outcomes):
+                break
+            await asyncio.sleep(0.05)
+        moments += [outcome.at_ms for outcome in outcomes if outcome is not None]
+    return moments
+
+
+async def _hang_up(connections: list[Clients]) -> None:
+    for connection in connections:
+        await connection.close()
+
+
+def _measure_policy() -> float:
+    """Return what judging one call costs, µs."""
+    policy = load_rulebook(CHECKOUT / "benchmarks" / "policy.yaml")
+    event = PolicyEvent(run_id="r", agent="bench", tool_name="refund", tool_args=arguments("x", 300))
+    count = 2000
+    return timeit.timeit(lambda: policy.judge(event), number=count) / count * 1e6
