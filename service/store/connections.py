@@ -6,7 +6,7 @@ Commands are never re-sent by the client: a commit whose reply was lost is settl
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
-from redis.asyncio import BlockingConnectionPool, Redis
+from redis.asyncio import ConnectionPool, Redis
 from redis.asyncio.retry import Retry
 from redis.backoff import NoBackoff
 from redis.exceptions import BusyLoadingError, OutOfMemoryError, ReadOnlyError, ResponseError
@@ -23,10 +23,9 @@ _REFUSED = (BusyLoadingError, ReadOnlyError, OutOfMemoryError)
 
 def connect(url: str, *, blocking: bool = False) -> Redis:
     """Return a client for `redis://`, `rediss://` or `unix://`; a blocking one waits without a time limit."""
-    pool = BlockingConnectionPool.from_url(
+    pool = ConnectionPool.from_url(
         url,
-        max_connections=128,
-        timeout=5,
+        max_connections=2048,
         socket_timeout=None if blocking else 5,
         socket_connect_timeout=5,
         retry=Retry(NoBackoff(), 0),

@@ -344,7 +344,7 @@ class Machine(RuleBasedStateMachine):
         generation = max(0, thing.generation - stale)
         values = {"doubt": {"choice": "skip"}, "input": 3}
         request = DecisionRequest(
-            digest=held.digests[item, generation],
+            digest=held.digests.get((item, generation), "0" * 64),
             action="approve" if action == "edit" else action,
             **({"args": {"amount": 2}} if action == "edit" else {}),
             **({"value": values[thing.kind]} if action == "value" else {}),
