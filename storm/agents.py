@@ -1,5 +1,6 @@
 """Give the storm its agents: a model that asks for what the run's plan says, and tools that write down what they do."""
 
+import json
 import os
 import time
 from functools import cache
@@ -19,7 +20,7 @@ from storm.effects import EffectLine, write_effect
 from storm.plans import AGENTS, TOOLS, Kind, Plan
 
 SLOW_S = 2.8
-"""Longer than the storm's lease, which is renewed while the tool runs, and as long as a stopped worker is stopped."""
+"""Longer than the storm's lease, which is renewed while the tool runs."""
 
 
 class PlannedModel:
@@ -27,11 +28,64 @@ class PlannedModel:
 
     async def complete(self, messages: list[ChatMessage], tools: list[ToolDefinition]) -> ModelTurn:
         """Return the next turn of the plan, and a last word after it."""
-        plan = read_plan(messages)
+        asked = next(message["content"] for message in messages if message["role"] == "user")
+        plan = Plan.model_validate_json(str(asked))
         said = sum(message["role"] == "assistant" for message in messages)
         if said >= len(plan.turns):
             return ModelTurn(text="Done.")
-        calls = [
-            RequestedCall(call_id=call.call_id, name=call.tool, args_json=ToolArgs(call.args)) for call in plan.turns[said]
-        ]
+        calls = (RequestedCall(call_id=one.call_id, name=one.tool, args_json=_write(one.args)) for one in plan.turns[said])
         return ModelTurn(calls=tuple(calls))
+
+
+def _write(args: JsonObject) -> str:
+    return json.dumps(args, ensure_ascii=False)
+
+
+def _build_tool(name: str, kind: Kind) -> Tool:
+    def act(account: str, amount: int, note: str, call: CallContext) -> JsonValue:
+        return _act(name, kind, {"account": account, "amount": amount, "note": note}, call)
+
+    def act_on(account: str, amount: int, note: str, day: str, call: CallContext) -> JsonValue:
+        return _act(name, kind, {"account": account, "amount": amount, "note": note, "day": day}, call)
+
+    return tool(name=name, idempotent=kind.idempotent, description=name)(act_on if kind.asks_day else act)
+
+
+def _act(name: str, kind: Kind, args: JsonObject, call: CallContext) -> JsonValue:
+    """Write that the call starts, take the time it takes, and write that it has ended."""
+    line = EffectLine(
+        what="start",
+        at_ms=now_ms(),
+        effect=new_id("eff"),
+        run_id=call.run_id,
+        call_id=call.call_id,
+        tool=name,
+        key=call.idempotency_key,
+        digest=digest_json(args),
+        attempt=call.attempt,
+        pid=os.getpid(),
+    )
+    write_effect(_home(), line)
+    if kind.slow:
+        time.sleep(SLOW_S)
+    write_effect(_home(), line.model_copy(update={"what": "end", "at_ms": now_ms()}))
+    return {"effect": line.effect}
+
+
+@cache
+def _home() -> Path:
+    return load().home
+
+
+def _build_agent(name: str, denial: DenialPolicy) -> Agent:
+    tools = tuple(_build_tool(label, kind) for label, kind in TOOLS.items())
+    return Agent(
+        name=name, instructions="Storm.", tools=tools, model=PlannedModel(), approval_denial_policy=denial
+    )
+
+
+going_on = _build_agent(AGENTS[0], "continue")
+degrading = _build_agent(AGENTS[1], "degrade")
+failing = _build_agent(AGENTS[2], "fail")
+
+PATHS = "storm.agents:going_on,storm.agents:degrading,storm.agents:failing"
