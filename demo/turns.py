@@ -7,23 +7,21 @@ from collections.abc import Iterable
 from functools import lru_cache
 from pathlib import Path
 
-from pydantic import BaseModel, ConfigDict, JsonValue
+from pydantic import JsonValue
+
+from sayso.frozen import Frozen
 
 RECORDINGS = Path(__file__).with_name("turns.jsonl")
 
 
-class _Frozen(BaseModel):
-    model_config = ConfigDict(frozen=True, extra="forbid")
-
-
-class RecordedMessage(_Frozen):
+class RecordedMessage(Frozen):
     """What was said to the model."""
 
     role: str
     content: str
 
 
-class RecordedTool(_Frozen):
+class RecordedTool(Frozen):
     """A tool the model was offered."""
 
     name: str
@@ -31,14 +29,14 @@ class RecordedTool(_Frozen):
     parameters: dict[str, JsonValue]
 
 
-class RecordedCall(_Frozen):
+class RecordedCall(Frozen):
     """A call the model answered with."""
 
     name: str
     arguments: dict[str, JsonValue]
 
 
-class Turn(_Frozen):
+class Turn(Frozen):
     """One recorded turn: what was asked, with which tools, and the batch of calls that came."""
 
     id: str

@@ -6,11 +6,10 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Literal, get_args
 
-from pydantic import BaseModel, ConfigDict
-
 from sayso.canonical import check_json, digest_json
 from sayso.decisions import JsonObject
 from sayso.errors import InvalidInput, SaysoError
+from sayso.frozen import Frozen
 from sayso.models import Model
 from sayso.terms import LONGEST_WAIT_S, Fallback, FallbackAction
 from sayso.tool_calls import ToolDefinition
@@ -39,10 +38,8 @@ class Budgets:
     max_transcript_bytes: int = 2 * 1024 * 1024
 
 
-class AgentManifest(BaseModel):
+class AgentManifest(Frozen):
     """What the service may know of an agent: plain JSON, no code. The digest changes with its name and its tools."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
 
     name: str
     description: str

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import NamedTuple
 
-from pydantic import BaseModel, ConfigDict, JsonValue
+from pydantic import JsonValue
 
 from sayso.agents import Agent, DenialPolicy
 from sayso.canonical import check_json
@@ -18,6 +18,7 @@ from sayso.decisions import ActorKind, JsonObject, Outcome, Verdict
 from sayso.doubts import Choice, ask_in_doubt, read_choice
 from sayso.errors import TooLarge
 from sayso.events import Event, EventType
+from sayso.frozen import Frozen
 from sayso.models import ChatMessage
 from sayso.policies import Action
 from sayso.requests import Ask, Doubt
@@ -42,11 +43,7 @@ class Stop(StrEnum):
     UNKNOWN = "unknown"
 
 
-class _Frozen(BaseModel):
-    model_config = ConfigDict(frozen=True, extra="forbid")
-
-
-class BatchCall(_Frozen):
+class BatchCall(Frozen):
     """One call of a batch: as judged, then as decided, then with its result."""
 
     call: ToolCall
@@ -71,7 +68,7 @@ class BatchCall(_Frozen):
         return not self.waits and self.result is None
 
 
-class Batch(_Frozen):
+class Batch(Frozen):
     """All calls of one model turn, in the model's order."""
 
     calls: tuple[BatchCall, ...]

@@ -3,13 +3,11 @@
 from enum import StrEnum
 from typing import Literal, Self
 
-from pydantic import BaseModel, ConfigDict, Field, JsonValue, model_validator
+from pydantic import Field, JsonValue, model_validator
+
+from sayso.frozen import Frozen
 
 JsonObject = dict[str, JsonValue]
-
-
-class _Frozen(BaseModel):
-    model_config = ConfigDict(frozen=True, extra="forbid")
 
 
 class ActorKind(StrEnum):
@@ -23,7 +21,7 @@ class ActorKind(StrEnum):
     WORKER = "worker"
 
 
-class Actor(_Frozen):
+class Actor(Frozen):
     """Somebody, and the way they came."""
 
     id: str
@@ -44,7 +42,7 @@ class DecisionAction(StrEnum):
     FAIL = "fail"
 
 
-class Decision(_Frozen):
+class Decision(Frozen):
     """One reviewer's, or the timeout's, word on one item; `sayso.decision/1`.
 
     `args` is there only where the reviewer edited them; `args_digest` is the digest of the item as the reviewer saw it.
@@ -73,7 +71,7 @@ class Verdict(StrEnum):
     FAILED = "failed"
 
 
-class Outcome(_Frozen):
+class Outcome(Frozen):
     """The terminal outcome of an item; it never changes. `args` are exactly what runs, where something runs."""
 
     verdict: Verdict
@@ -91,7 +89,7 @@ class Outcome(_Frozen):
         return self.verdict in (Verdict.APPROVED, Verdict.ANSWERED)
 
 
-class Permit(_Frozen):
+class Permit(Frozen):
     """Proof that the leave to run an item's call was spent: when, in which attempt, and by which worker."""
 
     redeemed_at_ms: int
@@ -99,7 +97,7 @@ class Permit(_Frozen):
     holder: str
 
 
-class DecisionRequest(_Frozen):
+class DecisionRequest(Frozen):
     """What a reviewer sends, by whichever channel: the strict model every inbound decision is parsed into.
 
     `digest` is the digest of the item that the reviewer saw; a decision on anything else is refused.

@@ -6,10 +6,11 @@ A tool declared idempotent is simply run again with the same key. Any other beco
 
 from enum import StrEnum
 
-from pydantic import BaseModel, ConfigDict, JsonValue, ValidationError
+from pydantic import JsonValue, ValidationError
 
 from sayso.clock import iso_utc
 from sayso.decisions import JsonObject
+from sayso.frozen import Frozen
 from sayso.requests import Answer, Ask, AskedTool, Doubt, ItemKind, Prompt
 from sayso.terms import Fallback, FallbackAction, RuleTerms
 from sayso.tool_calls import ToolCall
@@ -34,10 +35,8 @@ ASKED = (Choice.RUN_AGAIN, Choice.SKIP, Choice.FAIL)
 """What a person may choose."""
 
 
-class DoubtAnswer(BaseModel):
+class DoubtAnswer(Frozen):
     """The answer to the question; a skipped call may be given the result that somebody has looked up."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
 
     choice: Choice
     result: JsonValue = None

@@ -8,9 +8,10 @@ from enum import StrEnum
 from hashlib import sha256
 from typing import Any
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import Field
 
 from sayso.canonical import canonical_json
+from sayso.frozen import Frozen
 
 
 class EventType(StrEnum):
@@ -44,19 +45,15 @@ class EventType(StrEnum):
     RUN_CANCELLED = "run_cancelled"
 
 
-class Event(BaseModel):
+class Event(Frozen):
     """Something that happened, before it has its place in the run's trail."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
 
     type: EventType
     data: dict[str, Any] = Field(default_factory=dict)
 
 
-class TrailEntry(BaseModel):
+class TrailEntry(Frozen):
     """An event in its place: numbered from 1, timed by the store's clock, chained by `hash` to the entry before."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
 
     seq: int
     at_ms: int
@@ -65,10 +62,8 @@ class TrailEntry(BaseModel):
     hash: str
 
 
-class TrailHead(BaseModel):
+class TrailHead(Frozen):
     """Where a run's trail ends: the last sequence number and its hash."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
 
     seq: int = 0
     hash: str = ""

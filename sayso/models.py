@@ -3,11 +3,12 @@
 from collections.abc import Sequence
 from typing import Annotated, Any, Protocol
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
+from pydantic import BeforeValidator, Field
 
 from sayso.canonical import MAX_INTEGER
 from sayso.decisions import JsonObject
 from sayso.errors import ModelError
+from sayso.frozen import Frozen
 from sayso.tool_calls import ToolDefinition
 
 ChatMessage = JsonObject
@@ -25,11 +26,7 @@ Text = Annotated[str, BeforeValidator(clean_text)]
 Count = Annotated[int, Field(ge=0, le=MAX_INTEGER)]
 
 
-class _Frozen(BaseModel):
-    model_config = ConfigDict(frozen=True, extra="forbid")
-
-
-class RequestedCall(_Frozen):
+class RequestedCall(Frozen):
     """A call as the model wrote it; its arguments are text that may be anything."""
 
     call_id: Text = ""
@@ -37,7 +34,7 @@ class RequestedCall(_Frozen):
     args_json: Text = ""
 
 
-class ModelTurn(_Frozen):
+class ModelTurn(Frozen):
     """One answer of a model. An answer without calls is its last."""
 
     text: Text = ""

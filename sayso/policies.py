@@ -9,11 +9,12 @@ from fnmatch import fnmatchcase
 from functools import cached_property
 from typing import Any, Self
 
-from pydantic import BaseModel, ConfigDict, Field, PrivateAttr, ValidationInfo, field_validator, model_validator
+from pydantic import ConfigDict, Field, PrivateAttr, ValidationInfo, field_validator, model_validator
 
 from sayso.canonical import check_json, digest_json
 from sayso.conditions import bind_facts, compile_condition
 from sayso.errors import SaysoError
+from sayso.frozen import Frozen
 from sayso.rules import (
     ASKING,
     Action,
@@ -52,11 +53,7 @@ _SUBJECTS = {
 }
 
 
-class _Frozen(BaseModel):
-    model_config = ConfigDict(frozen=True, extra="forbid")
-
-
-class PolicyEvent(_Frozen):
+class PolicyEvent(Frozen):
     """Something an agent is about to do, as the rules see it.
 
     Arguments and context are taken as they are, so that a value which is not JSON is asked about instead of refused.
@@ -79,7 +76,7 @@ class PolicyEvent(_Frozen):
         return _SUBJECTS[self.event_type.partition("_")[0]]
 
 
-class PolicyDecision(_Frozen):
+class PolicyDecision(Frozen):
     """What the rules say of one event, and why. `error` tells what could not be judged, whoever decided."""
 
     model_config = ConfigDict(revalidate_instances="always")
@@ -94,7 +91,7 @@ class PolicyDecision(_Frozen):
     error: str | None = None
 
 
-class Policy(_Frozen):
+class Policy(Frozen):
     """The rules in force, in the order they are tried, and what happens when none of them matches."""
 
     rules: tuple[PolicyRule, ...] = ()

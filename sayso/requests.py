@@ -2,15 +2,12 @@
 
 from enum import StrEnum
 
-from pydantic import BaseModel, ConfigDict, Field, JsonValue
+from pydantic import Field, JsonValue
 
 from sayso.canonical import digest_json
 from sayso.decisions import Actor, Decision, JsonObject, Outcome, Permit, Verdict
+from sayso.frozen import Frozen
 from sayso.terms import RuleTerms, Terms, freeze_terms
-
-
-class _Frozen(BaseModel):
-    model_config = ConfigDict(frozen=True, extra="forbid")
 
 
 class ItemKind(StrEnum):
@@ -30,7 +27,7 @@ class Answer(StrEnum):
     VALUE = "value"
 
 
-class AskedTool(_Frozen):
+class AskedTool(Frozen):
     """The call an item is about; `definition` is the digest of the tool's definition."""
 
     name: str
@@ -39,7 +36,7 @@ class AskedTool(_Frozen):
     idempotent: bool = False
 
 
-class Prompt(_Frozen):
+class Prompt(Frozen):
     """What a reviewer reads beside the call itself."""
 
     title: str | None = Field(default=None, max_length=200)
@@ -48,7 +45,7 @@ class Prompt(_Frozen):
     metadata: JsonObject = Field(default_factory=dict)
 
 
-class Ruling(_Frozen):
+class Ruling(Frozen):
     """An outcome that stands already when its item is asked: the policy's own word, or one carried over."""
 
     verdict: Verdict
@@ -59,7 +56,7 @@ class Ruling(_Frozen):
     start_by_ms: int | None = None
 
 
-class Doubt(_Frozen):
+class Doubt(Frozen):
     """A call that was begun and of which no result is known: when, by whom, and under which key."""
 
     begun_at_ms: int
@@ -68,7 +65,7 @@ class Doubt(_Frozen):
     idempotency_key: str
 
 
-class Ask(_Frozen):
+class Ask(Frozen):
     """What a runner or an agent wants asked, before the desk has frozen its terms. With a ruling nobody is asked."""
 
     kind: ItemKind = ItemKind.APPROVAL
@@ -87,7 +84,7 @@ class Ask(_Frozen):
     doubt: Doubt | None = None
 
 
-class Item(_Frozen):
+class Item(Frozen):
     """One thing asked in a suspension, with its frozen terms and the digest of what is asked."""
 
     item_id: str
@@ -115,7 +112,7 @@ class Item(_Frozen):
         return self.outcome is None
 
 
-class Binding(_Frozen):
+class Binding(Frozen):
     """What every item digest of a suspension is bound to, beside the item itself."""
 
     tenant: str

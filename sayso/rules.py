@@ -3,19 +3,16 @@
 from enum import StrEnum
 from typing import Annotated, Any
 
-from pydantic import BaseModel, ConfigDict, Field, JsonValue, ValidationInfo, field_validator
+from pydantic import Field, JsonValue, ValidationInfo, field_validator
 
 from sayso.conditions import compile_condition
+from sayso.frozen import Frozen
 from sayso.terms import Fallback, FallbackAction, RuleTerms
 
 JsonObject = dict[str, JsonValue]
 RuleId = Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]*$", max_length=100)]
 EventType = Annotated[str, Field(pattern=r"^(tool|llm|subagent|interaction)_[a-z_]+$", max_length=100)]
 Glob = Annotated[str, Field(min_length=1, max_length=200)]
-
-
-class _Frozen(BaseModel):
-    model_config = ConfigDict(frozen=True, extra="forbid")
 
 
 class Action(StrEnum):
@@ -44,7 +41,7 @@ class Subject(StrEnum):
     INTERACTION = "interaction"
 
 
-class RuleCondition(_Frozen):
+class RuleCondition(Frozen):
     """When a rule applies: every part that is given must hold, and `when` is looked at last."""
 
     event_type: EventType | None = None
@@ -73,7 +70,7 @@ class RuleCondition(_Frozen):
         return when
 
 
-class RequestPayload(_Frozen):
+class RequestPayload(Frozen):
     """How a rule asks: the words a reviewer reads, and for a value where it goes and what it may be."""
 
     prompt: str | None = Field(default=None, max_length=20_000)
@@ -85,7 +82,7 @@ class RequestPayload(_Frozen):
     metadata: JsonObject = Field(default_factory=dict)
 
 
-class PolicyRule(_Frozen):
+class PolicyRule(Frozen):
     """One rule: when it applies, what it does, and under which terms it asks."""
 
     rule_id: RuleId

@@ -5,9 +5,8 @@ from dataclasses import dataclass
 from hashlib import sha256
 from typing import Literal
 
-from pydantic import BaseModel, ConfigDict
-
 from sayso.errors import InvalidInput, TooLarge
+from sayso.frozen import Frozen
 
 MAX_STATE_BYTES = 8 * 1024 * 1024
 _GZIP_FROM_BYTES = 2048
@@ -15,10 +14,8 @@ _GZIP = 31
 """zlib's word for a gzip wrapper around the largest window."""
 
 
-class StateRef(BaseModel):
+class StateRef(Frozen):
     """What a record says of its run's state: how it is encoded, how large it is, and its SHA-256."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
 
     encoding: Literal["json", "json+gzip"] = "json"
     bytes: int

@@ -10,11 +10,12 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Literal, NamedTuple
 
-from pydantic import BaseModel, ConfigDict, Field, JsonValue
+from pydantic import Field, JsonValue
 
 from sayso.decisions import JsonObject
 from sayso.errors import IllegalTransition
 from sayso.events import Event, EventType
+from sayso.frozen import Frozen
 from sayso.requests import Binding, Item
 from sayso.states import SealedState, StateRef
 
@@ -97,11 +98,7 @@ LEGAL: dict[str, Step] = {
 bookkeeping inside one status; `docs/decisions/` says why they are steps of their own."""
 
 
-class _Frozen(BaseModel):
-    model_config = ConfigDict(frozen=True, extra="forbid")
-
-
-class RunRef(_Frozen):
+class RunRef(Frozen):
     """The run a suspension belongs to. `owner` is the credential that asked for it."""
 
     id: str
@@ -115,7 +112,7 @@ class RunRef(_Frozen):
     started_at_ms: int = 0
 
 
-class Origin(_Frozen):
+class Origin(Frozen):
     """Which software paused the run, and from which set of tools it was built."""
 
     framework: str = "sayso"
@@ -125,7 +122,7 @@ class Origin(_Frozen):
     manifest_digest: str = ""
 
 
-class ResumeSpec(_Frozen):
+class ResumeSpec(Frozen):
     """How the run goes on: driven by a worker's resumer, called back, or fetched by whoever asked."""
 
     mode: Literal["worker", "callback", "poll"] = "worker"
@@ -133,7 +130,7 @@ class ResumeSpec(_Frozen):
     resumer: str = "runner"
 
 
-class Lease(_Frozen):
+class Lease(Frozen):
     """One worker's turn at driving the run; the attempt is the fencing token."""
 
     holder: str
@@ -141,7 +138,7 @@ class Lease(_Frozen):
     until_ms: int
 
 
-class Intent(_Frozen):
+class Intent(Frozen):
     """A call that was about to start: written before the tool runs, cleared when its result is saved.
 
     `item_id` names the item whose permit it spends; a call that the policy allowed has none.
@@ -158,7 +155,7 @@ class Intent(_Frozen):
     begun_at_ms: int
 
 
-class RunEnd(_Frozen):
+class RunEnd(Frozen):
     """How a run ended: its final status, what it produced, and why where it went wrong."""
 
     status: RunStatus
@@ -166,7 +163,7 @@ class RunEnd(_Frozen):
     error: str | None = None
 
 
-class Receipt(_Frozen):
+class Receipt(Frozen):
     """What became of the decision, with the moment of each stage."""
 
     decided_at_ms: int | None = None
@@ -178,7 +175,7 @@ class Receipt(_Frozen):
     error: str | None = None
 
 
-class SuspensionRecord(_Frozen):
+class SuspensionRecord(Frozen):
     """The saved pause of one run; `sayso.suspension/1`."""
 
     id: str

@@ -7,7 +7,9 @@ absolute moments, so that a later change of the rule never touches what was alre
 from enum import StrEnum
 from typing import Annotated, Self
 
-from pydantic import BaseModel, ConfigDict, Field, JsonValue, model_validator
+from pydantic import Field, JsonValue, model_validator
+
+from sayso.frozen import Frozen
 
 APPROVAL_TIMEOUT_S = 300
 """How long an approval waits when its rule does not say, the default of the tool-call lifecycle."""
@@ -26,11 +28,7 @@ class FallbackAction(StrEnum):
     FAIL = "fail"
 
 
-class _Frozen(BaseModel):
-    model_config = ConfigDict(frozen=True, extra="forbid")
-
-
-class Fallback(_Frozen):
+class Fallback(Frozen):
     """The word that is given for the reviewers when the deadline passes."""
 
     action: FallbackAction = FallbackAction.DENY
@@ -38,21 +36,21 @@ class Fallback(_Frozen):
     message: str | None = Field(default=None, max_length=2000)
 
 
-class Quorum(_Frozen):
+class Quorum(Frozen):
     """How many different people must approve, and how many must deny, before an item is decided."""
 
     approve: int = Field(default=1, ge=1, le=20)
     deny: int = Field(default=1, ge=1, le=20)
 
 
-class EscalationStep(_Frozen):
+class EscalationStep(Frozen):
     """Reviewers who join an item that is still undecided some time after it was asked."""
 
     after_s: int = Field(ge=1, le=LONGEST_WAIT_S)
     reviewers: tuple[str, ...] = Field(min_length=1)
 
 
-class RuleTerms(_Frozen):
+class RuleTerms(Frozen):
     """Terms as a rule states them, in seconds from the moment of asking."""
 
     reviewers: tuple[str, ...] = ()
@@ -81,7 +79,7 @@ class RuleTerms(_Frozen):
         return self
 
 
-class Terms(_Frozen):
+class Terms(Frozen):
     """The terms of one item, frozen when it was asked. An empty list of reviewers means: any reviewer."""
 
     rule_id: str | None = None

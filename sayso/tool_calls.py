@@ -2,15 +2,14 @@
 
 from typing import Any
 
-from pydantic import BaseModel, ConfigDict, Field, JsonValue
+from pydantic import Field, JsonValue
 
 from sayso.canonical import digest_json
+from sayso.frozen import Frozen
 
 
-class ToolDefinition(BaseModel):
+class ToolDefinition(Frozen):
     """A tool as its agent declares it. Its digest is bound into every approval, so that a redefined tool is noticed."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
 
     name: str = Field(min_length=1, max_length=200)
     description: str = Field(default="", max_length=20_000)
@@ -23,10 +22,8 @@ class ToolDefinition(BaseModel):
         return digest_json(self.model_dump(mode="json"))
 
 
-class ToolCall(BaseModel):
+class ToolCall(Frozen):
     """One call of one model turn. The id is the model's own and may be empty or repeated; the index never is."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
 
     call_id: str = Field(max_length=200)
     index: int = Field(ge=0)
@@ -34,10 +31,8 @@ class ToolCall(BaseModel):
     args: dict[str, Any]
 
 
-class ToolResult(BaseModel):
+class ToolResult(Frozen):
     """How one call ended: run, failed, denied, timed out or skipped. Latency is None for a call that never ran."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
 
     call_id: str
     tool_name: str

@@ -6,12 +6,13 @@ Plain functions on a frozen state: `sayso/runs.py` drives, these say what became
 from collections.abc import Sequence
 from typing import Literal, NamedTuple
 
-from pydantic import BaseModel, ConfigDict, Field, JsonValue
+from pydantic import Field, JsonValue
 
 from sayso.agents import Budgets
 from sayso.batches import Batch, tell_model
 from sayso.decisions import JsonObject
 from sayso.events import Event, EventType
+from sayso.frozen import Frozen
 from sayso.judgements import write_turn
 from sayso.models import ChatMessage, ModelTurn
 from sayso.policies import PolicyEvent
@@ -21,10 +22,8 @@ _BY_ITSELF = (None, "stop", "tool_calls", "function_call")
 """How a turn ends that the model ended itself."""
 
 
-class RunState(BaseModel):
+class RunState(Frozen):
     """Where a run stands; `sayso.run/1`. The batch is there from being judged until the model is told its results."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
 
     format: Literal["sayso.run/1"] = "sayso.run/1"
     run_id: str

@@ -475,7 +475,7 @@ class Machine(RuleBasedStateMachine):
 
         saved = self.act(lambda: call(held, fence), predict_fenced, fault)
         held.known = saved or held.known
-        if saved is None or saved.following is None:
+        if held.pause is held.pause.run.pauses[-1]:
             self.note_ready(held.id, held.pause.run)
         return held, saved
 
