@@ -40,6 +40,14 @@ from service.store.commits import Idempotency
 from service.store.runs import Runs
 from service.store.suspensions import Saved, Suspensions
 
+Plan = Callable[[SuspensionRecord, Fence, int], tuple[Intent, ...]]
+"""Which calls a worker that leases a run will start before it does anything else; a plain function of the record."""
+
+
+def plan_nothing(_record: SuspensionRecord, _fence: Fence, _now_ms: int) -> tuple[Intent, ...]:
+    """Plan no calls: what comes first is not known yet."""
+    return ()
+
 
 class Desk:
     """Suspend, decide, expire, cancel; lease, redeem, checkpoint, suspend again, settle."""
@@ -171,11 +179,30 @@ class Desk:
             if saved.record.status is Status.CANCELLED:
                 return saved
 
-    async def lease(self, tenant: str, suspension_id: str, holder: str, lease_ms: int) -> Saved:
-        """Take a decided run up; raises `LeaseHeld` or `IllegalTransition` when it is not to be had."""
-        return await self.suspensions.change(
-            tenant, suspension_id, lambda record, now_ms: lease(record, holder, lease_ms, now_ms)
-        )
+    async def lease(
+        self, tenant: str, suspension_id: str, holder: str, lease_ms: int, plan: Plan = plan_nothing
+    ) -> Saved:
+        """Take a decided run up; raises `LeaseHeld` or `IllegalTransition` when it is not to be had.
+
+        `plan` says which calls the worker will start first; their permits are spent in the same commit where they can.
+        """
+
+        def verb(record: SuspensionRecord, now_ms: int) -> Change:
+            taken = lease(record, holder, lease_ms, now_ms)
+            if taken.record is record or taken.record.lease is None:
+                return taken
+            fence = Fence(holder, taken.record.lease.attempt, lease_ms)
+            intents = plan(taken.record, fence, now_ms)
+            if not intents:
+                return taken
+            begun = tuple(intent.model_copy(update={"begun_at_ms": now_ms}) for intent in intents)
+            try:
+                spent = redeem(taken.record, fence, begun, (), now_ms)
+            except Conflict:
+                return taken  # the worker meets the same refusal at its own first step, and shows it
+            return Change(spent.record, taken.events + spent.events)
+
+        return await self.suspensions.change(tenant, suspension_id, verb)
 
     async def renew(self, tenant: str, suspension_id: str, fence: Fence) -> Saved:
         """Hold the lease for another while."""

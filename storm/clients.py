@@ -3,6 +3,7 @@
 import asyncio
 from collections.abc import Mapping
 from dataclasses import dataclass
+from random import Random
 from typing import Literal
 
 import httpx
@@ -16,6 +17,7 @@ from storm.logs import ClientLog, Said, shorten
 TIMEOUT_S = 15
 PAUSE_S = 0.15
 PATIENCE_S = 120
+HANGS_UP = 0.05
 _AWAY = frozenset({429, 502, 503, 504})
 
 
@@ -41,8 +43,9 @@ class Errand:
 class Clients:
     """Everybody who talks to one Sayso during a storm, by name."""
 
-    def __init__(self, http: httpx.AsyncClient, log: ClientLog, tokens: Mapping[str, str]) -> None:
+    def __init__(self, http: httpx.AsyncClient, log: ClientLog, tokens: Mapping[str, str], throw: Random) -> None:
         self._http = http
+        self._throw = throw
         self._log = log
         self._tokens = dict(tokens)
 
@@ -81,6 +84,8 @@ class Clients:
     async def _try(self, errand: Errand) -> Said:
         at_ms = now_ms()
         status, answer = await self._post(errand)
+        if status is None and answer is None:
+            return Said(kind=errand.kind, run=errand.run, at_ms=at_ms, done_ms=at_ms, actor=errand.actor, status=None)
         said = Said(
             kind=errand.kind,
             run=errand.run,
@@ -99,12 +104,20 @@ class Clients:
         return said
 
     async def _post(self, errand: Errand) -> tuple[int | None, JsonValue]:
+        """Return status and answer; no status for a lost reply, and nothing at all when nothing could be sent."""
         headers = {**self._headers(errand.actor), "Idempotency-Key": errand.key}
+        timeout = httpx.Timeout(TIMEOUT_S, read=self._patience_s())
         try:
-            answer = await self._http.post(errand.path, json=errand.body, headers=headers, timeout=TIMEOUT_S)
+            answer = await self._http.post(errand.path, json=errand.body, headers=headers, timeout=timeout)
+        except (httpx.ConnectError, httpx.ConnectTimeout):
+            return None, None
         except httpx.TransportError as error:
             return None, repr(error)
         return answer.status_code, shorten(answer.text)
+
+    def _patience_s(self) -> float:
+        """Now and then a client hangs up so soon that it cannot know what became of its request."""
+        return self._throw.uniform(0.002, 0.06) if self._throw.random() < HANGS_UP else TIMEOUT_S
 
     def _headers(self, actor: str) -> dict[str, str]:
         return {"Authorization": f"Bearer {self._tokens[actor]}"}

@@ -103,7 +103,7 @@ class Driver:
         await asyncio.sleep(plan.cancel_after_s)
         path, body = f"/api/v1/runs/{run_id}/cancel", JsonObject(reason="The storm cancels it")
         person = dice(self._seed, "cancel", plan.number).choice([plan.owner, *REVIEWERS])
-        await self._clients.run(Errand("cancel", plan.number, person, path, "cancel", body, run_id))
+        await self._clients.run(Errand("cancel", plan.number, person, path, f"cancel-{run_id}", body, run_id))
 
     async def _await_end(self, run_id: str) -> None:
         until_ms = monotonic_ms() + RUN_PATIENCE_S * 1000

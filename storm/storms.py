@@ -17,7 +17,7 @@ from storm.clients import Clients
 from storm.drivers import AT_ONCE, Driver
 from storm.killers import Killer
 from storm.logs import ClientLog
-from storm.plans import AGENT_KEY, AGENTS, REVIEWERS
+from storm.plans import AGENT_KEY, AGENTS, REVIEWERS, dice
 from storm.trails import save_trails
 
 ADMIN = "admin"
@@ -72,7 +72,7 @@ def pass_over(home: Path, runs: int, kills: int, seed: int) -> Passed:
 async def _pass_over(stack: Stack, runs: int, kills: int, seed: int) -> Passed:
     log = ClientLog(stack.home)
     began_ms = monotonic_ms()
-    async with _clients(stack, log) as clients:
+    async with _clients(stack, log, seed) as clients:
         runs_a_kill = runs / max(1, kills)
         killer = Killer(stack, seed, kills, lambda done: driver.started + _AHEAD * runs_a_kill >= done * runs_a_kill)
         driver = Driver(clients, seed, runs, lambda number: number <= (killer.done + _AHEAD) * runs_a_kill or not kills)
@@ -86,7 +86,7 @@ async def _pass_over(stack: Stack, runs: int, kills: int, seed: int) -> Passed:
 
 
 @asynccontextmanager
-async def _clients(stack: Stack, log: ClientLog) -> AsyncIterator[Clients]:
+async def _clients(stack: Stack, log: ClientLog, seed: int) -> AsyncIterator[Clients]:
     """Give everybody who takes part a credential, and wait for the agents."""
     limits = httpx.Limits(max_connections=4 * AT_ONCE, max_keepalive_connections=AT_ONCE)
     async with httpx.AsyncClient(base_url=stack.url, limits=limits) as http:
@@ -99,7 +99,7 @@ async def _clients(stack: Stack, log: ClientLog) -> AsyncIterator[Clients]:
             )
             added.raise_for_status()
             tokens[name] = await _sign_in(http, name, password)
-        clients = Clients(http, log, tokens)
+        clients = Clients(http, log, tokens, dice(seed, "clients"))
         while not {*AGENTS} <= await _registered(clients):
             await asyncio.sleep(0.1)
         yield clients

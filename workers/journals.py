@@ -1,6 +1,6 @@
 """Keep a run's journal on its suspension, through the desk: what is about to start, and what came of it."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping, Sequence, Set
 from contextlib import suppress
 
 from pydantic import BaseModel
@@ -44,13 +44,17 @@ class DeskJournal:
     ) -> Mapping[int, str]:
         """Write down which calls are about to start; return the idempotency key of each by its index."""
         step = state.step if state is not None else self._record.step
-        intents = tuple(self._intent(planned, step) for planned in calls)
+        intents = tuple(plan_call(self._record, self._fence, planned, step) for planned in calls)
+        keys = {intent.index: intent.idempotency_key for intent in intents}
+        if not events and state is None and keys.keys() == self._spent_with_lease():
+            self._begun = intents
+            return keys
         sealed = seal(state) if state is not None else None
         self._saved = await self._desk.redeem(
             self._record.tenant, self._record.id, self._fence, intents, tuple(events), sealed, self._saved
         )
         self._begun = intents
-        return {intent.index: intent.idempotency_key for intent in intents}
+        return keys
 
     async def checkpoint(self, state: RunState, events: Sequence[Event]) -> None:
         """Save how far the run has come; when it is too late for that, report at least what the calls came to."""
@@ -99,21 +103,28 @@ class DeskJournal:
                 idempotency_key=intent.idempotency_key,
             )
             for intent in self._record.journal
+            if intent.attempt != self._fence.attempt
         }
 
-    def _intent(self, planned: PlannedCall, step: int) -> Intent:
-        call = planned.call
-        return Intent(
-            item_id=planned.item_id,
-            call_id=call.call_id,
-            index=call.index,
-            tool=call.name,
-            idempotency_key=planned.key or f"{self._record.id}:{planned.item_id or f'{step}.{call.index}'}",
-            idempotent=planned.idempotent,
-            attempt=self._fence.attempt,
-            holder=self._fence.holder,
-            begun_at_ms=0,
-        )
+    def _spent_with_lease(self) -> Set[int]:
+        """The calls that were journalled in the very commit that took the lease."""
+        return {intent.index for intent in self._record.journal if intent.attempt == self._fence.attempt}
+
+
+def plan_call(record: SuspensionRecord, fence: Fence, planned: PlannedCall, step: int) -> Intent:
+    """Return what the journal is told of a call about to start."""
+    call = planned.call
+    return Intent(
+        item_id=planned.item_id,
+        call_id=call.call_id,
+        index=call.index,
+        tool=call.name,
+        idempotency_key=planned.key or f"{record.id}:{planned.item_id or f'{step}.{call.index}'}",
+        idempotent=planned.idempotent,
+        attempt=fence.attempt,
+        holder=fence.holder,
+        begun_at_ms=0,
+    )
 
 
 def seal(state: BaseModel) -> SealedState:

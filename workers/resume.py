@@ -10,6 +10,7 @@ import signal
 from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
+from functools import partial
 
 import structlog
 import uvloop
@@ -23,7 +24,7 @@ from service.jobs import DrainQueue
 from service.settings import Settings, load
 from service.store.suspensions import Saved
 from service.wiring import Wiring, wire
-from workers.resumers import RESUMERS
+from workers.resumers import RESUMERS, plan_first
 
 _TAKE_S = 0.5
 _HARD_WINDOWS = 10
@@ -109,7 +110,8 @@ class Drain:
     async def _drive(self, suspension_id: str) -> None:
         lease_ms = self._wiring.settings.lease_s * 1000
         try:
-            leased = await self._wiring.desk.lease(TENANT, suspension_id, self._holder, lease_ms)
+            plan = partial(plan_first, agents)
+            leased = await self._wiring.desk.lease(TENANT, suspension_id, self._holder, lease_ms, plan)
         except (Conflict, NotFound, Unavailable) as refusal:
             log.info("run_not_taken", suspension=suspension_id, why=refusal.message)
             return

@@ -27,11 +27,11 @@ from sayso.policies import Action
 from sayso.requests import Ask, Item
 from sayso.resumptions import Fence
 from sayso.runs import run_calls
-from sayso.suspensions import RunEnd, RunStatus, SuspensionRecord
+from sayso.suspensions import Intent, RunEnd, RunStatus, SuspensionRecord
 from sayso.tool_calls import ToolCall
 from service.store.suspensions import Saved
 from service.wiring import Wiring
-from workers.journals import DeskJournal, find_agent, seal, tell_outcome
+from workers.journals import DeskJournal, find_agent, plan_call, seal, tell_outcome
 
 
 async def resume(wiring: Wiring, agents: Mapping[str, Agent], leased: Saved, fence: Fence) -> None:
@@ -60,10 +60,25 @@ async def resume(wiring: Wiring, agents: Mapping[str, Agent], leased: Saved, fen
     await journal.settle(RunEnd(status=status, result=result, error=error), events)
 
 
+def plan_first(agent: Agent, record: SuspensionRecord, fence: Fence, now_ms: int) -> tuple[Intent, ...]:
+    """Return the calls that the worker will start first: everything approved, unless an earlier attempt began some."""
+    if record.state is not None or record.journal:
+        return ()
+    outcomes = {item.index: tell_outcome(item, now_ms) for item in record.items}
+    batch = check_tools(answer_batch(_batch_of(record), outcomes), agent)
+    if find_ending(batch, record.on_deny) is not None:
+        return ()
+    return tuple(plan_call(record, fence, planned, record.step) for planned in plan_calls(batch, agent))
+
+
 async def _read_batch(wiring: Wiring, record: SuspensionRecord) -> Batch:
     """Return the batch as it was asked; after a doubt, with what was known already."""
     if record.state is not None:
         return Batch.model_validate_json(await wiring.runs.state(record.tenant, record.run.id, record.state))
+    return _batch_of(record)
+
+
+def _batch_of(record: SuspensionRecord) -> Batch:
     return Batch(calls=tuple(map(_as_call, record.items)), started_step=record.step)
 
 
