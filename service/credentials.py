@@ -44,14 +44,14 @@ class Credentials:
         self._reviewers = reviewers
         self._remembered: dict[str, tuple[Principal, float]] = {}
 
-    async def identify(self, token: str | None) -> Principal:
-        """Return who holds the token; raises `NotAuthenticated`."""
+    async def identify(self, token: str | None, *, in_use: bool = True) -> Principal:
+        """Return who holds the token; raises `NotAuthenticated`. A session not in use grows idle all the same."""
         if not token:
             raise NotAuthenticated()
         known = self._remembered.get(token)
         if known is not None and monotonic_ms() < known[1]:
             return known[0]
-        principal = await self._look_up(token)
+        principal = await self._look_up(token, in_use)
         if principal is None:
             self._remembered.pop(token, None)
             raise NotAuthenticated("This key or session does not hold any more. Sign in again, or ask for a new key.")
@@ -95,11 +95,11 @@ class Credentials:
         """Return all API keys, the revoked ones included."""
         return list(await self._people.list_keys(tenant))
 
-    async def _look_up(self, token: str) -> Principal | None:
+    async def _look_up(self, token: str, in_use: bool) -> Principal | None:
         key = await self._people.find_key(hash_token(token))
         if key is not None:
             return None if key.revoked_at_ms else Principal(key.tenant, key.name, ActorKind.AGENT)
-        session = await self._reviewers.resume_session(token)
+        session = await self._reviewers.resume_session(token, in_use=in_use)
         if session is None:
             return None
         return Principal(session.tenant, session.name, ActorKind.HUMAN, session.roles, session.csrf)

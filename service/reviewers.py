@@ -104,9 +104,12 @@ class Reviewers:
         await self._people.open_session(hash_token(token), session, self._idle_ms)
         return SignIn(token, session)
 
-    async def resume_session(self, token: str) -> Session | None:
-        """Return the session behind a token while it holds and its person is active, else None."""
-        session = await self._people.use_session(hash_token(token), self._idle_ms)
+    async def resume_session(self, token: str, *, in_use: bool = True) -> Session | None:
+        """Return the session behind a token while it holds and its person is active, else None.
+
+        What a page does by itself is no use: its session grows idle all the same.
+        """
+        session = await self._people.use_session(hash_token(token), self._idle_ms if in_use else None)
         if session is None:
             return None
         reviewer = await self._people.find_reviewer(session.tenant, session.name)

@@ -33,7 +33,9 @@ class PlannedModel:
         said = sum(message["role"] == "assistant" for message in messages)
         if said >= len(plan.turns):
             return ModelTurn(text="Done.")
-        calls = (RequestedCall(call_id=one.call_id, name=one.tool, args_json=_write(one.args)) for one in plan.turns[said])
+        calls = (
+            RequestedCall(call_id=one.call_id, name=one.tool, args_json=_write(one.args)) for one in plan.turns[said]
+        )
         return ModelTurn(calls=tuple(calls))
 
 
@@ -79,9 +81,7 @@ def _home() -> Path:
 
 def _build_agent(name: str, denial: DenialPolicy) -> Agent:
     tools = tuple(_build_tool(label, kind) for label, kind in TOOLS.items())
-    return Agent(
-        name=name, instructions="Storm.", tools=tools, model=PlannedModel(), approval_denial_policy=denial
-    )
+    return Agent(name=name, instructions="Storm.", tools=tools, model=PlannedModel(), approval_denial_policy=denial)
 
 
 going_on = _build_agent(AGENTS[0], "continue")

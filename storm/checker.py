@@ -1,11 +1,12 @@
 """Judge a storm by three inputs that nobody can fake together: client log, trails, and what the tools really did.
 
-Plain functions; the first contradiction of a run is told with the run's whole history.
+Plain functions; every contradiction of a run is told with the run's whole history.
 """
 
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
+from typing import TypeVar
 
 from storm.effects import EffectLine
 from storm.histories import History
@@ -14,8 +15,11 @@ from storm.logs import Said
 from storm.plans import Plan
 from storm.trails import Trail
 
-UNKNOWN_RUN = "I6 nothing is invented"
-LOST_RUN = "I6 nothing confirmed is lost"
+INVENTED = "I6 nothing is invented"
+LOST = "I6 nothing confirmed is lost"
+
+Line = TypeVar("Line")
+Key = TypeVar("Key")
 
 
 @dataclass(frozen=True)
@@ -32,31 +36,79 @@ class Contradiction:
 
 
 @dataclass(frozen=True)
-class Verdict:
-    """What the checker found: everything that contradicts, and how the runs came out."""
+class Judgement:
+    """What the checker found: everything that contradicts, how the runs came out, and what clients were answered."""
 
     contradictions: tuple[Contradiction, ...]
     runs: Counter[str]
-    in_doubt: int
+    doubted: Counter[str]
     answers: Counter[str]
 
 
-def check_storm(said: Iterable[Said], trails: Iterable[Trail], effects: Iterable[EffectLine]) -> Verdict:
+def check_storm(said: Iterable[Said], trails: Iterable[Trail], effects: Iterable[EffectLine]) -> Judgement:
     """Return what contradicts what, over all runs."""
-    said_in, effects_of = _by_run(said), _by_run_id(effects)
-    contradictions: list[Contradiction] = []
-    statuses: Counter[str] = Counter()
-    answers: Counter[str] = Counter(_sort_answer(one) for one_run in said_in.values() for one in one_run)
-    doubts = 0
+    said_in = _group(said, lambda one: one.run)
+    effects_of = _group(effects, lambda line: line.run_id)
+    number_of = {run_id: number for number, group in said_in.items() for run_id in _started_in(group)}
+    answers = Counter(_sort_answer(one) for group in said_in.values() for one in group)
+    contradictions = list(_find_shared_keys(effects_of))
+    runs: Counter[str] = Counter()
+    doubted: Counter[str] = Counter()
     for trail in trails:
-        number = _number_of(trail, said_in)
-        if number is None:
-            contradictions.append(Contradiction(UNKNOWN_RUN, trail.run_id, "nobody asked for this run", ""))
+        own = said_in.pop(number_of.get(trail.run_id, -1), None)
+        if own is None:
+            contradictions.append(Contradiction(INVENTED, trail.run_id, "nobody started this run", str(trail)))
             continue
-        own = said_in.pop(number)
         history = History(_plan_of(own), trail, own, effects_of.pop(trail.run_id, []))
         contradictions += check_run(history)
-        statuses[trail.status] += 1
-        doubts += any(asked.about_doubt for asked in history.reading.asked.values())
+        runs[trail.status] += 1
+        doubted[trail.status] += any(asked.about_doubt for asked in history.reading.asked.values())
     contradictions += _find_strays(said_in, effects_of)
-    return Verdict(tuple(contradictions), statuses, doubts, answers)
+    return Judgement(tuple(contradictions), runs, doubted, answers)
+
+
+def check_run(history: History) -> Iterator[Contradiction]:
+    """Yield whatever contradicts an invariant in one run's history."""
+    for name, invariant in INVARIANTS.items():
+        for sentence in invariant(history):
+            yield Contradiction(name, history.trail.run_id, sentence, history.tell())
+
+
+def _find_shared_keys(effects_of: dict[str, list[EffectLine]]) -> Iterator[Contradiction]:
+    run_of: dict[str, str] = {}
+    for run_id, lines in effects_of.items():
+        for key in {line.key for line in lines}:
+            if run_of.setdefault(key, run_id) != run_id:
+                sentence = f"the runs {run_of[key]} and {run_id} share the idempotency key {key}"
+                yield Contradiction("I3 one key a call", run_id, sentence, "")
+
+
+def _find_strays(said_in: dict[int, list[Said]], effects_of: dict[str, list[EffectLine]]) -> Iterator[Contradiction]:
+    """What is left when every run has been looked at belongs to a run that is not there."""
+    for number, group in said_in.items():
+        started = sorted(_started_in(group))
+        if started:
+            yield Contradiction(LOST, started[0], f"the start of run {number} was confirmed, but there is no trail", "")
+    for run_id, lines in effects_of.items():
+        yield Contradiction(INVENTED, run_id, f"{lines[0].tool} ran for a run that is not there", str(lines))
+
+
+def _started_in(group: list[Said]) -> set[str]:
+    done = (one for one in group if one.kind == "start" and one.done)
+    return {str(one.answer["id"]) for one in done if isinstance(one.answer, dict)}
+
+
+def _plan_of(group: list[Said]) -> Plan:
+    start = next(one for one in group if one.kind == "start")
+    return Plan.model_validate_json(str(start.body["input"]))
+
+
+def _sort_answer(said: Said) -> str:
+    return f"{said.kind} {said.status or 'no reply'}"
+
+
+def _group(lines: Iterable[Line], key_of: Callable[[Line], Key]) -> dict[Key, list[Line]]:
+    groups: dict[Key, list[Line]] = defaultdict(list)
+    for line in lines:
+        groups[key_of(line)].append(line)
+    return dict(groups)

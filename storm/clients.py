@@ -4,7 +4,7 @@ import asyncio
 from collections.abc import Mapping
 from dataclasses import dataclass
 from random import Random
-from typing import Literal
+from typing import Literal, cast
 
 import httpx
 from pydantic import JsonValue
@@ -67,7 +67,7 @@ class Clients:
             try:
                 answer = await self._http.get(path, headers=self._headers(actor), timeout=TIMEOUT_S + wait_s)
                 if answer.is_success:
-                    return shorten(answer.text)
+                    return cast(JsonValue, answer.json())
                 told = f"{answer.status_code} {answer.text}"
                 if answer.status_code not in _AWAY:
                     raise NoAnswer(f"GET {path} was answered with {told}")

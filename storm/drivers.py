@@ -1,4 +1,4 @@
-"""Drive all runs of a storm from their start to their end, some dozens at a time, through whatever is killed meanwhile."""
+"""Drive all runs of a storm from start to end, some dozens at a time, through whatever is killed meanwhile."""
 
 import asyncio
 from collections.abc import Callable
@@ -57,8 +57,7 @@ class Driver:
             async with asyncio.TaskGroup() as group:
                 for plan in self._plans:
                     await self._slots.acquire()
-                    while not self._may_start(plan.number):
-                        await asyncio.sleep(LOOK_S)
+                    await self._await_turn(plan)
                     self.started += 1
                     group.create_task(self._drive(plan))
                     if looking.done():
@@ -68,6 +67,12 @@ class Driver:
             with suppress(asyncio.CancelledError):
                 await looking
         await asyncio.gather(*self._reviewing)
+
+    async def _await_turn(self, plan: Plan) -> None:
+        while True:
+            if self._may_start(plan.number):
+                return
+            await asyncio.sleep(LOOK_S)
 
     async def _drive(self, plan: Plan) -> None:
         try:

@@ -70,13 +70,13 @@ def find_forbidden_starts(history: History) -> Iterator[str]:
             if closing is not None and not closing.may_run and not asked.about_doubt:
                 yield f"the call {start.call_id} was {closing.verdict}, but {start.tool} started"
         cancelled = reading.cancelled
-        if cancelled is not None and start.at_ms > cancelled.at_ms + SLACK_MS:
-            if start.call_id not in cancelled.data["calls_in_flight"]:
-                yield f"the run was cancelled, but {start.tool} of call {start.call_id} started after that"
+        late = cancelled is not None and start.at_ms > cancelled.at_ms + SLACK_MS
+        if cancelled is not None and late and start.call_id not in cancelled.data["calls_in_flight"]:
+            yield f"the run was cancelled, but {start.tool} of call {start.call_id} started after that"
 
 
 def find_untrue_results(history: History) -> Iterator[str]:
-    """A call told as successful was executed to its end, or somebody gave its result; one that ended says what it did."""
+    """A call told as successful was executed to its end, or somebody gave its result."""
     ends = {(line.call_id, line.effect) for line in history.effects if line.what == "end"}
     for call_id, entries in history.reading.completed.items():
         for entry in entries:

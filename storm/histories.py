@@ -152,7 +152,7 @@ def read_trail(entries: Iterable[TrailEntry]) -> Reading:
     """File a trail's entries."""
     reading = Reading()
     for entry in entries:
-        if (file := _FILED.get(entry.type)) is not None:
+        if (file := _FILED.get(EventType(entry.type))) is not None:
             file(reading, entry)
     return reading
 
@@ -247,5 +247,6 @@ def _objects(value: object) -> list[dict[str, Any]]:
 
 
 def _tell_said(said: Said) -> str:
-    told = f"{said.actor} {said.kind} key={said.key} at={iso_utc(said.at_ms)} {said.suspension_id or ''}/{said.item_id or ''}"
+    about = f"{said.suspension_id or ''}/{said.item_id or ''}"
+    told = f"{said.actor} {said.kind} key={said.key} sent={iso_utc(said.at_ms)} {about}"
     return f"{told} {said.body} -> {said.status or 'no reply'} {said.answer}"

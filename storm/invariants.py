@@ -13,8 +13,8 @@ from sayso.events import EventType, find_break
 from storm.executions import (
     find_altered_args,
     find_early_starts,
-    find_foreign_keys,
     find_forbidden_starts,
+    find_foreign_keys,
     find_repeated_starts,
     find_untrue_results,
 )
@@ -118,10 +118,13 @@ def in_time(history: History) -> Iterator[str]:
     for word in reading.words:
         asked = reading.asked.get((word.suspension_id, word.item_id))
         if asked is not None and word.entry.at_ms >= asked.deadline_at_ms:
-            yield f"{word.by} decided at {iso_utc(word.entry.at_ms)}, after the deadline {iso_utc(asked.deadline_at_ms)}"
+            deadline = iso_utc(asked.deadline_at_ms)
+            yield f"{word.by} decided at {iso_utc(word.entry.at_ms)}, after the deadline {deadline}"
     for key, closings in reading.closings.items():
         for closing in closings:
-            early = closing.entry.type == EventType.TIMED_OUT and closing.entry.at_ms < reading.asked[key].deadline_at_ms
+            early = (
+                closing.entry.type == EventType.TIMED_OUT and closing.entry.at_ms < reading.asked[key].deadline_at_ms
+            )
             if early:
                 yield f"item {key} timed out at {iso_utc(closing.entry.at_ms)}, before its deadline"
 
@@ -141,9 +144,11 @@ def fit_people(history: History) -> Iterator[str]:
         if word.action == DecisionAction.APPROVE:
             approvers[key].add(word.by)
     for key, item in history.seen.items():
-        closing = (reading.closings.get(key) or [None])[0]
         needed = item["terms"]["quorum"]["approve"]
-        if closing and closing.word and closing.verdict == Verdict.APPROVED and len(approvers[key]) < needed:
+        approved = any(
+            one.word is not None and one.verdict == Verdict.APPROVED for one in reading.closings.get(key, ())
+        )
+        if approved and len(approvers[key]) < needed:
             yield f"item {key} was approved by {sorted(approvers[key])}, but needs {needed} people"
 
 

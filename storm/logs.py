@@ -11,6 +11,7 @@ from pydantic import BaseModel, ConfigDict, Field, JsonValue
 from sayso.decisions import JsonObject
 
 FILE = "client.jsonl"
+_KEPT = ("id", "status", "outcome", "decision", "type", "detail", "error_id")
 
 
 class Said(BaseModel):
@@ -69,9 +70,9 @@ def read_moment(text: str) -> int:
 
 
 def shorten(answer: str) -> JsonValue:
-    """Return what an answer says, as JSON where it is."""
+    """Return what of an answer is evidence: ids, outcomes and refusals, not what was sent anyway."""
     try:
         parsed: JsonValue = json.loads(answer)
     except ValueError:
         return answer[:500]
-    return parsed
+    return {name: parsed[name] for name in _KEPT if name in parsed} if isinstance(parsed, dict) else parsed

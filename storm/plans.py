@@ -84,7 +84,9 @@ def plan_run(seed: int, number: int) -> Plan:
     """Return the plan of one run of the storm with this seed."""
     throw = dice(seed, "plan", number)
     turns = tuple(
-        tuple(_plan_call(throw, number, turn, index) for index in range(throw.choices((1, 2, 3, 4), (60, 20, 12, 8))[0]))
+        tuple(
+            _plan_call(throw, number, turn, index) for index in range(throw.choices((1, 2, 3, 4), (60, 20, 12, 8))[0])
+        )
         for turn in range(throw.choices((1, 2, 3), (65, 25, 10))[0])
     )
     return Plan(

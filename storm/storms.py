@@ -13,7 +13,7 @@ from pydantic import BaseModel, ConfigDict
 from demo.stacks import Stack, running_stack
 from sayso.clock import monotonic_ms, new_secret
 from storm.agents import PATHS
-from storm.clients import Clients
+from storm.clients import PAUSE_S, Clients
 from storm.drivers import AT_ONCE, Driver
 from storm.killers import Killer
 from storm.logs import ClientLog
@@ -100,14 +100,16 @@ async def _clients(stack: Stack, log: ClientLog, seed: int) -> AsyncIterator[Cli
             added.raise_for_status()
             tokens[name] = await _sign_in(http, name, password)
         clients = Clients(http, log, tokens, dice(seed, "clients"))
-        while not {*AGENTS} <= await _registered(clients):
-            await asyncio.sleep(0.1)
+        await _await_agents(clients)
         yield clients
 
 
-async def _registered(clients: Clients) -> set[str]:
-    found = _AgentsSeen.model_validate(await clients.read(AGENT_KEY, "/api/v1/agents"))
-    return {agent.name for agent in found.agents}
+async def _await_agents(clients: Clients) -> None:
+    while True:
+        found = _AgentsSeen.model_validate(await clients.read(AGENT_KEY, "/api/v1/agents"))
+        if {*AGENTS} <= {agent.name for agent in found.agents}:
+            return
+        await asyncio.sleep(PAUSE_S)
 
 
 async def _sign_in(http: httpx.AsyncClient, name: str, password: str) -> str:

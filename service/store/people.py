@@ -81,10 +81,13 @@ class People:
         async with translated():
             await self._redis.set(SESSIONS + token_hash, session.model_dump_json(), px=idle_ms)
 
-    async def use_session(self, token_hash: str, idle_ms: int) -> Session | None:
-        """Return the session and let its idle time begin anew."""
+    async def use_session(self, token_hash: str, idle_ms: int | None) -> Session | None:
+        """Return the session and let its idle time begin anew; without `idle_ms` it only looks."""
         async with translated():
-            raw = await self._redis.getex(SESSIONS + token_hash, px=idle_ms)
+            if idle_ms is None:
+                raw = await self._redis.get(SESSIONS + token_hash)
+            else:
+                raw = await self._redis.getex(SESSIONS + token_hash, px=idle_ms)
         return Session.model_validate_json(raw) if raw else None
 
     async def close_session(self, token_hash: str) -> None:

@@ -38,7 +38,7 @@ async def _tell(wiring: Wiring, visitor: Visitor, run: str | None, closing: asyn
         run_moved.set()
         try:
             while not closing.is_set():
-                await wiring.credentials.identify(visitor.token)
+                await wiring.credentials.identify(visitor.token, in_use=False)
                 if not moved.is_set():
                     yield ": still here\n\n"
                 else:

@@ -17,6 +17,10 @@ _PLACES = re.compile(r"/(?:|decided|runs|runs/[\w-]+(?:/cancel)?|items/[\w-]+/[\
 """The pages that a sign-in may lead to; anything else leads to the inbox."""
 
 
+BY_ITSELF = "x-sayso-live"
+"""The header of what an open page fetches by itself: nobody is there, so the session grows idle."""
+
+
 @dataclass(frozen=True)
 class Visitor:
     """A signed-in person, with the token of their session."""
@@ -50,7 +54,8 @@ async def find_visitor(request: Request) -> Visitor:
     """Return who is signed in; raises `NotAuthenticated`, which shows as the sign-in page."""
     wiring = wiring_of(request)
     token = session_token(request, wiring.settings)
-    principal = await wiring.credentials.identify(token)
+    by_itself = BY_ITSELF in request.headers or request.url.path == "/live"
+    principal = await wiring.credentials.identify(token, in_use=not by_itself)
     if principal.kind is not ActorKind.HUMAN or token is None:
         raise NotAuthenticated("An agent's key opens no pages; sign in with a name and a password.")
     visitor = Visitor(principal, token)

@@ -100,7 +100,7 @@
     try {
       while (stale) {
         stale = false;
-        const response = await fetch(location.href, { cache: "no-store" });
+        const response = await fetch(location.href, { cache: "no-store", headers: { "X-Sayso-Live": "1" } });
         if (response.redirected && new URL(response.url).pathname === "/sign-in") {
           tell("You are signed out.", "Sign in");
         } else if (response.ok) {

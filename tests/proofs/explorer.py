@@ -391,9 +391,7 @@ class Explorer:
 
     def _find_stuck(self, states: list[State], sources: list[list[int]]) -> int | None:
         """I2, I12: return a state from which the run cannot end any more unless something fails."""
-        queue = deque(
-            at for at, state in enumerate(states) if all(self._stands.ended[stand] for stand in state.stands)
-        )
+        queue = deque(at for at, state in enumerate(states) if all(self._stands.ended[stand] for stand in state.stands))
         seen = bytearray(len(states))
         for at in queue:
             seen[at] = 1

@@ -113,7 +113,9 @@ def _moves(tried: Tried, before: SuspensionRecord, after: SuspensionRecord) -> I
     if after.updated_at_ms < before.updated_at_ms:
         yield "time ran backwards on a record"
     held, holds = before.lease, after.lease
-    if tried.fence is not None and (held is None or (held.holder, held.attempt) != (tried.fence.holder, tried.fence.attempt)):
+    if tried.fence is not None and (
+        held is None or (held.holder, held.attempt) != (tried.fence.holder, tried.fence.attempt)
+    ):
         yield f"{tried.verb} was taken by a worker whose lease is over"
     if tried.verb == "lease" and holds is not None:
         if before.status is Status.RESUMING and held is not None and tried.now_ms < held.until_ms:

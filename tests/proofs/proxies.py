@@ -42,13 +42,15 @@ class Proxy:
         self._fault: Fault | None = None
         self._left = 0
         self._tasks: set[asyncio.Task[None]] = set()
-        self.hit = asyncio.Event()
-        self.go_on = asyncio.Event()
+        self.hit, self.ran, self.go_on = asyncio.Event(), asyncio.Event(), asyncio.Event()
 
     def arm(self, fault: Fault, place: int) -> None:
-        """Let the script that is the `place`-th from now on go wrong; what is late waits for `go_on`."""
+        """Let the script that is the `place`-th from now on go wrong; what is late waits for `go_on`.
+
+        `hit` is set once it came to that, `ran` once the server has answered.
+        """
         self._fault, self._left = fault, place
-        self.hit, self.go_on = asyncio.Event(), asyncio.Event()
+        self.hit, self.ran, self.go_on = asyncio.Event(), asyncio.Event(), asyncio.Event()
 
     def disarm(self) -> None:
         """Let everything through."""
@@ -136,6 +138,8 @@ class _Link:
     async def _pass_replies(self) -> None:
         while raw := await self._up_reader.read(65536):
             fault, self._fault = self._fault, None
+            if fault is not None:
+                self._proxy.ran.set()
             if fault is Fault.SILENT_AFTER:
                 continue
             if fault in (Fault.CUT_AFTER, Fault.TORN_REPLY):

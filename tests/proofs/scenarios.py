@@ -10,7 +10,7 @@ from sayso.decisions import Decision, DecisionAction, JsonObject, Verdict
 from sayso.doubts import Choice, ask_in_doubt, read_choice
 from sayso.requests import Ask, Doubt, Item
 from sayso.resumptions import Fence
-from sayso.states import seal_state
+from sayso.states import SealedState, seal_state
 from sayso.suspensions import Change, Intent, Receipt, RunEnd, RunStatus, Status, SuspensionRecord
 from sayso.tool_calls import ToolCall, ToolResult
 from tests.sayso.records import draft, person
@@ -26,6 +26,7 @@ STATES = {
     for phase in ("call", "ask", "act", "ask again", "act again", "doubt", "end")
 }
 PHASES = {state.ref.digest: phase for phase, state in STATES.items()}
+_RESULT = ToolResult(call_id="call_0", tool_name="refund", success=True, output="done")
 UNASKED = "-"
 """The call of a run that nobody has to be asked about."""
 
@@ -124,43 +125,46 @@ class Scenario:
         self, record: SuspensionRecord, now_ms: int, verb: tuple[Any, ...], fence: Fence | None
     ) -> tuple[str, Change]:
         """Apply a verb as whoever is named beside it would; return its name and the change."""
-        verbs, doing = self.verbs, verb[0]
-        if doing == "say":
+        verbs, (name, _, about) = self.verbs, verb[0].partition(" ")
+        if name == "say":
             return self._say(record, verb[1], verb[2], now_ms)
-        if doing == "look":
-            if record.status is Status.PENDING:
-                return "keep_time", verbs.keep_time(record, now_ms)
-            return "redrive", verbs.redrive(record, now_ms)
-        if doing == "cancel":
-            return doing, verbs.cancel(record, person("owner"), None, now_ms)
-        if doing == "revive":
-            return doing, verbs.revive(record, person("owner"), now_ms)
-        if doing == "lease":
-            return doing, verbs.lease(record, verb[1], self.lease_ms, now_ms)
-        if doing.startswith("report "):
-            result = ToolResult(call_id="call_0", tool_name="refund", success=True, output="done")
-            return "report", verbs.report(record, doing.removeprefix("report "), verb[1], result, now_ms)
-        assert fence is not None
-        return self._drive(record, now_ms, doing, fence)
+        if name == "look":
+            name = "keep_time" if record.status is Status.PENDING else "redrive"
+            return name, getattr(verbs, name)(record, now_ms)
+        if fence is not None:
+            return name, self._drive(record, now_ms, verb[0], fence)
+        deeds: dict[str, Callable[[], Change]] = {
+            "cancel": lambda: verbs.cancel(record, person("owner"), None, now_ms),
+            "revive": lambda: verbs.revive(record, person("owner"), now_ms),
+            "lease": lambda: verbs.lease(record, verb[1], self.lease_ms, now_ms),
+            "report": lambda: verbs.report(record, about, verb[1], _RESULT, now_ms),
+        }
+        return name, deeds[name]()
 
-    def _drive(self, record: SuspensionRecord, now_ms: int, doing: str, fence: Fence) -> tuple[str, Change]:
-        verbs, name = self.verbs, doing.partition(" ")[0]
-        if name == "renew":
-            return name, verbs.renew(record, fence, now_ms)
-        if name == "release":
-            return name, verbs.release(record, fence, "stopping", now_ms)
-        if name == "postpone":
-            return name, verbs.postpone(record, fence, "no such agent", now_ms)
-        if name == "redeem":
-            return name, self._redeem(record, fence, now_ms)
-        if name == "checkpoint":
-            assert record.state is not None
-            onwards = STATES[self._next_phase(PHASES[record.state.digest])]
-            return name, verbs.checkpoint(record, fence, onwards, (), now_ms)
-        if name == "suspend_again":
-            asks, state = self._asks(record, doing)
-            return name, verbs.suspend_again(record, fence, self._draft(_number(record) + 1), asks, state, (), now_ms)
-        return "settle", verbs.settle(record, fence, RunEnd(status=RunStatus(doing.partition(" ")[2])), (), now_ms)
+    def _drive(self, record: SuspensionRecord, now_ms: int, doing: str, fence: Fence) -> Change:
+        verbs, (name, _, about) = self.verbs, doing.partition(" ")
+        deeds: dict[str, Callable[[], Change]] = {
+            "renew": lambda: verbs.renew(record, fence, now_ms),
+            "release": lambda: verbs.release(record, fence, "stopping", now_ms),
+            "postpone": lambda: verbs.postpone(record, fence, "no such agent", now_ms),
+            "redeem": lambda: self._redeem(record, fence, now_ms),
+            "checkpoint": lambda: verbs.checkpoint(record, fence, self._onwards(record), (), now_ms),
+            "suspend_again": lambda: self._suspend_again(record, fence, about, now_ms),
+            "settle": lambda: verbs.settle(record, fence, RunEnd(status=RunStatus(about)), (), now_ms),
+        }
+        return deeds[name]()
+
+    def _onwards(self, record: SuspensionRecord) -> SealedState:
+        assert record.state is not None
+        return STATES[self._next_phase(PHASES[record.state.digest])]
+
+    def _suspend_again(self, record: SuspensionRecord, fence: Fence, about: str, now_ms: int) -> Change:
+        assert record.state is not None
+        following = self._draft(_number(record) + 1)
+        asks, state = self.asks, STATES["act" if PHASES[record.state.digest] == "ask" else "act again"]
+        if about == "in doubt":
+            asks, state = tuple(_doubt(one) for one in record.journal if not one.idempotent), STATES["doubt"]
+        return self.verbs.suspend_again(record, fence, following, asks, state, (), now_ms)
 
     def _redeem(self, record: SuspensionRecord, fence: Fence, now_ms: int) -> Change:
         """What needs no leave is saved together with the state it starts from, as the desk does it."""
@@ -190,12 +194,6 @@ class Scenario:
             at_ms=now_ms,
         )
         return "decide", self.verbs.decide(record, decision, now_ms)
-
-    def _asks(self, record: SuspensionRecord, doing: str) -> tuple[tuple[Ask, ...], Any]:
-        if not doing.endswith("in doubt"):
-            assert record.state is not None
-            return self.asks, STATES["act" if PHASES[record.state.digest] == "ask" else "act again"]
-        return tuple(_doubt(intent) for intent in record.journal if not intent.idempotent), STATES["doubt"]
 
     def _next_phase(self, phase: str) -> str:
         if phase == "act" and self.nested:

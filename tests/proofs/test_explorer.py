@@ -1,4 +1,4 @@
-"""Every interleaving of two reviewers, two workers, the clock and up to three crashes around one run holds what it must.
+"""Everything holds, however two reviewers, two workers, the clock and up to three crashes interleave around one run.
 
 The second half puts broken verbs in, to see that the explorer finds out what it is there for.
 """
@@ -145,9 +145,7 @@ def leases_what_is_leased(record: SuspensionRecord, holder: str, lease_ms: int, 
     return resumptions.lease(record.model_copy(update={"lease": held}), holder, lease_ms, now_ms)
 
 
-def spends_no_permit(
-    record: SuspensionRecord, fence: Fence, intents: Any, events: Any, now_ms: int
-) -> Change:
+def spends_no_permit(record: SuspensionRecord, fence: Fence, intents: Any, events: Any, now_ms: int) -> Change:
     spent = resumptions.redeem(record, fence, intents, events, now_ms)
     return replace(spent, record=spent.record.model_copy(update={"items": record.items, "journal": ()}))
 
@@ -191,8 +189,7 @@ def remembers_no_doubt(record: SuspensionRecord, *rest: Any) -> Change:
 
 def tells_of_resuming_twice(record: SuspensionRecord, *rest: Any) -> Change:
     receipt = record.receipt.model_copy(update={"resumed_at_ms": None})
-    change = resumptions.checkpoint(record.model_copy(update={"receipt": receipt}), *rest)
-    return change
+    return resumptions.checkpoint(record.model_copy(update={"receipt": receipt}), *rest)
 
 
 def believes_anybody(record: SuspensionRecord, key: str, holder: str, *rest: Any) -> Change:

@@ -23,8 +23,8 @@ from sayso.pauses import suspend
 from sayso.policies import Action, Policy
 from sayso.requests import Answer, Ask, AskedTool, Doubt, ItemKind
 from sayso.resumptions import Fence
-from sayso.states import open_state, seal_state
-from sayso.suspensions import Change, Intent, RunEnd, RunRef, RunStatus, SuspensionRecord
+from sayso.states import seal_state
+from sayso.suspensions import Intent, RunEnd, RunRef, RunStatus, SuspensionRecord
 from sayso.terms import RuleTerms
 from sayso.tool_calls import ToolCall, ToolResult
 from service.desk import Desk, draft_suspension
@@ -236,13 +236,8 @@ class Machine(RuleBasedStateMachine):
             if not keyed:
                 return None
             saved, error = self.attempt(call)
-        try:
-            predict()
-        except Refused as refused:
-            assert error == refused.error
-            return None
-        assert error is None, "the model takes this step"
-        if keyed:
+        assert error == refusal_of(predict)
+        if keyed and error is None:
             self.said.append(call)
         return saved
 
@@ -407,9 +402,7 @@ class Machine(RuleBasedStateMachine):
     @rule(place=PLACES, fault=FAULT)
     def look(self, place: int, fault: str | None) -> None:
         held = self.pick(place)
-        self.act(
-            lambda: self.desk.look(self.tenant, held.id), lambda: models.look(held.pause, self.now), fault
-        )
+        self.act(lambda: self.desk.look(self.tenant, held.id), lambda: models.look(held.pause, self.now), fault)
         self.note_ready(held.id, held.pause.run)
 
     @rule()
@@ -502,7 +495,12 @@ class Machine(RuleBasedStateMachine):
             late,
             fault,
             lambda held, fence: self.desk.redeem(
-                self.tenant, held.id, fence, intents_of(held, things(held.pause), fence), (), STATE if with_state else None,
+                self.tenant,
+                held.id,
+                fence,
+                intents_of(held, things(held.pause), fence),
+                (),
+                STATE if with_state else None,
                 known=held.known,
             ),
             predict,
@@ -638,6 +636,15 @@ class Machine(RuleBasedStateMachine):
             assert find_detour(trail, latest.status) is None
             if latest.state is not None:
                 assert await self.runs.state(self.tenant, run_id, latest.state) == b'{"messages": []}'
+
+
+def refusal_of(predict: Callable[[], object]) -> str | None:
+    """Take a step in the model; return the name of the error that refuses it, or None."""
+    try:
+        predict()
+    except Refused as refused:
+        return refused.error
+    return None
 
 
 def intents_of(held: Held, things: list[Thing], fence: Fence) -> tuple[Intent, ...]:

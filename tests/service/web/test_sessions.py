@@ -1,6 +1,11 @@
 import pytest
+from redis.asyncio import Redis
 
-from service.web.sessions import safe_next
+from service.reviewers import hash_token
+from service.settings import Settings
+from service.store.keys import SESSIONS
+from service.web.sessions import BY_ITSELF, safe_next
+from tests.service.web.sites import visit
 
 
 @pytest.mark.parametrize(
@@ -43,3 +48,15 @@ def test_a_sign_in_leads_back_to_our_own_pages(place: str) -> None:
 )
 def test_anything_else_leads_to_the_inbox(place: str | None) -> None:
     assert safe_next(place) == "/"
+
+
+@pytest.mark.parametrize(("headers", "renewed"), [({}, True), ({BY_ITSELF: "1"}, False)], ids=["a person", "the page"])
+async def test_only_a_person_keeps_a_session_from_growing_idle(
+    settings: Settings, headers: dict[str, str], renewed: bool
+) -> None:
+    async with visit(settings, "anna") as anna:
+        key = SESSIONS + hash_token(anna.client.cookies["sayso_session"])
+        async with Redis.from_url(settings.store_url) as redis:
+            await redis.pexpire(key, 5_000)
+            assert (await anna.client.get("/", headers=headers)).status_code == 200
+            assert (await redis.pttl(key) > 5_000) == renewed

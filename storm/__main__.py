@@ -1,0 +1,66 @@
+"""`make storm RUNS=1000 KILLS=100 SEED=1`: let a storm pass over a Sayso of its own, judge it, print what it came to.
+
+Exit code 0 when nothing contradicts; else 1, with the first contradiction's whole history, and the evidence is kept.
+"""
+
+import os
+import shutil
+import sys
+import tempfile
+from pathlib import Path
+
+from launch.stops import heard_stops
+from sayso.clock import now_ms
+from storm.checker import Judgement, check_storm
+from storm.effects import read_effects
+from storm.logs import read_log
+from storm.storms import Passed, pass_over
+from storm.trails import read_trails
+
+
+def main() -> int:
+    """Run one storm as the environment says, and return its exit code."""
+    runs, kills = int(os.environ.get("RUNS") or 300), int(os.environ.get("KILLS") or 40)
+    seed = int(os.environ.get("SEED") or now_ms() % 1_000_000)
+    home = Path(tempfile.mkdtemp(prefix="sayso-storm-"))
+    print(f"A storm of {runs} runs and {kills} kills, seed {seed}.", flush=True)
+    try:
+        with heard_stops():
+            passed = pass_over(home, runs, kills, seed)
+    except KeyboardInterrupt:
+        shutil.rmtree(home)
+        return 130
+    judged = judge(home)
+    print(render(passed, judged))
+    if judged.contradictions:
+        print(f"\nThe first contradiction:\n{judged.contradictions[0]}\n\nThe evidence is in {home}.", file=sys.stderr)
+        return 1
+    shutil.rmtree(home)
+    return 0
+
+
+def judge(home: Path) -> Judgement:
+    """Return what the evidence of a storm comes to."""
+    return check_storm(read_log(home), read_trails(home), read_effects(home))
+
+
+def render(passed: Passed, judged: Judgement) -> str:
+    """Return the storm's figures as text."""
+    total = judged.runs.total()
+    doubted = judged.doubted.total()
+    rows = {
+        "runs": f"{total} in {passed.took_s:.0f} s: {_list(judged.runs)}",
+        "kills": f"{passed.killed.total()}: {_list(passed.killed)}",
+        "requests": _list(judged.answers),
+        "in doubt": f"{doubted} runs ({100 * doubted / max(1, total):.2f} %)",
+        "contradictions": str(len(judged.contradictions)),
+    }
+    return "\n".join(f"{name:<15}{text}" for name, text in rows.items())
+
+
+def _list(counts: "dict[str, int]") -> str:
+    return ", ".join(f"{count} {name}" for name, count in sorted(counts.items(), key=lambda pair: -pair[1]))
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())
