@@ -1,6 +1,6 @@
 # Sayso. `make up` is all that is needed to run it, `make demo` shows its whole job once.
 .DEFAULT_GOAL := help
-.PHONY: up demo test check bench lock clean help
+.PHONY: up demo test check bench storm lock clean help
 
 UV_VERSION := 0.13.8
 VENV := .venv
@@ -31,6 +31,9 @@ check: $(DEV) ## lint, formatting, types, imports, house rules
 
 bench: $(DEV) ## measure Sayso beside two floors (ARGS="--rounds 1 --scale 0.05" for a look)
 	@$(PYTHON) -m benchmarks $(ARGS)
+
+storm: $(DEV) ## kill everything while it works, and check what came of it (RUNS=1000 KILLS=100 SEED=1)
+	@RUNS=$(RUNS) KILLS=$(KILLS) SEED=$(SEED) $(PYTHON) -m storm
 
 lock: $(DEV) ## resolve the versions anew into the lock files
 	$(VENV)/bin/uv pip compile pyproject.toml --extra server --universal --python-version 3.11 \

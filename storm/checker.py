@@ -4,9 +4,11 @@ Plain functions; every contradiction of a run is told with the run's whole histo
 """
 
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import TypeVar
+
+from pydantic import BaseModel
 
 from storm.effects import EffectLine
 from storm.histories import History
@@ -80,7 +82,7 @@ def _find_shared_keys(effects_of: dict[str, list[EffectLine]]) -> Iterator[Contr
         for key in {line.key for line in lines}:
             if run_of.setdefault(key, run_id) != run_id:
                 sentence = f"the runs {run_of[key]} and {run_id} share the idempotency key {key}"
-                yield Contradiction("I3 one key a call", run_id, sentence, "")
+                yield Contradiction("I3 one key a call", run_id, sentence, _tell(lines))
 
 
 def _find_strays(said_in: dict[int, list[Said]], effects_of: dict[str, list[EffectLine]]) -> Iterator[Contradiction]:
@@ -88,9 +90,14 @@ def _find_strays(said_in: dict[int, list[Said]], effects_of: dict[str, list[Effe
     for number, group in said_in.items():
         started = sorted(_started_in(group))
         if started:
-            yield Contradiction(LOST, started[0], f"the start of run {number} was confirmed, but there is no trail", "")
+            sentence = f"the start of run {number} was confirmed, but there is no trail"
+            yield Contradiction(LOST, started[0], sentence, _tell(group))
     for run_id, lines in effects_of.items():
-        yield Contradiction(INVENTED, run_id, f"{lines[0].tool} ran for a run that is not there", str(lines))
+        yield Contradiction(INVENTED, run_id, f"{lines[0].tool} ran for a run that is not there", _tell(lines))
+
+
+def _tell(lines: Sequence[BaseModel]) -> str:
+    return "\n".join(line.model_dump_json() for line in lines)
 
 
 def _started_in(group: list[Said]) -> set[str]:

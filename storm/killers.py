@@ -15,9 +15,9 @@ from storm.plans import dice
 STOPPED_S = 3.0
 """How long a worker is stopped: longer than its lease."""
 
-VICTIMS = {"horse": 30, "worker": 22, "service": 18, "clock": 8, "server": 8, "stopped horse": 10, "stopped worker": 4}
+VICTIMS = {"horse": 38, "worker": 16, "service": 13, "clock": 8, "server": 7, "stopped horse": 13, "stopped worker": 5}
 _SUPERVISED = {"horse": "worker", "stopped horse": "worker", "stopped worker": "worker"}
-_PAUSE_S = (0.45, 1.15)
+_PAUSE_S = (0.3, 0.8)
 
 
 class Killer:

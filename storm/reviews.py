@@ -16,6 +16,10 @@ from storm.clients import Clients, Errand
 from storm.logs import Said
 from storm.plans import AGENT_KEY, REVIEWERS, Plan, dice
 
+LOOKS_UP = 0.5
+LOOK_UP_S = 4
+"""A person who looks up what a call in doubt has done takes longer than a stopped worker sleeps, which may then say."""
+
 
 class _Seen(BaseModel):
     model_config = ConfigDict(frozen=True, extra="ignore")
@@ -116,6 +120,8 @@ class _Reviewing:
     async def answer(self) -> None:
         """Say what the dice want said; in the end the item is decided, or its time runs out soon."""
         if self._item.doubt is not None:
+            if self._throw.random() < LOOKS_UP:
+                await asyncio.sleep(LOOK_UP_S)
             await self._say(self._people[0], _choose(self._throw))
             return
         if self._throw.random() < 0.15:

@@ -180,9 +180,9 @@ def escalate(pause: Pause, now: int) -> bool:
 def call_in(thing: Thing, deadline: int) -> None:
     if thing.reviewers:
         thing.reviewers += tuple(who for who in thing.steps[thing.escalated][1] if who not in thing.reviewers)
+    thing.generation += deadline != thing.deadline
     thing.deadline = deadline
     thing.escalated += 1
-    thing.generation += 1
 
 
 def remind(pause: Pause, now: int) -> bool:

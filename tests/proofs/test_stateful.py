@@ -42,8 +42,11 @@ from tests.sayso.records import T0, person
 
 LEASE_MS = 4_000
 MOST_RUNS = 3
+MANY = 9
+"""From so many events on a run may be cancelled, or most would be before anything has happened to them."""
+
 EXAMPLES, STEPS = 100, 40
-REVIEWERS = ("ada", "bob", "bot")
+REVIEWERS = ("ada", "ada", "bob", "bob", "bot")
 """`bot` is who asked for every run, and may not decide."""
 
 WORKERS = ("w1", "w2")
@@ -60,17 +63,17 @@ ASKS = st.fixed_dictionaries(
         "timeout_s": st.sampled_from([5, 9, 9, 0]),
         "quorum": st.sampled_from([(1, 1), (1, 1), (2, 1), (2, 2)]),
         "reviewers": st.sampled_from([(), (), ("ada",), ("ada", "bob")]),
-        "fallback": st.sampled_from(["deny", "approve", "fail", "escalate"]),
-        "start_by_s": st.sampled_from([3, 10, 60]),
+        "fallback": st.sampled_from(["deny", "approve", "approve", "fail", "escalate"]),
+        "start_by_s": st.sampled_from([3, 60, 60]),
         "remind_after_s": st.sampled_from([(), (1, 3)]),
         "escalate": st.sampled_from([(), (2,), (3, 20)]),
-        "extend_by_s": st.sampled_from([0, 4]),
+        "extend_by_s": st.sampled_from([0, 4, 4]),
         "idempotent": st.booleans(),
     }
 )
 BATCHES = st.lists(ASKS, min_size=1, max_size=2)
 PLACES = st.integers(0, 11)
-LATE = st.sampled_from([False, False, False, True])
+LATE = st.sampled_from([False] * 9 + [True])
 FAULT = st.sampled_from([None, None, None, None, *FAULTS])
 
 
@@ -207,8 +210,13 @@ class Machine(RuleBasedStateMachine):
     def wait(self, coroutine: Coroutine[Any, Any, T]) -> T:
         return self.world.loop.run(coroutine)
 
-    def pick(self, place: int) -> Held:
-        return self.held[place % len(self.held)]
+    def standing(self, *statuses: str) -> list[Held]:
+        return [held for held in self.held if held.pause.status in statuses]
+
+    def prefer(self, place: int, *statuses: str) -> Held:
+        """Pick a suspension: mostly one that stands so, where there is any."""
+        preferred = self.standing(*statuses) if place else []
+        return (preferred or self.held)[place % len(preferred or self.held)]
 
     def act(
         self,
@@ -290,10 +298,10 @@ class Machine(RuleBasedStateMachine):
     def ask(self, batch: list[dict[str, Any]], fault: str | None) -> None:
         self.begin(tuple(ask_of(place, drawn) for place, drawn in enumerate(batch)), f"ask-{len(self.known)}", fault)
 
-    @precondition(lambda self: self.held)
+    @precondition(lambda self: any(len(run.tale) > MANY for run in self.known.values()))
     @rule(place=PLACES, fault=FAULT)
     def cancel(self, place: int, fault: str | None) -> None:
-        held = self.pick(place)
+        held = self.held[place % len(self.held)]
         run = held.pause.run
         latest = next(one for one in reversed(self.held) if one.pause is run.pauses[-1])
 
@@ -309,7 +317,7 @@ class Machine(RuleBasedStateMachine):
             keyed=True,
         )
 
-    @precondition(lambda self: self.said)
+    @precondition(lambda self: len(self.said) > MOST_RUNS)
     @rule(place=PLACES)
     def repeat(self, place: int) -> None:
         """A request that was carried out is sent again, long after: it is told so, and nothing happens."""
@@ -318,7 +326,7 @@ class Machine(RuleBasedStateMachine):
 
     # Whoever decides
 
-    @precondition(lambda self: any(held.pause.things for held in self.held))
+    @precondition(lambda self: self.standing("pending") or len(self.held) > MOST_RUNS)
     @rule(
         place=PLACES,
         item=st.integers(0, 1),
@@ -328,8 +336,9 @@ class Machine(RuleBasedStateMachine):
         fault=FAULT,
     )
     def decide(self, place: int, item: int, by: str, action: str, stale: bool, fault: str | None) -> None:
-        asked = [held for held in self.held if held.pause.things]
-        held = asked[place % len(asked)]
+        held = self.prefer(place, "pending")
+        if not held.pause.things:
+            return
         item %= len(held.pause.things)
         thing = held.pause.things[item]
         if action in ("approve", "edit") and thing.kind != "approval":
@@ -365,11 +374,14 @@ class Machine(RuleBasedStateMachine):
             self.act(call, predict, None if late else fault, keyed=True)
         self.note_ready(held.id, held.pause.run)
 
-    @precondition(lambda self: any(held.pause.things for held in self.held))
+    @precondition(
+        lambda self: any(thing.extend_until for held in self.standing("pending") for thing in held.pause.open)
+    )
     @rule(place=PLACES, by=st.sampled_from(REVIEWERS), more_s=st.sampled_from([1, 4, 30]), fault=FAULT)
     def extend(self, place: int, by: str, more_s: int, fault: str | None) -> None:
-        asked = [held for held in self.held if held.pause.things]
-        held = asked[place % len(asked)]
+        held = self.prefer(place, "pending")
+        if not held.pause.things:
+            return
         thing = held.pause.things[0]
         until = thing.deadline + more_s * 1000
         self.act(
@@ -398,21 +410,22 @@ class Machine(RuleBasedStateMachine):
         moment += {"before": -1, "at": 0, "after": 1, "short": -(moment - self.now) // 2}[step]
         self.store.now_ms = max(self.now, moment)
 
-    @precondition(lambda self: self.held)
+    @precondition(lambda self: self.standing("pending", "decided", "resuming"))
     @rule(place=PLACES, fault=FAULT)
     def look(self, place: int, fault: str | None) -> None:
-        held = self.pick(place)
+        held = self.prefer(place, "pending", "decided", "resuming")
         self.act(lambda: self.desk.look(self.tenant, held.id), lambda: models.look(held.pause, self.now), fault)
         self.note_ready(held.id, held.pause.run)
 
+    @property
+    def due(self) -> list[Held]:
+        return [held for held in self.held if held.pause.look is not None and held.pause.look <= self.now]
+
+    @precondition(lambda self: self.due)
     @rule()
     def beat(self) -> None:
-        """The clock looks at all that is due: exactly what the model says is, the most overdue first."""
-        due = self.wait(self.agenda.due(self.tenant, self.now))
-        waiting = [(held.pause.look, held) for held in self.held if held.pause.look is not None]
-        expected = {held.id for look, held in waiting if look <= self.now}
-        assert set(due) == expected
-        for suspension_id in due:
+        """The clock looks at all that is due."""
+        for suspension_id in self.wait(self.agenda.due(self.tenant, self.now)):
             held = next(one for one in self.held if one.id == suspension_id)
             self.act(
                 lambda held=held: self.desk.look(self.tenant, held.id),
@@ -430,10 +443,10 @@ class Machine(RuleBasedStateMachine):
         held = next(one for one in self.held if one.id == taken)
         self.lease_held(held, worker, fault)
 
-    @precondition(lambda self: self.held)
+    @precondition(lambda self: self.standing("decided", "resuming"))
     @rule(place=PLACES, worker=st.sampled_from(WORKERS), fault=FAULT)
     def lease(self, place: int, worker: str, fault: str | None) -> None:
-        self.lease_held(self.pick(place), worker, fault)
+        self.lease_held(self.prefer(place, "decided"), worker, fault)
 
     def lease_held(self, held: Held, worker: str, fault: str | None) -> None:
         held.known = self.act(
@@ -454,8 +467,7 @@ class Machine(RuleBasedStateMachine):
         settles: bool = False,
     ) -> tuple[Held, Saved | None]:
         """Let whoever holds the lease of a run take a step, or whoever held the one before."""
-        driven = [held for held in self.held if held.pause.status == "resuming"] or self.held
-        held = driven[place % len(driven)]
+        held = self.prefer(place, "resuming")
         fence = Fence(held.pause.holder or "w1", held.pause.attempt - late, LEASE_MS)
 
         def predict_fenced() -> None:
@@ -472,13 +484,13 @@ class Machine(RuleBasedStateMachine):
             self.note_ready(held.id, held.pause.run)
         return held, saved
 
-    @precondition(lambda self: self.held)
+    @precondition(lambda self: self.standing("resuming"))
     @rule(place=PLACES, late=LATE, fault=FAULT)
     def renew(self, place: int, late: bool, fault: str | None) -> None:
         self.drive(place, late, fault, lambda held, fence: self.desk.renew(self.tenant, held.id, fence), lambda _: None)
 
-    @precondition(lambda self: self.held)
-    @rule(place=PLACES, late=LATE, every=st.booleans(), with_state=st.booleans(), fault=FAULT)
+    @precondition(lambda self: self.standing("resuming"))
+    @rule(place=PLACES, late=LATE, every=LATE, with_state=st.booleans(), fault=FAULT)
     def redeem(self, place: int, late: bool, every: bool, with_state: bool, fault: str | None) -> None:
         """Begin the calls that may run, or, as no worker of ours does, all; where nothing was asked, one of its own."""
 
@@ -507,7 +519,7 @@ class Machine(RuleBasedStateMachine):
             lambda pause: models.check_permits(things(pause), self.now),
         )
 
-    @precondition(lambda self: self.held)
+    @precondition(lambda self: self.standing("resuming"))
     @rule(place=PLACES, late=LATE, fault=FAULT)
     def checkpoint(self, place: int, late: bool, fault: str | None) -> None:
         self.drive(
@@ -518,7 +530,7 @@ class Machine(RuleBasedStateMachine):
             models.checkpoint,
         )
 
-    @precondition(lambda self: self.held)
+    @precondition(lambda self: self.standing("resuming"))
     @rule(place=PLACES, late=LATE, batch=BATCHES, fault=FAULT)
     def suspend_again(self, place: int, late: bool, batch: list[dict[str, Any]], fault: str | None) -> None:
         """The run pauses again: about calls in doubt where there are some, else about a new batch."""
@@ -542,7 +554,7 @@ class Machine(RuleBasedStateMachine):
             self.hold(str(following.following_id), run.pauses[-1])
             self.note_ready(str(following.following_id), run)
 
-    @precondition(lambda self: self.held)
+    @precondition(lambda self: self.standing("resuming"))
     @rule(place=PLACES, late=LATE, status=st.sampled_from(["completed", "degraded", "failed"]), fault=FAULT)
     def settle(self, place: int, late: bool, status: str, fault: str | None) -> None:
         end = RunEnd(status=RunStatus(status))
@@ -555,7 +567,7 @@ class Machine(RuleBasedStateMachine):
             settles=True,
         )
 
-    @precondition(lambda self: self.held)
+    @precondition(lambda self: self.standing("resuming"))
     @rule(place=PLACES, late=LATE, fault=FAULT)
     def postpone(self, place: int, late: bool, fault: str | None) -> None:
         self.drive(
@@ -566,7 +578,7 @@ class Machine(RuleBasedStateMachine):
             lambda pause: models.postpone(pause, self.now),
         )
 
-    @precondition(lambda self: self.held)
+    @precondition(lambda self: self.standing("resuming"))
     @rule(place=PLACES, late=LATE, fault=FAULT)
     def release(self, place: int, late: bool, fault: str | None) -> None:
         def check(pause: Pause) -> None:
@@ -582,10 +594,10 @@ class Machine(RuleBasedStateMachine):
             check,
         )
 
-    @precondition(lambda self: any(held.pause.status == "failed" for held in self.held))
+    @precondition(lambda self: self.standing("failed"))
     @rule(place=PLACES, fault=FAULT)
     def revive(self, place: int, fault: str | None) -> None:
-        held = self.pick(place)
+        held = self.prefer(place, "failed")
         self.act(
             lambda: self.desk.revive(self.tenant, held.id, person("boss")),
             lambda: models.revive(held.pause, self.now),
@@ -629,6 +641,7 @@ class Machine(RuleBasedStateMachine):
     async def check_lists(self, found: dict[str, SuspensionRecord]) -> None:
         ready = await self.world.redis.lrange(TenantKeys(self.tenant).ready, 0, -1)
         assert [one.decode() for one in ready] == self.ready
+        assert set(await self.agenda.due(self.tenant, self.now)) == {held.id for held in self.due}
         for run_id, run in self.known.items():
             latest = found[next(one.id for one in self.held if one.pause is run.pauses[-1])]
             trail = await self.runs.trail(self.tenant, run_id)

@@ -1,0 +1,278 @@
+"""Drive one run and die at a chosen point of it; then, as another process, find what was left and bring it to its end.
+
+`python -m tests.proofs.crashes STORE_URL FOLDER` does so for every point there is, each in processes of their own, and
+prints what came of each as a line of JSON. A point is before or after the n-th commit, or before or after the n-th
+call.
+"""
+
+import asyncio
+import json
+import os
+import sys
+from collections.abc import Awaitable, Callable, Iterator
+from contextlib import ExitStack
+from dataclasses import replace
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from redis import Redis as BlockingRedis
+from redis.asyncio import Redis
+
+from sayso.agents import Agent
+from sayso.clock import now_ms
+from sayso.decisions import DecisionRequest
+from sayso.doubts import Choice
+from sayso.models import ModelTurn, RequestedCall, ScriptedModel
+from sayso.runs import start_state
+from sayso.states import seal_state
+from sayso.suspensions import Change, RunRef, RunStatus, Status, SuspensionRecord
+from sayso.tools import CallContext, tool
+from service.credentials import TENANT
+from service.desk import Desk
+from service.settings import Settings
+from service.store.agenda import Agenda
+from service.store.commits import Idempotency
+from service.store.connections import connect
+from service.store.runs import Run
+from service.store.suspensions import Begin, Saved, Suspensions, Verb
+from service.wiring import Wiring, wire
+from tests.proofs.indexes import expect_indexes, find_detour, read_indexes
+from tests.sayso.records import person
+from workers import clock, resume
+
+CRASHED = 7
+"""What a process that died at its point exits with."""
+
+LATER_MS = 120_000
+"""How much later the second process lives: whatever the first one held is over by then."""
+
+RUN = "run_1"
+IDEMPOTENT = ("look_up", "tag")
+POLICY = """
+version: 1
+default: allow
+rules:
+  - {id: ask-refund, tool: refund, action: request_approval, terms: {timeout_s: 86400, start_by_s: 86400}}
+  - {id: ask-tag, tool: tag, action: request_approval, terms: {timeout_s: 86400, start_by_s: 86400}}
+"""
+
+
+class Point(NamedTuple):
+    """Where a process dies: `when` the `place`-th commit or call is about to happen, or has happened."""
+
+    what: str
+    place: int
+    when: str
+
+
+class Steps:
+    """Counts the commits and calls of this process, and ends it at its point, as kill -9 would."""
+
+    def __init__(self, point: Point | None) -> None:
+        self.point = point
+        self.counts = {"commit": 0, "call": 0}
+
+    async def take(self, what: str, step: Callable[[], Awaitable[Any]]) -> Any:
+        """Take a step that may be the last."""
+        self.counts[what] += 1
+        place = self.counts[what]
+        self._reach(Point(what, place, "before"))
+        done = await step()
+        self._reach(Point(what, place, "after"))
+        return done
+
+    def _reach(self, point: Point) -> None:
+        if point == self.point:
+            os._exit(CRASHED)
+
+
+class LaterSuspensions(Suspensions):
+    """The store as a process finds it some time later; its commits are steps."""
+
+    def __init__(self, redis: Redis, steps: Steps, later_ms: int) -> None:
+        super().__init__(redis)
+        self._later_ms = later_ms
+        commit = self._commit
+        self._commit = lambda **arguments: steps.take(  # type: ignore[assignment]
+            "commit", lambda: commit(**arguments)
+        )
+
+    async def create(self, tenant: str, suspension_id: str, begin: Begin, seen: Idempotency | None = None) -> Saved:
+        """Save a new suspension as of then."""
+        return await super().create(tenant, suspension_id, lambda _: begin(now_ms() + self._later_ms), seen)
+
+    async def change(
+        self,
+        tenant: str,
+        suspension_id: str,
+        verb: Verb,
+        seen: Idempotency | None = None,
+        known: Saved | None = None,
+    ) -> Saved:
+        """Apply a verb as of then."""
+
+        def step(record: SuspensionRecord, _: int) -> Change:
+            return verb(record, max(now_ms() + self._later_ms, record.updated_at_ms))
+
+        return await super().change(tenant, suspension_id, step, seen, known)
+
+
+class LaterAgenda(Agenda):
+    """The agenda as a process finds it some time later."""
+
+    later_ms = 0
+
+    async def now_ms(self) -> int:
+        """Return the time it is then."""
+        return await super().now_ms() + self.later_ms
+
+
+def build_agent(steps: Steps, effects: Path) -> Agent:
+    """Return an agent whose every call leaves a line in a file; two of its four calls take leave."""
+
+    async def leave(name: str, call: CallContext) -> str:
+        async def write() -> str:
+            with effects.open("a") as file:
+                file.write(json.dumps([name, call.call_id, call.idempotency_key]) + "\n")
+            return f"{name} done"
+
+        return str(await steps.take("call", write))
+
+    @tool(idempotent=True)
+    async def look_up(order: str, call: CallContext) -> str:
+        """Look an order up."""
+        return await leave("look_up", call)
+
+    @tool
+    async def note(order: str, call: CallContext) -> str:
+        """Write a note on an order."""
+        return await leave("note", call)
+
+    @tool
+    async def refund(order: str, call: CallContext) -> str:
+        """Pay an order back."""
+        return await leave("refund", call)
+
+    @tool(idempotent=True)
+    async def tag(order: str, call: CallContext) -> str:
+        """Tag an order."""
+        return await leave("tag", call)
+
+    turns = [turn("look_up", "note"), turn("refund", "tag"), ModelTurn(text="all done")]
+    return Agent(name="a", instructions="x", tools=(look_up, note, refund, tag), model=ScriptedModel(turns))
+
+
+def turn(*names: str) -> ModelTurn:
+    """Return a turn of the model that calls tools by these names."""
+    calls = (RequestedCall(call_id=f"call_{name}", name=name, args_json='{"order": "A"}') for name in names)
+    return ModelTurn(text="", calls=tuple(calls))
+
+
+async def live(settings: Settings, point: Point | None, later_ms: int, report: Path) -> None:
+    """Be the client, the reviewer, the worker and the clock of one run until it has ended; then report and exit."""
+    steps = Steps(point)
+    resume.agents["a"] = build_agent(steps, settings.home / "effects")
+    redis, blocking = connect(settings.store_url), connect(settings.store_url, blocking=True)
+    async with wire(settings) as wired:
+        desk = Desk(LaterSuspensions(redis, steps, later_ms), wired.runs, wired.rulebook.refresh)
+        agenda = LaterAgenda(redis, blocking)
+        agenda.later_ms = later_ms
+        wiring = replace(wired, desk=desk, agenda=agenda)
+        listening = asyncio.create_task(wiring.watch.listen())
+        driving = asyncio.create_task(resume.Drain(wiring, f"w-{os.getpid()}").run(asyncio.Event()))
+        state = start_state(RUN, "a", "refund order A")
+        ref = RunRef(id=RUN, agent="a", owner="bot", thread_id="t")
+        await wiring.desk.start(TENANT, ref, seal_state(state.model_dump_json().encode()), key="start")
+        doubted = await see_through(wiring)
+        told = json.dumps({"doubted": doubted, "counts": steps.counts, **await describe(wiring, redis)})
+        await asyncio.to_thread(report.write_text, told)
+        assert not listening.done()
+        assert not driving.done()
+        os._exit(0)
+
+
+async def see_through(wiring: Wiring) -> bool:
+    """Look at what is due and decide what is asked until the run has ended; tell whether a call was in doubt."""
+    doubted = False
+    with wiring.watch.on(RUN) as moved:
+        while True:
+            moved.clear()
+            await clock.look_at_due(wiring)
+            run = await wiring.runs.read(TENANT, RUN)
+            if run.status.ended:
+                return doubted
+            if run.status is RunStatus.SUSPENDED:
+                doubted |= await decide_open(wiring, run)
+            await asyncio.wait_for(moved.wait(), 20)
+
+
+async def decide_open(wiring: Wiring, run: Run) -> bool:
+    """Approve what is asked; of a call in doubt say that it is to be skipped, and return that there was one."""
+    found = await wiring.desk.suspensions.read(TENANT, run.suspension_id)
+    record = found.record
+    assert record is not None
+    if record.status is not Status.PENDING:
+        return False
+    for item in record.items:
+        if item.open:
+            word: dict[str, Any] = {"action": "approve"}
+            if item.doubt is not None:
+                word = {"action": "value", "value": {"choice": str(Choice.SKIP)}}
+            request = DecisionRequest(digest=item.digest, **word)
+            key = f"{record.id}:{item.item_id}"
+            await wiring.desk.decide(TENANT, record.id, item.item_id, request, person("ada"), key)
+    return any(item.doubt is not None for item in record.items)
+
+
+async def describe(wiring: Wiring, redis: Redis) -> dict[str, Any]:
+    """Return how the run ended, and what is wrong with what it left behind."""
+    run = await wiring.runs.read(TENANT, RUN)
+    held, records = await read_indexes(redis, TENANT)
+    trail = await wiring.runs.trail(TENANT, RUN)
+    latest = next(record for record in records if record.id == run.suspension_id)
+    return {
+        "status": str(run.status),
+        "error": run.error,
+        "trail": [[entry.type, entry.data.get("tool_call_id")] for entry in trail],
+        "detour": find_detour(trail, latest.status),
+        "astray": {name: held[name] for name in held if held[name]} != expect_indexes(records),
+    }
+
+
+def run_process(settings: Settings, point: Point | None, later_ms: int, report: Path) -> int:
+    """Fork; the child lives until it dies or reports. Return its exit code."""
+    sys.stdout.flush()
+    child = os.fork()
+    if child == 0:
+        with ExitStack() as stack:
+            stack.callback(os._exit, 1)  # whatever happens, the child never returns from here
+            asyncio.run(live(settings, point, later_ms, report))
+    return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+
+
+def sweep(url: str, folder: Path) -> Iterator[dict[str, Any]]:
+    """Yield what came of every point; the first is none at all, and tells how many there are."""
+    counts: dict[str, int] | None = None
+    points: list[Point | None] = [None]
+    for number, point in enumerate(points):
+        home = folder / str(number)
+        home.mkdir()
+        (home / "policy.yaml").write_text(POLICY)
+        settings = Settings(home=home, redis_url=url, policy=home / "policy.yaml", drain_window_s=60, log_level="error")
+        with BlockingRedis.from_url(url) as redis:
+            redis.flushall()
+        codes = [run_process(settings, point, 0, home / "report")]
+        if codes[0] == CRASHED:
+            codes.append(run_process(settings, None, LATER_MS, home / "report"))
+        report = json.loads((home / "report").read_text()) if (home / "report").exists() else {}
+        effects = (home / "effects").read_text() if (home / "effects").exists() else ""
+        yield {"point": point, "codes": codes, "effects": [*map(json.loads, effects.splitlines())], **report}
+        if counts is None:
+            counts = report["counts"]
+            for what, most in report["counts"].items():
+                points += [Point(what, place, when) for place in range(1, most + 1) for when in ("before", "after")]
+
+
+if __name__ == "__main__":
+    for outcome in sweep(sys.argv[1], Path(sys.argv[2])):
+        print(json.dumps(outcome), flush=True)

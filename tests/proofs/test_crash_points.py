@@ -1,0 +1,89 @@
+"""Die before and after every commit and every call of a run: another process always brings it to its end."""
+
+import json
+import subprocess
+import sys
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.proofs.crashes import CRASHED, IDEMPOTENT
+
+ROOT = Path(__file__).resolve().parents[2]
+CALLS = ("look_up", "note", "refund", "tag")
+
+
+def name(outcome: dict[str, Any]) -> str:
+    what, place, when = outcome["point"]
+    return f"{when} {what} {place}"
+
+
+def came_to_rest(outcome: dict[str, Any]) -> bool:
+    """The run has ended; where a call was in doubt, a person was asked about it, or it was ended for that."""
+    return outcome["status"] in ("completed", "degraded", "failed")
+
+
+@pytest.fixture(scope="module")
+def outcomes(store_url: str, tmp_path_factory: pytest.TempPathFactory) -> list[dict[str, Any]]:
+    """What came of every point, the one without a crash first."""
+    command = [sys.executable, "-m", "tests.proofs.crashes", store_url, str(tmp_path_factory.mktemp("crashes"))]
+    swept = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=300, check=False)
+    assert swept.returncode == 0, swept.stderr
+    return [json.loads(line) for line in swept.stdout.splitlines()]
+
+
+def test_a_run_without_a_crash_calls_everything_once(outcomes: list[dict[str, Any]]) -> None:
+    whole = outcomes[0]
+    assert (whole["point"], whole["codes"], whole["status"]) == (None, [0], "completed")
+    assert sorted(tool for tool, _, _ in whole["effects"]) == sorted(CALLS)
+    assert whole["counts"]["call"] == len(CALLS)
+
+
+def test_every_point_is_hit(outcomes: list[dict[str, Any]]) -> None:
+    points = outcomes[1:]
+    missed = [name(outcome) for outcome in points if outcome["codes"][0] != CRASHED]
+    print(f"{len(points)} points, {len(missed)} missed: {missed}")
+    assert len(points) >= 2 * (len(CALLS) + 6)
+    assert len(missed) <= 0.05 * len(points)
+
+
+def test_every_run_ends_whatever_it_was_doing(outcomes: list[dict[str, Any]]) -> None:
+    wrong = {name(one): (one["codes"], one.get("status"), one.get("error")) for one in outcomes[1:] if ended_badly(one)}
+    assert not wrong
+
+
+def ended_badly(outcome: dict[str, Any]) -> bool:
+    crashed_and_found = outcome["codes"] in ([CRASHED, 0], [0])
+    return not (crashed_and_found and came_to_rest(outcome))
+
+
+def test_no_call_is_made_twice_unless_it_may_be(outcomes: list[dict[str, Any]]) -> None:
+    for outcome in outcomes:
+        made = Counter(tool for tool, _, _ in outcome["effects"])
+        keys = {tool: {key for one, _, key in outcome["effects"] if one == tool} for tool in made}
+        for tool in CALLS:
+            if tool in IDEMPOTENT:
+                assert made[tool] >= 1 or outcome["status"] != "completed", (outcome["point"], tool)
+                assert len(keys.get(tool, ())) <= 1, "an idempotent call has one key, however often it is made"
+            else:
+                assert made[tool] <= 1, (outcome["point"], tool)
+                assert made[tool] == 1 or outcome["doubted"] or outcome["status"] != "completed"
+
+
+def test_a_call_is_in_doubt_only_where_its_process_died_around_it(outcomes: list[dict[str, Any]]) -> None:
+    doubted = [outcome["point"] for outcome in outcomes[1:] if outcome["doubted"]]
+    assert sum(what == "call" for what, _, _ in doubted) == 2 * len(CALLS), "a batch is begun and saved as one"
+    commits = [(place, when) for what, place, when in doubted if what == "commit"]
+    assert [when for _, when in commits] == ["after", "before"] * 2, "after it was begun, before its result was saved"
+
+
+def test_every_trail_is_whole_and_every_index_follows_from_its_record(outcomes: list[dict[str, Any]]) -> None:
+    for outcome in outcomes:
+        assert (outcome["detour"], outcome["astray"]) == (None, False), outcome["point"]
+        told = Counter(call_id for kind, call_id in outcome["trail"] if kind == "tool_completed")
+        assert set(told.values()) == {1}, "every call is told to have ended once"
+        kinds = Counter(kind for kind, _ in outcome["trail"])
+        assert kinds["run_resumed"] == kinds["run_paused"]
+        assert kinds["run_started"] == 1
