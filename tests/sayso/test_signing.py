@@ -24,7 +24,11 @@ NOW_S = now_ms() // 1000
 Change = Callable[[SignedMessage], SignedMessage]
 
 
-def signed(secret: str = SECRET, at_s: int = NOW_S, message_id: str = "msg_1", body: bytes = BODY) -> SignedMessage:
+def signed(
+    secret: str = SECRET, at_s: int | None = None, message_id: str = "msg_1", body: bytes = BODY
+) -> SignedMessage:
+    """A message signed now: the other verifier asks the machine for the time and takes five minutes."""
+    at_s = now_ms() // 1000 if at_s is None else at_s
     return SignedMessage(message_id, str(at_s), sign_message(secret, message_id, at_s, body), body)
 
 
@@ -85,7 +89,7 @@ WRONG: dict[str, Change] = {
     "an empty time": lambda message: replace(message, timestamp=""),
     "an empty signature": with_signature(lambda text: ""),
     "another id": lambda message: replace(message, id="msg_2"),
-    "another time": lambda message: replace(message, timestamp=str(NOW_S - 1)),
+    "another time": lambda message: replace(message, timestamp=str(int(str(message.timestamp)) - 1)),
     "another body": lambda message: replace(message, body=BODY + b" "),
     "a body cut short": lambda message: replace(message, body=BODY[:-1]),
     "an empty body": lambda message: replace(message, body=b""),
