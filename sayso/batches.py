@@ -14,7 +14,7 @@ from pydantic import JsonValue
 
 from sayso.agents import Agent, DenialPolicy
 from sayso.canonical import check_json
-from sayso.decisions import ActorKind, JsonObject, Outcome, Verdict
+from sayso.decisions import COVERED, ActorKind, JsonObject, Outcome, Verdict
 from sayso.doubts import Choice, ask_in_doubt, read_choice
 from sayso.errors import TooLarge
 from sayso.events import Event, EventType
@@ -255,7 +255,8 @@ def _answer(one: BatchCall, told: Resumption | None) -> BatchCall:
         return end_call(one, told.outcome.message or "The call's fallback failed the run.", Stop.FAILED)
     if not told.outcome.may_run:
         by = "reviewer" if told.outcome.by.kind is ActorKind.HUMAN else "policy"
-        return end_call(one, told.outcome.message or f"Denied by {by}", Stop.DENIED)
+        stop = None if told.outcome.by == COVERED else Stop.DENIED  # nobody has denied it: it was not needed
+        return end_call(one, told.outcome.message or f"Denied by {by}", stop)
     if one.ask is not None and one.ask.doubt is not None:
         return _settle_doubt(one, one.ask.doubt, told)
     call = one.call.model_copy(update={"args": told.args})

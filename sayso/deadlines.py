@@ -11,36 +11,42 @@ from sayso.requests import Item, digest_item
 from sayso.suspensions import Change, Status, SuspensionRecord, check_step
 from sayso.terms import FallbackAction
 
+NOTHING_HELD: frozenset[str] = frozenset()
+"""No item's time stands still."""
 
-def expire(record: SuspensionRecord, now_ms: int) -> Change:
-    """Let the fallback decide every open item whose deadline has passed; without one, nothing changes."""
+
+def expire(record: SuspensionRecord, now_ms: int, held: frozenset[str] = NOTHING_HELD) -> Change:
+    """Let the fallback decide every open item whose deadline has passed, but for those whose time stands still."""
     check_step(record, "expire")
     change = Change(record)
-    for item in record.items:
-        if item.open and now_ms >= item.terms.deadline_at_ms:
+    for place in range(len(record.items)):
+        item = change.record.items[place]  # one that closed may have closed the others
+        if item.open and item.item_id not in held and now_ms >= item.terms.deadline_at_ms:
             step = _call_in_at_deadline if _escalates(item) else _time_out
             change = _then(change, step(change.record, item, now_ms))
     return change
 
 
-def escalate(record: SuspensionRecord, now_ms: int) -> Change:
+def escalate(record: SuspensionRecord, now_ms: int, held: frozenset[str] = NOTHING_HELD) -> Change:
     """Let the reviewers of every step whose time has come join the items that are still open."""
     check_step(record, "escalate")
     change = Change(record)
     for item in record.items:
+        if item.item_id in held:
+            continue
         while item.open and (due := _next_step_at(record, item)) is not None and now_ms >= due:
             change = _then(change, _call_in(change.record, item, item.terms.deadline_at_ms, now_ms))
             item = next(one for one in change.record.items if one.item_id == item.item_id)  # noqa: PLW2901
     return change
 
 
-def remind(record: SuspensionRecord, now_ms: int) -> Change:
+def remind(record: SuspensionRecord, now_ms: int, held: frozenset[str] = NOTHING_HELD) -> Change:
     """Remind the reviewers of every open item whose moment for it has come; several missed ones make one."""
     check_step(record, "remind")
     change = Change(record)
     for item in record.items:
         passed = sum(at_ms <= now_ms for at_ms in item.terms.remind_at_ms)
-        if item.open and passed > item.reminded:
+        if item.open and item.item_id not in held and passed > item.reminded:
             data = {**_about(record, item), "reviewers": list(item.terms.reviewers)}
             event = Event(type=EventType.REVIEWER_REMINDED, data=data)
             reminded = item.model_copy(update={"reminded": passed})
@@ -48,12 +54,15 @@ def remind(record: SuspensionRecord, now_ms: int) -> Change:
     return change
 
 
-def keep_time(record: SuspensionRecord, now_ms: int) -> Change:
-    """Do everything that time calls for on a pending suspension: deadlines first, then steps, then reminders."""
-    change = expire(record, now_ms)
+def keep_time(record: SuspensionRecord, now_ms: int, held: frozenset[str] = NOTHING_HELD) -> Change:
+    """Do everything that time calls for on a pending suspension: deadlines first, then steps, then reminders.
+
+    Nothing is done to the items that are `held`.
+    """
+    change = expire(record, now_ms, held)
     for step in (escalate, remind):
         if change.record.status is Status.PENDING:
-            change = _then(change, step(change.record, now_ms))
+            change = _then(change, step(change.record, now_ms, held))
     return change
 
 
@@ -93,12 +102,12 @@ def _escalates(item: Item) -> bool:
 def _next_step_at(record: SuspensionRecord, item: Item) -> int | None:
     if item.escalated >= len(item.terms.escalate):
         return None
-    return record.created_at_ms + item.terms.escalate[item.escalated].after_s * 1000
+    return record.created_at_ms + item.held_ms + item.terms.escalate[item.escalated].after_s * 1000
 
 
 def _call_in_at_deadline(record: SuspensionRecord, item: Item, now_ms: int) -> Change:
     """The fallback escalates: whoever comes next gets as much time as the first had."""
-    first_time_ms = item.terms.deadline_at_ms - record.created_at_ms
+    first_time_ms = item.terms.deadline_at_ms - record.created_at_ms - item.held_ms
     return _call_in(record, item, now_ms + max(first_time_ms, 1000), now_ms)
 
 

@@ -33,6 +33,10 @@ TIMEOUT = Actor(id="timeout", kind=ActorKind.TIMEOUT, channel="clock")
 """Who decides when nobody has."""
 
 
+COVERED = Actor(id="coverage", kind=ActorKind.POLICY, channel="desk")
+"""Who closes the other items of a pause for which one answer is enough."""
+
+
 class DecisionAction(StrEnum):
     """What a decision says."""
 

@@ -20,6 +20,7 @@ from one table at the edge (`service/api/problems.py`).
     │   ├── IdempotencyConflict one key, two different requests
     │   ├── IllegalTransition   no such step from this status
     │   ├── LeaseHeld           another worker drives this run
+    │   ├── Frozen              an admin has stopped this
     │   └── StaleAttempt        this worker's lease is over
     ├── TooManyRequests         slow down
     ├── ModelError              the model gave no answer that can be used
@@ -102,6 +103,10 @@ class IllegalTransition(Conflict):
 
 class LeaseHeld(Conflict):
     """Another worker is driving this run."""
+
+
+class Frozen(Conflict):
+    """An admin has frozen this; nothing new starts until that is lifted."""
 
 
 class StaleAttempt(Conflict):

@@ -33,6 +33,8 @@ class EventType(StrEnum):
     REVIEWER_REMINDED = "reviewer_reminded"
     ESCALATED = "escalated"
     DEADLINE_EXTENDED = "deadline_extended"
+    DEADLINES_MOVED = "deadlines_moved"
+    ASKED_AGAIN = "asked_again"
     RESULT_REPORTED = "result_reported"
     RUN_RESUMING = "run_resuming"
     PERMIT_REDEEMED = "permit_redeemed"

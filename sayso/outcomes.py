@@ -1,6 +1,8 @@
 """Close an item with its outcome, and a suspension with its last item."""
 
-from sayso.decisions import Decision, DecisionAction, JsonObject, Outcome, Verdict
+from pydantic import JsonValue
+
+from sayso.decisions import COVERED, Decision, DecisionAction, JsonObject, Outcome, Verdict
 from sayso.events import Event, EventType
 from sayso.requests import Item, Ruling, digest_item, final_args
 from sayso.suspensions import LOOK_AGAIN_MS, Change, Status, SuspensionRecord
@@ -55,8 +57,15 @@ def _differs(decision: Decision) -> bool:
 
 
 def put_item(record: SuspensionRecord, item: Item, events: tuple[Event, ...], now_ms: int) -> Change:
-    """Return the record with this item in its place; with no item left open the pause is over."""
+    """Return the record with this item in its place; with no item left open the pause is over.
+
+    Where any answer is enough, the first item that closes closes the others.
+    """
     items = tuple(item if other.item_id == item.item_id else other for other in record.items)
+    if not item.open and record.resume.coverage == "any":
+        message = f"Closed: {item.tool.name} ({item.item_id}) was decided first, and one answer was enough."
+        rest = Ruling(verdict=Verdict.DENIED, by=COVERED, message=message)
+        items = tuple(rule_item(record, other, rest, now_ms) if other.open else other for other in items)
     record = record.model_copy(update={"items": items, "updated_at_ms": now_ms})
     if any(other.open for other in items):
         return Change(record.model_copy(update={"look_at_ms": next_look(record)}), events)
@@ -65,12 +74,14 @@ def put_item(record: SuspensionRecord, item: Item, events: tuple[Event, ...], no
 
 def tell_decided(record: SuspensionRecord) -> Event:
     """Return the event that the last item has closed."""
-    return Event(type=EventType.DECIDED, data={"suspension_id": record.id, "approved": record.approved})
+    data: JsonObject = {"suspension_id": record.id, "approved": record.approved}
+    covered: list[JsonValue] = [item.item_id for item in record.items if item.outcome and item.outcome.by == COVERED]
+    return Event(type=EventType.DECIDED, data=data | ({"closed_with_it": covered} if covered else {}))
 
 
 def close_pause(record: SuspensionRecord, events: tuple[Event, ...], now_ms: int) -> Change:
     """The pause is over: the run may be taken up, and somebody looks again soon whether it was."""
-    receipt = record.receipt.model_copy(update={"decided_at_ms": now_ms})
+    receipt = record.receipt.model_copy(update={"decided_at_ms": now_ms, "enqueued_at_ms": now_ms})
     update = {"status": Status.DECIDED, "receipt": receipt, "look_at_ms": now_ms + LOOK_AGAIN_MS}
     return Change(record.model_copy(update=update), events, ready=True)
 
@@ -83,6 +94,7 @@ def next_look(record: SuspensionRecord) -> int | None:
             moments.append(item.terms.deadline_at_ms)
             moments += item.terms.remind_at_ms[item.reminded :][:1]
             moments += [
-                record.created_at_ms + step.after_s * 1000 for step in item.terms.escalate[item.escalated :][:1]
+                record.created_at_ms + item.held_ms + step.after_s * 1000
+                for step in item.terms.escalate[item.escalated :][:1]
             ]
     return min(moments, default=None)

@@ -55,8 +55,10 @@ def suspend(draft: SuspensionRecord, asks: tuple[Ask, ...], now_ms: int) -> Chan
     return Change(expired.record, paused + expired.events, ready=expired.ready)
 
 
-def decide(record: SuspensionRecord, decision: Decision, now_ms: int) -> Change:
+def decide(record: SuspensionRecord, decision: Decision, now_ms: int, lost_ms: int = 0) -> Change:
     """Put one reviewer's word on one item; the item closes when the quorum is met, the pause when every item has.
+
+    Time that was `lost_ms` to a freeze counts for nothing.
 
     The same decision again changes nothing and is no error. Raises, and changes nothing: `AlreadyDecided`,
     `DeadlinePassed`, `StaleDigest`, `NotAllowed`, `SelfApproval`, `InvalidInput`, `IdempotencyConflict`, `NotFound`.
@@ -64,18 +66,33 @@ def decide(record: SuspensionRecord, decision: Decision, now_ms: int) -> Change:
     item = find_item(record, decision.item_id)
     if _is_repeat(item, decision):
         return Change(record)
-    _check_open(record, item)
-    check_step(record, "decide")
-    _check_in_time(item, now_ms)
-    if decision.args_digest != item.digest:
-        raise StaleDigest(digest=item.digest)
-    _check_reviewer(record, item, decision.by)
-    _check_answer(item, decision)
+    _check_decision(record, item, decision, "decide", now_ms - lost_ms)
     item = item.model_copy(update={"decisions": (*item.decisions, decision)})
     if _quorum_met(item, decision):
         item = close_item(record, item, decision, now_ms)
     recorded = Event(type=EventType.DECISION_RECORDED, data=_decision_data(record, item, decision))
     return put_item(record, item, (recorded,), now_ms)
+
+
+def ask_again(record: SuspensionRecord, decision: Decision, ask: Ask, now_ms: int, lost_ms: int = 0) -> Change:
+    """Put what a reviewer made of an item to people anew, for another rule asks about that: `ask` is the question.
+
+    Nobody's word on the old question counts for the new one. Raises as `decide` does.
+    """
+    item = find_item(record, decision.item_id)
+    _check_decision(record, item, decision, "ask_again", now_ms - lost_ms)
+    asked = freeze_item(ask, item.item_id, record.binding, now_ms)
+    # Its steps and its frozen time count from now, not from when the pause began.
+    asked = asked.model_copy(update={"held_ms": now_ms - record.created_at_ms, "held_to_ms": now_ms})
+    data: JsonObject = {
+        "suspension_id": record.id,
+        "item_id": item.item_id,
+        "by": decision.by.model_dump(mode="json"),
+        "rule_id": ask.rule_id,
+        "reason": ask.prompt.reason,
+        "deadline_at_ms": asked.terms.deadline_at_ms,
+    }
+    return put_item(record, asked, (Event(type=EventType.ASKED_AGAIN, data=data),), now_ms)
 
 
 def report(record: SuspensionRecord, key: str, holder: str, result: ToolResult, now_ms: int) -> Change:
@@ -92,7 +109,7 @@ def report(record: SuspensionRecord, key: str, holder: str, result: ToolResult, 
     return Change(record)
 
 
-def extend(record: SuspensionRecord, item_id: str, until_ms: int, by: Actor, now_ms: int) -> Change:
+def extend(record: SuspensionRecord, item_id: str, until_ms: int, by: Actor, now_ms: int, lost_ms: int = 0) -> Change:
     """Give the reviewers of an item more time, as far as its terms allow; a new deadline is a new digest.
 
     Raises as `decide` does, and `InvalidInput` for a moment that is no extension or beyond what the terms allow.
@@ -100,7 +117,7 @@ def extend(record: SuspensionRecord, item_id: str, until_ms: int, by: Actor, now
     item = find_item(record, item_id)
     _check_open(record, item)
     check_step(record, "extend")
-    _check_in_time(item, now_ms)
+    _check_in_time(item, now_ms - lost_ms)
     _check_reviewer(record, item, by)
     if not item.terms.deadline_at_ms < until_ms <= item.terms.extend_until_ms:
         limit = iso_utc(item.terms.extend_until_ms) if item.terms.extend_until_ms else "not at all"
@@ -184,6 +201,16 @@ def _is_repeat(item: Item, decision: Decision) -> bool:
 
 def _word(decision: Decision) -> bytes:
     return canonical_json([decision.action, decision.args, decision.value, decision.message, decision.args_digest])
+
+
+def _check_decision(record: SuspensionRecord, item: Item, decision: Decision, verb: str, now_ms: int) -> None:
+    _check_open(record, item)
+    check_step(record, verb)
+    _check_in_time(item, now_ms)
+    if decision.args_digest != item.digest:
+        raise StaleDigest(digest=item.digest)
+    _check_reviewer(record, item, decision.by)
+    _check_answer(item, decision)
 
 
 def _check_open(record: SuspensionRecord, item: Item) -> None:

@@ -105,11 +105,19 @@ class Item(Frozen):
     doubt: Doubt | None = None
     reminded: int = 0
     escalated: int = 0
+    held_ms: int = Field(default=0, description="How much time freezes took from the reviewers and was made up.")
+    held_to_ms: int = Field(default=0, description="Up to when frozen time was made up.")
+    grace_ms: int = Field(default=0, description="How much later than decided the call may start, for it was frozen.")
 
     @property
     def open(self) -> bool:
         """Whether the item still waits for its outcome."""
         return self.outcome is None
+
+    @property
+    def start_by_ms(self) -> int:
+        """Until when the call may start; 0 while nobody has decided."""
+        return self.outcome.start_by_ms + self.grace_ms if self.outcome is not None else 0
 
 
 class Binding(Frozen):

@@ -63,6 +63,7 @@ def lease(record: SuspensionRecord, holder: str, lease_ms: int, now_ms: int) -> 
             "updated_at_ms": now_ms,
             "lease": Lease(holder=holder, attempt=attempt, until_ms=until_ms),
             "look_at_ms": until_ms,
+            "waits_for": (),
             "receipt": record.receipt.model_copy(update={"leased_at_ms": now_ms, "tries": record.receipt.tries + 1}),
         }
     )
@@ -141,7 +142,7 @@ def redrive(record: SuspensionRecord, now_ms: int) -> Change:
     update = {
         "updated_at_ms": now_ms,
         "look_at_ms": now_ms + LOOK_AGAIN_MS * min(redrives, 10),
-        "receipt": record.receipt.model_copy(update={"redrives": redrives}),
+        "receipt": record.receipt.model_copy(update={"redrives": redrives, "enqueued_at_ms": now_ms}),
     }
     return Change(record.model_copy(update=update), ready=True)
 
@@ -178,24 +179,31 @@ def give_up(record: SuspensionRecord, fence: Fence, error: str, events: tuple[Ev
     return _fail(_continue(record, "give_up", fence, now_ms), error, events, now_ms)
 
 
-def release(record: SuspensionRecord, fence: Fence, reason: str, now_ms: int) -> Change:
+def release(
+    record: SuspensionRecord, fence: Fence, reason: str, now_ms: int, waits_for: tuple[str, ...] = ()
+) -> Change:
     """Give the run back untouched, so that any worker may take it up at once; it does not count as a try.
+
+    A run that `waits_for` frozen tools is not put before the workers again until somebody looks.
 
     Raises `IllegalTransition` while a call is under way: what it did is not known here.
     """
     record = _continue(record, "release", fence, now_ms)
     if record.journal:
         raise IllegalTransition("Calls of this run are under way; it is not given back.")
-    receipt = record.receipt.model_copy(update={"tries": max(0, record.receipt.tries - 1)})
-    update = {"status": Status.DECIDED, "look_at_ms": now_ms + LOOK_AGAIN_MS, "receipt": receipt}
+    tries = max(0, record.receipt.tries - 1)
+    enqueued_at_ms = record.receipt.enqueued_at_ms if waits_for else now_ms
+    receipt = record.receipt.model_copy(update={"tries": tries, "enqueued_at_ms": enqueued_at_ms})
+    look_at_ms = now_ms + LOOK_AGAIN_MS
+    update = {"status": Status.DECIDED, "look_at_ms": look_at_ms, "receipt": receipt, "waits_for": waits_for}
     released = Event(type=EventType.RUN_RELEASED, data={"attempt": fence.attempt, "reason": reason})
-    return Change(record.model_copy(update=update), (released,), ready=True)
+    return Change(record.model_copy(update=update), (released,), ready=not waits_for)
 
 
 def revive(record: SuspensionRecord, by: Actor, now_ms: int) -> Change:
     """Let a run that was given up be tried again: everything decided still stands, permits keep their times."""
     check_step(record, "revive")
-    receipt = record.receipt.model_copy(update={"tries": 0, "redrives": 0})
+    receipt = record.receipt.model_copy(update={"tries": 0, "redrives": 0, "enqueued_at_ms": now_ms})
     update = {
         "status": Status.DECIDED,
         "updated_at_ms": now_ms,
@@ -233,8 +241,8 @@ def _spend(record: SuspensionRecord, item: Item, fence: Fence, now_ms: int) -> I
     outcome = item.outcome
     if outcome is None or not outcome.may_run:
         raise IllegalTransition(f"Item {item.item_id} has no leave to run; it is not to be executed.")
-    if item.permit is None and now_ms >= outcome.start_by_ms:
-        raise DeadlinePassed(f"The leave to run {item.tool.name} ended at {iso_utc(outcome.start_by_ms)}.")
+    if item.permit is None and now_ms >= item.start_by_ms:
+        raise DeadlinePassed(f"The leave to run {item.tool.name} ended at {iso_utc(item.start_by_ms)}.")
     if item.permit is not None and not item.tool.idempotent:
         raise IllegalTransition(f"The permit of item {item.item_id} was already spent; the call may already have run.")
     args = approved_args(item)

@@ -72,6 +72,9 @@ LEGAL: dict[str, Step] = {
     "remind": _step("pending", "pending", EventType.REVIEWER_REMINDED),
     "escalate": _step("pending", "pending", EventType.ESCALATED),
     "extend": _step("pending", "pending", EventType.DEADLINE_EXTENDED),
+    "ask_again": _step("pending", "pending", EventType.ASKED_AGAIN),
+    "thaw": _step("pending decided resuming", "pending decided resuming", EventType.DEADLINES_MOVED),
+    "hold": _step("pending decided resuming", "pending decided resuming"),
     "expire": _step("pending", "pending decided", EventType.TIMED_OUT, EventType.DECIDED, EventType.ESCALATED),
     "report": _step("pending", "pending decided", EventType.RESULT_REPORTED, EventType.DECIDED),
     "cancel": _step("pending decided resuming", "cancelled", EventType.RUN_CANCELLED),
@@ -82,7 +85,7 @@ LEGAL: dict[str, Step] = {
     "postpone": _step("resuming", "resuming", EventType.RUN_POSTPONED),
     "release": _step("resuming", "decided", EventType.RUN_RELEASED),
     "redrive": _step("decided resuming", "decided resuming failed", EventType.RUN_FAILED),
-    "suspend_again": _step("resuming", "resumed", EventType.RUN_RESUMED, EventType.RUN_PAUSED),
+    "suspend_again": _step("resuming", "resumed", EventType.RUN_RESUMED, EventType.ASKED_AGAIN, EventType.RUN_PAUSED),
     "settle": _step(
         "resuming",
         "resumed",
@@ -94,8 +97,8 @@ LEGAL: dict[str, Step] = {
     "give_up": _step("resuming", "failed", EventType.RUN_FAILED),
     "revive": _step("failed", "decided", EventType.RUN_REVIVED),
 }
-"""Every step a suspension can take. `renew`, `checkpoint`, `postpone` and `redrive` are a worker's and the clock's
-bookkeeping inside one status; `docs/decisions/` says why they are steps of their own."""
+"""Every step a suspension can take. `renew`, `checkpoint`, `postpone`, `hold` and `redrive` are a worker's and the
+clock's bookkeeping inside one status; `docs/decisions/` says why they are steps of their own."""
 
 
 class RunRef(Frozen):
@@ -167,6 +170,7 @@ class Receipt(Frozen):
     """What became of the decision, with the moment of each stage."""
 
     decided_at_ms: int | None = None
+    enqueued_at_ms: int | None = None
     leased_at_ms: int | None = None
     resumed_at_ms: int | None = None
     settled_at_ms: int | None = None
@@ -195,6 +199,7 @@ class SuspensionRecord(Frozen):
     journal: tuple[Intent, ...] = ()
     receipt: Receipt = Receipt()
     end: RunEnd | None = None
+    waits_for: tuple[str, ...] = Field(default=(), description="The tools that a freeze kept the run from starting.")
     previous_id: str | None = None
     following_id: str | None = None
     look_at_ms: int | None = Field(default=None, description="When somebody must look; a copy of it is on the agenda.")

@@ -13,48 +13,38 @@ from sayso.canonical import digest_json
 from sayso.clock import new_id
 from sayso.deadlines import keep_time
 from sayso.decisions import Actor, Decision, DecisionAction, DecisionRequest
-from sayso.errors import Conflict, DeadlinePassed, InvalidInput, PolicyForbids
-from sayso.events import Event
+from sayso.errors import Conflict, DeadlinePassed, Frozen, InvalidInput, PolicyForbids
+from sayso.freezes import Freeze, check_start, find_held, hold, lost_ms, thaw, tools_to_start
 from sayso.gates import GatedCall, gate_calls
-from sayso.pauses import cancel, decide, extend, find_item, report, suspend
-from sayso.policies import Action, Policy, PolicyEvent
+from sayso.judgements import build_ask
+from sayso.pauses import ask_again, cancel, decide, extend, find_item, suspend
+from sayso.policies import Action, Policy, PolicyDecision, PolicyEvent
 from sayso.requests import Ask, Item, ItemKind, final_args
-from sayso.resumptions import (
-    Fence,
-    checkpoint,
-    lease,
-    postpone,
-    redeem,
-    redrive,
-    release,
-    renew,
-    revive,
-    settle,
-    suspend_again,
-)
+from sayso.resumptions import redrive, revive
+from sayso.rules import ASKING
 from sayso.states import SealedState
-from sayso.suspensions import Change, Intent, Origin, ResumeSpec, RunEnd, RunRef, Status, SuspensionRecord
-from sayso.tool_calls import ToolResult
+from sayso.suspensions import Change, ResumeSpec, RunRef, Status, SuspensionRecord
+from sayso.tool_calls import ToolCall
+from service.leases import KnownFreezes, Leases, draft_suspension, know_no_freezes
 from service.schemas import check_value
 from service.store.commits import Idempotency
 from service.store.runs import Runs
 from service.store.suspensions import Saved, Suspensions
 
-Plan = Callable[[SuspensionRecord, Fence, int], tuple[Intent, ...]]
-"""Which calls a worker that leases a run will start before it does anything else; a plain function of the record."""
+__all__ = ["Desk", "draft_suspension"]
 
 
-def plan_nothing(_record: SuspensionRecord, _fence: Fence, _now_ms: int) -> tuple[Intent, ...]:
-    """Plan no calls: what comes first is not known yet."""
-    return ()
+class Desk(Leases):
+    """Suspend, decide, expire, cancel; and, for workers, lease, redeem, checkpoint, suspend again, settle."""
 
-
-class Desk:
-    """Suspend, decide, expire, cancel; lease, redeem, checkpoint, suspend again, settle."""
-
-    def __init__(self, suspensions: Suspensions, runs: Runs, policy: Callable[[], Policy]) -> None:
-        self.suspensions = suspensions
-        self.runs = runs
+    def __init__(
+        self,
+        suspensions: Suspensions,
+        runs: Runs,
+        policy: Callable[[], Policy],
+        freezes: KnownFreezes = know_no_freezes,
+    ) -> None:
+        super().__init__(suspensions, runs, freezes)
         self._policy = policy
 
     async def start(
@@ -118,13 +108,15 @@ class Desk:
         """Put one reviewer's word on one item. `asker` is whose key it is, where that is not the reviewer.
 
         Edited arguments and given values must fit the tool's own schema, and the rules are asked again about the
-        final arguments: what they deny is refused here. Raises what `sayso.pauses.decide` raises, and `PolicyForbids`.
+        final arguments: what they deny is refused here, and where another rule asks, it is asked anew. Raises what
+        `sayso.pauses.decide` raises, and `PolicyForbids`.
         """
         word = request.model_dump(mode="json")
         seen = _seen(asker or by.id, key, ["decide", suspension_id, item_id, by.id, word], suspension_id)
         decision_id = f"dec_{sha256(f'{by.id} {key}'.encode()).hexdigest()[:32]}" if key else new_id("dec")
-        if request.action == "value" or request.args is not None:
-            await self._check_answer(tenant, suspension_id, item_id, request)
+        changed = request.action == "value" or request.args is not None
+        anew = await self._check_answer(tenant, suspension_id, item_id, request) if changed else None
+        freezes = await self._freezes(tenant, False)
 
         def verb(record: SuspensionRecord, now_ms: int) -> Change:
             decision = Decision(
@@ -141,7 +133,10 @@ class Desk:
                 at_ms=now_ms,
                 idempotency_key=key,
             )
-            return decide(record, decision, now_ms)
+            lost = _lost_ms(record, item_id, freezes, now_ms)
+            if anew is not None:
+                return ask_again(record, decision, anew, now_ms, lost)
+            return decide(record, decision, now_ms, lost)
 
         try:
             return await self.suspensions.change(tenant, suspension_id, verb, seen)
@@ -150,13 +145,32 @@ class Desk:
             raise
 
     async def look(self, tenant: str, suspension_id: str) -> Saved:
-        """Do what the suspension's own times call for now: its fallback, or putting it before a worker again."""
+        """Do what the suspension's own times call for now: its fallback, or putting it before a worker again.
+
+        What is frozen is left as it is and looked at again in a while; what was gets its time back.
+        """
+        freezes = await self._freezes(tenant, False)
 
         def verb(record: SuspensionRecord, now_ms: int) -> Change:
             if record.status is Status.PENDING:
-                return keep_time(record, now_ms)
+                return _keep_time(record, freezes, now_ms)
             if record.status in (Status.DECIDED, Status.RESUMING):
-                return redrive(record, now_ms)
+                return _bring_back(record, freezes, now_ms)
+            return Change(record)
+
+        return await self.suspensions.change(tenant, suspension_id, verb)
+
+    async def wake(self, tenant: str, suspension_id: str, freeze: Freeze) -> Saved:
+        """Let a suspension go on at once that `freeze` held before it was lifted: its time begins again, or its run."""
+        freezes = await self._freezes(tenant, False)
+
+        def verb(record: SuspensionRecord, now_ms: int) -> Change:
+            if not freeze.held(record):
+                return Change(record)
+            if record.status is Status.PENDING:
+                return thaw(record, freezes, now_ms)
+            if record.status is Status.DECIDED:
+                return _bring_back(record.model_copy(update={"look_at_ms": now_ms}), freezes, now_ms)
             return Change(record)
 
         return await self.suspensions.change(tenant, suspension_id, verb)
@@ -179,151 +193,45 @@ class Desk:
             if saved.record.status is Status.CANCELLED:
                 return saved
 
-    async def lease(
-        self, tenant: str, suspension_id: str, holder: str, lease_ms: int, plan: Plan = plan_nothing
-    ) -> Saved:
-        """Take a decided run up; raises `LeaseHeld` or `IllegalTransition` when it is not to be had.
-
-        `plan` says which calls the worker will start first; their permits are spent in the same commit where they can.
-        """
-
-        def verb(record: SuspensionRecord, now_ms: int) -> Change:
-            taken = lease(record, holder, lease_ms, now_ms)
-            if taken.record is record or taken.record.lease is None:
-                return taken
-            fence = Fence(holder, taken.record.lease.attempt, lease_ms)
-            intents = plan(taken.record, fence, now_ms)
-            if not intents:
-                return taken
-            begun = tuple(intent.model_copy(update={"begun_at_ms": now_ms}) for intent in intents)
-            try:
-                spent = redeem(taken.record, fence, begun, (), now_ms)
-            except Conflict:
-                return taken  # the worker meets the same refusal at its own first step, and shows it
-            return Change(spent.record, taken.events + spent.events)
-
-        return await self.suspensions.change(tenant, suspension_id, verb)
-
-    async def renew(self, tenant: str, suspension_id: str, fence: Fence) -> Saved:
-        """Hold the lease for another while."""
-        return await self.suspensions.change(tenant, suspension_id, lambda record, now_ms: renew(record, fence, now_ms))
-
-    async def redeem(
-        self,
-        tenant: str,
-        suspension_id: str,
-        fence: Fence,
-        intents: tuple[Intent, ...],
-        events: tuple[Event, ...],
-        state: SealedState | None,
-        known: Saved | None = None,
-    ) -> Saved:
-        """Journal the calls about to start and spend their permits; only after this may a tool run.
-
-        `known` is what the worker saved last: with it, its next step need not look first.
-        """
-
-        def verb(record: SuspensionRecord, now_ms: int) -> Change:
-            begun = tuple(intent.model_copy(update={"begun_at_ms": now_ms}) for intent in intents)
-            if state is None:
-                return redeem(record, fence, begun, events, now_ms)
-            saved = checkpoint(record, fence, state, events, now_ms)
-            spent = redeem(saved.record, fence, begun, (), now_ms)
-            return Change(spent.record, saved.events + spent.events, state=state)
-
-        return await self.suspensions.change(tenant, suspension_id, verb, known=known)
-
-    async def checkpoint(
-        self,
-        tenant: str,
-        suspension_id: str,
-        fence: Fence,
-        state: SealedState,
-        events: tuple[Event, ...],
-        known: Saved | None = None,
-    ) -> Saved:
-        """Save how far the run has come."""
-        return await self.suspensions.change(
-            tenant, suspension_id, lambda record, now_ms: checkpoint(record, fence, state, events, now_ms), known=known
-        )
-
-    async def suspend_again(
-        self,
-        leased: SuspensionRecord,
-        fence: Fence,
-        asks: tuple[Ask, ...],
-        state: SealedState,
-        events: tuple[Event, ...],
-        step: int,
-    ) -> Saved:
-        """Pause a driven run again: what it asks is saved in the commit that ends this pause."""
-        draft = draft_suspension(leased.tenant, leased.run, on_deny=leased.on_deny, state=state, step=step)
-        draft = draft.model_copy(update={"origin": leased.origin, "resume": leased.resume})
-        return await self.suspensions.change(
-            leased.tenant,
-            leased.id,
-            lambda record, now_ms: suspend_again(record, fence, draft, asks, state, events, now_ms),
-        )
-
-    async def settle(
-        self,
-        tenant: str,
-        suspension_id: str,
-        fence: Fence,
-        end: RunEnd,
-        events: tuple[Event, ...],
-        known: Saved | None = None,
-    ) -> Saved:
-        """End the run."""
-        return await self.suspensions.change(
-            tenant, suspension_id, lambda record, now_ms: settle(record, fence, end, events, now_ms), known=known
-        )
-
-    async def postpone(self, tenant: str, suspension_id: str, fence: Fence, error: str) -> Saved:
-        """Put a resume that could not go on back, visibly; the last attempt gives the run up."""
-        return await self.suspensions.change(
-            tenant, suspension_id, lambda record, now_ms: postpone(record, fence, error, now_ms)
-        )
-
-    async def release(self, tenant: str, suspension_id: str, fence: Fence, reason: str) -> Saved:
-        """Give a driven run back, so that any worker may take it up at once."""
-        return await self.suspensions.change(
-            tenant, suspension_id, lambda record, now_ms: release(record, fence, reason, now_ms)
-        )
-
     async def revive(self, tenant: str, suspension_id: str, by: Actor) -> Saved:
         """Have a run that was given up tried again."""
         return await self.suspensions.change(tenant, suspension_id, lambda record, now_ms: revive(record, by, now_ms))
 
-    async def report(self, tenant: str, run_id: str, key: str, holder: str, result: ToolResult) -> Saved:
-        """Take a result that came after its worker had lost the run: it lifts the doubt about its call, if any."""
-        run = await self.runs.read(tenant, run_id)
-        return await self.suspensions.change(
-            tenant, run.suspension_id, lambda record, now_ms: report(record, key, holder, result, now_ms)
-        )
-
     async def extend(self, tenant: str, suspension_id: str, item_id: str, until_ms: int, by: Actor) -> Saved:
         """Give the reviewers of an item more time, as far as its terms allow."""
-        return await self.suspensions.change(
-            tenant, suspension_id, lambda record, now_ms: extend(record, item_id, until_ms, by, now_ms)
-        )
+        freezes = await self._freezes(tenant, False)
 
-    async def _check_answer(self, tenant: str, suspension_id: str, item_id: str, request: DecisionRequest) -> None:
-        """Check the final arguments; the digest in the request makes sure that the commit is about the same item."""
+        def verb(record: SuspensionRecord, now_ms: int) -> Change:
+            return extend(record, item_id, until_ms, by, now_ms, _lost_ms(record, item_id, freezes, now_ms))
+
+        return await self.suspensions.change(tenant, suspension_id, verb)
+
+    async def _check_answer(
+        self, tenant: str, suspension_id: str, item_id: str, request: DecisionRequest
+    ) -> Ask | None:
+        """Check the final arguments, and return what is to be asked about them where another rule asks than before.
+
+        The digest in the request makes sure that the commit is about the same item.
+        """
         found = await self.suspensions.read(tenant, suspension_id)
         assert found.record is not None  # noqa: S101  read() raises NotFound otherwise
         item = find_item(found.record, item_id)
         if not item.open or item.digest != request.digest:
-            return
+            return None
         if request.action == "value":
             _check_given(item, request.value)
         args = final_args(item, edited=request.args, value=request.value)
         definition = await self.runs.definition(tenant, item.tool.definition)
         if definition is not None:
             check_value(definition.parameters, args, "args")
-        self._check_policy(found.record, item, args)
+        judged = self._judge(found.record, item, args)
+        if definition is None or judged.action not in ASKING or judged.policy_id in (None, item.terms.rule_id):
+            return None
+        call = ToolCall(call_id=item.call_id, index=item.index, name=item.tool.name, args=args)
+        return build_ask(definition, call, judged)
 
-    def _check_policy(self, record: SuspensionRecord, item: Item, args: dict[str, JsonValue]) -> None:
+    def _judge(self, record: SuspensionRecord, item: Item, args: dict[str, JsonValue]) -> PolicyDecision:
+        """Return what the rules say of the final arguments; raises `PolicyForbids`."""
         event = PolicyEvent(
             run_id=record.run.id,
             thread_id=record.run.thread_id,
@@ -340,27 +248,32 @@ class Desk:
                 f"{f': {judged.reason}' if judged.reason else ''}. Change them, or deny the item.",
                 policy_id=judged.policy_id,
             )
+        return judged
 
 
-def draft_suspension(
-    tenant: str, run: RunRef, *, state: SealedState | None, on_deny: str = "continue", step: int = 0
-) -> SuspensionRecord:
-    """Return a suspension that is not saved yet; the verb sets its status and its times."""
-    return SuspensionRecord.model_validate(
-        {
-            "id": new_id("sus"),
-            "tenant": tenant,
-            "status": Status.PENDING,
-            "created_at_ms": 0,
-            "updated_at_ms": 0,
-            "run": run,
-            "step": step,
-            "origin": Origin(),
-            "resume": ResumeSpec(),
-            "on_deny": on_deny,
-            "state": state.ref if state else None,
-        }
-    )
+def _keep_time(record: SuspensionRecord, freezes: Sequence[Freeze], now_ms: int) -> Change:
+    thawed = thaw(record, freezes, now_ms) if freezes else Change(record)
+    held = find_held(thawed.record, freezes)
+    kept = keep_time(thawed.record, now_ms, held)
+    after = kept.record
+    if held and after.status is Status.PENDING and (after.look_at_ms or 0) <= now_ms:
+        after = hold(after, now_ms).record
+    return Change(after, thawed.events + kept.events, ready=kept.ready)
+
+
+def _bring_back(record: SuspensionRecord, freezes: Sequence[Freeze], now_ms: int) -> Change:
+    """Put a run before a worker again, unless it is frozen: then nobody is troubled with it."""
+    try:
+        check_start(freezes, record, tools_to_start(record))
+    except Frozen:
+        due = record.look_at_ms is not None and record.look_at_ms <= now_ms
+        return hold(record, now_ms) if due else Change(record)
+    return redrive(record, now_ms)
+
+
+def _lost_ms(record: SuspensionRecord, item_id: str, freezes: Sequence[Freeze], now_ms: int) -> int:
+    """How much of the item's time a freeze has taken so far: its deadline holds, although it still says the old one."""
+    return lost_ms(record, find_item(record, item_id), freezes, now_ms) if freezes else 0
 
 
 def _check_given(item: Item, value: JsonValue) -> None:

@@ -17,7 +17,10 @@ from sayso.clock import new_id
 DRAIN = "workers.resume.drain"
 """Takes ready runs off the list and drives them, for some seconds."""
 
-JOBS = frozenset({DRAIN})
+RETAIN = "workers.retention.retain"
+"""Forgets what is older than it is to be kept."""
+
+JOBS = frozenset({DRAIN, RETAIN})
 """Every function that a job may name. The service names them and never imports them; a test does."""
 
 QUEUE = "sayso-resume"
@@ -81,6 +84,12 @@ class DrainQueue:
         """Add one drain job."""
         self._queue.enqueue(
             DRAIN, job_id=new_id("drain"), job_timeout=self._timeout_s, result_ttl=0, failure_ttl=_FAILURE_TTL_S
+        )
+
+    def put_retention(self) -> None:
+        """Add one job that forgets what is old."""
+        self._queue.enqueue(
+            RETAIN, job_id=new_id("retain"), job_timeout=_GRACE_S, result_ttl=0, failure_ttl=_FAILURE_TTL_S
         )
 
     def put_back(self) -> None:

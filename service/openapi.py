@@ -33,6 +33,7 @@ _TAGS = [
     {"name": "agents", "description": "The agents that workers have registered."},
     {"name": "runs", "description": "Start runs, follow them, cancel them."},
     {"name": "suspensions", "description": "What waits for people, and what they decided."},
+    {"name": "freezes", "description": "Stop a tool, an agent or everything, and let it go on."},
     {"name": "reviewers", "description": "People, for admins."},
     {"name": "keys", "description": "API keys of agents, for admins."},
     {"name": "hooks", "description": "Decisions by signed webhook."},

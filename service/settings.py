@@ -113,6 +113,15 @@ class Settings(BaseSettings):
         description="Longest time in seconds one job goes on taking runs from the ready list.",
     )
     drain_concurrency: int = Field(default=64, ge=1, le=1024, description="Runs one job drives at the same time.")
+    keep_runs_days: int = Field(
+        default=30, ge=1, le=36_500, description="Days after its end at which a run's records and state are deleted."
+    )
+    keep_trail_days: int = Field(
+        default=365,
+        ge=1,
+        le=36_500,
+        description="Days after its end at which a run's trail is deleted too: the last that is known of it.",
+    )
     session_idle_s: int = Field(
         default=7_200,
         ge=60,
@@ -208,6 +217,12 @@ class Settings(BaseSettings):
     def _check_sessions(self) -> Self:
         if self.session_idle_s > self.session_max_s:
             raise ValueError("SAYSO_SESSION_IDLE_S is above SAYSO_SESSION_MAX_S; make it the smaller one")
+        return self
+
+    @model_validator(mode="after")
+    def _check_retention(self) -> Self:
+        if self.keep_trail_days < self.keep_runs_days:
+            raise ValueError("SAYSO_KEEP_TRAIL_DAYS is below SAYSO_KEEP_RUNS_DAYS; a trail is kept as long as its run")
         return self
 
     @model_validator(mode="after")

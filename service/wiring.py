@@ -6,14 +6,18 @@ from dataclasses import dataclass
 
 from service.credentials import Credentials
 from service.desk import Desk
+from service.freezes import Freezes
 from service.reviewers import Reviewers
 from service.rulebook import Rulebook
 from service.settings import Settings
+from service.standings import Standings
 from service.store.agenda import Agenda
 from service.store.attempts import Attempts
 from service.store.connections import connect
+from service.store.freezes import FreezeStore
 from service.store.people import People
 from service.store.replays import Replays
+from service.store.retention import Retention
 from service.store.runs import Runs
 from service.store.suspensions import Suspensions
 from service.store.watch import Watch
@@ -32,6 +36,9 @@ class Wiring:
     reviewers: Reviewers
     credentials: Credentials
     replays: Replays
+    freezes: Freezes
+    retention: Retention
+    standings: Standings
 
 
 @asynccontextmanager
@@ -42,18 +49,22 @@ async def wire(settings: Settings) -> AsyncIterator[Wiring]:
     rulebook = Rulebook(settings.policy)
     runs = Runs(redis)
     people = People(redis)
+    freezes = Freezes(FreezeStore(redis))
     reviewers = Reviewers(people, Attempts(redis), idle_s=settings.session_idle_s, max_s=settings.session_max_s)
     try:
         yield Wiring(
             settings=settings,
             rulebook=rulebook,
-            desk=Desk(Suspensions(redis), runs, rulebook.refresh),
+            desk=Desk(Suspensions(redis), runs, rulebook.refresh, freezes.known),
             runs=runs,
             agenda=Agenda(redis, blocking),
             watch=Watch(blocking),
             reviewers=reviewers,
             credentials=Credentials(people, reviewers),
             replays=Replays(redis),
+            freezes=freezes,
+            retention=Retention(redis),
+            standings=Standings(people),
         )
     finally:
         await redis.aclose()

@@ -5,19 +5,10 @@ from collections.abc import Iterator, Sequence
 from sayso.events import EventType, TrailEntry
 from sayso.suspensions import LEGAL, Status
 
-LEAVES: dict[EventType, tuple[Status, ...]] = {
+MOVES: dict[EventType, tuple[Status, ...]] = {
     EventType.RUN_STARTED: (Status.DECIDED,),
-    EventType.DECISION_RECORDED: (Status.PENDING,),
-    EventType.TIMED_OUT: (Status.PENDING,),
-    EventType.ESCALATED: (Status.PENDING,),
-    EventType.REVIEWER_REMINDED: (Status.PENDING,),
-    EventType.DEADLINE_EXTENDED: (Status.PENDING,),
-    EventType.RESULT_REPORTED: (Status.PENDING,),
     EventType.DECIDED: (Status.DECIDED,),
     EventType.RUN_RESUMING: (Status.RESUMING,),
-    EventType.PERMIT_REDEEMED: (Status.RESUMING,),
-    EventType.RUN_RESUMED: (Status.RESUMING,),
-    EventType.RUN_POSTPONED: (Status.RESUMING,),
     EventType.RUN_RELEASED: (Status.DECIDED,),
     EventType.RUN_REVIVED: (Status.DECIDED,),
     EventType.RUN_COMPLETED: (Status.RESUMED,),
@@ -25,8 +16,10 @@ LEAVES: dict[EventType, tuple[Status, ...]] = {
     EventType.RUN_FAILED: (Status.RESUMED, Status.FAILED),
     EventType.RUN_CANCELLED: (Status.CANCELLED,),
 }
-"""Where a suspension stands after each kind of event. A verb's last event moves it: an item's outcome leaves it
-pending, and `decided` closes it. Kinds that are not here tell of what a leased worker does, and move nothing."""
+"""Where a suspension stands after each kind of event that moves it; no outcome of an item does, `decided` follows."""
+
+OF_STEPS = frozenset().union(*(step.events for step in LEGAL.values()))
+"""The kinds that some step tells of; all others tell of what a leased worker does."""
 
 
 def find_illegal_step(entries: Sequence[TrailEntry]) -> Iterator[str]:
@@ -45,9 +38,10 @@ def _follow(status: Status | None, kind: EventType) -> Status | None:
     if kind is EventType.RUN_PAUSED:  # one commit: this suspension is resumed, and the run's next one waits
         again = _is_step(status, kind, Status.RESUMED)
         return Status.PENDING if again and Status.PENDING in LEGAL["suspend"].targets else None
-    if kind not in LEAVES:
+    if kind not in OF_STEPS:
         return status if status is Status.RESUMING else None
-    return next((target for target in LEAVES[kind] if _is_step(status, kind, target)), None)
+    targets = MOVES.get(kind, () if status is None else (status,))
+    return next((target for target in targets if _is_step(status, kind, target)), None)
 
 
 def _is_step(status: Status | None, kind: EventType, target: Status) -> bool:

@@ -10,7 +10,8 @@ from sayso.clock import new_id, new_secret, now_ms
 from sayso.decisions import Actor, ActorKind, DecisionRequest
 from sayso.pauses import suspend
 from sayso.requests import Answer, Ask, AskedTool, ItemKind
-from sayso.resumptions import Fence
+from sayso.resumptions import Fence, lease
+from sayso.resumptions import give_up as fail
 from sayso.states import seal_state
 from sayso.suspensions import Change, RunEnd, RunRef, RunStatus, SuspensionRecord
 from sayso.terms import RuleTerms
@@ -94,6 +95,17 @@ async def finish(
     assert leased.lease is not None
     fence = Fence(holder="worker-1", attempt=leased.lease.attempt, lease_ms=30_000)
     return (await wiring.desk.settle(TENANT, record.id, fence, RunEnd(status=status, result=result), ())).record
+
+
+async def give_up(wiring: Wiring, record: SuspensionRecord) -> SuspensionRecord:
+    """The suspension after its last try could not go on."""
+
+    def verb(found: SuspensionRecord, at_ms: int) -> Change:
+        taken = lease(found, "worker-1", 30_000, at_ms).record
+        assert taken.lease is not None
+        return fail(taken, Fence("worker-1", taken.lease.attempt, 30_000), "no such agent", (), at_ms)
+
+    return (await wiring.desk.suspensions.change(TENANT, record.id, verb)).record
 
 
 async def make_person(wiring: Wiring, name: str, *roles: str) -> str:

@@ -6,16 +6,20 @@ moments, so a decision after the deadline is refused even while no clock runs. A
 
 import asyncio
 import signal
+from collections.abc import Awaitable, Callable, Sequence
+from functools import partial
 
 import structlog
 
 from sayso.clock import monotonic_ms
 from sayso.errors import NotFound, SaysoError, Unavailable
+from sayso.freezes import Freeze
 from service.credentials import TENANT
 from service.jobs import DrainQueue
 from service.logs import configure_logs
 from service.settings import Settings, load
 from service.wiring import Wiring, wire
+from workers.retention import EVERY_S
 
 BEAT_S = 0.1
 _JOBS_EVERY_MS = 1000
@@ -28,14 +32,25 @@ log = structlog.get_logger()
 async def look_at_due(wiring: Wiring) -> int:
     """Look once at everything that is due now; return how many suspensions that were."""
     due = await wiring.agenda.due(TENANT, await wiring.agenda.now_ms())
-    slots = asyncio.Semaphore(_AT_ONCE)
-
-    async def look(suspension_id: str) -> None:
-        async with slots:
-            await _look(wiring, suspension_id)
-
-    await asyncio.gather(*map(look, due))
+    await _at_once(due, partial(_look, wiring))
     return len(due)
+
+
+async def wake_lifted(wiring: Wiring) -> int:
+    """Let everything go on that a lifted freeze held; return how many suspensions were looked at for that.
+
+    Begun anew after a crash: whatever was woken already is not moved twice.
+    """
+    woken = 0
+    for freeze in await wiring.freezes.known(TENANT):
+        if freeze.in_force or freeze.settled:
+            continue
+        ids = await wiring.agenda.everything(TENANT)
+        await _at_once(ids, partial(_wake, wiring, freeze))
+        woken += len(ids)
+        await wiring.freezes.note_settled(TENANT, freeze)
+        log.info("freeze_lifted", freeze=freeze.id, scope=freeze.scope, by=freeze.lifted_by, woken=woken)
+    return woken
 
 
 async def run_clock(settings: Settings, stopping: asyncio.Event) -> None:
@@ -43,18 +58,43 @@ async def run_clock(settings: Settings, stopping: asyncio.Event) -> None:
     jobs = DrainQueue(settings.store_url, settings.drain_window_s)
     jobs_at_ms = 0.0
     async with wire(settings) as wiring:
+        waking = asyncio.create_task(_keep_waking(wiring, stopping))
         while not stopping.is_set():
             try:
                 looked = await look_at_due(wiring)
                 if monotonic_ms() >= jobs_at_ms:
                     await asyncio.to_thread(jobs.ensure)
+                    if await wiring.retention.claim(TENANT, EVERY_S):
+                        await asyncio.to_thread(jobs.put_retention)
                     jobs_at_ms = monotonic_ms() + _JOBS_EVERY_MS
             except Exception as error:  # noqa: BLE001  the clock outlives whatever is wrong, and says so
                 log.warning("clock_beat_failed", error=f"{type(error).__name__}: {error}")
                 looked = 0
             if not looked:
                 await _pause(stopping)
+        await waking
     jobs.close()
+
+
+async def _keep_waking(wiring: Wiring, stopping: asyncio.Event) -> None:
+    """Beside the beat, for there may be much to wake, and deadlines go on meanwhile."""
+    while not stopping.is_set():
+        try:
+            await wake_lifted(wiring)
+        except Exception as error:  # noqa: BLE001  the clock outlives whatever is wrong, and says so
+            log.warning("waking_failed", error=f"{type(error).__name__}: {error}")
+        await _pause(stopping)
+
+
+async def _at_once(suspension_ids: Sequence[str], look: Callable[[str], Awaitable[None]]) -> None:
+    """Look at many suspensions, some at the same time."""
+    slots = asyncio.Semaphore(_AT_ONCE)
+
+    async def one(suspension_id: str) -> None:
+        async with slots:
+            await look(suspension_id)
+
+    await asyncio.gather(*map(one, suspension_ids))
 
 
 async def _look(wiring: Wiring, suspension_id: str) -> None:
@@ -67,6 +107,15 @@ async def _look(wiring: Wiring, suspension_id: str) -> None:
     except (SaysoError, ValueError) as error:
         log.error("suspension_unreadable", suspension=suspension_id, error=f"{type(error).__name__}: {error}")
         await wiring.agenda.defer(TENANT, suspension_id, await wiring.agenda.now_ms() + _UNREADABLE_AGAIN_MS)
+
+
+async def _wake(wiring: Wiring, freeze: Freeze, suspension_id: str) -> None:
+    try:
+        await wiring.desk.wake(TENANT, suspension_id, freeze)
+    except Unavailable:
+        raise
+    except (SaysoError, ValueError) as error:
+        log.warning("suspension_not_woken", suspension=suspension_id, error=f"{type(error).__name__}: {error}")
 
 
 async def _pause(stopping: asyncio.Event) -> None:

@@ -6,11 +6,12 @@ from contextlib import suppress
 from pydantic import BaseModel
 
 from sayso.agents import Agent
-from sayso.batches import PlannedCall, Resumption
+from sayso.batches import Batch, PlannedCall, Resumption
 from sayso.clock import iso_utc
 from sayso.decisions import Verdict
 from sayso.errors import Conflict, NotFound
 from sayso.events import Event, EventType
+from sayso.rechecks import Recheck
 from sayso.requests import Doubt, Item
 from sayso.resumptions import Fence, approved_args
 from sayso.states import SealedState, seal_state
@@ -132,11 +133,27 @@ def seal(state: BaseModel) -> SealedState:
     return seal_state(state.model_dump_json().encode())
 
 
-def tell_outcome(item: Item, now_ms: int) -> Resumption:
+def tell_outcomes(record: SuspensionRecord, checked: Recheck, now_ms: int) -> Mapping[int, Resumption]:
+    """Return what a run is told of all that it asked, by call index."""
+    return {item.index: _tell_outcome(item, checked.denied.get(item.index), now_ms) for item in record.items}
+
+
+def ask_in(batch: Batch, checked: Recheck) -> Batch:
+    """Return the batch with the questions that are asked again in the place of the old ones."""
+    calls = [
+        one.model_copy(update={"ask": checked.again[one.call.index]}) if one.call.index in checked.again else one
+        for one in batch.calls
+    ]
+    return batch.model_copy(update={"calls": tuple(calls)})
+
+
+def _tell_outcome(item: Item, denied: str | None, now_ms: int) -> Resumption:
     """Return what a run is told of an item; leave that was not used in time is no leave."""
     outcome = item.outcome
     assert outcome is not None  # noqa: S101  only decided suspensions are leased
-    if outcome.may_run and now_ms >= outcome.start_by_ms and item.permit is None:
-        message = f"Approved, but not started before {iso_utc(outcome.start_by_ms)}; ask again."
+    if denied is not None:
+        outcome = outcome.model_copy(update={"verdict": Verdict.DENIED, "message": denied})
+    if outcome.may_run and now_ms >= item.start_by_ms and item.permit is None:
+        message = f"Approved, but not started before {iso_utc(item.start_by_ms)}; ask again."
         outcome = outcome.model_copy(update={"verdict": Verdict.DENIED, "message": message})
     return Resumption(item_id=item.item_id, outcome=outcome, args=approved_args(item))

@@ -17,14 +17,14 @@ import uvloop
 
 from sayso.agents import Agent, load_agents
 from sayso.clock import monotonic_ms
-from sayso.errors import Conflict, NotFound, SaysoError, Unavailable
+from sayso.errors import Conflict, Frozen, NotFound, SaysoError, Unavailable
 from sayso.resumptions import Fence
 from service.credentials import TENANT
 from service.jobs import DrainQueue
 from service.settings import Settings, load
 from service.store.suspensions import Saved
 from service.wiring import Wiring, wire
-from workers.resumers import RESUMERS, plan_first
+from workers.resumers import RESUMERS, Known, plan_first
 
 _TAKE_S = 0.5
 _HARD_WINDOWS = 10
@@ -110,7 +110,8 @@ class Drain:
     async def _drive(self, suspension_id: str) -> None:
         lease_ms = self._wiring.settings.lease_s * 1000
         try:
-            plan = partial(plan_first, agents)
+            standing = await self._wiring.standings.find(TENANT)
+            plan = partial(plan_first, Known(agents, self._wiring.rulebook.refresh(), standing))
             leased = await self._wiring.desk.lease(TENANT, suspension_id, self._holder, lease_ms, plan)
         except (Conflict, NotFound, Unavailable) as refusal:
             log.info("run_not_taken", suspension=suspension_id, why=refusal.message)
@@ -122,7 +123,7 @@ class Drain:
         try:
             await self._resume(leased, fence)
         except asyncio.CancelledError:
-            await self._release(suspension_id, fence)
+            await self._release(suspension_id, fence, "its worker was told to stop")
             raise
         finally:
             renewing.cancel()
@@ -133,16 +134,19 @@ class Drain:
         record = leased.record
         try:
             await RESUMERS[record.resume.resumer](self._wiring, agents, leased, fence)
+        except Frozen as frozen:
+            log.info("run_frozen", suspension=record.id, run=record.run.id, why=frozen.message)
+            await self._release(record.id, fence, frozen.message, _tools_of(frozen))
         except (Conflict, Unavailable) as refusal:
             log.warning("run_lost", suspension=record.id, run=record.run.id, why=refusal.message)
         except Exception as error:
             log.exception("run_not_resumed", suspension=record.id, run=record.run.id)
             await self._postpone(record.id, fence, _sentence(error))
 
-    async def _release(self, suspension_id: str, fence: Fence) -> None:
-        """Give the run back before this process ends; with a call under way the lease has to run out instead."""
+    async def _release(self, suspension_id: str, fence: Fence, reason: str, waits_for: tuple[str, ...] = ()) -> None:
+        """Give the run back; with a call under way the lease has to run out instead."""
         with suppress(Conflict, Unavailable):
-            await self._wiring.desk.release(TENANT, suspension_id, fence, "its worker was told to stop")
+            await self._wiring.desk.release(TENANT, suspension_id, fence, reason, waits_for)
 
     async def _postpone(self, suspension_id: str, fence: Fence, error: str) -> None:
         try:
@@ -159,6 +163,11 @@ class Drain:
                 continue
             except Conflict:
                 return
+
+
+def _tools_of(frozen: Frozen) -> tuple[str, ...]:
+    tools = frozen.facts.get("tools")
+    return tuple(map(str, tools)) if isinstance(tools, list) else ()
 
 
 def _sentence(error: Exception) -> str:

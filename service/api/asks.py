@@ -60,6 +60,9 @@ class AskRequest(BaseModel):
     thread_id: str | None = Field(default=None, min_length=1, max_length=200, description="By default the run's id.")
     context: JsonObject = Field(default={}, description="Facts that policy rules may look at.")
     tags: tuple[Annotated[str, Field(min_length=1, max_length=64)], ...] = Field(default=(), max_length=20)
+    coverage: Literal["all", "any"] = Field(
+        default="all", description="Whether all calls put to people are to be decided, or any one of them is enough."
+    )
     on_deny: Literal["continue", "degrade", "fail"] = Field(
         default="continue", description="What a denial means for the other calls: they run, or all are skipped."
     )
@@ -89,7 +92,7 @@ async def ask_for_calls(
         caller.tenant,
         run,
         [_gated(manifest, index, call) for index, call in enumerate(body.calls)],
-        ResumeSpec(resumer="calls"),
+        ResumeSpec(resumer="calls", coverage=body.coverage),
         body.on_deny,
         key=key,
         request=body.model_dump(mode="json"),

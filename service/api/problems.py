@@ -52,6 +52,7 @@ TABLE: Mapping[type[Exception], tuple[int, str]] = {
     errors.IdempotencyConflict: (409, "Idempotency-Key used before"),
     errors.IllegalTransition: (409, "No such step"),
     errors.LeaseHeld: (409, "Lease held"),
+    errors.Frozen: (409, "Frozen"),
     errors.StaleAttempt: (409, "Stale attempt"),
     errors.TooManyRequests: (429, "Too many requests"),
     errors.ModelError: (502, "The model failed"),

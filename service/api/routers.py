@@ -2,7 +2,7 @@
 
 from fastapi import APIRouter
 
-from service.api import agents, asks, health, people, runs, sessions, suspensions, trails
+from service.api import agents, asks, freezes, health, people, runs, sessions, suspensions, trails
 
 api = APIRouter(prefix="/api/v1")
 for _router in (
@@ -13,6 +13,7 @@ for _router in (
     trails.router,
     asks.router,
     suspensions.router,
+    freezes.router,
     people.reviewers,
     people.keys,
 ):

@@ -12,7 +12,7 @@ from sayso.errors import InvalidInput, NotFound
 from sayso.runs import start_state
 from sayso.states import seal_state
 from sayso.suspensions import RunRef, RunStatus
-from service.api.dependencies import Caller, IdempotencyKey, Limit, Parts, RunId, Skip, Wait
+from service.api.dependencies import Caller, IdempotencyKey, Limit, Parts, Person, RunId, Skip, Wait
 from service.api.routes import SignedInRoute
 from service.api.views import RunView
 from service.api.waits import wait_for
@@ -131,6 +131,14 @@ async def cancel_run(
     await find_run(parts, caller, run_id)
     reason = body.reason if body is not None else None
     await parts.desk.cancel(caller.tenant, run_id, caller.actor("api"), reason, key=key)
+    return RunView.of(await parts.runs.read(caller.tenant, run_id))
+
+
+@router.post("/{run_id}/revive", operation_id="reviveRun", responses=WRITES)
+async def revive_run(run_id: RunId, caller: Person, parts: Parts) -> RunView:
+    """Have a run that was given up tried again: all that was decided still stands."""
+    run = await find_run(parts, caller, run_id)
+    await parts.desk.revive(caller.tenant, run.suspension_id, caller.actor("api"))
     return RunView.of(await parts.runs.read(caller.tenant, run_id))
 
 

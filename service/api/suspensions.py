@@ -4,7 +4,7 @@ from typing import Annotated, Literal
 
 from fastapi import APIRouter, Body, Request
 from fastapi.openapi.models import Example
-from pydantic import BaseModel, Field
+from pydantic import AwareDatetime, BaseModel, BeforeValidator, ConfigDict, Field
 
 from sayso.decisions import DecisionRequest
 from sayso.errors import NotFound
@@ -37,6 +37,23 @@ class SuspensionPage(BaseModel):
 
     suspensions: list[SuspensionView]
     next_skip: int | None = Field(description="`skip` of the next page; null on the last.")
+
+
+def _check_moment(value: object) -> object:
+    """Take text alone: a number could be seconds or milliseconds."""
+    if not isinstance(value, str) or "T" not in value:
+        raise ValueError("is not a moment; write it as 2026-11-21T12:00:00Z")
+    return value
+
+
+class ExtendRequest(BaseModel):
+    """Until when reviewers are to have time."""
+
+    model_config = ConfigDict(
+        frozen=True, extra="forbid", json_schema_extra={"examples": [{"until": "2026-11-21T18:00:00Z"}]}
+    )
+
+    until: Annotated[AwareDatetime, BeforeValidator(_check_moment)] = Field(description="A moment in RFC 3339.")
 
 
 class DecidedItem(BaseModel):
@@ -96,6 +113,16 @@ async def decide_item(
         outcome=outcome,
         decision=own[-1] if own else None,
     )
+
+
+@router.post("/{suspension_id}/items/{item_id}/extend", operation_id="extendItem", responses=WRITES)
+async def extend_item(
+    suspension_id: SuspensionId, item_id: ItemId, body: ExtendRequest, caller: Person, parts: Parts
+) -> SuspensionView:
+    """Put the deadline off, as far as the item's terms allow; the digest of what is asked changes with it."""
+    until_ms = int(body.until.timestamp() * 1000)
+    saved = await parts.desk.extend(caller.tenant, suspension_id, item_id, until_ms, caller.actor("api"))
+    return SuspensionView.of(saved.record)
 
 
 async def _find(parts: Wiring, caller: Principal, suspension_id: str) -> SuspensionRecord:

@@ -182,11 +182,23 @@ class ReceiptView(View):
     """What became of the decision, with the moment of each stage."""
 
     decided_at: Moment | None = Field(validation_alias="decided_at_ms")
+    enqueued_at: Moment | None = Field(
+        validation_alias="enqueued_at_ms", description="When it was last put before the workers; `redrives` says again."
+    )
     leased_at: Moment | None = Field(validation_alias="leased_at_ms")
     resumed_at: Moment | None = Field(validation_alias="resumed_at_ms")
     settled_at: Moment | None = Field(validation_alias="settled_at_ms")
     redrives: int
-    error: str | None
+    tries: int
+    error: str | None = Field(description="Why the last attempt could not go on: decided, and not yet resumed.")
+
+
+class LeaseView(View):
+    """One worker's turn at driving the run."""
+
+    holder: str
+    attempt: int
+    until: Moment = Field(validation_alias="until_ms")
 
 
 class RunRefView(View):
@@ -224,6 +236,7 @@ class SuspensionView(View):
     items: tuple[ItemView, ...]
     on_deny: Literal["continue", "degrade", "fail"]
     receipt: ReceiptView
+    lease: LeaseView | None
     end: RunEnd | None
     previous_id: str | None
     following_id: str | None

@@ -30,6 +30,12 @@ class Agenda:
             ids = await self._redis.zrangebyscore(TenantKeys(tenant).agenda, "-inf", now_ms, start=0, num=limit)
         return [_id_of(one) for one in ids]
 
+    async def everything(self, tenant: str) -> list[str]:
+        """Return all that anybody will ever look at, the earliest first."""
+        async with translated():
+            ids = await self._redis.zrange(TenantKeys(tenant).agenda, 0, -1)
+        return [_id_of(one) for one in ids]
+
     async def forget(self, tenant: str, suspension_id: str) -> None:
         """Take an id off whose record is gone; any other comes off in its own commit."""
         async with translated():

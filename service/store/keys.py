@@ -91,6 +91,21 @@ class TenantKeys:
         return f"{self.prefix}agents"
 
     @property
+    def trails(self) -> str:
+        """The trails of forgotten runs, by the run's end."""
+        return f"{self.prefix}trails"
+
+    @property
+    def retained(self) -> str:
+        """There while what is old was forgotten not long ago."""
+        return f"{self.prefix}retained"
+
+    @property
+    def freezes(self) -> str:
+        """What an admin has frozen, by the freeze's id."""
+        return f"{self.prefix}freezes"
+
+    @property
     def reviewers(self) -> str:
         """People by name."""
         return f"{self.prefix}reviewers"

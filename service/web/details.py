@@ -12,6 +12,9 @@ from sayso.suspensions import Status, SuspensionRecord
 from service.web.gists import find_leaves
 from service.web.timeline import Facts
 
+_MORE_MS = tuple(minutes * 60_000 for minutes in (15, 60, 240, 1440))
+"""By how much a deadline is put off in one go."""
+
 
 @dataclass(frozen=True)
 class Why:
@@ -108,17 +111,41 @@ def find_stages(record: SuspensionRecord, item: Item, result: Result | None) -> 
     if waiting:
         others = "another item" if waiting == 1 else f"{waiting} other items"
         return [*stages, Stage(f"The run waits for {others}", None, "wait")]
-    stages.append(Stage("Taken up by a worker", receipt.leased_at_ms))
-    stages.append(Stage("The run went on", receipt.resumed_at_ms))
-    if receipt.error is not None and receipt.resumed_at_ms is None:
-        stages.append(Stage(f"An attempt failed: {receipt.error}", None, "bad"))
+    stages += _find_worker_stages(record, item)
     if result is not None:
         took = f" in {result.latency_ms:.0f} ms" if result.latency_ms is not None else ""
         ran = f"{item.tool.name} ran{took}" if result.success else f"{item.tool.name} did not succeed"
         stages.append(Stage(ran, result.at_ms, "good" if result.success else "bad"))
     elif item.outcome.may_run:
         stages.append(Stage(f"{item.tool.name} runs", None))
+    if receipt.settled_at_ms is not None:
+        stages.append(Stage("All of this pause is settled", receipt.settled_at_ms))
     return stages
+
+
+def _find_worker_stages(record: SuspensionRecord, item: Item) -> list[Stage]:
+    receipt, lease = record.receipt, record.lease
+    again = f" (again: {receipt.redrives})" if receipt.redrives else ""
+    who = f" by {lease.holder}, attempt {lease.attempt}" if lease is not None else " by a worker"
+    stages = [
+        Stage(f"Put before the workers{again}", receipt.enqueued_at_ms),
+        Stage(f"Taken up{who}", receipt.leased_at_ms),
+    ]
+    if receipt.resumed_at_ms is not None or receipt.error is None:
+        stages.append(Stage("The run went on", receipt.resumed_at_ms))
+    else:
+        stages.append(Stage(f"Decided, not yet resumed: {receipt.error}", None, "bad"))
+    if item.permit is not None:
+        stages.append(Stage("The leave to run was spent", item.permit.redeemed_at_ms))
+    return stages
+
+
+def find_extensions(item: Item) -> list[int]:
+    """Return the moments to which an open item's deadline may be put off: some, and the last one there is."""
+    deadline_ms, limit_ms = item.terms.deadline_at_ms, item.terms.extend_until_ms
+    if not item.open or limit_ms <= deadline_ms:
+        return []
+    return [*(deadline_ms + by_ms for by_ms in _MORE_MS if deadline_ms + by_ms < limit_ms), limit_ms]
 
 
 def compare_args(asked: JsonObject, decided: JsonObject) -> list[Changed]:

@@ -20,7 +20,7 @@ from sayso.pauses import describe_outcome, find_item
 from sayso.requests import Answer, Item
 from sayso.suspensions import Status, SuspensionRecord
 from service.web.answers import Forms, make_forms, mark, read_answer, refill
-from service.web.details import compare_args, find_own_words, find_result, find_stages, find_why
+from service.web.details import compare_args, find_extensions, find_own_words, find_result, find_stages, find_why
 from service.web.errors import Problem, show_again
 from service.web.pages import render, show
 from service.web.posts import Post, read_post
@@ -70,6 +70,18 @@ async def decide(request: Request, visitor: SignedIn, suspension_id: str, item_i
         await _keep_typed(request, visitor, suspension_id, item_id, post, error)
         raise
     return RedirectResponse(request.url.path, 303)
+
+
+@router.post("/items/{suspension_id}/{item_id}/extend")
+async def extend(request: Request, visitor: SignedIn, suspension_id: str, item_id: str) -> Response:
+    """Put the item's deadline off."""
+    post = await read_post(request, visitor)
+    until = post.get("until", "")
+    if not (until.isascii() and until.isdigit() and len(until) <= 15):
+        raise InvalidInput("Choose until when there is to be time.")
+    actor = visitor.principal.actor("web")
+    await wiring_of(request).desk.extend(visitor.tenant, suspension_id, item_id, int(until), actor)
+    return RedirectResponse(f"/items/{suspension_id}/{item_id}", 303)
 
 
 async def _decide(request: Request, visitor: Visitor, suspension_id: str, item_id: str, post: Post) -> None:
@@ -138,6 +150,7 @@ def _words(record: SuspensionRecord, item: Item, name: str) -> dict[str, object]
     return {
         "state_word": name_state(record, item),
         "question": name_question(item),
+        "extensions": find_extensions(item) if record.status is Status.PENDING else [],
         "takes_answers": item.open and record.status is Status.PENDING,
         "hindrance": find_hindrance(record, item, name),
         "fallback": tell_fallback(item.terms),

@@ -7,6 +7,7 @@ from fastapi.responses import HTMLResponse
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
 from sayso.clock import iso_utc, now_ms
+from sayso.freezes import tell_scope
 from service.settings import CHECKOUT
 from service.web.gists import find_leaves, write_leaf, write_pretty
 from service.web.sentences import RUN_STATUSES, join_words
@@ -33,6 +34,7 @@ async def show(
     wiring = wiring_of(request)
     context.setdefault("now_ms", await wiring.agenda.now_ms())
     pending = await wiring.runs.count_pending(visitor.tenant)
+    await wiring.freezes.known(visitor.tenant)
     return render(request, template, title=title, code=code, visitor=visitor, pending=pending, **context)
 
 
@@ -56,6 +58,7 @@ def render(
         "weak_durability": getattr(request.app.state, "weak_durability", None),
         "now_ms": now_ms(),
         "run_id": None,
+        "frozen": wiring_of(request).freezes.last_known(visitor.tenant) if visitor is not None else [],
     }
     html = _ENVIRONMENT.get_template(template).render({**frame, **context})
     # Browsers send the origin of a form only under this policy; without it no form could be told from a forged one.
@@ -83,6 +86,7 @@ def _make_environment() -> Environment:
         "pretty": write_pretty,
         "leaf": write_leaf,
         "listed": join_words,
+        "scope": tell_scope,
     }
     environment.globals |= {"asset": asset, "RUN_STATUSES": RUN_STATUSES}
     return environment

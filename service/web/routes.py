@@ -2,9 +2,9 @@
 
 from fastapi import APIRouter, Depends
 
-from service.web import decided, inbox, items, live, runs, searches, sign_ins
+from service.web import decided, freezes, inbox, items, live, runs, searches, sign_ins
 from service.web.posts import check_origin
 
 router = APIRouter(include_in_schema=False, dependencies=[Depends(check_origin)])
-for _pages in (sign_ins, inbox, items, decided, runs, searches, live):
+for _pages in (sign_ins, inbox, items, decided, runs, searches, freezes, live):
     router.include_router(_pages.router)

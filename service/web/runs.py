@@ -6,7 +6,7 @@ from fastapi import APIRouter, Query, Request
 from fastapi.responses import RedirectResponse, Response
 
 from sayso.errors import Conflict
-from sayso.suspensions import RunStatus, SuspensionRecord
+from sayso.suspensions import RunStatus, Status, SuspensionRecord
 from service.store.runs import Run
 from service.web.cards import item_href
 from service.web.errors import Problem, show_again
@@ -67,6 +67,7 @@ async def read(request: Request, visitor: SignedIn, run_id: str) -> Response:
         run_id=run.id,
         lines=tell_trail(trail),
         trail_cut=len(trail) >= MOST_ENTRIES,
+        given_up=bool(records) and records[-1].status is Status.FAILED,
         asked=[
             (item_href(record, item), item.tool.name, name_state(record, item), item)
             for record in records
@@ -112,6 +113,16 @@ async def cancel(request: Request, visitor: SignedIn, run_id: str) -> Response:
 
         show_again(request, again)
         raise
+    return RedirectResponse(f"/runs/{run_id}", 303)
+
+
+@router.post("/runs/{run_id}/revive")
+async def revive(request: Request, visitor: SignedIn, run_id: str) -> Response:
+    """Have a run that was given up tried again."""
+    await read_post(request, visitor)
+    wiring = wiring_of(request)
+    run = await wiring.runs.read(visitor.tenant, run_id)
+    await wiring.desk.revive(visitor.tenant, run.suspension_id, visitor.principal.actor("web"))
     return RedirectResponse(f"/runs/{run_id}", 303)
 
 

@@ -13,7 +13,9 @@ from service.credentials import Principal
 from service.settings import Settings
 from service.wiring import Wiring
 
-_PLACES = re.compile(r"/(?:|decided|runs|runs/[\w-]+(?:/cancel)?|items/[\w-]+/[\w-]+)(?:\?[\w=&%.+-]*)?", re.ASCII)
+_PLACES = re.compile(
+    r"/(?:|decided|runs|runs/[\w-]+(?:/cancel)?|freezes|items/[\w-]+/[\w-]+)(?:\?[\w=&%.+-]*)?", re.ASCII
+)
 """The pages that a sign-in may lead to; anything else leads to the inbox."""
 
 

@@ -9,7 +9,7 @@ from pydantic import JsonValue
 from sayso.events import EventType, TrailEntry
 from service.web.gists import write_pretty
 from service.web.sentences import join_words
-from service.web.times import tell_clock
+from service.web.times import tell_clock, tell_span
 
 
 @dataclass(frozen=True)
@@ -170,6 +170,12 @@ def _decision_recorded(facts: Facts) -> Told:
     return tone, f"{who} {_SAID.get(action, action)} {facts.item}{edited}{short}", facts.word("message")
 
 
+def _decided(facts: Facts) -> Told:
+    closed = facts.words("closed_with_it")
+    also = "One answer was enough; the others are closed" if closed else "Everything asked is decided"
+    return "plain", f"{also}; the run can go on", ""
+
+
 def _timed_out(facts: Facts) -> Told:
     good = facts.word("verdict") in ("approved", "answered")
     text = f"Nobody answered in time: {facts.item} {facts.word('verdict', 'decided')} by its fallback"
@@ -184,6 +190,15 @@ def _escalated(facts: Facts) -> Told:
 def _deadline_extended(facts: Facts) -> Told:
     who = facts.inner("by").word("id", "Somebody")
     return "plain", f"{who} gave more time for {facts.item}", f"until {facts.moment('deadline_at_ms')}"
+
+
+def _asked_again(facts: Facts) -> Told:
+    return "wait", f"{facts.item} is asked again", facts.word("reason")
+
+
+def _deadlines_moved(facts: Facts) -> Told:
+    span = tell_span(max((row.count("by_ms") for row in facts.rows("items")), default=0))
+    return "plain", f"No longer frozen: every deadline moved by {span}", ""
 
 
 def _result_reported(facts: Facts) -> Told:
@@ -249,11 +264,13 @@ TELLERS: Mapping[str, Callable[[Facts], Told]] = {
     EventType.POLICY_DECISION: _policy_decision,
     EventType.RUN_PAUSED: _run_paused,
     EventType.DECISION_RECORDED: _decision_recorded,
-    EventType.DECIDED: lambda facts: ("plain", "Everything asked is decided; the run can go on", ""),
+    EventType.DECIDED: _decided,
     EventType.TIMED_OUT: _timed_out,
     EventType.REVIEWER_REMINDED: lambda facts: ("plain", f"Reviewers were reminded of {facts.item}", ""),
     EventType.ESCALATED: _escalated,
     EventType.DEADLINE_EXTENDED: _deadline_extended,
+    EventType.ASKED_AGAIN: _asked_again,
+    EventType.DEADLINES_MOVED: _deadlines_moved,
     EventType.RESULT_REPORTED: _result_reported,
     EventType.RUN_RELEASED: _run_released,
     EventType.RUN_REVIVED: _run_revived,

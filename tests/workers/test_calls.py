@@ -53,3 +53,21 @@ async def test_a_denial_skips_the_other_calls_where_the_agent_says_so(wiring: Wi
         ended = await until(wiring, RunStatus.FAILED)
     assert ran == []
     assert "was denied" in str(ended.error)
+
+
+async def test_of_calls_of_which_one_is_enough_the_others_do_not_run_and_fail_nothing(wiring: Wiring) -> None:  # noqa: F811
+    second = GatedCall(
+        ToolCall(call_id="c9", index=1, name="refund", args={"order": "B", "amount": 7.0}), CALLS[1].definition
+    )
+    first = GatedCall(CALLS[1].call.model_copy(update={"index": 0}), CALLS[1].definition)
+    async with draining(wiring):
+        run = RunRef(id="run_x", agent="a", owner="bot", thread_id="t")
+        asked = await wiring.desk.ask(
+            "default", run, (first, second), ResumeSpec(resumer="calls", coverage="any"), "fail"
+        )
+        item = asked.record.items[1]
+        yes = DecisionRequest(action="approve", digest=item.digest)
+        await wiring.desk.decide("default", asked.record.id, item.item_id, yes, person("ada"))
+        ended = await until(wiring, RunStatus.COMPLETED)
+    assert [(order, amount) for order, amount, _ in ran] == [("B", 7.0)]
+    assert "one answer was enough" in str(ended.result)

@@ -266,3 +266,26 @@ async def test_a_late_result_of_the_worker_that_began_lifts_the_doubt(
     completed = [e for e in await wiring.runs.trail("default", "run_x") if e.type == "tool_completed"]
     assert [(one.data["success"], one.data["output"]) for one in completed] == [(True, "paid A")]
     assert ended.result == {"text": "done"}
+
+
+async def test_a_frozen_tool_sends_the_run_back_and_it_goes_on_when_that_is_lifted(wiring: Wiring) -> None:
+    freeze = await wiring.freezes.freeze("default", "tool:look_up", "odd", person("root"))
+    async with draining(wiring):
+        await start(wiring)
+        paused = await until(wiring, RunStatus.SUSPENDED)
+        await decide(wiring, paused, action="approve")
+        with wiring.watch.on("run_x") as moved:
+            listening = asyncio.create_task(wiring.watch.listen())
+            while "run_released" not in await trail(wiring):
+                await asyncio.wait_for(moved.wait(), 20)
+                moved.clear()
+            listening.cancel()
+        await wiring.freezes.lift("default", freeze.id, person("root"))
+        assert ran == [], "the batch has a call of the frozen tool"
+        for _ in range(100_000):
+            await clock.wake_lifted(wiring)
+            await clock.look_at_due(wiring)
+            if (await wiring.runs.read("default", "run_x")).status.ended:
+                break
+    assert [order for order, _, _ in ran] == ["A"]
+    assert (await wiring.runs.read("default", "run_x")).status is RunStatus.COMPLETED

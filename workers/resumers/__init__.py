@@ -1,8 +1,11 @@
 """One file a way in which a run goes on, and the table that leads to it."""
 
 from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass
 
 from sayso.agents import Agent
+from sayso.policies import Policy
+from sayso.rechecks import Standing, recheck
 from sayso.resumptions import Fence
 from sayso.suspensions import Intent, SuspensionRecord
 from service.store.suspensions import Saved
@@ -15,9 +18,19 @@ RESUMERS: Mapping[str, Resumer] = {"runner": runner.resume, "calls": calls.resum
 """`resume.resumer` of a suspension -> what drives it."""
 
 
-def plan_first(agents: Mapping[str, Agent], record: SuspensionRecord, fence: Fence, now_ms: int) -> tuple[Intent, ...]:
+@dataclass(frozen=True)
+class Known:
+    """What a worker knows before it takes a run up: the agents it has, the rules, and whom to trust no longer."""
+
+    agents: Mapping[str, Agent]
+    policy: Policy
+    standing: Standing
+
+
+def plan_first(known: Known, record: SuspensionRecord, fence: Fence, now_ms: int) -> tuple[Intent, ...]:
     """Return the calls that a worker will start before it does anything else, as far as the record alone tells."""
-    agent = agents.get(record.run.agent)
+    agent = known.agents.get(record.run.agent)
     if agent is None or record.resume.resumer != "calls":
         return ()
-    return calls.plan_first(agent, record, fence, now_ms)
+    checked = recheck(record, agent, known.policy, known.standing)
+    return calls.plan_first(agent, checked, record, fence, now_ms)

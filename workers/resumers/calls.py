@@ -24,6 +24,7 @@ from sayso.batches import (
 )
 from sayso.clock import monotonic_ms
 from sayso.policies import Action
+from sayso.rechecks import Recheck, carry_over, recheck
 from sayso.requests import Ask, Item
 from sayso.resumptions import Fence
 from sayso.runs import run_calls
@@ -31,7 +32,7 @@ from sayso.suspensions import Intent, RunEnd, RunStatus, SuspensionRecord
 from sayso.tool_calls import ToolCall
 from service.store.suspensions import Saved
 from service.wiring import Wiring
-from workers.journals import DeskJournal, find_agent, plan_call, seal, tell_outcome
+from workers.journals import DeskJournal, ask_in, find_agent, plan_call, seal, tell_outcomes
 
 
 async def resume(wiring: Wiring, agents: Mapping[str, Agent], leased: Saved, fence: Fence) -> None:
@@ -39,8 +40,13 @@ async def resume(wiring: Wiring, agents: Mapping[str, Agent], leased: Saved, fen
     record = leased.record
     agent = find_agent(agents, record)
     journal = DeskJournal(wiring, leased, fence)
-    outcomes = {item.index: tell_outcome(item, leased.now_ms) for item in record.items}
-    answered = check_tools(answer_batch(await _read_batch(wiring, record), outcomes), agent)
+    checked = recheck(record, agent, wiring.rulebook.refresh(), await wiring.standings.find(record.tenant))
+    asked = await _read_batch(wiring, record)
+    if checked.again:
+        asks, told = carry_over(record, checked)
+        await wiring.desk.suspend_again(record, fence, asks, seal(ask_in(asked, checked)), told, record.step)
+        return
+    answered = check_tools(answer_batch(asked, tell_outcomes(record, checked, leased.now_ms)), agent)
     batch = doubt_unfinished(answered, journal.unfinished(), agent)
     ending = None if batch.asks else find_ending(batch, record.on_deny)
     if ending is not None:
@@ -60,12 +66,13 @@ async def resume(wiring: Wiring, agents: Mapping[str, Agent], leased: Saved, fen
     await journal.settle(RunEnd(status=status, result=result, error=error), events)
 
 
-def plan_first(agent: Agent, record: SuspensionRecord, fence: Fence, now_ms: int) -> tuple[Intent, ...]:
+def plan_first(
+    agent: Agent, checked: Recheck, record: SuspensionRecord, fence: Fence, now_ms: int
+) -> tuple[Intent, ...]:
     """Return the calls that the worker will start first: everything approved, unless an earlier attempt began some."""
-    if record.state is not None or record.journal:
+    if record.state is not None or record.journal or checked.again:
         return ()
-    outcomes = {item.index: tell_outcome(item, now_ms) for item in record.items}
-    batch = check_tools(answer_batch(_batch_of(record), outcomes), agent)
+    batch = check_tools(answer_batch(_batch_of(record), tell_outcomes(record, checked, now_ms)), agent)
     if find_ending(batch, record.on_deny) is not None:
         return ()
     return tuple(plan_call(record, fence, planned, record.step) for planned in plan_calls(batch, agent))

@@ -3,13 +3,14 @@
 from collections.abc import Mapping
 
 from sayso.agents import Agent
+from sayso.rechecks import carry_over, recheck
 from sayso.resumptions import Fence
 from sayso.runs import Pause, drive
 from sayso.suspensions import RunEnd
 from sayso.transcripts import RunState
 from service.store.suspensions import Saved
 from service.wiring import Wiring
-from workers.journals import DeskJournal, find_agent, seal, tell_outcome
+from workers.journals import DeskJournal, ask_in, find_agent, seal, tell_outcomes
 
 
 async def resume(wiring: Wiring, agents: Mapping[str, Agent], leased: Saved, fence: Fence) -> None:
@@ -18,9 +19,16 @@ async def resume(wiring: Wiring, agents: Mapping[str, Agent], leased: Saved, fen
     agent = find_agent(agents, record)
     assert record.state is not None  # noqa: S101  a run of this runner is never saved without its state
     state = RunState.model_validate_json(await wiring.runs.state(record.tenant, record.run.id, record.state))
-    outcomes = {item.index: tell_outcome(item, leased.now_ms) for item in record.items}
+    policy = wiring.rulebook.refresh()
+    checked = recheck(record, agent, policy, await wiring.standings.find(record.tenant))
+    if checked.again and state.batch is not None and state.batch.asks:
+        asks, told = carry_over(record, checked)
+        waiting = state.model_copy(update={"batch": ask_in(state.batch, checked)})
+        await wiring.desk.suspend_again(record, fence, asks, seal(waiting), told, record.step)
+        return
+    outcomes = tell_outcomes(record, checked, leased.now_ms)
     journal = DeskJournal(wiring, leased, fence)
-    came_to = await drive(agent, state, policy=wiring.rulebook.refresh(), journal=journal, outcomes=outcomes)
+    came_to = await drive(agent, state, policy=policy, journal=journal, outcomes=outcomes)
     if isinstance(came_to, Pause):
         context = {**record.run.context, **agent.context}  # what the rules saw: they are asked again about any edit
         paused = record.model_copy(update={"run": record.run.model_copy(update={"context": context})})

@@ -17,6 +17,9 @@ lifetime is given.
   sayso:{t}:runs-of:<owner> zset    run -> its start, ms
   sayso:{t}:owners          set     everybody who ever asked for a run
   sayso:{t}:idem:<hash>     string  "1|fingerprint|ref": what an Idempotency-Key was used for and made; 24 hours
+  sayso:{t}:trails          zset    forgotten run whose trail is still kept -> its end, ms; see `retention.py`
+  sayso:{t}:retained        string  there while old runs were forgotten not long ago; an hour
+  sayso:{t}:freezes         hash    freeze -> who has frozen what, when and why; written outside of this script
   sayso:{t}:definitions     hash    digest of a tool's definition -> the definition as JSON
   sayso:changes             channel "<tenant> <suspension> <run>": a hint that something moved, never the truth
 

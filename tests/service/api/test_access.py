@@ -7,9 +7,11 @@ from typing import Any
 import pytest
 from pydantic import SecretStr
 
+from sayso.clock import iso_utc
+from sayso.terms import RuleTerms
 from service.app import create_app
 from service.settings import Settings
-from tests.builders import PASSWORD, finish, make_pending, make_person, make_running
+from tests.builders import PASSWORD, approve, ask, finish, give_up, make_pending, make_person, make_running, person
 from tests.service.worlds import World
 
 WHO = ("nobody", "a wrong key", "demo", "other", "anna", "root")
@@ -57,6 +59,7 @@ ROWS: dict[str, Row] = {
     "listRuns": signed_in(),
     "getRun": owner_and_people(),
     "cancelRun": owner_and_people(),
+    "reviveRun": people(),
     "listEvents": owner_and_people(),
     "streamEvents": owner_and_people(),
     "askForCalls": signed_in(
@@ -65,6 +68,10 @@ ROWS: dict[str, Row] = {
     "listSuspensions": signed_in(),
     "getSuspension": owner_and_people(),
     "decideItem": people(200, {"action": "approve", "digest": "<digest>"}),
+    "listFreezes": people(),
+    "freeze": admins(201, {"scope": "tool:refund", "reason": "odd"}),
+    "liftFreeze": admins(),
+    "extendItem": people(200, {"until": "<until>"}),
     "addReviewer": admins(201, {"name": "carla", "password": PASSWORD}),
     "listReviewers": admins(),
     "setPassword": admins(204, {"password": PASSWORD}),
@@ -103,13 +110,19 @@ async def test_each_credential_may_do_what_it_may(world: World, name: str, who: 
     method, path, operation = OPERATIONS[name]
     await make_person(world.wiring, "ben")
     world.tokens["a wrong key"] = "sayso_agent_" + "0" * 64
-    pending = await make_pending(world.wiring)
+    pending = await make_pending(world.wiring, ask(terms=RuleTerms(extend_by_s=600)))
+    if name == "reviveRun":
+        pending = await give_up(world.wiring, await approve(world.wiring, pending, by="root"))
     run = await finish(world.wiring, await make_running(world.wiring)) if name == "streamEvents" else pending
+    frozen = await world.wiring.freezes.freeze("default", "agent:nobody", "", person("root"))
     (key, *_) = await world.wiring.credentials.list_keys("default")
     names = {"suspension_id": pending.id, "item_id": "i1", "run_id": run.run.id, "name": "ben", "key_id": key.id}
+    names["freeze_id"] = frozen.id
     body = ROWS[name].body
     if body is not None and "digest" in body:
         body = {**body, "digest": pending.items[0].digest}
+    if body is not None and "until" in body:
+        body = {"until": iso_utc(pending.items[0].terms.extend_until_ms)}
     async with world.client(None if who == "nobody" else who) as client:
         answer = await client.request(method, path.format(**names), json=body)
     assert answer.status_code == ROWS[name].statuses[WHO.index(who)], answer.text

@@ -28,7 +28,7 @@ from service.api.runs import RunRequest
 from service.app import create_app
 from service.settings import Settings
 from service.wiring import wire
-from tests.builders import finish, make_agent, make_pending, make_person, make_running, register_agent
+from tests.builders import finish, make_agent, make_pending, make_person, make_running, person, register_agent
 from tests.service.servers import served
 from tests.service.worlds import World
 
@@ -69,6 +69,7 @@ async def furnish(settings: Settings) -> tuple[str, dict[str, str], str]:
         await make_person(wiring, "anna")
         ended = await finish(wiring, await make_running(wiring))
         pending = await make_pending(wiring)
+        freeze = await wiring.freezes.freeze("default", "agent:nobody", "", person("root"))
         (key,) = await wiring.credentials.list_keys("default")
         known = {
             "run_id": ended.run.id,
@@ -76,6 +77,7 @@ async def furnish(settings: Settings) -> tuple[str, dict[str, str], str]:
             "item_id": "i1",
             "name": "anna",
             "key_id": key.id,
+            "freeze_id": freeze.id,
         }
         return await make_person(wiring, "root", "reviewer", "admin"), known, pending.items[0].digest
 

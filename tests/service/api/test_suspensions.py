@@ -54,7 +54,7 @@ async def test_a_suspension_shows_all_that_a_reviewer_has_to_know(world: World) 
     assert item["terms"]["escalate"] == [{"after_s": 300, "reviewers": ["carla"]}]
     assert len(item["terms"]["remind_at"]) == 1
     assert not [name for name in (*shown, *item, *item["terms"], *shown["run"]) if name.endswith("_ms")]
-    assert not {"tenant", "state", "lease", "journal"} & set(shown)
+    assert not {"tenant", "state", "journal"} & set(shown)
 
 
 async def test_approving_decides_the_item_and_makes_the_run_ready(world: World) -> None:

@@ -6,7 +6,7 @@ from pydantic import BaseModel
 from sayso.decisions import Decision, Outcome, Permit
 from sayso.events import TrailEntry
 from sayso.requests import Doubt, Item
-from sayso.suspensions import Receipt, RunRef, SuspensionRecord
+from sayso.suspensions import Lease, Receipt, RunRef, SuspensionRecord
 from sayso.terms import Terms
 from service.api.people import KeyView, ReviewerView
 from service.api.views import (
@@ -14,6 +14,7 @@ from service.api.views import (
     DoubtView,
     EventView,
     ItemView,
+    LeaseView,
     OutcomeView,
     PermitView,
     ReceiptView,
@@ -27,10 +28,9 @@ from service.store.people import ApiKey, Reviewer
 from service.store.runs import Run
 
 OUR_OWN = {
-    SuspensionRecord: {"tenant", "origin", "resume", "state", "lease", "journal", "look_at_ms"},
-    Item: {"reminded", "escalated"},
+    SuspensionRecord: {"tenant", "origin", "resume", "state", "journal", "look_at_ms", "waits_for"},
+    Item: {"reminded", "escalated", "held_ms", "held_to_ms", "grace_ms"},
     Decision: {"suspension_id", "suspension_version", "idempotency_key"},
-    Receipt: {"tries"},
     Reviewer: {"password_hash", "password_set_at_ms"},
     ApiKey: {"tenant", "kind"},
 }
@@ -49,6 +49,7 @@ OUR_OWN = {
         (TermsView, Terms),
         (ItemView, Item),
         (ReceiptView, Receipt),
+        (LeaseView, Lease),
         (RunRefView, RunRef),
         (SuspensionView, SuspensionRecord),
         (ReviewerView, Reviewer),

@@ -80,14 +80,17 @@ def test_the_way_from_decision_to_effect_shows_what_is_still_to_come() -> None:
     assert texts(item_with()) == []
     assert texts(decided(), status=Status.DECIDED) == [
         ("Decided", 1_000_000),
+        ("Put before the workers", None),
         ("Taken up by a worker", None),
         ("The run went on", None),
         ("refund_payment runs", None),
     ]
-    receipt = Receipt(leased_at_ms=5, resumed_at_ms=6)
+    receipt = Receipt(enqueued_at_ms=4, leased_at_ms=5, resumed_at_ms=6, settled_at_ms=7, redrives=2)
     assert texts(decided(Verdict.DENIED), status=Status.RESUMING, receipt=receipt)[1:] == [
+        ("Put before the workers (again: 2)", 4),
         ("Taken up by a worker", 5),
         ("The run went on", 6),
+        ("All of this pause is settled", 7),
     ]
 
 
@@ -99,7 +102,7 @@ def test_a_run_that_waits_for_other_items_says_so() -> None:
 def test_a_cancelled_run_and_a_failed_attempt_are_told() -> None:
     assert texts(decided(), status=Status.CANCELLED)[-1][0] == "The run was cancelled"
     told = texts(decided(), status=Status.RESUMING, receipt=Receipt(error="no such agent"))
-    assert ("An attempt failed: no such agent", None) in told
+    assert ("Decided, not yet resumed: no such agent", None) in told
 
 
 def test_arguments_are_compared_leaf_by_leaf() -> None:

@@ -284,7 +284,7 @@ async def test_a_worker_on_its_way_is_seen(settings: Settings) -> None:
         await answer(anna, record, "approve")
         await take_up(anna.wiring, record)
         page = await anna.read(place_of(record))
-        assert "Taken up by a worker <time" in page
+        assert "Taken up by worker:1, attempt 1 <time" in page
         assert "running</span>" in page
 
 

@@ -1,0 +1,70 @@
+"""Freeze tools, agents or everything, see what is frozen, lift it again."""
+
+from typing import Annotated
+
+from fastapi import APIRouter, Path
+from pydantic import BaseModel, ConfigDict, Field
+
+from sayso.freezes import SCOPE_PATTERN, Freeze
+from service.api.dependencies import Admin, Parts, Person
+from service.api.routes import SignedInRoute
+from service.api.views import Moment, View
+from service.openapi import WRITES, problems
+
+router = APIRouter(prefix="/freezes", tags=["freezes"], route_class=SignedInRoute)
+
+FreezeId = Annotated[str, Path(min_length=1, max_length=100, examples=["frz_019aa4a2f4a5b6c7d8e9f0a1b2c3d4e5"])]
+
+
+class FreezeRequest(BaseModel):
+    """What is to stand still, and why."""
+
+    model_config = ConfigDict(
+        frozen=True,
+        extra="forbid",
+        json_schema_extra={"examples": [{"scope": "tool:refund_payment", "reason": "Wrong amounts since noon"}]},
+    )
+
+    scope: str = Field(pattern=SCOPE_PATTERN, description="`all`, `agent:<name>` or `tool:<name>`.")
+    reason: str = Field(default="", max_length=2000, description="Everybody is shown it.")
+
+
+class FreezeView(View):
+    """What an admin has frozen: who, when, why, and when it was lifted."""
+
+    id: str
+    scope: str
+    reason: str
+    by: str
+    at: Moment = Field(validation_alias="at_ms")
+    lifted_by: str | None
+    lifted_at: Moment | None = Field(validation_alias="lifted_at_ms")
+
+    @classmethod
+    def of(cls, freeze: Freeze) -> "FreezeView":
+        """Return the view of a freeze."""
+        return cls.model_validate(freeze)
+
+
+class FreezeList(BaseModel):
+    """What is frozen now, the oldest first."""
+
+    freezes: list[FreezeView]
+
+
+@router.get("", operation_id="listFreezes", responses=problems(401, 403))
+async def list_freezes(caller: Person, parts: Parts) -> FreezeList:
+    """List what is frozen."""
+    return FreezeList(freezes=[FreezeView.of(one) for one in await parts.freezes.in_force(caller.tenant, fresh=True)])
+
+
+@router.post("", status_code=201, operation_id="freeze", responses=WRITES)
+async def freeze(body: FreezeRequest, caller: Admin, parts: Parts) -> FreezeView:
+    """Let nothing new start within the scope, everywhere within a second. Frozen already, it stays as it is."""
+    return FreezeView.of(await parts.freezes.freeze(caller.tenant, body.scope, body.reason, caller.actor("api")))
+
+
+@router.post("/{freeze_id}/lift", operation_id="liftFreeze", responses=WRITES)
+async def lift(freeze_id: FreezeId, caller: Admin, parts: Parts) -> FreezeView:
+    """Let what waited go on at once; deadlines move by as long as they were held."""
+    return FreezeView.of(await parts.freezes.lift(caller.tenant, freeze_id, caller.actor("api")))

@@ -1,0 +1,32 @@
+"""Know whose word and whose key no longer count, without asking the store for every decision."""
+
+from sayso.clock import monotonic_ms
+from sayso.rechecks import Standing
+from service.store.people import People
+
+_REMEMBERED_MS = 500
+
+
+class Standings:
+    """Reviewers who were shut out and agents whose keys were revoked, as they stood less than a second ago."""
+
+    def __init__(self, people: People) -> None:
+        self._people = people
+        self._known: dict[str, tuple[Standing, float]] = {}
+
+    async def find(self, tenant: str) -> Standing:
+        """Return whom to trust no longer. A name with a key that still holds is trusted."""
+        held = self._known.get(tenant)
+        if held is not None and monotonic_ms() < held[1]:
+            return held[0]
+        asked_at_ms = monotonic_ms()
+        keys = await self._people.list_keys(tenant)
+        holding = {key.name for key in keys if key.revoked_at_ms is None}
+        revoked = {key.name: 0 for key in keys if key.name not in holding}
+        for key in keys:
+            if key.name in revoked:
+                revoked[key.name] = max(revoked[key.name], key.revoked_at_ms or 0)
+        inactive = {one.name for one in await self._people.list_reviewers(tenant) if not one.active}
+        standing = Standing(revoked, frozenset(inactive))
+        self._known[tenant] = (standing, asked_at_ms + _REMEMBERED_MS)
+        return standing

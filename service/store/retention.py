@@ -1,0 +1,116 @@
+"""Forget runs that ended long ago: their records first, with every place in every index; their trails later.
+
+A run is forgotten in one commit that holds only while nothing of it has moved, so that nobody loses a run that was
+revived at that very moment.
+"""
+
+from pathlib import Path
+from typing import Any
+
+from redis.asyncio import Redis
+
+from sayso.suspensions import RunStatus, SuspensionRecord
+from service.store.commits import Commit
+from service.store.connections import text, translated
+from service.store.keys import TenantKeys
+from service.store.packing import unpack_record
+
+_SCRIPT = Path(__file__).parent / "lua" / "commit.lua"
+
+
+class Retention:
+    """What is old enough to go."""
+
+    def __init__(self, redis: Redis) -> None:
+        self._redis = redis
+        self._commit = redis.register_script(_SCRIPT.read_text())
+
+    async def claim(self, tenant: str, every_s: int) -> bool:
+        """Tell whether it is time again; of all who ask, one is told so."""
+        async with translated():
+            return bool(await self._redis.set(TenantKeys(tenant).retained, "1", nx=True, ex=every_s))
+
+    async def give_back(self, tenant: str) -> None:
+        """Let it be time again at once: there was more to do."""
+        async with translated():
+            await self._redis.delete(TenantKeys(tenant).retained)
+
+    async def keeps_trail(self, tenant: str, run_id: str) -> bool:
+        """Tell whether the run was forgotten and its trail is still there."""
+        async with translated():
+            return await self._redis.zscore(TenantKeys(tenant).trails, run_id) is not None
+
+    async def forget_runs(self, tenant: str, ended_before_ms: int, limit: int) -> int:
+        """Forget up to `limit` runs that ended before a moment; what happened to them is kept on in their trails."""
+        forgotten = 0
+        for status in RunStatus:
+            if status.ended:
+                forgotten += await self._forget_in(TenantKeys(tenant), status, ended_before_ms, limit - forgotten)
+        return forgotten
+
+    async def forget_trails(self, tenant: str, ended_before_ms: int, limit: int) -> int:
+        """Forget up to `limit` trails of forgotten runs that ended before a moment: the last that is known of them."""
+        keys = TenantKeys(tenant)
+        async with translated():
+            found: list[Any] = await self._redis.zrangebyscore(keys.trails, "-inf", ended_before_ms, start=0, num=limit)
+            if not found:
+                return 0
+            async with self._redis.pipeline(transaction=True) as pipe:
+                pipe.unlink(*(keys.trail(text(one)) for one in found))
+                pipe.zrem(keys.trails, *found)
+                await pipe.execute()
+        return len(found)
+
+    async def _forget_in(self, keys: TenantKeys, status: RunStatus, ended_before_ms: int, limit: int) -> int:
+        """Runs stand by their start, so those that took long are passed over until their end is old enough."""
+        forgotten = passed = 0
+        while forgotten < limit:
+            async with translated():
+                ids: list[Any] = await self._redis.zrangebyscore(
+                    keys.runs(status), "-inf", ended_before_ms, start=passed, num=min(100, limit - forgotten)
+                )
+            if not ids:
+                break
+            for one in ids:
+                gone = await self._forget(keys, text(one), ended_before_ms)
+                forgotten += gone
+                passed += not gone
+        return forgotten
+
+    async def _forget(self, keys: TenantKeys, run_id: str, ended_before_ms: int) -> bool:
+        records = await self._read_chain(keys, run_id)
+        if not records or not records[0].run_status.ended or records[0].updated_at_ms >= ended_before_ms:
+            return False
+        names, args = _build(keys, records).arguments()
+        async with translated():
+            failed_guard, *_ = await self._commit(keys=names, args=args)
+        return not failed_guard
+
+    async def _read_chain(self, keys: TenantKeys, run_id: str) -> list[SuspensionRecord]:
+        """Return the run's suspensions, the latest first."""
+        records: list[SuspensionRecord] = []
+        async with translated():
+            found: Any = await self._redis.get(keys.run(run_id))
+            while found is not None:
+                raw: Any = await self._redis.get(keys.suspension(text(found)))
+                if raw is None:
+                    break
+                records.append(unpack_record(raw)[0])
+                found = records[-1].previous_id
+        return records
+
+
+def _build(keys: TenantKeys, records: list[SuspensionRecord]) -> Commit:
+    last = records[0]
+    commit = Commit()
+    commit.expect(keys.suspension(last.id), last.version)
+    for record in records:
+        commit.write("DEL", keys.suspension(record.id))
+        for index in (keys.decided, keys.inbox, keys.agenda):
+            commit.write("ZREM", index, record.id)
+    commit.write("DEL", keys.run(last.run.id))
+    commit.write("DEL", keys.state(last.run.id))
+    commit.write("ZREM", keys.runs(last.run_status), last.run.id)
+    commit.write("ZREM", keys.runs_of(last.run.owner), last.run.id)
+    commit.write("ZADD", keys.trails, last.updated_at_ms, last.run.id)
+    return commit

@@ -1,0 +1,79 @@
+"""The page of what is frozen: everybody sees it, an admin freezes and lifts."""
+
+import re
+from typing import Any
+
+from fastapi import APIRouter, Request
+from fastapi.responses import RedirectResponse, Response
+
+from sayso.errors import InvalidInput, SaysoError
+from sayso.freezes import SCOPE_PATTERN
+from service.reviewers import require_role
+from service.web.errors import Problem, show_again
+from service.web.pages import render, show
+from service.web.posts import Post, read_post
+from service.web.sessions import SignedIn, Visitor, wiring_of
+
+_KINDS = ("all", "agent", "tool")
+_MOST_LIFTED = 20
+
+router = APIRouter()
+
+
+@router.get("/freezes")
+async def read(request: Request, visitor: SignedIn) -> Response:
+    """Show what is frozen, and what was of late."""
+    await wiring_of(request).freezes.known(visitor.tenant, fresh=True)
+    return await show(request, visitor, "pages/freezes.html", **await _gather(request, visitor, {}, ""))
+
+
+@router.post("/freezes")
+async def freeze(request: Request, visitor: SignedIn) -> Response:
+    """Freeze what the form names."""
+    post = await read_post(request, visitor)
+    wiring = wiring_of(request)
+    try:
+        require_role(visitor.principal.roles, "admin")
+        scope = _read_scope(post)
+        reason = post.get("reason", "").replace("\r\n", "\n").strip()[:2000]
+        await wiring.freezes.freeze(visitor.tenant, scope, reason, visitor.principal.actor("web"))
+    except SaysoError as error:
+        context = await _gather(request, visitor, post, error.message)
+
+        def again(problem: Problem) -> Response:
+            return render(request, "pages/freezes.html", code=problem.status, visitor=visitor, **context)
+
+        show_again(request, again)
+        raise
+    return RedirectResponse("/freezes", 303)
+
+
+@router.post("/freezes/{freeze_id}/lift")
+async def lift(request: Request, visitor: SignedIn, freeze_id: str) -> Response:
+    """Lift a freeze."""
+    await read_post(request, visitor)
+    require_role(visitor.principal.roles, "admin")
+    await wiring_of(request).freezes.lift(visitor.tenant, freeze_id, visitor.principal.actor("web"))
+    return RedirectResponse("/freezes", 303)
+
+
+async def _gather(request: Request, visitor: Visitor, typed: Post, sentence: str) -> dict[str, Any]:
+    known = await wiring_of(request).freezes.known(visitor.tenant)
+    return {
+        "title": "Freezes",
+        "lifted": [one for one in reversed(known) if not one.in_force][:_MOST_LIFTED],
+        "typed": {name: typed.get(name, "") for name in ("kind", "name", "reason")},
+        "sentence": sentence,
+    }
+
+
+def _read_scope(post: Post) -> str:
+    kind, name = post.get("kind", ""), post.get("name", "").strip()
+    if kind not in _KINDS:
+        raise InvalidInput("Choose what to freeze: everything, an agent or a tool.")
+    if kind != "all" and not name:
+        raise InvalidInput(f"Write the name of the {kind} to freeze.")
+    scope = "all" if kind == "all" else f"{kind}:{name}"
+    if not re.fullmatch(SCOPE_PATTERN, scope):
+        raise InvalidInput("A name has 1 to 200 characters, all of them visible.")
+    return scope

@@ -1,0 +1,139 @@
+"""A freeze stops what would start, at every door, and gives the time back when it is lifted."""
+
+import asyncio
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import pytest
+
+from sayso.decisions import DecisionRequest
+from sayso.errors import Frozen, NotFound
+from sayso.resumptions import Fence
+from sayso.suspensions import Intent, Status
+from sayso.terms import RuleTerms
+from service.settings import Settings
+from service.wiring import Wiring, wire
+from tests.builders import approve, ask, make_pending, make_running, person
+from workers.clock import look_at_due, wake_lifted
+
+
+@pytest.fixture
+async def wiring(clean_store_url: str, tmp_path: Path) -> AsyncIterator[Wiring]:
+    policy = tmp_path / "policy.yaml"
+    policy.write_text("version: 1\ndefault: request_approval\nrules: []\n")
+    async with wire(Settings(home=tmp_path, redis_url=clean_store_url, policy=policy)) as wired:
+        yield wired
+
+
+def intent(tool: str = "refund", item_id: str | None = "i1") -> Intent:
+    return Intent(
+        item_id=item_id,
+        call_id="call_0",
+        index=0,
+        tool=tool,
+        idempotency_key="k",
+        idempotent=False,
+        attempt=1,
+        holder="w1",
+        begun_at_ms=0,
+    )
+
+
+async def until_due(wiring: Wiring) -> None:
+    for _ in range(100_000):
+        if await look_at_due(wiring):
+            return
+    raise AssertionError("nothing was ever due")
+
+
+@pytest.mark.parametrize("scope", ["all", "agent:demo", "tool:refund"])
+async def test_what_is_frozen_is_not_leased_and_goes_on_when_it_is_lifted(wiring: Wiring, scope: str) -> None:
+    record = await approve(wiring, await make_pending(wiring))
+    assert await wiring.agenda.take("default", 0.1) == record.id
+    freeze = await wiring.freezes.freeze("default", scope, "odd", person("root"))
+    with pytest.raises(Frozen, match="root has frozen"):
+        await wiring.desk.lease("default", record.id, "w1", 30_000)
+    await wiring.freezes.lift("default", freeze.id, person("root"))
+    assert await wake_lifted(wiring) == 1
+    assert await wake_lifted(wiring) == 0, "that is done once"
+    assert await wiring.agenda.take("default", 0.1) == record.id
+    assert (await wiring.desk.lease("default", record.id, "w1", 30_000)).record.status is Status.RESUMING
+
+
+async def test_a_run_under_way_starts_nothing_that_is_frozen(wiring: Wiring) -> None:
+    record = await make_running(wiring)
+    await wiring.desk.lease("default", record.id, "w1", 30_000)
+    fence = Fence("w1", 1, 30_000)
+    freeze = await wiring.freezes.freeze("default", "tool:look_up", "", person("root"))
+    with pytest.raises(Frozen) as refused:
+        await wiring.desk.redeem("default", record.id, fence, (intent("look_up", None),), (), None)
+    assert refused.value.facts["tools"] == ["look_up"]
+    await wiring.desk.redeem("default", record.id, fence, (intent("refund", None),), (), None)
+    await wiring.freezes.lift("default", freeze.id, person("root"))
+    await wiring.desk.redeem("default", record.id, fence, (intent("look_up", None),), (), None)
+
+
+async def test_another_process_knows_of_a_lifted_freeze_before_it_refuses(wiring: Wiring) -> None:
+    record = await make_running(wiring)
+    freeze = await wiring.freezes.freeze("default", "all", "", person("root"))
+    async with wire(wiring.settings) as other:
+        with pytest.raises(Frozen):
+            await other.desk.lease("default", record.id, "w1", 30_000)
+        await wiring.freezes.lift("default", freeze.id, person("root"))
+        assert (await other.desk.lease("default", record.id, "w1", 30_000)).record.status is Status.RESUMING
+
+
+async def test_no_fallback_decides_what_is_frozen_and_its_deadline_moves(wiring: Wiring) -> None:
+    freeze = await wiring.freezes.freeze("default", "tool:refund", "", person("root"))
+    record = await make_pending(wiring, ask(terms=RuleTerms(timeout_s=1)))
+    await until_due(wiring)
+    held = (await wiring.desk.suspensions.read("default", record.id)).record
+    assert held is not None
+    assert held.status is Status.PENDING
+    assert held.look_at_ms is not None
+    assert held.look_at_ms > record.items[0].terms.deadline_at_ms, "it is not looked at all the time"
+    await wiring.freezes.lift("default", freeze.id, person("root"))
+    await wake_lifted(wiring)
+    thawed = (await wiring.desk.suspensions.read("default", record.id)).record
+    assert thawed is not None
+    assert thawed.items[0].terms.deadline_at_ms > record.items[0].terms.deadline_at_ms
+    trail = await wiring.runs.trail("default", record.run.id)
+    assert [entry.type for entry in trail] == ["run_paused", "deadlines_moved"]
+    await until_due(wiring)
+    ended = (await wiring.desk.suspensions.read("default", record.id)).record
+    assert ended is not None
+    assert ended.status is Status.DECIDED
+
+
+async def test_people_go_on_deciding_what_is_frozen_even_after_its_old_deadline(wiring: Wiring) -> None:
+    await wiring.freezes.freeze("default", "all", "", person("root"))
+    record = await make_pending(wiring, ask(terms=RuleTerms(timeout_s=1)))
+    await until_due(wiring)
+    yes = DecisionRequest(action="approve", digest=record.items[0].digest)
+    saved = await wiring.desk.decide("default", record.id, "i1", yes, person("anna"))
+    assert saved.record.status is Status.DECIDED
+    await until_due(wiring)
+    after = (await wiring.desk.suspensions.read("default", record.id)).record
+    assert after is not None
+    assert after.receipt.redrives == 0, "nobody is troubled with it"
+
+
+async def test_the_same_scope_is_frozen_once_and_lifted_once(wiring: Wiring) -> None:
+    first, second = [await wiring.freezes.freeze("default", "all", "", person(name)) for name in ("root", "ruth")]
+    assert first == second
+    lifted, again = [await wiring.freezes.lift("default", first.id, person(name)) for name in ("root", "ruth")]
+    assert lifted == again
+    assert lifted.lifted_by == "root"
+    with pytest.raises(NotFound):
+        await wiring.freezes.lift("default", "frz_0", person("root"))
+
+
+async def test_racing_leases_and_a_lift_leave_one_worker_with_the_run(wiring: Wiring) -> None:
+    record = await make_running(wiring)
+    freeze = await wiring.freezes.freeze("default", "all", "", person("root"))
+    lift = wiring.freezes.lift("default", freeze.id, person("root"))
+    leases = [wiring.desk.lease("default", record.id, f"w{place}", 30_000) for place in range(8)]
+    await asyncio.gather(lift, *leases, return_exceptions=True)
+    found = (await wiring.desk.suspensions.read("default", record.id)).record
+    assert found is not None
+    assert (found.lease.attempt if found.lease else 1) == 1

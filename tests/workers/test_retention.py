@@ -1,0 +1,94 @@
+"""What ended long ago is deleted: first the run, in the end its trail; what waits is never touched."""
+
+import asyncio
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import pytest
+from redis.asyncio import Redis
+
+from sayso.errors import Conflict, NotFound
+from sayso.suspensions import RunStatus
+from service.jobs import QUEUE, RETAIN, DrainQueue
+from service.settings import Settings
+from service.wiring import Wiring, wire
+from tests.builders import approve, finish, give_up, make_pending, make_running, person
+from tests.proofs.indexes import expect_indexes, read_indexes
+from workers.retention import EVERY_S, forget_old
+
+DAY_MS = 86_400_000
+
+
+@pytest.fixture
+async def wiring(clean_store_url: str, tmp_path: Path) -> AsyncIterator[Wiring]:
+    policy = tmp_path / "policy.yaml"
+    policy.write_text("version: 1\ndefault: request_approval\nrules: []\n")
+    settings = Settings(home=tmp_path, redis_url=clean_store_url, policy=policy, keep_runs_days=2, keep_trail_days=5)
+    async with wire(settings) as wired:
+        yield wired
+
+
+async def keys_of(url: str, *parts: str) -> list[str]:
+    async with Redis.from_url(url) as redis:
+        names = [name.decode() async for name in redis.scan_iter()]
+        members = [
+            f"{name} {member.decode()}"
+            for name in names
+            if await redis.type(name) == b"zset"
+            for member in await redis.zrange(name, 0, -1)
+        ]
+    return [name for name in (*names, *members) if any(part in name for part in parts)]
+
+
+async def test_an_ended_run_goes_first_and_its_trail_last(wiring: Wiring, clean_store_url: str) -> None:
+    ended = await finish(wiring, await approve(wiring, await make_pending(wiring)))
+    now_ms = await wiring.agenda.now_ms()
+    assert await forget_old(wiring, now_ms + DAY_MS) == (0, 0)
+    assert await forget_old(wiring, now_ms + 3 * DAY_MS) == (1, 0)
+    with pytest.raises(NotFound):
+        await wiring.runs.read("default", ended.run.id)
+    assert [one.seq for one in await wiring.runs.trail("default", ended.run.id)][:2] == [1, 2]
+    assert await forget_old(wiring, now_ms + 6 * DAY_MS) == (0, 1)
+    assert await keys_of(clean_store_url, ended.run.id, ended.id) == [], "all keys of a run go in the end"
+
+
+async def test_what_waits_or_runs_is_kept_whatever_its_age(wiring: Wiring, clean_store_url: str) -> None:
+    kept = [await make_pending(wiring), await approve(wiring, await make_pending(wiring)), await make_running(wiring)]
+    cancelled, failed = await make_pending(wiring), await approve(wiring, await make_pending(wiring))
+    await wiring.desk.cancel("default", cancelled.run.id, person("ada"))
+    await give_up(wiring, failed)
+    now_ms = await wiring.agenda.now_ms()
+    assert await forget_old(wiring, now_ms + 400 * DAY_MS) == (2, 2)
+    async with Redis.from_url(clean_store_url) as redis:
+        held, records = await read_indexes(redis, "default")
+    assert {record.id for record in records} == {record.id for record in kept}
+    assert held == expect_indexes(records)
+
+
+async def test_a_run_revived_at_that_very_moment_is_kept(wiring: Wiring) -> None:
+    failed = await give_up(wiring, await approve(wiring, await make_pending(wiring)))
+    later_ms = await wiring.agenda.now_ms() + 3 * DAY_MS
+    revive = wiring.desk.revive("default", failed.id, person("ada"))
+    (runs, _), revived = await asyncio.gather(forget_old(wiring, later_ms), revive, return_exceptions=True)
+    if runs:
+        assert isinstance(revived, NotFound | Conflict)
+    else:
+        assert (await wiring.runs.read("default", failed.run.id)).status is RunStatus.SUSPENDED
+
+
+async def test_many_runs_go_in_batches_and_those_that_ended_late_are_passed_over(wiring: Wiring) -> None:
+    for _ in range(7):
+        await finish(wiring, await make_running(wiring))
+    now_ms = await wiring.agenda.now_ms()
+    assert await wiring.retention.forget_runs("default", now_ms + 1000, 3) == 3
+    assert await wiring.retention.forget_runs("default", now_ms - 60_000, 100) == 0
+    assert await wiring.retention.forget_runs("default", now_ms + 1000, 100) == 4
+
+
+async def test_of_all_clocks_one_has_it_done_once_an_hour(wiring: Wiring, clean_store_url: str) -> None:
+    assert [await wiring.retention.claim("default", EVERY_S) for _ in range(3)] == [True, False, False]
+    jobs = DrainQueue(clean_store_url, 30)
+    jobs.put_retention()
+    assert [job.func_name for job in jobs._queue.jobs] == [RETAIN]
+    assert jobs._queue.name == QUEUE
+    jobs.close()

@@ -1,0 +1,45 @@
+"""Forget what is older than the operator wants kept: a plain job, a batch at a time, at most once an hour."""
+
+import asyncio
+
+import structlog
+
+from sayso.clock import monotonic_ms
+from service.credentials import TENANT
+from service.settings import Settings, load
+from service.wiring import Wiring, wire
+
+EVERY_S = 3_600
+_BATCH = 200
+_LONGEST_MS = 60_000
+_DAY_MS = 86_400_000
+
+log = structlog.get_logger()
+
+
+def retain() -> None:
+    """Forget old runs and old trails; the job that RQ runs. What does not fit in a minute is left to the next one."""
+    asyncio.run(_retain(load()))
+
+
+async def _retain(settings: Settings) -> None:
+    async with wire(settings) as wiring:
+        await forget_old(wiring, await wiring.agenda.now_ms())
+
+
+async def forget_old(wiring: Wiring, now_ms: int) -> tuple[int, int]:
+    """Forget what is old at `now_ms`; return how many runs and how many trails that were."""
+    settings, retention = wiring.settings, wiring.retention
+    runs = trails = 0
+    began_ms = monotonic_ms()
+    while monotonic_ms() - began_ms < _LONGEST_MS:
+        some = await retention.forget_runs(TENANT, now_ms - settings.keep_runs_days * _DAY_MS, _BATCH)
+        old = await retention.forget_trails(TENANT, now_ms - settings.keep_trail_days * _DAY_MS, _BATCH)
+        runs, trails = runs + some, trails + old
+        if not some and not old:
+            break
+    else:
+        await retention.give_back(TENANT)
+    if runs or trails:
+        log.info("old_runs_forgotten", runs=runs, trails=trails)
+    return runs, trails
