@@ -6,7 +6,9 @@ this clock: it reads the store server's TIME together with each record.
 
 import os
 import time
+from contextlib import suppress
 from datetime import UTC, datetime
+from pathlib import Path
 
 
 def now_ms() -> int:
@@ -17,6 +19,18 @@ def now_ms() -> int:
 def monotonic_ms() -> float:
     """Return a clock that only moves forward, in milliseconds, for measuring latencies."""
     return time.perf_counter_ns() / 1_000_000
+
+
+def uptime_ms() -> int:
+    """Return how long this machine has been up, asleep or not, in milliseconds: nobody can set that clock."""
+    return time.clock_gettime_ns(getattr(time, "CLOCK_BOOTTIME", time.CLOCK_MONOTONIC)) // 1_000_000
+
+
+def boot_id() -> str:
+    """Return what tells this machine since it was last started from any other; empty where nothing does."""
+    with suppress(OSError):
+        return Path("/proc/sys/kernel/random/boot_id").read_text().strip()
+    return ""
 
 
 def new_id(prefix: str) -> str:

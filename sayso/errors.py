@@ -20,7 +20,8 @@ from one table at the edge (`service/api/problems.py`).
     │   ├── IdempotencyConflict one key, two different requests
     │   ├── IllegalTransition   no such step from this status
     │   ├── LeaseHeld           another worker drives this run
-    │   ├── Frozen              an admin has stopped this
+    │   ├── Halted              an admin has stopped this
+    │   │   └── ClockInDoubt    nobody can say whether a deadline has passed
     │   └── StaleAttempt        this worker's lease is over
     ├── TooManyRequests         slow down
     ├── ModelError              the model gave no answer that can be used
@@ -105,8 +106,12 @@ class LeaseHeld(Conflict):
     """Another worker is driving this run."""
 
 
-class Frozen(Conflict):
+class Halted(Conflict):
     """An admin has frozen this; nothing new starts until that is lifted."""
+
+
+class ClockInDoubt(Halted):
+    """The store's clock jumped; until an admin says whether it is right nobody knows if this is still in time."""
 
 
 class StaleAttempt(Conflict):

@@ -2,36 +2,52 @@
 
 Plain functions on frozen records. What is decided stays decided and people may go on deciding; nothing new starts, and
 no deadline passes. Frozen time is made up once, whatever freezes overlap: each item knows up to when it was.
+
+When the store's clock jumped, time itself is frozen: what is decided goes on, but nothing that was asked before the
+jump expires by it until it is known whether the clock is right.
 """
 
 from collections.abc import Iterable
+from typing import Literal
 
 from pydantic import Field
 
+from sayso.clock import iso_utc
 from sayso.decisions import JsonObject
-from sayso.errors import Frozen as FrozenError
+from sayso.errors import ClockInDoubt, Halted
 from sayso.events import Event, EventType
 from sayso.frozen import Frozen
+from sayso.jumps import JUMP_MS
 from sayso.outcomes import next_look
 from sayso.requests import Item, digest_item
 from sayso.suspensions import Change, Status, SuspensionRecord, check_step
 
 ALL = "all"
+TIME = "time"
+"""The scope that only the clock freezes: what would happen because a moment has come."""
+
 SCOPE_PATTERN = r"^(all|agent:[^\x00-\x1f]{1,200}|tool:[^\x00-\x1f]{1,200})$"
 LOOK_AT_FROZEN_MS = 5_000
 """How soon somebody looks again at what is due and frozen."""
 
 
 class Freeze(Frozen):
-    """An admin's word that nothing new starts within `scope`: everything, one agent, or one tool."""
+    """An admin's word that nothing new starts within `scope`: everything, one agent, or one tool.
+
+    Of time it is the clock's own, from the last moment that is sure on; `jumped_to_ms` is what the store said next.
+    """
 
     id: str
-    scope: str = Field(pattern=SCOPE_PATTERN)
+    scope: str = Field(pattern=rf"^{TIME}$|{SCOPE_PATTERN}")
     reason: str = Field(default="", max_length=2000)
     by: str
     at_ms: int
     lifted_by: str | None = None
     lifted_at_ms: int | None = None
+    jumped_to_ms: int | None = None
+    deadlines: Literal["move", "pass"] = Field(
+        default="move", description="Whether lifting it moves deadlines by the time that it took, or lets them pass."
+    )
     settled: bool = Field(default=False, description="Whether all that it held was woken after it was lifted.")
 
     @property
@@ -45,17 +61,48 @@ class Freeze(Frozen):
 
     def held(self, record: SuspensionRecord) -> bool:
         """Whether anything of the record was within the scope."""
+        if self.scope == TIME:
+            return self.doubts(record)
         tools = {item.tool.name for item in record.items} | set(record.waits_for)
         return any(self.covers(record.run.agent, tool) for tool in (None, *tools))
 
+    def doubts(self, record: SuspensionRecord) -> bool:
+        """Whether it is of time, and began after the record did."""
+        return self.jumped_to_ms is not None and record.created_at_ms < self.jumped_to_ms
 
-def check_start(freezes: Iterable[Freeze], record: SuspensionRecord, tools: Iterable[str]) -> None:
-    """Raise `Frozen` when the record's agent or one of the tools that would start is frozen."""
+
+def doubt_time(freezes: tuple[Freeze, ...], mark_ms: int, now_ms: int) -> tuple[Freeze, ...]:
+    """Return the freezes, with one of time where no clock has said so far that time is right since `mark_ms`."""
+    if not mark_ms or now_ms - mark_ms <= JUMP_MS or any(one.scope == TIME and one.in_force for one in freezes):
+        return freezes
+    reason = f"No clock has looked since {iso_utc(mark_ms)}"
+    return (*freezes, Freeze(id="clock", scope=TIME, reason=reason, by="clock", at_ms=mark_ms, jumped_to_ms=now_ms))
+
+
+def check_in_time(freezes: Iterable[Freeze], record: SuspensionRecord, item: Item, now_ms: int) -> None:
+    """Raise `ClockInDoubt` when the item's deadline has passed, if at all, since the clock is in doubt."""
+    for freeze in freezes:
+        if item.open and _in_doubt(freeze, record, item.terms.deadline_at_ms, now_ms):
+            deadline = iso_utc(item.terms.deadline_at_ms)
+            raise ClockInDoubt(
+                f"Nobody can say whether the deadline {deadline} has passed. {freeze.reason}. "
+                "The item stays open; decide it when the clock is known to be right. Nothing was changed."
+            )
+
+
+def check_start(freezes: Iterable[Freeze], record: SuspensionRecord, tools: Iterable[str], now_ms: int) -> None:
+    """Raise `Halted` when the record's agent or a tool that would start is frozen, or whether it may start in doubt."""
     names = tuple(tools)
     for freeze in freezes:
+        may_start = [item for item in record.items if item.outcome and item.outcome.may_run and not item.permit]
+        if any(_in_doubt(freeze, record, item.start_by_ms, now_ms) for item in may_start):
+            raise ClockInDoubt(
+                f"Nobody can say whether the call may still start. {freeze.reason}. The run waits until that is known.",
+                tools=list(names),
+            )
         if freeze.in_force and any(freeze.covers(record.run.agent, tool) for tool in (None, *names)):
             why = f": {freeze.reason}" if freeze.reason else ""
-            raise FrozenError(
+            raise Halted(
                 f"{freeze.by} has frozen {tell_scope(freeze.scope)}{why}. The run waits until an admin lifts that.",
                 scope=freeze.scope,
                 tools=list(names),
@@ -68,9 +115,20 @@ def tools_to_start(record: SuspensionRecord) -> tuple[str, ...]:
     return (*asked, *record.waits_for)
 
 
+def spare_lease(freezes: Iterable[Freeze], record: SuspensionRecord, now_ms: int) -> bool:
+    """Whether the lease is over by a jump only, and its worker has not had the time to renew it since."""
+    held = record.lease
+    if held is None or record.status is not Status.RESUMING:
+        return False
+    length_ms = held.until_ms - record.updated_at_ms
+    return any(held.until_ms <= (to_ms := one.jumped_to_ms or 0) <= now_ms < to_ms + length_ms for one in freezes)
+
+
 def tell_scope(scope: str) -> str:
     """Say what a scope means."""
     kind, _, name = scope.partition(":")
+    if kind == TIME:
+        return "time"
     return f"the {kind} {name}" if name else "everything"
 
 
@@ -78,7 +136,10 @@ def find_held(record: SuspensionRecord, freezes: Iterable[Freeze]) -> frozenset[
     """Return the open items whose time stands still now."""
     now = [freeze for freeze in freezes if freeze.in_force]
     return frozenset(
-        item.item_id for item in record.items if item.open and any(_holds(one, record, item) for one in now)
+        item.item_id
+        for item in record.items
+        if item.open
+        and any(_holds(one, record, item) or _doubted(one, record, item.terms.deadline_at_ms) for one in now)
     )
 
 
@@ -88,7 +149,7 @@ def lost_ms(record: SuspensionRecord, item: Item, freezes: Iterable[Freeze], now
     spans = sorted(
         (max(one.at_ms, since_ms), min(now_ms, now_ms if one.lifted_at_ms is None else one.lifted_at_ms))
         for one in freezes
-        if _holds(one, record, item)
+        if _holds(one, record, item) or (one.doubts(record) and not one.in_force and one.deadlines == "move")
     )
     lost, counted_to_ms = 0, since_ms
     for begin_ms, end_ms in spans:
@@ -121,11 +182,20 @@ def thaw(record: SuspensionRecord, freezes: Iterable[Freeze], now_ms: int) -> Ch
 def hold(record: SuspensionRecord, now_ms: int) -> Change:
     """Look at something frozen again in a while: it is due, and nothing may come of that now."""
     check_step(record, "hold")
-    return Change(record.model_copy(update={"look_at_ms": now_ms + LOOK_AT_FROZEN_MS, "updated_at_ms": now_ms}))
+    return Change(record.model_copy(update={"look_at_ms": now_ms + LOOK_AT_FROZEN_MS}))
 
 
 def _holds(freeze: Freeze, record: SuspensionRecord, item: Item) -> bool:
     return freeze.covers(record.run.agent, item.tool.name)
+
+
+def _doubted(freeze: Freeze, record: SuspensionRecord, moment_ms: int) -> bool:
+    """Whether the freeze is of time, and the moment had not come when it began."""
+    return freeze.in_force and freeze.doubts(record) and moment_ms > freeze.at_ms
+
+
+def _in_doubt(freeze: Freeze, record: SuspensionRecord, moment_ms: int, now_ms: int) -> bool:
+    return now_ms >= moment_ms and _doubted(freeze, record, moment_ms)
 
 
 def _put_off(record: SuspensionRecord, item: Item, by_ms: int, now_ms: int) -> Item:

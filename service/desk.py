@@ -5,6 +5,7 @@ verb and is saved with it in one commit, so that no caller can forget it.
 """
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from hashlib import sha256
 
 from pydantic import JsonValue
@@ -13,10 +14,22 @@ from sayso.canonical import digest_json
 from sayso.clock import new_id
 from sayso.deadlines import keep_time
 from sayso.decisions import Actor, Decision, DecisionAction, DecisionRequest
-from sayso.errors import Conflict, DeadlinePassed, Frozen, InvalidInput, PolicyForbids
-from sayso.freezes import Freeze, check_start, find_held, hold, lost_ms, thaw, tools_to_start
+from sayso.errors import Conflict, DeadlinePassed, Halted, InvalidInput, PolicyForbids
+from sayso.freezes import (
+    Freeze,
+    check_in_time,
+    check_start,
+    doubt_time,
+    find_held,
+    hold,
+    lost_ms,
+    spare_lease,
+    thaw,
+    tools_to_start,
+)
 from sayso.gates import GatedCall, gate_calls
 from sayso.judgements import build_ask
+from sayso.outcomes import next_look
 from sayso.pauses import ask_again, cancel, decide, extend, find_item, suspend
 from sayso.policies import Action, Policy, PolicyDecision, PolicyEvent
 from sayso.requests import Ask, Item, ItemKind, final_args
@@ -133,7 +146,7 @@ class Desk(Leases):
                 at_ms=now_ms,
                 idempotency_key=key,
             )
-            lost = _lost_ms(record, item_id, freezes, now_ms)
+            lost = self._lost_ms(record, item_id, freezes, now_ms)
             if anew is not None:
                 return ask_again(record, decision, anew, now_ms, lost)
             return decide(record, decision, now_ms, lost)
@@ -149,9 +162,10 @@ class Desk(Leases):
 
         What is frozen is left as it is and looked at again in a while; what was gets its time back.
         """
-        freezes = await self._freezes(tenant, False)
+        known = await self._freezes(tenant, False)
 
         def verb(record: SuspensionRecord, now_ms: int) -> Change:
+            freezes = doubt_time(known, self.suspensions.mark_ms(tenant), now_ms)
             if record.status is Status.PENDING:
                 return _keep_time(record, freezes, now_ms)
             if record.status in (Status.DECIDED, Status.RESUMING):
@@ -161,14 +175,21 @@ class Desk(Leases):
         return await self.suspensions.change(tenant, suspension_id, verb)
 
     async def wake(self, tenant: str, suspension_id: str, freeze: Freeze) -> Saved:
-        """Let a suspension go on at once that `freeze` held before it was lifted: its time begins again, or its run."""
+        """Let a suspension go on at once that `freeze` held before it was lifted: its time begins again, or its run.
+
+        Its moments stand on the agenda again as its terms say, however late the look at it was put off to.
+        """
         freezes = await self._freezes(tenant, False)
 
         def verb(record: SuspensionRecord, now_ms: int) -> Change:
             if not freeze.held(record):
                 return Change(record)
             if record.status is Status.PENDING:
-                return thaw(record, freezes, now_ms)
+                thawed = thaw(record, freezes, now_ms)
+                look_at_ms = next_look(thawed.record)
+                if look_at_ms == thawed.record.look_at_ms:
+                    return thawed
+                return replace(thawed, record=thawed.record.model_copy(update={"look_at_ms": look_at_ms}))
             if record.status is Status.DECIDED:
                 return _bring_back(record.model_copy(update={"look_at_ms": now_ms}), freezes, now_ms)
             return Change(record)
@@ -202,9 +223,22 @@ class Desk(Leases):
         freezes = await self._freezes(tenant, False)
 
         def verb(record: SuspensionRecord, now_ms: int) -> Change:
-            return extend(record, item_id, until_ms, by, now_ms, _lost_ms(record, item_id, freezes, now_ms))
+            return extend(record, item_id, until_ms, by, now_ms, self._lost_ms(record, item_id, freezes, now_ms))
 
         return await self.suspensions.change(tenant, suspension_id, verb)
+
+    def _lost_ms(self, record: SuspensionRecord, item_id: str, freezes: tuple[Freeze, ...], now_ms: int) -> int:
+        """How much of the item's time freezes took so far: its deadline holds, although it still says the old one.
+
+        Raises `ClockInDoubt` where nobody can say whether the deadline has passed.
+        """
+        known = doubt_time(freezes, self.suspensions.mark_ms(record.tenant), now_ms)
+        if not known:
+            return 0
+        item = find_item(record, item_id)
+        lost = lost_ms(record, item, known, now_ms)
+        check_in_time(known, record, item, now_ms - lost)
+        return lost
 
     async def _check_answer(
         self, tenant: str, suspension_id: str, item_id: str, request: DecisionRequest
@@ -263,17 +297,14 @@ def _keep_time(record: SuspensionRecord, freezes: Sequence[Freeze], now_ms: int)
 
 def _bring_back(record: SuspensionRecord, freezes: Sequence[Freeze], now_ms: int) -> Change:
     """Put a run before a worker again, unless it is frozen: then nobody is troubled with it."""
+    due = record.look_at_ms is not None and record.look_at_ms <= now_ms
     try:
-        check_start(freezes, record, tools_to_start(record))
-    except Frozen:
-        due = record.look_at_ms is not None and record.look_at_ms <= now_ms
+        check_start(freezes, record, tools_to_start(record), now_ms)
+    except Halted:
         return hold(record, now_ms) if due else Change(record)
+    if due and spare_lease(freezes, record, now_ms):
+        return hold(record, now_ms)
     return redrive(record, now_ms)
-
-
-def _lost_ms(record: SuspensionRecord, item_id: str, freezes: Sequence[Freeze], now_ms: int) -> int:
-    """How much of the item's time a freeze has taken so far: its deadline holds, although it still says the old one."""
-    return lost_ms(record, find_item(record, item_id), freezes, now_ms) if freezes else 0
 
 
 def _check_given(item: Item, value: JsonValue) -> None:

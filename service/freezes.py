@@ -2,33 +2,39 @@
 
 A freeze holds everywhere within a second of being made: every process looks again at least that often. Whoever is about
 to refuse something because of a freeze looks once more first, so that lifting one takes effect at once.
+
+Time is frozen by the clocks alone, when the store's clock jumped; an admin says what becomes of it.
 """
 
-from sayso.clock import monotonic_ms, new_id
+from typing import Literal
+
+from sayso.clock import iso_utc, monotonic_ms, new_id
 from sayso.decisions import Actor
-from sayso.errors import NotFound
-from sayso.freezes import Freeze
-from service.store.freezes import FreezeStore
+from sayso.errors import Conflict, NotFound
+from sayso.freezes import TIME, Freeze
+from sayso.jumps import JUMP_MS, Beat
+from service.store.freezes import FreezeStore, Kept
 
 _REMEMBERED_MS = 500
+_CLOCK = "clock"
 
 
 class Freezes:
-    """What an admin has stopped."""
+    """What is stopped: by an admin, or by a clock that does not believe the store's."""
 
     def __init__(self, store: FreezeStore) -> None:
         self._store = store
-        self._known: dict[str, tuple[tuple[Freeze, ...], float]] = {}
+        self._known: dict[str, tuple[Kept, float]] = {}
 
     async def known(self, tenant: str, fresh: bool = False) -> tuple[Freeze, ...]:
         """Return all freezes, the lifted ones included, as they stood less than a second ago, or stand now."""
         held = self._known.get(tenant)
         if held is not None and not fresh and monotonic_ms() < held[1]:
-            return held[0]
+            return held[0].freezes
         asked_at_ms = monotonic_ms()
         found = await self._store.load(tenant)
         self._known[tenant] = (found, asked_at_ms + _REMEMBERED_MS)
-        return found
+        return found.freezes
 
     async def in_force(self, tenant: str, *, fresh: bool = False) -> list[Freeze]:
         """Return what is frozen."""
@@ -36,7 +42,11 @@ class Freezes:
 
     def last_known(self, tenant: str) -> list[Freeze]:
         """Return what was frozen when this process last looked, without looking."""
-        return [one for one in self._known.get(tenant, ((), 0.0))[0] if one.in_force]
+        return [one for one in self._last(tenant).freezes if one.in_force]
+
+    def mark_ms(self, tenant: str) -> int:
+        """Return up to when time was known to be right when this process last looked; 0 where no clock ever beat."""
+        return self._last(tenant).mark_ms
 
     async def freeze(self, tenant: str, scope: str, reason: str, by: Actor) -> Freeze:
         """Let nothing new start within the scope; what is frozen already stays as it is."""
@@ -50,19 +60,66 @@ class Freezes:
         await self.known(tenant, fresh=True)
         return made
 
-    async def lift(self, tenant: str, freeze_id: str, by: Actor) -> Freeze:
-        """End a freeze: what waited goes on, and its deadlines move by as long as it was frozen; raises `NotFound`."""
+    async def lift(self, tenant: str, freeze_id: str, by: Actor, deadlines: Literal["move", "pass"] = "move") -> Freeze:
+        """End a freeze: what waited goes on, and its deadlines move by as long as it was frozen.
+
+        After a freeze of time deadlines may also pass, because the clock is right. Raises `NotFound`, `Conflict`.
+        """
         found = next((one for one in await self.known(tenant, fresh=True) if one.id == freeze_id), None)
         if found is None:
             raise NotFound(f"There is no freeze {freeze_id!r}. List them to see what is frozen.")
         if not found.in_force:
             return found
-        lifted = found.model_copy(update={"lifted_by": by.id, "lifted_at_ms": await self._store.now_ms()})
-        await self._store.save(tenant, lifted)
+        if deadlines == "pass" and found.scope != TIME:
+            raise Conflict("Deadlines always move by what an admin froze. Lift it without letting them pass.")
+        return await self._lift(tenant, found, by.id, deadlines)
+
+    async def doubt_time(self, tenant: str, last_ms: int, now_ms: int) -> Freeze:
+        """Freeze time from the last moment that was sure on; frozen already, it covers this jump too."""
+        frozen = [one for one in await self.in_force(tenant, fresh=True) if one.scope == TIME]
+        reason = f"The store's clock jumped from {iso_utc(last_ms)} to {iso_utc(now_ms)}"
+        made = Freeze(id=new_id("frz"), scope=TIME, reason=reason, by=_CLOCK, at_ms=last_ms, jumped_to_ms=now_ms)
+        if frozen:
+            made = frozen[0].model_copy(update={"jumped_to_ms": now_ms})
+        await self._store.save(tenant, made)
         await self.known(tenant, fresh=True)
-        return lifted
+        return made
+
+    async def notice_return(self, tenant: str, back_ms: int, now_ms: int) -> Freeze | None:
+        """Lift a freeze of time when the store's clock has gone back by what it had jumped; return what was lifted."""
+        for one in await self.in_force(tenant, fresh=True):
+            if one.scope == TIME and abs((one.jumped_to_ms or 0) - one.at_ms - back_ms) <= JUMP_MS:
+                return await self._lift(tenant, one, _CLOCK, "pass", now_ms)
+        return None
+
+    async def keep_beat(self, tenant: str, beat: Beat, *, went_back: bool = False) -> None:
+        """Keep a beat. The mark moves with it while time is not in doubt; back only where the clock was put back."""
+        doubted = any(one.scope == TIME for one in await self.in_force(tenant, fresh=True))
+        mark_ms = self.mark_ms(tenant)
+        if not doubted:
+            mark_ms = beat.at_ms if went_back else max(beat.at_ms, mark_ms)
+        await self._store.save_beat(tenant, beat, mark_ms)
+        await self.known(tenant, fresh=True)
+
+    async def last_beat(self, tenant: str) -> Beat | None:
+        """Return the last beat of any clock."""
+        return await self._store.load_beat(tenant)
 
     async def note_settled(self, tenant: str, freeze: Freeze) -> None:
         """Note that all that a lifted freeze held was woken."""
         await self._store.save(tenant, freeze.model_copy(update={"settled": True}))
         await self.known(tenant, fresh=True)
+
+    async def _lift(
+        self, tenant: str, freeze: Freeze, by: str, deadlines: Literal["move", "pass"], now_ms: int | None = None
+    ) -> Freeze:
+        now_ms = await self._store.now_ms() if now_ms is None else now_ms
+        update = {"lifted_by": by, "lifted_at_ms": now_ms, "deadlines": deadlines}
+        lifted = freeze.model_copy(update=update)
+        await self._store.save(tenant, lifted, now_ms if freeze.scope == TIME else None)
+        await self.known(tenant, fresh=True)
+        return lifted
+
+    def _last(self, tenant: str) -> Kept:
+        held = self._known.get(tenant)
+        return held[0] if held is not None else Kept()

@@ -6,9 +6,9 @@ These verbs are the desk's own (`service/desk.py`), for whoever holds a run's le
 from collections.abc import Awaitable, Callable
 
 from sayso.clock import new_id
-from sayso.errors import Conflict, Frozen
+from sayso.errors import Conflict, Halted
 from sayso.events import Event
-from sayso.freezes import Freeze, check_start, thaw, tools_to_start
+from sayso.freezes import Freeze, check_start, doubt_time, thaw, tools_to_start
 from sayso.pauses import report
 from sayso.requests import Ask
 from sayso.resumptions import Fence, checkpoint, lease, postpone, redeem, release, renew, settle, suspend_again
@@ -47,13 +47,14 @@ class Leases:
     async def lease(
         self, tenant: str, suspension_id: str, holder: str, lease_ms: int, plan: Plan = plan_nothing
     ) -> Saved:
-        """Take a decided run up; raises `LeaseHeld`, `IllegalTransition` or `Frozen` when it is not to be had.
+        """Take a decided run up; raises `LeaseHeld`, `IllegalTransition` or `Halted` when it is not to be had.
 
         `plan` says which calls the worker will start first; their permits are spent in the same commit where they can.
         """
 
         def begin(record: SuspensionRecord, now_ms: int, freezes: tuple[Freeze, ...]) -> Change:
-            check_start(freezes, record, tools_to_start(record))
+            freezes = doubt_time(freezes, self.suspensions.mark_ms(tenant), now_ms)
+            check_start(freezes, record, tools_to_start(record), now_ms)
             back = thaw(record, freezes, now_ms) if freezes else Change(record)
             taken = lease(back.record, holder, lease_ms, now_ms)
             taken = Change(taken.record, back.events + taken.events)
@@ -93,7 +94,7 @@ class Leases:
     ) -> Saved:
         """Journal the calls about to start and spend their permits; only after this may a tool run.
 
-        Raises `Frozen` when one of them, their agent or everything is frozen.
+        Raises `Halted` when one of them, their agent or everything is frozen.
 
         `known` is what the worker saved last: with it, its next step need not look first.
         """
@@ -101,7 +102,8 @@ class Leases:
         tools = tuple(intent.tool for intent in intents)
 
         def spend(record: SuspensionRecord, now_ms: int, freezes: tuple[Freeze, ...]) -> Change:
-            check_start(freezes, record, tools)
+            freezes = doubt_time(freezes, self.suspensions.mark_ms(tenant), now_ms)
+            check_start(freezes, record, tools, now_ms)
             begun = tuple(intent.model_copy(update={"begun_at_ms": now_ms}) for intent in intents)
             if state is None:
                 return redeem(record, fence, begun, events, now_ms)
@@ -187,7 +189,7 @@ class Leases:
         """Take a step with what is known to be frozen; before it is refused for that, look whether it still is."""
         try:
             return await step(await self._freezes(tenant, False))
-        except Frozen:
+        except Halted:
             return await step(await self._freezes(tenant, True))
 
 

@@ -55,7 +55,7 @@ async def wire(settings: Settings) -> AsyncIterator[Wiring]:
         yield Wiring(
             settings=settings,
             rulebook=rulebook,
-            desk=Desk(Suspensions(redis), runs, rulebook.refresh, freezes.known),
+            desk=Desk(Suspensions(redis, freezes.mark_ms), runs, rulebook.refresh, freezes.known),
             runs=runs,
             agenda=Agenda(redis, blocking),
             watch=Watch(blocking),

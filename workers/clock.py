@@ -19,6 +19,7 @@ from service.jobs import DrainQueue
 from service.logs import configure_logs
 from service.settings import Settings, load
 from service.wiring import Wiring, wire
+from workers.beats import Beats
 from workers.retention import EVERY_S
 
 BEAT_S = 0.1
@@ -29,9 +30,9 @@ _UNREADABLE_AGAIN_MS = 60_000
 log = structlog.get_logger()
 
 
-async def look_at_due(wiring: Wiring) -> int:
+async def look_at_due(wiring: Wiring, now_ms: int | None = None) -> int:
     """Look once at everything that is due now; return how many suspensions that were."""
-    due = await wiring.agenda.due(TENANT, await wiring.agenda.now_ms())
+    due = await wiring.agenda.due(TENANT, await wiring.agenda.now_ms() if now_ms is None else now_ms)
     await _at_once(due, partial(_look, wiring))
     return len(due)
 
@@ -58,10 +59,11 @@ async def run_clock(settings: Settings, stopping: asyncio.Event) -> None:
     jobs = DrainQueue(settings.store_url, settings.drain_window_s)
     jobs_at_ms = 0.0
     async with wire(settings) as wiring:
+        beats = Beats(wiring)
         waking = asyncio.create_task(_keep_waking(wiring, stopping))
         while not stopping.is_set():
             try:
-                looked = await look_at_due(wiring)
+                looked = await look_at_due(wiring, await beats.beat())
                 if monotonic_ms() >= jobs_at_ms:
                     await asyncio.to_thread(jobs.ensure)
                     if await wiring.retention.claim(TENANT, EVERY_S):

@@ -17,7 +17,7 @@ import uvloop
 
 from sayso.agents import Agent, load_agents
 from sayso.clock import monotonic_ms
-from sayso.errors import Conflict, Frozen, NotFound, SaysoError, Unavailable
+from sayso.errors import Conflict, Halted, NotFound, SaysoError, Unavailable
 from sayso.resumptions import Fence
 from service.credentials import TENANT
 from service.jobs import DrainQueue
@@ -134,9 +134,9 @@ class Drain:
         record = leased.record
         try:
             await RESUMERS[record.resume.resumer](self._wiring, agents, leased, fence)
-        except Frozen as frozen:
-            log.info("run_frozen", suspension=record.id, run=record.run.id, why=frozen.message)
-            await self._release(record.id, fence, frozen.message, _tools_of(frozen))
+        except Halted as halt:
+            log.info("run_frozen", suspension=record.id, run=record.run.id, why=halt.message)
+            await self._release(record.id, fence, halt.message, _tools_of(halt))
         except (Conflict, Unavailable) as refusal:
             log.warning("run_lost", suspension=record.id, run=record.run.id, why=refusal.message)
         except Exception as error:
@@ -165,8 +165,8 @@ class Drain:
                 return
 
 
-def _tools_of(frozen: Frozen) -> tuple[str, ...]:
-    tools = frozen.facts.get("tools")
+def _tools_of(halt: Halted) -> tuple[str, ...]:
+    tools = halt.facts.get("tools")
     return tuple(map(str, tools)) if isinstance(tools, list) else ()
 
 

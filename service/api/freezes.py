@@ -1,8 +1,8 @@
 """Freeze tools, agents or everything, see what is frozen, lift it again."""
 
-from typing import Annotated
+from typing import Annotated, Literal
 
-from fastapi import APIRouter, Path
+from fastapi import APIRouter, Body, Path
 from pydantic import BaseModel, ConfigDict, Field
 
 from sayso.freezes import SCOPE_PATTERN, Freeze
@@ -29,14 +29,29 @@ class FreezeRequest(BaseModel):
     reason: str = Field(default="", max_length=2000, description="Everybody is shown it.")
 
 
+class LiftRequest(BaseModel):
+    """What becomes of the deadlines that were held."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid", json_schema_extra={"examples": [{"deadlines": "move"}]})
+
+    deadlines: Literal["move", "pass"] = Field(
+        default="move",
+        description="`move`: they come later by the time that was lost. `pass`: only for a freeze of time, because the "
+        "store's clock is right and they have really passed.",
+    )
+
+
 class FreezeView(View):
-    """What an admin has frozen: who, when, why, and when it was lifted."""
+    """What is frozen: who did it, when, why, and when it was lifted. Of `time` it is a clock's doubt."""
 
     id: str
     scope: str
     reason: str
     by: str
     at: Moment = Field(validation_alias="at_ms")
+    jumped_to: Moment | None = Field(
+        validation_alias="jumped_to_ms", description="Of time: what the store's clock said next after `at`."
+    )
     lifted_by: str | None
     lifted_at: Moment | None = Field(validation_alias="lifted_at_ms")
 
@@ -65,6 +80,9 @@ async def freeze(body: FreezeRequest, caller: Admin, parts: Parts) -> FreezeView
 
 
 @router.post("/{freeze_id}/lift", operation_id="liftFreeze", responses=WRITES)
-async def lift(freeze_id: FreezeId, caller: Admin, parts: Parts) -> FreezeView:
-    """Let what waited go on at once; deadlines move by as long as they were held."""
-    return FreezeView.of(await parts.freezes.lift(caller.tenant, freeze_id, caller.actor("api")))
+async def lift(
+    freeze_id: FreezeId, caller: Admin, parts: Parts, body: Annotated[LiftRequest | None, Body()] = None
+) -> FreezeView:
+    """Let what waited go on at once; deadlines move by as long as they were held, unless they are to pass."""
+    deadlines = body.deadlines if body is not None else "move"
+    return FreezeView.of(await parts.freezes.lift(caller.tenant, freeze_id, caller.actor("api"), deadlines))

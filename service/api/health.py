@@ -3,10 +3,13 @@
 from typing import Literal
 
 from fastapi import APIRouter
-from pydantic import BaseModel
+from pydantic import BaseModel, Field
 
+from sayso.freezes import TIME
+from sayso.jumps import JUMP_MS
 from service.api.dependencies import Parts
 from service.api.routes import OpenRoute
+from service.credentials import TENANT
 from service.openapi import problems
 
 router = APIRouter(tags=["health"], route_class=OpenRoute)
@@ -22,6 +25,10 @@ class Ready(BaseModel):
     """The store answers."""
 
     status: Literal["ready"] = "ready"
+    clock: Literal["right", "in doubt", "silent"] = Field(
+        description="`in doubt`: the store's clock jumped, so no deadline passes until an admin lifts the freeze of "
+        "time. `silent`: no clock has beaten for five minutes."
+    )
 
 
 @router.get("/healthz", operation_id="getHealth", responses=problems())
@@ -33,5 +40,7 @@ async def healthz() -> Alive:
 @router.get("/readyz", operation_id="getReadiness", responses=problems())
 async def readyz(parts: Parts) -> Ready:
     """Answer while the store can be reached; 503 otherwise."""
-    await parts.agenda.now_ms()
-    return Ready()
+    now_ms = await parts.agenda.now_ms()
+    if any(one.scope == TIME for one in await parts.freezes.in_force(TENANT, fresh=True)):
+        return Ready(clock="in doubt")
+    return Ready(clock="silent" if now_ms - parts.freezes.mark_ms(TENANT) > JUMP_MS else "right")

@@ -1,13 +1,27 @@
-"""Keep what is frozen, and what was: lifted freezes stay as long as anything may wait whose time they held."""
+"""Keep what is frozen, and what was: lifted freezes stay as long as anything may wait whose time they held.
+
+Beside it the clocks' last beat, and the mark: the latest moment of the server's time that a clock found to be right.
+"""
+
+from dataclasses import dataclass
 
 from redis.asyncio import Redis
 
 from sayso.freezes import Freeze
+from sayso.jumps import Beat
 from sayso.terms import LONGEST_WAIT_S
 from service.store.connections import translated
 from service.store.keys import CHANGES, TenantKeys
 
 _KEPT_MS = 2 * LONGEST_WAIT_S * 1000
+
+
+@dataclass(frozen=True)
+class Kept:
+    """All freezes that are kept, the oldest first, and the mark; 0 before the first beat."""
+
+    freezes: tuple[Freeze, ...] = ()
+    mark_ms: int = 0
 
 
 class FreezeStore:
@@ -22,22 +36,44 @@ class FreezeStore:
             seconds, micros = await self._redis.time()
         return int(seconds) * 1000 + int(micros) // 1000
 
-    async def load(self, tenant: str) -> tuple[Freeze, ...]:
-        """Return all freezes that are kept, the oldest first."""
-        async with translated():
-            found = await self._redis.hvals(TenantKeys(tenant).freezes)
-        return tuple(sorted(map(Freeze.model_validate_json, found), key=lambda one: (one.at_ms, one.id)))
-
-    async def save(self, tenant: str, freeze: Freeze) -> None:
-        """Keep a freeze, in the place of what was known of it."""
+    async def load(self, tenant: str) -> Kept:
+        """Return what is kept."""
+        keys = TenantKeys(tenant)
         async with translated(), self._redis.pipeline(transaction=True) as pipe:
-            pipe.hset(TenantKeys(tenant).freezes, freeze.id, freeze.model_dump_json())
+            pipe.hvals(keys.freezes)
+            pipe.hget(keys.clock, "mark")
+            found, mark = await pipe.execute()
+        freezes = sorted(map(Freeze.model_validate_json, found), key=lambda one: (one.at_ms, one.id))
+        return Kept(tuple(freezes), int(mark or 0))
+
+    async def save(self, tenant: str, freeze: Freeze, mark_ms: int | None = None) -> None:
+        """Keep a freeze in the place of what was known of it, and the mark where it moves with it."""
+        keys = TenantKeys(tenant)
+        async with translated(), self._redis.pipeline(transaction=True) as pipe:
+            pipe.hset(keys.freezes, freeze.id, freeze.model_dump_json())
+            if mark_ms is not None:
+                pipe.hset(keys.clock, "mark", mark_ms)
             pipe.publish(CHANGES, tenant)  # open pages show what is frozen
             await pipe.execute()
 
+    async def load_beat(self, tenant: str) -> Beat | None:
+        """Return the last beat of any clock."""
+        async with translated():
+            found = await self._redis.hget(TenantKeys(tenant).clock, "beat")
+        return Beat.model_validate_json(found) if found is not None else None
+
+    async def save_beat(self, tenant: str, beat: Beat, mark_ms: int) -> None:
+        """Keep a beat, and the mark."""
+        async with translated():
+            await self._redis.hset(TenantKeys(tenant).clock, mapping={"beat": beat.model_dump_json(), "mark": mark_ms})
+
     async def forget_old(self, tenant: str, now_ms: int) -> None:
         """Forget those that were lifted so long ago that nothing can be waiting for it any more."""
-        old = [one.id for one in await self.load(tenant) if one.lifted_at_ms and one.lifted_at_ms < now_ms - _KEPT_MS]
+        old = [
+            one.id
+            for one in (await self.load(tenant)).freezes
+            if one.lifted_at_ms and one.lifted_at_ms < now_ms - _KEPT_MS
+        ]
         if old:
             async with translated():
                 await self._redis.hdel(TenantKeys(tenant).freezes, *old)

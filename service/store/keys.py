@@ -106,6 +106,11 @@ class TenantKeys:
         return f"{self.prefix}freezes"
 
     @property
+    def clock(self) -> str:
+        """The clocks' last beat, and up to when time is known to be right."""
+        return f"{self.prefix}clock"
+
+    @property
     def reviewers(self) -> str:
         """People by name."""
         return f"{self.prefix}reviewers"

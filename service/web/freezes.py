@@ -1,7 +1,7 @@
 """The page of what is frozen: everybody sees it, an admin freezes and lifts."""
 
 import re
-from typing import Any
+from typing import Any, Literal
 
 from fastapi import APIRouter, Request
 from fastapi.responses import RedirectResponse, Response
@@ -50,10 +50,11 @@ async def freeze(request: Request, visitor: SignedIn) -> Response:
 
 @router.post("/freezes/{freeze_id}/lift")
 async def lift(request: Request, visitor: SignedIn, freeze_id: str) -> Response:
-    """Lift a freeze."""
-    await read_post(request, visitor)
+    """Lift a freeze; of time, with what the form says about the deadlines."""
+    post = await read_post(request, visitor)
     require_role(visitor.principal.roles, "admin")
-    await wiring_of(request).freezes.lift(visitor.tenant, freeze_id, visitor.principal.actor("web"))
+    deadlines: Literal["move", "pass"] = "pass" if post.get("deadlines") == "pass" else "move"
+    await wiring_of(request).freezes.lift(visitor.tenant, freeze_id, visitor.principal.actor("web"), deadlines)
     return RedirectResponse("/freezes", 303)
 
 

@@ -7,6 +7,7 @@ from fastapi.responses import RedirectResponse, Response
 
 from sayso.errors import (
     AlreadyDecided,
+    ClockInDoubt,
     Conflict,
     DeadlinePassed,
     IdempotencyConflict,
@@ -45,6 +46,7 @@ _HEADINGS: tuple[tuple[type[SaysoError], str], ...] = (
     (AlreadyDecided, "Somebody was first"),
     (IdempotencyConflict, "You have already answered this"),
     (DeadlinePassed, "Too late"),
+    (ClockInDoubt, "The clock is in doubt"),
     (StaleDigest, "What is asked has changed"),
     (Conflict, "This can no longer be decided"),
     (PolicyForbids, "The rules do not allow this"),

@@ -3,7 +3,7 @@
 import pytest
 
 from sayso.deadlines import keep_time
-from sayso.errors import DeadlinePassed, Frozen, IllegalTransition
+from sayso.errors import DeadlinePassed, Halted, IllegalTransition
 from sayso.freezes import Freeze, check_start, find_held, hold, lost_ms, thaw, tools_to_start
 from sayso.pauses import cancel, decide
 from sayso.resumptions import Fence, lease, redeem, release
@@ -28,16 +28,16 @@ def test_a_freeze_stops_what_is_within_its_scope(scope: str, covered: bool) -> N
     record = decide(pending(), word(pending()), T0).record
     assert tools_to_start(record) == ("refund",)
     if not covered:
-        check_start([freeze(scope)], record, tools_to_start(record))
+        check_start([freeze(scope)], record, tools_to_start(record), T0)
         return
-    with pytest.raises(Frozen, match=r"root has frozen .*: odd"):
-        check_start([freeze(scope)], record, tools_to_start(record))
-    check_start([freeze(scope, lifted=5)], record, tools_to_start(record))
+    with pytest.raises(Halted, match=r"root has frozen .*: odd"):
+        check_start([freeze(scope)], record, tools_to_start(record), T0)
+    check_start([freeze(scope, lifted=5)], record, tools_to_start(record), T0)
 
 
 def test_a_tool_that_has_run_or_was_denied_holds_nothing_up() -> None:
     record = decide(pending(), word(pending(), "deny"), T0).record
-    check_start([freeze("tool:refund")], record, tools_to_start(record))
+    check_start([freeze("tool:refund")], record, tools_to_start(record), T0)
 
 
 def test_time_does_nothing_to_what_is_held() -> None:
@@ -131,8 +131,8 @@ def test_a_run_sent_back_by_a_freeze_waits_for_its_tools_and_is_put_before_nobod
     back = release(taken, Fence("w1", 1, 30_000), "frozen", T0, ("look_up",))
     assert not back.ready
     assert tools_to_start(back.record) == ("look_up",)
-    with pytest.raises(Frozen):
-        check_start([freeze("tool:look_up")], back.record, tools_to_start(back.record))
+    with pytest.raises(Halted):
+        check_start([freeze("tool:look_up")], back.record, tools_to_start(back.record), T0)
     assert lease(back.record, "w1", 30_000, T0).record.waits_for == ()
 
 

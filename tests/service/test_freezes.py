@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from sayso.decisions import DecisionRequest
-from sayso.errors import Frozen, NotFound
+from sayso.errors import Halted, NotFound
 from sayso.resumptions import Fence
 from sayso.suspensions import Intent, Status
 from sayso.terms import RuleTerms
@@ -51,7 +51,7 @@ async def test_what_is_frozen_is_not_leased_and_goes_on_when_it_is_lifted(wiring
     record = await approve(wiring, await make_pending(wiring))
     assert await wiring.agenda.take("default", 0.1) == record.id
     freeze = await wiring.freezes.freeze("default", scope, "odd", person("root"))
-    with pytest.raises(Frozen, match="root has frozen"):
+    with pytest.raises(Halted, match="root has frozen"):
         await wiring.desk.lease("default", record.id, "w1", 30_000)
     await wiring.freezes.lift("default", freeze.id, person("root"))
     assert await wake_lifted(wiring) == 1
@@ -65,7 +65,7 @@ async def test_a_run_under_way_starts_nothing_that_is_frozen(wiring: Wiring) -> 
     await wiring.desk.lease("default", record.id, "w1", 30_000)
     fence = Fence("w1", 1, 30_000)
     freeze = await wiring.freezes.freeze("default", "tool:look_up", "", person("root"))
-    with pytest.raises(Frozen) as refused:
+    with pytest.raises(Halted) as refused:
         await wiring.desk.redeem("default", record.id, fence, (intent("look_up", None),), (), None)
     assert refused.value.facts["tools"] == ["look_up"]
     await wiring.desk.redeem("default", record.id, fence, (intent("refund", None),), (), None)
@@ -77,7 +77,7 @@ async def test_another_process_knows_of_a_lifted_freeze_before_it_refuses(wiring
     record = await make_running(wiring)
     freeze = await wiring.freezes.freeze("default", "all", "", person("root"))
     async with wire(wiring.settings) as other:
-        with pytest.raises(Frozen):
+        with pytest.raises(Halted):
             await other.desk.lease("default", record.id, "w1", 30_000)
         await wiring.freezes.lift("default", freeze.id, person("root"))
         assert (await other.desk.lease("default", record.id, "w1", 30_000)).record.status is Status.RESUMING

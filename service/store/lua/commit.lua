@@ -20,6 +20,8 @@ lifetime is given.
   sayso:{t}:trails          zset    forgotten run whose trail is still kept -> its end, ms; see `retention.py`
   sayso:{t}:retained        string  there while old runs were forgotten not long ago; an hour
   sayso:{t}:freezes         hash    freeze -> who has frozen what, when and why; written outside of this script
+  sayso:{t}:clock           hash    "beat": the clocks' last beat; "mark": the latest moment known to be right, ms;
+                                    written outside of this script
   sayso:{t}:definitions     hash    digest of a tool's definition -> the definition as JSON
   sayso:changes             channel "<tenant> <suspension> <run>": a hint that something moved, never the truth
 
