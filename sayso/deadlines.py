@@ -6,7 +6,7 @@ Plain functions on frozen records. Each looks at the record's own moments and ch
 from sayso.clock import iso_utc
 from sayso.decisions import TIMEOUT, Decision, DecisionAction, JsonObject
 from sayso.events import Event, EventType
-from sayso.outcomes import close_item, put_item
+from sayso.outcomes import close_item, next_look, put_item
 from sayso.requests import Item, digest_item
 from sayso.suspensions import Change, Status, SuspensionRecord, check_step
 from sayso.terms import FallbackAction
@@ -63,7 +63,15 @@ def keep_time(record: SuspensionRecord, now_ms: int, held: frozenset[str] = NOTH
     for step in (escalate, remind):
         if change.record.status is Status.PENDING:
             change = _then(change, step(change.record, now_ms, held))
-    return change
+    return change if held else _look_next(change, now_ms)
+
+
+def _look_next(change: Change, now_ms: int) -> Change:
+    """Put what was looked at too early, for it was held and is no longer, in its place on the agenda again."""
+    record = change.record
+    if record.status is not Status.PENDING or (record.look_at_ms or 0) > now_ms:
+        return change
+    return Change(record.model_copy(update={"look_at_ms": next_look(record)}), change.events, ready=change.ready)
 
 
 def _then(first: Change, second: Change) -> Change:

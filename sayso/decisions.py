@@ -94,11 +94,16 @@ class Outcome(Frozen):
 
 
 class Permit(Frozen):
-    """Proof that the leave to run an item's call was spent: when, in which attempt, and by which worker."""
+    """Proof that the leave to run an item's call was spent: when, in which attempt, and by which worker.
+
+    `ended_at_ms` and `success` tell how the call ended, from when its result was saved on.
+    """
 
     redeemed_at_ms: int
     attempt: int
     holder: str
+    ended_at_ms: int | None = None
+    success: bool | None = None
 
 
 class DecisionRequest(Frozen):

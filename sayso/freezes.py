@@ -179,10 +179,13 @@ def thaw(record: SuspensionRecord, freezes: Iterable[Freeze], now_ms: int) -> Ch
     return Change(thawed, (Event(type=EventType.DEADLINES_MOVED, data=data),))
 
 
-def hold(record: SuspensionRecord, now_ms: int) -> Change:
-    """Look at something frozen again in a while: it is due, and nothing may come of that now."""
+def hold(record: SuspensionRecord, now_ms: int, why: str | None = None) -> Change:
+    """Look at something frozen again in a while: it is due, and nothing may come of that now. `why` is shown."""
     check_step(record, "hold")
-    return Change(record.model_copy(update={"look_at_ms": now_ms + LOOK_AT_FROZEN_MS}))
+    update: dict[str, object] = {"look_at_ms": now_ms + LOOK_AT_FROZEN_MS}
+    if why is not None:
+        update["receipt"] = record.receipt.model_copy(update={"error": why})
+    return Change(record.model_copy(update=update))
 
 
 def _holds(freeze: Freeze, record: SuspensionRecord, item: Item) -> bool:

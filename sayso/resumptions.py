@@ -28,6 +28,8 @@ from sayso.suspensions import (
 MAX_TRIES = 5
 """How often a resume may begin before the run is given up, until somebody revives it."""
 
+_NOT_TAKEN = "No worker has taken it up yet; it was put before them again."
+
 _END_EVENTS = {
     RunStatus.COMPLETED: EventType.RUN_COMPLETED,
     RunStatus.DEGRADED: EventType.RUN_DEGRADED,
@@ -44,8 +46,10 @@ class Fence:
     lease_ms: int
 
 
-def lease(record: SuspensionRecord, holder: str, lease_ms: int, now_ms: int) -> Change:
-    """Give the run to one worker for a while; raises `LeaseHeld` while another worker's lease still runs.
+def lease(record: SuspensionRecord, holder: str, lease_ms: int, now_ms: int, job_id: str | None = None) -> Change:
+    """Give the run to one worker for a while, noting the job that took it up.
+
+    Raises `LeaseHeld` while another worker's lease still runs.
 
     The very worker that already holds it gets the same lease again, so that a lost reply does no harm.
     """
@@ -64,7 +68,9 @@ def lease(record: SuspensionRecord, holder: str, lease_ms: int, now_ms: int) -> 
             "lease": Lease(holder=holder, attempt=attempt, until_ms=until_ms),
             "look_at_ms": until_ms,
             "waits_for": (),
-            "receipt": record.receipt.model_copy(update={"leased_at_ms": now_ms, "tries": record.receipt.tries + 1}),
+            "receipt": record.receipt.model_copy(
+                update={"leased_at_ms": now_ms, "job_id": job_id, "tries": record.receipt.tries + 1}
+            ),
         }
     )
     data = {"suspension_id": record.id, "attempt": attempt, "worker": holder}
@@ -104,7 +110,7 @@ def checkpoint(
     record: SuspensionRecord, fence: Fence, state: SealedState, events: tuple[Event, ...], now_ms: int
 ) -> Change:
     """Save how far the run has come: its state, its events, and that no call is under way."""
-    record = _continue(record, "checkpoint", fence, now_ms)
+    record = _note_results(_continue(record, "checkpoint", fence, now_ms), events, now_ms)
     record = record.model_copy(update={"journal": (), "state": state.ref})
     return _note_resumed(Change(record, events, state=state), now_ms)
 
@@ -139,10 +145,11 @@ def redrive(record: SuspensionRecord, now_ms: int) -> Change:
             record, f"Its worker was lost {record.receipt.tries} times; nobody drives it any more.", (), now_ms
         )
     redrives = record.receipt.redrives + 1
+    error = _NOT_TAKEN if record.status is Status.DECIDED else record.receipt.error
     update = {
         "updated_at_ms": now_ms,
         "look_at_ms": now_ms + LOOK_AGAIN_MS * min(redrives, 10),
-        "receipt": record.receipt.model_copy(update={"redrives": redrives, "enqueued_at_ms": now_ms}),
+        "receipt": record.receipt.model_copy(update={"redrives": redrives, "enqueued_at_ms": now_ms, "error": error}),
     }
     return Change(record.model_copy(update=update), ready=True)
 
@@ -157,7 +164,7 @@ def suspend_again(
     now_ms: int,
 ) -> Change:
     """End this pause and begin the run's next one, in one step."""
-    record = _continue(record, "suspend_again", fence, now_ms)
+    record = _note_results(_continue(record, "suspend_again", fence, now_ms), events, now_ms)
     begun = suspend(following.model_copy(update={"state": state.ref, "previous_id": record.id}), asks, now_ms)
     ended = _end(record, now_ms, {"following_id": following.id})
     noted = _note_resumed(Change(ended, events), now_ms)
@@ -168,7 +175,7 @@ def settle(record: SuspensionRecord, fence: Fence, end: RunEnd, events: tuple[Ev
     """End the run: completed, degraded or failed, with what it produced."""
     if record.status is Status.RESUMED and record.lease is not None and record.lease.holder == fence.holder:
         return Change(record)
-    record = _continue(record, "settle", fence, now_ms)
+    record = _note_results(_continue(record, "settle", fence, now_ms), events, now_ms)
     noted = _note_resumed(Change(_end(record, now_ms, {"end": end}), events), now_ms)
     ended = Event(type=_END_EVENTS[end.status], data={"result": end.result, "error": end.error})
     return Change(noted.record, (*noted.events, ended))
@@ -193,7 +200,8 @@ def release(
         raise IllegalTransition("Calls of this run are under way; it is not given back.")
     tries = max(0, record.receipt.tries - 1)
     enqueued_at_ms = record.receipt.enqueued_at_ms if waits_for else now_ms
-    receipt = record.receipt.model_copy(update={"tries": tries, "enqueued_at_ms": enqueued_at_ms})
+    error = reason if waits_for else record.receipt.error
+    receipt = record.receipt.model_copy(update={"tries": tries, "enqueued_at_ms": enqueued_at_ms, "error": error})
     look_at_ms = now_ms + LOOK_AGAIN_MS
     update = {"status": Status.DECIDED, "look_at_ms": look_at_ms, "receipt": receipt, "waits_for": waits_for}
     released = Event(type=EventType.RUN_RELEASED, data={"attempt": fence.attempt, "reason": reason})
@@ -263,11 +271,28 @@ def _note_resumed(change: Change, now_ms: int) -> Change:
     record = change.record
     if record.receipt.resumed_at_ms is not None or not record.items:
         return change
-    record = record.model_copy(update={"receipt": record.receipt.model_copy(update={"resumed_at_ms": now_ms})})
+    receipt = record.receipt.model_copy(update={"resumed_at_ms": now_ms, "error": None})
+    record = record.model_copy(update={"receipt": receipt})
     verdicts = {item.item_id: item.outcome.verdict for item in record.items if item.outcome is not None}
     data = {"approved": record.approved, "suspension_id": record.id, "verdicts": verdicts}
     resumed = Event(type=EventType.RUN_RESUMED, data=data)
     return Change(record, (resumed, *change.events), change.following, change.state, change.ready)
+
+
+def _note_results(record: SuspensionRecord, events: tuple[Event, ...], now_ms: int) -> SuspensionRecord:
+    """Note on the permit of every call that was under way how it ended."""
+    begun = {intent.item_id for intent in record.journal if intent.item_id is not None}
+    if not begun:
+        return record
+    ended = {one.data.get("index"): one.data.get("success") for one in events if one.type is EventType.TOOL_COMPLETED}
+
+    def note(item: Item) -> Item:
+        if item.permit is None or item.item_id not in begun or item.index not in ended:
+            return item
+        ending = {"ended_at_ms": now_ms, "success": bool(ended[item.index])}
+        return item.model_copy(update={"permit": item.permit.model_copy(update=ending)})
+
+    return record.model_copy(update={"items": tuple(map(note, record.items))})
 
 
 def _end(record: SuspensionRecord, now_ms: int, update: dict[str, object]) -> SuspensionRecord:

@@ -171,6 +171,7 @@ class Receipt(Frozen):
 
     decided_at_ms: int | None = None
     enqueued_at_ms: int | None = None
+    job_id: str | None = None
     leased_at_ms: int | None = None
     resumed_at_ms: int | None = None
     settled_at_ms: int | None = None

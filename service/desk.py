@@ -300,8 +300,8 @@ def _bring_back(record: SuspensionRecord, freezes: Sequence[Freeze], now_ms: int
     due = record.look_at_ms is not None and record.look_at_ms <= now_ms
     try:
         check_start(freezes, record, tools_to_start(record), now_ms)
-    except Halted:
-        return hold(record, now_ms) if due else Change(record)
+    except Halted as halt:
+        return hold(record, now_ms, halt.message) if due else Change(record)
     if due and spare_lease(freezes, record, now_ms):
         return hold(record, now_ms)
     return redrive(record, now_ms)

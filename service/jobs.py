@@ -7,7 +7,7 @@ of it is imported or called. What a job carries may be lost, doubled or late wit
 from typing import Any
 
 from redis import Redis
-from rq import Queue, Worker
+from rq import Queue, Worker, get_current_job
 from rq.job import Job
 from rq.serializers import JSONSerializer
 from rq.worker import WorkerStatus
@@ -28,6 +28,12 @@ QUEUE = "sayso-resume"
 
 _GRACE_S = 600
 _FAILURE_TTL_S = 7 * 86_400
+
+
+def current_job_id() -> str | None:
+    """Return the id of the job that this process is running, or None."""
+    job = get_current_job()
+    return job.id if job is not None else None
 
 
 class UnknownJob(Exception):

@@ -45,18 +45,25 @@ class Leases:
         self._freezes = freezes
 
     async def lease(
-        self, tenant: str, suspension_id: str, holder: str, lease_ms: int, plan: Plan = plan_nothing
+        self,
+        tenant: str,
+        suspension_id: str,
+        holder: str,
+        lease_ms: int,
+        plan: Plan = plan_nothing,
+        job_id: str | None = None,
     ) -> Saved:
         """Take a decided run up; raises `LeaseHeld`, `IllegalTransition` or `Halted` when it is not to be had.
 
         `plan` says which calls the worker will start first; their permits are spent in the same commit where they can.
+        `job_id` is noted on the receipt.
         """
 
         def begin(record: SuspensionRecord, now_ms: int, freezes: tuple[Freeze, ...]) -> Change:
             freezes = doubt_time(freezes, self.suspensions.mark_ms(tenant), now_ms)
             check_start(freezes, record, tools_to_start(record), now_ms)
             back = thaw(record, freezes, now_ms) if freezes else Change(record)
-            taken = lease(back.record, holder, lease_ms, now_ms)
+            taken = lease(back.record, holder, lease_ms, now_ms, job_id)
             taken = Change(taken.record, back.events + taken.events)
             if taken.record is back.record or taken.record.lease is None:
                 return taken

@@ -20,7 +20,7 @@ from sayso.clock import monotonic_ms
 from sayso.errors import Conflict, Halted, NotFound, SaysoError, Unavailable
 from sayso.resumptions import Fence
 from service.credentials import TENANT
-from service.jobs import DrainQueue
+from service.jobs import DrainQueue, current_job_id
 from service.settings import Settings, load
 from service.store.suspensions import Saved
 from service.wiring import Wiring, wire
@@ -47,27 +47,28 @@ def drain() -> None:
     """Drive ready runs until the window is over and nothing is under way; the job that RQ runs."""
     settings = load()
     import_agents(settings)
-    uvloop.run(_drain(settings, f"{os.uname().nodename}:{os.getpid()}"))
+    uvloop.run(_drain(settings, f"{os.uname().nodename}:{os.getpid()}", current_job_id()))
     jobs = DrainQueue(settings.store_url, settings.drain_window_s)
     jobs.put_back()
     jobs.close()
 
 
-async def _drain(settings: Settings, holder: str) -> None:
+async def _drain(settings: Settings, holder: str, job_id: str | None) -> None:
     loop = asyncio.get_running_loop()
     loop.set_default_executor(ThreadPoolExecutor(_THREADS, thread_name_prefix="tool"))
     stopping = asyncio.Event()
     loop.add_signal_handler(signal.SIGTERM, stopping.set)
     async with wire(settings) as wiring:
-        await Drain(wiring, holder).run(stopping)
+        await Drain(wiring, holder, job_id).run(stopping)
 
 
 class Drain:
     """One window of driving runs in one process."""
 
-    def __init__(self, wiring: Wiring, holder: str) -> None:
+    def __init__(self, wiring: Wiring, holder: str, job_id: str | None = None) -> None:
         self._wiring = wiring
         self._holder = holder
+        self._job_id = job_id
         self._slots = asyncio.Semaphore(wiring.settings.drain_concurrency)
         self._driving: set[asyncio.Task[None]] = set()
         self._parent = os.getppid()
@@ -112,7 +113,7 @@ class Drain:
         try:
             standing = await self._wiring.standings.find(TENANT)
             plan = partial(plan_first, Known(agents, self._wiring.rulebook.refresh(), standing))
-            leased = await self._wiring.desk.lease(TENANT, suspension_id, self._holder, lease_ms, plan)
+            leased = await self._wiring.desk.lease(TENANT, suspension_id, self._holder, lease_ms, plan, self._job_id)
         except (Conflict, NotFound, Unavailable) as refusal:
             log.info("run_not_taken", suspension=suspension_id, why=refusal.message)
             return

@@ -12,9 +12,9 @@ from sayso.errors import InvalidInput, NotFound
 from sayso.runs import start_state
 from sayso.states import seal_state
 from sayso.suspensions import RunRef, RunStatus
-from service.api.dependencies import Caller, IdempotencyKey, Limit, Parts, Person, RunId, Skip, Wait
+from service.api.dependencies import LONGEST_PAGE, Caller, IdempotencyKey, Limit, Parts, Person, RunId, Skip, Wait
 from service.api.routes import SignedInRoute
-from service.api.views import RunView
+from service.api.views import RunView, SuspensionView
 from service.api.waits import wait_for
 from service.credentials import Principal
 from service.openapi import READS, WRITES, problems
@@ -54,6 +54,13 @@ class RunRequest(BaseModel):
     )
     context: JsonObject = Field(default={}, description="Facts that policy rules may look at.")
     tags: tuple[Annotated[str, Field(min_length=1, max_length=64)], ...] = Field(default=(), max_length=20)
+
+
+class RunChain(BaseModel):
+    """All pauses of one run, its start first."""
+
+    suspensions: list[SuspensionView]
+    cut: bool = Field(description="Whether there are earlier ones; `previous_id` leads to them.")
 
 
 class RunPage(BaseModel):
@@ -117,6 +124,15 @@ async def get_run(request: Request, run_id: RunId, caller: Caller, parts: Parts,
         return await find_run(parts, caller, run_id)
 
     return RunView.of(await wait_for(request, run_id, read, done=lambda run: run.status.ended, wait_s=wait))
+
+
+@router.get("/{run_id}/suspensions", operation_id="getRunSuspensions", responses=READS)
+async def get_run_suspensions(run_id: RunId, caller: Caller, parts: Parts) -> RunChain:
+    """Return all pauses of a run in the order they happened, its start first; each names the one before and after."""
+    run = await find_run(parts, caller, run_id)
+    records = await parts.desk.suspensions.read_chain(caller.tenant, run.suspension_id, LONGEST_PAGE)
+    cut = bool(records) and records[0].previous_id is not None
+    return RunChain(suspensions=[SuspensionView.of(record) for record in records], cut=cut)
 
 
 @router.post("/{run_id}/cancel", operation_id="cancelRun", responses=WRITES)

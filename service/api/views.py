@@ -122,6 +122,10 @@ class PermitView(View):
     redeemed_at: Moment = Field(validation_alias="redeemed_at_ms")
     attempt: int
     holder: str
+    ended_at: Moment | None = Field(
+        validation_alias="ended_at_ms", description="When the call's result was saved; null while it runs or in doubt."
+    )
+    success: bool | None = Field(description="Whether the call succeeded.")
 
 
 class DoubtView(View):
@@ -185,12 +189,13 @@ class ReceiptView(View):
     enqueued_at: Moment | None = Field(
         validation_alias="enqueued_at_ms", description="When it was last put before the workers; `redrives` says again."
     )
+    job_id: str | None = Field(description="The workers' job that took it up.")
     leased_at: Moment | None = Field(validation_alias="leased_at_ms")
     resumed_at: Moment | None = Field(validation_alias="resumed_at_ms")
     settled_at: Moment | None = Field(validation_alias="settled_at_ms")
     redrives: int
     tries: int
-    error: str | None = Field(description="Why the last attempt could not go on: decided, and not yet resumed.")
+    error: str | None = Field(description="Why it is decided and not yet resumed; null once it is.")
 
 
 class LeaseView(View):

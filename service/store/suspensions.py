@@ -97,6 +97,16 @@ class Suspensions:
             found = await pipe.execute()
         return [unpack_record(raw)[0] for raw in found if raw is not None]
 
+    async def read_chain(self, tenant: str, suspension_id: str, limit: int) -> list[SuspensionRecord]:
+        """Return a run's suspensions up to this one, the oldest first; of a longer chain the latest `limit`."""
+        records: list[SuspensionRecord] = []
+        before: str | None = suspension_id
+        while before is not None and len(records) < limit:
+            found = await self.read_many(tenant, [before])
+            records += found
+            before = found[0].previous_id if found else None
+        return records[::-1]
+
     async def create(self, tenant: str, suspension_id: str, begin: Begin, seen: Idempotency | None = None) -> Saved:
         """Save a new suspension; the same Idempotency-Key again returns what the first made, in its present state."""
 

@@ -126,7 +126,8 @@ def find_stages(record: SuspensionRecord, item: Item, result: Result | None) -> 
 def _find_worker_stages(record: SuspensionRecord, item: Item) -> list[Stage]:
     receipt, lease = record.receipt, record.lease
     again = f" (again: {receipt.redrives})" if receipt.redrives else ""
-    who = f" by {lease.holder}, attempt {lease.attempt}" if lease is not None else " by a worker"
+    job = f", in job {receipt.job_id}" if receipt.job_id else ""
+    who = f" by {lease.holder}, attempt {lease.attempt}{job}" if lease is not None else " by a worker"
     stages = [
         Stage(f"Put before the workers{again}", receipt.enqueued_at_ms),
         Stage(f"Taken up{who}", receipt.leased_at_ms),

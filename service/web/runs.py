@@ -6,7 +6,7 @@ from fastapi import APIRouter, Query, Request
 from fastapi.responses import RedirectResponse, Response
 
 from sayso.errors import Conflict
-from sayso.suspensions import RunStatus, Status, SuspensionRecord
+from sayso.suspensions import RunStatus, Status
 from service.store.runs import Run
 from service.web.cards import item_href
 from service.web.errors import Problem, show_again
@@ -57,7 +57,7 @@ async def read(request: Request, visitor: SignedIn, run_id: str) -> Response:
     wiring = wiring_of(request)
     run = await wiring.runs.read(visitor.tenant, run_id)
     trail = await read_trail(wiring.runs, visitor.tenant, run_id)
-    records = await _pauses(request, visitor, run)
+    records = await wiring.desk.suspensions.read_chain(visitor.tenant, run.suspension_id, _MOST_PAUSES)
     return await show(
         request,
         visitor,
@@ -68,11 +68,12 @@ async def read(request: Request, visitor: SignedIn, run_id: str) -> Response:
         lines=tell_trail(trail),
         trail_cut=len(trail) >= MOST_ENTRIES,
         given_up=bool(records) and records[-1].status is Status.FAILED,
-        asked=[
-            (item_href(record, item), item.tool.name, name_state(record, item), item)
+        pauses=[
+            (record, [(item_href(record, item), item.tool.name, name_state(record, item)) for item in record.items])
             for record in records
-            for item in record.items
+            if record.items
         ],
+        pauses_cut=bool(records) and records[0].previous_id is not None,
     )
 
 
@@ -144,17 +145,3 @@ async def _find(
         if len(runs) < _AT_ONCE:
             return found, None
     return found, place
-
-
-async def _pauses(request: Request, visitor: Visitor, run: Run) -> list[SuspensionRecord]:
-    """Return the run's suspensions in the order they happened, led back from the latest."""
-    wiring = wiring_of(request)
-    records: list[SuspensionRecord] = []
-    suspension_id: str | None = run.suspension_id
-    while suspension_id is not None and len(records) < _MOST_PAUSES:
-        found = await wiring.desk.suspensions.read_many(visitor.tenant, [suspension_id])
-        if not found:
-            break
-        records.append(found[0])
-        suspension_id = found[0].previous_id
-    return records[::-1]

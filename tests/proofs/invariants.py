@@ -16,6 +16,9 @@ OVER = (Status.RESUMED, Status.CANCELLED)
 _STEPS_OWN = frozenset().union(*(step.events for step in LEGAL.values()))
 """The kinds of event that steps tell of; all others are what the driven run tells of itself, in any of its steps."""
 
+_TELL_NOBODY = ("redrive", "hold", "thaw")
+"""Steps of what is decided already, and was told to the workers then."""
+
 _TELLS_OF_RESUMING = ("redeem", "checkpoint", "suspend_again", "settle")
 
 
@@ -41,7 +44,7 @@ def _breaches(tried: Tried) -> Iterable[str]:
             yield "a step that changes nothing tells of something"
         return
     yield from _step(tried)
-    yield from _rest(after)
+    yield from _rest(after, held=tried.verb == "hold")
     yield from _tale(tried)
     if tried.change.following is not None:
         yield from _rest(tried.change.following)
@@ -74,11 +77,11 @@ def _step(tried: Tried) -> Iterable[str]:
         yield f"{tried.verb} told of {', '.join(sorted(told - allowed))}"
 
 
-def _rest(record: SuspensionRecord) -> Iterable[str]:
+def _rest(record: SuspensionRecord, *, held: bool = False) -> Iterable[str]:
     """I5, I12: what waits has its place on the agenda, what is over has none, and an end is an end."""
     if (record.look_at_ms is None) != (record.status in ENDED):
         yield f"a suspension that is {record.status} has {record.look_at_ms} as its place on the agenda"
-    if record.status is Status.PENDING and (record.look_at_ms or 0) > (record.deadline_at_ms or 0):
+    if not held and record.status is Status.PENDING and (record.look_at_ms or 0) > (record.deadline_at_ms or 0):
         yield "a pending suspension is looked at only after its deadline"
     if record.status in (Status.CANCELLED, Status.FAILED) and record.end is None:
         yield f"a suspension is {record.status} and its run has no end"
@@ -95,7 +98,12 @@ def _tale(tried: Tried) -> Iterable[str]:
     before, after = tried.before, tried.change.record
     told = [event.type for event in tried.change.events]
     for one in (after, tried.change.following):
-        if one is not None and one.status is Status.DECIDED and tried.verb != "redrive" and not tried.change.ready:
+        if (
+            one is not None
+            and one.status is Status.DECIDED
+            and tried.verb not in _TELL_NOBODY
+            and not tried.change.ready
+        ):
             yield "a pause is over and no worker is told"
     was_decided = before is not None and before.status is not Status.PENDING
     now_decided = after.status is Status.DECIDED and bool(after.items) and not was_decided
@@ -129,7 +137,8 @@ def _moves(tried: Tried, before: SuspensionRecord, after: SuspensionRecord) -> I
 def _item(tried: Tried, before: SuspensionRecord, old: Item, new: Item) -> Iterable[str]:
     if old.outcome is not None and new.outcome != old.outcome:
         yield f"the outcome of {old.item_id} changed"
-    if new.decisions[: len(old.decisions)] != old.decisions:
+    asked_anew = tried.verb == "ask_again" and new.open and not new.decisions
+    if new.decisions[: len(old.decisions)] != old.decisions and not asked_anew:
         yield f"a decision on {old.item_id} was lost"
     for decision in new.decisions[len(old.decisions) :]:
         human = decision.by.kind is ActorKind.HUMAN
@@ -144,7 +153,7 @@ def _item(tried: Tried, before: SuspensionRecord, old: Item, new: Item) -> Itera
     people = [decision.by.id for decision in new.decisions]
     if len(people) != len(set(people)):
         yield f"somebody gave two words on {old.item_id}"
-    if new.permit != old.permit:
+    if _spent(new) != _spent(old):
         yield from _permit(tried, before, old)
 
 
@@ -153,6 +162,10 @@ def _reported(tried: Tried, old: Item, new: Item) -> Iterable[str]:
     by = new.outcome.by.id if new.outcome is not None else None
     if tried.verb != "report" or old.doubt is None or old.doubt.holder != by:
         yield f"{tried.verb} closed {old.item_id} without anybody's word"
+
+
+def _spent(item: Item) -> tuple[int, int, str] | None:
+    return (item.permit.redeemed_at_ms, item.permit.attempt, item.permit.holder) if item.permit is not None else None
 
 
 def _permit(tried: Tried, before: SuspensionRecord, old: Item) -> Iterable[str]:
@@ -164,7 +177,7 @@ def _permit(tried: Tried, before: SuspensionRecord, old: Item) -> Iterable[str]:
         yield f"the permit of {old.item_id} was spent twice"
     if outcome is None or not outcome.may_run:
         yield f"{old.item_id} has no leave to run, and its permit was spent"
-    elif old.permit is None and tried.now_ms >= outcome.start_by_ms:
+    elif old.permit is None and tried.now_ms >= old.start_by_ms:
         yield f"the permit of {old.item_id} was spent after its time"
     elif outcome.digest != digest_item(
         before.binding, old.item_id, old.tool, approved_args(old), old.target_arg, old.terms

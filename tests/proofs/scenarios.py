@@ -4,10 +4,11 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
-from sayso import deadlines, pauses, resumptions
+from sayso import deadlines, freezes, pauses, resumptions
 from sayso.canonical import canonical_json
 from sayso.decisions import Decision, DecisionAction, JsonObject, Verdict
 from sayso.doubts import Choice, ask_in_doubt, read_choice
+from sayso.freezes import ALL, Freeze
 from sayso.requests import Ask, Doubt, Item
 from sayso.resumptions import Fence
 from sayso.states import SealedState, seal_state
@@ -32,7 +33,10 @@ UNASKED = "-"
 
 
 class Word(NamedTuple):
-    """What a reviewer says of one item of the run's n-th pause; its start is number 0."""
+    """What a reviewer says of one item of the run's n-th pause; its start is number 0.
+
+    With the action `again` they make something of it that another rule asks about.
+    """
 
     pause: int
     item_id: str = "i1"
@@ -51,7 +55,10 @@ class Verbs:
     """The verbs that are tried."""
 
     decide: Callable[..., Change] = pauses.decide
+    ask_again: Callable[..., Change] = pauses.ask_again
     extend: Callable[..., Change] = pauses.extend
+    hold: Callable[..., Change] = freezes.hold
+    thaw: Callable[..., Change] = freezes.thaw
     report: Callable[..., Change] = pauses.report
     cancel: Callable[..., Change] = pauses.cancel
     keep_time: Callable[..., Change] = deadlines.keep_time
@@ -136,6 +143,8 @@ class Scenario:
         deeds: dict[str, Callable[[], Change]] = {
             "cancel": lambda: verbs.cancel(record, person("owner"), None, now_ms),
             "revive": lambda: verbs.revive(record, person("owner"), now_ms),
+            "hold": lambda: verbs.hold(record, now_ms),
+            "thaw": lambda: verbs.thaw(record, (_lifted(now_ms),), now_ms),
             "lease": lambda: verbs.lease(record, verb[1], self.lease_ms, now_ms),
             "report": lambda: verbs.report(record, about, verb[1], _RESULT, now_ms),
         }
@@ -186,13 +195,15 @@ class Scenario:
             suspension_id=record.id,
             suspension_version=record.version,
             item_id=word.item_id,
-            action=DecisionAction(word.action),
+            action=DecisionAction("approve" if word.action == "again" else word.action),
             args=word.args,
             value=word.value,
             args_digest=item.digest,
             by=by,
             at_ms=now_ms,
         )
+        if word.action == "again":
+            return "ask_again", self.verbs.ask_again(record, decision, self.asks[item.index], now_ms)
         return "decide", self.verbs.decide(record, decision, now_ms)
 
     def _next_phase(self, phase: str) -> str:
@@ -215,7 +226,12 @@ def _starts(item: Item, now_ms: int) -> bool:
         return False
     if item.doubt is not None and read_choice(outcome.value).choice is not Choice.RUN_AGAIN:
         return False
-    return now_ms < outcome.start_by_ms or item.permit is not None
+    return now_ms < item.start_by_ms or item.permit is not None
+
+
+def _lifted(now_ms: int) -> Freeze:
+    """A freeze of everything that is lifted now and took one step of the grid."""
+    return Freeze(id="frz", scope=ALL, by="root", at_ms=now_ms - GRID_MS, lifted_by="root", lifted_at_ms=now_ms)
 
 
 def _key(record: SuspensionRecord, call: str) -> str:

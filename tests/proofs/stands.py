@@ -75,7 +75,7 @@ def _describe_item(item: Item, left: Callable[[int | None], int | None]) -> tupl
     words = tuple((one.by.id, one.action, canonical_json([one.args, one.value])) for one in item.decisions)
     if outcome is None:
         return words, left(item.terms.deadline_at_ms), item.reminded, item.escalated
-    start_by = left(outcome.start_by_ms) if outcome.may_run else None
+    start_by = left(item.start_by_ms) if outcome.may_run else None
     return words, outcome.verdict, outcome.by.id, start_by, item.permit is None
 
 
@@ -91,4 +91,4 @@ def _moments(record: SuspensionRecord) -> Iterator[int]:
         if item.outcome is None:
             yield item.terms.deadline_at_ms
         elif item.outcome.may_run:
-            yield item.outcome.start_by_ms
+            yield item.start_by_ms

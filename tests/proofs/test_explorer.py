@@ -102,6 +102,16 @@ SCENARIOS: tuple[tuple[Scenario, set[str]], ...] = (
         ),
         DRIVEN,
     ),
+    (
+        Scenario("frozen and lifted at any time", (REFUND,), AGAINST, deeds=("hold", "thaw"), crashes=2),
+        {*DRIVEN, "hold", "thaw"},
+    ),
+    (
+        Scenario(
+            "asked again, for another rule asks about an edit", (REFUND,), ((Word(1, action="again"),), (APPROVE,))
+        ),
+        {*DRIVEN, "ask_again"},
+    ),
     (Scenario("cancelled at any time", (REFUND,), AGAINST, deeds=("cancel",)), {*DRIVEN, "cancel"}),
     (
         Scenario("a run that nobody can drive", deeds=("revive", "cancel"), broken=True, tries=0),

@@ -249,3 +249,36 @@ def test_a_run_whose_workers_keep_dying_is_given_up_and_can_be_revived() -> None
     assert (back.record.status, back.ready, back.record.receipt.tries) == (Status.DECIDED, True, 0)
     assert back.record.end is None
     assert back.record.items[0].outcome == given_up.record.items[0].outcome
+
+
+def test_a_receipt_tells_the_job_and_how_each_call_ended() -> None:
+    taken = lease(decided(), "w1", 30_000, T0, "drain_1").record
+    assert taken.receipt.job_id == "drain_1"
+    begun = redeem(taken, FENCE, (intent(),), (), T0 + 1).record
+    told = Event(type=EventType.TOOL_COMPLETED, data={"index": 0, "success": False})
+    for ended in (
+        settle(begun, FENCE, DONE, (told,), T0 + 2).record,
+        checkpoint(begun, FENCE, STATE, (told,), T0 + 2).record,
+    ):
+        permit = ended.items[0].permit
+        assert permit is not None
+        assert (permit.redeemed_at_ms, permit.ended_at_ms, permit.success) == (T0 + 1, T0 + 2, False)
+
+
+def test_a_call_of_which_no_result_came_has_not_ended() -> None:
+    begun = redeem(leased(), FENCE, (intent(),), (), T0).record
+    other = Event(type=EventType.TOOL_COMPLETED, data={"index": 1, "success": True})
+    permit = settle(begun, FENCE, DONE, (other,), T0 + 2).record.items[0].permit
+    assert permit is not None
+    assert (permit.ended_at_ms, permit.success) == (None, None)
+
+
+def test_why_a_decided_run_has_not_gone_on_is_on_its_receipt_until_it_does() -> None:
+    waiting = redrive(decided(), T0 + 3_000).record
+    assert "No worker has taken it up" in str(waiting.receipt.error)
+    taken = lease(waiting, "w1", 30_000, T0 + 3_001).record
+    sent_back = release(taken, FENCE, "root has frozen refund", T0 + 3_002, ("refund",)).record
+    assert sent_back.receipt.error == "root has frozen refund"
+    again = lease(sent_back, "w1", 30_000, T0 + 3_003).record
+    begun = redeem(again, Fence("w1", 2, 30_000), (intent(),), (), T0 + 3_004).record
+    assert begun.receipt.error is None

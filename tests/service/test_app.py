@@ -8,6 +8,7 @@ import pytest
 from httpx import AsyncClient
 from structlog.testing import capture_logs
 
+from sayso.jumps import Beat
 from service.app import VERSION, begin_closing, create_app
 from service.credentials import TENANT
 from service.settings import CHECKOUT, Settings
@@ -108,6 +109,25 @@ async def test_while_the_store_is_away_the_service_lives_but_is_not_ready(tmp_pa
     assert (alive.status_code, ready.status_code, runs.status_code) == (200, 503, 503)
     assert runs.json()["type"] == "/problems/unavailable"
     assert runs.headers["retry-after"] == "2"
+
+
+async def test_readiness_tells_of_a_clock_that_is_silent_or_in_doubt(world: World) -> None:
+    """The service serves all the same: what is in time is decided."""
+    async with world.client() as client:
+        told = []
+        now_ms = await world.wiring.agenda.now_ms()
+        beat = Beat(at_ms=now_ms, uptime_ms=0, boot="one", wall_ms=now_ms)
+        for note in (
+            None,
+            world.wiring.freezes.keep_beat("default", beat),
+            world.wiring.freezes.doubt_time("default", now_ms, now_ms + 600_000),
+        ):
+            if note is not None:
+                await note
+            answer = await client.get("/readyz")
+            assert answer.status_code == 200
+            told.append(answer.json())
+    assert told == [{"status": "ready", "clock": clock} for clock in ("silent", "right", "in doubt")]
 
 
 async def test_long_polls_and_streams_end_when_the_service_closes(world: World) -> None:

@@ -58,6 +58,7 @@ ROWS: dict[str, Row] = {
     "startRun": signed_in(201, {"agent": "demo", "input": "Refund A-1"}),
     "listRuns": signed_in(),
     "getRun": owner_and_people(),
+    "getRunSuspensions": owner_and_people(),
     "cancelRun": owner_and_people(),
     "reviveRun": people(),
     "listEvents": owner_and_people(),

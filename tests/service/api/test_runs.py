@@ -8,6 +8,7 @@ from sayso.suspensions import RunStatus
 from sayso.transcripts import RunState
 from service.credentials import TENANT
 from tests.builders import approve, finish, make_pending, make_running
+from tests.service.web.stories import make_ask, pause
 from tests.service.worlds import World, waiting
 
 START = {"agent": "demo", "input": "Refund order A-1, please.", "context": {"plan": "gold"}, "tags": ["refunds"]}
@@ -176,3 +177,16 @@ async def test_the_registered_agents_are_listed_with_their_tools(world: World) -
     async with world.client("demo") as client:
         agents = (await client.get("/api/v1/agents")).json()["agents"]
     assert [(agent["name"], [tool["name"] for tool in agent["tools"]]) for agent in agents] == [("demo", ["refund"])]
+
+
+async def test_the_pauses_of_a_run_are_a_chain_from_its_start(world: World) -> None:
+    first = await make_pending(world.wiring)
+    await pause(world.wiring, await approve(world.wiring, first), [make_ask()])
+    async with world.client("demo") as client:
+        chain = (await client.get(f"/api/v1/runs/{first.run.id}/suspensions")).json()
+        run = (await client.get(f"/api/v1/runs/{first.run.id}")).json()
+    ids = [one["id"] for one in chain["suspensions"]]
+    assert ids == [first.id, run["suspension_id"]]
+    assert [one["previous_id"] for one in chain["suspensions"]] == [None, first.id]
+    assert [one["following_id"] for one in chain["suspensions"]] == [run["suspension_id"], None]
+    assert chain["cut"] is False

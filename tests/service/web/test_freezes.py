@@ -2,9 +2,11 @@
 
 import re
 
+from sayso.jumps import Beat
 from service.settings import Settings
 from tests.builders import person
 from tests.service.web.sites import Visit, visit
+from tests.service.web.stories import asked
 
 
 async def make_admin(site: Visit) -> None:
@@ -50,3 +52,48 @@ async def test_a_form_that_names_nothing_is_shown_again_with_what_was_typed(sett
         assert "Look at this" in page
         await anna.send("/freezes", status=422, kind="world")
         await anna.send("/freezes", status=422, kind="tool", name="a\x01b")
+
+
+async def test_a_clock_in_doubt_is_an_alarm_on_every_page_until_an_admin_says_what_becomes_of_it(
+    settings: Settings,
+) -> None:
+    async with visit(settings) as anna:
+        await make_admin(anna)
+        freezes = anna.wiring.freezes
+        for said in ("pass", "move"):
+            now_ms = await anna.wiring.agenda.now_ms()
+            freeze = await freezes.doubt_time("default", now_ms - 3_600_000, now_ms)
+            for place in ("/", "/runs", "/decided", "/freezes"):
+                page = await anna.read(place)
+                assert "Clock in doubt:" in page
+                assert "clock jumped from" in page
+                assert "<strong>Frozen:</strong>" not in page
+            assert "Let them pass" in await anna.read("/freezes")
+            await anna.send(f"/freezes/{freeze.id}/lift", deadlines=said)
+            assert "Clock in doubt:" not in await anna.read("/")
+            (lifted,) = [one for one in await freezes.known("default", fresh=True) if one.id == freeze.id]
+            assert (lifted.lifted_by, lifted.deadlines) == ("anna", said)
+
+
+async def test_a_reviewer_does_not_say_whether_the_clock_is_right(settings: Settings) -> None:
+    async with visit(settings) as anna:
+        now_ms = await anna.wiring.agenda.now_ms()
+        freeze = await anna.wiring.freezes.doubt_time("default", now_ms - 3_600_000, now_ms)
+        assert "Let them pass" not in await anna.read("/freezes")
+        await anna.send(f"/freezes/{freeze.id}/lift", status=403, deadlines="pass")
+        assert await anna.wiring.freezes.in_force("default", fresh=True) == [freeze]
+
+
+async def test_what_may_be_too_late_is_not_decided_and_what_was_typed_is_kept(settings: Settings) -> None:
+    async with visit(settings) as anna:
+        record = await asked(anna.wiring)
+        ahead_ms = record.items[0].terms.deadline_at_ms + 1
+        freezes = anna.wiring.freezes
+        await freezes.doubt_time("default", record.created_at_ms, ahead_ms)
+        beat = Beat(at_ms=ahead_ms, uptime_ms=0, boot="one", wall_ms=ahead_ms)
+        await freezes._store.save_beat("default", beat, ahead_ms)
+        await freezes.known("default", fresh=True)
+        fields = {"digest": record.items[0].digest, "answer": "deny", "message": "Never delivered"}
+        page = await anna.send(f"/items/{record.id}/i1", status=409, **fields)
+        assert "The clock is in doubt" in page
+        assert "Never delivered" in page
