@@ -5,6 +5,7 @@ was another machine's, or from before a restart), hours without a beat are belie
 clock agrees with the store's.
 """
 
+from sayso.clock import iso_utc
 from sayso.frozen import Frozen
 
 JUMP_MS = 300_000
@@ -29,3 +30,9 @@ def find_drift_ms(last: Beat, now: Beat) -> int:
         return passed_ms
     ahead_ms = now.at_ms - now.wall_ms
     return min(ahead_ms, passed_ms) if ahead_ms > JUMP_MS else 0
+
+
+def tell_jump(from_ms: int, to_ms: int) -> str:
+    """Say from where to where the store's clock jumped, to the second."""
+    before, after = (f"{iso_utc(at_ms)[:19].replace('T', ' ')} UTC" for at_ms in (from_ms, to_ms))
+    return f"The store's clock jumped from {before} to {after}"

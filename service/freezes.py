@@ -8,11 +8,11 @@ Time is frozen by the clocks alone, when the store's clock jumped; an admin says
 
 from typing import Literal
 
-from sayso.clock import iso_utc, monotonic_ms, new_id
+from sayso.clock import monotonic_ms, new_id
 from sayso.decisions import Actor
 from sayso.errors import Conflict, NotFound
 from sayso.freezes import TIME, Freeze
-from sayso.jumps import JUMP_MS, Beat
+from sayso.jumps import JUMP_MS, Beat, tell_jump
 from service.store.freezes import FreezeStore, Kept
 
 _REMEMBERED_MS = 500
@@ -77,7 +77,7 @@ class Freezes:
     async def doubt_time(self, tenant: str, last_ms: int, now_ms: int) -> Freeze:
         """Freeze time from the last moment that was sure on; frozen already, it covers this jump too."""
         frozen = [one for one in await self.in_force(tenant, fresh=True) if one.scope == TIME]
-        reason = f"The store's clock jumped from {iso_utc(last_ms)} to {iso_utc(now_ms)}"
+        reason = tell_jump(last_ms, now_ms)
         made = Freeze(id=new_id("frz"), scope=TIME, reason=reason, by=_CLOCK, at_ms=last_ms, jumped_to_ms=now_ms)
         if frozen:
             made = frozen[0].model_copy(update={"jumped_to_ms": now_ms})

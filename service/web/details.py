@@ -116,7 +116,7 @@ def find_stages(record: SuspensionRecord, item: Item, result: Result | None) -> 
         took = f" in {result.latency_ms:.0f} ms" if result.latency_ms is not None else ""
         ran = f"{item.tool.name} ran{took}" if result.success else f"{item.tool.name} did not succeed"
         stages.append(Stage(ran, result.at_ms, "good" if result.success else "bad"))
-    elif item.outcome.may_run:
+    elif item.outcome.may_run and record.status is not Status.FAILED:
         stages.append(Stage(f"{item.tool.name} runs", None))
     if receipt.settled_at_ms is not None:
         stages.append(Stage("All of this pause is settled", receipt.settled_at_ms))
@@ -132,7 +132,9 @@ def _find_worker_stages(record: SuspensionRecord, item: Item) -> list[Stage]:
         Stage(f"Put before the workers{again}", receipt.enqueued_at_ms),
         Stage(f"Taken up{who}", receipt.leased_at_ms),
     ]
-    if receipt.resumed_at_ms is not None or receipt.error is None:
+    if record.status is Status.FAILED and record.end is not None:
+        stages.append(Stage(f"Given up: {record.end.error}", record.updated_at_ms, "bad"))
+    elif receipt.resumed_at_ms is not None or receipt.error is None:
         stages.append(Stage("The run went on", receipt.resumed_at_ms))
     else:
         stages.append(Stage(f"Decided, not yet resumed: {receipt.error}", None, "bad"))
