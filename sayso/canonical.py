@@ -48,6 +48,49 @@ def check_json(value: Any) -> bool:
 
     Returns whether the standard encoder writes its canonical form: no key is beyond ASCII, no number is special.
     """
+    plain = _look_quickly(value)
+    return _look_closely(value) if plain is None else plain
+
+
+def _look_quickly(value: Any) -> bool | None:
+    """Return what `check_json` does, or None for anything out of the common, whether it is refused or not."""
+    level: list[Any] = [value]
+    count = 0
+    plain: bool | None = True
+    for _ in range(MAX_DEPTH + 1):
+        count += len(level)
+        below: list[Any] = []
+        for node in level:
+            if isinstance(node, dict):
+                if not all(isinstance(key, str) and key.isascii() for key in node):
+                    return None
+                below += node.values()
+            elif isinstance(node, list | tuple):
+                below += node
+            elif not isinstance(node, str) or not node.isascii():
+                form = _look_at_scalar(node)
+                if form is None:
+                    return None
+                plain = plain and form
+        if not below or count > MAX_NODES:
+            return plain if count <= MAX_NODES else None
+        level = below
+    return None
+
+
+def _look_at_scalar(node: Any) -> bool | None:
+    if node is None or isinstance(node, bool):
+        return True
+    if isinstance(node, int):
+        return True if -MAX_INTEGER <= node <= MAX_INTEGER else None
+    if isinstance(node, float) and math.isfinite(node):
+        return not _written_otherwise(node)
+    if isinstance(node, str):
+        return None if _is_broken(node) else True
+    return None
+
+
+def _look_closely(value: Any) -> bool:
     count = 0
     plain = True
     stack: list[tuple[Any, str, int]] = [(value, "$", 0)]
@@ -103,6 +146,14 @@ def _unique_pairs(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 
 def _refuse_constant(name: str) -> Any:
     raise InvalidJson(f"{name} is not JSON. Send null or a string instead.")
+
+
+def _is_broken(text: str) -> bool:
+    try:
+        text.encode("utf-8")
+    except UnicodeEncodeError:
+        return True
+    return False
 
 
 def _check_text(text: str, path: str) -> None:

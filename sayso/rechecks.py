@@ -44,10 +44,12 @@ def recheck(record: SuspensionRecord, agent: Agent, policy: Policy, standing: St
     for item in record.items:
         if not _may_begin(record, item):
             continue
-        decision = policy.judge(_describe(record, item))
-        if decision.action is Action.DENY:
+        asked = item.terms.rule_version == policy.version and item.outcome is not None and item.outcome.args is None
+        decision = None if asked else policy.judge(_describe(record, item))  # the same rules say the same of it
+        if decision is not None and decision.action is Action.DENY:
             denied[item.index] = f"Denied by policy: {decision.reason}" if decision.reason else "Denied by policy"
         elif reason := _find_reason(record, item, agent, policy, standing):
+            decision = decision or policy.judge(_describe(record, item))
             again[item.index] = _ask_again(item, agent, policy, decision, reason)
             reasons[item.index] = reason
     return Recheck(again, reasons, denied)

@@ -1,10 +1,11 @@
 """Describe what an agent wants to do: the call, and the definition of the tool it calls."""
 
+from functools import lru_cache
 from typing import Any
 
 from pydantic import Field, JsonValue
 
-from sayso.canonical import digest_json
+from sayso.canonical import digest_json, parse_json
 from sayso.frozen import Frozen
 
 
@@ -19,7 +20,13 @@ class ToolDefinition(Frozen):
     @property
     def digest(self) -> str:
         """SHA-256 over the canonical definition."""
-        return digest_json(self.model_dump(mode="json"))
+        return _digest_definition(self.model_dump_json())
+
+
+@lru_cache(maxsize=4096)
+def _digest_definition(definition: str) -> str:
+    """A tool is looked at several times in each of its calls, and is the same for as long as its agent runs."""
+    return digest_json(parse_json(definition))
 
 
 class ToolCall(Frozen):

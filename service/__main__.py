@@ -1,7 +1,6 @@
 """`python -m service`: serve HTTP until told to stop, on a store that keeps what it confirms."""
 
 import asyncio
-import gc
 import socket as sockets
 import sys
 from types import FrameType
@@ -15,6 +14,7 @@ from service.app import begin_closing, create_app
 from service.logs import configure_logs
 from service.settings import InvalidSettings, Settings, load
 from service.store.durability import WeakDurability, check_durability
+from service.wiring import settle_memory
 
 GRACE_S = 10
 """How long requests in flight may take once the service is told to stop."""
@@ -45,8 +45,7 @@ class Server(uvicorn.Server):
         """Start, then leave all that is there for good out of every later garbage collection."""
         self._loop = asyncio.get_running_loop()
         await super().startup(sockets)
-        gc.collect()
-        gc.freeze()
+        settle_memory()
 
     def handle_exit(self, sig: int, frame: FrameType | None) -> None:
         """Hear a signal to stop."""

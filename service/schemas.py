@@ -1,5 +1,7 @@
 """Check edited arguments and given values against JSON schemas that came from outside, without trusting the schemas."""
 
+import json
+from functools import lru_cache
 from typing import Any
 
 import jsonschema_rs
@@ -29,6 +31,11 @@ def check_value(schema: dict[str, JsonValue], value: JsonValue, name: str) -> No
 
 
 def _validator(schema: dict[str, JsonValue]) -> Any:
+    return _compile(json.dumps(schema))
+
+
+@lru_cache(maxsize=1024)
+def _compile(schema: str) -> Any:
     try:
         return jsonschema_rs.validator_for(schema, retriever=_refuse)
     except (ValueError, jsonschema_rs.ReferencingError) as error:

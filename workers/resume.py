@@ -7,9 +7,9 @@ names that lease; whatever is lost on the way is brought back by the clock.
 import asyncio
 import os
 import signal
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from functools import partial
 
 import structlog
@@ -23,10 +23,13 @@ from service.credentials import TENANT
 from service.jobs import DrainQueue, current_job_id
 from service.settings import Settings, load
 from service.store.suspensions import Saved
-from service.wiring import Wiring, wire
+from service.wiring import Wiring, settle_memory, wire
 from workers.resumers import RESUMERS, Known, plan_first
 
 _TAKE_S = 0.5
+_TAKE_AT_ONCE = 8
+"""How many runs one look at the ready list takes; what is left is for the other workers."""
+
 _HARD_WINDOWS = 10
 _STOP_WITHIN_S = 4.0
 _THREADS = 64
@@ -58,6 +61,7 @@ async def _drain(settings: Settings, holder: str, job_id: str | None) -> None:
     loop.set_default_executor(ThreadPoolExecutor(_THREADS, thread_name_prefix="tool"))
     stopping = asyncio.Event()
     loop.add_signal_handler(signal.SIGTERM, stopping.set)
+    settle_memory()
     async with wire(settings) as wiring:
         await Drain(wiring, holder, job_id).run(stopping)
 
@@ -69,7 +73,6 @@ class Drain:
         self._wiring = wiring
         self._holder = holder
         self._job_id = job_id
-        self._slots = asyncio.Semaphore(wiring.settings.drain_concurrency)
         self._driving: set[asyncio.Task[None]] = set()
         self._parent = os.getppid()
 
@@ -78,14 +81,14 @@ class Drain:
         window_ms = self._wiring.settings.drain_window_s * 1000
         began_ms = monotonic_ms()
         while not self._over(monotonic_ms() - began_ms, window_ms) and not stopping.is_set():
-            await self._slots.acquire()
-            suspension_id = await self._take()
-            if suspension_id is None:
-                self._slots.release()
+            free = self._wiring.settings.drain_concurrency - len(self._driving)
+            if free <= 0:
+                await asyncio.wait(self._driving, return_when=asyncio.FIRST_COMPLETED)
                 continue
-            task = asyncio.create_task(self._drive(suspension_id))
-            self._driving.add(task)
-            task.add_done_callback(self._done)
+            for suspension_id in await self._take(min(free, _TAKE_AT_ONCE)):
+                task = asyncio.create_task(self._drive(suspension_id))
+                self._driving.add(task)
+                task.add_done_callback(self._driving.discard)
         if self._driving:
             _, late = await asyncio.wait(self._driving, timeout=_STOP_WITHIN_S if stopping.is_set() else None)
             for task in late:
@@ -97,16 +100,12 @@ class Drain:
             return True
         return spent_ms >= (window_ms * _HARD_WINDOWS if self._driving else window_ms)
 
-    def _done(self, task: asyncio.Task[None]) -> None:
-        self._driving.discard(task)
-        self._slots.release()
-
-    async def _take(self) -> str | None:
+    async def _take(self, limit: int) -> list[str]:
         try:
-            return await self._wiring.agenda.take(TENANT, _TAKE_S)
+            return await self._wiring.agenda.take(TENANT, _TAKE_S, limit)
         except Unavailable:
             await asyncio.sleep(_TAKE_S)
-            return None
+            return []
 
     async def _drive(self, suspension_id: str) -> None:
         lease_ms = self._wiring.settings.lease_s * 1000
@@ -120,16 +119,12 @@ class Drain:
         if leased.repeated or leased.record.lease is None:
             return
         fence = Fence(self._holder, leased.record.lease.attempt, lease_ms)
-        renewing = asyncio.create_task(self._renew(suspension_id, fence))
-        try:
-            await self._resume(leased, fence)
-        except asyncio.CancelledError:
-            await self._release(suspension_id, fence, "its worker was told to stop")
-            raise
-        finally:
-            renewing.cancel()
-            with suppress(asyncio.CancelledError):
-                await renewing
+        with self._renewing(suspension_id, fence):
+            try:
+                await self._resume(leased, fence)
+            except asyncio.CancelledError:
+                await self._release(suspension_id, fence, "its worker was told to stop")
+                raise
 
     async def _resume(self, leased: Saved, fence: Fence) -> None:
         record = leased.record
@@ -155,15 +150,30 @@ class Drain:
         except (Conflict, Unavailable) as refusal:
             log.warning("run_not_postponed", suspension=suspension_id, why=refusal.message)
 
+    @contextmanager
+    def _renewing(self, suspension_id: str, fence: Fence) -> Iterator[None]:
+        """Renew the lease for the length of the block; most runs are over before that takes a task."""
+        tasks: list[asyncio.Task[None]] = []
+
+        def begin() -> None:
+            tasks.append(asyncio.create_task(self._renew(suspension_id, fence)))
+
+        timer = asyncio.get_running_loop().call_later(fence.lease_ms / 3000, begin)
+        try:
+            yield
+        finally:
+            timer.cancel()
+            for task in tasks:
+                task.cancel()
+
     async def _renew(self, suspension_id: str, fence: Fence) -> None:
         while True:
+            with suppress(Unavailable):
+                try:
+                    await self._wiring.desk.renew(TENANT, suspension_id, fence)
+                except Conflict:
+                    return
             await asyncio.sleep(fence.lease_ms / 3000)
-            try:
-                await self._wiring.desk.renew(TENANT, suspension_id, fence)
-            except Unavailable:
-                continue
-            except Conflict:
-                return
 
 
 def _tools_of(halt: Halted) -> tuple[str, ...]:

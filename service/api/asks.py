@@ -13,13 +13,13 @@ from sayso.gates import GatedCall
 from sayso.suspensions import ResumeSpec, RunRef
 from sayso.tool_calls import ToolCall
 from service.api.dependencies import Caller, IdempotencyKey, Parts
-from service.api.routes import SignedInRoute
+from service.api.quick_routes import QuickRoute
 from service.api.runs import find_agent
 from service.api.views import SuspensionView
 from service.openapi import WRITES
 from service.schemas import check_value
 
-router = APIRouter(prefix="/suspensions", tags=["suspensions"], route_class=SignedInRoute)
+router = APIRouter(prefix="/suspensions", tags=["suspensions"], route_class=QuickRoute)
 
 
 class AskedCall(BaseModel):

@@ -79,7 +79,12 @@ async def key_of(
         ),
     ] = None,
 ) -> str | None:
-    """Return the caller's key for this request; raises `InvalidHeader` for anything that is no key."""
+    """Return the caller's key for this request."""
+    return read_key(request)
+
+
+def read_key(request: Request) -> str | None:
+    """Return the Idempotency-Key of a request; raises `InvalidHeader` for anything that is no key."""
     keys = request.headers.getlist("idempotency-key")
     if not keys:
         return None

@@ -5,13 +5,14 @@ from fastapi import APIRouter
 from service.api import agents, asks, freezes, health, people, runs, sessions, suspensions, trails
 
 api = APIRouter(prefix="/api/v1")
-for _router in (
+for _router in (  # those first that everybody waits for: routes are tried in order
+    suspensions.decisions,
+    asks.router,
     sessions.opening,
     sessions.closing,
     agents.router,
     runs.router,
     trails.router,
-    asks.router,
     suspensions.router,
     freezes.router,
     people.reviewers,

@@ -32,7 +32,7 @@ class OpenRoute(APIRoute):
 
         async def take(request: Request) -> Response:
             await self.admit(request)
-            _check_query(request, names)
+            check_query(request, names)
             return await go_on(request if body is None else await _read(request, required=required))
 
         return take
@@ -83,6 +83,11 @@ class _ReadRequest(Request):
         return self._value
 
 
+async def read_json(request: Request) -> Any:
+    """Return the body as one strict JSON value."""
+    return await (await _read(request, required=True)).json()
+
+
 async def _read(request: Request, *, required: bool) -> Request:
     """Read the body as one strict JSON value."""
     encoding = request.headers.get("content-encoding", "identity")
@@ -108,7 +113,7 @@ def _check_media_type(request: Request) -> None:
         raise UnsupportedMediaType("JSON is read as UTF-8 alone; send Content-Type: application/json.")
 
 
-def _check_query(request: Request, names: frozenset[str]) -> None:
+def check_query(request: Request, names: frozenset[str]) -> None:
     """Refuse what is asked twice, under an unknown name, or with characters that no text has."""
     seen: set[str] = set()
     for name, value in request.query_params.multi_items():

@@ -1,5 +1,6 @@
 """Start runs, read them, wait for them, cancel them."""
 
+from functools import lru_cache
 from typing import Annotated
 
 from fastapi import APIRouter, Body, Request, Response
@@ -168,11 +169,18 @@ async def find_run(parts: Wiring, caller: Principal, run_id: str) -> Run:
 
 async def find_agent(parts: Wiring, tenant: str, name: str) -> AgentManifest:
     """Return what is known of a registered agent; raises `InvalidInput`, naming those there are."""
-    manifests = await parts.runs.agents(tenant)
+    manifests = await parts.runs.agents(tenant, fresh=False)
+    if name not in manifests:
+        manifests = await parts.runs.agents(tenant)
     if name in manifests:
-        return AgentManifest.model_validate_json(manifests[name])
+        return _read_manifest(manifests[name])
     known = ", ".join(manifests)
     todo = f"Registered are: {known}." if known else "None is registered yet; a worker registers them when it starts."
     raise InvalidInput(
         f"There is no agent named {name!r}. {todo}", errors=[{"path": "$.agent", "message": "is not registered"}]
     )
+
+
+@lru_cache(maxsize=1024)
+def _read_manifest(manifest: bytes) -> AgentManifest:
+    return AgentManifest.model_validate_json(manifest)

@@ -11,6 +11,7 @@ from sayso.errors import NotFound
 from sayso.pauses import find_item
 from sayso.suspensions import Status, SuspensionRecord
 from service.api.dependencies import Caller, IdempotencyKey, ItemId, Limit, Parts, Person, Skip, SuspensionId, Wait
+from service.api.quick_routes import QuickRoute
 from service.api.routes import SignedInRoute
 from service.api.views import DecisionView, OutcomeView, SuspensionView
 from service.api.waits import wait_for
@@ -19,6 +20,7 @@ from service.openapi import READS, WRITES, problems
 from service.wiring import Wiring
 
 router = APIRouter(prefix="/suspensions", tags=["suspensions"], route_class=SignedInRoute)
+decisions = APIRouter(prefix="/suspensions", tags=["suspensions"], route_class=QuickRoute)
 
 _PAGE = 100
 _DIGEST = "b1946ac92492d2347c6235b4d2611184b1946ac92492d2347c6235b4d2611184"
@@ -92,7 +94,7 @@ async def get_suspension(
     return SuspensionView.of(found)
 
 
-@router.post("/{suspension_id}/items/{item_id}/decision", operation_id="decideItem", responses=WRITES)
+@decisions.post("/{suspension_id}/items/{item_id}/decision", operation_id="decideItem", responses=WRITES)
 async def decide_item(
     suspension_id: SuspensionId,
     item_id: ItemId,

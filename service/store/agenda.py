@@ -46,11 +46,13 @@ class Agenda:
         async with translated():
             await self._redis.zadd(TenantKeys(tenant).agenda, {suspension_id: look_at_ms}, xx=True)
 
-    async def take(self, tenant: str, timeout_s: float) -> str | None:
-        """Wait for the next suspension that is ready to be driven; None when none came in time."""
+    async def take(self, tenant: str, timeout_s: float, limit: int = 1) -> list[str]:
+        """Wait for the next suspensions that are ready to be driven, the oldest first; empty when none came in time."""
         async with translated():
-            taken = await self._blocking.blpop([TenantKeys(tenant).ready], timeout=timeout_s)
-        return _id_of(taken[1]) if taken else None
+            taken: Any = await self._blocking.blmpop(
+                timeout_s, 1, TenantKeys(tenant).ready, direction="LEFT", count=limit
+            )
+        return [_id_of(one) for one in taken[1]] if taken else []
 
 
 def _id_of(raw: Any) -> str:

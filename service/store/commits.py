@@ -26,9 +26,10 @@ class Idempotency:
 
 @dataclass
 class Commit:
-    """Guards and writes on their way to `lua/commit.lua`."""
+    """Guards and writes on their way to `lua/commit.lua`; `between_ms` are the moments at which it may go through."""
 
     keys: dict[str, int] = field(default_factory=dict)
+    between_ms: tuple[int, int] = (0, 0)
     guards: list[str | int] = field(default_factory=list)
     writes: list[str | bytes | int] = field(default_factory=list)
 
@@ -42,7 +43,7 @@ class Commit:
 
     def arguments(self) -> tuple[list[str], list[str | bytes | int]]:
         """The KEYS and ARGV of the script."""
-        return list(self.keys), [len(self.guards) // 2, *self.guards, *self.writes]
+        return list(self.keys), [*self.between_ms, len(self.guards) // 2, *self.guards, *self.writes]
 
     def _place(self, key: str) -> int:
         return self.keys.setdefault(key, len(self.keys) + 1)

@@ -10,6 +10,7 @@ from typing import Any
 from pydantic import BaseModel, ConfigDict, JsonValue, TypeAdapter
 from redis.asyncio import Redis
 
+from sayso.clock import monotonic_ms
 from sayso.errors import NotFound
 from sayso.events import TrailEntry
 from sayso.states import StateRef, open_state
@@ -40,6 +41,8 @@ class Run(BaseModel):
 
 
 _ENTRY = TypeAdapter(TrailEntry)
+_REMEMBERED_MS = 500
+_SAVED_MS, _MOST_SAVED = 60_000, 4_096
 
 
 class Runs:
@@ -47,6 +50,8 @@ class Runs:
 
     def __init__(self, redis: Redis) -> None:
         self._redis = redis
+        self._manifests: dict[str, tuple[dict[str, bytes], float]] = {}
+        self._definitions: dict[tuple[str, str], float] = {}
 
     async def read(self, tenant: str, run_id: str) -> Run:
         """Return the run; raises `NotFound`."""
@@ -97,10 +102,18 @@ class Runs:
 
     async def save_definitions(self, tenant: str, definitions: list[ToolDefinition]) -> None:
         """Keep tool definitions by their digest; what is there already stays."""
-        if definitions:
-            mapping: Any = {one.digest: one.model_dump_json() for one in definitions}
+        now_ms = monotonic_ms()
+        mapping: Any = {
+            one.digest: one.model_dump_json()
+            for one in definitions
+            if self._definitions.get((tenant, one.digest), -_SAVED_MS) < now_ms - _SAVED_MS
+        }
+        if mapping:
             async with translated():
                 await self._redis.hset(TenantKeys(tenant).definitions, mapping=mapping)
+            if len(self._definitions) > _MOST_SAVED:
+                self._definitions.clear()
+            self._definitions |= {(tenant, digest): now_ms for digest in mapping}
 
     async def definition(self, tenant: str, digest: str) -> ToolDefinition | None:
         """Return the tool definition of that digest, or None where nobody gave one."""
@@ -113,11 +126,17 @@ class Runs:
         async with translated():
             await self._redis.hset(TenantKeys(tenant).agents, name, manifest)
 
-    async def agents(self, tenant: str) -> dict[str, bytes]:
-        """Return the published manifests by name."""
+    async def agents(self, tenant: str, *, fresh: bool = True) -> dict[str, bytes]:
+        """Return the published manifests by name, as they stand or, not fresh, as they stood half a second ago."""
+        held = self._manifests.get(tenant)
+        if held is not None and not fresh and monotonic_ms() < held[1]:
+            return held[0]
+        asked_at_ms = monotonic_ms()
         async with translated():
             found = await self._redis.hgetall(TenantKeys(tenant).agents)
-        return {text(name): _bytes(manifest) for name, manifest in sorted(found.items())}
+        manifests = {text(name): _bytes(manifest) for name, manifest in sorted(found.items())}
+        self._manifests[tenant] = (manifests, asked_at_ms + _REMEMBERED_MS)
+        return manifests
 
     async def _page(self, index: str, skip: int, limit: int, *, newest_first: bool) -> list[str]:
         async with translated():

@@ -1,8 +1,10 @@
 """Change one suspension at a time: look, apply the verb, commit if nobody was faster, else look again."""
 
 import os
+from collections import OrderedDict
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -11,15 +13,25 @@ from redis.asyncio import Redis
 from sayso.clock import monotonic_ms
 from sayso.errors import IdempotencyConflict, NotFound, SaysoError, Unavailable
 from sayso.events import TrailHead
-from sayso.suspensions import Change, SuspensionRecord
+from sayso.suspensions import Change, Status, SuspensionRecord
 from service.store.commits import Commit, Idempotency, build_commit
 from service.store.connections import LOST, translated
 from service.store.keys import TenantKeys
+from service.store.lines import Line, Script
 from service.store.packing import unpack_record
 
 _LUA = Path(__file__).parent / "lua"
 _ROUNDS = 100
 """How often one change looks again. Each loss means that somebody else won, so fifty racers need fifty rounds."""
+
+_REMEMBERED = 2_048
+"""How many waiting suspensions a process remembers, so that it need not look before it changes them."""
+
+_EARLY_MS, _LATE_MS = 20, 200
+"""How far the store's time may be from what this process takes it for; beyond that, it looks."""
+
+_READING_MS = 1_000
+"""How long ago this process may have read the store's time, to go on from there by its own clock."""
 
 Verb = Callable[[SuspensionRecord, int], Change]
 Begin = Callable[[int], Change]
@@ -37,9 +49,10 @@ class Found:
     record: SuspensionRecord | None
     now_ms: int
     head: TrailHead
-    last_commit: str | None
-    fingerprint: str | None
-    ref: str | None
+    last_commit: str | None = None
+    fingerprint: str | None = None
+    ref: str | None = None
+    looked: bool = True
 
 
 @dataclass(frozen=True)
@@ -60,7 +73,7 @@ class Saved:
     def as_found(self) -> Found:
         """Return what a look would find now if nobody has changed it since; the commit's guard tells whether."""
         passed_ms = max(0, int(monotonic_ms() - self.saved_at_ms))
-        return Found(self.record, self.now_ms + passed_ms, self.head, None, None, None)
+        return Found(self.record, self.now_ms + passed_ms, self.head, looked=False)
 
 
 @dataclass(frozen=True)
@@ -78,8 +91,15 @@ class Suspensions:
     def __init__(self, redis: Redis, mark_ms: Callable[[str], int] = _no_mark) -> None:
         self._redis = redis
         self.mark_ms = mark_ms
-        self._load = redis.register_script((_LUA / "load.lua").read_text())
-        self._commit = redis.register_script((_LUA / "commit.lua").read_text())
+        self._line = Line(redis)
+        self._load = partial(self._line.run, Script((_LUA / "load.lua").read_text()))
+        self._commit = partial(self._line.run, Script((_LUA / "commit.lua").read_text()))
+        self._recent: OrderedDict[tuple[str, str], Saved] = OrderedDict()
+        self._reading: tuple[int, float] = (0, -_READING_MS)
+
+    def close(self) -> None:
+        """Hang up."""
+        self._line.close()
 
     async def read(self, tenant: str, suspension_id: str) -> Found:
         """Return the suspension and the server's time; raises `NotFound`."""
@@ -113,7 +133,7 @@ class Suspensions:
         def start(record: SuspensionRecord | None, now_ms: int) -> Change:
             return begin(now_ms) if record is None else Change(record)
 
-        return await self._change(tenant, suspension_id, start, seen)
+        return await self._change(tenant, suspension_id, start, seen, new=True)
 
     async def change(
         self,
@@ -143,12 +163,14 @@ class Suspensions:
         step: Step,
         seen: Idempotency | None,
         known: Saved | None = None,
+        *,
+        new: bool = False,
     ) -> Saved:
         doubtful: tuple[str, Saved] | None = None
+        found = self._recall(tenant, suspension_id, known, new=new)
         for _ in range(_ROUNDS):
-            looked = known is None
-            found = await self._find(tenant, suspension_id, seen) if known is None else known.as_found()
-            known = None
+            if found is None:
+                found = await self._find(tenant, suspension_id, seen)
             if doubtful is not None and found.last_commit == doubtful[0]:
                 return doubtful[1]
             if seen is not None and found.fingerprint is not None:
@@ -156,14 +178,17 @@ class Suspensions:
             try:
                 change = step(found.record, found.now_ms)
             except SaysoError:
-                if looked:
+                if found.looked:
                     raise
+                found = None
                 continue
             if change.record is found.record:
-                if looked:
+                if found.looked:
                     return _unchanged(change.record, found)
+                found = None
                 continue
             attempt = _prepare(found, change, seen)
+            found = None
             async with translated():
                 try:
                     committed = await self._send(attempt)
@@ -171,8 +196,35 @@ class Suspensions:
                     doubtful = (attempt.commit_id, attempt.saved)
                     continue
             if committed is not None:
+                self._remember(tenant, committed)
                 return committed
         raise Unavailable("Too many people change this at once; nothing was changed. Try again in a moment.")
+
+    def _recall(self, tenant: str, suspension_id: str, known: Saved | None, *, new: bool) -> Found | None:
+        """Return what a look would find as far as this process can tell, or None where it had better look.
+
+        The commit goes through only if that was right: the version must be the same, the server's time about so, and
+        nothing that the record's own times call for may have become due.
+        """
+        known = known or self._recent.pop((tenant, suspension_id), None)
+        if known is not None:
+            return known.as_found()
+        read_ms, at_ms = self._reading
+        passed_ms = monotonic_ms() - at_ms
+        if not new or passed_ms > _READING_MS:
+            return None
+        return Found(None, max(read_ms + int(passed_ms), self.mark_ms(tenant)), TrailHead(), looked=False)
+
+    def _remember(self, tenant: str, saved: Saved) -> None:
+        if saved.record.status is Status.PENDING:
+            self._recent[(tenant, saved.record.id)] = saved
+            if len(self._recent) > _REMEMBERED:
+                self._recent.popitem(last=False)
+
+    def _read_time(self, seconds: Any, micros: Any) -> int:
+        now_ms = int(seconds) * 1000 + int(micros) // 1000
+        self._reading = (now_ms, monotonic_ms())
+        return now_ms
 
     async def _send(self, attempt: _Attempt) -> Saved | None:
         """Commit; None when somebody was faster."""
@@ -180,7 +232,7 @@ class Suspensions:
         failed_guard, *time = await self._commit(keys=keys, args=args)
         if failed_guard:
             return None
-        now_ms = int(time[0]) * 1000 + int(time[1]) // 1000
+        now_ms = self._read_time(*time)
         return replace(attempt.saved, now_ms=max(now_ms, attempt.saved.now_ms), saved_at_ms=monotonic_ms())
 
     async def _repeat(self, tenant: str, found: Found, seen: Idempotency) -> Saved:
@@ -201,7 +253,7 @@ class Suspensions:
             reply: Any = await self._load(keys=wanted)
         seconds, micros, raw, request = reply
         # A clock that is put back a little moves nobody's time: it stands still at the mark until it has caught up.
-        now_ms = max(int(seconds) * 1000 + int(micros) // 1000, self.mark_ms(tenant))
+        now_ms = max(self._read_time(seconds, micros), self.mark_ms(tenant))
         fingerprint, ref = request.decode().split("|", 2)[1:] if request else (None, None)
         if raw is None:
             return Found(None, now_ms, TrailHead(), None, fingerprint, ref)
@@ -217,6 +269,10 @@ def _unchanged(record: SuspensionRecord, found: Found) -> Saved:
 def _prepare(found: Found, change: Change, seen: Idempotency | None) -> _Attempt:
     commit_id = os.urandom(6).hex()
     commit, after, head = build_commit(found.record, change, found.head, commit_id, seen)
+    if not found.looked:
+        due_ms = found.record.look_at_ms if found.record is not None else None
+        latest_ms = found.now_ms + _LATE_MS
+        commit.between_ms = (found.now_ms - _EARLY_MS, latest_ms if due_ms is None else min(latest_ms, due_ms - 1))
     ref = seen.ref if seen else None
     saved = Saved(after, found.now_ms, ref=ref, following=change.following, head=head, saved_at_ms=monotonic_ms())
     return _Attempt(commit, commit_id, saved)

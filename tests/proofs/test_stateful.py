@@ -438,7 +438,7 @@ class Machine(RuleBasedStateMachine):
     @precondition(lambda self: self.ready)
     @rule(worker=st.sampled_from(WORKERS), fault=FAULT)
     def take(self, worker: str, fault: str | None) -> None:
-        taken = self.wait(self.agenda.take(self.tenant, 1))
+        (taken,) = self.wait(self.agenda.take(self.tenant, 1))
         assert taken == self.ready.pop(0)
         held = next(one for one in self.held if one.id == taken)
         self.lease_held(held, worker, fault)

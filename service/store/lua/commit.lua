@@ -26,27 +26,37 @@ lifetime is given.
   sayso:changes             channel "<tenant> <suspension> <run>": a hint that something moved, never the truth
 
 KEYS  every key that is touched.
-ARGV  the number of guards; for each guard a key's place and the version it must have ("0": must not exist);
-      then for each write the number of its arguments, the command, the key's place, the arguments.
+ARGV  the first and the last moment, ms, at which the commit may go through (both "0": at any); the number of guards;
+      for each guard a key's place and the version it must have ("0": must not exist); then for each write the number of
+      its arguments, the command, the key's place, the arguments.
 
 Returns {0, seconds, microseconds} when committed, with the server's time, else {the place of the first guard that did
-not hold}; then nothing was written. The header line makes a full server refuse the script before its first write.
+not hold, or -1 for the time}; then nothing was written. The header line makes a full server refuse the script before
+its first write.
 ]]
 
 local allowed = {
   SET = true, DEL = true, RPUSH = true, SADD = true, ZADD = true, ZREM = true, PEXPIRE = true, PUBLISH = true,
 }
 
-local guards = tonumber(ARGV[1])
+local time = redis.call('TIME')
+if ARGV[2] ~= '0' then
+  local now = time[1] * 1000 + math.floor(time[2] / 1000)
+  if now < tonumber(ARGV[1]) or now > tonumber(ARGV[2]) then
+    return {-1}
+  end
+end
+
+local guards = tonumber(ARGV[3])
 for i = 1, guards do
-  local head = redis.call('GETRANGE', KEYS[tonumber(ARGV[2 * i])], 0, 19)
+  local head = redis.call('GETRANGE', KEYS[tonumber(ARGV[2 * i + 2])], 0, 19)
   local version = string.match(head, '^%d+') or '0'
-  if version ~= ARGV[2 * i + 1] then
+  if version ~= ARGV[2 * i + 3] then
     return {i}
   end
 end
 
-local first = 2 * guards + 2
+local first = 2 * guards + 4
 local at = first
 while at <= #ARGV do
   local count = tonumber(ARGV[at])
@@ -62,5 +72,4 @@ while at <= #ARGV do
   redis.call(ARGV[at + 1], KEYS[tonumber(ARGV[at + 2])], unpack(ARGV, at + 3, at + 2 + count))
   at = at + 3 + count
 end
-local time = redis.call('TIME')
 return {0, time[1], time[2]}

@@ -1,0 +1,147 @@
+"""Run scripts on the store, any number at the same time over one connection.
+
+A connection of the client library serves one command at a time, and each costs it more than the command itself. Here
+what is asked in one turn of the event loop goes out in one write, and what comes back is handed out in order; see
+`docs/decisions/one-line-to-the-store.md`. Connecting, signing in and TLS remain the library's.
+"""
+
+import asyncio
+from collections import deque
+from collections.abc import Sequence
+from hashlib import sha1
+from typing import Any, cast
+
+import hiredis
+from redis.asyncio import Redis
+from redis.exceptions import ConnectionError as RedisConnectionError
+from redis.exceptions import ResponseError
+from redis.exceptions import TimeoutError as RedisTimeoutError
+
+Word = str | bytes | int
+
+
+class Script:
+    """A Lua script, known to the store by its digest."""
+
+    def __init__(self, source: str) -> None:
+        self.source = source
+        self.sha = sha1(source.encode(), usedforsecurity=False).hexdigest()
+
+
+class Line:
+    """The scripts of one process on their way to the store; it connects when it is first used, and again when lost.
+
+    An answer may take as long as the client's `socket_timeout`; then the connection is given up with all that is on its
+    way.
+    """
+
+    def __init__(self, redis: Redis) -> None:
+        self._pool = redis.connection_pool
+        self._wire: _Wire | None = None
+        self._connecting = asyncio.Lock()
+
+    async def run(self, script: Script, keys: Sequence[str], args: Sequence[Word] = ()) -> Any:
+        """Return what the script returns.
+
+        Raises the library's `ConnectionError` or `TimeoutError` when the answer is lost, and then nobody knows whether
+        it ran; `ResponseError` for what the store refuses.
+        """
+        wire = self._wire
+        if wire is None or not wire.open:
+            wire = await self._connect()
+        found = await wire.send(("EVALSHA", script.sha, len(keys), *keys, *args))
+        if isinstance(found, ResponseError) and str(found).startswith("NOSCRIPT"):
+            found = await wire.send(("EVAL", script.source, len(keys), *keys, *args))
+        if isinstance(found, Exception):
+            raise found
+        return found
+
+    def close(self) -> None:
+        """Hang up."""
+        if self._wire is not None:
+            self._wire.close()
+
+    async def _connect(self) -> "_Wire":
+        async with self._connecting:
+            if self._wire is not None and self._wire.open:
+                return self._wire
+            pool: Any = self._pool
+            connection = pool.make_connection()
+            await connection.connect()
+            self._wire = _Wire(connection, float(connection.socket_timeout))
+            return self._wire
+
+
+class _Wire(asyncio.Protocol):
+    """One connection, taken over once the library has signed in on it."""
+
+    def __init__(self, connection: Any, timeout_s: float) -> None:
+        self._connection = connection  # it would hang up when nobody holds it
+        self._transport: asyncio.Transport = connection._writer.transport
+        self._transport.set_protocol(self)
+        self._timeout_s = timeout_s
+        self._loop = asyncio.get_running_loop()
+        self._reader = hiredis.Reader(replyError=ResponseError)
+        self._outgoing: list[bytes] = []
+        self._waiting: deque[tuple[asyncio.Future[Any], float]] = deque()
+        self._timer: asyncio.TimerHandle | None = None
+        self.open = True
+
+    def send(self, words: tuple[Word, ...]) -> asyncio.Future[Any]:
+        """Send a command with the others of this turn of the loop; what the store refuses is returned, not raised."""
+        if not self.open:
+            raise RedisConnectionError("the connection to the store was lost")
+        answer: asyncio.Future[Any] = self._loop.create_future()
+        self._waiting.append((answer, self._loop.time()))
+        if not self._outgoing:
+            self._loop.call_soon(self._flush)
+        self._outgoing.append(hiredis.pack_command(cast(Any, words)))
+        if self._timer is None:
+            self._timer = self._loop.call_later(self._timeout_s, self._look_at_time)
+        return answer
+
+    def close(self) -> None:
+        """Hang up."""
+        if self._timer is not None:
+            self._timer.cancel()
+        self._transport.close()
+
+    def data_received(self, data: bytes) -> None:
+        """Hand out the answers in the order in which their commands went out."""
+        try:
+            self._reader.feed(data)
+            while (found := self._reader.gets()) is not False:
+                answer, _ = self._waiting.popleft()
+                if not answer.done():
+                    answer.set_result(found)
+        except (hiredis.ProtocolError, IndexError):
+            self._transport.abort()
+
+    def connection_lost(self, error: Exception | None) -> None:
+        """Tell everybody who waits that their answer is lost."""
+        self._fail(RedisConnectionError(f"the connection to the store was lost: {error or 'it hung up'}"))
+
+    def _flush(self) -> None:
+        outgoing, self._outgoing = self._outgoing, []
+        if self.open:
+            self._transport.write(b"".join(outgoing))
+
+    def _look_at_time(self) -> None:
+        self._timer = None
+        if not self._waiting:
+            return
+        late_s = self._loop.time() - self._waiting[0][1] - self._timeout_s
+        if late_s >= 0:
+            self._fail(RedisTimeoutError(f"the store did not answer within {self._timeout_s:g} s"))
+            self._transport.abort()
+        else:
+            self._timer = self._loop.call_later(-late_s, self._look_at_time)
+
+    def _fail(self, error: Exception) -> None:
+        self.open = False
+        if self._timer is not None:
+            self._timer.cancel()
+        while self._waiting:
+            answer, _ = self._waiting.popleft()
+            if not answer.done():
+                answer.set_exception(error)
