@@ -19,6 +19,8 @@ from one table at the edge (`service/api/problems.py`).
     │   ├── StaleDigest         not what the reviewer saw
     │   ├── IdempotencyConflict one key, two different requests
     │   ├── IllegalTransition   no such step from this status
+    │   ├── AlreadyConsumed     the leave to run this call was spent before
+    │   ├── Withdrawn           what an approval rested on no longer holds
     │   ├── LeaseHeld           another worker drives this run
     │   ├── Frozen              an admin has stopped this
     │   └── StaleAttempt        this worker's lease is over
@@ -99,6 +101,14 @@ class IdempotencyConflict(Conflict):
 
 class IllegalTransition(Conflict):
     """The suspension cannot take this step from the status it is in."""
+
+
+class AlreadyConsumed(Conflict):
+    """The leave to run this call was already spent; the call may have run and is not started again."""
+
+
+class Withdrawn(Conflict):
+    """What the approval rested on no longer holds; ask again."""
 
 
 class LeaseHeld(Conflict):

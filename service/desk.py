@@ -11,6 +11,7 @@ from pydantic import JsonValue
 
 from sayso.canonical import digest_json
 from sayso.clock import new_id
+from sayso.consumptions import lapse
 from sayso.deadlines import keep_time
 from sayso.decisions import Actor, Decision, DecisionAction, DecisionRequest
 from sayso.errors import Conflict, DeadlinePassed, Frozen, InvalidInput, PolicyForbids
@@ -25,7 +26,8 @@ from sayso.rules import ASKING
 from sayso.states import SealedState
 from sayso.suspensions import Change, ResumeSpec, RunRef, Status, SuspensionRecord
 from sayso.tool_calls import ToolCall
-from service.leases import KnownFreezes, Leases, draft_suspension, know_no_freezes
+from service.consumptions import Consumptions
+from service.leases import KnownFreezes, draft_suspension, know_no_freezes
 from service.schemas import check_value
 from service.store.commits import Idempotency
 from service.store.runs import Runs
@@ -34,8 +36,11 @@ from service.store.suspensions import Saved, Suspensions
 __all__ = ["Desk", "draft_suspension"]
 
 
-class Desk(Leases):
-    """Suspend, decide, expire, cancel; and, for workers, lease, redeem, checkpoint, suspend again, settle."""
+class Desk(Consumptions):
+    """Suspend, decide, expire, cancel; for workers lease, redeem, checkpoint, suspend again, settle.
+
+    For whoever drives their own run: consume, conclude, question.
+    """
 
     def __init__(
         self,
@@ -44,8 +49,7 @@ class Desk(Leases):
         policy: Callable[[], Policy],
         freezes: KnownFreezes = know_no_freezes,
     ) -> None:
-        super().__init__(suspensions, runs, freezes)
-        self._policy = policy
+        super().__init__(suspensions, runs, policy, freezes)
 
     async def start(
         self,
@@ -262,13 +266,20 @@ def _keep_time(record: SuspensionRecord, freezes: Sequence[Freeze], now_ms: int)
 
 
 def _bring_back(record: SuspensionRecord, freezes: Sequence[Freeze], now_ms: int) -> Change:
-    """Put a run before a worker again, unless it is frozen: then nobody is troubled with it."""
+    """Put a run before a worker again, or end it when leave that whoever asked had was not used in time.
+
+    While it is frozen neither is done.
+    """
     try:
         check_start(freezes, record, tools_to_start(record))
     except Frozen:
         due = record.look_at_ms is not None and record.look_at_ms <= now_ms
         return hold(record, now_ms) if due else Change(record)
-    return redrive(record, now_ms)
+    if record.resume.mode != "poll":
+        return redrive(record, now_ms)
+    thawed = thaw(record, freezes, now_ms) if freezes else Change(record)
+    lapsed = lapse(thawed.record, now_ms)
+    return Change(lapsed.record, thawed.events + lapsed.events)
 
 
 def _lost_ms(record: SuspensionRecord, item_id: str, freezes: Sequence[Freeze], now_ms: int) -> int:
