@@ -6,7 +6,7 @@ from sayso.clock import monotonic_ms, new_id, new_secret, now_ms
 from sayso.decisions import Actor, ActorKind
 from sayso.errors import Conflict, InvalidInput, NotAllowed, NotAuthenticated, NotFound
 from service.reviewers import Reviewers, hash_token
-from service.store.people import ApiKey, People
+from service.store.people import ApiKey, KeyKind, People
 
 TENANT = "default"
 """The one tenant for now. It is always taken from a credential, never from what a caller sends."""
@@ -60,24 +60,31 @@ class Credentials:
         self._remembered[token] = (principal, monotonic_ms() + _REMEMBERED_MS)
         return principal
 
+    async def find_provisioner(self, token: str) -> ApiKey | None:
+        """Return the provisioner key that this token is, or None where it is none or does not hold any more."""
+        key = await self._people.find_key(hash_token(token))
+        return key if key is not None and key.kind == "provisioner" and not key.revoked_at_ms else None
+
     def forget(self, token: str) -> None:
         """Trust this token no longer without another look."""
         self._remembered.pop(token, None)
 
-    async def create_key(self, tenant: str, name: str, secret: str | None = None) -> tuple[ApiKey, str]:
-        """Make an API key for an agent and return it with its only plain copy; a given secret is kept as it is."""
+    async def create_key(
+        self, tenant: str, name: str, secret: str | None = None, kind: KeyKind = "agent"
+    ) -> tuple[ApiKey, str]:
+        """Make a key and return it with its only plain copy; a given secret is kept as it is."""
         if not name or len(name) > 64 or not name.isprintable() or " " in name:
             raise InvalidInput("An agent's name is 1 to 64 visible characters without spaces.")
         if secret is not None and len(secret) < _MIN_KEY:
             raise InvalidInput(f"A key has at least {_MIN_KEY} characters; choose a longer, random one.")
-        plain = secret or f"sayso_agent_{new_secret()}"
+        plain = secret or f"sayso_{kind}_{new_secret()}"
         key_hash = hash_token(plain)
         existing = await self._people.find_key(key_hash)
         if existing is not None and existing.revoked_at_ms is not None:
             raise Conflict("This key was revoked and stays so; choose another one.")
         if existing is not None:
             return existing, plain
-        key = ApiKey(id=new_id("key"), tenant=tenant, name=name, created_at_ms=now_ms())
+        key = ApiKey(id=new_id("key"), tenant=tenant, name=name, kind=kind, created_at_ms=now_ms())
         await self._people.save_key(key_hash, key)
         return key, plain
 
@@ -98,7 +105,8 @@ class Credentials:
     async def _look_up(self, token: str, in_use: bool) -> Principal | None:
         key = await self._people.find_key(hash_token(token))
         if key is not None:
-            return None if key.revoked_at_ms else Principal(key.tenant, key.name, ActorKind.AGENT)
+            holds = key.kind == "agent" and not key.revoked_at_ms
+            return Principal(key.tenant, key.name, ActorKind.AGENT) if holds else None
         session = await self._reviewers.resume_session(token, in_use=in_use)
         if session is None:
             return None

@@ -14,7 +14,7 @@ from service.api.views import Moment, View
 from service.credentials import Principal
 from service.openapi import WRITES, problems
 from service.store.commits import Idempotency
-from service.store.people import ApiKey
+from service.store.people import ApiKey, KeyKind
 from service.wiring import Wiring
 
 reviewers = APIRouter(prefix="/reviewers", tags=["reviewers"], route_class=SignedInRoute)
@@ -57,9 +57,13 @@ class ReviewerList(BaseModel):
 
 
 class KeyRequest(_Request):
-    """A new key for an agent; two keys of one name are the same agent's."""
+    """A new key; two keys of one name are the same agent's, or the same provisioner's."""
 
     name: str = Field(min_length=1, max_length=64, examples=["support-bot"])
+    kind: KeyKind = Field(
+        default="agent",
+        description="An agent asks; a provisioner makes instances of the Agent Approval Protocol under `/api/aap`.",
+    )
 
 
 class KeyView(View):
@@ -67,6 +71,7 @@ class KeyView(View):
 
     id: str
     name: str
+    kind: KeyKind
     created_at: Moment = Field(validation_alias="created_at_ms")
     revoked_at: Moment | None = Field(validation_alias="revoked_at_ms")
 
@@ -125,14 +130,14 @@ async def deactivate_reviewer(name: ReviewerName, caller: Admin, parts: Parts) -
 
 @keys.post("", status_code=201, operation_id="createKey", responses=WRITES)
 async def create_key(body: KeyRequest, caller: Admin, parts: Parts, key: IdempotencyKey) -> NewKeyView:
-    """Make a key for an agent. It is shown this once; the store has only its hash."""
-    request: list[JsonValue] = ["create key", body.name]
+    """Make a key. It is shown this once; the store has only its hash."""
+    request: list[JsonValue] = ["create key", body.name, body.kind]
     again = await _recall_key(parts, caller, _seen(caller, key, request, ""))
     if again is not None:
         return NewKeyView.model_validate(again)
     if await parts.reviewers.find(caller.tenant, body.name) is not None:
         raise Conflict(f"There is a person named {body.name}, and no agent may be taken for them. Choose another name.")
-    made, secret = await parts.credentials.create_key(caller.tenant, body.name)
+    made, secret = await parts.credentials.create_key(caller.tenant, body.name, kind=body.kind)
     seen = _seen(caller, key, request, made.id)
     if seen:
         await parts.replays.remember(caller.tenant, seen)
