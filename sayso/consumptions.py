@@ -7,6 +7,8 @@ nobody used in time lapses, and so does the wait for a report; the run then ends
 Plain functions on frozen records: no store, no network, no clock.
 """
 
+from hashlib import sha256
+
 from pydantic import JsonValue
 
 from sayso.clock import iso_utc
@@ -18,7 +20,7 @@ from sayso.outcomes import may_start, next_lapse
 from sayso.pauses import find_item, suspend
 from sayso.requests import Doubt, Item
 from sayso.resumptions import END_EVENTS, approved_args, end_pause, note_resumed, spend
-from sayso.suspensions import Change, Lease, RunEnd, RunStatus, Status, SuspensionRecord, check_step
+from sayso.suspensions import Change, Lease, RunEnd, RunRef, RunStatus, Status, SuspensionRecord, check_step
 from sayso.tool_calls import ToolCall, ToolResult
 
 REPORT_WITHIN_S = 86_400
@@ -123,6 +125,13 @@ def question(record: SuspensionRecord, item_id: str, following: SuspensionRecord
     begun = suspend(following.model_copy(update={"previous_id": record.id}), asks, now_ms)
     ended = end_pause(record, now_ms, {"following_id": following.id, "updated_at_ms": now_ms})
     return Change(ended, begun.events, following=begun.record)
+
+
+def name_run(run: RunRef, key: str, told: str) -> RunRef:
+    """Return the run under the id that its owner's key gives it; `told` tells the same request from another."""
+    name = sha256(f"{run.owner} {key}".encode()).hexdigest()[:32]
+    thread_id = f"run_{name}" if run.thread_id == run.id else run.thread_id
+    return run.model_copy(update={"id": f"run_{name}", "thread_id": thread_id, "request_id": told})
 
 
 def key_of(record: SuspensionRecord, item: Item) -> str:

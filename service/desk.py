@@ -11,10 +11,10 @@ from pydantic import JsonValue
 
 from sayso.canonical import digest_json
 from sayso.clock import new_id
-from sayso.consumptions import lapse
+from sayso.consumptions import lapse, name_run
 from sayso.deadlines import keep_time
 from sayso.decisions import Actor, Decision, DecisionAction, DecisionRequest
-from sayso.errors import Conflict, DeadlinePassed, Frozen, InvalidInput, PolicyForbids
+from sayso.errors import Conflict, DeadlinePassed, Frozen, IdempotencyConflict, InvalidInput, PolicyForbids
 from sayso.freezes import Freeze, check_start, find_held, hold, lost_ms, thaw, tools_to_start
 from sayso.gates import GatedCall, gate_calls
 from sayso.judgements import build_ask
@@ -90,6 +90,8 @@ class Desk(Consumptions):
         """
         await self.runs.save_definitions(tenant, [one.definition for one in calls])
         draft = draft_suspension(tenant, run, state=None, on_deny=on_deny).model_copy(update={"resume": resume})
+        if resume.mode == "poll" and key is not None:
+            return await self._ask_once(draft, calls, key, digest_json(["ask", request]))
         seen = _seen(run.owner, key, ["ask", request], draft.id)
         asks, judged = gate_calls(self._policy(), run, calls)
 
@@ -98,6 +100,24 @@ class Desk(Consumptions):
             return Change(asked.record, judged + asked.events, ready=asked.ready)
 
         return await self.suspensions.create(tenant, draft.id, begin, seen)
+
+    async def _ask_once(self, draft: SuspensionRecord, calls: Sequence[GatedCall], key: str, told: str) -> Saved:
+        """Ask for calls that their owner runs: the key names the suspension, so that it is asked once while it is kept.
+
+        An agent that comes back after weeks finds what it began; a key's usual day would have it ask, and run, anew.
+        """
+        run = name_run(draft.run, key, told)
+        named = draft.model_copy(update={"id": run.id.replace("run_", "sus_", 1), "run": run})
+        asks, judged = gate_calls(self._policy(), run, calls)
+
+        def begin(now_ms: int) -> Change:
+            asked = suspend(named, asks, now_ms)
+            return Change(asked.record, judged + asked.events, ready=asked.ready)
+
+        saved = await self.suspensions.create(named.tenant, named.id, begin)
+        if saved.record.run.request_id != told:
+            raise IdempotencyConflict(idempotency_key=key)
+        return saved
 
     async def decide(
         self,

@@ -2,7 +2,7 @@
 
 from fastapi import APIRouter
 
-from service.api import agents, asks, freezes, health, people, runs, sessions, suspensions, trails
+from service.api import agents, asks, consumptions, freezes, health, people, runs, sessions, suspensions, trails
 
 api = APIRouter(prefix="/api/v1")
 for _router in (
@@ -12,6 +12,7 @@ for _router in (
     runs.router,
     trails.router,
     asks.router,
+    consumptions.router,
     suspensions.router,
     freezes.router,
     people.reviewers,

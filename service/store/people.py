@@ -35,8 +35,9 @@ class Session(BaseModel):
     created_at_ms: int
 
 
-KeyKind = Literal["agent", "provisioner"]
-"""An agent may ask, and read what it asked; a provisioner sees to instances of the Agent Approval Protocol."""
+KeyKind = Literal["agent", "reviewer", "provisioner"]
+"""An agent may ask, and read what it asked; a reviewer's key decides in that person's name; a provisioner sees to
+instances of the Agent Approval Protocol."""
 
 
 class ApiKey(BaseModel):
@@ -50,6 +51,11 @@ class ApiKey(BaseModel):
     kind: KeyKind = "agent"
     created_at_ms: int
     revoked_at_ms: int | None = None
+    ends_at_ms: int | None = None
+
+    def holds(self, at_ms: int) -> bool:
+        """Whether the key is neither revoked nor, having been rotated, at its end."""
+        return self.revoked_at_ms is None and (self.ends_at_ms is None or at_ms < self.ends_at_ms)
 
 
 class People:
