@@ -36,9 +36,9 @@ storm: $(DEV) ## kill everything while it works, and check what came of it (RUNS
 	@RUNS=$(RUNS) KILLS=$(KILLS) SEED=$(SEED) $(PYTHON) -m storm
 
 lock: $(DEV) ## resolve the versions anew into the lock files
-	$(VENV)/bin/uv pip compile pyproject.toml --extra server --universal --python-version 3.11 \
+	$(VENV)/bin/uv pip compile pyproject.toml --extra server --extra cli --universal --python-version 3.11 \
 		--upgrade --generate-hashes --no-annotate --no-header --quiet --output-file requirements.lock
-	$(VENV)/bin/uv pip compile pyproject.toml --extra server --group dev --constraints requirements.lock \
+	$(VENV)/bin/uv pip compile pyproject.toml --extra server --extra cli --group dev --constraints requirements.lock \
 		--universal --python-version 3.11 \
 		--upgrade --generate-hashes --no-annotate --no-header --quiet --output-file requirements-dev.lock
 

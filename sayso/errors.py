@@ -26,7 +26,12 @@ from one table at the edge (`service/api/problems.py`).
     │   └── StaleAttempt        this worker's lease is over
     ├── TooManyRequests         slow down
     ├── ModelError              the model gave no answer that can be used
+    ├── Suspended               the call waits for a person; come back with its key
+    ├── Denied                  the call is not to run
+    ├── CallFailed              the call ran before, and failed then
+    ├── InDoubt                 the call was begun before, and may have run
     └── Unavailable             the store cannot be reached; nothing was changed
+        └── Unreachable         no desk answers at this address
 """
 
 
@@ -133,3 +138,31 @@ class ModelError(SaysoError):
 
 class Unavailable(SaysoError):
     """The store cannot be reached just now; try again in a moment with the same Idempotency-Key."""
+
+
+class Unreachable(Unavailable):
+    """No desk answers at this address; start it, or set SAYSO_URL to where it is."""
+
+
+class Suspended(SaysoError):
+    """The call waits for a person; make it again later with the same key, and it goes on from there."""
+
+    def __init__(
+        self, message: str | None = None, *, suspension_id: str = "", tool: str = "", key: str = "", **facts: object
+    ) -> None:
+        super().__init__(message, suspension_id=suspension_id, tool=tool, key=key, **facts)
+        self.suspension_id = suspension_id
+        self.tool = tool
+        self.key = key
+
+
+class Denied(SaysoError):
+    """The call is not to run; do without it."""
+
+
+class CallFailed(SaysoError):
+    """This very call ran before and failed; make it with a new key to try again."""
+
+
+class InDoubt(SaysoError):
+    """The call was begun before and nobody knows whether it ran; look it up where it would show."""
