@@ -26,6 +26,7 @@ from sayso.replies import (
     ItemSeen,
     Key,
     KeyPage,
+    Reply,
     Run,
     RunEvent,
     RunPage,
@@ -41,6 +42,7 @@ _TIMEOUT_S = 20.0
 _PAGE = 200
 
 T = TypeVar("T")
+Answered = TypeVar("Answered", bound=Reply)
 
 
 class _Caller:
@@ -115,7 +117,7 @@ class Client(_Caller):
             return Lost(_tell(error))
         return Answer(got.status_code, got.headers, got.content)
 
-    def exchange(self, one: Exchange[Any]) -> Any:
+    def exchange(self, one: Exchange[Answered]) -> Answered:
         """Send one request, trying again while the desk is away."""
         return self.run(flows.send(self.patience, one))
 

@@ -13,10 +13,12 @@ from sayso.replies import (
     ConsumedItem,
     DecidedItem,
     EventPage,
+    FindingPage,
     Key,
     KeyPage,
     Nothing,
     Reply,
+    RulesChecked,
     Run,
     RunPage,
     SessionSeen,
@@ -157,6 +159,16 @@ def rotate_key(key_id: str, overlap_s: int, key: str | None) -> Exchange[Key]:
 def revoke_key(key_id: str) -> Exchange[Key]:
     """End a key."""
     return Exchange("POST", f"/api/v1/keys/{_part(key_id)}/revoke", Key)
+
+
+def examine() -> Exchange[FindingPage]:
+    """Have the desk look at its parts."""
+    return Exchange("GET", "/api/v1/examination", FindingPage)
+
+
+def check_rules(text: str, file: str) -> Exchange[RulesChecked]:
+    """Have rules checked."""
+    return Exchange("POST", "/api/v1/policy/check", RulesChecked, body={"text": text, "file": file})
 
 
 def look(path: str) -> Exchange[Nothing]:

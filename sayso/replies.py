@@ -245,3 +245,27 @@ class KeyPage(Reply):
 
 class Nothing(Reply):
     """An answer without a body."""
+
+
+class Finding(Reply):
+    """One part of a running Sayso: whether it works, and what to do where it does not."""
+
+    part: str
+    ok: bool
+    told: str
+    todo: str = ""
+
+
+class FindingPage(Reply):
+    """Every part that the desk can see."""
+
+    findings: tuple[Finding, ...]
+
+
+class RulesChecked(Reply):
+    """Whether rules could be put in force."""
+
+    ok: bool
+    rules: int
+    version: str | None = None
+    faults: tuple[str, ...] = ()

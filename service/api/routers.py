@@ -2,7 +2,19 @@
 
 from fastapi import APIRouter
 
-from service.api import agents, asks, consumptions, freezes, health, people, runs, sessions, suspensions, trails
+from service.api import (
+    agents,
+    asks,
+    consumptions,
+    examinations,
+    freezes,
+    health,
+    people,
+    runs,
+    sessions,
+    suspensions,
+    trails,
+)
 
 api = APIRouter(prefix="/api/v1")
 for _router in (
@@ -15,6 +27,7 @@ for _router in (
     consumptions.router,
     suspensions.router,
     freezes.router,
+    examinations.router,
     people.reviewers,
     people.keys,
 ):

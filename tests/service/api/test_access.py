@@ -68,6 +68,8 @@ ROWS: dict[str, Row] = {
     "consumeItem": Row((401, 401, 422, 404, 404, 404)),
     "reportOutcome": Row((401, 401, 422, 404, 404, 404), {"success": True}),
     "questionItem": Row((401, 401, 409, 404, 404, 404)),
+    "examine": people(),
+    "checkRules": signed_in(200, {"text": "version: 1"}),
     "listSuspensions": signed_in(),
     "getSuspension": owner_and_people(),
     "decideItem": people(200, {"action": "approve", "digest": "<digest>"}),
