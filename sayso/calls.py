@@ -3,17 +3,19 @@
 import asyncio
 import logging
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from pydantic import JsonValue
 from pydantic_core import to_json
 
-from sayso.client import AsyncClient, Client
 from sayso.decisions import JsonObject
 from sayso.errors import CallFailed, InvalidJson, SaysoError
 from sayso.flows import Flow, Patience
 from sayso.leaves import Leave, Ran, conclude
 from sayso.tools import describe_error, plain_json
+
+if TYPE_CHECKING:
+    from sayso.client import AsyncClient, Client
 
 MAX_OUTPUT_BYTES = 100_000
 """Results larger than this are not kept with the run; whoever calls again is told so."""
@@ -44,7 +46,7 @@ def is_known(error: BaseException | None) -> bool:
     return error is None or (isinstance(error, Exception) and not isinstance(error, asyncio.CancelledError))
 
 
-def report(client: Client, call: Call, error: BaseException | None) -> None:
+def report(client: "Client", call: Call, error: BaseException | None) -> None:
     """Report how the call ended; a report that cannot be made is logged, for the call has run."""
     try:
         client.run(_tell_outcome(client.patience, call, error))
@@ -52,7 +54,7 @@ def report(client: Client, call: Call, error: BaseException | None) -> None:
         _log_lost(call, lost)
 
 
-async def report_async(client: AsyncClient, call: Call, error: BaseException | None) -> None:
+async def report_async(client: "AsyncClient", call: Call, error: BaseException | None) -> None:
     """Report how the call ended, with asyncio."""
     try:
         await client.run(_tell_outcome(client.patience, call, error))

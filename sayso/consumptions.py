@@ -21,10 +21,8 @@ from sayso.pauses import find_item, suspend
 from sayso.requests import Doubt, Item
 from sayso.resumptions import END_EVENTS, approved_args, end_pause, note_resumed, spend
 from sayso.suspensions import Change, Lease, RunEnd, RunRef, RunStatus, Status, SuspensionRecord, check_step
+from sayso.terms import REPORT_WITHIN_S
 from sayso.tool_calls import ToolCall, ToolResult
-
-REPORT_WITHIN_S = 86_400
-"""How long whoever consumed a call's leave has to say what came of it, where they do not say otherwise."""
 
 _STATUSES = {"continue": RunStatus.COMPLETED, "degrade": RunStatus.DEGRADED, "fail": RunStatus.FAILED}
 

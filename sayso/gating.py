@@ -10,25 +10,28 @@ from collections.abc import Callable, Generator
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from types import TracebackType
-from typing import Any, Generic, ParamSpec, TypeVar, get_type_hints, overload
+from typing import TYPE_CHECKING, Any, Generic, ParamSpec, TypeAlias, TypeVar, get_type_hints, overload
 
 from pydantic import TypeAdapter
 from pydantic_core import PydanticSerializationError, to_jsonable_python
 
+import sayso
 from sayso.calls import Call, is_known, report, report_async, tell_earlier
-from sayso.client import AsyncClient, Client
-from sayso.consumptions import REPORT_WITHIN_S
 from sayso.decisions import JsonObject
 from sayso.errors import AlreadyConsumed, InvalidInput
 from sayso.exchanges import new_key
 from sayso.leaves import Leave, OnDoubt, Ran, Wanted, obtain
+from sayso.terms import REPORT_WITHIN_S
 from sayso.tool_calls import ToolDefinition
 from sayso.tools import CallContext, Tool, tool
+
+if TYPE_CHECKING:
+    from sayso.client import AsyncClient, Client
 
 P = ParamSpec("P")
 R = TypeVar("R")
 KeyOf = str | Callable[..., str] | None
-AnyClient = Client | AsyncClient | None
+AnyClient: TypeAlias = "Client | AsyncClient | None"
 
 
 @dataclass(frozen=True)
@@ -96,7 +99,7 @@ class Gated(Generic[P, R]):
 
     async def _call_async(self, wanted: Wanted) -> Any:
         given = self.manner.client
-        client = given if isinstance(given, AsyncClient) else AsyncClient()
+        client = given if isinstance(given, sayso.AsyncClient) else sayso.AsyncClient()
         try:
             leave = await client.run(obtain(client.patience, wanted))
             if isinstance(leave, Ran):
@@ -154,8 +157,8 @@ class Gate:
 
     def __enter__(self) -> Call:
         _check_client(self._client, False, self._wanted.definition.name)
-        if not isinstance(self._client, Client):
-            self._client = self._own = Client()
+        if not isinstance(self._client, sayso.Client):
+            self._client = self._own = sayso.Client()
         try:
             return self._open(self._client.run(obtain(self._client.patience, self._wanted)))
         except BaseException:
@@ -166,15 +169,15 @@ class Gate:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         try:
-            if self._call is not None and isinstance(self._client, Client) and is_known(error):
+            if self._call is not None and isinstance(self._client, sayso.Client) and is_known(error):
                 report(self._client, self._call, error)
         finally:
             self._close()
 
     async def __aenter__(self) -> Call:
         _check_client(self._client, True, self._wanted.definition.name)
-        if not isinstance(self._client, AsyncClient):
-            self._client = self._own = AsyncClient()
+        if not isinstance(self._client, sayso.AsyncClient):
+            self._client = self._own = sayso.AsyncClient()
         try:
             return self._open(await self._client.run(obtain(self._client.patience, self._wanted)))
         except BaseException:
@@ -185,7 +188,7 @@ class Gate:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         try:
-            if self._call is not None and isinstance(self._client, AsyncClient) and is_known(error):
+            if self._call is not None and isinstance(self._client, sayso.AsyncClient) and is_known(error):
                 await report_async(self._client, self._call, error)
         finally:
             await self._close_async()
@@ -198,11 +201,11 @@ class Gate:
         return self._call
 
     def _close(self) -> None:
-        if isinstance(self._own, Client):
+        if isinstance(self._own, sayso.Client):
             self._own.close()
 
     async def _close_async(self) -> None:
-        if isinstance(self._own, AsyncClient):
+        if isinstance(self._own, sayso.AsyncClient):
             await self._own.close()
 
 
@@ -289,15 +292,17 @@ def fill_key(key: KeyOf, name: str, args: JsonObject) -> str:
 
 
 def _check_client(client: AnyClient, is_async: bool, name: str) -> None:
-    wanted = AsyncClient if is_async else Client
-    if client is not None and not isinstance(client, wanted):
+    if client is None:
+        return
+    wanted = sayso.AsyncClient if is_async else sayso.Client
+    if not isinstance(client, wanted):
         raise InvalidInput(f"{name} {'is async' if is_async else 'is not async'}; give it a {wanted.__name__}.")
 
 
 @contextmanager
-def _client_for(given: AnyClient) -> Generator[Client, None, None]:
-    if isinstance(given, Client):
+def _client_for(given: AnyClient) -> Generator["Client", None, None]:
+    if isinstance(given, sayso.Client):
         yield given
         return
-    with Client() as client:
+    with sayso.Client() as client:
         yield client

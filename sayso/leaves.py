@@ -11,13 +11,13 @@ from typing import Literal
 from pydantic import JsonValue
 
 from sayso.canonical import digest_json
-from sayso.consumptions import REPORT_WITHIN_S
 from sayso.decisions import JsonObject
 from sayso.doubts import Choice, read_choice
 from sayso.errors import AlreadyConsumed, DeadlinePassed, Denied, IdempotencyConflict, InDoubt, Suspended
 from sayso.exchanges import ask_for_call, consume, find_suspension, new_key, question, report_outcome
 from sayso.flows import Flow, Patience, await_decision, send
 from sayso.replies import ItemSeen, ReportSeen, Suspension
+from sayso.terms import REPORT_WITHIN_S
 from sayso.tool_calls import ToolDefinition
 
 OnDoubt = Literal["raise", "ask"]

@@ -14,7 +14,7 @@ from sayso.decisions import JsonObject
 class Reply(BaseModel):
     """Something that came from the desk."""
 
-    model_config = ConfigDict(frozen=True, extra="ignore")
+    model_config = ConfigDict(frozen=True, extra="ignore", defer_build=True)
 
 
 class ActorSeen(Reply):

@@ -42,6 +42,7 @@ from sayso.requests import Item
 from sayso.resumptions import approved_args
 from sayso.rules import Action
 from sayso.suspensions import Change, ResumeSpec, RunRef, Status, SuspensionRecord
+from sayso.terms import REPORT_WITHIN_S
 from sayso.tool_calls import ToolCall, ToolDefinition
 
 URL = "http://desk.test"
@@ -282,7 +283,7 @@ class InProcessDesk:
         return {"suspension_id": record.id, "item_id": item.item_id, "status": record.status, "outcome": outcome}
 
     def _consume(self, asked: "_Asked") -> JsonValue:
-        within_s = asked.body.get("report_within_s", consumptions.REPORT_WITHIN_S)
+        within_s = asked.body.get("report_within_s", REPORT_WITHIN_S)
         spent = consumptions.consume(self._own(asked), asked.item_id, asked.key, self.clock.now_ms, within_s)
         record = self._save(spent)
         item = find_item(record, asked.item_id)

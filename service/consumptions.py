@@ -5,7 +5,7 @@ These verbs are the desk's own (`service/desk.py`), for suspensions in `poll` mo
 
 from collections.abc import Callable
 
-from sayso.consumptions import REPORT_WITHIN_S, conclude, consume, key_of, question
+from sayso.consumptions import conclude, consume, key_of, question
 from sayso.decisions import Report
 from sayso.errors import Conflict, Withdrawn
 from sayso.freezes import Freeze, check_start, thaw
@@ -15,6 +15,7 @@ from sayso.rechecks import Standing, find_loss
 from sayso.requests import Item
 from sayso.resumptions import approved_args
 from sayso.suspensions import Change, SuspensionRecord
+from sayso.terms import REPORT_WITHIN_S
 from sayso.tool_calls import ToolResult
 from service.leases import KnownFreezes, Leases, draft_suspension, know_no_freezes
 from service.store.runs import Runs

@@ -5,13 +5,13 @@ from typing import Annotated
 from fastapi import APIRouter, Body
 from pydantic import BaseModel, ConfigDict, Field, JsonValue
 
-from sayso.consumptions import REPORT_WITHIN_S, key_of
+from sayso.consumptions import key_of
 from sayso.decisions import JsonObject, Report
 from sayso.errors import InvalidInput, NotFound
 from sayso.pauses import find_item
 from sayso.resumptions import approved_args
 from sayso.suspensions import SuspensionRecord
-from sayso.terms import LONGEST_WAIT_S
+from sayso.terms import LONGEST_WAIT_S, REPORT_WITHIN_S
 from service.api.dependencies import Caller, IdempotencyKey, ItemId, Parts, SuspensionId
 from service.api.routes import SignedInRoute
 from service.api.views import Moment, SuspensionView

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from sayso.consumptions import REPORT_WITHIN_S, conclude, consume, lapse, question
+from sayso.consumptions import conclude, consume, lapse, question
 from sayso.decisions import Report
 from sayso.errors import AlreadyConsumed, Conflict, DeadlinePassed, IllegalTransition, SaysoError, StaleAttempt
 from sayso.outcomes import next_look
@@ -14,6 +14,7 @@ from sayso.pauses import cancel, decide, report, suspend
 from sayso.requests import Ask
 from sayso.resumptions import lease
 from sayso.suspensions import LEGAL, Change, ResumeSpec, RunStatus, Status, SuspensionRecord
+from sayso.terms import REPORT_WITHIN_S
 from sayso.tool_calls import ToolResult
 from tests.sayso.records import T0, ask, draft, person, types_of, word
 
