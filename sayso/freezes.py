@@ -125,7 +125,8 @@ def hold(record: SuspensionRecord, now_ms: int) -> Change:
 
 
 def _holds(freeze: Freeze, record: SuspensionRecord, item: Item) -> bool:
-    return freeze.covers(record.run.agent, item.tool.name)
+    """Whether its time stands still. What was promised to whoever asked passes all the same; starting is refused."""
+    return not item.fixed and freeze.covers(record.run.agent, item.tool.name)
 
 
 def _put_off(record: SuspensionRecord, item: Item, by_ms: int, now_ms: int) -> Item:

@@ -137,6 +137,8 @@ class ResumeSpec(Frozen):
     mode: Literal["worker", "callback", "poll"] = "worker"
     coverage: Literal["all", "any"] = "all"
     resumer: str = "runner"
+    endpoint_id: str | None = Field(default=None, description="The instance of another protocol that asks.")
+    tells: bool = Field(default=False, description="Whether the endpoint is told by a signed message once it is over.")
 
 
 class Lease(Frozen):

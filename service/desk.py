@@ -5,6 +5,7 @@ verb and is saved with it in one commit, so that no caller can forget it.
 """
 
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
 from hashlib import sha256
 
 from pydantic import JsonValue
@@ -18,13 +19,13 @@ from sayso.errors import Conflict, DeadlinePassed, Frozen, IdempotencyConflict, 
 from sayso.freezes import Freeze, check_start, find_held, hold, lost_ms, thaw, tools_to_start
 from sayso.gates import GatedCall, gate_calls
 from sayso.judgements import build_ask
-from sayso.pauses import ask_again, cancel, decide, extend, find_item, suspend
+from sayso.pauses import ask_again, cancel, check_open, decide, extend, find_item, suspend
 from sayso.policies import Action, Policy, PolicyDecision, PolicyEvent
 from sayso.requests import Ask, Item, ItemKind, final_args
 from sayso.resumptions import redrive, revive
 from sayso.rules import ASKING
 from sayso.states import SealedState
-from sayso.suspensions import Change, ResumeSpec, RunRef, Status, SuspensionRecord
+from sayso.suspensions import Change, Origin, ResumeSpec, RunRef, Status, SuspensionRecord
 from sayso.tool_calls import ToolCall
 from service.consumptions import Consumptions
 from service.leases import KnownFreezes, draft_suspension, know_no_freezes
@@ -33,7 +34,25 @@ from service.store.commits import Idempotency
 from service.store.runs import Runs
 from service.store.suspensions import Saved, Suspensions
 
-__all__ = ["Desk", "draft_suspension"]
+__all__ = ["Desk", "Foreign", "draft_suspension"]
+
+
+@dataclass(frozen=True)
+class Foreign:
+    """What it takes to ask for a run that speaks another protocol: what that one can express, and for how long it asks.
+
+    `fit` makes of what the rules ask something it can express; `state` is what it sent, to be given back unchanged.
+    """
+
+    origin: Origin
+    state: SealedState
+    fit: Callable[[Ask], Ask]
+    kept_ms: int
+
+    def keep(self, seen: Idempotency | None, asks: Sequence[Ask]) -> Idempotency | None:
+        """Return the caller's key, remembered for `kept_ms` after the deadline."""
+        timeout_s = max(ask.terms.timeout_s for ask in asks)
+        return replace(seen, kept_ms=timeout_s * 1000 + self.kept_ms) if seen else None
 
 
 class Desk(Consumptions):
@@ -83,21 +102,29 @@ class Desk(Consumptions):
         on_deny: str = "continue",
         key: str | None = None,
         request: JsonValue = None,
+        foreign: Foreign | None = None,
     ) -> Saved:
         """Judge calls of a run that is driven elsewhere, and suspend it until those that must wait are decided.
 
         What the policy allows or denies is ruled at once; with nothing left to ask the suspension is decided at once.
         """
-        await self.runs.save_definitions(tenant, [one.definition for one in calls])
-        draft = draft_suspension(tenant, run, state=None, on_deny=on_deny).model_copy(update={"resume": resume})
-        if resume.mode == "poll" and key is not None:
+        state = foreign.state if foreign else None
+        draft = draft_suspension(tenant, run, state=state, on_deny=on_deny).model_copy(update={"resume": resume})
+        if foreign is None and resume.mode == "poll" and key is not None:
+            await self.runs.save_definitions(tenant, [one.definition for one in calls])
             return await self._ask_once(draft, calls, key, digest_json(["ask", request]))
         seen = _seen(run.owner, key, ["ask", request], draft.id)
         asks, judged = gate_calls(self._policy(), run, calls)
+        if foreign is None:
+            await self.runs.save_definitions(tenant, [one.definition for one in calls])
+        else:
+            draft = draft.model_copy(update={"origin": foreign.origin})
+            asks = tuple(map(foreign.fit, asks))
+            seen = foreign.keep(seen, asks)
 
         def begin(now_ms: int) -> Change:
             asked = suspend(draft, asks, now_ms)
-            return Change(asked.record, judged + asked.events, ready=asked.ready)
+            return Change(asked.record, judged + asked.events, state=state, ready=asked.ready)
 
         return await self.suspensions.create(tenant, draft.id, begin, seen)
 
@@ -216,6 +243,22 @@ class Desk(Consumptions):
             )
             if saved.record.status is Status.CANCELLED:
                 return saved
+
+    async def withdraw(self, tenant: str, suspension_id: str, by: Actor) -> Saved:
+        """Cancel what whoever asked no longer wants; again it changes nothing.
+
+        What is decided stays so, and what is late is decided by its fallback: `AlreadyDecided`, `DeadlinePassed`.
+        """
+
+        def verb(record: SuspensionRecord, now_ms: int) -> Change:
+            check_open(record, now_ms)
+            return cancel(record, by, None, now_ms)
+
+        try:
+            return await self.suspensions.change(tenant, suspension_id, verb)
+        except DeadlinePassed:
+            await self.look(tenant, suspension_id)
+            raise
 
     async def revive(self, tenant: str, suspension_id: str, by: Actor) -> Saved:
         """Have a run that was given up tried again."""
