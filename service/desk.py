@@ -16,6 +16,7 @@ from sayso.consumptions import lapse, name_run
 from sayso.deadlines import keep_time
 from sayso.decisions import Actor, Decision, DecisionAction, DecisionRequest
 from sayso.errors import Conflict, DeadlinePassed, Frozen, IdempotencyConflict, InvalidInput, PolicyForbids
+from sayso.events import Event
 from sayso.freezes import Freeze, check_start, find_held, hold, lost_ms, thaw, tools_to_start
 from sayso.gates import GatedCall, gate_calls
 from sayso.judgements import build_ask
@@ -41,13 +42,15 @@ __all__ = ["Desk", "Foreign", "draft_suspension"]
 class Foreign:
     """What it takes to ask for a run that speaks another protocol: what that one can express, and for how long it asks.
 
-    `fit` makes of what the rules ask something it can express; `state` is what it sent, to be given back unchanged.
+    `fit` makes of what the rules ask something it can express; `state` is what it sent, to be given back unchanged,
+    `words` what it says about the call.
     """
 
     origin: Origin
     state: SealedState
     fit: Callable[[Ask], Ask]
     kept_ms: int
+    words: tuple[Event, ...] = ()
 
     def keep(self, seen: Idempotency | None, asks: Sequence[Ask]) -> Idempotency | None:
         """Return the caller's key, remembered for `kept_ms` after the deadline."""
@@ -115,6 +118,7 @@ class Desk(Consumptions):
             return await self._ask_once(draft, calls, key, digest_json(["ask", request]))
         seen = _seen(run.owner, key, ["ask", request], draft.id)
         asks, judged = gate_calls(self._policy(), run, calls)
+        said = foreign.words if foreign else ()
         if foreign is None:
             await self.runs.save_definitions(tenant, [one.definition for one in calls])
         else:
@@ -124,7 +128,7 @@ class Desk(Consumptions):
 
         def begin(now_ms: int) -> Change:
             asked = suspend(draft, asks, now_ms)
-            return Change(asked.record, judged + asked.events, state=state, ready=asked.ready)
+            return Change(asked.record, said + judged + asked.events, state=state, ready=asked.ready)
 
         return await self.suspensions.create(tenant, draft.id, begin, seen)
 

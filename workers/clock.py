@@ -19,6 +19,7 @@ from service.jobs import DrainQueue
 from service.logs import configure_logs
 from service.settings import Settings, load
 from service.wiring import Wiring, wire
+from workers.deliver import keep_delivering
 from workers.retention import EVERY_S
 
 BEAT_S = 0.1
@@ -59,6 +60,7 @@ async def run_clock(settings: Settings, stopping: asyncio.Event) -> None:
     jobs_at_ms = 0.0
     async with wire(settings) as wiring:
         waking = asyncio.create_task(_keep_waking(wiring, stopping))
+        delivering = asyncio.create_task(keep_delivering(wiring, stopping))
         while not stopping.is_set():
             try:
                 looked = await look_at_due(wiring)
@@ -72,7 +74,7 @@ async def run_clock(settings: Settings, stopping: asyncio.Event) -> None:
                 looked = 0
             if not looked:
                 await _pause(stopping)
-        await waking
+        await asyncio.gather(waking, delivering)
     jobs.close()
 
 
