@@ -9,7 +9,7 @@ from fastapi import APIRouter, Request, Response
 from sayso.clock import new_secret, new_uuid
 from sayso.errors import NotFound, Unavailable
 from service.api.aap.callers import Id, Key, Provisioner, Scope, ScopeRoute
-from service.api.aap.documents import problems
+from service.api.aap.documents import problems, replays
 from service.api.aap.exact import write_exactly
 from service.api.aap.models import Credential, InstanceChange, InstanceView, NewInstance, ProvisionedInstance
 from service.api.aap.refusals import Refusal
@@ -31,10 +31,7 @@ _ROUNDS = 20
     status_code=201,
     operation_id="createInstance",
     response_model_exclude_none=True,
-    responses={
-        200: {"model": ProvisionedInstance, "description": "The same request again: the instance it made"},
-        **problems(400, 401, 403, 409, 422),
-    },
+    responses=replays(ProvisionedInstance, "The same request again: the instance it made", 400, 401, 403, 409, 422),
 )
 async def create_instance(
     request: Request, response: Response, body: NewInstance, scope: Provisioner, parts: Parts, key: Key

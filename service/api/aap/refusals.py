@@ -110,8 +110,7 @@ def _tell(error: Exception) -> _Told:
         return _Told(500, "internal_error", "Something broke on our side; the operator finds it in the log.")
     status, code = row
     faults = error.facts.get("errors")
-    param = str(faults[0]["path"]).removeprefix("$.") if isinstance(faults, list) and faults else None
-    return _Told(status, code, error.message, param, _headers_of(status, error))
+    return _Told(status, code, error.message, _place(faults), _headers_of(status, error))
 
 
 def _tell_misfit(error: RequestValidationError) -> _Told:
@@ -121,8 +120,7 @@ def _tell_misfit(error: RequestValidationError) -> _Told:
     place, name = str(first["loc"][0]), str(first["loc"][-1])
     if place == "body":
         faults = told.facts["errors"]
-        path = str(faults[0]["path"]).removeprefix("$.") if isinstance(faults, list) else None
-        return _Told(422, "invalid_field", told.message, path)
+        return _Told(422, "invalid_field", told.message, _place(faults))
     if name.lower() == _KEY:
         code = "missing_idempotency_key" if first["type"] == "missing" else "invalid_idempotency_key"
         return _Told(400, code, "Send the header Idempotency-Key once: 1 to 255 visible ASCII characters.", name)
@@ -138,6 +136,13 @@ def _tell_routing(error: HTTPException) -> _Told:
     if error.status_code == 404:
         return _Told(404, "not_found", "There is nothing at this path; /api/aap/openapi.json lists those there are.")
     return _Told(400, "invalid_request", f"{error.detail}.")
+
+
+def _place(faults: object) -> str | None:
+    """Return the member that the first fault is about, where it is about one."""
+    if not isinstance(faults, list) or not faults:
+        return None
+    return str(faults[0]["path"]).removeprefix("$").removeprefix(".") or None
 
 
 def _headers_of(status: int, error: SaysoError) -> dict[str, str]:

@@ -10,7 +10,7 @@ from sayso.states import seal_state
 from sayso.suspensions import ResumeSpec, Status, SuspensionRecord
 from service.api.aap.asks import ADAPTER, KEPT_MS, draft_call, draft_run, fitting_for, origin, tell_words
 from service.api.aap.callers import Asker, Id, InstanceRoute, Key
-from service.api.aap.documents import problems
+from service.api.aap.documents import problems, replays
 from service.api.aap.exact import write_exactly
 from service.api.aap.models import DURATION, NewOutcome, NewRequest, RequestView
 from service.api.aap.refusals import Refusal
@@ -47,10 +47,7 @@ Wait = Annotated[
     status_code=201,
     operation_id="createRequest",
     response_model=RequestView,
-    responses={
-        200: {"model": RequestView, "description": "The same request again, as it stands now"},
-        **problems(400, 401, 403, 409, 422),
-    },
+    responses=replays(RequestView, "The same request again, as it stands now", 400, 401, 403, 409, 422),
 )
 async def create_request(request: Request, body: NewRequest, caller: Asker, parts: Parts, key: Key) -> Response:
     """Put a call before the rules, and before people where they say so. It may be decided already in the answer."""
