@@ -76,7 +76,7 @@ Key = Annotated[
 
 
 async def id_of(
-    id: Annotated[str, Path(description="A UUID.", json_schema_extra={"format": "uuid"}, max_length=100)],
+    id: Annotated[str, Path(description="A UUID.", json_schema_extra={"format": "uuid"})],
 ) -> str:
     """Return the id in the path; raises `NotFound` for what can be none."""
     if not _UUID.fullmatch(id):

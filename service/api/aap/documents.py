@@ -11,7 +11,7 @@ from service.api.aap.models import UUID_FORM, drop_default
 from service.openapi import Responses
 
 PREFIX = "/api/aap"
-_ALWAYS = (429, 500, 503)
+_ALWAYS = (400, 422, 429, 500, 503)
 _MEANINGS = {
     400: "The JSON, a header or a parameter cannot be read; or the receiver's address is unsafe",
     401: "No credential, or one that does not hold",

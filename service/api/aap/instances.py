@@ -31,7 +31,7 @@ _ROUNDS = 20
     status_code=201,
     operation_id="createInstance",
     response_model_exclude_none=True,
-    responses=replays(ProvisionedInstance, "The same request again: the instance it made", 400, 401, 403, 409, 422),
+    responses=replays(ProvisionedInstance, "The same request again: the instance it made", 401, 403, 409),
 )
 async def create_instance(
     request: Request, response: Response, body: NewInstance, scope: Provisioner, parts: Parts, key: Key
@@ -76,7 +76,7 @@ async def get_instance(id_: Id, scope: Provisioner, parts: Parts) -> InstanceVie
     "/{id}",
     operation_id="changeInstance",
     response_model_exclude_none=True,
-    responses=problems(400, 401, 403, 404, 409, 422),
+    responses=problems(401, 403, 404, 409),
 )
 async def change_instance(
     request: Request, body: InstanceChange, id_: Id, scope: Provisioner, parts: Parts, key: Key

@@ -47,7 +47,7 @@ Wait = Annotated[
     status_code=201,
     operation_id="createRequest",
     response_model=RequestView,
-    responses=replays(RequestView, "The same request again, as it stands now", 400, 401, 403, 409, 422),
+    responses=replays(RequestView, "The same request again, as it stands now", 401, 403, 409),
 )
 async def create_request(request: Request, body: NewRequest, caller: Asker, parts: Parts, key: Key) -> Response:
     """Put a call before the rules, and before people where they say so. It may be decided already in the answer."""
@@ -72,7 +72,7 @@ async def create_request(request: Request, body: NewRequest, caller: Asker, part
     return await _show(parts, record, 200 if saved.repeated else 201)
 
 
-@router.get("/{id}", operation_id="getRequest", response_model=RequestView, responses=problems(400, 401, 403, 404))
+@router.get("/{id}", operation_id="getRequest", response_model=RequestView, responses=problems(401, 403, 404))
 async def get_request(request: Request, id_: Id, caller: Asker, parts: Parts, wait: Wait = "") -> Response:
     """Return a request; with `wait`, as soon as it has its outcome, or as it stands when the time is over."""
 
@@ -100,7 +100,7 @@ async def cancel_request(id_: Id, caller: Asker, parts: Parts) -> Response:
     "/{id}/consume",
     operation_id="consumeApproval",
     response_model=RequestView,
-    responses=problems(400, 401, 403, 404, 409),
+    responses=problems(401, 403, 404, 409),
 )
 async def consume_approval(request: Request, id_: Id, caller: Asker, parts: Parts, key: Key) -> Response:
     """Spend the approval, once, right before the call starts: only after this may it run."""
@@ -121,7 +121,7 @@ async def consume_approval(request: Request, id_: Id, caller: Asker, parts: Part
     "/{id}/outcome",
     operation_id="reportOutcome",
     response_model=RequestView,
-    responses=problems(400, 401, 403, 404, 409, 422),
+    responses=problems(401, 403, 404, 409),
 )
 async def report_outcome(body: NewOutcome, id_: Id, caller: Asker, parts: Parts) -> Response:
     """Say what came of a call that was consumed. The same report again changes nothing; another one is refused."""
