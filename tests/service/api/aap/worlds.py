@@ -8,7 +8,7 @@ from typing import Any
 from httpx import ASGITransport, AsyncBaseTransport, AsyncClient, AsyncHTTPTransport, Response
 
 from sayso.clock import new_uuid
-from sayso.suspensions import SuspensionRecord
+from sayso.suspensions import Change, SuspensionRecord
 from service.wiring import Wiring
 from tests.service.worlds import World
 
@@ -86,3 +86,28 @@ async def find(wiring: Wiring, request_id: str) -> SuspensionRecord:
     record = (await wiring.desk.suspensions.read("default", suspension_of(request_id))).record
     assert record is not None
     return record
+
+
+async def make_late(wiring: Wiring, request_id: str) -> None:
+    """Let a request's deadline be a second ago, with no clock that has come by."""
+
+    def verb(record: SuspensionRecord, now_ms: int) -> Change:
+        (item,) = record.items
+        terms = item.terms.model_copy(update={"deadline_at_ms": now_ms - 1000})
+        late = item.model_copy(update={"terms": terms})
+        return Change(record.model_copy(update={"items": (late,), "created_at_ms": now_ms - 60_000}))
+
+    await wiring.desk.suspensions.change("default", suspension_of(request_id), verb)
+
+
+async def make_stale(wiring: Wiring, request_id: str) -> None:
+    """Let the time in which an approved call may start be over."""
+
+    def verb(record: SuspensionRecord, now_ms: int) -> Change:
+        (item,) = record.items
+        assert item.outcome is not None
+        outcome = item.outcome.model_copy(update={"start_by_ms": now_ms - 1000, "at_ms": now_ms - 60_000})
+        stale = item.model_copy(update={"outcome": outcome})
+        return Change(record.model_copy(update={"items": (stale,), "look_at_ms": now_ms - 1000}))
+
+    await wiring.desk.suspensions.change("default", suspension_of(request_id), verb)
