@@ -109,6 +109,8 @@ class Courier:
             await self.wiring.deliveries.end(self.tenant, waiting, "given up", now_ms)
             log.warning("delivery_given_up", message=event_id, instance=instance.id, tries=waiting.delivery.tries)
             return
+        if now_ms < waiting.delivery.not_before_ms:
+            return  # somebody has taken it since it was found due
         await self._attempt(waiting, instance, now_ms)
 
     async def _attempt(self, waiting: Waiting, instance: Instance, now_ms: int) -> None:

@@ -34,8 +34,9 @@ class Answer:
 class Posts:
     """Connections to receivers; nothing of one attempt is kept for the next."""
 
-    def __init__(self, *, loopback: bool = False) -> None:
+    def __init__(self, *, loopback: bool = False, attempt_s: float = ATTEMPT_S) -> None:
         self._loopback = loopback
+        self._attempt_s = attempt_s
         self._pool: httpcore.AsyncConnectionPool | None = None
 
     async def aclose(self) -> None:
@@ -54,10 +55,10 @@ class Posts:
             "webhook-signature": sign_message(secret, message_id, at_s, body),
         }
         try:
-            async with asyncio.timeout(ATTEMPT_S):
+            async with asyncio.timeout(self._attempt_s):
                 return await self._post(url, headers, body)
         except TimeoutError:
-            return Answer(0, error=f"no answer within {ATTEMPT_S:.0f} s")
+            return Answer(0, error=f"no answer within {self._attempt_s:g} s")
         except (httpcore.NetworkError, httpcore.TimeoutException, httpcore.ProtocolError, OSError) as error:
             return Answer(0, error=f"{type(error).__name__}: {error}"[:500])
 

@@ -1,7 +1,8 @@
 """Hand a message that is to be delivered to one attempt at a time, and keep what became of it.
 
 An attempt is a claim that lasts longer than the attempt can. Whoever claims names the version it saw, so that of all
-who deliver one does; after a crash the claim is over by itself and the message is tried again.
+who deliver one does; after a crash the claim is over by itself and the message is tried again. The list of what is due
+is a hint: the message itself says from when on it may be tried.
 """
 
 from dataclasses import dataclass
@@ -57,7 +58,9 @@ class Deliveries:
         return Waiting(Delivery.model_validate_json(body), int(version))
 
     async def claim(self, tenant: str, seen: Waiting, now_ms: int) -> Waiting | None:
-        """Take a message for one attempt; None when somebody else was faster."""
+        """Take a message for one attempt; None when somebody else was faster, or has it already."""
+        if now_ms < seen.delivery.not_before_ms:
+            return None
         taken = seen.delivery.model_copy(update={"tries": seen.delivery.tries + 1})
         return await self._save(tenant, seen, taken, now_ms + CLAIM_MS)
 
@@ -84,6 +87,7 @@ class Deliveries:
         keys = TenantKeys(tenant)
         commit = Commit()
         commit.expect(keys.delivery(now.id), seen.version)
+        now = now.model_copy(update={"not_before_ms": next_at_ms or 0})
         packed = pack_delivery(now, seen.version + 1)
         if next_at_ms is None:
             commit.write("SET", keys.delivery(now.id), packed, "PX", KEPT_MS)

@@ -17,7 +17,10 @@ RETRY_FOR_MS = 7 * 86_400_000
 
 
 class Delivery(BaseModel):
-    """A message on its way: to whom, what it says, and until when it is tried."""
+    """A message on its way: to whom, what it says, and until when it is tried.
+
+    `not_before_ms` is when it may be tried next, or when the claim of whoever tries it now is over.
+    """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
@@ -26,6 +29,7 @@ class Delivery(BaseModel):
     body: str
     until_ms: int
     tries: int = 0
+    not_before_ms: int = 0
     ended: str | None = None
     ended_at_ms: int | None = None
 

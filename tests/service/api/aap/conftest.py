@@ -1,13 +1,11 @@
 """Give tests of the protocol a provisioner, an instance, and a receiver that our own processes trust."""
 
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator
 from pathlib import Path
 
 import pytest
 
-from service.receivers import posts
 from service.settings import Settings
-from tests.receivers import Receiver, make_certificate, receiving
 from tests.service.api.aap.worlds import Made, make_instance, make_provisioner
 from tests.service.worlds import POLICY, World
 
@@ -36,24 +34,6 @@ def settings(clean_store_url: str, tmp_path: Path) -> Settings:
     policy = tmp_path / "policy.yaml"
     policy.write_text(POLICY + RULES)
     return Settings(redis_url=clean_store_url, policy=policy, aap_allow_loopback=True)
-
-
-@pytest.fixture(scope="session")
-def certificate(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
-    """A receiver's certificate; its authority is one of those we trust."""
-    own, authority = make_certificate(tmp_path_factory.mktemp("certificates"))
-    with pytest.MonkeyPatch.context() as environ:
-        environ.setenv("SSL_CERT_FILE", str(authority))
-        posts._trust.cache_clear()
-        yield own
-    posts._trust.cache_clear()
-
-
-@pytest.fixture
-def receiver(certificate: Path) -> Iterator[Receiver]:
-    """A receiver at https://localhost."""
-    with receiving(certificate) as receiver:
-        yield receiver
 
 
 @pytest.fixture
