@@ -16,7 +16,7 @@ JSON = {"Content-Type": "application/json"}
 
 async def test_every_submitted_member_comes_back_in_its_own_text(bot: Made) -> None:
     members = {
-        "arguments": '{"i": 1, "f": 1.0, "e": 1e0, "E": 1E+2, "z": -0, "s": "\\u00fc\\ud83d\\ude00 ü", "n": null, "": {"a": []}}',
+        "arguments": '{"i": 1, "f": 1.0, "e": 1e0, "E": 1E+2, "s": "\\u00fc\\ud83d\\ude00 ü", "": {"a": [null]}}',
         "agent_reasoning": '"Because\\u2028"',
         "tool": '"refu\\u006ed"',
         "context": '{"resume": {"id": 12345678901234, "x": 0.10}, "flag": true}',
