@@ -17,7 +17,13 @@ Thing = TypeVar("Thing")
 
 
 async def wait_for(
-    request: Request, topic: str, read: Callable[[], Awaitable[Thing]], *, done: Callable[[Thing], bool], wait_s: int
+    request: Request,
+    topic: str,
+    read: Callable[[], Awaitable[Thing]],
+    *,
+    done: Callable[[Thing], bool],
+    wait_s: int,
+    identify: Callable[[Request], Awaitable[object]] = identify,
 ) -> Thing:
     """Read a thing until it is done, as long as the caller waits; return how it stands then.
 

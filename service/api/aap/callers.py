@@ -43,7 +43,7 @@ class InstanceRoute(OpenRoute):
 
     async def admit(self, request: Request) -> None:
         """Raise `NotAuthenticated` without a credential that holds, `Refusal` for a provisioner's."""
-        request.state.aap_instance = await _find_instance(request)
+        request.state.aap_instance = await find_instance(request)
         _check_one_key(request)
 
 
@@ -97,7 +97,8 @@ async def _find_scope(request: Request) -> Scope:
     raise NotAuthenticated("This is no provisioner's token, or it does not hold any more.")
 
 
-async def _find_instance(request: Request) -> Instance:
+async def find_instance(request: Request) -> Instance:
+    """Return the instance that is calling; raises `NotAuthenticated`, and `Refusal` for a provisioner."""
     token, wiring = _token_of(request)
     instance = await wiring.instances.find(hash_token(token))
     if instance is not None:

@@ -9,7 +9,7 @@ from sayso.errors import AlreadyConsumed, Conflict, Frozen, InvalidInput, NotFou
 from sayso.states import seal_state
 from sayso.suspensions import ResumeSpec, Status, SuspensionRecord
 from service.api.aap.asks import ADAPTER, KEPT_MS, draft_call, draft_run, fitting_for, origin, tell_words
-from service.api.aap.callers import Asker, Id, InstanceRoute, Key
+from service.api.aap.callers import Asker, Id, InstanceRoute, Key, find_instance
 from service.api.aap.documents import problems, replays
 from service.api.aap.exact import write_exactly
 from service.api.aap.models import DURATION, NewOutcome, NewRequest, RequestView
@@ -81,7 +81,12 @@ async def get_request(request: Request, id_: Id, caller: Asker, parts: Parts, wa
 
     first = await read()
     record = await wait_for(
-        request, first.id, read, done=lambda found: closed_at_ms(found) is not None, wait_s=_read_wait(wait)
+        request,
+        first.id,
+        read,
+        done=lambda found: closed_at_ms(found) is not None,
+        wait_s=_read_wait(wait),
+        identify=find_instance,
     )
     return await _show(parts, record)
 
