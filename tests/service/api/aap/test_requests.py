@@ -8,7 +8,7 @@ import pytest
 from sayso.decisions import DecisionRequest
 from sayso.errors import InvalidInput
 from tests.builders import approve, person
-from tests.service.api.aap.worlds import Made, find, suspension_of
+from tests.service.api.aap.worlds import Made, connected, find, suspension_of
 from tests.service.worlds import World, waiting
 
 JSON = {"Content-Type": "application/json"}
@@ -172,3 +172,14 @@ async def test_an_outcome_comes_after_the_consumption_and_is_told_once(world: Wo
     odd = await bot.client.post(f"/requests/{request_id}/outcome", json={"status": "maybe"})
     assert odd.status_code == 422
     assert (await find(world.wiring, request_id)).run_status == "completed"
+
+
+async def test_who_waits_while_the_instance_is_deleted_is_told_nothing_more(
+    world: World, bot: Made, provisioner: str
+) -> None:
+    request_id = await bot.waiting()
+    polling = asyncio.create_task(bot.client.get(f"/requests/{request_id}", params={"wait": "30s"}))
+    await waiting(world, suspension_of(request_id))
+    async with connected(world, provisioner) as client:
+        assert (await client.delete(f"/instances/{bot.id}")).status_code == 204
+    assert (await polling).status_code == 401
