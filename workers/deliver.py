@@ -28,6 +28,7 @@ BEAT_S = 0.1
 FIRST_RETRY_MS = 2_000
 LONGEST_RETRY_MS = 3_600_000
 _BUSY_MS = 1_000
+_AT_ONCE = 128
 _GRACE_S = 12
 _TOLD_LATER = (429, 503)
 
@@ -72,7 +73,8 @@ class Courier:
         """Begin an attempt at everything that is due now and not under way here; return how many were begun."""
         now_ms = await self.wiring.agenda.now_ms()
         due = await self.wiring.deliveries.due(self.tenant, now_ms)
-        begun = [name for name in due if name not in self.under_way]
+        free = max(0, _AT_ONCE - len(self.under_way))
+        begun = [name for name in due if name not in self.under_way][:free]
         for name in begun:
             task = asyncio.create_task(self._attend(name))
             self.under_way[name] = task

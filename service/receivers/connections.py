@@ -6,6 +6,7 @@ The name itself still stands in the Host header and in the TLS handshake, so the
 import asyncio
 import socket
 from collections.abc import Iterable
+from concurrent.futures import ThreadPoolExecutor
 from ipaddress import IPv4Address, IPv6Address, ip_address
 from typing import Any
 
@@ -13,12 +14,16 @@ import httpcore
 
 from service.receivers.addresses import UnsafeUrl, may_reach
 
+_LOOKUPS = 32
+
 
 class GuardedBackend(httpcore.AsyncNetworkBackend):
     """Opens connections to public addresses alone, and to this machine's own where that is allowed."""
 
     def __init__(self, *, loopback: bool = False) -> None:
         self._loopback = loopback
+        # Names that take long to look up must not hold up whatever else this process does in threads.
+        self._lookups = ThreadPoolExecutor(_LOOKUPS, thread_name_prefix="names")
         self._sockets = httpcore.AnyIOBackend()
 
     async def connect_tcp(
@@ -47,13 +52,17 @@ class GuardedBackend(httpcore.AsyncNetworkBackend):
         """Refuse: a receiver is never a file."""
         raise UnsafeUrl("A receiver is reached over the network.")
 
+    def close(self) -> None:
+        """Begin no more look-ups, and wait for none."""
+        self._lookups.shutdown(wait=False, cancel_futures=True)
+
     async def sleep(self, seconds: float) -> None:
         """Wait."""
         await asyncio.sleep(seconds)
 
     async def _resolve(self, host: str, port: int) -> list[IPv4Address | IPv6Address]:
         try:
-            found = await asyncio.get_running_loop().getaddrinfo(host, port, type=socket.SOCK_STREAM)
+            found = await asyncio.get_running_loop().run_in_executor(self._lookups, _look_up, host, port)
         except (OSError, UnicodeError) as error:
             raise httpcore.ConnectError(f"{host} cannot be resolved: {error}") from error
         addresses = list(dict.fromkeys(ip_address(str(entry[4][0]).partition("%")[0]) for entry in found))
@@ -61,3 +70,7 @@ class GuardedBackend(httpcore.AsyncNetworkBackend):
             if not may_reach(address, loopback=self._loopback):
                 raise UnsafeUrl(f"{host} leads to {address}, which is not a public address.")
         return addresses
+
+
+def _look_up(host: str, port: int) -> list[Any]:
+    return list(socket.getaddrinfo(host, port, type=socket.SOCK_STREAM))

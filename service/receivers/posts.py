@@ -37,12 +37,14 @@ class Posts:
     def __init__(self, *, loopback: bool = False, attempt_s: float = ATTEMPT_S) -> None:
         self._loopback = loopback
         self._attempt_s = attempt_s
+        self._backend: GuardedBackend | None = None
         self._pool: httpcore.AsyncConnectionPool | None = None
 
     async def aclose(self) -> None:
         """Close all connections."""
-        if self._pool is not None:
+        if self._pool is not None and self._backend is not None:
             await self._pool.aclose()
+            self._backend.close()
 
     async def post(self, url: str, secret: str, message_id: str, body: bytes) -> Answer:
         """Make one attempt; raises `UnsafeUrl` when the address leads to where nobody may send us."""
@@ -65,11 +67,12 @@ class Posts:
     def _connections(self) -> httpcore.AsyncConnectionPool:
         """Most processes never post anything: what it takes is made when it is needed."""
         if self._pool is None:
+            self._backend = GuardedBackend(loopback=self._loopback)
             self._pool = httpcore.AsyncConnectionPool(
                 ssl_context=_trust(),
                 max_connections=256,
                 max_keepalive_connections=0,
-                network_backend=GuardedBackend(loopback=self._loopback),
+                network_backend=self._backend,
             )
         return self._pool
 

@@ -46,13 +46,18 @@ def view_decision(record: SuspensionRecord) -> DecisionView | None:
     if at_ms is None:
         return None
     if outcome is None:
-        note = record.end.error if record.end is not None else None
-        return DecisionView(status="cancelled", note=note or None, decided_at=iso_utc(at_ms))
+        return DecisionView(status="cancelled", note=_why_cancelled(record), decided_at=iso_utc(at_ms))
     status, note = status_of(record), outcome.message or None
     expires_at = iso_utc(outcome.start_by_ms) if status == "approved" else None
     return DecisionView.model_validate(
         {"status": status, "note": note, "decided_at": iso_utc(at_ms), "expires_at": expires_at}
     )
+
+
+def _why_cancelled(record: SuspensionRecord) -> str | None:
+    """Return who cancelled it and why; whoever asked knows that of their own."""
+    why = record.end.error if record.end is not None else None
+    return why if why and not why.startswith(f"Cancelled by {record.run.owner}") else None
 
 
 def view_consumption(record: SuspensionRecord) -> ConsumptionView | None:
