@@ -36,7 +36,7 @@ class Fitting:
         if ask.kind is not ItemKind.APPROVAL and ruling is None:
             why = f"The rule {ask.rule_id or 'default'} asks a person for a value, which this protocol cannot carry."
             ruling = Ruling(verdict=Verdict.DENIED, by=Actor(id="policy", kind=ActorKind.POLICY), message=why)
-        prompt = ask.prompt.model_copy(update={"metadata": {**ask.prompt.metadata, **self.metadata}})
+        prompt = ask.prompt.model_copy(update={"metadata": {**self.metadata, **ask.prompt.metadata}})
         return ask.model_copy(
             update={
                 "kind": ItemKind.APPROVAL,
