@@ -1,10 +1,12 @@
 # Sayso. `make up` is all that is needed to run it, `make demo` shows its whole job once.
 .DEFAULT_GOAL := help
-.PHONY: up demo test check bench storm lock clean help
+.PHONY: up demo test check aap bench storm lock clean help
 
 UV_VERSION := 0.13.8
 VENV := .venv
 PYTHON := $(VENV)/bin/python
+AAP_VENV := .venv-aap
+AAP := $(AAP_VENV)/.installed
 RUNTIME := $(VENV)/.runtime-installed
 DEV := $(VENV)/.dev-installed
 CACHES := .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis .schemathesis dist
@@ -29,6 +31,9 @@ check: $(DEV) ## lint, formatting, types, imports, house rules
 	@$(VENV)/bin/lint-imports --no-logo
 	@$(PYTHON) -m pytest tests/house -q
 
+aap: $(RUNTIME) $(AAP) ## let the Agent Approval Protocol's own client and its framework adapters use a running Sayso
+	@$(AAP_VENV)/bin/python -m pytest -c conformance/pytest.ini conformance -q
+
 bench: $(DEV) ## measure Sayso beside two floors (ARGS="--rounds 1 --scale 0.05" for a look)
 	@$(PYTHON) -m benchmarks $(ARGS)
 
@@ -36,14 +41,16 @@ storm: $(DEV) ## kill everything while it works, and check what came of it (RUNS
 	@RUNS=$(RUNS) KILLS=$(KILLS) SEED=$(SEED) $(PYTHON) -m storm
 
 lock: $(DEV) ## resolve the versions anew into the lock files
-	$(VENV)/bin/uv pip compile pyproject.toml --extra server --universal --python-version 3.11 \
+	$(VENV)/bin/uv pip compile pyproject.toml --extra server --extra cli --universal --python-version 3.11 \
 		--upgrade --generate-hashes --no-annotate --no-header --quiet --output-file requirements.lock
-	$(VENV)/bin/uv pip compile pyproject.toml --extra server --group dev --constraints requirements.lock \
+	$(VENV)/bin/uv pip compile pyproject.toml --extra server --extra cli --group dev --constraints requirements.lock \
 		--universal --python-version 3.11 \
 		--upgrade --generate-hashes --no-annotate --no-header --quiet --output-file requirements-dev.lock
+	$(VENV)/bin/uv pip compile conformance/requirements.in --universal --python-version 3.11 \
+		--upgrade --generate-hashes --no-annotate --no-header --quiet --output-file conformance/requirements.lock
 
 clean: ## remove the environment and all caches; the data in the home stays
-	rm -rf $(VENV) $(CACHES)
+	rm -rf $(VENV) $(AAP_VENV) $(CACHES)
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
 
 help: ## list what make can do
@@ -51,6 +58,10 @@ help: ## list what make can do
 
 $(RUNTIME): requirements.lock
 	@launch/install.sh $(VENV) requirements.lock $(UV_VERSION)
+	@touch $@
+
+$(AAP): conformance/requirements.lock
+	@launch/install.sh $(AAP_VENV) conformance/requirements.lock $(UV_VERSION)
 	@touch $@
 
 # The dev lock holds the runtime's versions too, so what it installs serves both.

@@ -8,6 +8,7 @@ from pathlib import Path
 from benchmarks.clients import Clients, Stamps
 from benchmarks.fills import SETTINGS, fill
 from benchmarks.floor_b import enqueue_to_start_ms
+from benchmarks.imports import measure_imports
 from benchmarks.measures import measure_cycles, measure_decisions, measure_latency, measure_parking, quantile
 from benchmarks.peers import (
     Peer,
@@ -19,6 +20,7 @@ from benchmarks.peers import (
     running_rq,
     running_sayso,
 )
+from benchmarks.waits import measure_waits
 from sayso.clock import monotonic_ms
 from sayso.policies import PolicyEvent
 from service.rulebook import load_rulebook
@@ -54,8 +56,9 @@ async def measure_sayso(stamps: Stamps, fsync: str, scale: float) -> Figures:
         figures |= await _measure_growth(peer, running, stamps, scale)
         figures |= await _measure_inbox(running)
         figures |= await _measure_deadlines(peer, running, scale)
+        figures |= await measure_waits(peer, running, scale)
         await _hang_up(connections)
-    return figures | {"policy_us": _measure_policy()}
+    return figures | measure_imports() | {"policy_us": _measure_policy()}
 
 
 async def _measure_common(peer: Peer, running: Running, stamps: Stamps, scale: float) -> Figures:

@@ -30,12 +30,12 @@ def ensure_browser() -> Path:
     raise NoBrowser
 
 
-def install_commands(*, is_root: bool) -> tuple[list[str], ...]:
-    """Return the commands that install the browser; as another user through a sudo that asks nothing."""
+def install_commands(*, is_root: bool, package: str = PACKAGE) -> tuple[list[str], ...]:
+    """Return the commands that install a package of Debian's; as another user through a sudo that asks nothing."""
     prefix = [] if is_root else ["sudo", "-n"]
     return (
         [*prefix, "apt-get", "update", "-q"],
-        [*prefix, "apt-get", "install", "-y", "-q", "--no-install-recommends", PACKAGE],
+        [*prefix, "apt-get", "install", "-y", "-q", "--no-install-recommends", package],
     )
 
 

@@ -6,6 +6,7 @@ this clock: it reads the store server's TIME together with each record.
 
 import os
 import time
+import uuid
 from contextlib import suppress
 from datetime import UTC, datetime
 from pathlib import Path
@@ -47,3 +48,8 @@ def iso_utc(at_ms: int) -> str:
     """Write a moment as RFC 3339 in UTC with milliseconds, such as `2026-11-21T12:03:04.120Z`."""
     moment = datetime.fromtimestamp(at_ms / 1000, tz=UTC)
     return moment.isoformat(timespec="milliseconds").replace("+00:00", "Z")
+
+
+def new_uuid() -> str:
+    """Return a new random UUID in its usual form."""
+    return str(uuid.uuid4())

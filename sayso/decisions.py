@@ -93,10 +93,20 @@ class Outcome(Frozen):
         return self.verdict in (Verdict.APPROVED, Verdict.ANSWERED)
 
 
+class Report(Frozen):
+    """What whoever ran a call outside says came of it; `error` says why it failed, or is a note."""
+
+    success: bool
+    output: JsonValue = None
+    error: str | None = Field(default=None, max_length=4000)
+    at_ms: int
+
+
 class Permit(Frozen):
     """Proof that the leave to run an item's call was spent: when, in which attempt, and by which worker.
 
-    `ended_at_ms` and `success` tell how the call ended, from when its result was saved on.
+    `ended_at_ms` and `success` tell how the call ended, from when its result was saved on. Where the call runs outside,
+    the holder is the key it was consumed with, and a `report` is expected in time.
     """
 
     redeemed_at_ms: int
@@ -104,6 +114,8 @@ class Permit(Frozen):
     holder: str
     ended_at_ms: int | None = None
     success: bool | None = None
+    report_by_ms: int = 0
+    report: Report | None = None
 
 
 class DecisionRequest(Frozen):

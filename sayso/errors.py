@@ -19,13 +19,20 @@ from one table at the edge (`service/api/problems.py`).
     │   ├── StaleDigest         not what the reviewer saw
     │   ├── IdempotencyConflict one key, two different requests
     │   ├── IllegalTransition   no such step from this status
+    │   ├── AlreadyConsumed     the leave to run this call was spent before
+    │   ├── Withdrawn           what an approval rested on no longer holds
     │   ├── LeaseHeld           another worker drives this run
     │   ├── Halted              an admin has stopped this
     │   │   └── ClockInDoubt    nobody can say whether a deadline has passed
     │   └── StaleAttempt        this worker's lease is over
     ├── TooManyRequests         slow down
     ├── ModelError              the model gave no answer that can be used
+    ├── Suspended               the call waits for a person; come back with its key
+    ├── Denied                  the call is not to run
+    ├── CallFailed              the call ran before, and failed then
+    ├── InDoubt                 the call was begun before, and may have run
     └── Unavailable             the store cannot be reached; nothing was changed
+        └── Unreachable         no desk answers at this address
 """
 
 
@@ -102,6 +109,14 @@ class IllegalTransition(Conflict):
     """The suspension cannot take this step from the status it is in."""
 
 
+class AlreadyConsumed(Conflict):
+    """The leave to run this call was already spent; the call may have run and is not started again."""
+
+
+class Withdrawn(Conflict):
+    """What the approval rested on no longer holds; ask again."""
+
+
 class LeaseHeld(Conflict):
     """Another worker is driving this run."""
 
@@ -128,3 +143,31 @@ class ModelError(SaysoError):
 
 class Unavailable(SaysoError):
     """The store cannot be reached just now; try again in a moment with the same Idempotency-Key."""
+
+
+class Unreachable(Unavailable):
+    """No desk answers at this address; start it, or set SAYSO_URL to where it is."""
+
+
+class Suspended(SaysoError):
+    """The call waits for a person; make it again later with the same key, and it goes on from there."""
+
+    def __init__(
+        self, message: str | None = None, *, suspension_id: str = "", tool: str = "", key: str = "", **facts: object
+    ) -> None:
+        super().__init__(message, suspension_id=suspension_id, tool=tool, key=key, **facts)
+        self.suspension_id = suspension_id
+        self.tool = tool
+        self.key = key
+
+
+class Denied(SaysoError):
+    """The call is not to run; do without it."""
+
+
+class CallFailed(SaysoError):
+    """This very call ran before and failed; make it with a new key to try again."""
+
+
+class InDoubt(SaysoError):
+    """The call was begun before and nobody knows whether it ran; look it up where it would show."""

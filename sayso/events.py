@@ -38,6 +38,8 @@ class EventType(StrEnum):
     RESULT_REPORTED = "result_reported"
     RUN_RESUMING = "run_resuming"
     PERMIT_REDEEMED = "permit_redeemed"
+    OUTCOME_REPORTED = "outcome_reported"
+    PERMIT_LAPSED = "permit_lapsed"
     RUN_POSTPONED = "run_postponed"
     RUN_RELEASED = "run_released"
     RUN_REVIVED = "run_revived"

@@ -189,7 +189,8 @@ def hold(record: SuspensionRecord, now_ms: int, why: str | None = None) -> Chang
 
 
 def _holds(freeze: Freeze, record: SuspensionRecord, item: Item) -> bool:
-    return freeze.covers(record.run.agent, item.tool.name)
+    """Whether its time stands still. What was promised to whoever asked passes all the same; starting is refused."""
+    return not item.fixed and freeze.covers(record.run.agent, item.tool.name)
 
 
 def _doubted(freeze: Freeze, record: SuspensionRecord, moment_ms: int) -> bool:

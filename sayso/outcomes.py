@@ -3,6 +3,7 @@
 from pydantic import JsonValue
 
 from sayso.decisions import COVERED, Decision, DecisionAction, JsonObject, Outcome, Verdict
+from sayso.doubts import Choice, read_choice
 from sayso.events import Event, EventType
 from sayso.requests import Item, Ruling, digest_item, final_args
 from sayso.suspensions import LOOK_AGAIN_MS, Change, Status, SuspensionRecord
@@ -80,10 +81,34 @@ def tell_decided(record: SuspensionRecord) -> Event:
 
 
 def close_pause(record: SuspensionRecord, events: tuple[Event, ...], now_ms: int) -> Change:
-    """The pause is over: the run may be taken up, and somebody looks again soon whether it was."""
+    """The pause is over: the run may be taken up, and somebody looks again soon whether it was.
+
+    A run that whoever asked drives itself is put before no worker; somebody looks when its leave ends.
+    """
+    if record.resume.mode == "poll":
+        receipt = record.receipt.model_copy(update={"decided_at_ms": now_ms})
+        record = record.model_copy(update={"status": Status.DECIDED, "receipt": receipt})
+        return Change(record.model_copy(update={"look_at_ms": next_lapse(record, now_ms)}), events)
     receipt = record.receipt.model_copy(update={"decided_at_ms": now_ms, "enqueued_at_ms": now_ms})
     update = {"status": Status.DECIDED, "receipt": receipt, "look_at_ms": now_ms + LOOK_AGAIN_MS}
     return Change(record.model_copy(update=update), events, ready=True)
+
+
+def may_start(item: Item) -> bool:
+    """Whether the item's call may be started by whoever asked, as far as its outcome says."""
+    outcome = item.outcome
+    if outcome is None or not outcome.may_run or item.permit is not None:
+        return False
+    return item.doubt is None or read_choice(outcome.value).choice is Choice.RUN_AGAIN
+
+
+def next_lapse(record: SuspensionRecord, now_ms: int) -> int:
+    """Return when leave that nobody used, or a report that nobody made, is too late; now, where nothing is left."""
+    unused = [item.start_by_ms for item in record.items if may_start(item)]
+    unreported = [
+        item.permit.report_by_ms for item in record.items if item.permit is not None and item.permit.report is None
+    ]
+    return min((*unused, *unreported), default=now_ms)
 
 
 def next_look(record: SuspensionRecord) -> int | None:

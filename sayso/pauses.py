@@ -153,6 +153,15 @@ def cancel(record: SuspensionRecord, by: Actor, reason: str | None, now_ms: int)
     return Change(cancelled, (Event(type=EventType.RUN_CANCELLED, data=data),))
 
 
+def check_open(record: SuspensionRecord, now_ms: int) -> None:
+    """Raise `AlreadyDecided` or `DeadlinePassed` where nothing of the record can be decided or withdrawn any more."""
+    for item in record.items:
+        if item.outcome is not None:
+            _check_open(record, item)
+        elif record.status is Status.PENDING:
+            _check_in_time(item, now_ms)
+
+
 def find_item(record: SuspensionRecord, item_id: str) -> Item:
     """Return the item of that id; raises `NotFound`."""
     for item in record.items:

@@ -94,16 +94,17 @@ def _find_reason(record: SuspensionRecord, item: Item, agent: Agent, policy: Pol
         return None  # it cannot run at all, whoever is asked
     if tool.definition.digest != item.tool.definition:
         return f"The tool {item.tool.name} was changed since."
+    return find_loss(record, item, policy, standing)
+
+
+def find_loss(record: SuspensionRecord, item: Item, policy: Policy, standing: Standing) -> str | None:
+    """Say which person, key or rule an approval rested on no longer counts, or None; the rules rest on none."""
     if item.outcome is None or item.outcome.by.kind is ActorKind.POLICY:
         return None
-    return _find_loss(record, item, item.outcome.at_ms, policy, standing)
-
-
-def _find_loss(record: SuspensionRecord, item: Item, at_ms: int, policy: Policy, standing: Standing) -> str | None:
     gone = next((name for name in _deciders(item) if name in standing.inactive), None)
     if gone is not None:
         return f"{gone}, who approved it, is no longer a reviewer."
-    if standing.revoked_at_ms.get(record.run.owner, 0) > at_ms:
+    if standing.revoked_at_ms.get(record.run.owner, 0) > item.outcome.at_ms:
         return f"The key of {record.run.owner}, who asked for it, was revoked since."
     rules = {rule.rule_id for rule in policy.rules if rule.enabled}
     if item.terms.rule_id is not None and item.terms.rule_id not in rules:

@@ -82,6 +82,7 @@ class Ask(Frozen):
     rule_version: str = ""
     ruling: Ruling | None = None
     doubt: Doubt | None = None
+    fixed: bool = False
 
 
 class Item(Frozen):
@@ -107,6 +108,7 @@ class Item(Frozen):
     escalated: int = 0
     held_ms: int = Field(default=0, description="How much time freezes took from the reviewers and was made up.")
     held_to_ms: int = Field(default=0, description="Up to when frozen time was made up.")
+    fixed: bool = Field(default=False, description="Whether its moments were promised to whoever asked: none moves.")
     grace_ms: int = Field(default=0, description="How much later than decided the call may start, for it was frozen.")
 
     @property
@@ -145,6 +147,7 @@ def freeze_item(ask: Ask, item_id: str, binding: Binding, now_ms: int) -> Item:
         target_arg=ask.target_arg,
         terms=terms,
         doubt=ask.doubt,
+        fixed=ask.fixed,
         digest=digest_item(binding, item_id, ask.tool, ask.tool.args, ask.target_arg, terms),
     )
 

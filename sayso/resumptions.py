@@ -30,11 +30,12 @@ MAX_TRIES = 5
 
 _NOT_TAKEN = "No worker has taken it up yet; it was put before them again."
 
-_END_EVENTS = {
+END_EVENTS = {
     RunStatus.COMPLETED: EventType.RUN_COMPLETED,
     RunStatus.DEGRADED: EventType.RUN_DEGRADED,
     RunStatus.FAILED: EventType.RUN_FAILED,
 }
+"""What tells of each way in which a run ends of itself."""
 
 
 @dataclass(frozen=True)
@@ -54,6 +55,8 @@ def lease(record: SuspensionRecord, holder: str, lease_ms: int, now_ms: int, job
     The very worker that already holds it gets the same lease again, so that a lost reply does no harm.
     """
     check_step(record, "lease")
+    if record.resume.mode == "poll":
+        raise IllegalTransition("Whoever asked for this run drives it; no worker takes it up.")
     held = record.lease
     if record.status is Status.RESUMING and held is not None and now_ms < held.until_ms:
         if held.holder == holder:
@@ -96,14 +99,15 @@ def redeem(
     for intent in intents:
         if intent.item_id is None:
             continue
-        item = _spend(record, find_item(record, intent.item_id), fence, now_ms)
+        permit = Permit(redeemed_at_ms=now_ms, attempt=fence.attempt, holder=fence.holder)
+        item = spend(record, find_item(record, intent.item_id), permit, now_ms)
         items[item.item_id] = item
         data = {"item_id": item.item_id, "call_id": item.call_id, "digest": item.outcome.digest if item.outcome else ""}
         spent.append(Event(type=EventType.PERMIT_REDEEMED, data={**data, "attempt": fence.attempt}))
     begun = {intent.index for intent in intents}
     kept = tuple(intent for intent in record.journal if intent.index not in begun)
     record = record.model_copy(update={"items": tuple(items.values()), "journal": (*kept, *intents)})
-    return _note_resumed(Change(record, (*events, *spent)), now_ms)
+    return note_resumed(Change(record, (*events, *spent)), now_ms)
 
 
 def checkpoint(
@@ -112,7 +116,7 @@ def checkpoint(
     """Save how far the run has come: its state, its events, and that no call is under way."""
     record = _note_results(_continue(record, "checkpoint", fence, now_ms), events, now_ms)
     record = record.model_copy(update={"journal": (), "state": state.ref})
-    return _note_resumed(Change(record, events, state=state), now_ms)
+    return note_resumed(Change(record, events, state=state), now_ms)
 
 
 def postpone(record: SuspensionRecord, fence: Fence, error: str, now_ms: int) -> Change:
@@ -166,8 +170,8 @@ def suspend_again(
     """End this pause and begin the run's next one, in one step."""
     record = _note_results(_continue(record, "suspend_again", fence, now_ms), events, now_ms)
     begun = suspend(following.model_copy(update={"state": state.ref, "previous_id": record.id}), asks, now_ms)
-    ended = _end(record, now_ms, {"following_id": following.id})
-    noted = _note_resumed(Change(ended, events), now_ms)
+    ended = end_pause(record, now_ms, {"following_id": following.id})
+    noted = note_resumed(Change(ended, events), now_ms)
     return Change(noted.record, noted.events + begun.events, following=begun.record, state=state, ready=begun.ready)
 
 
@@ -176,8 +180,8 @@ def settle(record: SuspensionRecord, fence: Fence, end: RunEnd, events: tuple[Ev
     if record.status is Status.RESUMED and record.lease is not None and record.lease.holder == fence.holder:
         return Change(record)
     record = _note_results(_continue(record, "settle", fence, now_ms), events, now_ms)
-    noted = _note_resumed(Change(_end(record, now_ms, {"end": end}), events), now_ms)
-    ended = Event(type=_END_EVENTS[end.status], data={"result": end.result, "error": end.error})
+    noted = note_resumed(Change(end_pause(record, now_ms, {"end": end}), events), now_ms)
+    ended = Event(type=END_EVENTS[end.status], data={"result": end.result, "error": end.error})
     return Change(noted.record, (*noted.events, ended))
 
 
@@ -245,7 +249,8 @@ def _continue(record: SuspensionRecord, verb: str, fence: Fence, now_ms: int) ->
     return record.model_copy(update={"updated_at_ms": now_ms, "lease": lease_, "look_at_ms": until_ms})
 
 
-def _spend(record: SuspensionRecord, item: Item, fence: Fence, now_ms: int) -> Item:
+def spend(record: SuspensionRecord, item: Item, permit: Permit, now_ms: int) -> Item:
+    """Return the item with its leave spent, for exactly the arguments decided on; raises as `redeem` does."""
     outcome = item.outcome
     if outcome is None or not outcome.may_run:
         raise IllegalTransition(f"Item {item.item_id} has no leave to run; it is not to be executed.")
@@ -256,7 +261,7 @@ def _spend(record: SuspensionRecord, item: Item, fence: Fence, now_ms: int) -> I
     args = approved_args(item)
     if digest_item(record.binding, item.item_id, item.tool, args, item.target_arg, item.terms) != outcome.digest:
         raise StaleDigest(f"The arguments of item {item.item_id} are not those decided on; it is not executed.")
-    return item.model_copy(update={"permit": Permit(redeemed_at_ms=now_ms, attempt=fence.attempt, holder=fence.holder)})
+    return item.model_copy(update={"permit": permit})
 
 
 def approved_args(item: Item) -> JsonObject:
@@ -266,7 +271,7 @@ def approved_args(item: Item) -> JsonObject:
     return item.tool.args
 
 
-def _note_resumed(change: Change, now_ms: int) -> Change:
+def note_resumed(change: Change, now_ms: int) -> Change:
     """Tell once, before anything else the run did, that it goes on; a run's start is told by `run_started`."""
     record = change.record
     if record.receipt.resumed_at_ms is not None or not record.items:
@@ -295,7 +300,8 @@ def _note_results(record: SuspensionRecord, events: tuple[Event, ...], now_ms: i
     return record.model_copy(update={"items": tuple(map(note, record.items))})
 
 
-def _end(record: SuspensionRecord, now_ms: int, update: dict[str, object]) -> SuspensionRecord:
+def end_pause(record: SuspensionRecord, now_ms: int, update: dict[str, object]) -> SuspensionRecord:
+    """Return the pause as it is once the run has gone on from it, or has ended."""
     receipt = record.receipt.model_copy(update={"settled_at_ms": now_ms})
     ended = {"status": Status.RESUMED, "journal": (), "look_at_ms": None, "receipt": receipt}
     return record.model_copy(update={**ended, **update})

@@ -66,6 +66,8 @@ def _step(sources: str, targets: str, *events: EventType) -> Step:
     )
 
 
+_ENDS = (EventType.RUN_COMPLETED, EventType.RUN_DEGRADED, EventType.RUN_FAILED)
+
 LEGAL: dict[str, Step] = {
     "suspend": _step("-", "pending decided", EventType.RUN_STARTED, EventType.RUN_PAUSED),
     "decide": _step("pending", "pending decided", EventType.DECISION_RECORDED, EventType.DECIDED),
@@ -90,15 +92,19 @@ LEGAL: dict[str, Step] = {
         "resuming",
         "resumed",
         EventType.RUN_RESUMED,
-        EventType.RUN_COMPLETED,
-        EventType.RUN_DEGRADED,
-        EventType.RUN_FAILED,
+        *_ENDS,
     ),
+    "consume": _step("decided resuming", "resuming", EventType.RUN_RESUMED, EventType.PERMIT_REDEEMED),
+    "conclude": _step("resuming", "resuming resumed", EventType.OUTCOME_REPORTED, *_ENDS),
+    "lapse": _step("decided resuming", "decided resuming resumed", EventType.PERMIT_LAPSED, *_ENDS),
+    "question": _step("resuming", "resumed", EventType.RUN_PAUSED),
     "give_up": _step("resuming", "failed", EventType.RUN_FAILED),
     "revive": _step("failed", "decided", EventType.RUN_REVIVED),
 }
-"""Every step a suspension can take. `renew`, `checkpoint`, `postpone`, `hold` and `redrive` are a worker's and the
-clock's bookkeeping inside one status; `docs/decisions/` says why they are steps of their own."""
+"""Every step a suspension can take. `consume`, `conclude`, `lapse` and `question` are those of a run that its own owner
+drives (`sayso/consumptions.py`); all others from `lease` to `settle` are a worker's. `renew`, `checkpoint`, `postpone`,
+`hold` and `redrive` are a worker's and the clock's bookkeeping inside one status; `docs/decisions/` says why they are
+steps of their own."""
 
 
 class RunRef(Frozen):
@@ -131,6 +137,8 @@ class ResumeSpec(Frozen):
     mode: Literal["worker", "callback", "poll"] = "worker"
     coverage: Literal["all", "any"] = "all"
     resumer: str = "runner"
+    endpoint_id: str | None = Field(default=None, description="The instance of another protocol that asks.")
+    tells: bool = Field(default=False, description="Whether the endpoint is told by a signed message once it is over.")
 
 
 class Lease(Frozen):

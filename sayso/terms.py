@@ -18,6 +18,10 @@ LONGEST_WAIT_S = 30 * 86_400
 """No term reaches further than this: there is no waiting without an end."""
 
 
+REPORT_WITHIN_S = 86_400
+"""How long whoever consumed a call's leave has to say what came of it, where they do not say otherwise."""
+
+
 class FallbackAction(StrEnum):
     """What decides at the deadline when no reviewer has."""
 

@@ -86,20 +86,23 @@ class Tool:
         A function that is not async runs in a thread. Raises `InvalidInput` for arguments that do not fit,
         `InvalidJson` for a result that is not JSON, and whatever the function raises.
         """
-        try:
-            parsed = self._parse(args)
-        except ValidationError as error:
-            raise InvalidInput(f"The arguments do not fit: {_list_faults(error, None)}") from error
-        given = {name: getattr(parsed, place) for place, name in self.places.items()}
-        if self.takes_call:
-            given["call"] = context
+        given = self.bind(args, context)
         if inspect.iscoroutinefunction(self.function):
             returned = await self.function(**given)
         else:
             returned = await asyncio.to_thread(self.function, **given)
             if inspect.isawaitable(returned):
                 returned = await returned
-        return _plain_json(returned)
+        return plain_json(returned)
+
+    def bind(self, args: JsonObject, context: CallContext) -> dict[str, Any]:
+        """Return what to call the function with; raises `InvalidInput` for arguments that do not fit."""
+        try:
+            parsed = self._parse(args)
+        except ValidationError as error:
+            raise InvalidInput(f"The arguments do not fit: {_list_faults(error, None)}") from error
+        given = {name: getattr(parsed, place) for place, name in self.places.items()}
+        return {**given, "call": context} if self.takes_call else given
 
     def _parse(self, args: JsonObject) -> BaseModel:
         """The canonical bytes are parsed, strictly: what a reviewer saw is what runs, nothing is coerced on the way."""
@@ -264,7 +267,7 @@ def _list_faults(error: ValidationError, ignore: str | None) -> str | None:
     return ("; ".join(faults[:_LISTED_FAULTS]) + more)[:MAX_ERROR_CHARS] or None
 
 
-def _plain_json(returned: Any) -> JsonValue:
+def plain_json(returned: Any) -> JsonValue:
     """Return a tool's result as plain JSON of any size; whoever saves it sees to its size."""
     try:
         plain: JsonValue = to_jsonable_python(returned)

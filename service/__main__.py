@@ -1,6 +1,7 @@
 """`python -m service`: serve HTTP until told to stop, on a store that keeps what it confirms."""
 
 import asyncio
+import resource
 import socket as sockets
 import sys
 from types import FrameType
@@ -36,6 +37,7 @@ class Server(uvicorn.Server):
                 access_log=False,
                 server_header=False,
                 timeout_graceful_shutdown=GRACE_S,
+                backlog=4096,
             )
         )
         self._app = app
@@ -54,6 +56,13 @@ class Server(uvicorn.Server):
             self._loop.call_soon_threadsafe(begin_closing, self._app)
 
 
+def _allow_connections() -> None:
+    """Let the process have as many connections as the system lets it: everybody who waits holds one."""
+    soft, most = resource.getrlimit(resource.RLIMIT_NOFILE)
+    if soft != most:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))
+
+
 def main() -> int:
     """Serve; return 2 for settings that cannot be used, 1 for a store that cannot."""
     try:
@@ -70,6 +79,7 @@ def main() -> int:
         return 1
     if weakness is not None:
         log.warning("the store may forget what it confirmed", weakness=weakness)
+    _allow_connections()
     server = Server(create_app(settings, weakness), settings)
     try:
         server.run()

@@ -11,6 +11,9 @@ from fastapi.staticfiles import StaticFiles
 from starlette.exceptions import HTTPException
 
 from sayso.errors import SaysoError
+from service.api.aap.app import RequestIds, create_aap, speaks_aap
+from service.api.aap.documents import PREFIX as AAP
+from service.api.aap.refusals import answer_refusal
 from service.api.problems import tell_problem
 from service.api.routers import api, health_router
 from service.channels.webhook.inbound import router as webhook_router
@@ -47,10 +50,12 @@ def create_app(settings: Settings, weak_durability: str | None = None) -> FastAP
     app.state.weak_durability = weak_durability
     for router in (api, health_router, webhook_router, pages):
         app.include_router(router)
+    app.mount(AAP, create_aap(app.state, VERSION))
     app.mount("/static", StaticFiles(directory=CHECKOUT / "templates" / "static"))
     app.add_middleware(LimitedBodies, limit_bytes=settings.body_limit_bytes, answer=answer_error)
     app.add_middleware(AnsweredErrors, answer=answer_error)
     app.add_middleware(SecureHeaders)
+    app.add_middleware(RequestIds)
     return app
 
 
@@ -62,6 +67,8 @@ def begin_closing(app: FastAPI) -> None:
 
 def answer_error(request: Request, error: Exception) -> Response:
     """Answer an error: as a problem to machines, as a page to people."""
+    if speaks_aap(request.url.path):
+        return answer_refusal(request, error)
     problem = tell_problem(error)
     if f"{request.url.path}/".startswith(tuple(f"{place}/" for place in _MACHINES)):
         return problem.response()

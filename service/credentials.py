@@ -6,7 +6,7 @@ from sayso.clock import monotonic_ms, new_id, new_secret, now_ms
 from sayso.decisions import Actor, ActorKind
 from sayso.errors import Conflict, InvalidInput, NotAllowed, NotAuthenticated, NotFound
 from service.reviewers import Reviewers, hash_token
-from service.store.people import ApiKey, People
+from service.store.people import ApiKey, KeyKind, People
 
 TENANT = "default"
 """The one tenant for now. It is always taken from a credential, never from what a caller sends."""
@@ -14,6 +14,8 @@ TENANT = "default"
 _REMEMBERED_MS = 800
 """How long a checked credential is trusted without another look, so that a revoked one fails within a second."""
 _MIN_KEY = 16
+LATEST_MS = 2**53
+"""A moment that never comes."""
 
 
 @dataclass(frozen=True)
@@ -60,24 +62,31 @@ class Credentials:
         self._remembered[token] = (principal, monotonic_ms() + _REMEMBERED_MS)
         return principal
 
+    async def find_provisioner(self, token: str) -> ApiKey | None:
+        """Return the provisioner key that this token is, or None where it is none or does not hold any more."""
+        key = await self._people.find_key(hash_token(token))
+        return key if key is not None and key.kind == "provisioner" and key.holds(now_ms()) else None
+
     def forget(self, token: str) -> None:
         """Trust this token no longer without another look."""
         self._remembered.pop(token, None)
 
-    async def create_key(self, tenant: str, name: str, secret: str | None = None) -> tuple[ApiKey, str]:
-        """Make an API key for an agent and return it with its only plain copy; a given secret is kept as it is."""
+    async def create_key(
+        self, tenant: str, name: str, secret: str | None = None, kind: KeyKind = "agent"
+    ) -> tuple[ApiKey, str]:
+        """Make a key and return it with its only plain copy; a given secret is kept as it is."""
         if not name or len(name) > 64 or not name.isprintable() or " " in name:
             raise InvalidInput("An agent's name is 1 to 64 visible characters without spaces.")
         if secret is not None and len(secret) < _MIN_KEY:
             raise InvalidInput(f"A key has at least {_MIN_KEY} characters; choose a longer, random one.")
-        plain = secret or f"sayso_agent_{new_secret()}"
+        plain = secret or f"sayso_{kind}_{new_secret()}"
         key_hash = hash_token(plain)
         existing = await self._people.find_key(key_hash)
         if existing is not None and existing.revoked_at_ms is not None:
             raise Conflict("This key was revoked and stays so; choose another one.")
         if existing is not None:
             return existing, plain
-        key = ApiKey(id=new_id("key"), tenant=tenant, name=name, created_at_ms=now_ms())
+        key = ApiKey(id=new_id("key"), tenant=tenant, name=name, kind=kind, created_at_ms=now_ms())
         await self._people.save_key(key_hash, key)
         return key, plain
 
@@ -91,6 +100,19 @@ class Credentials:
         await self._people.save_key(key_hash, revoked)
         return revoked
 
+    async def rotate_key(self, tenant: str, key_id: str, overlap_s: int) -> tuple[ApiKey, str]:
+        """Make the next key of the same name and kind; the one before ends after the overlap. Raises `NotFound`."""
+        key_hash = await self._people.find_key_hash(tenant, key_id)
+        key = await self._people.find_key(key_hash) if key_hash else None
+        if key is None or key_hash is None:
+            raise NotFound(f"There is no API key {key_id!r}.")
+        if not key.holds(now_ms()):
+            raise Conflict("This key does not hold any more; make a new one instead.")
+        made, plain = await self.create_key(tenant, key.name, kind=key.kind)
+        ends_at_ms = min(now_ms() + overlap_s * 1000, key.ends_at_ms or LATEST_MS)
+        await self._people.save_key(key_hash, key.model_copy(update={"ends_at_ms": ends_at_ms}))
+        return made, plain
+
     async def list_keys(self, tenant: str) -> list[ApiKey]:
         """Return all API keys, the revoked ones included."""
         return list(await self._people.list_keys(tenant))
@@ -98,11 +120,21 @@ class Credentials:
     async def _look_up(self, token: str, in_use: bool) -> Principal | None:
         key = await self._people.find_key(hash_token(token))
         if key is not None:
-            return None if key.revoked_at_ms else Principal(key.tenant, key.name, ActorKind.AGENT)
+            return await self._look_at(key)
         session = await self._reviewers.resume_session(token, in_use=in_use)
         if session is None:
             return None
         return Principal(session.tenant, session.name, ActorKind.HUMAN, session.roles, session.csrf)
+
+    async def _look_at(self, key: ApiKey) -> Principal | None:
+        """Return whose key it is. A reviewer's has no more than a reviewer's right, whatever else the person may do."""
+        if not key.holds(now_ms()) or key.kind == "provisioner":
+            return None
+        if key.kind == "agent":
+            return Principal(key.tenant, key.name, ActorKind.AGENT)
+        person = await self._reviewers.find(key.tenant, key.name)
+        active = person is not None and person.active
+        return Principal(key.tenant, key.name, ActorKind.HUMAN, ("reviewer",)) if active else None
 
 
 def require_person(principal: Principal) -> None:

@@ -5,16 +5,18 @@ verb and is saved with it in one commit, so that no caller can forget it.
 """
 
 from collections.abc import Callable, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from hashlib import sha256
 
 from pydantic import JsonValue
 
 from sayso.canonical import digest_json
 from sayso.clock import new_id
+from sayso.consumptions import lapse, name_run
 from sayso.deadlines import keep_time
 from sayso.decisions import Actor, Decision, DecisionAction, DecisionRequest
-from sayso.errors import Conflict, DeadlinePassed, Halted, InvalidInput, PolicyForbids
+from sayso.errors import Conflict, DeadlinePassed, Halted, IdempotencyConflict, InvalidInput, PolicyForbids
+from sayso.events import Event
 from sayso.freezes import (
     Freeze,
     check_in_time,
@@ -30,25 +32,49 @@ from sayso.freezes import (
 from sayso.gates import GatedCall, gate_calls
 from sayso.judgements import build_ask
 from sayso.outcomes import next_look
-from sayso.pauses import ask_again, cancel, decide, extend, find_item, suspend
+from sayso.pauses import ask_again, cancel, check_open, decide, extend, find_item, suspend
 from sayso.policies import Action, Policy, PolicyDecision, PolicyEvent
 from sayso.requests import Ask, Item, ItemKind, final_args
 from sayso.resumptions import redrive, revive
 from sayso.rules import ASKING
 from sayso.states import SealedState
-from sayso.suspensions import Change, ResumeSpec, RunRef, Status, SuspensionRecord
+from sayso.suspensions import Change, Origin, ResumeSpec, RunRef, Status, SuspensionRecord
 from sayso.tool_calls import ToolCall
-from service.leases import KnownFreezes, Leases, draft_suspension, know_no_freezes
+from service.consumptions import Consumptions
+from service.leases import KnownFreezes, draft_suspension, know_no_freezes
 from service.schemas import check_value
 from service.store.commits import Idempotency
 from service.store.runs import Runs
 from service.store.suspensions import Saved, Suspensions
 
-__all__ = ["Desk", "draft_suspension"]
+__all__ = ["Desk", "Foreign", "draft_suspension"]
 
 
-class Desk(Leases):
-    """Suspend, decide, expire, cancel; and, for workers, lease, redeem, checkpoint, suspend again, settle."""
+@dataclass(frozen=True)
+class Foreign:
+    """What it takes to ask for a run that speaks another protocol: what that one can express, and for how long it asks.
+
+    `fit` makes of what the rules ask something it can express; `state` is what it sent, to be given back unchanged,
+    `words` what it says about the call.
+    """
+
+    origin: Origin
+    state: SealedState
+    fit: Callable[[Ask], Ask]
+    kept_ms: int
+    words: tuple[Event, ...] = ()
+
+    def keep(self, seen: Idempotency | None, asks: Sequence[Ask]) -> Idempotency | None:
+        """Return the caller's key, remembered for `kept_ms` after the deadline."""
+        timeout_s = max(ask.terms.timeout_s for ask in asks)
+        return replace(seen, kept_ms=timeout_s * 1000 + self.kept_ms) if seen else None
+
+
+class Desk(Consumptions):
+    """Suspend, decide, expire, cancel; for workers lease, redeem, checkpoint, suspend again, settle.
+
+    For whoever drives their own run: consume, conclude, question.
+    """
 
     def __init__(
         self,
@@ -57,8 +83,7 @@ class Desk(Leases):
         policy: Callable[[], Policy],
         freezes: KnownFreezes = know_no_freezes,
     ) -> None:
-        super().__init__(suspensions, runs, freezes)
-        self._policy = policy
+        super().__init__(suspensions, runs, policy, freezes)
 
     async def start(
         self,
@@ -92,21 +117,50 @@ class Desk(Leases):
         on_deny: str = "continue",
         key: str | None = None,
         request: JsonValue = None,
+        foreign: Foreign | None = None,
     ) -> Saved:
         """Judge calls of a run that is driven elsewhere, and suspend it until those that must wait are decided.
 
         What the policy allows or denies is ruled at once; with nothing left to ask the suspension is decided at once.
         """
-        await self.runs.save_definitions(tenant, [one.definition for one in calls])
-        draft = draft_suspension(tenant, run, state=None, on_deny=on_deny).model_copy(update={"resume": resume})
+        state = foreign.state if foreign else None
+        draft = draft_suspension(tenant, run, state=state, on_deny=on_deny).model_copy(update={"resume": resume})
+        if foreign is None and resume.mode == "poll" and key is not None:
+            await self.runs.save_definitions(tenant, [one.definition for one in calls])
+            return await self._ask_once(draft, calls, key, digest_json(["ask", request]))
         seen = _seen(run.owner, key, ["ask", request], draft.id)
         asks, judged = gate_calls(self._policy(), run, calls)
+        said = foreign.words if foreign else ()
+        if foreign is None:
+            await self.runs.save_definitions(tenant, [one.definition for one in calls])
+        else:
+            draft = draft.model_copy(update={"origin": foreign.origin})
+            asks = tuple(map(foreign.fit, asks))
+            seen = foreign.keep(seen, asks)
 
         def begin(now_ms: int) -> Change:
             asked = suspend(draft, asks, now_ms)
-            return Change(asked.record, judged + asked.events, ready=asked.ready)
+            return Change(asked.record, said + judged + asked.events, state=state, ready=asked.ready)
 
         return await self.suspensions.create(tenant, draft.id, begin, seen)
+
+    async def _ask_once(self, draft: SuspensionRecord, calls: Sequence[GatedCall], key: str, told: str) -> Saved:
+        """Ask for calls that their owner runs: the key names the suspension, so that it is asked once while it is kept.
+
+        An agent that comes back after weeks finds what it began; a key's usual day would have it ask, and run, anew.
+        """
+        run = name_run(draft.run, key, told)
+        named = draft.model_copy(update={"id": run.id.replace("run_", "sus_", 1), "run": run})
+        asks, judged = gate_calls(self._policy(), run, calls)
+
+        def begin(now_ms: int) -> Change:
+            asked = suspend(named, asks, now_ms)
+            return Change(asked.record, judged + asked.events, ready=asked.ready)
+
+        saved = await self.suspensions.create(named.tenant, named.id, begin)
+        if saved.record.run.request_id != told:
+            raise IdempotencyConflict(idempotency_key=key)
+        return saved
 
     async def decide(
         self,
@@ -214,6 +268,22 @@ class Desk(Leases):
             if saved.record.status is Status.CANCELLED:
                 return saved
 
+    async def withdraw(self, tenant: str, suspension_id: str, by: Actor) -> Saved:
+        """Cancel what whoever asked no longer wants; again it changes nothing.
+
+        What is decided stays so, and what is late is decided by its fallback: `AlreadyDecided`, `DeadlinePassed`.
+        """
+
+        def verb(record: SuspensionRecord, now_ms: int) -> Change:
+            check_open(record, now_ms)
+            return cancel(record, by, None, now_ms)
+
+        try:
+            return await self.suspensions.change(tenant, suspension_id, verb)
+        except DeadlinePassed:
+            await self.look(tenant, suspension_id)
+            raise
+
     async def revive(self, tenant: str, suspension_id: str, by: Actor) -> Saved:
         """Have a run that was given up tried again."""
         return await self.suspensions.change(tenant, suspension_id, lambda record, now_ms: revive(record, by, now_ms))
@@ -296,7 +366,10 @@ def _keep_time(record: SuspensionRecord, freezes: Sequence[Freeze], now_ms: int)
 
 
 def _bring_back(record: SuspensionRecord, freezes: Sequence[Freeze], now_ms: int) -> Change:
-    """Put a run before a worker again, unless it is frozen: then nobody is troubled with it."""
+    """Put a run before a worker again, or end it when leave that whoever asked had was not used in time.
+
+    While it is frozen neither is done.
+    """
     due = record.look_at_ms is not None and record.look_at_ms <= now_ms
     try:
         check_start(freezes, record, tools_to_start(record), now_ms)
@@ -304,7 +377,11 @@ def _bring_back(record: SuspensionRecord, freezes: Sequence[Freeze], now_ms: int
         return hold(record, now_ms, halt.message) if due else Change(record)
     if due and spare_lease(freezes, record, now_ms):
         return hold(record, now_ms)
-    return redrive(record, now_ms)
+    if record.resume.mode != "poll":
+        return redrive(record, now_ms)
+    thawed = thaw(record, freezes, now_ms) if freezes else Change(record)
+    lapsed = lapse(thawed.record, now_ms)
+    return Change(lapsed.record, thawed.events + lapsed.events)
 
 
 def _check_given(item: Item, value: JsonValue) -> None:

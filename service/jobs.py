@@ -7,12 +7,14 @@ of it is imported or called. What a job carries may be lost, doubled or late wit
 from typing import Any
 
 from redis import Redis
+from redis.exceptions import RedisError
 from rq import Queue, Worker, get_current_job
 from rq.job import Job
 from rq.serializers import JSONSerializer
 from rq.worker import WorkerStatus
 
 from sayso.clock import new_id
+from sayso.errors import Unavailable
 
 DRAIN = "workers.resume.drain"
 """Takes ready runs off the list and drives them, for some seconds."""
@@ -106,6 +108,15 @@ class DrainQueue:
     def close(self) -> None:
         """Close the connection."""
         self._redis.close()
+
+
+def count_workers(url: str) -> int:
+    """Return how many workers have told of themselves lately; raises `Unavailable`. Blocking: call it from a thread."""
+    try:
+        with Redis.from_url(url, socket_timeout=5) as redis:
+            return int(Worker.count(connection=redis))
+    except RedisError as error:
+        raise Unavailable() from error
 
 
 def build_worker(url: str, worker_class: type[Worker], name: str) -> Worker:

@@ -143,6 +143,11 @@ class Settings(BaseSettings):
         description="Secrets (`whsec_…`) that sign decisions sent to `/hooks/decisions`; several with commas while "
         "rotating. Without one the webhook is closed.",
     )
+    aap_allow_loopback: bool = Field(
+        default=False,
+        description="Let receivers of the Agent Approval Protocol be on this very machine, for tests. Refused in "
+        "production.",
+    )
     model_url: str = Field(
         default_factory=lambda data: f"http://127.0.0.1:{data['port'] + 1}/v1",
         description="Base URL of the chat-completions API the demo agent talks to. While it is the default, `make up` "
@@ -293,6 +298,8 @@ def _production_faults(settings: Settings) -> Iterator[str]:
         yield "set SAYSO_PUBLIC_URL to the https address of the service"
     if settings.allow_weak_durability:
         yield "unset SAYSO_ALLOW_WEAK_DURABILITY"
+    if settings.aap_allow_loopback:
+        yield "unset SAYSO_AAP_ALLOW_LOOPBACK"
     if _is_short(settings.admin_password, WEAKEST_PRODUCTION_PASSWORD):
         yield f"use {WEAKEST_PRODUCTION_PASSWORD} characters or more in SAYSO_ADMIN_PASSWORD"
     if _is_short(settings.agent_key, WEAKEST_PRODUCTION_KEY):

@@ -1,6 +1,6 @@
 """Know whose word and whose key no longer count, without asking the store for every decision."""
 
-from sayso.clock import monotonic_ms
+from sayso.clock import monotonic_ms, now_ms
 from sayso.rechecks import Standing
 from service.store.people import People
 
@@ -20,12 +20,12 @@ class Standings:
         if held is not None and monotonic_ms() < held[1]:
             return held[0]
         asked_at_ms = monotonic_ms()
-        keys = await self._people.list_keys(tenant)
-        holding = {key.name for key in keys if key.revoked_at_ms is None}
+        keys = [key for key in await self._people.list_keys(tenant) if key.kind == "agent"]
+        holding = {key.name for key in keys if key.holds(now_ms())}
         revoked = {key.name: 0 for key in keys if key.name not in holding}
         for key in keys:
             if key.name in revoked:
-                revoked[key.name] = max(revoked[key.name], key.revoked_at_ms or 0)
+                revoked[key.name] = max(revoked[key.name], key.revoked_at_ms or key.ends_at_ms or 0)
         inactive = {one.name for one in await self._people.list_reviewers(tenant) if not one.active}
         standing = Standing(revoked, frozenset(inactive))
         self._known[tenant] = (standing, asked_at_ms + _REMEMBERED_MS)

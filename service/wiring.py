@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from service.credentials import Credentials
 from service.desk import Desk
 from service.freezes import Freezes
+from service.receivers.posts import Posts
 from service.reviewers import Reviewers
 from service.rulebook import Rulebook
 from service.settings import Settings
@@ -15,7 +16,9 @@ from service.standings import Standings
 from service.store.agenda import Agenda
 from service.store.attempts import Attempts
 from service.store.connections import connect
+from service.store.deliveries import Deliveries
 from service.store.freezes import FreezeStore
+from service.store.instances import Instances
 from service.store.people import People
 from service.store.replays import Replays
 from service.store.retention import Retention
@@ -42,6 +45,10 @@ class Wiring:
     freezes: Freezes
     retention: Retention
     standings: Standings
+    instances: Instances
+    deliveries: Deliveries
+    attempts: Attempts
+    posts: Posts
 
 
 def settle_memory() -> None:
@@ -59,6 +66,7 @@ async def wire(settings: Settings) -> AsyncIterator[Wiring]:
     rulebook = Rulebook(settings.policy)
     runs = Runs(redis)
     people = People(redis)
+    posts = Posts(loopback=settings.aap_allow_loopback)
     freezes = Freezes(FreezeStore(redis))
     suspensions = Suspensions(redis, freezes.mark_ms)
     reviewers = Reviewers(people, Attempts(redis), idle_s=settings.session_idle_s, max_s=settings.session_max_s)
@@ -76,8 +84,13 @@ async def wire(settings: Settings) -> AsyncIterator[Wiring]:
             freezes=freezes,
             retention=Retention(redis),
             standings=Standings(people),
+            instances=Instances(redis),
+            deliveries=Deliveries(redis),
+            attempts=Attempts(redis),
+            posts=posts,
         )
     finally:
         suspensions.close()
+        await posts.aclose()
         await redis.aclose()
         await blocking.aclose()

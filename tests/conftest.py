@@ -1,11 +1,14 @@
 """Give every test that needs one a real store: one private server a pytest process, emptied for each test."""
 
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 from redis import Redis
 
 from launch.server import running_server
+from service.receivers import posts
+from tests.receivers import Receiver, make_certificate, receiving
 
 
 @pytest.fixture(scope="session")
@@ -21,3 +24,21 @@ def clean_store_url(store_url: str) -> str:
     with Redis.from_url(store_url) as client:
         client.flushall()
     return store_url
+
+
+@pytest.fixture(scope="session")
+def certificate(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+    """A receiver's certificate for this machine; its authority is one of those we trust."""
+    own, authority = make_certificate(tmp_path_factory.mktemp("certificates"))
+    with pytest.MonkeyPatch.context() as environ:
+        environ.setenv("SSL_CERT_FILE", str(authority))
+        posts._trust.cache_clear()
+        yield own
+    posts._trust.cache_clear()
+
+
+@pytest.fixture
+def receiver(certificate: Path) -> Iterator[Receiver]:
+    """A receiver of signed messages at https://localhost."""
+    with receiving(certificate) as receiver:
+        yield receiver

@@ -20,6 +20,7 @@ from service.logs import configure_logs
 from service.settings import Settings, load
 from service.wiring import Wiring, wire
 from workers.beats import Beats
+from workers.deliver import keep_delivering
 from workers.retention import EVERY_S
 
 BEAT_S = 0.1
@@ -61,6 +62,7 @@ async def run_clock(settings: Settings, stopping: asyncio.Event) -> None:
     async with wire(settings) as wiring:
         beats = Beats(wiring)
         waking = asyncio.create_task(_keep_waking(wiring, stopping))
+        delivering = asyncio.create_task(keep_delivering(wiring, stopping))
         while not stopping.is_set():
             try:
                 looked = await look_at_due(wiring, await beats.beat())
@@ -74,7 +76,7 @@ async def run_clock(settings: Settings, stopping: asyncio.Event) -> None:
                 looked = 0
             if not looked:
                 await _pause(stopping)
-        await waking
+        await asyncio.gather(waking, delivering)
     jobs.close()
 
 

@@ -33,7 +33,7 @@ async def forget_old(wiring: Wiring, now_ms: int) -> tuple[int, int]:
     runs = trails = 0
     began_ms = monotonic_ms()
     while monotonic_ms() - began_ms < _LONGEST_MS:
-        some = await retention.forget_runs(TENANT, now_ms - settings.keep_runs_days * _DAY_MS, _BATCH)
+        some = await retention.forget_runs(TENANT, now_ms - settings.keep_runs_days * _DAY_MS, _BATCH, now_ms)
         old = await retention.forget_trails(TENANT, now_ms - settings.keep_trail_days * _DAY_MS, _BATCH)
         runs, trails = runs + some, trails + old
         if not some and not old:

@@ -6,20 +6,33 @@ from fastapi import APIRouter, Response
 from pydantic import BaseModel, ConfigDict, Field
 
 from sayso.agents import AgentManifest
+from sayso.canonical import digest_json
 from sayso.clock import new_id
 from sayso.decisions import JsonObject
 from sayso.errors import InvalidInput
 from sayso.gates import GatedCall
 from sayso.suspensions import ResumeSpec, RunRef
-from sayso.tool_calls import ToolCall
+from sayso.tool_calls import ToolCall, ToolDefinition
 from service.api.dependencies import Caller, IdempotencyKey, Parts
 from service.api.quick_routes import QuickRoute
 from service.api.runs import find_agent
 from service.api.views import SuspensionView
+from service.credentials import Principal
 from service.openapi import WRITES
 from service.schemas import check_value
+from service.wiring import Wiring
 
 router = APIRouter(prefix="/suspensions", tags=["suspensions"], route_class=QuickRoute)
+
+
+class AskedDefinition(BaseModel):
+    """A tool that the agent runs itself, as its own code declares it."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    description: str = Field(default="", max_length=20_000)
+    parameters: JsonObject = Field(default={"type": "object"}, description="A JSON Schema, complete in itself.")
+    idempotent: bool = Field(default=False, description="Whether running it twice with one key does no more than once.")
 
 
 class AskedCall(BaseModel):
@@ -29,11 +42,14 @@ class AskedCall(BaseModel):
 
     tool: str = Field(min_length=1, max_length=200, description="A tool of the agent.")
     args: JsonObject = Field(default={}, description="Its arguments, whole.")
+    definition: AskedDefinition | None = Field(
+        default=None, description="What the tool is; needed with `mode: poll`, and only there."
+    )
     call_id: str = Field(default="", max_length=200, description="The agent's own id for the call, if it has one.")
 
 
 class AskRequest(BaseModel):
-    """Calls that are to be judged together; what is approved is run by a worker, once."""
+    """Calls that are to be judged together; what is approved is run once, by a worker or by whoever asked."""
 
     model_config = ConfigDict(
         frozen=True,
@@ -54,7 +70,16 @@ class AskRequest(BaseModel):
         },
     )
 
-    agent: str = Field(min_length=1, max_length=200, description="A registered agent; `GET /api/v1/agents` lists them.")
+    agent: str | None = Field(
+        default=None,
+        min_length=1,
+        max_length=200,
+        description="A registered agent; `GET /api/v1/agents` lists them. With `mode: poll` it is the key's own name.",
+    )
+    mode: Literal["worker", "poll"] = Field(
+        default="worker",
+        description="Who runs what is approved: a worker, or with `poll` you, after `POST …/items/{item_id}/consume`.",
+    )
     calls: tuple[AskedCall, ...] = Field(min_length=1, max_length=50)
     title: str = Field(default="", max_length=200, description="What people see.")
     thread_id: str | None = Field(default=None, min_length=1, max_length=200, description="By default the run's id.")
@@ -75,13 +100,17 @@ async def ask_for_calls(
     """Have calls judged. What the policy allows or denies is decided at once; the rest waits for people.
 
     When everything is decided, a worker runs what was approved. Wait with `GET /suspensions/{suspension_id}?wait=30s`
-    for the decision, with `GET /runs/{run_id}?wait=30s` for the results.
+    for the decision, with `GET /runs/{run_id}?wait=30s` for the results. With `mode: poll` nobody but you runs it, and
+    the same Idempotency-Key leads to the same suspension for as long as that is kept.
     """
-    manifest = await find_agent(parts, caller.tenant, body.agent)
+    own = body.mode == "poll"
+    if not own and any(call.definition is not None for call in body.calls):
+        raise InvalidInput("A worker's tools are known; give a definition with mode 'poll' alone.")
+    manifest = _describe_own(body, caller) if own else await _find_registered(parts, caller, body.agent)
     run_id = new_id("run")
     run = RunRef(
         id=run_id,
-        agent=body.agent,
+        agent=manifest.name,
         owner=caller.name,
         thread_id=body.thread_id or run_id,
         title=body.title,
@@ -92,13 +121,49 @@ async def ask_for_calls(
         caller.tenant,
         run,
         [_gated(manifest, index, call) for index, call in enumerate(body.calls)],
-        ResumeSpec(resumer="calls", coverage=body.coverage),
+        ResumeSpec(mode=body.mode, resumer="poll" if own else "calls", coverage=body.coverage),
         body.on_deny,
         key=key,
         request=body.model_dump(mode="json"),
     )
     response.headers["Location"] = f"/api/v1/suspensions/{saved.record.id}"
     return SuspensionView.of(saved.record)
+
+
+async def _find_registered(parts: Wiring, caller: Principal, name: str | None) -> AgentManifest:
+    if name is None:
+        raise InvalidInput(
+            "$.agent is missing; say which registered agent it is, or run the calls yourself with mode 'poll'.",
+            errors=[{"path": "$.agent", "message": "is missing; add it"}],
+        )
+    return await find_agent(parts, caller.tenant, name)
+
+
+def _describe_own(body: AskRequest, caller: Principal) -> AgentManifest:
+    """Return the caller as an agent that has the tools it describes: nobody asks in another one's name."""
+    if body.agent not in (None, caller.name):
+        raise InvalidInput(
+            f"With mode 'poll' the agent is {caller.name!r}, as its key says; leave agent out.",
+            errors=[{"path": "$.agent", "message": "is not the name of this key"}],
+        )
+    tools: dict[str, ToolDefinition] = {}
+    for index, call in enumerate(body.calls):
+        if call.definition is None:
+            path = f"$.calls[{index}].definition"
+            raise InvalidInput(
+                f"{path} is missing; with mode 'poll' say what the tool is.",
+                errors=[{"path": path, "message": "is missing; add it"}],
+            )
+        described = ToolDefinition(name=call.tool, **call.definition.model_dump())
+        if tools.setdefault(call.tool, described) != described:
+            raise InvalidInput(f"The tool {call.tool!r} is described in two ways; describe it in one.")
+    return AgentManifest(
+        name=caller.name,
+        description="",
+        approval_denial_policy=body.on_deny,
+        tools=tuple(tools.values()),
+        digest=digest_json([one.digest for one in tools.values()]),
+    )
 
 
 def _gated(manifest: AgentManifest, index: int, call: AskedCall) -> GatedCall:

@@ -2,7 +2,7 @@
 
 from typing import Annotated, Literal
 
-from fastapi import APIRouter
+from fastapi import APIRouter, Body
 from pydantic import BaseModel, ConfigDict, Field, JsonValue
 
 from sayso.canonical import digest_json
@@ -14,7 +14,7 @@ from service.api.views import Moment, View
 from service.credentials import Principal
 from service.openapi import WRITES, problems
 from service.store.commits import Idempotency
-from service.store.people import ApiKey
+from service.store.people import ApiKey, KeyKind
 from service.wiring import Wiring
 
 reviewers = APIRouter(prefix="/reviewers", tags=["reviewers"], route_class=SignedInRoute)
@@ -57,9 +57,14 @@ class ReviewerList(BaseModel):
 
 
 class KeyRequest(_Request):
-    """A new key for an agent; two keys of one name are the same agent's."""
+    """A new key; two keys of one name and kind are the same agent's, reviewer's or provisioner's."""
 
     name: str = Field(min_length=1, max_length=64, examples=["support-bot"])
+    kind: KeyKind = Field(
+        default="agent",
+        description="An agent asks; a reviewer's key decides in the name of that person, who has to exist; a "
+        "provisioner makes instances of the Agent Approval Protocol under `/api/aap`.",
+    )
 
 
 class KeyView(View):
@@ -67,8 +72,16 @@ class KeyView(View):
 
     id: str
     name: str
+    kind: KeyKind
     created_at: Moment = Field(validation_alias="created_at_ms")
     revoked_at: Moment | None = Field(validation_alias="revoked_at_ms")
+    ends_at: Moment | None = Field(validation_alias="ends_at_ms", description="When a rotated key stops to hold.")
+
+
+class RotateRequest(_Request):
+    """How long the old key and the new one hold side by side."""
+
+    overlap_s: int = Field(default=3600, ge=0, le=30 * 86_400)
 
 
 class NewKeyView(KeyView):
@@ -94,7 +107,8 @@ async def add_reviewer(body: ReviewerRequest, caller: Admin, parts: Parts, key: 
     known = await parts.reviewers.find(caller.tenant, again) if again else None
     if known is not None:
         return ReviewerView.model_validate(known)
-    if any(one.name == body.name for one in await parts.credentials.list_keys(caller.tenant)):
+    keys = await parts.credentials.list_keys(caller.tenant)
+    if any(one.name == body.name and one.kind != "reviewer" for one in keys):
         raise Conflict(f"There is an agent named {body.name}, and nobody may be taken for it. Choose another name.")
     added = await parts.reviewers.add(caller.tenant, body.name, body.password.get_secret_value(), body.roles)
     if seen:
@@ -125,14 +139,38 @@ async def deactivate_reviewer(name: ReviewerName, caller: Admin, parts: Parts) -
 
 @keys.post("", status_code=201, operation_id="createKey", responses=WRITES)
 async def create_key(body: KeyRequest, caller: Admin, parts: Parts, key: IdempotencyKey) -> NewKeyView:
-    """Make a key for an agent. It is shown this once; the store has only its hash."""
-    request: list[JsonValue] = ["create key", body.name]
+    """Make a key. It is shown this once; the store has only its hash."""
+    request: list[JsonValue] = ["create key", body.name, body.kind]
     again = await _recall_key(parts, caller, _seen(caller, key, request, ""))
     if again is not None:
         return NewKeyView.model_validate(again)
-    if await parts.reviewers.find(caller.tenant, body.name) is not None:
+    known = await parts.reviewers.find(caller.tenant, body.name)
+    if body.kind == "reviewer" and (known is None or not known.active):
+        raise Conflict(f"There is no active reviewer named {body.name}; add the person first.")
+    if body.kind != "reviewer" and known is not None:
         raise Conflict(f"There is a person named {body.name}, and no agent may be taken for them. Choose another name.")
-    made, secret = await parts.credentials.create_key(caller.tenant, body.name)
+    made, secret = await parts.credentials.create_key(caller.tenant, body.name, kind=body.kind)
+    seen = _seen(caller, key, request, made.id)
+    if seen:
+        await parts.replays.remember(caller.tenant, seen)
+    return NewKeyView.model_validate(made).model_copy(update={"key": secret})
+
+
+@keys.post("/{key_id}/rotate", status_code=201, operation_id="rotateKey", responses=WRITES)
+async def rotate_key(
+    key_id: KeyId,
+    caller: Admin,
+    parts: Parts,
+    key: IdempotencyKey,
+    body: Annotated[RotateRequest | None, Body()] = None,
+) -> NewKeyView:
+    """Make the next key of the same name and kind; the one before holds beside it for a while, then no more."""
+    overlap_s = (body or RotateRequest()).overlap_s
+    request: list[JsonValue] = ["rotate key", key_id, overlap_s]
+    again = await _recall_key(parts, caller, _seen(caller, key, request, ""))
+    if again is not None:
+        return NewKeyView.model_validate(again)
+    made, secret = await parts.credentials.rotate_key(caller.tenant, key_id, overlap_s)
     seen = _seen(caller, key, request, made.id)
     if seen:
         await parts.replays.remember(caller.tenant, seen)

@@ -51,6 +51,8 @@ TABLE: Mapping[type[Exception], tuple[int, str]] = {
     errors.StaleDigest: (409, "Stale digest"),
     errors.IdempotencyConflict: (409, "Idempotency-Key used before"),
     errors.IllegalTransition: (409, "No such step"),
+    errors.AlreadyConsumed: (409, "Already consumed"),
+    errors.Withdrawn: (409, "Approval withdrawn"),
     errors.LeaseHeld: (409, "Lease held"),
     errors.Halted: (409, "Halted"),
     errors.ClockInDoubt: (409, "Clock in doubt"),

@@ -2,7 +2,19 @@
 
 from fastapi import APIRouter
 
-from service.api import agents, asks, freezes, health, people, runs, sessions, suspensions, trails
+from service.api import (
+    agents,
+    asks,
+    consumptions,
+    examinations,
+    freezes,
+    health,
+    people,
+    runs,
+    sessions,
+    suspensions,
+    trails,
+)
 
 api = APIRouter(prefix="/api/v1")
 for _router in (  # those first that everybody waits for: routes are tried in order
@@ -13,8 +25,10 @@ for _router in (  # those first that everybody waits for: routes are tried in or
     agents.router,
     runs.router,
     trails.router,
+    consumptions.router,
     suspensions.router,
     freezes.router,
+    examinations.router,
     people.reviewers,
     people.keys,
 ):

@@ -2,7 +2,16 @@
 
 from typing import Annotated, Literal
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, JsonValue, PlainSerializer, WithJsonSchema
+from pydantic import (
+    AliasPath,
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    JsonValue,
+    PlainSerializer,
+    WithJsonSchema,
+)
 
 from sayso.clock import iso_utc
 from sayso.decisions import Actor, Decision, DecisionAction, JsonObject, Verdict
@@ -116,8 +125,17 @@ class OutcomeView(View):
     digest: str = Field(description="The digest of the call as it runs.")
 
 
+class ReportView(View):
+    """What whoever ran the call says came of it."""
+
+    success: bool
+    output: JsonValue
+    error: str | None
+    at: Moment = Field(validation_alias="at_ms")
+
+
 class PermitView(View):
-    """That the leave to run the call was spent."""
+    """That the leave to run the call was spent; a `report` comes with calls that whoever asked runs themselves."""
 
     redeemed_at: Moment = Field(validation_alias="redeemed_at_ms")
     attempt: int
@@ -126,6 +144,7 @@ class PermitView(View):
         validation_alias="ended_at_ms", description="When the call's result was saved; null while it runs or in doubt."
     )
     success: bool | None = Field(description="Whether the call succeeded.")
+    report: ReportView | None
 
 
 class DoubtView(View):
@@ -238,6 +257,9 @@ class SuspensionView(View):
     )
     run: RunRefView
     step: int
+    mode: Literal["worker", "callback", "poll"] = Field(
+        validation_alias=AliasPath("resume", "mode"), description="Who runs what is approved: a worker, or who asked."
+    )
     items: tuple[ItemView, ...]
     on_deny: Literal["continue", "degrade", "fail"]
     receipt: ReceiptView

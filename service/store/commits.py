@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from sayso.events import TrailHead, append_events
 from sayso.suspensions import Change, RunStatus, Status, SuspensionRecord
 from service.store.keys import CHANGES, TenantKeys
+from service.store.outbox import draft_message, pack_delivery
 from service.store.packing import pack_record
 
 IDEMPOTENCY_MS = 24 * 3600 * 1000
@@ -22,6 +23,7 @@ class Idempotency:
     key: str
     fingerprint: str
     ref: str
+    kept_ms: int = IDEMPOTENCY_MS
 
 
 @dataclass
@@ -32,10 +34,16 @@ class Commit:
     between_ms: tuple[int, int] = (0, 0)
     guards: list[str | int] = field(default_factory=list)
     writes: list[str | bytes | int] = field(default_factory=list)
+    lasting: set[int] = field(default_factory=set)
 
     def expect(self, key: str, version: int) -> None:
         """Let the commit go through only while `key` has this version; 0 means that it must not exist."""
         self.guards += [self._place(key), version]
+
+    def expect_absent(self, key: str) -> None:
+        """Let the commit go through only while there is no `key`; once there is, looking again does not help."""
+        self.expect(key, 0)
+        self.lasting.add(len(self.guards) // 2)
 
     def write(self, command: str, key: str, *args: str | bytes | int) -> None:
         """Add one write."""
@@ -73,10 +81,16 @@ def build_commit(
         commit.write("SET", keys.state(after.run.id), change.state.blob)
     if change.ready:
         commit.write("RPUSH", keys.ready, last.id)
+    if before is None and after.resume.endpoint_id is not None:
+        commit.expect_absent(keys.gone(after.resume.endpoint_id))
+    message = draft_message(before, after)
+    if message is not None:
+        commit.write("SET", keys.delivery(message.id), pack_delivery(message, 1))
+        commit.write("ZADD", keys.deliveries, after.updated_at_ms, message.id)
     if seen is not None:
         key = keys.idempotency(seen.actor, seen.key)
         commit.expect(key, 0)
-        commit.write("SET", key, f"1|{seen.fingerprint}|{seen.ref}", "PX", IDEMPOTENCY_MS)
+        commit.write("SET", key, f"1|{seen.fingerprint}|{seen.ref}", "PX", seen.kept_ms)
     commit.write("PUBLISH", CHANGES, f"{after.tenant} {last.id} {after.run.id}")
     return commit, after, head
 

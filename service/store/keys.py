@@ -9,6 +9,9 @@ CHANGES = "sayso:changes"
 KEYS = "sayso:keys:"
 """API keys by the SHA-256 of the whole key; a key leads to its tenant, so it stands outside of any."""
 
+INSTANCE_KEYS = "sayso:aap-keys:"
+"""Instances' credentials by the SHA-256 of the token; one leads to its tenant and instance."""
+
 SESSIONS = "sayso:sessions:"
 """Signed-in people by the SHA-256 of their session's token."""
 
@@ -54,6 +57,23 @@ class TenantKeys:
     def idempotency(self, actor: str, key: str) -> str:
         """What one actor's Idempotency-Key was used for."""
         return f"{self.prefix}idem:{sha256(f'{actor} {key}'.encode()).hexdigest()[:32]}"
+
+    def instance(self, instance_id: str) -> str:
+        """An instance of the Agent Approval Protocol."""
+        return f"{self.prefix}aap:{instance_id}"
+
+    def gone(self, instance_id: str) -> str:
+        """There once an instance was deleted."""
+        return f"{self.prefix}aap-gone:{instance_id}"
+
+    def delivery(self, event_id: str) -> str:
+        """A signed message that is to be delivered."""
+        return f"{self.prefix}delivery:{event_id}"
+
+    @property
+    def deliveries(self) -> str:
+        """When a signed message is to be tried next."""
+        return f"{self.prefix}deliveries"
 
     @property
     def owners(self) -> str:

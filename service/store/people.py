@@ -1,6 +1,7 @@
 """Keep reviewers, their sessions, and agents' API keys. Passwords and tokens are never here, only their hashes."""
 
 from collections.abc import Sequence
+from typing import Literal
 
 from pydantic import BaseModel, ConfigDict
 from redis.asyncio import Redis
@@ -34,17 +35,27 @@ class Session(BaseModel):
     created_at_ms: int
 
 
+KeyKind = Literal["agent", "reviewer", "provisioner"]
+"""An agent may ask, and read what it asked; a reviewer's key decides in that person's name; a provisioner sees to
+instances of the Agent Approval Protocol."""
+
+
 class ApiKey(BaseModel):
-    """A credential of an agent: it may ask, and read what it asked."""
+    """A credential of a machine; its kind says what it may do."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
     id: str
     tenant: str
     name: str
-    kind: str = "agent"
+    kind: KeyKind = "agent"
     created_at_ms: int
     revoked_at_ms: int | None = None
+    ends_at_ms: int | None = None
+
+    def holds(self, at_ms: int) -> bool:
+        """Whether the key is neither revoked nor, having been rotated, at its end."""
+        return self.revoked_at_ms is None and (self.ends_at_ms is None or at_ms < self.ends_at_ms)
 
 
 class People:

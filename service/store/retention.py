@@ -5,7 +5,7 @@ revived at that very moment.
 """
 
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from redis.asyncio import Redis
 
@@ -15,7 +15,25 @@ from service.store.connections import text, translated
 from service.store.keys import TenantKeys
 from service.store.packing import unpack_record
 
+PROMISED_MS = 8 * 86_400_000
+"""For how long a request of another protocol is kept after its end and its deadline; its key and message end then."""
+
 _SCRIPT = Path(__file__).parent / "lua" / "commit.lua"
+
+
+class _Age(NamedTuple):
+    """How old is old enough."""
+
+    ended_before_ms: int
+    promised_before_ms: int
+
+    def reached(self, record: SuspensionRecord) -> bool:
+        """Whether a run that ended may be forgotten."""
+        if record.resume.endpoint_id is not None:
+            promised_ms = max(record.updated_at_ms, *(item.terms.deadline_at_ms for item in record.items))
+            if promised_ms >= self.promised_before_ms:
+                return False
+        return record.updated_at_ms < self.ended_before_ms
 
 
 class Retention:
@@ -40,12 +58,16 @@ class Retention:
         async with translated():
             return await self._redis.zscore(TenantKeys(tenant).trails, run_id) is not None
 
-    async def forget_runs(self, tenant: str, ended_before_ms: int, limit: int) -> int:
-        """Forget up to `limit` runs that ended before a moment; what happened to them is kept on in their trails."""
+    async def forget_runs(self, tenant: str, ended_before_ms: int, limit: int, now_ms: int = 0) -> int:
+        """Forget up to `limit` runs that ended before a moment; what happened to them is kept on in their trails.
+
+        A request of another protocol is kept for as long as that one promises at `now_ms`.
+        """
+        age = _Age(ended_before_ms, now_ms - PROMISED_MS)
         forgotten = 0
         for status in RunStatus:
             if status.ended:
-                forgotten += await self._forget_in(TenantKeys(tenant), status, ended_before_ms, limit - forgotten)
+                forgotten += await self._forget_in(TenantKeys(tenant), status, age, limit - forgotten)
         return forgotten
 
     async def forget_trails(self, tenant: str, ended_before_ms: int, limit: int) -> int:
@@ -61,25 +83,25 @@ class Retention:
                 await pipe.execute()
         return len(found)
 
-    async def _forget_in(self, keys: TenantKeys, status: RunStatus, ended_before_ms: int, limit: int) -> int:
+    async def _forget_in(self, keys: TenantKeys, status: RunStatus, age: _Age, limit: int) -> int:
         """Runs stand by their start, so those that took long are passed over until their end is old enough."""
         forgotten = passed = 0
         while forgotten < limit:
             async with translated():
                 ids: list[Any] = await self._redis.zrangebyscore(
-                    keys.runs(status), "-inf", ended_before_ms, start=passed, num=min(100, limit - forgotten)
+                    keys.runs(status), "-inf", age.ended_before_ms, start=passed, num=min(100, limit - forgotten)
                 )
             if not ids:
                 break
             for one in ids:
-                gone = await self._forget(keys, text(one), ended_before_ms)
+                gone = await self._forget(keys, text(one), age)
                 forgotten += gone
                 passed += not gone
         return forgotten
 
-    async def _forget(self, keys: TenantKeys, run_id: str, ended_before_ms: int) -> bool:
+    async def _forget(self, keys: TenantKeys, run_id: str, age: _Age) -> bool:
         records = await self._read_chain(keys, run_id)
-        if not records or not records[0].run_status.ended or records[0].updated_at_ms >= ended_before_ms:
+        if not records or not records[0].run_status.ended or not age.reached(records[0]):
             return False
         names, args = _build(keys, records).arguments()
         async with translated():

@@ -14,7 +14,7 @@ from sayso.clock import monotonic_ms
 from sayso.errors import NotFound
 from sayso.events import TrailEntry
 from sayso.states import StateRef, open_state
-from sayso.suspensions import RunStatus, SuspensionRecord
+from sayso.suspensions import RunStatus, Status, SuspensionRecord
 from sayso.tool_calls import ToolDefinition
 from service.store.connections import text, translated
 from service.store.keys import TenantKeys
@@ -137,6 +137,17 @@ class Runs:
         manifests = {text(name): _bytes(manifest) for name, manifest in sorted(found.items())}
         self._manifests[tenant] = (manifests, asked_at_ms + _REMEMBERED_MS)
         return manifests
+
+    async def waiting_of(self, tenant: str, owner: str) -> list[str]:
+        """Return the ids of all that waits for a reviewer for one owner's sake."""
+        keys, waiting, at = TenantKeys(tenant), [], 0
+        while ids := await self._page(keys.runs_of(owner), at, 500, newest_first=True):
+            async with translated():
+                latest = await self._redis.mget([keys.run(run_id) for run_id in ids])
+            records = await self._records(keys, [text(one) for one in latest if one])
+            waiting += [record.id for record in records if record.status is Status.PENDING]
+            at += 500
+        return waiting
 
     async def _page(self, index: str, skip: int, limit: int, *, newest_first: bool) -> list[str]:
         async with translated():

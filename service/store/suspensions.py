@@ -11,7 +11,7 @@ from typing import Any
 from redis.asyncio import Redis
 
 from sayso.clock import monotonic_ms
-from sayso.errors import IdempotencyConflict, NotFound, SaysoError, Unavailable
+from sayso.errors import IdempotencyConflict, NotAuthenticated, NotFound, SaysoError, Unavailable
 from sayso.events import TrailHead
 from sayso.suspensions import Change, Status, SuspensionRecord
 from service.store.commits import Commit, Idempotency, build_commit
@@ -230,6 +230,8 @@ class Suspensions:
         """Commit; None when somebody was faster."""
         keys, args = attempt.commit.arguments()
         failed_guard, *time = await self._commit(keys=keys, args=args)
+        if failed_guard in attempt.commit.lasting:
+            raise NotAuthenticated("The instance that asks was deleted meanwhile; nothing was asked.")
         if failed_guard:
             return None
         now_ms = self._read_time(*time)

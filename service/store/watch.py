@@ -1,7 +1,8 @@
 """Wake whoever waits for a change, with one subscription for the whole process.
 
 A wake-up is a hint: the waiter reads again and may find nothing new. After a lost connection everybody is woken, so a
-missed message costs a look, never an answer.
+missed message costs a look, never an answer; and a connection that has gone quiet is asked whether it lives, so that
+nobody who waits has to look by themselves, however many they are.
 """
 
 import asyncio
@@ -10,9 +11,16 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 from redis.asyncio import Redis
+from redis.exceptions import TimeoutError as RedisTimeoutError
 
 from service.store.connections import LOST
 from service.store.keys import CHANGES
+
+ALIVE_EVERY_S = 2.0
+"""How often a quiet connection is asked whether it lives; one that has not answered by the next time is lost."""
+
+READERS = 32
+"""How many of those who are woken together read at once: each takes a connection to the store."""
 
 
 class Watch:
@@ -21,6 +29,7 @@ class Watch:
     def __init__(self, blocking: Redis) -> None:
         self._redis = blocking
         self._waiters: dict[str, set[asyncio.Event]] = defaultdict(set)
+        self.readers = asyncio.Semaphore(READERS)
 
     @contextmanager
     def on(self, topic: str) -> Iterator[asyncio.Event]:
@@ -47,11 +56,23 @@ class Watch:
         async with self._redis.pubsub() as pubsub:
             await pubsub.subscribe(CHANGES)
             self.wake_all()
-            async for message in pubsub.listen():
+            asked = False
+            while True:
+                message = await pubsub.get_message(timeout=ALIVE_EVERY_S)
+                if message is None:
+                    if asked:
+                        raise RedisTimeoutError("the store's channel has gone quiet")
+                    await pubsub.ping()
+                    asked = True
+                    continue
+                asked = False
                 if message["type"] == "message":
-                    for topic in message["data"].decode().split(" "):
-                        for event in self._waiters.get(topic, ()):
-                            event.set()
+                    self._wake(message["data"].decode().split(" "))
+
+    def _wake(self, topics: list[str]) -> None:
+        for topic in topics:
+            for event in self._waiters.get(topic, ()):
+                event.set()
 
     def wake_all(self) -> None:
         """Let everybody look again."""
@@ -63,7 +84,8 @@ class Watch:
 async def wait_woken(event: asyncio.Event, timeout_s: float) -> bool:
     """Wait until the event is set or the time is over; clears it and tells whether it was set."""
     try:
-        await asyncio.wait_for(event.wait(), timeout_s)
+        async with asyncio.timeout(timeout_s):
+            await event.wait()
     except TimeoutError:
         return False
     event.clear()

@@ -87,7 +87,7 @@ def find_result(item: Item, suspension_id: str, trail: Sequence[TrailEntry]) -> 
         facts = Facts(entry.data, {})
         if entry.type == EventType.RUN_PAUSED and facts.inner("payload").word("suspension_id") != suspension_id:
             return None
-        if entry.type == EventType.TOOL_COMPLETED and _is_about(item, facts):
+        if entry.type in (EventType.TOOL_COMPLETED, EventType.OUTCOME_REPORTED) and _is_about(item, facts):
             latency = facts.value("latency_ms")
             return Result(
                 success=facts.true("success"),
@@ -116,6 +116,9 @@ def find_stages(record: SuspensionRecord, item: Item, result: Result | None) -> 
         took = f" in {result.latency_ms:.0f} ms" if result.latency_ms is not None else ""
         ran = f"{item.tool.name} ran{took}" if result.success else f"{item.tool.name} did not succeed"
         stages.append(Stage(ran, result.at_ms, "good" if result.success else "bad"))
+    elif record.end is not None and record.resume.mode == "poll":
+        what = "Nobody reported what came of it" if item.permit is not None else "Nobody started it in time"
+        stages += [Stage(what, None, "bad")] if item.outcome.may_run else []
     elif item.outcome.may_run and record.status is not Status.FAILED:
         stages.append(Stage(f"{item.tool.name} runs", None))
     if receipt.settled_at_ms is not None:
@@ -125,6 +128,8 @@ def find_stages(record: SuspensionRecord, item: Item, result: Result | None) -> 
 
 def _find_worker_stages(record: SuspensionRecord, item: Item) -> list[Stage]:
     receipt, lease = record.receipt, record.lease
+    if record.resume.mode == "poll":
+        return [_find_own_stage(record, item)] if item.outcome is not None and item.outcome.may_run else []
     again = f" (again: {receipt.redrives})" if receipt.redrives else ""
     job = f", in job {receipt.job_id}" if receipt.job_id else ""
     who = f" by {lease.holder}, attempt {lease.attempt}{job}" if lease is not None else " by a worker"
@@ -141,6 +146,12 @@ def _find_worker_stages(record: SuspensionRecord, item: Item) -> list[Stage]:
     if item.permit is not None:
         stages.append(Stage("The leave to run was spent", item.permit.redeemed_at_ms))
     return stages
+
+
+def _find_own_stage(record: SuspensionRecord, item: Item) -> Stage:
+    if item.permit is None:
+        return Stage(f"{record.run.owner} is to start it", None)
+    return Stage(f"{record.run.owner} spent the leave to run", item.permit.redeemed_at_ms)
 
 
 def find_extensions(item: Item) -> list[int]:

@@ -8,11 +8,11 @@ from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
 from sayso.clock import iso_utc, now_ms
 from sayso.freezes import tell_scope
+from sayso.signs import count_hidden, reveal, write_signs
 from service.settings import CHECKOUT
 from service.web.gists import find_leaves, write_leaf, write_pretty
 from service.web.sentences import RUN_STATUSES, join_words
 from service.web.sessions import Visitor, wiring_of
-from service.web.signs import count_hidden, reveal, write_signs
 from service.web.times import tell_ago, tell_clock, tell_hour, tell_span
 
 STATIC = CHECKOUT / "templates" / "static"

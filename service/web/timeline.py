@@ -112,7 +112,7 @@ def _tell(entry: TrailEntry, facts: Facts) -> Line:
         )
     tone, text, note = tell(facts)
     data = ""
-    if entry.type == EventType.TOOL_COMPLETED and facts.value("output") is not None:
+    if entry.type in (EventType.TOOL_COMPLETED, EventType.OUTCOME_REPORTED) and facts.value("output") is not None:
         data = write_pretty(facts.value("output"))
     return Line(entry.seq, entry.at_ms, entry.type, tone, text, note, data)
 
@@ -231,6 +231,13 @@ def _tool_completed(facts: Facts) -> Told:
     return "good", f"{name} ran{took}", ""
 
 
+def _permit_lapsed(facts: Facts) -> Told:
+    name = facts.word("tool_name", "A call")
+    if facts.true("started"):
+        return "bad", f"Nobody reported what came of {name}; it may have run", ""
+    return "bad", f"Nobody started {name} in time; its leave ended", ""
+
+
 def _batch_completed(facts: Facts) -> Told:
     failures = facts.count("failure_count")
     return (
@@ -277,6 +284,8 @@ TELLERS: Mapping[str, Callable[[Facts], Told]] = {
     EventType.RUN_RESUMING: _run_resuming,
     EventType.RUN_RESUMED: _run_resumed,
     EventType.PERMIT_REDEEMED: lambda facts: ("quiet", f"The leave to run {facts.item} was spent", ""),
+    EventType.PERMIT_LAPSED: _permit_lapsed,
+    EventType.OUTCOME_REPORTED: _tool_completed,
     EventType.TOOL_COMPLETED: _tool_completed,
     EventType.TOOL_BATCH_COMPLETED: _batch_completed,
     EventType.WARNING: lambda facts: ("wait", facts.word("message", "Warning"), ""),

@@ -172,6 +172,10 @@ def test_the_scripts_header_names_every_key() -> None:
         keys.runs_of("o"),
         keys.owners,
         keys.definitions,
+        keys.instance("i"),
+        keys.gone("i"),
+        keys.delivery("e"),
+        keys.deliveries,
     ]
     for key in written:
         stem = key.removeprefix(keys.prefix).split(":")[0]

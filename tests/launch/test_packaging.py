@@ -34,6 +34,41 @@ def test_the_wheel_holds_the_language_alone_and_needs_little(tmp_path: Path) -> 
     assert sorted(re.split(r"[<>=]", need)[0] for need in needs if "extra ==" not in need) == ["httpx", "pydantic"]
 
 
+def test_the_wheel_brings_little_into_an_empty_environment_and_costs_nothing_to_import(tmp_path: Path) -> None:
+    build = [sys.executable, "-m", "hatchling", "build", "-t", "wheel", "-d", tmp_path]
+    subprocess.run(build, cwd=CHECKOUT, check=True)
+    (wheel,) = tmp_path.glob("*.whl")
+    uv = Path(sys.executable).with_name("uv")
+    empty = tmp_path / "empty"
+    python = empty / "bin" / "python"
+    subprocess.run([uv, "venv", "-q", "--python", sys.executable, empty], check=True)
+    locked = tmp_path / "locked.txt"
+    locked.write_text("\n".join(f"{name}{version}" for name, version in split_pins("requirements.lock")))
+    subprocess.run([uv, "pip", "install", "-q", "--python", python, "-c", locked, wheel], check=True)
+
+    listed = subprocess.run(
+        [uv, "pip", "list", "--python", python, "--format", "freeze"], check=True, capture_output=True
+    )
+    names = {line.partition("==")[0] for line in listed.stdout.decode().split()}
+    needs = {"annotated-types", "anyio", "certifi", "h11", "httpcore", "idna", "pydantic-core", "typing-extensions"}
+    assert names == {"sayso", "httpx", "pydantic", "typing-inspection", *needs}
+    (site,) = empty.glob("lib/*/site-packages")
+    assert not {"service", "workers", "templates", "demo", "tests", "launch", "storm"} & {
+        one.name for one in site.iterdir()
+    }
+
+    script = "import sys, sayso; print(*sorted({'pydantic', 'httpx'} & set(sys.modules))); sayso.gate, sayso.Client"
+    done = subprocess.run([python, "-c", script], cwd=tmp_path, capture_output=True, text=True, check=True)
+    assert done.stdout == "\n", "nothing heavy is imported before it is used"
+    command = subprocess.run([empty / "bin" / "sayso", "inbox"], capture_output=True, text=True, check=False)
+    assert (command.returncode, "pip install 'sayso[cli]'" in command.stderr) == (2, True)
+
+
+def split_pins(lock: str) -> list[tuple[str, str]]:
+    found = (re.match(r"([\w.-]+)(?:\[[^]]*\])?(==[^\s;]+)", pin) for pin in pins(lock))
+    return [(match[1], match[2]) for match in found if match is not None]
+
+
 def test_the_dev_lock_holds_the_runtime_as_it_is() -> None:
     assert pins("requirements.lock").items() <= pins("requirements-dev.lock").items()
 

@@ -82,7 +82,7 @@ def _lead(before: Status | None, kind: EventType) -> set[Status | None]:
     for verb, step in LEGAL.items():
         told = step.events | ({EventType.RUN_RESUMED} if verb == "redeem" else set())
         if before in step.sources and kind in told:
-            found |= LEGAL["suspend"].targets if verb == "suspend_again" else step.targets
+            found |= LEGAL["suspend"].targets if verb in ("suspend_again", "question") else step.targets
             if kind is not EventType.RUN_PAUSED and verb not in ("suspend", "lease"):
                 found.add(before)  # the step tells of more
     return found

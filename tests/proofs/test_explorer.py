@@ -27,6 +27,9 @@ ALWAYS = {"suspend", "lease", "redrive", "settle"}
 ASKED = {*ALWAYS, "suspend_again", "decide", "expire"}
 DRIVEN = {*ASKED, "redeem", "checkpoint", "renew"}
 
+OWNERS = {"consume", "conclude", "lapse", "question"}
+"""No worker takes these: `tests/sayso/test_consumptions.py` walks them."""
+
 
 def idempotent(one: Ask) -> Ask:
     return one.model_copy(update={"tool": one.tool.model_copy(update={"idempotent": True})})
@@ -144,7 +147,7 @@ def test_everything_holds_in_every_interleaving(scenario: Scenario, verbs: set[s
 
 
 def test_the_scenarios_reach_every_row_of_the_table() -> None:
-    assert set().union(*(verbs for _, verbs in SCENARIOS)) == set(LEGAL)
+    assert set().union(*(verbs for _, verbs in SCENARIOS)) == set(LEGAL) - OWNERS
 
 
 # What the explorer is there to find

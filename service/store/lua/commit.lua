@@ -16,7 +16,12 @@ lifetime is given.
   sayso:{t}:runs:<status>   zset    run -> its start, ms; suspended runs are found through the inbox
   sayso:{t}:runs-of:<owner> zset    run -> its start, ms
   sayso:{t}:owners          set     everybody who ever asked for a run
-  sayso:{t}:idem:<hash>     string  "1|fingerprint|ref": what an Idempotency-Key was used for and made; 24 hours
+  sayso:{t}:idem:<hash>     string  "1|fingerprint|ref": what an Idempotency-Key was used for and made; 24 hours, or as
+                                    long as the protocol promises that it came over
+  sayso:{t}:aap:<instance>  string  "version|" and an instance of the Agent Approval Protocol as JSON
+  sayso:{t}:aap-gone:<instance>  string  "1|": there for 7 days once the instance was deleted; nothing is asked for it
+  sayso:{t}:delivery:<event>  string  "version|" and a signed message to be delivered as JSON; 24 hours once it ended
+  sayso:{t}:deliveries      zset    event, or instance whose deletion is not through -> when to try next, ms
   sayso:{t}:trails          zset    forgotten run whose trail is still kept -> its end, ms; see `retention.py`
   sayso:{t}:retained        string  there while old runs were forgotten not long ago; an hour
   sayso:{t}:freezes         hash    freeze -> who has frozen what, when and why; written outside of this script

@@ -66,6 +66,11 @@ ROWS: dict[str, Row] = {
     "askForCalls": signed_in(
         201, {"agent": "demo", "calls": [{"tool": "refund", "args": {"order": "A-1", "amount": 5}}]}
     ),
+    "consumeItem": Row((401, 401, 422, 404, 404, 404)),
+    "reportOutcome": Row((401, 401, 422, 404, 404, 404), {"success": True}),
+    "questionItem": Row((401, 401, 409, 404, 404, 404)),
+    "examine": people(),
+    "checkRules": signed_in(200, {"text": "version: 1"}),
     "listSuspensions": signed_in(),
     "getSuspension": owner_and_people(),
     "decideItem": people(200, {"action": "approve", "digest": "<digest>"}),
@@ -78,6 +83,7 @@ ROWS: dict[str, Row] = {
     "setPassword": admins(204, {"password": PASSWORD}),
     "deactivateReviewer": admins(),
     "createKey": admins(201, {"name": "new-bot"}),
+    "rotateKey": admins(201),
     "listKeys": admins(),
     "revokeKey": admins(),
 }

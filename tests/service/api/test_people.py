@@ -2,7 +2,7 @@
 
 import pytest
 
-from tests.builders import PASSWORD, make_person
+from tests.builders import PASSWORD, make_pending, make_person
 from tests.service.worlds import World
 
 
@@ -131,3 +131,50 @@ async def test_an_unknown_name_is_told_the_same_as_a_wrong_password(world: World
         unknown = await client.post("/api/v1/sessions", json={"name": "nobody", "password": PASSWORD})
         wrong = await client.post("/api/v1/sessions", json={"name": "anna", "password": "a wrong password"})
     assert (unknown.status_code, unknown.json()) == (401, wrong.json())
+
+
+async def test_a_rotated_key_holds_beside_the_next_one_until_the_overlap_is_over(world: World) -> None:
+    async with world.client("root") as root:
+        made = (await root.post("/api/v1/keys", json={"name": "bot"})).json()
+        kept = (await root.post(f"/api/v1/keys/{made['id']}/rotate", json={"overlap_s": 600})).json()
+        world.tokens |= {"first": made["key"], "second": kept["key"]}
+        for who in ("first", "second"):
+            async with world.client(who) as client:
+                assert (await client.get("/api/v1/runs")).status_code == 200
+        last = (await root.post(f"/api/v1/keys/{kept['id']}/rotate", json={"overlap_s": 0})).json()
+        known = {one["id"]: one for one in (await root.get("/api/v1/keys")).json()["keys"]}
+        assert known[made["id"]]["ends_at"] is not None
+        assert known[last["id"]]["ends_at"] is None
+        world.wiring.credentials.forget(kept["key"])
+        async with world.client("second") as client:
+            assert (await client.get("/api/v1/runs")).status_code == 401
+        assert (await root.post(f"/api/v1/keys/{kept['id']}/rotate")).status_code == 409
+
+
+async def test_a_reviewers_key_decides_in_that_persons_name_and_does_nothing_else_of_an_admins(world: World) -> None:
+    async with world.client("root") as root:
+        assert (await root.post("/api/v1/keys", json={"name": "nobody", "kind": "reviewer"})).status_code == 409
+        made = (await root.post("/api/v1/keys", json={"name": "anna", "kind": "reviewer"})).json()
+        assert made["key"].startswith("sayso_reviewer_")
+        admins = (await root.post("/api/v1/keys", json={"name": "root", "kind": "reviewer"})).json()
+    world.tokens |= {"anna's": made["key"], "root's": admins["key"]}
+    pending = await make_pending(world.wiring)
+    async with world.client("anna's") as client:
+        word = {"action": "approve", "digest": pending.items[0].digest}
+        decided = (await client.post(f"/api/v1/suspensions/{pending.id}/items/i1/decision", json=word)).json()
+        assert decided["outcome"]["by"]["id"] == "anna"
+    async with world.client("root's") as client:
+        assert (await client.get("/api/v1/keys")).status_code == 403
+    async with world.client("root") as root:
+        await root.post("/api/v1/reviewers/anna/deactivate")
+    world.wiring.credentials.forget(made["key"])
+    async with world.client("anna's") as client:
+        assert (await client.get("/api/v1/runs")).status_code == 401
+
+
+async def test_a_provisioners_key_neither_asks_nor_reads(world: World) -> None:
+    async with world.client("root") as root:
+        made = (await root.post("/api/v1/keys", json={"name": "fleet", "kind": "provisioner"})).json()
+    world.tokens["fleet"] = made["key"]
+    async with world.client("fleet") as client:
+        assert (await client.get("/api/v1/runs")).status_code == 401

@@ -29,10 +29,10 @@ from service.store.runs import Run
 
 OUR_OWN = {
     SuspensionRecord: {"tenant", "origin", "resume", "state", "journal", "look_at_ms", "waits_for"},
-    Item: {"reminded", "escalated", "held_ms", "held_to_ms", "grace_ms"},
+    Item: {"reminded", "escalated", "held_ms", "held_to_ms", "grace_ms", "fixed"},
     Decision: {"suspension_id", "suspension_version", "idempotency_key"},
     Reviewer: {"password_hash", "password_set_at_ms"},
-    ApiKey: {"tenant", "kind"},
+    ApiKey: {"tenant"},
 }
 """What stays inside."""
 

@@ -1,7 +1,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from service.web.signs import Piece, count_hidden, reveal
+from sayso.signs import Piece, count_hidden, reveal
 
 
 def test_a_plain_text_is_one_piece() -> None:

@@ -1,0 +1,96 @@
+"""Measure long polls: many clients that wait on one service process, how soon each is told, what each of them weighs.
+
+`python -m benchmarks.waits` measures this alone.
+"""
+
+import asyncio
+import json
+import random
+import subprocess
+import tempfile
+from pathlib import Path
+
+import uvloop
+
+from benchmarks.clients import Connection, Stamps
+from benchmarks.measures import quantile
+from benchmarks.peers import Parked, Peer, Running, connect_sayso, running_sayso
+from sayso.clock import monotonic_ms
+
+CLIENTS = 2_000
+PER_S = 40
+"""How many decisions a second are sent while they wait."""
+
+_PORT = 17_731
+_SETTLE_S = 2.0
+
+
+async def measure_waits(peer: Peer, running: Running, scale: float) -> dict[str, float]:
+    """Return how long each waiting client takes to be told, ms, and what it weighs in the service."""
+    count = max(50, int(CLIENTS * scale))
+    parked = [await peer.park(f"wait{number}-") for number in range(count)]
+    service = running.processes["service"]
+    connections = [
+        await Connection.open(running.port, {"Authorization": f"Bearer {running.key}"}) for _ in range(count)
+    ]
+    for connection in connections:
+        await connection.request("GET", "/healthz")
+    connected = _resident_bytes(service)
+    waiting = [asyncio.create_task(_wait(*one)) for one in zip(connections, parked, strict=True)]
+    await asyncio.sleep(_SETTLE_S)
+    held = _resident_bytes(service) - connected
+    decided = await _decide(peer, parked)
+    told = await asyncio.gather(*waiting)
+    for connection in connections:
+        await connection.close()
+    took = [at_ms - began_ms for at_ms, began_ms in zip(told, decided, strict=True)]
+    return {
+        "told_2000_waiting_p50_ms": quantile(took, 0.5),
+        "told_2000_waiting_p99_ms": quantile(took, 0.99),
+        "waiting_client_bytes": held / count,
+    }
+
+
+async def _wait(connection: Connection, parked: Parked) -> float:
+    """Wait as a client does, poll after poll; return when it was told of the decision."""
+    path = parked.place.partition("/items/")[0]
+    while True:
+        status, body = await connection.request("GET", f"{path}?wait=60s")
+        if status != 200 or json.loads(body)["status"] != "pending":
+            if status != 200:
+                raise RuntimeError(f"a client that waited was answered {status}: {body[:300]!r}")
+            return monotonic_ms()
+
+
+async def _decide(peer: Peer, parked: list[Parked]) -> list[float]:
+    """Decide them in any order, so many a second; return when each decision was sent."""
+    sent: dict[int, float] = {}
+    under_way: list[asyncio.Task[None]] = []
+    order = random.sample(range(len(parked)), len(parked))
+    began_ms = monotonic_ms()
+    for place, number in enumerate(order):
+        await asyncio.sleep(max(0.0, place / PER_S - (monotonic_ms() - began_ms) / 1000))
+        sent[number] = monotonic_ms()
+        under_way.append(asyncio.create_task(peer.decide(parked[number])))
+    await asyncio.gather(*under_way)
+    return [sent[number] for number in range(len(parked))]
+
+
+def _resident_bytes(process: "subprocess.Popen[bytes]") -> int:
+    status = Path(f"/proc/{process.pid}/status").read_text()
+    return int(status.partition("VmRSS:")[2].split()[0]) * 1024
+
+
+async def _main() -> None:
+    stamps = Stamps()
+    await stamps.listen()
+    with tempfile.TemporaryDirectory() as home, running_sayso(Path(home), _PORT, stamps.path, "always") as running:
+        peer, connections = await connect_sayso(running, 16)
+        for name, value in (await measure_waits(peer, running, 1.0)).items():
+            print(f"{name}: {value:,.1f}")
+        for connection in connections:
+            await connection.close()
+
+
+if __name__ == "__main__":
+    uvloop.run(_main())

@@ -1,0 +1,21 @@
+"""`sayso`, or `python -m sayso`: the command line. It needs two packages more than the SDK, and says so."""
+
+import sys
+from importlib.util import find_spec
+
+NEEDED = ("typer", "rich")
+
+
+def main() -> int:
+    """Run the command that was typed; return 2 when the command line is not installed."""
+    missing = [name for name in NEEDED if find_spec(name) is None]
+    if missing:
+        print(f"The command line needs {' and '.join(missing)}: pip install 'sayso[cli]'.", file=sys.stderr)
+        return 2
+    from sayso.cli.commands import run
+
+    return run()
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())

@@ -1,0 +1,64 @@
+"""Keep who is signed in at which desk, in a file that only its owner can read."""
+
+import json
+import os
+from pathlib import Path
+
+from pydantic import BaseModel, ConfigDict, ValidationError
+
+from sayso.client import URL, Client
+from sayso.errors import NotAuthenticated
+
+
+class Login(BaseModel):
+    """A desk, and the credential for it."""
+
+    model_config = ConfigDict(frozen=True, extra="ignore")
+
+    url: str
+    key: str
+    name: str = ""
+
+
+def login_path() -> Path:
+    """Return where the login is kept: below `XDG_CONFIG_HOME`, or `.config` at home."""
+    return Path(os.environ.get("XDG_CONFIG_HOME") or Path.home() / ".config") / "sayso" / "login.json"
+
+
+def save_login(login: Login) -> Path:
+    """Keep the login, readable for its owner alone from its first byte on."""
+    path = login_path()
+    path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+    fresh = path.with_suffix(".new")
+    fresh.unlink(missing_ok=True)
+    with os.fdopen(os.open(fresh, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w", encoding="utf-8") as file:
+        json.dump(login.model_dump(), file)
+    fresh.replace(path)
+    return path
+
+
+def forget_login() -> None:
+    """Keep no login any more."""
+    login_path().unlink(missing_ok=True)
+
+
+def read_login() -> Login | None:
+    """Return the login that is kept, if there is one that can be read."""
+    try:
+        return Login.model_validate_json(login_path().read_bytes())
+    except (OSError, ValidationError):
+        return None
+
+
+def connect() -> Client:
+    """Return a client with the credential in SAYSO_KEY, or that of the login; raises `NotAuthenticated` without one.
+
+    A login's credential is sent to its own desk alone.
+    """
+    kept, url, key = read_login(), os.environ.get("SAYSO_URL"), os.environ.get("SAYSO_KEY")
+    if key:
+        return Client(url or (kept.url if kept else URL), key, patience_s=5)
+    if kept is None or (url and url.rstrip("/") != kept.url):
+        where = f" at {url}" if url else ""
+        raise NotAuthenticated(f"Nobody is signed in{where}. Run `sayso login`, or set SAYSO_KEY to a reviewer's key.")
+    return Client(kept.url, kept.key, patience_s=5)

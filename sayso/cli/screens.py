@@ -1,0 +1,123 @@
+"""Show what came from agents and models on a terminal, so that none of it can do anything to that terminal.
+
+Every text passes `show` or `show_line`: control characters, escape sequences and what turns or hides text come out as
+signs. Nothing that came from outside is ever read as markup.
+"""
+
+import json
+from datetime import UTC, datetime
+from typing import Any
+
+from rich.console import Console, Group, RenderableType
+from rich.table import Table
+from rich.text import Text
+
+from sayso.clock import now_ms
+from sayso.replies import ItemSeen, Run, RunEvent, Suspension
+from sayso.signs import reveal
+
+_LONGEST = 20_000
+_WIDEST = 120
+_HURRY_S = 60
+_PIPED = 4_000
+_UNITS = (("d", 86_400), ("h", 3600), ("min", 60), ("s", 1))
+
+
+def make_console(*, error: bool = False) -> Console:
+    """Return a console that reads no markup, no emoji names and no links in what it prints."""
+    console = Console(markup=False, emoji=False, highlight=False, stderr=error)
+    if not console.is_terminal:
+        console.width = _PIPED  # nothing that a program reads is broken into lines
+    return console
+
+
+def show(text: str, style: str = "") -> Text:
+    """Return a text of several lines, with signs for whatever could do more than be read."""
+    shown = Text(style=style)
+    cut = text if len(text) <= _LONGEST else f"{text[:_LONGEST]}… ({len(text) - _LONGEST} characters more)"
+    for piece in reveal(cut, breaks=False):
+        shown.append(piece.sign or piece.text, "reverse" if piece.sign else None)
+    return shown
+
+
+def show_line(text: str, style: str = "", width: int = _WIDEST) -> Text:
+    """Return a text on one line, cut where it is too long."""
+    line = show(" ".join(text.split("\n"))[: width + 1].replace("\t", " "), style)
+    line.truncate(width, overflow="ellipsis")
+    return line
+
+
+def show_json(value: Any) -> Text:
+    """Return JSON in lines; whatever JSON lets through that a terminal should not see has a sign."""
+    return show(json.dumps(value, indent=2, ensure_ascii=False))
+
+
+def show_inbox(found: list[Suspension]) -> RenderableType:
+    """Return what waits, a row for each thing that is asked."""
+    if not found:
+        return Text("Nothing waits.", "dim")
+    table = Table(box=None, pad_edge=False)
+    for name in ("id", "item", "call", "asked by", "why", "left"):
+        table.add_column(name, overflow="fold", no_wrap=name in ("id", "item", "left"))
+    for one in found:
+        for item in one.items:
+            if item.outcome is None:
+                call = show_line(f"{item.tool.name} {json.dumps(item.tool.args, ensure_ascii=False)}", width=60)
+                why = show_line(item.prompt.reason or "", width=40)
+                row = (show_line(one.id), show_line(item.item_id), call, show_line(one.run.agent, width=24), why)
+                table.add_row(*row, tell_left(item.terms.deadline_at))
+    return table
+
+
+def show_suspension(found: Suspension) -> RenderableType:
+    """Return all that a person needs to see before deciding."""
+    head = Text.assemble(show_line(found.run.title or found.run.agent, "bold"), "  ", show_line(found.id, "dim"))
+    about = Text.assemble("asked by ", show_line(found.run.owner), ", ", show_line(found.status))
+    return Group(head, about, *(part for item in found.items for part in _show_item(item)))
+
+
+def _show_item(item: ItemSeen) -> list[RenderableType]:
+    parts: list[RenderableType] = ["", Text.assemble(show_line(f"{item.item_id}  {item.tool.name}", "bold cyan"))]
+    for words in (item.prompt.title, item.prompt.body, item.prompt.reason):
+        if words:
+            parts.append(show(words))
+    if item.doubt is not None:
+        parts.append(Text("This call was begun before: it may already have run.", "bold yellow"))
+    parts.append(show_json(item.tool.args))
+    if item.outcome is not None:
+        by = Text.assemble(show_line(item.outcome.verdict, "bold"), " by ", show_line(item.outcome.by.id))
+        parts.append(by)
+        parts += [show(item.outcome.message)] if item.outcome.message else []
+    else:
+        parts.append(
+            Text.assemble("answers: ", show_line(", ".join(item.allowed)), "; ", tell_left(item.terms.deadline_at))
+        )
+    return parts
+
+
+def show_runs(found: list[Run]) -> RenderableType:
+    """Return runs, a row each."""
+    table = Table(box=None, pad_edge=False)
+    for name in ("id", "status", "agent", "title", "started"):
+        table.add_column(name, overflow="fold")
+    for one in found:
+        title = show_line(one.title, width=50)
+        words = map(show_line, (one.id, one.status, one.agent))
+        table.add_row(*words, title, f"{one.created_at:%Y-%m-%d %H:%M}")
+    return table if found else Text("There are none.", "dim")
+
+
+def show_event(event: RunEvent) -> Text:
+    """Return an event on one line."""
+    data = json.dumps(event.data, ensure_ascii=False)
+    place = f"{event.seq:>4}  {event.at.astimezone(UTC):%Y-%m-%d %H:%M:%S}  "
+    return Text.assemble((place, "dim"), show_line(event.type, "bold"), "  ", show_line(data))
+
+
+def tell_left(deadline: datetime) -> Text:
+    """Say how much time is left."""
+    left_s = (deadline.timestamp() * 1000 - now_ms()) / 1000
+    if left_s <= 0:
+        return Text("over", "red")
+    unit, size = next(one for one in _UNITS if left_s >= one[1] or one[1] == 1)
+    return Text(f"{left_s / size:.0f} {unit} left", "red" if left_s < _HURRY_S else "")

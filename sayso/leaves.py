@@ -1,0 +1,173 @@
+"""Obtain the leave to run one call, and say afterwards what came of it: the steps behind `@gate`, for both clients.
+
+The call's key names it for good: whoever comes back with it, after a restart or days later, goes on where it stands.
+Leave is consumed before the call starts, under a name made up for this one try. If a try is lost after that, the next
+one sees it: the call may have run, and is not started again unless it may be.
+"""
+
+from dataclasses import dataclass, field
+from typing import Literal
+
+from pydantic import JsonValue
+
+from sayso.canonical import digest_json
+from sayso.decisions import JsonObject
+from sayso.doubts import Choice, read_choice
+from sayso.errors import AlreadyConsumed, DeadlinePassed, Denied, IdempotencyConflict, InDoubt, Suspended
+from sayso.exchanges import ask_for_call, consume, find_suspension, new_key, question, report_outcome
+from sayso.flows import Flow, Patience, await_decision, send
+from sayso.replies import ItemSeen, ReportSeen, Suspension
+from sayso.terms import REPORT_WITHIN_S
+from sayso.tool_calls import ToolDefinition
+
+OnDoubt = Literal["raise", "ask"]
+
+
+@dataclass(frozen=True)
+class Wanted:
+    """A call that somebody wants to make, and how they want to wait for leave."""
+
+    definition: ToolDefinition
+    args: JsonObject
+    label: str
+    title: str = ""
+    context: JsonObject = field(default_factory=dict)
+    wait_s: float | None = None
+    on_doubt: OnDoubt = "raise"
+    report_within_s: int = REPORT_WITHIN_S
+
+    @property
+    def key(self) -> str:
+        """The Idempotency-Key that the label comes to, of whatever length and characters that is."""
+        return digest_json([self.definition.name, self.label])
+
+
+@dataclass(frozen=True)
+class Leave:
+    """Leave that was spent for one try: run exactly these arguments, then conclude."""
+
+    suspension_id: str
+    item_id: str
+    run_id: str
+    holder: str
+    args: JsonObject
+    idempotency_key: str
+    attempt: int
+
+
+@dataclass(frozen=True)
+class Ran:
+    """The call ran before, and this is what came of it."""
+
+    report: ReportSeen
+
+
+def obtain(patience: Patience, wanted: Wanted) -> Flow[Leave | Ran]:
+    """Ask, wait, and spend the leave to run the call once.
+
+    Raises `Suspended` when nobody has decided in time, `Denied`, `InDoubt`, `DeadlinePassed` when the leave ended
+    unused, `IdempotencyConflict` when the key was used for another call, and what a client raises.
+    """
+    asked = ask_for_call(wanted.definition, wanted.args, wanted.key, wanted.title, wanted.context)
+    found = yield from send(patience, asked)
+    while True:
+        if found.pending:
+            found = yield from _wait(patience, wanted, found)
+        if found.following_id is not None:
+            found = yield from send(patience, find_suspension(found.following_id))
+            continue
+        item = _check(wanted, found)
+        if (known := _known(item)) is not None:
+            return Ran(known)
+        _check_leave(found, item)
+        if item.permit is not None and not item.tool.idempotent:
+            if wanted.on_doubt == "raise":
+                raise _tell_doubt(wanted, found, item)
+            found = yield from send(patience, question(found.id, item.item_id))
+            continue
+        try:
+            return (yield from _spend(patience, wanted, found, item))
+        except AlreadyConsumed:
+            found = yield from send(patience, find_suspension(found.id))
+
+
+def conclude(patience: Patience, leave: Leave, success: bool, output: JsonValue, error: str | None) -> Flow[Suspension]:
+    """Say what came of the call."""
+    told = report_outcome(leave.suspension_id, leave.item_id, leave.holder, success, output, error)
+    return send(patience, told)
+
+
+def _wait(patience: Patience, wanted: Wanted, found: Suspension) -> Flow[Suspension]:
+    if wanted.wait_s is None or wanted.wait_s > 0:
+        found = yield from await_decision(patience, found.id, wanted.wait_s)
+    if found.pending:
+        raise Suspended(
+            f"{wanted.definition.name} waits for a person until {found.deadline_at} ({patience.url}/items/{found.id}). "
+            "Make the call again with the same key to go on.",
+            suspension_id=found.id,
+            tool=wanted.definition.name,
+            key=wanted.label,
+        )
+    return found
+
+
+def _spend(patience: Patience, wanted: Wanted, found: Suspension, item: ItemSeen) -> Flow[Leave]:
+    holder = f"try-{new_key()}"
+    spent = yield from send(patience, consume(found.id, item.item_id, holder, wanted.report_within_s))
+    return Leave(
+        suspension_id=found.id,
+        item_id=item.item_id,
+        run_id=found.run.id,
+        holder=holder,
+        args=spent.args,
+        idempotency_key=spent.idempotency_key,
+        attempt=spent.attempt,
+    )
+
+
+def _check(wanted: Wanted, found: Suspension) -> ItemSeen:
+    item = found.items[0]
+    if found.status == "cancelled":
+        error = found.end.error if found.end else None
+        raise Denied(
+            f"{item.tool.name} is not to run: the run was cancelled. {error or ''}".strip(), verdict="cancelled"
+        )
+    if item.tool.name != wanted.definition.name:
+        raise IdempotencyConflict(idempotency_key=wanted.label)
+    return item
+
+
+def _known(item: ItemSeen) -> ReportSeen | None:
+    """Return what is known to have come of the call already: reported, or told by a person who was asked."""
+    if item.permit is not None:
+        return item.permit.report
+    if item.doubt is None or item.outcome is None:
+        return None
+    answer = read_choice(item.outcome.value)
+    if answer.choice is Choice.REPORTED:
+        return ReportSeen.model_validate(answer.result)
+    return ReportSeen(success=True, output=answer.result) if answer.choice is Choice.SKIP else None
+
+
+def _check_leave(found: Suspension, item: ItemSeen) -> None:
+    outcome, name = item.outcome, item.tool.name
+    failed = item.doubt is not None and outcome is not None and read_choice(outcome.value).choice is Choice.FAIL
+    if outcome is None or not outcome.may_run or failed:
+        by = outcome.by.id if outcome is not None else "nobody"
+        why = f": {outcome.message}" if outcome is not None and outcome.message else "."
+        verdict = outcome.verdict if outcome is not None else None
+        raise Denied(f"{name} was denied by {by}{why}", by=by, verdict=verdict, suspension_id=found.id)
+    if found.end is not None and item.permit is None:
+        raise DeadlinePassed(found.end.error or f"The leave to run {name} ended unused. Ask again with a new key.")
+
+
+def _tell_doubt(wanted: Wanted, found: Suspension, item: ItemSeen) -> InDoubt:
+    idempotency_key = item.doubt.idempotency_key if item.doubt is not None else f"{found.id}:{item.item_id}"
+    begun = item.permit.redeemed_at.isoformat(timespec="seconds") if item.permit is not None else "some time"
+    return InDoubt(
+        f"{wanted.definition.name} was begun at {begun} and never reported back: it may have run. Look it up under the "
+        f"idempotency key {idempotency_key}. Say on_doubt='ask' to have a person decide, or idempotent=True if "
+        "running it twice does no harm.",
+        suspension_id=found.id,
+        key=wanted.label,
+    )

@@ -1,0 +1,395 @@
+"""Test agents without a server: a desk in the test's own process, a reviewer who follows orders, a clock to turn.
+
+    desk = InProcessDesk()
+    desk.reviewer.denies("refund", message="Not this one")
+    with pytest.raises(Denied):
+        refund_with(desk.client())(order="A-1", amount=5)
+
+The clients are the real ones; behind them are the desk's own verbs on records in memory. Nothing waits: whoever waits
+for a decision that does not come has the clock turned to the end of their wait.
+"""
+
+import asyncio
+import fnmatch
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from hashlib import sha256
+from typing import Any
+
+import httpx
+from pydantic import JsonValue, ValidationError
+
+from sayso import consumptions
+from sayso.canonical import digest_json, parse_json
+from sayso.client import AsyncClient, Client
+from sayso.clock import iso_utc
+from sayso.deadlines import keep_time
+from sayso.decisions import Actor, ActorKind, Decision, DecisionAction, DecisionRequest, JsonObject, Report
+from sayso.errors import (
+    Conflict,
+    IdempotencyConflict,
+    InvalidInput,
+    NotAllowed,
+    NotFound,
+    SaysoError,
+)
+from sayso.events import Event
+from sayso.gates import GatedCall, gate_calls
+from sayso.pauses import cancel, decide, find_item, suspend
+from sayso.policies import Policy
+from sayso.requests import Item
+from sayso.resumptions import approved_args
+from sayso.rules import Action
+from sayso.suspensions import Change, ResumeSpec, RunRef, Status, SuspensionRecord
+from sayso.terms import REPORT_WITHIN_S
+from sayso.tool_calls import ToolCall, ToolDefinition
+
+URL = "http://desk.test"
+"""Where a desk in the test's own process says it is."""
+
+_STATUSES = ((Conflict, 409), (NotFound, 404), (NotAllowed, 403), (InvalidInput, 422))
+_PATHS = re.compile(r"/api/v1/(suspensions|runs)(?:/([^/]+))?(?:/items/([^/]+))?(?:/([a-z]+))?")
+_MOMENT = re.compile(r"(.*\b|.*_)?(at|by)_ms")
+
+
+@dataclass
+class TurnedClock:
+    """A clock that stands still until it is turned."""
+
+    now_ms: int = 1_700_000_000_000
+
+    def turn(self, s: float) -> None:
+        """Let so much time pass."""
+        self.now_ms += round(s * 1000)
+
+
+@dataclass
+class _Order:
+    """What a reviewer was told to do with calls of some tools."""
+
+    tools: str
+    action: str
+    given: JsonObject
+
+
+class FakeReviewer:
+    """A person who decides as told beforehand, or here and now; calls nobody told them about they leave waiting."""
+
+    def __init__(self, desk: "InProcessDesk", name: str) -> None:
+        self.name = name
+        self._desk = desk
+        self._orders: list[_Order] = []
+
+    def approves(self, tools: str = "*", args: JsonObject | None = None) -> None:
+        """Approve calls of these tools from now on, with other arguments if they are given."""
+        self._orders.insert(0, _Order(tools, "approve", {"args": args} if args is not None else {}))
+
+    def denies(self, tools: str = "*", message: str | None = None) -> None:
+        """Deny calls of these tools from now on."""
+        self._orders.insert(0, _Order(tools, "deny", {"message": message}))
+
+    def answers(self, value: JsonValue, tools: str = "*") -> None:
+        """Give this value to calls of these tools that ask for one, from now on."""
+        self._orders.insert(0, _Order(tools, "value", {"value": value}))
+
+    def decide(self, action: str = "approve", place: int = 0, **given: JsonValue) -> None:
+        """Decide what waits at this place here and now: `approve` (with `args`), `deny` (`message`), `value`."""
+        record, item = self._desk.waiting[place]
+        self._desk.decide(record, item, action, given, self.name)
+
+    def look(self) -> None:
+        """Decide all that waits and that there are orders for."""
+        for record, item in self._desk.waiting:
+            order = next((one for one in self._orders if fnmatch.fnmatchcase(item.tool.name, one.tools)), None)
+            if order is not None:
+                self._desk.decide(record, item, order.action, order.given, self.name)
+
+
+@dataclass
+class InProcessDesk:
+    """A desk in memory, with its clock, one reviewer, and clients that speak with it.
+
+    The policy asks about every call unless another one is given.
+    """
+
+    policy: Policy = field(default_factory=lambda: Policy(default=Action.REQUEST_APPROVAL))
+    clock: TurnedClock = field(default_factory=TurnedClock)
+    records: dict[str, SuspensionRecord] = field(default_factory=dict)
+    trails: dict[str, list[Event]] = field(default_factory=dict)
+    lost: int = 0
+    """How many requests are lost from now on, with their answers."""
+
+    lost_answers: int = 0
+    """Of how many requests the answers alone are lost from now on."""
+
+    def __post_init__(self) -> None:
+        self.reviewer = FakeReviewer(self, "reviewer")
+
+    def client(self, agent: str = "agent") -> Client:
+        """Return a client of an agent of this name."""
+        client = Client(URL, agent, transport=httpx.MockTransport(self.reply), sleep=self.clock.turn)
+        client.patience = self._patience(client.patience)
+        return client
+
+    def async_client(self, agent: str = "agent") -> AsyncClient:
+        """Return a client of an agent of this name, for asyncio."""
+
+        async def sleep(s: float) -> None:
+            self.clock.turn(s)
+            await asyncio.sleep(0)
+
+        client = AsyncClient(URL, agent, transport=httpx.MockTransport(self.reply), sleep=sleep)
+        client.patience = self._patience(client.patience)
+        return client
+
+    @property
+    def waiting(self) -> list[tuple[SuspensionRecord, Item]]:
+        """What waits for a person, the oldest first."""
+        pending = [one for one in self.records.values() if one.status is Status.PENDING]
+        return [(record, item) for record in pending for item in record.items if item.open]
+
+    def decide(self, record: SuspensionRecord, item: Item, action: str, given: JsonObject, by: str) -> None:
+        """Put somebody's word on an item; raises what the desk would."""
+        word = DecisionRequest.model_validate({"action": action, "digest": item.digest, **given})
+        decision = Decision(
+            id=f"dec_{len(self.trails)}_{record.version}_{by}",
+            suspension_id=record.id,
+            suspension_version=record.version,
+            item_id=item.item_id,
+            action=DecisionAction(word.action),
+            args=word.args,
+            value=word.value,
+            message=word.message,
+            args_digest=word.digest,
+            by=Actor(id=by, kind=ActorKind.HUMAN),
+            at_ms=self.clock.now_ms,
+        )
+        self._save(decide(record, decision, self.clock.now_ms))
+
+    def reply(self, request: httpx.Request) -> httpx.Response:
+        """Answer one request as the desk's API does."""
+        if self.lost:
+            self.lost -= 1
+            raise httpx.ConnectError("the desk is away")
+        try:
+            answer = self._answer(request)
+        except SaysoError as error:
+            answer = _tell_problem(error)
+        except ValidationError as error:
+            answer = _tell_problem(InvalidInput(f"This does not fit: {error.errors(include_url=False)[0]['msg']}."))
+        if self.lost_answers:
+            self.lost_answers -= 1
+            raise httpx.ReadTimeout("the answer is lost")
+        return answer
+
+    def _patience(self, patience: Any) -> Any:
+        return type(patience)(patience.url, patience.patience_s, lambda: float(self.clock.now_ms))
+
+    def _answer(self, request: httpx.Request) -> httpx.Response:
+        self._keep_time()
+        found = _PATHS.fullmatch(request.url.path)
+        agent = request.headers.get("authorization", "").removeprefix("Bearer ")
+        body: Any = parse_json(request.content) if request.content else {}
+        if found is None:
+            raise NotFound("There is nothing at this path of a desk in a test.")
+        room, id_, item_id, verb = found.groups()
+        key = request.headers.get("idempotency-key", "")
+        asked = _Asked(agent, key, id_ or "", item_id or "", body, request.url.params)
+        doings: Mapping[tuple[str, str, str | None], Callable[[_Asked], JsonValue]] = {
+            ("POST", "suspensions", None): self._ask,
+            ("GET", "suspensions", None): self._find,
+            ("POST", "suspensions", "decision"): self._decide,
+            ("POST", "suspensions", "consume"): self._consume,
+            ("POST", "suspensions", "outcome"): self._conclude,
+            ("POST", "suspensions", "question"): self._question,
+            ("GET", "runs", None): self._find_run,
+            ("POST", "runs", "cancel"): self._cancel,
+        }
+        doing = doings.get((request.method, room, verb))
+        if doing is None:
+            raise NotFound("A desk in a test does not do that; use a real one.")
+        return httpx.Response(200, json=doing(asked))
+
+    def _ask(self, asked: "_Asked") -> JsonValue:
+        name = sha256(f"{asked.agent} {asked.key}".encode()).hexdigest()[:32]
+        told = digest_json(asked.body)
+        known = self.records.get(f"sus_{name}")
+        if known is not None:
+            if known.run.request_id != told:
+                raise IdempotencyConflict(idempotency_key=asked.key)
+            return _show(known)
+        run_id = f"run_{name}"
+        run = RunRef(
+            id=run_id,
+            agent=asked.agent,
+            owner=asked.agent,
+            thread_id=run_id,
+            title=asked.body.get("title", ""),
+            request_id=told,
+            context=asked.body.get("context", {}),
+        )
+        asks, judged = gate_calls(self.policy, run, [_read_call(*one) for one in enumerate(asked.body["calls"])])
+        draft = SuspensionRecord(
+            id=f"sus_{name}",
+            tenant="default",
+            status=Status.PENDING,
+            created_at_ms=0,
+            updated_at_ms=0,
+            run=run,
+            resume=ResumeSpec(mode="poll", resumer="poll", coverage=asked.body.get("coverage", "all")),
+            on_deny=asked.body.get("on_deny", "continue"),
+        )
+        begun = suspend(draft, asks, self.clock.now_ms)
+        return _show(self._save(Change(begun.record, judged + begun.events)))
+
+    def _find(self, asked: "_Asked") -> JsonValue:
+        if not asked.id:
+            pending = dict.fromkeys(record.id for record, _ in self.waiting)
+            return {"suspensions": [_show(self.records[one]) for one in pending], "next_skip": None}
+        self.reviewer.look()
+        wait_s = int(asked.query.get("wait", "0").rstrip("s"))
+        if self._own(asked).status is Status.PENDING and wait_s:
+            self.clock.turn(wait_s)
+            self._keep_time()
+        return _show(self._own(asked))
+
+    def _find_run(self, asked: "_Asked") -> JsonValue:
+        record = self._latest(asked)
+        end = record.end
+        return {
+            **_dates({"created_at_ms": record.run.started_at_ms, "updated_at_ms": record.updated_at_ms}),
+            **record.run.model_dump(mode="json", include={"id", "agent", "owner", "title"}),
+            "status": str(record.run_status),
+            "suspension_id": record.id,
+            "result": end.result if end else None,
+            "error": end.error if end else None,
+        }
+
+    def _cancel(self, asked: "_Asked") -> JsonValue:
+        by = Actor(id=asked.agent, kind=ActorKind.AGENT)
+        self._save(cancel(self._latest(asked), by, asked.body.get("reason"), self.clock.now_ms))
+        return self._find_run(asked)
+
+    def _decide(self, asked: "_Asked") -> JsonValue:
+        record = self._own(asked)
+        item = find_item(record, asked.item_id)
+        given = {name: value for name, value in asked.body.items() if name not in ("action", "digest")}
+        if asked.body.get("digest") != item.digest:
+            raise InvalidInput("The digest is not that of the item.")
+        self.decide(record, item, asked.body["action"], given, asked.agent)
+        after = find_item(self._own(asked), asked.item_id)
+        outcome = _show_part(after.outcome.model_dump(mode="json")) if after.outcome else None
+        return {"suspension_id": record.id, "item_id": item.item_id, "status": record.status, "outcome": outcome}
+
+    def _consume(self, asked: "_Asked") -> JsonValue:
+        within_s = asked.body.get("report_within_s", REPORT_WITHIN_S)
+        spent = consumptions.consume(self._own(asked), asked.item_id, asked.key, self.clock.now_ms, within_s)
+        record = self._save(spent)
+        item = find_item(record, asked.item_id)
+        return {
+            "suspension_id": record.id,
+            "item_id": item.item_id,
+            "tool": item.tool.name,
+            "args": approved_args(item),
+            "idempotency_key": consumptions.key_of(record, item),
+            "attempt": item.permit.attempt if item.permit else 0,
+        }
+
+    def _conclude(self, asked: "_Asked") -> JsonValue:
+        told = Report.model_validate({**asked.body, "at_ms": 0})
+        now_ms = self.clock.now_ms
+        return _show(self._save(consumptions.conclude(self._own(asked), asked.item_id, asked.key, told, now_ms)))
+
+    def _question(self, asked: "_Asked") -> JsonValue:
+        record = self._own(asked)
+        if record.following_id is None:
+            draft = SuspensionRecord(
+                id=f"{record.id}-next",
+                tenant=record.tenant,
+                status=Status.PENDING,
+                created_at_ms=0,
+                updated_at_ms=0,
+                run=record.run,
+                resume=record.resume,
+                on_deny=record.on_deny,
+            )
+            record = self._save(consumptions.question(record, asked.item_id, draft, self.clock.now_ms))
+        return _show(self.records[record.following_id or record.id])
+
+    def _own(self, asked: "_Asked") -> SuspensionRecord:
+        record = self.records.get(asked.id)
+        if record is None or (asked.agent not in (record.run.owner, self.reviewer.name)):
+            raise NotFound(f"There is no suspension {asked.id!r} for this credential.")
+        return record
+
+    def _latest(self, asked: "_Asked") -> SuspensionRecord:
+        found = [one for one in self.records.values() if one.run.id == asked.id and one.run.owner == asked.agent]
+        if not found:
+            raise NotFound(f"There is no run {asked.id!r} for this credential.")
+        return found[-1]
+
+    def _keep_time(self) -> None:
+        for record in list(self.records.values()):
+            if record.status is Status.PENDING:
+                self._save(keep_time(record, self.clock.now_ms))
+            elif record.look_at_ms is not None:
+                self._save(consumptions.lapse(record, self.clock.now_ms))
+
+    def _save(self, change: Change) -> SuspensionRecord:
+        record = change.record
+        self.records[record.id] = record.model_copy(update={"version": record.version + 1})
+        if change.following is not None:
+            self.records[change.following.id] = change.following
+        self.trails.setdefault(record.run.id, []).extend(change.events)
+        return self.records[record.id]
+
+
+@dataclass(frozen=True)
+class _Asked:
+    """One request, taken apart."""
+
+    agent: str
+    key: str
+    id: str
+    item_id: str
+    body: Any
+    query: Mapping[str, str]
+
+
+def _read_call(index: int, call: Any) -> GatedCall:
+    definition = ToolDefinition(name=call["tool"], **call["definition"])
+    return GatedCall(ToolCall(call_id="", index=index, name=call["tool"], args=call.get("args", {})), definition)
+
+
+def _show(record: SuspensionRecord) -> JsonValue:
+    """Return a record as the API shows it: moments in RFC 3339 under their names without `_ms`."""
+    shown: JsonObject = _show_part(record.model_dump(mode="json"))
+    return {**shown, "deadline_at": iso_utc(record.deadline_at_ms) if record.deadline_at_ms else None}
+
+
+def _show_part(part: Any) -> Any:
+    if isinstance(part, list):
+        return [_show_part(one) for one in part]
+    if not isinstance(part, dict):
+        return part
+    whole = {"args", "value", "result", "output", "context", "response_schema", "choices"}
+    return _dates({name: value if name in whole else _show_part(value) for name, value in part.items()})
+
+
+def _dates(part: JsonObject) -> JsonObject:
+    return {
+        name.removesuffix("_ms") if _MOMENT.fullmatch(name) else name: iso_utc(value)
+        if _MOMENT.fullmatch(name) and isinstance(value, int)
+        else value
+        for name, value in part.items()
+    }
+
+
+def _tell_problem(error: SaysoError) -> httpx.Response:
+    slug = re.sub(r"(?<!^)(?=[A-Z])", "-", type(error).__name__).lower()
+    status = next((status for kind, status in _STATUSES if isinstance(error, kind)), 500)
+    facts = {name: value for name, value in error.facts.items() if isinstance(value, str | int | float | bool)}
+    return httpx.Response(
+        status, json={"type": f"/problems/{slug}", "status": status, "detail": error.message, **facts}
+    )

@@ -1,0 +1,70 @@
+"""Keep JSON as it was written: which text stands for which member, and whether two texts say exactly the same.
+
+Here 1, 1.0 and 1e0 are three different things. Whoever asked compares what comes back with what was sent.
+"""
+
+import json
+from decimal import Decimal
+from typing import Any
+
+from sayso.errors import InvalidJson
+
+_BLANK = " \t\n\r"
+_READER = json.JSONDecoder()
+
+
+class _Number(str):
+    """A number as it was written."""
+
+    __slots__ = ()
+
+
+def split_members(raw: bytes) -> dict[str, str]:
+    """Return the members of the one JSON object in `raw`, each with the very text of its value.
+
+    `raw` has been read strictly before.
+    """
+    text = raw.decode()
+    members: dict[str, str] = {}
+    at = _skip(text, text.index("{") + 1)
+    while text[at] != "}":
+        name, at = _READER.raw_decode(text, at)
+        begin = _skip(text, text.index(":", at) + 1)
+        _, at = _READER.raw_decode(text, begin)
+        members[name] = text[begin:at]
+        at = _skip(text, at)
+        if text[at] == ",":
+            at = _skip(text, at + 1)
+    return members
+
+
+def write_exactly(raw: bytes | str) -> str:
+    """Return a form of JSON in which equal texts mean the same to the last digit: without blanks, keys in order.
+
+    Raises `InvalidJson` for a number that says more than a double can hold: nobody could approve what is not shown.
+    """
+    return _write(json.loads(raw, parse_float=_read_float, parse_int=_Number))
+
+
+def _read_float(text: str) -> _Number:
+    try:
+        exact = Decimal(text) == Decimal(repr(float(text)))
+    except ArithmeticError:
+        exact = False
+    if not exact:
+        raise InvalidJson(f"{text[:60]} has more digits than can be shown exactly. Send it as a string.")
+    return _Number(text)
+
+
+def _write(value: Any) -> str:
+    if isinstance(value, dict):
+        return "{" + ",".join(f"{json.dumps(name)}:{_write(value[name])}" for name in sorted(value)) + "}"
+    if isinstance(value, list):
+        return "[" + ",".join(map(_write, value)) + "]"
+    return str(value) if isinstance(value, _Number) else json.dumps(value)
+
+
+def _skip(text: str, at: int) -> int:
+    while text[at] in _BLANK:
+        at += 1
+    return at

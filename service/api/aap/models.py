@@ -1,0 +1,205 @@
+"""The protocol's own objects: what may come in, strictly, and what goes out.
+
+Members that are unknown, null or there twice are refused; arguments and context are free JSON.
+"""
+
+from typing import Annotated, Any, Literal, Self
+
+from pydantic import BaseModel, ConfigDict, Field, model_validator
+from pydantic.json_schema import SkipJsonSchema
+
+from sayso.decisions import JsonObject
+from service.store.instances import Instance, Registration
+
+DURATION = r"^[1-9][0-9]*(s|m|h)$"
+UUID_FORM = r"^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$"
+MOMENT = r"^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?Z$"
+_SIGNING = r"^whsec_[A-Za-z0-9+/]{42}[AEIMQUYcgkosw048]=$"
+_SECONDS = {"s": 1, "m": 60, "h": 3600}
+
+
+def drop_default(schema: dict[str, Any]) -> None:
+    """A member that may be left out is never sent as null."""
+    schema.pop("default", None)
+
+
+_ABSENT: Any = Field(default=None, json_schema_extra=drop_default)
+Name = Annotated[str, Field(min_length=1, max_length=200)]
+Note = Annotated[str, Field(min_length=1, max_length=2000)]
+Moment = Annotated[str, Field(pattern=MOMENT, examples=["2026-11-21T12:00:00.000Z"])]
+Uuid = Annotated[str, Field(pattern=UUID_FORM, examples=["019aa4a2-f1e2-c3d4-e5f6-0718293a4b5c"])]
+
+
+class Wire(BaseModel):
+    """An object of the protocol."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+
+class Submitted(Wire):
+    """An object that comes in; null is no way to leave a member out."""
+
+    @model_validator(mode="before")
+    @classmethod
+    def _refuse_null(cls, data: object) -> object:
+        if isinstance(data, dict):
+            for name, value in data.items():
+                if value is None and name not in cls._nullable():
+                    raise ValueError(f"{str(name)[:80]!r} is null; leave it out")
+        return data
+
+    @classmethod
+    def _nullable(cls) -> tuple[str, ...]:
+        return ()
+
+
+class Delivery(Submitted):
+    """Where and how to tell the instance of decisions."""
+
+    type: Literal["webhook"]
+    url: str = Field(min_length=1, max_length=2000, examples=["https://agent.example.com/aap/events"])
+    registration_id: str = Field(
+        pattern=r"^[0-9a-fA-F]{8}-[0-9a-fA-F]{4}-[0-9a-fA-F]{4}-[0-9a-fA-F]{4}-[0-9a-fA-F]{12}$",
+        examples=["6f1d3b62-2c8a-4d3c-9a86-0b6f3c2d1e4f"],
+    )
+    signing_secret: str = Field(
+        pattern=_SIGNING,
+        description="`whsec_` and 32 random bytes in base64. It is never given back.",
+        examples=["whsec_AAECAwQFBgcICQoLDA0ODxAREhMUFRYXGBkaGxwdHh8="],
+    )
+
+    def register(self) -> Registration:
+        """Return it as it is kept."""
+        return Registration(url=self.url, registration_id=self.registration_id, signing_secret=self.signing_secret)
+
+
+class NewInstance(Submitted):
+    """An instance that is to be made."""
+
+    instance_name: Name | SkipJsonSchema[None] = _ABSENT
+    delivery: Delivery | SkipJsonSchema[None] = _ABSENT
+
+
+class InstanceChange(Submitted):
+    """What is to be changed of an instance; a delivery of null ends it."""
+
+    instance_name: Name | SkipJsonSchema[None] = _ABSENT
+    delivery: Delivery | None = Field(default=None, json_schema_extra=drop_default)
+
+    @classmethod
+    def _nullable(cls) -> tuple[str, ...]:
+        return ("delivery",)
+
+
+class NewRequest(Submitted):
+    """A call that waits for a say-so."""
+
+    model_config = ConfigDict(
+        frozen=True,
+        extra="forbid",
+        json_schema_extra={
+            "examples": [{"tool": "refund", "arguments": {"order": "A-1", "amount": 20.5}, "timeout": "10m"}]
+        },
+    )
+
+    tool: Name = Field(description="The tool's name; rules and freezes go by it.")
+    server: Name | SkipJsonSchema[None] = _ABSENT
+    arguments: JsonObject = Field(description="Exactly what the tool would be called with.")
+    timeout: str = Field(
+        max_length=20,
+        pattern=DURATION,
+        description="How long the agent waits; the rules may set less, never more.",
+        examples=["10m"],
+    )
+    agent_reasoning: Annotated[str, Field(max_length=20_000)] | SkipJsonSchema[None] = _ABSENT
+    context: JsonObject | SkipJsonSchema[None] = _ABSENT
+
+    @property
+    def timeout_s(self) -> int:
+        """The timeout in seconds."""
+        return int(self.timeout[:-1]) * _SECONDS[self.timeout[-1]]
+
+
+class NewOutcome(Submitted):
+    """What came of a call that was consumed."""
+
+    status: Literal["succeeded", "failed"]
+    note: Note | SkipJsonSchema[None] = _ABSENT
+
+
+class DeliveryView(Wire):
+    """Where the instance is told; the secret stays here."""
+
+    type: Literal["webhook"] = "webhook"
+    url: str
+    registration_id: str
+
+
+class InstanceView(Wire):
+    """An instance."""
+
+    id: Uuid
+    name: str
+    delivery: DeliveryView | SkipJsonSchema[None] = _ABSENT
+
+    @classmethod
+    def of(cls, instance: Instance) -> Self:
+        """Return what is told of an instance."""
+        told = instance.delivery
+        delivery = DeliveryView(url=told.url, registration_id=told.registration_id) if told else None
+        return cls(id=instance.id, name=instance.name, delivery=delivery)
+
+
+class Credential(Wire):
+    """What the instance asks with."""
+
+    token: str
+    expires_at: Moment | SkipJsonSchema[None] = _ABSENT
+
+
+class ProvisionedInstance(Wire):
+    """A new instance and its credential."""
+
+    instance: InstanceView
+    credential: Credential
+
+
+class DecisionView(Wire):
+    """The request's outcome; `expires_at` is there for an approval and only then, and never changes."""
+
+    status: Literal["approved", "denied", "expired", "cancelled"]
+    note: str | SkipJsonSchema[None] = _ABSENT
+    decided_at: Moment
+    expires_at: Moment | SkipJsonSchema[None] = _ABSENT
+
+
+class OutcomeView(Wire):
+    """What came of the call."""
+
+    status: Literal["succeeded", "failed"]
+    note: str | SkipJsonSchema[None] = _ABSENT
+    reported_at: Moment
+
+
+class ConsumptionView(Wire):
+    """When the approval was spent, and what came of it where somebody told."""
+
+    consumed_at: Moment
+    outcome: OutcomeView | SkipJsonSchema[None] = _ABSENT
+
+
+class RequestView(Wire):
+    """A request: what was submitted, exactly as it was, and where it stands."""
+
+    id: Uuid
+    tool: str
+    server: str | SkipJsonSchema[None] = _ABSENT
+    arguments: JsonObject
+    timeout: str
+    agent_reasoning: str | SkipJsonSchema[None] = _ABSENT
+    context: JsonObject | SkipJsonSchema[None] = _ABSENT
+    status: Literal["pending", "approved", "denied", "expired", "cancelled"]
+    created_at: Moment
+    deadline_at: Moment
+    decision: DecisionView | SkipJsonSchema[None] = _ABSENT
+    consumption: ConsumptionView | SkipJsonSchema[None] = _ABSENT

@@ -1,0 +1,187 @@
+"""Ask, follow, cancel; spend an approval once, and say what came of the call."""
+
+from typing import Annotated
+
+from fastapi import APIRouter, Query, Request, Response
+
+from sayso.decisions import Actor, ActorKind, Report
+from sayso.errors import AlreadyConsumed, Conflict, Halted, InvalidInput, NotFound, Withdrawn
+from sayso.states import seal_state
+from sayso.suspensions import ResumeSpec, Status, SuspensionRecord
+from service.api.aap.asks import ADAPTER, KEPT_MS, draft_call, draft_run, fitting_for, origin, tell_words
+from service.api.aap.callers import Asker, Id, InstanceRoute, Key, find_instance
+from service.api.aap.documents import problems, replays
+from service.api.aap.exact import write_exactly
+from service.api.aap.models import DURATION, NewOutcome, NewRequest, RequestView
+from service.api.aap.refusals import Refusal
+from service.api.aap.views import status_of, write_request
+from service.api.dependencies import Parts
+from service.api.waits import wait_for
+from service.desk import Foreign
+from service.store.instances import Instance
+from service.store.outbox import closed_at_ms
+from service.wiring import Wiring
+
+router = APIRouter(prefix="/v1/requests", tags=["requests"], route_class=InstanceRoute)
+
+LONGEST_WAIT_S = 30
+REPORT_WITHIN_S = 7 * 86_400
+"""How long the outcome of a consumed call may be reported; the protocol does not ask for it."""
+
+_ITEM = "i1"
+_SECONDS = {"s": 1, "m": 60, "h": 3600}
+
+Wait = Annotated[
+    str,
+    Query(
+        pattern=DURATION,
+        max_length=20,
+        description=f"How long to wait for the outcome; more than {LONGEST_WAIT_S}s counts as {LONGEST_WAIT_S}s.",
+        examples=["30s"],
+    ),
+]
+
+
+@router.post(
+    "",
+    status_code=201,
+    operation_id="createRequest",
+    response_model=RequestView,
+    responses=replays(RequestView, "The same request again, as it stands now", 401, 403, 409),
+)
+async def create_request(request: Request, body: NewRequest, caller: Asker, parts: Parts, key: Key) -> Response:
+    """Put a call before the rules, and before people where they say so. It may be decided already in the answer."""
+    raw = await request.body()
+    foreign = Foreign(
+        origin=origin(),
+        state=seal_state(raw),
+        fit=fitting_for(body).fit,
+        kept_ms=KEPT_MS,
+        words=tell_words(body),
+    )
+    saved = await parts.desk.ask(
+        caller.tenant,
+        draft_run(caller, body),
+        [draft_call(body)],
+        ResumeSpec(mode="poll", resumer=ADAPTER, endpoint_id=caller.id, tells=caller.delivery is not None),
+        key=key,
+        request=write_exactly(raw),
+        foreign=foreign,
+    )
+    record = await _in_time(parts, saved.record, saved.now_ms)
+    return await _show(parts, record, 200 if saved.repeated else 201)
+
+
+@router.get("/{id}", operation_id="getRequest", response_model=RequestView, responses=problems(401, 403, 404))
+async def get_request(request: Request, id_: Id, caller: Asker, parts: Parts, wait: Wait = "") -> Response:
+    """Return a request; with `wait`, as soon as it has its outcome, or as it stands when the time is over."""
+
+    async def read() -> SuspensionRecord:
+        return await _find(parts, caller, id_)
+
+    first = await read()
+    record = await wait_for(
+        request,
+        first.id,
+        read,
+        done=lambda found: closed_at_ms(found) is not None,
+        wait_s=_read_wait(wait),
+        identify=find_instance,
+    )
+    return await _show(parts, record)
+
+
+@router.delete(
+    "/{id}", operation_id="cancelRequest", response_model=RequestView, responses=problems(401, 403, 404, 409)
+)
+async def cancel_request(id_: Id, caller: Asker, parts: Parts) -> Response:
+    """Cancel a request that still waits; once it is decided that stands."""
+    found = await _find(parts, caller, id_)
+    saved = await parts.desk.withdraw(caller.tenant, found.id, _actor(caller))
+    return await _show(parts, saved.record)
+
+
+@router.post(
+    "/{id}/consume",
+    operation_id="consumeApproval",
+    response_model=RequestView,
+    responses=problems(401, 403, 404, 409),
+)
+async def consume_approval(request: Request, id_: Id, caller: Asker, parts: Parts, key: Key) -> Response:
+    """Spend the approval, once, right before the call starts: only after this may it run."""
+    if await request.body():
+        raise InvalidInput("This takes no body; send none.")
+    found = await _find(parts, caller, id_)
+    standing = await parts.standings.find(caller.tenant)
+    try:
+        saved = await parts.desk.consume(caller.tenant, found.id, _ITEM, key, standing, REPORT_WITHIN_S)
+    except (AlreadyConsumed, Halted, Withdrawn):
+        raise
+    except Conflict as error:
+        raise _refuse_consumption(found, error) from error
+    return await _show(parts, saved.record)
+
+
+@router.post(
+    "/{id}/outcome",
+    operation_id="reportOutcome",
+    response_model=RequestView,
+    responses=problems(401, 403, 404, 409),
+)
+async def report_outcome(body: NewOutcome, id_: Id, caller: Asker, parts: Parts) -> Response:
+    """Say what came of a call that was consumed. The same report again changes nothing; another one is refused."""
+    found = await _find(parts, caller, id_)
+    permit = found.items[0].permit
+    if permit is None:
+        raise Refusal(409, "not_consumed", "The approval was not consumed; there is no outcome to report.")
+    report = Report(success=body.status == "succeeded", error=body.note, at_ms=0)
+    try:
+        saved = await parts.desk.conclude(caller.tenant, found.id, _ITEM, None, report)
+    except Conflict as error:
+        code = "outcome_conflict" if permit.report is not None else "outcome_too_late"
+        raise Refusal(409, code, error.message) from error
+    return await _show(parts, saved.record)
+
+
+async def _find(parts: Wiring, caller: Instance, request_id: str) -> SuspensionRecord:
+    """Return the caller's request; raises `NotFound` in the same words for another's and for none."""
+    unknown = NotFound(f"There is no request {request_id} for this credential.")
+    try:
+        found = await parts.desk.suspensions.read(caller.tenant, f"sus_{request_id.replace('-', '')}")
+    except NotFound:
+        raise unknown from None
+    record = found.record
+    if record is None or record.run.owner != caller.owner:
+        raise unknown
+    return await _in_time(parts, record, found.now_ms)
+
+
+async def _in_time(parts: Wiring, record: SuspensionRecord, now_ms: int) -> SuspensionRecord:
+    """Return the record, expired where its time is over and no clock has come by yet."""
+    late = record.status is Status.PENDING and (record.deadline_at_ms or 0) <= now_ms
+    return (await parts.desk.look(record.tenant, record.id)).record if late else record
+
+
+async def _show(parts: Wiring, record: SuspensionRecord, status: int = 200) -> Response:
+    assert record.state is not None  # noqa: S101  every request is saved with what was submitted
+    submitted = await parts.runs.state(record.tenant, record.run.id, record.state)
+    return Response(write_request(record, submitted), status, media_type="application/json")
+
+
+def _refuse_consumption(found: SuspensionRecord, error: Conflict) -> Refusal:
+    """Say why there is nothing to consume."""
+    if status_of(found) != "approved":
+        return Refusal(409, "not_approved", f"The request is {status_of(found)}; there is no approval to consume.")
+    if found.items[0].permit is None and found.status is not Status.CANCELLED:
+        return Refusal(409, "approval_expired", error.message)
+    return Refusal(409, "approval_withdrawn", error.message)
+
+
+def _read_wait(wait: str) -> int:
+    if not wait:
+        return 0
+    return min(LONGEST_WAIT_S, int(wait[:-1]) * _SECONDS[wait[-1]])
+
+
+def _actor(caller: Instance) -> Actor:
+    return Actor(id=caller.owner, kind=ActorKind.AGENT, channel=ADAPTER)

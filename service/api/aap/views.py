@@ -1,0 +1,75 @@
+"""Show a suspension as the protocol's request. What was submitted comes back in the very text it came in."""
+
+import json
+
+from sayso.clock import iso_utc
+from sayso.decisions import ActorKind
+from sayso.suspensions import Status, SuspensionRecord
+from service.api.aap.exact import split_members
+from service.api.aap.models import ConsumptionView, DecisionView, OutcomeView
+from service.store.outbox import closed_at_ms, request_id_of
+
+_SUBMITTED = ("tool", "server", "arguments", "timeout", "agent_reasoning", "context")
+
+
+def status_of(record: SuspensionRecord) -> str:
+    """Return where the request stands. Once it has an outcome that stays, whatever becomes of its run."""
+    outcome = record.items[0].outcome
+    if outcome is None:
+        return "cancelled" if record.status is Status.CANCELLED else "pending"
+    if outcome.by.kind is ActorKind.TIMEOUT:
+        return "expired"
+    return "approved" if outcome.may_run else "denied"
+
+
+def write_request(record: SuspensionRecord, submitted: bytes) -> str:
+    """Return the request as JSON."""
+    members = split_members(submitted)
+    parts = {name: members[name] for name in _SUBMITTED if name in members}
+    told = {
+        "id": request_id_of(record.id),
+        "status": status_of(record),
+        "created_at": iso_utc(record.created_at_ms),
+        "deadline_at": iso_utc(record.items[0].terms.deadline_at_ms),
+    }
+    parts |= {name: json.dumps(value) for name, value in told.items()}
+    if (decision := view_decision(record)) is not None:
+        parts["decision"] = decision.model_dump_json(exclude_none=True)
+    if (consumption := view_consumption(record)) is not None:
+        parts["consumption"] = consumption.model_dump_json(exclude_none=True)
+    return "{" + ",".join(f"{json.dumps(name)}:{value}" for name, value in parts.items()) + "}"
+
+
+def view_decision(record: SuspensionRecord) -> DecisionView | None:
+    """Return the outcome, or None while there is none."""
+    at_ms, outcome = closed_at_ms(record), record.items[0].outcome
+    if at_ms is None:
+        return None
+    if outcome is None:
+        return DecisionView(status="cancelled", note=_why_cancelled(record), decided_at=iso_utc(at_ms))
+    status, note = status_of(record), outcome.message or None
+    expires_at = iso_utc(outcome.start_by_ms) if status == "approved" else None
+    return DecisionView.model_validate(
+        {"status": status, "note": note, "decided_at": iso_utc(at_ms), "expires_at": expires_at}
+    )
+
+
+def _why_cancelled(record: SuspensionRecord) -> str | None:
+    """Return who cancelled it and why; whoever asked knows that of their own."""
+    why = record.end.error if record.end is not None else None
+    return why if why and not why.startswith(f"Cancelled by {record.run.owner}") else None
+
+
+def view_consumption(record: SuspensionRecord) -> ConsumptionView | None:
+    """Return how the approval was spent, or None while it was not."""
+    permit = record.items[0].permit
+    if permit is None:
+        return None
+    report = permit.report
+    outcome = None
+    if report is not None:
+        status = "succeeded" if report.success else "failed"
+        outcome = OutcomeView.model_validate(
+            {"status": status, "note": report.error or None, "reported_at": iso_utc(report.at_ms)}
+        )
+    return ConsumptionView(consumed_at=iso_utc(permit.redeemed_at_ms), outcome=outcome)

@@ -1,0 +1,66 @@
+"""Say whether the parts of this Sayso work, and whether rules that are to be put in force can be used."""
+
+from fastapi import APIRouter
+from pydantic import BaseModel, ConfigDict, Field
+
+from service.api.dependencies import Caller, Parts, Person
+from service.api.routes import SignedInRoute
+from service.api.views import View
+from service.examinations import examine
+from service.openapi import problems
+from service.rulebook import RulebookError, parse_rulebook
+
+router = APIRouter(tags=["health"], route_class=SignedInRoute)
+
+
+class FindingView(View):
+    """One part of Sayso as it stands."""
+
+    part: str
+    ok: bool
+    told: str
+    todo: str = Field(description="What to do; empty where all is well.")
+
+
+class FindingList(BaseModel):
+    """Every part that the service can see."""
+
+    findings: list[FindingView]
+
+
+class RulesRequest(BaseModel):
+    """Rules as they stand in their file."""
+
+    model_config = ConfigDict(
+        frozen=True,
+        extra="forbid",
+        json_schema_extra={"examples": [{"text": "version: 1\ndefault: deny\nrules: []\n"}]},
+    )
+
+    text: str = Field(max_length=200_000)
+    file: str = Field(default="policy.yaml", max_length=200, description="What to call it where faults are told.")
+
+
+class RulesChecked(BaseModel):
+    """Whether the rules could be put in force."""
+
+    ok: bool
+    rules: int
+    version: str | None
+    faults: list[str] = Field(description="Every fault, each with its line.")
+
+
+@router.get("/examination", operation_id="examine", responses=problems(401, 403))
+async def examine_parts(_caller: Person, parts: Parts) -> FindingList:
+    """Look at the store, the clock, the workers, the rules and the channels; for people."""
+    return FindingList(findings=[FindingView.model_validate(one) async for one in examine(parts)])
+
+
+@router.post("/policy/check", operation_id="checkRules", responses=problems(400, 401, 415))
+async def check_rules(body: RulesRequest, _caller: Caller) -> RulesChecked:
+    """Say whether these rules can be used. Nothing is put in force."""
+    try:
+        policy = parse_rulebook(body.text.encode(), file=body.file)
+    except RulebookError as error:
+        return RulesChecked(ok=False, rules=0, version=None, faults=[str(one) for one in error.problems])
+    return RulesChecked(ok=True, rules=len(policy.rules), version=policy.version, faults=[])

@@ -1,0 +1,144 @@
+"""Keep instances of the Agent Approval Protocol: who made them, where they are told, and the hash of their credential.
+
+What makes or changes one is saved in one commit with the caller's key, so that a lost reply is answered like the first.
+A deleted one leaves a mark for seven days: while it is there nothing more is asked for it.
+"""
+
+from pathlib import Path
+from typing import Any
+
+from pydantic import BaseModel, ConfigDict
+from redis.asyncio import Redis
+
+from sayso.errors import IdempotencyConflict
+from service.store.commits import Commit, Idempotency
+from service.store.connections import text, translated
+from service.store.keys import INSTANCE_KEYS, TenantKeys
+
+KEPT_MS = 7 * 86_400_000
+"""How long a key of an instance, and the mark of a deleted one, are kept."""
+
+_LUA = Path(__file__).parent / "lua"
+
+
+class Registration(BaseModel):
+    """Where an instance is told of decisions, and with which secret its messages are signed."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    url: str
+    registration_id: str
+    signing_secret: str
+
+
+class Instance(BaseModel):
+    """One installation of an agent that asks over the protocol; `scope` is the provisioner that made it."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    id: str
+    tenant: str
+    scope: str
+    name: str
+    created_at_ms: int
+    credential_hash: str
+    delivery: Registration | None = None
+    version: int = 0
+
+    @property
+    def owner(self) -> str:
+        """The name under which its runs are kept."""
+        return f"aap:{self.id}"
+
+
+class InstanceKey(BaseModel):
+    """Where a credential leads."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    tenant: str
+    instance_id: str
+
+
+class Instances:
+    """Look an instance up, make one, change it, delete it."""
+
+    def __init__(self, redis: Redis) -> None:
+        self._redis = redis
+        self._commit = redis.register_script((_LUA / "commit.lua").read_text())
+
+    async def read(self, tenant: str, instance_id: str) -> Instance | None:
+        """Return the instance, or None where there is none any more."""
+        async with translated():
+            raw = await self._redis.get(TenantKeys(tenant).instance(instance_id))
+        return Instance.model_validate_json(text(raw).partition("|")[2]) if raw else None
+
+    async def is_gone(self, tenant: str, instance_id: str, scope: str) -> bool:
+        """Tell whether this scope's instance was deleted within the last seven days."""
+        async with translated():
+            raw = await self._redis.get(TenantKeys(tenant).gone(instance_id))
+        return raw is not None and text(raw) == f"1|{scope}"
+
+    async def find(self, token_hash: str) -> Instance | None:
+        """Return the instance whose credential this is, or None."""
+        async with translated():
+            raw = await self._redis.get(INSTANCE_KEYS + token_hash)
+        if raw is None:
+            return None
+        key = InstanceKey.model_validate_json(raw)
+        instance = await self.read(key.tenant, key.instance_id)
+        return instance if instance is not None and instance.credential_hash == token_hash else None
+
+    async def recall(self, tenant: str, seen: Idempotency) -> str | None:
+        """Return what this key made before, or None; raises `IdempotencyConflict` for another request."""
+        async with translated():
+            raw = await self._redis.get(TenantKeys(tenant).idempotency(seen.actor, seen.key))
+        if raw is None:
+            return None
+        _, fingerprint, ref = text(raw).split("|", 2)
+        if fingerprint != seen.fingerprint:
+            raise IdempotencyConflict(idempotency_key=seen.key)
+        return ref
+
+    async def save(self, instance: Instance, seen: Idempotency) -> Instance | None:
+        """Save a new instance, or a change of the one read; None, and nothing changed, when somebody was faster."""
+        keys = TenantKeys(instance.tenant)
+        saved = instance.model_copy(update={"version": instance.version + 1})
+        commit = Commit()
+        commit.expect(keys.instance(instance.id), instance.version)
+        commit.expect(keys.idempotency(seen.actor, seen.key), 0)
+        commit.write("SET", keys.instance(instance.id), f"{saved.version}|{saved.model_dump_json()}")
+        commit.write(
+            "SET", keys.idempotency(seen.actor, seen.key), f"1|{seen.fingerprint}|{seen.ref}", "PX", seen.kept_ms
+        )
+        return saved if await self._send(commit) else None
+
+    async def let_in(self, instance: Instance) -> None:
+        """Let the instance's credential hold; done twice, it is once."""
+        key = InstanceKey(tenant=instance.tenant, instance_id=instance.id)
+        async with translated():
+            await self._redis.set(INSTANCE_KEYS + instance.credential_hash, key.model_dump_json())
+
+    async def delete(self, instance: Instance, now_ms: int) -> bool:
+        """End an instance: from this commit on nothing is asked for it. False when it was changed meanwhile.
+
+        What it still waits for is withdrawn afterwards; a place among the deliveries sees to it that somebody does.
+        """
+        keys = TenantKeys(instance.tenant)
+        commit = Commit()
+        commit.expect(keys.instance(instance.id), instance.version)
+        commit.write("DEL", keys.instance(instance.id))
+        commit.write("SET", keys.gone(instance.id), f"1|{instance.scope}", "PX", KEPT_MS)
+        commit.write("ZADD", keys.deliveries, now_ms, f"gone:{instance.id}")
+        if not await self._send(commit):
+            return False
+        async with translated():
+            await self._redis.delete(INSTANCE_KEYS + instance.credential_hash)
+        return True
+
+    async def _send(self, commit: Commit) -> bool:
+        names, args = commit.arguments()
+        async with translated():
+            failed_guard: Any
+            failed_guard, *_ = await self._commit(keys=names, args=args)
+        return not failed_guard

@@ -1,0 +1,99 @@
+"""A script with a gated function: its page's own words, and what it outlives."""
+
+import os
+import re
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from demo.stacks import Stack
+from launch.waits import wait_until
+from sayso.client import Client
+from sayso.replies import Suspension
+from service.settings import CHECKOUT
+from tests.journeys.stacks import PATIENCE_S, await_restart, kill, quick_stack
+
+PAGE = (CHECKOUT / "docs" / "sdk.md").read_text()
+QUICK_START = re.findall(r"^```python\n(.*?)^```", PAGE, re.DOTALL | re.MULTILINE)[0]
+SCRIPT = """
+import sys
+from sayso import gate
+
+@gate(key="refund-{order}")
+def refund(order: str, amount: float) -> str:
+    with open(sys.argv[1], "a") as paid:
+        print(order, amount, file=paid)
+    return f"paid {amount:g} for {order}"
+
+print(refund("A-1", 250.0))
+"""
+
+
+@pytest.fixture(scope="module")
+def stack(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stack]:
+    with quick_stack(tmp_path_factory.mktemp("gated") / "home") as running:
+        yield running
+
+
+def start(stack: Stack, script: str, *args: str) -> subprocess.Popen[str]:
+    environ = {**os.environ, "SAYSO_URL": stack.url, "SAYSO_KEY": stack.agent_key, "PYTHONPATH": str(CHECKOUT)}
+    command = [sys.executable, "-c", script, *args]
+    return subprocess.Popen(command, env=environ, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+
+
+def reviewer(stack: Stack) -> Client:
+    client = Client(stack.url, "-")
+    client.sign_in("admin", stack.admin_password)
+    return client
+
+
+def await_pending(client: Client) -> Suspension:
+    assert wait_until(lambda: bool(client.waiting().suspensions), PATIENCE_S)
+    (found,) = client.waiting().suspensions
+    return found
+
+
+def end_of(script: subprocess.Popen[str]) -> str:
+    out, err = script.communicate(timeout=PATIENCE_S)
+    assert script.returncode == 0, err
+    return out.strip()
+
+
+def test_the_quick_start_is_fifteen_lines_at_most_and_does_what_its_page_says(stack: Stack) -> None:
+    assert len(QUICK_START.splitlines()) <= 15
+    script = start(stack, QUICK_START)
+    environ = {**os.environ, "SAYSO_URL": stack.url, "PYTHONPATH": str(CHECKOUT)}
+    with reviewer(stack) as client:
+        waiting = await_pending(client)
+        command = [sys.executable, "-m", "sayso", "approve", waiting.id, "--yes"]
+        done = subprocess.run(command, env={**environ, "SAYSO_KEY": str(client.key)}, capture_output=True, check=False)
+        assert done.returncode == 0, done.stderr
+    assert end_of(script) == "paid 250.0 for A-1001"
+
+
+def test_a_waiting_script_outlives_a_restart_of_the_service(stack: Stack, tmp_path: Path) -> None:
+    paid = tmp_path / "paid"
+    script = start(stack, SCRIPT.replace("refund-{order}", "outlives-{order}"), str(paid))
+    with reviewer(stack) as client:
+        waiting = await_pending(client)
+        await_restart(stack, "service", kill(stack, "service"))
+        client.decide(waiting.id, client.find(waiting.id).items[0], "approve")
+    assert end_of(script) == "paid 250 for A-1"
+    assert paid.read_text().splitlines() == ["A-1 250.0"]
+
+
+def test_a_script_that_was_killed_goes_on_when_it_is_started_again(stack: Stack, tmp_path: Path) -> None:
+    paid = tmp_path / "paid"
+    first = start(stack, SCRIPT, str(paid))
+    with reviewer(stack) as client:
+        waiting = await_pending(client)
+        first.kill()
+        first.wait()
+        client.decide(waiting.id, waiting.items[0], "approve", args={"order": "A-1", "amount": 200.0})
+        assert end_of(start(stack, SCRIPT, str(paid))) == "paid 200 for A-1"
+        assert end_of(start(stack, SCRIPT, str(paid))) == "paid 200 for A-1", "what ran is not run again"
+        assert client.await_run(waiting.run.id, 10).status == "completed"
+    assert paid.read_text().splitlines() == ["A-1 200.0"]

@@ -1,0 +1,156 @@
+"""The command line as a program: what it prints, what it returns, and what it says when something is wrong."""
+
+import asyncio
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from launch.waits import wait_until
+from sayso.client import Client
+from sayso.errors import NotAuthenticated
+from service.settings import CHECKOUT, Settings
+from service.wiring import wire
+from tests.builders import PASSWORD, make_agent, make_person
+from tests.service.servers import served
+
+Run = Callable[..., subprocess.CompletedProcess[str]]
+
+
+@pytest.fixture
+def desk(clean_store_url: str) -> Iterator[tuple[str, str, str, str]]:
+    """A running desk's address, an agent's key, a reviewer's token and an admin's."""
+    settings = Settings(redis_url=clean_store_url)
+
+    async def furnish() -> tuple[str, str, str]:
+        async with wire(settings) as wiring:
+            anna = await make_person(wiring, "anna")
+            return await make_agent(wiring, "bot"), anna, await make_person(wiring, "root", "reviewer", "admin")
+
+    with served(settings) as url:
+        yield (url, *asyncio.run(furnish()))
+
+
+@pytest.fixture
+def sayso(desk: tuple[str, str, str, str], tmp_path: Path) -> Run:
+    """Run the command line with somebody's credential."""
+
+    def run(
+        *words: str, key: str | None = desk[2], url: str | None = desk[0], typed: str = ""
+    ) -> subprocess.CompletedProcess[str]:
+        given = {"SAYSO_URL": url, "SAYSO_KEY": key, "HOME": str(tmp_path), "PATH": os.environ["PATH"]}
+        environ = {name: value for name, value in given.items() if value is not None}
+        command = [sys.executable, "-m", "sayso", *words]
+        return subprocess.run(
+            command, cwd=CHECKOUT, env=environ, input=typed, capture_output=True, text=True, check=False
+        )
+
+    return run
+
+
+def ask(desk: tuple[str, str, str, str], *tools: str) -> str:
+    calls = [{"tool": tool, "args": {"order": "A-1"}, "definition": {}} for tool in tools or ("refund",)]
+    with Client(desk[0], desk[1]) as agent:
+        return agent.suspend({"mode": "poll", "calls": calls}).id  # type: ignore[dict-item]
+
+
+def test_a_call_is_approved_with_other_arguments(desk: tuple[str, str, str, str], sayso: Run) -> None:
+    waiting = ask(desk)
+    assert waiting in sayso("inbox").stdout
+    done = sayso("approve", waiting, "--args", '{"order": "A-2"}', "--yes")
+    assert done.returncode == 0, done.stderr
+    assert "refund: approved." in done.stdout
+    with Client(desk[0], desk[1]) as agent:
+        outcome = agent.find(waiting).items[0].outcome
+    assert outcome is not None
+    assert (outcome.args, outcome.by.id) == ({"order": "A-2"}, "anna")
+
+
+def test_whoever_comes_second_is_told_who_was_first(desk: tuple[str, str, str, str], sayso: Run) -> None:
+    waiting = ask(desk)
+    assert sayso("deny", waiting, "-m", "no", "-y").returncode == 0
+    late = sayso("approve", waiting, "-y")
+    assert (late.returncode, late.stdout) == (1, "")
+    assert "Nothing of sus_" in late.stderr
+
+
+def test_of_several_items_one_is_named(desk: tuple[str, str, str, str], sayso: Run) -> None:
+    waiting = ask(desk, "refund", "mail")
+    assert "Say which: --item" in sayso("approve", waiting, "-y").stderr
+    assert "mail: approved." in sayso("approve", waiting, "--item", "i2", "-y").stdout
+
+
+def test_nothing_is_decided_where_nobody_can_be_asked_once_more(desk: tuple[str, str, str, str], sayso: Run) -> None:
+    waiting = ask(desk)
+    refused = sayso("approve", waiting)
+    assert (refused.returncode, "say --yes" in refused.stderr) == (1, True)
+    with Client(desk[0], desk[1]) as agent:
+        assert agent.find(waiting).pending
+
+
+def test_keys_are_provisioned_rotated_and_revoked_from_the_shell(desk: tuple[str, str, str, str], sayso: Run) -> None:
+    root = desk[3]
+    for kind, name in (("provisioner", "fleet"), ("agent", "new-bot"), ("reviewer", "anna")):
+        made = sayso("keys", "create", name, "--kind", kind, key=root)
+        assert made.stdout.startswith(f"sayso_{kind}_"), made.stderr
+        assert len(made.stdout.split()) == 1
+    agent = sayso("keys", "create", "late-bot", key=root)
+    key_id, first = agent.stderr.split(":")[0], agent.stdout.strip()
+    second = sayso("keys", "rotate", key_id, "--overlap-s", "600", key=root).stdout.strip()
+    for key in (first, second):
+        assert sayso("runs", key=key).returncode == 0
+    assert "ends " in sayso("keys", "list", key=root).stdout
+    assert "is revoked" in sayso("keys", "revoke", key_id, key=root).stdout
+    with Client(desk[0], first) as client:
+        assert wait_until(lambda: fails(client.runs), 2), "a revoked key fails"
+    assert sayso("keys", "list", key=desk[2]).returncode == 1
+
+
+def fails(call: Callable[[], object]) -> bool:
+    try:
+        call()
+    except NotAuthenticated:
+        return True
+    return False
+
+
+def test_a_person_signs_in_once_for_many_commands(sayso: Run, tmp_path: Path) -> None:
+    assert "Run `sayso login`" in sayso("inbox", key=None).stderr
+    done = sayso("login", "--name", "anna", key=None, typed=f"{PASSWORD}\n")
+    assert done.returncode == 0, done.stderr
+    kept = tmp_path / ".config" / "sayso" / "login.json"
+    assert kept.stat().st_mode & 0o777 == 0o600
+    assert json.loads(kept.read_text())["name"] == "anna"
+    assert PASSWORD not in kept.read_text()
+    assert sayso("inbox", key=None, url=None).returncode == 0
+    assert "Nobody is signed in at http://elsewhere" in sayso("inbox", key=None, url="http://elsewhere.test").stderr
+    sayso("logout", key=None)
+    assert sayso("inbox", key=None).returncode == 1
+
+
+def test_the_rules_in_a_file_are_checked_by_the_desk(sayso: Run, tmp_path: Path) -> None:
+    good, bad = tmp_path / "good.yaml", tmp_path / "bad.yaml"
+    good.write_text("version: 1\ndefault: deny\nrules: []\n")
+    bad.write_text("version: 1\ndefault: perhaps\n")
+    assert sayso("policy", "check", str(good)).returncode == 0
+    told = sayso("policy", "check", str(bad))
+    assert (told.returncode, "bad.yaml:2" in told.stdout) == (1, True)
+
+
+def test_the_doctor_says_what_does_not_work_and_what_to_do(sayso: Run) -> None:
+    told = sayso("doctor")
+    assert told.returncode == 1, "no worker runs in this test"
+    for part in ("server", "store", "durability", "time", "clock", "workers", "rules", "channels"):
+        assert part in told.stdout
+    assert "python -m workers" in told.stdout
+    away = sayso("doctor", url="http://127.0.0.1:9")
+    assert (away.returncode, "Start it with `make up`" in away.stdout) == (1, True)
+
+
+def test_a_wrong_command_says_how_it_goes(sayso: Run) -> None:
+    assert sayso("approve").returncode == 2
+    assert "Missing argument" in sayso("approve").stderr

@@ -1,0 +1,90 @@
+"""The command line in a real terminal: what waits is seen and decided, and what an agent writes does nothing to it."""
+
+import asyncio
+import re
+import sys
+from pathlib import Path
+
+import pytest
+
+from sayso.client import Client
+from service.settings import CHECKOUT, Settings
+from service.wiring import wire
+from tests.builders import make_agent, make_person
+from tests.service.servers import served
+from tests.terminals import terminal
+
+HOSTILE = "\x1b]0;pwned\x07\x1b[2J\x1b[31mred\x9b8m\u202edlog\u2066\x08\x08\r\x1b[8mhidden[bold]not bold[/bold] :bomb:"
+HARMLESS = re.compile(rb"\x1b\[[0-9;]*m|\x1b\[[0-9]*[AGK]|\x1b\[2?K|\x1b\[\?25[lh]|\x1b\[1A|[\r\n\t]")
+"""What the command line itself writes: colours, and moving up to draw a list anew."""
+
+
+async def furnish(settings: Settings) -> tuple[str, str]:
+    """Return an agent's key and a person's token."""
+    async with wire(settings) as wiring:
+        return await make_agent(wiring, "bot"), await make_person(wiring, "anna")
+
+
+def ask(url: str, key: str, name: str, **args: str) -> str:
+    """Ask for a call as an agent does; returns the suspension's id."""
+    definition = {"description": HOSTILE, "parameters": {"type": "object"}}
+    calls = [{"tool": name, "args": args, "definition": definition}]
+    with Client(url, key) as agent:
+        return agent.suspend({"mode": "poll", "title": f"Title {HOSTILE}", "calls": calls}).id  # type: ignore[dict-item]
+
+
+def check_bytes(written: bytes) -> None:
+    """Nothing but the command line's own sequences went to the terminal: no control byte of the agent's."""
+    text = HARMLESS.sub(b"", written).decode()
+    assert [sign for sign in text if ord(sign) < 0x20 or 0x7F <= ord(sign) < 0xA0 or sign in "\u202e\u202d\u2066"] == []
+
+
+@pytest.fixture
+def command(tmp_path: Path) -> str:
+    """How the command line is called in a checkout."""
+    return f"cd {CHECKOUT} && {sys.executable} -m sayso"
+
+
+def test_what_waits_is_seen_live_and_decided_in_a_real_terminal(
+    clean_store_url: str, tmp_path: Path, command: str
+) -> None:
+    settings = Settings(redis_url=clean_store_url)
+    with served(settings) as url:
+        key, token = asyncio.run(furnish(settings))
+        environ = {"SAYSO_URL": url, "SAYSO_KEY": token, "HOME": str(tmp_path)}
+        with terminal(tmp_path, environ) as shell:
+            shell.press(f"{command} inbox", "Enter")
+            shell.await_text("Nothing waits.")
+            waiting = ask(url, key, "refund", order="A-1")
+            shell.await_text(waiting)
+            shell.press("C-c")
+            shell.press(f"{command} approve {waiting[-8:]}", "Enter")
+            shell.await_text("Approve?")
+            shell.press("y", "Enter")
+            shell.await_text("refund: approved.")
+        with Client(url, key) as agent:
+            assert agent.wait(waiting, 10).items[0].outcome is not None
+
+
+def test_hostile_words_put_no_control_byte_on_the_screen(clean_store_url: str, tmp_path: Path, command: str) -> None:
+    settings = Settings(redis_url=clean_store_url)
+    with served(settings) as url:
+        key, token = asyncio.run(furnish(settings))
+        waiting = ask(url, key, f"pay{HOSTILE}", order=HOSTILE)
+        environ = {"SAYSO_URL": url, "SAYSO_KEY": token, "HOME": str(tmp_path)}
+        with terminal(tmp_path, environ) as shell:
+            title = shell.title()
+            run_id = find_run(url, key)
+            commands = ("inbox --once", f"show {waiting}", f"deny {waiting} -y -m no", "runs", f"events {run_id}")
+            for number, words in enumerate(commands):
+                shell.press(f"{command} {words}; echo done-{number}-$?", "Enter")
+                shell.await_text(f"done-{number}-0")
+            assert shell.title() == title
+            assert "⟨U+001B⟩" in shell.screen()
+            assert "[bold]notbold[/bold]:bomb:" in "".join(shell.screen().split()), "no markup is read"
+            check_bytes(shell.written())
+
+
+def find_run(url: str, key: str) -> str:
+    with Client(url, key) as agent:
+        return agent.runs().runs[0].id

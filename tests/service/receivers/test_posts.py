@@ -1,0 +1,68 @@
+"""One attempt: to the address that was checked, under the name that was given, and no longer than it may take."""
+
+import socket
+from pathlib import Path
+
+import pytest
+from starlette.responses import Response
+
+from service.receivers.addresses import UnsafeUrl
+from service.receivers.posts import Posts
+from tests.receivers import SECRET, Receiver
+
+
+async def test_a_name_that_leads_to_this_machine_is_not_connected_to(receiver: Receiver) -> None:
+    strict = Posts()
+    with pytest.raises(UnsafeUrl, match="localhost leads to"):
+        await strict.post(receiver.url, SECRET, "m", b"{}")
+    assert receiver.came == []
+    await strict.aclose()
+
+
+async def test_what_is_answered_is_told(receiver: Receiver) -> None:
+    receiver.say = lambda _: Response("wait", 429, {"Retry-After": "7"})
+    here = Posts(loopback=True)
+    answer = await here.post(receiver.url, SECRET, "m", b'{"type": "x"}')
+    assert (answer.status, answer.body, answer.retry_after, answer.accepted) == (429, b"wait", "7", False)
+    headers, body = receiver.came[0]
+    assert (body, headers["webhook-id"]) == (b'{"type": "x"}', "m")
+    assert headers["host"] == receiver.url.removeprefix("https://").removesuffix("/aap")
+    await here.aclose()
+
+
+async def test_the_certificate_has_to_be_for_the_name(receiver: Receiver) -> None:
+    here = Posts(loopback=True)
+    port = receiver.url.rsplit(":", 1)[1]
+    answer = await here.post(f"https://127.0.0.2:{port}", SECRET, "m", b"{}")
+    assert answer.status == 0
+    assert receiver.came == []
+    await here.aclose()
+
+
+async def test_nobody_there_is_no_error_of_ours(certificate: Path) -> None:
+    here = Posts(loopback=True)
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+    for url in (f"https://localhost:{port}/", "https://nobody.invalid/"):
+        answer = await here.post(url, SECRET, "m", b"{}")
+        assert (answer.status, answer.accepted) == (0, False)
+        assert answer.error
+    await here.aclose()
+
+
+async def test_who_never_answers_is_not_waited_for(certificate: Path) -> None:
+    here = Posts(loopback=True, attempt_s=0.2)
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        answer = await here.post(f"https://localhost:{silent.getsockname()[1]}/", SECRET, "m", b"{}")
+    assert answer.status == 0
+    assert "no answer within" in answer.error
+    await here.aclose()
+
+
+async def test_a_flood_is_not_read_to_its_end(receiver: Receiver) -> None:
+    receiver.say = lambda _: Response("x" * 5_000_000)
+    here = Posts(loopback=True)
+    answer = await here.post(receiver.url, SECRET, "m", b'{"type": "x"}')
+    assert answer.accepted
+    assert len(answer.body) < 1_000_000
+    await here.aclose()
