@@ -4,6 +4,7 @@ Plain functions on frozen records: no store, no network, no clock. A worker's ev
 a step of a lease that is over is refused, whatever that worker still believes.
 """
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 from sayso.clock import iso_utc
@@ -24,6 +25,7 @@ from sayso.suspensions import (
     SuspensionRecord,
     check_step,
 )
+from sayso.tool_calls import ToolResult
 
 MAX_TRIES = 5
 """How often a resume may begin before the run is given up, until somebody revives it."""
@@ -37,11 +39,15 @@ _END_EVENTS = {
 
 @dataclass(frozen=True)
 class Fence:
-    """One worker's claim to one attempt, and how long each of its steps extends the lease."""
+    """One worker's claim to one attempt, and how long each of its steps extends the lease.
+
+    `step` names the step that is taken, so that it is taken once however often it is sent.
+    """
 
     holder: str
     attempt: int
     lease_ms: int
+    step: str = ""
 
 
 def lease(record: SuspensionRecord, holder: str, lease_ms: int, now_ms: int) -> Change:
@@ -107,6 +113,16 @@ def checkpoint(
     record = _continue(record, "checkpoint", fence, now_ms)
     record = record.model_copy(update={"journal": (), "state": state.ref})
     return _note_resumed(Change(record, events, state=state), now_ms)
+
+
+def note_results(record: SuspensionRecord, fence: Fence, results: Mapping[int, ToolResult], now_ms: int) -> Change:
+    """Save how calls ended, by index, while others of their batch still run; their worker may be lost before those."""
+    record = _continue(record, "note_results", fence, now_ms)
+    journal = tuple(
+        intent.model_copy(update={"result": results[intent.index]}) if intent.index in results else intent
+        for intent in record.journal
+    )
+    return Change(record.model_copy(update={"journal": journal}))
 
 
 def postpone(record: SuspensionRecord, fence: Fence, error: str, now_ms: int) -> Change:

@@ -224,6 +224,8 @@ class Desk(Leases):
         definition = await self.runs.definition(tenant, item.tool.definition)
         if definition is not None:
             check_value(definition.parameters, args, "args")
+        if item.doubt is not None:  # what is asked is whether a call has run, and that is no question for the rules
+            return None
         judged = self._judge(found.record, item, args)
         if definition is None or judged.action not in ASKING or judged.policy_id in (None, item.terms.rule_id):
             return None
