@@ -65,6 +65,16 @@ class MemoryJournal:
         self.begun, self.results = {}, {}
         self._batches += 1
 
+    def note_start(self, index: int) -> None:
+        """Leave no word: whoever could read it is gone as well."""
+
+    def note_end(self, index: int, result: ToolResult) -> None:
+        """Leave no word: whoever could read it is gone as well."""
+
+    def begun_before(self) -> bool:
+        """Whether the saved batch was begun before."""
+        return bool(self.begun)
+
     async def note_results(self, results: Mapping[int, ToolResult]) -> None:
         """Note how calls ended while others of their batch still run."""
         self.results |= results

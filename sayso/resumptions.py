@@ -96,7 +96,7 @@ def redeem(
     for intent in intents:
         if intent.item_id is None:
             continue
-        item = _spend(record, find_item(record, intent.item_id), fence, now_ms)
+        item = _spend(record, find_item(record, intent.item_id), intent, fence, now_ms)
         items[item.item_id] = item
         data = {"item_id": item.item_id, "call_id": item.call_id, "digest": item.outcome.digest if item.outcome else ""}
         spent.append(Event(type=EventType.PERMIT_REDEEMED, data={**data, "attempt": fence.attempt}))
@@ -253,13 +253,15 @@ def _continue(record: SuspensionRecord, verb: str, fence: Fence, now_ms: int) ->
     return record.model_copy(update={"updated_at_ms": now_ms, "lease": lease_, "look_at_ms": until_ms})
 
 
-def _spend(record: SuspensionRecord, item: Item, fence: Fence, now_ms: int) -> Item:
+def _spend(record: SuspensionRecord, item: Item, intent: Intent, fence: Fence, now_ms: int) -> Item:
+    """A permit that an earlier attempt spent in vain, for its worker was killed before the call began, counts again."""
     outcome = item.outcome
     if outcome is None or not outcome.may_run:
         raise IllegalTransition(f"Item {item.item_id} has no leave to run; it is not to be executed.")
-    if item.permit is None and now_ms >= item.start_by_ms:
+    spent = item.permit is not None and item.permit.attempt != intent.in_vain
+    if not spent and now_ms >= item.start_by_ms:
         raise DeadlinePassed(f"The leave to run {item.tool.name} ended at {iso_utc(item.start_by_ms)}.")
-    if item.permit is not None and not item.tool.idempotent:
+    if spent and not item.tool.idempotent:
         raise IllegalTransition(f"The permit of item {item.item_id} was already spent; the call may already have run.")
     args = approved_args(item)
     if digest_item(record.binding, item.item_id, item.tool, args, item.target_arg, item.terms) != outcome.digest:

@@ -7,6 +7,7 @@ done is written to the run's `Journal` before it is done, and what came of it af
 import asyncio
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from types import MappingProxyType
 from typing import Any, Protocol
 
@@ -83,12 +84,24 @@ class Journal(Protocol):
         """
         ...
 
+    def note_start(self, index: int) -> None:
+        """Leave word that a call starts this moment, if that costs nothing; called in whatever thread the call runs."""
+        ...
+
+    def note_end(self, index: int, result: ToolResult) -> None:
+        """Leave word of how a call ended, if that costs nothing."""
+        ...
+
     async def note_results(self, results: Mapping[int, ToolResult]) -> None:
         """Save how calls ended, by index, while others of their batch still run; raises nothing that ends those."""
         ...
 
     async def checkpoint(self, state: RunState, events: Sequence[Event]) -> None:
         """Save how far the run has come; no call is under way."""
+        ...
+
+    def begun_before(self) -> bool:
+        """Whether the saved batch was begun before."""
         ...
 
     def finished(self) -> Mapping[int, ToolResult]:
@@ -149,8 +162,10 @@ async def run_calls(
 
     async def run(one: PlannedCall) -> None:
         context = CallContext(run_id, one.call.call_id, keys[one.call.index], 2 if one.call.index in repeated else 1)
+        index, starting = one.call.index, partial(journal.note_start, one.call.index)
         async with slots:
-            ended[one.call.index] = await call_tool(agent.tools_by_name[one.call.name], one.call, context)
+            ended[index] = await call_tool(agent.tools_by_name[one.call.name], one.call, context, starting)
+        journal.note_end(index, ended[index])
 
     running = asyncio.gather(*map(run, planned))
     await _note_early(running, ended, journal)
@@ -199,7 +214,7 @@ class _Drive:
     async def _take_up(self, batch: Batch, outcomes: Mapping[int, Resumption]) -> Pause | End | None:
         """Go on with a batch that was saved: with the answers to what it asked, or after a worker was lost."""
         unfinished, finished = self._journal.unfinished(), self._journal.finished()
-        if not unfinished and not finished:  # else it was told already, with the calls that were begun
+        if not self._journal.begun_before():  # else it was told already, with the calls that were begun
             self._events += warn_of_timeouts(batch, outcomes)
         answered = self._answer(complete_batch(batch, finished), outcomes)
         doubted = doubt_unfinished(answered, unfinished, self._agent)

@@ -161,6 +161,7 @@ class Intent(Frozen):
     holder: str
     begun_at_ms: int
     result: ToolResult | None = None
+    in_vain: int | None = Field(default=None, description="The earlier attempt that is known not to have started it.")
 
 
 class RunEnd(Frozen):

@@ -20,6 +20,7 @@ from sayso.tool_calls import ToolResult
 from sayso.transcripts import RunState
 from service.store.suspensions import Saved
 from service.wiring import Wiring
+from workers.notes import find_notes, has_started, read_left, result_of
 from workers.outages import next_step, report_late, through_outages
 
 log = structlog.get_logger()
@@ -43,13 +44,18 @@ class DeskJournal:
         self._fence = fence
         self._begun: tuple[Intent, ...] = ()
         self._lost = False
+        self._notes = find_notes(fence.holder)
+        self._earlier = tuple(one for one in leased.record.journal if one.attempt != fence.attempt)
+        self._left = {one.holder: read_left(wiring.settings.home, one.holder) for one in self._earlier}
+        self._in_vain = {one.index: one.attempt for one in self._earlier if self._was_in_vain(one, leased.now_ms)}
 
     async def redeem(
         self, calls: Sequence[PlannedCall], events: Sequence[Event], state: RunState | None
     ) -> Mapping[int, str]:
         """Write down which calls are about to start; return the idempotency key of each by its index."""
         step = state.step if state is not None else self._record.step
-        intents = tuple(plan_call(self._record, self._fence, planned, step) for planned in calls)
+        planned = (plan_call(self._record, self._fence, one, step) for one in calls)
+        intents = tuple(one.model_copy(update={"in_vain": self._in_vain.get(one.index)}) for one in planned)
         keys = {intent.index: intent.idempotency_key for intent in intents}
         if not events and state is None and keys.keys() == self._spent_with_lease():
             self._begun = intents
@@ -61,6 +67,19 @@ class DeskJournal:
         )
         self._begun = intents
         return keys
+
+    def note_start(self, index: int) -> None:
+        """Leave word on this machine that a call starts."""
+        if self._notes is not None:
+            self._notes.note_start(self._intent(index))
+
+    def note_end(self, index: int, result: ToolResult) -> None:
+        """Leave word on this machine of how a call ended."""
+        if self._notes is not None:
+            self._notes.note_end(self._intent(index), result)
+
+    def _intent(self, index: int) -> Intent:
+        return next(intent for intent in self._begun if intent.index == index)
 
     async def note_results(self, results: Mapping[int, ToolResult]) -> None:
         """Save how calls ended while others of their batch still run; when it is too late for that, report it.
@@ -116,12 +135,29 @@ class DeskJournal:
             if intent.index in results:
                 await report_late(self._desk, self._record, intent, results[intent.index])
 
+    def begun_before(self) -> bool:
+        """Whether an earlier attempt began the saved batch."""
+        return bool(self._earlier)
+
     def finished(self) -> Mapping[int, ToolResult]:
-        """The results that an earlier attempt saved of calls whose batch it did not finish."""
-        return {intent.index: intent.result for intent in self._record.journal if intent.result is not None}
+        """The results that an earlier attempt saved, or left word of, of calls whose batch it did not finish."""
+        found = {intent.index: intent.result or self._result_left(intent) for intent in self._earlier}
+        return {index: result for index, result in found.items() if result is not None}
+
+    def _result_left(self, intent: Intent) -> ToolResult | None:
+        left = self._left[intent.holder]
+        return result_of(left, intent) if left is not None else None
+
+    def _was_in_vain(self, intent: Intent, now_ms: int) -> bool:
+        """Whether a call never began, and may begin now: its worker was killed first, and says so itself."""
+        left = self._left[intent.holder]
+        if left is None or intent.idempotent or intent.result is not None or has_started(left, intent):
+            return False
+        return all(now_ms < item.start_by_ms for item in self._record.items if item.item_id == intent.item_id)
 
     def unfinished(self) -> Mapping[int, Doubt]:
-        """The calls that an earlier attempt began and of which no result was saved."""
+        """The calls that an earlier attempt began and of which no result is known."""
+        finished = self.finished()
         return {
             intent.index: Doubt(
                 begun_at_ms=intent.begun_at_ms,
@@ -129,8 +165,8 @@ class DeskJournal:
                 attempt=intent.attempt,
                 idempotency_key=intent.idempotency_key,
             )
-            for intent in self._record.journal
-            if intent.attempt != self._fence.attempt and intent.result is None
+            for intent in self._earlier
+            if intent.index not in finished and intent.index not in self._in_vain
         }
 
     def _spent_with_lease(self) -> Set[int]:

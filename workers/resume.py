@@ -24,6 +24,7 @@ from service.jobs import DrainQueue
 from service.settings import Settings, load
 from service.store.suspensions import Saved
 from service.wiring import Wiring, wire
+from workers.notes import keeping_notes
 from workers.outages import through_outages
 from workers.resumers import RESUMERS, Known, plan_first
 
@@ -48,7 +49,9 @@ def drain() -> None:
     """Drive ready runs until the window is over and nothing is under way; the job that RQ runs."""
     settings = load()
     import_agents(settings)
-    uvloop.run(_drain(settings, f"{os.uname().nodename}:{os.getpid()}"))
+    holder = f"{os.uname().nodename}:{os.getpid()}.{new_id('w')[-4:]}"
+    with keeping_notes(settings.home, holder):
+        uvloop.run(_drain(settings, holder))
     jobs = DrainQueue(settings.store_url, settings.drain_window_s)
     jobs.put_back()
     jobs.close()
