@@ -8,7 +8,14 @@ from pathlib import Path
 from benchmarks.clients import Clients, Stamps
 from benchmarks.fills import SETTINGS, fill
 from benchmarks.floor_b import enqueue_to_start_ms
-from benchmarks.measures import measure_cycles, measure_decisions, measure_latency, measure_parking, quantile
+from benchmarks.measures import (
+    measure_cycles,
+    measure_decisions,
+    measure_holding,
+    measure_latency,
+    measure_parking,
+    quantile,
+)
 from benchmarks.peers import (
     Peer,
     Running,
@@ -54,6 +61,7 @@ async def measure_sayso(stamps: Stamps, fsync: str, scale: float) -> Figures:
         figures |= await _measure_growth(peer, running, stamps, scale)
         figures |= await _measure_inbox(running)
         figures |= await _measure_deadlines(peer, running, scale)
+        figures |= await measure_holding(peer, running.resident_bytes, "held", int(20_000 * scale), AT_ONCE)
         await _hang_up(connections)
     return figures | {"policy_us": _measure_policy()}
 
