@@ -49,7 +49,12 @@ class Mutation(NamedTuple):
     @property
     def name(self) -> str:
         """Which guard of which file, in one line."""
-        return f"{self.file}:{self.line} {self.kind}: {' '.join(self.snippet.split())[:80]}"
+        return f"{self.file}:{self.line} {self.kind}: {self.words[:80]}"
+
+    @property
+    def words(self) -> str:
+        """What stands there, in one line: it stays the same when lines move."""
+        return " ".join(self.snippet.split())
 
     def apply(self, source: str) -> str:
         """Return the source without the guard."""
