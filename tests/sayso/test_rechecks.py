@@ -113,6 +113,14 @@ def test_what_a_rule_let_pass_rests_on_nobodys_word() -> None:
     assert recheck(record, AGENT, policy(), Standing(revoked_at_ms={"bot": T0 + 1})).again == {}
 
 
+def test_what_a_fallback_approved_rests_on_nobodys_word() -> None:
+    (item,) = approved().items
+    assert item.outcome is not None
+    by_time = item.outcome.model_copy(update={"by": Actor(id="ada", kind=ActorKind.TIMEOUT)})
+    record = approved().model_copy(update={"items": (item.model_copy(update={"outcome": by_time, "decisions": ()}),)})
+    assert recheck(record, AGENT, ASKS, SHUT_OUT).again == {}
+
+
 def test_of_an_outcome_that_was_carried_over_the_last_word_counts() -> None:
     (item,) = approved().items
     carried = approved().model_copy(update={"items": (item.model_copy(update={"decisions": ()}),)})
