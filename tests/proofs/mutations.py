@@ -16,7 +16,6 @@ TABLE = ("tests/sayso/test_guards.py", "tests/sayso/test_suspensions.py")
 PAUSES = ("tests/sayso/test_pauses.py", "tests/sayso/test_coverage.py")
 DRIVING = ("tests/sayso/test_resumptions.py",)
 FREEZES = ("tests/sayso/test_freezes.py",)
-FAULTS = ("tests/proofs/test_network_faults.py",)
 STORE = ("tests/service/store/test_commits.py",)
 DESK = (
     "tests/service/test_final_words.py",
@@ -35,9 +34,9 @@ GUARDED: dict[str, tuple[str, ...]] = {
     "sayso/rechecks.py": ("tests/sayso/test_rechecks.py",),
     "service/desk.py": DESK,
     "service/leases.py": ("tests/workers/test_outages.py", *DESK),
-    "service/store/suspensions.py": STORE + DESK + FAULTS,
-    "service/store/commits.py": STORE + DESK + FAULTS,
-    "service/store/lua/commit.lua": STORE + DESK + FAULTS,
+    "service/store/suspensions.py": STORE + DESK,
+    "service/store/commits.py": STORE + DESK,
+    "service/store/lua/commit.lua": STORE + DESK,
 }
 """Where guards stand, and which tests must notice when one is gone."""
 

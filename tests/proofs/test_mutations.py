@@ -1,5 +1,6 @@
 """Every guard of every verb is taken away, one at a time, and each time some test notices."""
 
+import os
 from collections.abc import Iterator
 
 import pytest
@@ -9,7 +10,10 @@ from tests.proofs.mutations import EQUIVALENT, GUARDED, Mutation, find_mutations
 
 SHARDS = 24
 
-ALL = [mutation for file in GUARDED for mutation in find_mutations(file)]
+FILES = tuple(file for file in GUARDED if file.startswith("sayso/") or os.environ.get("MUTATIONS") == "all")
+"""`make test` tries the verbs themselves; `make mutations` the desk and the store too, whose tests need a server."""
+
+ALL = [mutation for file in FILES for mutation in find_mutations(file)]
 """Found in the source: a guard that is written tomorrow is taken away tomorrow."""
 
 BREAKING = [mutation for mutation in ALL if (mutation.file, mutation.kind, mutation.words) not in EQUIVALENT]
@@ -22,7 +26,7 @@ def breeder() -> Iterator[Breeder]:
         yield breeder
 
 
-@pytest.mark.parametrize("file", GUARDED)
+@pytest.mark.parametrize("file", FILES)
 def test_nothing_is_noticed_where_no_guard_is_gone(breeder: Breeder, file: str) -> None:
     assert breeder.run(None, GUARDED[file]) == OVERLOOKED
 
@@ -36,10 +40,10 @@ def test_a_guard_that_is_gone_is_noticed(breeder: Breeder, shard: int) -> None:
 
 def test_every_guard_that_is_said_to_do_nothing_is_still_there() -> None:
     known = {(one.file, one.kind, one.words) for one in ALL}
-    assert {place for place in EQUIVALENT if place not in known} == set()
+    assert {place for place in EQUIVALENT if place[0] in FILES and place not in known} == set()
 
 
 def test_a_broken_source_differs_in_one_place() -> None:
     one = Mutation("sayso/pauses.py", 1, "guard", 3, "late", "False")
     assert one.apply("if late: raise") == "if False: raise"
-    assert len(ALL) > 250
+    assert len(ALL) > 150
