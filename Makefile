@@ -1,6 +1,6 @@
 # Sayso. `make up` is all that is needed to run it, `make demo` shows its whole job once.
 .DEFAULT_GOAL := help
-.PHONY: up demo test check aap bench storm lock clean help
+.PHONY: up demo test check aap bench storm mutations lock clean help
 
 UV_VERSION := 0.13.8
 VENV := .venv
@@ -40,6 +40,9 @@ bench: $(DEV) ## measure Sayso beside two floors (ARGS="--rounds 1 --scale 0.05"
 storm: $(DEV) ## kill everything while it works, and check what came of it (RUNS=1000 KILLS=100 SEED=1)
 	@RUNS=$(RUNS) KILLS=$(KILLS) SEED=$(SEED) $(PYTHON) -m storm
 
+mutations: $(DEV) ## take away every guard of every verb, one at a time, and see that some test notices
+	@MUTATIONS=all $(PYTHON) -m pytest tests/proofs/test_mutations.py -q -n 2 --dist worksteal
+
 lock: $(DEV) ## resolve the versions anew into the lock files
 	$(VENV)/bin/uv pip compile pyproject.toml --extra server --extra cli --universal --python-version 3.11 \
 		--upgrade --generate-hashes --no-annotate --no-header --quiet --output-file requirements.lock
@@ -54,7 +57,7 @@ clean: ## remove the environment and all caches; the data in the home stays
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
 
 help: ## list what make can do
-	@sed -n 's/^\([a-z]*\):.*## /\1\t/p' Makefile | while IFS='	' read -r name what; do printf '  make %-6s %s\n' "$$name" "$$what"; done
+	@sed -n 's/^\([a-z]*\):.*## /\1\t/p' Makefile | while IFS='	' read -r name what; do printf '  make %-9s %s\n' "$$name" "$$what"; done
 
 $(RUNTIME): requirements.lock
 	@launch/install.sh $(VENV) requirements.lock $(UV_VERSION)

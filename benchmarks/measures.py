@@ -69,6 +69,16 @@ async def measure_decisions(peer: Peer, parked: Sequence[Parked], at_once: int) 
     return await repeat(len(parked), at_once, step), calls
 
 
+async def measure_holding(
+    peer: Peer, resident_bytes: Callable[[str], int], prefix: str, count: int, at_once: int
+) -> dict[str, float]:
+    """Return by how much service and workers grow for each run that is suspended while they are at work."""
+    await measure_parking(peer, f"{prefix}-warm-", count // 4, at_once)
+    before = {kind: resident_bytes(kind) for kind in ("service", "worker")}
+    await measure_parking(peer, f"{prefix}-", count, at_once)
+    return {f"{kind}_bytes_per_suspended_run": (resident_bytes(kind) - held) / count for kind, held in before.items()}
+
+
 async def measure_cycles(peer: Peer, stamps: Stamps, prefix: str, count: int, at_once: int) -> float:
     """Return whole cycles a second: park, decide, and the tool has started."""
 

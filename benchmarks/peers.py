@@ -109,14 +109,10 @@ class Running:
         with Redis.from_url(self.url) as client:
             return int(client.info("persistence")["aof_current_size"])
 
-    def resident_bytes(self) -> int:
-        """What the peer's processes hold, without the server."""
-        total = 0
-        for process in self.processes.values():
-            for line in Path(f"/proc/{process.pid}/status").read_text().splitlines():
-                if line.startswith("VmRSS:"):
-                    total += int(line.split()[1]) * 1024
-        return total
+    def resident_bytes(self, kind: str = "") -> int:
+        """What the peer's processes of a kind hold, with all that they forked and without the server."""
+        pids = [process.pid for name, process in self.processes.items() if name.startswith(kind)]
+        return sum(_resident_bytes(one) for pid in pids for one in (pid, *_children_of(pid)))
 
     def set_fsync(self, policy: str) -> None:
         """Have the server sync `always` or `everysec`."""
@@ -214,6 +210,19 @@ def _processes(environ: dict[str, str]) -> Iterator[Any]:
             except subprocess.TimeoutExpired:
                 process.kill()
                 process.wait()
+
+
+def _resident_bytes(pid: int) -> int:
+    """A process that has ended meanwhile holds nothing."""
+    try:
+        status = Path(f"/proc/{pid}/status").read_text(encoding="ascii", errors="replace")
+    except (FileNotFoundError, ProcessLookupError):
+        return 0
+    return sum(int(line.split()[1]) * 1024 for line in status.splitlines() if line.startswith("VmRSS:"))
+
+
+def _children_of(pid: int) -> list[int]:
+    return [int(child) for child in Path(f"/proc/{pid}/task/{pid}/children").read_text(encoding="ascii").split()]
 
 
 def _wait_ready(condition: Callable[[], bool]) -> None:

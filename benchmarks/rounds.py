@@ -9,7 +9,14 @@ from benchmarks.clients import Clients, Stamps
 from benchmarks.fills import SETTINGS, fill
 from benchmarks.floor_b import enqueue_to_start_ms
 from benchmarks.imports import measure_imports
-from benchmarks.measures import measure_cycles, measure_decisions, measure_latency, measure_parking, quantile
+from benchmarks.measures import (
+    measure_cycles,
+    measure_decisions,
+    measure_holding,
+    measure_latency,
+    measure_parking,
+    quantile,
+)
 from benchmarks.peers import (
     Peer,
     Running,
@@ -57,6 +64,7 @@ async def measure_sayso(stamps: Stamps, fsync: str, scale: float) -> Figures:
         figures |= await _measure_inbox(running)
         figures |= await _measure_deadlines(peer, running, scale)
         figures |= await measure_waits(peer, running, scale)
+        figures |= await measure_holding(peer, running.resident_bytes, "held", int(20_000 * scale), AT_ONCE)
         await _hang_up(connections)
     return figures | measure_imports() | {"policy_us": _measure_policy()}
 

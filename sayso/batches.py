@@ -31,6 +31,7 @@ MAX_BATCH_OUTPUT_BYTES = 1024 * 1024
 """The outputs of one batch share this much, so that a run's state stays one that can be saved."""
 
 _LEAST_OUTPUT_BYTES = 1024
+_SMALL_OUTPUT_BYTES = 32 * 1024
 _ROOM = (None,) * 100
 """What is saved around an output counts towards the same limits of depth and number."""
 
@@ -204,6 +205,11 @@ def fit_outputs(batch: Batch) -> tuple[Batch, tuple[Event, ...]]:
         message = f"The output of {one.call.name} is too large; at most {limit} bytes of it are kept."
         warnings.append(Event(type=EventType.WARNING, data={"message": message, **_about(one)}))
     return _replace(batch, fitted), tuple(warnings)
+
+
+def is_small(result: ToolResult) -> bool:
+    """Return whether a result may stand in the suspension's own record for a while."""
+    return _cut_output(result.output, _SMALL_OUTPUT_BYTES) is None
 
 
 def report_batch(batch: Batch, latency_ms: float) -> tuple[Event, ...]:

@@ -14,6 +14,7 @@ from sayso.policies import Policy
 from sayso.requests import Ask, Doubt
 from sayso.runs import NO_OUTCOMES, End, Pause, drive
 from sayso.terms import Fallback
+from sayso.tool_calls import ToolResult
 from sayso.transcripts import RunState, start_state
 
 
@@ -44,6 +45,7 @@ class MemoryJournal:
         self.events: list[Event] = []
         self.state: RunState | None = None
         self.begun: dict[int, PlannedCall] = {}
+        self.results: dict[int, ToolResult] = {}
         self._run_id = run_id
         self._batches = 0
 
@@ -60,14 +62,33 @@ class MemoryJournal:
         """Note how far the run has come."""
         self.events += events
         self.state = state
-        self.begun = {}
+        self.begun, self.results = {}, {}
         self._batches += 1
+
+    def note_start(self, index: int) -> None:
+        """Leave no word: whoever could read it is gone as well."""
+
+    def note_end(self, index: int, result: ToolResult) -> None:
+        """Leave no word: whoever could read it is gone as well."""
+
+    def begun_before(self) -> bool:
+        """Whether the saved batch was begun before."""
+        return bool(self.begun)
+
+    async def note_results(self, results: Mapping[int, ToolResult]) -> None:
+        """Note how calls ended while others of their batch still run."""
+        self.results |= results
+
+    def finished(self) -> Mapping[int, ToolResult]:
+        """The results that were noted of calls whose batch was not."""
+        return self.results
 
     def unfinished(self) -> Mapping[int, Doubt]:
         """The calls that were begun and of which no result was noted."""
         return {
             index: Doubt(begun_at_ms=0, holder="this process", attempt=1, idempotency_key=self._key(planned))
             for index, planned in self.begun.items()
+            if index not in self.results
         }
 
     def _key(self, planned: PlannedCall) -> str:

@@ -148,7 +148,7 @@ def cancel(record: SuspensionRecord, by: Actor, reason: str | None, now_ms: int)
             "end": RunEnd(status=RunStatus.CANCELLED, error=error),
         }
     )
-    in_flight = [intent.call_id for intent in record.journal]
+    in_flight = [intent.call_id for intent in record.journal if intent.result is None]
     data = {"by": by.model_dump(mode="json"), "reason": reason, "calls_in_flight": in_flight}
     return Change(cancelled, (Event(type=EventType.RUN_CANCELLED, data=data),))
 

@@ -4,6 +4,7 @@ Plain functions on frozen records: no store, no network, no clock. A worker's ev
 a step of a lease that is over is refused, whatever that worker still believes.
 """
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 from sayso.clock import iso_utc
@@ -24,6 +25,7 @@ from sayso.suspensions import (
     SuspensionRecord,
     check_step,
 )
+from sayso.tool_calls import ToolResult
 
 MAX_TRIES = 5
 """How often a resume may begin before the run is given up, until somebody revives it."""
@@ -40,11 +42,15 @@ END_EVENTS = {
 
 @dataclass(frozen=True)
 class Fence:
-    """One worker's claim to one attempt, and how long each of its steps extends the lease."""
+    """One worker's claim to one attempt, and how long each of its steps extends the lease.
+
+    `step` names the step that is taken, so that it is taken once however often it is sent.
+    """
 
     holder: str
     attempt: int
     lease_ms: int
+    step: str = ""
 
 
 def lease(record: SuspensionRecord, holder: str, lease_ms: int, now_ms: int, job_id: str | None = None) -> Change:
@@ -100,7 +106,7 @@ def redeem(
         if intent.item_id is None:
             continue
         permit = Permit(redeemed_at_ms=now_ms, attempt=fence.attempt, holder=fence.holder)
-        item = spend(record, find_item(record, intent.item_id), permit, now_ms)
+        item = spend(record, find_item(record, intent.item_id), permit, now_ms, intent.in_vain)
         items[item.item_id] = item
         data = {"item_id": item.item_id, "call_id": item.call_id, "digest": item.outcome.digest if item.outcome else ""}
         spent.append(Event(type=EventType.PERMIT_REDEEMED, data={**data, "attempt": fence.attempt}))
@@ -114,9 +120,19 @@ def checkpoint(
     record: SuspensionRecord, fence: Fence, state: SealedState, events: tuple[Event, ...], now_ms: int
 ) -> Change:
     """Save how far the run has come: its state, its events, and that no call is under way."""
-    record = _note_results(_continue(record, "checkpoint", fence, now_ms), events, now_ms)
+    record = _note_endings(_continue(record, "checkpoint", fence, now_ms), events, now_ms)
     record = record.model_copy(update={"journal": (), "state": state.ref})
     return note_resumed(Change(record, events, state=state), now_ms)
+
+
+def note_results(record: SuspensionRecord, fence: Fence, results: Mapping[int, ToolResult], now_ms: int) -> Change:
+    """Save how calls ended, by index, while others of their batch still run; their worker may be lost before those."""
+    record = _continue(record, "note_results", fence, now_ms)
+    journal = tuple(
+        intent.model_copy(update={"result": results[intent.index]}) if intent.index in results else intent
+        for intent in record.journal
+    )
+    return Change(record.model_copy(update={"journal": journal}))
 
 
 def postpone(record: SuspensionRecord, fence: Fence, error: str, now_ms: int) -> Change:
@@ -168,7 +184,7 @@ def suspend_again(
     now_ms: int,
 ) -> Change:
     """End this pause and begin the run's next one, in one step."""
-    record = _note_results(_continue(record, "suspend_again", fence, now_ms), events, now_ms)
+    record = _note_endings(_continue(record, "suspend_again", fence, now_ms), events, now_ms)
     begun = suspend(following.model_copy(update={"state": state.ref, "previous_id": record.id}), asks, now_ms)
     ended = end_pause(record, now_ms, {"following_id": following.id})
     noted = note_resumed(Change(ended, events), now_ms)
@@ -179,7 +195,7 @@ def settle(record: SuspensionRecord, fence: Fence, end: RunEnd, events: tuple[Ev
     """End the run: completed, degraded or failed, with what it produced."""
     if record.status is Status.RESUMED and record.lease is not None and record.lease.holder == fence.holder:
         return Change(record)
-    record = _note_results(_continue(record, "settle", fence, now_ms), events, now_ms)
+    record = _note_endings(_continue(record, "settle", fence, now_ms), events, now_ms)
     noted = note_resumed(Change(end_pause(record, now_ms, {"end": end}), events), now_ms)
     ended = Event(type=END_EVENTS[end.status], data={"result": end.result, "error": end.error})
     return Change(noted.record, (*noted.events, ended))
@@ -249,14 +265,18 @@ def _continue(record: SuspensionRecord, verb: str, fence: Fence, now_ms: int) ->
     return record.model_copy(update={"updated_at_ms": now_ms, "lease": lease_, "look_at_ms": until_ms})
 
 
-def spend(record: SuspensionRecord, item: Item, permit: Permit, now_ms: int) -> Item:
-    """Return the item with its leave spent, for exactly the arguments decided on; raises as `redeem` does."""
+def spend(record: SuspensionRecord, item: Item, permit: Permit, now_ms: int, in_vain: int | None = None) -> Item:
+    """Return the item with its leave spent, for exactly the arguments decided on; raises as `redeem` does.
+
+    A permit that the attempt `in_vain` spent, for its worker was killed before the call began, counts again.
+    """
     outcome = item.outcome
     if outcome is None or not outcome.may_run:
         raise IllegalTransition(f"Item {item.item_id} has no leave to run; it is not to be executed.")
-    if item.permit is None and now_ms >= item.start_by_ms:
+    spent = item.permit is not None and item.permit.attempt != in_vain
+    if not spent and now_ms >= item.start_by_ms:
         raise DeadlinePassed(f"The leave to run {item.tool.name} ended at {iso_utc(item.start_by_ms)}.")
-    if item.permit is not None and not item.tool.idempotent:
+    if spent and not item.tool.idempotent:
         raise IllegalTransition(f"The permit of item {item.item_id} was already spent; the call may already have run.")
     args = approved_args(item)
     if digest_item(record.binding, item.item_id, item.tool, args, item.target_arg, item.terms) != outcome.digest:
@@ -284,7 +304,7 @@ def note_resumed(change: Change, now_ms: int) -> Change:
     return Change(record, (resumed, *change.events), change.following, change.state, change.ready)
 
 
-def _note_results(record: SuspensionRecord, events: tuple[Event, ...], now_ms: int) -> SuspensionRecord:
+def _note_endings(record: SuspensionRecord, events: tuple[Event, ...], now_ms: int) -> SuspensionRecord:
     """Note on the permit of every call that was under way how it ended."""
     begun = {intent.item_id for intent in record.journal if intent.item_id is not None}
     if not begun:

@@ -7,8 +7,9 @@ done is written to the run's `Journal` before it is done, and what came of it af
 import asyncio
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from types import MappingProxyType
-from typing import Protocol
+from typing import Any, Protocol
 
 from pydantic import JsonValue
 
@@ -65,6 +66,9 @@ __all__ = [
 ]
 
 MAX_CALLS_AT_ONCE = 16
+NOTE_AFTER_S = 0.02
+"""How long an ended call waits for the rest of its batch before its result is saved alone."""
+
 NO_OUTCOMES: Mapping[int, Resumption] = MappingProxyType({})
 
 
@@ -80,8 +84,28 @@ class Journal(Protocol):
         """
         ...
 
+    def note_start(self, index: int) -> None:
+        """Leave word that a call starts this moment, if that costs nothing; called in whatever thread the call runs."""
+        ...
+
+    def note_end(self, index: int, result: ToolResult) -> None:
+        """Leave word of how a call ended, if that costs nothing."""
+        ...
+
+    async def note_results(self, results: Mapping[int, ToolResult]) -> None:
+        """Save how calls ended, by index, while others of their batch still run; raises nothing that ends those."""
+        ...
+
     async def checkpoint(self, state: RunState, events: Sequence[Event]) -> None:
         """Save how far the run has come; no call is under way."""
+        ...
+
+    def begun_before(self) -> bool:
+        """Whether the saved batch was begun before."""
+        ...
+
+    def finished(self) -> Mapping[int, ToolResult]:
+        """Return the results, by index, that were noted before of calls of the saved batch."""
         ...
 
     def unfinished(self) -> Mapping[int, Doubt]:
@@ -125,18 +149,47 @@ async def drive(
 
 
 async def run_calls(
-    agent: Agent, run_id: str, planned: Sequence[PlannedCall], keys: Mapping[int, str], repeated: Collection[int] = ()
+    agent: Agent,
+    run_id: str,
+    planned: Sequence[PlannedCall],
+    keys: Mapping[int, str],
+    journal: Journal,
+    repeated: Collection[int] = (),
 ) -> Mapping[int, ToolResult]:
     """Run calls that the journal knows of together, and return how each ended, by its index."""
     slots = asyncio.Semaphore(MAX_CALLS_AT_ONCE)
+    ended: dict[int, ToolResult] = {}
 
-    async def run(one: PlannedCall) -> ToolResult:
+    async def run(one: PlannedCall) -> None:
         context = CallContext(run_id, one.call.call_id, keys[one.call.index], 2 if one.call.index in repeated else 1)
+        index, starting = one.call.index, partial(journal.note_start, one.call.index)
         async with slots:
-            return await call_tool(agent.tools_by_name[one.call.name], one.call, context)
+            ended[index] = await call_tool(agent.tools_by_name[one.call.name], one.call, context, starting)
+        journal.note_end(index, ended[index])
 
-    results = await asyncio.gather(*map(run, planned))
-    return dict(zip((one.call.index for one in planned), results, strict=True))
+    running = asyncio.gather(*map(run, planned))
+    await _note_early(running, ended, journal)
+    await running
+    return ended
+
+
+async def _note_early(running: asyncio.Future[Any], ended: Mapping[int, ToolResult], journal: Journal) -> None:
+    """Note what has ended while the rest still runs: a slow call is not to keep its quick neighbours in doubt.
+
+    What ends together costs nothing more: then its batch is saved at once.
+    """
+    noted: set[int] = set()
+    try:
+        while True:
+            await asyncio.wait((running,), timeout=NOTE_AFTER_S)
+            if running.done():
+                return
+            if fresh := {index: result for index, result in ended.items() if index not in noted}:
+                await journal.note_results(fresh)
+                noted |= fresh.keys()
+    finally:
+        if not running.done():
+            running.cancel()
 
 
 class _Drive:
@@ -160,10 +213,10 @@ class _Drive:
 
     async def _take_up(self, batch: Batch, outcomes: Mapping[int, Resumption]) -> Pause | End | None:
         """Go on with a batch that was saved: with the answers to what it asked, or after a worker was lost."""
-        unfinished = self._journal.unfinished()
-        if not unfinished:  # else it was told already, with the calls that were begun
+        unfinished, finished = self._journal.unfinished(), self._journal.finished()
+        if not self._journal.begun_before():  # else it was told already, with the calls that were begun
             self._events += warn_of_timeouts(batch, outcomes)
-        answered = self._answer(batch, outcomes)
+        answered = self._answer(complete_batch(batch, finished), outcomes)
         doubted = doubt_unfinished(answered, unfinished, self._agent)
         saved, repeated = bool(batch.asks), frozenset(unfinished)
         if not doubted.asks:
@@ -242,7 +295,7 @@ class _Drive:
             return batch, 0.0
         keys = await self._journal.redeem(planned, self._take_events(), None if saved else self._now(batch))
         began_ms = monotonic_ms()
-        results = await run_calls(self._agent, self._state.run_id, planned, keys, repeated)
+        results = await run_calls(self._agent, self._state.run_id, planned, keys, self._journal, repeated)
         return complete_batch(batch, results), monotonic_ms() - began_ms
 
     def _stop(self, ending: Ending) -> End:

@@ -18,6 +18,7 @@ from sayso.events import Event, EventType
 from sayso.frozen import Frozen
 from sayso.requests import Binding, Item
 from sayso.states import SealedState, StateRef
+from sayso.tool_calls import ToolResult
 
 LOOK_AGAIN_MS = 3_000
 """How soon a decided suspension that no worker has leased is put on the ready list again."""
@@ -84,6 +85,7 @@ LEGAL: dict[str, Step] = {
     "renew": _step("resuming", "resuming"),
     "redeem": _step("resuming", "resuming", EventType.PERMIT_REDEEMED),
     "checkpoint": _step("resuming", "resuming", EventType.RUN_RESUMED),
+    "note_results": _step("resuming", "resuming"),
     "postpone": _step("resuming", "resuming", EventType.RUN_POSTPONED),
     "release": _step("resuming", "decided", EventType.RUN_RELEASED),
     "redrive": _step("decided resuming", "decided resuming failed", EventType.RUN_FAILED),
@@ -102,9 +104,9 @@ LEGAL: dict[str, Step] = {
     "revive": _step("failed", "decided", EventType.RUN_REVIVED),
 }
 """Every step a suspension can take. `consume`, `conclude`, `lapse` and `question` are those of a run that its own owner
-drives (`sayso/consumptions.py`); all others from `lease` to `settle` are a worker's. `renew`, `checkpoint`, `postpone`,
-`hold` and `redrive` are a worker's and the clock's bookkeeping inside one status; `docs/decisions/` says why they are
-steps of their own."""
+drives (`sayso/consumptions.py`); all others from `lease` to `settle` are a worker's. `renew`, `checkpoint`,
+`note_results`, `postpone`, `hold` and `redrive` are a worker's and the clock's bookkeeping inside one status;
+`docs/decisions/` says why they are steps of their own."""
 
 
 class RunRef(Frozen):
@@ -142,17 +144,19 @@ class ResumeSpec(Frozen):
 
 
 class Lease(Frozen):
-    """One worker's turn at driving the run; the attempt is the fencing token."""
+    """One worker's turn at driving the run; the attempt is the fencing token, `step` names the last step it saved."""
 
     holder: str
     attempt: int
     until_ms: int
+    step: str = ""
 
 
 class Intent(Frozen):
-    """A call that was about to start: written before the tool runs, cleared when its result is saved.
+    """A call that was about to start: written before the tool runs, cleared when its batch is saved.
 
-    `item_id` names the item whose permit it spends; a call that the policy allowed has none.
+    `item_id` names the item whose permit it spends; a call that the policy allowed has none. `result` is there when
+    the call has ended while others of its batch still ran.
     """
 
     item_id: str | None = None
@@ -164,6 +168,8 @@ class Intent(Frozen):
     attempt: int
     holder: str
     begun_at_ms: int
+    result: ToolResult | None = None
+    in_vain: int | None = Field(default=None, description="The earlier attempt that is known not to have started it.")
 
 
 class RunEnd(Frozen):

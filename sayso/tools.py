@@ -80,17 +80,25 @@ class Tool:
             return describe_error(error)
         return None
 
-    async def run(self, args: JsonObject, context: CallContext) -> JsonValue:
+    async def run(
+        self, args: JsonObject, context: CallContext, starting: Callable[[], None] = lambda: None
+    ) -> JsonValue:
         """Run the function with exactly these arguments and return its result as plain JSON.
 
-        A function that is not async runs in a thread. Raises `InvalidInput` for arguments that do not fit,
+        A function that is not async runs in a thread. `starting` is called right before the function, where that
+        runs. Raises `InvalidInput` for arguments that do not fit,
         `InvalidJson` for a result that is not JSON, and whatever the function raises.
         """
         given = self.bind(args, context)
+
+        def begin() -> Any:
+            starting()
+            return self.function(**given)
+
         if inspect.iscoroutinefunction(self.function):
-            returned = await self.function(**given)
+            returned = await begin()
         else:
-            returned = await asyncio.to_thread(self.function, **given)
+            returned = await asyncio.to_thread(begin)
             if inspect.isawaitable(returned):
                 returned = await returned
         return plain_json(returned)
@@ -152,7 +160,9 @@ def tool(
     return decorate if function is None else decorate(function)
 
 
-async def call_tool(tool: Tool, call: ToolCall, context: CallContext) -> ToolResult:
+async def call_tool(
+    tool: Tool, call: ToolCall, context: CallContext, starting: Callable[[], None] = lambda: None
+) -> ToolResult:
     """Run one call and return how it ended. Whatever the tool raises is a failed result, never the run's own error."""
     began_ms = monotonic_ms()
     output: JsonValue = None
@@ -160,7 +170,7 @@ async def call_tool(tool: Tool, call: ToolCall, context: CallContext) -> ToolRes
     limit = asyncio.timeout(tool.timeout_s)
     try:
         async with limit:
-            output = await tool.run(call.args, context)
+            output = await tool.run(call.args, context, starting)
     except asyncio.CancelledError:
         if (task := asyncio.current_task()) is not None and task.cancelling():
             raise

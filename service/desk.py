@@ -12,30 +12,23 @@ from pydantic import JsonValue
 
 from sayso.canonical import digest_json
 from sayso.clock import new_id
-from sayso.consumptions import lapse, name_run
-from sayso.deadlines import keep_time
+from sayso.consumptions import name_run
 from sayso.decisions import Actor, Decision, DecisionAction, DecisionRequest
-from sayso.errors import Conflict, DeadlinePassed, Halted, IdempotencyConflict, InvalidInput, PolicyForbids
+from sayso.errors import Conflict, DeadlinePassed, IdempotencyConflict, InvalidInput, PolicyForbids
 from sayso.events import Event
 from sayso.freezes import (
     Freeze,
     check_in_time,
-    check_start,
     doubt_time,
-    find_held,
-    hold,
     lost_ms,
-    spare_lease,
-    thaw,
-    tools_to_start,
 )
 from sayso.gates import GatedCall, gate_calls
 from sayso.judgements import build_ask
-from sayso.outcomes import next_look
+from sayso.looks import look, wake
 from sayso.pauses import ask_again, cancel, check_open, decide, extend, find_item, suspend
 from sayso.policies import Action, Policy, PolicyDecision, PolicyEvent
 from sayso.requests import Ask, Item, ItemKind, final_args
-from sayso.resumptions import redrive, revive
+from sayso.resumptions import revive
 from sayso.rules import ASKING
 from sayso.states import SealedState
 from sayso.suspensions import Change, Origin, ResumeSpec, RunRef, Status, SuspensionRecord
@@ -219,36 +212,17 @@ class Desk(Consumptions):
         known = await self._freezes(tenant, False)
 
         def verb(record: SuspensionRecord, now_ms: int) -> Change:
-            freezes = doubt_time(known, self.suspensions.mark_ms(tenant), now_ms)
-            if record.status is Status.PENDING:
-                return _keep_time(record, freezes, now_ms)
-            if record.status in (Status.DECIDED, Status.RESUMING):
-                return _bring_back(record, freezes, now_ms)
-            return Change(record)
+            return look(record, doubt_time(known, self.suspensions.mark_ms(tenant), now_ms), now_ms)
 
         return await self.suspensions.change(tenant, suspension_id, verb)
 
     async def wake(self, tenant: str, suspension_id: str, freeze: Freeze) -> Saved:
-        """Let a suspension go on at once that `freeze` held before it was lifted: its time begins again, or its run.
-
-        Its moments stand on the agenda again as its terms say, however late the look at it was put off to.
-        """
+        """Let a suspension go on at once that `freeze` held before it was lifted: its time begins again, or its run."""
         freezes = await self._freezes(tenant, False)
 
-        def verb(record: SuspensionRecord, now_ms: int) -> Change:
-            if not freeze.held(record):
-                return Change(record)
-            if record.status is Status.PENDING:
-                thawed = thaw(record, freezes, now_ms)
-                look_at_ms = next_look(thawed.record)
-                if look_at_ms == thawed.record.look_at_ms:
-                    return thawed
-                return replace(thawed, record=thawed.record.model_copy(update={"look_at_ms": look_at_ms}))
-            if record.status is Status.DECIDED:
-                return _bring_back(record.model_copy(update={"look_at_ms": now_ms}), freezes, now_ms)
-            return Change(record)
-
-        return await self.suspensions.change(tenant, suspension_id, verb)
+        return await self.suspensions.change(
+            tenant, suspension_id, lambda record, now_ms: wake(record, freeze, freezes, now_ms)
+        )
 
     async def cancel(
         self, tenant: str, run_id: str, by: Actor, reason: str | None = None, key: str | None = None
@@ -328,6 +302,8 @@ class Desk(Consumptions):
         definition = await self.runs.definition(tenant, item.tool.definition)
         if definition is not None:
             check_value(definition.parameters, args, "args")
+        if item.doubt is not None:  # what is asked is whether a call has run, and that is no question for the rules
+            return None
         judged = self._judge(found.record, item, args)
         if definition is None or judged.action not in ASKING or judged.policy_id in (None, item.terms.rule_id):
             return None
@@ -353,35 +329,6 @@ class Desk(Consumptions):
                 policy_id=judged.policy_id,
             )
         return judged
-
-
-def _keep_time(record: SuspensionRecord, freezes: Sequence[Freeze], now_ms: int) -> Change:
-    thawed = thaw(record, freezes, now_ms) if freezes else Change(record)
-    held = find_held(thawed.record, freezes)
-    kept = keep_time(thawed.record, now_ms, held)
-    after = kept.record
-    if held and after.status is Status.PENDING and (after.look_at_ms or 0) <= now_ms:
-        after = hold(after, now_ms).record
-    return Change(after, thawed.events + kept.events, ready=kept.ready)
-
-
-def _bring_back(record: SuspensionRecord, freezes: Sequence[Freeze], now_ms: int) -> Change:
-    """Put a run before a worker again, or end it when leave that whoever asked had was not used in time.
-
-    While it is frozen neither is done.
-    """
-    due = record.look_at_ms is not None and record.look_at_ms <= now_ms
-    try:
-        check_start(freezes, record, tools_to_start(record), now_ms)
-    except Halted as halt:
-        return hold(record, now_ms, halt.message) if due else Change(record)
-    if due and spare_lease(freezes, record, now_ms):
-        return hold(record, now_ms)
-    if record.resume.mode != "poll":
-        return redrive(record, now_ms)
-    thawed = thaw(record, freezes, now_ms) if freezes else Change(record)
-    lapsed = lapse(thawed.record, now_ms)
-    return Change(lapsed.record, thawed.events + lapsed.events)
 
 
 def _check_given(item: Item, value: JsonValue) -> None:

@@ -3,7 +3,8 @@
 These verbs are the desk's own (`service/desk.py`), for whoever holds a run's lease; each names it by its fence.
 """
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import replace
 
 from sayso.clock import new_id
 from sayso.errors import Conflict, Halted
@@ -11,12 +12,23 @@ from sayso.events import Event
 from sayso.freezes import Freeze, check_start, doubt_time, thaw, tools_to_start
 from sayso.pauses import report
 from sayso.requests import Ask
-from sayso.resumptions import Fence, checkpoint, lease, postpone, redeem, release, renew, settle, suspend_again
+from sayso.resumptions import (
+    Fence,
+    checkpoint,
+    lease,
+    note_results,
+    postpone,
+    redeem,
+    release,
+    renew,
+    settle,
+    suspend_again,
+)
 from sayso.states import SealedState
 from sayso.suspensions import Change, Intent, Origin, ResumeSpec, RunEnd, RunRef, Status, SuspensionRecord
 from sayso.tool_calls import ToolResult
 from service.store.runs import Runs
-from service.store.suspensions import Saved, Suspensions
+from service.store.suspensions import Saved, Suspensions, Verb
 
 Plan = Callable[[SuspensionRecord, Fence, int], tuple[Intent, ...]]
 """Which calls a worker that leases a run will start before it does anything else; a plain function of the record."""
@@ -52,9 +64,11 @@ class Leases:
         lease_ms: int,
         plan: Plan = plan_nothing,
         job_id: str | None = None,
+        step_id: str = "",
     ) -> Saved:
         """Take a decided run up; raises `LeaseHeld`, `IllegalTransition` or `Halted` when it is not to be had.
 
+        With the `step_id` of an earlier try whose reply was lost, the lease it took is found again by its name.
         `plan` says which calls the worker will start first; their permits are spent in the same commit where they can.
         `job_id` is noted on the receipt.
         """
@@ -80,7 +94,9 @@ class Leases:
 
         async def step(freezes: tuple[Freeze, ...]) -> Saved:
             return await self.suspensions.change(
-                tenant, suspension_id, lambda record, now_ms: begin(record, now_ms, freezes)
+                tenant,
+                suspension_id,
+                _once(Fence(holder, 0, lease_ms, step_id), lambda record, now_ms: begin(record, now_ms, freezes)),
             )
 
         return await self._unless_frozen(tenant, step)
@@ -120,7 +136,7 @@ class Leases:
 
         async def step(freezes: tuple[Freeze, ...]) -> Saved:
             return await self.suspensions.change(
-                tenant, suspension_id, lambda record, now_ms: spend(record, now_ms, freezes), known=known
+                tenant, suspension_id, _once(fence, lambda record, now_ms: spend(record, now_ms, freezes)), known=known
             )
 
         return await self._unless_frozen(tenant, step)
@@ -136,7 +152,23 @@ class Leases:
     ) -> Saved:
         """Save how far the run has come."""
         return await self.suspensions.change(
-            tenant, suspension_id, lambda record, now_ms: checkpoint(record, fence, state, events, now_ms), known=known
+            tenant,
+            suspension_id,
+            _once(fence, lambda record, now_ms: checkpoint(record, fence, state, events, now_ms)),
+            known=known,
+        )
+
+    async def note_results(
+        self,
+        tenant: str,
+        suspension_id: str,
+        fence: Fence,
+        results: Mapping[int, ToolResult],
+        known: Saved | None = None,
+    ) -> Saved:
+        """Save how calls ended while others of their batch still run."""
+        return await self.suspensions.change(
+            tenant, suspension_id, lambda record, now_ms: note_results(record, fence, results, now_ms), known=known
         )
 
     async def suspend_again(
@@ -154,7 +186,7 @@ class Leases:
         return await self.suspensions.change(
             leased.tenant,
             leased.id,
-            lambda record, now_ms: suspend_again(record, fence, draft, asks, state, events, now_ms),
+            _once(fence, lambda record, now_ms: suspend_again(record, fence, draft, asks, state, events, now_ms)),
         )
 
     async def settle(
@@ -168,7 +200,10 @@ class Leases:
     ) -> Saved:
         """End the run."""
         return await self.suspensions.change(
-            tenant, suspension_id, lambda record, now_ms: settle(record, fence, end, events, now_ms), known=known
+            tenant,
+            suspension_id,
+            _once(fence, lambda record, now_ms: settle(record, fence, end, events, now_ms)),
+            known=known,
         )
 
     async def postpone(self, tenant: str, suspension_id: str, fence: Fence, error: str) -> Saved:
@@ -198,6 +233,27 @@ class Leases:
             return await step(await self._freezes(tenant, False))
         except Halted:
             return await step(await self._freezes(tenant, True))
+
+
+def _once(fence: Fence, verb: Verb) -> Verb:
+    """Let a worker send a step again whose reply was lost, whatever was saved since: the lease knows its last step.
+
+    The commit's own id does not tell, when the clock or a renewal has committed meanwhile.
+    """
+
+    def take(record: SuspensionRecord, now_ms: int) -> Change:
+        if not fence.step:
+            return verb(record, now_ms)
+        if record.lease is not None and record.lease.step == fence.step:
+            return Change(record)
+        change = verb(record, now_ms)
+        held = change.record.lease
+        if change.record is record or held is None:
+            return change
+        stamped = change.record.model_copy(update={"lease": held.model_copy(update={"step": fence.step})})
+        return replace(change, record=stamped)
+
+    return take
 
 
 def draft_suspension(

@@ -53,6 +53,7 @@ def render(passed: Passed, judged: Judgement) -> str:
         "kills": f"{passed.killed.total()}: {_list(passed.killed)}",
         "requests": _list(judged.answers),
         "in doubt": f"{doubted} runs ({100 * doubted / max(1, total):.2f} %)",
+        "their calls": _list(judged.causes) or "none",
         "contradictions": str(len(judged.contradictions)),
     }
     return "\n".join(f"{name:<15}{text}" for name, text in rows.items())

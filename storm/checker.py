@@ -10,6 +10,7 @@ from typing import TypeVar
 
 from pydantic import BaseModel
 
+from storm.causes import count_causes
 from storm.effects import EffectLine
 from storm.histories import History
 from storm.invariants import INVARIANTS
@@ -44,6 +45,7 @@ class Judgement:
     contradictions: tuple[Contradiction, ...]
     runs: Counter[str]
     doubted: Counter[str]
+    causes: Counter[str]
     answers: Counter[str]
 
 
@@ -56,6 +58,7 @@ def check_storm(said: Iterable[Said], trails: Iterable[Trail], effects: Iterable
     contradictions = list(_find_shared_keys(effects_of))
     runs: Counter[str] = Counter()
     doubted: Counter[str] = Counter()
+    causes: Counter[str] = Counter()
     for trail in trails:
         own = said_in.pop(number_of.get(trail.run_id, -1), None)
         if own is None:
@@ -64,9 +67,11 @@ def check_storm(said: Iterable[Said], trails: Iterable[Trail], effects: Iterable
         history = History(_plan_of(own), trail, own, effects_of.pop(trail.run_id, []))
         contradictions += check_run(history)
         runs[trail.status] += 1
-        doubted[trail.status] += any(asked.about_doubt for asked in history.reading.asked.values())
+        found = count_causes(history)
+        doubted[trail.status] += bool(found)
+        causes += found
     contradictions += _find_strays(said_in, effects_of)
-    return Judgement(tuple(contradictions), runs, doubted, answers)
+    return Judgement(tuple(contradictions), runs, doubted, causes, answers)
 
 
 def check_run(history: History) -> Iterator[Contradiction]:

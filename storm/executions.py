@@ -7,7 +7,8 @@ from sayso.canonical import digest_json
 from sayso.clock import iso_utc
 from sayso.decisions import JsonObject, Verdict
 from storm.effects import EffectLine
-from storm.histories import Asked, History
+from storm.histories import Asked, History, ItemKey
+from storm.logs import read_moment
 from storm.plans import TOOLS
 
 SLACK_MS = 5
@@ -46,6 +47,29 @@ def find_early_starts(history: History) -> Iterator[str]:
             yield f"{start.tool} of call {start.call_id} started at {iso_utc(start.at_ms)} without any leave"
         elif start.at_ms + SLACK_MS < min(leaves):
             yield f"{start.tool} of call {start.call_id} started at {iso_utc(start.at_ms)}, before its leave"
+
+
+def find_late_permits(history: History) -> Iterator[str]:
+    """Leave to run is used before the moment that the reviewer was told; what may run twice begins once before it."""
+    reading, limits = history.reading, _start_limits(history)
+    for asked in reading.asked.values():
+        limit, permits = limits.get((asked.suspension_id, asked.item_id)), reading.permits.get(asked.call_id, [])
+        if limit is None or asked.about_doubt:
+            continue
+        doubted = any(other.about_doubt for other in reading.items_of(asked.call_id))
+        for permit in permits[:1] if doubted or TOOLS[asked.tool].idempotent else permits:
+            if permit.at_ms >= limit:
+                yield f"{asked.tool} of call {asked.call_id} used its leave at {iso_utc(permit.at_ms)}, too late"
+
+
+def _start_limits(history: History) -> dict[ItemKey, int]:
+    """Return until when what was approved could start, by what reviewers were answered."""
+    limits: dict[ItemKey, int] = {}
+    for said in filter(lambda said: said.kind == "decide" and said.done, history.said):
+        outcome = said.answer.get("outcome") if isinstance(said.answer, dict) else None
+        if isinstance(outcome, dict) and outcome.get("start_by"):
+            limits[str(said.suspension_id), str(said.item_id)] = read_moment(str(outcome["start_by"]))
+    return limits
 
 
 def find_altered_args(history: History) -> Iterator[str]:

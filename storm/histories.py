@@ -122,6 +122,14 @@ class History:
                     found[str(said.suspension_id), item["item_id"]] = item
         return found
 
+    def asked_at_ms(self, asked: Asked) -> int:
+        """Return when an item was asked."""
+        return next(
+            entry.at_ms
+            for entry in self.entries
+            if entry.type == EventType.RUN_PAUSED and entry.data["payload"]["suspension_id"] == asked.suspension_id
+        )
+
     def request_of(self, word: Word) -> Said | None:
         """Return the very request that a decision in the trail stems from."""
         for said in self.said:

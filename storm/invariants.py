@@ -15,6 +15,7 @@ from storm.executions import (
     find_early_starts,
     find_forbidden_starts,
     find_foreign_keys,
+    find_late_permits,
     find_repeated_starts,
     find_untrue_results,
 )
@@ -231,6 +232,7 @@ INVARIANTS: Mapping[str, Invariant] = {
     "I3 one key a call": find_foreign_keys,
     "I4 no call without leave": find_early_starts,
     "I4 what runs is what was decided": find_altered_args,
+    "I5 leave is used in time": find_late_permits,
     "I6 nothing confirmed is lost": acknowledged,
     "I6 nothing is invented": nothing_invented,
     "I7 the trail is whole": chained,

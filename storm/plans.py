@@ -33,9 +33,9 @@ class Kind(NamedTuple):
 TOOLS: Mapping[str, Kind] = MappingProxyType(
     {
         "pay": Kind(weight=22),
-        "pay_slowly": Kind(slow=True, weight=0.7),
+        "pay_slowly": Kind(slow=True, weight=0.12),
         "order": Kind(idempotent=True, weight=16),
-        "order_slowly": Kind(idempotent=True, slow=True, weight=2.3),
+        "order_slowly": Kind(idempotent=True, slow=True, weight=2.9),
         "sign": Kind(weight=8),
         "reserve": Kind(weight=5),
         "invite": Kind(asks_day=True, weight=10),
@@ -45,7 +45,11 @@ TOOLS: Mapping[str, Kind] = MappingProxyType(
         "wipe": Kind(weight=3),
     }
 )
-"""Every tool of the storm; a third of the calls are to idempotent ones, three in a hundred outlast the lease."""
+"""Every tool of the storm; a third of the calls are to idempotent ones, three in a hundred outlast the lease.
+
+One in eight hundred does so and is not idempotent. With a kill every ten runs a good part of those are cut off in the
+middle: this share makes nearly all of a storm's doubt, and is the only part of it that nothing can save.
+"""
 
 
 class _Frozen(BaseModel):

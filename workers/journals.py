@@ -1,15 +1,15 @@
 """Keep a run's journal on its suspension, through the desk: what is about to start, and what came of it."""
 
 from collections.abc import Mapping, Sequence, Set
-from contextlib import suppress
 
+import structlog
 from pydantic import BaseModel
 
 from sayso.agents import Agent
-from sayso.batches import Batch, PlannedCall, Resumption
+from sayso.batches import Batch, PlannedCall, Resumption, is_small
 from sayso.clock import iso_utc
-from sayso.decisions import Verdict
-from sayso.errors import Conflict, NotFound
+from sayso.decisions import JsonObject, Verdict
+from sayso.errors import Conflict, NotFound, Unavailable
 from sayso.events import Event, EventType
 from sayso.rechecks import Recheck
 from sayso.requests import Doubt, Item
@@ -20,6 +20,10 @@ from sayso.tool_calls import ToolResult
 from sayso.transcripts import RunState
 from service.store.suspensions import Saved
 from service.wiring import Wiring
+from workers.notes import find_notes, has_started, read_left, result_of
+from workers.outages import next_step, report_late, through_outages
+
+log = structlog.get_logger()
 
 
 def find_agent(agents: Mapping[str, Agent], record: SuspensionRecord) -> Agent:
@@ -39,63 +43,121 @@ class DeskJournal:
         self._saved = leased
         self._fence = fence
         self._begun: tuple[Intent, ...] = ()
+        self._lost = False
+        self._notes = find_notes(fence.holder)
+        self._earlier = tuple(one for one in leased.record.journal if one.attempt != fence.attempt)
+        self._left = {one.holder: read_left(wiring.settings.home, one.holder) for one in self._earlier}
+        self._in_vain = {one.index: one.attempt for one in self._earlier if self._was_in_vain(one, leased.now_ms)}
 
     async def redeem(
         self, calls: Sequence[PlannedCall], events: Sequence[Event], state: RunState | None
     ) -> Mapping[int, str]:
         """Write down which calls are about to start; return the idempotency key of each by its index."""
         step = state.step if state is not None else self._record.step
-        intents = tuple(plan_call(self._record, self._fence, planned, step) for planned in calls)
+        planned = (plan_call(self._record, self._fence, one, step) for one in calls)
+        intents = tuple(one.model_copy(update={"in_vain": self._in_vain.get(one.index)}) for one in planned)
         keys = {intent.index: intent.idempotency_key for intent in intents}
         if not events and state is None and keys.keys() == self._spent_with_lease():
             self._begun = intents
             return keys
         sealed = seal(state) if state is not None else None
-        self._saved = await self._desk.redeem(
-            self._record.tenant, self._record.id, self._fence, intents, tuple(events), sealed, self._saved
+        tenant, suspension_id, fence = self._record.tenant, self._record.id, next_step(self._fence)
+        self._saved = await through_outages(
+            lambda: self._desk.redeem(tenant, suspension_id, fence, intents, tuple(events), sealed, self._saved)
         )
         self._begun = intents
         return keys
 
+    def note_start(self, index: int) -> None:
+        """Leave word on this machine that a call starts."""
+        if self._notes is not None:
+            self._notes.note_start(self._intent(index))
+
+    def note_end(self, index: int, result: ToolResult) -> None:
+        """Leave word on this machine of how a call ended."""
+        if self._notes is not None:
+            self._notes.note_end(self._intent(index), result)
+
+    def _intent(self, index: int) -> Intent:
+        return next(intent for intent in self._begun if intent.index == index)
+
+    async def note_results(self, results: Mapping[int, ToolResult]) -> None:
+        """Save how calls ended while others of their batch still run; when it is too late for that, report it.
+
+        What is large, or cannot be saved now, is saved or reported with its batch.
+        """
+        tenant, suspension_id = self._record.tenant, self._record.id
+        small = {index: result for index, result in results.items() if is_small(result)}
+        if small and not self._lost:
+            try:
+                self._saved = await through_outages(
+                    lambda: self._desk.note_results(tenant, suspension_id, self._fence, small, self._saved)
+                )
+            except Unavailable as away:
+                log.warning("results_not_noted", suspension=suspension_id, why=away.message)
+            except Conflict:
+                self._lost = True
+        if self._lost:
+            await self._report_late(results)
+
     async def checkpoint(self, state: RunState, events: Sequence[Event]) -> None:
         """Save how far the run has come; when it is too late for that, report at least what the calls came to."""
-        tenant, suspension_id = self._record.tenant, self._record.id
+        tenant, suspension_id, fence = self._record.tenant, self._record.id, next_step(self._fence)
+        sealed = seal(state)
         try:
-            self._saved = await self._desk.checkpoint(
-                tenant, suspension_id, self._fence, seal(state), tuple(events), self._saved
+            self._saved = await through_outages(
+                lambda: self._desk.checkpoint(tenant, suspension_id, fence, sealed, tuple(events), self._saved)
             )
-        except Conflict:
-            await self._report_late(events)
+        except (Conflict, Unavailable):
+            await self._report_late(self._results_in(events))
             raise
         self._begun = ()
 
     async def settle(self, end: RunEnd, events: Sequence[Event]) -> None:
         """End the run; when it is too late for that, report at least what its calls came to."""
+        tenant, suspension_id, fence = self._record.tenant, self._record.id, next_step(self._fence)
         try:
-            await self._desk.settle(self._record.tenant, self._record.id, self._fence, end, tuple(events), self._saved)
-        except Conflict:
-            await self._report_late(events)
+            await through_outages(
+                lambda: self._desk.settle(tenant, suspension_id, fence, end, tuple(events), self._saved)
+            )
+        except (Conflict, Unavailable):
+            await self._report_late(self._results_in(events))
             raise
 
-    async def _report_late(self, events: Sequence[Event]) -> None:
+    def _results_in(self, events: Sequence[Event]) -> Mapping[int, ToolResult]:
+        """Read back what events tell of the calls that were begun."""
+        told = {event.data["index"]: event.data for event in events if event.type is EventType.TOOL_COMPLETED}
+        return {intent.index: read_result(intent, told[intent.index]) for intent in self._begun}
+
+    async def _report_late(self, results: Mapping[int, ToolResult]) -> None:
         """Another attempt has the run by now, and may be asking a person whether these very calls have run."""
-        results = {event.data["index"]: event.data for event in events if event.type is EventType.TOOL_COMPLETED}
-        tenant, run_id = self._record.tenant, self._record.run.id
         for intent in self._begun:
-            told = results[intent.index]
-            result = ToolResult(
-                call_id=intent.call_id,
-                tool_name=intent.tool,
-                success=told["success"],
-                output=told["output"],
-                error=told["error"],
-                latency_ms=told["latency_ms"],
-            )
-            with suppress(Conflict, NotFound):
-                await self._desk.report(tenant, run_id, intent.idempotency_key, intent.holder, result)
+            if intent.index in results:
+                await report_late(self._desk, self._record, intent, results[intent.index])
+
+    def begun_before(self) -> bool:
+        """Whether an earlier attempt began the saved batch."""
+        return bool(self._earlier)
+
+    def finished(self) -> Mapping[int, ToolResult]:
+        """The results that an earlier attempt saved, or left word of, of calls whose batch it did not finish."""
+        found = {intent.index: intent.result or self._result_left(intent) for intent in self._earlier}
+        return {index: result for index, result in found.items() if result is not None}
+
+    def _result_left(self, intent: Intent) -> ToolResult | None:
+        left = self._left[intent.holder]
+        return result_of(left, intent) if left is not None else None
+
+    def _was_in_vain(self, intent: Intent, now_ms: int) -> bool:
+        """Whether a call never began, and may begin now: its worker was killed first, and says so itself."""
+        left = self._left[intent.holder]
+        if left is None or intent.idempotent or intent.result is not None or has_started(left, intent):
+            return False
+        return all(now_ms < item.start_by_ms for item in self._record.items if item.item_id == intent.item_id)
 
     def unfinished(self) -> Mapping[int, Doubt]:
-        """The calls that an earlier attempt began and of which no result was saved."""
+        """The calls that an earlier attempt began and of which no result is known."""
+        finished = self.finished()
         return {
             intent.index: Doubt(
                 begun_at_ms=intent.begun_at_ms,
@@ -103,8 +165,8 @@ class DeskJournal:
                 attempt=intent.attempt,
                 idempotency_key=intent.idempotency_key,
             )
-            for intent in self._record.journal
-            if intent.attempt != self._fence.attempt
+            for intent in self._earlier
+            if intent.index not in finished and intent.index not in self._in_vain
         }
 
     def _spent_with_lease(self) -> Set[int]:
@@ -125,6 +187,14 @@ def plan_call(record: SuspensionRecord, fence: Fence, planned: PlannedCall, step
         attempt=fence.attempt,
         holder=fence.holder,
         begun_at_ms=0,
+    )
+
+
+def read_result(intent: Intent, told: JsonObject) -> ToolResult:
+    """Return what the event `tool_completed` tells of a call that was begun."""
+    names = ("success", "output", "error", "latency_ms")
+    return ToolResult.model_validate(
+        {"call_id": intent.call_id, "tool_name": intent.tool, **{name: told[name] for name in names}}
     )
 
 

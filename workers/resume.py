@@ -16,7 +16,7 @@ import structlog
 import uvloop
 
 from sayso.agents import Agent, load_agents
-from sayso.clock import monotonic_ms
+from sayso.clock import monotonic_ms, new_id
 from sayso.errors import Conflict, Halted, NotFound, SaysoError, Unavailable
 from sayso.resumptions import Fence
 from service.credentials import TENANT
@@ -24,6 +24,8 @@ from service.jobs import DrainQueue, current_job_id
 from service.settings import Settings, load
 from service.store.suspensions import Saved
 from service.wiring import Wiring, settle_memory, wire
+from workers.notes import keeping_notes
+from workers.outages import through_outages
 from workers.resumers import RESUMERS, Known, plan_first
 
 _TAKE_S = 0.5
@@ -50,7 +52,9 @@ def drain() -> None:
     """Drive ready runs until the window is over and nothing is under way; the job that RQ runs."""
     settings = load()
     import_agents(settings)
-    uvloop.run(_drain(settings, f"{os.uname().nodename}:{os.getpid()}", current_job_id()))
+    holder = f"{os.uname().nodename}:{os.getpid()}.{new_id('w')[-4:]}"
+    with keeping_notes(settings.home, holder):
+        uvloop.run(_drain(settings, holder, current_job_id()))
     jobs = DrainQueue(settings.store_url, settings.drain_window_s)
     jobs.put_back()
     jobs.close()
@@ -108,16 +112,20 @@ class Drain:
             return []
 
     async def _drive(self, suspension_id: str) -> None:
-        lease_ms = self._wiring.settings.lease_s * 1000
+        lease_ms, step_id = self._wiring.settings.lease_s * 1000, new_id("step")
         try:
             standing = await self._wiring.standings.find(TENANT)
             plan = partial(plan_first, Known(agents, self._wiring.rulebook.refresh(), standing))
-            leased = await self._wiring.desk.lease(TENANT, suspension_id, self._holder, lease_ms, plan, self._job_id)
+            leased = await through_outages(
+                lambda: self._wiring.desk.lease(
+                    TENANT, suspension_id, self._holder, lease_ms, plan, self._job_id, step_id
+                )
+            )
         except (Conflict, NotFound, Unavailable) as refusal:
             log.info("run_not_taken", suspension=suspension_id, why=refusal.message)
             return
-        if leased.repeated or leased.record.lease is None:
-            return
+        if leased.record.lease is None or leased.record.lease.step != step_id:
+            return  # this very worker drives it already
         fence = Fence(self._holder, leased.record.lease.attempt, lease_ms)
         with self._renewing(suspension_id, fence):
             try:

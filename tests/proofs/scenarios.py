@@ -68,6 +68,7 @@ class Verbs:
     renew: Callable[..., Change] = resumptions.renew
     release: Callable[..., Change] = resumptions.release
     redeem: Callable[..., Change] = resumptions.redeem
+    note_results: Callable[..., Change] = resumptions.note_results
     checkpoint: Callable[..., Change] = resumptions.checkpoint
     postpone: Callable[..., Change] = resumptions.postpone
     suspend_again: Callable[..., Change] = resumptions.suspend_again
@@ -96,6 +97,7 @@ class Scenario:
     nested: bool = False
     broken: bool = False
     releases: bool = False
+    notes: bool = False
     compares: bool = True
     verbs: Verbs = Verbs()
 
@@ -116,17 +118,22 @@ class Scenario:
             return ("postpone",)
         if any(item.outcome is not None and item.outcome.verdict is Verdict.FAILED for item in record.items):
             return ("settle failed",)
-        if any(not intent.idempotent for intent in record.journal):
+        if any(not intent.idempotent and intent.result is None for intent in record.journal):
             return ("suspend_again in doubt",) if _number(record) + 1 < self.pauses else ("settle failed",)
         onwards = {"ask": "suspend_again", "ask again": "suspend_again", "end": "settle completed"}
         if phase in onwards:
             return (onwards[phase],)
-        starting = [UNASKED] if phase == "call" else [item.item_id for item in record.items if _starts(item, now_ms)]
+        ended = {intent.index for intent in record.journal if intent.result is not None}
+        asked = [item for item in record.items if _starts(item, now_ms) and item.index not in ended]
+        starting = [UNASKED] if phase == "call" else [item.item_id for item in asked]
         then = onwards[self._next_phase(phase)]
         if not starting:
             return (then,)
         keys = " ".join(_key(record, call) for call in starting)
-        return ("redeem", *(f"run {call}" for call in starting), f"checkpoint {keys}", then)
+        runs = [f"run {call}" for call in starting]
+        if self.notes and len(runs) > 1:  # the first ends while the others still run
+            runs.insert(1, "note_results")
+        return ("redeem", *runs, f"checkpoint {keys}", then)
 
     def apply(
         self, record: SuspensionRecord, now_ms: int, verb: tuple[Any, ...], fence: Fence | None
@@ -157,6 +164,7 @@ class Scenario:
             "release": lambda: verbs.release(record, fence, "stopping", now_ms),
             "postpone": lambda: verbs.postpone(record, fence, "no such agent", now_ms),
             "redeem": lambda: self._redeem(record, fence, now_ms),
+            "note_results": lambda: verbs.note_results(record, fence, {_first_begun(record): _RESULT}, now_ms),
             "checkpoint": lambda: verbs.checkpoint(record, fence, self._onwards(record), (), now_ms),
             "suspend_again": lambda: self._suspend_again(record, fence, about, now_ms),
             "settle": lambda: verbs.settle(record, fence, RunEnd(status=RunStatus(about)), (), now_ms),
@@ -178,7 +186,9 @@ class Scenario:
     def _redeem(self, record: SuspensionRecord, fence: Fence, now_ms: int) -> Change:
         """What needs no leave is saved together with the state it starts from, as the desk does it."""
         if record.items:
-            starting = tuple(_intent(record, fence, item) for item in record.items if _starts(item, now_ms))
+            ended = {intent.index for intent in record.journal if intent.result is not None}
+            items = [item for item in record.items if _starts(item, now_ms) and item.index not in ended]
+            starting = tuple(_intent(record, fence, item) for item in items)
             return self.verbs.redeem(record, fence, starting, (), now_ms)
         saved = self.verbs.checkpoint(record, fence, STATES["call"], (), now_ms)
         spent = self.verbs.redeem(saved.record, fence, (_intent(record, fence, None),), (), now_ms)
@@ -232,6 +242,11 @@ def _starts(item: Item, now_ms: int) -> bool:
 def _lifted(now_ms: int) -> Freeze:
     """A freeze of everything that is lifted now and took one step of the grid."""
     return Freeze(id="frz", scope=ALL, by="root", at_ms=now_ms - GRID_MS, lifted_by="root", lifted_at_ms=now_ms)
+
+
+def _first_begun(record: SuspensionRecord) -> int:
+    """The index of the call that ends first; a worker that has lost its run knows of one still."""
+    return record.journal[0].index if record.journal else 0
 
 
 def _key(record: SuspensionRecord, call: str) -> str:

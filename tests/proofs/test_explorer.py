@@ -124,6 +124,16 @@ SCENARIOS: tuple[tuple[Scenario, set[str]], ...] = (
         Scenario("two workers of one name", (idempotent(REFUND),), AGAINST, workers=("w1", "w1")),
         DRIVEN,
     ),
+    (
+        Scenario(
+            "a quick call is noted while a slow one runs",
+            (ask(0, timeout_s=6, start_by_s=9), ask(1, timeout_s=6, start_by_s=9)),
+            ((APPROVE, Word(1, "i2")),),
+            notes=True,
+            crashes=2,
+        ),
+        {*DRIVEN, "note_results"},
+    ),
     (Scenario("workers give runs back", (REFUND,), AGAINST, releases=True), {*DRIVEN, "release"}),
     (
         Scenario(

@@ -226,6 +226,16 @@ def a_call_before_its_leave(evidence: Evidence) -> None:
     evidence.effects[place] = line.model_copy(update={"at_ms": line.at_ms - 60_000})
 
 
+def a_permit_after_its_time(evidence: Evidence) -> None:
+    place, _ = evidence.find(was_approved)
+
+    def delay(entry: TrailEntry) -> list[TrailEntry]:
+        late = entry.model_copy(update={"at_ms": entry.at_ms + 2 * 3_600_000})
+        return [late if entry.type == EventType.PERMIT_REDEEMED else entry]
+
+    evidence.rewrite(place, delay)
+
+
 def a_denied_call_that_ran(evidence: Evidence) -> None:
     place, reading = evidence.find(was_denied)
     (asked,) = reading.asked.values()
@@ -340,6 +350,7 @@ PLANTED = {
     the_args_before_the_edit: "I4 what runs is what was decided",
     a_call_without_leave: "I4 no call without leave",
     a_call_before_its_leave: "I4 no call without leave",
+    a_permit_after_its_time: "I5 leave is used in time",
     a_second_outcome: "I1 one outcome an item",
     a_denied_call_that_ran: "I11 what was denied never runs",
     a_call_after_the_cancel: "I11 what was denied never runs",

@@ -33,6 +33,7 @@ from sayso.tool_calls import ToolCall
 from service.store.suspensions import Saved
 from service.wiring import Wiring
 from workers.journals import DeskJournal, ask_in, find_agent, plan_call, seal, tell_outcomes
+from workers.outages import next_step, through_outages
 
 
 async def resume(wiring: Wiring, agents: Mapping[str, Agent], leased: Saved, fence: Fence) -> None:
@@ -46,7 +47,8 @@ async def resume(wiring: Wiring, agents: Mapping[str, Agent], leased: Saved, fen
         asks, told = carry_over(record, checked)
         await wiring.desk.suspend_again(record, fence, asks, seal(ask_in(asked, checked)), told, record.step)
         return
-    answered = check_tools(answer_batch(asked, tell_outcomes(record, checked, leased.now_ms)), agent)
+    known = complete_batch(asked, journal.finished())
+    answered = check_tools(answer_batch(known, tell_outcomes(record, checked, leased.now_ms)), agent)
     batch = doubt_unfinished(answered, journal.unfinished(), agent)
     ending = None if batch.asks else find_ending(batch, record.on_deny)
     if ending is not None:
@@ -54,11 +56,14 @@ async def resume(wiring: Wiring, agents: Mapping[str, Agent], leased: Saved, fen
     planned, began_ms = plan_calls(batch, agent), monotonic_ms()
     if planned:
         keys = await journal.redeem(planned, (), None)
-        results = await run_calls(agent, record.run.id, planned, keys, journal.unfinished())
+        results = await run_calls(agent, record.run.id, planned, keys, journal, journal.unfinished())
         batch = complete_batch(batch, results)
     batch, warnings = fit_outputs(batch)
     if batch.asks:
-        await wiring.desk.suspend_again(record, fence, batch.asks, seal(batch), warnings, record.step)
+        last, sealed = next_step(fence), seal(batch)
+        await through_outages(
+            lambda: wiring.desk.suspend_again(record, last, batch.asks, sealed, warnings, record.step)
+        )
         return
     events = (*warnings, *report_batch(batch, monotonic_ms() - began_ms))
     result: JsonValue = {"calls": [one.model_dump(mode="json") for one in results_of(batch)]}

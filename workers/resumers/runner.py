@@ -11,6 +11,7 @@ from sayso.transcripts import RunState
 from service.store.suspensions import Saved
 from service.wiring import Wiring
 from workers.journals import DeskJournal, ask_in, find_agent, seal, tell_outcomes
+from workers.outages import next_step, through_outages
 
 
 async def resume(wiring: Wiring, agents: Mapping[str, Agent], leased: Saved, fence: Fence) -> None:
@@ -32,9 +33,9 @@ async def resume(wiring: Wiring, agents: Mapping[str, Agent], leased: Saved, fen
     if isinstance(came_to, Pause):
         context = {**record.run.context, **agent.context}  # what the rules saw: they are asked again about any edit
         paused = record.model_copy(update={"run": record.run.model_copy(update={"context": context})})
-        await wiring.desk.suspend_again(
-            paused, fence, came_to.asks, seal(came_to.state), came_to.events, came_to.state.step
-        )
+        asks, told, step, fence = came_to.asks, came_to.events, came_to.state.step, next_step(fence)
+        sealed = seal(came_to.state)
+        await through_outages(lambda: wiring.desk.suspend_again(paused, fence, asks, sealed, told, step))
     else:
         end = RunEnd(status=came_to.status, result=came_to.result, error=came_to.error)
         await journal.settle(end, came_to.events)

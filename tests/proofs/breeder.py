@@ -1,0 +1,198 @@
+"""Run tests against broken code, each time in a fork of a process that has collected them already.
+
+`python -m tests.proofs.breeder` reads one JSON object a line: a file, its source without one of its guards, and the
+tests that are to notice. It answers with what came of it. The file itself is never touched: in the fork, the functions
+of its module are given the code that the broken source compiles to.
+"""
+
+import importlib
+import json
+import os
+import signal
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from types import CodeType, FunctionType, ModuleType
+from typing import Any, NoReturn
+
+import hypothesis
+import pytest
+
+from tests.proofs.mutations import GUARDED, ROOT, Mutation
+
+OPTIONS = ("-q", "-s", "--assert=plain", "--no-header", "--tb=no", "-p", "no:cacheprovider", "-p", "no:xdist")
+LONGEST_S = 60
+OVERLOOKED, NOTICED, BROKEN = 0, 1, 3
+
+
+class Breeder:
+    """The process at the other end."""
+
+    def __init__(self) -> None:
+        environment = {name: value for name, value in os.environ.items() if not name.startswith("PYTEST_")}
+        self._process = subprocess.Popen(
+            [sys.executable, "-m", "tests.proofs.breeder"],
+            cwd=ROOT,
+            env=environment,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
+        )
+
+    def run(self, mutation: Mutation | None, tests: tuple[str, ...]) -> int:
+        """Return whether the tests noticed that one guard is gone, or with none what they say at all."""
+        asked: dict[str, Any] = {"file": None, "tests": tests}
+        if mutation is not None:
+            asked |= {"file": mutation.file, "broken": mutation.apply((ROOT / mutation.file).read_text())}
+        assert self._process.stdin is not None
+        assert self._process.stdout is not None
+        self._process.stdin.write(json.dumps(asked) + "\n")
+        self._process.stdin.flush()
+        return int(json.loads(self._process.stdout.readline())["code"])
+
+    def close(self) -> None:
+        """End the process."""
+        assert self._process.stdin is not None
+        self._process.stdin.close()
+        self._process.wait(20)
+
+
+@contextmanager
+def running_breeder() -> Iterator[Breeder]:
+    """Run a breeder for a while."""
+    breeder = Breeder()
+    try:
+        yield breeder
+    finally:
+        breeder.close()
+
+
+class Forks:
+    """Takes the place of pytest's own loop: it runs the tests it is asked to, each time in a fork of its own."""
+
+    def __init__(self, answers: int) -> None:
+        self._answers = answers
+        self._failed = False
+
+    def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
+        """Note that a test has failed, or could not be set up."""
+        self._failed |= report.failed
+
+    def pytest_runtestloop(self, session: pytest.Session) -> bool:
+        """Answer until there is nothing more to read."""
+        items = {file: [one for one in session.items if one.nodeid.startswith(file)] for file in _all_tests()}
+        _start_server(session)
+        for line in sys.stdin:
+            asked = json.loads(line)
+            wanted = [one for file in asked["tests"] for one in items[file]]
+            code = self._fork(asked, wanted)
+            os.write(self._answers, json.dumps({"code": code}).encode() + b"\n")
+        return True
+
+    def _fork(self, asked: dict[str, Any], wanted: list[pytest.Item]) -> int:
+        """What takes too long is ended, and counts as noticed."""
+        child = os.fork()
+        if child == 0:
+            self._live(asked, wanted)
+        status = os.waitpid(child, 0)[1]
+        timed_out = os.WIFSIGNALED(status) and os.WTERMSIG(status) == signal.SIGALRM
+        return NOTICED if timed_out else os.waitstatus_to_exitcode(status)
+
+    def _live(self, asked: dict[str, Any], wanted: list[pytest.Item]) -> NoReturn:
+        signal.alarm(LONGEST_S)
+        code = BROKEN
+        try:
+            with tempfile.TemporaryDirectory() as folder:
+                if asked["file"] is not None:
+                    _break(asked["file"], asked["broken"], Path(folder))
+                code = self._run(wanted)
+        finally:
+            os._exit(code)
+
+    def _run(self, wanted: list[pytest.Item]) -> int:
+        """Run one after the other until one fails. None is the last: the server belongs to the process outside."""
+        assert wanted, "there are no such tests"
+        for place, item in enumerate(wanted):
+            following = wanted[(place + 1) % len(wanted)]
+            item.config.hook.pytest_runtest_protocol(item=item, nextitem=following)
+            if self._failed:
+                return NOTICED
+        return OVERLOOKED
+
+
+def main() -> None:
+    """Collect all tests once; the loop does the rest."""
+    once = hypothesis.settings(derandomize=True, phases=(hypothesis.Phase.explicit, hypothesis.Phase.generate))
+    hypothesis.settings.register_profile("once", once)
+    hypothesis.settings.load_profile("once")
+    for file in GUARDED:
+        if file.endswith(".py"):
+            importlib.import_module(_module_name(file))
+    answers = os.dup(sys.stdout.fileno())
+    with open(os.devnull, "w") as nowhere:
+        os.dup2(nowhere.fileno(), sys.stdout.fileno())
+    sys.exit(pytest.main([*OPTIONS, *_all_tests()], plugins=[Forks(answers)]))
+
+
+def _all_tests() -> list[str]:
+    return sorted({test for tests in GUARDED.values() for test in tests})
+
+
+def _start_server(session: pytest.Session) -> None:
+    """Run one test that needs the store: its server then runs for all forks, as it does for all tests of a session."""
+    needs = next(one for one in session.items if "store_url" in getattr(one, "fixturenames", ()))
+    room = needs.nodeid.split("/")[1]
+    elsewhere = next(one for one in session.items if one.nodeid.split("/")[1] != room)
+    needs.config.hook.pytest_runtest_protocol(item=needs, nextitem=elsewhere)
+
+
+def _break(file: str, source: str, folder: Path) -> None:
+    if not file.endswith(".py"):
+        _break_script(file, source, folder)
+        return
+    module = importlib.import_module(_module_name(file))
+    before, after = (dict(_functions(compile(text, file, "exec"))) for text in ((ROOT / file).read_text(), source))
+    changed = [name for name in before if before[name] != after[name]]
+    assert changed, "the broken source does nothing else"
+    for name in changed:
+        _find(module, name).__code__ = after[name]
+
+
+def _break_script(file: str, source: str, folder: Path) -> None:
+    """Scripts are read from their folder: the store is given another one."""
+    store = importlib.import_module("service.store.suspensions")
+    for script in (ROOT / file).parent.iterdir():
+        (folder / script.name).write_text(source if script.name == Path(file).name else script.read_text())
+    store._LUA = folder  # type: ignore[attr-defined]
+
+
+def _functions(code: CodeType, within: str = "") -> Iterator[tuple[str, CodeType]]:
+    """Every function of a module and of its classes; what is defined inside of one comes with it."""
+    for constant in code.co_consts:
+        if isinstance(constant, CodeType):
+            name = f"{within}{constant.co_name}"
+            if constant.co_flags & 2:  # it has locals of its own: a function, not the body of a class
+                yield name, constant
+            else:
+                yield from _functions(constant, f"{name}.")
+
+
+def _find(module: ModuleType, name: str) -> FunctionType:
+    found: Any = module
+    for part in name.split("."):
+        found = vars(found)[part]
+    found = getattr(found, "__func__", getattr(found, "fget", found))
+    found = getattr(found, "func", found)
+    assert isinstance(found, FunctionType), name
+    return found
+
+
+def _module_name(file: str) -> str:
+    return file.removesuffix(".py").replace("/", ".")
+
+
+if __name__ == "__main__":
+    main()
