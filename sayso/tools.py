@@ -99,7 +99,7 @@ class Tool:
             returned = await asyncio.to_thread(self.function, **given)
             if inspect.isawaitable(returned):
                 returned = await returned
-        return _plain_json(returned)
+        return plain_json(returned)
 
     def _parse(self, args: JsonObject) -> BaseModel:
         """The canonical bytes are parsed, strictly: what a reviewer saw is what runs, nothing is coerced on the way."""
@@ -264,7 +264,7 @@ def _list_faults(error: ValidationError, ignore: str | None) -> str | None:
     return ("; ".join(faults[:_LISTED_FAULTS]) + more)[:MAX_ERROR_CHARS] or None
 
 
-def _plain_json(returned: Any) -> JsonValue:
+def plain_json(returned: Any) -> JsonValue:
     """Return a tool's result as plain JSON of any size; whoever saves it sees to its size."""
     try:
         plain: JsonValue = to_jsonable_python(returned)

@@ -36,7 +36,7 @@ from sayso.requests import Ask, Item, ItemKind, final_args
 from sayso.resumptions import redrive, revive
 from sayso.rules import ASKING
 from sayso.states import SealedState
-from sayso.suspensions import Change, ResumeSpec, RunRef, Status, SuspensionRecord
+from sayso.suspensions import Change, Origin, ResumeSpec, RunRef, Status, SuspensionRecord
 from sayso.tool_calls import ToolCall
 from service.leases import KnownFreezes, Leases, draft_suspension, know_no_freezes
 from service.schemas import check_value
@@ -45,6 +45,9 @@ from service.store.runs import Runs
 from service.store.suspensions import Saved, Suspensions
 
 __all__ = ["Desk", "draft_suspension"]
+
+
+_OURS = Origin()
 
 
 class Desk(Leases):
@@ -68,6 +71,7 @@ class Desk(Leases):
         on_deny: str = "continue",
         key: str | None = None,
         request: JsonValue = None,
+        origin: Origin = _OURS,
     ) -> Saved:
         """Begin a run: it is saved and made ready for a worker in the same commit.
 
@@ -75,6 +79,7 @@ class Desk(Leases):
         same request, which gets the first one's run, from another, which is refused.
         """
         draft = draft_suspension(tenant, run, on_deny=on_deny, state=state)
+        draft = draft.model_copy(update={"resume": ResumeSpec(resumer=origin.resumer), "origin": origin})
         seen = _seen(run.owner, key, ["start", request], draft.id)
 
         def begin(now_ms: int) -> Change:
@@ -92,19 +97,24 @@ class Desk(Leases):
         on_deny: str = "continue",
         key: str | None = None,
         request: JsonValue = None,
+        paused: tuple[SealedState, Origin] | None = None,
     ) -> Saved:
         """Judge calls of a run that is driven elsewhere, and suspend it until those that must wait are decided.
+
+        `paused` is the state that a worker goes on from afterwards, and what wrote it.
 
         What the policy allows or denies is ruled at once; with nothing left to ask the suspension is decided at once.
         """
         await self.runs.save_definitions(tenant, [one.definition for one in calls])
-        draft = draft_suspension(tenant, run, state=None, on_deny=on_deny).model_copy(update={"resume": resume})
+        state, origin = paused or (None, _OURS)
+        draft = draft_suspension(tenant, run, state=state, on_deny=on_deny)
+        draft = draft.model_copy(update={"resume": resume, "origin": origin})
         seen = _seen(run.owner, key, ["ask", request], draft.id)
         asks, judged = gate_calls(self._policy(), run, calls)
 
         def begin(now_ms: int) -> Change:
             asked = suspend(draft, asks, now_ms)
-            return Change(asked.record, judged + asked.events, ready=asked.ready)
+            return Change(asked.record, judged + asked.events, state=state, ready=asked.ready)
 
         return await self.suspensions.create(tenant, draft.id, begin, seen)
 

@@ -11,6 +11,7 @@ from sayso.clock import iso_utc
 from sayso.decisions import Verdict
 from sayso.errors import Conflict, NotFound
 from sayso.events import Event, EventType
+from sayso.frameworks import FrameworkState
 from sayso.rechecks import Recheck
 from sayso.requests import Doubt, Item
 from sayso.resumptions import Fence, approved_args
@@ -41,7 +42,7 @@ class DeskJournal:
         self._begun: tuple[Intent, ...] = ()
 
     async def redeem(
-        self, calls: Sequence[PlannedCall], events: Sequence[Event], state: RunState | None
+        self, calls: Sequence[PlannedCall], events: Sequence[Event], state: RunState | FrameworkState | None
     ) -> Mapping[int, str]:
         """Write down which calls are about to start; return the idempotency key of each by its index."""
         step = state.step if state is not None else self._record.step
@@ -57,7 +58,7 @@ class DeskJournal:
         self._begun = intents
         return keys
 
-    async def checkpoint(self, state: RunState, events: Sequence[Event]) -> None:
+    async def checkpoint(self, state: RunState | FrameworkState, events: Sequence[Event]) -> None:
         """Save how far the run has come; when it is too late for that, report at least what the calls came to."""
         tenant, suspension_id = self._record.tenant, self._record.id
         try:

@@ -10,7 +10,7 @@ from sayso.clock import new_id
 from sayso.decisions import JsonObject
 from sayso.errors import InvalidInput
 from sayso.gates import GatedCall
-from sayso.suspensions import ResumeSpec, RunRef
+from sayso.suspensions import Origin, ResumeSpec, RunRef
 from sayso.tool_calls import ToolCall
 from service.api.dependencies import Caller, IdempotencyKey, Parts
 from service.api.quick_routes import QuickRoute
@@ -18,6 +18,7 @@ from service.api.runs import find_agent
 from service.api.views import SuspensionView
 from service.openapi import WRITES
 from service.schemas import check_value
+from service.states import PausedFramework, seal_framework
 
 router = APIRouter(prefix="/suspensions", tags=["suspensions"], route_class=QuickRoute)
 
@@ -66,6 +67,9 @@ class AskRequest(BaseModel):
     on_deny: Literal["continue", "degrade", "fail"] = Field(
         default="continue", description="What a denial means for the other calls: they run, or all are skipped."
     )
+    paused: PausedFramework | None = Field(
+        default=None, description="The framework's run that waits for these calls; a worker takes it up afterwards."
+    )
 
 
 @router.post("", status_code=201, operation_id="askForCalls", responses=WRITES)
@@ -78,6 +82,7 @@ async def ask_for_calls(
     for the decision, with `GET /runs/{run_id}?wait=30s` for the results.
     """
     manifest = await find_agent(parts, caller.tenant, body.agent)
+    state = seal_framework(manifest, body.paused, parts.settings.state_limit_bytes) if body.paused else None
     run_id = new_id("run")
     run = RunRef(
         id=run_id,
@@ -92,10 +97,11 @@ async def ask_for_calls(
         caller.tenant,
         run,
         [_gated(manifest, index, call) for index, call in enumerate(body.calls)],
-        ResumeSpec(resumer="calls", coverage=body.coverage),
+        ResumeSpec(resumer=manifest.origin.resumer if state else "calls", coverage=body.coverage),
         body.on_deny,
         key=key,
         request=body.model_dump(mode="json"),
+        paused=(state, _origin(body.paused)) if state and body.paused else None,
     )
     response.headers["Location"] = f"/api/v1/suspensions/{saved.record.id}"
     return SuspensionView.of(saved.record)
@@ -113,3 +119,7 @@ def _gated(manifest: AgentManifest, index: int, call: AskedCall) -> GatedCall:
         )
     check_value(definition.parameters, call.args, f"calls[{index}].args")
     return GatedCall(ToolCall(call_id=call.call_id, index=index, name=call.tool, args=call.args), definition)
+
+
+def _origin(paused: PausedFramework) -> Origin:
+    return Origin.model_validate(paused.model_dump(exclude={"state", "unseen"}))

@@ -1,0 +1,40 @@
+"""What the bots' tools do: leave a line that says what ran, in which process, and under which key."""
+
+import json
+import os
+from pathlib import Path
+from typing import Any
+
+from launch.waits import wait_until
+from sayso.frameworks import current_call
+
+FILE, LET_GO, HOLD = "effects.jsonl", "let-go", "hold"
+PATIENCE_S = 45
+
+
+def leave(tool: str, **args: Any) -> str:
+    """Write down that a tool ran; a `hold` beside the file makes it wait in the middle, after its effect."""
+    home = Path(os.environ["BOT_HOME"])
+    call = current_call()
+    line = {
+        "tool": tool,
+        "args": args,
+        "pid": os.getpid(),
+        "key": call.idempotency_key if call else None,
+        "attempt": call.attempt if call else None,
+    }
+    with (home / FILE).open("a", encoding="utf-8") as out:
+        out.write(json.dumps(line) + "\n")
+    if (home / HOLD).exists():
+        wait_until((home / LET_GO).exists, PATIENCE_S)
+    return f"{tool} done: {json.dumps(args, sort_keys=True)}"
+
+
+def send_money(to: str, amount: int, variant: str = "") -> str:
+    return leave("send_money", to=to, amount=amount)
+
+
+def parse_script(text: str) -> list[list[dict[str, Any]]]:
+    """Return the turns that a bot's model is to play: a list of calls each, written as JSON in what it is asked."""
+    turns: list[list[dict[str, Any]]] = json.loads(text)["turns"]
+    return turns
