@@ -71,7 +71,9 @@ def gate(
 class _Gated(WrapperToolset[Any]):
     """Tools of which none starts without leave: what was not asked about yet is deferred."""
 
-    async def call_tool(self, name: str, tool_args: dict[str, Any], ctx: RunContext[Any], tool: ToolsetTool[Any]) -> Any:
+    async def call_tool(
+        self, name: str, tool_args: dict[str, Any], ctx: RunContext[Any], tool: ToolsetTool[Any]
+    ) -> Any:
         """Run the call through the gate, or defer it. Its arguments are the approved ones: they are always overridden."""
         gate = current_gate()
         asked = gate.find(ctx.tool_call_id or "", name) if gate is not None else None

@@ -8,7 +8,7 @@ from typing import Any
 from launch.waits import wait_until
 from sayso.frameworks import current_call
 
-FILE, LET_GO, HOLD = "effects.jsonl", "let-go", "hold"
+FILE, LET_GO, HOLD, WORDS = "effects.jsonl", "let-go", "hold", "words"
 PATIENCE_S = 45
 
 
@@ -30,8 +30,10 @@ def leave(tool: str, **args: Any) -> str:
     return f"{tool} done: {json.dumps(args, sort_keys=True)}"
 
 
-def send_money(to: str, amount: int, variant: str = "") -> str:
-    return leave("send_money", to=to, amount=amount)
+def words() -> str:
+    """Return how `send_money` describes itself; a test changes the file to change the tool."""
+    told = Path(os.environ["BOT_HOME"]) / WORDS
+    return told.read_text(encoding="utf-8") if told.exists() else "Send money to somebody."
 
 
 def parse_script(text: str) -> list[list[dict[str, Any]]]:

@@ -1,13 +1,11 @@
 """A Pydantic AI agent that plays the turns it is asked for."""
 
-import os
-
 from pydantic_ai import Agent
 from pydantic_ai.messages import ModelMessage, ModelResponse, TextPart, ToolCallPart, UserPromptPart
 from pydantic_ai.models.function import AgentInfo, FunctionModel
 
 from sayso.adapters.pydantic_ai import gate
-from tests.frameworks.bots.effects import leave, parse_script
+from tests.frameworks.bots.effects import leave, parse_script, words
 
 
 def play(messages: list[ModelMessage], info: AgentInfo) -> ModelResponse:
@@ -26,7 +24,7 @@ def play(messages: list[ModelMessage], info: AgentInfo) -> ModelResponse:
 agent = Agent(FunctionModel(play))
 
 
-@agent.tool_plain
+@agent.tool_plain(description=words())
 def send_money(to: str, amount: int) -> str:
     """Send money to somebody."""
     return leave("send_money", to=to, amount=amount)
@@ -38,7 +36,7 @@ def send_mail(to: str, text: str) -> str:
     return leave("send_mail", to=to, text=text)
 
 
-@agent.tool_plain(description=os.environ.get("BOT_READ_WORDS", "Look something up."))
+@agent.tool_plain
 def look_up(what: str) -> str:
     """Look something up."""
     return leave("look_up", what=what)
