@@ -4,6 +4,7 @@ The framework asks its model and runs its own tools. An adapter sees to it that 
 hands out all it needs to go on as JSON, and that no tool starts but through the `Gate`.
 """
 
+import json
 from collections.abc import Awaitable, Callable, Iterator, Mapping
 from contextlib import contextmanager
 from contextvars import ContextVar
@@ -236,7 +237,14 @@ def tell_result(one: BatchCall, result: ToolResult) -> JsonValue:
         return result.tool_message
     if one.ask is None or same_json(one.ask.tool.args, one.call.args):
         return result.output
-    return {"note": _EDITED.format(args=one.call.args), "output": result.output}
+    note = _EDITED.format(args=json.dumps(one.call.args, ensure_ascii=False))
+    return f"{note} {result.output}" if isinstance(result.output, str) else {"note": note, "output": result.output}
+
+
+def tell_text(one: BatchCall, result: ToolResult) -> str:
+    """Return the same for a framework whose models are told text alone."""
+    told = tell_result(one, result)
+    return told if isinstance(told, str) else json.dumps(told, ensure_ascii=False)
 
 
 def tell_refusal(one: BatchCall) -> str | None:

@@ -74,7 +74,7 @@ class _Gated(WrapperToolset[Any]):
     async def call_tool(
         self, name: str, tool_args: dict[str, Any], ctx: RunContext[Any], tool: ToolsetTool[Any]
     ) -> Any:
-        """Run the call through the gate, or defer it. Its arguments are the approved ones: they are always overridden."""
+        """Run the call through the gate, or defer it; what runs are the approved arguments, always overridden."""
         gate = current_gate()
         asked = gate.find(ctx.tool_call_id or "", name) if gate is not None else None
         if gate is None or asked is None:

@@ -29,7 +29,10 @@ class Kind:
         return f"tests.frameworks.bots.{self.name}"
 
 
-KINDS = (Kind("pydantic_ai", "Pydantic AI", "pydantic_ai"),)
+KINDS = (
+    Kind("pydantic_ai", "Pydantic AI", "pydantic_ai"),
+    Kind("openai_agents", "OpenAI Agents", "openai_agents"),
+)
 """The rows of the support table."""
 
 SCENARIOS = {

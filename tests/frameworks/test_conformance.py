@@ -1,10 +1,6 @@
 """Each test is a column of the support table: the same for every framework, with its real packages."""
 
-import asyncio
-from pathlib import Path
 from typing import Any
-
-import pytest
 
 from demo.clients import Client, ItemSeen, RunSeen
 from launch.waits import wait_until
