@@ -11,12 +11,16 @@ ENVIRONMENTS = CHECKOUT / ".venv" / ".frameworks"
 
 @dataclass(frozen=True)
 class Kind:
-    """A framework in one of its modes: where its packages are, which module has its bot, and what is left out."""
+    """A framework in one of its modes: where its packages are, which module has its bot, and what is left out.
+
+    What it runs is `seen` where its tools go through our gate, so that they are told their idempotency key.
+    """
 
     name: str
     title: str
     environment: str
     skips: Mapping[str, str] = field(default_factory=dict)
+    seen: bool = True
 
     @property
     def python(self) -> Path:
@@ -29,9 +33,14 @@ class Kind:
         return f"tests.frameworks.bots.{self.name}"
 
 
+_UNSEEN = "the node runs the call itself, so it is told no idempotency key and cannot be told to run again"
+
 KINDS = (
     Kind("pydantic_ai", "Pydantic AI", "pydantic_ai"),
     Kind("openai_agents", "OpenAI Agents", "openai_agents"),
+    Kind("langgraph_batched", "LangChain agent, batched interrupts", "langgraph"),
+    Kind("langgraph_per_call", "LangChain agent, interrupts per call", "langgraph"),
+    Kind("langgraph_inbox", "LangGraph, Agent Inbox", "langgraph", {"again": _UNSEEN}, seen=False),
 )
 """The rows of the support table."""
 
@@ -44,6 +53,8 @@ SCENARIOS = {
     "batch": "batch of three, mixed decisions",
     "twice": "two suspensions in a row",
     "crash": "crash in the middle",
+    "again": "crash in the middle, idempotent",
+    "late": "crash after the calls",
     "race": "resumed twice at once",
     "changed": "changed tool definition",
     "large": "1 MiB of state",

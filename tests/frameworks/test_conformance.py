@@ -7,7 +7,7 @@ from launch.waits import wait_until
 from sayso.events import EventType
 from sayso.suspensions import RunStatus
 from service.store.keys import TenantKeys
-from tests.frameworks.bots.effects import HOLD, LET_GO, WORDS
+from tests.frameworks.bots.effects import HOLD, HOLD_MODEL, LET_GO, THINKING, WORDS
 from tests.frameworks.stands import PATIENCE_S, Stand, Waiting, await_effects, write_script
 from tests.journeys.stacks import kill
 
@@ -56,7 +56,7 @@ async def finished(client: Client, run_id: str) -> tuple[RunSeen, str]:
 def check_elsewhere(stand: Stand, waiting: Waiting) -> None:
     """What ran did so in another process than the one that had asked, under the journal's key."""
     assert waiting.pid not in {one["pid"] for one in stand.effects()}
-    assert all(one["key"] for one in stand.effects())
+    assert all(one["key"] for one in stand.effects()) is stand.kind.seen
 
 
 async def test_approve(stand: Stand) -> None:
@@ -135,7 +135,7 @@ async def test_twice(stand: Stand) -> None:
 
 
 async def test_crash(stand: Stand) -> None:
-    """A call that must not run twice is put to a person; one that may is run again under its key."""
+    """A call that must not run twice is put to a person."""
     async with stand.people() as (agent, reviewer):
         (stand.home / HOLD).touch()
         waiting = stand.suspend([money("ann", 1)])
@@ -143,21 +143,40 @@ async def test_crash(stand: Stand) -> None:
         await_effects(stand, 1)
         kill(stand.stack, "worker")
         _, doubt = await pauses(agent, waiting.run_id, 2)
-        answer = {"action": "value", "value": {"choice": "skip", "result": "it had run"}}
-        await decide(reviewer, doubt, answer)
+        await decide(reviewer, doubt, {"action": "value", "value": {"choice": "skip", "result": "it had run"}})
         _, text = await finished(agent, waiting.run_id)
         assert len(stand.effects()) == 1
         assert "it had run" in text
 
-        again = stand.suspend([look("secret")])
-        await decide(reviewer, again.suspension_id, {"action": "approve"})
-        await_effects(stand, 2)
+
+async def test_again(stand: Stand) -> None:
+    """A call that may run twice is run again, under the same key."""
+    async with stand.people() as (agent, reviewer):
+        (stand.home / HOLD).touch()
+        waiting = stand.suspend([look("secret")])
+        await decide(reviewer, waiting.suspension_id, {"action": "approve"})
+        await_effects(stand, 1)
         kill(stand.stack, "worker")
-        _, begun, repeated = await_effects(stand, 3)
+        begun, repeated = await_effects(stand, 2)
         (stand.home / LET_GO).touch()
-        await finished(agent, again.run_id)
+        await finished(agent, waiting.run_id)
         assert (begun["key"], begun["attempt"], repeated["attempt"]) == (repeated["key"], 1, 2)
         assert begun["pid"] != repeated["pid"]
+
+
+async def test_late(stand: Stand) -> None:
+    """What the calls came to is saved before the model is told: whoever takes the run up runs nothing twice."""
+    async with stand.people() as (agent, reviewer):
+        (stand.home / HOLD_MODEL).touch()
+        waiting = stand.suspend([money("ann", 1)], [mail("bob")])
+        await decide(reviewer, waiting.suspension_id, {"action": "approve"})
+        assert wait_until((stand.home / THINKING).exists, PATIENCE_S)
+        kill(stand.stack, "worker")
+        (stand.home / HOLD_MODEL).unlink()
+        _, second = await pauses(agent, waiting.run_id, 2)
+        await decide(reviewer, second, {"action": "approve"})
+        await finished(agent, waiting.run_id)
+        assert [one["tool"] for one in stand.effects()] == ["send_money", "send_mail"]
 
 
 async def test_race(stand: Stand) -> None:

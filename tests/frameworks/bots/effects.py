@@ -9,6 +9,7 @@ from launch.waits import wait_until
 from sayso.frameworks import current_call
 
 FILE, LET_GO, HOLD, WORDS = "effects.jsonl", "let-go", "hold", "words"
+HOLD_MODEL, THINKING = "hold-model", "thinking"
 PATIENCE_S = 45
 
 
@@ -40,3 +41,11 @@ def parse_script(text: str) -> list[list[dict[str, Any]]]:
     """Return the turns that a bot's model is to play: a list of calls each, written as JSON in what it is asked."""
     turns: list[list[dict[str, Any]]] = json.loads(text)["turns"]
     return turns
+
+
+def think(said: int) -> None:
+    """Let a model that is told results take long, where a test wants its worker lost just then."""
+    home = Path(os.environ["BOT_HOME"])
+    if said and (home / HOLD_MODEL).exists():
+        (home / THINKING).touch()
+        wait_until(lambda: not (home / HOLD_MODEL).exists(), PATIENCE_S)

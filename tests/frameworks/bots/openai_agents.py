@@ -6,7 +6,7 @@ from agents import Agent, Model, ModelResponse, RunConfig, Usage, function_tool
 from agents.testing import assistant_message, function_call
 
 from sayso.adapters.openai_agents import gate
-from tests.frameworks.bots.effects import leave, parse_script, words
+from tests.frameworks.bots.effects import leave, parse_script, think, words
 
 
 class Player(Model):
@@ -17,6 +17,7 @@ class Player(Model):
         turns = parse_script(str(items[0]["content"]))
         ids = {one["call_id"] for one in items if one.get("type") == "function_call"}
         said = len({one.split("_")[1] for one in ids})
+        think(said)
         if said < len(turns):
             calls = [function_call(c["tool"], c["args"], call_id=f"call_{said}_{i}") for i, c in enumerate(turns[said])]
             return ModelResponse(output=calls, usage=Usage(), response_id=None)

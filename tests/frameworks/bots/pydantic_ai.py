@@ -5,7 +5,7 @@ from pydantic_ai.messages import ModelMessage, ModelResponse, TextPart, ToolCall
 from pydantic_ai.models.function import AgentInfo, FunctionModel
 
 from sayso.adapters.pydantic_ai import gate
-from tests.frameworks.bots.effects import leave, parse_script, words
+from tests.frameworks.bots.effects import leave, parse_script, think, words
 
 
 def play(messages: list[ModelMessage], info: AgentInfo) -> ModelResponse:
@@ -13,6 +13,7 @@ def play(messages: list[ModelMessage], info: AgentInfo) -> ModelResponse:
     prompt = next(p for m in messages for p in m.parts if isinstance(p, UserPromptPart))
     said = sum(isinstance(one, ModelResponse) for one in messages)
     turns = parse_script(str(prompt.content))
+    think(said)
     if said < len(turns):
         return ModelResponse(
             [ToolCallPart(c["tool"], c["args"], f"call_{said}_{i}") for i, c in enumerate(turns[said])]
