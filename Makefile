@@ -1,6 +1,6 @@
 # Sayso. `make up` is all that is needed to run it, `make demo` shows its whole job once.
 .DEFAULT_GOAL := help
-.PHONY: up demo test check bench storm lock clean help
+.PHONY: up demo test check bench storm frameworks lock clean help
 
 UV_VERSION := 0.13.8
 VENV := .venv
@@ -35,19 +35,27 @@ bench: $(DEV) ## measure Sayso beside two floors (ARGS="--rounds 1 --scale 0.05"
 storm: $(DEV) ## kill everything while it works, and check what came of it (RUNS=1000 KILLS=100 SEED=1)
 	@RUNS=$(RUNS) KILLS=$(KILLS) SEED=$(SEED) $(PYTHON) -m storm
 
+frameworks: $(DEV) ## suspend and resume runs of every framework, print what each can do (ARGS="pydantic_ai" for one)
+	@$(PYTHON) -m tests.frameworks $(ARGS)
+
 lock: $(DEV) ## resolve the versions anew into the lock files
 	$(VENV)/bin/uv pip compile pyproject.toml --extra server --universal --python-version 3.11 \
 		--upgrade --generate-hashes --no-annotate --no-header --quiet --output-file requirements.lock
 	$(VENV)/bin/uv pip compile pyproject.toml --extra server --group dev --constraints requirements.lock \
 		--universal --python-version 3.11 \
 		--upgrade --generate-hashes --no-annotate --no-header --quiet --output-file requirements-dev.lock
+	for extra in pydantic-ai openai-agents langgraph autogen; do \
+		$(VENV)/bin/uv pip compile pyproject.toml --extra server --extra $$extra --constraints requirements.lock \
+			--universal --python-version 3.11 --upgrade --generate-hashes --no-annotate --no-header --quiet \
+			--output-file tests/frameworks/locks/$$(echo $$extra | tr - _).lock; \
+	done
 
 clean: ## remove the environment and all caches; the data in the home stays
 	rm -rf $(VENV) $(CACHES)
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
 
 help: ## list what make can do
-	@sed -n 's/^\([a-z]*\):.*## /\1\t/p' Makefile | while IFS='	' read -r name what; do printf '  make %-6s %s\n' "$$name" "$$what"; done
+	@sed -n 's/^\([a-z]*\):.*## /\1\t/p' Makefile | while IFS='	' read -r name what; do printf '  make %-10s %s\n' "$$name" "$$what"; done
 
 $(RUNTIME): requirements.lock
 	@launch/install.sh $(VENV) requirements.lock $(UV_VERSION)

@@ -17,7 +17,7 @@ from sayso.agents import Agent, AgentManifest
 from sayso.batches import Batch, BatchCall, complete_batch
 from sayso.clock import monotonic_ms
 from sayso.decisions import JsonObject
-from sayso.errors import IllegalTransition, InvalidInput, ModelError
+from sayso.errors import IllegalTransition, InvalidInput, ModelError, SaysoError
 from sayso.frozen import Frozen
 from sayso.models import ChatMessage, ModelTurn, RequestedCall
 from sayso.rules import same_json
@@ -26,6 +26,10 @@ from sayso.tool_calls import ToolCall, ToolDefinition, ToolResult
 from sayso.tools import CallContext, Tool, describe_error, plain_json
 
 _EDITED = "A reviewer changed the arguments before this ran; it ran with {args}. Result:"
+
+
+class ToolFailed(SaysoError):
+    """The tool failed, and its framework has said how."""
 
 
 @dataclass(frozen=True)

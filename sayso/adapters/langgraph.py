@@ -31,6 +31,7 @@ from sayso.frameworks import (
     Done,
     FrameworkAgent,
     Gate,
+    ToolFailed,
     build_agent,
     current_gate,
     tell_refusal,
@@ -174,7 +175,7 @@ class _Journalled(AgentMiddleware[Any, Any]):
             if not isinstance(message, ToolMessage):
                 return f"{call['name']} gave the graph a {type(message).__name__}."
             if message.status == "error":
-                raise _ToolFailed(str(message.content))
+                raise ToolFailed(str(message.content))
             return message.content
 
         result = await gate.run(one, execute)
@@ -182,10 +183,6 @@ class _Journalled(AgentMiddleware[Any, Any]):
             return native[0]
         status = "success" if result.success else "error"
         return ToolMessage(tell_text(one, result), tool_call_id=call["id"], name=call["name"], status=status)
-
-
-class _ToolFailed(Exception):
-    """The tool failed, and the framework has put that into words already."""
 
 
 def _config(thread_id: str) -> Any:
@@ -228,7 +225,7 @@ def _read_interrupt(interrupt: Interrupt) -> tuple[str, list[RequestedCall], Jso
 def _name_calls(values: Any, calls: list[RequestedCall]) -> Iterator[RequestedCall]:
     """Yield the calls with the model's own ids; a batched interrupt leaves them out and has all of the turn's calls."""
     messages = values.get("messages", ()) if isinstance(values, Mapping) else ()
-    asked = next((one.tool_calls for one in reversed(messages) if getattr(one, "tool_calls", None)), [])
+    asked: Any = next((one.tool_calls for one in reversed(messages) if getattr(one, "tool_calls", None)), [])
     for place, call in enumerate(calls):
         if call.call_id or len(asked) != len(calls):
             yield call

@@ -41,6 +41,8 @@ KINDS = (
     Kind("langgraph_batched", "LangChain agent, batched interrupts", "langgraph"),
     Kind("langgraph_per_call", "LangChain agent, interrupts per call", "langgraph"),
     Kind("langgraph_inbox", "LangGraph, Agent Inbox", "langgraph", {"again": _UNSEEN}, seen=False),
+    Kind("autogen", "AutoGen, one agent", "autogen"),
+    Kind("autogen_swarm", "AutoGen, a Swarm", "autogen"),
 )
 """The rows of the support table."""
 
