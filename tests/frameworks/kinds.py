@@ -33,14 +33,15 @@ class Kind:
         return f"tests.frameworks.bots.{self.name}"
 
 
-_UNSEEN = "the node runs the call itself, so it is told no idempotency key and cannot be told to run again"
+_UNSEEN = "the graph runs the call itself and is told no idempotency key, so a person is asked"
+_ASKED = "what the graph did is known when it rests and not before, so a person is asked"
 
 KINDS = (
     Kind("pydantic_ai", "Pydantic AI", "pydantic_ai"),
     Kind("openai_agents", "OpenAI Agents", "openai_agents"),
     Kind("langgraph_batched", "LangChain agent, batched interrupts", "langgraph"),
     Kind("langgraph_per_call", "LangChain agent, interrupts per call", "langgraph"),
-    Kind("langgraph_inbox", "LangGraph, Agent Inbox", "langgraph", {"again": _UNSEEN}, seen=False),
+    Kind("langgraph_inbox", "LangGraph, Agent Inbox", "langgraph", {"again": _UNSEEN, "late": _ASKED}, seen=False),
     Kind("autogen", "AutoGen, one agent", "autogen"),
     Kind("autogen_swarm", "AutoGen, a Swarm", "autogen"),
 )
