@@ -14,4 +14,5 @@ class KnowingThreads(ThreadPoolExecutor):
 
     def submit(self, fn: Callable[Given, Returned], /, *args: Given.args, **kwargs: Given.kwargs) -> Future[Returned]:
         """Run `fn` in a thread, in a copy of the present context."""
-        return super().submit(copy_context().run, fn, *args, **kwargs)
+        context = copy_context()
+        return super().submit(lambda: context.run(fn, *args, **kwargs))
