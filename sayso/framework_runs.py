@@ -168,6 +168,7 @@ class _Drive:
             return self._stop(ending)
         contexts: dict[int, CallContext] = {}
         if planned := plan_calls(batch, self._agent):
+            await self._check_way()
             keys = await self._journal.redeem(planned, self._take_events(), None if saved else self._now(batch))
             contexts = {index: self._context(batch, index, key, repeated) for index, key in keys.items()}
         elif not told:
@@ -181,6 +182,13 @@ class _Drive:
                 raise gate.fault or error from error
         await gate.close()
         return reached
+
+    async def _check_way(self) -> None:
+        """See that the framework can go on before any leave is spent."""
+        assert self._state.native is not None  # noqa: S101  a batch comes with the state it stopped in
+        hindrance = await self._agent.framework.find_hindrance(self._state.native)
+        if hindrance is not None:
+            raise InvalidInput(hindrance)
 
     async def _keep(self, batch: Batch) -> None:
         """Save what the calls came to, before the framework does anything with it."""

@@ -64,6 +64,10 @@ class Framework(Protocol):
         """Run up to the first turn that calls tools, none of which may start, or to the end."""
         ...
 
+    async def find_hindrance(self, native: JsonObject) -> str | None:
+        """Say why the framework cannot go on from there to run what has leave, or None; nothing has begun yet."""
+        ...
+
     async def go_on(self, native: JsonObject, gate: "Gate") -> Asked | Done:
         """Go on from where it stopped: run through the gate what has leave, tell of the rest how it ended."""
         ...

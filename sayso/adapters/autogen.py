@@ -212,6 +212,10 @@ class AutoGen:
         runnable, gated = self._make()
         return await self._rest(runnable, gated, await runnable.run(task=text))
 
+    async def find_hindrance(self, native: JsonObject) -> str | None:
+        """Return None: the state is all there is to go on from, and it was kept."""
+        return None
+
     async def go_on(self, native: JsonObject, gate: Gate) -> Asked | Done:
         """Hand back to the agent that waited, with leave for its calls."""
         runnable, gated = self._make()

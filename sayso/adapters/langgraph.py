@@ -25,7 +25,7 @@ from pydantic import JsonValue
 from sayso.batches import BatchCall
 from sayso.clock import new_id
 from sayso.decisions import JsonObject
-from sayso.errors import Conflict, IllegalTransition, InvalidInput
+from sayso.errors import IllegalTransition, InvalidInput
 from sayso.frameworks import (
     Asked,
     Done,
@@ -47,6 +47,12 @@ Mode = Literal["batched", "per_call"]
 Saver = Callable[[], AbstractAsyncContextManager[Any]]
 _STRICT = "__pregel_strict_resume"
 """With it LangGraph refuses an answer to an interrupt that no longer waits, rather than giving it to the next one."""
+
+
+_ELSEWHERE = (
+    "The thread {thread_id} no longer waits where this was asked: somebody else has gone on with it. The answers "
+    "are not given to another question; cancel this run."
+)
 
 
 class Build(Protocol):
@@ -121,11 +127,20 @@ class LangGraph:
         async with self._graph() as graph:
             return await self._run(graph, thread_id, self.write_input(text))
 
+    async def find_hindrance(self, native: JsonObject) -> str | None:
+        """Say that the thread waits elsewhere by now, or has ended: somebody else has gone on with it."""
+        asked: Any = native["interrupts"]
+        async with self._graph() as graph:
+            snapshot = await graph.aget_state(_config(str(native["thread_id"])))
+        waiting, ours = {one.id for one in snapshot.interrupts}, {one["id"] for one in asked}
+        if ours <= waiting or (not waiting and snapshot.next):
+            return None
+        return _ELSEWHERE.format(thread_id=native["thread_id"])
+
     async def go_on(self, native: JsonObject, gate: Gate) -> Asked | Done:
         """Answer the very interrupts that were asked about, all together, and run on.
 
-        Raises `Conflict` when the thread waits at others by now and not everything that was asked has ended: somebody
-        else has driven it.
+        Raises `InvalidInput` when the thread waits at others by now and not everything that was asked has ended.
         """
         thread_id = str(native["thread_id"])
         asked: Any = native["interrupts"]
@@ -138,10 +153,7 @@ class LangGraph:
             if not waiting and snapshot.next:  # the answers are taken already, and the calls come after them
                 return await self._run(graph, thread_id, None)
             if any(one.result is None for one in gate.calls):
-                raise Conflict(
-                    f"The thread {thread_id} no longer waits where this was asked: somebody else has gone on with it. "
-                    "The answers are not given to another question."
-                )
+                raise InvalidInput(_ELSEWHERE.format(thread_id=thread_id))
             return _read(thread_id, snapshot.values, snapshot.interrupts)
 
     @asynccontextmanager

@@ -82,6 +82,10 @@ class OpenAiAgents:
         """Run up to the first turn that calls tools, or to the end."""
         return await self._run(text)
 
+    async def find_hindrance(self, native: JsonObject) -> str | None:
+        """Return None: the state is all there is to go on from, and it was kept."""
+        return None
+
     async def go_on(self, native: JsonObject, gate: Gate) -> Asked | Done:
         """Approve or reject every pending call, and run on."""
         state = await RunState.from_json(self.agent, native, context_override=self.context())

@@ -113,6 +113,10 @@ class PydanticAi:
         """Run up to the first turn that calls tools, or to the end."""
         return await self._run(text, None, None)
 
+    async def find_hindrance(self, native: JsonObject) -> str | None:
+        """Return None: the state is all there is to go on from, and it was kept."""
+        return None
+
     async def go_on(self, native: JsonObject, gate: Gate) -> Asked | Done:
         """Answer all deferred calls together and run on."""
         history = ModelMessagesTypeAdapter.validate_python(native["messages"])

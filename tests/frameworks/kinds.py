@@ -36,14 +36,16 @@ class Kind:
 _UNSEEN = "the graph runs the call itself and is told no idempotency key, so a person is asked"
 _ASKED = "what the graph did is known when it rests and not before, so a person is asked"
 
+_OURS = {"stale": "the whole state is at Sayso, so nobody else can drive the run"}
+
 KINDS = (
-    Kind("pydantic_ai", "Pydantic AI", "pydantic_ai"),
-    Kind("openai_agents", "OpenAI Agents", "openai_agents"),
+    Kind("pydantic_ai", "Pydantic AI", "pydantic_ai", _OURS),
+    Kind("openai_agents", "OpenAI Agents", "openai_agents", _OURS),
     Kind("langgraph_batched", "LangChain agent, batched interrupts", "langgraph"),
     Kind("langgraph_per_call", "LangChain agent, interrupts per call", "langgraph"),
     Kind("langgraph_inbox", "LangGraph, Agent Inbox", "langgraph", {"again": _UNSEEN, "late": _ASKED}, seen=False),
-    Kind("autogen", "AutoGen, one agent", "autogen"),
-    Kind("autogen_swarm", "AutoGen, a Swarm", "autogen"),
+    Kind("autogen", "AutoGen, one agent", "autogen", _OURS),
+    Kind("autogen_swarm", "AutoGen, a Swarm", "autogen", _OURS),
 )
 """The rows of the support table."""
 
@@ -62,6 +64,7 @@ SCENARIOS = {
     "changed": "changed tool definition",
     "large": "1 MiB of state",
     "tampered": "tampered state",
+    "stale": "thread driven on by somebody else",
     "worker": "begun by a worker",
 }
 """The columns of the support table, by the name of their tests."""

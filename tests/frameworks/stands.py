@@ -18,7 +18,7 @@ from service.settings import CHECKOUT, socket_path, store_url_at
 from tests.frameworks.bots.effects import FILE
 from tests.frameworks.kinds import Kind
 
-PATIENCE_S = 45
+PATIENCE_S = 120
 _QUICK = {"SAYSO_LEASE_S": "2", "SAYSO_DRAIN_WINDOW_S": "2", "SAYSO_WORKERS": "2"}
 
 
@@ -46,27 +46,25 @@ class Stand:
 
     def suspend(self, *turns: list[dict[str, Any]], padding: str = "") -> Waiting:
         """Begin a run in a process of its own, which asks for its first calls and ends."""
-        leg = subprocess.run(
-            [
-                self.kind.python,
-                "-m",
-                "tests.frameworks.legs",
-                self.kind.module,
-                "-",
-                self.stack.url,
-                self.stack.agent_key,
-            ],
+        script = write_script(*turns, padding=padding)
+        given = [self.kind.module, "-", self.stack.url, self.stack.agent_key]
+        waiting = Waiting(**json.loads(self.run("tests.frameworks.legs", *given, text=script)))
+        assert not Path(f"/proc/{waiting.pid}").exists()
+        return waiting
+
+    def run(self, module: str, *given: str, text: str = "") -> str:
+        """Run a program in the framework's environment to its end, and return what it printed."""
+        done = subprocess.run(
+            [self.kind.python, "-m", module, *given],
             cwd=CHECKOUT,
             env={**neutral_environ(), "BOT_HOME": str(self.home)},
-            input=write_script(*turns, padding=padding),
+            input=text,
             capture_output=True,
             text=True,
             check=False,
         )
-        assert leg.returncode == 0, leg.stderr
-        waiting = Waiting(**json.loads(leg.stdout))
-        assert not Path(f"/proc/{waiting.pid}").exists()
-        return waiting
+        assert done.returncode == 0, done.stderr
+        return done.stdout
 
     def effects(self) -> list[dict[str, Any]]:
         """Return what the bot's tools have done so far in this test."""

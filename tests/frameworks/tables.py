@@ -33,7 +33,7 @@ def _cell(kind: Kind, scenario: str, outcomes: Mapping[tuple[str, str], bool], n
     reason = kind.skips.get(scenario)
     if reason is None:
         return {True: "yes", False: "**failed**", None: "**not run**"}[outcomes.get((kind.name, scenario))]
-    note = f"{kind.title}: {reason}."
+    note = f"{reason[:1].upper()}{reason[1:]}."
     if note not in notes:
         notes.append(note)
     return f"no ({notes.index(note) + 1})"

@@ -2,6 +2,8 @@
 
 from typing import Any
 
+import pytest
+
 from demo.clients import Client, ItemSeen, RunSeen
 from launch.waits import wait_until
 from sayso.events import EventType
@@ -12,6 +14,7 @@ from tests.frameworks.stands import PATIENCE_S, Stand, Waiting, await_effects, w
 from tests.journeys.stacks import kill
 
 KEYS = TenantKeys("default")
+pytestmark = pytest.mark.timeout(300)
 
 
 def money(to: str, amount: int) -> dict[str, Any]:
@@ -230,6 +233,17 @@ async def test_tampered(stand: Stand) -> None:
         stand.store.set(key, own)
         await finished(agent, waiting.run_id)
         assert [one["args"]["to"] for one in stand.effects()] == ["ann"]
+
+
+async def test_stale(stand: Stand) -> None:
+    """An answer is given to what was asked alone, never to what the thread waits for by now."""
+    async with stand.people() as (agent, reviewer):
+        waiting = stand.suspend([money("ann", 1)], [money("eve", 1000)])
+        stand.run("tests.frameworks.strangers", stand.kind.module)
+        await decide(reviewer, waiting.suspension_id, {"action": "approve"})
+        postponed = [e async for e in first(agent, waiting.run_id, EventType.RUN_POSTPONED)]
+        assert "no longer waits where this was asked" in postponed[0]
+        assert stand.effects() == []
 
 
 async def first(client: Client, run_id: str, kind: str) -> Any:

@@ -26,6 +26,7 @@ MODELS = {
     "langgraph_batched": "from tests.frameworks.bots.langgraph import Player\nmodel = Player()",
     "autogen": "from tests.frameworks.bots.autogen import Player\nmodel = Player()",
 }
+pytestmark = pytest.mark.timeout(300)
 SHOWN = [one for one in CHOSEN if one.name in HEADINGS]
 
 

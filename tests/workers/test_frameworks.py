@@ -30,9 +30,13 @@ class Plain:
     origin: Origin = ORIGIN
     ran: list[JsonObject] = field(default_factory=list)
     fails_after_tools: int = 0
+    hindrance: str | None = None
 
     async def begin(self, text: str) -> Asked | Done:
         return self._next({"told": []})
+
+    async def find_hindrance(self, native: JsonObject) -> str | None:
+        return self.hindrance
 
     async def go_on(self, native: JsonObject, gate: Gate) -> Asked | Done:
         told: list[Any] = list(native["told"])  # type: ignore[arg-type]
@@ -150,6 +154,19 @@ async def test_a_state_of_another_adapter_is_not_gone_on_from(
     entries = await wiring.runs.trail("default", "run_x")
     assert "goes on from plain / pydantic_ai / plain/2" in str(entries[-1].data["error"])
     assert framework.ran == []
+
+
+async def test_what_cannot_go_on_spends_no_leave(
+    wiring: Wiring,  # noqa: F811
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    framework = Plain(ONE, hindrance="The thread is elsewhere.")
+    async with draining(wiring):
+        await begin(wiring, framework, monkeypatch)
+        await decide(wiring, await until(wiring, RunStatus.SUSPENDED), action="approve")
+        await until_told(wiring, "run_postponed")
+    assert framework.ran == []
+    assert "permit_redeemed" not in await trail(wiring)
 
 
 async def until_told(wiring: Wiring, kind: str) -> None:  # noqa: F811

@@ -10,7 +10,7 @@ from sayso.frameworks import current_call
 
 FILE, LET_GO, HOLD, WORDS = "effects.jsonl", "let-go", "hold", "words"
 HOLD_MODEL, THINKING = "hold-model", "thinking"
-PATIENCE_S = 45
+PATIENCE_S = 120
 
 
 def leave(tool: str, **args: Any) -> str:
