@@ -1,6 +1,6 @@
 # Sayso. `make up` is all that is needed to run it, `make demo` shows its whole job once.
 .DEFAULT_GOAL := help
-.PHONY: up demo test check aap bench storm mutations lock clean help
+.PHONY: up demo test check aap frameworks bench storm mutations lock clean help
 
 UV_VERSION := 0.13.8
 VENV := .venv
@@ -43,6 +43,9 @@ storm: $(DEV) ## kill everything while it works, and check what came of it (RUNS
 mutations: $(DEV) ## take away every guard of every verb, one at a time, and see that some test notices
 	@MUTATIONS=all $(PYTHON) -m pytest tests/proofs/test_mutations.py -q -n 2 --dist worksteal
 
+frameworks: $(DEV) ## suspend and resume runs of every framework, print what each can do (ARGS="pydantic_ai" for one)
+	@$(PYTHON) -m tests.frameworks $(ARGS)
+
 lock: $(DEV) ## resolve the versions anew into the lock files
 	$(VENV)/bin/uv pip compile pyproject.toml --extra server --extra cli --universal --python-version 3.11 \
 		--upgrade --generate-hashes --no-annotate --no-header --quiet --output-file requirements.lock
@@ -51,13 +54,18 @@ lock: $(DEV) ## resolve the versions anew into the lock files
 		--upgrade --generate-hashes --no-annotate --no-header --quiet --output-file requirements-dev.lock
 	$(VENV)/bin/uv pip compile conformance/requirements.in --universal --python-version 3.11 \
 		--upgrade --generate-hashes --no-annotate --no-header --quiet --output-file conformance/requirements.lock
+	for extra in pydantic-ai openai-agents langgraph autogen; do \
+		$(VENV)/bin/uv pip compile pyproject.toml --extra server --extra $$extra --constraints requirements.lock \
+			--universal --python-version 3.11 --upgrade --generate-hashes --no-annotate --no-header --quiet \
+			--output-file tests/frameworks/locks/$$(echo $$extra | tr - _).lock; \
+	done
 
 clean: ## remove the environment and all caches; the data in the home stays
 	rm -rf $(VENV) $(AAP_VENV) $(CACHES)
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
 
 help: ## list what make can do
-	@sed -n 's/^\([a-z]*\):.*## /\1\t/p' Makefile | while IFS='	' read -r name what; do printf '  make %-9s %s\n' "$$name" "$$what"; done
+	@sed -n 's/^\([a-z]*\):.*## /\1\t/p' Makefile | while IFS='	' read -r name what; do printf '  make %-10s %s\n' "$$name" "$$what"; done
 
 $(RUNTIME): requirements.lock
 	@launch/install.sh $(VENV) requirements.lock $(UV_VERSION)

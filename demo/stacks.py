@@ -50,8 +50,12 @@ class Stack:
 
 
 @contextmanager
-def running_stack(home: Path, environ: Mapping[str, str] | None = None) -> Iterator[Stack]:
+def running_stack(
+    home: Path, environ: Mapping[str, str] | None = None, python: str = sys.executable
+) -> Iterator[Stack]:
     """Start everything in `home` and stop it in the end; raises `NotReady` with what was printed.
+
+    `python` is that of the environment to run it in.
 
     `environ` holds further settings. The password and the key are known settings too, so that the same home can be
     started again with them.
@@ -67,7 +71,7 @@ def running_stack(home: Path, environ: Mapping[str, str] | None = None) -> Itera
     printed = home / "launch.log"
     with printed.open("wb") as out:
         child = subprocess.Popen(
-            [sys.executable, "-m", "launch"],
+            [python, "-m", "launch"],
             cwd=CHECKOUT,
             env={**neutral_environ(), **settings},
             stdout=out,

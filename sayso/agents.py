@@ -11,6 +11,7 @@ from sayso.decisions import JsonObject
 from sayso.errors import InvalidInput, SaysoError
 from sayso.frozen import Frozen
 from sayso.models import Model
+from sayso.suspensions import Origin
 from sayso.terms import LONGEST_WAIT_S, Fallback, FallbackAction
 from sayso.tool_calls import ToolDefinition
 from sayso.tools import Tool, describe_error
@@ -46,6 +47,7 @@ class AgentManifest(Frozen):
     approval_denial_policy: DenialPolicy
     tools: tuple[ToolDefinition, ...]
     digest: str
+    origin: Origin = Origin()
 
 
 @dataclass(frozen=True)

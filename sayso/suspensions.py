@@ -123,14 +123,23 @@ class RunRef(Frozen):
     started_at_ms: int = 0
 
 
+OURS = "sayso"
+"""The framework of a run that is driven by our own runner."""
+
+
 class Origin(Frozen):
     """Which software paused the run, and from which set of tools it was built."""
 
-    framework: str = "sayso"
+    framework: str = OURS
     framework_version: str = "1"
     adapter: str = "runner"
     state_schema: str = "sayso.run/1"
     manifest_digest: str = ""
+
+    @property
+    def resumer(self) -> str:
+        """How a run of this software goes on."""
+        return "runner" if self.framework == OURS else self.framework
 
 
 class ResumeSpec(Frozen):

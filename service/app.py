@@ -30,6 +30,8 @@ _ABOUT = (
     "strict JSON; every error is a problem (RFC 9457) whose `detail` says what to do; writes take an `Idempotency-Key`."
 )
 _MACHINES = ("/api", "/hooks", "/healthz", "/readyz")
+_ASKS = "/api/v1/suspensions"
+"""What is asked may come with the state of a framework's run, in base64."""
 _LOG = structlog.get_logger(__name__)
 
 
@@ -52,7 +54,12 @@ def create_app(settings: Settings, weak_durability: str | None = None) -> FastAP
         app.include_router(router)
     app.mount(AAP, create_aap(app.state, VERSION))
     app.mount("/static", StaticFiles(directory=CHECKOUT / "templates" / "static"))
-    app.add_middleware(LimitedBodies, limit_bytes=settings.body_limit_bytes, answer=answer_error)
+    app.add_middleware(
+        LimitedBodies,
+        limit_bytes=settings.body_limit_bytes,
+        answer=answer_error,
+        wider={_ASKS: settings.body_limit_bytes + 4 * settings.state_limit_bytes // 3},
+    )
     app.add_middleware(AnsweredErrors, answer=answer_error)
     app.add_middleware(SecureHeaders)
     app.add_middleware(RequestIds)

@@ -43,24 +43,28 @@ from service.store.suspensions import Saved, Suspensions
 __all__ = ["Desk", "Foreign", "draft_suspension"]
 
 
+_OURS = Origin()
+
+
 @dataclass(frozen=True)
 class Foreign:
-    """What it takes to ask for a run that speaks another protocol: what that one can express, and for how long it asks.
+    """What comes with a run that is not ours: what wrote its state, and the state, to be given back unchanged.
 
-    `fit` makes of what the rules ask something it can express; `state` is what it sent, to be given back unchanged,
-    `words` what it says about the call.
+    Of one that speaks another protocol `fit` makes of what the rules ask something it can express, `kept_ms` is how long
+    its keys are remembered after the deadline, `words` what it says about the call.
     """
 
     origin: Origin
     state: SealedState
-    fit: Callable[[Ask], Ask]
-    kept_ms: int
+    fit: Callable[[Ask], Ask] | None = None
+    kept_ms: int = 0
     words: tuple[Event, ...] = ()
 
     def keep(self, seen: Idempotency | None, asks: Sequence[Ask]) -> Idempotency | None:
         """Return the caller's key, remembered for `kept_ms` after the deadline."""
-        timeout_s = max(ask.terms.timeout_s for ask in asks)
-        return replace(seen, kept_ms=timeout_s * 1000 + self.kept_ms) if seen else None
+        if not self.kept_ms or seen is None:
+            return seen
+        return replace(seen, kept_ms=max(ask.terms.timeout_s for ask in asks) * 1000 + self.kept_ms)
 
 
 class Desk(Consumptions):
@@ -86,6 +90,7 @@ class Desk(Consumptions):
         on_deny: str = "continue",
         key: str | None = None,
         request: JsonValue = None,
+        origin: Origin = _OURS,
     ) -> Saved:
         """Begin a run: it is saved and made ready for a worker in the same commit.
 
@@ -93,6 +98,7 @@ class Desk(Consumptions):
         same request, which gets the first one's run, from another, which is refused.
         """
         draft = draft_suspension(tenant, run, on_deny=on_deny, state=state)
+        draft = draft.model_copy(update={"resume": ResumeSpec(resumer=origin.resumer), "origin": origin})
         seen = _seen(run.owner, key, ["start", request], draft.id)
 
         def begin(now_ms: int) -> Change:
@@ -116,20 +122,19 @@ class Desk(Consumptions):
 
         What the policy allows or denies is ruled at once; with nothing left to ask the suspension is decided at once.
         """
+        if foreign is None or foreign.fit is None:
+            await self.runs.save_definitions(tenant, [one.definition for one in calls])
         state = foreign.state if foreign else None
         draft = draft_suspension(tenant, run, state=state, on_deny=on_deny).model_copy(update={"resume": resume})
         if foreign is None and resume.mode == "poll" and key is not None:
-            await self.runs.save_definitions(tenant, [one.definition for one in calls])
             return await self._ask_once(draft, calls, key, digest_json(["ask", request]))
         seen = _seen(run.owner, key, ["ask", request], draft.id)
         asks, judged = gate_calls(self._policy(), run, calls)
-        said = foreign.words if foreign else ()
-        if foreign is None:
-            await self.runs.save_definitions(tenant, [one.definition for one in calls])
-        else:
+        said: tuple[Event, ...] = ()
+        if foreign is not None:
             draft = draft.model_copy(update={"origin": foreign.origin})
-            asks = tuple(map(foreign.fit, asks))
-            seen = foreign.keep(seen, asks)
+            asks = tuple(map(foreign.fit, asks)) if foreign.fit else asks
+            said, seen = foreign.words, foreign.keep(seen, asks)
 
         def begin(now_ms: int) -> Change:
             asked = suspend(draft, asks, now_ms)

@@ -3,7 +3,7 @@
 Plain ASGI around the whole app, so that nothing, neither a broken page nor a refused path, gets past them.
 """
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 from http import HTTPStatus
 
 from fastapi import Request, Response
@@ -82,9 +82,10 @@ class AnsweredErrors:
 class LimitedBodies:
     """Refuse bodies over the limit: by what they say before a byte is read, and by what comes in whatever they say."""
 
-    def __init__(self, app: ASGIApp, limit_bytes: int, answer: Answer) -> None:
+    def __init__(self, app: ASGIApp, limit_bytes: int, answer: Answer, wider: Mapping[str, int] | None = None) -> None:
         self._app = app
         self._limit_bytes = limit_bytes
+        self._wider = wider or {}
         self._answer = answer
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -92,8 +93,9 @@ class LimitedBodies:
         if scope["type"] != "http":
             await self._app(scope, receive, send)
             return
-        counted = _CountedBody(receive, send, self._limit_bytes)
-        if not _says_more(Request(scope), self._limit_bytes):
+        limit_bytes = self._wider.get(scope["path"], self._limit_bytes)
+        counted = _CountedBody(receive, send, limit_bytes)
+        if not _says_more(Request(scope), limit_bytes):
             try:
                 await self._app(scope, counted.receive, counted.send)
             except TooLarge:
@@ -102,7 +104,7 @@ class LimitedBodies:
         else:
             counted.over = True
         if counted.over and not counted.begun:
-            response = self._answer(Request(scope, receive), _too_large(self._limit_bytes))
+            response = self._answer(Request(scope, receive), _too_large(limit_bytes))
             await response(scope, receive, send)
 
 

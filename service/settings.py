@@ -138,6 +138,12 @@ class Settings(BaseSettings):
         le=16 * 1024 * 1024,
         description="Largest request body in bytes.",
     )
+    state_limit_bytes: int = Field(
+        default=4 * 1024 * 1024,
+        ge=1_024,
+        le=8 * 1024 * 1024,
+        description="Largest state in bytes of a paused run of another framework, as it is sent with what it asks.",
+    )
     webhook_secret: Annotated[tuple[SecretStr, ...], NoDecode] = Field(
         default=(),
         description="Secrets (`whsec_…`) that sign decisions sent to `/hooks/decisions`; several with commas while "

@@ -11,11 +11,12 @@ from sayso.clock import iso_utc
 from sayso.decisions import JsonObject, Verdict
 from sayso.errors import Conflict, NotFound, Unavailable
 from sayso.events import Event, EventType
+from sayso.frameworks import FrameworkState
 from sayso.rechecks import Recheck
 from sayso.requests import Doubt, Item
 from sayso.resumptions import Fence, approved_args
 from sayso.states import SealedState, seal_state
-from sayso.suspensions import Intent, RunEnd, SuspensionRecord
+from sayso.suspensions import Intent, Origin, RunEnd, SuspensionRecord
 from sayso.tool_calls import ToolResult
 from sayso.transcripts import RunState
 from service.store.suspensions import Saved
@@ -46,11 +47,13 @@ class DeskJournal:
         self._lost = False
         self._notes = find_notes(fence.holder)
         self._earlier = tuple(one for one in leased.record.journal if one.attempt != fence.attempt)
-        self._left = {one.holder: read_left(wiring.settings.home, one.holder) for one in self._earlier}
+        home, own = wiring.settings.home, leased.record.origin.framework == Origin().framework
+        # Another framework starts its tools itself, and leaves no word of it: of those nothing is known.
+        self._left = {one.holder: read_left(home, one.holder) if own else None for one in self._earlier}
         self._in_vain = {one.index: one.attempt for one in self._earlier if self._was_in_vain(one, leased.now_ms)}
 
     async def redeem(
-        self, calls: Sequence[PlannedCall], events: Sequence[Event], state: RunState | None
+        self, calls: Sequence[PlannedCall], events: Sequence[Event], state: RunState | FrameworkState | None
     ) -> Mapping[int, str]:
         """Write down which calls are about to start; return the idempotency key of each by its index."""
         step = state.step if state is not None else self._record.step
@@ -100,7 +103,7 @@ class DeskJournal:
         if self._lost:
             await self._report_late(results)
 
-    async def checkpoint(self, state: RunState, events: Sequence[Event]) -> None:
+    async def checkpoint(self, state: RunState | FrameworkState, events: Sequence[Event]) -> None:
         """Save how far the run has come; when it is too late for that, report at least what the calls came to."""
         tenant, suspension_id, fence = self._record.tenant, self._record.id, next_step(self._fence)
         sealed = seal(state)

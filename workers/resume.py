@@ -8,7 +8,6 @@ import asyncio
 import os
 import signal
 from collections.abc import Iterator, Mapping
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
 from functools import partial
 
@@ -27,6 +26,7 @@ from service.wiring import Wiring, settle_memory, wire
 from workers.notes import keeping_notes
 from workers.outages import through_outages
 from workers.resumers import RESUMERS, Known, plan_first
+from workers.threads import KnowingThreads
 
 _TAKE_S = 0.5
 _TAKE_AT_ONCE = 8
@@ -62,7 +62,7 @@ def drain() -> None:
 
 async def _drain(settings: Settings, holder: str, job_id: str | None) -> None:
     loop = asyncio.get_running_loop()
-    loop.set_default_executor(ThreadPoolExecutor(_THREADS, thread_name_prefix="tool"))
+    loop.set_default_executor(KnowingThreads(_THREADS, thread_name_prefix="tool"))
     stopping = asyncio.Event()
     loop.add_signal_handler(signal.SIGTERM, stopping.set)
     settle_memory()

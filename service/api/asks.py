@@ -11,15 +11,17 @@ from sayso.clock import new_id
 from sayso.decisions import JsonObject
 from sayso.errors import InvalidInput
 from sayso.gates import GatedCall
-from sayso.suspensions import ResumeSpec, RunRef
+from sayso.suspensions import Origin, ResumeSpec, RunRef
 from sayso.tool_calls import ToolCall, ToolDefinition
 from service.api.dependencies import Caller, IdempotencyKey, Parts
 from service.api.quick_routes import QuickRoute
 from service.api.runs import find_agent
 from service.api.views import SuspensionView
 from service.credentials import Principal
+from service.desk import Foreign
 from service.openapi import WRITES
 from service.schemas import check_value
+from service.states import PausedFramework, seal_framework
 from service.wiring import Wiring
 
 router = APIRouter(prefix="/suspensions", tags=["suspensions"], route_class=QuickRoute)
@@ -91,6 +93,9 @@ class AskRequest(BaseModel):
     on_deny: Literal["continue", "degrade", "fail"] = Field(
         default="continue", description="What a denial means for the other calls: they run, or all are skipped."
     )
+    paused: PausedFramework | None = Field(
+        default=None, description="The framework's run that waits for these calls; a worker takes it up afterwards."
+    )
 
 
 @router.post("", status_code=201, operation_id="askForCalls", responses=WRITES)
@@ -106,7 +111,10 @@ async def ask_for_calls(
     own = body.mode == "poll"
     if not own and any(call.definition is not None for call in body.calls):
         raise InvalidInput("A worker's tools are known; give a definition with mode 'poll' alone.")
+    if own and body.paused is not None:
+        raise InvalidInput("With mode 'poll' no worker goes on from a state; leave paused out.")
     manifest = _describe_own(body, caller) if own else await _find_registered(parts, caller, body.agent)
+    state = seal_framework(manifest, body.paused, parts.settings.state_limit_bytes) if body.paused else None
     run_id = new_id("run")
     run = RunRef(
         id=run_id,
@@ -121,13 +129,20 @@ async def ask_for_calls(
         caller.tenant,
         run,
         [_gated(manifest, index, call) for index, call in enumerate(body.calls)],
-        ResumeSpec(mode=body.mode, resumer="poll" if own else "calls", coverage=body.coverage),
+        ResumeSpec(mode=body.mode, resumer=_find_resumer(body, manifest), coverage=body.coverage),
         body.on_deny,
         key=key,
         request=body.model_dump(mode="json"),
+        foreign=Foreign(_origin(body.paused), state) if state and body.paused else None,
     )
     response.headers["Location"] = f"/api/v1/suspensions/{saved.record.id}"
     return SuspensionView.of(saved.record)
+
+
+def _find_resumer(body: AskRequest, manifest: AgentManifest) -> str:
+    if body.mode == "poll":
+        return "poll"
+    return manifest.origin.resumer if body.paused is not None else "calls"
 
 
 async def _find_registered(parts: Wiring, caller: Principal, name: str | None) -> AgentManifest:
@@ -178,3 +193,7 @@ def _gated(manifest: AgentManifest, index: int, call: AskedCall) -> GatedCall:
         )
     check_value(definition.parameters, call.args, f"calls[{index}].args")
     return GatedCall(ToolCall(call_id=call.call_id, index=index, name=call.tool, args=call.args), definition)
+
+
+def _origin(paused: PausedFramework) -> Origin:
+    return Origin.model_validate(paused.model_dump(exclude={"state", "unseen"}))

@@ -10,9 +10,10 @@ from sayso.agents import AgentManifest
 from sayso.clock import new_id
 from sayso.decisions import JsonObject
 from sayso.errors import InvalidInput, NotFound
-from sayso.runs import start_state
+from sayso.frameworks import FrameworkState
+from sayso.runs import RunState, start_state
 from sayso.states import seal_state
-from sayso.suspensions import RunRef, RunStatus
+from sayso.suspensions import OURS, RunRef, RunStatus
 from service.api.dependencies import LONGEST_PAGE, Caller, IdempotencyKey, Limit, Parts, Person, RunId, Skip, Wait
 from service.api.routes import SignedInRoute
 from service.api.views import RunView, SuspensionView
@@ -94,14 +95,14 @@ async def start_run(body: RunRequest, caller: Caller, parts: Parts, key: Idempot
         tags=body.tags,
         context=body.context,
     )
-    state = start_state(run_id, body.agent, body.input, body.context, thread_id)
     saved = await parts.desk.start(
         caller.tenant,
         run,
-        seal_state(state.model_dump_json().encode()),
+        seal_state(_begin(manifest, run, body.input).model_dump_json().encode()),
         manifest.approval_denial_policy,
         key=key,
         request=body.model_dump(mode="json"),
+        origin=manifest.origin,
     )
     response.headers["Location"] = f"/api/v1/runs/{saved.record.run.id}"
     return RunView.of(await parts.runs.read(caller.tenant, saved.record.run.id))
@@ -157,6 +158,14 @@ async def revive_run(run_id: RunId, caller: Person, parts: Parts) -> RunView:
     run = await find_run(parts, caller, run_id)
     await parts.desk.revive(caller.tenant, run.suspension_id, caller.actor("api"))
     return RunView.of(await parts.runs.read(caller.tenant, run_id))
+
+
+def _begin(manifest: AgentManifest, run: RunRef, text: str) -> RunState | FrameworkState:
+    """Return the state of a run that has not begun, in the form that its resumer reads."""
+    if manifest.origin.framework == OURS:
+        return start_state(run.id, run.agent, text, run.context, run.thread_id)
+    origin = manifest.origin
+    return FrameworkState(agent=manifest.name, framework=origin.framework, state_schema=origin.state_schema, text=text)
 
 
 async def find_run(parts: Wiring, caller: Principal, run_id: str) -> Run:

@@ -1,11 +1,14 @@
 """A saved state comes back byte for byte, or not at all."""
 
+import re
+from typing import Any
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sayso.errors import InvalidInput, TooLarge
-from sayso.states import MAX_STATE_BYTES, open_state, seal_state
+from sayso.errors import InvalidInput, InvalidJson, TooLarge
+from sayso.states import MAX_STATE_BYTES, open_state, read_state, seal_state, write_state
 
 
 @given(st.binary(max_size=6000))
@@ -36,3 +39,39 @@ def test_another_runs_state_is_refused() -> None:
 def test_a_state_too_large_to_keep_is_refused() -> None:
     with pytest.raises(TooLarge, match="Trim its messages"):
         seal_state(b"x" * (MAX_STATE_BYTES + 1))
+
+
+@pytest.mark.parametrize(
+    ("value", "told"),
+    [
+        ({"messages": [{"content": "hi"}, {"content": {1, 2}}]}, "$.messages[1].content is a set"),
+        ({"a": {"b": b"x"}}, "$.a.b is a bytes"),
+        ({"a": float("nan")}, "$.a is not a finite number"),
+        ({"a": {3: 4}}, "$.a has the key 3"),
+        ({"a": "\ud800"}, "$.a holds half of a surrogate pair"),
+    ],
+)
+def test_a_state_that_is_not_json_is_refused_with_its_key(value: Any, told: str) -> None:
+    with pytest.raises(InvalidJson, match=re.escape(told)):
+        write_state(value)
+
+
+def test_a_large_state_is_read_as_it_was_written() -> None:
+    state = {"messages": [{"content": "x" * 1024}] * 2000}
+    assert read_state(write_state(state)) == state
+
+
+@pytest.mark.parametrize(
+    ("raw", "told"),
+    [
+        (b'{"a": {"b": NaN}}', "$.a.b is not a finite number"),
+        (b'{"a": 1, "a": 2}', "The key 'a' is twice"),
+        (b"[1]", "is a list, not a JSON object"),
+        (b"{", "not JSON"),
+        (b"\xff", "not JSON"),
+        (b"[" * 100_000, "not JSON"),
+    ],
+)
+def test_bytes_that_are_no_state_are_refused(raw: bytes, told: str) -> None:
+    with pytest.raises(InvalidJson, match=re.escape(told)):
+        read_state(raw)

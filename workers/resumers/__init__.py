@@ -10,11 +10,18 @@ from sayso.resumptions import Fence
 from sayso.suspensions import Intent, SuspensionRecord
 from service.store.suspensions import Saved
 from service.wiring import Wiring
-from workers.resumers import calls, runner
+from workers.resumers import calls, frameworks, runner
 
 Resumer = Callable[[Wiring, Mapping[str, Agent], Saved, Fence], Awaitable[None]]
 
-RESUMERS: Mapping[str, Resumer] = {"runner": runner.resume, "calls": calls.resume}
+FRAMEWORKS = ("autogen", "langgraph", "openai_agents", "pydantic_ai")
+"""Frameworks whose agents a worker drives; what differs between them is in `sayso/adapters/`, a file each."""
+
+RESUMERS: Mapping[str, Resumer] = {
+    "runner": runner.resume,
+    "calls": calls.resume,
+    **dict.fromkeys(FRAMEWORKS, frameworks.resume),
+}
 """`resume.resumer` of a suspension -> what drives it."""
 
 

@@ -1,0 +1,162 @@
+"""Have every tool call of an OpenAI Agents SDK agent judged before it runs, wherever the run goes on afterwards.
+
+    from sayso.adapters.openai_agents import gate
+    bot = gate(agent, name="bot")
+
+All function tools ask for approval, so the run stops before any call of a turn; `RunState` as JSON is the state. The
+SDK cannot run a call with other arguments than the model's, so the approved ones are put in where the tool begins.
+"""
+
+import dataclasses
+import json
+from collections.abc import Callable, Collection
+from importlib.metadata import version
+from typing import Any
+
+from agents import Agent, FunctionTool, RunConfig, Runner, RunState
+from agents.items import ToolApprovalItem
+from agents.tool_context import ToolContext
+
+from sayso.decisions import JsonObject
+from sayso.errors import IllegalTransition, InvalidInput
+from sayso.frameworks import Asked, Done, FrameworkAgent, Gate, build_agent, current_gate, tell_refusal, tell_result
+from sayso.models import RequestedCall
+from sayso.suspensions import Origin
+from sayso.tool_calls import ToolDefinition
+from sayso.tools import plain_json
+
+Refusal = Callable[[str, str], str]
+"""What the model is told of a call that does not run: from the tool's name and the reason."""
+
+
+def gate(
+    agent: Agent[Any],
+    *,
+    name: str,
+    context: Callable[[], Any] | None = None,
+    idempotent: Collection[str] = (),
+    run_config: RunConfig | None = None,
+    tell_refused: Refusal | None = None,
+    **options: Any,
+) -> FrameworkAgent:
+    """Return the agent, with the agents it hands off to, with all their tools behind Sayso.
+
+    `context` makes the run's context anew wherever it goes on; it is not saved. `tell_refused` writes what the model
+    is told of a denied call, such as `tool_responses.tell_refused`. Raises `InvalidInput` for tools that run elsewhere.
+    """
+    tools: dict[str, FunctionTool] = {}
+    gated = _gate_agent(agent, tools, {})
+    definitions = {
+        one.name: ToolDefinition(
+            name=one.name,
+            description=one.description or "",
+            parameters=one.params_json_schema,
+            idempotent=one.name in idempotent,
+        )
+        for one in tools.values()
+    }
+    framework = OpenAiAgents(gated, context or (lambda: None), run_config, tell_refused or (lambda _tool, why: why))
+    return build_agent(framework, name, definitions, **options)
+
+
+@dataclasses.dataclass(frozen=True)
+class OpenAiAgents:
+    """An agent of the OpenAI Agents SDK behind `sayso.frameworks.Framework`."""
+
+    agent: Agent[Any]
+    context: Callable[[], Any]
+    run_config: RunConfig | None
+    tell_refused: Refusal
+
+    @property
+    def origin(self) -> Origin:
+        """Which software this is, and how its state is written."""
+        return Origin(
+            framework="openai_agents",
+            framework_version=version("openai-agents"),
+            adapter="sayso.adapters.openai_agents",
+            state_schema="openai_agents.run_state/1",
+        )
+
+    async def begin(self, text: str) -> Asked | Done:
+        """Run up to the first turn that calls tools, or to the end."""
+        return await self._run(text)
+
+    async def find_hindrance(self, native: JsonObject) -> str | None:
+        """Return None: the state is all there is to go on from, and it was kept."""
+        return None
+
+    async def go_on(self, native: JsonObject, gate: Gate) -> Asked | Done:
+        """Approve or reject every pending call, and run on."""
+        state = await RunState.from_json(self.agent, native, context_override=self.context())
+        pending = {_id_of(item): item for item in state.get_interruptions()}
+        for one in gate.calls:
+            item = pending.get((one.call.call_id, one.call.name))
+            if item is None:
+                raise InvalidInput(f"The saved run does not wait for {one.call.name}; it cannot go on with its answer.")
+            refusal = tell_refusal(one)
+            if refusal is None:
+                state.approve(item)
+            else:
+                state.reject(item, rejection_message=self.tell_refused(one.call.name, refusal))
+        return await self._run(state)
+
+    async def _run(self, start: str | RunState[Any, Any]) -> Asked | Done:
+        context = self.context() if isinstance(start, str) else None
+        result = await Runner.run(self.agent, start, context=context, run_config=self.run_config)
+        if result.interruptions:
+            native = result.to_state().to_json(context_serializer=lambda _: {})
+            return Asked(native, tuple(map(_read_call, result.interruptions)))
+        output = result.final_output
+        return Done({"text": output} if isinstance(output, str) else plain_json(output))
+
+
+def _gate_agent(agent: Agent[Any], tools: dict[str, FunctionTool], done: dict[int, Agent[Any]]) -> Agent[Any]:
+    """Return a copy of the agent whose tools wait for leave, and of every agent that it can hand off to."""
+    if id(agent) in done:
+        return done[id(agent)]
+    if agent.mcp_servers:
+        raise InvalidInput(f"The agent {agent.name!r} has MCP servers; put Sayso's MCP proxy in front of them instead.")
+    for tool in agent.tools:
+        if not isinstance(tool, FunctionTool):
+            raise InvalidInput(f"The tool {tool.name!r} of {agent.name!r} does not run here, so it cannot be gated.")
+        if tool.name in tools and tools[tool.name] is not tool:
+            raise InvalidInput(f"Two tools are named {tool.name!r}; rename one of them.")
+        tools[tool.name] = tool
+    gated = done[id(agent)] = agent.clone(
+        tools=[_gate_tool(tool) for tool in agent.tools if isinstance(tool, FunctionTool)]
+    )
+    handoffs: list[Any] = []
+    for one in agent.handoffs:
+        if not isinstance(one, Agent):
+            raise InvalidInput(
+                f"{agent.name!r} hands off through {one.tool_name!r}; name the agent itself in handoffs."
+            )
+        handoffs.append(_gate_agent(one, tools, done))
+    gated.handoffs = handoffs
+    return gated
+
+
+def _gate_tool(tool: FunctionTool) -> FunctionTool:
+    async def invoke(context: ToolContext[Any], _args_json: str) -> Any:
+        gate = current_gate()
+        one = gate.find(context.tool_call_id, tool.name) if gate is not None else None
+        if gate is None or one is None:
+            raise IllegalTransition(f"Nobody was asked about this call of {tool.name}; it is not run.")
+
+        async def execute(args: JsonObject) -> Any:
+            return await tool.on_invoke_tool(context, json.dumps(args))
+
+        told = tell_result(one, await gate.run(one, execute))
+        return json.dumps(told) if isinstance(told, dict) and "success" in told else told
+
+    return dataclasses.replace(tool, on_invoke_tool=invoke, needs_approval=True)
+
+
+def _id_of(item: ToolApprovalItem) -> tuple[str, str]:
+    return str(item.call_id), str(item.name)
+
+
+def _read_call(item: ToolApprovalItem) -> RequestedCall:
+    call_id, name = _id_of(item)
+    return RequestedCall(call_id=call_id, name=name, args_json=item.arguments or "{}")

@@ -1,0 +1,168 @@
+"""Have every tool call of a Pydantic AI agent judged before it runs, wherever the run goes on afterwards.
+
+    from sayso.adapters.pydantic_ai import gate
+    bot = gate(agent, name="bot")
+
+All calls of a turn are deferred together (`DeferredToolRequests`) and answered together. The history is the state.
+"""
+
+import asyncio
+from collections.abc import Callable, Collection
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from importlib.metadata import version
+from typing import Any
+
+from pydantic import TypeAdapter
+from pydantic_ai import Agent, ApprovalRequired, DeferredToolRequests, DeferredToolResults, RunContext, ToolDenied
+from pydantic_ai.agent import AgentRunResult
+from pydantic_ai.messages import ModelMessagesTypeAdapter, ModelResponse, ToolCallPart
+from pydantic_ai.models.test import TestModel
+from pydantic_ai.tools import ToolApproved
+from pydantic_ai.toolsets import AbstractToolset, CombinedToolset, ToolsetTool, WrapperToolset
+from pydantic_ai.usage import RunUsage
+
+from sayso.decisions import JsonObject
+from sayso.frameworks import (
+    Asked,
+    Done,
+    FrameworkAgent,
+    Gate,
+    build_agent,
+    current_gate,
+    tell_refusal,
+)
+from sayso.models import RequestedCall
+from sayso.suspensions import Origin
+from sayso.tool_calls import ToolDefinition
+from sayso.tools import plain_json
+
+_ANY: TypeAdapter[Any] = TypeAdapter(Any)
+
+
+def gate(
+    agent: Agent[Any, Any],
+    *,
+    name: str,
+    deps: Callable[[], Any] | None = None,
+    idempotent: Collection[str] = (),
+    **options: Any,
+) -> FrameworkAgent:
+    """Return the agent with all its tools behind Sayso, for `SAYSO_AGENTS` and for `start`.
+
+    `deps` makes the run's dependencies anew wherever it goes on. Calls of the tools in `idempotent` may be run again
+    after a crash. The other options are those of `sayso.agents.Agent`.
+    """
+    framework = PydanticAi(agent, deps or (lambda: None))
+    tools = _run_now(framework.list_tools)
+    definitions = {
+        one.name: ToolDefinition(
+            name=one.name,
+            description=one.description or "",
+            parameters=one.parameters_json_schema,
+            idempotent=one.name in idempotent,
+        )
+        for one in tools
+    }
+    return build_agent(framework, name, definitions, **options)
+
+
+@dataclass
+class _Gated(WrapperToolset[Any]):
+    """Tools of which none starts without leave: what was not asked about yet is deferred."""
+
+    async def call_tool(
+        self, name: str, tool_args: dict[str, Any], ctx: RunContext[Any], tool: ToolsetTool[Any]
+    ) -> Any:
+        """Run the call through the gate, or defer it; what runs are the approved arguments, always overridden."""
+        gate = current_gate()
+        asked = gate.find(ctx.tool_call_id or "", name) if gate is not None else None
+        if gate is None or asked is None:
+            raise ApprovalRequired
+
+        async def execute(_args: JsonObject) -> Any:
+            return _ANY.dump_python(await self.wrapped.call_tool(name, tool_args, ctx, tool), mode="json")
+
+        result = await gate.run(asked, execute)
+        return result.output if result.success else result.tool_message
+
+
+@dataclass(frozen=True)
+class PydanticAi:
+    """A Pydantic AI agent behind `sayso.frameworks.Framework`."""
+
+    agent: Agent[Any, Any]
+    deps: Callable[[], Any]
+
+    @property
+    def origin(self) -> Origin:
+        """Which software this is, and how its state is written."""
+        return Origin(
+            framework="pydantic_ai",
+            framework_version=version("pydantic-ai-slim"),
+            adapter="sayso.adapters.pydantic_ai",
+            state_schema="pydantic_ai.messages/2",
+        )
+
+    async def list_tools(self) -> list[Any]:
+        """Return the framework's own definitions of all tools."""
+        context: RunContext[Any] = RunContext(deps=self.deps(), model=TestModel(), usage=RunUsage())
+        return [one.tool_def for one in (await self._tools().get_tools(context)).values()]
+
+    async def begin(self, text: str) -> Asked | Done:
+        """Run up to the first turn that calls tools, or to the end."""
+        return await self._run(text, None, None)
+
+    async def find_hindrance(self, native: JsonObject) -> str | None:
+        """Return None: the state is all there is to go on from, and it was kept."""
+        return None
+
+    async def go_on(self, native: JsonObject, gate: Gate) -> Asked | Done:
+        """Answer all deferred calls together and run on."""
+        history = ModelMessagesTypeAdapter.validate_python(native["messages"])
+        answers = DeferredToolResults()
+        for one in gate.calls:
+            refusal = tell_refusal(one)
+            answers.approvals[one.call.call_id] = (
+                ToolApproved(override_args=one.call.args) if refusal is None else ToolDenied(refusal)
+            )
+        return await self._run(None, history, answers)
+
+    def _tools(self) -> AbstractToolset[Any]:
+        return _Gated(CombinedToolset(list(self.agent.toolsets)))
+
+    async def _run(self, text: str | None, history: Any, answers: DeferredToolResults | None) -> Asked | Done:
+        gated = self._tools()
+        with self.agent.override(toolsets=[gated], tools=[]):
+            result = await self.agent.run(
+                text,
+                message_history=history,
+                deferred_tool_results=answers,
+                output_type=[self.agent.output_type, DeferredToolRequests],
+                deps=self.deps(),
+            )
+        if isinstance(result.output, DeferredToolRequests):
+            return Asked(_write(result), _read_calls(result))
+        return Done({"text": result.output} if isinstance(result.output, str) else plain_json(result.output))
+
+
+def _write(result: AgentRunResult[Any]) -> JsonObject:
+    return {"messages": ModelMessagesTypeAdapter.dump_python(result.all_messages(), mode="json")}
+
+
+def _read_calls(result: AgentRunResult[Any]) -> tuple[RequestedCall, ...]:
+    """Return the deferred calls in the model's own order; that of `approvals` is another."""
+    output: DeferredToolRequests = result.output
+    deferred = {one.tool_call_id for one in (*output.approvals, *output.calls)}
+    last = next(one for one in reversed(result.all_messages()) if isinstance(one, ModelResponse))
+    return tuple(
+        RequestedCall(call_id=part.tool_call_id, name=part.tool_name, args_json=part.args_as_json_str())
+        for part in last.parts
+        if isinstance(part, ToolCallPart) and part.tool_call_id in deferred
+    )
+
+
+def _run_now(work: Callable[[], Any]) -> Any:
+    """Run async work to its end, wherever this is called from: a module may be imported within a running loop."""
+    with ThreadPoolExecutor(1) as threads:
+        return threads.submit(lambda: asyncio.run(work())).result()

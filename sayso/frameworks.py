@@ -1,0 +1,289 @@
+"""Say what an agent of another framework is to Sayso: something that stops before its tools and can go on elsewhere.
+
+The framework asks its model and runs its own tools. An adapter sees to it that it stops at every turn that calls some,
+hands out all it needs to go on as JSON, and that no tool starts but through the `Gate`.
+"""
+
+import json
+from collections.abc import Awaitable, Callable, Iterator, Mapping
+from contextlib import contextmanager
+from contextvars import ContextVar
+from dataclasses import dataclass, field
+from typing import Any, Literal, Protocol
+
+from pydantic import JsonValue
+
+from sayso.agents import Agent, AgentManifest
+from sayso.batches import Batch, BatchCall, complete_batch
+from sayso.clock import monotonic_ms
+from sayso.decisions import JsonObject
+from sayso.errors import IllegalTransition, InvalidInput, ModelError, SaysoError
+from sayso.frozen import Frozen
+from sayso.models import ChatMessage, ModelTurn, RequestedCall
+from sayso.rules import same_json
+from sayso.suspensions import Origin
+from sayso.tool_calls import ToolCall, ToolDefinition, ToolResult
+from sayso.tools import CallContext, Tool, describe_error, plain_json
+
+_EDITED = "A reviewer changed the arguments before this ran; it ran with {args}. Result:"
+
+
+class ToolFailed(SaysoError):
+    """The tool failed, and its framework has said how."""
+
+
+@dataclass(frozen=True)
+class Asked:
+    """The framework stopped before the calls of one turn; `native` is all it needs to go on, as plain JSON.
+
+    A call whose tool the framework runs where nobody sees it is `unseen`: it has run when the framework has gone on.
+    """
+
+    native: JsonObject
+    calls: tuple[RequestedCall, ...]
+    text: str = ""
+    unseen: bool = False
+
+
+@dataclass(frozen=True)
+class Done:
+    """The framework came to the end of its run."""
+
+    result: JsonValue
+
+
+class Framework(Protocol):
+    """One agent of another framework, behind an adapter. It keeps nothing between two calls."""
+
+    @property
+    def origin(self) -> Origin:
+        """Which software this is, and how its state is written."""
+        ...
+
+    async def begin(self, text: str) -> Asked | Done:
+        """Run up to the first turn that calls tools, none of which may start, or to the end."""
+        ...
+
+    async def find_hindrance(self, native: JsonObject) -> str | None:
+        """Say why the framework cannot go on from there to run what has leave, or None; nothing has begun yet."""
+        ...
+
+    async def go_on(self, native: JsonObject, gate: "Gate") -> Asked | Done:
+        """Go on from where it stopped: run through the gate what has leave, tell of the rest how it ended."""
+        ...
+
+
+class FrameworkState(Frozen):
+    """Where a run of another framework stands; `sayso.framework/1`. `native` is missing until its first stop."""
+
+    format: Literal["sayso.framework/1"] = "sayso.framework/1"
+    agent: str
+    framework: str
+    state_schema: str
+    text: str = ""
+    native: JsonObject | None = None
+    unseen: bool = False
+    step: int = 0
+    batch: Batch | None = None
+
+
+class FrameworkTool(Tool):
+    """A tool that its framework runs; of its arguments only the JSON schema is known here."""
+
+    def find_fault(self, args: JsonObject, *, ignore: str | None = None) -> str | None:
+        """Say what keeps these arguments from fitting the schema, or None; `ignore` names one not yet known."""
+        import jsonschema_rs
+
+        schema: dict[str, Any] = dict(self.definition.parameters)
+        if ignore is not None:
+            schema["required"] = [name for name in schema.get("required", ()) if name != ignore]
+        for error in jsonschema_rs.validator_for(schema, retriever=_refuse).iter_errors(args):
+            place = [str(part) for part in error.instance_path]
+            if place[:1] != [ignore]:
+                return f"{'.'.join(place) or 'arguments'}: {error.message}"
+        return None
+
+
+class _NoModel:
+    """Stands where an agent of ours has its model: the framework asks its own."""
+
+    async def complete(self, messages: list[ChatMessage], tools: list[ToolDefinition]) -> ModelTurn:
+        """Raise `ModelError`: nobody should ask."""
+        raise ModelError("This agent's framework asks its own model.")
+
+
+@dataclass(frozen=True)
+class FrameworkAgent(Agent):
+    """An agent of another framework, as Sayso knows it: its name, its tools and what a denial means for its run."""
+
+    framework: Framework = field(kw_only=True)
+
+    def manifest(self) -> AgentManifest:
+        """Return what the service may know of the agent, and how its runs go on."""
+        manifest = super().manifest()
+        origin = self.framework.origin.model_copy(update={"manifest_digest": manifest.digest})
+        return manifest.model_copy(update={"origin": origin})
+
+
+def build_agent(
+    framework: Framework, name: str, definitions: Mapping[str, ToolDefinition], **options: Any
+) -> FrameworkAgent:
+    """Return the agent that workers register; `options` are those of `Agent`, such as approval_denial_policy."""
+    if not definitions:
+        raise InvalidInput(f"The agent {name!r} has no tools, so there is nothing to gate. Give it some.")
+    tools = tuple(FrameworkTool(definition=one, function=_refuse) for one in definitions.values())
+    given = {"instructions": "", "description": f"An agent of {framework.origin.framework}.", **options}
+    return FrameworkAgent(name=name, tools=tools, model=_NoModel(), framework=framework, **given)
+
+
+Execute = Callable[[JsonObject], Awaitable[Any]]
+OnComplete = Callable[[Batch], Awaitable[None]]
+
+
+class Gate:
+    """The one way to a tool: it runs a call that has leave once, with the arguments decided, and keeps its result.
+
+    With the last call of its batch it reports the results, before the framework can do anything with them.
+    """
+
+    def __init__(
+        self, batch: Batch, contexts: Mapping[int, CallContext], on_complete: OnComplete, unseen: bool = False
+    ) -> None:
+        self._batch = batch
+        self._contexts = contexts
+        self._on_complete = on_complete
+        self._began_ms = monotonic_ms()
+        self._results: dict[int, ToolResult] = {}
+        self._begun: set[int] = set()
+        self._unseen = unseen
+        self.fault: Exception | None = None
+
+    @property
+    def calls(self) -> tuple[BatchCall, ...]:
+        """The calls of the batch, in the model's order: each may run, or has its result already."""
+        return self._batch.calls
+
+    @property
+    def latency_ms(self) -> float:
+        """How long the gate has been open."""
+        return monotonic_ms() - self._began_ms
+
+    def find(self, call_id: str, name: str) -> BatchCall | None:
+        """Return the call the framework is about to run, or None for one that nobody was asked about."""
+        return next((one for one in self.calls if (one.call.call_id, one.call.name) == (call_id, name)), None)
+
+    async def run(self, one: BatchCall, execute: Execute) -> ToolResult:
+        """Run a call and return how it ended; one that has ended already is not run again.
+
+        Whatever the tool raises is a failed result. Raises what keeping the results raises; then nothing more runs.
+        """
+        if one.result is not None:
+            return one.result
+        index = one.call.index
+        if self.fault is not None or index in self._begun or index not in self._contexts:
+            raise self._stop(self.fault or IllegalTransition(f"{one.call.name} has no leave to run, or began before."))
+        self._begun.add(index)
+        token = _CALL.set(self._contexts[index])
+        try:
+            self._results[index] = await _execute(one.call, execute)
+        finally:
+            _CALL.reset(token)
+        if self._results.keys() == self._contexts.keys():
+            await self._complete()
+        return self._results[index]
+
+    async def close(self) -> None:
+        """Report what the framework never started, where it ended its turn without doing so."""
+        if self.fault is not None:
+            raise self.fault
+        missing = self._contexts.keys() - self._results.keys()
+        if not missing:
+            return
+        error = None if self._unseen else "The framework did not start this call."
+        for one in self.calls:
+            if one.call.index in missing:
+                self._results[one.call.index] = ToolResult(
+                    call_id=one.call.call_id, tool_name=one.call.name, success=error is None, error=error
+                )
+        await self._complete()
+
+    async def _complete(self) -> None:
+        try:
+            await self._on_complete(complete_batch(self._batch, self._results))
+        except Exception as error:
+            raise self._stop(error) from error
+
+    def _stop(self, fault: Exception) -> Exception:
+        """A framework may take what is raised for an answer of the tool; so it is kept here, too."""
+        self.fault = fault
+        return fault
+
+
+def current_gate() -> Gate | None:
+    """Return the gate of the run that is being driven in this context, if any."""
+    return _GATE.get()
+
+
+def current_call() -> CallContext | None:
+    """Return what a tool may know of the call it serves, such as its idempotency key; None outside of a gate."""
+    return _CALL.get()
+
+
+@contextmanager
+def open_gate(gate: Gate | None) -> Iterator[None]:
+    """Let whatever a framework starts within the block find the gate."""
+    token = _GATE.set(gate)
+    try:
+        yield
+    finally:
+        _GATE.reset(token)
+
+
+def tell_result(one: BatchCall, result: ToolResult) -> JsonValue:
+    """Return what the model is told of a call that ran: its output, and that a reviewer changed its arguments."""
+    if not result.success:
+        return result.tool_message
+    if one.ask is None or same_json(one.ask.tool.args, one.call.args):
+        return result.output
+    note = _EDITED.format(args=json.dumps(one.call.args, ensure_ascii=False))
+    return f"{note} {result.output}" if isinstance(result.output, str) else {"note": note, "output": result.output}
+
+
+def tell_text(one: BatchCall, result: ToolResult) -> str:
+    """Return the same for a framework whose models are told text alone."""
+    told = tell_result(one, result)
+    return told if isinstance(told, str) else json.dumps(told, ensure_ascii=False)
+
+
+def tell_refusal(one: BatchCall) -> str | None:
+    """Return the words in which the model is told that a call does not run, or None for one that does or did."""
+    if one.result is None or one.result.success:
+        return None
+    return one.result.error or "This call was not run."
+
+
+async def _execute(call: ToolCall, execute: Execute) -> ToolResult:
+    began_ms = monotonic_ms()
+    output: JsonValue = None
+    error: str | None = None
+    try:
+        output = plain_json(await execute(call.args))
+    except (Exception, SystemExit) as raised:  # noqa: BLE001 - the model is told; the run goes on
+        error = describe_error(raised)
+    latency_ms = round(monotonic_ms() - began_ms, 3)
+    return ToolResult(
+        call_id=call.call_id,
+        tool_name=call.name,
+        success=error is None,
+        output=output,
+        error=error,
+        latency_ms=latency_ms,
+    )
+
+
+def _refuse(*_args: object, **_kwargs: object) -> Any:
+    raise InvalidInput("A schema must be complete in itself, and a framework runs its own tools.")
+
+
+_GATE: ContextVar[Gate | None] = ContextVar("sayso_gate", default=None)
+_CALL: ContextVar[CallContext | None] = ContextVar("sayso_call", default=None)

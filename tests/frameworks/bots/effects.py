@@ -1,0 +1,51 @@
+"""What the bots' tools do: leave a line that says what ran, in which process, and under which key."""
+
+import json
+import os
+from pathlib import Path
+from typing import Any
+
+from launch.waits import wait_until
+from sayso.frameworks import current_call
+
+FILE, LET_GO, HOLD, WORDS = "effects.jsonl", "let-go", "hold", "words"
+HOLD_MODEL, THINKING = "hold-model", "thinking"
+PATIENCE_S = 120
+
+
+def leave(tool: str, **args: Any) -> str:
+    """Write down that a tool ran; a `hold` beside the file makes it wait in the middle, after its effect."""
+    home = Path(os.environ["BOT_HOME"])
+    call = current_call()
+    line = {
+        "tool": tool,
+        "args": args,
+        "pid": os.getpid(),
+        "key": call.idempotency_key if call else None,
+        "attempt": call.attempt if call else None,
+    }
+    with (home / FILE).open("a", encoding="utf-8") as out:
+        out.write(json.dumps(line) + "\n")
+    if (home / HOLD).exists():
+        wait_until((home / LET_GO).exists, PATIENCE_S)
+    return f"{tool} done: {json.dumps(args, sort_keys=True)}"
+
+
+def words() -> str:
+    """Return how `send_money` describes itself; a test changes the file to change the tool."""
+    told = Path(os.environ["BOT_HOME"]) / WORDS
+    return told.read_text(encoding="utf-8") if told.exists() else "Send money to somebody."
+
+
+def parse_script(text: str) -> list[list[dict[str, Any]]]:
+    """Return the turns that a bot's model is to play: a list of calls each, written as JSON in what it is asked."""
+    turns: list[list[dict[str, Any]]] = json.loads(text)["turns"]
+    return turns
+
+
+def think(said: int) -> None:
+    """Let a model that is told results take long, where a test wants its worker lost just then."""
+    home = Path(os.environ["BOT_HOME"])
+    if said and (home / HOLD_MODEL).exists():
+        (home / THINKING).touch()
+        wait_until(lambda: not (home / HOLD_MODEL).exists(), PATIENCE_S)

@@ -1,0 +1,75 @@
+"""A LangChain agent that plays the turns it is asked for, in either mode of interrupting."""
+
+import os
+from pathlib import Path
+from typing import Any
+
+from langchain.agents import create_agent
+from langchain_core.language_models import BaseChatModel
+from langchain_core.messages import AIMessage, ToolMessage
+from langchain_core.outputs import ChatGeneration, ChatResult
+from langchain_core.tools import tool
+
+from sayso.adapters.langgraph import Mode, gate, sqlite
+from sayso.frameworks import FrameworkAgent
+from tests.frameworks.bots.effects import leave, parse_script, think, words
+
+THREADS = Path(os.environ["BOT_HOME"]).parent / "threads.db"
+
+
+class Player(BaseChatModel):
+    """Plays the next turn: the messages tell how many there were."""
+
+    @property
+    def _llm_type(self) -> str:
+        return "player"
+
+    def bind_tools(self, *_args: Any, **_more: Any) -> Any:
+        return self
+
+    def _generate(self, messages: Any, *_args: Any, **_more: Any) -> ChatResult:
+        turns = parse_script(str(messages[0].content))
+        said = sum(isinstance(one, AIMessage) for one in messages)
+        think(said)
+        if said < len(turns):
+            calls = [
+                {"name": c["tool"], "args": c["args"], "id": f"call_{said}_{i}"} for i, c in enumerate(turns[said])
+            ]
+            return ChatResult(generations=[ChatGeneration(message=AIMessage("", tool_calls=calls))])
+        told = " | ".join(str(one.content) for one in messages if isinstance(one, ToolMessage))
+        return ChatResult(generations=[ChatGeneration(message=AIMessage(f"told: {told}"))])
+
+
+@tool(description=words())
+def send_money(to: str, amount: int) -> str:
+    return leave("send_money", to=to, amount=amount)
+
+
+@tool
+def send_mail(to: str, text: str) -> str:
+    """Send a mail."""
+    return leave("send_mail", to=to, text=text)
+
+
+@tool
+def look_up(what: str) -> str:
+    """Look something up."""
+    return leave("look_up", what=what)
+
+
+TOOLS = [send_money, send_mail, look_up]
+
+
+def build(*, checkpointer: Any, middleware: Any) -> Any:
+    return create_agent(Player(), TOOLS, middleware=middleware, checkpointer=checkpointer)
+
+
+def make(mode: Mode) -> FrameworkAgent:
+    return gate(
+        build,
+        name="bot",
+        tools=TOOLS,
+        checkpointer=sqlite(THREADS),
+        interrupt_mode=mode,
+        idempotent={"look_up"},
+    )

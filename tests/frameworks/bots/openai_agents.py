@@ -1,0 +1,50 @@
+"""An OpenAI Agents SDK agent that plays the turns it is asked for."""
+
+from typing import Any
+
+from agents import Agent, Model, ModelResponse, RunConfig, Usage, function_tool
+from agents.testing import assistant_message, function_call
+
+from sayso.adapters.openai_agents import gate
+from tests.frameworks.bots.effects import leave, parse_script, think, words
+
+
+class Player(Model):
+    """Plays the next turn: the input tells how many there were."""
+
+    async def get_response(self, system_instructions: Any, input: Any, *_args: Any, **_more: Any) -> ModelResponse:
+        items = [{"role": "user", "content": input}] if isinstance(input, str) else input
+        turns = parse_script(str(items[0]["content"]))
+        ids = {one["call_id"] for one in items if one.get("type") == "function_call"}
+        said = len({one.split("_")[1] for one in ids})
+        think(said)
+        if said < len(turns):
+            calls = [function_call(c["tool"], c["args"], call_id=f"call_{said}_{i}") for i, c in enumerate(turns[said])]
+            return ModelResponse(output=calls, usage=Usage(), response_id=None)
+        told = [str(one["output"]) for one in items if one.get("type") == "function_call_output"]
+        text = "told: " + " | ".join(told)
+        return ModelResponse(output=[assistant_message(text)], usage=Usage(), response_id=None)
+
+    def stream_response(self, *_args: Any, **_more: Any) -> Any:
+        raise TypeError("This model does not stream.")
+
+
+@function_tool(description_override=words())
+def send_money(to: str, amount: int) -> str:
+    return leave("send_money", to=to, amount=amount)
+
+
+@function_tool
+def send_mail(to: str, text: str) -> str:
+    """Send a mail."""
+    return leave("send_mail", to=to, text=text)
+
+
+@function_tool
+def look_up(what: str) -> str:
+    """Look something up."""
+    return leave("look_up", what=what)
+
+
+agent = Agent("bot", model=Player(), tools=[send_money, send_mail, look_up])
+bot = gate(agent, name="bot", idempotent={"look_up"}, run_config=RunConfig(tracing_disabled=True))

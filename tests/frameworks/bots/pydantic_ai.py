@@ -1,0 +1,46 @@
+"""A Pydantic AI agent that plays the turns it is asked for."""
+
+from pydantic_ai import Agent
+from pydantic_ai.messages import ModelMessage, ModelResponse, TextPart, ToolCallPart, UserPromptPart
+from pydantic_ai.models.function import AgentInfo, FunctionModel
+
+from sayso.adapters.pydantic_ai import gate
+from tests.frameworks.bots.effects import leave, parse_script, think, words
+
+
+def play(messages: list[ModelMessage], info: AgentInfo) -> ModelResponse:
+    """Return the next turn: the history tells how many there were."""
+    prompt = next(p for m in messages for p in m.parts if isinstance(p, UserPromptPart))
+    said = sum(isinstance(one, ModelResponse) for one in messages)
+    turns = parse_script(str(prompt.content))
+    think(said)
+    if said < len(turns):
+        return ModelResponse(
+            [ToolCallPart(c["tool"], c["args"], f"call_{said}_{i}") for i, c in enumerate(turns[said])]
+        )
+    told = [str(p.content) for p in messages[-1].parts if p.part_kind == "tool-return"]
+    return ModelResponse([TextPart("told: " + " | ".join(told))])
+
+
+agent = Agent(FunctionModel(play))
+
+
+@agent.tool_plain(description=words())
+def send_money(to: str, amount: int) -> str:
+    """Send money to somebody."""
+    return leave("send_money", to=to, amount=amount)
+
+
+@agent.tool_plain
+def send_mail(to: str, text: str) -> str:
+    """Send a mail."""
+    return leave("send_mail", to=to, text=text)
+
+
+@agent.tool_plain
+def look_up(what: str) -> str:
+    """Look something up."""
+    return leave("look_up", what=what)
+
+
+bot = gate(agent, name="bot", idempotent={"look_up"})

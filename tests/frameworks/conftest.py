@@ -1,0 +1,30 @@
+"""Run the scenarios for every framework whose environment is there; `make frameworks` makes them all."""
+
+import os
+from collections.abc import Iterator
+
+import pytest
+
+from tests.frameworks.kinds import KINDS, Kind
+from tests.frameworks.stands import Stand, running_stand
+
+CHOSEN = [one for one in KINDS if one.name in os.environ.get("FRAMEWORKS", "").split(",")]
+collect_ignore_glob = [] if CHOSEN else ["test_*.py"]
+
+
+@pytest.fixture(scope="module", params=CHOSEN, ids=lambda kind: kind.name)
+def running(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stand]:
+    """A Sayso for one framework."""
+    kind: Kind = request.param
+    with running_stand(kind, tmp_path_factory.mktemp(kind.name)) as stand:
+        yield stand
+
+
+@pytest.fixture
+def stand(running: Stand, request: pytest.FixtureRequest) -> Stand:
+    """The same, with nothing done yet; a scenario that the framework cannot play is left out, with the reason."""
+    scenario = request.node.originalname.removeprefix("test_")
+    if reason := running.kind.skips.get(scenario):
+        pytest.skip(reason)
+    running.clear()
+    return running

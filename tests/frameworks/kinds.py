@@ -1,0 +1,70 @@
+"""List the frameworks whose runs are suspended and resumed: one row each, with what it cannot do and why."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from service.settings import CHECKOUT
+
+ENVIRONMENTS = CHECKOUT / ".venv" / ".frameworks"
+
+
+@dataclass(frozen=True)
+class Kind:
+    """A framework in one of its modes: where its packages are, which module has its bot, and what is left out.
+
+    What it runs is `seen` where its tools go through our gate, so that they are told their idempotency key.
+    """
+
+    name: str
+    title: str
+    environment: str
+    skips: Mapping[str, str] = field(default_factory=dict)
+    seen: bool = True
+
+    @property
+    def python(self) -> Path:
+        """The interpreter of its environment."""
+        return ENVIRONMENTS / self.environment / "bin" / "python"
+
+    @property
+    def module(self) -> str:
+        """The module whose `bot` plays the scenarios."""
+        return f"tests.frameworks.bots.{self.name}"
+
+
+_UNSEEN = "the graph runs the call itself and is told no idempotency key, so a person is asked"
+_ASKED = "what the graph did is known when it rests and not before, so a person is asked"
+
+_OURS = {"stale": "the whole state is at Sayso, so nobody else can drive the run"}
+
+KINDS = (
+    Kind("pydantic_ai", "Pydantic AI", "pydantic_ai", _OURS),
+    Kind("openai_agents", "OpenAI Agents", "openai_agents", _OURS),
+    Kind("langgraph_batched", "LangChain agent, batched interrupts", "langgraph"),
+    Kind("langgraph_per_call", "LangChain agent, interrupts per call", "langgraph"),
+    Kind("langgraph_inbox", "LangGraph, Agent Inbox", "langgraph", {"again": _UNSEEN, "late": _ASKED}, seen=False),
+    Kind("autogen", "AutoGen, one agent", "autogen", _OURS),
+    Kind("autogen_swarm", "AutoGen, a Swarm", "autogen", _OURS),
+)
+"""The rows of the support table."""
+
+SCENARIOS = {
+    "approve": "approve",
+    "edit": "edit",
+    "deny": "deny with message",
+    "value": "value",
+    "timeout": "timeout with fallback",
+    "batch": "batch of three, mixed decisions",
+    "twice": "two suspensions in a row",
+    "crash": "crash in the middle",
+    "again": "crash in the middle, idempotent",
+    "late": "crash after the calls",
+    "race": "resumed twice at once",
+    "changed": "changed tool definition",
+    "large": "1 MiB of state",
+    "tampered": "tampered state",
+    "stale": "thread driven on by somebody else",
+    "worker": "begun by a worker",
+}
+"""The columns of the support table, by the name of their tests."""

@@ -1,0 +1,116 @@
+"""A whole Sayso in a framework's environment, and a bot that suspends its runs from processes of their own."""
+
+import json
+import subprocess
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager, contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import httpx
+from redis import Redis
+
+from demo.clients import Client
+from demo.stacks import Stack, neutral_environ, running_stack
+from launch.waits import wait_until
+from service.settings import CHECKOUT, socket_path, store_url_at
+from tests.frameworks.bots.effects import FILE
+from tests.frameworks.kinds import Kind
+
+PATIENCE_S = 120
+_QUICK = {"SAYSO_LEASE_S": "2", "SAYSO_DRAIN_WINDOW_S": "2", "SAYSO_WORKERS": "2"}
+
+
+@dataclass(frozen=True)
+class Waiting:
+    """A run that waits, and the process that began it, which has ended."""
+
+    run_id: str
+    suspension_id: str
+    pid: int
+
+
+@dataclass(frozen=True)
+class Stand:
+    """A running Sayso whose workers have the bot."""
+
+    kind: Kind
+    stack: Stack
+    home: Path
+
+    @property
+    def store(self) -> Redis:
+        """A connection to its store."""
+        return Redis.from_url(store_url_at(socket_path(self.stack.home)))
+
+    def suspend(self, *turns: list[dict[str, Any]], padding: str = "") -> Waiting:
+        """Begin a run in a process of its own, which asks for its first calls and ends."""
+        script = write_script(*turns, padding=padding)
+        given = [self.kind.module, "-", self.stack.url, self.stack.agent_key]
+        waiting = Waiting(**json.loads(self.run("tests.frameworks.legs", *given, text=script)))
+        assert not Path(f"/proc/{waiting.pid}").exists()
+        return waiting
+
+    def run(self, module: str, *given: str, text: str = "") -> str:
+        """Run a program in the framework's environment to its end, and return what it printed."""
+        done = subprocess.run(
+            [self.kind.python, "-m", module, *given],
+            cwd=CHECKOUT,
+            env={**neutral_environ(), "BOT_HOME": str(self.home)},
+            input=text,
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        assert done.returncode == 0, done.stderr
+        return done.stdout
+
+    def effects(self) -> list[dict[str, Any]]:
+        """Return what the bot's tools have done so far in this test."""
+        file = self.home / FILE
+        return [json.loads(line) for line in file.read_text().splitlines()] if file.exists() else []
+
+    def clear(self) -> None:
+        """Forget what was done, let go what is held, and have the bot's tools as they were."""
+        for file in self.home.iterdir():
+            file.unlink()
+
+    def worker_pids(self) -> set[int]:
+        """Return the workers' processes, without those that they fork."""
+        return {one.pid for one in self.stack.programs() if one.name.startswith("worker") and one.pid}
+
+    @asynccontextmanager
+    async def people(self) -> AsyncIterator[tuple[Client, Client]]:
+        """Give the API as the agent and as a reviewer see it."""
+        async with httpx.AsyncClient(base_url=self.stack.url) as http:
+            agent = Client(http, self.stack.agent_key)
+            await agent.await_agent("bot")
+            yield agent, await Client(http).sign_in("admin", self.stack.admin_password)
+
+
+@contextmanager
+def running_stand(kind: Kind, home: Path) -> Iterator[Stand]:
+    """Run a whole Sayso in the framework's environment for the length of the block."""
+    bots = home / "bots"
+    bots.mkdir()
+    environ = {
+        **_QUICK,
+        "SAYSO_AGENTS": f"{kind.module}:bot",
+        "SAYSO_POLICY": str(CHECKOUT / "tests" / "frameworks" / "policy.yaml"),
+        "SAYSO_MODEL_URL": "http://127.0.0.1:9/v1",
+        "BOT_HOME": str(bots),
+    }
+    with running_stack(home / "home", environ, python=str(kind.python)) as stack:
+        yield Stand(kind, stack, bots)
+
+
+def write_script(*turns: list[dict[str, Any]], padding: str = "") -> str:
+    """Return what a bot is asked: the very turns that its model is to play."""
+    return json.dumps({"turns": turns, "padding": padding})
+
+
+def await_effects(stand: Stand, count: int) -> list[dict[str, Any]]:
+    """Return what was done once it is as much as that."""
+    assert wait_until(lambda: len(stand.effects()) >= count, PATIENCE_S), stand.effects()
+    return stand.effects()

@@ -1,0 +1,266 @@
+"""Each test is a column of the support table: the same for every framework, with its real packages."""
+
+from typing import Any
+
+import pytest
+
+from demo.clients import Client, ItemSeen, RunSeen
+from launch.waits import wait_until
+from sayso.events import EventType
+from sayso.suspensions import RunStatus
+from service.store.keys import TenantKeys
+from tests.frameworks.bots.effects import HOLD, HOLD_MODEL, LET_GO, THINKING, WORDS
+from tests.frameworks.stands import PATIENCE_S, Stand, Waiting, await_effects, write_script
+from tests.journeys.stacks import kill
+
+KEYS = TenantKeys("default")
+pytestmark = pytest.mark.timeout(300)
+
+
+def money(to: str, amount: int) -> dict[str, Any]:
+    return {"tool": "send_money", "args": {"to": to, "amount": amount}}
+
+
+def mail(to: str) -> dict[str, Any]:
+    return {"tool": "send_mail", "args": {"to": to, "text": "Hello."}}
+
+
+def look(what: str) -> dict[str, Any]:
+    return {"tool": "look_up", "args": {"what": what}}
+
+
+async def decide(reviewer: Client, suspension_id: str, *words: dict[str, Any]) -> tuple[ItemSeen, ...]:
+    """Give a word on each open item, in order."""
+    paused = await reviewer.find_suspension(suspension_id)
+    waiting = [item for item in paused.items if item.outcome is None]
+    for item, word in zip(waiting, words, strict=True):
+        await reviewer.decide(suspension_id, item, word, key=f"{suspension_id}-{item.item_id}")
+    return paused.items
+
+
+async def pauses(client: Client, run_id: str, count: int) -> list[str]:
+    """Return the run's suspensions once there are so many."""
+    found: list[str] = []
+    async for entry in client.follow(run_id):
+        if entry.type == EventType.RUN_PAUSED:
+            found.append(entry.data["payload"]["suspension_id"])
+        if len(found) == count:
+            break
+    return found
+
+
+async def finished(client: Client, run_id: str) -> tuple[RunSeen, str]:
+    run = await client.await_end(run_id)
+    assert (run.status, run.error) == (RunStatus.COMPLETED, None)
+    assert isinstance(run.result, dict)
+    return run, str(run.result["text"])
+
+
+def check_elsewhere(stand: Stand, waiting: Waiting) -> None:
+    """What ran did so in another process than the one that had asked, under the journal's key."""
+    assert waiting.pid not in {one["pid"] for one in stand.effects()}
+    assert all(one["key"] for one in stand.effects()) is stand.kind.seen
+
+
+async def test_approve(stand: Stand) -> None:
+    async with stand.people() as (agent, reviewer):
+        waiting = stand.suspend([money("ann", 5)])
+        assert stand.effects() == []
+        await decide(reviewer, waiting.suspension_id, {"action": "approve"})
+        _, text = await finished(agent, waiting.run_id)
+        assert [(one["tool"], one["args"]) for one in stand.effects()] == [("send_money", {"to": "ann", "amount": 5})]
+        assert "send_money done" in text
+        check_elsewhere(stand, waiting)
+
+
+async def test_edit(stand: Stand) -> None:
+    async with stand.people() as (agent, reviewer):
+        waiting = stand.suspend([money("ann", 5)])
+        await decide(reviewer, waiting.suspension_id, {"action": "approve", "args": {"to": "bob", "amount": 3}})
+        _, text = await finished(agent, waiting.run_id)
+        assert [one["args"] for one in stand.effects()] == [{"to": "bob", "amount": 3}]
+        assert "bob" in text
+
+
+async def test_deny(stand: Stand) -> None:
+    async with stand.people() as (agent, reviewer):
+        waiting = stand.suspend([money("ann", 5)])
+        await decide(reviewer, waiting.suspension_id, {"action": "deny", "message": "Ann has left."})
+        _, text = await finished(agent, waiting.run_id)
+        assert stand.effects() == []
+        assert "Ann has left." in text
+
+
+async def test_value(stand: Stand) -> None:
+    async with stand.people() as (agent, reviewer):
+        waiting = stand.suspend([money("ask", 0)])
+        await decide(reviewer, waiting.suspension_id, {"action": "value", "value": 7})
+        await finished(agent, waiting.run_id)
+        assert [one["args"] for one in stand.effects()] == [{"to": "ask", "amount": 7}]
+
+
+async def test_timeout(stand: Stand) -> None:
+    async with stand.people() as (agent, _):
+        waiting = stand.suspend([money("late", 5)])
+        _, text = await finished(agent, waiting.run_id)
+        assert stand.effects() == []
+        assert "Nobody answered in time." in text
+
+
+async def test_batch(stand: Stand) -> None:
+    async with stand.people() as (agent, reviewer):
+        waiting = stand.suspend([money("ann", 1), mail("bob"), money("cid", 2), look("x"), mail("nobody")])
+        assert stand.effects() == []
+        await decide(
+            reviewer,
+            waiting.suspension_id,
+            {"action": "approve"},
+            {"action": "deny", "message": "Not Bob."},
+            {"action": "approve", "args": {"to": "cid", "amount": 9}},
+        )
+        _, text = await finished(agent, waiting.run_id)
+        done = sorted((one["tool"], sorted(map(str, one["args"].values()))) for one in stand.effects())
+        assert done == [("look_up", ["x"]), ("send_money", ["1", "ann"]), ("send_money", ["9", "cid"])]
+        assert "Not Bob." in text
+        assert "Nobody reads that" in text
+
+
+async def test_twice(stand: Stand) -> None:
+    async with stand.people() as (agent, reviewer):
+        waiting = stand.suspend([money("ann", 1)], [look("x")], [mail("bob")])
+        await decide(reviewer, waiting.suspension_id, {"action": "approve"})
+        first, second = await pauses(agent, waiting.run_id, 2)
+        assert (await agent.find_run(waiting.run_id)).status is RunStatus.SUSPENDED
+        await decide(reviewer, second, {"action": "approve"})
+        await finished(agent, waiting.run_id)
+        assert first == waiting.suspension_id
+        assert [one["tool"] for one in stand.effects()] == ["send_money", "look_up", "send_mail"]
+
+
+async def test_crash(stand: Stand) -> None:
+    """A call that must not run twice is put to a person."""
+    async with stand.people() as (agent, reviewer):
+        (stand.home / HOLD).touch()
+        waiting = stand.suspend([money("ann", 1)])
+        await decide(reviewer, waiting.suspension_id, {"action": "approve"})
+        await_effects(stand, 1)
+        kill(stand.stack, "worker")
+        _, doubt = await pauses(agent, waiting.run_id, 2)
+        await decide(reviewer, doubt, {"action": "value", "value": {"choice": "skip", "result": "it had run"}})
+        _, text = await finished(agent, waiting.run_id)
+        assert len(stand.effects()) == 1
+        assert "it had run" in text
+
+
+async def test_again(stand: Stand) -> None:
+    """A call that may run twice is run again, under the same key."""
+    async with stand.people() as (agent, reviewer):
+        (stand.home / HOLD).touch()
+        waiting = stand.suspend([look("secret")])
+        await decide(reviewer, waiting.suspension_id, {"action": "approve"})
+        await_effects(stand, 1)
+        kill(stand.stack, "worker")
+        begun, repeated = await_effects(stand, 2)
+        (stand.home / LET_GO).touch()
+        await finished(agent, waiting.run_id)
+        assert (begun["key"], begun["attempt"], repeated["attempt"]) == (repeated["key"], 1, 2)
+        assert begun["pid"] != repeated["pid"]
+
+
+async def test_late(stand: Stand) -> None:
+    """What the calls came to is saved before the model is told: whoever takes the run up runs nothing twice."""
+    async with stand.people() as (agent, reviewer):
+        (stand.home / HOLD_MODEL).touch()
+        waiting = stand.suspend([money("ann", 1)], [mail("bob")])
+        await decide(reviewer, waiting.suspension_id, {"action": "approve"})
+        assert wait_until((stand.home / THINKING).exists, PATIENCE_S)
+        kill(stand.stack, "worker")
+        (stand.home / HOLD_MODEL).unlink()
+        _, second = await pauses(agent, waiting.run_id, 2)
+        await decide(reviewer, second, {"action": "approve"})
+        await finished(agent, waiting.run_id)
+        assert [one["tool"] for one in stand.effects()] == ["send_money", "send_mail"]
+
+
+async def test_race(stand: Stand) -> None:
+    async with stand.people() as (agent, reviewer):
+        waiting = stand.suspend([money("ann", 1)])
+        await decide(reviewer, waiting.suspension_id, {"action": "approve"})
+        with stand.store as store:
+            store.rpush(KEYS.ready, *[waiting.suspension_id] * 20)
+        await finished(agent, waiting.run_id)
+        assert wait_until(lambda: stand.store.llen(KEYS.ready) == 0, PATIENCE_S)
+        assert len(stand.effects()) == 1
+
+
+async def test_changed(stand: Stand) -> None:
+    async with stand.people() as (agent, reviewer):
+        waiting = stand.suspend([money("ann", 1)])
+        (stand.home / WORDS).write_text("Send money, without a limit.")
+        before = kill(stand.stack, "worker")
+        assert wait_until(lambda: len(stand.worker_pids() - before) == len(before), PATIENCE_S)
+        assert wait_until(lambda: b"without a limit" in stand.store.hget(KEYS.agents, "bot"), PATIENCE_S)
+        await decide(reviewer, waiting.suspension_id, {"action": "approve"})
+        _, again = await pauses(agent, waiting.run_id, 2)
+        assert stand.effects() == []
+        await decide(reviewer, again, {"action": "approve"})
+        await finished(agent, waiting.run_id)
+        assert len(stand.effects()) == 1
+        (stand.home / WORDS).unlink()
+        kill(stand.stack, "worker")
+        assert wait_until(lambda: b"without a limit" not in stand.store.hget(KEYS.agents, "bot"), PATIENCE_S)
+
+
+async def test_large(stand: Stand) -> None:
+    async with stand.people() as (agent, reviewer):
+        waiting = stand.suspend([money("ann", 1)], padding="x" * 1024 * 1024)
+        await decide(reviewer, waiting.suspension_id, {"action": "approve"})
+        await finished(agent, waiting.run_id)
+        assert len(stand.effects()) == 1
+
+
+async def test_tampered(stand: Stand) -> None:
+    """A state that was altered, or is another run's, is not gone on from; with its own the run goes on."""
+    async with stand.people() as (agent, reviewer):
+        waiting, other = stand.suspend([money("ann", 1)]), stand.suspend([money("eve", 1000)])
+        key = KEYS.state(waiting.run_id)
+        own, foreign = stand.store.get(key), stand.store.get(KEYS.state(other.run_id))
+        stand.store.set(key, foreign)
+        await decide(reviewer, waiting.suspension_id, {"action": "approve"})
+        postponed = [e async for e in first(agent, waiting.run_id, EventType.RUN_POSTPONED)]
+        assert "saved state" in postponed[0]
+        assert stand.effects() == []
+        stand.store.set(key, own)
+        await finished(agent, waiting.run_id)
+        assert [one["args"]["to"] for one in stand.effects()] == ["ann"]
+
+
+async def test_stale(stand: Stand) -> None:
+    """An answer is given to what was asked alone, never to what the thread waits for by now."""
+    async with stand.people() as (agent, reviewer):
+        waiting = stand.suspend([money("ann", 1)], [money("eve", 1000)])
+        stand.run("tests.frameworks.strangers", stand.kind.module)
+        await decide(reviewer, waiting.suspension_id, {"action": "approve"})
+        postponed = [e async for e in first(agent, waiting.run_id, EventType.RUN_POSTPONED)]
+        assert "no longer waits where this was asked" in postponed[0]
+        assert stand.effects() == []
+
+
+async def first(client: Client, run_id: str, kind: str) -> Any:
+    async for entry in client.follow(run_id):
+        if entry.type == kind:
+            yield str(entry.data["error"])
+            return
+
+
+async def test_worker(stand: Stand) -> None:
+    """A run that was asked for over the API is begun by a worker, paused, and gone on with by whichever is free."""
+    async with stand.people() as (agent, reviewer):
+        run = await agent.start_run(
+            "bot", write_script([look("x")], [money("ann", 1)]), "By a worker", key=stand.home.name + stand.kind.name
+        )
+        (suspension,) = await pauses(agent, run.id, 1)
+        assert [one["tool"] for one in stand.effects()] == ["look_up"]
+        await decide(reviewer, suspension, {"action": "approve"})
+        await finished(agent, run.id)
+        assert [one["tool"] for one in stand.effects()] == ["look_up", "send_money"]

@@ -1,0 +1,55 @@
+"""The quick starts of `docs/frameworks.md` are at most fifteen lines each and do what the page says."""
+
+import re
+from pathlib import Path
+
+import pytest
+
+from demo.stacks import running_stack
+from sayso.suspensions import RunStatus
+from service.settings import CHECKOUT
+from tests.frameworks.conftest import CHOSEN
+from tests.frameworks.kinds import Kind
+from tests.frameworks.stands import Stand, write_script
+from tests.frameworks.test_conformance import decide, money, pauses
+
+PAGE = (CHECKOUT / "docs" / "frameworks.md").read_text(encoding="utf-8")
+HEADINGS = {
+    "pydantic_ai": "Pydantic AI",
+    "openai_agents": "OpenAI Agents",
+    "langgraph_batched": "LangChain and LangGraph",
+    "autogen": "AutoGen",
+}
+MODELS = {
+    "pydantic_ai": "from tests.frameworks.bots.pydantic_ai import play\nmodel = FunctionModel(play)",
+    "openai_agents": "from tests.frameworks.bots.openai_agents import Player\nmodel = Player()",
+    "langgraph_batched": "from tests.frameworks.bots.langgraph import Player\nmodel = Player()",
+    "autogen": "from tests.frameworks.bots.autogen import Player\nmodel = Player()",
+}
+pytestmark = pytest.mark.timeout(300)
+SHOWN = [one for one in CHOSEN if one.name in HEADINGS]
+
+
+@pytest.mark.parametrize("kind", SHOWN, ids=lambda kind: kind.name)
+async def test_the_quick_start_suspends_and_goes_on(kind: Kind, tmp_path: Path) -> None:
+    written = re.search(rf"^### {HEADINGS[kind.name]}\n\n```python\n(.*?)^```", PAGE, re.DOTALL | re.MULTILINE)
+    assert written is not None
+    assert len([line for line in written[1].splitlines() if line.strip()]) <= 15
+    (tmp_path / "bot.py").write_text(written[1])
+    models = f"from pydantic_ai.models.function import FunctionModel\n{MODELS[kind.name]}\n"
+    (tmp_path / "models.py").write_text(models if kind.name == "pydantic_ai" else MODELS[kind.name])
+    environ = {
+        "SAYSO_AGENTS": "bot:bot",
+        "SAYSO_WORKERS": "1",
+        "SAYSO_MODEL_URL": "http://127.0.0.1:9/v1",
+        "PYTHONPATH": str(tmp_path),
+        "BOT_HOME": str(tmp_path),
+    }
+    with running_stack(tmp_path / "home", environ, python=str(kind.python)) as stack:
+        async with Stand(kind, stack, tmp_path).people() as (agent, reviewer):
+            run = await agent.start_run("bot", write_script([money("ann", 7)]), "Quick start", key="quick")
+            (suspension,) = await pauses(agent, run.id, 1)
+            await decide(reviewer, suspension, {"action": "approve"})
+            ended = await agent.await_end(run.id)
+            assert ended.status is RunStatus.COMPLETED
+            assert "sent 7 to ann" in str(ended.result)

@@ -1,0 +1,125 @@
+"""A tool of another framework begins through the gate alone, once, and its result is kept before anybody sees it."""
+
+from typing import Any
+
+import pytest
+
+from sayso.batches import Batch, BatchCall, end_call
+from sayso.errors import Conflict, IllegalTransition
+from sayso.frameworks import FrameworkTool, Gate, current_call, tell_refusal, tell_text
+from sayso.policies import Action
+from sayso.requests import Ask, AskedTool
+from sayso.tool_calls import ToolCall, ToolDefinition
+from sayso.tools import CallContext
+
+
+def called(index: int, **args: Any) -> BatchCall:
+    call = ToolCall(call_id=f"c{index}", index=index, name="pay", args=args)
+    return BatchCall(call=call, action=Action.ALLOW, reason="")
+
+
+class Kept:
+    """Keeps what a gate reports, or refuses to."""
+
+    def __init__(self, refuse: bool = False) -> None:
+        self.batches: list[Batch] = []
+        self._refuse = refuse
+
+    async def keep(self, batch: Batch) -> None:
+        if self._refuse:
+            raise Conflict("Another worker has the run.")
+        self.batches.append(batch)
+
+
+def make_gate(kept: Kept, *calls: BatchCall, unseen: bool = False) -> Gate:
+    open_ = {
+        one.call.index: CallContext("run", one.call.call_id, f"key{one.call.index}") for one in calls if one.may_run
+    }
+    return Gate(Batch(calls=calls, started_step=1), open_, kept.keep, unseen)
+
+
+async def pay(args: Any) -> str:
+    call = current_call()
+    assert call is not None
+    return f"paid {args['amount']} under {call.idempotency_key}"
+
+
+async def test_results_are_kept_with_the_last_call_and_not_before() -> None:
+    kept = Kept()
+    first, second = called(0, amount=1), called(1, amount=2)
+    gate = make_gate(kept, first, second)
+    await gate.run(first, pay)
+    assert kept.batches == []
+    result = await gate.run(second, pay)
+    assert result.output == "paid 2 under key1"
+    assert [one.result and one.result.output for one in kept.batches[0].calls] == [
+        "paid 1 under key0",
+        "paid 2 under key1",
+    ]
+
+
+async def test_a_call_does_not_run_twice() -> None:
+    one = called(0, amount=1)
+    gate = make_gate(Kept(), one)
+    await gate.run(one, pay)
+    with pytest.raises(IllegalTransition):
+        await gate.run(one, pay)
+
+
+async def test_a_call_that_has_ended_gives_its_result_and_does_not_run() -> None:
+    denied = end_call(called(0, amount=1), "Not today.")
+    result = await make_gate(Kept(), denied).run(denied, pay)
+    assert (result.success, result.error) == (False, "Not today.")
+    assert tell_refusal(denied) == "Not today."
+
+
+async def test_what_a_tool_raises_is_its_result() -> None:
+    async def fail(_args: Any) -> Any:
+        raise ValueError("no money")
+
+    kept, one = Kept(), called(0, amount=1)
+    result = await make_gate(kept, one).run(one, fail)
+    assert (result.success, result.error) == (False, "ValueError: no money")
+    assert len(kept.batches) == 1
+
+
+async def test_once_results_cannot_be_kept_nothing_more_is_told_or_run() -> None:
+    one = called(0, amount=1)
+    gate = make_gate(Kept(refuse=True), one)
+    with pytest.raises(Conflict):
+        await gate.run(one, pay)
+    with pytest.raises(Conflict):
+        await gate.close()
+
+
+@pytest.mark.parametrize("unseen", [True, False])
+async def test_a_call_that_never_came_is_told_apart_from_one_that_nobody_sees(unseen: bool) -> None:
+    kept = Kept()
+    gate = make_gate(kept, called(0, amount=1), unseen=unseen)
+    await gate.close()
+    result = kept.batches[0].calls[0].result
+    assert result is not None
+    assert result.success is unseen
+
+
+async def test_the_model_is_told_that_the_arguments_were_changed() -> None:
+    asked = AskedTool(name="pay", args={"amount": 5}, definition="d")
+    edited = called(0, amount=3).model_copy(update={"ask": Ask(call_id="c0", index=0, tool=asked), "decided": True})
+    result = await make_gate(Kept(), edited).run(edited, pay)
+    assert tell_text(edited, result).startswith("A reviewer changed the arguments")
+
+
+@pytest.mark.parametrize(
+    ("args", "ignore", "fault"),
+    [
+        ({"amount": 1}, None, None),
+        ({"amount": "much"}, None, 'amount: "much" is not of type "integer"'),
+        ({}, None, 'arguments: "amount" is a required property'),
+        ({}, "amount", None),
+        ({"amount": "much"}, "amount", None),
+    ],
+)
+def test_arguments_are_held_against_the_frameworks_own_schema(args: Any, ignore: str | None, fault: str | None) -> None:
+    schema: Any = {"type": "object", "properties": {"amount": {"type": "integer"}}, "required": ["amount"]}
+    tool = FrameworkTool(definition=ToolDefinition(name="pay", parameters=schema), function=pay)
+    assert tool.find_fault(args, ignore=ignore) == fault

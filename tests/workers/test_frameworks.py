@@ -1,0 +1,178 @@
+"""A run of another framework is driven by the drain like any other; here the framework is a few lines of our own."""
+
+import asyncio
+from dataclasses import dataclass, field
+from typing import Any
+
+import pytest
+
+from sayso.decisions import JsonObject
+from sayso.errors import ModelError
+from sayso.frameworks import Asked, Done, FrameworkAgent, FrameworkState, Gate, build_agent, tell_result
+from sayso.models import RequestedCall
+from sayso.states import seal_state
+from sayso.suspensions import Origin, RunRef, RunStatus
+from sayso.tool_calls import ToolDefinition
+from service.wiring import Wiring
+from tests.workers.test_resume import decide, draining, trail, until, wiring  # noqa: F401
+from workers import clock, resume
+
+ORIGIN = Origin(framework="pydantic_ai", state_schema="plain/1")
+MONEY: JsonObject = {"type": "object", "properties": {"amount": {"type": "integer"}}, "required": ["amount"]}
+TOOLS = {name: ToolDefinition(name=name, parameters=MONEY) for name in ("refund", "look_up", "drop")}
+
+
+@dataclass
+class Plain:
+    """A framework that plays turns, each a list of calls, and keeps what it was told as its state."""
+
+    turns: list[list[tuple[str, str]]]
+    origin: Origin = ORIGIN
+    ran: list[JsonObject] = field(default_factory=list)
+    fails_after_tools: int = 0
+    hindrance: str | None = None
+
+    async def begin(self, text: str) -> Asked | Done:
+        return self._next({"told": []})
+
+    async def find_hindrance(self, native: JsonObject) -> str | None:
+        return self.hindrance
+
+    async def go_on(self, native: JsonObject, gate: Gate) -> Asked | Done:
+        told: list[Any] = list(native["told"])  # type: ignore[arg-type]
+        for one in gate.calls:
+            told.append(tell_result(one, await gate.run(one, self._run)))
+        if self.fails_after_tools:
+            self.fails_after_tools -= 1
+            raise ModelError("The model is away.")
+        return self._next({"told": told, "turn": int(str(native.get("turn", 0))) + 1})
+
+    def _next(self, native: JsonObject) -> Asked | Done:
+        turn = int(str(native.get("turn", 0)))
+        if turn == len(self.turns):
+            return Done(native["told"])
+        calls = [
+            RequestedCall(call_id=f"c{at}", name=name, args_json=a) for at, (name, a) in enumerate(self.turns[turn])
+        ]
+        return Asked(native, tuple(calls))
+
+    async def _run(self, args: JsonObject) -> str:
+        self.ran.append(args)
+        return f"ran {args['amount']}"
+
+
+async def begin(wiring: Wiring, framework: Plain, monkeypatch: pytest.MonkeyPatch, **options: Any) -> FrameworkAgent:  # noqa: F811
+    agent = build_agent(framework, "plain", TOOLS, **options)
+    monkeypatch.setitem(resume.agents, "plain", agent)
+    state = FrameworkState(agent="plain", framework="pydantic_ai", state_schema="plain/1", text="go")
+    run = RunRef(id="run_x", agent="plain", owner="bot", thread_id="t")
+    on_deny = agent.approval_denial_policy
+    await wiring.desk.start("default", run, seal_state(state.model_dump_json().encode()), on_deny, origin=ORIGIN)
+    return agent
+
+
+ONE = [[("refund", '{"amount": 5}'), ("look_up", '{"amount": 1}'), ("drop", '{"amount": 2}')]]
+
+
+async def test_what_was_decided_runs_through_the_gate_and_the_framework_is_told(
+    wiring: Wiring,  # noqa: F811
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    framework = Plain(ONE)
+    async with draining(wiring):
+        await begin(wiring, framework, monkeypatch)
+        paused = await until(wiring, RunStatus.SUSPENDED)
+        assert framework.ran == [], "the siblings of a call that waits wait with it"
+        await decide(wiring, paused, action="approve", args={"amount": 3})
+        ended = await until(wiring, RunStatus.COMPLETED)
+    assert framework.ran == [{"amount": 3}, {"amount": 1}]
+    edited, looked, dropped = ended.result  # type: ignore[misc]
+    assert "A reviewer changed the arguments" in edited
+    assert looked == "ran 1"
+    assert dropped["error"] == "Denied by policy: never"
+    told = await trail(wiring)
+    assert (told.count("tool_completed"), told[-1]) == (3, "run_completed")
+
+
+async def test_when_the_model_fails_after_the_calls_nothing_runs_twice(
+    wiring: Wiring,  # noqa: F811
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    framework = Plain(ONE, fails_after_tools=1)
+    async with draining(wiring):
+        await begin(wiring, framework, monkeypatch)
+        await decide(wiring, await until(wiring, RunStatus.SUSPENDED), action="approve")
+        await until_told(wiring, "run_postponed")
+        for _ in range(100_000):
+            await clock.look_at_due(wiring)
+            if (await wiring.runs.read("default", "run_x")).status.ended:
+                break
+    ended = await wiring.runs.read("default", "run_x")
+    assert (ended.status, framework.ran) == (RunStatus.COMPLETED, [{"amount": 5}, {"amount": 1}])
+    assert (await trail(wiring)).count("tool_completed") == 3
+
+
+async def test_calls_that_all_end_without_running_are_told_once(
+    wiring: Wiring,  # noqa: F811
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    framework = Plain([[("refund", '{"amount": 5}')], [("drop", '{"amount": 2}'), ("refund", "{}"), ("nothing", "{}")]])
+    async with draining(wiring):
+        await begin(wiring, framework, monkeypatch)
+        await decide(wiring, await until(wiring, RunStatus.SUSPENDED), action="deny", message="no")
+        ended = await until(wiring, RunStatus.COMPLETED)
+    assert framework.ran == []
+    assert [one["error"] for one in ended.result] == [  # type: ignore[union-attr, call-overload, index]
+        "no",
+        "Denied by policy: never",
+        'The arguments do not fit refund: arguments: "amount" is a required property',
+        "There is no tool named 'nothing'. There are: refund, look_up, drop.",
+    ]
+    assert (await trail(wiring)).count("tool_completed") == 4
+
+
+async def test_a_denial_ends_the_run_where_its_agent_says_so(
+    wiring: Wiring,  # noqa: F811
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    framework = Plain(ONE)
+    async with draining(wiring):
+        await begin(wiring, framework, monkeypatch, approval_denial_policy="fail")
+        ended = await until(wiring, RunStatus.FAILED)
+    assert framework.ran == []
+    assert "drop was denied" in str(ended.error)
+
+
+async def test_a_state_of_another_adapter_is_not_gone_on_from(
+    wiring: Wiring,  # noqa: F811
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    framework = Plain(ONE, origin=ORIGIN.model_copy(update={"state_schema": "plain/2"}))
+    async with draining(wiring):
+        await begin(wiring, framework, monkeypatch)
+        await until_told(wiring, "run_postponed")
+    entries = await wiring.runs.trail("default", "run_x")
+    assert "goes on from plain / pydantic_ai / plain/2" in str(entries[-1].data["error"])
+    assert framework.ran == []
+
+
+async def test_what_cannot_go_on_spends_no_leave(
+    wiring: Wiring,  # noqa: F811
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    framework = Plain(ONE, hindrance="The thread is elsewhere.")
+    async with draining(wiring):
+        await begin(wiring, framework, monkeypatch)
+        await decide(wiring, await until(wiring, RunStatus.SUSPENDED), action="approve")
+        await until_told(wiring, "run_postponed")
+    assert framework.ran == []
+    assert "permit_redeemed" not in await trail(wiring)
+
+
+async def until_told(wiring: Wiring, kind: str) -> None:  # noqa: F811
+    with wiring.watch.on("run_x") as moved:
+        listening = asyncio.create_task(wiring.watch.listen())
+        while kind not in await trail(wiring):
+            await asyncio.wait_for(moved.wait(), 20)
+            moved.clear()
+        listening.cancel()

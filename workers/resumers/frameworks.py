@@ -1,0 +1,63 @@
+"""Drive a run of an agent of another framework: from where it stopped to its next pause or its end."""
+
+from collections.abc import Mapping
+
+from sayso.agents import Agent
+from sayso.batches import Batch, BatchCall
+from sayso.errors import InvalidInput
+from sayso.framework_runs import FrameworkPause, drive_framework
+from sayso.frameworks import FrameworkAgent, FrameworkState
+from sayso.policies import Action
+from sayso.rechecks import carry_over, recheck
+from sayso.requests import Ask, Item
+from sayso.resumptions import Fence
+from sayso.suspensions import SuspensionRecord
+from sayso.tool_calls import ToolCall
+from service.store.suspensions import Saved
+from service.wiring import Wiring
+from workers.journals import DeskJournal, ask_in, find_agent, seal, tell_outcomes
+
+
+async def resume(wiring: Wiring, agents: Mapping[str, Agent], leased: Saved, fence: Fence) -> None:
+    """Drive the run on and save where it comes to. Raises what the worker is to show on the run."""
+    record = leased.record
+    agent = find_agent(agents, record)
+    if not isinstance(agent, FrameworkAgent):
+        raise InvalidInput(f"{agent.name!r} is no agent of {record.origin.framework} here. Register the one that was.")
+    state = await _read_state(wiring, record)
+    policy = wiring.rulebook.refresh()
+    checked = recheck(record, agent, policy, await wiring.standings.find(record.tenant))
+    if checked.again and state.batch is not None and state.batch.asks:
+        asks, told = carry_over(record, checked)
+        waiting = state.model_copy(update={"batch": ask_in(state.batch, checked)})
+        await wiring.desk.suspend_again(record, fence, asks, seal(waiting), told, record.step)
+        return
+    outcomes = tell_outcomes(record, checked, leased.now_ms)
+    journal = DeskJournal(wiring, leased, fence)
+    reached = await drive_framework(agent, record.run, state, outcomes, policy=policy, journal=journal)
+    if isinstance(reached, FrameworkPause):
+        await wiring.desk.suspend_again(
+            record, fence, reached.asks, seal(reached.state), reached.events, reached.state.step
+        )
+    else:
+        await journal.settle(reached.end, reached.events)
+
+
+async def _read_state(wiring: Wiring, record: SuspensionRecord) -> FrameworkState:
+    """Return the run's state; raises `InvalidInput` when it is not the one that was sealed.
+
+    A run that was asked for from outside comes without its batch: that is what its suspension asked.
+    """
+    assert record.state is not None  # noqa: S101  a run of a framework is never saved without its state
+    raw = await wiring.runs.state(record.tenant, record.run.id, record.state)
+    state = FrameworkState.model_validate_json(raw)
+    if state.native is None or state.batch is not None:
+        return state
+    batch = Batch(calls=tuple(map(_as_call, record.items)), started_step=record.step)
+    return state.model_copy(update={"batch": batch})
+
+
+def _as_call(item: Item) -> BatchCall:
+    ask = Ask(kind=item.kind, call_id=item.call_id, index=item.index, tool=item.tool, target_arg=item.target_arg)
+    call = ToolCall(call_id=item.call_id, index=item.index, name=item.tool.name, args=item.tool.args)
+    return BatchCall(call=call, action=Action.REQUEST_APPROVAL, reason=item.prompt.reason or "", ask=ask)

@@ -1,0 +1,18 @@
+"""Run blocking work in threads that know what the run they serve knows, such as the call a tool is for."""
+
+from collections.abc import Callable
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextvars import copy_context
+from typing import ParamSpec, TypeVar
+
+Given = ParamSpec("Given")
+Returned = TypeVar("Returned")
+
+
+class KnowingThreads(ThreadPoolExecutor):
+    """Threads in the context of whoever gives them work; asyncio's own `run_in_executor` leaves it behind."""
+
+    def submit(self, fn: Callable[Given, Returned], /, *args: Given.args, **kwargs: Given.kwargs) -> Future[Returned]:
+        """Run `fn` in a thread, in a copy of the present context."""
+        context = copy_context()
+        return super().submit(lambda: context.run(fn, *args, **kwargs))
