@@ -50,8 +50,8 @@ _OURS = Origin()
 class Foreign:
     """What comes with a run that is not ours: what wrote its state, and the state, to be given back unchanged.
 
-    Of one that speaks another protocol `fit` makes of what the rules ask something it can express, `kept_ms` is how long
-    its keys are remembered after the deadline, `words` what it says about the call.
+    Of one that speaks another protocol `fit` makes of what the rules ask something it can express, `kept_ms` is how
+    long its keys are remembered after the deadline, `words` what it says about the call.
     """
 
     origin: Origin
