@@ -8,14 +8,14 @@ Time is frozen by the clocks alone, when the store's clock jumped; an admin says
 
 from typing import Literal
 
-from sayso.clock import monotonic_ms, new_id
+from sayso.clock import new_id
 from sayso.decisions import Actor
 from sayso.errors import Conflict, NotFound
 from sayso.freezes import TIME, Freeze
 from sayso.jumps import JUMP_MS, Beat, tell_jump
+from service.memories import Memory
 from service.store.freezes import FreezeStore, Kept
 
-_REMEMBERED_MS = 500
 _CLOCK = "clock"
 
 
@@ -24,17 +24,11 @@ class Freezes:
 
     def __init__(self, store: FreezeStore) -> None:
         self._store = store
-        self._known: dict[str, tuple[Kept, float]] = {}
+        self._memory = Memory(store.load)
 
     async def known(self, tenant: str, fresh: bool = False) -> tuple[Freeze, ...]:
         """Return all freezes, the lifted ones included, as they stood less than a second ago, or stand now."""
-        held = self._known.get(tenant)
-        if held is not None and not fresh and monotonic_ms() < held[1]:
-            return held[0].freezes
-        asked_at_ms = monotonic_ms()
-        found = await self._store.load(tenant)
-        self._known[tenant] = (found, asked_at_ms + _REMEMBERED_MS)
-        return found.freezes
+        return (await self._memory.find(tenant, fresh=fresh)).freezes
 
     async def in_force(self, tenant: str, *, fresh: bool = False) -> list[Freeze]:
         """Return what is frozen."""
@@ -121,5 +115,4 @@ class Freezes:
         return lifted
 
     def _last(self, tenant: str) -> Kept:
-        held = self._known.get(tenant)
-        return held[0] if held is not None else Kept()
+        return self._memory.last(tenant) or Kept()

@@ -65,12 +65,13 @@ class Leases:
         plan: Plan = plan_nothing,
         job_id: str | None = None,
         step_id: str = "",
+        packed: bytes = b"",
     ) -> Saved:
         """Take a decided run up; raises `LeaseHeld`, `IllegalTransition` or `Halted` when it is not to be had.
 
         With the `step_id` of an earlier try whose reply was lost, the lease it took is found again by its name.
         `plan` says which calls the worker will start first; their permits are spent in the same commit where they can.
-        `job_id` is noted on the receipt.
+        `job_id` is noted on the receipt. With the `packed` record from the ready list it is tried without a look.
         """
 
         def begin(record: SuspensionRecord, now_ms: int, freezes: tuple[Freeze, ...]) -> Change:
@@ -97,6 +98,7 @@ class Leases:
                 tenant,
                 suspension_id,
                 _once(Fence(holder, 0, lease_ms, step_id), lambda record, now_ms: begin(record, now_ms, freezes)),
+                known=self.suspensions.recall_packed(packed) if packed else None,
             )
 
         return await self._unless_frozen(tenant, step)

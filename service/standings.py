@@ -1,10 +1,9 @@
 """Know whose word and whose key no longer count, without asking the store for every decision."""
 
-from sayso.clock import monotonic_ms, now_ms
+from sayso.clock import now_ms
 from sayso.rechecks import Standing
+from service.memories import Memory
 from service.store.people import People
-
-_REMEMBERED_MS = 500
 
 
 class Standings:
@@ -12,14 +11,13 @@ class Standings:
 
     def __init__(self, people: People) -> None:
         self._people = people
-        self._known: dict[str, tuple[Standing, float]] = {}
+        self._memory = Memory(self._read)
 
     async def find(self, tenant: str) -> Standing:
         """Return whom to trust no longer. A name with a key that still holds is trusted."""
-        held = self._known.get(tenant)
-        if held is not None and monotonic_ms() < held[1]:
-            return held[0]
-        asked_at_ms = monotonic_ms()
+        return await self._memory.find(tenant)
+
+    async def _read(self, tenant: str) -> Standing:
         keys = [key for key in await self._people.list_keys(tenant) if key.kind == "agent"]
         holding = {key.name for key in keys if key.holds(now_ms())}
         revoked = {key.name: 0 for key in keys if key.name not in holding}
@@ -27,6 +25,4 @@ class Standings:
             if key.name in revoked:
                 revoked[key.name] = max(revoked[key.name], key.revoked_at_ms or key.ends_at_ms or 0)
         inactive = {one.name for one in await self._people.list_reviewers(tenant) if not one.active}
-        standing = Standing(revoked, frozenset(inactive))
-        self._known[tenant] = (standing, asked_at_ms + _REMEMBERED_MS)
-        return standing
+        return Standing(revoked, frozenset(inactive))

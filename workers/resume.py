@@ -21,6 +21,7 @@ from sayso.resumptions import Fence
 from service.credentials import TENANT
 from service.jobs import DrainQueue, current_job_id
 from service.settings import Settings, load
+from service.store.agenda import Ready
 from service.store.suspensions import Saved
 from service.wiring import Wiring, settle_memory, wire
 from workers.notes import keeping_notes
@@ -89,8 +90,8 @@ class Drain:
             if free <= 0:
                 await asyncio.wait(self._driving, return_when=asyncio.FIRST_COMPLETED)
                 continue
-            for suspension_id in await self._take(min(free, _TAKE_AT_ONCE)):
-                task = asyncio.create_task(self._drive(suspension_id))
+            for ready in await self._take(min(free, _TAKE_AT_ONCE)):
+                task = asyncio.create_task(self._drive(ready))
                 self._driving.add(task)
                 task.add_done_callback(self._driving.discard)
         if self._driving:
@@ -104,21 +105,21 @@ class Drain:
             return True
         return spent_ms >= (window_ms * _HARD_WINDOWS if self._driving else window_ms)
 
-    async def _take(self, limit: int) -> list[str]:
+    async def _take(self, limit: int) -> list[Ready]:
         try:
             return await self._wiring.agenda.take(TENANT, _TAKE_S, limit)
         except Unavailable:
             await asyncio.sleep(_TAKE_S)
             return []
 
-    async def _drive(self, suspension_id: str) -> None:
-        lease_ms, step_id = self._wiring.settings.lease_s * 1000, new_id("step")
+    async def _drive(self, ready: Ready) -> None:
+        suspension_id, lease_ms, step_id = ready.id, self._wiring.settings.lease_s * 1000, new_id("step")
         try:
             standing = await self._wiring.standings.find(TENANT)
             plan = partial(plan_first, Known(agents, self._wiring.rulebook.refresh(), standing))
             leased = await through_outages(
                 lambda: self._wiring.desk.lease(
-                    TENANT, suspension_id, self._holder, lease_ms, plan, self._job_id, step_id
+                    TENANT, suspension_id, self._holder, lease_ms, plan, self._job_id, step_id, ready.packed
                 )
             )
         except (Conflict, NotFound, Unavailable) as refusal:

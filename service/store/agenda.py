@@ -3,12 +3,21 @@
 Both lists are hints: every verb re-checks the record, and what a taker loses comes back through the agenda.
 """
 
+from dataclasses import dataclass
 from typing import Any
 
 from redis.asyncio import Redis
 
 from service.store.connections import text, translated
 from service.store.keys import TenantKeys
+
+
+@dataclass(frozen=True)
+class Ready:
+    """A suspension that may be taken up, and what was saved of it then."""
+
+    id: str
+    packed: bytes
 
 
 class Agenda:
@@ -46,13 +55,18 @@ class Agenda:
         async with translated():
             await self._redis.zadd(TenantKeys(tenant).agenda, {suspension_id: look_at_ms}, xx=True)
 
-    async def take(self, tenant: str, timeout_s: float, limit: int = 1) -> list[str]:
+    async def take(self, tenant: str, timeout_s: float, limit: int = 1) -> list[Ready]:
         """Wait for the next suspensions that are ready to be driven, the oldest first; empty when none came in time."""
         async with translated():
             taken: Any = await self._blocking.blmpop(
                 timeout_s, 1, TenantKeys(tenant).ready, direction="LEFT", count=limit
             )
-        return [_id_of(one) for one in taken[1]] if taken else []
+        return [_read_ready(one) for one in taken[1]] if taken else []
+
+
+def _read_ready(raw: bytes) -> Ready:
+    name, _, packed = raw.partition(b" ")
+    return Ready(name.decode(errors="replace"), packed)
 
 
 def _id_of(raw: Any) -> str:

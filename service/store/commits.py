@@ -66,12 +66,12 @@ def build_commit(
     commit = Commit()
     commit.expect(keys.suspension(after.id), after.version - 1)
     head, entries = append_events(head, change.events, after.updated_at_ms)
-    _write_record(commit, keys, after, head, commit_id)
+    packed = _write_record(commit, keys, after, head, commit_id)
     _move_indexes(commit, keys, before, after)
     if change.following is not None:
         following = change.following.model_copy(update={"version": 1})
         commit.expect(keys.suspension(following.id), 0)
-        _write_record(commit, keys, following, head, commit_id)
+        packed = _write_record(commit, keys, following, head, commit_id)
         _move_indexes(commit, keys, None, following)
     last = change.following or after
     _move_run(commit, keys, before, last)
@@ -80,7 +80,7 @@ def build_commit(
     if change.state is not None:
         commit.write("SET", keys.state(after.run.id), change.state.blob)
     if change.ready:
-        commit.write("RPUSH", keys.ready, last.id)
+        commit.write("RPUSH", keys.ready, f"{last.id} ".encode() + packed)
     if before is None and after.resume.endpoint_id is not None:
         commit.expect_absent(keys.gone(after.resume.endpoint_id))
     message = draft_message(before, after)
@@ -95,8 +95,10 @@ def build_commit(
     return commit, after, head
 
 
-def _write_record(commit: Commit, keys: TenantKeys, record: SuspensionRecord, head: TrailHead, commit_id: str) -> None:
-    commit.write("SET", keys.suspension(record.id), pack_record(record, head, commit_id))
+def _write_record(commit: Commit, keys: TenantKeys, record: SuspensionRecord, head: TrailHead, commit_id: str) -> bytes:
+    packed = pack_record(record, head, commit_id)
+    commit.write("SET", keys.suspension(record.id), packed)
+    return packed
 
 
 def _move_indexes(commit: Commit, keys: TenantKeys, before: SuspensionRecord | None, after: SuspensionRecord) -> None:

@@ -1,6 +1,7 @@
 """Change one suspension at a time: look, apply the verb, commit if nobody was faster, else look again."""
 
 import os
+import zlib
 from collections import OrderedDict
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
@@ -199,6 +200,19 @@ class Suspensions:
                 self._remember(tenant, committed)
                 return committed
         raise Unavailable("Too many people change this at once; nothing was changed. Try again in a moment.")
+
+    def recall_packed(self, packed: bytes) -> Saved | None:
+        """Return what a commit saved, to be gone on from as `known`, or None where it had better be looked at."""
+        read_ms, at_ms = self._reading
+        passed_ms = monotonic_ms() - at_ms
+        if passed_ms > _READING_MS:
+            return None
+        try:
+            record, head, _ = unpack_record(packed)
+        except (ValueError, KeyError, zlib.error):
+            return None
+        now_ms = max(read_ms + int(passed_ms), record.updated_at_ms)
+        return Saved(record, now_ms, head=head, saved_at_ms=monotonic_ms())
 
     def _recall(self, tenant: str, suspension_id: str, known: Saved | None, *, new: bool) -> Found | None:
         """Return what a look would find as far as this process can tell, or None where it had better look.

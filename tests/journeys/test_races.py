@@ -33,7 +33,7 @@ async def test_decider_against_timeout_has_one_outcome_in_each_of_200_rounds(cle
         ready = await wiring.agenda.take(TENANT, 1, ROUNDS + 1)
         assert sum(outcomes.values()) == ROUNDS
         assert set(outcomes) <= {"anna", "timeout"}
-        assert sorted(ready) == sorted(suspension_id for suspension_id, _ in rounds)
+        assert sorted(one.id for one in ready) == sorted(suspension_id for suspension_id, _ in rounds)
 
 
 async def race(wiring: Wiring, head_start_ms: int) -> tuple[str, Saved | Exception]:

@@ -176,7 +176,7 @@ async def test_a_decided_run_that_nobody_took_is_put_before_the_workers_again(wi
     long_ago = await desk.suspensions.create(TENANT, draft.id, lambda now_ms: suspend(draft, (), now_ms - 60_000))
     looked = await desk.look(TENANT, long_ago.record.id)
     assert looked.record.receipt.redrives == 1
-    assert await wiring.agenda.take(TENANT, 1, 3) == [draft.id, draft.id]
+    assert [one.id for one in await wiring.agenda.take(TENANT, 1, 3)] == [draft.id, draft.id]
 
 
 # Cancelling

@@ -49,14 +49,14 @@ async def until_due(wiring: Wiring) -> None:
 @pytest.mark.parametrize("scope", ["all", "agent:demo", "tool:refund"])
 async def test_what_is_frozen_is_not_leased_and_goes_on_when_it_is_lifted(wiring: Wiring, scope: str) -> None:
     record = await approve(wiring, await make_pending(wiring))
-    assert await wiring.agenda.take("default", 0.1) == [record.id]
+    assert [one.id for one in await wiring.agenda.take("default", 0.1)] == [record.id]
     freeze = await wiring.freezes.freeze("default", scope, "odd", person("root"))
     with pytest.raises(Halted, match="root has frozen"):
         await wiring.desk.lease("default", record.id, "w1", 30_000)
     await wiring.freezes.lift("default", freeze.id, person("root"))
     assert await wake_lifted(wiring) == 1
     assert await wake_lifted(wiring) == 0, "that is done once"
-    assert await wiring.agenda.take("default", 0.1) == [record.id]
+    assert [one.id for one in await wiring.agenda.take("default", 0.1)] == [record.id]
     assert (await wiring.desk.lease("default", record.id, "w1", 30_000)).record.status is Status.RESUMING
 
 

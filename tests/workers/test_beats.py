@@ -241,7 +241,7 @@ async def test_a_worker_has_the_time_to_renew_a_lease_that_the_jump_ended(wiring
     await jump(wiring)
     await wiring.agenda.take("default", 0.1)
     assert await look_at_due(wiring) == 1
-    assert await wiring.agenda.take("default", 0.1) == [], "nobody is to take it over yet"
+    assert [one.id for one in await wiring.agenda.take("default", 0.1)] == [], "nobody is to take it over yet"
     assert (await find(wiring, record)).receipt.redrives == 0
 
 

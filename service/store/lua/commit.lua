@@ -12,7 +12,8 @@ lifetime is given.
   sayso:{t}:agenda          zset    suspension -> next moment somebody must look, ms
   sayso:{t}:inbox           zset    pending suspension -> earliest deadline, ms
   sayso:{t}:decided         zset    suspension that was asked and is no longer pending -> moment, ms
-  sayso:{t}:ready           list    suspensions that a worker is to take up, oldest first
+  sayso:{t}:ready           list    suspensions that a worker is to take up, oldest first: the id, a space, and what was
+                                    saved, so that whoever takes it need not look before trying
   sayso:{t}:runs:<status>   zset    run -> its start, ms; suspended runs are found through the inbox
   sayso:{t}:runs-of:<owner> zset    run -> its start, ms
   sayso:{t}:owners          set     everybody who ever asked for a run

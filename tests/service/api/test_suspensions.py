@@ -67,7 +67,7 @@ async def test_approving_decides_the_item_and_makes_the_run_ready(world: World) 
     assert told["outcome"]["args"] is None
     assert told["decision"]["by"] == {"id": "anna", "kind": "human", "channel": "api"}
     assert told["decision"]["message"] == "Fine."
-    assert await world.wiring.agenda.take(TENANT, 1) == [record.id]
+    assert [one.id for one in await world.wiring.agenda.take(TENANT, 1)] == [record.id]
 
 
 async def test_edited_arguments_are_what_will_run(world: World) -> None:
