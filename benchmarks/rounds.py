@@ -66,7 +66,18 @@ async def measure_sayso(stamps: Stamps, fsync: str, scale: float) -> Figures:
         figures |= await measure_waits(peer, running, scale)
         figures |= await measure_holding(peer, running.resident_bytes, "held", int(20_000 * scale), AT_ONCE)
         await _hang_up(connections)
+    figures |= await _measure_second_worker(stamps, fsync, scale, figures["cycles_per_s_16"])
     return figures | measure_imports() | {"policy_us": _measure_policy()}
+
+
+async def _measure_second_worker(stamps: Stamps, fsync: str, scale: float, one_worker: float) -> Figures:
+    """Return what a second worker adds to the cycles of one."""
+    with tempfile.TemporaryDirectory() as home, running_sayso(Path(home), PORT, stamps.path, fsync, 2) as running:
+        peer, connections = await connect_sayso(running, AT_ONCE)
+        await measure_cycles(peer, stamps, "both-warm", 100, AT_ONCE)
+        cycles = await measure_cycles(peer, stamps, "both", int(2000 * scale), AT_ONCE)
+        await _hang_up(connections)
+    return {"cycles_two_workers_over_one": cycles / one_worker}
 
 
 async def _measure_common(peer: Peer, running: Running, stamps: Stamps, scale: float) -> Figures:
