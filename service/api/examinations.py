@@ -37,7 +37,7 @@ class RulesRequest(BaseModel):
         json_schema_extra={"examples": [{"text": "version: 1\ndefault: deny\nrules: []\n"}]},
     )
 
-    text: str = Field(max_length=200_000)
+    text: str
     file: str = Field(default="policy.yaml", max_length=200, description="What to call it where faults are told.")
 
 

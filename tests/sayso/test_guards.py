@@ -84,7 +84,8 @@ def test_a_step_that_is_not_in_the_table_is_refused(verb: str, status: Status) -
 
 
 def test_every_verb_of_the_table_is_tried() -> None:
-    assert set(VERBS) | {"suspend"} == set(LEGAL)
+    owners = {"consume", "conclude", "lapse", "question"}  # `test_consumptions.py` has those
+    assert set(VERBS) | {"suspend"} | owners == set(LEGAL)
 
 
 def test_only_open_items_have_a_deadline_that_counts() -> None:

@@ -44,6 +44,19 @@ def test_what_still_holds_is_left_alone() -> None:
     assert (checked.again, checked.reasons, checked.denied) == ({}, {}, {})
 
 
+def test_the_same_rules_are_not_asked_twice_about_the_same_arguments() -> None:
+    rules = policy(rule("no", tool_name="refund", reason="closed"))
+    record = approved()
+    terms = record.items[0].terms.model_copy(update={"rule_version": rules.version})
+    asked = record.model_copy(update={"items": (record.items[0].model_copy(update={"terms": terms}),)})
+    assert recheck(asked, AGENT, rules, Standing()).denied == {}
+    outcome = record.items[0].outcome
+    assert outcome is not None
+    edited = asked.items[0].model_copy(update={"outcome": outcome.model_copy(update={"args": {"order": "B"}})})
+    told = recheck(asked.model_copy(update={"items": (edited,)}), AGENT, rules, Standing())
+    assert told.denied == {0: "Denied by policy: closed"}
+
+
 def test_what_was_denied_is_not_looked_at_again() -> None:
     checked = recheck(approved("deny"), AGENT, ASKS, SHUT_OUT)
     assert (checked.again, checked.denied) == ({}, {})

@@ -72,7 +72,7 @@ async def test_an_approved_call_is_consumed_run_and_reported_by_its_owner(world:
 
 async def test_no_worker_is_given_what_its_owner_runs(world: World) -> None:
     await approved(world)
-    assert await world.wiring.agenda.take(TENANT, 0.01) is None
+    assert await world.wiring.agenda.take(TENANT, 0.01) == []
 
 
 async def test_nobody_else_consumes_it_not_even_a_reviewer(world: World) -> None:
@@ -90,7 +90,7 @@ async def test_what_is_frozen_is_not_started(world: World) -> None:
     item = await approved(world)
     async with world.client("root") as admin:
         frozen = (await admin.post("/api/v1/freezes", json={"scope": "tool:pay_back"})).json()
-        assert (await post(world, "demo", f"{item}/consume", "k")).json()["type"] == "/problems/frozen"
+        assert (await post(world, "demo", f"{item}/consume", "k")).json()["type"] == "/problems/halted"
         await admin.post(f"/api/v1/freezes/{frozen['id']}/lift")
     assert (await post(world, "demo", f"{item}/consume", "k")).status_code == 200
 

@@ -31,6 +31,8 @@ OUR_OWN = {
     SuspensionRecord: {"tenant", "origin", "resume", "state", "journal", "look_at_ms", "waits_for"},
     Item: {"reminded", "escalated", "held_ms", "held_to_ms", "grace_ms", "fixed"},
     Decision: {"suspension_id", "suspension_version", "idempotency_key"},
+    Permit: {"report_by_ms"},
+    Lease: {"step"},
     Reviewer: {"password_hash", "password_set_at_ms"},
     ApiKey: {"tenant"},
 }
