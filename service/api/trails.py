@@ -17,7 +17,7 @@ from service.api.views import EventView
 from service.api.waits import LOOK_AGAIN_S
 from service.openapi import READS, problems
 from service.store.runs import Run
-from service.store.watch import wait_woken
+from service.store.watch import HEARD_WITHIN_S, wait_woken
 
 router = APIRouter(prefix="/runs", tags=["runs"], route_class=SignedInRoute)
 
@@ -89,6 +89,7 @@ async def stream_events(
 ) -> AsyncIterator[ServerSentEvent]:
     """Stream a run's events as they happen, each with its sequence number as id; `end` comes when the run has ended."""
     with parts.watch.on(run.id) as moved:
+        await wait_woken(moved, HEARD_WITHIN_S)
         while not request.app.state.closing.is_set():
             try:
                 # A stream must not outlive its credential. The run is read before its events: what ended before they

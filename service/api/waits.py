@@ -8,7 +8,7 @@ from fastapi import Request
 
 from sayso.clock import monotonic_ms
 from service.api.routes import identify
-from service.store.watch import Watch, wait_woken
+from service.store.watch import HEARD_WITHIN_S, Watch, wait_woken
 
 LOOK_AGAIN_S = 5.0
 """How often a stream looks whether its credential still holds. A long poll does so when it answers."""
@@ -27,7 +27,7 @@ async def wait_for(
 ) -> Thing:
     """Read a thing until it is done, as long as the caller waits; return how it stands then.
 
-    It is subscribed to before it is read, so that nothing slips in between; nobody reads again before they are woken.
+    It is heard of before it is read, so that nothing slips in between; nobody reads again before they are woken.
     A service that is closing answers at once, and a credential that ended meanwhile is told nothing more.
     """
     if not wait_s:
@@ -36,6 +36,7 @@ async def wait_for(
     closing: Event = request.app.state.closing
     until_ms = monotonic_ms() + wait_s * 1000
     with watch.on(topic) as moved:
+        await wait_woken(moved, min(wait_s, HEARD_WITHIN_S))
         while True:
             async with watch.readers:
                 thing = await read()

@@ -91,7 +91,8 @@ def build_commit(
         key = keys.idempotency(seen.actor, seen.key)
         commit.expect(key, 0)
         commit.write("SET", key, f"1|{seen.fingerprint}|{seen.ref}", "PX", seen.kept_ms)
-    commit.write("PUBLISH", CHANGES, f"{after.tenant} {last.id} {after.run.id}")
+    for topic in (after.tenant, after.id, after.run.id):
+        commit.write("PUBLISH", CHANGES + topic, "")
     return commit, after, head
 
 

@@ -53,7 +53,7 @@ class FreezeStore:
             pipe.hset(keys.freezes, freeze.id, freeze.model_dump_json())
             if mark_ms is not None:
                 pipe.hset(keys.clock, "mark", mark_ms)
-            pipe.publish(CHANGES, tenant)  # open pages show what is frozen
+            pipe.publish(CHANGES + tenant, "")  # open pages show what is frozen
             await pipe.execute()
 
     async def load_beat(self, tenant: str) -> Beat | None:

@@ -3,8 +3,8 @@
 from dataclasses import dataclass
 from hashlib import sha256
 
-CHANGES = "sayso:changes"
-"""The channel on which every commit says which suspension and run it moved."""
+CHANGES = "sayso:changes:"
+"""Before the name of a tenant, suspension or run: the channel on which every commit that moves it says so."""
 
 KEYS = "sayso:keys:"
 """API keys by the SHA-256 of the whole key; a key leads to its tenant, so it stands outside of any."""

@@ -1,8 +1,9 @@
-"""Wake whoever waits for a change, with one subscription for the whole process.
+"""Wake whoever waits for a change. A process hears of what somebody there waits for, and of nothing else.
 
-A wake-up is a hint: the waiter reads again and may find nothing new. After a lost connection everybody is woken, so a
-missed message costs a look, never an answer; and a connection that has gone quiet is asked whether it lives, so that
-nobody who waits has to look by themselves, however many they are.
+A wake-up is a hint: the waiter reads again and may find nothing new. The first one says that the topic is heard from now
+on; whoever reads after it misses nothing. After a lost connection everybody is woken, so a missed message costs a look,
+never an answer; and a connection that has gone quiet is asked whether it lives, so that nobody who waits has to look by
+themselves, however many they are.
 """
 
 import asyncio
@@ -11,40 +12,46 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 from redis.asyncio import Redis
-from redis.exceptions import TimeoutError as RedisTimeoutError
 
+from service.store.channels import Channels
 from service.store.connections import LOST
 from service.store.keys import CHANGES
 
 ALIVE_EVERY_S = 2.0
 """How often a quiet connection is asked whether it lives; one that has not answered by the next time is lost."""
 
+HEARD_WITHIN_S = 1.0
+"""How long to wait for the first wake-up before reading all the same; with the store away there is none."""
+
 READERS = 32
 """How many of those who are woken together read at once: each takes a connection to the store."""
 
 
 class Watch:
-    """Fan-out of the change channel to the waiters of this process; run `listen` as a task beside it."""
+    """Fan-out of what moves to the waiters of this process; run `listen` as a task beside it."""
 
     def __init__(self, blocking: Redis) -> None:
         self._redis = blocking
+        self._channels: Channels | None = None
+        self._heard: set[str] = set()
         self._waiters: dict[str, set[asyncio.Event]] = defaultdict(set)
         self.readers = asyncio.Semaphore(READERS)
 
     @contextmanager
     def on(self, topic: str) -> Iterator[asyncio.Event]:
-        """Give an event that is set whenever `topic` (a tenant, suspension or run) moves; clear it to wait again."""
+        """Give an event that is set once `topic` (a tenant, suspension or run) is heard, and whenever it moves.
+
+        Clear it to wait again.
+        """
         event = asyncio.Event()
-        self._waiters[topic].add(event)
+        self._enter(topic, event)
         try:
             yield event
         finally:
-            self._waiters[topic].discard(event)
-            if not self._waiters[topic]:
-                del self._waiters[topic]
+            self._leave(topic, event)
 
     async def listen(self) -> None:
-        """Follow the channel until cancelled, through any number of lost connections."""
+        """Hear what is waited for until cancelled, through any number of lost connections."""
         while True:
             try:
                 await self._follow()
@@ -53,25 +60,39 @@ class Watch:
                 await asyncio.sleep(0.2)
 
     async def _follow(self) -> None:
-        async with self._redis.pubsub() as pubsub:
-            await pubsub.subscribe(CHANGES)
-            self.wake_all()
-            asked = False
-            while True:
-                message = await pubsub.get_message(timeout=ALIVE_EVERY_S)
-                if message is None:
-                    if asked:
-                        raise RedisTimeoutError("the store's channel has gone quiet")
-                    await pubsub.ping()
-                    asked = True
-                    continue
-                asked = False
-                if message["type"] == "message":
-                    self._wake(message["data"].decode().split(" "))
+        channels = await Channels.open(self._redis, self._wake)
+        try:
+            self._channels = channels
+            if self._waiters:
+                channels.join([CHANGES + topic for topic in self._waiters])
+            await channels.last(ALIVE_EVERY_S)
+        finally:
+            self._channels = None
+            self._heard.clear()
+            channels.close()
 
-    def _wake(self, topics: list[str]) -> None:
-        for topic in topics:
-            for event in self._waiters.get(topic, ()):
+    def _enter(self, topic: str, event: asyncio.Event) -> None:
+        if topic in self._heard:
+            event.set()
+        elif self._channels is not None and topic not in self._waiters:
+            self._channels.join((CHANGES + topic,))
+        self._waiters[topic].add(event)
+
+    def _leave(self, topic: str, event: asyncio.Event) -> None:
+        self._waiters[topic].discard(event)
+        if not self._waiters[topic]:
+            del self._waiters[topic]
+            self._heard.discard(topic)
+            if self._channels is not None:
+                self._channels.leave(CHANGES + topic)
+
+    def _wake(self, channel: bytes) -> None:
+        """Wake a topic's waiters. A late word on a topic that was left and entered anew is followed by another one."""
+        topic = channel[len(CHANGES) :].decode()
+        events = self._waiters.get(topic)
+        if events:
+            self._heard.add(topic)
+            for event in events:
                 event.set()
 
     def wake_all(self) -> None:

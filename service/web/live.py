@@ -7,6 +7,7 @@ from fastapi import APIRouter, Request
 from fastapi.responses import StreamingResponse
 
 from sayso.errors import NotAuthenticated, Unavailable
+from service.store.watch import HEARD_WITHIN_S
 from service.web.sessions import SignedIn, Visitor, wiring_of
 from service.wiring import Wiring
 
@@ -34,6 +35,7 @@ async def follow(request: Request, visitor: SignedIn, run: str | None = None) ->
 async def _tell(wiring: Wiring, visitor: Visitor, run: str | None, closing: asyncio.Event) -> AsyncIterator[str]:
     with wiring.watch.on(visitor.tenant) as moved, wiring.watch.on(run or visitor.tenant) as run_moved:
         yield "retry: 2000\n\n"
+        await _wait(HEARD_WITHIN_S, moved)
         moved.set()  # whatever moved between the page and this stream is told at once
         run_moved.set()
         try:

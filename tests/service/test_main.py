@@ -51,7 +51,7 @@ async def test_it_stops_at_once_though_somebody_waits(clean_store_url: str) -> N
         ):
             lines = stream.aiter_lines()
             assert "run_paused" in await anext(lines)
-            assert redis.pubsub_numsub("sayso:changes")[0][1] == 1
+            assert redis.pubsub_numsub(f"sayso:changes:{record.run.id}")[0][1] == 1
             process.send_signal(signal.SIGTERM)
             rest = [line async for line in lines]
         assert not [line for line in rest if line.startswith("event: end")]

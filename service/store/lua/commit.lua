@@ -29,7 +29,7 @@ lifetime is given.
   sayso:{t}:clock           hash    "beat": the clocks' last beat; "mark": the latest moment known to be right, ms;
                                     written outside of this script
   sayso:{t}:definitions     hash    digest of a tool's definition -> the definition as JSON
-  sayso:changes             channel "<tenant> <suspension> <run>": a hint that something moved, never the truth
+  sayso:changes:<topic>     channel of a tenant, a suspension or a run: a hint that it moved, never the truth
 
 KEYS  every key that is touched.
 ARGV  the first and the last moment, ms, at which the commit may go through (both "0": at any); the number of guards;
