@@ -1,5 +1,9 @@
 """Measure long polls: many clients that wait on one service process, how soon each is told, what each of them weighs.
 
+Decisions come at a steady pace that leaves the machine idle most of the time. A client's time runs from the moment its
+decision is sent until its own answer is there, so it has the decision's commit in it, and whatever the driver, which is
+one process for all the clients, was late itself; both are measured beside it.
+
 `python -m benchmarks.waits` measures this alone.
 """
 
@@ -16,6 +20,7 @@ from benchmarks.clients import Connection, Stamps
 from benchmarks.measures import quantile
 from benchmarks.peers import Parked, Peer, Running, connect_sayso, running_sayso
 from sayso.clock import monotonic_ms
+from service.wiring import settle_memory
 
 CLIENTS = 2_000
 PER_S = 40
@@ -23,6 +28,7 @@ PER_S = 40
 
 _PORT = 17_731
 _SETTLE_S = 2.0
+_LOOK_S = 0.02
 
 
 async def measure_waits(peer: Peer, running: Running, scale: float) -> dict[str, float]:
@@ -35,18 +41,24 @@ async def measure_waits(peer: Peer, running: Running, scale: float) -> dict[str,
     ]
     for connection in connections:
         await connection.request("GET", "/healthz")
+    settle_memory()
     connected = _resident_bytes(service)
     waiting = [asyncio.create_task(_wait(*one)) for one in zip(connections, parked, strict=True)]
     await asyncio.sleep(_SETTLE_S)
     held = _resident_bytes(service) - connected
+    late_ms: list[float] = []
+    watching = asyncio.create_task(_watch_lateness(late_ms))
     decided = await _decide(peer, parked)
     told = await asyncio.gather(*waiting)
+    watching.cancel()
     for connection in connections:
         await connection.close()
-    took = [at_ms - began_ms for at_ms, began_ms in zip(told, decided, strict=True)]
+    took = [at_ms - sent_ms for at_ms, (sent_ms, _) in zip(told, decided, strict=True)]
     return {
         "told_2000_waiting_p50_ms": quantile(took, 0.5),
         "told_2000_waiting_p99_ms": quantile(took, 0.99),
+        "decided_beside_2000_p99_ms": quantile([answered - sent for sent, answered in decided], 0.99),
+        "driver_late_p99_ms": quantile(late_ms, 0.99),
         "waiting_client_bytes": held / count,
     }
 
@@ -62,18 +74,31 @@ async def _wait(connection: Connection, parked: Parked) -> float:
             return monotonic_ms()
 
 
-async def _decide(peer: Peer, parked: list[Parked]) -> list[float]:
-    """Decide them in any order, so many a second; return when each decision was sent."""
-    sent: dict[int, float] = {}
+async def _decide(peer: Peer, parked: list[Parked]) -> list[tuple[float, float]]:
+    """Decide them in any order, so many a second; return when each decision was sent, and when it was answered."""
+    moments: dict[int, tuple[float, float]] = {}
     under_way: list[asyncio.Task[None]] = []
+
+    async def decide(number: int) -> None:
+        sent_ms = monotonic_ms()
+        await peer.decide(parked[number])
+        moments[number] = (sent_ms, monotonic_ms())
+
     order = random.sample(range(len(parked)), len(parked))
     began_ms = monotonic_ms()
     for place, number in enumerate(order):
         await asyncio.sleep(max(0.0, place / PER_S - (monotonic_ms() - began_ms) / 1000))
-        sent[number] = monotonic_ms()
-        under_way.append(asyncio.create_task(peer.decide(parked[number])))
+        under_way.append(asyncio.create_task(decide(number)))
     await asyncio.gather(*under_way)
-    return [sent[number] for number in range(len(parked))]
+    return [moments[number] for number in range(len(parked))]
+
+
+async def _watch_lateness(late_ms: list[float]) -> None:
+    """Note, until cancelled, how much later than it asked this process is woken."""
+    while True:
+        due_ms = monotonic_ms() + _LOOK_S * 1000
+        await asyncio.sleep(_LOOK_S)
+        late_ms.append(monotonic_ms() - due_ms)
 
 
 def _resident_bytes(process: "subprocess.Popen[bytes]") -> int:

@@ -1,5 +1,6 @@
 """Tell who is calling, from the credential alone: an agent by its API key, a person by their session's token."""
 
+import asyncio
 from dataclasses import dataclass
 
 from sayso.clock import monotonic_ms, new_id, new_secret, now_ms
@@ -45,6 +46,7 @@ class Credentials:
         self._people = people
         self._reviewers = reviewers
         self._remembered: dict[str, tuple[Principal, float]] = {}
+        self._looking: dict[tuple[str, bool], asyncio.Task[Principal | None]] = {}
 
     async def identify(self, token: str | None, *, in_use: bool = True) -> Principal:
         """Return who holds the token; raises `NotAuthenticated`. A session not in use grows idle all the same."""
@@ -53,7 +55,7 @@ class Credentials:
         known = self._remembered.get(token)
         if known is not None and monotonic_ms() < known[1]:
             return known[0]
-        principal = await self._look_up(token, in_use)
+        principal = await self._look_up_once(token, in_use)
         if principal is None:
             self._remembered.pop(token, None)
             raise NotAuthenticated("This key or session does not hold any more. Sign in again, or ask for a new key.")
@@ -70,6 +72,8 @@ class Credentials:
     def forget(self, token: str) -> None:
         """Trust this token no longer without another look."""
         self._remembered.pop(token, None)
+        for in_use in (True, False):
+            self._looking.pop((token, in_use), None)
 
     async def create_key(
         self, tenant: str, name: str, secret: str | None = None, kind: KeyKind = "agent"
@@ -116,6 +120,15 @@ class Credentials:
     async def list_keys(self, tenant: str) -> list[ApiKey]:
         """Return all API keys, the revoked ones included."""
         return list(await self._people.list_keys(tenant))
+
+    async def _look_up_once(self, token: str, in_use: bool) -> Principal | None:
+        """Look a token up once for all who ask at the same time: thousands that wait may be woken by one event."""
+        about = (token, in_use)
+        looking = self._looking.get(about)
+        if looking is None or looking.done():
+            looking = self._looking[about] = asyncio.create_task(self._look_up(token, in_use))
+            looking.add_done_callback(lambda _: self._looking.pop(about, None))
+        return await asyncio.shield(looking)
 
     async def _look_up(self, token: str, in_use: bool) -> Principal | None:
         key = await self._people.find_key(hash_token(token))

@@ -39,9 +39,9 @@ async def wait_for(
         await wait_woken(moved, min(wait_s, HEARD_WITHIN_S))
         while True:
             async with watch.readers:
+                await identify(request)
                 thing = await read()
             left_s = (until_ms - monotonic_ms()) / 1000
             if left_s <= 0 or closing.is_set() or done(thing):
                 return thing
             await wait_woken(moved, left_s)
-            await identify(request)

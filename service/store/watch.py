@@ -1,9 +1,9 @@
 """Wake whoever waits for a change. A process hears of what somebody there waits for, and of nothing else.
 
-A wake-up is a hint: the waiter reads again and may find nothing new. The first one says that the topic is heard from now
-on; whoever reads after it misses nothing. After a lost connection everybody is woken, so a missed message costs a look,
-never an answer; and a connection that has gone quiet is asked whether it lives, so that nobody who waits has to look by
-themselves, however many they are.
+A wake-up is a hint: the waiter reads again and may find nothing new. The first one says that the topic is heard from
+now on; whoever reads after it misses nothing. After a lost connection everybody is woken, so a missed message costs a
+look, never an answer; and a connection that has gone quiet is asked whether it lives, so that nobody who waits has to
+look by themselves, however many they are.
 """
 
 import asyncio
