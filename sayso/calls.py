@@ -1,6 +1,5 @@
 """Say of a call that had leave to run what came of it, and of one that ran before what came of it then."""
 
-import asyncio
 import logging
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -8,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 from pydantic import JsonValue
 from pydantic_core import to_json
 
-from sayso.decisions import JsonObject
+from sayso.canonical import JsonObject
 from sayso.errors import CallFailed, InvalidJson, SaysoError
 from sayso.flows import Flow, Patience
 from sayso.leaves import Leave, Ran, conclude
@@ -43,7 +42,7 @@ class Call:
 
 def is_known(error: BaseException | None) -> bool:
     """Whether it is known how the call ended: nobody knows what a call did that was broken off from outside."""
-    return error is None or (isinstance(error, Exception) and not isinstance(error, asyncio.CancelledError))
+    return error is None or isinstance(error, Exception)
 
 
 def report(client: "Client", call: Call, error: BaseException | None) -> None:

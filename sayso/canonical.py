@@ -14,6 +14,8 @@ from pydantic import JsonValue
 
 from sayso.errors import InvalidJson, TooLarge
 
+JsonObject = dict[str, JsonValue]
+
 MAX_DEPTH = 32
 MAX_NODES = 20_000
 MAX_INTEGER = 2**53

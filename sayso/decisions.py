@@ -5,9 +5,8 @@ from typing import Literal, Self
 
 from pydantic import Field, JsonValue, model_validator
 
+from sayso.canonical import JsonObject as JsonObject  # noqa: PLC0414 - everybody who reads decisions knows it from here
 from sayso.frozen import Frozen
-
-JsonObject = dict[str, JsonValue]
 
 
 class ActorKind(StrEnum):

@@ -7,8 +7,8 @@ from urllib.parse import quote
 
 from pydantic import JsonValue
 
+from sayso.canonical import JsonObject
 from sayso.clock import new_secret
-from sayso.decisions import JsonObject
 from sayso.replies import (
     ConsumedItem,
     DecidedItem,

@@ -17,7 +17,7 @@ from pydantic_core import PydanticSerializationError, to_jsonable_python
 
 import sayso
 from sayso.calls import Call, is_known, report, report_async, tell_earlier
-from sayso.decisions import JsonObject
+from sayso.canonical import JsonObject
 from sayso.errors import AlreadyConsumed, InvalidInput
 from sayso.exchanges import new_key
 from sayso.leaves import Leave, OnDoubt, Ran, Wanted, obtain

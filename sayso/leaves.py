@@ -10,9 +10,7 @@ from typing import Literal
 
 from pydantic import JsonValue
 
-from sayso.canonical import digest_json
-from sayso.decisions import JsonObject
-from sayso.doubts import Choice, read_choice
+from sayso.canonical import JsonObject, digest_json
 from sayso.errors import AlreadyConsumed, DeadlinePassed, Denied, IdempotencyConflict, InDoubt, Suspended
 from sayso.exchanges import ask_for_call, consume, find_suspension, new_key, question, report_outcome
 from sayso.flows import Flow, Patience, await_decision, send
@@ -143,15 +141,23 @@ def _known(item: ItemSeen) -> ReportSeen | None:
         return item.permit.report
     if item.doubt is None or item.outcome is None:
         return None
+    from sayso.doubts import Choice, read_choice  # what only a call in doubt needs
+
     answer = read_choice(item.outcome.value)
     if answer.choice is Choice.REPORTED:
         return ReportSeen.model_validate(answer.result)
     return ReportSeen(success=True, output=answer.result) if answer.choice is Choice.SKIP else None
 
 
+def _is_failed(answer: JsonValue) -> bool:
+    from sayso.doubts import Choice, read_choice
+
+    return read_choice(answer).choice is Choice.FAIL
+
+
 def _check_leave(found: Suspension, item: ItemSeen) -> None:
     outcome, name = item.outcome, item.tool.name
-    failed = item.doubt is not None and outcome is not None and read_choice(outcome.value).choice is Choice.FAIL
+    failed = item.doubt is not None and outcome is not None and _is_failed(outcome.value)
     if outcome is None or not outcome.may_run or failed:
         by = outcome.by.id if outcome is not None else "nobody"
         why = f": {outcome.message}" if outcome is not None and outcome.message else "."

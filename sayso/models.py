@@ -5,8 +5,7 @@ from typing import Annotated, Any, Protocol
 
 from pydantic import BeforeValidator, Field
 
-from sayso.canonical import MAX_INTEGER
-from sayso.decisions import JsonObject
+from sayso.canonical import MAX_INTEGER, JsonObject
 from sayso.errors import ModelError
 from sayso.frozen import Frozen
 from sayso.tool_calls import ToolDefinition

@@ -8,7 +8,7 @@ from typing import Any
 
 from pydantic import BaseModel, ConfigDict, JsonValue
 
-from sayso.decisions import JsonObject
+from sayso.canonical import JsonObject
 
 
 class Reply(BaseModel):

@@ -1,6 +1,5 @@
 """Turn a typed Python function into a tool: the signature becomes its schema, the docstring its description."""
 
-import asyncio
 import inspect
 import re
 import typing
@@ -13,9 +12,8 @@ from pydantic.errors import PydanticUserError
 from pydantic.json_schema import GenerateJsonSchema
 from pydantic_core import PydanticSerializationError, to_jsonable_python
 
-from sayso.canonical import canonical_json, check_json
+from sayso.canonical import JsonObject, canonical_json, check_json
 from sayso.clock import monotonic_ms
-from sayso.decisions import JsonObject
 from sayso.errors import InvalidInput, InvalidJson, SaysoError, TooLarge
 from sayso.models import clean_text
 from sayso.tool_calls import ToolCall, ToolDefinition, ToolResult
@@ -98,6 +96,8 @@ class Tool:
         if inspect.iscoroutinefunction(self.function):
             returned = await begin()
         else:
+            import asyncio  # decorating a function does not need it
+
             returned = await asyncio.to_thread(begin)
             if inspect.isawaitable(returned):
                 returned = await returned
@@ -164,6 +164,8 @@ async def call_tool(
     tool: Tool, call: ToolCall, context: CallContext, starting: Callable[[], None] = lambda: None
 ) -> ToolResult:
     """Run one call and return how it ended. Whatever the tool raises is a failed result, never the run's own error."""
+    import asyncio
+
     began_ms = monotonic_ms()
     output: JsonValue = None
     error: str | None = None
