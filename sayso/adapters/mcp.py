@@ -6,19 +6,14 @@ does not get leave, for whatever reason, is told to the model as the call's erro
 
 import asyncio
 import logging
-import os
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
 import anyio
-import httpx2
 import mcp_types as types
 from mcp.client import Client
-from mcp.client.stdio import StdioServerParameters
-from mcp.client.streamable_http import streamable_http_client
 from mcp.server.lowlevel import Server
-from mcp.server.stdio import stdio_server
 from mcp.shared.exceptions import MCPError
 from mcp_types.version import MODERN_PROTOCOL_VERSIONS
 from pydantic import BaseModel, ValidationError
@@ -29,7 +24,7 @@ from sayso.calls import Call, report_async, tell_earlier
 from sayso.canonical import digest_json
 from sayso.client import AsyncClient
 from sayso.decisions import JsonObject
-from sayso.errors import CallFailed, Denied, InvalidInput, NotFound, SaysoError, Suspended, Unavailable
+from sayso.errors import CallFailed, Denied, InDoubt, InvalidInput, NotFound, SaysoError, Suspended, Unavailable
 from sayso.exchanges import new_key
 from sayso.leaves import Leave, Ran, Wanted, obtain
 from sayso.tool_calls import ToolDefinition
@@ -41,7 +36,12 @@ _LOG = logging.getLogger("sayso")
 _PAGES = 100
 _TELL_EVERY_S = 5.0
 _SETTLE_S = 10.0
-_OURS = "SAYSO_"
+_MOST_LEFT = 1000
+_UNKNOWN_ENDS = frozenset(
+    {types.CONNECTION_CLOSED, types.REQUEST_TIMEOUT, types.INTERNAL_ERROR, types.PARSE_ERROR, types.INVALID_REQUEST}
+)
+"""Errors that come where the server's own answer is lost, or says nothing of what it did."""
+
 _RELAYS: Mapping[str, tuple[str, type[Any], type[Any]]] = {
     "on_list_resources": ("resources", types.ListResourcesRequest, types.ListResourcesResult),
     "on_list_resource_templates": ("resources", types.ListResourceTemplatesRequest, types.ListResourceTemplatesResult),
@@ -90,10 +90,14 @@ class Proxy:
             except Suspended as waits:
                 return self._give_back(ctx, wanted, waits)
             if isinstance(leave, Ran):
-                return types.CallToolResult.model_validate(tell_earlier(wanted.definition.name, leave))
+                return _read_earlier(wanted.definition.name, leave)
             return await self._forward(ctx, tool, wanted, leave)
         except Denied as denied:
             return _tell_error(f"{denied.message} It did not run. Go on without it.")
+        except InDoubt:
+            return _tell_error(
+                f"{params.name} was begun before and has not reported back: it may have run. Look it up."
+            )
         except SaysoError as refused:
             return _tell_error(refused.message)
 
@@ -153,7 +157,7 @@ class Proxy:
             definition=definition,
             args=args,
             label=known or new_key(),
-            title=tool.title or hints.title or label,
+            title=(tool.title or hints.title or label)[:200],
             context={"mcp": {"server": self._server_name, "hints": hints.model_dump(mode="json", exclude_none=True)}},
             wait_s=self.manner.park_s if self._parks(ctx) else self.manner.wait_s,
             report_within_s=self.manner.report_within_s,
@@ -197,6 +201,8 @@ class Proxy:
     ) -> types.CallToolResult | types.InputRequiredResult:
         if self._parks(ctx):
             return types.InputRequiredResult(request_state=wanted.label)
+        if len(self._left) >= _MOST_LEFT:
+            del self._left[next(iter(self._left))]
         self._left[_digest(wanted.definition, wanted.args)] = wanted.label
         return _tell_error(
             f"{wanted.definition.name} was not run: it waits for a person ({self.desk.url}/items/"
@@ -233,9 +239,9 @@ class Proxy:
                 request, types.CallToolResult, progress_callback=tell
             )
         except MCPError as error:
-            if error.code in (types.CONNECTION_CLOSED, types.REQUEST_TIMEOUT):
+            if error.code in _UNKNOWN_ENDS:
                 raise SaysoError(
-                    f"The MCP server went away while {name} ran ({error.message}): it may have run. "
+                    f"The MCP server gave no answer to {name} ({error.message}): it may have run. "
                     "Look whether it had its effect before trying again."
                 ) from error
             raise CallFailed(f"{name} failed: {error.message}") from error
@@ -256,24 +262,13 @@ class Proxy:
         return self.manner.name or (info.name if info else "")
 
 
-def connect_command(command: list[str]) -> Client:
-    """Return a client of a server that is a program. It is not given the desk's key."""
-    env = {name: value for name, value in os.environ.items() if not name.startswith(_OURS)}
-    return Client(StdioServerParameters(command=command[0], args=command[1:], env=env), cache=None)
-
-
-def connect_url(url: str, headers: Mapping[str, str]) -> Client:
-    """Return a client of a server that speaks streamable HTTP."""
-    http = httpx2.AsyncClient(headers=dict(headers), timeout=httpx2.Timeout(30.0, read=None), follow_redirects=False)
-    return Client(streamable_http_client(url, http_client=http), cache=None)
-
-
-async def stand_before(backend: Client, manner: Manner) -> None:
-    """Serve the client at standard input and output until it closes them."""
-    async with AsyncClient() as desk, backend:
-        server = Proxy(backend, desk, manner).make_server()
-        async with stdio_server() as (reading, writing):
-            await server.run(reading, writing, server.create_initialization_options())
+def _read_earlier(name: str, ran: Ran) -> types.CallToolResult:
+    """Return what the call came to when it ran; a person who was asked may have told it in words of their own."""
+    output = tell_earlier(name, ran)
+    try:
+        return types.CallToolResult.model_validate(output)
+    except ValidationError:
+        return types.CallToolResult(content=[types.TextContent(type="text", text=to_json(output).decode())])
 
 
 def _digest(definition: ToolDefinition, args: JsonObject) -> str:

@@ -26,7 +26,8 @@ def mcp(
     headers = _read_headers(header or [])
     if find_spec("mcp") is None:
         raise InvalidInput("The MCP proxy needs mcp: pip install 'sayso[cli,mcp]'.")
-    from sayso.adapters.mcp import Manner, connect_command, connect_url, stand_before
+    from sayso.adapters.mcp import Manner
+    from sayso.adapters.mcp_connections import connect_command, connect_url, stand_before
 
     backend = connect_url(url, headers) if url else connect_command(command or [])
     try:

@@ -263,6 +263,17 @@ def test_a_server_that_dies_in_the_middle_leaves_a_doubt(room: Room) -> None:
     assert item.permit.report is None
 
 
+@pytest.mark.parametrize("mode", ["auto", "legacy"])
+def test_a_server_behind_http_that_dies_in_the_middle_leaves_a_doubt(room: Room, mode: str) -> None:
+    with served_by_http(room) as server, speaking(room, mode=mode, server=server) as speaker:
+        number = speaker.pay("die")
+        waits = room.decide("approve")
+        assert "it may have run" in speaker.hear_error(number)
+    (item,) = room.reviewer.find(waits.id).items
+    assert item.permit is not None
+    assert item.permit.report is None
+
+
 def test_a_call_that_the_server_fails_is_reported_as_failed(room: Room) -> None:
     with speaking(room) as speaker:
         number = speaker.pay("nobody")
@@ -287,6 +298,16 @@ def test_nothing_runs_while_sayso_is_away(room: Room) -> None:
     with speaking(room, SAYSO_URL=f"http://127.0.0.1:{find_ports()}") as speaker:
         assert "cannot be reached" in speaker.hear_error(speaker.order("call", tool="look_up", args={"what": "x"}))
     assert room.effects() == []
+
+
+@pytest.mark.parametrize("server", [["--", "false"], ["--", "cat"], ["--url", "http://127.0.0.1:9/mcp"]])
+def test_a_server_that_is_not_there_is_told_in_a_sentence(room: Room, server: list[str]) -> None:
+    command = [PYTHON, "-m", "sayso", "mcp", *server]
+    done = subprocess.run(
+        command, cwd=CHECKOUT, env=room.environ(), stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False
+    )
+    assert (done.returncode, done.stdout) == (1, "")
+    assert done.stderr.startswith("The MCP server cannot be spoken with")
 
 
 def test_without_a_key_nothing_runs(room: Room) -> None:
