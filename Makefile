@@ -1,12 +1,14 @@
 # Sayso. `make up` is all that is needed to run it, `make demo` shows its whole job once.
 .DEFAULT_GOAL := help
-.PHONY: up demo test check aap frameworks bench storm mutations lock clean help
+.PHONY: up demo test check aap frameworks dojo bench storm mutations lock clean help
 
 UV_VERSION := 0.13.8
 VENV := .venv
 PYTHON := $(VENV)/bin/python
 AAP_VENV := .venv-aap
 AAP := $(AAP_VENV)/.installed
+DOJO_VENV := .venv-dojo
+DOJO := $(DOJO_VENV)/.installed
 RUNTIME := $(VENV)/.runtime-installed
 DEV := $(VENV)/.dev-installed
 CACHES := .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis .schemathesis dist
@@ -34,6 +36,9 @@ check: $(DEV) ## lint, formatting, types, imports, house rules
 aap: $(RUNTIME) $(AAP) ## let the Agent Approval Protocol's own client and its framework adapters use a running Sayso
 	@$(AAP_VENV)/bin/python -m pytest -c conformance/pytest.ini conformance -q
 
+dojo: $(RUNTIME) $(DOJO) ## play AgentDojo's banking tasks and injections through a running Sayso (ARGS=2 for a look)
+	@$(PYTHON) -m dojo $(ARGS)
+
 bench: $(DEV) ## measure Sayso beside two floors (ARGS="--rounds 1 --scale 0.05" for a look)
 	@$(PYTHON) -m benchmarks $(ARGS)
 
@@ -54,14 +59,19 @@ lock: $(DEV) ## resolve the versions anew into the lock files
 		--upgrade --generate-hashes --no-annotate --no-header --quiet --output-file requirements-dev.lock
 	$(VENV)/bin/uv pip compile conformance/requirements.in --universal --python-version 3.11 \
 		--upgrade --generate-hashes --no-annotate --no-header --quiet --output-file conformance/requirements.lock
+	$(VENV)/bin/uv pip compile dojo/requirements.in --universal --python-version 3.11 \
+		--upgrade --generate-hashes --no-annotate --no-header --quiet --output-file dojo/requirements.lock
 	for extra in pydantic-ai openai-agents langgraph autogen; do \
 		$(VENV)/bin/uv pip compile pyproject.toml --extra server --extra $$extra --constraints requirements.lock \
 			--universal --python-version 3.11 --upgrade --generate-hashes --no-annotate --no-header --quiet \
 			--output-file tests/frameworks/locks/$$(echo $$extra | tr - _).lock; \
 	done
+	$(VENV)/bin/uv pip compile pyproject.toml --extra cli --extra mcp --constraints requirements.lock \
+		--universal --python-version 3.11 --upgrade --generate-hashes --no-annotate --no-header --quiet \
+		--output-file tests/frameworks/locks/mcp.lock
 
 clean: ## remove the environment and all caches; the data in the home stays
-	rm -rf $(VENV) $(AAP_VENV) $(CACHES)
+	rm -rf $(VENV) $(AAP_VENV) $(DOJO_VENV) $(CACHES)
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
 
 help: ## list what make can do
@@ -73,6 +83,10 @@ $(RUNTIME): requirements.lock
 
 $(AAP): conformance/requirements.lock
 	@launch/install.sh $(AAP_VENV) conformance/requirements.lock $(UV_VERSION)
+	@touch $@
+
+$(DOJO): dojo/requirements.lock
+	@launch/install.sh $(DOJO_VENV) dojo/requirements.lock $(UV_VERSION)
 	@touch $@
 
 # The dev lock holds the runtime's versions too, so what it installs serves both.

@@ -16,6 +16,7 @@ from sayso.canonical import parse_json
 from sayso.cli.doctors import examine
 from sayso.cli.keys import keys
 from sayso.cli.logins import Login, connect, forget_login, save_login
+from sayso.cli.proxies import mcp
 from sayso.cli.screens import (
     make_console,
     show,
@@ -42,6 +43,7 @@ policy_app = typer.Typer(help="See to the rules.", no_args_is_help=True)
 app.add_typer(run_app, name="run")
 app.add_typer(policy_app, name="policy")
 app.add_typer(keys, name="keys")
+app.command()(mcp)
 
 _LOOK_EVERY_S = 1.0
 

@@ -12,7 +12,7 @@ from tempfile import TemporaryDirectory
 from xml.etree import ElementTree
 
 from service.settings import CHECKOUT
-from tests.frameworks.kinds import ENVIRONMENTS, KINDS, SCENARIOS, Kind
+from tests.frameworks.kinds import ENVIRONMENTS, KINDS, MCP, SCENARIOS
 from tests.frameworks.tables import replace_table, write_table
 
 PAGE = CHECKOUT / "docs" / "frameworks.md"
@@ -24,14 +24,15 @@ def main() -> int:
     """Return 0 when every scenario went well and the page says what was measured."""
     wanted = [word for word in sys.argv[1:] if not word.startswith("--")]
     kinds = [one for one in KINDS if not wanted or one.name in wanted]
-    for environment in sorted({one.environment for one in kinds}):
+    servers = [MCP] if not wanted or MCP in wanted else []
+    for environment in [*sorted({one.environment for one in kinds}), *servers]:
         make_environment(environment)
     with TemporaryDirectory() as folder:
         report = Path(folder) / "report.xml"
-        code = run_scenarios(kinds, report)
+        code = run_scenarios([*(one.name for one in kinds), *servers], report)
         outcomes = read_report(report)
     table = write_table(kinds, outcomes)
-    print(table)
+    print(table if kinds else "")
     if len(kinds) < len(KINDS):
         return code
     before = PAGE.read_text(encoding="utf-8")
@@ -58,7 +59,7 @@ def make_environment(name: str) -> None:
     installed.write_bytes(lock.read_bytes())
 
 
-def run_scenarios(kinds: list[Kind], report: Path) -> int:
+def run_scenarios(names: list[str], report: Path) -> int:
     """Run the tests and have them write down how each ended."""
     command = [
         sys.executable,
@@ -70,8 +71,8 @@ def run_scenarios(kinds: list[Kind], report: Path) -> int:
         "-p",
         "no:cacheprovider",
     ]
-    chosen = ",".join(one.name for one in kinds)
-    return subprocess.run(command, cwd=CHECKOUT, env={**os.environ, "FRAMEWORKS": chosen}, check=False).returncode
+    environ = {**os.environ, "FRAMEWORKS": ",".join(names)}
+    return subprocess.run(command, cwd=CHECKOUT, env=environ, check=False).returncode
 
 
 def read_report(report: Path) -> dict[tuple[str, str], bool]:

@@ -5,11 +5,14 @@ from collections.abc import Iterator
 
 import pytest
 
-from tests.frameworks.kinds import KINDS, Kind
+from tests.frameworks.kinds import KINDS, MCP, Kind
 from tests.frameworks.stands import Stand, running_stand
 
-CHOSEN = [one for one in KINDS if one.name in os.environ.get("FRAMEWORKS", "").split(",")]
+_NAMES = os.environ.get("FRAMEWORKS", "").split(",")
+CHOSEN = [one for one in KINDS if one.name in _NAMES]
 collect_ignore_glob = [] if CHOSEN else ["test_*.py"]
+if MCP not in _NAMES:
+    collect_ignore_glob.append("mcp/*")
 
 
 @pytest.fixture(scope="module", params=CHOSEN, ids=lambda kind: kind.name)

@@ -7,6 +7,8 @@ from pathlib import Path
 from service.settings import CHECKOUT
 
 ENVIRONMENTS = CHECKOUT / ".venv" / ".frameworks"
+MCP = "mcp"
+"""The environment of the MCP proxy, which drives no runs and so has no row."""
 
 
 @dataclass(frozen=True)

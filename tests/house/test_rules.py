@@ -19,7 +19,7 @@ from service.jobs import JOBS
 from service.store.keys import TenantKeys
 
 ROOT = Path(__file__).resolve().parents[2]
-ROOMS = ("sayso", "service", "workers", "launch", "demo", "storm")
+ROOMS = ("sayso", "service", "workers", "launch", "demo", "dojo", "storm")
 MODULE_LINES = 400
 FUNCTION_LINES = 60
 FUNCTION_LINES_SOFT = 40
