@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 
 from pydantic import JsonValue
 
-from sayso.dialects.pieces import Kept, Kind, Piece
+from sayso.dialects.pieces import Fields, Kept, Kind, Piece, tell_unknown
 from sayso.dialects.tables import DIALECTS, Dialect
 from sayso.events import TrailEntry
 from sayso.frozen import Frozen
@@ -30,6 +30,7 @@ class Entry(Frozen):
     note: str = ""
     name: str = ""
     call_id: str = ""
+    ended: bool = False
     ok: bool | None = None
     data: JsonValue = None
     output: JsonValue = None
@@ -83,7 +84,8 @@ class _Stream:
 
     def add(self, one: Kept) -> None:
         """Read one event and add what it shows."""
-        for piece in DIALECTS[Dialect(one.dialect)].read(one.event):
+        pieces = DIALECTS[Dialect(one.dialect)].read(one.event)
+        for piece in pieces or (tell_unknown(Fields(one.event), ""),):
             if piece.once and piece.once in self._told:
                 continue
             self._told.add(piece.once)
@@ -190,7 +192,8 @@ class _Stream:
                 note=draft.note,
                 name=piece.name,
                 call_id=piece.call_id,
-                ok=draft.ok if draft.settled else None,
+                ended=draft.settled,
+                ok=draft.ok,
                 data=draft.data,
                 output=draft.output,
                 invocation=piece.invocation,

@@ -113,7 +113,8 @@ class EntryView(View):
     note: str
     name: str
     call_id: str
-    ok: bool | None = Field(description="Of a call that ended: whether with success.")
+    ended: bool = Field(description="Of a call: whether its result was told.")
+    ok: bool | None = Field(description="Whether with success, where the source says so.")
     data: JsonValue
     output: JsonValue
     invocation: str
@@ -154,7 +155,7 @@ async def tell_events(run_id: RunId, body: TellRequest, caller: Caller, parts: P
         raise NotAllowed(f"Only {run.owner}, who asked for this run, tells what happened to it.")
     tellings = [one.telling for one in body.events]
     told = await parts.tellings.add(caller.tenant, run_id, body.source, body.dialect, tellings)
-    return TellAnswer(added=told.added, repeated=len(tellings) - told.added, count=told.count)
+    return TellAnswer(added=told.added, repeated=len(tellings) - told.added, count=told.kept)
 
 
 @router.get("/{run_id}/events/told", operation_id="listToldEvents", responses=READS)

@@ -33,7 +33,7 @@ class Told(NamedTuple):
     """How many of a request's events were new, and how many the run has now."""
 
     added: int
-    count: int
+    kept: int
 
 
 class Tellings:
