@@ -4,12 +4,16 @@ import asyncio
 from typing import Any
 
 import pytest
-from httpx import AsyncClient
+from httpx import ASGITransport, AsyncClient
 
+from sayso import client
+from sayso.errors import IdempotencyConflict
 from service.credentials import TENANT
+from service.settings import Settings
 from service.store import tellings
 from tests.builders import approve, finish, make_pending, make_running
 from tests.sayso.dialects.stories import STORIES
+from tests.service.servers import served
 from tests.service.worlds import World, read_store
 
 
@@ -153,3 +157,22 @@ async def test_pages_of_what_was_told_follow_each_other(world: World) -> None:
     assert len(page["moments"]) == 4
     assert len(following["moments"]) == 5 + 6 - 4
     assert following["next_skip"] is None
+
+
+async def test_the_client_tells_and_may_tell_again(world: World, settings: Settings) -> None:
+    run_id = (await make_running(world.wiring)).run.id
+    transport = ASGITransport(app=world.app)
+    async with client.AsyncClient("http://sayso.test", world.tokens["demo"], transport=transport) as desk:
+        first = await desk.tell(run_id, "sayso", [note("a"), note("b")])
+        again = await desk.tell(run_id, "sayso", [note("b"), note("c")], first_seq=2)
+        with pytest.raises(IdempotencyConflict):
+            await desk.tell(run_id, "sayso", [note("other")])
+    assert (first.added, again.added, again.repeated, again.count) == (2, 1, 1, 3)
+    with served(settings) as url:
+        told = await asyncio.to_thread(tell_plainly, url, world.tokens["demo"], run_id)
+    assert told == 4
+
+
+def tell_plainly(url: str, key: str, run_id: str) -> int:
+    with client.Client(url, key) as desk:
+        return desk.tell(run_id, "afk", [{"type": "warning", "message": "slow"}], source="afk").count

@@ -1,4 +1,4 @@
-"""What other software told of a run stands on its pages, marked and escaped; on an item's what came before its pause."""
+"""What other software told of a run stands on its pages, marked and escaped; on an item's what came before it."""
 
 from typing import Any
 
