@@ -181,7 +181,7 @@ class Client(_Caller):
     def tell(
         self, run_id: str, dialect: str, events: Sequence[JsonObject], *, source: str = "agent", first_seq: int = 1
     ) -> ToldSeen:
-        """Tell what happened to a run, in the words of its dialect; sent again under the same numbers it is kept once."""
+        """Tell what happened to a run, in its dialect; sent again under the same numbers it is kept once."""
         one = exchanges.tell_events(run_id, dialect, events, source, first_seq)
         return self.run(flows.send(self.patience, one))
 
@@ -312,7 +312,7 @@ class AsyncClient(_Caller):
     async def tell(
         self, run_id: str, dialect: str, events: Sequence[JsonObject], *, source: str = "agent", first_seq: int = 1
     ) -> ToldSeen:
-        """Tell what happened to a run, in the words of its dialect; sent again under the same numbers it is kept once."""
+        """Tell what happened to a run, in its dialect; sent again under the same numbers it is kept once."""
         one = exchanges.tell_events(run_id, dialect, events, source, first_seq)
         return await self.run(flows.send(self.patience, one))
 
