@@ -11,7 +11,7 @@ from sayso.canonical import canonical_json, digest_json
 from sayso.dialects.pieces import Kept
 from sayso.errors import IdempotencyConflict, NotFound, TooLarge
 from service.store.connections import text, translated
-from service.store.keys import TenantKeys
+from service.store.keys import CHANGES, TenantKeys
 
 MOST_EVENTS = 5_000
 MOST_BYTES = 4 * 1024 * 1024
@@ -49,7 +49,7 @@ class Tellings:
         Raises `IdempotencyConflict` for a number that is there with another event, and `TooLarge` over the limits.
         """
         keys = TenantKeys(tenant)
-        args: list[str | int | bytes] = [MOST_EVENTS, MOST_BYTES, run_id]
+        args: list[str | int | bytes] = [MOST_EVENTS, MOST_BYTES, CHANGES + run_id]
         for one in tellings:
             said = "" if one.said_at_ms is None else one.said_at_ms
             head = f"{source}|{dialect}|{one.seq}|{said}|".encode()

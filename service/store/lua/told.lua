@@ -2,7 +2,7 @@
 --[[ Keep what a source tells of a run: all of one request, or nothing of it. The header of `commit.lua` names the keys.
 
 KEYS  the run, the list, the hash of what is there.
-ARGV  the most events and the most bytes of one run; whom to wake; then for each event its place ("<source> <seq>"),
+ARGV  the most events and the most bytes of one run; the run's channel; then for each event its place ("<source> <seq>"),
       its digest, and what is kept of it behind the moment.
 
 Returns {0, how many were new, how many there are now}, or {1} where there is no such run, {2, n} where the n-th event
@@ -42,5 +42,5 @@ for _, i in ipairs(fresh) do
   redis.call('HSET', KEYS[3], ARGV[i], ARGV[i + 1])
   redis.call('RPUSH', KEYS[2], now .. '|' .. ARGV[i + 2])
 end
-redis.call('PUBLISH', 'sayso:changes', ARGV[3])
+redis.call('PUBLISH', ARGV[3], '')
 return {0, #fresh, count + #fresh}

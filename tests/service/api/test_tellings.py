@@ -11,6 +11,7 @@ from sayso.errors import IdempotencyConflict
 from service.credentials import TENANT
 from service.settings import Settings
 from service.store import tellings
+from service.store.watch import wait_woken
 from tests.builders import approve, finish, make_pending, make_running
 from tests.sayso.dialects.stories import STORIES
 from tests.service.servers import served
@@ -88,6 +89,15 @@ async def test_the_same_events_at_once_are_kept_once(world: World) -> None:
         answers = await asyncio.gather(*(tell(client, run_id, body(note("a"), note("b"))) for _ in range(8)))
     assert sorted(one.json()["added"] for one in answers) == [0] * 7 + [2]
     assert {one.json()["count"] for one in answers} == {2}
+
+
+async def test_whoever_looks_at_the_run_is_told_that_there_is_more(world: World) -> None:
+    run_id = (await make_running(world.wiring)).run.id
+    with world.wiring.watch.on(run_id) as moved:
+        assert await wait_woken(moved, 10), "it is heard from now on"
+        async with world.client("demo") as client:
+            await tell(client, run_id, body(note("a")))
+        assert await wait_woken(moved, 10)
 
 
 async def test_only_whoever_asked_for_the_run_tells_of_it(world: World) -> None:
