@@ -6,7 +6,7 @@ Both try again while the desk is away, always with the same key, so that nothing
 import asyncio
 import os
 import time
-from collections.abc import Awaitable, Callable, Iterator
+from collections.abc import Awaitable, Callable, Iterator, Sequence
 from types import TracebackType
 from typing import Any, Self, TypeVar
 
@@ -33,6 +33,7 @@ from sayso.replies import (
     SessionSeen,
     Suspension,
     SuspensionPage,
+    ToldSeen,
 )
 
 URL = "http://127.0.0.1:8321"
@@ -177,6 +178,13 @@ class Client(_Caller):
                 return
             after = page.next_after
 
+    def tell(
+        self, run_id: str, dialect: str, events: Sequence[JsonObject], *, source: str = "agent", first_seq: int = 1
+    ) -> ToldSeen:
+        """Tell what happened to a run, in its dialect; sent again under the same numbers it is kept once."""
+        one = exchanges.tell_events(run_id, dialect, events, source, first_seq)
+        return self.run(flows.send(self.patience, one))
+
     def cancel(self, run_id: str, reason: str | None = None, *, key: str | None = None) -> Run:
         """End a run for good."""
         return self.run(flows.send(self.patience, exchanges.cancel_run(run_id, reason, key)))
@@ -300,6 +308,13 @@ class AsyncClient(_Caller):
     async def events(self, run_id: str, after: int = 0) -> tuple[RunEvent, ...]:
         """Return the run's events behind a number, a page of them at most."""
         return (await self.run(flows.send(self.patience, exchanges.list_events(run_id, after, _PAGE)))).events
+
+    async def tell(
+        self, run_id: str, dialect: str, events: Sequence[JsonObject], *, source: str = "agent", first_seq: int = 1
+    ) -> ToldSeen:
+        """Tell what happened to a run, in its dialect; sent again under the same numbers it is kept once."""
+        one = exchanges.tell_events(run_id, dialect, events, source, first_seq)
+        return await self.run(flows.send(self.patience, one))
 
     async def runs(self, status: str | None = None, skip: int = 0, limit: int = 50) -> RunPage:
         """Return the newest runs."""

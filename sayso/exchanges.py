@@ -1,6 +1,6 @@
 """Build every request to the desk's API once, for whichever client sends it; no network in here."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Generic, TypeVar
 from urllib.parse import quote
@@ -24,6 +24,7 @@ from sayso.replies import (
     SessionSeen,
     Suspension,
     SuspensionPage,
+    ToldSeen,
 )
 from sayso.tool_calls import ToolDefinition
 
@@ -133,6 +134,15 @@ def list_events(run_id: str, after: int, limit: int) -> Exchange[EventPage]:
     """Read a run's events behind a number."""
     query = {"after": str(after), "limit": str(limit)}
     return Exchange("GET", f"/api/v1/runs/{_part(run_id)}/events", EventPage, query=query)
+
+
+def tell_events(
+    run_id: str, dialect: str, events: Sequence[JsonObject], source: str, first_seq: int
+) -> Exchange[ToldSeen]:
+    """Tell what happened to a run; the numbers make it safe to send again."""
+    numbered: list[JsonValue] = [{"seq": seq, "event": event} for seq, event in enumerate(events, start=first_seq)]
+    body: JsonObject = {"dialect": dialect, "source": source, "events": numbered}
+    return Exchange("POST", f"/api/v1/runs/{_part(run_id)}/events", ToldSeen, body=body)
 
 
 def sign_in(name: str, password: str) -> Exchange[SessionSeen]:

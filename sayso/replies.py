@@ -269,3 +269,11 @@ class RulesChecked(Reply):
     rules: int
     version: str | None = None
     faults: tuple[str, ...] = ()
+
+
+class ToldSeen(Reply):
+    """What became of events that were told."""
+
+    added: int
+    repeated: int
+    count: int

@@ -24,6 +24,7 @@ from service.store.replays import Replays
 from service.store.retention import Retention
 from service.store.runs import Runs
 from service.store.suspensions import Suspensions
+from service.store.tellings import Tellings
 from service.store.watch import Watch
 
 _COLLECT_AFTER = 50_000
@@ -37,6 +38,7 @@ class Wiring:
     rulebook: Rulebook
     desk: Desk
     runs: Runs
+    tellings: Tellings
     agenda: Agenda
     watch: Watch
     reviewers: Reviewers
@@ -76,6 +78,7 @@ async def wire(settings: Settings) -> AsyncIterator[Wiring]:
             rulebook=rulebook,
             desk=Desk(suspensions, runs, rulebook.refresh, freezes.known),
             runs=runs,
+            tellings=Tellings(redis),
             agenda=Agenda(redis, blocking),
             watch=Watch(blocking),
             reviewers=reviewers,

@@ -13,6 +13,7 @@ from service.api import (
     runs,
     sessions,
     suspensions,
+    tellings,
     trails,
 )
 
@@ -25,6 +26,7 @@ for _router in (  # those first that everybody waits for: routes are tried in or
     agents.router,
     runs.router,
     trails.router,
+    tellings.router,
     consumptions.router,
     suspensions.router,
     freezes.router,

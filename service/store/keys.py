@@ -42,6 +42,14 @@ class TenantKeys:
         """A run's events."""
         return f"{self.prefix}e:{run_id}"
 
+    def told(self, run_id: str) -> str:
+        """What other sources told of a run."""
+        return f"{self.prefix}told:{run_id}"
+
+    def told_seen(self, run_id: str) -> str:
+        """Which of it is there already."""
+        return f"{self.prefix}told-seen:{run_id}"
+
     def state(self, run_id: str) -> str:
         """A run's own state."""
         return f"{self.prefix}state:{run_id}"

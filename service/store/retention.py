@@ -131,7 +131,8 @@ def _build(keys: TenantKeys, records: list[SuspensionRecord]) -> Commit:
         for index in (keys.decided, keys.inbox, keys.agenda):
             commit.write("ZREM", index, record.id)
     commit.write("DEL", keys.run(last.run.id))
-    commit.write("DEL", keys.state(last.run.id))
+    for key in (keys.state(last.run.id), keys.told(last.run.id), keys.told_seen(last.run.id)):
+        commit.write("DEL", key)
     commit.write("ZREM", keys.runs(last.run_status), last.run.id)
     commit.write("ZREM", keys.runs_of(last.run.owner), last.run.id)
     commit.write("ZADD", keys.trails, last.updated_at_ms, last.run.id)

@@ -37,7 +37,7 @@ from service.web.sentences import (
     tell_word,
 )
 from service.web.sessions import SignedIn, Visitor, wiring_of
-from service.web.timeline import tell_trail
+from service.web.tellings import read_told, tell_both
 from service.web.trails import MOST_ENTRIES, read_trail
 
 router = APIRouter()
@@ -124,6 +124,7 @@ async def _gather(request: Request, visitor: Visitor, suspension_id: str, item_i
     item = find_item(record, item_id)
     run = await wiring.runs.read(visitor.tenant, record.run.id)
     trail = await read_trail(wiring.runs, visitor.tenant, record.run.id)
+    told = await read_told(wiring.tellings, visitor.tenant, record.run.id, until_ms=record.created_at_ms)
     definition = await wiring.runs.definition(visitor.tenant, item.tool.definition)
     result = find_result(item, record.id, trail)
     return {
@@ -136,7 +137,8 @@ async def _gather(request: Request, visitor: Visitor, suspension_id: str, item_i
         "definition": definition,
         "why": find_why(item, record.id, trail),
         "own_words": find_own_words(record.id, trail),
-        "lines": tell_trail(trail),
+        "lines": tell_both(trail, told.entries),
+        "told_cut": told.cut,
         "trail_cut": len(trail) >= MOST_ENTRIES,
         "result": result,
         "stages": find_stages(record, item, result),

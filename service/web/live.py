@@ -41,7 +41,7 @@ async def _tell(wiring: Wiring, visitor: Visitor, run: str | None, closing: asyn
         try:
             while not closing.is_set():
                 await wiring.credentials.identify(visitor.token, in_use=False)
-                if not moved.is_set():
+                if not (moved.is_set() or run_moved.is_set()):
                     yield ": still here\n\n"
                 else:
                     moved.clear()
@@ -50,7 +50,7 @@ async def _tell(wiring: Wiring, visitor: Visitor, run: str | None, closing: asyn
                         run_moved.clear()
                         yield "event: run\ndata: moved\n\n"
                     await _wait(APART_S, closing)
-                await _wait(PING_S, closing, moved)
+                await _wait(PING_S, closing, moved, run_moved)
         except (NotAuthenticated, Unavailable):
             return  # the browser asks again in two seconds, and is told then what is the matter
 

@@ -14,7 +14,7 @@ from service.web.pages import render, show
 from service.web.posts import read_post
 from service.web.sentences import name_state
 from service.web.sessions import SignedIn, Visitor, wiring_of
-from service.web.timeline import tell_trail
+from service.web.tellings import read_told, tell_both
 from service.web.trails import MOST_ENTRIES, read_trail
 
 PAGE = 25
@@ -57,6 +57,7 @@ async def read(request: Request, visitor: SignedIn, run_id: str) -> Response:
     wiring = wiring_of(request)
     run = await wiring.runs.read(visitor.tenant, run_id)
     trail = await read_trail(wiring.runs, visitor.tenant, run_id)
+    told = await read_told(wiring.tellings, visitor.tenant, run_id)
     records = await wiring.desk.suspensions.read_chain(visitor.tenant, run.suspension_id, _MOST_PAUSES)
     return await show(
         request,
@@ -65,7 +66,8 @@ async def read(request: Request, visitor: SignedIn, run_id: str) -> Response:
         title=run.title or f"Run of {run.agent}",
         run=run,
         run_id=run.id,
-        lines=tell_trail(trail),
+        lines=tell_both(trail, told.entries),
+        told_cut=told.cut,
         trail_cut=len(trail) >= MOST_ENTRIES,
         given_up=bool(records) and records[-1].status is Status.FAILED,
         pauses=[

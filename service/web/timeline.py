@@ -16,7 +16,8 @@ from service.web.times import tell_clock, tell_span
 class Line:
     """One event as it is told: a sentence, what was said with it, and raw data where the words do not carry it all.
 
-    The tone is one of good, bad, wait, plain and quiet.
+    The tone is one of good, bad, wait, plain and quiet. A line that others told names its teller, and how far below the
+    first invocation it happened.
     """
 
     seq: int
@@ -26,6 +27,8 @@ class Line:
     text: str
     note: str = ""
     data: str = ""
+    teller: str = ""
+    depth: int = 0
 
 
 class Facts:

@@ -11,6 +11,7 @@ from sayso.errors import Conflict, NotFound
 from sayso.suspensions import RunStatus
 from service.jobs import QUEUE, RETAIN, DrainQueue
 from service.settings import Settings
+from service.store.tellings import Telling
 from service.wiring import Wiring, wire
 from tests.builders import approve, finish, give_up, make_pending, make_running, person
 from tests.proofs.indexes import expect_indexes, read_indexes
@@ -42,11 +43,15 @@ async def keys_of(url: str, *parts: str) -> list[str]:
 
 async def test_an_ended_run_goes_first_and_its_trail_last(wiring: Wiring, clean_store_url: str) -> None:
     ended = await finish(wiring, await approve(wiring, await make_pending(wiring)))
+    await wiring.tellings.add("default", ended.run.id, "agent", "sayso", [Telling(1, None, {"type": "note"})])
     now_ms = await wiring.agenda.now_ms()
     assert await forget_old(wiring, now_ms + DAY_MS) == (0, 0)
     assert await forget_old(wiring, now_ms + 3 * DAY_MS) == (1, 0)
     with pytest.raises(NotFound):
         await wiring.runs.read("default", ended.run.id)
+    assert await wiring.tellings.read_all("default", ended.run.id) == [], "what others told goes with the run"
+    with pytest.raises(NotFound):
+        await wiring.tellings.add("default", ended.run.id, "agent", "sayso", [Telling(2, None, {"type": "note"})])
     assert [one.seq for one in await wiring.runs.trail("default", ended.run.id)][:2] == [1, 2]
     assert await forget_old(wiring, now_ms + 6 * DAY_MS) == (0, 1)
     assert await keys_of(clean_store_url, ended.run.id, ended.id) == [], "all keys of a run go in the end"

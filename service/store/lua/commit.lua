@@ -9,6 +9,8 @@ lifetime is given.
   sayso:{t}:r:<run>         string  the run's latest suspension; all that is known of the run stands in its record
   sayso:{t}:e:<run>         list    the trail: one JSON entry an event, numbered from 1, chained by hash
   sayso:{t}:state:<run>     string  the paused run's own state, sealed by the digest in the record
+  sayso:{t}:told:<run>      list    what others told of the run, as it came; goes with the run; see `told.lua`
+  sayso:{t}:told-seen:<run> hash    "<source> <seq>" -> digest of the event of that number; "bytes": how many are kept
   sayso:{t}:agenda          zset    suspension -> next moment somebody must look, ms
   sayso:{t}:inbox           zset    pending suspension -> earliest deadline, ms
   sayso:{t}:decided         zset    suspension that was asked and is no longer pending -> moment, ms
