@@ -25,7 +25,7 @@ _LUA = Path(__file__).parent / "lua"
 _ROUNDS = 100
 """How often one change looks again. Each loss means that somebody else won, so fifty racers need fifty rounds."""
 
-_REMEMBERED = 2_048
+_REMEMBERED = 512
 """How many waiting suspensions a process remembers, so that it need not look before it changes them."""
 
 _EARLY_MS, _LATE_MS = 20, 200
