@@ -63,6 +63,12 @@ ROWS: dict[str, Row] = {
     "reviveRun": people(),
     "listEvents": owner_and_people(),
     "streamEvents": owner_and_people(),
+    "tellEvents": Row(
+        (401, 401, 200, 404, 403, 403),
+        {"dialect": "sayso", "source": "agent", "events": [{"seq": 1, "event": {"type": "note", "data": {}}}]},
+    ),
+    "listToldEvents": owner_and_people(),
+    "getTimeline": owner_and_people(),
     "askForCalls": signed_in(
         201, {"agent": "demo", "calls": [{"tool": "refund", "args": {"order": "A-1", "amount": 5}}]}
     ),
