@@ -13,9 +13,14 @@ from typing import NamedTuple
 ROOT = Path(__file__).resolve().parents[2]
 
 TABLE = ("tests/sayso/test_guards.py", "tests/sayso/test_suspensions.py")
-PAUSES = ("tests/sayso/test_pauses.py", "tests/sayso/test_coverage.py", "tests/sayso/test_consumptions.py")
+PAUSES = (
+    "tests/sayso/test_pauses.py",
+    "tests/sayso/test_coverage.py",
+    "tests/sayso/test_consumptions.py",
+    "tests/sayso/test_doubted_time.py",
+)
 DRIVING = ("tests/sayso/test_resumptions.py",)
-FREEZES = ("tests/sayso/test_freezes.py", "tests/sayso/test_looks.py")
+FREEZES = ("tests/sayso/test_freezes.py", "tests/sayso/test_looks.py", "tests/sayso/test_doubted_time.py")
 STORE = ("tests/service/store/test_commits.py",)
 DESK = (
     "tests/service/test_final_words.py",
