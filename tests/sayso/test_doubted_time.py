@@ -2,9 +2,11 @@
 
 import pytest
 
+from sayso.deadlines import keep_time
 from sayso.errors import AlreadyDecided, ClockInDoubt, DeadlinePassed
 from sayso.freezes import TIME, Freeze, check_in_time, check_start, doubt_time, hold, spare_lease, tell_scope
 from sayso.jumps import JUMP_MS
+from sayso.looks import look, wake
 from sayso.pauses import check_open, decide
 from sayso.resumptions import lease
 from tests.sayso.records import T0, ask, pending, word
@@ -72,3 +74,23 @@ def test_what_is_decided_or_late_is_not_open() -> None:
         check_open(record, DEADLINE)
     with pytest.raises(AlreadyDecided):
         check_open(decide(record, word(record), T0).record, T0)
+
+
+def test_a_spared_lease_is_looked_at_again_in_a_while_and_not_before() -> None:
+    asked = pending()
+    taken = lease(decide(asked, word(asked), T0).record, "w1", 30_000, T0).record
+    spared = look(taken, (doubt(),), JUMPED_TO)
+    assert not spared.ready
+    assert look(spared.record, (doubt(),), JUMPED_TO + 1).record is spared.record
+    assert look(taken, (doubt(),), JUMPED_TO + 30_000).ready
+
+
+def test_a_freeze_that_took_no_time_changes_nothing() -> None:
+    record, lifted = pending(), Freeze(id="f", scope="all", by="ada", at_ms=T0, lifted_at_ms=T0)
+    assert wake(record, lifted, (lifted,), T0 + 1).record is record
+
+
+def test_what_is_looked_at_too_early_finds_its_place_again() -> None:
+    early = pending().model_copy(update={"look_at_ms": T0 + 5})
+    assert keep_time(early, T0 + 4).record is early
+    assert keep_time(early, T0 + 5).record.look_at_ms == DEADLINE
