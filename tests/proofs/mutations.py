@@ -37,7 +37,12 @@ GUARDED: dict[str, tuple[str, ...]] = {
     "sayso/resumptions.py": DRIVING + FREEZES + TABLE,
     "sayso/freezes.py": FREEZES + TABLE[:1] + DESK[2:3],
     "sayso/rechecks.py": ("tests/sayso/test_rechecks.py",),
-    "sayso/looks.py": ("tests/sayso/test_looks.py", "tests/service/test_freezes.py", "tests/service/test_desk.py"),
+    "sayso/looks.py": (
+        "tests/sayso/test_looks.py",
+        "tests/sayso/test_doubted_time.py",
+        "tests/service/test_freezes.py",
+        "tests/service/test_desk.py",
+    ),
     "service/desk.py": DESK,
     "service/leases.py": ("tests/workers/test_outages.py", *DESK),
     "service/store/suspensions.py": STORE + DESK,
