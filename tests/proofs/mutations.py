@@ -12,11 +12,11 @@ from typing import NamedTuple
 
 ROOT = Path(__file__).resolve().parents[2]
 
+OWNERS = ("tests/sayso/test_consumptions.py",)
 TABLE = ("tests/sayso/test_guards.py", "tests/sayso/test_suspensions.py")
 PAUSES = (
     "tests/sayso/test_pauses.py",
     "tests/sayso/test_coverage.py",
-    "tests/sayso/test_consumptions.py",
     "tests/sayso/test_doubted_time.py",
 )
 DRIVING = ("tests/sayso/test_resumptions.py",)
@@ -31,10 +31,10 @@ DESK = (
 
 GUARDED: dict[str, tuple[str, ...]] = {
     "sayso/suspensions.py": PAUSES + DRIVING + TABLE,
-    "sayso/pauses.py": PAUSES + FREEZES + TABLE,
+    "sayso/pauses.py": PAUSES + FREEZES + TABLE + OWNERS,
     "sayso/deadlines.py": PAUSES + FREEZES + TABLE,
-    "sayso/outcomes.py": PAUSES + DRIVING + TABLE,
-    "sayso/resumptions.py": DRIVING + FREEZES + TABLE,
+    "sayso/outcomes.py": PAUSES + DRIVING + TABLE + OWNERS,
+    "sayso/resumptions.py": DRIVING + FREEZES + TABLE + OWNERS,
     "sayso/freezes.py": FREEZES + TABLE[:1] + DESK[2:3],
     "sayso/rechecks.py": ("tests/sayso/test_rechecks.py",),
     "sayso/looks.py": (
@@ -58,6 +58,10 @@ EQUIVALENT: dict[tuple[str, str, str], str] = {
     ("sayso/resumptions.py", "part", "record.lease is not None"): "whatever was resumed had a lease",
     ("sayso/resumptions.py", "part", "record.look_at_ms is None"): "whatever is decided is on the agenda",
     ("sayso/resumptions.py", "filter", "item.outcome is not None"): "whatever is leased has all its outcomes",
+    ("sayso/resumptions.py", "filter", "intent.item_id is not None"): "no item has no name",
+    ("sayso/resumptions.py", "guard", "not begun"): "where nothing was under way, nothing is noted",
+    ("sayso/resumptions.py", "part", "item.permit is None"): "what is under way has spent its leave",
+    ("sayso/outcomes.py", "part", "outcome is None"): "only of decided pauses is it asked",
     ("sayso/rechecks.py", "part", "item.outcome is None"): "only what has leave to run comes so far",
     ("sayso/looks.py", "part", "held"): "a time that calls for nothing more is never over",
     ("sayso/looks.py", "part", "after.status is Status.PENDING"): "what is held is open",

@@ -7,9 +7,9 @@ from sayso.errors import AlreadyDecided, ClockInDoubt, DeadlinePassed
 from sayso.freezes import TIME, Freeze, check_in_time, check_start, doubt_time, hold, spare_lease, tell_scope
 from sayso.jumps import JUMP_MS
 from sayso.looks import look, wake
-from sayso.pauses import check_open, decide
+from sayso.pauses import cancel, check_open, decide
 from sayso.resumptions import lease
-from tests.sayso.records import T0, ask, pending, word
+from tests.sayso.records import T0, ask, pending, person, word
 
 DEADLINE = T0 + 300_000
 JUMPED_TO = T0 + 900_000
@@ -94,3 +94,9 @@ def test_what_is_looked_at_too_early_finds_its_place_again() -> None:
     early = pending().model_copy(update={"look_at_ms": T0 + 5})
     assert keep_time(early, T0 + 4).record is early
     assert keep_time(early, T0 + 5).record.look_at_ms == DEADLINE
+
+
+def test_what_was_withdrawn_is_not_late() -> None:
+    withdrawn = cancel(pending(ask(0)), person("demo"), None, T0).record
+    check_open(withdrawn, DEADLINE + 1)
+    assert withdrawn.items[0].open

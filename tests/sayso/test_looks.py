@@ -5,7 +5,7 @@ import pytest
 from sayso.freezes import Freeze
 from sayso.looks import look, wake
 from sayso.pauses import decide
-from sayso.suspensions import Status, SuspensionRecord
+from sayso.suspensions import ResumeSpec, Status, SuspensionRecord
 from tests.sayso.records import T0, ask, pending, word
 
 DUE = T0 + 3_000
@@ -66,3 +66,10 @@ def test_a_word_in_time_is_not_undone_by_looking() -> None:
     record = pending(ask(0))
     said = decide(record, word(record), T0).record
     assert look(said, (), T0 + 1).record.items[0].outcome == said.items[0].outcome
+
+
+def test_a_run_of_its_owners_that_its_fallback_denied_is_looked_at_once_more_to_be_ended() -> None:
+    record = pending(ask(0)).model_copy(update={"resume": ResumeSpec(mode="poll", resumer="poll")})
+    deadline_ms = record.items[0].terms.deadline_at_ms
+    denied = look(record, (), deadline_ms).record
+    assert (denied.status, denied.look_at_ms) == (Status.DECIDED, deadline_ms)

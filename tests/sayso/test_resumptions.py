@@ -282,3 +282,21 @@ def test_why_a_decided_run_has_not_gone_on_is_on_its_receipt_until_it_does() -> 
     again = lease(sent_back, "w1", 30_000, T0 + 3_003).record
     begun = redeem(again, Fence("w1", 2, 30_000), (intent(),), (), T0 + 3_004).record
     assert begun.receipt.error is None
+
+
+def test_only_a_call_that_was_under_way_is_noted_as_ended_and_only_by_its_own_event() -> None:
+    asked = pending(ask(0), ask(1))
+    first = decide(asked, word(asked), T0).record
+    record = lease(decide(first, word(first, item_id="i2"), T0).record, "w1", 30_000, T0).record
+
+    def ended(index: int, kind: EventType = EventType.TOOL_COMPLETED, *, success: bool = True) -> Event:
+        return Event(type=kind, data={"index": index, "success": success})
+
+    one = redeem(record, FENCE, (intent(),), (), T0).record
+    events = (ended(0), ended(0, EventType.WARNING, success=False))
+    told = checkpoint(one, FENCE, STATE, events, T0 + 1).record
+    assert told.items[0].permit is not None
+    assert (told.items[0].permit.ended_at_ms, told.items[0].permit.success) == (T0 + 1, True)
+    two = redeem(told, FENCE, (intent("i2", 1),), (), T0 + 1).record
+    last = checkpoint(two, FENCE, STATE, (ended(0, success=False), ended(1)), T0 + 2).record
+    assert [item.permit and item.permit.ended_at_ms for item in last.items] == [T0 + 1, T0 + 2]
