@@ -73,3 +73,8 @@ def test_a_run_of_its_owners_that_its_fallback_denied_is_looked_at_once_more_to_
     deadline_ms = record.items[0].terms.deadline_at_ms
     denied = look(record, (), deadline_ms).record
     assert (denied.status, denied.look_at_ms) == (Status.DECIDED, deadline_ms)
+
+
+def test_what_is_frozen_and_not_due_is_left_as_it_is() -> None:
+    record = pending(ask(0))
+    assert look(record, (freeze(),), T0 + 1).record is record

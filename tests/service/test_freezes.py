@@ -99,9 +99,12 @@ async def test_no_fallback_decides_what_is_frozen_and_its_deadline_moves(wiring:
     assert thawed.items[0].terms.deadline_at_ms > record.items[0].terms.deadline_at_ms
     trail = await wiring.runs.trail("default", record.run.id)
     assert [entry.type for entry in trail] == ["run_paused", "deadlines_moved"]
-    await until_due(wiring)
-    ended = (await wiring.desk.suspensions.read("default", record.id)).record
-    assert ended is not None
+    ended = thawed
+    while ended.status is Status.PENDING:  # on a busy machine it may be looked at before its moment, too
+        await until_due(wiring)
+        found = (await wiring.desk.suspensions.read("default", record.id)).record
+        assert found is not None
+        ended = found
     assert ended.status is Status.DECIDED
 
 
