@@ -1,212 +1,22 @@
 """Put a person before any Python function: `@gate` on it, or `with gate("name", args) as call:` around some lines.
 
-The call is asked about, waited for, run at most once, and reported. What an earlier process ran under the same key is
-not run again: its result is returned.
+The call is asked about, waited for, run at most once, and reported. The libraries that this takes are imported with
+the first gate: a script that merely names `gate` starts at once.
 """
 
-import functools
-import inspect
-from collections.abc import Callable, Generator
-from contextlib import contextmanager
-from dataclasses import dataclass, field, replace
-from types import TracebackType
-from typing import TYPE_CHECKING, Any, Generic, ParamSpec, TypeAlias, TypeVar, get_type_hints, overload
+from __future__ import annotations
 
-from pydantic import TypeAdapter
-from pydantic_core import PydanticSerializationError, to_jsonable_python
-
-import sayso
-from sayso.calls import Call, is_known, report, report_async, tell_earlier
-from sayso.canonical import JsonObject
-from sayso.errors import AlreadyConsumed, InvalidInput
-from sayso.exchanges import new_key
-from sayso.leaves import Leave, OnDoubt, Ran, Wanted, obtain
-from sayso.terms import REPORT_WITHIN_S
-from sayso.tool_calls import ToolDefinition
-from sayso.tools import CallContext, Tool, tool
+from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar, overload
 
 if TYPE_CHECKING:
-    from sayso.client import AsyncClient, Client
+    from collections.abc import Callable
+
+    from sayso.canonical import JsonObject
+    from sayso.gated import AnyClient, Gate, Gated, KeyOf
+    from sayso.leaves import OnDoubt
 
 P = ParamSpec("P")
 R = TypeVar("R")
-KeyOf = str | Callable[..., str] | None
-AnyClient: TypeAlias = "Client | AsyncClient | None"
-
-
-@dataclass(frozen=True)
-class Manner:
-    """How a call is gated, whatever the call is."""
-
-    client: AnyClient = None
-    key: KeyOf = None
-    title: str = ""
-    context: JsonObject = field(default_factory=dict)
-    wait_s: float | None = None
-    on_doubt: OnDoubt = "raise"
-    report_within_s: int = REPORT_WITHIN_S
-
-    def want(self, definition: ToolDefinition, args: JsonObject) -> Wanted:
-        """Return the call as it is wanted, under its key."""
-        return Wanted(
-            definition,
-            args,
-            fill_key(self.key, definition.name, args),
-            self.title or definition.name,
-            self.context,
-            self.wait_s,
-            self.on_doubt,
-            self.report_within_s,
-        )
-
-
-class Gated(Generic[P, R]):
-    """A function that runs only with somebody's leave, at most once for each key."""
-
-    def __init__(self, function: Callable[P, R], tool: Tool, manner: Manner) -> None:
-        functools.update_wrapper(self, function)
-        self.tool = tool
-        self.manner = manner
-        self._function = function
-        self._is_async = inspect.iscoroutinefunction(function)
-        _check_client(manner.client, self._is_async, tool.name)
-
-    def __call__(self, *args: P.args, **kwargs: P.kwargs) -> R:
-        """Ask, wait, run once, report; returns what the function returned, now or when it ran before."""
-        wanted = self.manner.want(self.tool.definition, self._read_args(args, kwargs))
-        called: Any = self._call_async(wanted) if self._is_async else self._call(wanted)
-        result: R = called
-        return result
-
-    def with_key(self, key: str) -> "Gated[P, R]":
-        """Return the same function under this key: one that `Suspended` told of, or one of your own."""
-        return Gated(self._function, self.tool, replace(self.manner, key=lambda **_: key))
-
-    def _call(self, wanted: Wanted) -> Any:
-        with _client_for(self.manner.client) as client:
-            leave = client.run(obtain(client.patience, wanted))
-            if isinstance(leave, Ran):
-                return self._repeat(leave)
-            call = Call(leave)
-            try:
-                function: Any = self._function
-                call.result = function(**self._bind(leave))
-            except Exception as error:
-                report(client, call, error)
-                raise
-            report(client, call, None)
-            return call.result
-
-    async def _call_async(self, wanted: Wanted) -> Any:
-        given = self.manner.client
-        client = given if isinstance(given, sayso.AsyncClient) else sayso.AsyncClient()
-        try:
-            leave = await client.run(obtain(client.patience, wanted))
-            if isinstance(leave, Ran):
-                return self._repeat(leave)
-            call = Call(leave)
-            try:
-                function: Any = self._function
-                call.result = await function(**self._bind(leave))
-            except Exception as error:
-                await report_async(client, call, error)
-                raise
-            await report_async(client, call, None)
-            return call.result
-        finally:
-            if client is not given:
-                await client.close()
-
-    def _bind(self, leave: Leave) -> dict[str, Any]:
-        context = CallContext(leave.run_id, leave.item_id, leave.idempotency_key, leave.attempt)
-        return self.tool.bind(leave.args, context)
-
-    def _read_args(self, args: Any, kwargs: Any) -> JsonObject:
-        """Return the arguments by name, as plain JSON; raises `InvalidInput` for what does not fit the signature."""
-        signature = inspect.signature(self._function)
-        if self.tool.takes_call:
-            kept = [one for name, one in signature.parameters.items() if name != "call"]
-            signature = signature.replace(parameters=kept)
-        bound = signature.bind(*args, **kwargs)
-        bound.apply_defaults()
-        try:
-            plain: JsonObject = to_jsonable_python(dict(bound.arguments))
-        except (PydanticSerializationError, ValueError) as error:
-            raise InvalidInput(f"The arguments of {self.tool.name} cannot be shown to a person: {error}") from error
-        if fault := self.tool.find_fault(plain):
-            raise InvalidInput(f"The arguments of {self.tool.name} do not fit: {fault}")
-        return plain
-
-    def _repeat(self, ran: Ran) -> Any:
-        output = tell_earlier(self.tool.name, ran)
-        returns = get_type_hints(self._function, include_extras=True).get("return", Any)
-        return TypeAdapter(returns).validate_python(output)
-
-
-class Gate:
-    """Some lines that run only with somebody's leave, for `with` and `async with`.
-
-    A block cannot be left out: where it ran before, entering it raises `AlreadyConsumed` with what came of it.
-    """
-
-    def __init__(self, definition: ToolDefinition, args: JsonObject, manner: Manner) -> None:
-        self._wanted = manner.want(definition, args)
-        self._client = manner.client
-        self._own: Client | AsyncClient | None = None
-        self._call: Call | None = None
-
-    def __enter__(self) -> Call:
-        _check_client(self._client, False, self._wanted.definition.name)
-        if not isinstance(self._client, sayso.Client):
-            self._client = self._own = sayso.Client()
-        try:
-            return self._open(self._client.run(obtain(self._client.patience, self._wanted)))
-        except BaseException:
-            self._close()
-            raise
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        try:
-            if self._call is not None and isinstance(self._client, sayso.Client) and is_known(error):
-                report(self._client, self._call, error)
-        finally:
-            self._close()
-
-    async def __aenter__(self) -> Call:
-        _check_client(self._client, True, self._wanted.definition.name)
-        if not isinstance(self._client, sayso.AsyncClient):
-            self._client = self._own = sayso.AsyncClient()
-        try:
-            return self._open(await self._client.run(obtain(self._client.patience, self._wanted)))
-        except BaseException:
-            await self._close_async()
-            raise
-
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        try:
-            if self._call is not None and isinstance(self._client, sayso.AsyncClient) and is_known(error):
-                await report_async(self._client, self._call, error)
-        finally:
-            await self._close_async()
-
-    def _open(self, leave: Leave | Ran) -> Call:
-        if isinstance(leave, Ran):
-            output = tell_earlier(self._wanted.definition.name, leave)
-            raise AlreadyConsumed(f"{self._wanted.definition.name} ran before, under this key.", output=output)
-        self._call = Call(leave)
-        return self._call
-
-    def _close(self) -> None:
-        if isinstance(self._own, sayso.Client):
-            self._own.close()
-
-    async def _close_async(self) -> None:
-        if isinstance(self._own, sayso.AsyncClient):
-            await self._own.close()
 
 
 @overload
@@ -227,7 +37,7 @@ def gate(
     context: JsonObject | None = None,
     wait_s: float | None = None,
     on_doubt: OnDoubt = "raise",
-    report_within_s: int = REPORT_WITHIN_S,
+    report_within_s: int = ...,
 ) -> Callable[[Callable[P, R]], Gated[P, R]]: ...
 
 
@@ -245,7 +55,7 @@ def gate(
     context: JsonObject | None = None,
     wait_s: float | None = None,
     on_doubt: OnDoubt = "raise",
-    report_within_s: int = REPORT_WITHIN_S,
+    report_within_s: int = ...,
 ) -> Gate: ...
 
 
@@ -267,6 +77,10 @@ def gate(
     deadline by default, 0 for not at all. `on_doubt` says what becomes of a call that an earlier process began and
     never reported: `raise`, or `ask` a person. `report_within_s` is how long the call itself may take.
     """
+    from sayso.gated import Gate, Gated, Manner
+    from sayso.tool_calls import ToolDefinition
+    from sayso.tools import tool
+
     how = Manner(context=context or {}, **manner)
     if isinstance(function, str):
         definition = ToolDefinition(
@@ -279,30 +93,3 @@ def gate(
         return Gated(function, made, how)
 
     return decorate if function is None else decorate(function)
-
-
-def fill_key(key: KeyOf, name: str, args: JsonObject) -> str:
-    """Return what names a call for good, filled with its arguments; without a key one made up."""
-    if key is None:
-        return new_key()
-    try:
-        return key.format(**args) if isinstance(key, str) else key(**args)
-    except (KeyError, IndexError, ValueError, TypeError) as error:
-        raise InvalidInput(f"The key {key!r} of {name} cannot be filled with its arguments: {error!r}.") from error
-
-
-def _check_client(client: AnyClient, is_async: bool, name: str) -> None:
-    if client is None:
-        return
-    wanted = sayso.AsyncClient if is_async else sayso.Client
-    if not isinstance(client, wanted):
-        raise InvalidInput(f"{name} {'is async' if is_async else 'is not async'}; give it a {wanted.__name__}.")
-
-
-@contextmanager
-def _client_for(given: AnyClient) -> Generator["Client", None, None]:
-    if isinstance(given, sayso.Client):
-        yield given
-        return
-    with sayso.Client() as client:
-        yield client

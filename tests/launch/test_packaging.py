@@ -57,7 +57,10 @@ def test_the_wheel_brings_little_into_an_empty_environment_and_costs_nothing_to_
         one.name for one in site.iterdir()
     }
 
-    script = "import sys, sayso; print(*sorted({'pydantic', 'httpx'} & set(sys.modules))); sayso.gate, sayso.Client"
+    script = (
+        "import sys; from sayso import Denied, Suspended, gate; print(*sorted({'pydantic', 'httpx'} & set(sys.modules)))\n"
+        "import sayso; sayso.Client; gate('refund', {})"
+    )
     done = subprocess.run([python, "-c", script], cwd=tmp_path, capture_output=True, text=True, check=True)
     assert done.stdout == "\n", "nothing heavy is imported before it is used"
     command = subprocess.run([empty / "bin" / "sayso", "inbox"], capture_output=True, text=True, check=False)

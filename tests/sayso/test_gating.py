@@ -8,7 +8,7 @@ import pytest
 
 from sayso import CallFailed, Client, Denied, InDoubt, Suspended, gate
 from sayso.errors import AlreadyConsumed, DeadlinePassed, Halted, IdempotencyConflict, InvalidInput, Unreachable
-from sayso.gating import Gated
+from sayso.gated import Gated
 from sayso.policies import Policy
 from sayso.rules import Action, PolicyRule, RuleCondition
 from sayso.testing import InProcessDesk
