@@ -11,10 +11,12 @@ from fastapi.staticfiles import StaticFiles
 from starlette.exceptions import HTTPException
 
 from sayso.errors import SaysoError
+from service.api import asks, suspensions
 from service.api.aap.app import RequestIds, create_aap, speaks_aap
 from service.api.aap.documents import PREFIX as AAP
 from service.api.aap.refusals import answer_refusal
 from service.api.problems import tell_problem
+from service.api.quick_routes import QuickDoor
 from service.api.routers import api, health_router
 from service.channels.webhook.inbound import router as webhook_router
 from service.middlewares import AnsweredErrors, LimitedBodies, SecureHeaders
@@ -54,6 +56,7 @@ def create_app(settings: Settings, weak_durability: str | None = None) -> FastAP
         app.include_router(router)
     app.mount(AAP, create_aap(app.state, VERSION))
     app.mount("/static", StaticFiles(directory=CHECKOUT / "templates" / "static"))
+    app.add_middleware(QuickDoor, prefix=api.prefix, routers=(suspensions.decisions, asks.router))
     app.add_middleware(
         LimitedBodies,
         limit_bytes=settings.body_limit_bytes,

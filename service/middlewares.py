@@ -3,11 +3,10 @@
 Plain ASGI around the whole app, so that nothing, neither a broken page nor a refused path, gets past them.
 """
 
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Iterable, Mapping
 from http import HTTPStatus
 
 from fastapi import Request, Response
-from starlette.datastructures import MutableHeaders
 from starlette.requests import ClientDisconnect
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
@@ -17,11 +16,13 @@ Answer = Callable[[Request, Exception], Response]
 """How an error is answered."""
 
 _POLICY = "default-src 'self'; frame-ancestors 'none'; base-uri 'none'; form-action 'self'; object-src 'none'"
-_HEADERS = {
-    "Content-Security-Policy": _POLICY,
-    "X-Content-Type-Options": "nosniff",
-    "X-Frame-Options": "DENY",
+_OURS = {
+    b"content-security-policy": _POLICY.encode(),
+    b"x-content-type-options": b"nosniff",
+    b"x-frame-options": b"DENY",
 }
+_FRESH = _OURS | {b"cache-control": b"no-store"}
+_REFERRER = (b"referrer-policy", b"no-referrer")
 
 
 class SecureHeaders:
@@ -39,14 +40,20 @@ class SecureHeaders:
 
         async def send_guarded(message: Message) -> None:
             if message["type"] == "http.response.start":
-                headers = MutableHeaders(scope=message)
-                headers.update(_HEADERS)
-                headers.setdefault("Referrer-Policy", "no-referrer")
-                if not static or message["status"] >= HTTPStatus.BAD_REQUEST:
-                    headers["Cache-Control"] = "no-store"
+                fresh = not static or message["status"] >= HTTPStatus.BAD_REQUEST
+                message["headers"] = _guard(message["headers"], fresh=fresh)
             await send(message)
 
         await self._app(scope, receive, send_guarded)
+
+
+def _guard(headers: Iterable[tuple[bytes, bytes]], *, fresh: bool) -> list[tuple[bytes, bytes]]:
+    """Return an answer's headers with ours; what it says of referrers itself stands."""
+    ours = _FRESH if fresh else _OURS
+    kept = [header for header in headers if header[0] not in ours]
+    if not any(name == _REFERRER[0] for name, _ in kept):
+        kept.append(_REFERRER)
+    return [*kept, *ours.items()]
 
 
 class AnsweredErrors:

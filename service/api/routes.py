@@ -4,6 +4,7 @@ FastAPI keeps the models and the OpenAPI; what is stricter here is the JSON itse
 sent twice or under a name that nobody knows. A credential is checked before a byte of the body is read.
 """
 
+import re
 from collections.abc import Callable, Coroutine, Iterator
 from typing import Any
 
@@ -17,6 +18,7 @@ from service.api.problems import InvalidHeader, UnsupportedMediaType
 from service.credentials import Principal
 from service.wiring import Wiring
 
+_NO_TEXT = re.compile("[\x00-\x1f\x7f\ufffd\ud800-\udfff]")
 Take = Callable[[Request], Coroutine[Any, Any, Response]]
 
 
@@ -116,7 +118,7 @@ def _check_media_type(request: Request) -> None:
 def check_query(request: Request, names: frozenset[str]) -> None:
     """Refuse what is asked twice, under an unknown name, or with characters that no text has."""
     seen: set[str] = set()
-    for name, value in request.query_params.multi_items():
+    for name, value in request.query_params.multi_items() if request.scope["query_string"] else ():
         if name not in names:
             known = f"it takes {', '.join(sorted(names))}" if names else "it takes none"
             raise InvalidInput(f"The query parameter {name[:80]!r} is not known here; {known}.", parameter=name[:80])
@@ -129,7 +131,7 @@ def check_query(request: Request, names: frozenset[str]) -> None:
 
 
 def _check_text(text: str, what: str) -> None:
-    if any(ord(sign) < 0x20 or sign in "\x7f\ufffd" or "\ud800" <= sign <= "\udfff" for sign in text):
+    if _NO_TEXT.search(text):
         raise InvalidInput(f"{what} has characters that are not text: control characters, or bytes that are not UTF-8.")
 
 
