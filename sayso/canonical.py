@@ -58,18 +58,21 @@ def _look_quickly(value: Any) -> bool | None:
     """Return what `check_json` does, or None for anything out of the common, whether it is refused or not."""
     level: list[Any] = [value]
     count = 0
-    plain: bool | None = True
+    plain = True
     for _ in range(MAX_DEPTH + 1):
         count += len(level)
         below: list[Any] = []
         for node in level:
-            if isinstance(node, dict):
-                if not all(isinstance(key, str) and key.isascii() for key in node):
+            kind = type(node)
+            if kind is str and node.isascii():
+                continue
+            if kind is dict:
+                if not _has_plain_keys(node):
                     return None
                 below += node.values()
-            elif isinstance(node, list | tuple):
+            elif kind is list or kind is tuple:
                 below += node
-            elif not isinstance(node, str) or not node.isascii():
+            else:
                 form = _look_at_scalar(node)
                 if form is None:
                     return None
@@ -78,6 +81,13 @@ def _look_quickly(value: Any) -> bool | None:
             return plain if count <= MAX_NODES else None
         level = below
     return None
+
+
+def _has_plain_keys(node: dict[Any, Any]) -> bool:
+    try:
+        return "".join(node).isascii()
+    except TypeError:  # a key that is no string
+        return False
 
 
 def _look_at_scalar(node: Any) -> bool | None:
