@@ -8,7 +8,7 @@ from pydantic import BaseModel, ConfigDict
 _set = object.__setattr__
 
 
-class Frozen(BaseModel):
+class Frozen(BaseModel):  # noqa: PLW1641 - pydantic gives every frozen model its own hash
     """A value that refuses unknown fields and is replaced, not changed.
 
     Copying and comparing are what verbs do all day; both are pydantic's, without what frozen values have no use for.
