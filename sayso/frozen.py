@@ -21,7 +21,7 @@ class Frozen(BaseModel):  # noqa: PLW1641 - pydantic gives every frozen model it
         if deep:
             return super().model_copy(update=update, deep=True)
         made = self.__class__.__new__(self.__class__)
-        _set(made, "__dict__", self.__dict__ | update if update else self.__dict__.copy())
+        _set(made, "__dict__", {**self.__dict__, **(update or {})})
         _set(made, "__pydantic_fields_set__", self.__pydantic_fields_set__.union(update or ()))
         _set(made, "__pydantic_extra__", None)
         _set(made, "__pydantic_private__", self.__pydantic_private__)
