@@ -158,7 +158,7 @@ def digest_item(
     """Return the digest that binds a decision to exactly this call under exactly these terms."""
     return digest_json(
         {
-            **binding.model_dump(),
+            **vars(binding),
             "item_id": item_id,
             "tool": tool.name,
             "definition": tool.definition,

@@ -176,8 +176,8 @@ class Desk(Consumptions):
         final arguments: what they deny is refused here, and where another rule asks, it is asked anew. Raises what
         `sayso.pauses.decide` raises, and `PolicyForbids`.
         """
-        word = request.model_dump(mode="json")
-        seen = _seen(asker or by.id, key, ["decide", suspension_id, item_id, by.id, word], suspension_id)
+        asked: list[JsonValue] = [suspension_id, item_id, by.id, request.model_dump(mode="json")] if key else []
+        seen = _seen(asker or by.id, key, ["decide", *asked], suspension_id)
         decision_id = f"dec_{sha256(f'{by.id} {key}'.encode()).hexdigest()[:32]}" if key else new_id("dec")
         changed = request.action == "value" or request.args is not None
         anew = await self._check_answer(tenant, suspension_id, item_id, request) if changed else None

@@ -132,7 +132,7 @@ async def ask_for_calls(
         ResumeSpec(mode=body.mode, resumer=_find_resumer(body, manifest), coverage=body.coverage),
         body.on_deny,
         key=key,
-        request=body.model_dump(mode="json"),
+        request=body.model_dump(mode="json") if key else None,
         foreign=Foreign(_origin(body.paused), state) if state and body.paused else None,
     )
     response.headers["Location"] = f"/api/v1/suspensions/{saved.record.id}"

@@ -3,8 +3,8 @@
 Commands are never re-sent by the client: a commit whose reply was lost is settled by reading again.
 """
 
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from contextlib import AbstractAsyncContextManager
+from types import TracebackType
 
 from redis.asyncio import ConnectionPool, Redis
 from redis.asyncio.retry import Retry
@@ -19,6 +19,7 @@ LOST = (RedisConnectionError, RedisTimeoutError, OSError)
 """After these nobody knows whether the server has run the command."""
 
 _REFUSED = (BusyLoadingError, ReadOnlyError, OutOfMemoryError)
+_BUSY = ("OOM", "MISCONF", "LOADING", "READONLY", "NOREPLICAS")
 
 
 def connect(url: str, *, blocking: bool = False) -> Redis:
@@ -39,14 +40,25 @@ def text(raw: bytes | str) -> str:
     return raw.decode() if isinstance(raw, bytes) else raw
 
 
-@asynccontextmanager
-async def translated() -> AsyncIterator[None]:
+def translated() -> AbstractAsyncContextManager[None]:
     """Raise `Unavailable` for whatever the store could not do just now."""
-    try:
-        yield
-    except (*LOST, *_REFUSED) as error:
-        raise Unavailable() from error
-    except ResponseError as error:
-        if str(error).startswith(("OOM", "MISCONF", "LOADING", "READONLY", "NOREPLICAS")):
+    return _TRANSLATION
+
+
+class _Translation(AbstractAsyncContextManager[None]):
+    """Holds nothing, so that one is enough for all."""
+
+    async def __aenter__(self) -> None: ...
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if error is None:
+            return
+        if isinstance(error, (*LOST, *_REFUSED)):
+            raise Unavailable() from error
+        if isinstance(error, ResponseError) and str(error).startswith(_BUSY):
             raise Unavailable(f"The store refuses writes just now ({str(error).split(' ', 1)[0]}).") from error
-        raise
+
+
+_TRANSLATION = _Translation()
