@@ -3,13 +3,17 @@
 from hypothesis import strategies as st
 from hypothesis.stateful import precondition, rule
 
+from sayso.freezes import Freeze
 from tests.proofs import models
 from tests.proofs.draws import FAULT, PLACES
 from tests.proofs.machines import Bench
+from tests.proofs.spans import SCOPES, Span
+
+MOST_FREEZES = 3
 
 
 class Clocks(Bench):
-    """Time, and whoever looks at it."""
+    """Time, whoever looks at it, and who lets it stand still."""
 
     @precondition(lambda self: self.held)
     @rule(step=st.sampled_from(["before", "at", "at", "after", "short"]))
@@ -47,3 +51,35 @@ class Clocks(Bench):
                 lambda held=held: models.look(held.pause, self.now),
             )
             self.note_ready(held.id, held.pause.run)
+
+    # What is frozen
+
+    @precondition(lambda self: self.held and len(self.frozen) < MOST_FREEZES)
+    @rule(scope=st.sampled_from([None] * 6 + [*SCOPES]))
+    def freeze(self, scope: str | None) -> None:
+        """Seldom: while something stands still, little else happens."""
+        if scope is None:
+            return
+        self.freezes.append(Freeze(id=f"frz_{len(self.freezes)}", scope=scope, by="root", at_ms=self.now))
+        self.frozen.append(Span(scope, self.now))
+
+    @precondition(lambda self: any(one.lifted is None for one in self.frozen))
+    @rule(place=PLACES)
+    def lift(self, place: int) -> None:
+        standing = [at for at, one in enumerate(self.frozen) if one.lifted is None]
+        at = standing[place % len(standing)]
+        self.frozen[at].lifted = self.now
+        self.freezes[at] = self.freezes[at].model_copy(update={"lifted_by": "root", "lifted_at_ms": self.now})
+
+    @precondition(lambda self: any(one.lifted is not None for one in self.frozen))
+    @rule(place=PLACES, which=PLACES, fault=FAULT)
+    def wake(self, place: int, which: int, fault: str | None) -> None:
+        """The clock goes through what a lifted freeze held, and may begin anew with that."""
+        lifted = [at for at, one in enumerate(self.frozen) if one.lifted is not None]
+        at, held = lifted[which % len(lifted)], self.prefer(place, "pending", "decided")
+        self.act(
+            lambda: self.desk.wake(self.tenant, held.id, self.freezes[at]),
+            lambda: models.wake(held.pause, self.frozen[at], self.now),
+            fault,
+        )
+        self.note_ready(held.id, held.pause.run)

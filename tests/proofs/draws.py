@@ -14,12 +14,13 @@ from sayso.resumptions import Fence
 from sayso.states import seal_state
 from sayso.suspensions import Intent, SuspensionRecord
 from sayso.terms import RuleTerms
-from sayso.tool_calls import ToolCall, ToolResult
+from sayso.tool_calls import ToolCall, ToolDefinition, ToolResult
 from service.store.suspensions import Saved
 from tests.proofs import models
 from tests.proofs.models import Pause, Thing
 from tests.proofs.shaky import FAULTS
 from tests.sayso.records import T0
+from tests.sayso.rulings import policy, rule
 
 LEASE_MS = 4_000
 MOST_RUNS = 3
@@ -32,6 +33,13 @@ REVIEWERS = ("ada", "ada", "bob", "bob", "bot")
 WORKERS = ("w1", "w2")
 STATE = seal_state(b'{"messages": []}')
 RAN = (Event(type=EventType.TOOL_COMPLETED, data={"tool_name": "refund"}),)
+REFUND = ToolDefinition(name="refund", description="Pay back.", parameters={"type": "object"})
+MUCH = 9
+"""An amount about which another rule asks again."""
+
+POLICY = policy(
+    rule("much", "request_approval", when=f"args.amount == {MUCH}", terms={"timeout_s": 7, "start_by_s": 60})
+)
 RESULT = ToolResult(call_id="call_0", tool_name="refund", success=True, output="done")
 
 ASKS = st.fixed_dictionaries(
@@ -86,7 +94,7 @@ def ask_of(place: int, drawn: dict[str, Any]) -> Ask:
         kind=drawn["kind"],
         call_id=f"call_{place}",
         index=place,
-        tool=AskedTool(name="refund", args={"amount": 1}, definition="d" * 64, idempotent=drawn["idempotent"]),
+        tool=AskedTool(name="refund", args={"amount": 1}, definition=REFUND.digest, idempotent=drawn["idempotent"]),
         allowed=(Answer.VALUE, Answer.DENY) if given else (Answer.APPROVE, Answer.EDIT, Answer.DENY),
         target_arg="amount" if given else None,
         terms=RuleTerms(
@@ -129,6 +137,8 @@ def describe(record: SuspensionRecord) -> dict[str, Any]:
         "lease": (record.lease.holder, record.lease.attempt, record.lease.until_ms) if record.lease else None,
         "counts": (record.receipt.tries, record.receipt.redrives),
         "journal": {intent.index for intent in record.journal},
+        "noted": {intent.index for intent in record.journal if intent.result is not None},
+        "waits": bool(record.waits_for),
         "end": str(record.end.status) if record.end else None,
         "things": [
             {
@@ -137,6 +147,7 @@ def describe(record: SuspensionRecord) -> dict[str, Any]:
                 "start_by": item.outcome.start_by_ms if item.outcome else 0,
                 "terms": (item.terms.deadline_at_ms, item.terms.reviewers, item.reminded, item.escalated),
                 "spent": item.permit is not None,
+                "held": (item.held_to_ms, item.grace_ms),
             }
             for item in record.items
         ],
@@ -150,6 +161,8 @@ def describe_model(pause: Pause) -> dict[str, Any]:
         "lease": (pause.holder, pause.attempt, pause.until) if pause.holder else None,
         "counts": (pause.tries, pause.redrives),
         "journal": pause.journal,
+        "noted": pause.noted & pause.journal,
+        "waits": pause.waits,
         "end": pause.end,
         "things": [
             {
@@ -158,6 +171,7 @@ def describe_model(pause: Pause) -> dict[str, Any]:
                 "start_by": thing.start_by,
                 "terms": (thing.deadline, thing.reviewers, thing.reminded, thing.escalated),
                 "spent": thing.spent,
+                "held": (thing.held_to, thing.grace),
             }
             for thing in pause.things
         ],
@@ -187,7 +201,7 @@ def doubts_of(held: Held) -> list[Ask]:
     return [
         ask_in_doubt(
             ToolCall(call_id=f"call_{place}", index=place, name="refund", args={"amount": 1}),
-            "d" * 64,
+            REFUND.digest,
             Doubt(begun_at_ms=T0, holder=str(held.pause.holder), attempt=1, idempotency_key=f"{held.id}:{place}"),
         )
         for place in sorted(held.pause.journal)

@@ -10,7 +10,7 @@ from sayso.requests import Ask
 from sayso.resumptions import Fence
 from sayso.suspensions import RunEnd, RunStatus
 from service.store.suspensions import Saved
-from tests.proofs import models
+from tests.proofs import leases, models
 from tests.proofs.draws import (
     BATCHES,
     FAULT,
@@ -51,7 +51,7 @@ class Drivers(Bench):
     def lease_held(self, held: Held, worker: str, fault: str | None) -> None:
         held.known = self.act(
             lambda: self.desk.lease(self.tenant, held.id, worker, LEASE_MS),
-            lambda: models.lease(held.pause, worker, LEASE_MS, self.now),
+            lambda: leases.lease(held.pause, worker, LEASE_MS, self.now),
             fault,
         )
 
@@ -65,6 +65,7 @@ class Drivers(Bench):
         check: Callable[[Pause], object] = lambda _: None,
         *,
         settles: bool = False,
+        starts: bool = False,
     ) -> tuple[Held, Saved | None]:
         """Let whoever holds the lease of a run take a step, or whoever held the one before."""
         held = self.prefer(place, "resuming")
@@ -73,9 +74,11 @@ class Drivers(Bench):
         def predict_fenced() -> None:
             if settles and (held.pause.status, held.pause.holder) == ("resumed", fence.holder):
                 return  # it did so before, and was not told
-            models.check_fence(held.pause, (fence.holder, fence.attempt))
+            if starts and models.stands_still(held.pause):
+                raise Refused("Halted")
+            leases.check_fence(held.pause, (fence.holder, fence.attempt))
             check(held.pause)
-            models.renew(held.pause, LEASE_MS, self.now)
+            leases.renew(held.pause, LEASE_MS, self.now)
             predict(held.pause)
 
         saved = self.act(lambda: call(held, fence), predict_fenced, fault)
@@ -100,7 +103,7 @@ class Drivers(Bench):
         def predict(pause: Pause) -> None:
             if with_state:
                 pause.journal.clear()
-            models.redeem(pause, things(pause))
+            leases.redeem(pause, things(pause))
 
         self.drive(
             place,
@@ -116,7 +119,25 @@ class Drivers(Bench):
                 known=held.known,
             ),
             predict,
-            lambda pause: models.check_permits(things(pause), self.now),
+            lambda pause: leases.check_permits(things(pause), self.now),
+            starts=True,
+        )
+
+    @precondition(lambda self: any(held.pause.journal for held in self.standing("resuming")))
+    @rule(place=PLACES, late=LATE, ended=st.sets(st.sampled_from([0, 1, models.UNASKED]), min_size=1), fault=FAULT)
+    def note_results(self, place: int, late: bool, ended: set[int], fault: str | None) -> None:
+        """Some of the calls that were begun have ended, and some that were not."""
+
+        def predict(pause: Pause) -> None:
+            pause.noted |= ended & pause.journal
+
+        results = dict.fromkeys(ended, RESULT)
+        self.drive(
+            place,
+            late,
+            fault,
+            lambda held, fence: self.desk.note_results(self.tenant, held.id, fence, results, held.known),
+            predict,
         )
 
     @precondition(lambda self: self.standing("resuming"))
@@ -127,7 +148,7 @@ class Drivers(Bench):
             late,
             fault,
             lambda held, fence: self.desk.checkpoint(self.tenant, held.id, fence, STATE, RAN, held.known),
-            models.checkpoint,
+            leases.checkpoint,
         )
 
     @precondition(lambda self: self.standing("resuming"))
@@ -143,7 +164,7 @@ class Drivers(Bench):
             return await self.desk.suspend_again(leased, fence, tuple(asked), STATE, RAN, 1)
 
         def predict(pause: Pause) -> None:
-            models.finish(pause, None)
+            leases.finish(pause, None)
             models.start(pause.run, [thing_of(ask, self.now) for ask in asked], self.now)
 
         held, _ = self.drive(place, late, fault, call, predict)
@@ -163,7 +184,7 @@ class Drivers(Bench):
             late,
             fault,
             lambda held, fence: self.desk.settle(self.tenant, held.id, fence, end, RAN, held.known),
-            lambda pause: models.finish(pause, status),
+            lambda pause: leases.finish(pause, status),
             settles=True,
         )
 
@@ -175,12 +196,14 @@ class Drivers(Bench):
             late,
             fault,
             lambda held, fence: self.desk.postpone(self.tenant, held.id, fence, "no such agent"),
-            lambda pause: models.postpone(pause, self.now),
+            lambda pause: leases.postpone(pause, self.now),
         )
 
     @precondition(lambda self: self.standing("resuming"))
-    @rule(place=PLACES, late=LATE, fault=FAULT)
-    def release(self, place: int, late: bool, fault: str | None) -> None:
+    @rule(place=PLACES, late=LATE, waits=st.booleans(), fault=FAULT)
+    def release(self, place: int, late: bool, waits: bool, fault: str | None) -> None:
+        waits_for = ("refund",) if waits else ()
+
         def check(pause: Pause) -> None:
             if pause.journal:
                 raise Refused("IllegalTransition")
@@ -189,8 +212,8 @@ class Drivers(Bench):
             place,
             late,
             fault,
-            lambda held, fence: self.desk.release(self.tenant, held.id, fence, "stopping"),
-            lambda pause: models.release(pause, self.now),
+            lambda held, fence: self.desk.release(self.tenant, held.id, fence, "stopping", waits_for),
+            lambda pause: leases.release(pause, self.now, waits=waits),
             check,
         )
 
@@ -200,7 +223,7 @@ class Drivers(Bench):
         held = self.prefer(place, "failed")
         self.act(
             lambda: self.desk.revive(self.tenant, held.id, person("boss")),
-            lambda: models.revive(held.pause, self.now),
+            lambda: leases.revive(held.pause, self.now),
             fault,
         )
         self.note_ready(held.id, held.pause.run)

@@ -7,17 +7,18 @@ from typing import Any, TypeVar
 from hypothesis.stateful import RuleBasedStateMachine, invariant
 
 from sayso.errors import SaysoError
-from sayso.policies import Action, Policy
+from sayso.freezes import Freeze
 from sayso.suspensions import SuspensionRecord
 from service.desk import Desk
 from service.store.agenda import Agenda
 from service.store.keys import TenantKeys
 from service.store.runs import Runs
 from service.store.suspensions import Saved
-from tests.proofs.draws import Held, World, describe, describe_model
+from tests.proofs.draws import POLICY, REFUND, Held, World, describe, describe_model
 from tests.proofs.indexes import expect_indexes, find_detour, read_indexes
 from tests.proofs.models import Pause, Refused, Run
 from tests.proofs.shaky import ShakySuspensions
+from tests.proofs.spans import Span
 from tests.sayso.records import T0
 
 tenants = count()
@@ -34,12 +35,18 @@ class Bench(RuleBasedStateMachine):
         self.tenant = f"t{next(tenants)}"
         self.store = ShakySuspensions(world.redis, T0)
         self.runs = Runs(world.redis)
-        self.desk = Desk(self.store, self.runs, lambda: Policy(default=Action.ALLOW))
+        self.desk = Desk(self.store, self.runs, lambda: POLICY, self.freezes_known)
         self.agenda = Agenda(world.redis, world.blocking)
         self.held: list[Held] = []
         self.known: dict[str, Run] = {}
         self.ready: list[str] = []
+        self.freezes: list[Freeze] = []
+        self.frozen: list[Span] = []
+        self.wait(self.runs.save_definitions(self.tenant, [REFUND]))
         self.said: list[Callable[[], Coroutine[Any, Any, Saved]]] = []
+
+    async def freezes_known(self, _tenant: str, _fresh: bool) -> tuple[Freeze, ...]:
+        return tuple(self.freezes)
 
     @property
     def now(self) -> int:

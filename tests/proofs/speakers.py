@@ -14,7 +14,7 @@ from service.desk import draft_suspension
 from service.store.commits import Idempotency
 from service.store.suspensions import Saved
 from tests.proofs import models
-from tests.proofs.draws import BATCHES, FAULT, MANY, MOST_RUNS, PLACES, REVIEWERS, STATE, ask_of, thing_of
+from tests.proofs.draws import BATCHES, FAULT, MANY, MOST_RUNS, MUCH, PLACES, REVIEWERS, STATE, ask_of, thing_of
 from tests.proofs.machines import Bench
 from tests.proofs.models import Refused, Run
 from tests.sayso.records import person
@@ -24,7 +24,7 @@ class Speakers(Bench):
     """Whoever asks, and whoever decides."""
 
     def begin(self, asks: tuple[Ask, ...], key: str, fault: str | None) -> None:
-        run, run_id = Run("bot"), f"run_{len(self.known)}"
+        run, run_id = Run("bot", frozen=self.frozen), f"run_{len(self.known)}"
         self.known[run_id] = run
         ref = RunRef(id=run_id, agent="a", owner="bot", thread_id="t")
 
@@ -85,11 +85,12 @@ class Speakers(Bench):
         place=PLACES,
         item=st.integers(0, 1),
         by=st.sampled_from(REVIEWERS),
-        action=st.sampled_from(["approve", "approve", "edit", "deny", "value"]),
+        action=st.sampled_from(["approve", "approve", "edit", "edit", "deny", "value"]),
+        much=st.sampled_from([False, False, True]),
         stale=st.sampled_from([False, False, False, True]),
         fault=FAULT,
     )
-    def decide(self, place: int, item: int, by: str, action: str, stale: bool, fault: str | None) -> None:
+    def decide(self, place: int, item: int, by: str, action: str, much: bool, stale: bool, fault: str | None) -> None:
         held = self.prefer(place, "pending")
         if not held.pause.things:
             return
@@ -100,21 +101,27 @@ class Speakers(Bench):
         if action == "value" and thing.kind == "approval":
             action = "approve"
         generation = max(0, thing.generation - stale)
-        values = {"doubt": {"choice": "skip"}, "input": 3}
+        amount = MUCH if much else 2
+        values = {"doubt": {"choice": "skip"}, "input": amount}
         request = DecisionRequest(
             digest=held.digests.get((item, generation), "0" * 64),
             action="approve" if action == "edit" else action,
-            **({"args": {"amount": 2}} if action == "edit" else {}),
+            **({"args": {"amount": amount}} if action == "edit" else {}),
             **({"value": values[thing.kind]} if action == "value" else {}),
         )
-        key = f"{held.id} {item} {by} {action} {generation}"
-        late = thing.open and held.pause.status == "pending" and self.now >= thing.deadline
+        key = f"{held.id} {item} {by} {action} {amount} {generation}"
+        late = thing.open and held.pause.status == "pending" and models.is_late(held.pause, thing, self.now)
+
+        changes = much and (action == "edit" or (action, thing.kind) == ("value", "input"))
+        again = changes and thing.open and generation == thing.generation and not thing.strict
 
         def predict() -> None:
             try:
-                models.decide(
-                    held.pause, thing, by, request.action, "edit" if action == "edit" else "", generation, self.now
-                )
+                if again:
+                    models.ask_again(held.pause, thing, by, generation, self.now)
+                else:
+                    args = f"edit {amount}" if action == "edit" else ""
+                    models.decide(held.pause, thing, by, request.action, args, generation, self.now)
             except Refused as refused:
                 if refused.error == "DeadlinePassed":
                     models.look(held.pause, self.now)
