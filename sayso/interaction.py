@@ -65,10 +65,10 @@ class MemoryJournal:
         self.begun, self.results = {}, {}
         self._batches += 1
 
-    def note_start(self, index: int) -> None:
+    def note_start(self, key: str) -> None:
         """Leave no word: whoever could read it is gone as well."""
 
-    def note_end(self, index: int, result: ToolResult) -> None:
+    def note_end(self, key: str, result: ToolResult) -> None:
         """Leave no word: whoever could read it is gone as well."""
 
     def begun_before(self) -> bool:

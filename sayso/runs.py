@@ -84,12 +84,12 @@ class Journal(Protocol):
         """
         ...
 
-    def note_start(self, index: int) -> None:
-        """Leave word that a call starts this moment, if that costs nothing; called in whatever thread the call runs."""
+    def note_start(self, key: str) -> None:
+        """Leave word that the call with this key starts this moment, in whatever thread it runs, if that is cheap."""
         ...
 
-    def note_end(self, index: int, result: ToolResult) -> None:
-        """Leave word of how a call ended, if that costs nothing."""
+    def note_end(self, key: str, result: ToolResult) -> None:
+        """Leave word of how a call has ended this moment, in whatever thread it ran, if that is cheap."""
         ...
 
     async def note_results(self, results: Mapping[int, ToolResult]) -> None:
@@ -161,11 +161,11 @@ async def run_calls(
     ended: dict[int, ToolResult] = {}
 
     async def run(one: PlannedCall) -> None:
-        context = CallContext(run_id, one.call.call_id, keys[one.call.index], 2 if one.call.index in repeated else 1)
-        index, starting = one.call.index, partial(journal.note_start, one.call.index)
+        tool, index, key = agent.tools_by_name[one.call.name], one.call.index, keys[one.call.index]
+        context = CallContext(run_id, one.call.call_id, key, 2 if index in repeated else 1)
+        starting, ending = partial(journal.note_start, key), partial(journal.note_end, key)
         async with slots:
-            ended[index] = await call_tool(agent.tools_by_name[one.call.name], one.call, context, starting)
-        journal.note_end(index, ended[index])
+            ended[index] = await call_tool(tool, one.call, context, starting, ending)
 
     running = asyncio.gather(*map(run, planned))
     await _note_early(running, ended, journal)

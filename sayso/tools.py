@@ -79,12 +79,16 @@ class Tool:
         return None
 
     async def run(
-        self, args: JsonObject, context: CallContext, starting: Callable[[], None] = lambda: None
+        self,
+        args: JsonObject,
+        context: CallContext,
+        starting: Callable[[], None] = lambda: None,
+        ending: Callable[[JsonValue], None] = lambda _output: None,
     ) -> JsonValue:
         """Run the function with exactly these arguments and return its result as plain JSON.
 
-        A function that is not async runs in a thread. `starting` is called right before the function, where that
-        runs. Raises `InvalidInput` for arguments that do not fit,
+        A function that is not async runs in a thread. `starting` is called right before the function and `ending`
+        with its result right after it, where that runs. Raises `InvalidInput` for arguments that do not fit,
         `InvalidJson` for a result that is not JSON, and whatever the function raises.
         """
         given = self.bind(args, context)
@@ -93,15 +97,21 @@ class Tool:
             starting()
             return self.function(**given)
 
-        if inspect.iscoroutinefunction(self.function):
-            returned = await begin()
-        else:
-            import asyncio  # decorating a function does not need it
+        def end(returned: Any) -> JsonValue:
+            output = plain_json(returned)
+            ending(output)
+            return output
 
-            returned = await asyncio.to_thread(begin)
-            if inspect.isawaitable(returned):
-                returned = await returned
-        return plain_json(returned)
+        def run_through() -> Any:
+            returned = begin()
+            return returned if inspect.isawaitable(returned) else end(returned)
+
+        if inspect.iscoroutinefunction(self.function):
+            return end(await begin())
+        import asyncio  # decorating a function does not need it
+
+        returned = await asyncio.to_thread(run_through)
+        return end(await returned) if inspect.isawaitable(returned) else returned
 
     def bind(self, args: JsonObject, context: CallContext) -> dict[str, Any]:
         """Return what to call the function with; raises `InvalidInput` for arguments that do not fit."""
@@ -161,18 +171,33 @@ def tool(
 
 
 async def call_tool(
-    tool: Tool, call: ToolCall, context: CallContext, starting: Callable[[], None] = lambda: None
+    tool: Tool,
+    call: ToolCall,
+    context: CallContext,
+    starting: Callable[[], None] = lambda: None,
+    ending: Callable[[ToolResult], None] = lambda _result: None,
 ) -> ToolResult:
-    """Run one call and return how it ended. Whatever the tool raises is a failed result, never the run's own error."""
+    """Run one call and return how it ended. Whatever the tool raises is a failed result, never the run's own error.
+
+    `ending` is told how it ended the moment that is known, in whatever thread the call runs; a call that returns after
+    its time limit has it told of that as well.
+    """
     import asyncio
 
     began_ms = monotonic_ms()
-    output: JsonValue = None
-    error: str | None = None
+    ended: list[ToolResult] = []
+
+    def end(output: JsonValue, error: str | None = None) -> None:
+        latency_ms = round(monotonic_ms() - began_ms, 3)
+        named = {"call_id": call.call_id, "tool_name": call.name}
+        ended.append(ToolResult(**named, success=error is None, output=output, error=error, latency_ms=latency_ms))
+        ending(ended[-1])
+
+    error = "The tool did not end."
     limit = asyncio.timeout(tool.timeout_s)
     try:
         async with limit:
-            output = await tool.run(call.args, context, starting)
+            await tool.run(call.args, context, starting, end)
     except asyncio.CancelledError:
         if (task := asyncio.current_task()) is not None and task.cancelling():
             raise
@@ -182,14 +207,9 @@ async def call_tool(
         error = late if limit.expired() else describe_error(raised)
     except (Exception, SystemExit) as raised:  # noqa: BLE001 - the model is told; the run goes on
         error = describe_error(raised)
-    return ToolResult(
-        call_id=call.call_id,
-        tool_name=call.name,
-        success=error is None,
-        output=output,
-        error=error,
-        latency_ms=round(monotonic_ms() - began_ms, 3),
-    )
+    if not ended:
+        end(None, error)
+    return ended[0]
 
 
 def describe_error(error: BaseException) -> str:

@@ -13,6 +13,7 @@ from launch.stops import heard_stops
 from sayso.clock import now_ms
 from storm.checker import Judgement, check_storm
 from storm.effects import read_effects
+from storm.freezes import read_freezes
 from storm.logs import read_log
 from storm.storms import Passed, pass_over
 from storm.trails import read_trails
@@ -41,7 +42,7 @@ def main() -> int:
 
 def judge(home: Path) -> Judgement:
     """Return what the evidence of a storm comes to."""
-    return check_storm(read_log(home), read_trails(home), read_effects(home))
+    return check_storm(read_log(home), read_trails(home), read_effects(home), read_freezes(home))
 
 
 def render(passed: Passed, judged: Judgement) -> str:
@@ -51,6 +52,7 @@ def render(passed: Passed, judged: Judgement) -> str:
     rows = {
         "runs": f"{total} in {passed.took_s:.0f} s: {_list(judged.runs)}",
         "kills": f"{passed.killed.total()}: {_list(passed.killed)}",
+        "freezes": str(passed.frozen),
         "requests": _list(judged.answers),
         "in doubt": f"{doubted} runs ({100 * doubted / max(1, total):.2f} %)",
         "their calls": _list(judged.causes) or "none",

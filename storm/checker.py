@@ -1,4 +1,4 @@
-"""Judge a storm by three inputs that nobody can fake together: client log, trails, and what the tools really did.
+"""Judge a storm by inputs that nobody can fake together: client log, trails, what the tools did, what was frozen.
 
 Plain functions; every contradiction of a run is told with the run's whole history.
 """
@@ -12,6 +12,7 @@ from pydantic import BaseModel
 
 from storm.causes import count_causes
 from storm.effects import EffectLine
+from storm.freezes import FreezeLine
 from storm.histories import History
 from storm.invariants import INVARIANTS
 from storm.logs import Said
@@ -49,8 +50,11 @@ class Judgement:
     answers: Counter[str]
 
 
-def check_storm(said: Iterable[Said], trails: Iterable[Trail], effects: Iterable[EffectLine]) -> Judgement:
+def check_storm(
+    said: Iterable[Said], trails: Iterable[Trail], effects: Iterable[EffectLine], freezes: Iterable[FreezeLine] = ()
+) -> Judgement:
     """Return what contradicts what, over all runs."""
+    frozen = tuple(freezes)
     said_in = _group(said, lambda one: one.run)
     effects_of = _group(effects, lambda line: line.run_id)
     number_of = {run_id: number for number, group in said_in.items() for run_id in _started_in(group)}
@@ -64,7 +68,7 @@ def check_storm(said: Iterable[Said], trails: Iterable[Trail], effects: Iterable
         if own is None:
             contradictions.append(Contradiction(INVENTED, trail.run_id, "nobody started this run", str(trail)))
             continue
-        history = History(_plan_of(own), trail, own, effects_of.pop(trail.run_id, []))
+        history = History(_plan_of(own), trail, own, effects_of.pop(trail.run_id, []), frozen)
         contradictions += check_run(history)
         runs[trail.status] += 1
         found = count_causes(history)

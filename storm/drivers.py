@@ -12,7 +12,7 @@ from sayso.errors import SaysoError
 from sayso.suspensions import RunStatus
 from storm.clients import Clients, Errand
 from storm.plans import REVIEWERS, Plan, dice, plan_run
-from storm.reviews import InboxSeen, review
+from storm.reviews import InboxSeen, SuspensionSeen, review
 
 AT_ONCE = 40
 LOOK_S = 0.2
@@ -41,7 +41,7 @@ class Driver:
         self._by_run: dict[str, Plan] = {}
         self._slots = asyncio.Semaphore(AT_ONCE)
         self._reviewing: set[asyncio.Task[None]] = set()
-        self._reviewed: set[str] = set()
+        self._reviewed: set[tuple[str, str, str]] = set()
         self.started = 0
         self.ended = 0
 
@@ -118,18 +118,28 @@ class Driver:
                 return
 
     async def _look(self) -> None:
-        """Take what waits for people to the reviewers, each pause once."""
+        """Take what waits for people to the reviewers, each item once, and again when it has become another one."""
         while True:
             found = await self._clients.read(REVIEWERS[0], f"/api/v1/suspensions?status=pending&limit={_PAGE}")
             for seen in InboxSeen.model_validate(found).suspensions:
                 plan = self._by_run.get(seen.run.id)
-                if plan is None or seen.id in self._reviewed:
+                fresh = self._pick_fresh(seen)
+                if plan is None or not fresh.items:
                     continue
-                self._reviewed.add(seen.id)
-                reviewing = asyncio.create_task(review(self._clients, plan, seen, self._seed))
+                self._reviewed |= {(seen.id, item.item_id, item.digest) for item in fresh.items}
+                reviewing = asyncio.create_task(review(self._clients, plan, fresh, self._seed))
                 self._reviewing.add(reviewing)
                 reviewing.add_done_callback(self._note_reviewed)
             await asyncio.sleep(LOOK_S)
+
+    def _pick_fresh(self, seen: SuspensionSeen) -> SuspensionSeen:
+        """Return the pause with the open items that nobody was shown; a deadline that moves makes another digest."""
+        fresh = [
+            item
+            for item in seen.items
+            if item.outcome is None and (seen.id, item.item_id, item.digest) not in self._reviewed
+        ]
+        return seen.model_copy(update={"items": tuple(fresh)})
 
     def _note_reviewed(self, task: "asyncio.Task[None]") -> None:
         if not task.cancelled() and task.exception() is None:

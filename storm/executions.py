@@ -7,12 +7,19 @@ from sayso.canonical import digest_json
 from sayso.clock import iso_utc
 from sayso.decisions import JsonObject, Verdict
 from storm.effects import EffectLine
+from storm.freezes import overlap_ms
 from storm.histories import Asked, History, ItemKey
 from storm.logs import read_moment
 from storm.plans import TOOLS
 
 SLACK_MS = 5
 """Two processes read the same clock at slightly different moments."""
+
+HOLDS_WITHIN_MS = 1_000
+"""How soon a freeze holds everywhere, as is promised of it."""
+
+BEGINS_WITHIN_MS = 4_000
+"""How long a call may take to begin once its leave is used: its worker may be stopped in between."""
 
 
 def find_repeated_starts(history: History) -> Iterator[str]:
@@ -58,8 +65,28 @@ def find_late_permits(history: History) -> Iterator[str]:
             continue
         doubted = any(other.about_doubt for other in reading.items_of(asked.call_id))
         for permit in permits[:1] if doubted or TOOLS[asked.tool].idempotent else permits:
-            if permit.at_ms >= limit:
+            if permit.at_ms - _frozen_ms(history, asked, permit.at_ms) >= limit:
                 yield f"{asked.tool} of call {asked.call_id} used its leave at {iso_utc(permit.at_ms)}, too late"
+
+
+def _frozen_ms(history: History, asked: Asked, to_ms: int) -> int:
+    """For how long it could not start since it was decided: so much later it may."""
+    closing = history.reading.closing_of(asked)
+    return overlap_ms(history.freezes_of(asked.tool), closing.entry.at_ms, to_ms) if closing is not None else 0
+
+
+def find_frozen_starts(history: History) -> Iterator[str]:
+    """Nothing new starts while its tool, its agent or everything is frozen: no leave is used, no tool begins."""
+    spans = {tool: history.freezes_of(tool) for tool in TOOLS}
+    for call_id, permits in history.reading.permits.items():
+        tool = history.plan.calls[call_id].tool
+        for permit in permits:
+            if any(one.at_ms + HOLDS_WITHIN_MS < permit.at_ms < one.lifted_at_ms for one in spans[tool]):
+                yield f"{tool} of call {call_id} used its leave at {iso_utc(permit.at_ms)}, while it was frozen"
+    for start in history.starts:
+        within_ms = HOLDS_WITHIN_MS + BEGINS_WITHIN_MS
+        if any(one.at_ms + within_ms < start.at_ms < one.lifted_at_ms for one in spans[start.tool]):
+            yield f"{start.tool} of call {start.call_id} started at {iso_utc(start.at_ms)}, while it was frozen"
 
 
 def _start_limits(history: History) -> dict[ItemKey, int]:

@@ -14,6 +14,7 @@ from sayso.clock import iso_utc
 from sayso.decisions import Verdict
 from sayso.events import EventType, TrailEntry
 from storm.effects import EffectLine
+from storm.freezes import FreezeLine, overlap_ms
 from storm.logs import Said
 from storm.plans import Plan
 from storm.trails import Trail
@@ -76,6 +77,7 @@ class Reading:
     completed: dict[str, list[TrailEntry]] = field(default_factory=lambda: defaultdict(list))
     paused: list[str] = field(default_factory=list)
     resumed: dict[str, list[TrailEntry]] = field(default_factory=lambda: defaultdict(list))
+    moved: list[TrailEntry] = field(default_factory=list)
     cancelled: TrailEntry | None = None
 
     def items_of(self, call_id: str) -> list[Asked]:
@@ -90,12 +92,13 @@ class Reading:
 
 @dataclass
 class History:
-    """One run, from all three sides."""
+    """One run, from all sides."""
 
     plan: Plan
     trail: Trail
     said: list[Said] = field(default_factory=list)
     effects: list[EffectLine] = field(default_factory=list)
+    freezes: tuple[FreezeLine, ...] = ()
 
     @property
     def starts(self) -> list[EffectLine]:
@@ -121,6 +124,14 @@ class History:
                 for item in _objects(said.answer.get("items")):
                     found[str(said.suspension_id), item["item_id"]] = item
         return found
+
+    def freezes_of(self, tool: str) -> list[FreezeLine]:
+        """Return the freezes in which a tool of this run stood still."""
+        return [one for one in self.freezes if one.covers(self.plan.agent, tool)]
+
+    def frozen_ms(self, asked: Asked, to_ms: int) -> int:
+        """Return for how long an item stood still from when it was asked to a moment: so much later is its deadline."""
+        return overlap_ms(self.freezes_of(asked.tool), self.asked_at_ms(asked), to_ms)
 
     def asked_at_ms(self, asked: Asked) -> int:
         """Return when an item was asked."""
@@ -236,6 +247,10 @@ def _file_cancelled(reading: Reading, entry: TrailEntry) -> None:
     reading.cancelled = entry
 
 
+def _file_move(reading: Reading, entry: TrailEntry) -> None:
+    reading.moved.append(entry)
+
+
 _FILED = {
     EventType.RUN_STARTED: _file_start,
     EventType.RUN_PAUSED: _file_pause,
@@ -247,6 +262,7 @@ _FILED = {
     EventType.TOOL_COMPLETED: _file_completed,
     EventType.RUN_RESUMED: _file_resumed,
     EventType.RUN_CANCELLED: _file_cancelled,
+    EventType.DEADLINES_MOVED: _file_move,
 }
 
 

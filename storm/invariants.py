@@ -15,11 +15,12 @@ from storm.executions import (
     find_early_starts,
     find_forbidden_starts,
     find_foreign_keys,
+    find_frozen_starts,
     find_late_permits,
     find_repeated_starts,
     find_untrue_results,
 )
-from storm.histories import History, decision_id_of
+from storm.histories import Asked, History, decision_id_of
 from storm.logs import Said
 from storm.steps import find_illegal_step
 
@@ -118,16 +119,33 @@ def in_time(history: History) -> Iterator[str]:
     reading = history.reading
     for word in reading.words:
         asked = reading.asked.get((word.suspension_id, word.item_id))
-        if asked is not None and word.entry.at_ms >= asked.deadline_at_ms:
-            deadline = iso_utc(asked.deadline_at_ms)
+        if asked is not None and word.entry.at_ms >= _deadline_at_ms(history, asked, word.entry.at_ms):
+            deadline = iso_utc(_deadline_at_ms(history, asked, word.entry.at_ms))
             yield f"{word.by} decided at {iso_utc(word.entry.at_ms)}, after the deadline {deadline}"
     for key, closings in reading.closings.items():
         for closing in closings:
-            early = (
-                closing.entry.type == EventType.TIMED_OUT and closing.entry.at_ms < reading.asked[key].deadline_at_ms
-            )
-            if early:
-                yield f"item {key} timed out at {iso_utc(closing.entry.at_ms)}, before its deadline"
+            at_ms = closing.entry.at_ms
+            deadline_at_ms = _deadline_at_ms(history, reading.asked[key], at_ms)
+            if closing.entry.type == EventType.TIMED_OUT and at_ms < deadline_at_ms:
+                yield f"item {key} timed out at {iso_utc(at_ms)}, before its deadline"
+
+
+def moved_right(history: History) -> Iterator[str]:
+    """An open item's deadline moves by as long as it was frozen; what is decided may only start later."""
+    for entry in history.reading.moved:
+        for item in entry.data["items"]:
+            asked = history.reading.asked[entry.data["suspension_id"], item["item_id"]]
+            closing = history.reading.closing_of(asked)
+            closed = closing is not None and closing.entry.seq < entry.seq
+            wanted_ms = _deadline_at_ms(history, asked, entry.at_ms)
+            if item["deadline_at_ms"] != wanted_ms and not closed:
+                told = iso_utc(item["deadline_at_ms"])
+                yield f"the deadline of {asked.item_id} moved to {told}, but should have to {iso_utc(wanted_ms)}"
+
+
+def _deadline_at_ms(history: History, asked: Asked, at_ms: int) -> int:
+    """Return the deadline as it stands at a moment: later by as long as the item was frozen up to then."""
+    return asked.deadline_at_ms + history.frozen_ms(asked, at_ms)
 
 
 def fit_people(history: History) -> Iterator[str]:
@@ -238,11 +256,13 @@ INVARIANTS: Mapping[str, Invariant] = {
     "I7 the trail is whole": chained,
     "I7 every step is legal": legal,
     "I8 the deadline holds": in_time,
+    "I8 a deadline moves by what was frozen": moved_right,
     "I9 the right people": fit_people,
     "I10 every call ends once": completed_once,
     "I10 every pause goes on once": resumed_once,
     "I10 a result is of a call that ran": find_untrue_results,
     "I11 what was denied never runs": find_forbidden_starts,
+    "I12 what is frozen does not start": find_frozen_starts,
     "I13 the same request, the same answer": repeated_alike,
 }
 """Every invariant by its name; the numbers are those of the reliability model."""

@@ -87,7 +87,7 @@ class InboxSeen(_Seen):
 
 
 async def review(clients: Clients, plan: Plan, seen: SuspensionSeen, seed: int) -> None:
-    """Answer every open item of a pause, all of them at the same time."""
+    """Answer every open item of a pause that is shown, all of them at the same time."""
     clients.note(
         Said(
             kind="see",
@@ -196,7 +196,7 @@ class _Reviewing:
 
     def _key(self) -> str:
         self._words += 1
-        return f"{self._seen.id}-{self._item.item_id}-{self._words}"
+        return f"{self._seen.id}-{self._item.item_id}-{self._item.digest[:8]}-{self._words}"
 
     def _message(self) -> str:
         self._words += 1

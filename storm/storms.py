@@ -15,6 +15,7 @@ from sayso.clock import monotonic_ms, new_secret
 from storm.agents import PATHS
 from storm.clients import PAUSE_S, Clients
 from storm.drivers import AT_ONCE, Driver
+from storm.freezers import Freezer
 from storm.killers import Killer
 from storm.logs import ClientLog
 from storm.plans import AGENT_KEY, AGENTS, REVIEWERS, dice
@@ -32,16 +33,20 @@ SETTINGS = {
 }
 """Short leases and windows, so that everything that follows from a kill happens often."""
 
+FREEZERS = 2
+"""How many admins freeze and lift: what they freeze overlaps."""
+
 _AHEAD = 2
 """How many kills' worth of runs may be started before the kills themselves, and the other way round."""
 
 
 @dataclass(frozen=True)
 class Passed:
-    """A storm that is over: what was killed, and how long it took."""
+    """A storm that is over: what was killed, how often something was frozen, and how long it took."""
 
     runs: int
     killed: Counter[str]
+    frozen: int
     took_s: float
 
 
@@ -72,21 +77,25 @@ def pass_over(home: Path, runs: int, kills: int, seed: int) -> Passed:
 async def _pass_over(stack: Stack, runs: int, kills: int, seed: int) -> Passed:
     log = ClientLog(stack.home)
     began_ms = monotonic_ms()
-    async with _clients(stack, log, seed) as clients:
+    async with _clients(stack, log, seed) as (clients, freezers):
         runs_a_kill = runs / max(1, kills)
         killer = Killer(stack, seed, kills, lambda done: driver.started + _AHEAD * runs_a_kill >= done * runs_a_kill)
         driver = Driver(clients, seed, runs, lambda number: number <= (killer.done + _AHEAD) * runs_a_kill or not kills)
+        over = asyncio.Event()
+        freezing = asyncio.gather(*(freezer.run(over) for freezer in freezers))
         async with asyncio.TaskGroup() as group:
             group.create_task(killer.run())
             group.create_task(driver.drive())
+        over.set()
+        await freezing
         took_s = (monotonic_ms() - began_ms) / 1000
         await save_trails(clients, driver.run_ids, stack.home)
     log.close()
-    return Passed(runs, killer.killed, took_s)
+    return Passed(runs, killer.killed, sum(freezer.frozen for freezer in freezers), took_s)
 
 
 @asynccontextmanager
-async def _clients(stack: Stack, log: ClientLog, seed: int) -> AsyncIterator[Clients]:
+async def _clients(stack: Stack, log: ClientLog, seed: int) -> AsyncIterator[tuple[Clients, list[Freezer]]]:
     """Give everybody who takes part a credential, and wait for the agents."""
     limits = httpx.Limits(max_connections=4 * AT_ONCE, max_keepalive_connections=AT_ONCE)
     async with httpx.AsyncClient(base_url=stack.url, limits=limits) as http:
@@ -101,7 +110,7 @@ async def _clients(stack: Stack, log: ClientLog, seed: int) -> AsyncIterator[Cli
             tokens[name] = await _sign_in(http, name, password)
         clients = Clients(http, log, tokens, dice(seed, "clients"))
         await _await_agents(clients)
-        yield clients
+        yield clients, [Freezer(http, admin, stack.home, dice(seed, "freezer", one)) for one in range(FREEZERS)]
 
 
 async def _await_agents(clients: Clients) -> None:

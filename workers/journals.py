@@ -1,6 +1,7 @@
 """Keep a run's journal on its suspension, through the desk: what is about to start, and what came of it."""
 
 from collections.abc import Mapping, Sequence, Set
+from types import MappingProxyType
 
 import structlog
 from pydantic import BaseModel
@@ -21,7 +22,7 @@ from sayso.tool_calls import ToolResult
 from sayso.transcripts import RunState
 from service.store.suspensions import Saved
 from service.wiring import Wiring
-from workers.notes import find_notes, has_started, read_left, result_of
+from workers.notes import Left, find_notes, hear_out, never_started, result_of
 from workers.outages import next_step, report_late, through_outages
 
 log = structlog.get_logger()
@@ -38,7 +39,9 @@ def find_agent(agents: Mapping[str, Agent], record: SuspensionRecord) -> Agent:
 class DeskJournal:
     """The run's journal, kept on its suspension through the desk; every step of it is fenced by the lease."""
 
-    def __init__(self, wiring: Wiring, leased: Saved, fence: Fence) -> None:
+    def __init__(
+        self, wiring: Wiring, leased: Saved, fence: Fence, left: Mapping[str, Left | None] = MappingProxyType({})
+    ) -> None:
         self._desk = wiring.desk
         self._record = leased.record
         self._saved = leased
@@ -46,10 +49,8 @@ class DeskJournal:
         self._begun: tuple[Intent, ...] = ()
         self._lost = False
         self._notes = find_notes(fence.holder)
-        self._earlier = tuple(one for one in leased.record.journal if one.attempt != fence.attempt)
-        home, own = wiring.settings.home, leased.record.origin.framework == Origin().framework
-        # Another framework starts its tools itself, and leaves no word of it: of those nothing is known.
-        self._left = {one.holder: read_left(home, one.holder) if own else None for one in self._earlier}
+        self._earlier = _begun_earlier(leased.record, fence)
+        self._left = left
         self._in_vain = {one.index: one.attempt for one in self._earlier if self._was_in_vain(one, leased.now_ms)}
 
     async def redeem(
@@ -71,18 +72,15 @@ class DeskJournal:
         self._begun = intents
         return keys
 
-    def note_start(self, index: int) -> None:
+    def note_start(self, key: str) -> None:
         """Leave word on this machine that a call starts."""
         if self._notes is not None:
-            self._notes.note_start(self._intent(index))
+            self._notes.note_start(self._fence.attempt, key)
 
-    def note_end(self, index: int, result: ToolResult) -> None:
+    def note_end(self, key: str, result: ToolResult) -> None:
         """Leave word on this machine of how a call ended."""
         if self._notes is not None:
-            self._notes.note_end(self._intent(index), result)
-
-    def _intent(self, index: int) -> Intent:
-        return next(intent for intent in self._begun if intent.index == index)
+            self._notes.note_end(self._fence.attempt, key, result)
 
     async def note_results(self, results: Mapping[int, ToolResult]) -> None:
         """Save how calls ended while others of their batch still run; when it is too late for that, report it.
@@ -148,13 +146,13 @@ class DeskJournal:
         return {index: result for index, result in found.items() if result is not None}
 
     def _result_left(self, intent: Intent) -> ToolResult | None:
-        left = self._left[intent.holder]
+        left = self._left.get(intent.holder)
         return result_of(left, intent) if left is not None else None
 
     def _was_in_vain(self, intent: Intent, now_ms: int) -> bool:
         """Whether a call never began, and may begin now: its worker was killed first, and says so itself."""
-        left = self._left[intent.holder]
-        if left is None or intent.idempotent or intent.result is not None or has_started(left, intent):
+        left = self._left.get(intent.holder)
+        if left is None or intent.idempotent or intent.result is not None or not never_started(left, intent):
             return False
         return all(now_ms < item.start_by_ms for item in self._record.items if item.item_id == intent.item_id)
 
@@ -175,6 +173,20 @@ class DeskJournal:
     def _spent_with_lease(self) -> Set[int]:
         """The calls that were journalled in the very commit that took the lease."""
         return {intent.index for intent in self._record.journal if intent.attempt == self._fence.attempt}
+
+
+async def open_journal(wiring: Wiring, leased: Saved, fence: Fence) -> DeskJournal:
+    """Return the journal of a run that was taken up, once the workers before had time to say how its calls ended.
+
+    Another framework starts its tools itself, and leaves no word of it: of those nothing is known.
+    """
+    own = leased.record.origin.framework == Origin().framework
+    begun = _begun_earlier(leased.record, fence) if own else ()
+    return DeskJournal(wiring, leased, fence, await hear_out(wiring.settings.home, begun, fence.lease_ms))
+
+
+def _begun_earlier(record: SuspensionRecord, fence: Fence) -> tuple[Intent, ...]:
+    return tuple(one for one in record.journal if one.attempt != fence.attempt)
 
 
 def plan_call(record: SuspensionRecord, fence: Fence, planned: PlannedCall, step: int) -> Intent:

@@ -27,7 +27,7 @@ from service.wiring import Wiring, settle_memory, wire
 from workers.notes import keeping_notes
 from workers.outages import through_outages
 from workers.resumers import RESUMERS, Known, plan_first
-from workers.threads import KnowingThreads
+from workers.threads import KnowingThreads, share_turns
 
 _TAKE_S = 0.5
 _TAKE_AT_ONCE = 8
@@ -67,6 +67,7 @@ async def _drain(settings: Settings, holder: str, job_id: str | None) -> None:
     stopping = asyncio.Event()
     loop.add_signal_handler(signal.SIGTERM, stopping.set)
     settle_memory()
+    share_turns()
     async with wire(settings) as wiring:
         await Drain(wiring, holder, job_id).run(stopping)
 

@@ -6,9 +6,16 @@ Nothing here is frozen, compared or committed. A step either changes a `Pause` a
 
 from dataclasses import dataclass, field
 
+from tests.proofs import spans
+from tests.proofs.spans import Span
+
 LOOK_AGAIN_MS = 3_000
+HELD_AGAIN_MS = 5_000
 MOST_TRIES = 5
 UNASKED = 9
+ASKED_AGAIN_MS = 7_000
+AGAIN_START_BY_MS = 60_000
+"""The terms of the rule that asks again."""
 
 
 class Refused(Exception):
@@ -43,6 +50,12 @@ class Thing:
     reminded: int = 0
     escalated: int = 0
     generation: int = 0
+    decided: int = 0
+    held_to: int = 0
+    held: int = 0
+    grace: int = 0
+    strict: bool = False
+    """Whether it was asked again, so that the same rule is content with it."""
 
     @property
     def open(self) -> bool:
@@ -53,7 +66,7 @@ class Thing:
         return self.verdict in ("approved", "answered")
 
     def close(self, verdict: str, by: str, now: int) -> None:
-        self.verdict, self.by, self.start_by = verdict, by, now + self.start_by_ms
+        self.verdict, self.by, self.start_by, self.decided = verdict, by, now + self.start_by_ms, now
 
 
 @dataclass
@@ -72,6 +85,8 @@ class Pause:
     redrives: int = 0
     resumed: bool = False
     journal: set[int] = field(default_factory=set)
+    noted: set[int] = field(default_factory=set)
+    waits: bool = False
     end: str | None = None
 
     @property
@@ -86,6 +101,7 @@ class Run:
     owner: str
     tale: list[str] = field(default_factory=list)
     pauses: list[Pause] = field(default_factory=list)
+    frozen: list[Span] = field(default_factory=list)
     ready: int = 0
     """How many times the last step put the run before the workers."""
 
@@ -132,13 +148,22 @@ def wait(pause: Pause) -> None:
 def look(pause: Pause, now: int) -> bool:
     """Do what time calls for; return whether anything was."""
     if pause.status == "pending":
+        thaw(pause, now)
+        if pause.open and stands_still(pause):
+            if now >= (pause.look or 0):
+                pause.look = now + HELD_AGAIN_MS
+            return False
         changed = expire(pause, now)
         if pause.status == "pending":
             changed |= escalate(pause, now)
             changed |= remind(pause, now)
-        wait(pause)
+        if changed or now >= (pause.look or 0):
+            wait(pause)
         return changed
     if pause.status in ("decided", "resuming") and pause.look is not None and now >= pause.look:
+        if halts(pause):
+            pause.look = now + HELD_AGAIN_MS
+            return True
         if pause.status == "resuming" and pause.tries >= MOST_TRIES:
             fail(pause)
         else:
@@ -149,6 +174,60 @@ def look(pause: Pause, now: int) -> bool:
     return False
 
 
+def stands_still(pause: Pause) -> bool:
+    """Whether the time of its things does."""
+    return any(one.holds(tools=True) for one in pause.run.frozen)
+
+
+def halts(pause: Pause) -> bool:
+    """Whether nothing of it may start: its agent is frozen, or a tool that would start first."""
+    tools = pause.waits or any(thing.runs and not thing.spent for thing in pause.things)
+    return any(one.holds(tools=tools) for one in pause.run.frozen)
+
+
+def lost(pause: Pause, thing: Thing, now: int) -> int:
+    """For how long it stood still, and that was not made up yet."""
+    since = max(pause.created if thing.open else thing.decided, thing.held_to)
+    return spans.lost(pause.run.frozen, since, now)
+
+
+def is_late(pause: Pause, thing: Thing, now: int) -> bool:
+    return now - lost(pause, thing, now) >= thing.deadline
+
+
+def thaw(pause: Pause, now: int) -> bool:
+    """Everything that no longer stands still gets the time back that it lost."""
+    moved = False
+    for thing in pause.things:
+        by = 0 if thing.spent or (thing.open and stands_still(pause)) else lost(pause, thing, now)
+        if not by:
+            continue
+        moved, thing.held_to = True, now
+        if not thing.open:
+            thing.grace += by
+            continue
+        thing.deadline, thing.held, thing.generation = thing.deadline + by, thing.held + by, thing.generation + 1
+        thing.extend_until += by if thing.extend_until else 0
+        thing.remind[thing.reminded :] = [at + by for at in thing.remind[thing.reminded :]]
+        thing.steps = [(at + by, people) for at, people in thing.steps]
+    if moved:
+        pause.run.tell("deadlines_moved")
+        wait(pause)
+    return moved
+
+
+def wake(pause: Pause, span: Span, now: int) -> None:
+    """A freeze that held it was lifted: its time begins again, or it is put before the workers."""
+    if not span.held(tools=bool(pause.things) or pause.waits):
+        return
+    if pause.status == "pending":
+        thaw(pause, now)
+        wait(pause)
+    elif pause.status == "decided":
+        pause.look = now
+        look(pause, now)
+
+
 def expire(pause: Pause, now: int) -> bool:
     changed = False
     for thing in pause.open:
@@ -156,7 +235,7 @@ def expire(pause: Pause, now: int) -> bool:
             continue
         changed = True
         if thing.fallback == "escalate" and thing.escalated < len(thing.steps):
-            call_in(thing, now + max(thing.deadline - thing.created, 1000))
+            call_in(thing, now + max(thing.deadline - thing.created - thing.held, 1000))
             pause.run.tell("escalated")
             continue
         verdicts = {"approve": "approved", "value": "answered", "fail": "failed"}
@@ -219,7 +298,7 @@ def check_may_speak(pause: Pause, thing: Thing, by: str, now: int, generation: i
         raise Refused("AlreadyDecided")
     if pause.status == "cancelled":
         raise Refused("IllegalTransition")
-    if now >= thing.deadline:
+    if is_late(pause, thing, now):
         raise Refused("DeadlinePassed")
     if generation is not None and generation != thing.generation:
         raise Refused("StaleDigest")
@@ -238,6 +317,19 @@ def extend(pause: Pause, thing: Thing, by: str, until: int, now: int) -> None:
     thing.deadline = until
     thing.generation += 1
     pause.run.tell("deadline_extended")
+    wait(pause)
+
+
+def ask_again(pause: Pause, thing: Thing, by: str, generation: int, now: int) -> None:
+    """What a reviewer made of a thing falls under another rule: it is asked anew, under that one's terms."""
+    check_may_speak(pause, thing, by, now, generation)
+    thing.kind, thing.deadline, thing.created = "approval", now + ASKED_AGAIN_MS, now
+    thing.quorum, thing.reviewers, thing.fallback, thing.start_by_ms = (1, 1), (), "deny", AGAIN_START_BY_MS
+    thing.remind, thing.steps, thing.extend_until, thing.idempotent = [], [], 0, False
+    thing.words, thing.reminded, thing.escalated, thing.held, thing.held_to = {}, 0, 0, 0, now
+    thing.generation += 1
+    thing.strict = True
+    pause.run.tell("asked_again")
     wait(pause)
 
 
@@ -265,100 +357,6 @@ def cancel(pause: Pause) -> bool:
     return True
 
 
-def lease(pause: Pause, holder: str, lease_ms: int, now: int) -> bool:
-    if pause.status not in ("decided", "resuming"):
-        raise Refused("IllegalTransition")
-    if pause.status == "resuming" and now < pause.until:
-        if pause.holder == holder:
-            return False
-        raise Refused("LeaseHeld")
-    pause.status, pause.holder, pause.attempt = "resuming", holder, pause.attempt + 1
-    pause.tries += 1
-    pause.until = pause.look = now + lease_ms
-    pause.run.tell("run_resuming")
-    return True
-
-
-def check_fence(pause: Pause, fence: tuple[str, int]) -> None:
-    """Only whoever holds the lease goes on."""
-    if (pause.holder, pause.attempt) != fence:
-        raise Refused("StaleAttempt")
-    if pause.status != "resuming":
-        raise Refused("IllegalTransition")
-
-
-def renew(pause: Pause, lease_ms: int, now: int) -> None:
-    pause.until = pause.look = now + lease_ms
-
-
-def check_permits(things: list[Thing], now: int) -> None:
-    for thing in things:
-        if not thing.runs:
-            raise Refused("IllegalTransition")
-        if not thing.spent and now >= thing.start_by:
-            raise Refused("DeadlinePassed")
-        if thing.spent and not thing.idempotent:
-            raise Refused("IllegalTransition")
-
-
-def redeem(pause: Pause, things: list[Thing]) -> None:
-    """Spend the permits, and write down what is about to run; nobody had to be asked about call number 9."""
-    note_resumed(pause)
-    for thing in things:
-        thing.spent = True
-        place = next(at for at, one in enumerate(pause.things) if one is thing)
-        pause.journal.add(place)
-        pause.run.tell("permit_redeemed")
-    if not things:
-        pause.journal.add(UNASKED)
-
-
-def note_resumed(pause: Pause) -> None:
-    if pause.things and not pause.resumed:
-        pause.resumed = True
-        pause.run.tell("run_resumed")
-
-
-def checkpoint(pause: Pause) -> None:
-    note_resumed(pause)
-    pause.journal.clear()
-    pause.run.tell("tool_completed")
-
-
-def finish(pause: Pause, end: str | None) -> None:
-    """The pause is over for good: its run has ended, or pauses again."""
-    note_resumed(pause)
-    pause.run.tell("tool_completed")
-    pause.status, pause.look, pause.end = "resumed", None, end
-    pause.journal.clear()
-    if end is not None:
-        pause.run.tell(f"run_{end}")
-
-
-def postpone(pause: Pause, now: int) -> None:
-    if pause.tries >= MOST_TRIES:
-        fail(pause)
-    else:
-        pause.until = pause.look = now + 1000 * 2**pause.tries
-        pause.run.tell("run_postponed")
-
-
 def fail(pause: Pause) -> None:
     pause.status, pause.look, pause.end = "failed", None, "failed"
     pause.run.tell("run_failed")
-
-
-def release(pause: Pause, now: int) -> None:
-    pause.tries = max(0, pause.tries - 1)
-    pause.status, pause.look = "decided", now + LOOK_AGAIN_MS
-    pause.run.ready += 1
-    pause.run.tell("run_released")
-
-
-def revive(pause: Pause, now: int) -> None:
-    if pause.status != "failed":
-        raise Refused("IllegalTransition")
-    pause.status, pause.end, pause.tries, pause.redrives = "decided", None, 0, 0
-    pause.look = now + LOOK_AGAIN_MS
-    pause.run.ready += 1
-    pause.run.tell("run_revived")

@@ -24,15 +24,15 @@ class Noting(LostWorker):
 
     def __init__(self, may_end: asyncio.Event) -> None:
         super().__init__("run_1")
-        self.started: list[int] = []
-        self.ended: list[int] = []
+        self.started: list[str] = []
+        self.ended: list[str] = []
         self._may_end = may_end
 
-    def note_start(self, index: int) -> None:
-        self.started.append(index)
+    def note_start(self, key: str) -> None:
+        self.started.append(key)
 
-    def note_end(self, index: int, result: ToolResult) -> None:
-        self.ended.append(index)
+    def note_end(self, key: str, result: ToolResult) -> None:
+        self.ended.append(key)
 
     async def note_results(self, results: Mapping[int, ToolResult]) -> None:
         await super().note_results(results)
@@ -63,7 +63,7 @@ async def test_a_quick_call_is_noted_while_a_slow_one_runs_and_is_never_in_doubt
     with pytest.raises(StaleAttempt):
         await asyncio.wait_for(drive(agent, START, policy=policy(), journal=lost), 30)
     assert [*lost.results] == [0]
-    assert (sorted(lost.started), sorted(lost.ended)) == ([0, 1], [0, 1])
+    assert (sorted(lost.started), sorted(lost.ended)) == (["run_1:0.0", "run_1:0.1"], ["run_1:0.0", "run_1:0.1"])
     assert lost.state is not None
     again = MemoryJournal("run_1")
     again.begun, again.results = lost.begun, lost.results

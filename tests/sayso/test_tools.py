@@ -339,3 +339,51 @@ async def test_a_run_that_is_stopped_stops_its_tools() -> None:
     task.cancel()
     with pytest.raises(asyncio.CancelledError):
         await task
+
+
+# What is told of an end
+
+
+async def test_how_a_call_ended_is_told_once_and_where_it_ran() -> None:
+    told: list[tuple[ToolResult, int]] = []
+
+    @tool
+    def work(fail: bool) -> int:
+        """Say which thread this is, or fail."""
+        if fail:
+            raise ValueError("no")
+        return threading.get_ident()
+
+    def ending(result: ToolResult) -> None:
+        told.append((result, threading.get_ident()))
+
+    ended = [
+        await call_tool(work, ToolCall(call_id="c0", index=0, name="work", args={"fail": fail}), CONTEXT, ending=ending)
+        for fail in (False, True)
+    ]
+    assert [result for result, _ in told] == ended
+    assert told[0][1] == ended[0].output != threading.get_ident()
+    assert [result.success for result in ended] == [True, False]
+
+
+async def test_a_call_that_returns_after_its_time_limit_has_ended_late_and_that_is_told_after_it() -> None:
+    told: list[bool] = []
+    may_return, returned = threading.Event(), asyncio.Event()
+    loop = asyncio.get_running_loop()
+
+    @tool(timeout_s=0.01)
+    def slow() -> str:
+        """Return when it may."""
+        may_return.wait(20)
+        return "late"
+
+    def ending(result: ToolResult) -> None:
+        told.append(result.success)
+        if result.success:
+            loop.call_soon_threadsafe(returned.set)
+
+    result = await call_tool(slow, ToolCall(call_id="c0", index=0, name="slow", args={}), CONTEXT, ending=ending)
+    assert not result.success
+    may_return.set()
+    await asyncio.wait_for(returned.wait(), 20)
+    assert told == [False, True]

@@ -22,6 +22,7 @@ from service.store.suspensions import Saved
 from service.wiring import Wiring, wire
 from tests.sayso.records import person
 from workers import clock, resume
+from workers.notes import keeping_notes
 from workers.resumers import RESUMERS
 
 POLICY = """
@@ -266,6 +267,42 @@ async def test_a_late_result_of_the_worker_that_began_lifts_the_doubt(
     completed = [e for e in await wiring.runs.trail("default", "run_x") if e.type == "tool_completed"]
     assert [(one.data["success"], one.data["output"]) for one in completed] == [(True, "paid A")]
     assert ended.result == {"text": "done"}
+
+
+async def test_nobody_is_asked_about_a_call_whose_worker_lives_and_says_how_it_ended(
+    wiring: Wiring, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    begun, may_end = asyncio.Event(), asyncio.Event()
+
+    @tool
+    async def pay(order: str) -> str:
+        """Pay for an order, slowly."""
+        begun.set()
+        await may_end.wait()
+        return f"paid {order}"
+
+    model = ScriptedModel([turn(("pay", '{"order": "A"}')), ModelTurn(text="done")])
+    monkeypatch.setitem(resume.agents, "payer", Agent(name="payer", instructions="x", tools=(pay,), model=model))
+    await start(wiring, agent="payer")
+    run = await wiring.runs.read("default", "run_x")
+    first = await wiring.desk.lease("default", run.suspension_id, "w1", 1)
+    with keeping_notes(wiring.settings.home, "w1"), wiring.watch.on("run_x") as moved:
+        away = asyncio.create_task(RESUMERS["runner"](wiring, resume.agents, first, Fence("w1", 1, 1)))
+        await asyncio.wait_for(begun.wait(), 20)
+        listening = asyncio.create_task(wiring.watch.listen())
+        async with draining(wiring, "w2"):
+            await until_something_is_due(wiring)
+            while (await trail(wiring)).count("run_resuming") < 2:
+                await asyncio.wait_for(moved.wait(), 20)
+                moved.clear()
+            may_end.set()
+            with pytest.raises(Conflict):
+                await away
+            await until(wiring, RunStatus.COMPLETED)
+        listening.cancel()
+    completed = [e for e in await wiring.runs.trail("default", "run_x") if e.type == "tool_completed"]
+    assert [(one.data["success"], one.data["output"]) for one in completed] == [(True, "paid A")]
+    assert "run_paused" not in await trail(wiring)
 
 
 async def test_a_frozen_tool_sends_the_run_back_and_it_goes_on_when_that_is_lifted(wiring: Wiring) -> None:

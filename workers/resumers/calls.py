@@ -32,7 +32,7 @@ from sayso.suspensions import Intent, RunEnd, RunStatus, SuspensionRecord
 from sayso.tool_calls import ToolCall
 from service.store.suspensions import Saved
 from service.wiring import Wiring
-from workers.journals import DeskJournal, ask_in, find_agent, plan_call, seal, tell_outcomes
+from workers.journals import ask_in, find_agent, open_journal, plan_call, seal, tell_outcomes
 from workers.outages import next_step, through_outages
 
 
@@ -40,7 +40,7 @@ async def resume(wiring: Wiring, agents: Mapping[str, Agent], leased: Saved, fen
     """Run what was approved and settle the run. Raises what the worker is to show on the run."""
     record = leased.record
     agent = find_agent(agents, record)
-    journal = DeskJournal(wiring, leased, fence)
+    journal = await open_journal(wiring, leased, fence)
     checked = recheck(record, agent, wiring.rulebook.refresh(), await wiring.standings.find(record.tenant))
     asked = await _read_batch(wiring, record)
     if checked.again:

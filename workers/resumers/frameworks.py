@@ -15,7 +15,7 @@ from sayso.suspensions import SuspensionRecord
 from sayso.tool_calls import ToolCall
 from service.store.suspensions import Saved
 from service.wiring import Wiring
-from workers.journals import DeskJournal, ask_in, find_agent, seal, tell_outcomes
+from workers.journals import ask_in, find_agent, open_journal, seal, tell_outcomes
 
 
 async def resume(wiring: Wiring, agents: Mapping[str, Agent], leased: Saved, fence: Fence) -> None:
@@ -33,7 +33,7 @@ async def resume(wiring: Wiring, agents: Mapping[str, Agent], leased: Saved, fen
         await wiring.desk.suspend_again(record, fence, asks, seal(waiting), told, record.step)
         return
     outcomes = tell_outcomes(record, checked, leased.now_ms)
-    journal = DeskJournal(wiring, leased, fence)
+    journal = await open_journal(wiring, leased, fence)
     reached = await drive_framework(agent, record.run, state, outcomes, policy=policy, journal=journal)
     if isinstance(reached, FrameworkPause):
         await wiring.desk.suspend_again(

@@ -10,7 +10,7 @@ from sayso.suspensions import RunEnd
 from sayso.transcripts import RunState
 from service.store.suspensions import Saved
 from service.wiring import Wiring
-from workers.journals import DeskJournal, ask_in, find_agent, seal, tell_outcomes
+from workers.journals import ask_in, find_agent, open_journal, seal, tell_outcomes
 from workers.outages import next_step, through_outages
 
 
@@ -28,7 +28,7 @@ async def resume(wiring: Wiring, agents: Mapping[str, Agent], leased: Saved, fen
         await wiring.desk.suspend_again(record, fence, asks, seal(waiting), told, record.step)
         return
     outcomes = tell_outcomes(record, checked, leased.now_ms)
-    journal = DeskJournal(wiring, leased, fence)
+    journal = await open_journal(wiring, leased, fence)
     came_to = await drive(agent, state, policy=policy, journal=journal, outcomes=outcomes)
     if isinstance(came_to, Pause):
         context = {**record.run.context, **agent.context}  # what the rules saw: they are asked again about any edit

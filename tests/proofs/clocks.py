@@ -1,0 +1,85 @@
+"""Let time pass, and those who look at it do what it calls for, for real and in the model."""
+
+from hypothesis import strategies as st
+from hypothesis.stateful import precondition, rule
+
+from sayso.freezes import Freeze
+from tests.proofs import models
+from tests.proofs.draws import FAULT, PLACES
+from tests.proofs.machines import Bench
+from tests.proofs.spans import SCOPES, Span
+
+MOST_FREEZES = 3
+
+
+class Clocks(Bench):
+    """Time, whoever looks at it, and who lets it stand still."""
+
+    @precondition(lambda self: self.held)
+    @rule(step=st.sampled_from(["before", "at", "at", "after", "short"]))
+    def pass_time(self, step: str) -> None:
+        """Time passes to the next moment that counts, or until just before or after it."""
+        moments = [
+            moment
+            for held in self.held
+            for moment in (
+                held.pause.look or 0,
+                held.pause.until,
+                *(thing.start_by for thing in held.pause.things),
+                *(thing.deadline for thing in held.pause.things),
+            )
+        ]
+        moment = min((one for one in moments if one > self.now), default=self.now + 1000)
+        moment += {"before": -1, "at": 0, "after": 1, "short": -(moment - self.now) // 2}[step]
+        self.store.now_ms = max(self.now, moment)
+
+    @precondition(lambda self: self.standing("pending", "decided", "resuming"))
+    @rule(place=PLACES, fault=FAULT)
+    def look(self, place: int, fault: str | None) -> None:
+        held = self.prefer(place, "pending", "decided", "resuming")
+        self.act(lambda: self.desk.look(self.tenant, held.id), lambda: models.look(held.pause, self.now), fault)
+        self.note_ready(held.id, held.pause.run)
+
+    @precondition(lambda self: self.due)
+    @rule()
+    def beat(self) -> None:
+        """The clock looks at all that is due."""
+        for suspension_id in self.wait(self.agenda.due(self.tenant, self.now)):
+            held = next(one for one in self.held if one.id == suspension_id)
+            self.act(
+                lambda held=held: self.desk.look(self.tenant, held.id),
+                lambda held=held: models.look(held.pause, self.now),
+            )
+            self.note_ready(held.id, held.pause.run)
+
+    # What is frozen
+
+    @precondition(lambda self: self.held and len(self.frozen) < MOST_FREEZES)
+    @rule(scope=st.sampled_from([None] * 6 + [*SCOPES]))
+    def freeze(self, scope: str | None) -> None:
+        """Seldom: while something stands still, little else happens."""
+        if scope is None:
+            return
+        self.freezes.append(Freeze(id=f"frz_{len(self.freezes)}", scope=scope, by="root", at_ms=self.now))
+        self.frozen.append(Span(scope, self.now))
+
+    @precondition(lambda self: any(one.lifted is None for one in self.frozen))
+    @rule(place=PLACES)
+    def lift(self, place: int) -> None:
+        standing = [at for at, one in enumerate(self.frozen) if one.lifted is None]
+        at = standing[place % len(standing)]
+        self.frozen[at].lifted = self.now
+        self.freezes[at] = self.freezes[at].model_copy(update={"lifted_by": "root", "lifted_at_ms": self.now})
+
+    @precondition(lambda self: any(one.lifted is not None for one in self.frozen))
+    @rule(place=PLACES, which=PLACES, fault=FAULT)
+    def wake(self, place: int, which: int, fault: str | None) -> None:
+        """The clock goes through what a lifted freeze held, and may begin anew with that."""
+        lifted = [at for at, one in enumerate(self.frozen) if one.lifted is not None]
+        at, held = lifted[which % len(lifted)], self.prefer(place, "pending", "decided")
+        self.act(
+            lambda: self.desk.wake(self.tenant, held.id, self.freezes[at]),
+            lambda: models.wake(held.pause, self.frozen[at], self.now),
+            fault,
+        )
+        self.note_ready(held.id, held.pause.run)

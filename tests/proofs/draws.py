@@ -1,0 +1,208 @@
+"""What the machine draws: who asks for what under which terms, and how records and the model's own things compare."""
+
+import asyncio
+from dataclasses import dataclass, field
+from typing import Any
+
+from hypothesis import strategies as st
+from redis.asyncio import Redis
+
+from sayso.doubts import ask_in_doubt
+from sayso.events import Event, EventType
+from sayso.requests import Answer, Ask, AskedTool, Doubt, ItemKind
+from sayso.resumptions import Fence
+from sayso.states import seal_state
+from sayso.suspensions import Intent, SuspensionRecord
+from sayso.terms import RuleTerms
+from sayso.tool_calls import ToolCall, ToolDefinition, ToolResult
+from service.store.suspensions import Saved
+from tests.proofs import models
+from tests.proofs.models import Pause, Thing
+from tests.proofs.shaky import FAULTS
+from tests.sayso.records import T0
+from tests.sayso.rulings import policy, rule
+
+LEASE_MS = 4_000
+MOST_RUNS = 3
+MANY = 9
+"""From so many events on a run may be cancelled, or most would be before anything has happened to them."""
+
+REVIEWERS = ("ada", "ada", "bob", "bob", "bot")
+"""`bot` is who asked for every run, and may not decide."""
+
+WORKERS = ("w1", "w2")
+STATE = seal_state(b'{"messages": []}')
+RAN = (Event(type=EventType.TOOL_COMPLETED, data={"tool_name": "refund"}),)
+REFUND = ToolDefinition(name="refund", description="Pay back.", parameters={"type": "object"})
+MUCH = 9
+"""An amount about which another rule asks again."""
+
+POLICY = policy(
+    rule("much", "request_approval", when=f"args.amount == {MUCH}", terms={"timeout_s": 7, "start_by_s": 60})
+)
+RESULT = ToolResult(call_id="call_0", tool_name="refund", success=True, output="done")
+
+ASKS = st.fixed_dictionaries(
+    {
+        "kind": st.sampled_from([ItemKind.APPROVAL, ItemKind.APPROVAL, ItemKind.INPUT]),
+        "timeout_s": st.sampled_from([5, 9, 9, 0]),
+        "quorum": st.sampled_from([(1, 1), (1, 1), (2, 1), (2, 2)]),
+        "reviewers": st.sampled_from([(), (), ("ada",), ("ada", "bob")]),
+        "fallback": st.sampled_from(["deny", "approve", "approve", "fail", "escalate"]),
+        "start_by_s": st.sampled_from([3, 60, 60]),
+        "remind_after_s": st.sampled_from([(), (1, 3)]),
+        "escalate": st.sampled_from([(), (2,), (3, 20)]),
+        "extend_by_s": st.sampled_from([0, 4, 4]),
+        "idempotent": st.booleans(),
+    }
+)
+BATCHES = st.lists(ASKS, min_size=1, max_size=2)
+PLACES = st.integers(0, 11)
+LATE = st.sampled_from([False] * 9 + [True])
+FAULT = st.sampled_from([None, None, None, None, *FAULTS])
+
+
+@dataclass
+class World:
+    """What outlasts one example: the event loop and the connections."""
+
+    loop: asyncio.Runner
+    redis: Redis
+    blocking: Redis
+
+
+@dataclass
+class Held:
+    """One suspension: its id and how the model sees it; the digests of its things under each of their terms."""
+
+    id: str
+    run_id: str
+    pause: Pause
+    known: Saved | None = None
+    """What whoever drives it saved last, so that its next step need not look first."""
+
+    digests: dict[tuple[int, int], str] = field(default_factory=dict)
+
+
+def ask_of(place: int, drawn: dict[str, Any]) -> Ask:
+    given = drawn["kind"] is ItemKind.INPUT
+    steps = [{"after_s": after_s, "reviewers": ("bob", f"boss-{after_s}")} for after_s in drawn["escalate"]]
+    fallback = "value" if given and drawn["fallback"] == "approve" else drawn["fallback"]
+    if fallback == "escalate" and not steps:
+        fallback = "deny"
+    return Ask(
+        kind=drawn["kind"],
+        call_id=f"call_{place}",
+        index=place,
+        tool=AskedTool(name="refund", args={"amount": 1}, definition=REFUND.digest, idempotent=drawn["idempotent"]),
+        allowed=(Answer.VALUE, Answer.DENY) if given else (Answer.APPROVE, Answer.EDIT, Answer.DENY),
+        target_arg="amount" if given else None,
+        terms=RuleTerms(
+            timeout_s=drawn["timeout_s"],
+            extend_by_s=drawn["extend_by_s"],
+            start_by_s=drawn["start_by_s"],
+            quorum={"approve": drawn["quorum"][0], "deny": drawn["quorum"][1]},
+            reviewers=drawn["reviewers"],
+            remind_after_s=drawn["remind_after_s"],
+            escalate=steps,
+            unattended_approval=fallback == "approve",
+            fallback={"action": fallback, **({"value": 7} if fallback == "value" else {})},
+        ),
+    )
+
+
+def thing_of(ask: Ask, now: int) -> Thing:
+    terms = ask.terms
+    return Thing(
+        kind="doubt" if ask.doubt else str(ask.kind),
+        deadline=now + terms.timeout_s * 1000,
+        created=now,
+        quorum=(terms.quorum.approve, terms.quorum.deny),
+        reviewers=terms.reviewers,
+        fallback=str(terms.fallback.action),
+        start_by_ms=terms.start_by_s * 1000,
+        remind=[now + after_s * 1000 for after_s in terms.remind_after_s],
+        steps=[(now + step.after_s * 1000, step.reviewers) for step in terms.escalate],
+        extend_until=now + (terms.timeout_s + terms.extend_by_s) * 1000 if terms.extend_by_s else 0,
+        idempotent=ask.tool.idempotent,
+        doubt=(ask.doubt.idempotency_key, ask.doubt.holder) if ask.doubt else None,
+    )
+
+
+def describe(record: SuspensionRecord) -> dict[str, Any]:
+    """What the model knows of a record, as the record has it."""
+    return {
+        "status": str(record.status),
+        "look": record.look_at_ms,
+        "lease": (record.lease.holder, record.lease.attempt, record.lease.until_ms) if record.lease else None,
+        "counts": (record.receipt.tries, record.receipt.redrives),
+        "journal": {intent.index for intent in record.journal},
+        "noted": {intent.index for intent in record.journal if intent.result is not None},
+        "waits": bool(record.waits_for),
+        "end": str(record.end.status) if record.end else None,
+        "things": [
+            {
+                "words": [one.by.id for one in item.decisions if one.by.id != "timeout"],
+                "outcome": (str(item.outcome.verdict), item.outcome.by.id) if item.outcome else None,
+                "start_by": item.outcome.start_by_ms if item.outcome else 0,
+                "terms": (item.terms.deadline_at_ms, item.terms.reviewers, item.reminded, item.escalated),
+                "spent": item.permit is not None,
+                "held": (item.held_to_ms, item.grace_ms),
+            }
+            for item in record.items
+        ],
+    }
+
+
+def describe_model(pause: Pause) -> dict[str, Any]:
+    return {
+        "status": pause.status,
+        "look": pause.look,
+        "lease": (pause.holder, pause.attempt, pause.until) if pause.holder else None,
+        "counts": (pause.tries, pause.redrives),
+        "journal": pause.journal,
+        "noted": pause.noted & pause.journal,
+        "waits": pause.waits,
+        "end": pause.end,
+        "things": [
+            {
+                "words": list(thing.words),
+                "outcome": (thing.verdict, thing.by) if thing.verdict else None,
+                "start_by": thing.start_by,
+                "terms": (thing.deadline, thing.reviewers, thing.reminded, thing.escalated),
+                "spent": thing.spent,
+                "held": (thing.held_to, thing.grace),
+            }
+            for thing in pause.things
+        ],
+    }
+
+
+def intents_of(held: Held, things: list[Thing], fence: Fence) -> tuple[Intent, ...]:
+    places = [place for place, thing in enumerate(held.pause.things) if any(thing is one for one in things)]
+    return tuple(
+        Intent(
+            item_id=f"i{place + 1}" if place != models.UNASKED else None,
+            call_id=f"call_{place}",
+            index=place,
+            tool="refund",
+            idempotency_key=f"{held.id}:{place}",
+            idempotent=False,
+            attempt=fence.attempt,
+            holder=fence.holder,
+            begun_at_ms=0,
+        )
+        for place in places or [models.UNASKED]
+    )
+
+
+def doubts_of(held: Held) -> list[Ask]:
+    """The questions about the calls of a run that were begun and of which nothing is known."""
+    return [
+        ask_in_doubt(
+            ToolCall(call_id=f"call_{place}", index=place, name="refund", args={"amount": 1}),
+            REFUND.digest,
+            Doubt(begun_at_ms=T0, holder=str(held.pause.holder), attempt=1, idempotency_key=f"{held.id}:{place}"),
+        )
+        for place in sorted(held.pause.journal)
+    ]
