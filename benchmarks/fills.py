@@ -17,16 +17,17 @@ SETTINGS = Settings(policy=CHECKOUT / "benchmarks" / "policy.yaml")
 
 
 async def fill(
-    url: str, prefix: str, count: int, *, deadline_at_ms: int | None = None, size: int = 300
+    url: str, prefix: str, count: int, *, deadline_at_ms: int | None = None, within_ms: int = 0, size: int = 300
 ) -> list[Parked]:
-    """Suspend `count` runs, each with one call waiting, all until the same moment where one is given."""
+    """Suspend `count` runs, each with one call waiting; with a deadline, all within some time from that moment on."""
     parked: list[Parked] = []
     numbers = iter(range(count))
     async with wire(SETTINGS.model_copy(update={"redis_url": url})) as wiring:
 
         async def work() -> None:
             for number in numbers:
-                parked.append(await _suspend(wiring, f"{prefix}{number}", deadline_at_ms, size))
+                until_ms = deadline_at_ms and deadline_at_ms + within_ms * number // count
+                parked.append(await _suspend(wiring, f"{prefix}{number}", until_ms, size))
 
         await asyncio.gather(*(work() for _ in range(_AT_ONCE)))
     return parked

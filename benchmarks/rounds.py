@@ -1,12 +1,12 @@
 """Take one round of measures of each peer, each on a server of its own, one after the other."""
 
-import asyncio
 import tempfile
 import timeit
 from pathlib import Path
 
 from benchmarks.clients import Clients, Stamps
-from benchmarks.fills import SETTINGS, fill
+from benchmarks.deadlines import measure_deadlines
+from benchmarks.fills import fill
 from benchmarks.floor_b import enqueue_to_start_ms
 from benchmarks.imports import measure_imports
 from benchmarks.measures import (
@@ -32,7 +32,6 @@ from sayso.clock import monotonic_ms
 from sayso.policies import PolicyEvent
 from service.rulebook import load_rulebook
 from service.settings import CHECKOUT
-from service.wiring import Wiring, wire
 
 PORT = 17_711
 AT_ONCE = 16
@@ -62,7 +61,7 @@ async def measure_sayso(stamps: Stamps, fsync: str, scale: float) -> Figures:
         figures = await _measure_common(peer, running, stamps, scale)
         figures |= await _measure_growth(peer, running, stamps, scale)
         figures |= await _measure_inbox(running)
-        figures |= await _measure_deadlines(peer, running, scale)
+        figures |= await measure_deadlines(peer, running, int(10_000 * scale))
         figures |= await measure_waits(peer, running, scale)
         figures |= await measure_holding(peer, running.resident_bytes, "held", int(20_000 * scale), AT_ONCE)
         await _hang_up(connections)
@@ -132,40 +131,6 @@ async def _measure_inbox(running: Running) -> Figures:
         took.append(monotonic_ms() - began_ms)
     await _hang_up(connections)
     return {"inbox_100k_p95_ms": quantile(took, 0.95)}
-
-
-async def _measure_deadlines(peer: Peer, running: Running, scale: float) -> Figures:
-    """Let many deadlines come at one moment: how long until all are applied, how late each is, how decisions fare."""
-    count = int(10_000 * scale)
-    others = await fill(running.url, "meanwhile-", 100)
-    async with wire(SETTINGS.model_copy(update={"redis_url": running.url})) as wiring:
-        due_ms = await wiring.agenda.now_ms() + 3_000 + 3 * count
-        late = await fill(running.url, "late-", count, deadline_at_ms=due_ms)
-        while await wiring.agenda.now_ms() < due_ms:  # noqa: ASYNC110  it is the server's clock that is waited for
-            await asyncio.sleep(0.02)
-        _, calls = await measure_decisions(peer, others, 1)
-        ids = [parked.place.split("/")[4] for parked in late]
-        applied = await _await_outcomes(wiring, ids)
-    return {
-        "deadlines_10k_s": (max(applied) - due_ms) / 1000,
-        "deadline_lateness_p99_ms": quantile([at_ms - due_ms for at_ms in applied], 0.99),
-        "decide_call_p99_ms_at_deadlines": quantile(calls, 0.99),
-    }
-
-
-async def _await_outcomes(wiring: Wiring, ids: list[str]) -> list[float]:
-    """Return the moment of each suspension's outcome, once all have one."""
-    moments: list[float] = []
-    for start in range(0, len(ids), 500):
-        batch = ids[start : start + 500]
-        while True:
-            records = await wiring.desk.suspensions.read_many("default", batch)
-            outcomes = [record.items[0].outcome for record in records]
-            if all(outcome is not None for outcome in outcomes):
-                break
-            await asyncio.sleep(0.05)
-        moments += [outcome.at_ms for outcome in outcomes if outcome is not None]
-    return moments
 
 
 async def _hang_up(connections: list[Clients]) -> None:

@@ -4,6 +4,7 @@ The first six kinds and their data fields are those of the tool-call lifecycle (
 the next sequence number and is chained to the one before by hash.
 """
 
+from dataclasses import dataclass
 from enum import StrEnum
 from hashlib import sha256
 from typing import Any
@@ -66,7 +67,8 @@ class TrailEntry(Frozen):
     hash: str
 
 
-class TrailHead(Frozen):
+@dataclass(frozen=True, slots=True)
+class TrailHead:
     """Where a run's trail ends: the last sequence number and its hash."""
 
     seq: int = 0
@@ -75,11 +77,21 @@ class TrailHead(Frozen):
 
 def append_events(head: TrailHead, events: tuple[Event, ...], at_ms: int) -> tuple[TrailHead, list[TrailEntry]]:
     """Return the entries that `events` become behind `head`, and the new head."""
-    entries: list[TrailEntry] = []
+    head, written = write_events(head, events, at_ms)
+    return head, [TrailEntry.model_validate_json(one) for one in written]
+
+
+def write_events(head: TrailHead, events: tuple[Event, ...], at_ms: int) -> tuple[TrailHead, list[str]]:
+    """Return the entries that `events` become behind `head` as JSON, made of what is hashed, and the new head."""
+    entries: list[str] = []
+    seq, hash_ = head.seq, head.hash
     for event in events:
-        head = TrailHead(seq=head.seq + 1, hash=_chain(head.hash, head.seq + 1, at_ms, event.type, event.data))
-        entries.append(TrailEntry(seq=head.seq, at_ms=at_ms, type=event.type, data=event.data, hash=head.hash))
-    return head, entries
+        seq += 1
+        said = canonical_json([seq, at_ms, event.type, event.data])
+        hash_ = _hash(hash_, said)
+        data = said[len(f'[{seq},{at_ms},"{event.type}",') : -1].decode()
+        entries.append(f'{{"seq":{seq},"at_ms":{at_ms},"type":"{event.type}","data":{data},"hash":"{hash_}"}}')
+    return TrailHead(seq, hash_), entries
 
 
 def find_break(entries: list[TrailEntry], head: TrailHead | None = None) -> int | None:
@@ -94,4 +106,8 @@ def find_break(entries: list[TrailEntry], head: TrailHead | None = None) -> int 
 
 
 def _chain(before: str, seq: int, at_ms: int, type_: str, data: dict[str, Any]) -> str:
-    return sha256(before.encode() + canonical_json([seq, at_ms, type_, data])).hexdigest()[:32]
+    return _hash(before, canonical_json([seq, at_ms, type_, data]))
+
+
+def _hash(before: str, said: bytes) -> str:
+    return sha256(before.encode() + said).hexdigest()[:32]

@@ -24,7 +24,6 @@ from sayso.freezes import (
 )
 from sayso.gates import GatedCall, gate_calls
 from sayso.judgements import build_ask
-from sayso.looks import look, wake
 from sayso.pauses import ask_again, cancel, check_open, decide, extend, find_item, suspend
 from sayso.policies import Action, Policy, PolicyDecision, PolicyEvent
 from sayso.requests import Ask, Item, ItemKind, final_args
@@ -33,8 +32,8 @@ from sayso.rules import ASKING
 from sayso.states import SealedState
 from sayso.suspensions import Change, Origin, ResumeSpec, RunRef, Status, SuspensionRecord
 from sayso.tool_calls import ToolCall
-from service.consumptions import Consumptions
 from service.leases import KnownFreezes, draft_suspension, know_no_freezes
+from service.looks import Looks
 from service.schemas import check_value
 from service.store.commits import Idempotency
 from service.store.runs import Runs
@@ -67,7 +66,7 @@ class Foreign:
         return replace(seen, kept_ms=max(ask.terms.timeout_s for ask in asks) * 1000 + self.kept_ms)
 
 
-class Desk(Consumptions):
+class Desk(Looks):
     """Suspend, decide, expire, cancel; for workers lease, redeem, checkpoint, suspend again, settle.
 
     For whoever drives their own run: consume, conclude, question.
@@ -208,26 +207,6 @@ class Desk(Consumptions):
         except DeadlinePassed:
             await self.look(tenant, suspension_id)
             raise
-
-    async def look(self, tenant: str, suspension_id: str) -> Saved:
-        """Do what the suspension's own times call for now: its fallback, or putting it before a worker again.
-
-        What is frozen is left as it is and looked at again in a while; what was gets its time back.
-        """
-        known = await self._freezes(tenant, False)
-
-        def verb(record: SuspensionRecord, now_ms: int) -> Change:
-            return look(record, doubt_time(known, self.suspensions.mark_ms(tenant), now_ms), now_ms)
-
-        return await self.suspensions.change(tenant, suspension_id, verb)
-
-    async def wake(self, tenant: str, suspension_id: str, freeze: Freeze) -> Saved:
-        """Let a suspension go on at once that `freeze` held before it was lifted: its time begins again, or its run."""
-        freezes = await self._freezes(tenant, False)
-
-        return await self.suspensions.change(
-            tenant, suspension_id, lambda record, now_ms: wake(record, freeze, freezes, now_ms)
-        )
 
     async def cancel(
         self, tenant: str, run_id: str, by: Actor, reason: str | None = None, key: str | None = None

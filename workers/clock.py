@@ -18,14 +18,16 @@ from service.credentials import TENANT
 from service.jobs import DrainQueue
 from service.logs import configure_logs
 from service.settings import Settings, load
-from service.wiring import Wiring, wire
+from service.wiring import Wiring, settle_memory, wire
 from workers.beats import Beats
 from workers.deliver import keep_delivering
+from workers.foresights import Foresights
 from workers.retention import EVERY_S
 
 BEAT_S = 0.1
 _JOBS_EVERY_MS = 1000
 _AT_ONCE = 32
+_IN_A_ROUND = 100
 _UNREADABLE_AGAIN_MS = 60_000
 
 log = structlog.get_logger()
@@ -34,7 +36,9 @@ log = structlog.get_logger()
 async def look_at_due(wiring: Wiring, now_ms: int | None = None) -> int:
     """Look once at everything that is due now; return how many suspensions that were."""
     due = await wiring.agenda.due(TENANT, await wiring.agenda.now_ms() if now_ms is None else now_ms)
-    await _at_once(due, partial(_look, wiring))
+    rounds = (due[start : start + _IN_A_ROUND] for start in range(0, len(due), _IN_A_ROUND))
+    left = await asyncio.gather(*(wiring.desk.look_round(TENANT, ids) for ids in rounds))
+    await _at_once([one for ids in left for one in ids], partial(_look, wiring))
     return len(due)
 
 
@@ -60,12 +64,16 @@ async def run_clock(settings: Settings, stopping: asyncio.Event) -> None:
     jobs = DrainQueue(settings.store_url, settings.drain_window_s)
     jobs_at_ms = 0.0
     async with wire(settings) as wiring:
-        beats = Beats(wiring)
+        settle_memory()
+        beats, foresights = Beats(wiring), Foresights(wiring)
         waking = asyncio.create_task(_keep_waking(wiring, stopping))
         delivering = asyncio.create_task(keep_delivering(wiring, stopping))
         while not stopping.is_set():
             try:
-                looked = await look_at_due(wiring, await beats.beat())
+                now_ms = await beats.beat()
+                await foresights.fulfil(now_ms)
+                looked = await look_at_due(wiring, now_ms) + await foresights.look_ahead(now_ms)
+                pause_s = 0.0 if looked else min(BEAT_S, foresights.next_in_s(now_ms))
                 if monotonic_ms() >= jobs_at_ms:
                     await asyncio.to_thread(jobs.ensure)
                     if await wiring.retention.claim(TENANT, EVERY_S):
@@ -73,9 +81,9 @@ async def run_clock(settings: Settings, stopping: asyncio.Event) -> None:
                     jobs_at_ms = monotonic_ms() + _JOBS_EVERY_MS
             except Exception as error:  # noqa: BLE001  the clock outlives whatever is wrong, and says so
                 log.warning("clock_beat_failed", error=f"{type(error).__name__}: {error}")
-                looked = 0
-            if not looked:
-                await _pause(stopping)
+                pause_s = BEAT_S
+            if pause_s:
+                await _pause(stopping, pause_s)
         await asyncio.gather(waking, delivering)
     jobs.close()
 
@@ -122,9 +130,9 @@ async def _wake(wiring: Wiring, freeze: Freeze, suspension_id: str) -> None:
         log.warning("suspension_not_woken", suspension=suspension_id, error=f"{type(error).__name__}: {error}")
 
 
-async def _pause(stopping: asyncio.Event) -> None:
+async def _pause(stopping: asyncio.Event, pause_s: float = BEAT_S) -> None:
     try:
-        await asyncio.wait_for(stopping.wait(), BEAT_S)
+        await asyncio.wait_for(stopping.wait(), pause_s)
     except TimeoutError:
         return
 

@@ -39,6 +39,14 @@ class Agenda:
             ids = await self._redis.zrangebyscore(TenantKeys(tenant).agenda, "-inf", now_ms, start=0, num=limit)
         return [_id_of(one) for one in ids]
 
+    async def deadlines(self, tenant: str, after_ms: int, until_ms: int, limit: int) -> list[str]:
+        """Return what waits for a reviewer until a moment behind `after_ms`, up to `until_ms`, the earliest first."""
+        async with translated():
+            ids = await self._redis.zrangebyscore(
+                TenantKeys(tenant).inbox, f"({after_ms}", until_ms, start=0, num=limit
+            )
+        return [_id_of(one) for one in ids]
+
     async def everything(self, tenant: str) -> list[str]:
         """Return all that anybody will ever look at, the earliest first."""
         async with translated():

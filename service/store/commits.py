@@ -5,7 +5,7 @@ Every index follows from the record before and the record after, so that no verb
 
 from dataclasses import dataclass, field
 
-from sayso.events import TrailHead, append_events
+from sayso.events import TrailHead, write_events
 from sayso.suspensions import Change, RunStatus, Status, SuspensionRecord
 from service.store.keys import CHANGES, TenantKeys
 from service.store.outbox import draft_message, pack_delivery
@@ -65,7 +65,7 @@ def build_commit(
     keys = TenantKeys(after.tenant)
     commit = Commit()
     commit.expect(keys.suspension(after.id), after.version - 1)
-    head, entries = append_events(head, change.events, after.updated_at_ms)
+    head, entries = write_events(head, change.events, after.updated_at_ms)
     packed = _write_record(commit, keys, after, head, commit_id)
     _move_indexes(commit, keys, before, after)
     if change.following is not None:
@@ -76,7 +76,7 @@ def build_commit(
     last = change.following or after
     _move_run(commit, keys, before, last)
     if entries:
-        commit.write("RPUSH", keys.trail(after.run.id), *(entry.model_dump_json() for entry in entries))
+        commit.write("RPUSH", keys.trail(after.run.id), *entries)
     if change.state is not None:
         commit.write("SET", keys.state(after.run.id), change.state.blob)
     if change.ready:

@@ -27,6 +27,11 @@ class Script:
         self.source = source
         self.sha = sha1(source.encode(), usedforsecurity=False).hexdigest()
 
+    def pack(self, keys: Sequence[str], args: Sequence[Word] = ()) -> bytes:
+        """Return the command that runs it, as it goes over the line."""
+        packed: bytes = hiredis.pack_command(cast(Any, ("EVALSHA", self.sha, len(keys), *keys, *args)))
+        return packed
+
 
 class Line:
     """The scripts of one process on their way to the store; it connects when it is first used, and again when lost.
@@ -46,20 +51,33 @@ class Line:
         Raises the library's `ConnectionError` or `TimeoutError` when the answer is lost, and then nobody knows whether
         it ran; `ResponseError` for what the store refuses.
         """
-        wire = self._wire
-        if wire is None or not wire.open:
-            wire = await self._connect()
-        found = await wire.send(("EVALSHA", script.sha, len(keys), *keys, *args))
+        wire = await self._open()
+        found = await wire.send(script.pack(keys, args))
         if isinstance(found, ResponseError) and str(found).startswith("NOSCRIPT"):
-            found = await wire.send(("EVAL", script.source, len(keys), *keys, *args))
+            found = await wire.send(hiredis.pack_command(cast(Any, ("EVAL", script.source, len(keys), *keys, *args))))
         if isinstance(found, Exception):
             raise found
         return found
+
+    async def send_all(self, commands: Sequence[bytes]) -> list[Any]:
+        """Send packed commands in one write and return their answers in order.
+
+        What was refused, or whose answer was lost, has the exception in its place; of a lost one nobody knows whether
+        it ran.
+        """
+        wire = await self._open()
+        answers = [wire.send(command) for command in commands]
+        await asyncio.wait(answers[-1:])  # they come in order, and are lost together
+        return [answer.exception() or answer.result() for answer in answers]
 
     def close(self) -> None:
         """Hang up."""
         if self._wire is not None:
             self._wire.close()
+
+    async def _open(self) -> "_Wire":
+        wire = self._wire
+        return wire if wire is not None and wire.open else await self._connect()
 
     async def _connect(self) -> "_Wire":
         async with self._connecting:
@@ -87,7 +105,7 @@ class _Wire(asyncio.Protocol):
         self._timer: asyncio.TimerHandle | None = None
         self.open = True
 
-    def send(self, words: tuple[Word, ...]) -> asyncio.Future[Any]:
+    def send(self, command: bytes) -> asyncio.Future[Any]:
         """Send a command with the others of this turn of the loop; what the store refuses is returned, not raised."""
         if not self.open:
             raise RedisConnectionError("the connection to the store was lost")
@@ -95,7 +113,7 @@ class _Wire(asyncio.Protocol):
         self._waiting.append((answer, self._loop.time()))
         if not self._outgoing:
             self._loop.call_soon(self._flush)
-        self._outgoing.append(hiredis.pack_command(cast(Any, words)))
+        self._outgoing.append(command)
         if self._timer is None:
             self._timer = self._loop.call_later(self._timeout_s, self._look_at_time)
         return answer

@@ -50,7 +50,13 @@ def pack_record(record: SuspensionRecord, head: TrailHead, commit_id: str) -> by
 def unpack_record(raw: bytes) -> tuple[SuspensionRecord, TrailHead, str]:
     """Return what `pack_record` packed; raises `ValueError` for anything else."""
     version, seq, hash_, commit_id, body = raw.split(b"|", 4)
-    doc = zlib.decompressobj(wbits=-15, zdict=_DICTIONARIES[body[:1]]).decompress(body[1:])
+    words = _DICTIONARIES.get(body[:1])
+    if words is None:
+        raise ValueError(f"nobody here has the dictionary {body[:1]!r} with which a record was packed")
+    try:
+        doc = zlib.decompressobj(wbits=-15, zdict=words).decompress(body[1:])
+    except zlib.error as error:
+        raise ValueError(f"a packed record cannot be unpacked: {error}") from error
     record = SuspensionRecord.model_validate_json(doc)
     if record.version != int(version):
         raise ValueError(f"the record of {record.id} says version {record.version}, its place says {int(version)}")

@@ -20,6 +20,7 @@ from service.store.connections import LOST, translated
 from service.store.keys import TenantKeys
 from service.store.lines import Line, Script
 from service.store.packing import unpack_record
+from service.store.rounds import Rounds
 
 _LUA = Path(__file__).parent / "lua"
 _ROUNDS = 100
@@ -87,11 +88,15 @@ class _Attempt:
 
 
 class Suspensions:
-    """The only way to a suspension's record. `mark_ms` tells a moment that has passed for sure, without asking."""
+    """The only way to a suspension's record, and by its `rounds` to many at once.
+
+    `mark_ms` tells a moment that has passed for sure, without asking.
+    """
 
     def __init__(self, redis: Redis, mark_ms: Callable[[str], int] = _no_mark) -> None:
         self._redis = redis
         self.mark_ms = mark_ms
+        self.rounds = Rounds(redis, mark_ms)
         self._line = Line(redis)
         self._load = partial(self._line.run, Script((_LUA / "load.lua").read_text()))
         self._commit = partial(self._line.run, Script((_LUA / "commit.lua").read_text()))
@@ -100,6 +105,7 @@ class Suspensions:
 
     def close(self) -> None:
         """Hang up."""
+        self.rounds.close()
         self._line.close()
 
     async def read(self, tenant: str, suspension_id: str) -> Found:

@@ -9,9 +9,10 @@ import asyncio
 import json
 import os
 import sys
-from collections.abc import Awaitable, Callable, Iterator
+from collections.abc import Awaitable, Callable, Iterator, Sequence
 from contextlib import ExitStack
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -33,6 +34,7 @@ from service.settings import Settings
 from service.store.agenda import Agenda
 from service.store.commits import Idempotency
 from service.store.connections import connect
+from service.store.rounds import Rounds
 from service.store.runs import Run
 from service.store.suspensions import Begin, Saved, Suspensions, Verb
 from service.wiring import Wiring, wire
@@ -91,6 +93,7 @@ class LaterSuspensions(Suspensions):
 
     def __init__(self, redis: Redis, steps: Steps, later_ms: int) -> None:
         super().__init__(redis)
+        self.rounds = LaterRounds(redis, steps, later_ms)
         self._later_ms = later_ms
         commit = self._commit
         self._commit = lambda **arguments: steps.take(  # type: ignore[assignment]
@@ -115,6 +118,29 @@ class LaterSuspensions(Suspensions):
             return verb(record, max(now_ms() + self._later_ms, record.updated_at_ms))
 
         return await super().change(tenant, suspension_id, step, seen, known)
+
+
+class LaterRounds(Rounds):
+    """Rounds as a process makes them some time later; each commit of one is a step."""
+
+    def __init__(self, redis: Redis, steps: Steps, later_ms: int) -> None:
+        super().__init__(redis, lambda _: 0)
+        self._steps = steps
+        self._later_ms = later_ms
+
+    async def change(self, tenant: str, suspension_ids: Sequence[str], verb: Verb) -> list[str]:
+        """Apply a verb as of then."""
+
+        def step(record: SuspensionRecord, _: int) -> Change:
+            return verb(record, max(now_ms() + self._later_ms, record.updated_at_ms))
+
+        return await super().change(tenant, suspension_ids, step)
+
+    async def _send(self, suspension_ids: Sequence[str], commits: Sequence[bytes]) -> list[str]:
+        left: list[str] = []
+        for one in zip(suspension_ids, commits, strict=True):
+            left += await self._steps.take("commit", partial(super()._send, *([part] for part in one)))
+        return left
 
 
 class LaterAgenda(Agenda):

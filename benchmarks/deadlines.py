@@ -1,0 +1,104 @@
+"""Measure many deadlines within one second: how late each is applied, and how decisions fare meanwhile.
+
+How late one is, is what anybody can see: how long after its deadline the call still waits. The driver counts every few
+milliseconds what still does, by the store's own time.
+
+`python -m benchmarks.deadlines [COUNT [WITHIN_MS]]` measures this alone; within 0 ms all of them come at one moment.
+"""
+
+import asyncio
+import json
+import sys
+import tempfile
+from pathlib import Path
+from typing import Any
+
+import uvloop
+from redis.asyncio import Redis
+
+from benchmarks.clients import Stamps
+from benchmarks.fills import fill
+from benchmarks.measures import measure_decisions, quantile
+from benchmarks.peers import Parked, Peer, Running, connect_sayso, running_sayso
+from sayso.clock import monotonic_ms
+
+COUNT = 10_000
+WITHIN_MS = 1_000
+
+_PORT = 17_741
+_LOOK_S = 0.01
+_AHEAD_MS = 10_000
+"""How long before the first deadline everything is asked, at least."""
+
+_IDLE = 50
+_MEANWHILE = 600
+
+
+async def measure_deadlines(peer: Peer, running: Running, count: int, within_ms: int = WITHIN_MS) -> dict[str, float]:
+    """Let many deadlines come; return when all were applied, how late each was, and the decisions' time meanwhile."""
+    began_ms = monotonic_ms()
+    others = await fill(running.url, "meanwhile-", _IDLE + _MEANWHILE)
+    fill_ms = (monotonic_ms() - began_ms) / len(others) * count
+    _, idle = await measure_decisions(peer, others[:_IDLE], 1)
+    async with Redis.from_url(running.url) as redis:
+        due_ms = await _now_ms(redis) + _AHEAD_MS + round(1.5 * fill_ms)
+        await fill(running.url, "late-", count, deadline_at_ms=due_ms, within_ms=within_ms)
+        if await _now_ms(redis) > due_ms - _AHEAD_MS // 2:
+            raise RuntimeError("this machine was too busy to ask for so much in time; measure again")
+        deadlines = [due_ms + within_ms * number // count for number in range(count)]
+        watching = asyncio.create_task(_watch(redis, deadlines))
+        await asyncio.sleep((due_ms - await _now_ms(redis)) / 1000)
+        calls = await _decide_meanwhile(peer, others[_IDLE:], watching)
+        applied = await watching
+    late = [at_ms - due for at_ms, due in zip(applied, deadlines, strict=True)]
+    return {
+        "deadlines_10k_s": (applied[-1] - due_ms) / 1000,
+        "deadline_lateness_p50_ms": quantile(late, 0.5),
+        "deadline_lateness_p99_ms": quantile(late, 0.99),
+        "decide_call_p50_ms_at_deadlines": quantile(calls, 0.5),
+        "decide_call_p99_ms_at_deadlines": quantile(calls, 0.99),
+        "decide_at_deadlines_over_idle": quantile(calls, 0.99) / quantile(idle, 0.5),
+    }
+
+
+async def _decide_meanwhile(peer: Peer, parked: list[Parked], watching: "asyncio.Task[list[int]]") -> list[float]:
+    """Decide one after the other until all deadlines are applied; return the time of each call, ms."""
+    calls: list[float] = []
+    for one in parked:
+        calls += (await measure_decisions(peer, [one], 1))[1]
+        if watching.done():
+            break
+    return calls
+
+
+async def _watch(redis: "Redis", deadlines: list[int]) -> list[int]:
+    """Return for each deadline, in order, when as many as up to it were applied."""
+    applied: list[int] = []
+    while len(applied) < len(deadlines):
+        await asyncio.sleep(_LOOK_S)
+        async with redis.pipeline(transaction=False) as pipe:
+            pipe.zcount("sayso:{default}:inbox", deadlines[0], deadlines[-1])
+            pipe.time()
+            waiting, (seconds, micros) = await pipe.execute()
+        applied += [seconds * 1000 + micros // 1000] * (len(deadlines) - len(applied) - waiting)
+    return applied
+
+
+async def _now_ms(redis: "Redis") -> int:
+    time: Any = await redis.time()
+    return int(time[0]) * 1000 + int(time[1]) // 1000
+
+
+async def _main(count: int, within_ms: int) -> None:
+    stamps = Stamps()
+    await stamps.listen()
+    with tempfile.TemporaryDirectory() as home, running_sayso(Path(home), _PORT, stamps.path, "always") as running:
+        peer, connections = await connect_sayso(running, 16)
+        print(json.dumps(await measure_deadlines(peer, running, count, within_ms)))
+        for connection in connections:
+            await connection.close()
+
+
+if __name__ == "__main__":
+    given = [*map(int, sys.argv[1:])]
+    uvloop.run(_main(*(given + [COUNT, WITHIN_MS][len(given) :])))

@@ -1,0 +1,9 @@
+#!lua flags=no-writes
+--[[ Read many suspensions and the server's time in one round trip.
+
+KEYS  the suspensions.
+Returns {seconds, microseconds, the values in order, false for what is not there}.
+]]
+
+local time = redis.call('TIME')
+return {time[1], time[2], redis.call('MGET', unpack(KEYS))}
