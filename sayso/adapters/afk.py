@@ -17,6 +17,7 @@ from typing import Any
 
 from sayso.adapters.afk_checkpoints import Memory, Waiting, is_elsewhere, put_back, read_waiting
 from sayso.adapters.afk_seams import NOT_ASKED, Seams
+from sayso.adapters.afk_tools import define_tool
 from sayso.client import AsyncClient
 from sayso.clock import new_id, now_ms
 from sayso.decisions import JsonObject
@@ -24,7 +25,6 @@ from sayso.errors import InvalidInput
 from sayso.frameworks import Asked, Done, FrameworkAgent, Gate, build_agent, current_gate, current_run
 from sayso.states import check_state
 from sayso.suspensions import Origin
-from sayso.tool_calls import ToolDefinition
 
 _ELSEWHERE = (
     "The run {run_id} no longer waits where this was asked: somebody else has gone on with it. The answers are not "
@@ -140,17 +140,6 @@ class Afk:
             return
         async with self.tell() as client:
             await seams.tellings.send(client, run_id)
-
-
-def define_tool(tool: Any, idempotent: Collection[str]) -> ToolDefinition:
-    """Return how a tool describes itself."""
-    spec = tool.spec
-    return ToolDefinition(
-        name=spec.name,
-        description=spec.description or "",
-        parameters=spec.parameters_schema,
-        idempotent=spec.name in idempotent,
-    )
 
 
 def check_agent(agent: Any, gated: Sequence[Any], role: Any) -> None:

@@ -5,14 +5,13 @@ the same answer however often AFK asks, by its run, step and place in the turn.
 """
 
 import asyncio
-import copy
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
-from functools import partial
 from typing import Any
 
 from sayso.adapters.afk_checkpoints import Memory, Waiting
 from sayso.adapters.afk_tellings import Tellings
+from sayso.adapters.afk_tools import Called, find_tools, read_deferred, wrap_tools, write_deferred
 from sayso.adapters.afk_turns import JUDGING_CALL, Place, Turns
 from sayso.adapters.afk_words import load_words
 from sayso.batches import BatchCall
@@ -22,7 +21,6 @@ from sayso.tool_calls import ToolResult
 
 NOT_ASKED = "Nobody was asked about this call; it is not run."
 _NOT_A_CALL = "Nobody can be asked about this here: only tool calls are put to people."
-_DEFERRED = "afk_deferred"
 
 
 class Stopped(BaseException):
@@ -54,9 +52,9 @@ class Seams:
 
     def gate(self, tools: Sequence[Any]) -> list[Any]:
         """Return the agent's tools such that each begins with leave alone."""
-        found = [one if hasattr(one, "spec") else one() for one in tools]
-        self.tools += [wrap_tool(one, partial(self._call, one)) for one in found]
-        return self.tools
+        gated = wrap_tools(find_tools(tools), self._call)
+        self.tools += gated
+        return gated
 
     async def role(self, event: Any) -> Any:
         """Judge as AFK's policy role: what was decided already, or that it is to be asked."""
@@ -105,25 +103,18 @@ class Seams:
         self._turns.follow(event)
         self.tellings.note(event)
 
-    async def _call(
-        self,
-        tool: Any,
-        raw_args: JsonObject,
-        *,
-        ctx: Any = None,
-        timeout: float | None = None,  # noqa: ASYNC109 - so AFK calls it
-        tool_call_id: str | None = None,
-    ) -> Any:
+    async def _call(self, called: Called) -> Any:
         """Run the call through the gate, with the arguments that were decided on, whatever AFK gives."""
-        gate, one = self._gate, self._take(tool.spec.name, tool_call_id)
+        gate, one = self._gate, self._take(called.name, called.call_id)
         if gate is None or one is None or current_gate() is not gate:
             return self._words.fail(NOT_ASKED)
         ran: list[Any] = []
 
         async def execute(args: JsonObject) -> Any:
-            limit_s = timeout if timeout is not None else tool.default_timeout
-            ran.append(await tool.call(dict(args), ctx=ctx, timeout=limit_s, tool_call_id=tool_call_id))
-            return _read_output(ran[0])
+            ran.append(await called.run(args))
+            if not ran[0].success:
+                raise ToolFailed(ran[0].error_message or "The tool failed without a word.")
+            return ran[0].output if ran[0].deferred is None else write_deferred(ran[0].deferred)
 
         try:
             result = await gate.run(one, execute)
@@ -135,11 +126,8 @@ class Seams:
         """Return the result as AFK expects it: a tool's own, or one that was kept of an earlier try."""
         if not result.success:
             return native if native is not None else self._words.fail(result.error or "")
-        if native is not None and native.deferred is not None:
-            return native
-        output: Any = result.output
-        if native is None and isinstance(output, dict) and output.keys() == {_DEFERRED}:
-            return self._words.tool_result(deferred=self._words.tool_deferred_handle(**output[_DEFERRED]))
+        if (ticket := read_deferred(result.output)) is not None:
+            return native or self._words.tool_result(deferred=self._words.tool_deferred_handle(**ticket))
         told = tell_result(one, result)
         return replace(native, output=told) if native is not None else self._words.tool_result(output=told)
 
@@ -176,19 +164,3 @@ class Seams:
         self.stopped_at = place
         self.stopped.set()
         return Stopped()
-
-
-def wrap_tool(tool: Any, call: Callable[..., Any]) -> Any:
-    """Return a copy of AFK's tool that is called through `call`, which sees to its time-out."""
-    wrapped = copy.copy(tool)
-    wrapped.call, wrapped.default_timeout = call, None
-    return wrapped
-
-
-def _read_output(native: Any) -> Any:
-    if not native.success:
-        raise ToolFailed(native.error_message or "The tool failed without a word.")
-    if native.deferred is None:
-        return native.output
-    names = ("ticket_id", "tool_name", "status", "poll_after_s", "summary", "resume_hint")
-    return {_DEFERRED: {name: getattr(native.deferred, name) for name in names}}

@@ -51,6 +51,10 @@ class Turns:
             turn.last = event.data.get("event_type", "")
             turn.judged += turn.last == JUDGING_CALL
 
+    def forget(self, run_id: str) -> None:
+        """Leave a run alone that has ended."""
+        self._turns.pop(run_id, None)
+
     def find_next(self, run_id: str, step: int) -> Place | None:
         """Return the call that is being judged; None where the run's events have not told of its turn."""
         turn = self._turns.get(run_id, _Turn())

@@ -18,7 +18,7 @@ ANSWERS: dict[str, Any] = {
 
 async def drive_afk(module: Any) -> None:
     """Go on with somebody else's answers: no to the first turn, so that the second waits."""
-    from afk.agents.types import ApprovalDecision, DeferredDecision
+    from tests.frameworks.contracts import ApprovalDecision, DeferredDecision
 
     class Stranger(Seams):
         async def request_approval(self, request: Any) -> Any:

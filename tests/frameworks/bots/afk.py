@@ -1,7 +1,6 @@
-"""An AFK agent that plays the turns it is asked for: with AFK's own runner where that is on the path, else with ours."""
+"""An AFK agent that plays the turns it is asked for; with AFK's own runner where that is on the path."""
 
 import os
-import sys
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -10,14 +9,7 @@ from pydantic import BaseModel
 
 from sayso.adapters.afk import Seams, gate
 from tests.frameworks.bots.effects import leave, parse_script, think, words
-
-sys.path.append(str(Path(__file__).parent.parent / "contracts"))
-
-from afk.agents import Agent
-from afk.core import Runner, RunnerConfig
-from afk.llms.types import LLMResponse, ToolCall
-from afk.memory import SQLiteMemoryStore
-from afk.tools import tool
+from tests.frameworks.contracts import Agent, LLMResponse, Runner, RunnerConfig, SQLiteMemoryStore, ToolCall, tool
 
 ROWS = Path(os.environ["BOT_HOME"]).parent / "afk.db"
 

@@ -1,0 +1,49 @@
+"""AFK for tests: its own checkout where that is on the path, else the small program beside this file."""
+
+import sys
+from pathlib import Path
+
+sys.path.append(str(Path(__file__).parent))
+
+import afk
+from afk.agents import Agent, FailSafeConfig
+from afk.agents.types import (
+    AgentRunEvent,
+    ApprovalDecision,
+    ApprovalRequest,
+    DeferredDecision,
+    PolicyDecision,
+    PolicyEvent,
+    UserInputDecision,
+    UserInputRequest,
+)
+from afk.core import Runner, RunnerConfig
+from afk.llms.types import LLMResponse, ToolCall
+from afk.memory import InMemoryMemoryStore, SQLiteMemoryStore
+from afk.tools import ToolDeferredHandle, ToolResult, tool
+
+IS_REAL = not hasattr(afk, "STANDS_IN")
+"""Whether this is AFK itself."""
+
+__all__ = [
+    "IS_REAL",
+    "Agent",
+    "AgentRunEvent",
+    "ApprovalDecision",
+    "ApprovalRequest",
+    "DeferredDecision",
+    "FailSafeConfig",
+    "InMemoryMemoryStore",
+    "LLMResponse",
+    "PolicyDecision",
+    "PolicyEvent",
+    "Runner",
+    "RunnerConfig",
+    "SQLiteMemoryStore",
+    "ToolCall",
+    "ToolDeferredHandle",
+    "ToolResult",
+    "UserInputDecision",
+    "UserInputRequest",
+    "tool",
+]
