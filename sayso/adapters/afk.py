@@ -128,8 +128,7 @@ class Afk:
         if place is None:
             assert gate is not None  # noqa: S101  only a call that went wrong in the gate stops without a place
             raise gate.fault or InvalidInput(NOT_ASKED)
-        thread_id = str(seams.tellings.events[0].event["thread_id"])
-        native = await read_waiting(seams.memory, place.run_id, thread_id, place.step, now_ms())
+        native = await read_waiting(seams.memory, place.run_id, str(seams.turns.thread_id), place.step, now_ms())
         check_state(native)
         waiting = Waiting.model_validate(native)
         return Asked(native, waiting.calls, waiting.text, told=seams.tellings.write())

@@ -40,7 +40,7 @@ class Seams:
         self.stopped_at: Place | None = None
         self.tellings = Tellings()
         self._words = load_words()
-        self._turns = Turns(root=waiting.run_id if waiting is not None else None)
+        self.turns = Turns(waiting.run_id, waiting.thread_id) if waiting is not None else Turns()
         self._waiting = waiting
         self._gate = gate
         self._admitted: list[BatchCall] = []
@@ -60,8 +60,8 @@ class Seams:
         """Judge as AFK's policy role: what was decided already, or that it is to be asked."""
         if event.event_type != JUDGING_CALL:
             return self._words.allow()
-        place = self._turns.find_next(event.run_id, event.step)
-        if place is None or place.run_id != self._turns.root:
+        place = self.turns.find_next(event.run_id, event.step)
+        if place is None or place.run_id != self.turns.root:
             return self._words.deny(NOT_ASKED)
         if not self._is_known(place):
             payload = {"tool_name": event.tool_name, "tool_args": event.tool_args, "call": place.label}
@@ -72,22 +72,22 @@ class Seams:
 
     async def request_approval(self, request: Any) -> Any:
         """Answer what was decided already, or defer; here come AFK's own rules, too."""
-        place = self._turns.find_judged(request.run_id, request.step)
-        if place is None or place.run_id != self._turns.root:
+        place = self.turns.find_judged(request.run_id, request.step)
+        if place is None or place.run_id != self.turns.root:
             return self._words.approval_decision(kind="deny", reason=_NOT_A_CALL)
         if not self._is_known(place):
             return self._words.deferred_decision(token=place.label)
-        one, refusal = self._admit(place, self._turns.name_of(place))
+        one, refusal = self._admit(place, self.turns.name_of(place))
         return self._words.approval_decision(kind="deny" if one is None else "allow", reason=refusal)
 
     async def request_user_input(self, request: Any) -> Any:
         """Answer with the value that was decided already, or defer."""
-        place = self._turns.find_judged(request.run_id, request.step)
-        if place is None or place.run_id != self._turns.root:
+        place = self.turns.find_judged(request.run_id, request.step)
+        if place is None or place.run_id != self.turns.root:
             return self._words.user_input_decision(kind="deny", reason=_NOT_A_CALL)
         if not self._is_known(place):
             return self._words.deferred_decision(token=place.label)
-        one, refusal = self._admit(place, self._turns.name_of(place))
+        one, refusal = self._admit(place, self.turns.name_of(place))
         if one is None:
             return self._words.user_input_decision(kind="deny", reason=refusal)
         value = one.call.args.get(str(request.payload.get("target_arg")))
@@ -100,7 +100,7 @@ class Seams:
 
     async def notify(self, event: Any) -> None:
         """Follow the run."""
-        self._turns.follow(event)
+        self.turns.follow(event)
         self.tellings.note(event)
 
     async def _call(self, called: Called) -> Any:

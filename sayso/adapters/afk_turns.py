@@ -35,14 +35,15 @@ class _Turn:
 
 @dataclass
 class Turns:
-    """Where each run has come to, by its own events."""
+    """Where each run has come to, by its own events; the first of them is the root of the others."""
 
     root: str | None = None
+    thread_id: str | None = None
     _turns: dict[str, _Turn] = field(default_factory=dict)
 
     def follow(self, event: Any) -> None:
         """Take note of an event."""
-        self.root = self.root or event.run_id
+        self.root, self.thread_id = self.root or event.run_id, self.thread_id or event.thread_id
         turn = self._turns.setdefault(event.run_id, _Turn())
         if event.type == "tool_batch_started":
             names, ids = event.data.get("tool_names", ()), event.data.get("tool_call_ids", ())

@@ -7,6 +7,7 @@ sys.path.append(str(Path(__file__).parent))
 
 import afk
 from afk.agents import Agent, FailSafeConfig
+from afk.agents.errors import AgentError
 from afk.agents.types import (
     AgentRunEvent,
     ApprovalDecision,
@@ -19,7 +20,7 @@ from afk.agents.types import (
 )
 from afk.core import Runner, RunnerConfig
 from afk.llms.types import LLMResponse, ToolCall
-from afk.memory import InMemoryMemoryStore, SQLiteMemoryStore
+from afk.memory import SQLiteMemoryStore
 from afk.tools import ToolDeferredHandle, ToolResult, tool
 
 IS_REAL = not hasattr(afk, "STANDS_IN")
@@ -28,12 +29,12 @@ IS_REAL = not hasattr(afk, "STANDS_IN")
 __all__ = [
     "IS_REAL",
     "Agent",
+    "AgentError",
     "AgentRunEvent",
     "ApprovalDecision",
     "ApprovalRequest",
     "DeferredDecision",
     "FailSafeConfig",
-    "InMemoryMemoryStore",
     "LLMResponse",
     "PolicyDecision",
     "PolicyEvent",

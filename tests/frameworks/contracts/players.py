@@ -27,6 +27,35 @@ class Player:
         return LLMResponse(text=" | ".join(self.told))
 
 
+class Rows:
+    """A memory store that shows what is in it."""
+
+    def __init__(self) -> None:
+        self.rows: dict[tuple[str, str], Any] = {}
+
+    async def setup(self) -> None:
+        """Be ready."""
+
+    async def close(self) -> None:
+        """Be done."""
+
+    async def append_event(self, event: Any) -> None:
+        """Keep no events: they come to the provider, too."""
+
+    async def get_state(self, thread_id: str, key: str) -> Any:
+        """Return what was put, or None."""
+        return self.rows.get((thread_id, key))
+
+    async def put_state(self, thread_id: str, key: str, value: Any) -> None:
+        """Keep it."""
+        self.rows[thread_id, key] = value
+
+    async def list_state(self, thread_id: str, prefix: str | None = None) -> dict[str, Any]:
+        """Return all that was put under keys that begin so."""
+        mine = {key: value for (thread, key), value in self.rows.items() if thread == thread_id}
+        return {key: value for key, value in mine.items() if key.startswith(prefix or "")}
+
+
 class Money(BaseModel):
     """Who is paid how much."""
 

@@ -25,16 +25,20 @@ from service.settings import CHECKOUT
 from tests.frameworks.contracts import (
     IS_REAL,
     Agent,
+    AgentError,
+    AgentRunEvent,
+    ApprovalRequest,
     FailSafeConfig,
-    InMemoryMemoryStore,
     PolicyDecision,
+    PolicyEvent,
     Runner,
     RunnerConfig,
     ToolDeferredHandle,
     ToolResult,
+    UserInputRequest,
     tool,
 )
-from tests.frameworks.contracts.players import Money, Player, Purse, Rule, pay
+from tests.frameworks.contracts.players import Money, Player, Purse, Rows, Rule, pay
 from tests.sayso.test_frameworks import Kept
 
 
@@ -45,7 +49,7 @@ class Bot:
     turns: tuple[Any, ...]
     options: dict[str, Any] = field(default_factory=dict)
     tools: list[Any] = field(default_factory=list)
-    memory: InMemoryMemoryStore = field(default_factory=InMemoryMemoryStore)
+    memory: Rows = field(default_factory=Rows)
     purse: Purse = field(default_factory=Purse)
     seams: list[Seams] = field(default_factory=list)
 
@@ -58,7 +62,8 @@ class Bot:
         """Make the runner and the agent."""
         self.seams.append(seams)
         tools = seams.gate([*(self.tools or [self.purse.tool])])
-        agent = Agent(model=Player(*self.turns), tools=tools, policy_roles=[seams.role], **self.options)
+        given = {"instructions": "Pay.", "tools": tools, "policy_roles": [seams.role], **self.options}
+        agent = Agent(model=Player(*self.turns), **given)
         config = RunnerConfig(interaction_mode="external", checkpoint_async_writes=False)
         return Runner(memory_store=seams.memory, interaction_provider=seams.provider, config=config), agent
 
@@ -172,7 +177,7 @@ async def test_time_that_the_run_itself_took_is_charged() -> None:
     asked = await bot.begin()
     saved: Any = asked.native["saved"]
     late = {**saved, "payload": {**saved["payload"], "started_at_s": saved["payload"]["started_at_s"] - 7200}}
-    with pytest.raises(RuntimeError, match="max_wall_time_s"):
+    with pytest.raises(AgentError, match="max_wall_time_s"):
         await go_on(bot, Asked({**asked.native, "saved": late}, asked.calls), decide(asked, True))
     assert bot.purse.paid == []
 
@@ -215,12 +220,11 @@ async def test_a_state_that_is_not_json_is_refused_with_its_key() -> None:
 
 async def test_a_runner_that_saves_elsewhere_is_told_so() -> None:
     bot = Bot(([pay("ann", 1)],))
-    elsewhere = InMemoryMemoryStore()
+    elsewhere = Rows()
 
     def build(seams: Seams) -> tuple[Any, Any]:
-        runner, agent = bot.build(seams)
-        runner.memory = elsewhere
-        return runner, agent
+        _, agent = bot.build(seams)
+        return Runner(memory_store=elsewhere, interaction_provider=seams.provider), agent
 
     with pytest.raises(InvalidInput, match=r"memory_store=seams\.memory"):
         await Afk(build, lambda: bot.memory).begin("Pay them.")
@@ -284,8 +288,22 @@ async def test_a_call_that_afks_own_rules_deny_stays_denied() -> None:
 async def test_what_is_no_tool_call_is_put_to_nobody_and_denied() -> None:
     rule = Rule("llm_before_execute", PolicyDecision(action="request_approval"))
     bot = Bot((), options={"policy_engine": rule})
-    with pytest.raises(RuntimeError, match="LLM call approval denied"):
+    with pytest.raises(AgentError, match="LLM call approval denied"):
         await bot.framework.begin("Pay them.")
+
+
+async def test_a_run_within_the_run_is_denied_for_afk_cannot_suspend_it() -> None:
+    seams = Seams(Rows())
+    for run_id in ("run_1", "run_2"):
+        data = {"tool_names": ["pay"], "tool_call_ids": ["c0"], "tool_call_count": 1}
+        await seams.notify(AgentRunEvent("tool_batch_started", run_id, "thread", "running", 1, data=data))
+    event = PolicyEvent("tool_before_execute", "run_2", "thread", 1, {}, "pay", {})
+    assert (await seams.role(event)).action == "deny"
+    judged = {"event_type": "tool_before_execute", "action": "request_approval"}
+    await seams.notify(AgentRunEvent("policy_decision", "run_2", "thread", "running", 1, data=judged))
+    approval = await seams.request_approval(ApprovalRequest("run_2", "thread", 1, "why", {}))
+    value = await seams.request_user_input(UserInputRequest("run_2", "thread", 1, "what", {}))
+    assert (approval.kind, value.kind) == ("deny", "deny")
 
 
 async def test_a_tool_cannot_be_called_past_the_gate() -> None:
@@ -317,7 +335,7 @@ def test_an_agent_of_which_something_would_run_unasked_is_refused(change: Any, w
 
 
 def test_the_agents_tools_are_known_by_their_own_words() -> None:
-    agent = gate(Bot(()).build, name="bot", memory=InMemoryMemoryStore, idempotent={"pay"})
+    agent = gate(Bot(()).build, name="bot", memory=Rows, idempotent={"pay"})
     (pay_,) = agent.tools
     assert (pay_.name, pay_.definition.description, pay_.idempotent) == ("pay", "Pay somebody.", True)
     assert agent.manifest().origin.framework == "afk"
@@ -366,6 +384,6 @@ async def test_afks_own_runner_suspends_and_goes_on() -> None:
     from afk.core.runner import Runner as Real
 
     assert Runner is Real
-    bot = Bot(([pay("ann", 1)],), options={"instructions": "Pay."})
+    bot = Bot(([pay("ann", 1)],), options={})
     asked = await bot.begin()
     assert "paid 1 to ann" in text_of(await go_on(bot, asked, decide(asked, True)))

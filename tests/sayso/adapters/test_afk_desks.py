@@ -1,6 +1,7 @@
 """An AFK agent that waits in its own process asks through its role, provider and tools, and runs a call once."""
 
 import json
+import re
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -12,17 +13,19 @@ from sayso.adapters.afk_tickets import settle_tickets
 from sayso.policies import Policy, PolicyRule
 from sayso.rules import Action
 from sayso.testing import InProcessDesk
+from service.settings import CHECKOUT
 from tests.frameworks.contracts import (
     Agent,
+    AgentError,
     ApprovalDecision,
     DeferredDecision,
     FailSafeConfig,
-    InMemoryMemoryStore,
     PolicyDecision,
     Runner,
     RunnerConfig,
+    tool,
 )
-from tests.frameworks.contracts.players import Player, Purse, Rule, pay
+from tests.frameworks.contracts.players import Money, Player, Purse, Rows, Rule, pay
 
 RULES: tuple[dict[str, Any], ...] = (
     {"rule_id": "small", "condition": {"when": "args.amount < 5"}, "action": "allow", "reason": "Small sums are fine"},
@@ -46,7 +49,7 @@ class Scene:
     options: dict[str, Any] = field(default_factory=dict)
     agent_options: dict[str, Any] = field(default_factory=dict)
     config: dict[str, Any] = field(default_factory=dict)
-    memory: InMemoryMemoryStore = field(default_factory=InMemoryMemoryStore)
+    memory: Rows = field(default_factory=Rows)
     purse: Purse = field(default_factory=Purse)
     model: Player = field(init=False)
     desk: Desk = field(init=False)
@@ -290,7 +293,7 @@ async def test_a_denial_fails_the_run_where_afk_is_told_so() -> None:
     fail_safe = FailSafeConfig(approval_denial_policy="fail_run")
     scene = Scene(([pay("ann", 7)],), office(), agent_options={"fail_safe": fail_safe})
     scene.office.reviewer.denies()
-    with pytest.raises(RuntimeError, match="requires fail"):
+    with pytest.raises(AgentError, match="requires fail"):
         await scene.play()
 
 
@@ -374,3 +377,14 @@ async def test_sayso_is_told_of_every_event_once() -> None:
     assert (kinds[0], kinds[-1]) == ("run_started", "run_completed")
     assert {one["event"]["run_id"] for one in numbered} == {result.run_id}
     assert "run_paused" not in [one["event"]["type"] for one in told[0][1]["events"]]
+
+
+def test_the_page_builds_an_agent_that_asks_the_desk() -> None:
+    page = (CHECKOUT / "docs" / "frameworks.md").read_text(encoding="utf-8")
+    block = next(one for one in re.findall(r"^```python\n(.*?)^```", page, re.DOTALL | re.MULTILINE) if "Desk(" in one)
+    report = tool(args_model=Money, name="write_report", description="Write.")(lambda args: args.to)
+    given = {"Agent": Agent, "Runner": Runner, "model": Player(), "store": Rows(), "config": RunnerConfig()}
+    names: dict[str, Any] = {**given, "send_money": Purse().tool, "write_report": report}
+    exec(block, names)  # noqa: S102 - the page's own words
+    assert set(names["desk"].tools) == {"pay", "write_report"}
+    assert names["agent"].policy_roles == [names["desk"].role]

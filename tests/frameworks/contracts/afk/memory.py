@@ -5,30 +5,6 @@ import sqlite3
 from typing import Any
 
 
-class InMemoryMemoryStore:
-    """Gone with its process."""
-
-    def __init__(self) -> None:
-        self.rows: dict[tuple[str, str], Any] = {}
-        self.open = False
-
-    async def setup(self) -> None:
-        """Be ready."""
-        self.open = True
-
-    async def close(self) -> None:
-        """Be done."""
-        self.open = False
-
-    async def get_state(self, thread_id: str, key: str) -> Any:
-        """Return what was put, or None."""
-        return self.rows.get((thread_id, key))
-
-    async def put_state(self, thread_id: str, key: str, value: Any) -> None:
-        """Keep it."""
-        self.rows[thread_id, key] = value
-
-
 class SQLiteMemoryStore:
     """A file that processes share."""
 
@@ -59,3 +35,9 @@ class SQLiteMemoryStore:
         assert self._db is not None
         with self._db:
             self._db.execute("INSERT OR REPLACE INTO state VALUES (?, ?, ?)", (thread_id, key, json.dumps(value)))
+
+    async def list_state(self, thread_id: str, prefix: str | None = None) -> dict[str, Any]:
+        """Return all that was put under keys that begin so."""
+        assert self._db is not None
+        rows = self._db.execute("SELECT key, value FROM state WHERE thread = ? ORDER BY key", (thread_id,)).fetchall()
+        return {key: json.loads(value) for key, value in rows if key.startswith(prefix or "")}

@@ -1,7 +1,7 @@
 """What ends a run early."""
 
 
-class AgentError(RuntimeError):
+class AgentError(Exception):
     """Anything that ends a run."""
 
 

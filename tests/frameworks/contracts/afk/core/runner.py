@@ -111,9 +111,8 @@ class Runner:
     ) -> list[dict[str, Any]]:
         """Return the run's tickets."""
         await self.memory.setup()
-        listed = await self.memory.get_state(thread_id, f"bgtool:{run_id}:tickets") or []
-        rows = [await self.memory.get_state(thread_id, f"bgtool:{run_id}:{one}:state") for one in listed]
-        return [row for row in rows if include_resolved or row["status"] in ("pending", "running")]
+        rows = await self.memory.list_state(thread_id, prefix=f"bgtool:{run_id}:")
+        return [row for row in rows.values() if include_resolved or row["status"] in ("pending", "running")]
 
     async def resolve_background_tool(
         self, *, thread_id: str, run_id: str, ticket_id: str, output: Any, tool_name: str | None = None
@@ -320,10 +319,8 @@ class _Run:
 
     async def _open_ticket(self, ticket: dict[str, Any]) -> None:
         self.tickets.append({**ticket, "created_at_s": time.time()})
-        memory, listing = self.runner.memory, f"bgtool:{self.run_id}:tickets"
-        listed = await memory.get_state(self.thread_id, listing) or []
-        await memory.put_state(self.thread_id, listing, [*listed, ticket["ticket_id"]])
-        await memory.put_state(self.thread_id, f"bgtool:{self.run_id}:{ticket['ticket_id']}:state", ticket)
+        key = f"bgtool:{self.run_id}:{ticket['ticket_id']}:state"
+        await self.runner.memory.put_state(self.thread_id, key, ticket)
 
     async def _hear_tickets(self) -> None:
         for ticket in list(self.tickets):
