@@ -9,23 +9,25 @@ An agent that has to wait in its own process uses `sayso.adapters.afk_desks` ins
 """
 
 import asyncio
+import logging
 from collections.abc import AsyncIterator, Callable, Collection, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from importlib.metadata import PackageNotFoundError, version
 from typing import Any
 
-from sayso.adapters.afk_checkpoints import Memory, Waiting, is_elsewhere, put_back, read_waiting
+from sayso.adapters.afk_checkpoints import Memory, Waiting, is_elsewhere, put_back, read_native, read_waiting
 from sayso.adapters.afk_seams import NOT_ASKED, Seams
 from sayso.adapters.afk_tools import define_tool
 from sayso.client import AsyncClient
 from sayso.clock import new_id, now_ms
 from sayso.decisions import JsonObject
-from sayso.errors import InvalidInput
+from sayso.errors import InvalidInput, SaysoError
 from sayso.frameworks import Asked, Done, FrameworkAgent, Gate, build_agent, current_gate, current_run
 from sayso.states import check_state
 from sayso.suspensions import Origin
 
+_LOG = logging.getLogger("sayso")
 _ELSEWHERE = (
     "The run {run_id} no longer waits where this was asked: somebody else has gone on with it. The answers are not "
     "given to another question; cancel this run."
@@ -83,14 +85,14 @@ class Afk:
 
     async def find_hindrance(self, native: JsonObject) -> str | None:
         """Say that the run waits elsewhere by now, or has ended: somebody else has gone on with it."""
-        waiting = Waiting.model_validate(native)
+        waiting = read_native(native)
         async with self._opened() as memory:
             elsewhere = await is_elsewhere(memory, waiting)
         return _ELSEWHERE.format(run_id=waiting.run_id) if elsewhere else None
 
     async def go_on(self, native: JsonObject, gate: Gate) -> Asked | Done:
         """Put the run back where it waits and run on; its clocks are moved by the time it waited."""
-        waiting = Waiting.model_validate(native)
+        waiting = read_native(native)
         async with self._opened() as memory:
             runner, agent, seams = self.make(memory, waiting, gate)
             await put_back(memory, waiting, now_ms())
@@ -130,15 +132,18 @@ class Afk:
             raise gate.fault or InvalidInput(NOT_ASKED)
         native = await read_waiting(seams.memory, place.run_id, str(seams.turns.thread_id), place.step, now_ms())
         check_state(native)
-        waiting = Waiting.model_validate(native)
+        waiting = read_native(native)
         return Asked(native, waiting.calls, waiting.text, told=seams.tellings.write())
 
     async def _send(self, seams: Seams) -> None:
         run_id = current_run()
         if self.tell is None or run_id is None:
             return
-        async with self.tell() as client:
-            await seams.tellings.send(client, run_id)
+        try:
+            async with self.tell() as client:
+                await seams.tellings.send(client, run_id)
+        except SaysoError as error:
+            _LOG.warning("AFK's events could not be told to %s: %s", run_id, error.message)
 
 
 def check_agent(agent: Any, gated: Sequence[Any], role: Any) -> None:

@@ -92,6 +92,18 @@ class Waiting(_Seen):
         return _Checkpoint.model_validate(self.saved).payload.pending_llm_response
 
 
+def read_native(native: JsonObject) -> Waiting:
+    """Return the run that was kept; raises `InvalidInput` for what was never written here."""
+    try:
+        waiting = Waiting.model_validate(native)
+        _Checkpoint.model_validate(waiting.saved)
+    except ValidationError as error:
+        raise InvalidInput(
+            f"This is no state of an AFK run that waits: {error.error_count()} parts are wrong."
+        ) from error
+    return waiting
+
+
 async def read_waiting(memory: Memory, run_id: str, thread_id: str, step: int, now_ms: int) -> JsonObject:
     """Return the run as it waits in this step; raises `InvalidInput` where AFK has not saved that."""
     saved = await memory.get_state(thread_id, f"checkpoint:{run_id}:{step}:runtime_state")

@@ -46,13 +46,18 @@ class Desk:
         title: str = "",
         context: JsonObject | None = None,
         on_doubt: OnDoubt = "raise",
+        pause: bool = True,
     ) -> None:
-        """Ask through this client. Calls of the tools in `background` are waited for while the run goes on."""
+        """Ask through this client. Calls of the tools in `background` are waited for while the run goes on.
+
+        Without `pause` the role itself waits: AFK is not paused, and its model is told why a person said no.
+        """
         self.client = client
         self.tools: dict[str, Any] = {}
         self._background = background
         self._idempotent = idempotent
         self._title, self._context, self._on_doubt = title, context or {}, on_doubt
+        self._pause = pause
         self._words = load_words()
         self._turns = Turns()
         self._tellings: dict[str, Tellings] = {}
@@ -87,6 +92,8 @@ class Desk:
         wanted = self.want(tool, dict(event.tool_args), place.label)
         try:
             found = await self._ask(wanted, event.run_id)
+            if found.pending and not self._pause and event.tool_name not in self._background:
+                found = await self.client.wait(found.id)
         except SaysoError as error:
             return self._words.deny(f"Sayso could not be asked: {error.message}")
         self._admitted = [one for one in self._admitted if _may_stay(one[0], place)] + [(place, wanted)]

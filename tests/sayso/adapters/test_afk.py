@@ -119,6 +119,23 @@ async def test_it_goes_on_with_what_was_decided_on_each_call() -> None:
     assert "Not Bob." in text_of(reached)
 
 
+async def test_calls_that_were_not_the_ones_decided_on_do_not_run() -> None:
+    """A state may hold other calls than those that were asked about: only what was decided runs."""
+    bot = Bot(([pay("ann", 1), pay("eve", 1000, "c1")],))
+    asked = await bot.begin()
+    fewer = Asked(asked.native, asked.calls[:1])
+    await go_on(bot, asked, decide(fewer, True))
+    assert bot.purse.paid == [("ann", 1)]
+    renamed = Asked(asked.native, (asked.calls[0].model_copy(update={"name": "look"}),))
+    gate = decide(renamed, True)
+    await go_on(bot, asked, gate)
+    assert bot.purse.paid == [("ann", 1)]
+    changed = decide(fewer, {"to": "bob", "amount": 2})
+    bot.memory.rows.clear()
+    await go_on(bot, asked, changed)
+    assert bot.purse.paid == [("ann", 1), ("bob", 2)]
+
+
 async def test_the_next_turn_stops_again() -> None:
     bot = Bot(([pay("ann", 1)], [pay("bob", 2)]))
     first = await bot.begin()
@@ -369,6 +386,20 @@ async def test_a_worker_tells_of_the_events_of_the_run_it_drives() -> None:
     ((path, body),) = told
     assert (path, body["dialect"]) == ("/api/v1/runs/run_1/events", "afk")
     assert body["events"][-1]["event"]["type"] == "run_paused"
+
+
+async def test_a_worker_that_cannot_tell_drives_the_run_all_the_same() -> None:
+    bot = Bot(([pay("ann", 1)],))
+    framework = Afk(bot.build, lambda: bot.memory, lambda: AsyncClient("no address"))
+    with open_gate(None, "run_1"):
+        assert isinstance(await framework.begin("Pay them."), Asked)
+
+
+async def test_a_state_that_is_no_runs_is_refused() -> None:
+    asked = await Bot(([pay("ann", 1)],)).begin()
+    for native in ({}, {**asked.native, "saved": {"step": 1}}, {**asked.native, "step": "one"}):
+        with pytest.raises(InvalidInput, match="no state of an AFK run"):
+            await Bot(()).framework.go_on(native, decide(asked, True))
 
 
 def test_without_afk_it_is_said_where_it_comes_from() -> None:

@@ -136,6 +136,17 @@ async def test_a_denied_call_does_not_run() -> None:
     assert "Approval denied" in result.final_text
 
 
+async def test_where_the_role_waits_the_model_is_told_why_a_person_said_no() -> None:
+    scene = Scene(([pay("ann", 7), pay("ask", 1, "c1")],), office(), options={"pause": False})
+    scene.office.reviewer.denies(message="Ann has left.")
+    result = await scene.play()
+    assert "Ann has left." in result.final_text
+    scene = Scene(([pay("ann", 7)],), office(), options={"pause": False})
+    scene.office.reviewer.approves(args={"to": "ann", "amount": 6})
+    await scene.play()
+    assert scene.purse.paid == [("ann", 6)]
+
+
 async def test_a_value_that_is_refused_is_told_with_its_reason() -> None:
     scene = Scene(([pay("ask", 9)],), office())
     scene.office.reviewer.denies(message="No idea.")
