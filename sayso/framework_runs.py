@@ -123,7 +123,7 @@ class _Drive:
         if self._state.batch is not None:
             reached = await self._take_up(self._state.batch, outcomes)
         else:
-            with open_gate(None):
+            with open_gate(None, self._run.id):
                 reached = await self._agent.framework.begin(self._state.text)
         while isinstance(reached, Asked | Done):
             reached = await self._judge(reached) if isinstance(reached, Asked) else self._complete(reached)
@@ -175,7 +175,7 @@ class _Drive:
             await self._keep(batch)
         gate = Gate(batch, contexts, self._keep, self._state.unseen)
         assert self._state.native is not None  # noqa: S101  a batch comes with the state it stopped in
-        with open_gate(gate):
+        with open_gate(gate, self._run.id):
             try:
                 reached = await self._agent.framework.go_on(self._state.native, gate)
             except Exception as error:

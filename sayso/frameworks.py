@@ -37,12 +37,14 @@ class Asked:
     """The framework stopped before the calls of one turn; `native` is all it needs to go on, as plain JSON.
 
     A call whose tool the framework runs where nobody sees it is `unseen`: it has run when the framework has gone on.
+    `told` holds bodies of `POST /api/v1/runs/{run_id}/events`, to be sent once the run is there.
     """
 
     native: JsonObject
     calls: tuple[RequestedCall, ...]
     text: str = ""
     unseen: bool = False
+    told: tuple[JsonObject, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -229,14 +231,20 @@ def current_call() -> CallContext | None:
     return _CALL.get()
 
 
+def current_run() -> str | None:
+    """Return the id of the run that is being driven in this context, if it has one already."""
+    return _RUN.get()
+
+
 @contextmanager
-def open_gate(gate: Gate | None) -> Iterator[None]:
-    """Let whatever a framework starts within the block find the gate."""
-    token = _GATE.set(gate)
+def open_gate(gate: Gate | None, run_id: str | None = None) -> Iterator[None]:
+    """Let whatever a framework starts within the block find the gate, and the run it is of."""
+    token, run_token = _GATE.set(gate), _RUN.set(run_id)
     try:
         yield
     finally:
         _GATE.reset(token)
+        _RUN.reset(run_token)
 
 
 def tell_result(one: BatchCall, result: ToolResult) -> JsonValue:
@@ -286,4 +294,5 @@ def _refuse(*_args: object, **_kwargs: object) -> Any:
 
 
 _GATE: ContextVar[Gate | None] = ContextVar("sayso_gate", default=None)
+_RUN: ContextVar[str | None] = ContextVar("sayso_run", default=None)
 _CALL: ContextVar[CallContext | None] = ContextVar("sayso_call", default=None)

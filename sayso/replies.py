@@ -103,6 +103,7 @@ class ItemSeen(Reply):
     prompt: PromptSeen = PromptSeen()
     allowed: tuple[str, ...] = ()
     choices: tuple[JsonValue, ...] | None = None
+    target_arg: str | None = None
     response_schema: JsonObject | None = None
     terms: TermsSeen
     digest: str

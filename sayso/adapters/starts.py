@@ -1,6 +1,8 @@
 """Begin a run in the agent's own process: up to its first calls, which are asked of Sayso; a worker does the rest."""
 
 import base64
+import logging
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -16,6 +18,7 @@ from sayso.states import write_state
 
 _TRIES = 3
 _TIMEOUT_S = 30
+_LOG = logging.getLogger("sayso")
 
 
 class Refused(SaysoError):
@@ -41,17 +44,28 @@ class Sayso:
 
     async def ask(self, body: JsonObject) -> Suspended:
         """Put calls before Sayso; a request whose answer was lost is sent again and counts once."""
+        found = await self._send("/api/v1/suspensions", body)
+        return Suspended(run_id=found["run"]["id"], suspension_id=found["id"], status=found["status"])
+
+    async def tell(self, run_id: str, told: Sequence[JsonObject]) -> None:
+        """Tell what happened before the run was asked for; what cannot be told is logged, for it waits all the same."""
+        try:
+            for body in told:
+                await self._send(f"/api/v1/runs/{run_id}/events", body)
+        except SaysoError as error:
+            _LOG.warning("What happened before %s paused could not be told: %s", run_id, error.message)
+
+    async def _send(self, path: str, body: JsonObject) -> Any:
         headers = {"Authorization": f"Bearer {self.key}", "Idempotency-Key": new_id("ask")}
         async with httpx.AsyncClient(base_url=self.url, headers=headers, timeout=_TIMEOUT_S) as http:
             for _ in range(_TRIES):
                 try:
-                    answer = await http.post("/api/v1/suspensions", json=body)
+                    answer = await http.post(path, json=body)
                 except httpx.TransportError:
                     continue
                 if not answer.is_success:
                     raise Refused(_tell(answer), status=answer.status_code)
-                found: Any = answer.json()
-                return Suspended(run_id=found["run"]["id"], suspension_id=found["id"], status=found["status"])
+                return answer.json()
         raise Unavailable(f"Sayso at {self.url} cannot be reached. Start it, or correct its address.")
 
 
@@ -64,7 +78,9 @@ async def start(agent: FrameworkAgent, text: str, sayso: Sayso, title: str = "")
         reached = await agent.framework.begin(text)
     if isinstance(reached, Done):
         return reached.result
-    return await sayso.ask(_write(agent, reached, title or " ".join(text.split())[:80]))
+    waits = await sayso.ask(_write(agent, reached, title or " ".join(text.split())[:80]))
+    await sayso.tell(waits.run_id, reached.told)
+    return waits
 
 
 def _write(agent: FrameworkAgent, asked: Asked, title: str) -> JsonObject:

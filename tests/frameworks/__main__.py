@@ -25,7 +25,7 @@ def main() -> int:
     wanted = [word for word in sys.argv[1:] if not word.startswith("--")]
     kinds = [one for one in KINDS if not wanted or one.name in wanted]
     servers = [MCP] if not wanted or MCP in wanted else []
-    for environment in [*sorted({one.environment for one in kinds}), *servers]:
+    for environment in [*sorted({one.environment for one in kinds if one.environment}), *servers]:
         make_environment(environment)
     with TemporaryDirectory() as folder:
         report = Path(folder) / "report.xml"

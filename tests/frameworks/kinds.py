@@ -1,5 +1,6 @@
 """List the frameworks whose runs are suspended and resumed: one row each, with what it cannot do and why."""
 
+import sys
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -26,7 +27,9 @@ class Kind:
 
     @property
     def python(self) -> Path:
-        """The interpreter of its environment."""
+        """The interpreter of its environment; our own, for a framework that has no packages to install."""
+        if not self.environment:
+            return Path(sys.executable)
         return ENVIRONMENTS / self.environment / "bin" / "python"
 
     @property
@@ -48,6 +51,7 @@ KINDS = (
     Kind("langgraph_inbox", "LangGraph, Agent Inbox", "langgraph", {"again": _UNSEEN, "late": _ASKED}, seen=False),
     Kind("autogen", "AutoGen, one agent", "autogen", _OURS),
     Kind("autogen_swarm", "AutoGen, a Swarm", "autogen", _OURS),
+    Kind("afk", "AFK, as described", ""),
 )
 """The rows of the support table."""
 

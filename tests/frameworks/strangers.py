@@ -1,11 +1,13 @@
-"""Drive the latest thread of a LangGraph bot past its interrupt, as nobody should who has not asked Sayso."""
+"""Drive the latest run of a LangGraph or AFK bot past where it waits, as nobody should who has not asked Sayso."""
 
 import asyncio
 import importlib
+import sqlite3
 import sys
+from pathlib import Path
 from typing import Any
 
-from langgraph.types import Command
+from sayso.adapters.afk_seams import Seams
 
 ANSWERS: dict[str, Any] = {
     "batched": {"decisions": [{"type": "reject", "message": "A stranger says no."}]},
@@ -14,10 +16,44 @@ ANSWERS: dict[str, Any] = {
 }
 
 
+async def drive_afk(module: Any) -> None:
+    """Go on with somebody else's answers: no to the first turn, so that the second waits."""
+    from tests.frameworks.contracts import ApprovalDecision, DeferredDecision
+
+    class Stranger(Seams):
+        async def request_approval(self, request: Any) -> Any:
+            if request.step == 1:
+                return ApprovalDecision(kind="deny", reason="A stranger says no.")
+            return DeferredDecision(token=f"{request.run_id}:{request.step}:0")
+
+    memory = module.SQLiteMemoryStore(str(module.ROWS))
+    await memory.setup()
+    rows = await find_latest(module.ROWS)
+    seams = Stranger(memory)
+    runner, agent = module.build(seams)
+    await runner.resume_handle(agent, **rows)
+    await seams.stopped.wait()
+
+
+async def find_latest(rows: Path) -> dict[str, str]:
+    """Return the run that was saved last."""
+    with sqlite3.connect(rows) as db:
+        (thread_id, key) = db.execute(
+            "SELECT thread, key FROM state WHERE key LIKE 'checkpoint:%:latest' ORDER BY rowid DESC LIMIT 1"
+        ).fetchone()
+    return {"run_id": key.split(":")[1], "thread_id": thread_id}
+
+
 async def main() -> None:
-    """Answer the interrupt that waits."""
+    """Answer what waits."""
     module = sys.argv[1]
-    framework = importlib.import_module(module).bot.framework
+    imported = importlib.import_module(module)
+    if module.endswith("afk"):
+        await drive_afk(imported)
+        return
+    from langgraph.types import Command
+
+    framework = imported.bot.framework
     answer = next(one for name, one in ANSWERS.items() if module.endswith(name))
     async with framework.checkpointer() as saver:
         latest = await anext(saver.alist(None, limit=1))

@@ -14,17 +14,21 @@ from tests.frameworks.stands import Stand, write_script
 from tests.frameworks.test_conformance import decide, money, pauses
 
 PAGE = (CHECKOUT / "docs" / "frameworks.md").read_text(encoding="utf-8")
+CONTRACTS = CHECKOUT / "tests" / "frameworks" / "contracts"
 HEADINGS = {
     "pydantic_ai": "Pydantic AI",
     "openai_agents": "OpenAI Agents",
     "langgraph_batched": "LangChain and LangGraph",
     "autogen": "AutoGen",
+    "afk": "AFK",
 }
 MODELS = {
     "pydantic_ai": "from tests.frameworks.bots.pydantic_ai import play\nmodel = FunctionModel(play)",
     "openai_agents": "from tests.frameworks.bots.openai_agents import Player\nmodel = Player()",
     "langgraph_batched": "from tests.frameworks.bots.langgraph import Player\nmodel = Player()",
     "autogen": "from tests.frameworks.bots.autogen import Player\nmodel = Player()",
+    "afk": "from tests.frameworks.bots.afk import Money as SendMoney\nfrom tests.frameworks.bots.afk import Player\n"
+    "model = Player()",
 }
 pytestmark = pytest.mark.timeout(300)
 SHOWN = [one for one in CHOSEN if one.name in HEADINGS]
@@ -42,7 +46,7 @@ async def test_the_quick_start_suspends_and_goes_on(kind: Kind, tmp_path: Path) 
         "SAYSO_AGENTS": "bot:bot",
         "SAYSO_WORKERS": "1",
         "SAYSO_MODEL_URL": "http://127.0.0.1:9/v1",
-        "PYTHONPATH": str(tmp_path),
+        "PYTHONPATH": f"{tmp_path}:{CONTRACTS}",
         "BOT_HOME": str(tmp_path),
     }
     with running_stack(tmp_path / "home", environ, python=str(kind.python)) as stack:

@@ -1,0 +1,189 @@
+"""Have every tool call of an AFK agent judged before it runs, wherever the run goes on afterwards.
+
+    from sayso.adapters.afk import gate
+    bot = gate(build, name="bot", memory=lambda: SQLiteMemoryStore("afk.db"))
+
+AFK's policy role puts each call to its interaction provider; the provider suspends the run and its process may end.
+Whoever goes on has the answers by run, step and place in the turn, and gives the same ones however often AFK asks.
+An agent that has to wait in its own process uses `sayso.adapters.afk_desks` instead.
+"""
+
+import asyncio
+import logging
+from collections.abc import AsyncIterator, Callable, Collection, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from importlib.metadata import PackageNotFoundError, version
+from typing import Any
+
+from sayso.adapters.afk_checkpoints import Memory, Waiting, is_elsewhere, put_back, read_native, read_waiting
+from sayso.adapters.afk_seams import NOT_ASKED, Seams
+from sayso.adapters.afk_tools import define_tool
+from sayso.client import AsyncClient
+from sayso.clock import new_id, now_ms
+from sayso.decisions import JsonObject
+from sayso.errors import InvalidInput, SaysoError
+from sayso.frameworks import Asked, Done, FrameworkAgent, Gate, build_agent, current_gate, current_run
+from sayso.states import check_state
+from sayso.suspensions import Origin
+
+_LOG = logging.getLogger("sayso")
+_ELSEWHERE = (
+    "The run {run_id} no longer waits where this was asked: somebody else has gone on with it. The answers are not "
+    "given to another question; cancel this run."
+)
+
+
+Build = Callable[[Seams], tuple[Any, Any]]
+"""What makes the runner and the agent anew in every process, from the seams."""
+
+
+def gate(
+    build: Build,
+    *,
+    name: str,
+    memory: Callable[[], Memory],
+    idempotent: Collection[str] = (),
+    tell: Callable[[], AsyncClient] | None = None,
+    **options: Any,
+) -> FrameworkAgent:
+    """Return the agent with all its tools behind Sayso, for `SAYSO_AGENTS` and for `start`.
+
+    `memory` opens AFK's memory store. With `tell`, such as `AsyncClient`, workers tell of AFK's events. The other
+    options are those of `sayso.agents.Agent`. Raises `InvalidInput` where something would run that nobody judges.
+    """
+    framework = Afk(build, memory, tell)
+    _, _, seams = framework.make(memory())
+    definitions = {one.spec.name: define_tool(one, idempotent) for one in seams.tools}
+    return build_agent(framework, name, definitions, **options)
+
+
+@dataclass(frozen=True)
+class Afk:
+    """An AFK agent behind `sayso.frameworks.Framework`."""
+
+    build: Build
+    memory: Callable[[], Memory]
+    tell: Callable[[], AsyncClient] | None = None
+
+    @property
+    def origin(self) -> Origin:
+        """Which software this is, and how its state is written."""
+        return Origin(
+            framework="afk",
+            framework_version=_find_version(),
+            adapter="sayso.adapters.afk",
+            state_schema="afk.runtime_state/1",
+        )
+
+    async def begin(self, text: str) -> Asked | Done:
+        """Run up to the first call that nobody was asked about, none of its turn having started, or to the end."""
+        async with self._opened() as memory:
+            runner, agent, seams = self.make(memory)
+            handle = await runner.run_handle(agent, user_message=text, thread_id=new_id("thread"))
+            return await self._rest(seams, handle)
+
+    async def find_hindrance(self, native: JsonObject) -> str | None:
+        """Say that the run waits elsewhere by now, or has ended: somebody else has gone on with it."""
+        waiting = read_native(native)
+        async with self._opened() as memory:
+            elsewhere = await is_elsewhere(memory, waiting)
+        return _ELSEWHERE.format(run_id=waiting.run_id) if elsewhere else None
+
+    async def go_on(self, native: JsonObject, gate: Gate) -> Asked | Done:
+        """Put the run back where it waits and run on; its clocks are moved by the time it waited."""
+        waiting = read_native(native)
+        async with self._opened() as memory:
+            runner, agent, seams = self.make(memory, waiting, gate)
+            await put_back(memory, waiting, now_ms())
+            handle = await runner.resume_handle(agent, run_id=waiting.run_id, thread_id=waiting.thread_id)
+            return await self._rest(seams, handle)
+
+    def make(self, memory: Memory, waiting: Waiting | None = None, gate: Gate | None = None) -> tuple[Any, Any, Seams]:
+        """Return the runner and the agent; raises `InvalidInput` where something of it would run unasked."""
+        seams = Seams(memory, waiting, gate)
+        runner, agent = self.build(seams)
+        check_agent(agent, seams.tools, seams.role)
+        return runner, agent, seams
+
+    @asynccontextmanager
+    async def _opened(self) -> AsyncIterator[Memory]:
+        memory = self.memory()
+        await memory.setup()
+        try:
+            yield memory
+        finally:
+            await memory.close()
+
+    async def _rest(self, seams: Seams, handle: Any) -> Asked | Done:
+        try:
+            reached = await _await_rest(seams, handle)
+            if reached is not None:
+                state = {} if reached.state == "completed" else {"state": reached.state}
+                return Done({"text": reached.final_text, **state})
+            return await self._read_stop(seams)
+        finally:
+            await self._send(seams)
+
+    async def _read_stop(self, seams: Seams) -> Asked:
+        place, gate = seams.stopped_at, current_gate()
+        if place is None:
+            assert gate is not None  # noqa: S101  only a call that went wrong in the gate stops without a place
+            raise gate.fault or InvalidInput(NOT_ASKED)
+        native = await read_waiting(seams.memory, place.run_id, str(seams.turns.thread_id), place.step, now_ms())
+        check_state(native)
+        waiting = read_native(native)
+        return Asked(native, waiting.calls, waiting.text, told=seams.tellings.write())
+
+    async def _send(self, seams: Seams) -> None:
+        run_id = current_run()
+        if self.tell is None or run_id is None:
+            return
+        try:
+            async with self.tell() as client:
+                await seams.tellings.send(client, run_id)
+        except SaysoError as error:
+            _LOG.warning("AFK's events could not be told to %s: %s", run_id, error.message)
+
+
+def check_agent(agent: Any, gated: Sequence[Any], role: Any) -> None:
+    """Raise `InvalidInput` for an agent that has something which would run unasked."""
+    loose = [tool for tool in agent.tools if not any(tool is one for one in gated)]
+    if loose:
+        names = ", ".join(getattr(getattr(one, "spec", None), "name", repr(one)) for one in loose)
+        raise InvalidInput(f"The tools {names} of {agent.name!r} are not gated. Build it with tools=seams.gate([...]).")
+    if role not in agent.policy_roles:
+        raise InvalidInput(f"The agent {agent.name!r} asks nobody. Build it with policy_roles=[seams.role].")
+    if agent.subagents:
+        raise InvalidInput(
+            f"{agent.name!r} has subagents, whose runs AFK cannot suspend. Let them wait: sayso.adapters.afk_desks."
+        )
+
+
+async def _await_rest(seams: Seams, handle: Any) -> Any:
+    """Return what the run came to, or None once it has stopped and AFK has saved all of it."""
+    ended = asyncio.ensure_future(handle.await_result())
+    stopped = asyncio.ensure_future(seams.stopped.wait())
+    task = getattr(handle, "_task", None)
+    try:
+        await asyncio.wait({ended, stopped}, return_when=asyncio.FIRST_COMPLETED)
+        if not seams.stopped.is_set():
+            return await ended
+        if task is not None:
+            await asyncio.wait({task})  # it saves what is not saved yet
+            task.exception()
+        return None
+    except asyncio.CancelledError:
+        if task is not None:
+            task.cancel()
+        raise
+    finally:
+        stopped.cancel()
+        ended.cancel()
+
+
+def _find_version() -> str:
+    try:
+        return version("afk-py")
+    except PackageNotFoundError:
+        return "unpackaged"

@@ -1,0 +1,50 @@
+"""AFK for tests: its own checkout where that is on the path, else the small program beside this file."""
+
+import sys
+from pathlib import Path
+
+sys.path.append(str(Path(__file__).parent))
+
+import afk
+from afk.agents import Agent, FailSafeConfig
+from afk.agents.errors import AgentError
+from afk.agents.types import (
+    AgentRunEvent,
+    ApprovalDecision,
+    ApprovalRequest,
+    DeferredDecision,
+    PolicyDecision,
+    PolicyEvent,
+    UserInputDecision,
+    UserInputRequest,
+)
+from afk.core import Runner, RunnerConfig
+from afk.llms.types import LLMResponse, ToolCall
+from afk.memory import SQLiteMemoryStore
+from afk.tools import ToolDeferredHandle, ToolResult, tool
+
+IS_REAL = not hasattr(afk, "STANDS_IN")
+"""Whether this is AFK itself."""
+
+__all__ = [
+    "IS_REAL",
+    "Agent",
+    "AgentError",
+    "AgentRunEvent",
+    "ApprovalDecision",
+    "ApprovalRequest",
+    "DeferredDecision",
+    "FailSafeConfig",
+    "LLMResponse",
+    "PolicyDecision",
+    "PolicyEvent",
+    "Runner",
+    "RunnerConfig",
+    "SQLiteMemoryStore",
+    "ToolCall",
+    "ToolDeferredHandle",
+    "ToolResult",
+    "UserInputDecision",
+    "UserInputRequest",
+    "tool",
+]
