@@ -215,8 +215,7 @@ class _Drive:
         return FrameworkPause(self._now(batch), batch.asks, self._take_events())
 
     def _complete(self, done: Done) -> FrameworkEnd:
-        end = RunEnd(status=RunStatus.COMPLETED, result=done.result)
-        return FrameworkEnd(end, self._take_events())
+        return FrameworkEnd(RunEnd(status=done.status, result=done.result, error=done.error), self._take_events())
 
     def _stop(self, ending: Ending) -> FrameworkEnd:
         partial: JsonValue = {"reason": ending.reason} if ending.status is RunStatus.DEGRADED else None

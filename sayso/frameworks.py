@@ -21,7 +21,7 @@ from sayso.errors import IllegalTransition, InvalidInput, ModelError, SaysoError
 from sayso.frozen import Frozen
 from sayso.models import ChatMessage, ModelTurn, RequestedCall
 from sayso.rules import same_json
-from sayso.suspensions import Origin
+from sayso.suspensions import Origin, RunStatus
 from sayso.tool_calls import ToolCall, ToolDefinition, ToolResult
 from sayso.tools import CallContext, Tool, describe_error, plain_json
 
@@ -47,9 +47,11 @@ class Asked:
 
 @dataclass(frozen=True)
 class Done:
-    """The framework came to the end of its run."""
+    """The framework came to the end of its run: completed, or as it says, and then why."""
 
     result: JsonValue
+    status: RunStatus = RunStatus.COMPLETED
+    error: str | None = None
 
 
 class Framework(Protocol):

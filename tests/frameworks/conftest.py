@@ -11,6 +11,8 @@ from tests.frameworks.stands import Stand, running_stand
 _NAMES = os.environ.get("FRAMEWORKS", "").split(",")
 CHOSEN = [one for one in KINDS if one.name in _NAMES]
 collect_ignore_glob = [] if CHOSEN else ["test_*.py"]
+if "parsimony" not in _NAMES:
+    collect_ignore_glob.append("test_parsimony.py")
 if MCP not in _NAMES:
     collect_ignore_glob.append("mcp/*")
 

@@ -48,6 +48,7 @@ KINDS = (
     Kind("langgraph_inbox", "LangGraph, Agent Inbox", "langgraph", {"again": _UNSEEN, "late": _ASKED}, seen=False),
     Kind("autogen", "AutoGen, one agent", "autogen", _OURS),
     Kind("autogen_swarm", "AutoGen, a Swarm", "autogen", _OURS),
+    Kind("parsimony", "parsimony-agents", "parsimony", _OURS),
 )
 """The rows of the support table."""
 

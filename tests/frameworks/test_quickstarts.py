@@ -19,12 +19,14 @@ HEADINGS = {
     "openai_agents": "OpenAI Agents",
     "langgraph_batched": "LangChain and LangGraph",
     "autogen": "AutoGen",
+    "parsimony": "parsimony-agents",
 }
 MODELS = {
     "pydantic_ai": "from tests.frameworks.bots.pydantic_ai import play\nmodel = FunctionModel(play)",
     "openai_agents": "from tests.frameworks.bots.openai_agents import Player\nmodel = Player()",
     "langgraph_batched": "from tests.frameworks.bots.langgraph import Player\nmodel = Player()",
     "autogen": "from tests.frameworks.bots.autogen import Player\nmodel = Player()",
+    "parsimony": "import tests.frameworks.bots.parsimony\nmodel = 'player/script'",
 }
 pytestmark = pytest.mark.timeout(300)
 SHOWN = [one for one in CHOSEN if one.name in HEADINGS]
