@@ -5,7 +5,7 @@ they came to is saved before the framework sees it. So a run that is taken up an
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Protocol
 
 from pydantic import JsonValue
@@ -28,6 +28,7 @@ from sayso.batches import (
     warn_of_timeouts,
 )
 from sayso.clock import now_ms
+from sayso.decisions import JsonObject
 from sayso.errors import InvalidInput
 from sayso.events import Event
 from sayso.frameworks import Asked, Done, FrameworkAgent, FrameworkState, Gate, open_gate
@@ -66,6 +67,7 @@ class FrameworkPause:
     state: FrameworkState
     asks: tuple[Ask, ...]
     events: tuple[Event, ...]
+    told: tuple[JsonObject, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -74,6 +76,7 @@ class FrameworkEnd:
 
     end: RunEnd
     events: tuple[Event, ...]
+    told: tuple[JsonObject, ...] = ()
 
 
 async def drive_framework(
@@ -117,6 +120,7 @@ class _Drive:
         self._policy = policy
         self._journal = journal
         self._events: list[Event] = []
+        self._told: list[JsonObject] = []
 
     async def go(self, outcomes: Mapping[int, Resumption]) -> FrameworkPause | FrameworkEnd:
         reached: Asked | Done | FrameworkPause | FrameworkEnd
@@ -126,8 +130,9 @@ class _Drive:
             with open_gate(None):
                 reached = await self._agent.framework.begin(self._state.text)
         while isinstance(reached, Asked | Done):
+            self._told += reached.told
             reached = await self._judge(reached) if isinstance(reached, Asked) else self._complete(reached)
-        return reached
+        return replace(reached, told=tuple(self._told))
 
     async def _take_up(
         self, batch: Batch, outcomes: Mapping[int, Resumption]

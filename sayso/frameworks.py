@@ -25,7 +25,7 @@ from sayso.suspensions import Origin, RunStatus
 from sayso.tool_calls import ToolCall, ToolDefinition, ToolResult
 from sayso.tools import CallContext, Tool, describe_error, plain_json
 
-_EDITED = "A reviewer changed the arguments before this ran; it ran with {args}. Result:"
+_EDITED = "A reviewer changed the arguments before this ran; it ran with {args}."
 
 
 class ToolFailed(SaysoError):
@@ -37,12 +37,14 @@ class Asked:
     """The framework stopped before the calls of one turn; `native` is all it needs to go on, as plain JSON.
 
     A call whose tool the framework runs where nobody sees it is `unseen`: it has run when the framework has gone on.
+    `told` is what was said on the way, as the framework's own events; see `sayso.dialects`.
     """
 
     native: JsonObject
     calls: tuple[RequestedCall, ...]
     text: str = ""
     unseen: bool = False
+    told: tuple[JsonObject, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -52,6 +54,7 @@ class Done:
     result: JsonValue
     status: RunStatus = RunStatus.COMPLETED
     error: str | None = None
+    told: tuple[JsonObject, ...] = ()
 
 
 class Framework(Protocol):
@@ -245,10 +248,18 @@ def tell_result(one: BatchCall, result: ToolResult) -> JsonValue:
     """Return what the model is told of a call that ran: its output, and that a reviewer changed its arguments."""
     if not result.success:
         return result.tool_message
-    if one.ask is None or same_json(one.ask.tool.args, one.call.args):
+    note = tell_edit(one)
+    if note is None:
         return result.output
-    note = _EDITED.format(args=json.dumps(one.call.args, ensure_ascii=False))
-    return f"{note} {result.output}" if isinstance(result.output, str) else {"note": note, "output": result.output}
+    text = isinstance(result.output, str)
+    return f"{note} Result: {result.output}" if text else {"note": note, "output": result.output}
+
+
+def tell_edit(one: BatchCall) -> str | None:
+    """Return the words in which the model is told that a reviewer changed the arguments, or None where nobody did."""
+    if one.ask is None or same_json(one.ask.tool.args, one.call.args):
+        return None
+    return _EDITED.format(args=json.dumps(one.call.args, ensure_ascii=False))
 
 
 def tell_text(one: BatchCall, result: ToolResult) -> str:

@@ -11,7 +11,7 @@ is answered by the reply.
 import asyncio
 import json
 from collections.abc import AsyncIterator, Callable, Collection, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from importlib.metadata import version
 from typing import Any
 
@@ -25,10 +25,9 @@ from sayso.adapters.parsimony_records import find_turn, read_calls, read_record,
 from sayso.adapters.parsimony_turns import ASK_USER, RETURN_DONE, RETURN_UNABLE, Stretch, Turn
 from sayso.batches import BatchCall
 from sayso.decisions import JsonObject
-from sayso.frameworks import Asked, Done, FrameworkAgent, Gate, build_agent
+from sayso.frameworks import Asked, Done, FrameworkAgent, Gate, build_agent, tell_edit
 from sayso.models import RequestedCall
 from sayso.questions import KEYWORD
-from sayso.rules import same_json
 from sayso.suspensions import Origin, RunStatus
 from sayso.tool_calls import ToolDefinition
 from sayso.tools import plain_json
@@ -50,7 +49,6 @@ _QUESTION = ToolDefinition(
     idempotent=True,
 )
 _DECIDED = "The calls that waited were decided; what they came to stands above."
-_EDITED = "A reviewer changed the arguments of {name}; it ran with {args}."
 _FOREIGN = "The run was suspended under another suspension_secret; give the agent the one it was begun with."
 
 
@@ -84,7 +82,8 @@ class Parsimony:
     async def begin(self, text: str) -> Asked | Done:
         """Run up to the first turn that calls tools or asks, or to the end."""
         stretch = Stretch()
-        return await _follow(self._make(stretch).run(text), stretch)
+        reached = await _follow(self._make(stretch).run(text), stretch)
+        return replace(reached, told=tuple(stretch.told))
 
     async def find_hindrance(self, native: JsonObject) -> str | None:
         """Say that the run was suspended under another secret, which the framework would refuse."""
@@ -103,12 +102,13 @@ class Parsimony:
             record, reply, max_suspension_age_s=None, configure_ctx=turn.play if turn is not None else None
         )
         try:
-            return await _follow(resumed, stretch)
+            reached = await _follow(resumed, stretch)
         except SuspensionRequest as request:
             assert turn is not None  # noqa: S101  a tool of the turn has raised it
-            return _ask(turn.suspend(request), request.choices)
+            reached = _ask(turn.suspend(request), request.choices)
         except TerminationRequest as request:
-            return _hand_off(_tell_end("handoff", request, "rationale", "blockers"))
+            reached = _hand_off(_tell_end("handoff", request, "rationale", "blockers"))
+        return replace(reached, told=tuple(stretch.told))
 
     def _make(self, stretch: Stretch) -> Agent:
         agent = self.build()
@@ -124,12 +124,9 @@ async def _reply(gate: Gate) -> str:
         return answers[0]
     told = [f"{one.call.args.get('question', '')} {answer}" for one, answer in zip(questions, answers, strict=True)]
     edited = [
-        _EDITED.format(name=one.call.name, args=json.dumps(one.call.args, ensure_ascii=False))
+        f"{one.call.name}: {note}"
         for one in gate.calls
-        if one.call.name != ASK_USER
-        and (one.result is None or one.result.success)
-        and one.ask is not None
-        and not same_json(one.ask.tool.args, one.call.args)
+        if one.call.name != ASK_USER and (one.result is None or one.result.success) and (note := tell_edit(one))
     ]
     return "\n".join([_DECIDED, *edited, *told])
 
@@ -147,9 +144,10 @@ async def _follow(events: AsyncIterator[Any], stretch: Stretch) -> Asked | Done:
     last: dict[str, Any] = {}
     async for event in events:
         last[event.type] = event
-    if (asked := last.get("user_input_requested")) is not None:
-        return _pause(asked.suspension_record) if stretch.stopped else _ask(asked.suspension_record, asked.choices)
-    return _end(last, stretch.summary)
+        stretch.note(event)
+    if (asked := last.get("user_input_requested")) is None:
+        return _end(last, stretch.summary)
+    return _pause(asked.suspension_record) if stretch.stopped else _ask(asked.suspension_record, asked.choices)
 
 
 def _pause(record: SuspensionRecord) -> Asked:

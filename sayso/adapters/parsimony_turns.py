@@ -26,6 +26,17 @@ from sayso.rules import same_json
 from sayso.tools import plain_json
 
 ASK_USER, RETURN_DONE, RETURN_UNABLE = "ask_user", "return_done", "return_unable"
+_TOLD = (
+    "llm_call_completed",
+    "tool_result_observed",
+    "user_input_requested",
+    "error",
+    "handoff",
+    "partial_run_summary",
+    "run_cancelled",
+)
+"""What the timeline shows of a run's events: the others are fragments of these, or the whole state."""
+
 _NOT_YET = "Not done: it came together with other calls. Ask for it again by itself."
 _TIMED_OUT = "{name} took longer than the agent's tool_timeout_s and was cut off; nobody knows what it did."
 
@@ -38,6 +49,7 @@ class Stretch:
     ready: list[BatchCall] = field(default_factory=list)
     begun: set[int] = field(default_factory=set)
     results: dict[int, Any] = field(default_factory=dict)
+    told: list[JsonObject] = field(default_factory=list)
     stopped: bool = False
     summary: str | None = None
 
@@ -51,6 +63,11 @@ class Stretch:
         elif tool.name != RETURN_UNABLE:
             guarded.function = lambda **given: self._run(tool, given)
         return guarded
+
+    def note(self, event: Any) -> None:
+        """Keep an event for the timeline; that a call waits is told by Sayso itself."""
+        if event.type in _TOLD and not (self.stopped and event.type == "tool_result_observed"):
+            self.told.append(event.model_dump(mode="json", exclude={"suspension_record"}, fallback=str))
 
     async def _note_end(self, tool: Tool, given: Mapping[str, Any]) -> Any:
         returned = await tool.function(**given)
@@ -153,8 +170,8 @@ class Turn:
         state = RunState(run_id=record.run_id, session_id=record.session_id, messages=list(ctx.messages))
         ending = None
         try:
-            async for _ in hooks.dispatch_tools(state, _write_turn(ready), cancellation=None):
-                pass
+            async for event in hooks.dispatch_tools(state, _write_turn(ready), cancellation=None):
+                self._stretch.note(event)
         except (SuspensionRequest, TerminationRequest) as request:
             ending = request
         lost = [one.call.name for one in ready if one.call.index in self._stretch.begun - self._stretch.results.keys()]

@@ -1,6 +1,8 @@
 """Begin a run in the agent's own process: up to its first calls, which are asked of Sayso; a worker does the rest."""
 
 import base64
+import logging
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -10,9 +12,13 @@ from pydantic import BaseModel, ConfigDict, JsonValue
 from sayso.canonical import parse_json
 from sayso.clock import new_id
 from sayso.decisions import JsonObject
+from sayso.dialects.fits import MOST_AT_ONCE, fit_events
+from sayso.dialects.tables import Dialect
 from sayso.errors import SaysoError, Unavailable
 from sayso.frameworks import Asked, Done, FrameworkAgent, open_gate
 from sayso.states import write_state
+
+log = logging.getLogger("sayso")
 
 _TRIES = 3
 _TIMEOUT_S = 30
@@ -41,7 +47,7 @@ class Sayso:
 
     async def ask(self, body: JsonObject) -> Suspended:
         """Put calls before Sayso; a request whose answer was lost is sent again and counts once."""
-        headers = {"Authorization": f"Bearer {self.key}", "Idempotency-Key": new_id("ask")}
+        headers = {**self._headers, "Idempotency-Key": new_id("ask")}
         async with httpx.AsyncClient(base_url=self.url, headers=headers, timeout=_TIMEOUT_S) as http:
             for _ in range(_TRIES):
                 try:
@@ -54,6 +60,29 @@ class Sayso:
                 return Suspended(run_id=found["run"]["id"], suspension_id=found["id"], status=found["status"])
         raise Unavailable(f"Sayso at {self.url} cannot be reached. Start it, or correct its address.")
 
+    async def tell(self, run_id: str, framework: str, told: Sequence[JsonObject]) -> None:
+        """Tell what was said up to there; sent again it counts once. The run waits all the same where it fails."""
+        events = [{"seq": seq, "event": event} for seq, event in enumerate(fit_events(told), start=1)]
+        if not events or framework not in set(Dialect):
+            return
+        body = {"dialect": framework, "source": framework, "events": events[:MOST_AT_ONCE]}
+        async with httpx.AsyncClient(base_url=self.url, headers=self._headers, timeout=_TIMEOUT_S) as http:
+            why = "it cannot be reached"
+            for _ in range(_TRIES):
+                try:
+                    answer = await http.post(f"/api/v1/runs/{run_id}/events", json=body)
+                except httpx.TransportError:
+                    continue
+                if answer.is_success:
+                    return
+                why = _tell(answer)
+                break
+        log.warning("Sayso was not told what the run said before it waited: %s", why)
+
+    @property
+    def _headers(self) -> dict[str, str]:
+        return {"Authorization": f"Bearer {self.key}"}
+
 
 async def start(agent: FrameworkAgent, text: str, sayso: Sayso, title: str = "") -> Suspended | JsonValue:
     """Run the agent up to its first calls and ask for them; without any, return what it came to.
@@ -64,7 +93,9 @@ async def start(agent: FrameworkAgent, text: str, sayso: Sayso, title: str = "")
         reached = await agent.framework.begin(text)
     if isinstance(reached, Done):
         return reached.result
-    return await sayso.ask(_write(agent, reached, title or " ".join(text.split())[:80]))
+    waiting = await sayso.ask(_write(agent, reached, title or " ".join(text.split())[:80]))
+    await sayso.tell(waiting.run_id, agent.framework.origin.framework, reached.told)
+    return waiting
 
 
 def _write(agent: FrameworkAgent, asked: Asked, title: str) -> JsonObject:

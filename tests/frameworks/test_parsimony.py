@@ -3,7 +3,6 @@
 import json
 from typing import Any
 
-import httpx
 import pytest
 
 from demo.clients import Client, Refused
@@ -25,16 +24,10 @@ def question(words: str, *choices: str) -> dict[str, Any]:
     return {"tool": "ask_user", "args": {"question": words, "context": "There are two.", "choices": list(choices)}}
 
 
-async def seen(stand: Stand, key: str, suspension_id: str) -> dict[str, Any]:
-    async with httpx.AsyncClient(base_url=stand.stack.url, headers={"Authorization": f"Bearer {key}"}) as http:
-        found: dict[str, Any] = (await http.get(f"/api/v1/suspensions/{suspension_id}")).json()["items"][-1]
-        return found
-
-
 async def test_a_question_shows_its_choices_and_takes_one_of_them(stand: Stand) -> None:
     async with stand.people() as (agent, reviewer):
         waiting = stand.suspend([question("Which file?", "left", "right")], [money("ann", 5)])
-        item = await seen(stand, stand.stack.agent_key, waiting.suspension_id)
+        item = (await stand.find_suspension(waiting.suspension_id))["items"][-1]
         assert (item["kind"], item["choices"], item["target_arg"]) == ("input", ["left", "right"], "answer")
         assert (item["prompt"]["title"], item["prompt"]["body"]) == ("Which file?", "There are two.")
         with pytest.raises(Refused):
@@ -71,7 +64,7 @@ async def test_what_a_tool_asks_while_it_runs_is_a_question_too(stand: Stand) ->
         waiting = stand.suspend([money("ann", 5)], [look("unclear")])
         await decide(reviewer, waiting.suspension_id, {"action": "approve"})
         _, second = await pauses(agent, waiting.run_id, 2)
-        item = await seen(stand, stand.stack.agent_key, second)
+        item = (await stand.find_suspension(second))["items"][-1]
         assert (item["kind"], item["choices"]) == ("input", ["left", "right"])
         await decide(reviewer, second, {"action": "value", "value": "left"})
         _, text = await finished(agent, waiting.run_id)
