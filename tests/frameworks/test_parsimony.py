@@ -116,7 +116,7 @@ async def test_a_run_that_has_ended_is_not_resumed_again(stand: Stand) -> None:
             store.rpush(TenantKeys("default").ready, waiting.suspension_id)
         assert wait_until(lambda: stand.store.llen(TenantKeys("default").ready) == 0, PATIENCE_S)
         again = await start_and_finish(agent, stand)
-        assert again == "told: "
+        assert again == "told:"
         assert (await finished(agent, waiting.run_id))[1] == before
         assert len(stand.effects()) == 1
 
