@@ -61,7 +61,7 @@ lock: $(DEV) ## resolve the versions anew into the lock files
 		--upgrade --generate-hashes --no-annotate --no-header --quiet --output-file conformance/requirements.lock
 	$(VENV)/bin/uv pip compile dojo/requirements.in --universal --python-version 3.11 \
 		--upgrade --generate-hashes --no-annotate --no-header --quiet --output-file dojo/requirements.lock
-	for extra in pydantic-ai openai-agents langgraph autogen; do \
+	for extra in pydantic-ai openai-agents langgraph autogen parsimony; do \
 		$(VENV)/bin/uv pip compile pyproject.toml --extra server --extra $$extra --constraints requirements.lock \
 			--universal --python-version 3.11 --upgrade --generate-hashes --no-annotate --no-header --quiet \
 			--output-file tests/frameworks/locks/$$(echo $$extra | tr - _).lock; \

@@ -4,6 +4,7 @@ Every write carries an `Idempotency-Key`, so a request whose answer was lost is 
 """
 
 import asyncio
+import json
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from datetime import datetime
@@ -144,6 +145,11 @@ class Client:
     async def find_suspension(self, suspension_id: str) -> SuspensionSeen:
         """Return a pause as it stands."""
         return SuspensionSeen.model_validate_json(await self._send("GET", f"/api/v1/suspensions/{suspension_id}"))
+
+    async def read_timeline(self, run_id: str) -> list[dict[str, Any]]:
+        """Return the first hundred moments of everything that is known of a run."""
+        found: dict[str, Any] = json.loads(await self._send("GET", f"/api/v1/runs/{run_id}/timeline"))
+        return list(found["moments"])
 
     async def decide(self, suspension_id: str, item: ItemSeen, word: Mapping[str, JsonValue], key: str) -> None:
         """Give a word on an item, bound to exactly what was seen."""

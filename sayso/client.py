@@ -7,6 +7,7 @@ import asyncio
 import os
 import time
 from collections.abc import Awaitable, Callable, Iterator, Sequence
+from datetime import datetime
 from types import TracebackType
 from typing import Any, Self, TypeVar
 
@@ -179,10 +180,20 @@ class Client(_Caller):
             after = page.next_after
 
     def tell(
-        self, run_id: str, dialect: str, events: Sequence[JsonObject], *, source: str = "agent", first_seq: int = 1
+        self,
+        run_id: str,
+        dialect: str,
+        events: Sequence[JsonObject],
+        *,
+        source: str = "agent",
+        first_seq: int = 1,
+        at: Sequence[datetime | None] = (),
     ) -> ToldSeen:
-        """Tell what happened to a run, in its dialect; sent again under the same numbers it is kept once."""
-        one = exchanges.tell_events(run_id, dialect, events, source, first_seq)
+        """Tell what happened to a run, in its dialect; sent again under the same numbers it is kept once.
+
+        `at` has the moment of each event, for dialects whose events do not say it.
+        """
+        one = exchanges.tell_events(run_id, dialect, events, source, first_seq, at)
         return self.run(flows.send(self.patience, one))
 
     def cancel(self, run_id: str, reason: str | None = None, *, key: str | None = None) -> Run:
@@ -310,10 +321,20 @@ class AsyncClient(_Caller):
         return (await self.run(flows.send(self.patience, exchanges.list_events(run_id, after, _PAGE)))).events
 
     async def tell(
-        self, run_id: str, dialect: str, events: Sequence[JsonObject], *, source: str = "agent", first_seq: int = 1
+        self,
+        run_id: str,
+        dialect: str,
+        events: Sequence[JsonObject],
+        *,
+        source: str = "agent",
+        first_seq: int = 1,
+        at: Sequence[datetime | None] = (),
     ) -> ToldSeen:
-        """Tell what happened to a run, in its dialect; sent again under the same numbers it is kept once."""
-        one = exchanges.tell_events(run_id, dialect, events, source, first_seq)
+        """Tell what happened to a run, in its dialect; sent again under the same numbers it is kept once.
+
+        `at` has the moment of each event, for dialects whose events do not say it.
+        """
+        one = exchanges.tell_events(run_id, dialect, events, source, first_seq, at)
         return await self.run(flows.send(self.patience, one))
 
     async def runs(self, status: str | None = None, skip: int = 0, limit: int = 50) -> RunPage:

@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from datetime import datetime
 from typing import Any, Generic, TypeVar
 from urllib.parse import quote
 
@@ -9,6 +10,7 @@ from pydantic import JsonValue
 
 from sayso.canonical import JsonObject
 from sayso.clock import new_secret
+from sayso.errors import InvalidInput
 from sayso.replies import (
     ConsumedItem,
     DecidedItem,
@@ -137,12 +139,29 @@ def list_events(run_id: str, after: int, limit: int) -> Exchange[EventPage]:
 
 
 def tell_events(
-    run_id: str, dialect: str, events: Sequence[JsonObject], source: str, first_seq: int
+    run_id: str,
+    dialect: str,
+    events: Sequence[JsonObject],
+    source: str,
+    first_seq: int,
+    at: Sequence[datetime | None] = (),
 ) -> Exchange[ToldSeen]:
-    """Tell what happened to a run; the numbers make it safe to send again."""
-    numbered: list[JsonValue] = [{"seq": seq, "event": event} for seq, event in enumerate(events, start=first_seq)]
+    """Tell what happened to a run, and when; the numbers make it safe to send again."""
+    if at and len(at) != len(events):
+        raise InvalidInput(f"There are {len(events)} events and {len(at)} moments in at; give one for each, or none.")
+    moments = [None if one is None else _moment(one) for one in at] or [None] * len(events)
+    numbered: list[JsonValue] = [
+        {"seq": seq, "event": event, **({"at": moment} if moment else {})}
+        for seq, (event, moment) in enumerate(zip(events, moments, strict=True), start=first_seq)
+    ]
     body: JsonObject = {"dialect": dialect, "source": source, "events": numbered}
     return Exchange("POST", f"/api/v1/runs/{_part(run_id)}/events", ToldSeen, body=body)
+
+
+def _moment(at: datetime) -> str:
+    if at.tzinfo is None:
+        raise InvalidInput(f"The moment {at.isoformat()} in at has no zone; give it one, such as UTC.")
+    return at.isoformat()
 
 
 def sign_in(name: str, password: str) -> Exchange[SessionSeen]:

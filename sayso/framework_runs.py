@@ -5,7 +5,7 @@ they came to is saved before the framework sees it. So a run that is taken up an
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Protocol
 
 from pydantic import JsonValue
@@ -28,6 +28,7 @@ from sayso.batches import (
     warn_of_timeouts,
 )
 from sayso.clock import now_ms
+from sayso.decisions import JsonObject
 from sayso.errors import InvalidInput
 from sayso.events import Event
 from sayso.frameworks import Asked, Done, FrameworkAgent, FrameworkState, Gate, open_gate
@@ -66,6 +67,7 @@ class FrameworkPause:
     state: FrameworkState
     asks: tuple[Ask, ...]
     events: tuple[Event, ...]
+    told: tuple[JsonObject, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -74,6 +76,7 @@ class FrameworkEnd:
 
     end: RunEnd
     events: tuple[Event, ...]
+    told: tuple[JsonObject, ...] = ()
 
 
 async def drive_framework(
@@ -117,17 +120,19 @@ class _Drive:
         self._policy = policy
         self._journal = journal
         self._events: list[Event] = []
+        self._told: list[JsonObject] = []
 
     async def go(self, outcomes: Mapping[int, Resumption]) -> FrameworkPause | FrameworkEnd:
         reached: Asked | Done | FrameworkPause | FrameworkEnd
         if self._state.batch is not None:
             reached = await self._take_up(self._state.batch, outcomes)
         else:
-            with open_gate(None, self._run.id):
+            with open_gate(None):
                 reached = await self._agent.framework.begin(self._state.text)
         while isinstance(reached, Asked | Done):
+            self._told += reached.told
             reached = await self._judge(reached) if isinstance(reached, Asked) else self._complete(reached)
-        return reached
+        return replace(reached, told=tuple(self._told))
 
     async def _take_up(
         self, batch: Batch, outcomes: Mapping[int, Resumption]
@@ -175,7 +180,7 @@ class _Drive:
             await self._keep(batch)
         gate = Gate(batch, contexts, self._keep, self._state.unseen)
         assert self._state.native is not None  # noqa: S101  a batch comes with the state it stopped in
-        with open_gate(gate, self._run.id):
+        with open_gate(gate):
             try:
                 reached = await self._agent.framework.go_on(self._state.native, gate)
             except Exception as error:
@@ -215,8 +220,7 @@ class _Drive:
         return FrameworkPause(self._now(batch), batch.asks, self._take_events())
 
     def _complete(self, done: Done) -> FrameworkEnd:
-        end = RunEnd(status=RunStatus.COMPLETED, result=done.result)
-        return FrameworkEnd(end, self._take_events())
+        return FrameworkEnd(RunEnd(status=done.status, result=done.result, error=done.error), self._take_events())
 
     def _stop(self, ending: Ending) -> FrameworkEnd:
         partial: JsonValue = {"reason": ending.reason} if ending.status is RunStatus.DEGRADED else None

@@ -21,11 +21,11 @@ from sayso.errors import IllegalTransition, InvalidInput, ModelError, SaysoError
 from sayso.frozen import Frozen
 from sayso.models import ChatMessage, ModelTurn, RequestedCall
 from sayso.rules import same_json
-from sayso.suspensions import Origin
+from sayso.suspensions import Origin, RunStatus
 from sayso.tool_calls import ToolCall, ToolDefinition, ToolResult
 from sayso.tools import CallContext, Tool, describe_error, plain_json
 
-_EDITED = "A reviewer changed the arguments before this ran; it ran with {args}. Result:"
+_EDITED = "A reviewer changed the arguments before this ran; it ran with {args}."
 
 
 class ToolFailed(SaysoError):
@@ -37,7 +37,7 @@ class Asked:
     """The framework stopped before the calls of one turn; `native` is all it needs to go on, as plain JSON.
 
     A call whose tool the framework runs where nobody sees it is `unseen`: it has run when the framework has gone on.
-    `told` holds bodies of `POST /api/v1/runs/{run_id}/events`, to be sent once the run is there.
+    `told` is what was said on the way, as the framework's own events; see `sayso.dialects`.
     """
 
     native: JsonObject
@@ -49,9 +49,12 @@ class Asked:
 
 @dataclass(frozen=True)
 class Done:
-    """The framework came to the end of its run."""
+    """The framework came to the end of its run: completed, or as it says, and then why."""
 
     result: JsonValue
+    status: RunStatus = RunStatus.COMPLETED
+    error: str | None = None
+    told: tuple[JsonObject, ...] = ()
 
 
 class Framework(Protocol):
@@ -231,30 +234,32 @@ def current_call() -> CallContext | None:
     return _CALL.get()
 
 
-def current_run() -> str | None:
-    """Return the id of the run that is being driven in this context, if it has one already."""
-    return _RUN.get()
-
-
 @contextmanager
-def open_gate(gate: Gate | None, run_id: str | None = None) -> Iterator[None]:
-    """Let whatever a framework starts within the block find the gate, and the run it is of."""
-    token, run_token = _GATE.set(gate), _RUN.set(run_id)
+def open_gate(gate: Gate | None) -> Iterator[None]:
+    """Let whatever a framework starts within the block find the gate."""
+    token = _GATE.set(gate)
     try:
         yield
     finally:
         _GATE.reset(token)
-        _RUN.reset(run_token)
 
 
 def tell_result(one: BatchCall, result: ToolResult) -> JsonValue:
     """Return what the model is told of a call that ran: its output, and that a reviewer changed its arguments."""
     if not result.success:
         return result.tool_message
-    if one.ask is None or same_json(one.ask.tool.args, one.call.args):
+    note = tell_edit(one)
+    if note is None:
         return result.output
-    note = _EDITED.format(args=json.dumps(one.call.args, ensure_ascii=False))
-    return f"{note} {result.output}" if isinstance(result.output, str) else {"note": note, "output": result.output}
+    text = isinstance(result.output, str)
+    return f"{note} Result: {result.output}" if text else {"note": note, "output": result.output}
+
+
+def tell_edit(one: BatchCall) -> str | None:
+    """Return the words in which the model is told that a reviewer changed the arguments, or None where nobody did."""
+    if one.ask is None or same_json(one.ask.tool.args, one.call.args):
+        return None
+    return _EDITED.format(args=json.dumps(one.call.args, ensure_ascii=False))
 
 
 def tell_text(one: BatchCall, result: ToolResult) -> str:
@@ -294,5 +299,4 @@ def _refuse(*_args: object, **_kwargs: object) -> Any:
 
 
 _GATE: ContextVar[Gate | None] = ContextVar("sayso_gate", default=None)
-_RUN: ContextVar[str | None] = ContextVar("sayso_run", default=None)
 _CALL: ContextVar[CallContext | None] = ContextVar("sayso_call", default=None)

@@ -10,6 +10,7 @@ from sayso.batches import BatchCall
 from sayso.events import Event, EventType
 from sayso.judgements import build_ask, tell_judged
 from sayso.policies import Policy, PolicyEvent
+from sayso.questions import put_question
 from sayso.requests import Ask
 from sayso.suspensions import RunRef
 from sayso.tool_calls import ToolCall, ToolDefinition
@@ -38,7 +39,7 @@ def gate_calls(policy: Policy, run: RunRef, calls: Sequence[GatedCall]) -> tuple
             tool_args=one.call.args,
             context=run.context,
         )
-        decision = policy.judge(event)
+        decision = put_question(one.definition, one.call.args, policy.judge(event))
         asks.append(build_ask(one.definition, one.call, decision))
         judged = BatchCall(call=one.call, action=decision.action, reason=decision.reason, rule_id=decision.policy_id)
         events.append(tell_judged(judged, decision.matched_rules, decision.error))

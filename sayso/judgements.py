@@ -17,6 +17,7 @@ from sayso.errors import SaysoError
 from sayso.events import Event, EventType
 from sayso.models import ChatMessage, ModelTurn, RequestedCall
 from sayso.policies import Action, Policy, PolicyDecision, PolicyEvent
+from sayso.questions import put_question
 from sayso.requests import Answer, Ask, AskedTool, ItemKind, Prompt, Ruling
 from sayso.rules import RequestPayload, same_json
 from sayso.terms import RuleTerms
@@ -81,6 +82,7 @@ def _judge(
     if fault is not None:
         return _refuse(call, fault)
     decision = policy.judge(about.model_copy(update={"tool_name": call.name, "tool_args": args}))
+    decision = put_question(tool.definition, args, decision)
     if decision.action is not Action.DENY and (fault := _find_fault(tool, args, decision)):
         return _refuse(call, fault)
     one = _follow(agent, policy, tool, call, decision)
@@ -177,6 +179,7 @@ def build_ask(
 
     A call that the policy allows or denies is not put to anybody: the policy's word is its ruling.
     """
+    decision = put_question(definition, call.args, decision)
     payload = decision.request_payload or RequestPayload()
     target = _target(decision)
     approval = (Answer.APPROVE, Answer.EDIT, Answer.DENY) if payload.allow_edit else (Answer.APPROVE, Answer.DENY)

@@ -36,6 +36,7 @@ END_EVENTS = {
     RunStatus.COMPLETED: EventType.RUN_COMPLETED,
     RunStatus.DEGRADED: EventType.RUN_DEGRADED,
     RunStatus.FAILED: EventType.RUN_FAILED,
+    RunStatus.CANCELLED: EventType.RUN_CANCELLED,
 }
 """What tells of each way in which a run ends of itself."""
 
@@ -192,7 +193,7 @@ def suspend_again(
 
 
 def settle(record: SuspensionRecord, fence: Fence, end: RunEnd, events: tuple[Event, ...], now_ms: int) -> Change:
-    """End the run: completed, degraded or failed, with what it produced."""
+    """End the run as it came out by itself, with what it produced."""
     if record.status is Status.RESUMED and record.lease is not None and record.lease.holder == fence.holder:
         return Change(record)
     record = _note_endings(_continue(record, "settle", fence, now_ms), events, now_ms)

@@ -9,7 +9,6 @@ An agent that has to wait in its own process uses `sayso.adapters.afk_desks` ins
 """
 
 import asyncio
-import logging
 from collections.abc import AsyncIterator, Callable, Collection, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
@@ -19,15 +18,13 @@ from typing import Any
 from sayso.adapters.afk_checkpoints import Memory, Waiting, is_elsewhere, put_back, read_native, read_waiting
 from sayso.adapters.afk_seams import NOT_ASKED, Seams
 from sayso.adapters.afk_tools import define_tool
-from sayso.client import AsyncClient
 from sayso.clock import new_id, now_ms
 from sayso.decisions import JsonObject
-from sayso.errors import InvalidInput, SaysoError
-from sayso.frameworks import Asked, Done, FrameworkAgent, Gate, build_agent, current_gate, current_run
+from sayso.errors import InvalidInput
+from sayso.frameworks import Asked, Done, FrameworkAgent, Gate, build_agent, current_gate
 from sayso.states import check_state
 from sayso.suspensions import Origin
 
-_LOG = logging.getLogger("sayso")
 _ELSEWHERE = (
     "The run {run_id} no longer waits where this was asked: somebody else has gone on with it. The answers are not "
     "given to another question; cancel this run."
@@ -44,15 +41,14 @@ def gate(
     name: str,
     memory: Callable[[], Memory],
     idempotent: Collection[str] = (),
-    tell: Callable[[], AsyncClient] | None = None,
     **options: Any,
 ) -> FrameworkAgent:
     """Return the agent with all its tools behind Sayso, for `SAYSO_AGENTS` and for `start`.
 
-    `memory` opens AFK's memory store. With `tell`, such as `AsyncClient`, workers tell of AFK's events. The other
-    options are those of `sayso.agents.Agent`. Raises `InvalidInput` where something would run that nobody judges.
+    `memory` opens AFK's memory store. The other options are those of `sayso.agents.Agent`. Raises `InvalidInput` where
+    something would run that nobody judges.
     """
-    framework = Afk(build, memory, tell)
+    framework = Afk(build, memory)
     _, _, seams = framework.make(memory())
     definitions = {one.spec.name: define_tool(one, idempotent) for one in seams.tools}
     return build_agent(framework, name, definitions, **options)
@@ -64,7 +60,6 @@ class Afk:
 
     build: Build
     memory: Callable[[], Memory]
-    tell: Callable[[], AsyncClient] | None = None
 
     @property
     def origin(self) -> Origin:
@@ -116,14 +111,11 @@ class Afk:
             await memory.close()
 
     async def _rest(self, seams: Seams, handle: Any) -> Asked | Done:
-        try:
-            reached = await _await_rest(seams, handle)
-            if reached is not None:
-                state = {} if reached.state == "completed" else {"state": reached.state}
-                return Done({"text": reached.final_text, **state})
+        reached = await _await_rest(seams, handle)
+        if reached is None:
             return await self._read_stop(seams)
-        finally:
-            await self._send(seams)
+        state = {} if reached.state == "completed" else {"state": reached.state}
+        return Done({"text": reached.final_text, **state}, told=seams.tellings.said)
 
     async def _read_stop(self, seams: Seams) -> Asked:
         place, gate = seams.stopped_at, current_gate()
@@ -133,17 +125,7 @@ class Afk:
         native = await read_waiting(seams.memory, place.run_id, str(seams.turns.thread_id), place.step, now_ms())
         check_state(native)
         waiting = read_native(native)
-        return Asked(native, waiting.calls, waiting.text, told=seams.tellings.write())
-
-    async def _send(self, seams: Seams) -> None:
-        run_id = current_run()
-        if self.tell is None or run_id is None:
-            return
-        try:
-            async with self.tell() as client:
-                await seams.tellings.send(client, run_id)
-        except SaysoError as error:
-            _LOG.warning("AFK's events could not be told to %s: %s", run_id, error.message)
+        return Asked(native, waiting.calls, waiting.text, told=seams.tellings.said)
 
 
 def check_agent(agent: Any, gated: Sequence[Any], role: Any) -> None:

@@ -20,6 +20,7 @@ from autogen_agentchat.base import Response
 from autogen_agentchat.messages import (
     BaseChatMessage,
     HandoffMessage,
+    ModelClientStreamingChunkEvent,
     ToolCallExecutionEvent,
     ToolCallRequestEvent,
     ToolCallSummaryMessage,
@@ -68,29 +69,37 @@ class GatedAgent(BaseChatAgent):
     async def on_messages_stream(
         self, messages: Sequence[BaseChatMessage], cancellation_token: CancellationToken
     ) -> AsyncGenerator[Any, None]:
-        """Yield what the assistant says, up to its next calls."""
+        """Yield what the assistant says, up to its next calls; the response has all of it, as the audit trail."""
+        said: list[Any] = []
         if self.pending is not None:
             if self.gate is None:
                 raise InvalidInput(f"The agent {self.name} waits for a decision; it cannot be told anything before.")
             pending, results = self.pending, await self._run_calls(self.pending, self.gate, cancellation_token)
             self.pending = self.gate = None
-            yield ToolCallExecutionEvent(content=results, source=self.name)
+            said.append(ToolCallExecutionEvent(content=results, source=self.name))
+            yield said[0]
             if (summary := self._summarise(pending.content, results)) is not None:
                 self._used = 0
-                yield Response(chat_message=summary)
+                yield Response(chat_message=summary, inner_messages=said)
                 return
             messages = ()
         else:
             self._used = 0
         stream = self.inner.on_messages_stream(messages, cancellation_token)
         async for one in stream:
+            if isinstance(one, Response):
+                yield Response(chat_message=one.chat_message, inner_messages=said)
+                continue
+            if not isinstance(one, ModelClientStreamingChunkEvent):
+                said.append(one)
             yield one
             if isinstance(one, ToolCallRequestEvent) and await self.find_gated(one.content):
                 await stream.aclose()  # before the next step: that one would start the calls
                 self._used += 1
                 self.pending = one
                 words = f"Waits for a decision on {', '.join(call.name for call in one.content)}."
-                yield Response(chat_message=HandoffMessage(source=self.name, target=DESK, content=words))
+                handed = HandoffMessage(source=self.name, target=DESK, content=words)
+                yield Response(chat_message=handed, inner_messages=said)
                 return
 
     async def on_reset(self, cancellation_token: CancellationToken) -> None:
@@ -237,15 +246,16 @@ class AutoGen:
         return self._build(wrap), gated
 
     async def _rest(self, runnable: Any, gated: Mapping[str, GatedAgent], result: Any) -> Asked | Done:
+        told = tuple(json.loads(one.model_dump_json()) for one in result.messages)
         waiting = next((one for one in gated.values() if one.pending is not None), None)
         if waiting is None or waiting.pending is None:
-            return Done({"text": result.messages[-1].to_text()})
+            return Done({"text": result.messages[-1].to_text()}, told=told)
         native: JsonObject = {
             "agent": waiting.name,
             "state": read_state(write_state(dict(await runnable.save_state()))),
         }
         calls = await waiting.find_gated(waiting.pending.content)
-        return Asked(native, tuple(map(_read_call, calls)))
+        return Asked(native, tuple(map(_read_call, calls)), told=told)
 
 
 def _read_call(call: FunctionCall) -> RequestedCall:

@@ -93,7 +93,7 @@ def gate(
     """Return the graph with its tools behind Sayso, for `SAYSO_AGENTS` and for `start`.
 
     `tools` are the agent's, or the actions that the graph interrupts for. `checkpointer` opens what keeps its threads,
-    such as `sqlite(path)` or `lambda: AsyncRedisSaver.from_conn_string(url)`.
+    such as `sqlite(path)`.
     """
     found = [_define(one, idempotent) for one in tools]
     definitions = {one.name: one for one in found}

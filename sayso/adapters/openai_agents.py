@@ -17,12 +17,24 @@ from agents import Agent, FunctionTool, RunConfig, Runner, RunState
 from agents.items import ToolApprovalItem
 from agents.tool_context import ToolContext
 
+from sayso.adapters.tool_responses import note_edit
+from sayso.batches import BatchCall
 from sayso.decisions import JsonObject
 from sayso.errors import IllegalTransition, InvalidInput
-from sayso.frameworks import Asked, Done, FrameworkAgent, Gate, build_agent, current_gate, tell_refusal, tell_result
+from sayso.frameworks import (
+    Asked,
+    Done,
+    FrameworkAgent,
+    Gate,
+    build_agent,
+    current_gate,
+    tell_edit,
+    tell_refusal,
+    tell_result,
+)
 from sayso.models import RequestedCall
 from sayso.suspensions import Origin
-from sayso.tool_calls import ToolDefinition
+from sayso.tool_calls import ToolDefinition, ToolResult
 from sayso.tools import plain_json
 
 Refusal = Callable[[str, str], str]
@@ -42,10 +54,11 @@ def gate(
     """Return the agent, with the agents it hands off to, with all their tools behind Sayso.
 
     `context` makes the run's context anew wherever it goes on; it is not saved. `tell_refused` writes what the model
-    is told of a denied call, such as `tool_responses.tell_refused`. Raises `InvalidInput` for tools that run elsewhere.
+    is told of a call that was denied or failed, such as `tool_responses.tell_refused`. Raises `InvalidInput` for tools
+    that run elsewhere.
     """
     tools: dict[str, FunctionTool] = {}
-    gated = _gate_agent(agent, tools, {})
+    gated = _gate_agent(agent, tools, {}, tell_refused)
     definitions = {
         one.name: ToolDefinition(
             name=one.name,
@@ -111,7 +124,9 @@ class OpenAiAgents:
         return Done({"text": output} if isinstance(output, str) else plain_json(output))
 
 
-def _gate_agent(agent: Agent[Any], tools: dict[str, FunctionTool], done: dict[int, Agent[Any]]) -> Agent[Any]:
+def _gate_agent(
+    agent: Agent[Any], tools: dict[str, FunctionTool], done: dict[int, Agent[Any]], tell: Refusal | None
+) -> Agent[Any]:
     """Return a copy of the agent whose tools wait for leave, and of every agent that it can hand off to."""
     if id(agent) in done:
         return done[id(agent)]
@@ -124,7 +139,7 @@ def _gate_agent(agent: Agent[Any], tools: dict[str, FunctionTool], done: dict[in
             raise InvalidInput(f"Two tools are named {tool.name!r}; rename one of them.")
         tools[tool.name] = tool
     gated = done[id(agent)] = agent.clone(
-        tools=[_gate_tool(tool) for tool in agent.tools if isinstance(tool, FunctionTool)]
+        tools=[_gate_tool(tool, tell) for tool in agent.tools if isinstance(tool, FunctionTool)]
     )
     handoffs: list[Any] = []
     for one in agent.handoffs:
@@ -132,12 +147,12 @@ def _gate_agent(agent: Agent[Any], tools: dict[str, FunctionTool], done: dict[in
             raise InvalidInput(
                 f"{agent.name!r} hands off through {one.tool_name!r}; name the agent itself in handoffs."
             )
-        handoffs.append(_gate_agent(one, tools, done))
+        handoffs.append(_gate_agent(one, tools, done, tell))
     gated.handoffs = handoffs
     return gated
 
 
-def _gate_tool(tool: FunctionTool) -> FunctionTool:
+def _gate_tool(tool: FunctionTool, tell: Refusal | None) -> FunctionTool:
     async def invoke(context: ToolContext[Any], _args_json: str) -> Any:
         gate = current_gate()
         one = gate.find(context.tool_call_id, tool.name) if gate is not None else None
@@ -147,10 +162,18 @@ def _gate_tool(tool: FunctionTool) -> FunctionTool:
         async def execute(args: JsonObject) -> Any:
             return await tool.on_invoke_tool(context, json.dumps(args))
 
-        told = tell_result(one, await gate.run(one, execute))
-        return json.dumps(told) if isinstance(told, dict) and "success" in told else told
+        return _tell(one, await gate.run(one, execute), tell)
 
     return dataclasses.replace(tool, on_invoke_tool=invoke, needs_approval=True)
+
+
+def _tell(one: BatchCall, result: ToolResult, tell: Refusal | None) -> Any:
+    """Return what the model is told of a call that ran; an envelope stays one, and with `tell` a failure is one too."""
+    if not result.success:
+        return tell(one.call.name, result.error or "It failed.") if tell else json.dumps(result.tool_message)
+    note = tell_edit(one)
+    noted = note_edit(result.output, note) if note is not None else None
+    return noted if noted is not None else tell_result(one, result)
 
 
 def _id_of(item: ToolApprovalItem) -> tuple[str, str]:

@@ -12,13 +12,16 @@ from pydantic import BaseModel, ConfigDict, JsonValue
 from sayso.canonical import parse_json
 from sayso.clock import new_id
 from sayso.decisions import JsonObject
+from sayso.dialects.fits import MOST_AT_ONCE, fit_events
+from sayso.dialects.tables import Dialect
 from sayso.errors import SaysoError, Unavailable
 from sayso.frameworks import Asked, Done, FrameworkAgent, open_gate
 from sayso.states import write_state
 
+log = logging.getLogger("sayso")
+
 _TRIES = 3
 _TIMEOUT_S = 30
-_LOG = logging.getLogger("sayso")
 
 
 class Refused(SaysoError):
@@ -44,29 +47,41 @@ class Sayso:
 
     async def ask(self, body: JsonObject) -> Suspended:
         """Put calls before Sayso; a request whose answer was lost is sent again and counts once."""
-        found = await self._send("/api/v1/suspensions", body)
-        return Suspended(run_id=found["run"]["id"], suspension_id=found["id"], status=found["status"])
-
-    async def tell(self, run_id: str, told: Sequence[JsonObject]) -> None:
-        """Tell what happened before the run was asked for; what cannot be told is logged, for it waits all the same."""
-        try:
-            for body in told:
-                await self._send(f"/api/v1/runs/{run_id}/events", body)
-        except SaysoError as error:
-            _LOG.warning("What happened before %s paused could not be told: %s", run_id, error.message)
-
-    async def _send(self, path: str, body: JsonObject) -> Any:
-        headers = {"Authorization": f"Bearer {self.key}", "Idempotency-Key": new_id("ask")}
+        headers = {**self._headers, "Idempotency-Key": new_id("ask")}
         async with httpx.AsyncClient(base_url=self.url, headers=headers, timeout=_TIMEOUT_S) as http:
             for _ in range(_TRIES):
                 try:
-                    answer = await http.post(path, json=body)
+                    answer = await http.post("/api/v1/suspensions", json=body)
                 except httpx.TransportError:
                     continue
                 if not answer.is_success:
                     raise Refused(_tell(answer), status=answer.status_code)
-                return answer.json()
+                found: Any = answer.json()
+                return Suspended(run_id=found["run"]["id"], suspension_id=found["id"], status=found["status"])
         raise Unavailable(f"Sayso at {self.url} cannot be reached. Start it, or correct its address.")
+
+    async def tell(self, run_id: str, framework: str, told: Sequence[JsonObject]) -> None:
+        """Tell what was said up to there; sent again it counts once. The run waits all the same where it fails."""
+        events = [{"seq": seq, "event": event} for seq, event in enumerate(fit_events(told), start=1)]
+        if not events or framework not in set(Dialect):
+            return
+        body = {"dialect": framework, "source": framework, "events": events[:MOST_AT_ONCE]}
+        async with httpx.AsyncClient(base_url=self.url, headers=self._headers, timeout=_TIMEOUT_S) as http:
+            why = "it cannot be reached"
+            for _ in range(_TRIES):
+                try:
+                    answer = await http.post(f"/api/v1/runs/{run_id}/events", json=body)
+                except httpx.TransportError:
+                    continue
+                if answer.is_success:
+                    return
+                why = _tell(answer)
+                break
+        log.warning("Sayso was not told what the run said before it waited: %s", why)
+
+    @property
+    def _headers(self) -> dict[str, str]:
+        return {"Authorization": f"Bearer {self.key}"}
 
 
 async def start(agent: FrameworkAgent, text: str, sayso: Sayso, title: str = "") -> Suspended | JsonValue:
@@ -78,9 +93,9 @@ async def start(agent: FrameworkAgent, text: str, sayso: Sayso, title: str = "")
         reached = await agent.framework.begin(text)
     if isinstance(reached, Done):
         return reached.result
-    waits = await sayso.ask(_write(agent, reached, title or " ".join(text.split())[:80]))
-    await sayso.tell(waits.run_id, reached.told)
-    return waits
+    waiting = await sayso.ask(_write(agent, reached, title or " ".join(text.split())[:80]))
+    await sayso.tell(waiting.run_id, agent.framework.origin.framework, reached.told)
+    return waiting
 
 
 def _write(agent: FrameworkAgent, asked: Asked, title: str) -> JsonObject:

@@ -94,6 +94,18 @@ def tell_refused(agent_name: str) -> Callable[[str, str], str]:
     return tell
 
 
+def note_edit(output: JsonValue, note: str) -> JsonValue:
+    """Return an envelope with the note in its label, where both the model and people read it; None for anything else.
+
+    The payload stays as its renderer knows it.
+    """
+    try:
+        said = ToolResponse.model_validate(output)
+    except ValidationError:
+        return None
+    return said.model_copy(update={"friendly_name": f"{said.friendly_name} ({note})"}).to_dict()
+
+
 def read_output(output: Any, agent_name: str = "") -> ToolResponse:
     """Return a tool's output as an envelope, whatever it is: text, null, lists and half-made envelopes included."""
     value = _parse(output) if isinstance(output, str) else output
@@ -114,11 +126,11 @@ def read_event(message: Any) -> ToolResponse | None:
     return read_output(message.get("output"), str(message.get("current_agent") or ""))
 
 
-def draw(said: ToolResponse) -> Drawn | None:
-    """Return the card to draw, by its `response_type`; None where people are not to see it."""
+def draw(said: ToolResponse, renderers: Mapping[str, Renderer] | None = None) -> Drawn | None:
+    """Return the card to draw, by its `response_type`, yours before ours; None where people are not to see it."""
     if not said.display_response:
         return None
-    return RENDERERS.get(said.response_type, _draw_any)(said)
+    return {**RENDERERS, **(renderers or {})}.get(said.response_type, _draw_any)(said)
 
 
 def _draw_request(said: ToolResponse) -> Drawn:

@@ -19,6 +19,7 @@ from sayso.errors import InvalidInput
 PREGEL, NODE_CUSTOM = "_pregel_metadata", "_node_custom_metadata"
 TRANSFER, CODE, CODE_RESULT = "transfer", "code_execution_code", "code_execution_result"
 
+_BREAKPOINTS = ("static_interrupt_before:", "static_interrupt_after:")
 _COMPLETION, _TOOL_RESPONSE = "runner.completion", "tool.response"
 
 
@@ -213,10 +214,12 @@ def write_tool_results(pauses: Sequence[GoPause], results: Mapping[str, str]) ->
 def write_graph_resume(pauses: Sequence[GoPause], values: Mapping[str, JsonValue]) -> JsonObject:
     """Return the `state` of an AG-UI request that resumes a graph from its checkpoint; raises `InvalidInput`.
 
-    The server turns `resume_map` into a command with a state resolver of its own; as plain state it does nothing.
+    A breakpoint needs no value. The server turns `resume_map` into a command with a state resolver of its own; as plain
+    state it does nothing.
     """
     waiting = {pause.key: pause for pause in pauses if pause.mechanism == "graph_interrupt"}
-    _check_complete(set(waiting), set(values))
+    stops = {key for key in waiting if key.startswith(_BREAKPOINTS)}
+    _check_complete(set(waiting), set(values) | stops)
     points = {(one.lineage_id, one.checkpoint_id, one.checkpoint_ns) for one in waiting.values()}
     if len(points) != 1:
         raise InvalidInput(f"The interrupts are of {len(points)} checkpoints; resume one checkpoint at a time.")

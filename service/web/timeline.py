@@ -264,7 +264,8 @@ def _ended(tone: str, text: str) -> Callable[[Facts], Told]:
 
 
 def _run_cancelled(facts: Facts) -> Told:
-    return "bad", f"{facts.inner('by').word('id', 'Somebody')} cancelled the run", facts.word("reason")
+    who = facts.inner("by").word("id", "The agent itself")
+    return "bad", f"{who} cancelled the run", facts.word("reason") or facts.word("error")
 
 
 TELLERS: Mapping[str, Callable[[Facts], Told]] = {

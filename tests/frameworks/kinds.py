@@ -41,17 +41,27 @@ class Kind:
 _UNSEEN = "the graph runs the call itself and is told no idempotency key, so a person is asked"
 _ASKED = "what the graph did is known when it rests and not before, so a person is asked"
 
-_OURS = {"stale": "the whole state is at Sayso, so nobody else can drive the run"}
+_UNTOLD = "it has no events of its own that the timeline reads; the run's trail tells what it did"
+_TELLS = {"stale": "the whole state is at Sayso, so nobody else can drive the run"}
+_OURS = {**_TELLS, "timeline": _UNTOLD}
+_THREAD = {"timeline": _UNTOLD}
 
 KINDS = (
     Kind("pydantic_ai", "Pydantic AI", "pydantic_ai", _OURS),
     Kind("openai_agents", "OpenAI Agents", "openai_agents", _OURS),
-    Kind("langgraph_batched", "LangChain agent, batched interrupts", "langgraph"),
-    Kind("langgraph_per_call", "LangChain agent, interrupts per call", "langgraph"),
-    Kind("langgraph_inbox", "LangGraph, Agent Inbox", "langgraph", {"again": _UNSEEN, "late": _ASKED}, seen=False),
-    Kind("autogen", "AutoGen, one agent", "autogen", _OURS),
-    Kind("autogen_swarm", "AutoGen, a Swarm", "autogen", _OURS),
+    Kind("langgraph_batched", "LangChain agent, batched interrupts", "langgraph", _THREAD),
+    Kind("langgraph_per_call", "LangChain agent, interrupts per call", "langgraph", _THREAD),
+    Kind(
+        "langgraph_inbox",
+        "LangGraph, Agent Inbox",
+        "langgraph",
+        {**_THREAD, "again": _UNSEEN, "late": _ASKED},
+        seen=False,
+    ),
+    Kind("autogen", "AutoGen, one agent", "autogen", _TELLS),
+    Kind("autogen_swarm", "AutoGen, a Swarm", "autogen", _TELLS),
     Kind("afk", "AFK, as described", ""),
+    Kind("parsimony", "parsimony-agents", "parsimony", _TELLS),
 )
 """The rows of the support table."""
 
@@ -72,5 +82,6 @@ SCENARIOS = {
     "tampered": "tampered state",
     "stale": "thread driven on by somebody else",
     "worker": "begun by a worker",
+    "timeline": "its own messages on the timeline",
 }
 """The columns of the support table, by the name of their tests."""

@@ -80,6 +80,13 @@ class Stand:
         """Return the workers' processes, without those that they fork."""
         return {one.pid for one in self.stack.programs() if one.name.startswith("worker") and one.pid}
 
+    async def find_suspension(self, suspension_id: str) -> dict[str, Any]:
+        """Return all that the agent may know of a pause."""
+        headers = {"Authorization": f"Bearer {self.stack.agent_key}"}
+        async with httpx.AsyncClient(base_url=self.stack.url, headers=headers) as http:
+            found: dict[str, Any] = (await http.get(f"/api/v1/suspensions/{suspension_id}")).json()
+            return found
+
     @asynccontextmanager
     async def people(self) -> AsyncIterator[tuple[Client, Client]]:
         """Give the API as the agent and as a reviewer see it."""

@@ -253,6 +253,18 @@ async def first(client: Client, run_id: str, kind: str) -> Any:
             return
 
 
+async def test_timeline(stand: Stand) -> None:
+    """What the framework says, in either process, is on the run's timeline, each message once."""
+    async with stand.people() as (agent, reviewer):
+        waiting = stand.suspend([money("ann", 1)])
+        await decide(reviewer, waiting.suspension_id, {"action": "approve"})
+        await finished(agent, waiting.run_id)
+        told = [one["told"] for one in await agent.read_timeline(waiting.run_id) if one["told"]]
+        (call,) = [one for one in told if one["name"] == "send_money" and one["kind"] == "call"]
+        assert (call["ended"], "send_money done" in str(call["output"])) == (True, True)
+        assert {one["source"] for one in told} == {stand.kind.environment}
+
+
 async def test_worker(stand: Stand) -> None:
     """A run that was asked for over the API is begun by a worker, paused, and gone on with by whichever is free."""
     async with stand.people() as (agent, reviewer):

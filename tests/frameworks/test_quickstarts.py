@@ -21,6 +21,7 @@ HEADINGS = {
     "langgraph_batched": "LangChain and LangGraph",
     "autogen": "AutoGen",
     "afk": "AFK",
+    "parsimony": "parsimony-agents",
 }
 MODELS = {
     "pydantic_ai": "from tests.frameworks.bots.pydantic_ai import play\nmodel = FunctionModel(play)",
@@ -29,6 +30,7 @@ MODELS = {
     "autogen": "from tests.frameworks.bots.autogen import Player\nmodel = Player()",
     "afk": "from tests.frameworks.bots.afk import Money as SendMoney\nfrom tests.frameworks.bots.afk import Player\n"
     "model = Player()",
+    "parsimony": "import tests.frameworks.bots.parsimony\nmodel = 'player/script'",
 }
 pytestmark = pytest.mark.timeout(300)
 SHOWN = [one for one in CHOSEN if one.name in HEADINGS]

@@ -31,6 +31,7 @@ class Plain:
     ran: list[JsonObject] = field(default_factory=list)
     fails_after_tools: int = 0
     hindrance: str | None = None
+    end: Done | None = None
 
     async def begin(self, text: str) -> Asked | Done:
         return self._next({"told": []})
@@ -50,24 +51,30 @@ class Plain:
     def _next(self, native: JsonObject) -> Asked | Done:
         turn = int(str(native.get("turn", 0)))
         if turn == len(self.turns):
-            return Done(native["told"])
+            return self.end or Done(native["told"], told=({"type": "note", "n": turn},))
         calls = [
             RequestedCall(call_id=f"c{at}", name=name, args_json=a) for at, (name, a) in enumerate(self.turns[turn])
         ]
-        return Asked(native, tuple(calls))
+        return Asked(native, tuple(calls), told=({"type": "note", "n": turn},))
 
     async def _run(self, args: JsonObject) -> str:
         self.ran.append(args)
         return f"ran {args['amount']}"
 
 
-async def begin(wiring: Wiring, framework: Plain, monkeypatch: pytest.MonkeyPatch, **options: Any) -> FrameworkAgent:  # noqa: F811
+async def begin(
+    wiring: Wiring,  # noqa: F811
+    framework: Plain,
+    monkeypatch: pytest.MonkeyPatch,
+    origin: Origin = ORIGIN,
+    **options: Any,
+) -> FrameworkAgent:
     agent = build_agent(framework, "plain", TOOLS, **options)
     monkeypatch.setitem(resume.agents, "plain", agent)
-    state = FrameworkState(agent="plain", framework="pydantic_ai", state_schema="plain/1", text="go")
+    state = FrameworkState(agent="plain", framework=origin.framework, state_schema="plain/1", text="go")
     run = RunRef(id="run_x", agent="plain", owner="bot", thread_id="t")
     on_deny = agent.approval_denial_policy
-    await wiring.desk.start("default", run, seal_state(state.model_dump_json().encode()), on_deny, origin=ORIGIN)
+    await wiring.desk.start("default", run, seal_state(state.model_dump_json().encode()), on_deny, origin=origin)
     return agent
 
 
@@ -103,10 +110,7 @@ async def test_when_the_model_fails_after_the_calls_nothing_runs_twice(
         await begin(wiring, framework, monkeypatch)
         await decide(wiring, await until(wiring, RunStatus.SUSPENDED), action="approve")
         await until_told(wiring, "run_postponed")
-        for _ in range(100_000):
-            await clock.look_at_due(wiring)
-            if (await wiring.runs.read("default", "run_x")).status.ended:
-                break
+        await until_looked_at(wiring)
     ended = await wiring.runs.read("default", "run_x")
     assert (ended.status, framework.ran) == (RunStatus.COMPLETED, [{"amount": 5}, {"amount": 1}])
     assert (await trail(wiring)).count("tool_completed") == 3
@@ -167,6 +171,45 @@ async def test_what_cannot_go_on_spends_no_leave(
         await until_told(wiring, "run_postponed")
     assert framework.ran == []
     assert "permit_redeemed" not in await trail(wiring)
+
+
+@pytest.mark.parametrize("status", [RunStatus.DEGRADED, RunStatus.FAILED, RunStatus.CANCELLED])
+async def test_a_run_ends_as_its_framework_says(
+    wiring: Wiring,  # noqa: F811
+    monkeypatch: pytest.MonkeyPatch,
+    status: RunStatus,
+) -> None:
+    framework = Plain([], end=Done({"outcome": "handoff"}, status, "It is locked."))
+    async with draining(wiring):
+        await begin(wiring, framework, monkeypatch)
+        ended = await until(wiring, status)
+    assert (ended.result, ended.error) == ({"outcome": "handoff"}, "It is locked.")
+    assert (await trail(wiring))[-1] == f"run_{status}"
+
+
+async def test_what_a_framework_says_is_told_once_in_its_own_dialect(
+    wiring: Wiring,  # noqa: F811
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    origin = ORIGIN.model_copy(update={"framework": "autogen"})
+    framework = Plain(ONE, origin=origin, fails_after_tools=1)
+    async with draining(wiring):
+        await begin(wiring, framework, monkeypatch, origin)
+        await decide(wiring, await until(wiring, RunStatus.SUSPENDED), action="approve")
+        await until_told(wiring, "run_postponed")
+        await until_looked_at(wiring)
+    told = await wiring.tellings.read_all("default", "run_x")
+    assert [(one.source, one.dialect, one.event["n"]) for one in told] == [("autogen", "autogen", n) for n in (0, 1)]
+    assert told[0].seq < told[1].seq
+
+
+async def until_looked_at(wiring: Wiring) -> None:  # noqa: F811
+    """Look at what is due until the run has ended."""
+    for _ in range(100_000):
+        await clock.look_at_due(wiring)
+        if (await wiring.runs.read("default", "run_x")).status.ended:
+            return
+    raise AssertionError("the run never ended")
 
 
 async def until_told(wiring: Wiring, kind: str) -> None:  # noqa: F811

@@ -14,7 +14,7 @@ from workers.resumers import calls, frameworks, runner
 
 Resumer = Callable[[Wiring, Mapping[str, Agent], Saved, Fence], Awaitable[None]]
 
-FRAMEWORKS = ("afk", "autogen", "langgraph", "openai_agents", "pydantic_ai")
+FRAMEWORKS = ("afk", "autogen", "langgraph", "openai_agents", "parsimony", "pydantic_ai")
 """Frameworks whose agents a worker drives; what differs between them is in `sayso/adapters/`, a file each."""
 
 RESUMERS: Mapping[str, Resumer] = {

@@ -1,10 +1,15 @@
 """Drive a run of an agent of another framework: from where it stopped to its next pause or its end."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+
+import structlog
 
 from sayso.agents import Agent
 from sayso.batches import Batch, BatchCall
-from sayso.errors import InvalidInput
+from sayso.decisions import JsonObject
+from sayso.dialects.fits import fit_events
+from sayso.dialects.tables import Dialect
+from sayso.errors import Conflict, InvalidInput, TooLarge, Unavailable
 from sayso.framework_runs import FrameworkPause, drive_framework
 from sayso.frameworks import FrameworkAgent, FrameworkState
 from sayso.policies import Action
@@ -14,8 +19,14 @@ from sayso.resumptions import Fence
 from sayso.suspensions import SuspensionRecord
 from sayso.tool_calls import ToolCall
 from service.store.suspensions import Saved
+from service.store.tellings import Telling
 from service.wiring import Wiring
 from workers.journals import ask_in, find_agent, open_journal, seal, tell_outcomes
+
+log = structlog.get_logger()
+
+_MOST_TOLD = 1000
+"""So many events of one stretch are kept; a stretch is as long as a run goes on without asking."""
 
 
 async def resume(wiring: Wiring, agents: Mapping[str, Agent], leased: Saved, fence: Fence) -> None:
@@ -35,12 +46,29 @@ async def resume(wiring: Wiring, agents: Mapping[str, Agent], leased: Saved, fen
     outcomes = tell_outcomes(record, checked, leased.now_ms)
     journal = await open_journal(wiring, leased, fence)
     reached = await drive_framework(agent, record.run, state, outcomes, policy=policy, journal=journal)
+    await _tell(wiring, leased, reached.told)
     if isinstance(reached, FrameworkPause):
         await wiring.desk.suspend_again(
             record, fence, reached.asks, seal(reached.state), reached.events, reached.state.step
         )
     else:
         await journal.settle(reached.end, reached.events)
+
+
+async def _tell(wiring: Wiring, leased: Saved, told: Sequence[JsonObject]) -> None:
+    """Keep what the framework said on the way beside the trail, once; that it cannot be kept stops no run.
+
+    What was said before has lower numbers: it was said by whoever began the run, or under an earlier lease.
+    """
+    record, framework = leased.record, leased.record.origin.framework
+    if not told or framework not in set(Dialect):
+        return
+    first = leased.now_ms * _MOST_TOLD
+    tellings = [Telling(first + place, None, event) for place, event in enumerate(fit_events(told[:_MOST_TOLD]))]
+    try:
+        await wiring.tellings.add(record.tenant, record.run.id, framework, framework, tellings)
+    except (Conflict, TooLarge, Unavailable) as refusal:
+        log.warning("not_told", run=record.run.id, why=refusal.message)
 
 
 async def _read_state(wiring: Wiring, record: SuspensionRecord) -> FrameworkState:

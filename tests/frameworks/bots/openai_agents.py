@@ -5,6 +5,7 @@ from typing import Any
 from agents import Agent, Model, ModelResponse, RunConfig, Usage, function_tool
 from agents.testing import assistant_message, function_call
 
+from sayso.adapters import tool_responses
 from sayso.adapters.openai_agents import gate
 from tests.frameworks.bots.effects import leave, parse_script, think, words
 
@@ -35,9 +36,13 @@ def send_money(to: str, amount: int) -> str:
 
 
 @function_tool
-def send_mail(to: str, text: str) -> str:
-    """Send a mail."""
-    return leave("send_mail", to=to, text=text)
+def send_mail(to: str, text: str) -> Any:
+    """Send a mail, and say so as a chat's client draws it."""
+    done = leave("send_mail", to=to, text=text)
+    said = tool_responses.ToolResponse(
+        response_type="send_google_email", agent_name="Bank", friendly_name="Sent", response=done
+    )
+    return said.to_dict()
 
 
 @function_tool
@@ -47,4 +52,10 @@ def look_up(what: str) -> str:
 
 
 agent = Agent("bot", model=Player(), tools=[send_money, send_mail, look_up])
-bot = gate(agent, name="bot", idempotent={"look_up"}, run_config=RunConfig(tracing_disabled=True))
+bot = gate(
+    agent,
+    name="bot",
+    idempotent={"look_up"},
+    run_config=RunConfig(tracing_disabled=True),
+    tell_refused=tool_responses.tell_refused("Bank"),
+)

@@ -6,10 +6,12 @@ from typing import Any
 import pytest
 
 from sayso.adapters.tool_responses import (
+    Drawn,
     ToolResponse,
     ask_card,
     decision_card,
     draw,
+    note_edit,
     read_event,
     read_output,
     tell_refused,
@@ -52,6 +54,25 @@ def test_a_denial_reaches_the_model_as_an_envelope() -> None:
     told = json.loads(tell_refused("GMail")("send_mail", "Not today."))
     assert told.keys() == KEYS
     assert (told["response_type"], told["response"]["message"]) == ("error", "Not today.")
+
+
+def test_an_edit_is_noted_in_the_label_and_the_payload_stays_as_it_is() -> None:
+    said = ToolResponse(response_type="inbox", agent_name="GMail", friendly_name="Inbox", response=[{"id": 1}])
+    noted = read_output(note_edit(said.to_dict(), "It ran with {}."))
+    assert (noted.friendly_name, noted.response) == ("Inbox (It ran with {}.)", [{"id": 1}])
+    assert noted.to_dict().keys() == KEYS
+
+
+@pytest.mark.parametrize("output", [None, "words", {"response": 1}, [1]])
+def test_what_is_no_envelope_is_not_made_one_by_an_edit(output: Any) -> None:
+    assert note_edit(output, "It ran with {}.") is None
+
+
+def test_a_client_draws_its_own_types_its_own_way() -> None:
+    said = ToolResponse(response_type="inbox", agent_name="GMail", friendly_name="Inbox", response=[1, 2])
+    assert draw(said, {"inbox": lambda one: Drawn(one.friendly_name, (), "2 mails")}) == ("Inbox", (), "2 mails")
+    hidden = said.model_copy(update={"display_response": False})
+    assert draw(hidden, {"inbox": lambda one: Drawn("never")}) is None
 
 
 def test_what_is_not_to_be_displayed_is_not_drawn() -> None:

@@ -128,6 +128,12 @@ def test_a_step_of_a_graph_that_was_not_interrupted_is_no_pause() -> None:
     assert find_pauses([decode(interrupt(nodeID="", nodeId="review"))]) == []
 
 
+@pytest.mark.parametrize("values", [{}, {"static_interrupt_before:review": None}])
+def test_a_breakpoint_is_resumed_with_or_without_a_value(values: dict[str, Any]) -> None:
+    pauses = find_pauses(decode_all([interrupt(interruptKey="static_interrupt_before:review")]))
+    assert write_graph_resume(pauses, values) == {"lineage_id": "l1", "checkpoint_id": "k1", "resume_map": values}
+
+
 def test_answers_go_to_one_checkpoint_and_to_all_that_waits() -> None:
     pauses = find_pauses([decode(interrupt("e1")), decode(interrupt("e2", interruptKey="why"))])
     with pytest.raises(InvalidInput, match="missing are why, not asked were other"):

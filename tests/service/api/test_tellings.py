@@ -1,13 +1,14 @@
 """Other software tells of a run in its own words: once, bounded, by the run's owner alone, and with our own trail."""
 
 import asyncio
+from datetime import UTC, datetime
 from typing import Any
 
 import pytest
 from httpx import ASGITransport, AsyncClient
 
 from sayso import client
-from sayso.errors import IdempotencyConflict
+from sayso.errors import IdempotencyConflict, InvalidInput
 from service.credentials import TENANT
 from service.settings import Settings
 from service.store import tellings
@@ -181,6 +182,23 @@ async def test_the_client_tells_and_may_tell_again(world: World, settings: Setti
     with served(settings) as url:
         told = await asyncio.to_thread(tell_plainly, url, world.tokens["demo"], run_id)
     assert told == 4
+
+
+async def test_the_client_tells_when_each_event_happened(world: World) -> None:
+    run_id = (await make_pending(world.wiring)).run.id
+    moment = datetime(2026, 11, 20, 12, 0, tzinfo=UTC)
+    transport = ASGITransport(app=world.app)
+    async with client.AsyncClient("http://sayso.test", world.tokens["demo"], transport=transport) as desk:
+        await desk.tell(run_id, "afk", [note("a"), note("b")], at=[moment, None])
+        again = await desk.tell(run_id, "afk", [note("a"), note("b")], at=[moment, None])
+        with pytest.raises(InvalidInput, match="one for each"):
+            await desk.tell(run_id, "afk", [note("c")], at=[moment, moment])
+        with pytest.raises(InvalidInput, match="no zone"):
+            await desk.tell(run_id, "afk", [note("c")], at=[moment.replace(tzinfo=None)])
+    assert (again.added, again.repeated) == (0, 2)
+    async with world.client("demo") as reader:
+        moments = (await reader.get(f"/api/v1/runs/{run_id}/timeline")).json()["moments"]
+    assert next(one["at"] for one in moments if one["told"]) == "2026-11-20T12:00:00.000Z"
 
 
 def tell_plainly(url: str, key: str, run_id: str) -> int:

@@ -1,0 +1,107 @@
+"""A parsimony-agents agent that plays the turns it is asked for; its model is a provider of LiteLLM's."""
+
+import asyncio
+import json
+import os
+from collections.abc import AsyncIterator
+from typing import Any
+
+os.environ.setdefault("LITELLM_LOCAL_MODEL_COST_MAP", "True")  # without it the import asks the network
+
+import litellm
+from litellm.llms.custom_llm import CustomLLM
+from parsimony_agents import Agent
+from parsimony_agents.agent.failure import DefaultPolicy, FailureKind
+from parsimony_agents.agent.failure.kinds import Action
+from parsimony_agents.agent.failure.suspension import SuspensionRequest
+from parsimony_agents.tools import Tool, Tools
+
+from sayso.adapters.parsimony import gate
+from tests.frameworks.bots.effects import leave, parse_script, think, words
+
+SECRET = "the-workers-and-the-agent-share-this"
+MONEY = {"to": {"type": "string"}, "amount": {"type": "integer"}}
+MAIL = {"to": {"type": "string"}, "text": {"type": "string"}}
+
+
+class Player(CustomLLM):
+    """Plays the next turn: the messages tell how many there were. With no turn left it says what it was told."""
+
+    async def astreaming(self, *_args: Any, **given: Any) -> AsyncIterator[Any]:
+        messages = [(one, _text(one)) for one in given["messages"]]
+        turns = parse_script(next(text for _, text in messages if '"turns"' in text))
+        said = len([one for one, _ in messages if one["role"] == "assistant"])
+        think(said)
+        if said < len(turns):
+            calls = [(one["tool"], one["args"]) for one in turns[said]]
+        else:
+            told = " | ".join(
+                text
+                for one, text in messages[1:]
+                if one["role"] in ("tool", "user") and "<context" not in text and '"turns"' not in text
+            )
+            calls = [("return_done", {"summary": f"told: {told}"})]
+        if calls and calls[0][0] == "stop_the_run":
+            raise asyncio.CancelledError
+        if not calls:
+            yield _chunk(text="Nothing to call.")
+        for place, (name, args) in enumerate(calls):
+            function = {"name": name, "arguments": json.dumps(args)}
+            yield _chunk(
+                tool_use={"id": f"call_{said}_{place}", "type": "function", "function": function, "index": place}
+            )
+        yield _chunk(is_finished=True, finish_reason="tool_calls" if calls else "stop")
+
+
+def _chunk(**given: Any) -> Any:
+    return {"text": "", "is_finished": False, "finish_reason": "", "index": 0, "tool_use": None, "usage": None, **given}
+
+
+def _text(message: Any) -> str:
+    content = message["content"]
+    return content if isinstance(content, str) else "".join(one["text"] for one in content or ())
+
+
+litellm.suppress_debug_info = True
+litellm.custom_provider_map = [{"provider": "player", "custom_handler": Player()}]
+litellm.utils.custom_llm_setup()
+
+
+async def send_money(to: str, amount: int, **_context: Any) -> str:
+    return await asyncio.to_thread(leave, "send_money", to=to, amount=amount)
+
+
+async def send_mail(to: str, text: str, **_context: Any) -> str:
+    return await asyncio.to_thread(leave, "send_mail", to=to, text=text)
+
+
+async def look_up(what: str, **_context: Any) -> str:
+    if what == "unclear":
+        raise SuspensionRequest("Which of the two?", choices=["left", "right"])
+    return await asyncio.to_thread(leave, "look_up", what=what)
+
+
+def make_tool(function: Any, description: str, properties: Any) -> Tool:
+    required = {"type": "object", "properties": properties, "required": list(properties)}
+    return Tool(function, function.__name__, description, required, "system")
+
+
+class Policy(DefaultPolicy):
+    """Ends with what there is when the model only talks."""
+
+    def decide(self, failure: Any, state: Any) -> Any:
+        return Action.stop if failure.kind is FailureKind.no_progress else super().decide(failure, state)
+
+
+def make_agent() -> Agent:
+    agent = Agent(model="player/script", instructions="Play.", policy=Policy(), suspension_secret=SECRET)
+    tools = [
+        make_tool(send_money, words(), MONEY),
+        make_tool(send_mail, "Send a mail.", MAIL),
+        make_tool(look_up, "Look something up.", {"what": {"type": "string"}}),
+    ]
+    agent.system_tools = agent.tools = agent.system_tools + Tools(tools)
+    return agent
+
+
+bot = gate(make_agent, name="bot", idempotent={"look_up"})

@@ -1,0 +1,92 @@
+"""Do to suspended runs of parsimony-agents what should not work, and print what came of it as JSON."""
+
+import asyncio
+import json
+from typing import Any
+
+from parsimony_agents import Agent
+from parsimony_agents.agent.events import AgentError
+from parsimony_agents.agent.models import AgentMessage
+
+from sayso.adapters.parsimony import _follow, gate
+from sayso.adapters.parsimony_records import read_record, write_record
+from sayso.adapters.parsimony_turns import Stretch
+from sayso.batches import Batch, BatchCall
+from sayso.errors import SaysoError
+from sayso.frameworks import Asked, Done, Gate
+from sayso.policies import Action
+from sayso.tool_calls import ToolCall
+from sayso.tools import CallContext
+from tests.frameworks.bots import parsimony
+from tests.frameworks.stands import write_script
+
+framework: Any = parsimony.bot.framework
+
+
+async def main() -> None:
+    """Print a line for each."""
+    script = write_script([{"tool": "ask_user", "args": {"question": "Which?", "choices": ["left", "right"]}}])
+    asked = await framework.begin(script)
+    assert isinstance(asked, Asked)
+    record = read_record(asked.native["record"])
+    told = {
+        "twice": await resume_twice(asked),
+        "foreign": await gate(make_stranger, name="bot").framework.find_hindrance(asked.native),
+        "own": await framework.find_hindrance(asked.native),
+        "not a record": await refusal(framework.find_hindrance({"record": {"run_id": 1}, "turn": True})),
+        "snapshots": sum("agent_context_snapshot" in json.dumps(one) for one in asked.native["record"]["messages"]),
+        "not JSON": await refusal(write(record, {"type": "text", "text": object()})),
+        "error": str(await _follow(say_error(), Stretch())),
+    }
+    print(json.dumps(told))
+
+
+async def resume_twice(asked: Asked) -> list[str]:
+    """Answer the same record twice, with leave for once."""
+    (call,) = asked.calls
+    args = {**json.loads(call.args_json), "answer": "left"}
+    one = BatchCall(
+        call=ToolCall(call_id=call.call_id, index=0, name=call.name, args=args),
+        action=Action.REQUEST_USER_INPUT,
+        reason="",
+        decided=True,
+    )
+    leave = Gate(Batch(calls=(one,), started_step=1), {0: CallContext("run", call.call_id, "key")}, keep)
+    first = await framework.go_on(asked.native, leave)
+    assert isinstance(first, Done)
+    return [str(first.result), await refusal(framework.go_on(asked.native, leave))]
+
+
+async def keep(_batch: Batch) -> None:
+    """Keep nothing."""
+
+
+async def write(record: Any, block: Any) -> None:
+    """Write a record in which a tool said something."""
+    message = AgentMessage.model_construct(role="tool", content=[block], name="t", tool_call_id="c", metadata={})
+    write_record(record.model_copy(update={"messages": [*record.messages, message]}))
+
+
+async def refusal(work: Any) -> str:
+    """Return the words in which something was refused."""
+    try:
+        await work
+    except SaysoError as error:
+        return error.message
+    return "it was not refused"
+
+
+async def say_error() -> Any:
+    """Stop with an error and no other word."""
+    yield AgentError(message="Tool t got an internal error.", recoverable=False)
+
+
+def make_stranger() -> Agent:
+    """Return the same agent with another secret."""
+    agent = parsimony.make_agent()
+    agent.suspension_secret = "another"
+    return agent
+
+
+if __name__ == "__main__":
+    asyncio.run(main())

@@ -1,0 +1,53 @@
+"""In a chat that speaks the ToolResponse envelope every answer of a tool is one, whatever was decided."""
+
+import ast
+
+import pytest
+
+from sayso.adapters.tool_responses import ToolResponse, ask_card, decision_card, draw, read_output
+from tests.frameworks.kinds import KINDS
+from tests.frameworks.stands import Stand
+from tests.frameworks.test_conformance import decide, finished, mail
+
+OPENAI_AGENTS = next(one for one in KINDS if one.name == "openai_agents")
+pytestmark = [
+    pytest.mark.timeout(300),
+    pytest.mark.parametrize("running", [OPENAI_AGENTS], indirect=True, ids=["openai_agents"]),
+]
+
+
+def read_told(text: str) -> list[ToolResponse]:
+    """Return what the model was told: the bot says it again, as Python or as JSON writes it."""
+    parts = text.removeprefix("told: ").split(" | ")
+    return [read_output(ast.literal_eval(one) if one.startswith("{'") else one) for one in parts]
+
+
+async def test_denials_edits_and_results_are_envelopes(stand: Stand) -> None:
+    async with stand.people() as (agent, reviewer):
+        waiting = stand.suspend([mail("ann"), mail("bob"), mail("cid")])
+        edited = {"action": "approve", "args": {"to": "eve", "text": "Hello."}}
+        denied = {"action": "deny", "message": "Not Cid."}
+        await decide(reviewer, waiting.suspension_id, {"action": "approve"}, edited, denied)
+        _, text = await finished(agent, waiting.run_id)
+        as_asked, changed, refused = read_told(text)
+        assert (as_asked.response_type, as_asked.friendly_name) == ("send_google_email", "Sent")
+        assert changed.response_type == "send_google_email"
+        assert "A reviewer changed the arguments" in changed.friendly_name
+        assert "eve" in str(changed.response)
+        assert (refused.response_type, refused.agent_name) == ("error", "Bank")
+        assert refused.response == {"tool": "send_mail", "message": "Not Cid."}
+
+
+async def test_cards_are_made_of_what_the_api_says(stand: Stand) -> None:
+    async with stand.people() as (agent, reviewer):
+        waiting = stand.suspend([mail("ann")])
+        asked = await stand.find_suspension(waiting.suspension_id)
+        card = draw(ask_card("Bank", asked, asked["items"][0], "https://sayso.example"))
+        assert card is not None
+        assert ("to", "ann") in card.fields
+        await decide(reviewer, waiting.suspension_id, {"action": "deny", "message": "No."})
+        await finished(agent, waiting.run_id)
+        told = await stand.find_suspension(waiting.suspension_id)
+        drawn = draw(decision_card("Bank", told, told["items"][0]))
+        assert drawn is not None
+        assert (dict(drawn.fields)["verdict"], drawn.text) == ("denied", "No.")

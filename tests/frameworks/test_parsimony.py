@@ -1,0 +1,139 @@
+"""What parsimony-agents does beyond calling tools: it asks, hands off, ends early; and its records are used once."""
+
+import json
+from typing import Any
+
+import pytest
+
+from demo.clients import Client, Refused
+from launch.waits import wait_until
+from sayso.suspensions import RunStatus
+from service.store.keys import TenantKeys
+from tests.frameworks.kinds import KINDS
+from tests.frameworks.stands import PATIENCE_S, Stand, write_script
+from tests.frameworks.test_conformance import check_elsewhere, decide, finished, look, money, pauses
+
+PARSIMONY = next(one for one in KINDS if one.name == "parsimony")
+pytestmark = [
+    pytest.mark.timeout(300),
+    pytest.mark.parametrize("running", [PARSIMONY], indirect=True, ids=["parsimony"]),
+]
+
+
+def question(words: str, *choices: str) -> dict[str, Any]:
+    return {"tool": "ask_user", "args": {"question": words, "context": "There are two.", "choices": list(choices)}}
+
+
+async def test_a_question_shows_its_choices_and_takes_one_of_them(stand: Stand) -> None:
+    async with stand.people() as (agent, reviewer):
+        waiting = stand.suspend([question("Which file?", "left", "right")], [money("ann", 5)])
+        item = (await stand.find_suspension(waiting.suspension_id))["items"][-1]
+        assert (item["kind"], item["choices"], item["target_arg"]) == ("input", ["left", "right"], "answer")
+        assert (item["prompt"]["title"], item["prompt"]["body"]) == ("Which file?", "There are two.")
+        with pytest.raises(Refused):
+            await decide(reviewer, waiting.suspension_id, {"action": "value", "value": "both"})
+        await decide(reviewer, waiting.suspension_id, {"action": "value", "value": "right"})
+        _, second = await pauses(agent, waiting.run_id, 2)
+        await decide(reviewer, second, {"action": "approve"})
+        _, text = await finished(agent, waiting.run_id)
+        assert "| right |" in text
+        check_elsewhere(stand, waiting)
+
+
+async def test_questions_and_calls_of_one_turn_are_asked_together(stand: Stand) -> None:
+    async with stand.people() as (agent, reviewer):
+        waiting = stand.suspend([money("ann", 5), question("Which?", "left"), question("Why?")])
+        answers = [{"action": "value", "value": value} for value in ("left", "because")]
+        await decide(reviewer, waiting.suspension_id, {"action": "approve"}, *answers)
+        _, text = await finished(agent, waiting.run_id)
+        assert [one["args"]["to"] for one in stand.effects()] == ["ann"]
+        assert "Which? left" in text
+        assert "Why? because" in text
+
+
+async def test_a_question_that_is_denied_goes_on_with_the_reason(stand: Stand) -> None:
+    async with stand.people() as (agent, reviewer):
+        waiting = stand.suspend([question("Which?", "left", "right")])
+        await decide(reviewer, waiting.suspension_id, {"action": "deny", "message": "Find out yourself."})
+        _, text = await finished(agent, waiting.run_id)
+        assert "Find out yourself." in text
+
+
+async def test_what_a_tool_asks_while_it_runs_is_a_question_too(stand: Stand) -> None:
+    async with stand.people() as (agent, reviewer):
+        waiting = stand.suspend([money("ann", 5)], [look("unclear")])
+        await decide(reviewer, waiting.suspension_id, {"action": "approve"})
+        _, second = await pauses(agent, waiting.run_id, 2)
+        item = (await stand.find_suspension(second))["items"][-1]
+        assert (item["kind"], item["choices"]) == ("input", ["left", "right"])
+        await decide(reviewer, second, {"action": "value", "value": "left"})
+        _, text = await finished(agent, waiting.run_id)
+        assert text.endswith("| left")
+
+
+@pytest.mark.parametrize(
+    ("turn", "status", "outcome", "why"),
+    [
+        (
+            [{"tool": "return_unable", "args": {"blockers": ["no key"], "rationale": "It is locked."}}],
+            RunStatus.DEGRADED,
+            {"outcome": "handoff", "rationale": "It is locked.", "blockers": ["no key"], "suggested_next_steps": []},
+            "It is locked.",
+        ),
+        (
+            [],
+            RunStatus.DEGRADED,
+            {"outcome": "partial", "missing": [], "learned_facts": [], "next_step_plan": None},
+            "ended early",
+        ),
+        (
+            [{"tool": "stop_the_run", "args": {}}],
+            RunStatus.CANCELLED,
+            {"outcome": "cancelled", "reason": "user_request"},
+            "cancelled",
+        ),
+    ],
+    ids=["handoff", "partial", "cancelled"],
+)
+async def test_how_the_agent_ends_is_how_the_run_ends(
+    stand: Stand, turn: list[dict[str, Any]], status: RunStatus, outcome: dict[str, Any], why: str
+) -> None:
+    async with stand.people() as (agent, reviewer):
+        waiting = stand.suspend([money("ann", 5)], turn)
+        await decide(reviewer, waiting.suspension_id, {"action": "approve"})
+        run = await agent.await_end(waiting.run_id)
+        assert (run.status, run.result) == (status, outcome)
+        assert why in str(run.error)
+        assert len(stand.effects()) == 1
+
+
+async def test_a_run_that_has_ended_is_not_resumed_again(stand: Stand) -> None:
+    async with stand.people() as (agent, reviewer):
+        waiting = stand.suspend([question("Which?", "left"), money("ann", 5)])
+        await decide(reviewer, waiting.suspension_id, {"action": "value", "value": "left"}, {"action": "approve"})
+        _, before = await finished(agent, waiting.run_id)
+        with stand.store as store:
+            store.rpush(TenantKeys("default").ready, waiting.suspension_id)
+        assert wait_until(lambda: stand.store.llen(TenantKeys("default").ready) == 0, PATIENCE_S)
+        again = await start_and_finish(agent, stand)
+        assert again == "told:"
+        assert (await finished(agent, waiting.run_id))[1] == before
+        assert len(stand.effects()) == 1
+
+
+async def start_and_finish(agent: Client, stand: Stand) -> str:
+    """Have a worker do something else to its end, so that whatever came before it is done with."""
+    run = await agent.start_run("bot", write_script(), "Nothing", key=stand.home.name)
+    return (await finished(agent, run.id))[1]
+
+
+def test_records_are_used_once_and_only_their_own_go_on(stand: Stand) -> None:
+    told = json.loads(stand.run("tests.frameworks.suspended"))
+    first, second = told["twice"]
+    assert "left" in first
+    assert second == "ask_user has no leave to run, or began before."
+    assert (told["own"], told["snapshots"]) == (None, 0)
+    assert "another suspension_secret" in told["foreign"]
+    assert "no suspension of parsimony-agents: run_id: Input should be a valid string" in told["not a record"]
+    assert "$.record.messages[4].content[0].text is a object, which is not JSON" in told["not JSON"]
+    assert "FAILED" in told["error"]
