@@ -258,6 +258,7 @@ class Change:
     """What a verb returns: the next record and all that is to be saved with it, in one commit.
 
     `following` is the run's next suspension; `ready` puts the suspension on the list of what a worker is to take up.
+    After `until_ms`, where that is not 0, it may no longer be saved: what it rests on is not known for longer.
     """
 
     record: SuspensionRecord
@@ -265,6 +266,7 @@ class Change:
     following: SuspensionRecord | None = None
     state: SealedState | None = None
     ready: bool = False
+    until_ms: int = 0
 
 
 def check_step(record: SuspensionRecord | None, verb: str) -> None:

@@ -17,7 +17,7 @@ from sayso.resumptions import approved_args
 from sayso.suspensions import Change, SuspensionRecord
 from sayso.terms import REPORT_WITHIN_S
 from sayso.tool_calls import ToolResult
-from service.leases import KnownFreezes, Leases, draft_suspension, know_no_freezes
+from service.leases import KnownFreezes, Leases, Sure, be_sure_for_ever, draft_suspension, know_no_freezes
 from service.store.runs import Runs
 from service.store.suspensions import Saved, Suspensions
 
@@ -31,8 +31,9 @@ class Consumptions(Leases):
         runs: Runs,
         policy: Callable[[], Policy],
         freezes: KnownFreezes = know_no_freezes,
+        sure_until_ms: Callable[[str], int] = be_sure_for_ever,
     ) -> None:
-        super().__init__(suspensions, runs, freezes)
+        super().__init__(suspensions, runs, freezes, sure_until_ms)
         self._policy = policy
 
     async def consume(
@@ -61,9 +62,9 @@ class Consumptions(Leases):
             _check_standing(record, item, policy, standing)
             return Change(spent.record, thawed.events + spent.events)
 
-        async def step(freezes: tuple[Freeze, ...]) -> Saved:
+        async def step(known: Sure) -> Saved:
             return await self.suspensions.change(
-                tenant, suspension_id, lambda record, now_ms: spend(record, now_ms, freezes)
+                tenant, suspension_id, known.bind(lambda record, now_ms: spend(record, now_ms, known.freezes))
             )
 
         return await self._unless_frozen(tenant, step)

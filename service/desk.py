@@ -32,7 +32,7 @@ from sayso.rules import ASKING
 from sayso.states import SealedState
 from sayso.suspensions import Change, Origin, ResumeSpec, RunRef, Status, SuspensionRecord
 from sayso.tool_calls import ToolCall
-from service.leases import KnownFreezes, draft_suspension, know_no_freezes
+from service.leases import KnownFreezes, be_sure_for_ever, draft_suspension, know_no_freezes
 from service.looks import Looks
 from service.schemas import check_value
 from service.store.commits import Idempotency
@@ -78,8 +78,9 @@ class Desk(Looks):
         runs: Runs,
         policy: Callable[[], Policy],
         freezes: KnownFreezes = know_no_freezes,
+        sure_until_ms: Callable[[str], int] = be_sure_for_ever,
     ) -> None:
-        super().__init__(suspensions, runs, policy, freezes)
+        super().__init__(suspensions, runs, policy, freezes, sure_until_ms)
 
     async def start(
         self,

@@ -16,6 +16,9 @@ from sayso.jumps import JUMP_MS, Beat, tell_jump
 from service.memories import Memory
 from service.store.freezes import FreezeStore, Kept
 
+HOLDS_WITHIN_MS = 1_000
+"""From when on a freeze holds everywhere: for longer than this nobody starts anything by what they knew before it."""
+
 _CLOCK = "clock"
 
 
@@ -41,6 +44,11 @@ class Freezes:
     def mark_ms(self, tenant: str) -> int:
         """Return up to when time was known to be right when this process last looked; 0 where no clock ever beat."""
         return self._last(tenant).mark_ms
+
+    def sure_until_ms(self, tenant: str) -> int:
+        """Return until when something may start by what this process last knew; 0 where it never looked."""
+        at_ms = self._last(tenant).at_ms
+        return at_ms + HOLDS_WITHIN_MS if at_ms else 0
 
     async def freeze(self, tenant: str, scope: str, reason: str, by: Actor) -> Freeze:
         """Let nothing new start within the scope; what is frozen already stays as it is."""

@@ -4,10 +4,10 @@ These verbs are the desk's own (`service/desk.py`), for whoever holds a run's le
 """
 
 from collections.abc import Awaitable, Callable, Mapping
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 from sayso.clock import new_id
-from sayso.errors import Conflict, Halted
+from sayso.errors import Conflict, Halted, Unavailable
 from sayso.events import Event
 from sayso.freezes import Freeze, check_start, doubt_time, thaw, tools_to_start
 from sayso.pauses import report
@@ -48,13 +48,43 @@ async def know_no_freezes(_tenant: str, _fresh: bool) -> tuple[Freeze, ...]:
     return ()
 
 
+def be_sure_for_ever(_tenant: str) -> int:
+    """Never doubt what is known to be frozen: where nobody can freeze anything."""
+    return 0
+
+
+@dataclass(frozen=True)
+class Sure:
+    """What is known to be frozen, and until when something may start by that; 0 is for ever."""
+
+    freezes: tuple[Freeze, ...]
+    until_ms: int
+
+    def bind(self, verb: Verb) -> Verb:
+        """Let a verb be applied and saved only in that time, however long its process is held up on the way."""
+
+        def take(record: SuspensionRecord, now_ms: int) -> Change:
+            if self.until_ms and now_ms > self.until_ms:
+                raise Unavailable("It took too long to find out what is frozen; nothing was changed. Try again.")
+            return replace(verb(record, now_ms), until_ms=self.until_ms)
+
+        return take
+
+
 class Leases:
     """What a worker does with the run it drives."""
 
-    def __init__(self, suspensions: Suspensions, runs: Runs, freezes: KnownFreezes = know_no_freezes) -> None:
+    def __init__(
+        self,
+        suspensions: Suspensions,
+        runs: Runs,
+        freezes: KnownFreezes = know_no_freezes,
+        sure_until_ms: Callable[[str], int] = be_sure_for_ever,
+    ) -> None:
         self.suspensions = suspensions
         self.runs = runs
         self._freezes = freezes
+        self._sure_until_ms = sure_until_ms
 
     async def lease(
         self,
@@ -93,13 +123,12 @@ class Leases:
                 return taken  # the worker meets the same refusal at its own first step, and shows it
             return Change(spent.record, taken.events + spent.events)
 
-        async def step(freezes: tuple[Freeze, ...]) -> Saved:
-            return await self.suspensions.change(
-                tenant,
-                suspension_id,
-                _once(Fence(holder, 0, lease_ms, step_id), lambda record, now_ms: begin(record, now_ms, freezes)),
-                known=self.suspensions.recall_packed(packed) if packed else None,
+        async def step(known: Sure) -> Saved:
+            taking = _once(
+                Fence(holder, 0, lease_ms, step_id), lambda record, now_ms: begin(record, now_ms, known.freezes)
             )
+            recalled = self.suspensions.recall_packed(packed) if packed else None
+            return await self.suspensions.change(tenant, suspension_id, known.bind(taking), known=recalled)
 
         return await self._unless_frozen(tenant, step)
 
@@ -136,10 +165,9 @@ class Leases:
             spent = redeem(saved.record, fence, begun, (), now_ms)
             return Change(spent.record, saved.events + spent.events, state=state)
 
-        async def step(freezes: tuple[Freeze, ...]) -> Saved:
-            return await self.suspensions.change(
-                tenant, suspension_id, _once(fence, lambda record, now_ms: spend(record, now_ms, freezes)), known=known
-            )
+        async def step(sure: Sure) -> Saved:
+            spending = _once(fence, lambda record, now_ms: spend(record, now_ms, sure.freezes))
+            return await self.suspensions.change(tenant, suspension_id, sure.bind(spending), known=known)
 
         return await self._unless_frozen(tenant, step)
 
@@ -229,12 +257,16 @@ class Leases:
             tenant, run.suspension_id, lambda record, now_ms: report(record, key, holder, result, now_ms)
         )
 
-    async def _unless_frozen(self, tenant: str, step: Callable[[tuple[Freeze, ...]], Awaitable[Saved]]) -> Saved:
+    async def _unless_frozen(self, tenant: str, step: Callable[[Sure], Awaitable[Saved]]) -> Saved:
         """Take a step with what is known to be frozen; before it is refused for that, look whether it still is."""
         try:
-            return await step(await self._freezes(tenant, False))
+            return await step(await self._know(tenant))
         except Halted:
-            return await step(await self._freezes(tenant, True))
+            return await step(await self._know(tenant, fresh=True))
+
+    async def _know(self, tenant: str, *, fresh: bool = False) -> Sure:
+        freezes = await self._freezes(tenant, fresh)
+        return Sure(freezes, self._sure_until_ms(tenant))
 
 
 def _once(fence: Fence, verb: Verb) -> Verb:

@@ -76,7 +76,7 @@ async def wire(settings: Settings) -> AsyncIterator[Wiring]:
         yield Wiring(
             settings=settings,
             rulebook=rulebook,
-            desk=Desk(suspensions, runs, rulebook.refresh, freezes.known),
+            desk=Desk(suspensions, runs, rulebook.refresh, freezes.known, freezes.sure_until_ms),
             runs=runs,
             tellings=Tellings(redis),
             agenda=Agenda(redis, blocking),

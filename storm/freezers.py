@@ -7,6 +7,7 @@ from random import Random
 import httpx
 from pydantic import BaseModel, ConfigDict
 
+from sayso.clock import now_ms
 from storm.freezes import FreezeLine, write_freeze
 from storm.logs import read_moment
 from storm.plans import AGENTS, TOOLS
@@ -53,10 +54,16 @@ class Freezer:
 
     async def _freeze(self, scope: str, for_s: float, over: asyncio.Event) -> None:
         made = await self._post("/api/v1/freezes", {"scope": scope, "reason": "The storm"})
+        told_at_ms = now_ms()
         await _pause(over, for_s)
         lifted = await self._post(f"/api/v1/freezes/{made.id}/lift", {})
-        until = read_moment(str(lifted.lifted_at))
-        write_freeze(self._home, FreezeLine(scope=made.scope, at_ms=read_moment(made.at), lifted_at_ms=until))
+        line = FreezeLine(
+            scope=made.scope,
+            at_ms=read_moment(made.at),
+            told_at_ms=told_at_ms,
+            lifted_at_ms=read_moment(str(lifted.lifted_at)),
+        )
+        write_freeze(self._home, line)
         self.frozen += 1
 
     async def _post(self, path: str, body: dict[str, str]) -> _FreezeSeen:

@@ -13,12 +13,13 @@ FILE = "freezes.jsonl"
 
 
 class FreezeLine(BaseModel):
-    """One freeze, from its first moment to its lifting."""
+    """One freeze, from its first moment to its lifting; its admin was told of it at `told_at_ms`."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
     scope: str
     at_ms: int
+    told_at_ms: int
     lifted_at_ms: int
 
     def covers(self, agent: str, tool: str) -> bool:

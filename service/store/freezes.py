@@ -18,10 +18,11 @@ _KEPT_MS = 2 * LONGEST_WAIT_S * 1000
 
 @dataclass(frozen=True)
 class Kept:
-    """All freezes that are kept, the oldest first, and the mark; 0 before the first beat."""
+    """All freezes that are kept, the oldest first, and the mark, 0 before the first beat; as they stood at `at_ms`."""
 
     freezes: tuple[Freeze, ...] = ()
     mark_ms: int = 0
+    at_ms: int = 0
 
 
 class FreezeStore:
@@ -33,8 +34,7 @@ class FreezeStore:
     async def now_ms(self) -> int:
         """Return the server's time: what deadlines are counted by."""
         async with translated():
-            seconds, micros = await self._redis.time()
-        return int(seconds) * 1000 + int(micros) // 1000
+            return _as_ms(*await self._redis.time())
 
     async def load(self, tenant: str) -> Kept:
         """Return what is kept."""
@@ -42,9 +42,10 @@ class FreezeStore:
         async with translated(), self._redis.pipeline(transaction=True) as pipe:
             pipe.hvals(keys.freezes)
             pipe.hget(keys.clock, "mark")
-            found, mark = await pipe.execute()
+            pipe.time()
+            found, mark, time = await pipe.execute()
         freezes = sorted(map(Freeze.model_validate_json, found), key=lambda one: (one.at_ms, one.id))
-        return Kept(tuple(freezes), int(mark or 0))
+        return Kept(tuple(freezes), int(mark or 0), _as_ms(*time))
 
     async def save(self, tenant: str, freeze: Freeze, mark_ms: int | None = None) -> None:
         """Keep a freeze in the place of what was known of it, and the mark where it moves with it."""
@@ -77,3 +78,7 @@ class FreezeStore:
         if old:
             async with translated():
                 await self._redis.hdel(TenantKeys(tenant).freezes, *old)
+
+
+def _as_ms(seconds: int, micros: int) -> int:
+    return int(seconds) * 1000 + int(micros) // 1000

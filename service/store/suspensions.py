@@ -295,6 +295,9 @@ def _prepare(found: Found, change: Change, seen: Idempotency | None) -> _Attempt
         due_ms = found.record.look_at_ms if found.record is not None else None
         latest_ms = found.now_ms + _LATE_MS
         commit.between_ms = (found.now_ms - _EARLY_MS, latest_ms if due_ms is None else min(latest_ms, due_ms - 1))
+    if change.until_ms:
+        first_ms, last_ms = commit.between_ms
+        commit.between_ms = (first_ms, min(last_ms or change.until_ms, change.until_ms))
     ref = seen.ref if seen else None
     saved = Saved(after, found.now_ms, ref=ref, following=change.following, head=head, saved_at_ms=monotonic_ms())
     return _Attempt(commit, commit_id, saved)

@@ -14,96 +14,17 @@ Three things keep the number of states small, and leave out no way in which anyt
 
 from collections import deque
 from collections.abc import Iterator
-from dataclasses import dataclass, field
-from typing import Any, NamedTuple
+from typing import Any
 
 from sayso.errors import AlreadyDecided, SaysoError
 from sayso.pauses import find_item, suspend
 from sayso.resumptions import Fence
 from sayso.suspensions import LEGAL, Status, SuspensionRecord
 from tests.proofs.invariants import OVER, Tried, find_breach, rows_of
+from tests.proofs.moves import Breach, Driving, Explored, Move, Pending, Refused, Slow, State, Turn, put, set_at
 from tests.proofs.scenarios import UNASKED, Scenario
 from tests.proofs.stands import Stands
 from tests.sayso.records import T0
-
-
-class Breach(AssertionError):
-    """One of the things that must always hold does not, with the shortest way to it."""
-
-
-class Pending(NamedTuple):
-    """What a verb came to: the stands it makes, whether it tells the workers, and what a worker does next."""
-
-    after: int
-    following: int
-    ready: bool
-    plan: tuple[str, ...]
-
-
-class Refused(NamedTuple):
-    """Why a verb raised."""
-
-    error: str
-
-
-class Driving(NamedTuple):
-    """A worker at work: on which pause, whether its lease is the present one, and what it is still to do."""
-
-    pause: int
-    current: bool
-    plan: tuple[str, ...]
-
-
-class Turn(NamedTuple):
-    """What an actor may try now; `refused` is what it knows after it came to nothing."""
-
-    actor: int
-    pause: int
-    verb: tuple[Any, ...]
-    refused: Any
-    takes: bool = False
-
-
-class Slow(NamedTuple):
-    """Who has looked, lets time pass, and will commit; `onwards` is what it knows then."""
-
-    actor: int
-    pause: int
-    doing: str
-    pending: Pending
-    onwards: Any
-
-
-class State(NamedTuple):
-    """Everything that makes a difference.
-
-    `knows` holds, actor by actor, how many words a reviewer has said, what a worker drives, nothing for the clock, and
-    how many deeds the owner has done. `ran` counts how often each call of each pause was started.
-    """
-
-    stands: tuple[int, ...]
-    ready: tuple[int, ...]
-    knows: tuple[Any, ...]
-    ran: tuple[int, ...]
-    crashes: int
-    slow: Slow | None = None
-
-
-Move = tuple[str, State, bool]
-"""What is done, what it leads to, and whether it is a fault, on which nothing may depend for its end."""
-
-
-@dataclass
-class Explored:
-    """What was walked, and all that was seen on the way."""
-
-    states: int = 0
-    moves: int = 0
-    stands: int = 0
-    rows: set[str] = field(default_factory=set)
-    told: set[str] = field(default_factory=set)
-    refusals: set[str] = field(default_factory=set)
-    ends: set[str] = field(default_factory=set)
 
 
 class Explorer:
@@ -237,14 +158,16 @@ class Explorer:
         found = self._try(state.stands[turn.pause], turn.verb)
         if not isinstance(found, Pending):
             why = found.error if found is not None else "nothing to do"
-            refused = _put(self._take(state, turn), turn.actor, turn.refused)
+            refused = put(self._take(state, turn), turn.actor, turn.refused)
             if refused != state:
                 yield f"{self._name(turn.actor)}: {turn.verb[0]}: {why}", refused, False
         elif state.slow is None or not self._scenario.compares:
             yield from self._commit(self._take(state, turn), *self._slow(state, turn, found))
 
     def _take(self, state: State, turn: Turn) -> State:
-        return state._replace(ready=_set(state.ready, turn.pause, state.ready[turn.pause] - 1)) if turn.takes else state
+        if not turn.takes:
+            return state
+        return state._replace(ready=set_at(state.ready, turn.pause, state.ready[turn.pause] - 1))
 
     def _slow(self, state: State, turn: Turn, pending: Pending) -> Slow:
         doing, onwards = turn.verb[0], turn.refused
@@ -263,17 +186,17 @@ class Explorer:
         """Compare and swap. Where the reply is lost, the actor does the same once more, not knowing."""
         if self._stands.known[state.stands[pause]][0].status in OVER:
             raise Breach(f"what had ended was overwritten by a {doing}.")
-        stands, ready, last = _set(state.stands, pause, pending.after), state.ready, pause
+        stands, ready, last = set_at(state.stands, pause, pending.after), state.ready, pause
         if pending.following >= 0:
             stands, last = (*stands, pending.following), len(stands)
         if pending.ready:
-            ready = _set(ready, last, min(ready[last] + 1, self._scenario.copies))
+            ready = set_at(ready, last, min(ready[last] + 1, self._scenario.copies))
         slow = state.slow if state.slow is not None and state.slow.actor != actor else None
         committed = state._replace(stands=stands, ready=ready, slow=slow)
         if doing == "lease":
             committed = self._fence_off(committed, actor, pause)
         label = f"{self._name(actor)} commits {doing}"
-        yield label, self._settle(_put(committed, actor, onwards)), False
+        yield label, self._settle(put(committed, actor, onwards)), False
         if state.crashes and state.knows[actor] is not None:
             yield f"{label}, the reply is lost", self._settle(committed._replace(crashes=state.crashes - 1)), True
 
@@ -281,7 +204,7 @@ class Explorer:
         for actor in self._workers:
             driving = state.knows[actor]
             if actor != leased and driving is not None and driving.pause == pause:
-                state = _put(state, actor, driving._replace(current=False))
+                state = put(state, actor, driving._replace(current=False))
         return state
 
     def _work_or_crash(self, state: State, actor: int) -> Iterator[Move]:
@@ -291,11 +214,11 @@ class Explorer:
             yield f"{name} starts {driving.plan[0][4:]}", self._start(state, actor, driving), False
         if state.crashes and (driving is not None or is_slow):
             crashed = state._replace(crashes=state.crashes - 1, slow=None if is_slow else slow)
-            yield f"{name} crashes", _put(crashed, actor, None), True
+            yield f"{name} crashes", put(crashed, actor, None), True
         if state.crashes and driving is None and actor == self._workers.start:
             for pause, copies in enumerate(state.ready):
                 if copies:
-                    ready = _set(state.ready, pause, copies - 1)
+                    ready = set_at(state.ready, pause, copies - 1)
                     yield f"the id of {pause} is lost", state._replace(crashes=state.crashes - 1, ready=ready), True
 
     def _start(self, state: State, actor: int, driving: Driving) -> State:
@@ -305,8 +228,8 @@ class Explorer:
         count = state.ran[place] + 1
         if count > 1 and not self._scenario.idempotent(call):
             raise Breach(f"the call of {call} was started twice.")
-        started = state._replace(ran=_set(state.ran, place, min(count, 2)))
-        return self._settle(_put(started, actor, driving._replace(plan=driving.plan[1:])))
+        started = state._replace(ran=set_at(state.ran, place, min(count, 2)))
+        return self._settle(put(started, actor, driving._replace(plan=driving.plan[1:])))
 
     def _settle(self, state: State) -> State:
         """Let everybody be refused who can only be refused from now on."""
@@ -320,7 +243,7 @@ class Explorer:
                     raise Breach(f"{self._name(actor)} can {driving.plan[0]} and its lease is over.")
                 late = driving.plan[0].removeprefix("checkpoint ").split() if "checkpoint " in driving.plan[0] else ()
                 reports = tuple(f"report {key}" for key in late)
-                state = _put(state, actor, Driving(driving.pause, False, reports) if reports else None)
+                state = put(state, actor, Driving(driving.pause, False, reports) if reports else None)
         for actor in self._reviewers:
             said, words = state.knows[actor], self._scenario.words[actor]
             while said < len(words) and words[said].pause < len(state.stands):
@@ -329,7 +252,7 @@ class Explorer:
                     break
                 self._try(stand, ("say", actor, said))
                 said += 1
-            state = _put(state, actor, said)
+            state = put(state, actor, said)
         return state
 
     def _is_closed(self, stand: int, item_id: str) -> bool:
@@ -418,11 +341,3 @@ class Explorer:
         if actor in self._workers:
             return f"worker {actor - self._workers.start + 1}"
         return "clock" if actor == self._clock else "owner"
-
-
-def _put(state: State, actor: int, knows: Any) -> State:
-    return state._replace(knows=_set(state.knows, actor, knows))
-
-
-def _set(values: tuple[Any, ...], place: int, value: Any) -> tuple[Any, ...]:
-    return (*values[:place], value, *values[place + 1 :])

@@ -21,7 +21,7 @@ PAUSES = (
 )
 DRIVING = ("tests/sayso/test_resumptions.py",)
 FREEZES = ("tests/sayso/test_freezes.py", "tests/sayso/test_looks.py", "tests/sayso/test_doubted_time.py")
-STORE = ("tests/service/store/test_commits.py",)
+STORE = ("tests/service/store/test_commit_writes.py", "tests/service/store/test_commits.py")
 DESK = (
     "tests/service/test_final_words.py",
     "tests/service/test_desk.py",

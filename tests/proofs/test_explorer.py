@@ -14,7 +14,8 @@ from sayso.doubts import Choice
 from sayso.requests import Ask, ItemKind
 from sayso.resumptions import Fence
 from sayso.suspensions import LEGAL, Change, Status, SuspensionRecord
-from tests.proofs.explorer import Breach, Explorer
+from tests.proofs.explorer import Explorer
+from tests.proofs.moves import Breach
 from tests.proofs.scenarios import Scenario, Verbs, Word, answer
 from tests.sayso.records import ask
 

@@ -7,10 +7,12 @@ from pathlib import Path
 import pytest
 
 from sayso.decisions import DecisionRequest
-from sayso.errors import Halted, NotFound
+from sayso.errors import Halted, NotFound, Unavailable
+from sayso.freezes import Freeze
 from sayso.resumptions import Fence
 from sayso.suspensions import Intent, Status
 from sayso.terms import RuleTerms
+from service.desk import Desk
 from service.settings import Settings
 from service.wiring import Wiring, wire
 from tests.builders import approve, ask, make_pending, make_running, person
@@ -140,3 +142,22 @@ async def test_racing_leases_and_a_lift_leave_one_worker_with_the_run(wiring: Wi
     found = (await wiring.desk.suspensions.read("default", record.id)).record
     assert found is not None
     assert (found.lease.attempt if found.lease else 1) == 1
+
+
+async def test_nothing_starts_by_what_was_known_to_be_frozen_more_than_a_second_ago(wiring: Wiring) -> None:
+    record = await make_running(wiring)
+    now_ms = await wiring.agenda.now_ms()
+    known = await wiring.freezes.known("default", fresh=True)
+    assert now_ms + 1_000 <= wiring.freezes.sure_until_ms("default") <= await wiring.agenda.now_ms() + 1_000
+    assert wiring.freezes.sure_until_ms("another") == 0
+
+    async def recall(_tenant: str, _fresh: bool) -> tuple[Freeze, ...]:
+        return known
+
+    desk = wiring.desk
+    late = Desk(desk.suspensions, desk.runs, wiring.rulebook.refresh, recall, lambda _tenant: now_ms - 1)
+    with pytest.raises(Unavailable, match="too long to find out what is frozen"):
+        await late.lease("default", record.id, "w1", 30_000)
+    assert (await desk.suspensions.read("default", record.id)).record == record
+    in_time = Desk(desk.suspensions, desk.runs, wiring.rulebook.refresh, recall, lambda _tenant: now_ms + 60_000)
+    assert (await in_time.lease("default", record.id, "w1", 30_000)).record.status is Status.RESUMING

@@ -326,13 +326,14 @@ def an_effect_of_no_run(evidence: Evidence) -> None:
 def leave_used_while_frozen(evidence: Evidence) -> None:
     place, _ = evidence.find(was_approved)
     permit = next(one for one in evidence.trails[place].entries if one.type == EventType.PERMIT_REDEEMED)
-    evidence.freezes.append(FreezeLine(scope="all", at_ms=permit.at_ms - 1_500, lifted_at_ms=permit.at_ms + 10))
+    at_ms = permit.at_ms - 1_500
+    evidence.freezes.append(FreezeLine(scope="all", at_ms=at_ms, told_at_ms=at_ms, lifted_at_ms=permit.at_ms + 10))
 
 
 def a_start_while_frozen(evidence: Evidence) -> None:
     line = evidence.effects[0]
-    scope = f"tool:{line.tool}"
-    evidence.freezes.append(FreezeLine(scope=scope, at_ms=line.at_ms - 6_000, lifted_at_ms=line.at_ms + 10))
+    scope, at_ms = f"tool:{line.tool}", line.at_ms - 6_000
+    evidence.freezes.append(FreezeLine(scope=scope, at_ms=at_ms, told_at_ms=at_ms, lifted_at_ms=line.at_ms + 10))
 
 
 def a_move_without_a_freeze(evidence: Evidence) -> None:
@@ -354,7 +355,8 @@ def a_decision_after_a_freeze_of_something_else(evidence: Evidence) -> None:
     _, reading = evidence.find(was_decided)
     (asked,) = reading.asked.values()
     other = next(name for name in TOOLS if name != asked.tool)
-    freeze = FreezeLine(scope=f"tool:{other}", at_ms=asked.deadline_at_ms - 5_000, lifted_at_ms=asked.deadline_at_ms)
+    at_ms, until_ms = asked.deadline_at_ms - 5_000, asked.deadline_at_ms
+    freeze = FreezeLine(scope=f"tool:{other}", at_ms=at_ms, told_at_ms=at_ms, lifted_at_ms=until_ms)
     evidence.freezes.append(freeze)
 
 

@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import AsyncIterator
+from dataclasses import replace
 
 import pytest
 from redis.asyncio import Redis
@@ -224,3 +225,18 @@ async def test_state_and_definitions_are_found_by_what_vouches_for_them(store: S
 async def dump(redis: Redis) -> dict[bytes, bytes | None]:
     """Every key with its serialised value."""
     return {key: await redis.dump(key) for key in sorted(await redis.keys("*"))}
+
+
+async def test_what_may_be_saved_up_to_a_moment_only_is_not_saved_after_it(store: Suspensions) -> None:
+    record = await create(store)
+
+    def in_time(by_ms: int):
+        def verb(found: SuspensionRecord, now_ms: int) -> Change:
+            return replace(decide(found, word(found), now_ms), until_ms=now_ms + by_ms)
+
+        return verb
+
+    with pytest.raises(Unavailable):
+        await store.change("default", "sus_1", in_time(-1))
+    assert (await store.read("default", "sus_1")).record == record
+    assert (await store.change("default", "sus_1", in_time(60_000))).record.status is Status.DECIDED
