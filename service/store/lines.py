@@ -9,7 +9,7 @@ import asyncio
 from collections import deque
 from collections.abc import Sequence
 from hashlib import sha1
-from typing import Any, cast
+from typing import Any, NamedTuple, Self, cast
 
 import hiredis
 from redis.asyncio import Redis
@@ -18,6 +18,17 @@ from redis.exceptions import ResponseError
 from redis.exceptions import TimeoutError as RedisTimeoutError
 
 Word = str | bytes | int
+
+
+def _pack(*words: Word) -> bytes:
+    """Return a command as it goes over the line."""
+    packed: bytes = hiredis.pack_command(cast(Any, words))
+    return packed
+
+
+def _pack_words(*words: Word) -> bytes:
+    """Return words of a command."""
+    return _pack(*words).partition(b"\r\n")[2]
 
 
 class Script:
@@ -29,8 +40,29 @@ class Script:
 
     def pack(self, keys: Sequence[str], args: Sequence[Word] = ()) -> bytes:
         """Return the command that runs it, as it goes over the line."""
-        packed: bytes = hiredis.pack_command(cast(Any, ("EVALSHA", self.sha, len(keys), *keys, *args)))
-        return packed
+        return _pack("EVALSHA", self.sha, len(keys), *keys, *args)
+
+    def pack_parts(self, parts: Sequence["Part"]) -> bytes:
+        """Return the command that runs it on all these keys, with the number of parts and then all their arguments."""
+        key_count, arg_count = sum(one.key_count for one in parts), sum(one.arg_count for one in parts)
+        head = _pack_words("EVALSHA", self.sha, key_count)
+        keys, args = (one.keys for one in parts), (one.args for one in parts)
+        words = b"*%d\r\n" % (key_count + arg_count + 4)
+        return b"".join((words, head, *keys, _pack_words(len(parts)), *args))
+
+
+class Part(NamedTuple):
+    """The keys and arguments of one change among many, packed before it is known beside which others they will go."""
+
+    key_count: int
+    keys: bytes
+    arg_count: int
+    args: bytes
+
+    @classmethod
+    def pack(cls, keys: Sequence[str], args: Sequence[Word]) -> Self:
+        """Return one part; its arguments begin with the numbers of its keys and of its own arguments."""
+        return cls(len(keys), _pack_words(*keys), len(args) + 2, _pack_words(len(keys), len(args), *args))
 
 
 class Line:
@@ -51,29 +83,26 @@ class Line:
         Raises the library's `ConnectionError` or `TimeoutError` when the answer is lost, and then nobody knows whether
         it ran; `ResponseError` for what the store refuses.
         """
-        wire = await self._open()
-        found = await wire.send(script.pack(keys, args))
-        if isinstance(found, ResponseError) and str(found).startswith("NOSCRIPT"):
-            found = await wire.send(hiredis.pack_command(cast(Any, ("EVAL", script.source, len(keys), *keys, *args))))
-        if isinstance(found, Exception):
-            raise found
-        return found
+        return await self._run(script, script.pack(keys, args))
 
-    async def send_all(self, commands: Sequence[bytes]) -> list[Any]:
-        """Send packed commands in one write and return their answers in order.
-
-        What was refused, or whose answer was lost, has the exception in its place; of a lost one nobody knows whether
-        it ran.
-        """
-        wire = await self._open()
-        answers = [wire.send(command) for command in commands]
-        await asyncio.wait(answers[-1:])  # they come in order, and are lost together
-        return [answer.exception() or answer.result() for answer in answers]
+    async def run_parts(self, script: Script, parts: Sequence[Part]) -> Any:
+        """Return what the script returns for all the parts; raises what `run` raises."""
+        return await self._run(script, script.pack_parts(parts))
 
     def close(self) -> None:
         """Hang up."""
         if self._wire is not None:
             self._wire.close()
+
+    async def _run(self, script: Script, command: bytes) -> Any:
+        wire = await self._open()
+        found = await wire.send(command)
+        if isinstance(found, ResponseError) and str(found).startswith("NOSCRIPT"):
+            await wire.send(_pack("SCRIPT", "LOAD", script.source))
+            found = await wire.send(command)
+        if isinstance(found, Exception):
+            raise found
+        return found
 
     async def _open(self) -> "_Wire":
         wire = self._wire

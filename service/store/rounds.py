@@ -1,7 +1,7 @@
-"""Change many suspensions in one round: look at all of them, apply the verb to each, and send each its own commit.
+"""Change many suspensions in one round: look at all of them, apply the verb to each, and commit them with one script.
 
-Every one is changed by itself, by the script that changes one alone, or not at all. What could not be changed, for it
-is gone, unreadable, was refused or changed meanwhile, is left to its caller and holds up none of the others.
+Every one is changed by itself, as by the script that changes one alone, or not at all. What could not be changed, for
+it is gone, unreadable, was refused or changed meanwhile, is left to its caller and holds up none of the others.
 """
 
 import os
@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from redis.asyncio import Redis
+from redis.exceptions import ResponseError
 
 from sayso.errors import SaysoError
 from sayso.events import TrailHead
@@ -17,11 +18,17 @@ from sayso.suspensions import Change, Status, SuspensionRecord
 from service.store.commits import build_commit
 from service.store.connections import translated
 from service.store.keys import TenantKeys
-from service.store.lines import Line, Script
+from service.store.lines import Line, Part, Script
 from service.store.packing import unpack_record
 
 _LUA = Path(__file__).parent / "lua"
-_LOAD, _COMMIT = (Script((_LUA / name).read_text()) for name in ("load_many.lua", "commit.lua"))
+_LOAD = Script((_LUA / "load_many.lua").read_text())
+_COMMIT = Script(
+    "#!lua\nlocal function commit(KEYS, ARGV)\n"
+    + (_LUA / "commit.lua").read_text().partition("]]\n")[2]
+    + "end\n"
+    + (_LUA / "commit_many.lua").read_text()
+)
 
 FORESEEN_FOR_MS = 2_000
 """For how long after its moment what was foreseen may still be saved, as of that moment."""
@@ -30,11 +37,11 @@ Verb = Callable[[SuspensionRecord, int], Change]
 
 
 class Foreseen(NamedTuple):
-    """What a suspension comes to at `at_ms` if nobody changes it before: its commit, ready to be sent."""
+    """What a suspension comes to at `at_ms` if nobody changes it before: its commit, ready to go."""
 
     suspension_id: str
     at_ms: int
-    commit: bytes
+    commit: Part
 
 
 class Rounds:
@@ -49,11 +56,11 @@ class Rounds:
         self._line.close()
 
     async def change(self, tenant: str, suspension_ids: Sequence[str], verb: Verb) -> list[str]:
-        """Apply `verb` to each and save what it returns; return those that were left."""
+        """Apply `verb` to each and save what it returns; return those that were left. Raises `Unavailable`."""
         now_ms, packed = await self._load(tenant, suspension_ids)
         left: list[str] = []
         sent: list[str] = []
-        commits: list[bytes] = []
+        commits: list[Part] = []
         for suspension_id, raw in zip(suspension_ids, packed, strict=True):
             try:
                 commit = _prepare(raw, verb, now_ms)
@@ -94,12 +101,15 @@ class Rounds:
         seconds, micros, packed = reply
         return max(int(seconds) * 1000 + int(micros) // 1000, self.mark_ms(tenant)), packed
 
-    async def _send(self, suspension_ids: Sequence[str], commits: Sequence[bytes]) -> list[str]:
-        """Send commits; return those that did not go through, as far as is known: a lost one is looked at again."""
+    async def _send(self, suspension_ids: Sequence[str], commits: Sequence[Part]) -> list[str]:
+        """Send commits and return those that did not go through; raises `Unavailable` when nobody knows which did."""
         if not commits:
             return []
         async with translated():
-            answers = await self._line.send_all(commits)
+            try:
+                answers = await self._line.run_parts(_COMMIT, commits)
+            except ResponseError:
+                return [*suspension_ids]  # one that the store chokes on is found by changing each by itself
         return [one for one, answer in zip(suspension_ids, answers, strict=True) if not _went_through(answer)]
 
 
@@ -107,7 +117,7 @@ def _went_through(answer: Any) -> bool:
     return isinstance(answer, list) and answer[0] == 0
 
 
-def _prepare(raw: bytes | None, verb: Verb, now_ms: int) -> bytes | None:
+def _prepare(raw: bytes | None, verb: Verb, now_ms: int) -> Part | None:
     """Return the commit that changes what is saved, or None where nothing is to be changed."""
     if raw is None:
         raise ValueError("the suspension is gone")
@@ -129,7 +139,7 @@ def _foresee(suspension_id: str, raw: bytes | None, verb: Verb, between_ms: tupl
     return Foreseen(suspension_id, at_ms, _pack(record, change, head, (at_ms, at_ms + FORESEEN_FOR_MS)))
 
 
-def _pack(record: SuspensionRecord, change: Change, head: TrailHead, between_ms: tuple[int, int] = (0, 0)) -> bytes:
+def _pack(record: SuspensionRecord, change: Change, head: TrailHead, between_ms: tuple[int, int] = (0, 0)) -> Part:
     commit, _, _ = build_commit(record, change, head, os.urandom(6).hex(), None)
     commit.between_ms = between_ms
-    return _COMMIT.pack(*commit.arguments())
+    return Part.pack(*commit.arguments())

@@ -34,6 +34,7 @@ from service.settings import Settings
 from service.store.agenda import Agenda
 from service.store.commits import Idempotency
 from service.store.connections import connect
+from service.store.lines import Part
 from service.store.rounds import Rounds
 from service.store.runs import Run
 from service.store.suspensions import Begin, Saved, Suspensions, Verb
@@ -136,7 +137,7 @@ class LaterRounds(Rounds):
 
         return await super().change(tenant, suspension_ids, step)
 
-    async def _send(self, suspension_ids: Sequence[str], commits: Sequence[bytes]) -> list[str]:
+    async def _send(self, suspension_ids: Sequence[str], commits: Sequence[Part]) -> list[str]:
         left: list[str] = []
         for one in zip(suspension_ids, commits, strict=True):
             left += await self._steps.take("commit", partial(super()._send, *([part] for part in one)))

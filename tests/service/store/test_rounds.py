@@ -7,13 +7,14 @@ import pytest
 from redis.asyncio import Redis
 from redis.exceptions import ConnectionError as RedisConnectionError
 
+from sayso.errors import Unavailable
 from sayso.events import find_break
 from sayso.looks import look
 from sayso.pauses import decide, suspend
 from sayso.suspensions import Change, Status, SuspensionRecord
 from service.store.connections import connect
 from service.store.keys import TenantKeys
-from service.store.lines import Line
+from service.store.lines import Line, Part, Script
 from service.store.rounds import FORESEEN_FOR_MS
 from service.store.runs import Runs
 from service.store.suspensions import Suspensions
@@ -37,20 +38,19 @@ def store(redis: Redis) -> Suspensions:
 
 
 class CutLine(Line):
-    """A connection that is cut behind some of the commits of a round; with or without a word about those."""
+    """A connection that is cut at a round: before the store has it, or before its answer comes."""
 
-    def __init__(self, line: Line, through: int, *, answered: bool) -> None:
+    def __init__(self, line: Line, *, ran: bool) -> None:
         self._steady = line
-        self._through = through
-        self._answered = answered
+        self._ran = ran
 
     async def run(self, *given: Any) -> Any:
         return await self._steady.run(*given)
 
-    async def send_all(self, commands: Sequence[bytes]) -> list[Any]:
-        answers = await self._steady.send_all(commands[: self._through]) if self._through else []
-        lost = RedisConnectionError("cut")
-        return (answers if self._answered else [lost] * len(answers)) + [lost] * (len(commands) - self._through)
+    async def run_parts(self, script: Script, parts: Sequence[Part]) -> Any:
+        if self._ran:
+            await self._steady.run_parts(script, parts)
+        raise RedisConnectionError("cut")
 
 
 class RacedLine(Line):
@@ -64,9 +64,9 @@ class RacedLine(Line):
     async def run(self, *given: Any) -> Any:
         return await self._steady.run(*given)
 
-    async def send_all(self, commands: Sequence[bytes]) -> list[Any]:
+    async def run_parts(self, script: Script, parts: Sequence[Part]) -> Any:
         await self._store.change("default", self._suspension_id, look_freely)
-        return await self._steady.send_all(commands)
+        return await self._steady.run_parts(script, parts)
 
 
 async def create(store: Suspensions, name: str, late_ms: int = 0) -> SuspensionRecord:
@@ -146,18 +146,33 @@ async def test_what_somebody_changed_meanwhile_is_left_as_they_left_it(store: Su
     assert [(await find(store, one)).version for one in ids] == [2, 2, 2]
 
 
-@pytest.mark.parametrize("answered", [True, False])
-@pytest.mark.parametrize("through", range(5))
-async def test_a_round_that_ends_in_the_middle_is_brought_to_its_end_by_the_next(
-    redis: Redis, store: Suspensions, through: int, answered: bool
+@pytest.mark.parametrize("ran", [True, False])
+async def test_a_round_whose_answer_is_lost_is_brought_to_its_end_by_the_next(
+    redis: Redis, store: Suspensions, ran: bool
 ) -> None:
     ids = await create_due(store, 4)
-    steady = store.rounds._line
-    store.rounds._line = CutLine(steady, through, answered=answered)
-    assert await store.rounds.change("default", ids, look_freely) == (ids[through:] if answered else ids)
-    states = [(await find(store, one)).status for one in ids]
-    assert states == [Status.DECIDED] * through + [Status.PENDING] * (4 - through)
+    steady, store.rounds._line = store.rounds._line, CutLine(store.rounds._line, ran=ran)
+    with pytest.raises(Unavailable):
+        await store.rounds.change("default", ids, look_freely)
+    states = {(await find(store, one)).status for one in ids}
+    assert states == {Status.DECIDED if ran else Status.PENDING}
     store.rounds._line = steady
+    assert await store.rounds.change("default", ids, look_freely) == []
+    await expect_each_decided_once(redis)
+
+
+async def test_one_that_the_store_chokes_on_holds_up_only_its_round(redis: Redis, store: Suspensions) -> None:
+    ids = await create_due(store, 3)
+    await redis.delete(KEYS.trail("run_1"))
+    await redis.set(KEYS.trail("run_1"), "no list")
+    assert await store.rounds.change("default", ids, look_freely) == ids, "each is to be looked at by itself"
+    await store.change("default", ids[2], look_freely)
+    assert (await find(store, ids[2])).status is Status.DECIDED
+
+
+async def test_a_round_works_on_a_server_that_has_forgotten_its_scripts(redis: Redis, store: Suspensions) -> None:
+    ids = await create_due(store, 2)
+    await redis.script_flush()
     assert await store.rounds.change("default", ids, look_freely) == []
     await expect_each_decided_once(redis)
 
