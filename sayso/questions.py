@@ -18,6 +18,7 @@ from sayso.tool_calls import ToolDefinition
 KEYWORD = "x-sayso-question"
 MAX_CHOICES = 100
 _TITLE_CHARS = 200
+_REASON = "The agent itself asks this."
 
 
 class Question(Frozen):
@@ -53,7 +54,8 @@ def put_question(definition: ToolDefinition, args: JsonObject, decision: PolicyD
     if terms.fallback.action is FallbackAction.APPROVE:
         terms = terms.model_copy(update={"fallback": Fallback(action=FallbackAction.DENY)})
     payload = _write_payload(asked, args, given or RequestPayload())
-    return decision.model_copy(update={"action": Action.REQUEST_USER_INPUT, "request_payload": payload, "terms": terms})
+    update = {"action": Action.REQUEST_USER_INPUT, "request_payload": payload, "terms": terms}
+    return decision.model_copy(update=update if given is not None else {**update, "reason": _REASON})
 
 
 def _write_payload(asked: Question, args: JsonObject, given: RequestPayload) -> RequestPayload:
