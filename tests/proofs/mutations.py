@@ -31,6 +31,8 @@ DESK = (
     "tests/service/test_desk.py",
     "tests/service/test_freezes.py",
     "tests/service/test_reasking.py",
+    "tests/service/test_leases.py",
+    "tests/service/test_asks.py",
 )
 
 GUARDED: dict[str, tuple[str, ...]] = {
