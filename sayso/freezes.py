@@ -145,6 +145,14 @@ def find_held(record: SuspensionRecord, freezes: Iterable[Freeze]) -> frozenset[
 
 def lost_ms(record: SuspensionRecord, item: Item, freezes: Iterable[Freeze], now_ms: int) -> int:
     """Return for how long the item was frozen and that was not made up yet."""
+    return _count_lost(record, item, freezes, now_ms)[0]
+
+
+def _count_lost(record: SuspensionRecord, item: Item, freezes: Iterable[Freeze], now_ms: int) -> tuple[int, int]:
+    """Return how much time was lost, and up to when that is counted: to the last moment that was, not to now.
+
+    A freeze may have begun since that is not known here yet; it is to be counted from its first moment on.
+    """
     since_ms = max(item.outcome.at_ms if item.outcome else record.created_at_ms, item.held_to_ms)
     spans = sorted(
         (max(one.at_ms, since_ms), min(now_ms, now_ms if one.lifted_at_ms is None else one.lifted_at_ms))
@@ -155,7 +163,7 @@ def lost_ms(record: SuspensionRecord, item: Item, freezes: Iterable[Freeze], now
     for begin_ms, end_ms in spans:
         lost += max(0, end_ms - max(begin_ms, counted_to_ms))
         counted_to_ms = max(counted_to_ms, end_ms)
-    return lost
+    return lost, counted_to_ms
 
 
 def thaw(record: SuspensionRecord, freezes: Iterable[Freeze], now_ms: int) -> Change:
@@ -166,8 +174,10 @@ def thaw(record: SuspensionRecord, freezes: Iterable[Freeze], now_ms: int) -> Ch
     moved: list[JsonObject] = []
     items: list[Item] = []
     for item in record.items:
-        lost = 0 if item.item_id in held or item.permit else lost_ms(record, item, known, now_ms)
-        items.append(_put_off(record, item, lost, now_ms) if lost else item)
+        lost, to_ms = _count_lost(record, item, known, now_ms)
+        if item.item_id in held or item.permit:
+            lost = 0
+        items.append(_put_off(record, item, lost, to_ms) if lost else item)
         if lost:
             moved.append({"item_id": item.item_id, "by_ms": lost, "deadline_at_ms": items[-1].terms.deadline_at_ms})
     if not moved:
@@ -202,10 +212,10 @@ def _in_doubt(freeze: Freeze, record: SuspensionRecord, moment_ms: int, now_ms: 
     return now_ms >= moment_ms and _doubted(freeze, record, moment_ms)
 
 
-def _put_off(record: SuspensionRecord, item: Item, by_ms: int, now_ms: int) -> Item:
+def _put_off(record: SuspensionRecord, item: Item, by_ms: int, to_ms: int) -> Item:
     """An open item's own moments move, with its digest; a decided one may start later than it was to."""
     if item.outcome is not None:
-        return item.model_copy(update={"grace_ms": item.grace_ms + by_ms, "held_to_ms": now_ms})
+        return item.model_copy(update={"grace_ms": item.grace_ms + by_ms, "held_to_ms": to_ms})
     told, ahead = item.terms.remind_at_ms[: item.reminded], item.terms.remind_at_ms[item.reminded :]
     update = {
         "deadline_at_ms": item.terms.deadline_at_ms + by_ms,
@@ -215,5 +225,5 @@ def _put_off(record: SuspensionRecord, item: Item, by_ms: int, now_ms: int) -> I
     terms = item.terms.model_copy(update=update)
     digest = digest_item(record.binding, item.item_id, item.tool, item.tool.args, item.target_arg, terms)
     return item.model_copy(
-        update={"terms": terms, "digest": digest, "held_ms": item.held_ms + by_ms, "held_to_ms": now_ms}
+        update={"terms": terms, "digest": digest, "held_ms": item.held_ms + by_ms, "held_to_ms": to_ms}
     )

@@ -34,19 +34,23 @@ class _FreezeSeen(BaseModel):
 
 
 class Freezer:
-    """One admin, who freezes and lifts until the storm is over; `frozen` counts how often."""
+    """One admin, who freezes and lifts until the storm is over; `frozen` counts how often.
 
-    def __init__(self, http: httpx.AsyncClient, token: str, home: Path, throw: Random) -> None:
+    The calmer, the longer the pauses: lifted freezes are kept for months, and real admins make a handful.
+    """
+
+    def __init__(self, http: httpx.AsyncClient, token: str, home: Path, throw: Random, calm: float = 1) -> None:
         self._http = http
         self._headers = {"Authorization": f"Bearer {token}"}
         self._home = home
         self._throw = throw
+        self._calm = calm
         self.frozen = 0
 
     async def run(self, over: asyncio.Event) -> None:
         """Freeze one scope after the other; what is frozen when the storm is over is still lifted."""
         while not over.is_set():
-            await _pause(over, self._throw.uniform(*_PAUSE_S))
+            await _pause(over, self._throw.uniform(*_PAUSE_S) * self._calm)
             scope = self._throw.choices(SCOPES, _WEIGHTS)[0]
             for_s = _LONG_S if self._throw.random() < _LONG else self._throw.uniform(*_FROZEN_S)
             if not over.is_set():

@@ -36,6 +36,9 @@ SETTINGS = {
 FREEZERS = 2
 """How many admins freeze and lift: what they freeze overlaps."""
 
+RUNS_OF_A_CALM = 2_000
+"""From so many runs on, freezes come more seldom in a longer storm, so that there are some hundreds at most."""
+
 _AHEAD = 2
 """How many kills' worth of runs may be started before the kills themselves, and the other way round."""
 
@@ -77,7 +80,7 @@ def pass_over(home: Path, runs: int, kills: int, seed: int) -> Passed:
 async def _pass_over(stack: Stack, runs: int, kills: int, seed: int) -> Passed:
     log = ClientLog(stack.home)
     began_ms = monotonic_ms()
-    async with _clients(stack, log, seed) as (clients, freezers):
+    async with _clients(stack, log, seed, runs) as (clients, freezers):
         runs_a_kill = runs / max(1, kills)
         killer = Killer(stack, seed, kills, lambda done: driver.started + _AHEAD * runs_a_kill >= done * runs_a_kill)
         driver = Driver(clients, seed, runs, lambda number: number <= (killer.done + _AHEAD) * runs_a_kill or not kills)
@@ -95,7 +98,7 @@ async def _pass_over(stack: Stack, runs: int, kills: int, seed: int) -> Passed:
 
 
 @asynccontextmanager
-async def _clients(stack: Stack, log: ClientLog, seed: int) -> AsyncIterator[tuple[Clients, list[Freezer]]]:
+async def _clients(stack: Stack, log: ClientLog, seed: int, runs: int) -> AsyncIterator[tuple[Clients, list[Freezer]]]:
     """Give everybody who takes part a credential, and wait for the agents."""
     limits = httpx.Limits(max_connections=4 * AT_ONCE, max_keepalive_connections=AT_ONCE)
     async with httpx.AsyncClient(base_url=stack.url, limits=limits) as http:
@@ -110,7 +113,8 @@ async def _clients(stack: Stack, log: ClientLog, seed: int) -> AsyncIterator[tup
             tokens[name] = await _sign_in(http, name, password)
         clients = Clients(http, log, tokens, dice(seed, "clients"))
         await _await_agents(clients)
-        yield clients, [Freezer(http, admin, stack.home, dice(seed, "freezer", one)) for one in range(FREEZERS)]
+        calm = max(1, runs / RUNS_OF_A_CALM)
+        yield clients, [Freezer(http, admin, stack.home, dice(seed, "freezer", one), calm) for one in range(FREEZERS)]
 
 
 async def _await_agents(clients: Clients) -> None:

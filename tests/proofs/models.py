@@ -202,7 +202,7 @@ def thaw(pause: Pause, now: int) -> bool:
         by = 0 if thing.spent or (thing.open and stands_still(pause)) else lost(pause, thing, now)
         if not by:
             continue
-        moved, thing.held_to = True, now
+        moved, thing.held_to = True, spans.last(pause.run.frozen, now)
         if not thing.open:
             thing.grace += by
             continue

@@ -21,12 +21,18 @@ PAUSES = (
 )
 DRIVING = ("tests/sayso/test_resumptions.py",)
 FREEZES = ("tests/sayso/test_freezes.py", "tests/sayso/test_looks.py", "tests/sayso/test_doubted_time.py")
-STORE = ("tests/service/store/test_commit_writes.py", "tests/service/store/test_commits.py")
+STORE = (
+    "tests/service/store/test_commit_writes.py",
+    "tests/service/store/test_suspensions.py",
+    "tests/service/store/test_commits.py",
+)
 DESK = (
     "tests/service/test_final_words.py",
     "tests/service/test_desk.py",
     "tests/service/test_freezes.py",
     "tests/service/test_reasking.py",
+    "tests/service/test_leases.py",
+    "tests/service/test_asks.py",
 )
 
 GUARDED: dict[str, tuple[str, ...]] = {
@@ -52,6 +58,8 @@ GUARDED: dict[str, tuple[str, ...]] = {
 """Where guards stand, and which tests must notice when one is gone."""
 
 
+_REFUSED = "what is taken for known wrongly the commit refuses, and then it is looked at"
+
 EQUIVALENT: dict[tuple[str, str, str], str] = {
     ("sayso/pauses.py", "guard", "item.terms.quorum.approve == 1"): "the count that follows comes to the same",
     ("sayso/resumptions.py", "part", "held is not None"): "whatever is being resumed has a lease",
@@ -67,6 +75,12 @@ EQUIVALENT: dict[tuple[str, str, str], str] = {
     ("sayso/looks.py", "part", "after.status is Status.PENDING"): "what is held is open",
     ("service/store/suspensions.py", "part", "seen is not None"): "without a key nothing is looked up under one",
     ("service/store/suspensions.py", "guard", "found.record is not None"): "reading it again comes to the same",
+    ("service/store/suspensions.py", "guard", "passed_ms > _READING_MS"): _REFUSED,
+    ("service/store/suspensions.py", "part", "passed_ms > _READING_MS"): _REFUSED,
+    ("service/store/suspensions.py", "edge", "passed_ms > _READING_MS"): _REFUSED,
+    ("service/store/suspensions.py", "guard", "not new or passed_ms > _READING_MS"): _REFUSED,
+    ("service/store/suspensions.py", "part", "not new"): _REFUSED,
+    ("service/store/suspensions.py", "edge", "len(self._recent) > _REMEMBERED"): "one more or less is remembered",
     ("service/leases.py", "part", "taken.record.lease is None"): "a run that was just leased has a lease",
     ("service/leases.py", "part", "held is None"): "a worker's step leaves a lease",
 }

@@ -30,5 +30,10 @@ def lost(spans: list[Span], since: int, now: int) -> int:
     return sum(to - at for at, to in pairwise(marks) if any(one.begun <= at < _ends(one, now)[1] for one in calls))
 
 
+def last(spans: list[Span], now: int) -> int:
+    """The last moment so far that stood still."""
+    return max((min(_ends(one, now)[1], now) for one in spans if one.held(tools=True)), default=0)
+
+
 def _ends(span: Span, now: int) -> tuple[int, int]:
     return span.begun, now if span.lifted is None else span.lifted

@@ -96,6 +96,17 @@ def test_time_is_made_up_once_when_freezes_end_one_after_the_other() -> None:
     assert everything.in_force
 
 
+def test_a_freeze_that_became_known_after_time_was_made_up_counts_from_its_first_moment() -> None:
+    record = pending(ask(timeout_s=60))
+    first, second = freeze(at=1_000, lifted=3_000), freeze(at=3_000, lifted=7_000)
+    once = thaw(record, [first], T0 + 3_400).record
+    assert once.items[0].terms.deadline_at_ms == T0 + 62_000
+    assert once.items[0].held_to_ms == T0 + 3_000
+    twice = thaw(once, [first, second], T0 + 8_000).record
+    assert twice.items[0].terms.deadline_at_ms == T0 + 66_000
+    assert thaw(twice, [first, second], T0 + 9_000).record is twice
+
+
 def test_a_person_may_decide_while_a_freeze_holds_the_deadline() -> None:
     record = pending(ask(timeout_s=60))
     lost = lost_ms(record, record.items[0], [freeze(at=50_000)], T0 + 70_000)

@@ -4,7 +4,7 @@ from sayso.events import TrailHead
 from sayso.pauses import cancel, decide, suspend
 from sayso.resumptions import checkpoint, lease, redeem, release, renew, settle, suspend_again
 from sayso.states import seal_state
-from sayso.suspensions import Change, ResumeSpec, SuspensionRecord
+from sayso.suspensions import Change, ResumeSpec, Status, SuspensionRecord
 from service.store.commits import Commit, Idempotency, build_commit
 from service.store.keys import TenantKeys
 from tests.sayso.records import T0, ask, draft, person, word
@@ -50,6 +50,11 @@ def test_a_run_that_asks_nothing_goes_to_the_workers_and_into_no_inbox() -> None
     asked = suspend(draft(), (), T0)
     begun = Change(asked.record, asked.events, state=STATE, ready=asked.ready)
     assert written(None, begun) == PAUSED - {"ZADD inbox"} | {"ZADD runs:running", "SET state:run_1", "RPUSH ready"}
+
+
+def test_what_nobody_has_to_look_at_is_on_no_agenda_from_the_start() -> None:
+    begun = draft(status=Status.CANCELLED)
+    assert "agenda" not in " ".join(written(None, Change(begun)))
 
 
 def test_what_follows_a_pause_of_another_run_is_no_new_run_of_its_owner() -> None:

@@ -161,6 +161,12 @@ async def test_a_malformed_write_is_refused_before_anything_is_written(store: Su
     keys, args = commit.arguments()
     with pytest.raises(ResponseError, match="malformed write FLUSHALL"):
         await store._commit(keys=keys, args=args)
+    nowhere = Commit()
+    nowhere.write("ZADD", KEYS.agenda, 5, "sus_1")
+    with pytest.raises(ResponseError, match="malformed write ZADD"):
+        await store._commit(keys=[], args=nowhere.arguments()[1])
+    with pytest.raises(ResponseError, match="malformed write SADD"):
+        await store._commit(keys=keys, args=[*args[:8], 3, "SADD", 1, "fewer"])
     assert await dump(redis) == before
 
 
