@@ -288,7 +288,7 @@ def _settle_doubt(one: BatchCall, doubt: Doubt, told: Resumption) -> BatchCall:
 def _find_hindrance(one: BatchCall, tool: Tool | None) -> str | None:
     if tool is None:
         return f"The agent no longer has the tool {one.call.name}."
-    if one.ask is not None and tool.definition.digest != one.ask.tool.definition:
+    if one.ask is not None and tool.digest != one.ask.tool.definition:
         return f"The tool {one.call.name} is no longer the one that was approved. Ask again."
     fault = tool.find_fault(one.call.args)
     return f"The arguments do not fit {one.call.name}: {fault}" if fault else None

@@ -92,7 +92,7 @@ def _find_reason(record: SuspensionRecord, item: Item, agent: Agent, policy: Pol
     tool = agent.tools_by_name.get(item.tool.name)
     if tool is None or tool.find_fault(approved_args(item)):
         return None  # it cannot run at all, whoever is asked
-    if tool.definition.digest != item.tool.definition:
+    if tool.digest != item.tool.definition:
         return f"The tool {item.tool.name} was changed since."
     return find_loss(record, item, policy, standing)
 

@@ -45,6 +45,14 @@ class Prompt(Frozen):
     metadata: JsonObject = Field(default_factory=dict)
 
 
+_NOTHING = Prompt()
+
+
+def _say_nothing() -> Prompt:
+    """What is the default itself would be copied for every item, for it holds a dictionary."""
+    return _NOTHING
+
+
 class Ruling(Frozen):
     """An outcome that stands already when its item is asked: the policy's own word, or one carried over."""
 
@@ -72,7 +80,7 @@ class Ask(Frozen):
     call_id: str
     index: int
     tool: AskedTool
-    prompt: Prompt = Prompt()
+    prompt: Prompt = Field(default_factory=_say_nothing)
     allowed: tuple[Answer, ...] = (Answer.APPROVE, Answer.EDIT, Answer.DENY)
     choices: tuple[JsonValue, ...] | None = None
     response_schema: JsonObject | None = None
@@ -93,7 +101,7 @@ class Item(Frozen):
     call_id: str
     index: int = 0
     tool: AskedTool
-    prompt: Prompt = Prompt()
+    prompt: Prompt = Field(default_factory=_say_nothing)
     allowed: tuple[Answer, ...] = (Answer.APPROVE, Answer.EDIT, Answer.DENY)
     choices: tuple[JsonValue, ...] | None = None
     response_schema: JsonObject | None = None

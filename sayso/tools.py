@@ -5,6 +5,7 @@ import re
 import typing
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Annotated, Any, overload
 
 from pydantic import BaseModel, ConfigDict, Field, JsonValue, ValidationError, create_model
@@ -62,6 +63,11 @@ class Tool:
     def name(self) -> str:
         """What the model calls it."""
         return self.definition.name
+
+    @cached_property
+    def digest(self) -> str:
+        """What every approval of a call of it is bound to."""
+        return self.definition.digest
 
     @property
     def idempotent(self) -> bool:

@@ -70,7 +70,7 @@ async def wire(settings: Settings) -> AsyncIterator[Wiring]:
     people = People(redis)
     posts = Posts(loopback=settings.aap_allow_loopback)
     freezes = Freezes(FreezeStore(redis))
-    suspensions = Suspensions(redis, freezes.mark_ms)
+    suspensions, agenda = Suspensions(redis, freezes.mark_ms), Agenda(redis)
     reviewers = Reviewers(people, Attempts(redis), idle_s=settings.session_idle_s, max_s=settings.session_max_s)
     try:
         yield Wiring(
@@ -79,7 +79,7 @@ async def wire(settings: Settings) -> AsyncIterator[Wiring]:
             desk=Desk(suspensions, runs, rulebook.refresh, freezes.known, freezes.sure_until_ms),
             runs=runs,
             tellings=Tellings(redis),
-            agenda=Agenda(redis, blocking),
+            agenda=agenda,
             watch=Watch(blocking),
             reviewers=reviewers,
             credentials=Credentials(people, reviewers),
@@ -94,6 +94,7 @@ async def wire(settings: Settings) -> AsyncIterator[Wiring]:
         )
     finally:
         suspensions.close()
+        agenda.close()
         await posts.aclose()
         await redis.aclose()
         await blocking.aclose()

@@ -10,6 +10,7 @@ from redis.asyncio import Redis
 
 from service.store.connections import text, translated
 from service.store.keys import TenantKeys
+from service.store.lines import Line
 
 
 @dataclass(frozen=True)
@@ -23,9 +24,13 @@ class Ready:
 class Agenda:
     """When somebody must look at which suspension, and what waits for a worker."""
 
-    def __init__(self, redis: Redis, blocking: Redis) -> None:
+    def __init__(self, redis: Redis) -> None:
         self._redis = redis
-        self._blocking = blocking
+        self._taking = Line(redis)
+
+    def close(self) -> None:
+        """Hang up."""
+        self._taking.close()
 
     async def now_ms(self) -> int:
         """Return the store server's time."""
@@ -66,9 +71,8 @@ class Agenda:
     async def take(self, tenant: str, timeout_s: float, limit: int = 1) -> list[Ready]:
         """Wait for the next suspensions that are ready to be driven, the oldest first; empty when none came in time."""
         async with translated():
-            taken: Any = await self._blocking.blmpop(
-                timeout_s, 1, TenantKeys(tenant).ready, direction="LEFT", count=limit
-            )
+            ready = TenantKeys(tenant).ready
+            taken = await self._taking.ask("BLMPOP", f"{timeout_s:g}", 1, ready, "LEFT", "COUNT", limit)
         return [_read_ready(one) for one in taken[1]] if taken else []
 
 

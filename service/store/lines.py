@@ -31,6 +31,13 @@ def _pack_words(*words: Word) -> bytes:
     return _pack(*words).partition(b"\r\n")[2]
 
 
+def _taken(found: Any) -> Any:
+    """Return an answer; raises what it says that the store refused."""
+    if isinstance(found, Exception):
+        raise found
+    return found
+
+
 class Script:
     """A Lua script, known to the store by its digest."""
 
@@ -85,6 +92,10 @@ class Line:
         """
         return await self._run(script, script.pack(keys, args))
 
+    async def ask(self, *words: Word) -> Any:
+        """Return the answer to any one command; one that blocks must not take longer than an answer may."""
+        return _taken(await (await self._open()).send(_pack(*words)))
+
     async def run_parts(self, script: Script, parts: Sequence[Part]) -> Any:
         """Return what the script returns for all the parts; raises what `run` raises."""
         return await self._run(script, script.pack_parts(parts))
@@ -100,9 +111,7 @@ class Line:
         if isinstance(found, ResponseError) and str(found).startswith("NOSCRIPT"):
             await wire.send(_pack("SCRIPT", "LOAD", script.source))
             found = await wire.send(command)
-        if isinstance(found, Exception):
-            raise found
-        return found
+        return _taken(found)
 
     async def _open(self) -> "_Wire":
         wire = self._wire

@@ -218,6 +218,8 @@ class Suspensions:
         except (ValueError, KeyError, zlib.error):
             return None
         now_ms = max(read_ms + int(passed_ms), record.updated_at_ms)
+        if record.look_at_ms is not None and record.look_at_ms <= now_ms:
+            return None  # it lay there for so long that somebody was to look at it again
         return Saved(record, now_ms, head=head, saved_at_ms=monotonic_ms())
 
     def _recall(self, tenant: str, suspension_id: str, known: Saved | None, *, new: bool) -> Found | None:

@@ -199,10 +199,10 @@ async def live(settings: Settings, point: Point | None, later_ms: int, report: P
     """Be the client, the reviewer, the worker and the clock of one run until it has ended; then report and exit."""
     steps = Steps(point)
     resume.agents["a"] = build_agent(steps, settings.home / "effects")
-    redis, blocking = connect(settings.store_url), connect(settings.store_url, blocking=True)
+    redis = connect(settings.store_url)
     async with wire(settings) as wired:
         desk = Desk(LaterSuspensions(redis, steps, later_ms), wired.runs, wired.rulebook.refresh)
-        agenda = LaterAgenda(redis, blocking)
+        agenda = LaterAgenda(redis)
         agenda.later_ms = later_ms
         wiring = replace(wired, desk=desk, agenda=agenda)
         listening = asyncio.create_task(wiring.watch.listen())

@@ -15,6 +15,7 @@ from sayso.states import seal_state
 from sayso.suspensions import Intent, SuspensionRecord
 from sayso.terms import RuleTerms
 from sayso.tool_calls import ToolCall, ToolDefinition, ToolResult
+from service.store.agenda import Agenda
 from service.store.suspensions import Saved
 from tests.proofs import models
 from tests.proofs.models import Pause, Thing
@@ -68,7 +69,7 @@ class World:
 
     loop: asyncio.Runner
     redis: Redis
-    blocking: Redis
+    agenda: Agenda
 
 
 @dataclass

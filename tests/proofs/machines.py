@@ -10,7 +10,6 @@ from sayso.errors import SaysoError
 from sayso.freezes import Freeze
 from sayso.suspensions import SuspensionRecord
 from service.desk import Desk
-from service.store.agenda import Agenda
 from service.store.keys import TenantKeys
 from service.store.runs import Runs
 from service.store.suspensions import Saved
@@ -36,7 +35,7 @@ class Bench(RuleBasedStateMachine):
         self.store = ShakySuspensions(world.redis, T0)
         self.runs = Runs(world.redis)
         self.desk = Desk(self.store, self.runs, lambda: POLICY, self.freezes_known)
-        self.agenda = Agenda(world.redis, world.blocking)
+        self.agenda = world.agenda
         self.held: list[Held] = []
         self.known: dict[str, Run] = {}
         self.ready: list[str] = []

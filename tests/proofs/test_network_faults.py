@@ -342,7 +342,7 @@ async def test_a_permit_is_spent_once_even_if_its_reply_is_lost_and_the_lease_is
 
 async def test_an_id_that_was_taken_and_never_arrived_is_brought_back(net: Net) -> None:
     record = await begin(net)
-    agenda = Agenda(net.redis, net.redis)
+    agenda = Agenda(net.redis)
     assert [one.id for one in await agenda.take(net.tenant, 1)] == [record.id], (
         "the server has handed it out, and its worker never had it"
     )

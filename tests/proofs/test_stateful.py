@@ -9,6 +9,7 @@ import asyncio
 from hypothesis import HealthCheck, settings
 from hypothesis.stateful import run_state_machine_as_test
 
+from service.store.agenda import Agenda
 from service.store.connections import connect
 from tests.proofs.clocks import Clocks
 from tests.proofs.draws import World
@@ -24,7 +25,8 @@ class Machine(Speakers, Clocks, Drivers):
 
 def test_every_step_of_everybody_comes_to_what_the_model_says(clean_store_url: str) -> None:
     with asyncio.Runner() as loop:
-        world = World(loop, connect(clean_store_url), connect(clean_store_url, blocking=True))
+        redis = connect(clean_store_url)
+        world = World(loop, redis, Agenda(redis))
         try:
             run_state_machine_as_test(
                 lambda: Machine(world),
@@ -37,5 +39,5 @@ def test_every_step_of_everybody_comes_to_what_the_model_says(clean_store_url: s
                 ),
             )
         finally:
+            world.agenda.close()
             loop.run(world.redis.aclose())
-            loop.run(world.blocking.aclose())
