@@ -33,6 +33,7 @@ DESK = (
     "tests/service/test_reasking.py",
     "tests/service/test_leases.py",
     "tests/service/test_asks.py",
+    "tests/service/test_last_words.py",
 )
 
 GUARDED: dict[str, tuple[str, ...]] = {
@@ -81,6 +82,7 @@ EQUIVALENT: dict[tuple[str, str, str], str] = {
     ("service/store/suspensions.py", "guard", "not new or passed_ms > _READING_MS"): _REFUSED,
     ("service/store/suspensions.py", "part", "not new"): _REFUSED,
     ("service/store/suspensions.py", "edge", "len(self._recent) > _REMEMBERED"): "one more or less is remembered",
+    ("service/desk.py", "guard", "not known"): "without freezes nothing was lost, and nothing is in doubt",
     ("service/leases.py", "part", "taken.record.lease is None"): "a run that was just leased has a lease",
     ("service/leases.py", "part", "held is None"): "a worker's step leaves a lease",
 }
