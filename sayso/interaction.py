@@ -65,6 +65,9 @@ class MemoryJournal:
         self.begun, self.results = {}, {}
         self._batches += 1
 
+    async def confirm(self) -> None:
+        """Find it in the same hands: nobody else can have it."""
+
     def note_start(self, key: str) -> None:
         """Leave no word: whoever could read it is gone as well."""
 

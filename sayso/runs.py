@@ -84,6 +84,10 @@ class Journal(Protocol):
         """
         ...
 
+    async def confirm(self) -> None:
+        """Make sure, right before a call starts, that the run is still in the same hands; raises where it is not."""
+        ...
+
     def note_start(self, key: str) -> None:
         """Leave word that the call with this key starts this moment, in whatever thread it runs, if that is cheap."""
         ...
@@ -165,6 +169,7 @@ async def run_calls(
         context = CallContext(run_id, one.call.call_id, key, 2 if index in repeated else 1)
         starting, ending = partial(journal.note_start, key), partial(journal.note_end, key)
         async with slots:
+            await journal.confirm()
             ended[index] = await call_tool(tool, one.call, context, starting, ending)
 
     running = asyncio.gather(*map(run, planned))

@@ -8,7 +8,7 @@ from pydantic import BaseModel
 
 from sayso.agents import Agent
 from sayso.batches import Batch, PlannedCall, Resumption, is_small
-from sayso.clock import iso_utc
+from sayso.clock import iso_utc, monotonic_ms
 from sayso.decisions import JsonObject, Verdict
 from sayso.errors import Conflict, NotFound, Unavailable
 from sayso.events import Event, EventType
@@ -71,6 +71,15 @@ class DeskJournal:
         )
         self._begun = intents
         return keys
+
+    async def confirm(self) -> None:
+        """Renew the lease where it may have run out unnoticed, in a process that was stopped.
+
+        Raises `Conflict` where another attempt has the run by now: it may have asked a person, who said not to run it.
+        """
+        if monotonic_ms() >= _end_of_lease_ms(self._saved):
+            tenant, suspension_id = self._record.tenant, self._record.id
+            self._saved = await through_outages(lambda: self._desk.renew(tenant, suspension_id, self._fence))
 
     def note_start(self, key: str) -> None:
         """Leave word on this machine that a call starts."""
@@ -187,6 +196,12 @@ async def open_journal(wiring: Wiring, leased: Saved, fence: Fence) -> DeskJourn
 
 def _begun_earlier(record: SuspensionRecord, fence: Fence) -> tuple[Intent, ...]:
     return tuple(one for one in record.journal if one.attempt != fence.attempt)
+
+
+def _end_of_lease_ms(saved: Saved) -> float:
+    """Until when the lease held for sure when this was saved, by this process's own clock."""
+    lease = saved.record.lease
+    return saved.sent_at_ms + lease.until_ms - saved.now_ms if lease is not None else 0.0
 
 
 def plan_call(record: SuspensionRecord, fence: Fence, planned: PlannedCall, step: int) -> Intent:

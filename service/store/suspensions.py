@@ -61,7 +61,8 @@ class Found:
 class Saved:
     """What a change came to: the record as it stands now, and the server's time it was applied at.
 
-    `repeated` tells that the same request had already been carried out; `ref` is what it made then.
+    `repeated` tells that the same request had already been carried out; `ref` is what it made then. By this process's
+    own clock it was sent at `sent_at_ms` and known to be saved at `saved_at_ms`; 0 where that is not known.
     """
 
     record: SuspensionRecord
@@ -71,6 +72,7 @@ class Saved:
     following: SuspensionRecord | None = None
     head: TrailHead = field(default_factory=TrailHead)
     saved_at_ms: float = 0
+    sent_at_ms: float = 0
 
     def as_found(self) -> Found:
         """Return what a look would find now if nobody has changed it since; the commit's guard tells whether."""
@@ -301,5 +303,6 @@ def _prepare(found: Found, change: Change, seen: Idempotency | None) -> _Attempt
         first_ms, last_ms = commit.between_ms
         commit.between_ms = (first_ms, min(last_ms or change.until_ms, change.until_ms))
     ref = seen.ref if seen else None
-    saved = Saved(after, found.now_ms, ref=ref, following=change.following, head=head, saved_at_ms=monotonic_ms())
+    at_ms = monotonic_ms()
+    saved = Saved(after, found.now_ms, False, ref, change.following, head, saved_at_ms=at_ms, sent_at_ms=at_ms)
     return _Attempt(commit, commit_id, saved)

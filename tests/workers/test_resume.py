@@ -8,13 +8,15 @@ from pathlib import Path
 import pytest
 
 from sayso.agents import Agent
+from sayso.batches import PlannedCall
 from sayso.decisions import DecisionRequest
 from sayso.errors import Conflict
 from sayso.models import ModelTurn, RequestedCall, ScriptedModel
 from sayso.resumptions import Fence
-from sayso.runs import start_state
+from sayso.runs import run_calls, start_state
 from sayso.states import seal_state
 from sayso.suspensions import RunRef, RunStatus, Status
+from sayso.tool_calls import ToolCall
 from sayso.tools import CallContext, tool
 from service.settings import Settings
 from service.store.runs import Run
@@ -22,6 +24,7 @@ from service.store.suspensions import Saved
 from service.wiring import Wiring, wire
 from tests.sayso.records import person
 from workers import clock, resume
+from workers.journals import DeskJournal
 from workers.notes import keeping_notes
 from workers.resumers import RESUMERS
 
@@ -267,6 +270,34 @@ async def test_a_late_result_of_the_worker_that_began_lifts_the_doubt(
     completed = [e for e in await wiring.runs.trail("default", "run_x") if e.type == "tool_completed"]
     assert [(one.data["success"], one.data["output"]) for one in completed] == [(True, "paid A")]
     assert ended.result == {"text": "done"}
+
+
+async def test_a_worker_that_was_stopped_beyond_its_lease_starts_nothing_that_another_has_by_now(
+    wiring: Wiring, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    paid: list[str] = []
+
+    @tool
+    async def pay(order: str) -> str:
+        """Pay for an order."""
+        paid.append(order)
+        return f"paid {order}"
+
+    agent = Agent(name="payer", instructions="x", tools=(pay,), model=ScriptedModel([]))
+    monkeypatch.setitem(resume.agents, "payer", agent)
+    await start(wiring, agent="payer")
+    run = await wiring.runs.read("default", "run_x")
+    leased = await wiring.desk.lease("default", run.suspension_id, "w1", 1)
+    fence = Fence("w1", 1, 1)
+    call = PlannedCall(None, ToolCall(call_id="c", index=0, name="pay", args={"order": "A"}), idempotent=False)
+    journal = DeskJournal(wiring, leased, fence)
+    keys = await journal.redeem([call], (), None)
+    assert (await run_calls(agent, "run_x", [call], keys, journal))[0].output == "paid A", "nobody else has it"
+    await wiring.desk.look("default", run.suspension_id)
+    await wiring.desk.lease("default", run.suspension_id, "w2", 30_000)
+    with pytest.raises(Conflict):
+        await run_calls(agent, "run_x", [call], keys, journal)
+    assert paid == ["A"]
 
 
 async def test_nobody_is_asked_about_a_call_whose_worker_lives_and_says_how_it_ended(
