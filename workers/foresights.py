@@ -17,10 +17,10 @@ from service.wiring import Wiring
 AHEAD_MS = 10_000
 """How long before a deadline it is found out what it will bring."""
 
-_AT_ONCE = 100
-"""How many go to the store in one write: some 4 ms of its time, between which it serves others."""
+_AT_ONCE = 50
+"""How many go to the store in one write: some 2 ms of its time, between which it serves others."""
 
-_WRITES_AT_ONCE = 3
+_WRITES_AT_ONCE = 4
 """How many writes are under way, so that a store which has others to serve does not keep the clock waiting."""
 
 _TICK_MS = 10

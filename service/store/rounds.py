@@ -6,6 +6,7 @@ it is gone, unreadable, was refused or changed meanwhile, is left to its caller 
 
 import os
 from collections.abc import Callable, Sequence
+from itertools import cycle, islice
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -44,16 +45,21 @@ class Foreseen(NamedTuple):
     commit: Part
 
 
+_LINES = 4
+"""The server takes some 16 kB from each connection between two writes to its disk: six commits, of a hundred sent."""
+
+
 class Rounds:
-    """Rounds over suspensions, on a connection of their own: what is changed by itself need not queue behind them."""
+    """Rounds over suspensions, on connections of their own: what is changed by itself need not queue behind them."""
 
     def __init__(self, redis: Redis, mark_ms: Callable[[str], int]) -> None:
         self.mark_ms = mark_ms
-        self._line = Line(redis)
+        self._lines = cycle([Line(redis) for _ in range(_LINES)])
 
     def close(self) -> None:
         """Hang up."""
-        self._line.close()
+        for line in islice(self._lines, _LINES):
+            line.close()
 
     async def change(self, tenant: str, suspension_ids: Sequence[str], verb: Verb) -> list[str]:
         """Apply `verb` to each and save what it returns; return those that were left. Raises `Unavailable`."""
@@ -97,7 +103,7 @@ class Rounds:
     async def _load(self, tenant: str, suspension_ids: Sequence[str]) -> tuple[int, list[bytes | None]]:
         keys = TenantKeys(tenant)
         async with translated():
-            reply: Any = await self._line.run(_LOAD, [keys.suspension(one) for one in suspension_ids])
+            reply: Any = await next(self._lines).run(_LOAD, [keys.suspension(one) for one in suspension_ids])
         seconds, micros, packed = reply
         return max(int(seconds) * 1000 + int(micros) // 1000, self.mark_ms(tenant)), packed
 
@@ -107,7 +113,7 @@ class Rounds:
             return []
         async with translated():
             try:
-                answers = await self._line.run_parts(_COMMIT, commits)
+                answers = await next(self._lines).run_parts(_COMMIT, commits)
             except ResponseError:
                 return [*suspension_ids]  # one that the store chokes on is found by changing each by itself
         return [one for one, answer in zip(suspension_ids, answers, strict=True) if not _went_through(answer)]

@@ -36,6 +36,8 @@ DESK = (
     "tests/service/test_last_words.py",
 )
 
+ROUNDS = ("tests/service/store/test_rounds.py", "tests/workers/test_foresights.py")
+
 GUARDED: dict[str, tuple[str, ...]] = {
     "sayso/suspensions.py": PAUSES + DRIVING + TABLE,
     "sayso/pauses.py": PAUSES + FREEZES + TABLE + OWNERS,
@@ -53,6 +55,8 @@ GUARDED: dict[str, tuple[str, ...]] = {
     "service/desk.py": DESK,
     "service/leases.py": ("tests/workers/test_outages.py", *DESK),
     "service/store/suspensions.py": STORE + DESK,
+    "service/looks.py": (*DESK, *ROUNDS),
+    "service/store/rounds.py": ROUNDS,
     "service/store/commits.py": STORE + DESK,
     "service/store/lua/commit.lua": STORE + DESK,
 }
@@ -83,6 +87,20 @@ EQUIVALENT: dict[tuple[str, str, str], str] = {
     ("service/store/suspensions.py", "part", "not new"): _REFUSED,
     ("service/store/suspensions.py", "edge", "len(self._recent) > _REMEMBERED"): "one more or less is remembered",
     ("service/desk.py", "guard", "not known"): "without freezes nothing was lost, and nothing is in doubt",
+    (
+        "service/store/suspensions.py",
+        "guard",
+        "record.look_at_ms is not None and record.look_at_ms <= now_ms",
+    ): "it saves a commit that cannot go through",
+    ("service/store/suspensions.py", "part", "record.look_at_ms is not None"): "whatever is ready is on the agenda",
+    ("service/store/suspensions.py", "edge", "record.look_at_ms <= now_ms"): "it saves a commit that cannot go through",
+    (
+        "service/store/suspensions.py",
+        "part",
+        "record.look_at_ms <= now_ms",
+    ): "where it is looked at too often, it is slow",
+    ("service/store/rounds.py", "part", "at_ms is None"): "whatever waits is on the agenda",
+    ("service/store/rounds.py", "guard", "not commits"): "a script without changes does nothing",
     ("service/leases.py", "part", "taken.record.lease is None"): "a run that was just leased has a lease",
     ("service/leases.py", "part", "held is None"): "a worker's step leaves a lease",
 }

@@ -1,6 +1,7 @@
 """Many suspensions in one round, against the real server: each changes whole or not at all, whatever others do."""
 
 from collections.abc import AsyncIterator, Sequence
+from itertools import cycle
 from typing import Any
 
 import pytest
@@ -141,7 +142,7 @@ async def test_what_cannot_be_changed_is_left_and_holds_up_none(redis: Redis, st
 
 async def test_what_somebody_changed_meanwhile_is_left_as_they_left_it(store: Suspensions) -> None:
     ids = await create_due(store, 3)
-    store.rounds._line = RacedLine(store, store.rounds._line, ids[1])
+    store.rounds._lines = cycle([RacedLine(store, next(store.rounds._lines), ids[1])])
     assert await store.rounds.change("default", ids, look_freely) == [ids[1]]
     assert [(await find(store, one)).version for one in ids] == [2, 2, 2]
 
@@ -151,12 +152,13 @@ async def test_a_round_whose_answer_is_lost_is_brought_to_its_end_by_the_next(
     redis: Redis, store: Suspensions, ran: bool
 ) -> None:
     ids = await create_due(store, 4)
-    steady, store.rounds._line = store.rounds._line, CutLine(store.rounds._line, ran=ran)
+    steady = store.rounds._lines
+    store.rounds._lines = cycle([CutLine(next(steady), ran=ran)])
     with pytest.raises(Unavailable):
         await store.rounds.change("default", ids, look_freely)
     states = {(await find(store, one)).status for one in ids}
     assert states == {Status.DECIDED if ran else Status.PENDING}
-    store.rounds._line = steady
+    store.rounds._lines = steady
     assert await store.rounds.change("default", ids, look_freely) == []
     await expect_each_decided_once(redis)
 
