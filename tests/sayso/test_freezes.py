@@ -134,6 +134,8 @@ def test_a_permit_that_was_frozen_may_be_spent_that_much_later() -> None:
     )
     spent = redeem(taken, Fence("w1", 1, 30_000), (intent,), (), T0 + 65_000).record
     assert spent.items[0].permit is not None
+    lifted = thaw(spent, [freeze(at=70_000, lifted=80_000)], T0 + 80_000)
+    assert (lifted.record, lifted.events) == (spent, ()), "leave that was spent needs no more time"
 
 
 def test_a_run_sent_back_by_a_freeze_waits_for_its_tools_and_is_put_before_nobody() -> None:
