@@ -28,6 +28,7 @@ JOBS = frozenset({DRAIN, RETAIN})
 QUEUE = "sayso-resume"
 """One queue, and one only a worker: with two, RQ pops without a net and a killed worker loses jobs."""
 
+_DRAIN_ID = "drain"
 _GRACE_S = 600
 _FAILURE_TTL_S = 7 * 86_400
 
@@ -83,7 +84,7 @@ class DrainQueue:
         """See to it that every idle worker has a drain job waiting; return how many were added."""
         workers = Worker.all(connection=self._redis, serializer=JSONSerializer, job_class=AllowedJob)
         idle = sum(1 for worker in workers if worker.get_state() == WorkerStatus.IDLE)
-        missing = max(0, idle - self._queue.count)
+        missing = max(0, idle - self._count_waiting())
         for _ in range(missing):
             self.put()
         return missing
@@ -91,7 +92,7 @@ class DrainQueue:
     def put(self) -> None:
         """Add one drain job."""
         self._queue.enqueue(
-            DRAIN, job_id=new_id("drain"), job_timeout=self._timeout_s, result_ttl=0, failure_ttl=_FAILURE_TTL_S
+            DRAIN, job_id=new_id(_DRAIN_ID), job_timeout=self._timeout_s, result_ttl=0, failure_ttl=_FAILURE_TTL_S
         )
 
     def put_retention(self) -> None:
@@ -102,8 +103,12 @@ class DrainQueue:
 
     def put_back(self) -> None:
         """Add one drain job unless one is waiting already."""
-        if self._queue.count == 0:
+        if self._count_waiting() == 0:
             self.put()
+
+    def _count_waiting(self) -> int:
+        """Count drain jobs alone: one that forgets what is old stands in the queue too, and puts nothing back."""
+        return sum(1 for job_id in self._queue.job_ids if job_id.startswith(f"{_DRAIN_ID}_"))
 
     def close(self) -> None:
         """Close the connection."""

@@ -9,7 +9,7 @@ from redis.asyncio import Redis
 
 from sayso.errors import Conflict, NotFound
 from sayso.suspensions import RunStatus
-from service.jobs import QUEUE, RETAIN, DrainQueue
+from service.jobs import DRAIN, QUEUE, RETAIN, DrainQueue
 from service.settings import Settings
 from service.store.tellings import Telling
 from service.wiring import Wiring, wire
@@ -96,4 +96,8 @@ async def test_of_all_clocks_one_has_it_done_once_an_hour(wiring: Wiring, clean_
     jobs.put_retention()
     assert [job.func_name for job in jobs._queue.jobs] == [RETAIN]
     assert jobs._queue.name == QUEUE
+    jobs.put_back()
+    jobs.put_back()
+    names = [job.func_name for job in jobs._queue.jobs]
+    assert names == [RETAIN, DRAIN], "a job that forgets what is old drives nothing, so it does not count as one"
     jobs.close()
