@@ -129,9 +129,15 @@ class History:
         """Return the freezes in which a tool of this run stood still."""
         return [one for one in self.freezes if one.covers(self.plan.agent, tool)]
 
-    def frozen_ms(self, asked: Asked, to_ms: int) -> int:
-        """Return for how long an item stood still from when it was asked to a moment: so much later is its deadline."""
-        return overlap_ms(self.freezes_of(asked.tool), self.asked_at_ms(asked), to_ms)
+    def frozen_ms(self, asked: Asked, to_ms: int, begun_by_ms: int | None = None) -> int:
+        """Return for how long an item stood still from when it was asked to a moment: so much later is its deadline.
+
+        With `begun_by_ms`, by the freezes alone that had begun by then.
+        """
+        freezes = self.freezes_of(asked.tool)
+        if begun_by_ms is not None:
+            freezes = [one for one in freezes if one.at_ms <= begun_by_ms]
+        return overlap_ms(freezes, self.asked_at_ms(asked), to_ms)
 
     def asked_at_ms(self, asked: Asked) -> int:
         """Return when an item was asked."""

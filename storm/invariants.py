@@ -11,6 +11,7 @@ from sayso.clock import iso_utc
 from sayso.decisions import ActorKind, DecisionAction, Verdict
 from sayso.events import EventType, find_break
 from storm.executions import (
+    HOLDS_WITHIN_MS,
     find_altered_args,
     find_early_starts,
     find_forbidden_starts,
@@ -131,14 +132,18 @@ def in_time(history: History) -> Iterator[str]:
 
 
 def moved_right(history: History) -> Iterator[str]:
-    """An open item's deadline moves by as long as it was frozen; what is decided may only start later."""
+    """An open item's deadline moves by as long as it was frozen; what is decided may only start later.
+
+    Of a freeze that began within the second before, whoever moves it need not know yet: that is made up later.
+    """
     for entry in history.reading.moved:
         for item in entry.data["items"]:
             asked = history.reading.asked[entry.data["suspension_id"], item["item_id"]]
             closing = history.reading.closing_of(asked)
             closed = closing is not None and closing.entry.seq < entry.seq
             wanted_ms = _deadline_at_ms(history, asked, entry.at_ms)
-            if item["deadline_at_ms"] != wanted_ms and not closed:
+            known_ms = asked.deadline_at_ms + history.frozen_ms(asked, entry.at_ms, entry.at_ms - HOLDS_WITHIN_MS)
+            if not known_ms <= item["deadline_at_ms"] <= wanted_ms and not closed:
                 told = iso_utc(item["deadline_at_ms"])
                 yield f"the deadline of {asked.item_id} moved to {told}, but should have to {iso_utc(wanted_ms)}"
 
