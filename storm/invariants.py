@@ -126,23 +126,20 @@ def in_time(history: History) -> Iterator[str]:
     for key, closings in reading.closings.items():
         for closing in closings:
             at_ms = closing.entry.at_ms
-            deadline_at_ms = _deadline_at_ms(history, reading.asked[key], at_ms)
+            deadline_at_ms = _known_deadline_at_ms(history, reading.asked[key], at_ms)
             if closing.entry.type == EventType.TIMED_OUT and at_ms < deadline_at_ms:
                 yield f"item {key} timed out at {iso_utc(at_ms)}, before its deadline"
 
 
 def moved_right(history: History) -> Iterator[str]:
-    """An open item's deadline moves by as long as it was frozen; what is decided may only start later.
-
-    Of a freeze that began within the second before, whoever moves it need not know yet: that is made up later.
-    """
+    """An open item's deadline moves by as long as it was frozen; what is decided may only start later."""
     for entry in history.reading.moved:
         for item in entry.data["items"]:
             asked = history.reading.asked[entry.data["suspension_id"], item["item_id"]]
             closing = history.reading.closing_of(asked)
             closed = closing is not None and closing.entry.seq < entry.seq
             wanted_ms = _deadline_at_ms(history, asked, entry.at_ms)
-            known_ms = asked.deadline_at_ms + history.frozen_ms(asked, entry.at_ms, entry.at_ms - HOLDS_WITHIN_MS)
+            known_ms = _known_deadline_at_ms(history, asked, entry.at_ms)
             if not known_ms <= item["deadline_at_ms"] <= wanted_ms and not closed:
                 told = iso_utc(item["deadline_at_ms"])
                 yield f"the deadline of {asked.item_id} moved to {told}, but should have to {iso_utc(wanted_ms)}"
@@ -151,6 +148,11 @@ def moved_right(history: History) -> Iterator[str]:
 def _deadline_at_ms(history: History, asked: Asked, at_ms: int) -> int:
     """Return the deadline as it stands at a moment: later by as long as the item was frozen up to then."""
     return asked.deadline_at_ms + history.frozen_ms(asked, at_ms)
+
+
+def _known_deadline_at_ms(history: History, asked: Asked, at_ms: int) -> int:
+    """Return the same as everybody must know it: a freeze takes a moment to hold everywhere, and is made up later."""
+    return asked.deadline_at_ms + history.frozen_ms(asked, at_ms, at_ms - HOLDS_WITHIN_MS)
 
 
 def fit_people(history: History) -> Iterator[str]:
