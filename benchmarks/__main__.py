@@ -58,7 +58,7 @@ def print_table(rows: dict[str, dict[str, object]]) -> None:
     print("\n| measure | Sayso | floor A | ratio | floor B |\n| --- | --- | --- | --- | --- |")
     for name, row in rows.items():
         value, floor = row["value"], row["floor_a"]
-        ratio = f"{value / floor:.2f}" if isinstance(value, float) and isinstance(floor, float) and floor else ""
+        ratio = f"{value / floor:.2f}" if isinstance(value, int | float) and isinstance(floor, float) and floor else ""
         print(f"| {name} ({row['unit']}) | {_show(value)} | {_show(floor)} | {ratio} | {_show(row['floor_b'])} |")
 
 
@@ -76,7 +76,7 @@ def _unit(name: str) -> str:
 
 
 def _show(value: object) -> str:
-    return f"{value:,.2f}" if isinstance(value, float) else ""
+    return f"{value:,.2f}" if isinstance(value, int | float) else ""
 
 
 if __name__ == "__main__":
