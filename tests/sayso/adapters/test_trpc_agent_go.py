@@ -1,5 +1,6 @@
 """trpc-agent-go's events are read as its servers write them, whatever their order and age, and what waits is found."""
 
+import re
 from typing import Any
 
 import pytest
@@ -15,6 +16,7 @@ from sayso.adapters.trpc_agent_go import (
     write_user_reply,
 )
 from sayso.errors import InvalidInput
+from service.settings import CHECKOUT
 from tests.sayso.dialects.stories import CALL, TRPC, encode, go
 
 INTERRUPT = {
@@ -169,3 +171,14 @@ def test_a_permission_that_was_asked_for_is_found_but_holds_nothing() -> None:
     content = '{"status":"approval_required","tool":"pay","reason":"money"}'
     (pause,) = find_pauses([decode(go("tool.response", "e1", {"role": "tool", "tool_id": "c1", "content": content}))])
     assert (pause.mechanism, pause.key, pause.name, pause.prompt) == ("permission", "", "pay", "money")
+
+
+def test_the_quick_start_is_fifteen_lines_at_most_and_writes_what_resumes_a_graph() -> None:
+    page = (CHECKOUT / "docs" / "frameworks.md").read_text(encoding="utf-8")
+    written = re.search(r"^### trpc-agent-go\n.*?^```python\n(.*?)^```", page, re.DOTALL | re.MULTILINE)
+    assert written is not None
+    assert len(written[1].splitlines()) <= 15
+    known: dict[str, Any] = {"answer": [interrupt(interruptKey="approve")]}
+    exec(written[1], known)  # noqa: S102  the page's own lines
+    assert known["state"] == {"lineage_id": "l1", "checkpoint_id": "k1", "resume_map": {"approve": True}}
+    assert [one.mechanism for one in known["pauses"]] == ["graph_interrupt"]
