@@ -6,7 +6,10 @@ import json
 import os
 import sys
 
-from sayso.adapters.starts import Sayso, Suspended, start
+from sayso.adapters.starts import start
+from sayso.client import AsyncClient
+from sayso.frameworks import FrameworkAgent
+from sayso.replies import Suspension
 
 
 def main() -> None:
@@ -14,9 +17,16 @@ def main() -> None:
     module, text, url, key = sys.argv[1:]
     text = sys.stdin.read() if text == "-" else text
     agent = importlib.import_module(module).bot
-    waits = asyncio.run(start(agent, text, Sayso(url, key), title="Conformance"))
-    assert isinstance(waits, Suspended), waits
-    print(json.dumps({"run_id": waits.run_id, "suspension_id": waits.suspension_id, "pid": os.getpid()}))
+    waits = asyncio.run(begin(agent, text, url, key))
+    print(json.dumps({"run_id": waits.run.id, "suspension_id": waits.id, "pid": os.getpid()}))
+
+
+async def begin(agent: FrameworkAgent, text: str, url: str, key: str) -> Suspension:
+    """Begin the run; it has to wait."""
+    async with AsyncClient(url, key) as client:
+        waits = await start(agent, text, client, title="Conformance")
+    assert isinstance(waits, Suspension), waits
+    return waits
 
 
 if __name__ == "__main__":
