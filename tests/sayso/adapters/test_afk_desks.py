@@ -2,17 +2,12 @@
 
 import json
 import re
-from dataclasses import dataclass, field
 from typing import Any
 
 import httpx
 import pytest
 
 from sayso.adapters.afk_desks import Desk
-from sayso.adapters.afk_tickets import settle_tickets
-from sayso.policies import Policy, PolicyRule
-from sayso.rules import Action
-from sayso.testing import InProcessDesk
 from service.settings import CHECKOUT
 from tests.frameworks.contracts import (
     Agent,
@@ -26,64 +21,7 @@ from tests.frameworks.contracts import (
     tool,
 )
 from tests.frameworks.contracts.players import Money, Player, Purse, Rows, Rule, pay
-
-RULES: tuple[dict[str, Any], ...] = (
-    {"rule_id": "small", "condition": {"when": "args.amount < 5"}, "action": "allow", "reason": "Small sums are fine"},
-    {"rule_id": "never", "condition": {"when": 'args.to == "eve"'}, "action": "deny", "reason": "Eve is paid nothing"},
-    {
-        "rule_id": "how-much",
-        "condition": {"when": 'args.to == "ask"'},
-        "action": "request_user_input",
-        "reason": "The sum is not known",
-        "request_payload": {"prompt": "How much?", "target_arg": "amount"},
-    },
-)
-
-
-@dataclass
-class Scene:
-    """An agent with a desk, and everything that came of it."""
-
-    turns: tuple[Any, ...]
-    office: InProcessDesk
-    options: dict[str, Any] = field(default_factory=dict)
-    agent_options: dict[str, Any] = field(default_factory=dict)
-    config: dict[str, Any] = field(default_factory=dict)
-    memory: Rows = field(default_factory=Rows)
-    purse: Purse = field(default_factory=Purse)
-    model: Player = field(init=False)
-    desk: Desk = field(init=False)
-
-    def __post_init__(self) -> None:
-        self.model = Player(*self.turns)
-
-    def open(self, desk_type: type[Desk] = Desk, client: Any = None) -> tuple[Runner, Agent]:
-        """Return the runner and the agent as a fresh process makes them."""
-        self.desk = desk_type(client or self.office.async_client(), **self.options)
-        agent = Agent(
-            model=self.model,
-            instructions="Pay.",
-            tools=self.desk.gate([self.purse.tool]),
-            policy_roles=[self.desk.role],
-            **self.agent_options,
-        )
-        config = RunnerConfig(interaction_mode="external", checkpoint_async_writes=False, **self.config)
-        return Runner(memory_store=self.memory, interaction_provider=self.desk.provider, config=config), agent
-
-    async def play(self) -> Any:
-        """Run to the end."""
-        runner, agent = self.open()
-        return await runner.run(agent, user_message="Pay them.", thread_id="thread")
-
-    @property
-    def ended(self) -> list[Any]:
-        """Return how the run of each question ended."""
-        return [(one.end and one.end.status.value) for one in self.office.records.values()]
-
-
-def office() -> InProcessDesk:
-    rules = tuple(PolicyRule.model_validate(one) for one in RULES)
-    return InProcessDesk(policy=Policy(rules=rules, default=Action.REQUEST_APPROVAL))
+from tests.sayso.adapters.afk_scenes import Scene, office
 
 
 async def test_an_approved_call_runs_once_and_is_reported() -> None:
@@ -317,51 +255,6 @@ async def test_answers_are_in_afks_own_classes() -> None:
     assert await scene.desk.await_deferred(deferred.token, timeout_s=1) is None
     scene.office.reviewer.decide("deny", message="no")
     assert await scene.desk.await_deferred(deferred.token, timeout_s=1) == ApprovalDecision(kind="deny", reason="no")
-
-
-async def background(scene: Scene) -> tuple[Runner, str]:
-    scene.options = {"background": {"pay"}}
-    runner, agent = scene.open()
-    result = await runner.run(agent, user_message="Pay them.", thread_id="thread")
-    assert '"deferred": true' in result.final_text
-    return runner, result.run_id
-
-
-async def test_a_call_in_the_background_does_not_hold_the_run_and_runs_when_it_is_approved() -> None:
-    scene = Scene(([pay("ann", 7)],), office())
-    runner, run_id = await background(scene)
-    assert await settle_tickets(scene.desk, runner, thread_id="thread", run_id=run_id) == 1
-    assert scene.purse.paid == []
-    scene.office.reviewer.decide("approve", args={"to": "ann", "amount": 6})
-    assert await settle_tickets(scene.desk, runner, thread_id="thread", run_id=run_id) == 0
-    (row,) = await runner.list_background_tools(thread_id="thread", run_id=run_id, include_resolved=True)
-    assert (row["status"], row["output"], scene.purse.paid) == ("completed", "paid 6 to ann", [("ann", 6)])
-
-
-async def test_a_ticket_that_is_denied_fails_with_the_reason() -> None:
-    scene = Scene(([pay("ann", 7)],), office())
-    runner, run_id = await background(scene)
-    scene.office.reviewer.decide("deny", message="Ann has left.")
-    await settle_tickets(scene.desk, runner, thread_id="thread", run_id=run_id)
-    (row,) = await runner.list_background_tools(thread_id="thread", run_id=run_id, include_resolved=True)
-    assert row["status"] == "failed"
-    assert "Ann has left." in row["error"]
-
-
-async def test_a_ticket_whose_call_ran_is_settled_by_another_process_without_running_it_again() -> None:
-    scene = Scene(([pay("ann", 7)],), office())
-    runner, run_id = await background(scene)
-    scene.office.reviewer.decide("approve")
-
-    class Lost(Runner):
-        async def resolve_background_tool(self, **_given: Any) -> None:
-            raise OSError("The process was lost just now.")
-
-    with pytest.raises(OSError, match="lost"):
-        await settle_tickets(scene.desk, Lost(memory_store=scene.memory), thread_id="thread", run_id=run_id)
-    runner, _ = scene.open()
-    assert await settle_tickets(scene.desk, runner, thread_id="thread", run_id=run_id) == 0
-    assert scene.purse.paid == [("ann", 7)]
 
 
 async def test_sayso_is_told_of_every_event_once() -> None:

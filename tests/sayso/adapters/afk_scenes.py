@@ -1,0 +1,73 @@
+"""Play AFK agents that ask a desk in their own process."""
+
+from dataclasses import dataclass, field
+from typing import Any
+
+from sayso.adapters.afk_desks import Desk
+from sayso.policies import Policy, PolicyRule
+from sayso.rules import Action
+from sayso.testing import InProcessDesk
+from tests.frameworks.contracts import (
+    Agent,
+    Runner,
+    RunnerConfig,
+)
+from tests.frameworks.contracts.players import Player, Purse, Rows
+
+RULES: tuple[dict[str, Any], ...] = (
+    {"rule_id": "small", "condition": {"when": "args.amount < 5"}, "action": "allow", "reason": "Small sums are fine"},
+    {"rule_id": "never", "condition": {"when": 'args.to == "eve"'}, "action": "deny", "reason": "Eve is paid nothing"},
+    {
+        "rule_id": "how-much",
+        "condition": {"when": 'args.to == "ask"'},
+        "action": "request_user_input",
+        "reason": "The sum is not known",
+        "request_payload": {"prompt": "How much?", "target_arg": "amount"},
+    },
+)
+
+
+@dataclass
+class Scene:
+    """An agent with a desk, and everything that came of it."""
+
+    turns: tuple[Any, ...]
+    office: InProcessDesk
+    options: dict[str, Any] = field(default_factory=dict)
+    agent_options: dict[str, Any] = field(default_factory=dict)
+    config: dict[str, Any] = field(default_factory=dict)
+    memory: Rows = field(default_factory=Rows)
+    purse: Purse = field(default_factory=Purse)
+    model: Player = field(init=False)
+    desk: Desk = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.model = Player(*self.turns)
+
+    def open(self, desk_type: type[Desk] = Desk, client: Any = None) -> tuple[Runner, Agent]:
+        """Return the runner and the agent as a fresh process makes them."""
+        self.desk = desk_type(client or self.office.async_client(), **self.options)
+        agent = Agent(
+            model=self.model,
+            instructions="Pay.",
+            tools=self.desk.gate([self.purse.tool]),
+            policy_roles=[self.desk.role],
+            **self.agent_options,
+        )
+        config = RunnerConfig(interaction_mode="external", checkpoint_async_writes=False, **self.config)
+        return Runner(memory_store=self.memory, interaction_provider=self.desk.provider, config=config), agent
+
+    async def play(self) -> Any:
+        """Run to the end."""
+        runner, agent = self.open()
+        return await runner.run(agent, user_message="Pay them.", thread_id="thread")
+
+    @property
+    def ended(self) -> list[Any]:
+        """Return how the run of each question ended."""
+        return [(one.end and one.end.status.value) for one in self.office.records.values()]
+
+
+def office() -> InProcessDesk:
+    rules = tuple(PolicyRule.model_validate(one) for one in RULES)
+    return InProcessDesk(policy=Policy(rules=rules, default=Action.REQUEST_APPROVAL))

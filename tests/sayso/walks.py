@@ -1,0 +1,79 @@
+"""Drive one batch of calls to its end, whatever mix of them it is, with every answer given in another process."""
+
+import itertools
+from collections.abc import Callable
+from typing import Any
+
+from sayso.agents import Agent
+from sayso.batches import Resumption
+from sayso.canonical import canonical_json
+from sayso.events import Event
+from sayso.requests import Ask
+from sayso.runs import End, Pause, drive, start_state
+from sayso.suspensions import RunStatus
+from tests.sayso.runners import (
+    POLICY,
+    Ledger,
+    Ran,
+    approve,
+    give,
+    reload,
+    time_out,
+)
+
+START = start_state("run_1", "support", "Refund A-1", {"tier": "gold"}, "thread_1")
+
+CALLS = {
+    "allow": ("look", {"order": "A"}),
+    "deny": ("drop", {"order": "A"}),
+    "approve": ("refund", {"order": "A", "amount": 5}),
+    "edit": ("refund", {"order": "A", "amount": 7}),
+    "value": ("pay", {"order": "A"}),
+    "timeout": ("refund", {"order": "A", "amount": 9}),
+}
+ANSWERS: dict[str, Callable[[Ask], Resumption]] = {
+    "approve": approve,
+    "edit": lambda ask: approve(ask, amount=1),
+    "value": lambda ask: give(ask, "1234"),
+    "timeout": time_out,
+}
+ACTIONS = {"allow": "allow", "deny": "deny", "value": "request_user_input"}
+RUNS = {
+    "allow": ["look", {"order": "A"}],
+    "approve": ["refund", {"order": "A", "amount": 5.0}],
+    "edit": ["refund", {"order": "A", "amount": 1.0}],
+    "value": ["pay", {"order": "A", "code": "1234"}],
+}
+ENDS = {"continue": RunStatus.COMPLETED, "degrade": RunStatus.DEGRADED, "fail": RunStatus.FAILED}
+
+
+class Walk:
+    """One batch driven to its end, with every answer given in another process as it were."""
+
+    def __init__(self, agent: Agent, ran: Ran) -> None:
+        self.agent = agent
+        self.ran = ran
+        self.journal = Ledger("run_1")
+        self.pauses: list[Pause] = []
+        self.events: list[Event] = []
+
+    async def go(self, mix: tuple[str, ...]) -> End:
+        rest = await drive(self.agent, START, policy=POLICY, journal=self.journal)
+        while isinstance(rest, Pause):
+            assert self.ran == [], "nothing of a batch runs while any of it waits"
+            self.pauses.append(rest)
+            self.journal.events += rest.events
+            outcomes = {ask.index: ANSWERS[mix[ask.index]](ask) for ask in rest.asks}
+            rest = await drive(self.agent, reload(rest.state), policy=POLICY, journal=self.journal, outcomes=outcomes)
+        self.events = [*self.journal.events, *rest.events]
+        return rest
+
+
+def mixes() -> list[tuple[str, ...]]:
+    """Every batch of one or two calls in every order, and every mix of three or four."""
+    ordered = [mix for size in (1, 2) for mix in itertools.product(CALLS, repeat=size)]
+    return ordered + [mix for size in (3, 4) for mix in itertools.combinations_with_replacement(CALLS, size)]
+
+
+def sort(calls: list[Any]) -> list[bytes]:
+    return sorted(map(canonical_json, calls))
