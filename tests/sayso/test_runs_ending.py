@@ -284,14 +284,16 @@ async def test_an_output_too_large_to_be_kept_is_cut_with_a_warning(output: Any)
 async def test_calls_of_one_batch_run_together_but_not_more_than_sixteen() -> None:
     at_once: list[int] = [0]
     most: list[int] = [0]
+    full = asyncio.Event()
 
     @tool
     async def meet() -> None:
-        """Wait for the others."""
+        """Wait for fifteen others."""
         at_once[0] += 1
         most[0] = max(most[0], at_once[0])
-        for _ in range(5):
-            await asyncio.sleep(0)
+        if at_once[0] == 16:
+            full.set()
+        await asyncio.wait_for(full.wait(), 20)
         at_once[0] -= 1
 
     agent = make_agent([], turn(*[("meet", {})] * 40), tools=(meet,))

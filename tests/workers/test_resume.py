@@ -113,6 +113,28 @@ async def start(wiring: Wiring, agent: str = "a") -> str:
     return "run_x"
 
 
+def make_slow_payer() -> tuple[asyncio.Event, asyncio.Event, Agent]:
+    """An agent whose call has begun at the first event, and ends at the second."""
+    begun, may_end = asyncio.Event(), asyncio.Event()
+
+    @tool
+    async def pay(order: str) -> str:
+        """Pay for an order, slowly."""
+        begun.set()
+        await may_end.wait()
+        return f"paid {order}"
+
+    model = ScriptedModel([turn(("pay", '{"order": "A"}')), ModelTurn(text="done")])
+    return begun, may_end, Agent(name="payer", instructions="x", tools=(pay,), model=model)
+
+
+async def lease_shortly(wiring: Wiring, agent: str) -> Saved:
+    """Start a run and have `w1` take it up, for a millisecond."""
+    await start(wiring, agent=agent)
+    run = await wiring.runs.read("default", "run_x")
+    return await wiring.desk.lease("default", run.suspension_id, "w1", 1)
+
+
 async def until(wiring: Wiring, *statuses: RunStatus) -> Run:
     with wiring.watch.on("run_x") as moved:
         listening = asyncio.create_task(wiring.watch.listen())
@@ -240,20 +262,9 @@ async def test_a_worker_that_stops_gives_its_run_back_at_once(wiring: Wiring, mo
 async def test_a_late_result_of_the_worker_that_began_lifts_the_doubt(
     wiring: Wiring, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    begun, may_end = asyncio.Event(), asyncio.Event()
-
-    @tool
-    async def pay(order: str) -> str:
-        """Pay for an order, slowly."""
-        begun.set()
-        await may_end.wait()
-        return f"paid {order}"
-
-    model = ScriptedModel([turn(("pay", '{"order": "A"}')), ModelTurn(text="done")])
-    monkeypatch.setitem(resume.agents, "payer", Agent(name="payer", instructions="x", tools=(pay,), model=model))
-    await start(wiring, agent="payer")
-    run = await wiring.runs.read("default", "run_x")
-    first = await wiring.desk.lease("default", run.suspension_id, "w1", 1)
+    begun, may_end, payer = make_slow_payer()
+    monkeypatch.setitem(resume.agents, "payer", payer)
+    first = await lease_shortly(wiring, "payer")
     fence = Fence("w1", 1, 1)
     frozen = asyncio.create_task(RESUMERS["runner"](wiring, resume.agents, first, fence))
     await asyncio.wait_for(begun.wait(), 20)
@@ -285,16 +296,14 @@ async def test_a_worker_that_was_stopped_beyond_its_lease_starts_nothing_that_an
 
     agent = Agent(name="payer", instructions="x", tools=(pay,), model=ScriptedModel([]))
     monkeypatch.setitem(resume.agents, "payer", agent)
-    await start(wiring, agent="payer")
-    run = await wiring.runs.read("default", "run_x")
-    leased = await wiring.desk.lease("default", run.suspension_id, "w1", 1)
+    leased = await lease_shortly(wiring, "payer")
     fence = Fence("w1", 1, 1)
     call = PlannedCall(None, ToolCall(call_id="c", index=0, name="pay", args={"order": "A"}), idempotent=False)
     journal = DeskJournal(wiring, leased, fence)
     keys = await journal.redeem([call], (), None)
     assert (await run_calls(agent, "run_x", [call], keys, journal))[0].output == "paid A", "nobody else has it"
-    await wiring.desk.look("default", run.suspension_id)
-    await wiring.desk.lease("default", run.suspension_id, "w2", 30_000)
+    await wiring.desk.look("default", leased.record.id)
+    await wiring.desk.lease("default", leased.record.id, "w2", 30_000)
     with pytest.raises(Conflict):
         await run_calls(agent, "run_x", [call], keys, journal)
     assert paid == ["A"]
@@ -303,20 +312,9 @@ async def test_a_worker_that_was_stopped_beyond_its_lease_starts_nothing_that_an
 async def test_nobody_is_asked_about_a_call_whose_worker_lives_and_says_how_it_ended(
     wiring: Wiring, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    begun, may_end = asyncio.Event(), asyncio.Event()
-
-    @tool
-    async def pay(order: str) -> str:
-        """Pay for an order, slowly."""
-        begun.set()
-        await may_end.wait()
-        return f"paid {order}"
-
-    model = ScriptedModel([turn(("pay", '{"order": "A"}')), ModelTurn(text="done")])
-    monkeypatch.setitem(resume.agents, "payer", Agent(name="payer", instructions="x", tools=(pay,), model=model))
-    await start(wiring, agent="payer")
-    run = await wiring.runs.read("default", "run_x")
-    first = await wiring.desk.lease("default", run.suspension_id, "w1", 1)
+    begun, may_end, payer = make_slow_payer()
+    monkeypatch.setitem(resume.agents, "payer", payer)
+    first = await lease_shortly(wiring, "payer")
     with keeping_notes(wiring.settings.home, "w1"), wiring.watch.on("run_x") as moved:
         away = asyncio.create_task(RESUMERS["runner"](wiring, resume.agents, first, Fence("w1", 1, 1)))
         await asyncio.wait_for(begun.wait(), 20)

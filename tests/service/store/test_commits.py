@@ -1,7 +1,6 @@
 """One commit a change, against the real server: all of it or none, under races and lost replies."""
 
 import asyncio
-from collections.abc import AsyncIterator
 from dataclasses import replace
 
 import pytest
@@ -23,18 +22,6 @@ from service.store.suspensions import Suspensions
 from tests.sayso.records import ask, draft, word
 
 KEYS = TenantKeys("default")
-
-
-@pytest.fixture
-async def redis(clean_store_url: str) -> AsyncIterator[Redis]:
-    client = connect(clean_store_url)
-    yield client
-    await client.aclose()
-
-
-@pytest.fixture
-def store(redis: Redis) -> Suspensions:
-    return Suspensions(redis)
 
 
 async def create(store: Suspensions, suspension_id: str = "sus_1", **terms: object) -> SuspensionRecord:

@@ -1,6 +1,6 @@
 """Many suspensions in one round, against the real server: each changes whole or not at all, whatever others do."""
 
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import Sequence
 from itertools import cycle
 from typing import Any
 
@@ -13,7 +13,6 @@ from sayso.events import find_break
 from sayso.looks import look
 from sayso.pauses import decide, suspend
 from sayso.suspensions import Change, Status, SuspensionRecord
-from service.store.connections import connect
 from service.store.keys import TenantKeys
 from service.store.lines import Line, Part, Script
 from service.store.rounds import FORESEEN_FOR_MS
@@ -24,18 +23,6 @@ from tests.sayso.records import ask, draft, word
 
 KEYS = TenantKeys("default")
 TIMEOUT_S = 300
-
-
-@pytest.fixture
-async def redis(clean_store_url: str) -> AsyncIterator[Redis]:
-    client = connect(clean_store_url)
-    yield client
-    await client.aclose()
-
-
-@pytest.fixture
-def store(redis: Redis) -> Suspensions:
-    return Suspensions(redis)
 
 
 class CutLine(Line):

@@ -1,6 +1,5 @@
 """A process that knows what it saved last goes on from there without a look, and is put right where that was wrong."""
 
-from collections.abc import AsyncIterator
 from dataclasses import replace
 
 import pytest
@@ -10,7 +9,6 @@ from sayso.errors import NotAuthenticated, NotFound
 from sayso.events import Event, EventType
 from sayso.pauses import decide, suspend
 from sayso.suspensions import Change, ResumeSpec, Status, SuspensionRecord
-from service.store.connections import connect
 from service.store.keys import TenantKeys
 from service.store.runs import Runs
 from service.store.suspensions import Saved, Suspensions
@@ -18,18 +16,6 @@ from tests.proofs.shaky import ShakySuspensions
 from tests.sayso.records import ask, draft, word
 
 KEYS = TenantKeys("default")
-
-
-@pytest.fixture
-async def redis(clean_store_url: str) -> AsyncIterator[Redis]:
-    client = connect(clean_store_url)
-    yield client
-    await client.aclose()
-
-
-@pytest.fixture
-def store(redis: Redis) -> Suspensions:
-    return Suspensions(redis)
 
 
 async def create(store: Suspensions, suspension_id: str = "sus_1", **fields: object) -> Saved:
