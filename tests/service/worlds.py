@@ -1,6 +1,5 @@
 """The app as tests see it: served in their own process on a real store, with a client a credential."""
 
-import asyncio
 from dataclasses import dataclass, field
 
 from fastapi import FastAPI
@@ -8,6 +7,7 @@ from httpx import ASGITransport, AsyncClient
 from redis.asyncio import Redis
 
 from service.wiring import Wiring
+from tests.waits import until
 
 POLICY = """
 version: 1
@@ -37,11 +37,11 @@ class World:
 
 async def waiting(world: World, topic: str) -> None:
     """Return once somebody waits for the topic."""
-    for _ in range(1000):
-        if world.wiring.watch._waiters.get(topic):
-            return
-        await asyncio.sleep(0.01)  # between looks
-    raise AssertionError(f"nobody waits for {topic}")
+
+    async def look() -> object:
+        return world.wiring.watch._waiters.get(topic)
+
+    await until(look)
 
 
 async def read_store(url: str) -> dict[bytes, bytes | None]:

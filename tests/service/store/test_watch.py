@@ -12,6 +12,7 @@ from service.store.channels import Channels
 from service.store.connections import connect
 from service.store.keys import CHANGES
 from service.store.watch import Watch, wait_woken
+from tests.waits import until
 
 
 @asynccontextmanager
@@ -34,11 +35,11 @@ async def joined(redis: Redis) -> list[bytes]:
 
 async def until_joined(redis: Redis, *topics: str) -> None:
     wanted = sorted(f"{CHANGES}{topic}".encode() for topic in topics)
-    for _ in range(2000):
-        if await joined(redis) == wanted:
-            return
-        await asyncio.sleep(0.005)  # between looks
-    raise AssertionError(await joined(redis))
+
+    async def look() -> bool:
+        return await joined(redis) == wanted
+
+    await until(look)
 
 
 async def hang_up(redis: Redis) -> None:
@@ -145,12 +146,12 @@ async def test_a_connection_that_does_not_answer_is_given_up_and_one_that_does_i
     async with connect(clean_store_url, blocking=True) as blocking, connect(clean_store_url) as redis:
         channels = await Channels.open(blocking, lambda _: None)
         lasting = asyncio.create_task(channels.last(0.05))
-        asked = 0
-        async with asyncio.timeout(20):
-            while asked < 3:
-                stats = await redis.info("commandstats")
-                asked = int(stats.get("cmdstat_ping", {}).get("calls", 0))
-                await asyncio.sleep(0.005)  # between looks
+
+        async def was_asked() -> bool:
+            stats = await redis.info("commandstats")
+            return int(stats.get("cmdstat_ping", {}).get("calls", 0)) >= 3
+
+        await until(was_asked)
         assert not lasting.done()
         await redis.client_pause(500, all=True)
         with pytest.raises(RedisTimeoutError):
