@@ -75,12 +75,6 @@ class TrailHead:
     hash: str = ""
 
 
-def append_events(head: TrailHead, events: tuple[Event, ...], at_ms: int) -> tuple[TrailHead, list[TrailEntry]]:
-    """Return the entries that `events` become behind `head`, and the new head."""
-    head, written = write_events(head, events, at_ms)
-    return head, [TrailEntry.model_validate_json(one) for one in written]
-
-
 def write_events(head: TrailHead, events: tuple[Event, ...], at_ms: int) -> tuple[TrailHead, list[str]]:
     """Return the entries that `events` become behind `head` as JSON, made of what is hashed, and the new head."""
     entries: list[str] = []

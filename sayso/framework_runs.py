@@ -51,6 +51,10 @@ class FrameworkJournal(Protocol):
         """Save which calls are about to start, with the state they start from unless it is saved already."""
         ...
 
+    async def confirm(self) -> None:
+        """Make sure, right before a call starts, that the run is still in the same hands; raises where it is not."""
+        ...
+
     async def checkpoint(self, state: FrameworkState, events: Sequence[Event]) -> None:
         """Save how far the run has come; no call is under way."""
         ...
@@ -178,7 +182,7 @@ class _Drive:
             contexts = {index: self._context(batch, index, key, repeated) for index, key in keys.items()}
         elif not told:
             await self._keep(batch)
-        gate = Gate(batch, contexts, self._keep, self._state.unseen)
+        gate = Gate(batch, contexts, self._keep, self._state.unseen, self._journal.confirm)
         assert self._state.native is not None  # noqa: S101  a batch comes with the state it stopped in
         with open_gate(gate):
             try:

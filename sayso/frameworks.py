@@ -143,6 +143,12 @@ def build_agent(
 
 Execute = Callable[[JsonObject], Awaitable[Any]]
 OnComplete = Callable[[Batch], Awaitable[None]]
+Confirm = Callable[[], Awaitable[None]]
+"""Make sure, right before a call starts, that the run is still in the same hands; raises where it is not."""
+
+
+async def know_for_sure() -> None:
+    """Know that nobody else can have the run."""
 
 
 class Gate:
@@ -152,7 +158,12 @@ class Gate:
     """
 
     def __init__(
-        self, batch: Batch, contexts: Mapping[int, CallContext], on_complete: OnComplete, unseen: bool = False
+        self,
+        batch: Batch,
+        contexts: Mapping[int, CallContext],
+        on_complete: OnComplete,
+        unseen: bool = False,
+        confirm: Confirm = know_for_sure,
     ) -> None:
         self._batch = batch
         self._contexts = contexts
@@ -161,6 +172,7 @@ class Gate:
         self._results: dict[int, ToolResult] = {}
         self._begun: set[int] = set()
         self._unseen = unseen
+        self._confirm = confirm
         self.fault: Exception | None = None
 
     @property
@@ -180,7 +192,8 @@ class Gate:
     async def run(self, one: BatchCall, execute: Execute) -> ToolResult:
         """Run a call and return how it ended; one that has ended already is not run again.
 
-        Whatever the tool raises is a failed result. Raises what keeping the results raises; then nothing more runs.
+        Whatever the tool raises is a failed result. Raises what confirming that the run is still in these hands, and
+        what keeping the results raises; then nothing more runs.
         """
         if one.result is not None:
             return one.result
@@ -188,6 +201,10 @@ class Gate:
         if self.fault is not None or index in self._begun or index not in self._contexts:
             raise self._stop(self.fault or IllegalTransition(f"{one.call.name} has no leave to run, or began before."))
         self._begun.add(index)
+        try:
+            await self._confirm()
+        except Exception as error:
+            raise self._stop(error) from error
         token = _CALL.set(self._contexts[index])
         try:
             self._results[index] = await _execute(one.call, execute)

@@ -10,7 +10,7 @@ from sayso.freezes import Freeze, doubt_time
 from sayso.looks import look, wake
 from sayso.suspensions import Change, SuspensionRecord
 from service.consumptions import Consumptions
-from service.store.rounds import Foreseen
+from service.store.rounds import Foreseen, Verb
 from service.store.suspensions import Saved
 
 
@@ -30,21 +30,11 @@ class Looks(Consumptions):
 
         What is frozen is left as it is and looked at again in a while; what was gets its time back.
         """
-        known = await self._freezes(tenant, False)
-
-        def verb(record: SuspensionRecord, now_ms: int) -> Change:
-            return look(record, doubt_time(known, self.suspensions.mark_ms(tenant), now_ms), now_ms)
-
-        return await self.suspensions.change(tenant, suspension_id, verb)
+        return await self.suspensions.change(tenant, suspension_id, await self._looking(tenant))
 
     async def look_round(self, tenant: str, suspension_ids: Sequence[str]) -> list[str]:
         """Look at many in one round; return those that must be looked at by themselves."""
-        known = await self._freezes(tenant, False)
-
-        def verb(record: SuspensionRecord, now_ms: int) -> Change:
-            return look(record, doubt_time(known, self.suspensions.mark_ms(tenant), now_ms), now_ms)
-
-        return await self.suspensions.rounds.change(tenant, suspension_ids, verb)
+        return await self.suspensions.rounds.change(tenant, suspension_ids, await self._looking(tenant))
 
     async def foresee(self, tenant: str, suspension_ids: Sequence[str], until_ms: int) -> Foresight:
         """Find out what a look at each will do at its next moment, and save nothing."""
@@ -71,3 +61,11 @@ class Looks(Consumptions):
         return await self.suspensions.change(
             tenant, suspension_id, lambda record, now_ms: wake(record, freeze, freezes, now_ms)
         )
+
+    async def _looking(self, tenant: str) -> Verb:
+        known = await self._freezes(tenant, False)
+
+        def verb(record: SuspensionRecord, now_ms: int) -> Change:
+            return look(record, doubt_time(known, self.suspensions.mark_ms(tenant), now_ms), now_ms)
+
+        return verb

@@ -1,6 +1,7 @@
 """The trail is numbered, ordered and chained; any single change shows."""
 
-from sayso.events import Event, EventType, TrailHead, append_events, find_break
+from sayso.events import Event, EventType, TrailHead, find_break
+from tests.trails import append_events
 
 EVENTS = tuple(Event(type=EventType.WARNING, data={"message": f"number {number}"}) for number in range(6))
 

@@ -92,6 +92,24 @@ async def test_once_results_cannot_be_kept_nothing_more_is_told_or_run() -> None
         await gate.close()
 
 
+async def test_nothing_runs_in_a_process_that_may_have_lost_the_run() -> None:
+    async def lose() -> None:
+        raise Conflict("Another worker has the run.")
+
+    ran: list[Any] = []
+
+    async def note(args: Any) -> None:
+        ran.append(args)
+
+    one = called(0, amount=1)
+    gate = Gate(Batch(calls=(one,), started_step=1), {0: CallContext("run", "c0", "key0")}, Kept().keep, confirm=lose)
+    with pytest.raises(Conflict):
+        await gate.run(one, note)
+    with pytest.raises(Conflict):
+        await gate.close()
+    assert ran == []
+
+
 @pytest.mark.parametrize("unseen", [True, False])
 async def test_a_call_that_never_came_is_told_apart_from_one_that_nobody_sees(unseen: bool) -> None:
     kept = Kept()

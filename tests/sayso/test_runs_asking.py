@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from sayso.events import TrailHead, append_events
+from sayso.events import TrailHead
 from sayso.requests import Answer, ItemKind
 from sayso.runs import End, Pause, drive
 from sayso.suspensions import RunStatus
@@ -19,6 +19,7 @@ from tests.sayso.runners import (
     turn,
 )
 from tests.sayso.walks import CALLS, START
+from tests.trails import append_events
 
 
 async def pause_for(*calls: tuple[str, Any], rules: Any = POLICY, **changes: Any) -> Pause:

@@ -9,7 +9,7 @@ import pytest
 from sayso.agents import Agent, Budgets
 from sayso.batches import Resumption
 from sayso.errors import ModelError
-from sayso.events import TrailHead, append_events
+from sayso.events import TrailHead
 from sayso.models import ChatMessage, ModelTurn
 from sayso.requests import Ask
 from sayso.runs import End, Pause, drive
@@ -34,6 +34,7 @@ from tests.sayso.runners import (
     turn,
 )
 from tests.sayso.walks import CALLS, START
+from tests.trails import append_events
 
 
 async def resume(

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from sayso.decisions import Verdict
-from sayso.events import Event, EventType, TrailEntry, TrailHead, append_events
+from sayso.events import Event, EventType, TrailEntry, TrailHead
 from sayso.suspensions import RunStatus
 from storm.checker import Judgement, check_storm
 from storm.effects import EffectLine, read_effects
@@ -16,6 +16,7 @@ from storm.histories import Reading, read_trail
 from storm.logs import Said, read_log
 from storm.plans import TOOLS
 from storm.trails import Trail, read_trails
+from tests.trails import append_events
 
 RECORDED = Path(__file__).with_name("recorded")
 

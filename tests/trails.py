@@ -1,0 +1,9 @@
+"""Make trails as the store keeps them."""
+
+from sayso.events import Event, TrailEntry, TrailHead, write_events
+
+
+def append_events(head: TrailHead, events: tuple[Event, ...], at_ms: int) -> tuple[TrailHead, list[TrailEntry]]:
+    """The entries that `events` become behind `head`, read back, and the new head."""
+    head, written = write_events(head, events, at_ms)
+    return head, [TrailEntry.model_validate_json(one) for one in written]
