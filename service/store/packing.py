@@ -1,13 +1,14 @@
 """Pack a record into few bytes and unpack it again: what waits for weeks should weigh little.
 
 A record's field names weigh more than its facts. They stand in a dictionary that both sides know, so a packed record
-holds little more than the arguments it is about. The first byte names the dictionary.
+holds little more than the arguments it is about. The first byte names the dictionary, or says that the record is not
+packed at all: one that a worker takes up at once is written again before its size could matter.
 """
 
 import zlib
 
 from sayso.events import TrailHead
-from sayso.suspensions import SuspensionRecord
+from sayso.suspensions import Status, SuspensionRecord
 
 _WORDS = (
     b'"receipt":{"decided_at_ms":1,"leased_at_ms":1,"resumed_at_ms":1,"settled_at_ms":1,"redrives":1,"error":"'
@@ -33,6 +34,7 @@ _DICTIONARIES = {b"1": _WORDS}
 """Dictionaries ever used; a packed record names its own, so one is added and none is ever changed."""
 
 _CURRENT = b"1"
+_PLAIN = b"0"
 _WINDOW_BITS, _MEMORY_LEVEL = -13, 5
 """A small window is enough for what is mostly short, and costs a fraction of the time to set up."""
 
@@ -42,22 +44,30 @@ _PACKER = zlib.compressobj(level=1, wbits=_WINDOW_BITS, memLevel=_MEMORY_LEVEL, 
 
 def pack_record(record: SuspensionRecord, head: TrailHead, commit_id: str) -> bytes:
     """Return the record as it is stored: its version, the head of its run's trail, the commit's id, and itself."""
+    place = f"{record.version}|{head.seq}|{head.hash}|{commit_id}|".encode()
+    doc = record.model_dump_json(exclude_defaults=True).encode()
+    if record.status in (Status.DECIDED, Status.RESUMING) and record.resume.mode == "worker":
+        return place + _PLAIN + doc
     packer = _PACKER.copy()
-    body = packer.compress(record.model_dump_json(exclude_defaults=True).encode()) + packer.flush()
-    return f"{record.version}|{head.seq}|{head.hash}|{commit_id}|".encode() + _CURRENT + body
+    return place + _CURRENT + packer.compress(doc) + packer.flush()
 
 
 def unpack_record(raw: bytes) -> tuple[SuspensionRecord, TrailHead, str]:
     """Return what `pack_record` packed; raises `ValueError` for anything else."""
     version, seq, hash_, commit_id, body = raw.split(b"|", 4)
-    words = _DICTIONARIES.get(body[:1])
-    if words is None:
-        raise ValueError(f"nobody here has the dictionary {body[:1]!r} with which a record was packed")
-    try:
-        doc = zlib.decompressobj(wbits=-15, zdict=words).decompress(body[1:])
-    except zlib.error as error:
-        raise ValueError(f"a packed record cannot be unpacked: {error}") from error
-    record = SuspensionRecord.model_validate_json(doc)
+    record = SuspensionRecord.model_validate_json(_unpack_body(body[:1], body[1:]))
     if record.version != int(version):
         raise ValueError(f"the record of {record.id} says version {record.version}, its place says {int(version)}")
     return record, TrailHead(seq=int(seq), hash=hash_.decode()), commit_id.decode()
+
+
+def _unpack_body(name: bytes, body: bytes) -> bytes:
+    if name == _PLAIN:
+        return body
+    words = _DICTIONARIES.get(name)
+    if words is None:
+        raise ValueError(f"nobody here has the dictionary {name!r} with which a record was packed")
+    try:
+        return zlib.decompressobj(wbits=-15, zdict=words).decompress(body)
+    except zlib.error as error:
+        raise ValueError(f"a packed record cannot be unpacked: {error}") from error
