@@ -4,12 +4,9 @@ The first six kinds and their data fields are those of the tool-call lifecycle (
 the next sequence number and is chained to the one before by hash.
 """
 
-from dataclasses import dataclass
 from enum import StrEnum
 from hashlib import sha256
-from typing import Any
-
-from pydantic import Field
+from typing import Any, NamedTuple
 
 from sayso.canonical import canonical_json
 from sayso.frozen import Frozen
@@ -50,11 +47,11 @@ class EventType(StrEnum):
     RUN_CANCELLED = "run_cancelled"
 
 
-class Event(Frozen):
+class Event(NamedTuple):
     """Something that happened, before it has its place in the run's trail."""
 
     type: EventType
-    data: dict[str, Any] = Field(default_factory=dict)
+    data: dict[str, Any] = {}  # noqa: RUF012  nobody changes what an event says
 
 
 class TrailEntry(Frozen):
@@ -67,8 +64,7 @@ class TrailEntry(Frozen):
     hash: str
 
 
-@dataclass(frozen=True, slots=True)
-class TrailHead:
+class TrailHead(NamedTuple):
     """Where a run's trail ends: the last sequence number and its hash."""
 
     seq: int = 0

@@ -4,7 +4,6 @@ Plain functions on frozen records. Nothing is done to what is frozen; it is look
 """
 
 from collections.abc import Sequence
-from dataclasses import replace
 
 from sayso.consumptions import lapse
 from sayso.deadlines import keep_time
@@ -36,7 +35,7 @@ def wake(record: SuspensionRecord, freeze: Freeze, freezes: Sequence[Freeze], no
         look_at_ms = next_look(thawed.record)
         if look_at_ms == thawed.record.look_at_ms:
             return thawed
-        return replace(thawed, record=thawed.record.model_copy(update={"look_at_ms": look_at_ms}))
+        return thawed._replace(record=thawed.record.model_copy(update={"look_at_ms": look_at_ms}))
     if record.status is Status.DECIDED:
         return _bring_back(record.model_copy(update={"look_at_ms": now_ms}), freezes, now_ms)
     return Change(record)

@@ -6,7 +6,6 @@ table of steps as data: the verbs check themselves against it, and tests use it 
 A run begins as a suspension with nothing to ask: it is decided at once, and starting is the same as resuming.
 """
 
-from dataclasses import dataclass
 from enum import StrEnum
 from typing import Literal, NamedTuple
 
@@ -253,8 +252,7 @@ class SuspensionRecord(Frozen):
         return RunStatus.CANCELLED if self.status is Status.CANCELLED else RunStatus.RUNNING
 
 
-@dataclass(frozen=True)
-class Change:
+class Change(NamedTuple):
     """What a verb returns: the next record and all that is to be saved with it, in one commit.
 
     `following` is the run's next suspension; `ready` puts the suspension on the list of what a worker is to take up.

@@ -4,7 +4,7 @@ These verbs are the desk's own (`service/desk.py`), for whoever holds a run's le
 """
 
 from collections.abc import Awaitable, Callable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from sayso.clock import new_id
 from sayso.errors import Conflict, Halted, Unavailable
@@ -66,7 +66,7 @@ class Sure:
         def take(record: SuspensionRecord, now_ms: int) -> Change:
             if self.until_ms and now_ms > self.until_ms:
                 raise Unavailable("It took too long to find out what is frozen; nothing was changed. Try again.")
-            return replace(verb(record, now_ms), until_ms=self.until_ms)
+            return verb(record, now_ms)._replace(until_ms=self.until_ms)
 
         return take
 
@@ -285,7 +285,7 @@ def _once(fence: Fence, verb: Verb) -> Verb:
         if change.record is record or held is None:
             return change
         stamped = change.record.model_copy(update={"lease": held.model_copy(update={"step": fence.step})})
-        return replace(change, record=stamped)
+        return change._replace(record=stamped)
 
     return take
 

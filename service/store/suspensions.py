@@ -4,10 +4,9 @@ import os
 import zlib
 from collections import OrderedDict
 from collections.abc import Callable
-from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from redis.asyncio import Redis
 
@@ -44,8 +43,7 @@ def _no_mark(_tenant: str) -> int:
     return 0
 
 
-@dataclass(frozen=True)
-class Found:
+class Found(NamedTuple):
     """One suspension as it stands, with the server's time."""
 
     record: SuspensionRecord | None
@@ -57,8 +55,7 @@ class Found:
     looked: bool = True
 
 
-@dataclass(frozen=True)
-class Saved:
+class Saved(NamedTuple):
     """What a change came to: the record as it stands now, and the server's time it was applied at.
 
     `repeated` tells that the same request had already been carried out; `ref` is what it made then. By this process's
@@ -70,7 +67,7 @@ class Saved:
     repeated: bool = False
     ref: str | None = None
     following: SuspensionRecord | None = None
-    head: TrailHead = field(default_factory=TrailHead)
+    head: TrailHead = TrailHead()
     saved_at_ms: float = 0
     sent_at_ms: float = 0
 
@@ -80,8 +77,7 @@ class Saved:
         return Found(self.record, self.now_ms + passed_ms, self.head, looked=False)
 
 
-@dataclass(frozen=True)
-class _Attempt:
+class _Attempt(NamedTuple):
     """A commit on its way, and what it comes to if it goes through."""
 
     commit: Commit
@@ -259,7 +255,7 @@ class Suspensions:
         if failed_guard:
             return None
         now_ms = self._read_time(*time)
-        return replace(attempt.saved, now_ms=max(now_ms, attempt.saved.now_ms), saved_at_ms=monotonic_ms())
+        return attempt.saved._replace(now_ms=max(now_ms, attempt.saved.now_ms), saved_at_ms=monotonic_ms())
 
     async def _repeat(self, tenant: str, found: Found, seen: Idempotency) -> Saved:
         if found.fingerprint != seen.fingerprint:
@@ -268,7 +264,7 @@ class Suspensions:
             return _unchanged(found.record, found)
         first = await self.read(tenant, str(found.ref))
         assert first.record is not None  # noqa: S101  read() raises NotFound otherwise
-        return replace(_unchanged(first.record, first), ref=found.ref)
+        return _unchanged(first.record, first)._replace(ref=found.ref)
 
     async def _find(self, tenant: str, suspension_id: str, seen: Idempotency | None) -> Found:
         keys = TenantKeys(tenant)

@@ -171,7 +171,7 @@ def leases_what_is_leased(record: SuspensionRecord, holder: str, lease_ms: int, 
 
 def spends_no_permit(record: SuspensionRecord, fence: Fence, intents: Any, events: Any, now_ms: int) -> Change:
     spent = resumptions.redeem(record, fence, intents, events, now_ms)
-    return replace(spent, record=spent.record.model_copy(update={"items": record.items, "journal": ()}))
+    return spent._replace(record=spent.record.model_copy(update={"items": record.items, "journal": ()}))
 
 
 def saves_for_a_lost_lease(record: SuspensionRecord, fence: Fence, *rest: Any) -> Change:
@@ -198,17 +198,17 @@ def never_looks_again(record: SuspensionRecord, now_ms: int) -> Change:
 
 def forgets_the_agenda(record: SuspensionRecord, *rest: Any) -> Change:
     change = resumptions.settle(record, *rest)
-    return replace(change, record=change.record.model_copy(update={"look_at_ms": record.look_at_ms}))
+    return change._replace(record=change.record.model_copy(update={"look_at_ms": record.look_at_ms}))
 
 
 def forgets_the_workers(record: SuspensionRecord, *rest: Any) -> Change:
-    return replace(pauses.decide(record, *rest), ready=False)
+    return pauses.decide(record, *rest)._replace(ready=False)
 
 
 def remembers_no_doubt(record: SuspensionRecord, *rest: Any) -> Change:
     leased = resumptions.lease(record, *rest)
     unspent = tuple(item.model_copy(update={"permit": None}) for item in leased.record.items)
-    return replace(leased, record=leased.record.model_copy(update={"journal": (), "items": unspent}))
+    return leased._replace(record=leased.record.model_copy(update={"journal": (), "items": unspent}))
 
 
 def tells_of_resuming_twice(record: SuspensionRecord, *rest: Any) -> Change:

@@ -1,7 +1,6 @@
 """One commit a change, against the real server: all of it or none, under races and lost replies."""
 
 import asyncio
-from dataclasses import replace
 
 import pytest
 from redis.asyncio import Redis
@@ -225,7 +224,7 @@ async def test_what_may_be_saved_up_to_a_moment_only_is_not_saved_after_it(store
 
     def in_time(by_ms: int):
         def verb(found: SuspensionRecord, now_ms: int) -> Change:
-            return replace(decide(found, word(found), now_ms), until_ms=now_ms + by_ms)
+            return decide(found, word(found), now_ms)._replace(until_ms=now_ms + by_ms)
 
         return verb
 

@@ -1,7 +1,5 @@
 """A process that knows what it saved last goes on from there without a look, and is put right where that was wrong."""
 
-from dataclasses import replace
-
 import pytest
 from redis.asyncio import Redis
 
@@ -77,7 +75,7 @@ async def test_what_no_longer_waits_is_not_remembered(store: Suspensions, redis:
 async def test_whoever_takes_it_to_be_later_than_it_is_is_put_right(store: Suspensions) -> None:
     await create(store)
     saved = await store.change("default", "sus_1", approve)
-    ahead = replace(saved, now_ms=saved.now_ms + 600_000)
+    ahead = saved._replace(now_ms=saved.now_ms + 600_000)
     changed = await store.change("default", "sus_1", tell, known=ahead)
     assert changed.record.updated_at_ms < ahead.now_ms
 
