@@ -172,6 +172,9 @@ async def run_calls(
             await journal.confirm()
             ended[index] = await call_tool(tool, one.call, context, starting, ending)
 
+    if len(planned) == 1:  # it keeps nobody waiting; a tool has a task of its own, whatever it does to that
+        await asyncio.create_task(run(planned[0]))
+        return ended
     running = asyncio.gather(*map(run, planned))
     await _note_early(running, ended, journal)
     await running

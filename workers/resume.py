@@ -22,11 +22,11 @@ from service.credentials import TENANT
 from service.jobs import DrainQueue, current_job_id
 from service.settings import Settings, load
 from service.store.agenda import Ready
-from service.store.suspensions import Saved
 from service.wiring import Wiring, settle_memory, wire
 from workers.notes import keeping_notes
 from workers.outages import through_outages
-from workers.resumers import RESUMERS, Known, plan_first
+from workers.plans import FirstPlan, Known, Taken
+from workers.resumers import RESUMERS
 from workers.threads import KnowingThreads, share_turns
 
 _TAKE_S = 0.5
@@ -114,32 +114,37 @@ class Drain:
             return []
 
     async def _drive(self, ready: Ready) -> None:
-        suspension_id, lease_ms, step_id = ready.id, self._wiring.settings.lease_s * 1000, new_id("step")
         try:
-            standing = await self._wiring.standings.find(TENANT)
-            plan = partial(plan_first, Known(agents, self._wiring.rulebook.refresh(), standing))
-            leased = await through_outages(
-                lambda: self._wiring.desk.lease(
-                    TENANT, suspension_id, self._holder, lease_ms, plan, self._job_id, step_id, ready.packed
-                )
-            )
+            taken = await through_outages(partial(self._take_up, ready, new_id("step")))
         except (Conflict, NotFound, Unavailable) as refusal:
-            log.info("run_not_taken", suspension=suspension_id, why=refusal.message)
+            log.info("run_not_taken", suspension=ready.id, why=refusal.message)
             return
-        if leased.record.lease is None or leased.record.lease.step != step_id:
-            return  # this very worker drives it already
-        fence = Fence(self._holder, leased.record.lease.attempt, lease_ms)
-        with self._renewing(suspension_id, fence):
+        if taken is None:
+            return
+        with self._renewing(ready.id, taken.fence):
             try:
-                await self._resume(leased, fence)
+                await self._resume(taken)
             except asyncio.CancelledError:
-                await self._release(suspension_id, fence, "its worker was told to stop")
+                await self._release(ready.id, taken.fence, "its worker was told to stop")
                 raise
 
-    async def _resume(self, leased: Saved, fence: Fence) -> None:
-        record = leased.record
+    async def _take_up(self, ready: Ready, step_id: str) -> Taken | None:
+        """Lease the run; None where this very worker drives it already."""
+        lease_ms = self._wiring.settings.lease_s * 1000
+        standing = await self._wiring.standings.find(TENANT)
+        first = FirstPlan(Known(agents, self._wiring.rulebook.refresh(), standing))
+        leased = await self._wiring.desk.lease(
+            TENANT, ready.id, self._holder, lease_ms, first.plan, self._job_id, step_id, ready.packed
+        )
+        held = leased.record.lease
+        if held is None or held.step != step_id:
+            return None
+        return Taken(leased, Fence(self._holder, held.attempt, lease_ms), first.find(leased))
+
+    async def _resume(self, taken: Taken) -> None:
+        record, fence = taken.leased.record, taken.fence
         try:
-            await RESUMERS[record.resume.resumer](self._wiring, agents, leased, fence)
+            await RESUMERS[record.resume.resumer](self._wiring, agents, taken)
         except Halted as halt:
             log.info("run_frozen", suspension=record.id, run=record.run.id, why=halt.message)
             await self._release(record.id, fence, halt.message, _tools_of(halt))
