@@ -90,11 +90,12 @@ def _describe(record: SuspensionRecord, item: Item) -> PolicyEvent:
 def _find_reason(record: SuspensionRecord, item: Item, agent: Agent, policy: Policy, standing: Standing) -> str | None:
     """Say what the approval rested on and no longer can, or None where it holds."""
     tool = agent.tools_by_name.get(item.tool.name)
-    if tool is None or tool.find_fault(approved_args(item)):
-        return None  # it cannot run at all, whoever is asked
-    if tool.digest != item.tool.definition:
-        return f"The tool {item.tool.name} was changed since."
-    return find_loss(record, item, policy, standing)
+    if tool is None:
+        return None
+    changed = f"The tool {item.tool.name} was changed since." if tool.digest != item.tool.definition else None
+    reason = changed or find_loss(record, item, policy, standing)
+    cannot_run = reason is not None and tool.find_fault(approved_args(item))  # at all, whoever is asked
+    return None if cannot_run else reason
 
 
 def find_loss(record: SuspensionRecord, item: Item, policy: Policy, standing: Standing) -> str | None:

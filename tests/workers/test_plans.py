@@ -1,8 +1,6 @@
 # ruff: noqa: F811  a fixture has the name of what it gives
 """What a worker planned inside the verb that took a run up is what it does, where that very commit went through."""
 
-from dataclasses import replace
-
 from sayso.freezes import hold
 from sayso.rechecks import Standing
 from sayso.suspensions import Change, SuspensionRecord
@@ -55,7 +53,7 @@ async def test_of_a_race_that_was_lost_only_the_last_plan_counts(wiring: Wiring)
     leased = await take_up(wiring, first, decided.record.id, packed)
     assert seen == [decided.record.version, decided.record.version + 1]
     assert first.find(leased) is not None
-    assert first.find(replace(leased, record=leased.record.model_copy(update={"version": seen[-1]}))) is None
+    assert first.find(leased._replace(record=leased.record.model_copy(update={"version": seen[-1]}))) is None
 
 
 async def test_of_a_lease_that_an_earlier_try_took_there_is_no_plan(wiring: Wiring) -> None:
@@ -69,6 +67,6 @@ async def test_of_a_lease_that_an_earlier_try_took_there_is_no_plan(wiring: Wiri
 async def test_nothing_is_planned_first_where_more_than_the_record_is_to_be_known(wiring: Wiring) -> None:
     decided, first = await approve(wiring), begin(wiring)
     leased = await take_up(wiring, first, decided.record.id)
-    begun = replace(leased, record=leased.record.model_copy(update={"version": leased.record.version + 1}))
+    begun = leased._replace(record=leased.record.model_copy(update={"version": leased.record.version + 1}))
     assert first.plan(leased.record, None, leased.now_ms) == ()  # type: ignore[arg-type]
     assert first.find(begun) is None, "some of its calls were begun before"
