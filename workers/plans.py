@@ -16,10 +16,10 @@ from sayso.batches import (
     Ending,
     PlannedCall,
     answer_batch,
-    check_tools,
     complete_batch,
     doubt_unfinished,
     find_ending,
+    fit_calls,
     plan_calls,
     skip_rest,
 )
@@ -106,12 +106,12 @@ def plan_batch(
     if checked.again:
         return CallPlan(checked, asked)
     known = complete_batch(asked, finished)
-    answered = check_tools(answer_batch(known, tell_outcomes(record, checked, now_ms)), agent)
-    batch = doubt_unfinished(answered, unfinished, agent)
+    fitted = fit_calls(answer_batch(known, tell_outcomes(record, checked, now_ms)), agent)
+    batch = doubt_unfinished(fitted.batch, unfinished, agent)
     ending = None if batch.asks else find_ending(batch, record.on_deny)
     if ending is not None:
         batch = skip_rest(batch, ending.reason)
-    return CallPlan(checked, batch, ending, plan_calls(batch, agent))
+    return CallPlan(checked, batch, ending, plan_calls(batch, agent, fitted.read))
 
 
 def read_asked(record: SuspensionRecord) -> Batch:

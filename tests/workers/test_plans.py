@@ -36,6 +36,7 @@ async def test_the_plan_of_the_commit_that_took_the_run_is_found_with_its_permit
     assert plan is not None
     assert [one.call.name for one in plan.planned] == ["look_up", "refund"]
     assert [one.tool for one in leased.record.journal] == ["look_up", "refund"]
+    assert all(one.read is not None for one in plan.planned)
     assert all(item.permit for item in leased.record.items if item.item_id)
 
 
