@@ -6,7 +6,6 @@ to be decided, or it may run.
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from enum import StrEnum
 from types import MappingProxyType
 from typing import NamedTuple
@@ -82,8 +81,7 @@ class Batch(Frozen):
         return tuple(one.ask for one in self.calls if one.ask is not None and one.waits)
 
 
-@dataclass(frozen=True)
-class Resumption:
+class Resumption(NamedTuple):
     """What a run is told of one call it had asked about: the outcome, and the very arguments that were decided on."""
 
     item_id: str | None
@@ -91,8 +89,7 @@ class Resumption:
     args: JsonObject
 
 
-@dataclass(frozen=True)
-class PlannedCall:
+class PlannedCall(NamedTuple):
     """A call about to start; with an item it spends that item's permit, with a key it was begun before.
 
     `read` are its arguments where its tool has read them already.

@@ -6,6 +6,7 @@ counted is asked again, with the reason shown; the rest of its batch keeps its o
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 from sayso.agents import Agent
 from sayso.decisions import ActorKind, Verdict
@@ -27,13 +28,12 @@ class Standing:
     inactive: frozenset[str] = frozenset()
 
 
-@dataclass(frozen=True)
-class Recheck:
+class Recheck(NamedTuple):
     """What came of looking again: what is to be asked instead, and what is denied by now, both by call index."""
 
-    again: Mapping[int, Ask] = field(default_factory=dict)
-    reasons: Mapping[int, str] = field(default_factory=dict)
-    denied: Mapping[int, str] = field(default_factory=dict)
+    again: Mapping[int, Ask]
+    reasons: Mapping[int, str]
+    denied: Mapping[int, str]
 
 
 def recheck(record: SuspensionRecord, agent: Agent, policy: Policy, standing: Standing) -> Recheck:

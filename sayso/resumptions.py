@@ -5,7 +5,7 @@ a step of a lease that is over is refused, whatever that worker still believes.
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from sayso.clock import iso_utc
 from sayso.decisions import Actor, JsonObject, Permit
@@ -41,8 +41,7 @@ END_EVENTS = {
 """What tells of each way in which a run ends of itself."""
 
 
-@dataclass(frozen=True)
-class Fence:
+class Fence(NamedTuple):
     """One worker's claim to one attempt, and how long each of its steps extends the lease.
 
     `step` names the step that is taken, so that it is taken once however often it is sent.

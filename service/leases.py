@@ -4,7 +4,7 @@ These verbs are the desk's own (`service/desk.py`), for whoever holds a run's le
 """
 
 from collections.abc import Awaitable, Callable, Mapping
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from sayso.clock import new_id
 from sayso.errors import Conflict, Halted, Unavailable
@@ -53,8 +53,7 @@ def be_sure_for_ever(_tenant: str) -> int:
     return 0
 
 
-@dataclass(frozen=True)
-class Sure:
+class Sure(NamedTuple):
     """What is known to be frozen, and until when something may start by that; 0 is for ever."""
 
     freezes: tuple[Freeze, ...]

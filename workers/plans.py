@@ -5,7 +5,6 @@ more than the record has to be read for it, it is made afterwards.
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from types import MappingProxyType
 from typing import NamedTuple
 
@@ -33,8 +32,7 @@ from service.store.suspensions import Saved
 from workers.journals import plan_call, tell_outcomes
 
 
-@dataclass(frozen=True)
-class CallPlan:
+class CallPlan(NamedTuple):
     """What is to come of a batch: asked again as `checked` says, ended as `ending` says, or run as far as `planned`."""
 
     checked: Recheck
@@ -43,8 +41,7 @@ class CallPlan:
     planned: tuple[PlannedCall, ...] = ()
 
 
-@dataclass(frozen=True)
-class Known:
+class Known(NamedTuple):
     """What a worker knows before it takes a run up: the agents it has, the rules, and whom to trust no longer."""
 
     agents: Mapping[str, Agent]
@@ -52,8 +49,7 @@ class Known:
     standing: Standing
 
 
-@dataclass(frozen=True)
-class Taken:
+class Taken(NamedTuple):
     """A run that a worker has taken up, by which lease, and the plan that was made of it then, where one was."""
 
     leased: Saved

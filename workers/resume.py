@@ -7,9 +7,10 @@ names that lease; whatever is lost on the way is brought back by the clock.
 import asyncio
 import os
 import signal
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager, suppress
+from collections.abc import Callable, Coroutine, Mapping
+from contextlib import suppress
 from functools import partial
+from typing import Any
 
 import structlog
 import uvloop
@@ -121,12 +122,14 @@ class Drain:
             return
         if taken is None:
             return
-        with self._renewing(ready.id, taken.fence):
-            try:
-                await self._resume(taken)
-            except asyncio.CancelledError:
-                await self._release(ready.id, taken.fence, "its worker was told to stop")
-                raise
+        renewing = _Renewing(partial(self._renew, ready.id, taken.fence), taken.fence.lease_ms / 3000)
+        try:
+            await self._resume(taken)
+        except asyncio.CancelledError:
+            await self._release(ready.id, taken.fence, "its worker was told to stop")
+            raise
+        finally:
+            renewing.end()
 
     async def _take_up(self, ready: Ready, step_id: str) -> Taken | None:
         """Lease the run; None where this very worker drives it already."""
@@ -165,22 +168,6 @@ class Drain:
         except (Conflict, Unavailable) as refusal:
             log.warning("run_not_postponed", suspension=suspension_id, why=refusal.message)
 
-    @contextmanager
-    def _renewing(self, suspension_id: str, fence: Fence) -> Iterator[None]:
-        """Renew the lease for the length of the block; most runs are over before that takes a task."""
-        tasks: list[asyncio.Task[None]] = []
-
-        def begin() -> None:
-            tasks.append(asyncio.create_task(self._renew(suspension_id, fence)))
-
-        timer = asyncio.get_running_loop().call_later(fence.lease_ms / 3000, begin)
-        try:
-            yield
-        finally:
-            timer.cancel()
-            for task in tasks:
-                task.cancel()
-
     async def _renew(self, suspension_id: str, fence: Fence) -> None:
         while True:
             with suppress(Unavailable):
@@ -189,6 +176,24 @@ class Drain:
                 except Conflict:
                     return
             await asyncio.sleep(fence.lease_ms / 3000)
+
+
+class _Renewing:
+    """Renews a lease from a third of it on until it ends; most runs are over before that takes a task."""
+
+    def __init__(self, renew: Callable[[], Coroutine[Any, Any, None]], after_s: float) -> None:
+        self._renew = renew
+        self._task: asyncio.Task[None] | None = None
+        self._timer = asyncio.get_running_loop().call_later(after_s, self._begin)
+
+    def end(self) -> None:
+        """Renew it no longer."""
+        self._timer.cancel()
+        if self._task is not None:
+            self._task.cancel()
+
+    def _begin(self) -> None:
+        self._task = asyncio.create_task(self._renew())
 
 
 def _tools_of(halt: Halted) -> tuple[str, ...]:
