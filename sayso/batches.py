@@ -6,11 +6,11 @@ to be decided, or it may run.
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from enum import StrEnum
+from types import MappingProxyType
 from typing import NamedTuple
 
-from pydantic import JsonValue
+from pydantic import BaseModel, JsonValue
 
 from sayso.agents import Agent, DenialPolicy
 from sayso.canonical import check_json
@@ -81,8 +81,7 @@ class Batch(Frozen):
         return tuple(one.ask for one in self.calls if one.ask is not None and one.waits)
 
 
-@dataclass(frozen=True)
-class Resumption:
+class Resumption(NamedTuple):
     """What a run is told of one call it had asked about: the outcome, and the very arguments that were decided on."""
 
     item_id: str | None
@@ -90,14 +89,24 @@ class Resumption:
     args: JsonObject
 
 
-@dataclass(frozen=True)
-class PlannedCall:
-    """A call about to start; with an item it spends that item's permit, with a key it was begun before."""
+class PlannedCall(NamedTuple):
+    """A call about to start; with an item it spends that item's permit, with a key it was begun before.
+
+    `read` are its arguments where its tool has read them already.
+    """
 
     item_id: str | None
     call: ToolCall
     idempotent: bool
     key: str | None = None
+    read: BaseModel | None = None
+
+
+class Fitted(NamedTuple):
+    """A batch of which only what still can run may, and the arguments of that as its tools read them, by index."""
+
+    batch: Batch
+    read: Mapping[int, BaseModel]
 
 
 class Ending(NamedTuple):
@@ -145,11 +154,20 @@ def doubt_unfinished(batch: Batch, unfinished: Mapping[int, Doubt], agent: Agent
 
 def check_tools(batch: Batch, agent: Agent) -> Batch:
     """Return the batch with every call ended that can no longer run: it may have waited for days, or been edited."""
-    tools = agent.tools_by_name
-    faults = {one.call.index: _find_hindrance(one, tools.get(one.call.name)) for one in batch.calls if one.may_run}
-    return _replace(
-        batch, [end_call(one, fault) if (fault := faults.get(one.call.index)) else one for one in batch.calls]
-    )
+    return fit_calls(batch, agent).batch
+
+
+def fit_calls(batch: Batch, agent: Agent) -> Fitted:
+    """Do as `check_tools` does, and return with it what was read on the way, so that it need not be read again."""
+    calls, found = [], {}
+    for one in batch.calls:
+        tool = agent.tools_by_name.get(one.call.name)
+        read = tool.read(one.call.args) if tool is not None and one.may_run else None
+        fault = _find_hindrance(one, tool, read) if one.may_run else None
+        calls.append(end_call(one, fault) if fault else one)
+        if read is not None:
+            found[one.call.index] = read
+    return Fitted(_replace(batch, calls), found)
 
 
 def find_ending(batch: Batch, denial_policy: DenialPolicy) -> Ending | None:
@@ -172,11 +190,15 @@ def skip_rest(batch: Batch, reason: str) -> Batch:
     return _replace(batch, [one if one.result is not None else end_call(one, skipped) for one in batch.calls])
 
 
-def plan_calls(batch: Batch, agent: Agent) -> tuple[PlannedCall, ...]:
-    """Return the calls that are to start now, together."""
+def plan_calls(
+    batch: Batch, agent: Agent, read: Mapping[int, BaseModel] = MappingProxyType({})
+) -> tuple[PlannedCall, ...]:
+    """Return the calls that are to start now, together; `read` are arguments that were read already, by index."""
     tools = agent.tools_by_name
     return tuple(
-        PlannedCall(one.item_id, one.call, _idempotent(tools, one), one.key) for one in batch.calls if one.may_run
+        PlannedCall(one.item_id, one.call, _idempotent(tools, one), one.key, read.get(one.call.index))
+        for one in batch.calls
+        if one.may_run
     )
 
 
@@ -285,12 +307,12 @@ def _settle_doubt(one: BatchCall, doubt: Doubt, told: Resumption) -> BatchCall:
     return one.model_copy(update={"result": result})
 
 
-def _find_hindrance(one: BatchCall, tool: Tool | None) -> str | None:
+def _find_hindrance(one: BatchCall, tool: Tool | None, read: BaseModel | None) -> str | None:
     if tool is None:
         return f"The agent no longer has the tool {one.call.name}."
     if one.ask is not None and tool.digest != one.ask.tool.definition:
         return f"The tool {one.call.name} is no longer the one that was approved. Ask again."
-    fault = tool.find_fault(one.call.args)
+    fault = tool.find_fault(one.call.args) if read is None else None
     return f"The arguments do not fit {one.call.name}: {fault}" if fault else None
 
 
@@ -315,11 +337,15 @@ def _cut_output(output: JsonValue, limit: int) -> str | None:
     """Return the beginning of an output that is over a limit, as text, or None when it can be kept whole."""
     text = output if isinstance(output, str) else json.dumps(output, ensure_ascii=False)
     raw = text.encode("utf-8", "replace")
+    if len(raw) <= limit and (not isinstance(output, dict | list) or _has_room(output)):
+        return None
+    return f"{raw[:limit].decode('utf-8', 'ignore')}… [cut: {len(raw)} bytes in all]"
+
+
+def _has_room(output: JsonValue) -> bool:
+    """Whether an output of several values stays within the limits together with what is saved around it."""
     try:
         check_json([[[output]], *_ROOM])
     except TooLarge:
-        pass
-    else:
-        if len(raw) <= limit:
-            return None
-    return f"{raw[:limit].decode('utf-8', 'ignore')}… [cut: {len(raw)} bytes in all]"
+        return False
+    return True

@@ -11,7 +11,7 @@ from contextvars import ContextVar
 from dataclasses import dataclass, field
 from typing import Any, Literal, Protocol
 
-from pydantic import JsonValue
+from pydantic import BaseModel, JsonValue
 
 from sayso.agents import Agent, AgentManifest
 from sayso.batches import Batch, BatchCall, complete_batch
@@ -106,6 +106,10 @@ class FrameworkTool(Tool):
             place = [str(part) for part in error.instance_path]
             if place[:1] != [ignore]:
                 return f"{'.'.join(place) or 'arguments'}: {error.message}"
+        return None
+
+    def read(self, args: JsonObject) -> BaseModel | None:
+        """Return None: how its function takes them only the framework knows."""
         return None
 
 

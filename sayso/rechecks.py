@@ -6,6 +6,7 @@ counted is asked again, with the reason shown; the rest of its batch keeps its o
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 from sayso.agents import Agent
 from sayso.decisions import ActorKind, Verdict
@@ -27,13 +28,12 @@ class Standing:
     inactive: frozenset[str] = frozenset()
 
 
-@dataclass(frozen=True)
-class Recheck:
+class Recheck(NamedTuple):
     """What came of looking again: what is to be asked instead, and what is denied by now, both by call index."""
 
-    again: Mapping[int, Ask] = field(default_factory=dict)
-    reasons: Mapping[int, str] = field(default_factory=dict)
-    denied: Mapping[int, str] = field(default_factory=dict)
+    again: Mapping[int, Ask]
+    reasons: Mapping[int, str]
+    denied: Mapping[int, str]
 
 
 def recheck(record: SuspensionRecord, agent: Agent, policy: Policy, standing: Standing) -> Recheck:
@@ -90,11 +90,12 @@ def _describe(record: SuspensionRecord, item: Item) -> PolicyEvent:
 def _find_reason(record: SuspensionRecord, item: Item, agent: Agent, policy: Policy, standing: Standing) -> str | None:
     """Say what the approval rested on and no longer can, or None where it holds."""
     tool = agent.tools_by_name.get(item.tool.name)
-    if tool is None or tool.find_fault(approved_args(item)):
-        return None  # it cannot run at all, whoever is asked
-    if tool.digest != item.tool.definition:
-        return f"The tool {item.tool.name} was changed since."
-    return find_loss(record, item, policy, standing)
+    if tool is None:
+        return None
+    changed = f"The tool {item.tool.name} was changed since." if tool.digest != item.tool.definition else None
+    reason = changed or find_loss(record, item, policy, standing)
+    cannot_run = reason is not None and tool.find_fault(approved_args(item))  # at all, whoever is asked
+    return None if cannot_run else reason
 
 
 def find_loss(record: SuspensionRecord, item: Item, policy: Policy, standing: Standing) -> str | None:

@@ -5,7 +5,7 @@ a step of a lease that is over is refused, whatever that worker still believes.
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from sayso.clock import iso_utc
 from sayso.decisions import Actor, JsonObject, Permit
@@ -41,8 +41,7 @@ END_EVENTS = {
 """What tells of each way in which a run ends of itself."""
 
 
-@dataclass(frozen=True)
-class Fence:
+class Fence(NamedTuple):
     """One worker's claim to one attempt, and how long each of its steps extends the lease.
 
     `step` names the step that is taken, so that it is taken once however often it is sent.
@@ -54,8 +53,10 @@ class Fence:
     step: str = ""
 
 
-def lease(record: SuspensionRecord, holder: str, lease_ms: int, now_ms: int, job_id: str | None = None) -> Change:
-    """Give the run to one worker for a while, noting the job that took it up.
+def lease(
+    record: SuspensionRecord, holder: str, lease_ms: int, now_ms: int, job_id: str | None = None, step: str = ""
+) -> Change:
+    """Give the run to one worker for a while, noting the job that took it up and the step by which it did.
 
     Raises `LeaseHeld` while another worker's lease still runs.
 
@@ -75,7 +76,7 @@ def lease(record: SuspensionRecord, holder: str, lease_ms: int, now_ms: int, job
         update={
             "status": Status.RESUMING,
             "updated_at_ms": now_ms,
-            "lease": Lease(holder=holder, attempt=attempt, until_ms=until_ms),
+            "lease": Lease(holder=holder, attempt=attempt, until_ms=until_ms, step=step),
             "look_at_ms": until_ms,
             "waits_for": (),
             "receipt": record.receipt.model_copy(
@@ -256,13 +257,13 @@ def _fail(record: SuspensionRecord, error: str, events: tuple[Event, ...], now_m
 
 
 def _continue(record: SuspensionRecord, verb: str, fence: Fence, now_ms: int) -> SuspensionRecord:
-    """Check the fence and extend the lease."""
+    """Check the fence, and extend the lease; it keeps the name of the last step that has one."""
     held = record.lease
     if held is None or held.holder != fence.holder or held.attempt != fence.attempt:
         raise StaleAttempt(holder=fence.holder, attempt=fence.attempt)
     check_step(record, verb)
     until_ms = now_ms + fence.lease_ms
-    lease_ = held.model_copy(update={"until_ms": until_ms})
+    lease_ = held.model_copy(update={"until_ms": until_ms, "step": fence.step or held.step})
     return record.model_copy(update={"updated_at_ms": now_ms, "lease": lease_, "look_at_ms": until_ms})
 
 

@@ -170,8 +170,11 @@ async def run_calls(
         starting, ending = partial(journal.note_start, key), partial(journal.note_end, key)
         async with slots:
             await journal.confirm()
-            ended[index] = await call_tool(tool, one.call, context, starting, ending)
+            ended[index] = await call_tool(tool, one.call, context, starting, ending, one.read)
 
+    if len(planned) == 1:  # it keeps nobody waiting; a tool has a task of its own, whatever it does to that
+        await asyncio.create_task(run(planned[0]))
+        return ended
     running = asyncio.gather(*map(run, planned))
     await _note_early(running, ended, journal)
     await running

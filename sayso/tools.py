@@ -69,6 +69,11 @@ class Tool:
         """What every approval of a call of it is bound to."""
         return self.definition.digest
 
+    @cached_property
+    def is_async(self) -> bool:
+        """Whether its function runs in the event loop, not in a thread."""
+        return inspect.iscoroutinefunction(self.function)
+
     @property
     def idempotent(self) -> bool:
         """Whether running a call twice with one key does no more than running it once."""
@@ -84,20 +89,29 @@ class Tool:
             return describe_error(error)
         return None
 
+    def read(self, args: JsonObject) -> BaseModel | None:
+        """Return the arguments as the function takes them, or None where they do not fit; `find_fault` says why."""
+        try:
+            return self._parse(args)
+        except Exception:  # noqa: BLE001 - a fault in a type's own validator is a fault of the arguments
+            return None
+
     async def run(
         self,
         args: JsonObject,
         context: CallContext,
         starting: Callable[[], None] = lambda: None,
         ending: Callable[[JsonValue], None] = lambda _output: None,
+        read: BaseModel | None = None,
     ) -> JsonValue:
         """Run the function with exactly these arguments and return its result as plain JSON.
 
         A function that is not async runs in a thread. `starting` is called right before the function and `ending`
-        with its result right after it, where that runs. Raises `InvalidInput` for arguments that do not fit,
-        `InvalidJson` for a result that is not JSON, and whatever the function raises.
+        with its result right after it, where that runs. Arguments that were `read` already are not read again.
+        Raises `InvalidInput` for arguments that do not fit, `InvalidJson` for a result that is not JSON, and whatever
+        the function raises.
         """
-        given = self.bind(args, context)
+        given = self.bind(args, context, read)
 
         def begin() -> Any:
             starting()
@@ -112,17 +126,17 @@ class Tool:
             returned = begin()
             return returned if inspect.isawaitable(returned) else end(returned)
 
-        if inspect.iscoroutinefunction(self.function):
+        if self.is_async:
             return end(await begin())
         import asyncio  # decorating a function does not need it
 
         returned = await asyncio.to_thread(run_through)
         return end(await returned) if inspect.isawaitable(returned) else returned
 
-    def bind(self, args: JsonObject, context: CallContext) -> dict[str, Any]:
+    def bind(self, args: JsonObject, context: CallContext, read: BaseModel | None = None) -> dict[str, Any]:
         """Return what to call the function with; raises `InvalidInput` for arguments that do not fit."""
         try:
-            parsed = self._parse(args)
+            parsed = read or self._parse(args)
         except ValidationError as error:
             raise InvalidInput(f"The arguments do not fit: {_list_faults(error, None)}") from error
         given = {name: getattr(parsed, place) for place, name in self.places.items()}
@@ -182,11 +196,12 @@ async def call_tool(
     context: CallContext,
     starting: Callable[[], None] = lambda: None,
     ending: Callable[[ToolResult], None] = lambda _result: None,
+    read: BaseModel | None = None,
 ) -> ToolResult:
     """Run one call and return how it ended. Whatever the tool raises is a failed result, never the run's own error.
 
-    `ending` is told how it ended the moment that is known, in whatever thread the call runs; a call that returns after
-    its time limit has it told of that as well.
+    `read` are its arguments where the tool has read them already. `ending` is told how it ended the moment that is
+    known, in whatever thread the call runs; a call that returns after its time limit has it told of that as well.
     """
     import asyncio
 
@@ -203,7 +218,7 @@ async def call_tool(
     limit = asyncio.timeout(tool.timeout_s)
     try:
         async with limit:
-            await tool.run(call.args, context, starting, end)
+            await tool.run(call.args, context, starting, end, read)
     except asyncio.CancelledError:
         if (task := asyncio.current_task()) is not None and task.cancelling():
             raise

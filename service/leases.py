@@ -4,7 +4,7 @@ These verbs are the desk's own (`service/desk.py`), for whoever holds a run's le
 """
 
 from collections.abc import Awaitable, Callable, Mapping
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from sayso.clock import new_id
 from sayso.errors import Conflict, Halted, Unavailable
@@ -53,8 +53,7 @@ def be_sure_for_ever(_tenant: str) -> int:
     return 0
 
 
-@dataclass(frozen=True)
-class Sure:
+class Sure(NamedTuple):
     """What is known to be frozen, and until when something may start by that; 0 is for ever."""
 
     freezes: tuple[Freeze, ...]
@@ -108,7 +107,7 @@ class Leases:
             freezes = doubt_time(freezes, self.suspensions.mark_ms(tenant), now_ms)
             check_start(freezes, record, tools_to_start(record), now_ms)
             back = thaw(record, freezes, now_ms) if freezes else Change(record)
-            taken = lease(back.record, holder, lease_ms, now_ms, job_id)
+            taken = lease(back.record, holder, lease_ms, now_ms, job_id, step_id)
             taken = Change(taken.record, back.events + taken.events)
             if taken.record is back.record or taken.record.lease is None:
                 return taken
@@ -276,16 +275,9 @@ def _once(fence: Fence, verb: Verb) -> Verb:
     """
 
     def take(record: SuspensionRecord, now_ms: int) -> Change:
-        if not fence.step:
-            return verb(record, now_ms)
-        if record.lease is not None and record.lease.step == fence.step:
+        if fence.step and record.lease is not None and record.lease.step == fence.step:
             return Change(record)
-        change = verb(record, now_ms)
-        held = change.record.lease
-        if change.record is record or held is None:
-            return change
-        stamped = change.record.model_copy(update={"lease": held.model_copy(update={"step": fence.step})})
-        return change._replace(record=stamped)
+        return verb(record, now_ms)
 
     return take
 

@@ -1,6 +1,6 @@
 """Keep a run's journal on its suspension, through the desk: what is about to start, and what came of it."""
 
-from collections.abc import Mapping, Sequence, Set
+from collections.abc import Mapping, Sequence
 from types import MappingProxyType
 
 import structlog
@@ -58,19 +58,19 @@ class DeskJournal:
     ) -> Mapping[int, str]:
         """Write down which calls are about to start; return the idempotency key of each by its index."""
         step = state.step if state is not None else self._record.step
+        spent = self._spent_with_lease()
+        if not events and state is None and spent.keys() == {one.call.index for one in calls}:
+            self._begun = tuple(spent.values())
+            return {index: intent.idempotency_key for index, intent in spent.items()}
         planned = (plan_call(self._record, self._fence, one, step) for one in calls)
         intents = tuple(one.model_copy(update={"in_vain": self._in_vain.get(one.index)}) for one in planned)
-        keys = {intent.index: intent.idempotency_key for intent in intents}
-        if not events and state is None and keys.keys() == self._spent_with_lease():
-            self._begun = intents
-            return keys
         sealed = seal(state) if state is not None else None
         tenant, suspension_id, fence = self._record.tenant, self._record.id, next_step(self._fence)
         self._saved = await through_outages(
             lambda: self._desk.redeem(tenant, suspension_id, fence, intents, tuple(events), sealed, self._saved)
         )
         self._begun = intents
-        return keys
+        return {intent.index: intent.idempotency_key for intent in intents}
 
     async def confirm(self) -> None:
         """Renew the lease where it may have run out unnoticed, in a process that was stopped.
@@ -179,9 +179,9 @@ class DeskJournal:
             if intent.index not in finished and intent.index not in self._in_vain
         }
 
-    def _spent_with_lease(self) -> Set[int]:
-        """The calls that were journalled in the very commit that took the lease."""
-        return {intent.index for intent in self._record.journal if intent.attempt == self._fence.attempt}
+    def _spent_with_lease(self) -> Mapping[int, Intent]:
+        """The calls that were journalled in the very commit that took the lease, by index."""
+        return {intent.index: intent for intent in self._record.journal if intent.attempt == self._fence.attempt}
 
 
 async def open_journal(wiring: Wiring, leased: Saved, fence: Fence) -> DeskJournal:
@@ -191,6 +191,8 @@ async def open_journal(wiring: Wiring, leased: Saved, fence: Fence) -> DeskJourn
     """
     own = leased.record.origin.framework == Origin().framework
     begun = _begun_earlier(leased.record, fence) if own else ()
+    if not begun:
+        return DeskJournal(wiring, leased, fence)
     return DeskJournal(wiring, leased, fence, await hear_out(wiring.settings.home, begun, fence.lease_ms))
 
 

@@ -5,7 +5,7 @@ A step that is sent again is taken once: it is named by its fence, and the lease
 
 import asyncio
 from collections.abc import Awaitable, Callable
-from dataclasses import replace
+from typing import TypeVar
 
 from sayso.clock import monotonic_ms, new_id
 from sayso.errors import Conflict, NotFound, Unavailable
@@ -13,7 +13,9 @@ from sayso.resumptions import Fence
 from sayso.suspensions import Intent, Status, SuspensionRecord
 from sayso.tool_calls import ToolResult
 from service.desk import Desk
-from service.store.suspensions import Saved
+
+Came = TypeVar("Came")
+"""What a step comes to."""
 
 PATIENCE_S = 60
 """How long a step waits for the store; while that is away, nobody else can take the run either."""
@@ -24,10 +26,10 @@ _REPORTS = 100
 
 def next_step(fence: Fence) -> Fence:
     """Return the fence for one more step."""
-    return replace(fence, step=new_id("step"))
+    return fence._replace(step=new_id("step"))
 
 
-async def through_outages(step: Callable[[], Awaitable[Saved]]) -> Saved:
+async def through_outages(step: Callable[[], Awaitable[Came]]) -> Came:
     """Take a step, again and again while the store is away; raises what it raises, `Unavailable` only in the end."""
     give_up_at_ms = monotonic_ms() + PATIENCE_S * 1000
     while True:

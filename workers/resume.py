@@ -7,9 +7,10 @@ names that lease; whatever is lost on the way is brought back by the clock.
 import asyncio
 import os
 import signal
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager, suppress
+from collections.abc import Callable, Coroutine, Mapping
+from contextlib import suppress
 from functools import partial
+from typing import Any
 
 import structlog
 import uvloop
@@ -22,11 +23,11 @@ from service.credentials import TENANT
 from service.jobs import DrainQueue, current_job_id
 from service.settings import Settings, load
 from service.store.agenda import Ready
-from service.store.suspensions import Saved
 from service.wiring import Wiring, settle_memory, wire
 from workers.notes import keeping_notes
 from workers.outages import through_outages
-from workers.resumers import RESUMERS, Known, plan_first
+from workers.plans import FirstPlan, Known, Taken
+from workers.resumers import RESUMERS
 from workers.threads import KnowingThreads, share_turns
 
 _TAKE_S = 0.5
@@ -114,32 +115,39 @@ class Drain:
             return []
 
     async def _drive(self, ready: Ready) -> None:
-        suspension_id, lease_ms, step_id = ready.id, self._wiring.settings.lease_s * 1000, new_id("step")
         try:
-            standing = await self._wiring.standings.find(TENANT)
-            plan = partial(plan_first, Known(agents, self._wiring.rulebook.refresh(), standing))
-            leased = await through_outages(
-                lambda: self._wiring.desk.lease(
-                    TENANT, suspension_id, self._holder, lease_ms, plan, self._job_id, step_id, ready.packed
-                )
-            )
+            taken = await through_outages(partial(self._take_up, ready, new_id("step")))
         except (Conflict, NotFound, Unavailable) as refusal:
-            log.info("run_not_taken", suspension=suspension_id, why=refusal.message)
+            log.info("run_not_taken", suspension=ready.id, why=refusal.message)
             return
-        if leased.record.lease is None or leased.record.lease.step != step_id:
-            return  # this very worker drives it already
-        fence = Fence(self._holder, leased.record.lease.attempt, lease_ms)
-        with self._renewing(suspension_id, fence):
-            try:
-                await self._resume(leased, fence)
-            except asyncio.CancelledError:
-                await self._release(suspension_id, fence, "its worker was told to stop")
-                raise
-
-    async def _resume(self, leased: Saved, fence: Fence) -> None:
-        record = leased.record
+        if taken is None:
+            return
+        renewing = _Renewing(partial(self._renew, ready.id, taken.fence), taken.fence.lease_ms / 3000)
         try:
-            await RESUMERS[record.resume.resumer](self._wiring, agents, leased, fence)
+            await self._resume(taken)
+        except asyncio.CancelledError:
+            await self._release(ready.id, taken.fence, "its worker was told to stop")
+            raise
+        finally:
+            renewing.end()
+
+    async def _take_up(self, ready: Ready, step_id: str) -> Taken | None:
+        """Lease the run; None where this very worker drives it already."""
+        lease_ms = self._wiring.settings.lease_s * 1000
+        standing = await self._wiring.standings.find(TENANT)
+        first = FirstPlan(Known(agents, self._wiring.rulebook.refresh(), standing))
+        leased = await self._wiring.desk.lease(
+            TENANT, ready.id, self._holder, lease_ms, first.plan, self._job_id, step_id, ready.packed
+        )
+        held = leased.record.lease
+        if held is None or held.step != step_id:
+            return None
+        return Taken(leased, Fence(self._holder, held.attempt, lease_ms), first.find(leased))
+
+    async def _resume(self, taken: Taken) -> None:
+        record, fence = taken.leased.record, taken.fence
+        try:
+            await RESUMERS[record.resume.resumer](self._wiring, agents, taken)
         except Halted as halt:
             log.info("run_frozen", suspension=record.id, run=record.run.id, why=halt.message)
             await self._release(record.id, fence, halt.message, _tools_of(halt))
@@ -160,22 +168,6 @@ class Drain:
         except (Conflict, Unavailable) as refusal:
             log.warning("run_not_postponed", suspension=suspension_id, why=refusal.message)
 
-    @contextmanager
-    def _renewing(self, suspension_id: str, fence: Fence) -> Iterator[None]:
-        """Renew the lease for the length of the block; most runs are over before that takes a task."""
-        tasks: list[asyncio.Task[None]] = []
-
-        def begin() -> None:
-            tasks.append(asyncio.create_task(self._renew(suspension_id, fence)))
-
-        timer = asyncio.get_running_loop().call_later(fence.lease_ms / 3000, begin)
-        try:
-            yield
-        finally:
-            timer.cancel()
-            for task in tasks:
-                task.cancel()
-
     async def _renew(self, suspension_id: str, fence: Fence) -> None:
         while True:
             with suppress(Unavailable):
@@ -184,6 +176,24 @@ class Drain:
                 except Conflict:
                     return
             await asyncio.sleep(fence.lease_ms / 3000)
+
+
+class _Renewing:
+    """Renews a lease from a third of it on until it ends; most runs are over before that takes a task."""
+
+    def __init__(self, renew: Callable[[], Coroutine[Any, Any, None]], after_s: float) -> None:
+        self._renew = renew
+        self._task: asyncio.Task[None] | None = None
+        self._timer = asyncio.get_running_loop().call_later(after_s, self._begin)
+
+    def end(self) -> None:
+        """Renew it no longer."""
+        self._timer.cancel()
+        if self._task is not None:
+            self._task.cancel()
+
+    def _begin(self) -> None:
+        self._task = asyncio.create_task(self._renew())
 
 
 def _tools_of(halt: Halted) -> tuple[str, ...]:

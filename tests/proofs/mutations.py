@@ -102,7 +102,6 @@ EQUIVALENT: dict[tuple[str, str, str], str] = {
     ("service/store/rounds.py", "part", "at_ms is None"): "whatever waits is on the agenda",
     ("service/store/rounds.py", "guard", "not commits"): "a script without changes does nothing",
     ("service/leases.py", "part", "taken.record.lease is None"): "a run that was just leased has a lease",
-    ("service/leases.py", "part", "held is None"): "a worker's step leaves a lease",
 }
 """Guards without which nothing changes, and why: they keep the types honest, or save time."""
 

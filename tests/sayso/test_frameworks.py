@@ -141,3 +141,4 @@ def test_arguments_are_held_against_the_frameworks_own_schema(args: Any, ignore:
     schema: Any = {"type": "object", "properties": {"amount": {"type": "integer"}}, "required": ["amount"]}
     tool = FrameworkTool(definition=ToolDefinition(name="pay", parameters=schema), function=pay)
     assert tool.find_fault(args, ignore=ignore) == fault
+    assert tool.read(args) is None, "only the framework knows how its function takes them"

@@ -186,6 +186,7 @@ async def test_arguments_that_do_not_fit_are_named_and_never_coerced(changes: An
     found = paint.find_fault(args)
     assert found is not None
     assert fault in found
+    assert paint.read(args) is None
     result = await run(paint, **args)
     assert fault in str(result.error)
     assert not result.success
@@ -212,6 +213,25 @@ def test_many_faults_are_counted_and_an_odd_validator_is_a_fault() -> None:
     def odd(word: Annotated[str, AfterValidator(stumble)]) -> None: ...
 
     assert odd.find_fault({"word": "x"}) == "KeyError: 'x'"
+    assert odd.read({"word": "x"}) is None
+
+
+async def test_arguments_that_were_read_are_not_read_again() -> None:
+    seen: list[str] = []
+
+    def note(word: str) -> str:
+        seen.append(word)
+        return word.upper()
+
+    @tool
+    async def say(word: Annotated[str, AfterValidator(note)]) -> str:
+        """Say a word."""
+        return word
+
+    read = say.read({"word": "x"})
+    assert read is not None
+    result = await call_tool(say, ToolCall(call_id="c0", index=0, name="say", args={"word": "x"}), CONTEXT, read=read)
+    assert (result.output, seen) == ("X", ["x"])
 
 
 # Running

@@ -26,6 +26,7 @@ from tests.sayso.records import person
 from workers import clock, resume
 from workers.journals import DeskJournal
 from workers.notes import keeping_notes
+from workers.plans import Taken
 from workers.resumers import RESUMERS
 
 POLICY = """
@@ -266,7 +267,7 @@ async def test_a_late_result_of_the_worker_that_began_lifts_the_doubt(
     monkeypatch.setitem(resume.agents, "payer", payer)
     first = await lease_shortly(wiring, "payer")
     fence = Fence("w1", 1, 1)
-    frozen = asyncio.create_task(RESUMERS["runner"](wiring, resume.agents, first, fence))
+    frozen = asyncio.create_task(RESUMERS["runner"](wiring, resume.agents, Taken(first, fence)))
     await asyncio.wait_for(begun.wait(), 20)
     async with draining(wiring, "w2"):
         await until_something_is_due(wiring)
@@ -302,7 +303,7 @@ async def test_a_worker_that_was_stopped_beyond_its_lease_starts_nothing_that_an
     journal = DeskJournal(wiring, leased, fence)
     keys = await journal.redeem([call], (), None)
     assert (await run_calls(agent, "run_x", [call], keys, journal))[0].output == "paid A", "nobody else has it"
-    await wiring.desk.look("default", leased.record.id)
+    await until_something_is_due(wiring)
     await wiring.desk.lease("default", leased.record.id, "w2", 30_000)
     with pytest.raises(Conflict):
         await run_calls(agent, "run_x", [call], keys, journal)
@@ -316,7 +317,7 @@ async def test_nobody_is_asked_about_a_call_whose_worker_lives_and_says_how_it_e
     monkeypatch.setitem(resume.agents, "payer", payer)
     first = await lease_shortly(wiring, "payer")
     with keeping_notes(wiring.settings.home, "w1"), wiring.watch.on("run_x") as moved:
-        away = asyncio.create_task(RESUMERS["runner"](wiring, resume.agents, first, Fence("w1", 1, 1)))
+        away = asyncio.create_task(RESUMERS["runner"](wiring, resume.agents, Taken(first, Fence("w1", 1, 1))))
         await asyncio.wait_for(begun.wait(), 20)
         listening = asyncio.create_task(wiring.watch.listen())
         async with draining(wiring, "w2"):

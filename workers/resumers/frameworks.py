@@ -5,23 +5,19 @@ from collections.abc import Mapping, Sequence
 import structlog
 
 from sayso.agents import Agent
-from sayso.batches import Batch, BatchCall
 from sayso.decisions import JsonObject
 from sayso.dialects.fits import fit_events
 from sayso.dialects.tables import Dialect
 from sayso.errors import Conflict, InvalidInput, TooLarge, Unavailable
 from sayso.framework_runs import FrameworkPause, drive_framework
 from sayso.frameworks import FrameworkAgent, FrameworkState
-from sayso.policies import Action
 from sayso.rechecks import carry_over, recheck
-from sayso.requests import Ask, Item
-from sayso.resumptions import Fence
 from sayso.suspensions import SuspensionRecord
-from sayso.tool_calls import ToolCall
 from service.store.suspensions import Saved
 from service.store.tellings import Telling
 from service.wiring import Wiring
 from workers.journals import ask_in, find_agent, open_journal, seal, tell_outcomes
+from workers.plans import Taken, read_asked
 
 log = structlog.get_logger()
 
@@ -29,9 +25,9 @@ _MOST_TOLD = 1000
 """So many events of one stretch are kept; a stretch is as long as a run goes on without asking."""
 
 
-async def resume(wiring: Wiring, agents: Mapping[str, Agent], leased: Saved, fence: Fence) -> None:
+async def resume(wiring: Wiring, agents: Mapping[str, Agent], taken: Taken) -> None:
     """Drive the run on and save where it comes to. Raises what the worker is to show on the run."""
-    record = leased.record
+    leased, fence, record = taken.leased, taken.fence, taken.leased.record
     agent = find_agent(agents, record)
     if not isinstance(agent, FrameworkAgent):
         raise InvalidInput(f"{agent.name!r} is no agent of {record.origin.framework} here. Register the one that was.")
@@ -81,11 +77,4 @@ async def _read_state(wiring: Wiring, record: SuspensionRecord) -> FrameworkStat
     state = FrameworkState.model_validate_json(raw)
     if state.native is None or state.batch is not None:
         return state
-    batch = Batch(calls=tuple(map(_as_call, record.items)), started_step=record.step)
-    return state.model_copy(update={"batch": batch})
-
-
-def _as_call(item: Item) -> BatchCall:
-    ask = Ask(kind=item.kind, call_id=item.call_id, index=item.index, tool=item.tool, target_arg=item.target_arg)
-    call = ToolCall(call_id=item.call_id, index=item.index, name=item.tool.name, args=item.tool.args)
-    return BatchCall(call=call, action=Action.REQUEST_APPROVAL, reason=item.prompt.reason or "", ask=ask)
+    return state.model_copy(update={"batch": read_asked(record)})

@@ -4,19 +4,18 @@ from collections.abc import Mapping
 
 from sayso.agents import Agent
 from sayso.rechecks import carry_over, recheck
-from sayso.resumptions import Fence
 from sayso.runs import Pause, drive
 from sayso.suspensions import RunEnd
 from sayso.transcripts import RunState
-from service.store.suspensions import Saved
 from service.wiring import Wiring
 from workers.journals import ask_in, find_agent, open_journal, seal, tell_outcomes
 from workers.outages import next_step, through_outages
+from workers.plans import Taken
 
 
-async def resume(wiring: Wiring, agents: Mapping[str, Agent], leased: Saved, fence: Fence) -> None:
+async def resume(wiring: Wiring, agents: Mapping[str, Agent], taken: Taken) -> None:
     """Drive the run on and save where it comes to. Raises what the worker is to show on the run."""
-    record = leased.record
+    leased, fence, record = taken.leased, taken.fence, taken.leased.record
     agent = find_agent(agents, record)
     assert record.state is not None  # noqa: S101  a run of this runner is never saved without its state
     state = RunState.model_validate_json(await wiring.runs.state(record.tenant, record.run.id, record.state))
