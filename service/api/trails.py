@@ -90,7 +90,7 @@ async def stream_events(
     """Stream a run's events as they happen, each with its sequence number as id; `end` comes when the run has ended."""
     with parts.watch.on(run.id) as moved:
         await wait_woken(moved, HEARD_WITHIN_S)
-        while not request.app.state.closing.is_set():
+        while True:
             try:
                 # A stream must not outlive its credential. The run is read before its events: what ended before they
                 # were read has no more to come.
@@ -106,6 +106,8 @@ async def stream_events(
                 )
             if not entries and status.ended:
                 yield ServerSentEvent(data={"status": status}, event="end")
+                return
+            if request.app.state.closing.is_set():
                 return
             if not entries:
                 await wait_woken(moved, LOOK_AGAIN_S)
