@@ -19,7 +19,7 @@ from service.api.problems import tell_problem
 from service.api.quick_routes import QuickDoor
 from service.api.routers import api, health_router
 from service.channels.webhook.inbound import router as webhook_router
-from service.middlewares import AnsweredErrors, LimitedBodies, SecureHeaders
+from service.middlewares import NO_TELEMETRY, AnsweredErrors, LimitedBodies, SecureHeaders
 from service.openapi import document
 from service.settings import CHECKOUT, Settings
 from service.web.errors import render_problem
@@ -48,6 +48,7 @@ def create_app(settings: Settings, weak_durability: str | None = None) -> FastAP
         docs_url=None,  # its page loads scripts from elsewhere, which our own policy forbids
         redoc_url=None,
         redirect_slashes=False,
+        telemetry=NO_TELEMETRY,
         exception_handlers=dict.fromkeys((SaysoError, RequestValidationError, HTTPException), _answer),
     )
     app.openapi = document(app)  # type: ignore[method-assign]

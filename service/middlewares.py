@@ -7,10 +7,14 @@ from collections.abc import Awaitable, Callable, Iterable, Mapping
 from http import HTTPStatus
 
 from fastapi import Request, Response
+from fastapi.telemetry import TelemetryConfig
 from starlette.requests import ClientDisconnect
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from sayso.errors import TooLarge
+
+NO_TELEMETRY: TelemetryConfig = {"tracing": False, "metrics": False, "logs": False}
+"""FastAPI's own, which nothing here is written for, would ask the environment at every request whether it is wanted."""
 
 Answer = Callable[[Request, Exception], Response]
 """How an error is answered."""
@@ -102,7 +106,7 @@ class LimitedBodies:
             return
         limit_bytes = self._wider.get(scope["path"], self._limit_bytes)
         counted = _CountedBody(receive, send, limit_bytes)
-        if not _says_more(Request(scope), limit_bytes):
+        if not _says_more(scope, limit_bytes):
             try:
                 await self._app(scope, counted.receive, counted.send)
             except TooLarge:
@@ -143,9 +147,9 @@ class _CountedBody:
         await self._send(message)
 
 
-def _says_more(request: Request, limit_bytes: int) -> bool:
-    said = request.headers.get("content-length", "")
-    return said.isascii() and said.isdigit() and int(said[:20]) > limit_bytes
+def _says_more(scope: Scope, limit_bytes: int) -> bool:
+    said: bytes = next((value for name, value in scope["headers"] if name == b"content-length"), b"")
+    return said.isdigit() and int(said[:20]) > limit_bytes
 
 
 def _too_large(limit_bytes: int) -> TooLarge:
