@@ -27,6 +27,7 @@ from sayso.tools import Tool
 MAX_NAME_CHARS = 200
 MAX_REASON_CHARS = 2000
 _EXCERPT_CHARS = 200
+_NO_WORDS = RequestPayload()
 _ROOM = (None,) * 200
 """What is saved and signed around arguments counts towards the same limits of depth and number."""
 
@@ -180,7 +181,7 @@ def build_ask(
     A call that the policy allows or denies is not put to anybody: the policy's word is its ruling.
     """
     decision = put_question(definition, call.args, decision)
-    payload = decision.request_payload or RequestPayload()
+    payload = decision.request_payload or _NO_WORDS
     target = _target(decision)
     approval = (Answer.APPROVE, Answer.EDIT, Answer.DENY) if payload.allow_edit else (Answer.APPROVE, Answer.DENY)
     asked = AskedTool(name=call.name, args=call.args, definition=definition.digest, idempotent=definition.idempotent)
