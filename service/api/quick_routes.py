@@ -56,10 +56,11 @@ class QuickRoute(SignedInRoute):
             arguments = {place: give(request, caller) for place, give in given.items()}
             arguments |= {place: _fit(paths[place], request.path_params[place], "path", place) for place in paths}
             arguments[name] = _fit(body, await read_json(request), "body")
-            answer = Response(status_code=status, media_type="application/json")
-            if headers is not None:
-                arguments[headers] = answer
-            view: BaseModel = await endpoint(**arguments)
+            if headers is None:
+                view: BaseModel = await endpoint(**arguments)
+                return Response(view.model_dump_json(), status, media_type="application/json")
+            answer = arguments[headers] = Response(status_code=status, media_type="application/json")
+            view = await endpoint(**arguments)
             answer.body = view.model_dump_json().encode()
             answer.headers["content-length"] = str(len(answer.body))
             return answer
