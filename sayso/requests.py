@@ -174,8 +174,8 @@ def digest_item(
             "target_arg": target_arg,
             "rule_version": terms.rule_version,
             "deadline_at_ms": terms.deadline_at_ms,
-            "fallback": terms.fallback.model_dump(mode="json"),
-            "quorum": terms.quorum.model_dump(mode="json"),
+            "fallback": vars(terms.fallback),
+            "quorum": vars(terms.quorum),
         }
     )
 
