@@ -1,6 +1,7 @@
 """Put a tool call to people: what is asked, of which kind, and with which answers allowed."""
 
 from enum import StrEnum
+from typing import NamedTuple
 
 from pydantic import Field, JsonValue
 
@@ -130,7 +131,7 @@ class Item(Frozen):
         return self.outcome.start_by_ms + self.grace_ms if self.outcome is not None else 0
 
 
-class Binding(Frozen):
+class Binding(NamedTuple):
     """What every item digest of a suspension is bound to, beside the item itself."""
 
     tenant: str
@@ -166,7 +167,7 @@ def digest_item(
     """Return the digest that binds a decision to exactly this call under exactly these terms."""
     return digest_json(
         {
-            **vars(binding),
+            **binding._asdict(),
             "item_id": item_id,
             "tool": tool.name,
             "definition": tool.definition,
