@@ -6,7 +6,6 @@ Our own runner judges its model's turns in `sayso/judgements.py`; here the calls
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from sayso.batches import BatchCall
 from sayso.events import Event, EventType
 from sayso.judgements import build_ask, tell_judged
 from sayso.policies import Policy, PolicyEvent
@@ -41,6 +40,5 @@ def gate_calls(policy: Policy, run: RunRef, calls: Sequence[GatedCall]) -> tuple
         )
         decision = put_question(one.definition, one.call.args, policy.judge(event))
         asks.append(build_ask(one.definition, one.call, decision))
-        judged = BatchCall(call=one.call, action=decision.action, reason=decision.reason, rule_id=decision.policy_id)
-        events.append(tell_judged(judged, decision.matched_rules, decision.error))
+        events.append(tell_judged(one.call, decision))
     return tuple(asks), tuple(events)

@@ -5,7 +5,7 @@ is asked about it: nobody should approve what fails anyway. Such a call is the m
 """
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 
 from pydantic import JsonValue
 
@@ -27,6 +27,7 @@ from sayso.tools import Tool
 MAX_NAME_CHARS = 200
 MAX_REASON_CHARS = 2000
 _EXCERPT_CHARS = 200
+_NO_WORDS = RequestPayload()
 _ROOM = (None,) * 200
 """What is saved and signed around arguments counts towards the same limits of depth and number."""
 
@@ -85,8 +86,7 @@ def _judge(
     decision = put_question(tool.definition, args, decision)
     if decision.action is not Action.DENY and (fault := _find_fault(tool, args, decision)):
         return _refuse(call, fault)
-    one = _follow(agent, policy, tool, call, decision)
-    return one, tell_judged(one, decision.matched_rules, decision.error)
+    return _follow(agent, policy, tool, call, decision), tell_judged(call, decision)
 
 
 def _with_context(agent: Agent, about: PolicyEvent) -> PolicyEvent:
@@ -112,21 +112,25 @@ def _follow(agent: Agent, policy: Policy, tool: Tool, call: ToolCall, decision: 
 def _refuse(call: ToolCall, fault: str) -> tuple[BatchCall, Event]:
     fault = fault[:MAX_REASON_CHARS]
     one = BatchCall(call=call, action=Action.DENY, reason=fault)
-    return end_call(one, fault), tell_judged(one)
+    return end_call(one, fault), _tell(call, Action.DENY, fault, {"policy_id": None, "matched_rules": []})
 
 
-def tell_judged(one: BatchCall, matched_rules: Sequence[str] = (), error: str | None = None) -> Event:
+def tell_judged(call: ToolCall, decision: PolicyDecision) -> Event:
     """Return the event that tells how a call was judged."""
-    data: JsonObject = {
-        "tool_name": one.call.name,
-        "action": one.action,
-        "reason": one.reason,
-        "call_id": one.call.call_id,
-        "index": one.call.index,
-        "policy_id": one.rule_id,
-        "matched_rules": list(matched_rules),
+    rules: JsonObject = {"policy_id": decision.policy_id, "matched_rules": list(decision.matched_rules)}
+    failed: JsonObject = {"error": decision.error} if decision.error else {}
+    return _tell(call, decision.action, decision.reason, rules | failed)
+
+
+def _tell(call: ToolCall, action: Action, reason: str, rules: JsonObject) -> Event:
+    about: JsonObject = {
+        "tool_name": call.name,
+        "action": action,
+        "reason": reason,
+        "call_id": call.call_id,
+        "index": call.index,
     }
-    return Event(type=EventType.POLICY_DECISION, data=data | ({"error": error} if error else {}))
+    return Event(type=EventType.POLICY_DECISION, data=about | rules)
 
 
 def _warn(decided: JsonObject) -> Event:
@@ -180,7 +184,7 @@ def build_ask(
     A call that the policy allows or denies is not put to anybody: the policy's word is its ruling.
     """
     decision = put_question(definition, call.args, decision)
-    payload = decision.request_payload or RequestPayload()
+    payload = decision.request_payload or _NO_WORDS
     target = _target(decision)
     approval = (Answer.APPROVE, Answer.EDIT, Answer.DENY) if payload.allow_edit else (Answer.APPROVE, Answer.DENY)
     asked = AskedTool(name=call.name, args=call.args, definition=definition.digest, idempotent=definition.idempotent)

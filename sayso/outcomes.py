@@ -24,29 +24,35 @@ def args_of(item: Item, decision: Decision) -> JsonObject:
 def close_item(record: SuspensionRecord, item: Item, decision: Decision, now_ms: int) -> Item:
     """Return the item with the outcome that `decision` gives it; it never changes again."""
     runs = decision.action in (DecisionAction.APPROVE, DecisionAction.VALUE)
-    ruling = Ruling(
-        verdict=_VERDICTS[decision.action],
-        by=decision.by,
-        args=args_of(item, decision) if runs and _differs(decision) else None,
-        value=decision.value,
-        message=decision.message,
-    )
-    return rule_item(record, item, ruling, now_ms)
+    args = args_of(item, decision) if runs and _differs(decision) else None
+    return _end(record, item, decision, _VERDICTS[decision.action], args, now_ms)
 
 
 def rule_item(record: SuspensionRecord, item: Item, ruling: Ruling, now_ms: int) -> Item:
     """Return the item with the outcome that stands already."""
-    digest, args = item.digest, ruling.args
+    return _end(record, item, ruling, ruling.verdict, ruling.args, now_ms, ruling.start_by_ms)
+
+
+def _end(
+    record: SuspensionRecord,
+    item: Item,
+    said: Decision | Ruling,
+    verdict: Verdict,
+    args: JsonObject | None,
+    now_ms: int,
+    start_by_ms: int | None = None,
+) -> Item:
+    digest = item.digest
     if args is not None:
         digest = digest_item(record.binding, item.item_id, item.tool, args, item.target_arg, item.terms)
     outcome = Outcome(
-        verdict=ruling.verdict,
+        verdict=verdict,
         args=args if digest != item.digest else None,
-        value=ruling.value,
-        message=ruling.message,
-        by=ruling.by,
+        value=said.value,
+        message=said.message,
+        by=said.by,
         at_ms=now_ms,
-        start_by_ms=ruling.start_by_ms or now_ms + item.terms.start_by_s * 1000,
+        start_by_ms=start_by_ms or now_ms + item.terms.start_by_s * 1000,
         digest=digest,
     )
     return item.model_copy(update={"outcome": outcome})

@@ -32,7 +32,8 @@ def suspend(draft: SuspensionRecord, asks: tuple[Ask, ...], now_ms: int) -> Chan
 
     An item whose time is already over (a headless run has none) is decided at once by its fallback.
     """
-    items = tuple(freeze_item(ask, f"i{place}", draft.binding, now_ms) for place, ask in enumerate(asks, start=1))
+    binding = draft.binding
+    items = tuple(freeze_item(ask, f"i{place}", binding, now_ms) for place, ask in enumerate(asks, start=1))
     run = draft.run if draft.run.started_at_ms else draft.run.model_copy(update={"started_at_ms": now_ms})
     update = {"items": items, "run": run, "status": Status.PENDING, "created_at_ms": now_ms, "updated_at_ms": now_ms}
     record = draft.model_copy(update=update)
@@ -42,13 +43,14 @@ def suspend(draft: SuspensionRecord, asks: tuple[Ask, ...], now_ms: int) -> Chan
             data={"agent": draft.run.agent, "title": draft.run.title, "owner": draft.run.owner},
         )
         return close_pause(record, (started,), now_ms)
-    ruled = [
-        rule_item(record, item, ask.ruling, now_ms) if ask.ruling else item
-        for item, ask in zip(items, asks, strict=True)
-    ]
-    record = record.model_copy(update={"items": tuple(ruled)})
+    if any(ask.ruling for ask in asks):
+        ruled = [
+            rule_item(record, item, ask.ruling, now_ms) if ask.ruling else item
+            for item, ask in zip(items, asks, strict=True)
+        ]
+        record = record.model_copy(update={"items": tuple(ruled)})
     paused = (_run_paused(record),)
-    if not any(item.open for item in ruled):
+    if not any(item.open for item in record.items):
         return close_pause(record, (*paused, tell_decided(record)), now_ms)
     waiting = record.model_copy(update={"look_at_ms": next_look(record)})
     expired = expire(waiting, now_ms)

@@ -139,9 +139,11 @@ class Policy(Frozen):
         try:
             return PolicyDecision.model_validate(self._try_rules(_Case(event)))
         except Exception as error:  # noqa: BLE001 - no error may decide a call, whatever it is: a person does
-            return self._ask("The call could not be judged, so a person decides.", _describe(error))
+            asked = self._ask("The call could not be judged, so a person decides.", _describe(error))
+            return PolicyDecision.model_validate(asked)
 
-    def _try_rules(self, case: "_Case") -> PolicyDecision:
+    def _try_rules(self, case: "_Case") -> dict[str, Any]:
+        """Return the fields of the decision; they are checked once, in `judge`, whoever made them."""
         deciding: PolicyRule | None = None
         matched: list[str] = []
         doubted: list[PolicyRule] = []  # those that might have decided
@@ -161,41 +163,41 @@ class Policy(Frozen):
             return self._ask(reason, error, tuple(matched), (*doubted, *((deciding,) if deciding else ())))
         return self._decide(deciding, tuple(matched), error)
 
-    def _decide(self, rule: PolicyRule | None, matched: tuple[str, ...], error: str | None) -> PolicyDecision:
+    def _decide(self, rule: PolicyRule | None, matched: tuple[str, ...], error: str | None) -> dict[str, Any]:
         if rule is None:
-            return PolicyDecision(
-                action=self.default,
-                reason=f"No rule matched; the default is {self.default}.",
-                terms=self.terms,
-                rule_version=self.version,
-                error=error,
-            )
-        return PolicyDecision(
-            action=rule.action,
-            reason=rule.reason or f"Rule {rule.rule_id} says {rule.action}.",
-            request_payload=rule.request_payload,
-            policy_id=rule.rule_id,
-            matched_rules=matched,
-            terms=rule.terms,
-            rule_version=self.version,
-            error=error,
-        )
+            return {
+                "action": self.default,
+                "reason": f"No rule matched; the default is {self.default}.",
+                "terms": self.terms,
+                "rule_version": self.version,
+                "error": error,
+            }
+        return {
+            "action": rule.action,
+            "reason": rule.reason or f"Rule {rule.rule_id} says {rule.action}.",
+            "request_payload": rule.request_payload,
+            "policy_id": rule.rule_id,
+            "matched_rules": matched,
+            "terms": rule.terms,
+            "rule_version": self.version,
+            "error": error,
+        }
 
     def _ask(
         self, reason: str, error: str | None, matched: tuple[str, ...] = (), rules: tuple[PolicyRule, ...] = ()
-    ) -> PolicyDecision:
+    ) -> dict[str, Any]:
         """Return the decision to ask in doubt, as the first of `rules` that asks would have done."""
         asking = next((rule for rule in rules if rule.action in ASKING), None)
         payload = asking.request_payload if asking and asking.action is Action.REQUEST_APPROVAL else None
-        return PolicyDecision(
-            action=Action.REQUEST_APPROVAL,
-            reason=reason,
-            request_payload=payload,
-            matched_rules=matched,
-            terms=_guard(asking.terms if asking else self.terms),
-            rule_version=self.version,
-            error=error,
-        )
+        return {
+            "action": Action.REQUEST_APPROVAL,
+            "reason": reason,
+            "request_payload": payload,
+            "matched_rules": matched,
+            "terms": _guard(asking.terms if asking else self.terms),
+            "rule_version": self.version,
+            "error": error,
+        }
 
 
 ASK_EVERYTHING = Policy(default=Action.REQUEST_APPROVAL)

@@ -32,8 +32,10 @@ class Question(Frozen):
 
 def find_question(definition: ToolDefinition) -> Question | None:
     """Return how calls of this tool ask, or None for a tool that does something."""
+    if KEYWORD not in definition.parameters:
+        return None
     try:
-        return Question.model_validate(definition.parameters.get(KEYWORD))
+        return Question.model_validate(definition.parameters[KEYWORD])
     except ValidationError:
         return None
 

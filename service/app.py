@@ -19,7 +19,7 @@ from service.api.problems import tell_problem
 from service.api.quick_routes import QuickDoor
 from service.api.routers import api, health_router
 from service.channels.webhook.inbound import router as webhook_router
-from service.middlewares import AnsweredErrors, LimitedBodies, SecureHeaders
+from service.middlewares import NO_TELEMETRY, Guards
 from service.openapi import document
 from service.settings import CHECKOUT, Settings
 from service.web.errors import render_problem
@@ -48,6 +48,7 @@ def create_app(settings: Settings, weak_durability: str | None = None) -> FastAP
         docs_url=None,  # its page loads scripts from elsewhere, which our own policy forbids
         redoc_url=None,
         redirect_slashes=False,
+        telemetry=NO_TELEMETRY,
         exception_handlers=dict.fromkeys((SaysoError, RequestValidationError, HTTPException), _answer),
     )
     app.openapi = document(app)  # type: ignore[method-assign]
@@ -58,13 +59,11 @@ def create_app(settings: Settings, weak_durability: str | None = None) -> FastAP
     app.mount("/static", StaticFiles(directory=CHECKOUT / "templates" / "static"))
     app.add_middleware(QuickDoor, prefix=api.prefix, routers=(suspensions.decisions, asks.router))
     app.add_middleware(
-        LimitedBodies,
+        Guards,
         limit_bytes=settings.body_limit_bytes,
         answer=answer_error,
         wider={_ASKS: settings.body_limit_bytes + 4 * settings.state_limit_bytes // 3},
     )
-    app.add_middleware(AnsweredErrors, answer=answer_error)
-    app.add_middleware(SecureHeaders)
     app.add_middleware(RequestIds)
     return app
 

@@ -7,10 +7,14 @@ from collections.abc import Awaitable, Callable, Iterable, Mapping
 from http import HTTPStatus
 
 from fastapi import Request, Response
+from fastapi.telemetry import TelemetryConfig
 from starlette.requests import ClientDisconnect
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from sayso.errors import TooLarge
+
+NO_TELEMETRY: TelemetryConfig = {"tracing": False, "metrics": False, "logs": False}
+"""FastAPI's own, which nothing here is written for, would ask the environment at every request whether it is wanted."""
 
 Answer = Callable[[Request, Exception], Response]
 """How an error is answered."""
@@ -25,69 +29,11 @@ _FRESH = _OURS | {b"cache-control": b"no-store"}
 _REFERRER = (b"referrer-policy", b"no-referrer")
 
 
-class SecureHeaders:
-    """Put the security headers on every answer, and keep all but static files out of caches."""
+class Guards:
+    """Serve every request under guard: an answer to whatever nobody caught, no body over the limit, security headers.
 
-    def __init__(self, app: ASGIApp) -> None:
-        self._app = app
-
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Serve one request."""
-        if scope["type"] != "http":
-            await self._app(scope, receive, send)
-            return
-        static = scope["path"].startswith("/static/")
-
-        async def send_guarded(message: Message) -> None:
-            if message["type"] == "http.response.start":
-                fresh = not static or message["status"] >= HTTPStatus.BAD_REQUEST
-                message["headers"] = _guard(message["headers"], fresh=fresh)
-            await send(message)
-
-        await self._app(scope, receive, send_guarded)
-
-
-def _guard(headers: Iterable[tuple[bytes, bytes]], *, fresh: bool) -> list[tuple[bytes, bytes]]:
-    """Return an answer's headers with ours; what it says of referrers itself stands."""
-    ours = _FRESH if fresh else _OURS
-    kept = [header for header in headers if header[0] not in ours]
-    if not any(name == _REFERRER[0] for name, _ in kept):
-        kept.append(_REFERRER)
-    return [*kept, *ours.items()]
-
-
-class AnsweredErrors:
-    """Answer whatever nobody caught. An answer that has begun can only be broken off, and the server does that."""
-
-    def __init__(self, app: ASGIApp, answer: Answer) -> None:
-        self._app = app
-        self._answer = answer
-
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Serve one request."""
-        if scope["type"] != "http":
-            await self._app(scope, receive, send)
-            return
-        begun = False
-
-        async def send_noted(message: Message) -> None:
-            nonlocal begun
-            begun = begun or message["type"] == "http.response.start"
-            await send(message)
-
-        try:
-            await self._app(scope, receive, send_noted)
-        except ClientDisconnect:
-            return  # nobody is there to be answered
-        except Exception as error:
-            if begun:
-                raise
-            response = self._answer(Request(scope, receive), error)
-            await response(scope, receive, send)
-
-
-class LimitedBodies:
-    """Refuse bodies over the limit: by what they say before a byte is read, and by what comes in whatever they say."""
+    An answer that has begun can only be broken off, and the server does that. Static files alone may be kept in caches.
+    """
 
     def __init__(self, app: ASGIApp, limit_bytes: int, answer: Answer, wider: Mapping[str, int] | None = None) -> None:
         self._app = app
@@ -101,28 +47,39 @@ class LimitedBodies:
             await self._app(scope, receive, send)
             return
         limit_bytes = self._wider.get(scope["path"], self._limit_bytes)
-        counted = _CountedBody(receive, send, limit_bytes)
-        if not _says_more(Request(scope), limit_bytes):
-            try:
-                await self._app(scope, counted.receive, counted.send)
-            except TooLarge:
-                if not counted.over:
-                    raise
-        else:
-            counted.over = True
-        if counted.over and not counted.begun:
-            response = self._answer(Request(scope, receive), _too_large(limit_bytes))
-            await response(scope, receive, send)
+        exchange = _Exchange(receive, send, limit_bytes, static=scope["path"].startswith("/static/"))
+        try:
+            await self._serve(scope, exchange)
+        except ClientDisconnect:
+            return  # nobody is there to be answered
+        except Exception as error:
+            if exchange.begun:
+                raise
+            response = self._answer(Request(scope, receive), error)
+            await response(scope, receive, exchange.answer)
+
+    async def _serve(self, scope: Scope, exchange: "_Exchange") -> None:
+        """Let the app answer; raises `TooLarge` where the body is, whatever the app made of that."""
+        if _says_more(scope, exchange.limit_bytes):
+            raise _too_large(exchange.limit_bytes)
+        try:
+            await self._app(scope, exchange.receive, exchange.send)
+        except TooLarge:
+            if not exchange.over:
+                raise
+        if exchange.over and not exchange.begun:
+            raise _too_large(exchange.limit_bytes)
 
 
-class _CountedBody:
-    """What comes in, counted; what goes out, held back once that was too much."""
+class _Exchange:
+    """What comes in, counted; what goes out, with our headers, and held back once too much has come in."""
 
-    def __init__(self, receive: Receive, send: Send, limit_bytes: int) -> None:
+    def __init__(self, receive: Receive, send: Send, limit_bytes: int, *, static: bool) -> None:
         self._receive: Callable[[], Awaitable[Message]] = receive
         self._send = send
+        self._static = static
         self._left = limit_bytes
-        self._limit_bytes = limit_bytes
+        self.limit_bytes = limit_bytes
         self.over = False
         self.begun = False
 
@@ -132,20 +89,35 @@ class _CountedBody:
         self._left -= len(message.get("body", b""))
         if self._left < 0:
             self.over = True
-            raise _too_large(self._limit_bytes)
+            raise _too_large(self.limit_bytes)
         return message
 
     async def send(self, message: Message) -> None:
         """Send a part, unless the answer is another one by now: some caller of ours took the error for its own."""
-        if self.over and not self.begun:
-            return
+        if self.begun or not self.over:
+            await self.answer(message)
+
+    async def answer(self, message: Message) -> None:
+        """Send a part of the answer that stands."""
         self.begun = True
+        if message["type"] == "http.response.start":
+            fresh = not self._static or message["status"] >= HTTPStatus.BAD_REQUEST
+            message["headers"] = _guard(message["headers"], fresh=fresh)
         await self._send(message)
 
 
-def _says_more(request: Request, limit_bytes: int) -> bool:
-    said = request.headers.get("content-length", "")
-    return said.isascii() and said.isdigit() and int(said[:20]) > limit_bytes
+def _guard(headers: Iterable[tuple[bytes, bytes]], *, fresh: bool) -> list[tuple[bytes, bytes]]:
+    """Return an answer's headers with ours; what it says of referrers itself stands."""
+    ours = _FRESH if fresh else _OURS
+    kept = [header for header in headers if header[0] not in ours]
+    if not any(name == _REFERRER[0] for name, _ in kept):
+        kept.append(_REFERRER)
+    return [*kept, *ours.items()]
+
+
+def _says_more(scope: Scope, limit_bytes: int) -> bool:
+    said: bytes = next((value for name, value in scope["headers"] if name == b"content-length"), b"")
+    return said.isdigit() and int(said[:20]) > limit_bytes
 
 
 def _too_large(limit_bytes: int) -> TooLarge:

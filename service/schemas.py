@@ -1,11 +1,11 @@
 """Check edited arguments and given values against JSON schemas that came from outside, without trusting the schemas."""
 
-import json
 from functools import lru_cache
 from typing import Any
 
 import jsonschema_rs
 from pydantic import JsonValue
+from pydantic_core import to_json
 
 from sayso.errors import InvalidInput
 
@@ -31,13 +31,13 @@ def check_value(schema: dict[str, JsonValue], value: JsonValue, name: str) -> No
 
 
 def _validator(schema: dict[str, JsonValue]) -> Any:
-    return _compile(json.dumps(schema))
+    return _compile(to_json(schema))
 
 
 @lru_cache(maxsize=1024)
-def _compile(schema: str) -> Any:
+def _compile(schema: bytes) -> Any:
     try:
-        return jsonschema_rs.validator_for(schema, retriever=_refuse)
+        return jsonschema_rs.validator_for(schema.decode(), retriever=_refuse)
     except (ValueError, jsonschema_rs.ReferencingError) as error:
         first = str(error).splitlines()[0]
         raise InvalidInput(f"The schema cannot be used: {first}. Ask the agent's developer to correct it.") from error

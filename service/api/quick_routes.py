@@ -14,23 +14,23 @@ from starlette.routing import compile_path
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from service.api.dependencies import caller_of, key_of, person_of, read_key, wiring_of
-from service.api.routes import SignedInRoute, Take, check_query, read_json
+from service.api.routes import SignedInRoute, Take, check_query, identify, read_json
 from service.bodies import misfit
-from service.credentials import require_person
+from service.credentials import Principal, require_person
 
-Give = Callable[[Request], Any]
+Give = Callable[[Request, Principal], Any]
 
 
-def _give_person(request: Request) -> Any:
-    require_person(request.state.principal)
-    return request.state.principal
+def _give_person(_request: Request, caller: Principal) -> Principal:
+    require_person(caller)
+    return caller
 
 
 _GIVEN: dict[Any, Give] = {
-    wiring_of: lambda request: request.app.state.wiring,
-    caller_of: lambda request: request.state.principal,
+    wiring_of: lambda request, _: request.app.state.wiring,
+    caller_of: lambda _, caller: caller,
     person_of: _give_person,
-    key_of: read_key,
+    key_of: lambda request, _: read_key(request),
 }
 
 
@@ -51,15 +51,16 @@ class QuickRoute(SignedInRoute):
         ((name, body),) = bodies.items()
 
         async def take(request: Request) -> Response:
-            await self.admit(request)
+            caller = await identify(request)
             check_query(request, frozenset())
-            answer = Response(status_code=status, media_type="application/json")
-            arguments = {place: give(request) for place, give in given.items()}
+            arguments = {place: give(request, caller) for place, give in given.items()}
             arguments |= {place: _fit(paths[place], request.path_params[place], "path", place) for place in paths}
             arguments[name] = _fit(body, await read_json(request), "body")
-            if headers is not None:
-                arguments[headers] = answer
-            view: BaseModel = await endpoint(**arguments)
+            if headers is None:
+                view: BaseModel = await endpoint(**arguments)
+                return Response(view.model_dump_json(), status, media_type="application/json")
+            answer = arguments[headers] = Response(status_code=status, media_type="application/json")
+            view = await endpoint(**arguments)
             answer.body = view.model_dump_json().encode()
             answer.headers["content-length"] = str(len(answer.body))
             return answer

@@ -148,7 +148,7 @@ class FaultyPolicy(Policy):
 
     outcome: Any = None
 
-    def _try_rules(self, case: Any) -> PolicyDecision:
+    def _try_rules(self, case: Any) -> dict[str, Any]:
         if isinstance(self.outcome, Exception):
             raise self.outcome
         return self.outcome  # type: ignore[no-any-return]

@@ -10,6 +10,7 @@ from sayso.errors import SaysoError
 from service.api.aap import instances, requests
 from service.api.aap.documents import PREFIX, document
 from service.api.aap.refusals import REQUEST_ID, answer_refusal, request_id_of
+from service.middlewares import NO_TELEMETRY
 
 _ABOUT = (
     "The Agent Approval Protocol, version 1: an agent's adapter asks before a call runs, waits or is told by a signed "
@@ -29,6 +30,7 @@ def create_aap(state: State, version: str) -> FastAPI:
         docs_url=None,
         redoc_url=None,
         redirect_slashes=False,
+        telemetry=NO_TELEMETRY,
         exception_handlers=dict.fromkeys((SaysoError, RequestValidationError, HTTPException), _answer),
     )
     app.state = state
