@@ -10,6 +10,7 @@ from collections import deque
 from math import inf
 from operator import attrgetter
 
+from sayso.clock import monotonic_ms
 from service.credentials import TENANT
 from service.looks import Foresight
 from service.wiring import Wiring
@@ -17,11 +18,17 @@ from service.wiring import Wiring
 AHEAD_MS = 10_000
 """How long before a deadline it is found out what it will bring."""
 
-_AT_ONCE = 50
-"""How many go to the store in one write: some 2 ms of its time, between which it serves others."""
+_FORESEEN_AT_ONCE = 50
+"""How many are worked out in one go: some 10 ms, between which the clock beats and looks at what is due."""
 
-_WRITES_AT_ONCE = 4
-"""How many writes are under way, so that a store which has others to serve does not keep the clock waiting."""
+_AT_ONCE = 25
+"""How many go to the store in one write: some 1.5 ms of its time, between which it serves others."""
+
+LATE_MS = 600
+"""How late deadlines may be before their writes no longer go one by one: till then whoever decides comes first."""
+
+_WRITES_WHEN_LATE = 4
+"""How many writes are under way then; the store may do them all before it serves anybody else."""
 
 _TICK_MS = 10
 _MOST = 10_000
@@ -45,7 +52,7 @@ class Foresights:
             after_ms = max(self._seen_to_ms, now_ms)
             self._ahead += await self._wiring.agenda.deadlines(TENANT, after_ms, until_ms, room)
             self._seen_to_ms = until_ms
-        ids = [self._ahead.popleft() for _ in range(min(len(self._ahead), _AT_ONCE))]
+        ids = [self._ahead.popleft() for _ in range(min(len(self._ahead), _FORESEEN_AT_ONCE))]
         if ids:
             self._keep(await self._wiring.desk.foresee(TENANT, ids, until_ms))
         return len(ids)
@@ -55,9 +62,12 @@ class Foresights:
         freezes, coming = self._coming.freezes, self._coming.foreseen
         count = bisect_right(coming, now_ms, key=attrgetter("at_ms"))
         due, self._coming = coming[:count], Foresight(freezes, coming[count:])
-        parts = [Foresight(freezes, due[start : start + _AT_ONCE]) for start in range(0, count, _AT_ONCE)]
-        for start in range(0, len(parts), _WRITES_AT_ONCE):
-            writes = parts[start : start + _WRITES_AT_ONCE]
+        parts = deque(Foresight(freezes, due[start : start + _AT_ONCE]) for start in range(0, count, _AT_ONCE))
+        ahead_ms = now_ms - monotonic_ms()
+        while parts:
+            late_ms = monotonic_ms() + ahead_ms - parts[0].foreseen[0].at_ms
+            at_once = _WRITES_WHEN_LATE if late_ms > LATE_MS else 1
+            writes = [parts.popleft() for _ in range(min(len(parts), at_once))]
             await asyncio.gather(*(self._wiring.desk.fulfil(TENANT, part, now_ms) for part in writes))
         return count
 
