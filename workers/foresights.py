@@ -21,14 +21,13 @@ AHEAD_MS = 10_000
 _FORESEEN_AT_ONCE = 50
 """How many are worked out in one go: some 10 ms, between which the clock beats and looks at what is due."""
 
-_AT_ONCE = 25
-"""How many go to the store in one write: some 1.5 ms of its time, between which it serves others."""
-
 LATE_MS = 600
-"""How late deadlines may be before their writes no longer go one by one: till then whoever decides comes first."""
+_PACES = ((150, 25, 1), (LATE_MS, 50, 1), (inf, 50, 4))
+"""Up to how late, ms, deadlines go so many in a write, and so many writes at once.
 
-_WRITES_WHEN_LATE = 4
-"""How many writes are under way then; the store may do them all before it serves anybody else."""
+The store does all that has come in before it serves anybody else: 25 are some 1.5 ms of its time. Those who decide come
+first until deadlines are late, as where the disk is slow: then many have to share one write to it.
+"""
 
 _TICK_MS = 10
 _MOST = 10_000
@@ -62,13 +61,13 @@ class Foresights:
         freezes, coming = self._coming.freezes, self._coming.foreseen
         count = bisect_right(coming, now_ms, key=attrgetter("at_ms"))
         due, self._coming = coming[:count], Foresight(freezes, coming[count:])
-        parts = deque(Foresight(freezes, due[start : start + _AT_ONCE]) for start in range(0, count, _AT_ONCE))
         ahead_ms = now_ms - monotonic_ms()
-        while parts:
-            late_ms = monotonic_ms() + ahead_ms - parts[0].foreseen[0].at_ms
-            at_once = _WRITES_WHEN_LATE if late_ms > LATE_MS else 1
-            writes = [parts.popleft() for _ in range(min(len(parts), at_once))]
+        while due:
+            late_ms = monotonic_ms() + ahead_ms - due[0].at_ms
+            size, at_once = next((size, at_once) for until_ms, size, at_once in _PACES if late_ms <= until_ms)
+            writes = [Foresight(freezes, due[start : start + size]) for start in range(0, size * at_once, size)]
             await asyncio.gather(*(self._wiring.desk.fulfil(TENANT, part, now_ms) for part in writes))
+            due = due[size * at_once :]
         return count
 
     def next_in_s(self, now_ms: int) -> float:
