@@ -10,6 +10,7 @@ from collections import deque
 from math import inf
 from operator import attrgetter
 
+from sayso.clock import monotonic_ms
 from service.credentials import TENANT
 from service.looks import Foresight
 from service.wiring import Wiring
@@ -17,11 +18,16 @@ from service.wiring import Wiring
 AHEAD_MS = 10_000
 """How long before a deadline it is found out what it will bring."""
 
-_AT_ONCE = 50
-"""How many go to the store in one write: some 2 ms of its time, between which it serves others."""
+_FORESEEN_AT_ONCE = 50
+"""How many are worked out in one go: some 10 ms, between which the clock beats and looks at what is due."""
 
-_WRITES_AT_ONCE = 4
-"""How many writes are under way, so that a store which has others to serve does not keep the clock waiting."""
+LATE_MS = 600
+_PACES = ((150, 25, 1), (LATE_MS, 50, 1), (inf, 50, 4))
+"""Up to how late, ms, deadlines go so many in a write, and so many writes at once.
+
+The store does all that has come in before it serves anybody else: 25 are some 1.5 ms of its time. Those who decide come
+first until deadlines are late, as where the disk is slow: then many have to share one write to it.
+"""
 
 _TICK_MS = 10
 _MOST = 10_000
@@ -45,7 +51,7 @@ class Foresights:
             after_ms = max(self._seen_to_ms, now_ms)
             self._ahead += await self._wiring.agenda.deadlines(TENANT, after_ms, until_ms, room)
             self._seen_to_ms = until_ms
-        ids = [self._ahead.popleft() for _ in range(min(len(self._ahead), _AT_ONCE))]
+        ids = [self._ahead.popleft() for _ in range(min(len(self._ahead), _FORESEEN_AT_ONCE))]
         if ids:
             self._keep(await self._wiring.desk.foresee(TENANT, ids, until_ms))
         return len(ids)
@@ -55,10 +61,13 @@ class Foresights:
         freezes, coming = self._coming.freezes, self._coming.foreseen
         count = bisect_right(coming, now_ms, key=attrgetter("at_ms"))
         due, self._coming = coming[:count], Foresight(freezes, coming[count:])
-        parts = [Foresight(freezes, due[start : start + _AT_ONCE]) for start in range(0, count, _AT_ONCE)]
-        for start in range(0, len(parts), _WRITES_AT_ONCE):
-            writes = parts[start : start + _WRITES_AT_ONCE]
+        ahead_ms = now_ms - monotonic_ms()
+        while due:
+            late_ms = monotonic_ms() + ahead_ms - due[0].at_ms
+            size, at_once = next((size, at_once) for until_ms, size, at_once in _PACES if late_ms <= until_ms)
+            writes = [Foresight(freezes, due[start : start + size]) for start in range(0, size * at_once, size)]
             await asyncio.gather(*(self._wiring.desk.fulfil(TENANT, part, now_ms) for part in writes))
+            due = due[size * at_once :]
         return count
 
     def next_in_s(self, now_ms: int) -> float:

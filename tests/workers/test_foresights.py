@@ -11,7 +11,7 @@ from service.settings import Settings
 from service.wiring import Wiring, wire
 from tests.builders import approve, ask, make_pending, person
 from workers.clock import look_at_due
-from workers.foresights import AHEAD_MS, Foresights
+from workers.foresights import AHEAD_MS, LATE_MS, Foresights
 
 
 @pytest.fixture
@@ -60,6 +60,19 @@ async def test_a_deadline_passes_as_was_foreseen_and_is_not_looked_at_again(wiri
     assert await look_at_due(wiring, now_ms) == 0
     assert await foresights.fulfil(now_ms) == 0
     assert foresights.next_in_s(now_ms) > 1
+
+
+async def test_deadlines_pass_as_was_foreseen_when_they_have_become_late(wiring: Wiring) -> None:
+    records = [await due_in(wiring, 2) for _ in range(60)]
+    foresights, _ = await look_ahead(wiring)
+    last_ms = max(record.items[0].terms.deadline_at_ms for record in records)
+    now_ms = await await_moment(wiring, last_ms + LATE_MS + 1)
+    assert await foresights.fulfil(now_ms) == 60
+    for record in records:
+        outcome = (await find(wiring, record)).items[0].outcome
+        assert outcome is not None
+        assert outcome.at_ms == record.items[0].terms.deadline_at_ms
+    assert await look_at_due(wiring, now_ms) == 0
 
 
 async def test_only_the_next_seconds_are_foreseen(wiring: Wiring) -> None:
