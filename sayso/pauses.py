@@ -43,12 +43,11 @@ def suspend(draft: SuspensionRecord, asks: tuple[Ask, ...], now_ms: int) -> Chan
             data={"agent": draft.run.agent, "title": draft.run.title, "owner": draft.run.owner},
         )
         return close_pause(record, (started,), now_ms)
-    if any(ask.ruling for ask in asks):
-        ruled = [
-            rule_item(record, item, ask.ruling, now_ms) if ask.ruling else item
-            for item, ask in zip(items, asks, strict=True)
-        ]
-        record = record.model_copy(update={"items": tuple(ruled)})
+    ruled = [
+        rule_item(record, item, ask.ruling, now_ms) if ask.ruling else item
+        for item, ask in zip(items, asks, strict=True)
+    ]
+    record = record.model_copy(update={"items": tuple(ruled)})
     paused = (_run_paused(record),)
     if not any(item.open for item in record.items):
         return close_pause(record, (*paused, tell_decided(record)), now_ms)
