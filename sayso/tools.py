@@ -136,7 +136,7 @@ class Tool:
     def bind(self, args: JsonObject, context: CallContext, read: BaseModel | None = None) -> dict[str, Any]:
         """Return what to call the function with; raises `InvalidInput` for arguments that do not fit."""
         try:
-            parsed = read or self._parse(args)
+            parsed = read if read is not None else self._parse(args)
         except ValidationError as error:
             raise InvalidInput(f"The arguments do not fit: {_list_faults(error, None)}") from error
         given = {name: getattr(parsed, place) for place, name in self.places.items()}

@@ -46,8 +46,7 @@ class Evidence:
         trail = self.trails[place]
         head, entries = TrailHead(), []
         for one in [new for old in trail.entries for new in change(old)]:
-            event = Event(type=EventType(one.type), data=one.data)
-            head, chained = append_events(head, (event,), one.at_ms)
+            head, chained = append_events(head, (Event(EventType(one.type), one.data),), one.at_ms)
             entries += chained
         self.trails[place] = trail.model_copy(update={"entries": tuple(entries)})
 
