@@ -19,7 +19,7 @@ JsonObject = dict[str, JsonValue]
 MAX_DEPTH = 32
 MAX_NODES = 20_000
 MAX_INTEGER = 2**53
-_PLAIN = json.JSONEncoder(ensure_ascii=False, sort_keys=True, separators=(",", ":"))
+_PLAIN = json.JSONEncoder(ensure_ascii=False, check_circular=False, sort_keys=True, separators=(",", ":"))
 
 
 def parse_json(raw: bytes | str) -> JsonValue:
@@ -64,7 +64,7 @@ def _look_quickly(value: Any) -> bool | None:
         below: list[Any] = []
         for node in level:
             kind = type(node)
-            if kind is str and node.isascii():
+            if (kind is str and node.isascii()) or (kind is int and -MAX_INTEGER <= node <= MAX_INTEGER):
                 continue
             if kind is dict:
                 if not _has_plain_keys(node):

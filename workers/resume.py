@@ -96,6 +96,7 @@ class Drain:
                 task = asyncio.create_task(self._drive(ready))
                 self._driving.add(task)
                 task.add_done_callback(self._driving.discard)
+            await _turn()
         if self._driving:
             _, late = await asyncio.wait(self._driving, timeout=_STOP_WITHIN_S if stopping.is_set() else None)
             for task in late:
@@ -194,6 +195,12 @@ class _Renewing:
 
     def _begin(self) -> None:
         self._task = asyncio.create_task(self._renew())
+
+
+async def _turn() -> None:
+    """Let what was just begun come to its first commit, and that be sent, before anything else is."""
+    await asyncio.sleep(0)
+    await asyncio.sleep(0)
 
 
 def _tools_of(halt: Halted) -> tuple[str, ...]:
