@@ -13,6 +13,7 @@ from sayso.errors import (
     IdempotencyConflict,
     InvalidInput,
     NotAllowed,
+    NotAuthenticated,
     PolicyForbids,
     SaysoError,
     StaleDigest,
@@ -24,7 +25,7 @@ from service.web.answers import Forms, make_forms, mark, read_answer, refill
 from service.web.details import compare_args, find_extensions, find_own_words, find_result, find_stages, find_why
 from service.web.errors import Problem, show_again
 from service.web.pages import render, show
-from service.web.posts import Post, read_post
+from service.web.posts import EarlierSignIn, Post, check_session, read_form, read_post
 from service.web.sentences import (
     find_hindrance,
     name_question,
@@ -36,7 +37,8 @@ from service.web.sentences import (
     tell_reviewers,
     tell_word,
 )
-from service.web.sessions import SignedIn, Visitor, wiring_of
+from service.web.sessions import SignedIn, Visitor, find_visitor, wiring_of
+from service.web.sign_ins import keep_typed, show_sign_in
 from service.web.tellings import read_told, tell_both
 from service.web.trails import MOST_ENTRIES, read_trail
 
@@ -49,6 +51,7 @@ _HEADINGS: tuple[tuple[type[SaysoError], str], ...] = (
     (ClockInDoubt, "The clock is in doubt"),
     (StaleDigest, "What is asked has changed"),
     (Conflict, "This can no longer be decided"),
+    (EarlierSignIn, "You have signed in anew"),
     (PolicyForbids, "The rules do not allow this"),
     (NotAllowed, "This is not yours to decide"),
     (InvalidInput, "That did not go through"),
@@ -63,10 +66,12 @@ async def read(request: Request, visitor: SignedIn, suspension_id: str, item_id:
 
 
 @router.post("/items/{suspension_id}/{item_id}")
-async def decide(request: Request, visitor: SignedIn, suspension_id: str, item_id: str) -> Response:
+async def decide(request: Request, suspension_id: str, item_id: str) -> Response:
     """Put the visitor's word on the item and show what comes of it; the same form sent twice counts once."""
-    post = await read_post(request, visitor)
+    post = await read_form(request)
+    visitor = await _find_visitor(request, post)
     try:
+        check_session(post, visitor)
         await _decide(request, visitor, suspension_id, item_id, post)
     except SaysoError as error:
         await _keep_typed(request, visitor, suspension_id, item_id, post, error)
@@ -84,6 +89,17 @@ async def extend(request: Request, visitor: SignedIn, suspension_id: str, item_i
     actor = visitor.principal.actor("web")
     await wiring_of(request).desk.extend(visitor.tenant, suspension_id, item_id, int(until), actor)
     return RedirectResponse(f"/items/{suspension_id}/{item_id}", 303)
+
+
+async def _find_visitor(request: Request, post: Post) -> Visitor:
+    """Return who is signed in; who no longer is signs in first, and then finds again what was typed."""
+    try:
+        return await find_visitor(request)
+    except NotAuthenticated:
+        kept, said = keep_typed(post), "You were signed out. Sign in, and what you typed is shown again."
+        if kept:
+            show_again(request, lambda problem: show_sign_in(request, request.url.path, "", said, problem, kept))
+        raise
 
 
 async def _decide(request: Request, visitor: Visitor, suspension_id: str, item_id: str, post: Post) -> None:
@@ -178,4 +194,6 @@ def _sentence(error: SaysoError, item: Item) -> str:
     if isinstance(error, StaleDigest | IdempotencyConflict):
         told = describe_outcome(item) if not item.open else "Read it again below before you answer."
         return f"{told} Nothing was changed."
+    if isinstance(error, EarlierSignIn):
+        return "Nothing was changed. Look at it again below, with all that you typed, and send it."
     return error.message

@@ -9,7 +9,7 @@ from sayso.requests import Doubt
 from sayso.suspensions import SuspensionRecord
 from sayso.tool_calls import ToolCall
 from service.settings import Settings
-from tests.service.web.sites import Visit, visit
+from tests.service.web.sites import CSRF, Visit, visit
 from tests.service.web.stories import (
     BOOK_HOTEL,
     BOOK_HOTEL_ARGS,
@@ -329,3 +329,13 @@ async def test_a_call_without_arguments_says_so(settings: Settings) -> None:
     async with visit(settings) as anna:
         record = await asked(anna.wiring, make_ask(BOOK_HOTEL, {}))
         assert "It takes no arguments." in await anna.read(place_of(record))
+
+
+async def test_a_page_of_an_earlier_sign_in_decides_nothing_and_keeps_what_was_typed(settings: Settings) -> None:
+    async with visit(settings) as anna:
+        record = await asked(anna.wiring)
+        page = await answer(anna, record, "deny", 403, message="Too old & late", csrf="d" * 64)
+        assert "You have signed in anew" in page
+        assert "Too old &amp; late</textarea>" in page
+        assert f'value="{CSRF}"' in page
+        assert (await now(anna, record)).open
