@@ -166,7 +166,7 @@ async def _gather(request: Request, visitor: Visitor, suspension_id: str, item_i
 
 def _words(record: SuspensionRecord, item: Item, name: str) -> dict[str, object]:
     outcome = item.outcome
-    edited = outcome is not None and outcome.args is not None
+    decided = outcome.args if outcome is not None else None
     return {
         "state_word": name_state(record, item),
         "question": name_question(item),
@@ -178,8 +178,7 @@ def _words(record: SuspensionRecord, item: Item, name: str) -> dict[str, object]
         "reviewers": tell_reviewers(record, item),
         "quorum": tell_quorum(item),
         "outcome": tell_outcome(item),
-        "changes": compare_args(item.tool.args, outcome.args) if outcome is not None and outcome.args else [],
-        "edited": edited,
+        "changes": compare_args(item.tool.args, decided) if decided is not None else [],
         "words": [(tell_word(one), one.message or "", one.at_ms) for one in item.decisions],
         "siblings": [(other, name_state(record, other)) for other in record.items if other.item_id != item.item_id],
     }

@@ -339,3 +339,12 @@ async def test_a_page_of_an_earlier_sign_in_decides_nothing_and_keeps_what_was_t
         assert "Too old &amp; late</textarea>" in page
         assert f'value="{CSRF}"' in page
         assert (await now(anna, record)).open
+
+
+async def test_arguments_that_were_all_taken_away_show_as_removed(settings: Settings) -> None:
+    async with visit(settings) as anna:
+        anything = REFUND.model_copy(update={"parameters": {"type": "object"}})
+        await anna.wiring.runs.save_definitions("default", [anything])
+        record = await asked(anna.wiring, make_ask(anything, {"order_id": "A-1932"}))
+        await answer(anna, record, "edit", f0="{}")
+        assert '<tr class="removed"><th scope="row">order_id</th>' in await anna.read(place_of(record))
