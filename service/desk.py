@@ -320,7 +320,7 @@ def _check_given(item: Item, value: JsonValue) -> None:
     if item.kind is not ItemKind.INPUT:
         raise InvalidInput("This item asks for approval, not for a value; send approve or deny.")
     if item.response_schema is not None:
-        check_value(item.response_schema, value, "value")
+        check_value(item.response_schema, value, "value", formats=True)
 
 
 def _cancel_current(record: SuspensionRecord, by: Actor, reason: str | None, now_ms: int) -> Change:

@@ -348,3 +348,13 @@ async def test_arguments_that_were_all_taken_away_show_as_removed(settings: Sett
         record = await asked(anna.wiring, make_ask(anything, {"order_id": "A-1932"}))
         await answer(anna, record, "edit", f0="{}")
         assert '<tr class="removed"><th scope="row">order_id</th>' in await anna.read(place_of(record))
+
+
+@pytest.mark.parametrize("typed", ["tomorrow", "2026-02-30", " 2026-02-28"])
+async def test_a_date_that_is_none_is_not_taken_for_one(settings: Settings, typed: str) -> None:
+    async with visit(settings) as anna:
+        record = await asked(anna.wiring, ask_value(response_schema={"type": "string", "format": "date"}))
+        page = await answer(anna, record, "value", 422, v0=typed)
+        assert "is not a &#34;date&#34;" in page
+        await answer(anna, record, "value", v0="2026-02-28")
+        assert (await now(anna, record)).outcome.value == "2026-02-28"
