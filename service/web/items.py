@@ -173,7 +173,7 @@ def _words(record: SuspensionRecord, item: Item, name: str) -> dict[str, object]
         "extensions": find_extensions(item) if record.status is Status.PENDING else [],
         "takes_answers": item.open and record.status is Status.PENDING,
         "hindrance": find_hindrance(record, item, name),
-        "fallback": tell_fallback(item.terms),
+        "fallback": tell_fallback(record, item),
         "denial": tell_denial(record) if Answer.DENY in item.allowed else "",
         "reviewers": tell_reviewers(record, item),
         "quorum": tell_quorum(item),

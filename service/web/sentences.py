@@ -1,9 +1,10 @@
 """Say terms, answers and outcomes in plain words: the same ones wherever they appear."""
 
+from sayso.deadlines import time_given_ms
 from sayso.decisions import Actor, ActorKind, Decision, Outcome, Verdict
 from sayso.requests import Answer, Item, ItemKind
 from sayso.suspensions import RunStatus, Status, SuspensionRecord
-from sayso.terms import FallbackAction, Terms
+from sayso.terms import FallbackAction
 from service.web.gists import write_leaf
 from service.web.times import tell_span
 
@@ -50,18 +51,18 @@ _AFTER_DENIAL = {
 }
 
 
-def tell_fallback(terms: Terms) -> str:
+def tell_fallback(record: SuspensionRecord, item: Item) -> str:
     """Say what happens when nobody answers in time, to go behind 'If nobody answers, …'."""
-    fallback = terms.fallback
+    fallback, steps = item.terms.fallback, item.terms.escalate[item.escalated :]
     if fallback.action is FallbackAction.APPROVE:
         return "it is approved without anybody having looked"
     if fallback.action is FallbackAction.VALUE:
         return f"the value “{write_leaf(fallback.value)}” is used"
     if fallback.action is FallbackAction.FAIL:
         return "the whole run fails"
-    if fallback.action is FallbackAction.ESCALATE and terms.escalate:
-        step = terms.escalate[0]
-        return f"{join_words(step.reviewers)} can decide too, for another {tell_span(step.after_s * 1000)}"
+    if fallback.action is FallbackAction.ESCALATE and steps:
+        span = tell_span(time_given_ms(record, item))
+        return f"{join_words(steps[0].reviewers)} can decide too, for another {span}"
     return "it is denied"
 
 
