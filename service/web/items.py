@@ -22,7 +22,15 @@ from sayso.pauses import describe_outcome, find_item
 from sayso.requests import Answer, Item
 from sayso.suspensions import Status, SuspensionRecord
 from service.web.answers import Forms, make_forms, mark, read_answer, refill
-from service.web.details import compare_args, find_extensions, find_own_words, find_result, find_stages, find_why
+from service.web.details import (
+    compare_args,
+    find_changes,
+    find_extensions,
+    find_own_words,
+    find_result,
+    find_stages,
+    find_why,
+)
 from service.web.errors import Problem, show_again
 from service.web.pages import render, show
 from service.web.posts import EarlierSignIn, Post, check_session, read_form, read_post
@@ -179,7 +187,7 @@ def _words(record: SuspensionRecord, item: Item, name: str) -> dict[str, object]
         "quorum": tell_quorum(item),
         "outcome": tell_outcome(item),
         "changes": compare_args(item.tool.args, decided) if decided is not None else [],
-        "words": [(tell_word(one), one.message or "", one.at_ms) for one in item.decisions],
+        "words": [(tell_word(one), one.message or "", one.at_ms, find_changes(item, one)) for one in item.decisions],
         "siblings": [(other, name_state(record, other)) for other in record.items if other.item_id != item.item_id],
     }
 

@@ -1,7 +1,11 @@
 """Say terms, answers and outcomes in plain words: the same ones wherever they appear."""
 
+from collections import Counter
+
+from sayso.canonical import canonical_json
 from sayso.deadlines import time_given_ms
 from sayso.decisions import Actor, ActorKind, Decision, Outcome, Verdict
+from sayso.outcomes import args_of
 from sayso.requests import Answer, Item, ItemKind
 from sayso.suspensions import RunStatus, Status, SuspensionRecord
 from sayso.terms import FallbackAction
@@ -78,13 +82,18 @@ def tell_reviewers(record: SuspensionRecord, item: Item) -> str:
 
 
 def tell_quorum(item: Item) -> str:
-    """Say how many have to agree and how many words have been given; nothing where one is enough."""
+    """Say how many have to agree and how many do; nothing where one is enough.
+
+    Approvals count together only for the same arguments, so of different ones the most that agree are told.
+    """
     quorum = item.terms.quorum
     if quorum.approve == 1 and quorum.deny == 1:
         return ""
-    approvals = sum(1 for one in item.decisions if one.action != "deny")
-    denials = len(item.decisions) - approvals
-    return f"{approvals} of {quorum.approve} approvals, {denials} of {quorum.deny} denials"
+    approvals = Counter(canonical_json(args_of(item, one)) for one in item.decisions if one.action != "deny")
+    denials = len(item.decisions) - approvals.total()
+    same = " of the same arguments" if len(approvals) > 1 else ""
+    most = max(approvals.values(), default=0)
+    return f"{most} of {quorum.approve} approvals{same}, {denials} of {quorum.deny} denials"
 
 
 def tell_actor(actor: Actor) -> str:

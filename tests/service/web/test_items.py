@@ -358,3 +358,18 @@ async def test_a_date_that_is_none_is_not_taken_for_one(settings: Settings, type
         assert "is not a &#34;date&#34;" in page
         await answer(anna, record, "value", v0="2026-02-28")
         assert (await now(anna, record)).outcome.value == "2026-02-28"
+
+
+async def test_the_second_reviewer_sees_what_the_first_approved(settings: Settings) -> None:
+    async with visit(settings) as anna:
+        record = await asked(anna.wiring, make_ask(terms={"quorum": {"approve": 2}}))
+        record = await decide(anna.wiring, record, "approve", args={**REFUND_ARGS, "amount": 7})
+        page = await anna.read(place_of(record))
+        assert "<code>amount</code> 7" in page
+        assert "<code>currency</code>" not in page
+        value = await asked(anna.wiring, ask_value(terms={"quorum": {"approve": 2}}))
+        value = await decide(anna.wiring, value, "value", value="HH-7731")
+        assert "<code>loyalty_code</code> HH-7731" in await anna.read(place_of(value))
+        denied = await asked(anna.wiring, ask_value(terms={"quorum": {"deny": 2}}))
+        denied = await decide(anna.wiring, denied, "deny")
+        assert "<code>loyalty_code</code> null" not in await anna.read(place_of(denied))

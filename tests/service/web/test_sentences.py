@@ -88,6 +88,8 @@ def test_a_quorum_is_counted_only_where_one_is_not_enough() -> None:
     assert tell_quorum(item_with()) == ""
     item = item_with(quorum={"approve": 2, "deny": 1}).model_copy(update={"decisions": (word("approve"),)})
     assert tell_quorum(item) == "1 of 2 approvals, 0 of 1 denials"
+    apart = item.model_copy(update={"decisions": (word("approve"), word("approve", args={"amount": 1}), word("deny"))})
+    assert tell_quorum(apart) == "1 of 2 approvals of the same arguments, 1 of 1 denials"
 
 
 @pytest.mark.parametrize(
