@@ -320,6 +320,9 @@ async def test_a_call_that_may_already_have_run_is_put_as_a_question(settings: S
         ):
             assert words in page, words
         assert "No rule" not in page
+        for choice in ("run_again", "fail"):
+            page = await answer(anna, record, "value", 422, v0=f'"{choice}"', v1="rf_81")
+            assert 'id="v1-problem">A result goes only with skip.' in page
         await answer(anna, record, "value", v0='"skip"', v1="rf_81")
         assert (await now(anna, record)).outcome.value == {"choice": "skip", "result": "rf_81"}
         assert "anna chose to skip it" in await anna.read(place_of(record))
