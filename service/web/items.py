@@ -198,6 +198,8 @@ def _heading(error: SaysoError, problem: Problem) -> str:
 
 def _sentence(error: SaysoError, item: Item) -> str:
     """The error's sentence, or, where the page is simply behind, what has happened meanwhile."""
+    if isinstance(error, IdempotencyConflict) and item.open:
+        return "Your first answer stands; it now takes the others. Nothing was changed."
     if isinstance(error, StaleDigest | IdempotencyConflict):
         told = describe_outcome(item) if not item.open else "Read it again below before you answer."
         return f"{told} Nothing was changed."

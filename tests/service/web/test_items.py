@@ -207,6 +207,16 @@ async def test_the_same_person_with_another_word_is_told_what_counts(settings: S
         page = await answer(anna, record, "deny", 409)
         assert "You have already answered this" in page
         assert "anna approved this" in page
+        assert "was not used" not in page
+
+
+async def test_one_of_a_quorum_with_another_word_is_told_that_their_first_stands(settings: Settings) -> None:
+    async with visit(settings) as anna:
+        record = await asked(anna.wiring, make_ask(terms={"quorum": {"approve": 2}}))
+        await answer(anna, record, "approve")
+        page = await answer(anna, record, "deny", 409, message="On second thoughts")
+        for words in ("You have already answered this", "Your first answer stands", "On second thoughts"):
+            assert words in page, words
 
 
 async def test_what_was_seen_has_to_be_what_is_asked(settings: Settings) -> None:
