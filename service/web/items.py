@@ -116,7 +116,7 @@ async def _decide(request: Request, visitor: Visitor, suspension_id: str, item_i
     assert found.record is not None  # noqa: S101  read() raises NotFound otherwise
     item = find_item(found.record, item_id)
     forms = make_forms(item, await wiring.runs.definition(visitor.tenant, item.tool.definition))
-    word = read_answer(forms, post)
+    word = read_answer(forms, post, wiring.settings.body_limit_bytes)
     # One person gives one word on what they saw: the digest is key enough, and a double tap is the same request.
     key = f"web-{item_id}-{word.digest}"
     actor = visitor.principal.actor("web")

@@ -9,6 +9,7 @@ from sayso.requests import Doubt
 from sayso.suspensions import SuspensionRecord
 from sayso.tool_calls import ToolCall
 from service.settings import Settings
+from service.web.gists import write_pretty
 from tests.service.web.sites import CSRF, Visit, visit
 from tests.service.web.stories import (
     BOOK_HOTEL,
@@ -386,3 +387,13 @@ async def test_the_second_reviewer_sees_what_the_first_approved(settings: Settin
         denied = await asked(anna.wiring, ask_value(terms={"quorum": {"deny": 2}}))
         denied = await decide(anna.wiring, denied, "deny")
         assert "<code>loyalty_code</code> null" not in await anna.read(place_of(denied))
+
+
+async def test_arguments_as_large_as_may_be_asked_about_can_be_edited(settings: Settings) -> None:
+    async with visit(settings) as anna:
+        rows = [{"id": place, "qty": 1} for place in range(6_000)]
+        record = await asked(anna.wiring, make_ask(REFUND.model_copy(update={"name": "mystery"}), {"rows": rows}))
+        await answer(anna, record, "edit", f0=write_pretty({"rows": rows[1:]}).replace("\n", "\r\n"))
+        assert (await now(anna, record)).outcome.args == {"rows": rows[1:]}
+        page = await answer(anna, await asked(anna.wiring), "edit", 413, **fields_of_refund(f4="x" * 300_000))
+        assert "x" * 300_000 in page
