@@ -4,7 +4,7 @@ from collections import Counter
 
 from sayso.canonical import canonical_json
 from sayso.deadlines import time_given_ms
-from sayso.decisions import Actor, ActorKind, Decision, Outcome, Verdict
+from sayso.decisions import COVERED, Actor, ActorKind, Decision, Outcome, Verdict
 from sayso.outcomes import args_of
 from sayso.requests import Answer, Item, ItemKind
 from sayso.suspensions import RunStatus, Status, SuspensionRecord
@@ -108,6 +108,8 @@ def tell_outcome(item: Item) -> str:
         return ""
     if outcome.by.kind is ActorKind.TIMEOUT:
         return f"Nobody answered in time: {_BY_FALLBACK[outcome.verdict]}"
+    if outcome.by == COVERED:
+        return "Closed, for another answer was enough"
     who = tell_actor(outcome.by)
     who = who[:1].upper() + who[1:] if outcome.by.kind in _MACHINES else who
     if outcome.verdict is Verdict.ANSWERED:

@@ -3,7 +3,7 @@ from typing import Any
 import pytest
 
 from sayso.deadlines import keep_time
-from sayso.decisions import TIMEOUT, Actor, ActorKind, Decision, Outcome, Verdict
+from sayso.decisions import COVERED, TIMEOUT, Actor, ActorKind, Decision, Outcome, Verdict
 from sayso.requests import Binding, Doubt, Item, freeze_item
 from sayso.suspensions import RunRef, Status, SuspensionRecord
 from service.web.sentences import (
@@ -114,6 +114,7 @@ def test_what_machines_did_is_said_too() -> None:
     rules = Actor(id="policy", kind=ActorKind.POLICY)
     worker = Actor(id="host:1", kind=ActorKind.WORKER)
     assert told(rules, Verdict.DENIED) == "The rules denied this"
+    assert told(COVERED, Verdict.DENIED) == "Closed, for another answer was enough"
     assert told(BEN, Verdict.ANSWERED, value={"choice": "run_again"}) == "ben chose to run it again"
     assert told(BEN, Verdict.ANSWERED, value={"choice": "skip", "result": "7"}) == "ben chose to skip it"
     reported = told(worker, Verdict.ANSWERED, value={"choice": "reported"})
