@@ -5,6 +5,7 @@ from typing import Any
 from fastapi import APIRouter, Request
 from fastapi.responses import RedirectResponse, Response
 
+from sayso.decisions import ActorKind
 from sayso.errors import (
     AlreadyDecided,
     ClockInDoubt,
@@ -18,7 +19,7 @@ from sayso.errors import (
     SaysoError,
     StaleDigest,
 )
-from sayso.pauses import describe_outcome, find_item
+from sayso.pauses import find_item
 from sayso.requests import Answer, Item
 from sayso.suspensions import Status, SuspensionRecord
 from service.web.answers import Forms, make_forms, mark, read_answer, refill
@@ -134,7 +135,7 @@ async def _keep_typed(
     pending = await wiring_of(request).runs.count_pending(visitor.tenant)
 
     def again(problem: Problem) -> Response:
-        context["banner"] = {"heading": _heading(error, problem), "text": _sentence(error, item)}
+        context["banner"] = {"heading": _heading(error, problem, item), "text": _sentence(error, item)}
         return render(request, "pages/item.html", code=problem.status, visitor=visitor, pending=pending, **context)
 
     show_again(request, again)
@@ -192,7 +193,9 @@ def _words(record: SuspensionRecord, item: Item, name: str) -> dict[str, object]
     }
 
 
-def _heading(error: SaysoError, problem: Problem) -> str:
+def _heading(error: SaysoError, problem: Problem, item: Item) -> str:
+    if item.outcome is not None and item.outcome.by.kind is ActorKind.TIMEOUT:
+        return "Too late"
     return next((heading for kind, heading in _HEADINGS if isinstance(error, kind)), problem.title)
 
 
@@ -200,9 +203,10 @@ def _sentence(error: SaysoError, item: Item) -> str:
     """The error's sentence, or, where the page is simply behind, what has happened meanwhile."""
     if isinstance(error, IdempotencyConflict) and item.open:
         return "Your first answer stands; it now takes the others. Nothing was changed."
+    if not item.open:
+        return f"{tell_outcome(item)}. Nothing was changed."
     if isinstance(error, StaleDigest | IdempotencyConflict):
-        told = describe_outcome(item) if not item.open else "Read it again below before you answer."
-        return f"{told} Nothing was changed."
+        return "Read it again below before you answer. Nothing was changed."
     if isinstance(error, EarlierSignIn):
         return "Nothing was changed. Look at it again below, with all that you typed, and send it."
     return error.message

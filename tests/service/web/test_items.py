@@ -234,7 +234,7 @@ async def test_after_the_deadline_the_fallback_has_decided(settings: Settings) -
     async with visit(settings) as anna:
         record = await asked(anna.wiring, make_ask(terms={"timeout_s": 0}))
         page = await answer(anna, record, "approve", 409)
-        assert "Nobody answered in time: denied by its fallback" in page
+        assert "<h2>Too late</h2><p>Nobody answered in time: denied by its fallback. Nothing was changed.</p>" in page
         assert "Approve</button>" not in page
 
 
