@@ -220,9 +220,7 @@ def test_what_was_typed_outlives_the_session_it_was_typed_in(
     page.get_by_label("amount").fill("12.5")
     page.get_by_role("button", name="Approve with these arguments").click()
     expect(page.get_by_role("heading", name="carla approved this with other arguments")).to_be_visible()
-    outcome = now(site, record).items[0].outcome
-    assert outcome is not None
-    assert outcome.args == {**REFUND_ARGS, "note": "One\n\n  <b>two</b>", "amount": 12.5}
+    assert now(site, record).items[0].decisions[0].args == REFUND_ARGS | {"note": "One\n\n  <b>two</b>", "amount": 12.5}
 
 
 def test_signing_in_again_beside_what_is_typed_does_not_take_it_away(site: Site, open_as: Callable[..., Page]) -> None:
@@ -237,6 +235,16 @@ def test_signing_in_again_beside_what_is_typed_does_not_take_it_away(site: Site,
         page.locator("#notice").get_by_role("link", name="Sign in").click()
     expect(opened.value.get_by_role("heading", name="Sign in")).to_be_visible()
     expect(page.get_by_label("Reason")).to_have_value("Too old")
+
+
+def test_a_moment_that_was_chosen_stays_chosen(site: Site, open_as: Callable[..., Page]) -> None:
+    record = site.act(lambda wiring: asked(wiring, make_ask(terms={"extend_by_s": 90_000}), make_ask(index=1)))
+    page = open_as(place_of(record))
+    page.get_by_label("Until").select_option(index=2)
+    chosen = page.get_by_label("Until").input_value()
+    site.act(lambda wiring: decide(wiring, record, "approve", item_id="i2"))
+    expect(page.locator("#siblings")).to_contain_text("approved")
+    expect(page.get_by_label("Until")).to_have_value(chosen)
 
 
 def test_the_time_left_counts_down_and_moments_are_the_browsers_own(site: Site, open_as: Callable[..., Page]) -> None:
