@@ -40,6 +40,11 @@ def escalate(record: SuspensionRecord, now_ms: int, held: frozenset[str] = NOTHI
     return change
 
 
+def time_given_ms(record: SuspensionRecord, item: Item) -> int:
+    """Return how long whoever is called in at the deadline has: as long as the item has waited by then."""
+    return max(item.terms.deadline_at_ms - record.created_at_ms - item.held_ms, 1000)
+
+
 def remind(record: SuspensionRecord, now_ms: int, held: frozenset[str] = NOTHING_HELD) -> Change:
     """Remind the reviewers of every open item whose moment for it has come; several missed ones make one."""
     check_step(record, "remind")
@@ -114,9 +119,7 @@ def _next_step_at(record: SuspensionRecord, item: Item) -> int | None:
 
 
 def _call_in_at_deadline(record: SuspensionRecord, item: Item, now_ms: int) -> Change:
-    """The fallback escalates: whoever comes next gets as much time as the first had."""
-    first_time_ms = item.terms.deadline_at_ms - record.created_at_ms - item.held_ms
-    return _call_in(record, item, now_ms + max(first_time_ms, 1000), now_ms)
+    return _call_in(record, item, now_ms + time_given_ms(record, item), now_ms)
 
 
 def _call_in(record: SuspensionRecord, item: Item, deadline_at_ms: int, now_ms: int) -> Change:

@@ -10,6 +10,7 @@ from pydantic import JsonValue, ValidationError
 
 from sayso.clock import iso_utc
 from sayso.decisions import JsonObject
+from sayso.errors import InvalidInput
 from sayso.frozen import Frozen
 from sayso.requests import Answer, Ask, AskedTool, Doubt, ItemKind, Prompt
 from sayso.terms import Fallback, FallbackAction, RuleTerms
@@ -76,6 +77,14 @@ def ask_in_doubt(call: ToolCall, definition: str, doubt: Doubt) -> Ask:
         rule_id=None,
         doubt=doubt,
     )
+
+
+def check_choice(value: JsonValue) -> None:
+    """Refuse an answer with a result that would be thrown away; raises `InvalidInput`."""
+    answer = read_choice(value)
+    if answer.result is not None and answer.choice is not Choice.SKIP:
+        problem = "A result goes only with skip. Choose skip, or leave the result out."
+        raise InvalidInput(problem, problems=[f"value.result: {problem}"])
 
 
 def read_choice(value: JsonValue) -> DoubtAnswer:

@@ -177,7 +177,8 @@ def describe_outcome(item: Item) -> str:
     if outcome is None:
         return "This item is still open."
     reason = f", saying: {outcome.message}" if outcome.message else ""
-    return f"{outcome.by.id} {outcome.verdict} this at {iso_utc(outcome.at_ms)}{reason}."
+    told = f"{outcome.by.id} {outcome.verdict} this at {iso_utc(outcome.at_ms)}{reason}"
+    return told if told.endswith(".") else f"{told}."
 
 
 def _run_paused(record: SuspensionRecord) -> Event:

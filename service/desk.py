@@ -14,6 +14,7 @@ from sayso.canonical import digest_json
 from sayso.clock import new_id
 from sayso.consumptions import name_run
 from sayso.decisions import Actor, Decision, DecisionAction, DecisionRequest
+from sayso.doubts import check_choice
 from sayso.errors import Conflict, DeadlinePassed, IdempotencyConflict, InvalidInput, PolicyForbids
 from sayso.events import Event
 from sayso.freezes import (
@@ -320,7 +321,9 @@ def _check_given(item: Item, value: JsonValue) -> None:
     if item.kind is not ItemKind.INPUT:
         raise InvalidInput("This item asks for approval, not for a value; send approve or deny.")
     if item.response_schema is not None:
-        check_value(item.response_schema, value, "value")
+        check_value(item.response_schema, value, "value", formats=True)
+    if item.doubt is not None:
+        check_choice(value)
 
 
 def _cancel_current(record: SuspensionRecord, by: Actor, reason: str | None, now_ms: int) -> Change:

@@ -16,6 +16,9 @@ from sayso.errors import TooLarge
 NO_TELEMETRY: TelemetryConfig = {"tracing": False, "metrics": False, "logs": False}
 """FastAPI's own, which nothing here is written for, would ask the environment at every request whether it is wanted."""
 
+_FORM_GROWTH = 8
+"""How much longer JSON may become in a browser's form: it is indented there, and `\n` is sent as `%0D%0A`."""
+
 Answer = Callable[[Request, Exception], Response]
 """How an error is answered."""
 
@@ -35,10 +38,11 @@ class Guards:
     An answer that has begun can only be broken off, and the server does that. Static files alone may be kept in caches.
     """
 
-    def __init__(self, app: ASGIApp, limit_bytes: int, answer: Answer, wider: Mapping[str, int] | None = None) -> None:
+    def __init__(self, app: ASGIApp, limit_bytes: int, answer: Answer, wider: Mapping[str, int], forms: str) -> None:
         self._app = app
         self._limit_bytes = limit_bytes
-        self._wider = wider or {}
+        self._wider = wider
+        self._forms = forms
         self._answer = answer
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -47,6 +51,7 @@ class Guards:
             await self._app(scope, receive, send)
             return
         limit_bytes = self._wider.get(scope["path"], self._limit_bytes)
+        limit_bytes *= _FORM_GROWTH if scope["path"].startswith(self._forms) else 1
         exchange = _Exchange(receive, send, limit_bytes, static=scope["path"].startswith("/static/"))
         try:
             await self._serve(scope, exchange)

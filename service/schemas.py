@@ -17,12 +17,15 @@ def check_schema(schema: dict[str, JsonValue]) -> None:
     _validator(schema)
 
 
-def check_value(schema: dict[str, JsonValue], value: JsonValue, name: str) -> None:
-    """Raise `InvalidInput`, naming each place, when `value` does not fit `schema`; `name` is what to call the value."""
+def check_value(schema: dict[str, JsonValue], value: JsonValue, name: str, *, formats: bool = False) -> None:
+    """Raise `InvalidInput`, naming each place, when `value` does not fit `schema`; `name` is what to call the value.
+
+    A `format` such as `date` counts where it is asked for: among the arguments of tools it is mostly only a hint.
+    """
     problems = [
         f"{name}{''.join(f'.{part}' if isinstance(part, str) else f'[{part}]' for part in error.instance_path)}: "
         f"{error.message}"
-        for error in _validator(schema).iter_errors(value)
+        for error in _validator(schema, formats=formats).iter_errors(value)
     ]
     if problems:
         shown = "; ".join(problems[:_LISTED])
@@ -30,14 +33,14 @@ def check_value(schema: dict[str, JsonValue], value: JsonValue, name: str) -> No
         raise InvalidInput(f"That does not fit: {shown}{more}. Correct it and send it again.", problems=problems)
 
 
-def _validator(schema: dict[str, JsonValue]) -> Any:
-    return _compile(to_json(schema))
+def _validator(schema: dict[str, JsonValue], *, formats: bool = False) -> Any:
+    return _compile(to_json(schema), formats)
 
 
 @lru_cache(maxsize=1024)
-def _compile(schema: bytes) -> Any:
+def _compile(schema: bytes, formats: bool) -> Any:
     try:
-        return jsonschema_rs.validator_for(schema.decode(), retriever=_refuse)
+        return jsonschema_rs.validator_for(schema.decode(), validate_formats=formats, retriever=_refuse)
     except (ValueError, jsonschema_rs.ReferencingError) as error:
         first = str(error).splitlines()[0]
         raise InvalidInput(f"The schema cannot be used: {first}. Ask the agent's developer to correct it.") from error

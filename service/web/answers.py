@@ -4,8 +4,9 @@ from dataclasses import dataclass, replace
 
 from pydantic import JsonValue, ValidationError
 
+from sayso.canonical import canonical_json
 from sayso.decisions import DecisionRequest, JsonObject
-from sayso.errors import InvalidInput, SaysoError
+from sayso.errors import InvalidInput, SaysoError, TooLarge
 from sayso.requests import Answer, Item
 from sayso.tool_calls import ToolDefinition
 from service.bodies import misfit
@@ -62,8 +63,8 @@ def mark(forms: Forms, error: SaysoError, target_arg: str | None) -> Forms:
     )
 
 
-def read_answer(forms: Forms, post: Post) -> DecisionRequest:
-    """Return the decision that was sent; raises `InvalidInput` when it cannot be read."""
+def read_answer(forms: Forms, post: Post, limit_bytes: int) -> DecisionRequest:
+    """Return the decision that was sent; raises `InvalidInput` when it cannot be read or is over the limit."""
     answer = post.get("answer", "")
     if answer not in list(Answer):
         raise InvalidInput("Choose one of the answers on this page.")
@@ -76,6 +77,8 @@ def read_answer(forms: Forms, post: Post) -> DecisionRequest:
         args = typed
     elif answer == Answer.VALUE:
         value = _typed(forms.value, post)
+    if len(canonical_json([args, value])) > limit_bytes:
+        raise TooLarge(f"What you typed comes to more than {limit_bytes} bytes. Shorten it and send it again.")
     message = normalize(post.get("message", "")).strip() or None
     action = Answer.APPROVE if answer == Answer.EDIT else answer
     try:

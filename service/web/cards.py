@@ -78,7 +78,7 @@ def _card(record: SuspensionRecord, item: Item, name: str) -> Card:
         owner=record.run.owner,
         asked_at_ms=record.created_at_ms,
         deadline_at_ms=item.terms.deadline_at_ms,
-        fallback=tell_fallback(item.terms),
+        fallback=tell_fallback(record, item),
         quorum=tell_quorum(item),
         hindrance=find_hindrance(record, item, name) or "",
     )

@@ -5,8 +5,9 @@ from dataclasses import dataclass
 
 from pydantic import JsonValue
 
-from sayso.decisions import JsonObject
+from sayso.decisions import Decision, DecisionAction, JsonObject
 from sayso.events import EventType, TrailEntry
+from sayso.outcomes import args_of
 from sayso.requests import Item
 from sayso.suspensions import Status, SuspensionRecord
 from service.web.gists import find_leaves
@@ -172,6 +173,13 @@ def compare_args(asked: JsonObject, decided: JsonObject) -> list[Changed]:
         state = "same" if old == new else "added" if old is None else "removed" if new is None else "changed"
         rows.append(Changed(path, old or "", new or "", state))
     return rows
+
+
+def find_changes(item: Item, decision: Decision) -> list[Changed]:
+    """Return what one reviewer's word makes of the arguments, so that others can see whether they agree."""
+    if decision.args is None and decision.action is not DecisionAction.VALUE:
+        return []
+    return [row for row in compare_args(item.tool.args, args_of(item, decision)) if row.state != "same"]
 
 
 def _pause_place(suspension_id: str, trail: Sequence[TrailEntry]) -> int:

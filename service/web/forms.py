@@ -156,7 +156,9 @@ def _asked(key: str, name: str | None, shape: Shape, *, required: bool) -> Field
 def _field(key: str, name: str | None, shape: Shape, *, required: bool, original: JsonValue | Absent) -> Field:
     if isinstance(original, dict | list):
         shape = replace(shape, kind="json")
-    if shape.kind == "choice" and not isinstance(original, Absent) and not _offered(shape.options, original):
+    picked = shape.kind in ("choice", "boolean")
+    if picked and not isinstance(original, Absent) and not _offered(shape.options, original):
+        # A browser shows, and sends, the first option in the place of one that is not there.
         shape = replace(shape, options=(*shape.options, original))
     return Field(key, name, shape, required, original, _show(shape, original))
 

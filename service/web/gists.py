@@ -68,7 +68,7 @@ def write_leaf(value: JsonValue) -> str:
 def _walk(value: JsonValue, path: str) -> Iterator[Leaf]:
     if isinstance(value, dict) and value:
         for key, child in value.items():
-            yield from _walk(child, f"{path}.{key}" if path else key)
+            yield from _walk(child, _below(path, key))
     elif isinstance(value, list) and value:
         for place, child in enumerate(value):
             yield from _walk(child, f"{path}[{place}]")
@@ -76,6 +76,13 @@ def _walk(value: JsonValue, path: str) -> Iterator[Leaf]:
         yield Leaf(path, value, literal=False)
     else:
         yield Leaf(path, _scalar(value), literal=not isinstance(value, str))
+
+
+def _below(path: str, key: str) -> str:
+    """Return the path of a key; one that could be taken for a path itself, or for nothing, is quoted."""
+    if not key or any(sign in key for sign in '.[]"'):
+        return f"{path}[{_scalar(key)}]"
+    return f"{path}.{key}" if path else key
 
 
 def _looks_literal(text: str) -> bool:

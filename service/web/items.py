@@ -5,6 +5,7 @@ from typing import Any
 from fastapi import APIRouter, Request
 from fastapi.responses import RedirectResponse, Response
 
+from sayso.decisions import ActorKind
 from sayso.errors import (
     AlreadyDecided,
     ClockInDoubt,
@@ -13,18 +14,27 @@ from sayso.errors import (
     IdempotencyConflict,
     InvalidInput,
     NotAllowed,
+    NotAuthenticated,
     PolicyForbids,
     SaysoError,
     StaleDigest,
 )
-from sayso.pauses import describe_outcome, find_item
+from sayso.pauses import find_item
 from sayso.requests import Answer, Item
 from sayso.suspensions import Status, SuspensionRecord
 from service.web.answers import Forms, make_forms, mark, read_answer, refill
-from service.web.details import compare_args, find_extensions, find_own_words, find_result, find_stages, find_why
+from service.web.details import (
+    compare_args,
+    find_changes,
+    find_extensions,
+    find_own_words,
+    find_result,
+    find_stages,
+    find_why,
+)
 from service.web.errors import Problem, show_again
 from service.web.pages import render, show
-from service.web.posts import Post, read_post
+from service.web.posts import EarlierSignIn, Post, check_session, read_form, read_post
 from service.web.sentences import (
     find_hindrance,
     name_question,
@@ -36,7 +46,8 @@ from service.web.sentences import (
     tell_reviewers,
     tell_word,
 )
-from service.web.sessions import SignedIn, Visitor, wiring_of
+from service.web.sessions import SignedIn, Visitor, find_visitor, wiring_of
+from service.web.sign_ins import keep_typed, show_sign_in
 from service.web.tellings import read_told, tell_both
 from service.web.trails import MOST_ENTRIES, read_trail
 
@@ -49,6 +60,7 @@ _HEADINGS: tuple[tuple[type[SaysoError], str], ...] = (
     (ClockInDoubt, "The clock is in doubt"),
     (StaleDigest, "What is asked has changed"),
     (Conflict, "This can no longer be decided"),
+    (EarlierSignIn, "You have signed in anew"),
     (PolicyForbids, "The rules do not allow this"),
     (NotAllowed, "This is not yours to decide"),
     (InvalidInput, "That did not go through"),
@@ -63,10 +75,12 @@ async def read(request: Request, visitor: SignedIn, suspension_id: str, item_id:
 
 
 @router.post("/items/{suspension_id}/{item_id}")
-async def decide(request: Request, visitor: SignedIn, suspension_id: str, item_id: str) -> Response:
+async def decide(request: Request, suspension_id: str, item_id: str) -> Response:
     """Put the visitor's word on the item and show what comes of it; the same form sent twice counts once."""
-    post = await read_post(request, visitor)
+    post = await read_form(request)
+    visitor = await _find_visitor(request, post)
     try:
+        check_session(post, visitor)
         await _decide(request, visitor, suspension_id, item_id, post)
     except SaysoError as error:
         await _keep_typed(request, visitor, suspension_id, item_id, post, error)
@@ -86,13 +100,24 @@ async def extend(request: Request, visitor: SignedIn, suspension_id: str, item_i
     return RedirectResponse(f"/items/{suspension_id}/{item_id}", 303)
 
 
+async def _find_visitor(request: Request, post: Post) -> Visitor:
+    """Return who is signed in; who no longer is signs in first, and then finds again what was typed."""
+    try:
+        return await find_visitor(request)
+    except NotAuthenticated:
+        kept, said = keep_typed(post), "You were signed out. Sign in, and what you typed is shown again."
+        if kept:
+            show_again(request, lambda problem: show_sign_in(request, request.url.path, "", said, problem, kept))
+        raise
+
+
 async def _decide(request: Request, visitor: Visitor, suspension_id: str, item_id: str, post: Post) -> None:
     wiring = wiring_of(request)
     found = await wiring.desk.suspensions.read(visitor.tenant, suspension_id)
     assert found.record is not None  # noqa: S101  read() raises NotFound otherwise
     item = find_item(found.record, item_id)
     forms = make_forms(item, await wiring.runs.definition(visitor.tenant, item.tool.definition))
-    word = read_answer(forms, post)
+    word = read_answer(forms, post, wiring.settings.body_limit_bytes)
     # One person gives one word on what they saw: the digest is key enough, and a double tap is the same request.
     key = f"web-{item_id}-{word.digest}"
     actor = visitor.principal.actor("web")
@@ -110,7 +135,7 @@ async def _keep_typed(
     pending = await wiring_of(request).runs.count_pending(visitor.tenant)
 
     def again(problem: Problem) -> Response:
-        context["banner"] = {"heading": _heading(error, problem), "text": _sentence(error, item)}
+        context["banner"] = {"heading": _heading(error, problem, item), "text": _sentence(error, item)}
         return render(request, "pages/item.html", code=problem.status, visitor=visitor, pending=pending, **context)
 
     show_again(request, again)
@@ -150,32 +175,38 @@ async def _gather(request: Request, visitor: Visitor, suspension_id: str, item_i
 
 def _words(record: SuspensionRecord, item: Item, name: str) -> dict[str, object]:
     outcome = item.outcome
-    edited = outcome is not None and outcome.args is not None
+    decided = outcome.args if outcome is not None else None
     return {
         "state_word": name_state(record, item),
         "question": name_question(item),
         "extensions": find_extensions(item) if record.status is Status.PENDING else [],
         "takes_answers": item.open and record.status is Status.PENDING,
         "hindrance": find_hindrance(record, item, name),
-        "fallback": tell_fallback(item.terms),
+        "fallback": tell_fallback(record, item),
         "denial": tell_denial(record) if Answer.DENY in item.allowed else "",
         "reviewers": tell_reviewers(record, item),
         "quorum": tell_quorum(item),
         "outcome": tell_outcome(item),
-        "changes": compare_args(item.tool.args, outcome.args) if outcome is not None and outcome.args else [],
-        "edited": edited,
-        "words": [(tell_word(one), one.message or "", one.at_ms) for one in item.decisions],
+        "changes": compare_args(item.tool.args, decided) if decided is not None else [],
+        "words": [(tell_word(one), one.message or "", one.at_ms, find_changes(item, one)) for one in item.decisions],
         "siblings": [(other, name_state(record, other)) for other in record.items if other.item_id != item.item_id],
     }
 
 
-def _heading(error: SaysoError, problem: Problem) -> str:
+def _heading(error: SaysoError, problem: Problem, item: Item) -> str:
+    if item.outcome is not None and item.outcome.by.kind is ActorKind.TIMEOUT:
+        return "Too late"
     return next((heading for kind, heading in _HEADINGS if isinstance(error, kind)), problem.title)
 
 
 def _sentence(error: SaysoError, item: Item) -> str:
     """The error's sentence, or, where the page is simply behind, what has happened meanwhile."""
+    if isinstance(error, IdempotencyConflict) and item.open:
+        return "Your first answer stands; it now takes the others. Nothing was changed."
+    if not item.open:
+        return f"{tell_outcome(item)}. Nothing was changed."
     if isinstance(error, StaleDigest | IdempotencyConflict):
-        told = describe_outcome(item) if not item.open else "Read it again below before you answer."
-        return f"{told} Nothing was changed."
+        return "Read it again below before you answer. Nothing was changed."
+    if isinstance(error, EarlierSignIn):
+        return "Nothing was changed. Look at it again below, with all that you typed, and send it."
     return error.message

@@ -16,6 +16,10 @@ Post = Mapping[str, str]
 """What was typed, by the name of the control."""
 
 
+class EarlierSignIn(NotAllowed):
+    """This page belongs to an earlier sign-in. Open it again and send the form from there."""
+
+
 async def check_origin(request: Request) -> None:
     """Refuse a form that another site sent; raises `NotAllowed`.
 
@@ -31,14 +35,24 @@ async def check_origin(request: Request) -> None:
     raise NotAllowed("This form was sent from another site. Open the page here and send it again.")
 
 
-async def read_post(request: Request, visitor: Visitor | None) -> Post:
-    """Return what a form sent; raises `InvalidInput`, or `NotAllowed` when it was not a page of this very session."""
+async def read_post(request: Request, visitor: Visitor) -> Post:
+    """Return what a form sent; raises `InvalidInput`, or `EarlierSignIn` when it was not a page of this session."""
+    post = await read_form(request)
+    check_session(post, visitor)
+    return post
+
+
+async def read_form(request: Request) -> Post:
+    """Return what a form sent, whoever sent it; raises `InvalidInput`."""
     if request.headers.get("content-type", "").partition(";")[0].strip().lower() != _FORM:
         raise InvalidInput(f"Send the form as {_FORM}.")
-    post = _parse(await request.body())
-    if visitor is not None and not compare_digest(post.get("csrf", "").encode(), visitor.csrf.encode()):
-        raise NotAllowed("This page belongs to an earlier sign-in. Open it again and send the form from there.")
-    return post
+    return _parse(await request.body())
+
+
+def check_session(post: Post, visitor: Visitor) -> None:
+    """Refuse a form that no page of this very session sent; raises `EarlierSignIn`."""
+    if not compare_digest(post.get("csrf", "").encode(), visitor.csrf.encode()):
+        raise EarlierSignIn
 
 
 def _parse(body: bytes) -> Post:

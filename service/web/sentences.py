@@ -1,9 +1,14 @@
 """Say terms, answers and outcomes in plain words: the same ones wherever they appear."""
 
-from sayso.decisions import Actor, ActorKind, Decision, Outcome, Verdict
+from collections import Counter
+
+from sayso.canonical import canonical_json
+from sayso.deadlines import time_given_ms
+from sayso.decisions import COVERED, Actor, ActorKind, Decision, Outcome, Verdict
+from sayso.outcomes import args_of
 from sayso.requests import Answer, Item, ItemKind
 from sayso.suspensions import RunStatus, Status, SuspensionRecord
-from sayso.terms import FallbackAction, Terms
+from sayso.terms import FallbackAction
 from service.web.gists import write_leaf
 from service.web.times import tell_span
 
@@ -50,18 +55,18 @@ _AFTER_DENIAL = {
 }
 
 
-def tell_fallback(terms: Terms) -> str:
+def tell_fallback(record: SuspensionRecord, item: Item) -> str:
     """Say what happens when nobody answers in time, to go behind 'If nobody answers, …'."""
-    fallback = terms.fallback
+    fallback, steps = item.terms.fallback, item.terms.escalate[item.escalated :]
     if fallback.action is FallbackAction.APPROVE:
         return "it is approved without anybody having looked"
     if fallback.action is FallbackAction.VALUE:
         return f"the value “{write_leaf(fallback.value)}” is used"
     if fallback.action is FallbackAction.FAIL:
         return "the whole run fails"
-    if fallback.action is FallbackAction.ESCALATE and terms.escalate:
-        step = terms.escalate[0]
-        return f"{join_words(step.reviewers)} can decide too, for another {tell_span(step.after_s * 1000)}"
+    if fallback.action is FallbackAction.ESCALATE and steps:
+        span = tell_span(time_given_ms(record, item))
+        return f"{join_words(steps[0].reviewers)} can decide too, for another {span}"
     return "it is denied"
 
 
@@ -77,13 +82,18 @@ def tell_reviewers(record: SuspensionRecord, item: Item) -> str:
 
 
 def tell_quorum(item: Item) -> str:
-    """Say how many have to agree and how many words have been given; nothing where one is enough."""
+    """Say how many have to agree and how many do; nothing where one is enough.
+
+    Approvals count together only for the same arguments, so of different ones the most that agree are told.
+    """
     quorum = item.terms.quorum
     if quorum.approve == 1 and quorum.deny == 1:
         return ""
-    approvals = sum(1 for one in item.decisions if one.action != "deny")
-    denials = len(item.decisions) - approvals
-    return f"{approvals} of {quorum.approve} approvals, {denials} of {quorum.deny} denials"
+    approvals = Counter(canonical_json(args_of(item, one)) for one in item.decisions if one.action != "deny")
+    denials = len(item.decisions) - approvals.total()
+    same = " of the same arguments" if len(approvals) > 1 else ""
+    most = max(approvals.values(), default=0)
+    return f"{most} of {quorum.approve} approvals{same}, {denials} of {quorum.deny} denials"
 
 
 def tell_actor(actor: Actor) -> str:
@@ -98,6 +108,8 @@ def tell_outcome(item: Item) -> str:
         return ""
     if outcome.by.kind is ActorKind.TIMEOUT:
         return f"Nobody answered in time: {_BY_FALLBACK[outcome.verdict]}"
+    if outcome.by == COVERED:
+        return "Closed, for another answer was enough"
     who = tell_actor(outcome.by)
     who = who[:1].upper() + who[1:] if outcome.by.kind in _MACHINES else who
     if outcome.verdict is Verdict.ANSWERED:

@@ -7,7 +7,7 @@ from sayso.errors import NotAuthenticated, SaysoError
 from service.credentials import TENANT
 from service.web.errors import Problem, show_again
 from service.web.pages import render
-from service.web.posts import read_post
+from service.web.posts import Post, read_form, read_post
 from service.web.sessions import (
     SignedIn,
     clear_session,
@@ -28,7 +28,7 @@ async def ask(request: Request, next: str | None = None) -> Response:
     try:
         await find_visitor(request)
     except NotAuthenticated:
-        return _form(request, place)
+        return show_sign_in(request, place)
     return RedirectResponse(place, 303)
 
 
@@ -36,17 +36,18 @@ async def ask(request: Request, next: str | None = None) -> Response:
 async def sign_in(request: Request) -> Response:
     """Open a session for the right name and password; any session this browser had is over."""
     wiring = wiring_of(request)
-    post = await read_post(request, None)
+    post = await read_form(request)
     place, name = safe_next(post.get("next")), post.get("name", "").strip()
     address = request.client.host if request.client is not None else None
     try:
         opened = await wiring.reviewers.sign_in(TENANT, name, post.get("password", ""), address)
     except SaysoError as error:
         sentence = error.message
-        show_again(request, lambda problem: _form(request, place, name, sentence, problem))
+        show_again(request, lambda problem: show_sign_in(request, place, name, sentence, problem, keep_typed(post)))
         raise
     await _close(request)
-    response = RedirectResponse(place, 303)
+    # With 307 the browser brings along what was typed before; it has no token of this session, so it is only shown.
+    response = RedirectResponse(place, 307 if keep_typed(post) and place.startswith("/items/") else 303)
     set_session(response, wiring.settings, opened.token)
     return response
 
@@ -69,7 +70,22 @@ async def _close(request: Request) -> None:
         wiring.credentials.forget(token)
 
 
-def _form(request: Request, place: str, name: str = "", sentence: str = "", problem: Problem | None = None) -> Response:
+def keep_typed(post: Post) -> Post:
+    """Return what was typed into the answer that was sent without a session; nothing where there is none."""
+    if "answer" not in post:
+        return {}
+    return {name: text for name, text in post.items() if name not in ("csrf", "next", "name", "password")}
+
+
+def show_sign_in(
+    request: Request,
+    place: str,
+    name: str = "",
+    sentence: str = "",
+    problem: Problem | None = None,
+    kept: Post | None = None,
+) -> Response:
+    """Return the sign-in page, which carries what is kept on to the page it leads to."""
     return render(
         request,
         "pages/sign_in.html",
@@ -78,4 +94,5 @@ def _form(request: Request, place: str, name: str = "", sentence: str = "", prob
         next=place,
         name=name,
         sentence=sentence,
+        kept=kept or {},
     )

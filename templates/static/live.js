@@ -60,11 +60,9 @@
     pending = number;
   }
 
-  function tell(text, action) {
+  function tell(text, action, target = "") {
     if (notice.textContent.startsWith(text)) return;
-    const link = document.createElement("a");
-    link.href = location.pathname;
-    link.textContent = action;
+    const link = Object.assign(document.createElement("a"), { href: location.pathname, textContent: action, target });
     notice.replaceChildren(document.createTextNode(`${text} `), link);
   }
 
@@ -102,7 +100,8 @@
         stale = false;
         const response = await fetch(location.href, { cache: "no-store", headers: { "X-Sayso-Live": "1" } });
         if (response.redirected && new URL(response.url).pathname === "/sign-in") {
-          tell("You are signed out.", "Sign in");
+          const typed = [...document.querySelectorAll("[data-live]")].some(inUse);
+          tell(`You are signed out.${typed ? " What you typed stays here." : ""}`, "Sign in", typed ? "_blank" : "");
         } else if (response.ok) {
           const fresh = new DOMParser().parseFromString(await response.text(), "text/html");
           skew = Number(fresh.body.dataset.now) - Date.now();

@@ -110,8 +110,8 @@ def test_the_same_key_for_another_word_is_refused() -> None:
 
 def test_the_second_reviewer_is_told_who_was_first() -> None:
     record = pending()
-    decided = decide(record, word(record, "deny", by="ada", message="too much"), T0).record
-    with pytest.raises(AlreadyDecided, match=r"ada denied this at .*: too much") as caught:
+    decided = decide(record, word(record, "deny", by="ada", message="too much."), T0).record
+    with pytest.raises(AlreadyDecided, match=r"ada denied this at .*: too much\. Nothing") as caught:
         decide(decided, word(record, by="bob"), T0 + 1)
     assert caught.value.facts["decided_by"] == "ada"
 

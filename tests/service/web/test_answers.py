@@ -2,7 +2,7 @@ from typing import Any
 
 import pytest
 
-from sayso.errors import InvalidInput
+from sayso.errors import InvalidInput, TooLarge
 from sayso.requests import Answer, Ask, Binding, Item, freeze_item
 from service.web.answers import Forms, make_forms, mark, read_answer, refill
 from tests.service.web.stories import BOOK_HOTEL, REFUND, REFUND_ARGS, ask_value, make_ask
@@ -13,6 +13,7 @@ def item_of(ask: Ask) -> Item:
 
 
 ITEM = item_of(make_ask())
+LIMIT = 10_000
 
 
 def post(forms: Forms, answer: str, **typed: str) -> dict[str, str]:
@@ -22,7 +23,7 @@ def post(forms: Forms, answer: str, **typed: str) -> dict[str, str]:
 
 def read(answer: str, item: Item = ITEM, **typed: str) -> Any:
     forms = make_forms(item, REFUND if item is ITEM else BOOK_HOTEL)
-    return read_answer(forms, post(forms, answer, **typed))
+    return read_answer(forms, post(forms, answer, **typed), LIMIT)
 
 
 def test_each_answer_becomes_the_decision_it_says() -> None:
@@ -50,7 +51,14 @@ def test_only_the_answers_of_the_page_are_taken(answer: str) -> None:
 def test_arguments_that_are_no_object_are_refused() -> None:
     forms = make_forms(ITEM, None)
     with pytest.raises(InvalidInput, match="one JSON object"):
-        read_answer(forms, {**post(forms, "edit"), "f0": "[1]"})
+        read_answer(forms, {**post(forms, "edit"), "f0": "[1]"}, LIMIT)
+
+
+def test_what_comes_to_more_than_a_request_may_hold_is_refused() -> None:
+    assert read("edit", note="x" * 9_000).args["note"] == "x" * 9_000
+    for answer, typed in (("edit", {"note": "ü" * 5_000}), ("value", {"value": "x" * 10_001})):
+        with pytest.raises(TooLarge, match="more than 10000 bytes"):
+            read(answer, ITEM if answer == "edit" else item_of(ask_value()), **typed)
 
 
 def test_a_message_that_is_too_long_or_a_bad_digest_is_refused() -> None:
@@ -58,7 +66,7 @@ def test_a_message_that_is_too_long_or_a_bad_digest_is_refused() -> None:
         read("deny", message="x" * 2001)
     forms = make_forms(ITEM, REFUND)
     with pytest.raises(InvalidInput, match="digest"):
-        read_answer(forms, {**post(forms, "approve"), "digest": "nonsense"})
+        read_answer(forms, {**post(forms, "approve"), "digest": "nonsense"}, LIMIT)
 
 
 def test_only_forms_that_are_allowed_are_made() -> None:

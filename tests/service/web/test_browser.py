@@ -193,6 +193,60 @@ def test_what_was_typed_and_left_is_not_overwritten(site: Site, open_as: Callabl
     expect(page.get_by_label("loyalty_code")).to_have_value("HH-77")
 
 
+@pytest.mark.parametrize("scripts", [True, False], ids=["with scripts", "without scripts"])
+def test_what_was_typed_outlives_the_session_it_was_typed_in(
+    site: Site, open_as: Callable[..., Page], scripts: bool
+) -> None:
+    async def prepare(wiring: Wiring) -> SuspensionRecord:
+        await add_people(wiring, "carla")
+        return await asked(wiring)
+
+    record = site.act(prepare)
+    page = open_as(place_of(record), java_script_enabled=scripts, viewport=PHONE)
+    page.get_by_text("Edit and approve").click()
+    page.get_by_label("note").fill("One\n\n  <b>two</b>")
+    page.get_by_label("amount").fill("12,5")
+    page.context.clear_cookies()
+    page.get_by_role("button", name="Approve with these arguments").click()
+    expect(page.get_by_role("alert")).to_contain_text("what you typed is shown again")
+    for password in ("wrong password", PASSWORD):
+        page.get_by_label("Name").fill("carla")
+        page.get_by_label("Password").fill(password)
+        page.get_by_role("button", name="Sign in").click()
+    expect(page.get_by_role("alert")).to_contain_text("You have signed in anew")
+    expect(page.get_by_label("note")).to_have_value("One\n\n  <b>two</b>")
+    expect(page.get_by_label("amount")).to_have_value("12,5")
+    assert now(site, record).items[0].open
+    page.get_by_label("amount").fill("12.5")
+    page.get_by_role("button", name="Approve with these arguments").click()
+    expect(page.get_by_role("heading", name="carla approved this with other arguments")).to_be_visible()
+    assert now(site, record).items[0].decisions[0].args == REFUND_ARGS | {"note": "One\n\n  <b>two</b>", "amount": 12.5}
+
+
+def test_signing_in_again_beside_what_is_typed_does_not_take_it_away(site: Site, open_as: Callable[..., Page]) -> None:
+    record = site.act(asked)
+    page = open_as(place_of(record))
+    page.get_by_text("Deny", exact=True).first.click()
+    page.get_by_label("Reason").fill("Too old")
+    page.context.clear_cookies()
+    site.act(lambda wiring: decide(wiring, record, "approve"))
+    expect(page.locator("#notice")).to_contain_text("What you typed stays here.")
+    with page.context.expect_page() as opened:
+        page.locator("#notice").get_by_role("link", name="Sign in").click()
+    expect(opened.value.get_by_role("heading", name="Sign in")).to_be_visible()
+    expect(page.get_by_label("Reason")).to_have_value("Too old")
+
+
+def test_a_moment_that_was_chosen_stays_chosen(site: Site, open_as: Callable[..., Page]) -> None:
+    record = site.act(lambda wiring: asked(wiring, make_ask(terms={"extend_by_s": 90_000}), make_ask(index=1)))
+    page = open_as(place_of(record))
+    page.get_by_label("Until").select_option(index=2)
+    chosen = page.get_by_label("Until").input_value()
+    site.act(lambda wiring: decide(wiring, record, "approve", item_id="i2"))
+    expect(page.locator("#siblings")).to_contain_text("approved")
+    expect(page.get_by_label("Until")).to_have_value(chosen)
+
+
 def test_the_time_left_counts_down_and_moments_are_the_browsers_own(site: Site, open_as: Callable[..., Page]) -> None:
     record = site.act(asked)
     page = open_as(place_of(record), timezone_id="Asia/Kathmandu")

@@ -13,11 +13,19 @@ from tests.service.web.stories import BOOK_HOTEL, BOOK_HOTEL_ARGS, REFUND, REFUN
 
 def as_browser(fields: tuple[Field, ...], **typed: str) -> dict[str, str]:
     """What a browser sends back: every control, line breaks as CRLF, a NUL replaced."""
-    sent = {field.key: typed.get(field.name, field.text) for field in fields}
+    sent = {field.key: typed.get(field.name, untouched(field)) for field in fields}
     return {
         key: text.replace("\r\n", "\n").replace("\r", "\n").replace("\n", "\r\n").replace("\0", "\ufffd")
         for key, text in sent.items()
     }
+
+
+def untouched(field: Field) -> str:
+    """What a control holds: a choice always one of its options, the first where none is selected."""
+    if field.control != "choice":
+        return field.text
+    offered = [*([""] if not field.required or not field.text else []), *(value for value, _ in field.options)]
+    return field.text if field.text in offered else offered[0]
 
 
 def edit(typed: dict[str, str], args: Any = None, schema: Any = None) -> Any:
@@ -111,6 +119,13 @@ def test_null_stays_null_until_something_is_typed() -> None:
     assert edit({"note": ""}, {"note": "x"}, schema) == {"note": None}
 
 
+@pytest.mark.parametrize("required", [["loud"], []], ids=["required", "optional"])
+def test_a_truth_value_that_is_null_stays_null_while_something_else_is_edited(required: list[str]) -> None:
+    loud = {"anyOf": [{"type": "boolean"}, {"type": "null"}]}
+    schema = {"type": "object", "properties": {"loud": loud, "count": {"type": "integer"}}, "required": required}
+    assert edit({"count": "2"}, {"loud": None, "count": 1}, schema) == {"loud": None, "count": 2}
+
+
 def test_without_a_schema_the_arguments_are_one_json_text() -> None:
     fields = args_fields(None, {"a": [1, 2]})
     assert [(field.name, field.control) for field in fields] == [(None, "json")]
@@ -172,6 +187,7 @@ KINDS = st.sampled_from(
         {"type": "number"},
         {"type": "integer"},
         {"type": "boolean"},
+        {"type": ["boolean", "null"]},
         {"enum": ["a", 1, None]},
         {"type": "array"},
         {},

@@ -51,6 +51,9 @@ async def test_a_form_that_names_nothing_is_shown_again_with_what_was_typed(sett
         assert "Write the name of the tool" in page
         assert "Look at this" in page
         await anna.send("/freezes", status=422, kind="world")
+        page = await anna.send("/freezes", status=422, kind="tool", name="refund_*")
+        assert "not a pattern" in page
+        assert 'value="refund_*"' in page
         await anna.send("/freezes", status=422, kind="tool", name="a\x01b")
 
 

@@ -63,3 +63,8 @@ def test_a_gist_is_never_longer_than_promised(args: dict[str, object]) -> None:
     assert len(gist.leaves) <= GIST_PAIRS
     assert gist.hidden_bytes >= 0
     assert (gist.hidden_bytes > 0) == any(leaf.cut for leaf in gist.leaves) or len(find_leaves(args)) > GIST_PAIRS  # type: ignore[arg-type]
+
+
+def test_a_name_that_looks_like_a_path_is_told_apart_from_one() -> None:
+    leaves = find_leaves({"to": {"name": 1}, "to.name": 2, "to[0]": 3, "": 4})
+    assert [leaf.path for leaf in leaves] == ["to.name", '["to.name"]', '["to[0]"]', '[""]']

@@ -9,7 +9,8 @@ from sayso.requests import Doubt
 from sayso.suspensions import SuspensionRecord
 from sayso.tool_calls import ToolCall
 from service.settings import Settings
-from tests.service.web.sites import Visit, visit
+from service.web.gists import write_pretty
+from tests.service.web.sites import CSRF, Visit, visit
 from tests.service.web.stories import (
     BOOK_HOTEL,
     BOOK_HOTEL_ARGS,
@@ -207,6 +208,16 @@ async def test_the_same_person_with_another_word_is_told_what_counts(settings: S
         page = await answer(anna, record, "deny", 409)
         assert "You have already answered this" in page
         assert "anna approved this" in page
+        assert "was not used" not in page
+
+
+async def test_one_of_a_quorum_with_another_word_is_told_that_their_first_stands(settings: Settings) -> None:
+    async with visit(settings) as anna:
+        record = await asked(anna.wiring, make_ask(terms={"quorum": {"approve": 2}}))
+        await answer(anna, record, "approve")
+        page = await answer(anna, record, "deny", 409, message="On second thoughts")
+        for words in ("You have already answered this", "Your first answer stands", "On second thoughts"):
+            assert words in page, words
 
 
 async def test_what_was_seen_has_to_be_what_is_asked(settings: Settings) -> None:
@@ -223,7 +234,7 @@ async def test_after_the_deadline_the_fallback_has_decided(settings: Settings) -
     async with visit(settings) as anna:
         record = await asked(anna.wiring, make_ask(terms={"timeout_s": 0}))
         page = await answer(anna, record, "approve", 409)
-        assert "Nobody answered in time: denied by its fallback" in page
+        assert "<h2>Too late</h2><p>Nobody answered in time: denied by its fallback. Nothing was changed.</p>" in page
         assert "Approve</button>" not in page
 
 
@@ -320,6 +331,9 @@ async def test_a_call_that_may_already_have_run_is_put_as_a_question(settings: S
         ):
             assert words in page, words
         assert "No rule" not in page
+        for choice in ("run_again", "fail"):
+            page = await answer(anna, record, "value", 422, v0=f'"{choice}"', v1="rf_81")
+            assert 'id="v1-problem">A result goes only with skip.' in page
         await answer(anna, record, "value", v0='"skip"', v1="rf_81")
         assert (await now(anna, record)).outcome.value == {"choice": "skip", "result": "rf_81"}
         assert "anna chose to skip it" in await anna.read(place_of(record))
@@ -329,3 +343,57 @@ async def test_a_call_without_arguments_says_so(settings: Settings) -> None:
     async with visit(settings) as anna:
         record = await asked(anna.wiring, make_ask(BOOK_HOTEL, {}))
         assert "It takes no arguments." in await anna.read(place_of(record))
+
+
+async def test_a_page_of_an_earlier_sign_in_decides_nothing_and_keeps_what_was_typed(settings: Settings) -> None:
+    async with visit(settings) as anna:
+        record = await asked(anna.wiring)
+        page = await answer(anna, record, "deny", 403, message="Too old & late", csrf="d" * 64)
+        assert "You have signed in anew" in page
+        assert "Too old &amp; late</textarea>" in page
+        assert f'value="{CSRF}"' in page
+        assert (await now(anna, record)).open
+
+
+async def test_arguments_that_were_all_taken_away_show_as_removed(settings: Settings) -> None:
+    async with visit(settings) as anna:
+        anything = REFUND.model_copy(update={"parameters": {"type": "object"}})
+        await anna.wiring.runs.save_definitions("default", [anything])
+        record = await asked(anna.wiring, make_ask(anything, {"order_id": "A-1932"}))
+        await answer(anna, record, "edit", f0="{}")
+        assert '<tr class="removed"><th scope="row">order_id</th>' in await anna.read(place_of(record))
+
+
+@pytest.mark.parametrize("typed", ["tomorrow", "2026-02-30", " 2026-02-28"])
+async def test_a_date_that_is_none_is_not_taken_for_one(settings: Settings, typed: str) -> None:
+    async with visit(settings) as anna:
+        record = await asked(anna.wiring, ask_value(response_schema={"type": "string", "format": "date"}))
+        page = await answer(anna, record, "value", 422, v0=typed)
+        assert "is not a &#34;date&#34;" in page
+        await answer(anna, record, "value", v0="2026-02-28")
+        assert (await now(anna, record)).outcome.value == "2026-02-28"
+
+
+async def test_the_second_reviewer_sees_what_the_first_approved(settings: Settings) -> None:
+    async with visit(settings) as anna:
+        record = await asked(anna.wiring, make_ask(terms={"quorum": {"approve": 2}}))
+        record = await decide(anna.wiring, record, "approve", args={**REFUND_ARGS, "amount": 7})
+        page = await anna.read(place_of(record))
+        assert "<code>amount</code> 7" in page
+        assert "<code>currency</code>" not in page
+        value = await asked(anna.wiring, ask_value(terms={"quorum": {"approve": 2}}))
+        value = await decide(anna.wiring, value, "value", value="HH-7731")
+        assert "<code>loyalty_code</code> HH-7731" in await anna.read(place_of(value))
+        denied = await asked(anna.wiring, ask_value(terms={"quorum": {"deny": 2}}))
+        denied = await decide(anna.wiring, denied, "deny")
+        assert "<code>loyalty_code</code> null" not in await anna.read(place_of(denied))
+
+
+async def test_arguments_as_large_as_may_be_asked_about_can_be_edited(settings: Settings) -> None:
+    async with visit(settings) as anna:
+        rows = [{"id": place, "qty": 1} for place in range(6_000)]
+        record = await asked(anna.wiring, make_ask(REFUND.model_copy(update={"name": "mystery"}), {"rows": rows}))
+        await answer(anna, record, "edit", f0=write_pretty({"rows": rows[1:]}).replace("\n", "\r\n"))
+        assert (await now(anna, record)).outcome.args == {"rows": rows[1:]}
+        page = await answer(anna, await asked(anna.wiring), "edit", 413, **fields_of_refund(f4="x" * 300_000))
+        assert "x" * 300_000 in page

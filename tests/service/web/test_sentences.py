@@ -2,10 +2,10 @@ from typing import Any
 
 import pytest
 
-from sayso.decisions import TIMEOUT, Actor, ActorKind, Decision, Outcome, Verdict
+from sayso.deadlines import keep_time
+from sayso.decisions import COVERED, TIMEOUT, Actor, ActorKind, Decision, Outcome, Verdict
 from sayso.requests import Binding, Doubt, Item, freeze_item
 from sayso.suspensions import RunRef, Status, SuspensionRecord
-from sayso.terms import RuleTerms, freeze_terms
 from service.web.sentences import (
     find_hindrance,
     join_words,
@@ -58,21 +58,24 @@ def word(action: str, **fields: Any) -> Decision:
         ({"fallback": {"action": "fail"}}, "the whole run fails"),
         (
             {"fallback": {"action": "escalate"}, "escalate": [{"after_s": 600, "reviewers": ["cleo", "dan"]}]},
-            "cleo and dan can decide too, for another 10 min",
+            "cleo and dan can decide too, for another 5 min",
         ),
     ],
 )
 def test_what_happens_at_the_deadline_is_said_plainly(terms: dict[str, Any], words: str) -> None:
-    frozen = freeze_terms(RuleTerms.model_validate(terms), rule_id=None, rule_version="", now_ms=NOW)
-    assert tell_fallback(frozen) == words
+    item = item_with(**terms)
+    assert tell_fallback(record_with(item), item) == words
 
 
-def test_after_the_last_escalation_it_is_denied() -> None:
-    rule = RuleTerms.model_validate(
-        {"fallback": {"action": "escalate"}, "escalate": [{"after_s": 600, "reviewers": ["cleo"]}]}
-    )
-    terms = freeze_terms(rule, rule_id=None, rule_version="", now_ms=NOW).model_copy(update={"escalate": ()})
-    assert tell_fallback(terms) == "it is denied"
+def test_who_is_called_in_next_is_named_and_after_the_last_it_is_denied() -> None:
+    steps = [{"after_s": 600, "reviewers": ["cleo"]}, {"after_s": 900, "reviewers": ["dan"]}]
+    item = item_with(fallback={"action": "escalate"}, escalate=steps, timeout_s=900, reviewers=["anna"])
+    record, told = record_with(item), []
+    for at_ms in (NOW, NOW + 600_000, NOW + 900_000):
+        record = keep_time(record, at_ms).record
+        told.append(tell_fallback(record, record.items[0]))
+    assert told == ["cleo can decide too, for another 15 min", "dan can decide too, for another 15 min", "it is denied"]
+    assert record.items[0].terms.deadline_at_ms == NOW + 2 * 900_000
 
 
 def test_who_may_decide_is_named() -> None:
@@ -85,6 +88,8 @@ def test_a_quorum_is_counted_only_where_one_is_not_enough() -> None:
     assert tell_quorum(item_with()) == ""
     item = item_with(quorum={"approve": 2, "deny": 1}).model_copy(update={"decisions": (word("approve"),)})
     assert tell_quorum(item) == "1 of 2 approvals, 0 of 1 denials"
+    apart = item.model_copy(update={"decisions": (word("approve"), word("approve", args={"amount": 1}), word("deny"))})
+    assert tell_quorum(apart) == "1 of 2 approvals of the same arguments, 1 of 1 denials"
 
 
 @pytest.mark.parametrize(
@@ -109,6 +114,7 @@ def test_what_machines_did_is_said_too() -> None:
     rules = Actor(id="policy", kind=ActorKind.POLICY)
     worker = Actor(id="host:1", kind=ActorKind.WORKER)
     assert told(rules, Verdict.DENIED) == "The rules denied this"
+    assert told(COVERED, Verdict.DENIED) == "Closed, for another answer was enough"
     assert told(BEN, Verdict.ANSWERED, value={"choice": "run_again"}) == "ben chose to run it again"
     assert told(BEN, Verdict.ANSWERED, value={"choice": "skip", "result": "7"}) == "ben chose to skip it"
     reported = told(worker, Verdict.ANSWERED, value={"choice": "reported"})
