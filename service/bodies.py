@@ -18,6 +18,7 @@ _PLAIN = {
     "model_attributes_type": "is not an object; send one",
     "model_type": "is not an object; send one",
     "json_invalid": "is not JSON; correct it",
+    "timezone_aware": "has no zone; write it as 2026-11-21T12:00:00Z",
 }
 
 Model = TypeVar("Model", bound=BaseModel)
