@@ -112,11 +112,16 @@ async def decide_item(
 
 @router.post("/{suspension_id}/items/{item_id}/extend", operation_id="extendItem", responses=WRITES)
 async def extend_item(
-    suspension_id: SuspensionId, item_id: ItemId, body: ExtendRequest, caller: Person, parts: Parts
+    suspension_id: SuspensionId,
+    item_id: ItemId,
+    body: ExtendRequest,
+    caller: Person,
+    parts: Parts,
+    key: IdempotencyKey,
 ) -> SuspensionView:
     """Put the deadline off, as far as the item's terms allow; the digest of what is asked changes with it."""
     until_ms = int(body.until.timestamp() * 1000)
-    saved = await parts.desk.extend(caller.tenant, suspension_id, item_id, until_ms, caller.actor("api"))
+    saved = await parts.desk.extend(caller.tenant, suspension_id, item_id, until_ms, caller.actor("api"), key)
     return SuspensionView.of(saved.record)
 
 
