@@ -10,7 +10,7 @@ from typing import Literal
 
 from sayso.clock import new_id
 from sayso.decisions import Actor
-from sayso.errors import Conflict, NotFound
+from sayso.errors import Conflict, InvalidInput, NotFound
 from sayso.freezes import TIME, Freeze
 from sayso.jumps import JUMP_MS, Beat, tell_jump
 from service.memories import Memory
@@ -51,7 +51,12 @@ class Freezes:
         return at_ms + HOLDS_WITHIN_MS if at_ms else 0
 
     async def freeze(self, tenant: str, scope: str, reason: str, by: Actor) -> Freeze:
-        """Let nothing new start within the scope; what is frozen already stays as it is."""
+        """Let nothing new start within the scope; what is frozen already stays as it is.
+
+        Raises `InvalidInput` for a pattern, which would look frozen and stop nothing.
+        """
+        if "*" in scope:
+            raise InvalidInput(f"A freeze takes one name, no pattern such as {scope!r}. Freeze each name, or all.")
         for one in await self.in_force(tenant, fresh=True):
             if one.scope == scope:
                 return one
