@@ -176,7 +176,7 @@ def describe_outcome(item: Item) -> str:
     outcome = item.outcome
     if outcome is None:
         return "This item is still open."
-    reason = f", saying: {outcome.message}" if outcome.message else ""
+    reason = f", saying: {outcome.message.removesuffix('.')}" if outcome.message else ""
     return f"{outcome.by.id} {outcome.verdict} this at {iso_utc(outcome.at_ms)}{reason}."
 
 
