@@ -45,13 +45,14 @@ def parse_json(raw: bytes | str) -> JsonValue:
     return value
 
 
-def check_json(value: Any) -> bool:
+def check_json(value: Any, *, limited: bool = True) -> bool:
     """Refuse a value that is not plain JSON within the limits, naming the place, such as `$.args.amount`.
 
     Returns whether the standard encoder writes its canonical form: no key is beyond ASCII, no number is special.
+    What is not `limited` was put together here of parts that were.
     """
     plain = _look_quickly(value)
-    return _look_closely(value) if plain is None else plain
+    return _look_closely(value, limited=limited) if plain is None else plain
 
 
 def _look_quickly(value: Any) -> bool | None:
@@ -102,16 +103,16 @@ def _look_at_scalar(node: Any) -> bool | None:
     return None
 
 
-def _look_closely(value: Any) -> bool:
+def _look_closely(value: Any, *, limited: bool) -> bool:
     count = 0
     plain = True
     stack: list[tuple[Any, str, int]] = [(value, "$", 0)]
     while stack:
         node, path, depth = stack.pop()
         count += 1
-        if depth > MAX_DEPTH:
+        if limited and depth > MAX_DEPTH:
             raise TooLarge(f"The JSON is nested deeper than {MAX_DEPTH} levels. Flatten it.")
-        if count > MAX_NODES:
+        if limited and count > MAX_NODES:
             raise TooLarge(f"The JSON has more than {MAX_NODES} values. Send less.")
         if isinstance(node, dict):
             for key in node:
@@ -128,9 +129,9 @@ def _look_closely(value: Any) -> bool:
     return plain
 
 
-def canonical_json(value: Any) -> bytes:
+def canonical_json(value: Any, *, limited: bool = True) -> bytes:
     """Return the RFC 8785 form of a JSON value as UTF-8 bytes; raises `InvalidJson` for what has no such form."""
-    plain = check_json(value)
+    plain = check_json(value, limited=limited)
     return (_PLAIN.encode(value) if plain else _render(value)).encode("utf-8")
 
 

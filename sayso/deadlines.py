@@ -6,7 +6,7 @@ Plain functions on frozen records. Each looks at the record's own moments and ch
 from sayso.clock import iso_utc
 from sayso.decisions import TIMEOUT, Decision, DecisionAction, JsonObject
 from sayso.events import Event, EventType
-from sayso.outcomes import close_item, next_look, put_item
+from sayso.outcomes import close_item, next_look, put_item, tell_words
 from sayso.requests import Item, digest_item
 from sayso.suspensions import Change, Status, SuspensionRecord, check_step
 from sayso.terms import FallbackAction
@@ -104,7 +104,7 @@ def _time_out(record: SuspensionRecord, item: Item, now_ms: int) -> Change:
     )
     closed = close_item(record, item.model_copy(update={"decisions": (*item.decisions, decision)}), decision, now_ms)
     verdict = closed.outcome.verdict if closed.outcome else None
-    data = {**_about(record, item), "fallback": fallback.action, "verdict": verdict}
+    data = {**_about(record, item), "fallback": fallback.action, "verdict": verdict, **tell_words(item, decision)}
     return put_item(record, closed, (Event(type=EventType.TIMED_OUT, data=data),), now_ms)
 
 

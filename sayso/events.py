@@ -77,7 +77,7 @@ def write_events(head: TrailHead, events: tuple[Event, ...], at_ms: int) -> tupl
     seq, hash_ = head.seq, head.hash
     for event in events:
         seq += 1
-        said = canonical_json([seq, at_ms, event.type, event.data])
+        said = _say(seq, at_ms, event.type, event.data)
         hash_ = _hash(hash_, said)
         data = said[len(f'[{seq},{at_ms},"{event.type}",') : -1].decode()
         entries.append(f'{{"seq":{seq},"at_ms":{at_ms},"type":"{event.type}","data":{data},"hash":"{hash_}"}}')
@@ -96,7 +96,12 @@ def find_break(entries: list[TrailEntry], head: TrailHead | None = None) -> int 
 
 
 def _chain(before: str, seq: int, at_ms: int, type_: str, data: dict[str, Any]) -> str:
-    return _hash(before, canonical_json([seq, at_ms, type_, data]))
+    return _hash(before, _say(seq, at_ms, type_, data))
+
+
+def _say(seq: int, at_ms: int, type_: str, data: dict[str, Any]) -> bytes:
+    """Return what is hashed. Its parts kept to the limits when they came in; together they may well be over them."""
+    return canonical_json([seq, at_ms, type_, data], limited=False)
 
 
 def _hash(before: str, said: bytes) -> str:

@@ -26,7 +26,7 @@ class GatedCall:
 def gate_calls(policy: Policy, run: RunRef, calls: Sequence[GatedCall]) -> tuple[tuple[Ask, ...], tuple[Event, ...]]:
     """Return what is to be asked about the calls, the policy's own rulings included, and the events that tell of it."""
     names = [one.call.name for one in calls]
-    data = {"tool_call_count": len(names), "step": 0, "tool_names": names}
+    data = {"tool_call_count": len(names), "step": 0, "tool_names": names, "agent": run.agent, "owner": run.owner}
     events = [Event(type=EventType.TOOL_BATCH_STARTED, data=data)]
     asks: list[Ask] = []
     for one in calls:

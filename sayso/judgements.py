@@ -19,7 +19,7 @@ from sayso.models import ChatMessage, ModelTurn, RequestedCall
 from sayso.policies import Action, Policy, PolicyDecision, PolicyEvent
 from sayso.questions import put_question
 from sayso.requests import Answer, Ask, AskedTool, ItemKind, Prompt, Ruling
-from sayso.rules import RequestPayload, same_json
+from sayso.rules import ASKING, RequestPayload, same_json
 from sayso.terms import RuleTerms
 from sayso.tool_calls import ToolCall, ToolDefinition
 from sayso.tools import Tool
@@ -117,9 +117,15 @@ def _refuse(call: ToolCall, fault: str) -> tuple[BatchCall, Event]:
 
 def tell_judged(call: ToolCall, decision: PolicyDecision) -> Event:
     """Return the event that tells how a call was judged."""
-    rules: JsonObject = {"policy_id": decision.policy_id, "matched_rules": list(decision.matched_rules)}
+    rules: JsonObject = {
+        "policy_id": decision.policy_id,
+        "matched_rules": list(decision.matched_rules),
+        "rule_version": decision.rule_version,
+    }
     failed: JsonObject = {"error": decision.error} if decision.error else {}
-    return _tell(call, decision.action, decision.reason, rules | failed)
+    # What is put to somebody is told with their word: while it waits, it should weigh little.
+    args: JsonObject = {} if decision.action in ASKING else {"args": call.args}
+    return _tell(call, decision.action, decision.reason, rules | failed | args)
 
 
 def _tell(call: ToolCall, action: Action, reason: str, rules: JsonObject) -> Event:

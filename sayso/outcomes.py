@@ -58,6 +58,17 @@ def _end(
     return item.model_copy(update={"outcome": outcome})
 
 
+def tell_words(item: Item, decision: Decision) -> JsonObject:
+    """Return what the trail keeps of a decision when the item itself is gone: which arguments, under which rule."""
+    denied = decision.action not in (DecisionAction.APPROVE, DecisionAction.VALUE)
+    words: JsonObject = {
+        "args": item.tool.args if denied else args_of(item, decision),
+        "rule_id": item.terms.rule_id,
+        "rule_version": item.terms.rule_version,
+    }
+    return words | ({"value": decision.value} if decision.action is DecisionAction.VALUE else {})
+
+
 def _differs(decision: Decision) -> bool:
     """Whether other arguments than those asked about would run."""
     return decision.args is not None or decision.action is DecisionAction.VALUE

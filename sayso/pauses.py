@@ -21,7 +21,7 @@ from sayso.errors import (
     StaleDigest,
 )
 from sayso.events import Event, EventType
-from sayso.outcomes import args_of, close_item, close_pause, next_look, put_item, rule_item, tell_decided
+from sayso.outcomes import args_of, close_item, close_pause, next_look, put_item, rule_item, tell_decided, tell_words
 from sayso.requests import Answer, Ask, Item, Ruling, digest_item, freeze_item
 from sayso.suspensions import Change, RunEnd, RunStatus, Status, SuspensionRecord, check_step
 from sayso.tool_calls import ToolResult
@@ -176,9 +176,8 @@ def describe_outcome(item: Item) -> str:
     outcome = item.outcome
     if outcome is None:
         return "This item is still open."
-    reason = f", saying: {outcome.message}" if outcome.message else ""
-    told = f"{outcome.by.id} {outcome.verdict} this at {iso_utc(outcome.at_ms)}{reason}"
-    return told if told.endswith(".") else f"{told}."
+    reason = f", saying: {outcome.message.removesuffix('.')}" if outcome.message else ""
+    return f"{outcome.by.id} {outcome.verdict} this at {iso_utc(outcome.at_ms)}{reason}."
 
 
 def _run_paused(record: SuspensionRecord) -> Event:
@@ -299,4 +298,5 @@ def _decision_data(record: SuspensionRecord, item: Item, decision: Decision) -> 
         "edited": decision.args is not None,
         "digest": decision.args_digest,
         "verdict": item.outcome.verdict if item.outcome else None,
+        **tell_words(item, decision),
     }

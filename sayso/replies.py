@@ -188,6 +188,7 @@ class RunEvent(Reply):
     at: datetime
     type: str
     data: dict[str, Any]
+    hash: str
 
 
 class EventPage(Reply):

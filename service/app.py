@@ -20,7 +20,7 @@ from service.api.quick_routes import QuickDoor
 from service.api.routers import api, health_router
 from service.channels.webhook.inbound import router as webhook_router
 from service.middlewares import NO_TELEMETRY, Guards
-from service.openapi import document
+from service.openapi import document, name_methods
 from service.settings import CHECKOUT, Settings
 from service.web.errors import render_problem
 from service.web.routes import router as pages
@@ -90,7 +90,7 @@ def answer_error(request: Request, error: Exception) -> Response:
 
 
 async def _answer(request: Request, error: Exception) -> Response:
-    return answer_error(request, error)
+    return answer_error(request, name_methods(request, error))
 
 
 def _serve(app: FastAPI, settings: Settings) -> AbstractAsyncContextManager[None]:

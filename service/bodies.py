@@ -18,6 +18,7 @@ _PLAIN = {
     "model_attributes_type": "is not an object; send one",
     "model_type": "is not an object; send one",
     "json_invalid": "is not JSON; correct it",
+    "timezone_aware": "has no zone; write it as 2026-11-21T12:00:00Z",
 }
 
 Model = TypeVar("Model", bound=BaseModel)
@@ -34,10 +35,18 @@ def read_body(raw: bytes, model: type[Model]) -> Model:
 
 def misfit(errors: Sequence[Mapping[str, Any]], root: str | None = None) -> InvalidInput:
     """Return the one error that tells of all the faults pydantic found, without repeating what was sent."""
+    errors = [error for error in errors if not _follows(error, errors)]
     faults = [_tell_fault(error, root) for error in errors[:_LISTED]]
     spoken = "; ".join(f"{fault['path']} {fault['message']}" for fault in faults[:_SPOKEN])
     more = f" (and {len(errors) - _SPOKEN} more)" if len(errors) > _SPOKEN else ""
     return InvalidInput(f"This does not fit: {spoken}{more}. Correct it and send it again.", errors=faults)
+
+
+def _follows(error: Mapping[str, Any], errors: Sequence[Mapping[str, Any]]) -> bool:
+    """Whether a list is said to be too short only because something in it does not fit."""
+    place = tuple(error["loc"])
+    inside = (tuple(other["loc"]) for other in errors)
+    return error["type"] == "too_short" and any(one[: len(place)] == place and one != place for one in inside)
 
 
 def _tell_fault(error: Mapping[str, Any], root: str | None) -> dict[str, str]:

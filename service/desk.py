@@ -244,18 +244,26 @@ class Desk(Looks):
             await self.look(tenant, suspension_id)
             raise
 
-    async def revive(self, tenant: str, suspension_id: str, by: Actor) -> Saved:
-        """Have a run that was given up tried again."""
-        return await self.suspensions.change(tenant, suspension_id, lambda record, now_ms: revive(record, by, now_ms))
+    async def revive(
+        self, tenant: str, suspension_id: str, by: Actor, key: str | None = None, run_id: str = ""
+    ) -> Saved:
+        """Have a run that was given up tried again; with its key sent again it may have gone on to another pause."""
+        seen = _seen(by.id, key, ["revive", run_id], suspension_id)
+        return await self.suspensions.change(
+            tenant, suspension_id, lambda record, now_ms: revive(record, by, now_ms), seen
+        )
 
-    async def extend(self, tenant: str, suspension_id: str, item_id: str, until_ms: int, by: Actor) -> Saved:
+    async def extend(
+        self, tenant: str, suspension_id: str, item_id: str, until_ms: int, by: Actor, key: str | None = None
+    ) -> Saved:
         """Give the reviewers of an item more time, as far as its terms allow."""
+        seen = _seen(by.id, key, ["extend", suspension_id, item_id, until_ms], suspension_id)
         freezes = await self._freezes(tenant, False)
 
         def verb(record: SuspensionRecord, now_ms: int) -> Change:
             return extend(record, item_id, until_ms, by, now_ms, self._lost_ms(record, item_id, freezes, now_ms))
 
-        return await self.suspensions.change(tenant, suspension_id, verb)
+        return await self.suspensions.change(tenant, suspension_id, verb, seen)
 
     def _lost_ms(self, record: SuspensionRecord, item_id: str, freezes: tuple[Freeze, ...], now_ms: int) -> int:
         """How much of the item's time freezes took so far: its deadline holds, although it still says the old one.

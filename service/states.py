@@ -23,7 +23,9 @@ class PausedFramework(BaseModel):
     state_schema: str = Field(min_length=1, max_length=100, description="As the agent's manifest says.")
     manifest_digest: str = Field(pattern="^[0-9a-f]{64}$", description="Of the agent the run was begun with.")
     state: str = Field(description="The framework's own state: a JSON object in UTF-8, as base64.")
-    unseen: bool = Field(default=False, description="Whether the framework runs its tools where nobody sees it.")
+    unseen: bool = Field(
+        default=False, strict=True, description="Whether the framework runs its tools where nobody sees it."
+    )
 
 
 def seal_framework(manifest: AgentManifest, paused: PausedFramework, limit_bytes: int) -> SealedState:

@@ -29,7 +29,8 @@ from sayso.cli.screens import (
 )
 from sayso.client import URL, Client, write_word
 from sayso.errors import AlreadyDecided, InvalidInput, InvalidJson, NotFound, SaysoError
-from sayso.replies import ItemSeen, Run, Suspension
+from sayso.events import TrailEntry, TrailHead, find_break
+from sayso.replies import ItemSeen, Run, RunEvent, Suspension
 
 app = typer.Typer(
     help="Work a Sayso desk from the terminal.",
@@ -205,17 +206,28 @@ def events(
     run_id: str,
     follow: Annotated[bool, typer.Option("--follow", "-f", help="Go on until the run has ended.")] = False,
 ) -> None:
-    """Show what happened to a run."""
-    console, after = make_console(), 0
+    """Show what happened to a run, and say where its trail was altered or cut, if it was."""
+    console, head = make_console(), TrailHead()
     with connect() as client:
         while True:
-            ended = client.find_run(run_id).ended
-            for event in client.events(run_id, after):
+            ended = not follow or client.find_run(run_id).ended
+            for event in client.events(run_id, head.seq):
                 console.print(show_event(event))
-                after = event.seq
-            if ended or not follow:
+                head = _follow(head, event)
+            if ended:
                 return
             sleep(_LOOK_EVERY_S)
+
+
+def _follow(head: TrailHead, event: RunEvent) -> TrailHead:
+    at_ms = round(event.at.timestamp() * 1000)
+    entry = TrailEntry(seq=event.seq, at_ms=at_ms, type=event.type, data=event.data, hash=event.hash)
+    if find_break([entry], head) is not None:
+        raise SaysoError(
+            f"Event {head.seq + 1} does not follow from those before it: the trail was altered there, or part of it is "
+            "missing. Believe nothing from there on."
+        )
+    return TrailHead(event.seq, event.hash)
 
 
 @policy_app.command("check")

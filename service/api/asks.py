@@ -34,7 +34,9 @@ class AskedDefinition(BaseModel):
 
     description: str = Field(default="", max_length=20_000)
     parameters: JsonObject = Field(default={"type": "object"}, description="A JSON Schema, complete in itself.")
-    idempotent: bool = Field(default=False, description="Whether running it twice with one key does no more than once.")
+    idempotent: bool = Field(
+        default=False, strict=True, description="Whether running it twice with one key does no more than once."
+    )
 
 
 class AskedCall(BaseModel):

@@ -29,13 +29,13 @@ class _Request(BaseModel):
 class ConsumeRequest(_Request):
     """How long you have to say what came of the call."""
 
-    report_within_s: int = Field(default=REPORT_WITHIN_S, ge=1, le=LONGEST_WAIT_S)
+    report_within_s: int = Field(default=REPORT_WITHIN_S, strict=True, ge=1, le=LONGEST_WAIT_S)
 
 
 class OutcomeRequest(_Request):
     """What came of a call that you ran."""
 
-    success: bool
+    success: bool = Field(strict=True)
     output: JsonValue = Field(default=None, description="Its result, for the record and for whoever asks again.")
     error: str | None = Field(default=None, max_length=4000, description="Why it failed.")
 

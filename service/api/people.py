@@ -81,7 +81,7 @@ class KeyView(View):
 class RotateRequest(_Request):
     """How long the old key and the new one hold side by side."""
 
-    overlap_s: int = Field(default=3600, ge=0, le=30 * 86_400)
+    overlap_s: int = Field(default=3600, strict=True, ge=0, le=30 * 86_400)
 
 
 class NewKeyView(KeyView):

@@ -153,10 +153,10 @@ async def cancel_run(
 
 
 @router.post("/{run_id}/revive", operation_id="reviveRun", responses=WRITES)
-async def revive_run(run_id: RunId, caller: Person, parts: Parts) -> RunView:
+async def revive_run(run_id: RunId, caller: Person, parts: Parts, key: IdempotencyKey) -> RunView:
     """Have a run that was given up tried again: all that was decided still stands."""
     run = await find_run(parts, caller, run_id)
-    await parts.desk.revive(caller.tenant, run.suspension_id, caller.actor("api"))
+    await parts.desk.revive(caller.tenant, run.suspension_id, caller.actor("api"), key, run_id)
     return RunView.of(await parts.runs.read(caller.tenant, run_id))
 
 

@@ -4,7 +4,7 @@ from typing import Annotated, Literal
 
 from fastapi import APIRouter, Body, Request
 from fastapi.openapi.models import Example
-from pydantic import AwareDatetime, BaseModel, BeforeValidator, ConfigDict, Field
+from pydantic import BaseModel, ConfigDict, Field
 
 from sayso.decisions import DecisionRequest
 from sayso.errors import NotFound
@@ -13,7 +13,7 @@ from sayso.suspensions import Status, SuspensionRecord
 from service.api.dependencies import Caller, IdempotencyKey, ItemId, Limit, Parts, Person, Skip, SuspensionId, Wait
 from service.api.quick_routes import QuickRoute
 from service.api.routes import SignedInRoute
-from service.api.views import DecisionView, OutcomeView, SuspensionView
+from service.api.views import DecisionView, OutcomeView, SentMoment, SuspensionView
 from service.api.waits import wait_for
 from service.credentials import Principal
 from service.openapi import READS, WRITES, problems
@@ -41,13 +41,6 @@ class SuspensionPage(BaseModel):
     next_skip: int | None = Field(description="`skip` of the next page; null on the last.")
 
 
-def _check_moment(value: object) -> object:
-    """Take text alone: a number could be seconds or milliseconds."""
-    if not isinstance(value, str) or "T" not in value:
-        raise ValueError("is not a moment; write it as 2026-11-21T12:00:00Z")
-    return value
-
-
 class ExtendRequest(BaseModel):
     """Until when reviewers are to have time."""
 
@@ -55,7 +48,7 @@ class ExtendRequest(BaseModel):
         frozen=True, extra="forbid", json_schema_extra={"examples": [{"until": "2026-11-21T18:00:00Z"}]}
     )
 
-    until: Annotated[AwareDatetime, BeforeValidator(_check_moment)] = Field(description="A moment in RFC 3339.")
+    until: SentMoment = Field(description="A moment in RFC 3339.")
 
 
 class DecidedItem(BaseModel):
@@ -119,11 +112,16 @@ async def decide_item(
 
 @router.post("/{suspension_id}/items/{item_id}/extend", operation_id="extendItem", responses=WRITES)
 async def extend_item(
-    suspension_id: SuspensionId, item_id: ItemId, body: ExtendRequest, caller: Person, parts: Parts
+    suspension_id: SuspensionId,
+    item_id: ItemId,
+    body: ExtendRequest,
+    caller: Person,
+    parts: Parts,
+    key: IdempotencyKey,
 ) -> SuspensionView:
     """Put the deadline off, as far as the item's terms allow; the digest of what is asked changes with it."""
     until_ms = int(body.until.timestamp() * 1000)
-    saved = await parts.desk.extend(caller.tenant, suspension_id, item_id, until_ms, caller.actor("api"))
+    saved = await parts.desk.extend(caller.tenant, suspension_id, item_id, until_ms, caller.actor("api"), key)
     return SuspensionView.of(saved.record)
 
 

@@ -1,6 +1,5 @@
 """Take what other software tells of a run, in its own words, and show it with our own trail as one timeline."""
 
-from datetime import datetime
 from typing import Annotated
 
 from fastapi import APIRouter, Query
@@ -16,7 +15,7 @@ from sayso.events import TrailEntry
 from service.api.dependencies import Caller, Limit, Parts, RunId
 from service.api.routes import SignedInRoute
 from service.api.runs import find_run
-from service.api.views import EventView, Moment, View
+from service.api.views import EventView, Moment, SentMoment, View
 from service.openapi import READS, WRITES
 from service.store.tellings import Telling
 
@@ -35,13 +34,13 @@ class ToldEvent(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid")
 
     seq: int = Field(strict=True, ge=1, le=10**9, description="Its number among those of its source.")
-    at: datetime | None = Field(default=None, description="When it happened, where the event itself does not say.")
+    at: SentMoment | None = Field(default=None, description="When it happened, where the event itself does not say.")
     event: JsonObject = Field(min_length=1, description=f"At most {LONGEST_EVENT_BYTES} bytes of JSON.")
 
     @model_validator(mode="after")
     def _fits(self) -> "ToldEvent":
-        if self.at is not None and (self.at.tzinfo is None or self.at.year < 1971):
-            raise ValueError("at is a moment with its zone, such as 2026-11-21T12:03:04Z")
+        if self.at is not None and self.at.year < 1971:
+            raise ValueError("at is before 1971; say when it happened")
         if len(canonical_json(self.event)) > LONGEST_EVENT_BYTES:
             raise ValueError(f"event is over {LONGEST_EVENT_BYTES} bytes; leave out or cut what is long in it")
         return self

@@ -4,6 +4,7 @@ from typing import Annotated, Literal
 
 from pydantic import (
     AliasPath,
+    AwareDatetime,
     BaseModel,
     BeforeValidator,
     ConfigDict,
@@ -27,6 +28,17 @@ Moment = Annotated[
     WithJsonSchema({"type": "string", "format": "date-time", "examples": ["2026-11-21T12:03:04.120Z"]}),
 ]
 """Milliseconds inside, RFC 3339 in UTC outside."""
+
+
+def _check_moment(value: object) -> object:
+    """Take text alone: a number could be seconds or milliseconds."""
+    if not isinstance(value, str) or "T" not in value:
+        raise ValueError("is not a moment; write it as 2026-11-21T12:00:00Z")
+    return value
+
+
+SentMoment = Annotated[AwareDatetime, BeforeValidator(_check_moment)]
+"""A moment that comes in: RFC 3339, with its zone."""
 
 
 class View(BaseModel):

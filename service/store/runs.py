@@ -41,6 +41,7 @@ class Run(BaseModel):
 
 
 _ENTRY = TypeAdapter(TrailEntry)
+_PAGE = 200
 _REMEMBERED_MS = 500
 _SAVED_MS, _MOST_SAVED = 60_000, 4_096
 
@@ -66,7 +67,7 @@ class Runs:
         """Return runs, newest first: all, those in one status, or those one credential asked for."""
         keys = TenantKeys(tenant)
         if status == RunStatus.SUSPENDED:
-            return await self._suspended(keys, tenant, owner, skip, limit)
+            return await self._suspended(keys, owner, skip, limit)
         if owner is not None:
             return await self._matching([keys.runs_of(owner)], keys, skip, limit, status)
         if status is not None:
@@ -154,16 +155,19 @@ class Runs:
             ids: list[Any] = await self._redis.zrange(index, skip, skip + limit - 1, desc=newest_first)
         return [text(one) for one in ids]
 
-    async def _suspended(self, keys: TenantKeys, tenant: str, owner: str | None, skip: int, limit: int) -> list[Run]:
-        """Suspended runs are those of the inbox, the earliest deadline first."""
+    async def _suspended(self, keys: TenantKeys, owner: str | None, skip: int, limit: int) -> list[Run]:
+        """Suspended runs wait in the inbox, the earliest deadline first, or are decided and have not gone on yet."""
         found: list[Run] = []
-        at = 0
-        while len(found) < skip + limit:
-            records = await self._records(keys, await self.inbox(tenant, at, limit))
-            found += [_run_of(record) for record in records if owner is None or record.run.owner == owner]
-            at += limit
-            if len(records) < limit:
-                break
+        for index, status in ((keys.inbox, Status.PENDING), (keys.agenda, Status.DECIDED)):
+            at = 0
+            while len(found) < skip + limit:
+                ids = await self._page(index, at, _PAGE, newest_first=False)
+                own = [one for one in await self._records(keys, ids) if owner is None or one.run.owner == owner]
+                standing = [_run_of(record) for record in own if record.status is status]
+                found += [run for run in standing if run.status is RunStatus.SUSPENDED]
+                at += _PAGE
+                if len(ids) < _PAGE:
+                    break
         return found[skip : skip + limit]
 
     async def _matching(

@@ -1,14 +1,17 @@
 """What whoever asked may do with what was approved, when they run it themselves."""
 
+from functools import reduce
 from typing import Any
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from sayso.canonical import MAX_DEPTH, MAX_NODES
 from sayso.consumptions import conclude, consume, lapse, question
 from sayso.decisions import Report
 from sayso.errors import AlreadyConsumed, Conflict, DeadlinePassed, IllegalTransition, SaysoError, StaleAttempt
+from sayso.events import TrailHead, find_break
 from sayso.outcomes import next_look
 from sayso.pauses import cancel, decide, report, suspend
 from sayso.requests import Ask
@@ -17,6 +20,7 @@ from sayso.suspensions import LEGAL, Change, ResumeSpec, RunStatus, Status, Susp
 from sayso.terms import REPORT_WITHIN_S
 from sayso.tool_calls import ToolResult
 from tests.sayso.records import T0, ask, draft, person, types_of, word
+from tests.trails import append_events
 
 POLL = ResumeSpec(mode="poll", resumer="poll")
 DONE = Report(success=True, output={"ref": "R-1"}, at_ms=0)
@@ -117,6 +121,18 @@ def test_leave_that_nobody_used_ends_the_run_visibly() -> None:
     change = lapse(approved(), START_BY_MS)
     assert types_of(change) == ["permit_lapsed", "run_failed"]
     assert (change.record.status, change.record.look_at_ms) == (Status.RESUMED, None)
+
+
+def test_a_run_ends_whose_results_together_are_more_than_may_come_in_at_once() -> None:
+    record = approved(*(ask(start_by_s=60, index=index) for index in range(2)))
+    long, deep = [0] * (MAX_NODES - 10), reduce(lambda inside, _: [inside], range(MAX_DEPTH - 1), 0)
+    for item_id, output in (("i1", long), ("i2", [long, deep])):
+        record = consume(record, item_id, "mine", T0 + 1).record
+        change = conclude(record, item_id, "mine", DONE.model_copy(update={"output": output}), T0 + 2)
+        record = change.record
+    _, entries = append_events(TrailHead(), change.events, T0 + 2)
+    assert entries[-1].type == "run_completed"
+    assert find_break(entries) is None
 
 
 def test_a_report_that_never_comes_ends_the_run_visibly() -> None:

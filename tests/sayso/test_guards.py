@@ -110,6 +110,11 @@ def test_an_item_that_waits_says_so() -> None:
     assert describe_outcome(pending().items[0]) == "This item is still open."
 
 
+def test_what_was_said_with_an_outcome_ends_in_one_full_stop() -> None:
+    told = describe_outcome(decided(message="Too old.").items[0])
+    assert told.endswith(", saying: Too old.")
+
+
 # Words
 
 

@@ -22,6 +22,7 @@ from sayso.suspensions import LOOK_AGAIN_MS, RunStatus, Status
 from tests.sayso.records import T0, ask, draft, pending, person, types_of, word
 
 DEADLINE = T0 + 300_000
+ASKED = {"order": "A-0", "amount": 250.5}
 
 
 def test_a_run_begins_as_a_suspension_with_nothing_to_ask_that_is_decided_at_once() -> None:
@@ -67,6 +68,32 @@ def test_an_approval_closes_the_item_and_makes_the_run_ready() -> None:
     assert change.ready
     assert change.record.look_at_ms == T0 + 5 + LOOK_AGAIN_MS
     assert types_of(change) == ["decision_recorded", "decided"]
+
+
+@pytest.mark.parametrize(
+    ("kind", "said", "kept"),
+    [
+        (ItemKind.APPROVAL, {}, {"args": ASKED}),
+        (ItemKind.APPROVAL, {"args": {"order": "A-0", "amount": 1}}, {"args": {"order": "A-0", "amount": 1}}),
+        (ItemKind.APPROVAL, {"action": "deny"}, {"args": ASKED}),
+        (ItemKind.INPUT, {"action": "value", "value": 7}, {"args": {**ASKED, "amount": 7}, "value": 7}),
+        (ItemKind.INPUT, {"action": "deny"}, {"args": ASKED}),
+    ],
+)
+def test_a_word_is_kept_with_its_arguments_and_rule(
+    kind: ItemKind, said: dict[str, object], kept: dict[str, object]
+) -> None:
+    record = pending(ask(kind=kind))
+    recorded, _ = decide(record, word(record, **said), T0).events
+    found = {name: recorded.data.get(name) for name in ("args", "value", "rule_id", "rule_version")}
+    assert found == {"value": None, "rule_id": "refunds", "rule_version": "v1", **kept}
+
+
+def test_what_the_deadline_decided_is_kept_with_its_arguments_and_rule() -> None:
+    record = pending(ask(kind=ItemKind.INPUT, fallback={"action": "value", "value": 7}))
+    late, _ = expire(record, DEADLINE).events
+    kept = {"args": {**ASKED, "amount": 7}, "value": 7, "rule_id": "refunds", "rule_version": "v1"}
+    assert kept.items() <= late.data.items()
 
 
 def test_an_edit_changes_what_runs_and_its_digest() -> None:

@@ -80,6 +80,8 @@ async def test_the_events_say_what_happened_and_why() -> None:
         "index": 1,
         "policy_id": "drops",
         "matched_rules": ["drops"],
+        "rule_version": POLICY.version,
+        "args": {"order": "A"},
     }
     latencies = told(walk.events, "tool_completed", "latency_ms")
     assert [isinstance(latency, float) for latency in latencies] == [True, False, True]

@@ -48,6 +48,22 @@ async def test_security_headers_are_on_every_answer(world: World, method: str, p
     assert "server" not in answer.headers
 
 
+@pytest.mark.parametrize(
+    ("path", "methods"),
+    [
+        ("/api/v1/runs", "GET, POST"),
+        ("/api/v1/suspensions/sus_0/items/i1/decision", "POST"),
+        ("/api/aap/v1/requests/01a20050-ff1e-e40b-3042-aa4054b3500a", "DELETE, GET"),
+        ("/healthz", "GET"),
+    ],
+)
+async def test_a_method_that_is_not_taken_is_told_all_that_are(world: World, path: str, methods: str) -> None:
+    async with world.client("anna") as client:
+        answer = await client.put(path)
+    assert (answer.status_code, answer.headers["allow"]) == (405, methods)
+    assert methods in answer.text
+
+
 async def test_static_files_may_be_kept(world: World) -> None:
     (name, *_) = sorted(path.name for path in (CHECKOUT / "templates" / "static").iterdir() if path.is_file())
     async with world.client() as client:

@@ -11,6 +11,7 @@ from service.api.aap import instances, requests
 from service.api.aap.documents import PREFIX, document
 from service.api.aap.refusals import REQUEST_ID, answer_refusal, request_id_of
 from service.middlewares import NO_TELEMETRY
+from service.openapi import name_methods
 
 _ABOUT = (
     "The Agent Approval Protocol, version 1: an agent's adapter asks before a call runs, waits or is told by a signed "
@@ -41,7 +42,7 @@ def create_aap(state: State, version: str) -> FastAPI:
 
 
 async def _answer(request: Request, error: Exception) -> Response:
-    return answer_refusal(request, error)
+    return answer_refusal(request, name_methods(request, error))
 
 
 class RequestIds:

@@ -6,7 +6,6 @@ Members that are unknown, null or there twice are refused; arguments and context
 from typing import Annotated, Any, Literal, Self
 
 from pydantic import BaseModel, ConfigDict, Field, model_validator
-from pydantic.json_schema import SkipJsonSchema
 
 from sayso.decisions import JsonObject
 from service.store.instances import Instance, Registration
@@ -19,11 +18,19 @@ _SECONDS = {"s": 1, "m": 60, "h": 3600}
 
 
 def drop_default(schema: dict[str, Any]) -> None:
-    """A member that may be left out is never sent as null."""
+    """A member that may be left out has no default that could be sent."""
     schema.pop("default", None)
 
 
-_ABSENT: Any = Field(default=None, json_schema_extra=drop_default)
+def _drop_null(schema: dict[str, Any]) -> None:
+    """A member that may be left out is never sent as null; saying so in its type instead would show in every fault."""
+    drop_default(schema)
+    for kind in schema.pop("anyOf"):
+        if kind != {"type": "null"}:
+            schema.update(kind)
+
+
+_ABSENT: Any = Field(default=None, json_schema_extra=_drop_null)
 Name = Annotated[str, Field(min_length=1, max_length=200)]
 Note = Annotated[str, Field(min_length=1, max_length=2000)]
 Moment = Annotated[str, Field(pattern=MOMENT, examples=["2026-11-21T12:00:00.000Z"])]
@@ -76,14 +83,14 @@ class Delivery(Submitted):
 class NewInstance(Submitted):
     """An instance that is to be made."""
 
-    instance_name: Name | SkipJsonSchema[None] = _ABSENT
-    delivery: Delivery | SkipJsonSchema[None] = _ABSENT
+    instance_name: Name | None = _ABSENT
+    delivery: Delivery | None = _ABSENT
 
 
 class InstanceChange(Submitted):
     """What is to be changed of an instance; a delivery of null ends it."""
 
-    instance_name: Name | SkipJsonSchema[None] = _ABSENT
+    instance_name: Name | None = _ABSENT
     delivery: Delivery | None = Field(default=None, json_schema_extra=drop_default)
 
     @classmethod
@@ -103,7 +110,7 @@ class NewRequest(Submitted):
     )
 
     tool: Name = Field(description="The tool's name; rules and freezes go by it.")
-    server: Name | SkipJsonSchema[None] = _ABSENT
+    server: Name | None = _ABSENT
     arguments: JsonObject = Field(description="Exactly what the tool would be called with.")
     timeout: str = Field(
         max_length=20,
@@ -111,8 +118,8 @@ class NewRequest(Submitted):
         description="How long the agent waits; the rules may set less, never more.",
         examples=["10m"],
     )
-    agent_reasoning: Annotated[str, Field(max_length=20_000)] | SkipJsonSchema[None] = _ABSENT
-    context: JsonObject | SkipJsonSchema[None] = _ABSENT
+    agent_reasoning: Annotated[str, Field(max_length=20_000)] | None = _ABSENT
+    context: JsonObject | None = _ABSENT
 
     @property
     def timeout_s(self) -> int:
@@ -124,7 +131,7 @@ class NewOutcome(Submitted):
     """What came of a call that was consumed."""
 
     status: Literal["succeeded", "failed"]
-    note: Note | SkipJsonSchema[None] = _ABSENT
+    note: Note | None = _ABSENT
 
 
 class DeliveryView(Wire):
@@ -140,7 +147,7 @@ class InstanceView(Wire):
 
     id: Uuid
     name: str
-    delivery: DeliveryView | SkipJsonSchema[None] = _ABSENT
+    delivery: DeliveryView | None = _ABSENT
 
     @classmethod
     def of(cls, instance: Instance) -> Self:
@@ -154,7 +161,7 @@ class Credential(Wire):
     """What the instance asks with."""
 
     token: str
-    expires_at: Moment | SkipJsonSchema[None] = _ABSENT
+    expires_at: Moment | None = _ABSENT
 
 
 class ProvisionedInstance(Wire):
@@ -168,16 +175,16 @@ class DecisionView(Wire):
     """The request's outcome; `expires_at` is there for an approval and only then, and never changes."""
 
     status: Literal["approved", "denied", "expired", "cancelled"]
-    note: str | SkipJsonSchema[None] = _ABSENT
+    note: str | None = _ABSENT
     decided_at: Moment
-    expires_at: Moment | SkipJsonSchema[None] = _ABSENT
+    expires_at: Moment | None = _ABSENT
 
 
 class OutcomeView(Wire):
     """What came of the call."""
 
     status: Literal["succeeded", "failed"]
-    note: str | SkipJsonSchema[None] = _ABSENT
+    note: str | None = _ABSENT
     reported_at: Moment
 
 
@@ -185,7 +192,7 @@ class ConsumptionView(Wire):
     """When the approval was spent, and what came of it where somebody told."""
 
     consumed_at: Moment
-    outcome: OutcomeView | SkipJsonSchema[None] = _ABSENT
+    outcome: OutcomeView | None = _ABSENT
 
 
 class RequestView(Wire):
@@ -193,13 +200,13 @@ class RequestView(Wire):
 
     id: Uuid
     tool: str
-    server: str | SkipJsonSchema[None] = _ABSENT
+    server: str | None = _ABSENT
     arguments: JsonObject
     timeout: str
-    agent_reasoning: str | SkipJsonSchema[None] = _ABSENT
-    context: JsonObject | SkipJsonSchema[None] = _ABSENT
+    agent_reasoning: str | None = _ABSENT
+    context: JsonObject | None = _ABSENT
     status: Literal["pending", "approved", "denied", "expired", "cancelled"]
     created_at: Moment
     deadline_at: Moment
-    decision: DecisionView | SkipJsonSchema[None] = _ABSENT
-    consumption: ConsumptionView | SkipJsonSchema[None] = _ABSENT
+    decision: DecisionView | None = _ABSENT
+    consumption: ConsumptionView | None = _ABSENT

@@ -9,11 +9,14 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
+from redis import Redis
 
 from launch.waits import wait_until
 from sayso.client import Client
 from sayso.errors import NotAuthenticated
+from service.credentials import TENANT
 from service.settings import CHECKOUT, Settings
+from service.store.keys import TenantKeys
 from service.wiring import wire
 from tests.builders import PASSWORD, make_agent, make_person
 from tests.service.servers import served
@@ -90,6 +93,21 @@ def test_nothing_is_decided_where_nobody_can_be_asked_once_more(desk: tuple[str,
     assert (refused.returncode, "say --yes" in refused.stderr) == (1, True)
     with Client(desk[0], desk[1]) as agent:
         assert agent.find(waiting).pending
+
+
+def test_events_are_shown_up_to_the_one_that_was_altered(
+    desk: tuple[str, str, str, str], sayso: Run, clean_store_url: str
+) -> None:
+    with Client(desk[0], desk[1]) as agent:
+        run_id = agent.find(ask(desk)).run.id
+    assert sayso("events", run_id).returncode == 0
+    with Redis.from_url(clean_store_url) as store:
+        trail = TenantKeys(TENANT).trail(run_id)
+        judged = store.lindex(trail, 1).decode()  # type: ignore[union-attr]
+        store.lset(trail, 1, judged.replace("request_approval", "allow"))
+    told = sayso("events", run_id)
+    assert (told.returncode, "Event 2 does not follow" in told.stderr) == (1, True)
+    assert "run_paused" not in told.stdout
 
 
 def test_keys_are_provisioned_rotated_and_revoked_from_the_shell(desk: tuple[str, str, str, str], sayso: Run) -> None:

@@ -39,6 +39,10 @@ async def test_what_the_rules_deny_is_decided_at_once_and_nobody_is_asked(world:
     assert (outcome["verdict"], outcome["by"]["kind"]) == ("denied", "policy")
     trail = await world.wiring.runs.trail(TENANT, asked["run"]["id"])
     assert [one.type for one in trail] == ["tool_batch_started", "policy_decision", "run_paused", "decided"]
+    started, judged, *_ = (one.data for one in trail)
+    assert (started["agent"], started["owner"]) == (asked["run"]["agent"], asked["run"]["owner"])
+    assert judged["args"] == {"order": "A-1", "amount": 600}
+    assert judged["rule_version"] == asked["items"][0]["terms"]["rule_version"]
 
 
 async def test_denied_calls_do_not_hold_up_the_asking_of_others(world: World) -> None:

@@ -17,6 +17,9 @@ RUNS = "/api/v1/runs"
 SUSPENSIONS = "/api/v1/suspensions"
 DECISION = "/api/v1/suspensions/{pending}/items/i1/decision"
 VALUE = "/api/v1/suspensions/{input}/items/i1/decision"
+CONSUME = "/api/v1/suspensions/{decided}/items/i1/consume"
+OUTCOME = "/api/v1/suspensions/{decided}/items/i1/outcome"
+TOLD = "/api/v1/runs/{run}/events"
 CANCEL = "/api/v1/runs/{run}/cancel"
 SESSIONS = "/api/v1/sessions"
 REVIEWERS = "/api/v1/reviewers"
@@ -79,6 +82,11 @@ def deep(levels: int) -> bytes:
     return b'{"agent":"demo","input":"x","context":{"a":' + b"[" * levels + b"]" * levels + b"}}"
 
 
+def told(at: object) -> dict[str, Any]:
+    return {"dialect": "sayso", "events": [{"seq": 1, "at": at, "event": {"type": "message"}}]}
+
+
+SAYS_YES = {"tool": "refund", "definition": {"idempotent": "yes"}}
 START = {"agent": "demo", "input": "Refund A-1"}
 TABLE = [
     # What is no JSON, or not the one JSON.
@@ -199,6 +207,14 @@ TABLE = [
     get("a path that is not there", "/api/v1/run", 404, "nothing at this path"),
     get("a path with a slash too many", RUNS + "/", 404, "nothing at this path"),
     Bad("a method that is not taken", RUNS, 405, "it takes", method="PUT"),
+    # What could be taken for something else.
+    on("yes for true", SUSPENSIONS, 422, "$.calls[0].definition.idempotent", {"mode": "poll", "calls": [SAYS_YES]}),
+    on("true for a number", CONSUME, 422, "$.report_within_s", {"report_within_s": True}, who="demo"),
+    on("a text for a number", CONSUME, 422, "$.report_within_s", {"report_within_s": "60"}, who="demo"),
+    on("a text for false", OUTCOME, 422, "$.success", {"success": "false"}, who="demo"),
+    on("a text for a time", f"{KEYS}/key_0/rotate", 422, "$.overlap_s", {"overlap_s": "0"}, who="root"),
+    on("a number for a moment", TOLD, 422, "2026-11-21T12:00:00Z", told(1_795_304_811), who="demo"),
+    on("a text of a number for a moment", TOLD, 422, "2026-11-21T12:00:00Z", told("1795304811"), who="demo"),
     # People and keys.
     on("a wrong password", SESSIONS, 401, "do not go together", {"name": "anna", "password": "wrong words"}),
     on("a name of the wrong type", SESSIONS, 422, "$.name", {"name": ["anna"], "password": PASSWORD}),

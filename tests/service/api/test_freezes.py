@@ -16,6 +16,13 @@ async def test_a_freeze_is_made_listed_and_lifted(world: World) -> None:
         assert (await root.get("/api/v1/freezes")).json() == {"freezes": []}
 
 
+async def test_a_pattern_that_would_stop_nothing_is_refused(world: World) -> None:
+    async with world.client("root") as root:
+        refused = await root.post("/api/v1/freezes", json={"scope": "tool:bank_*"})
+        assert (refused.status_code, "not a pattern" in refused.json()["detail"]) == (422, True)
+        assert (await root.get("/api/v1/freezes")).json() == {"freezes": []}
+
+
 async def test_only_clocks_freeze_time_and_an_admin_lifts_that(world: World) -> None:
     async with world.client("root") as root:
         assert (await root.post("/api/v1/freezes", json={"scope": "time"})).status_code == 422

@@ -5,7 +5,7 @@ import re
 
 import pytest
 from fastapi.exceptions import RequestValidationError
-from pydantic import BaseModel, ValidationError
+from pydantic import BaseModel, Field, ValidationError
 from starlette.exceptions import HTTPException
 from structlog.testing import capture_logs
 
@@ -86,6 +86,16 @@ def test_every_fault_is_told_with_its_place_and_without_what_was_sent() -> None:
         {"path": "$.x", "message": "is not known here; remove it"},
     ]
     assert "swordfish" not in found.value.message
+
+
+def test_a_list_is_not_called_too_short_for_what_does_not_fit_in_it() -> None:
+    class Orders(BaseModel):
+        lines: tuple[int, ...] = Field(min_length=1)
+
+    for sent, faults in ((b'{"lines":["x"]}', ["$.lines[0]"]), (b'{"lines":[]}', ["$.lines"])):
+        with pytest.raises(errors.InvalidInput) as found:
+            read_body(sent, Orders)
+        assert [one["path"] for one in found.value.facts["errors"]] == faults  # type: ignore[attr-defined]
 
 
 def test_of_a_hundred_faults_twenty_are_listed_and_three_spoken() -> None:

@@ -7,7 +7,7 @@ import pytest
 from sayso.suspensions import RunStatus
 from sayso.transcripts import RunState
 from service.credentials import TENANT
-from tests.builders import approve, finish, make_pending, make_running
+from tests.builders import approve, finish, give_up, make_pending, make_running
 from tests.service.web.stories import make_ask, pause
 from tests.service.worlds import World, waiting
 
@@ -163,6 +163,29 @@ async def test_a_foreign_run_cannot_be_cancelled(world: World) -> None:
     async with world.client("demo") as client:
         assert (await client.post(f"/api/v1/runs/{record.run.id}/cancel")).status_code == 404
     assert (await world.wiring.runs.read(TENANT, record.run.id)).status == "suspended"
+
+
+async def test_a_run_is_revived_once_however_often_that_is_asked_under_its_key(world: World) -> None:
+    failed = await give_up(world.wiring, await approve(world.wiring, await make_pending(world.wiring)))
+    path = f"/api/v1/runs/{failed.run.id}/revive"
+    async with world.client("anna") as client:
+        answers = [await client.post(path, headers={"Idempotency-Key": "k1"}) for _ in range(2)]
+        refused = await client.post(path)
+    assert [answer.json()["status"] for answer in answers] == ["suspended", "suspended"]
+    assert refused.status_code == 409, "there is nothing to revive any more"
+
+
+async def test_a_run_that_is_decided_and_has_not_gone_on_is_listed_as_the_suspended_one_it_is(world: World) -> None:
+    waits = await make_pending(world.wiring)
+    decided = await approve(world.wiring, await make_pending(world.wiring))
+    await make_running(world.wiring)
+    async with world.client("anna") as client:
+        found = (await client.get("/api/v1/runs?status=suspended")).json()["runs"]
+        first = (await client.get("/api/v1/runs?status=suspended&limit=1")).json()
+        second = (await client.get("/api/v1/runs?status=suspended&limit=1&skip=1")).json()
+    assert [(one["id"], one["status"]) for one in found] == [(one.run.id, "suspended") for one in (waits, decided)]
+    assert [one["runs"][0]["id"] for one in (first, second)] == [one["id"] for one in found]
+    assert (first["next_skip"], second["next_skip"]) == (1, None)
 
 
 async def test_moments_are_written_with_milliseconds_in_utc(world: World) -> None:

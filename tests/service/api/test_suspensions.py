@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 from httpx import Response
 
+from sayso.clock import iso_utc
 from sayso.events import find_break
 from sayso.requests import ItemKind
 from sayso.suspensions import SuspensionRecord
@@ -141,6 +142,18 @@ async def test_the_same_decision_with_the_same_key_is_answered_alike_and_counts_
     assert first.json() == again.json()
     assert other.json()["type"] == "/problems/idempotency-conflict"
     assert len(await world.wiring.runs.trail(TENANT, record.run.id)) == 3
+
+
+async def test_more_time_is_given_once_however_often_it_is_asked_for_under_its_key(world: World) -> None:
+    record = await make_pending(world.wiring, ask(terms=RuleTerms(timeout_s=300, extend_by_s=600)))
+    later = {"until": iso_utc(record.items[0].terms.extend_until_ms)}
+    path = f"/api/v1/suspensions/{record.id}/items/i1/extend"
+    async with world.client("anna") as client:
+        answers = [await client.post(path, json=later, headers={"Idempotency-Key": "k1"}) for _ in range(2)]
+        other = await client.post(path, json={"until": "2026-11-21T12:00:00Z"}, headers={"Idempotency-Key": "k1"})
+    assert [answer.status_code for answer in answers] == [200, 200]
+    assert answers[0].json() == answers[1].json()
+    assert other.status_code == 409
 
 
 async def test_one_key_does_not_serve_for_two_items(world: World) -> None:

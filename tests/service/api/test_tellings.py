@@ -125,7 +125,7 @@ async def test_only_whoever_asked_for_the_run_tells_of_it(world: World) -> None:
         ({"dialect": "afk", "events": [{"seq": 1, "event": {}}]}, "$.events[0].event"),
         ({"dialect": "afk", "events": [{"seq": 1, "event": "text"}]}, "$.events[0].event"),
         ({"dialect": "afk", "events": [{"seq": 1, "event": {"a": 1}, "x": 1}]}, "$.events[0].x"),
-        ({"dialect": "afk", "events": [{"seq": 1, "at": "2026-11-21T12:00:00", "event": {"a": 1}}]}, "with its zone"),
+        ({"dialect": "afk", "events": [{"seq": 1, "at": "2026-11-21T12:00:00", "event": {"a": 1}}]}, "has no zone"),
         ({"dialect": "afk", "source": "a|b", "events": [{"seq": 1, "event": {"a": 1}}]}, "$.source"),
         ({"dialect": "afk", "events": [{"seq": 1, "event": {"a": "x" * 70_000}}]}, "over 65536 bytes"),
         ({"dialect": "afk", "events": [{"seq": n, "event": {"a": 1}} for n in range(1, 502)]}, "$.events"),

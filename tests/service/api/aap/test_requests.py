@@ -104,6 +104,16 @@ async def test_errors_of_every_layer_are_written_as_the_protocol_writes_them(wor
     assert answers[6].headers["www-authenticate"] == "Bearer"
 
 
+@pytest.mark.parametrize("sent", [{"server": ""}, {"context": []}, {"agent_reasoning": 7}])
+async def test_a_member_that_may_be_left_out_is_named_when_it_does_not_fit(bot: Made, sent: dict[str, object]) -> None:
+    body = {"tool": "refund", "arguments": {}, "timeout": "1m", **sent}
+    answer = await bot.client.post("/requests", json=body, headers={"Idempotency-Key": "k"})
+    (name,) = sent
+    told = answer.json()["error"]
+    assert (answer.status_code, told["param"]) == (422, name)
+    assert told["message"].count("$.") == 1, "one fault, told once"
+
+
 async def test_the_rules_allow_and_deny_at_once(bot: Made) -> None:
     allowed = (await bot.ask("look_up")).json()
     assert (allowed["status"], allowed["decision"]["status"]) == ("approved", "approved")
