@@ -294,3 +294,16 @@ def untyped(order):  # type: ignore[no-untyped-def]
 def test_an_address_that_is_none_is_refused_at_once() -> None:
     with pytest.raises(InvalidInput, match="Write it as http"):
         Client("localhost:8321", "key")
+
+
+@pytest.mark.parametrize("key", ["secret-of-the-agent\n", "secret of the agent", "секрет"])
+def test_a_credential_that_no_header_can_carry_is_refused_at_once_and_not_repeated(key: str) -> None:
+    with pytest.raises(InvalidInput, match="Copy it again") as refused:
+        Client(key=key)
+    assert key.strip() not in str(refused.value)
+
+
+@pytest.mark.parametrize("key", ["Zürich", "two words", "two\nlines", "k" * 201])
+def test_an_idempotency_key_that_no_header_can_carry_is_refused_at_once(desk: InProcessDesk, key: str) -> None:
+    with pytest.raises(InvalidInput, match="visible ASCII"):
+        desk.client().cancel("run_1", key=key)
