@@ -214,7 +214,7 @@ def fill_key(key: KeyOf, name: str, args: JsonObject) -> str:
         return new_key()
     try:
         return key.format(**args) if isinstance(key, str) else key(**args)
-    except (KeyError, IndexError, ValueError, TypeError) as error:
+    except (KeyError, IndexError, AttributeError, ValueError, TypeError) as error:
         raise InvalidInput(f"The key {key!r} of {name} cannot be filled with its arguments: {error!r}.") from error
 
 
