@@ -101,7 +101,7 @@ def _await(
         left_s = LONGEST_POLL_S if until_ms is None else max(0.0, (until_ms - patience.clock_ms()) / 1000)
         began_ms = patience.clock_ms()
         outage_s = OUTAGE_S if until_ms is None else min(OUTAGE_S, left_s)
-        found = yield from send(patience, find(id_, min(LONGEST_POLL_S, int(left_s))), outage_s)
+        found = yield from send(patience, find(id_, int(min(LONGEST_POLL_S, left_s))), outage_s)
         if done(found) or left_s <= 0:
             return found
         if patience.clock_ms() - began_ms < 50:

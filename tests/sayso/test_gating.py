@@ -288,6 +288,23 @@ def test_what_cannot_be_gated_is_refused_where_it_is_written(desk: InProcessDesk
         gated(desk, Bank())("A-1")
 
 
+@pytest.mark.parametrize(
+    "manner",
+    [{"wait_s": -1}, {"wait_s": "5"}, {"wait_s": float("nan")}, {"on_doubt": "aks"}]
+    + [{"report_within_s": wrong} for wrong in (0, 1.5, 2_592_001)],
+)
+def test_a_wrong_option_is_refused_before_anybody_is_asked(
+    desk: InProcessDesk, bank: Bank, manner: dict[str, Any]
+) -> None:
+    with pytest.raises(InvalidInput, match=next(iter(manner))):
+        gated(desk, bank, **manner)
+
+
+def test_who_waits_without_end_may_say_so(desk: InProcessDesk, bank: Bank) -> None:
+    desk.reviewer.approves("refund")
+    assert gated(desk, bank, wait_s=float("inf"))("A-1", 5.0) == "paid 5 for A-1"
+
+
 def untyped(order):  # type: ignore[no-untyped-def]
     return order
 
