@@ -11,13 +11,14 @@ from dataclasses import dataclass, field, replace
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Generic, ParamSpec, TypeAlias, TypeVar, get_args, get_type_hints
 
-from pydantic import TypeAdapter
+from pydantic import TypeAdapter, ValidationError
+from pydantic.errors import PydanticUserError
 from pydantic_core import PydanticSerializationError, to_jsonable_python
 
 import sayso
 from sayso.calls import Call, is_known, report, report_async, tell_earlier
 from sayso.canonical import JsonObject
-from sayso.errors import AlreadyConsumed, InvalidInput
+from sayso.errors import AlreadyConsumed, CallFailed, InvalidInput
 from sayso.exchanges import new_key
 from sayso.leaves import Leave, OnDoubt, Ran, Wanted, obtain
 from sayso.terms import LONGEST_WAIT_S, REPORT_WITHIN_S
@@ -143,7 +144,11 @@ class Gated(Generic[P, R]):
     def _repeat(self, ran: Ran) -> Any:
         output = tell_earlier(self.tool.name, ran)
         returns = get_type_hints(self._function, include_extras=True).get("return", Any)
-        return TypeAdapter(returns).validate_python(output)
+        try:
+            return TypeAdapter(returns).validate_python(output)
+        except (ValidationError, PydanticUserError) as error:
+            why = f"{self.tool.name} ran before; what is kept of its result is no {returns!r}, as it is annotated."
+            raise CallFailed(f"{why} It is among the facts, as output.", output=output) from error
 
 
 class Gate:

@@ -127,6 +127,21 @@ def test_what_ran_before_comes_back_as_the_type_it_had(desk: InProcessDesk) -> N
     assert find_due() == find_due() == date(2026, 11, 21)
 
 
+@pytest.mark.parametrize("kind", [str, Bank])
+def test_what_ran_before_and_is_not_as_annotated_is_among_the_facts(desk: InProcessDesk, kind: Any) -> None:
+    desk.reviewer.approves()
+
+    def count() -> Any:
+        return 3
+
+    count.__annotations__["return"] = kind
+    counted = gate(client=desk.client(), key="count")(count)
+    assert counted() == 3
+    with pytest.raises(CallFailed, match="ran before") as failed:
+        counted()
+    assert failed.value.facts["output"] == 3
+
+
 def test_a_call_that_failed_before_says_so(desk: InProcessDesk, bank: Bank) -> None:
     desk.reviewer.approves()
     bank.error = ValueError("no such account")
