@@ -1,5 +1,6 @@
 """A function, or a block, runs only with somebody's leave, at most once, whatever happens in between."""
 
+from collections.abc import Iterator
 from datetime import date
 from typing import Any
 
@@ -140,6 +141,18 @@ def test_what_ran_before_and_is_not_as_annotated_is_among_the_facts(desk: InProc
     with pytest.raises(CallFailed, match="ran before") as failed:
         counted()
     assert failed.value.facts["output"] == 3
+
+
+def test_a_result_that_can_be_read_once_is_left_to_who_called(desk: InProcessDesk) -> None:
+    desk.reviewer.approves()
+
+    @gate(client=desk.client(), key="lines")
+    def read_lines() -> Iterator[str]:
+        return iter(["a", "b"])
+
+    assert list(read_lines()) == ["a", "b"]
+    with pytest.raises(CallFailed, match="only once"):
+        read_lines()
 
 
 def test_a_call_that_failed_before_says_so(desk: InProcessDesk, bank: Bank) -> None:
