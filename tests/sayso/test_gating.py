@@ -305,6 +305,8 @@ def test_a_block_that_fails_is_reported_and_raises(desk: InProcessDesk) -> None:
 def test_what_cannot_be_gated_is_refused_where_it_is_written(desk: InProcessDesk) -> None:
     with pytest.raises(InvalidInput, match="has no type"):
         gate(untyped)
+    with pytest.raises(InvalidInput, match="name:"):
+        gate("", {})
     with pytest.raises(InvalidInput, match="is not async; give it a Client"):
         gated(desk, Bank(), client=desk.async_client())
     for key in ("refund-{customer}", "refund-{order.id}"):
