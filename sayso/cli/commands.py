@@ -150,17 +150,15 @@ def deny(
 @app.command()
 def answer(
     id_: Annotated[str, typer.Argument(metavar="ID")],
-    value: Annotated[str, typer.Argument(help="The value, as JSON; anything that is no JSON is text.")],
+    value: Annotated[
+        str, typer.Argument(help="The value, as JSON; anything that is no JSON, or is to be text, is text.")
+    ],
     item: ItemOption = None,
     message: Annotated[str | None, typer.Option(help="Words for the record.")] = None,
     yes: YesOption = False,
 ) -> None:
     """Give the value that is asked for."""
-    try:
-        parsed = parse_json(value.encode())
-    except InvalidJson:
-        parsed = value
-    _decide(id_, item, "value", {"value": parsed, "message": message}, yes)
+    _decide(id_, item, "value", {"value": value, "message": message}, yes)
 
 
 @app.command()
@@ -252,7 +250,9 @@ def _decide(id_: str, item_id: str | None, action: str, given: dict[str, JsonVal
         console.print(show_suspension(found.model_copy(update={"items": (item,)})))
         if not yes:
             _ask_once_more(action, given)
-        kept = {name: value for name, value in given.items() if value is not None or name == "value"}
+        kept: dict[str, JsonValue] = {name: value for name, value in given.items() if value is not None}
+        if "value" in kept:
+            kept["value"] = _read_value(item, str(kept["value"]))
         told = client.exchange(exchanges.decide(found.id, item.item_id, write_word(item, action, kept), None))
     verdict = told.outcome.verdict if told.outcome is not None else "recorded; it waits for others"
     console.print(show_line(f"{item.tool.name}: {verdict}.", "bold"))
@@ -287,6 +287,20 @@ def _pick(found: Suspension, item_id: str | None) -> ItemSeen:
     if not waiting:
         raise AlreadyDecided(f"Nothing of {found.id} waits{f' as {item_id}' if item_id else ''}. See `sayso show`.")
     raise InvalidInput(f"{len(waiting)} items wait: {', '.join(one.item_id for one in waiting)}. Say which: --item.")
+
+
+def _read_value(item: ItemSeen, text: str) -> JsonValue:
+    """Return what was typed as JSON; as it stands where it is none, or where only a text is taken and it is another."""
+    try:
+        value = parse_json(text.encode())
+    except InvalidJson:
+        return text
+    schema = item.response_schema or {}
+    offered = item.choices or schema.get("enum")
+    if isinstance(offered, list | tuple):
+        return text if text in offered and value not in offered else value
+    is_text = schema.get("type") == "string"
+    return text if is_text and not isinstance(value, str) else value
 
 
 def _read_json(text: str, what: str) -> JsonValue:

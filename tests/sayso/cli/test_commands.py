@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
+from pydantic import JsonValue
 
 from launch.waits import wait_until
 from sayso.client import Client
@@ -68,6 +69,25 @@ def test_a_call_is_approved_with_other_arguments(desk: tuple[str, str, str, str]
         outcome = agent.find(waiting).items[0].outcome
     assert outcome is not None
     assert (outcome.args, outcome.by.id) == ({"order": "A-2"}, "anna")
+
+
+@pytest.mark.parametrize(("choices", "told"), [([], '"type": "string"'), (["123456", "2"], '"123456"\n"2"\n')])
+def test_digits_are_text_where_text_is_asked_for(
+    desk: tuple[str, str, str, str], sayso: Run, choices: list[JsonValue], told: str
+) -> None:
+    asks: JsonValue = {"question": "question", "answer": "code", "choices": "choices"}
+    parameters: JsonValue = {"properties": {"code": {"type": "string"}}, "x-sayso-question": asks}
+    args: JsonValue = {"question": "Which code?", "choices": choices}
+    call: JsonValue = {"tool": "ask", "args": args, "definition": {"parameters": parameters}}
+    with Client(desk[0], desk[1]) as agent:
+        waiting = agent.suspend({"mode": "poll", "calls": [call]}).id
+        shown = sayso("show", waiting).stdout
+        done = sayso("answer", waiting, "123456", "--yes")
+        outcome = agent.find(waiting).items[0].outcome
+    assert "goes into code" in shown
+    assert told in shown
+    assert outcome is not None, done.stderr
+    assert outcome.value == "123456"
 
 
 def test_whoever_comes_second_is_told_who_was_first(desk: tuple[str, str, str, str], sayso: Run) -> None:
