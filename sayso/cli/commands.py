@@ -2,7 +2,7 @@
 
 import os
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from time import sleep
 from typing import Annotated, Any
@@ -46,6 +46,7 @@ app.add_typer(keys, name="keys")
 app.command()(mcp)
 
 _LOOK_EVERY_S = 1.0
+_PAGE = 200
 
 ItemOption = Annotated[str | None, typer.Option("--item", help="Which item, where several wait.")]
 YesOption = Annotated[bool, typer.Option("--yes", "-y", help="Do not ask once more.")]
@@ -104,7 +105,7 @@ def inbox(once: Annotated[bool, typer.Option("--once", help="Show what waits now
     console = make_console()
     with connect() as client:
         if once or not console.is_terminal:
-            console.print(show_inbox(list(client.waiting(limit=100).suspensions)))
+            console.print(show_inbox(list(_list_waiting(client))))
             return
         with Live(console=console, auto_refresh=False, screen=False) as live:
             while True:
@@ -267,11 +268,19 @@ def _ask_once_more(action: str, given: dict[str, Any]) -> None:
     typer.confirm({"approve": "Approve?", "deny": "Deny?", "value": "Answer?"}[action], abort=True)
 
 
+def _list_waiting(client: Client) -> Iterator[Suspension]:
+    skip: int | None = 0
+    while skip is not None:
+        page = client.waiting(skip=skip, limit=_PAGE)
+        yield from page.suspensions
+        skip = page.next_skip
+
+
 def _find(client: Client, id_: str) -> Suspension:
     """Return a suspension by its id, or by a part of the id that only one of those that wait has."""
     if id_.startswith("sus_") and len(id_) >= 36:
         return client.find(id_)
-    fits = [one for one in client.waiting(limit=200).suspensions if id_ and id_ in one.id]
+    fits = [one for one in _list_waiting(client) if id_ and id_ in one.id]
     if len(fits) != 1:
         what = "Nothing that waits has" if not fits else f"{len(fits)} that wait have"
         raise NotFound(f"{what} {id_!r} in its id. `sayso inbox --once` lists them; give more of the id.")

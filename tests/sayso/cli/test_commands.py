@@ -12,6 +12,7 @@ import pytest
 from pydantic import JsonValue
 
 from launch.waits import wait_until
+from sayso.canonical import JsonObject
 from sayso.client import Client
 from sayso.errors import NotAuthenticated
 from service.settings import CHECKOUT, Settings
@@ -88,6 +89,15 @@ def test_digits_are_text_where_text_is_asked_for(
     assert told in shown
     assert outcome is not None, done.stderr
     assert outcome.value == "123456"
+
+
+def test_all_that_waits_is_listed_and_found_however_much_it_is(desk: tuple[str, str, str, str], sayso: Run) -> None:
+    body: JsonObject = {"mode": "poll", "calls": [{"tool": "refund", "args": {}, "definition": {}}]}
+    with Client(desk[0], desk[1]) as agent:
+        asked = [agent.suspend(body).id for _ in range(201)]
+    listed = sayso("inbox", "--once").stdout
+    assert [one for one in asked if one not in listed] == []
+    assert sayso("show", asked[-1][4:30]).returncode == 0
 
 
 def test_whoever_comes_second_is_told_who_was_first(desk: tuple[str, str, str, str], sayso: Run) -> None:
