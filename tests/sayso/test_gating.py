@@ -4,6 +4,7 @@ from collections.abc import Iterator
 from datetime import date
 from typing import Any
 
+import httpx
 import pytest
 
 from sayso import CallFailed, Client, Denied, InDoubt, Suspended, gate
@@ -355,3 +356,9 @@ def test_a_credential_that_no_header_can_carry_is_refused_at_once_and_not_repeat
 def test_an_idempotency_key_that_no_header_can_carry_is_refused_at_once(desk: InProcessDesk, key: str) -> None:
     with pytest.raises(InvalidInput, match="visible ASCII"):
         desk.client().cancel("run_1", key=key)
+
+
+def test_another_programs_refusal_is_not_taken_for_a_desks() -> None:
+    other = httpx.MockTransport(lambda _request: httpx.Response(404, json={"detail": "Not Found"}))
+    with pytest.raises(Unreachable, match="as no Sayso does"):
+        Client(transport=other).find("sus_1")
