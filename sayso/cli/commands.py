@@ -65,7 +65,7 @@ def run() -> int:
         tell_usage: Callable[[], str] | None = getattr(error, "format_message", None)
         if tell_usage is None:
             raise
-        make_console(error=True).print(show(f"{tell_usage()} See --help.", "red"))
+        make_console(error=True).print(show(f"{tell_usage().rstrip('.')}. See --help.", "red"))
         return 2
     return code if isinstance(code, int) else 0
 
@@ -148,7 +148,7 @@ def deny(
     _decide(id_, item, "deny", {"message": message}, yes)
 
 
-@app.command()
+@app.command(context_settings={"ignore_unknown_options": True})  # a number below zero is no option
 def answer(
     id_: Annotated[str, typer.Argument(metavar="ID")],
     value: Annotated[

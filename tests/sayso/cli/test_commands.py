@@ -91,6 +91,12 @@ def test_digits_are_text_where_text_is_asked_for(
     assert outcome.value == "123456"
 
 
+def test_a_number_below_zero_is_an_answer_and_no_option(desk: tuple[str, str, str, str], sayso: Run) -> None:
+    waiting = ask(desk)
+    assert "asks for approval, not for a value" in sayso("answer", waiting, "-5", "--yes").stderr
+    assert sayso("deny", waiting, "-5").stderr == "No such option: -5. See --help.\n"
+
+
 def test_all_that_waits_is_listed_and_found_however_much_it_is(desk: tuple[str, str, str, str], sayso: Run) -> None:
     body: JsonObject = {"mode": "poll", "calls": [{"tool": "refund", "args": {}, "definition": {}}]}
     with Client(desk[0], desk[1]) as agent:
