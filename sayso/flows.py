@@ -116,7 +116,7 @@ def _may_repeat(exchange: Exchange[Any]) -> bool:
 def _read(patience: Patience, exchange: Exchange[R], answer: Answer | Lost) -> R:
     if isinstance(answer, Answer):
         return read_reply(exchange, answer, patience.url)
-    why = f"{patience.url} cannot be reached: {answer.why}."
+    told = f"{patience.url} cannot be reached: {answer.why}. Start the desk, or set SAYSO_URL to where it is."
     if exchange.method == "GET":
-        raise Unreachable(f"{why} Start the desk, or set SAYSO_URL to where it is.")
-    raise Unreachable(f"{why} Nobody knows whether the request came through; send it again with the same key.")
+        raise Unreachable(told)
+    raise Unreachable(f"{told} Nobody knows whether the request came through; send it again with the same key.")

@@ -235,7 +235,7 @@ def test_requests_and_answers_that_are_lost_change_nothing(desk: InProcessDesk, 
 
 def test_a_desk_that_stays_away_is_told_of_with_what_to_do(desk: InProcessDesk, bank: Bank) -> None:
     desk.lost = 10_000
-    with pytest.raises(Unreachable, match="cannot be reached"):
+    with pytest.raises(Unreachable, match=r"cannot be reached.* Start the desk, or set SAYSO_URL"):
         gated(desk, bank)("A-1", 5.0)
     assert bank.paid == []
 
