@@ -358,6 +358,11 @@ def test_an_idempotency_key_that_no_header_can_carry_is_refused_at_once(desk: In
         desk.client().cancel("run_1", key=key)
 
 
+def test_a_reviewer_with_nothing_to_decide_says_so(desk: InProcessDesk) -> None:
+    with pytest.raises(InvalidInput, match="0 calls wait"):
+        desk.reviewer.decide("approve")
+
+
 def test_another_programs_refusal_is_not_taken_for_a_desks() -> None:
     other = httpx.MockTransport(lambda _request: httpx.Response(404, json={"detail": "Not Found"}))
     with pytest.raises(Unreachable, match="as no Sayso does"):
