@@ -1,6 +1,7 @@
 """Say of a call that had leave to run what came of it, and of one that ran before what came of it then."""
 
 import logging
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -70,6 +71,8 @@ def _tell_outcome(patience: Patience, call: Call, error: BaseException | None) -
 
 def _fit(returned: Any) -> tuple[JsonValue, str | None]:
     """Return a result as far as it can be kept, with a note where it cannot."""
+    if isinstance(returned, Iterator):  # reading it here would leave nothing for whoever called
+        return None, "The call ran; what it returned can be read only once, so it is not kept."
     try:
         output = plain_json(returned)
         size = len(to_json(output))

@@ -1,5 +1,6 @@
 """Build every request to the desk's API once, for whichever client sends it; no network in here."""
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
@@ -32,6 +33,9 @@ from sayso.tool_calls import ToolDefinition
 
 LONGEST_POLL_S = 60
 """How long the desk holds one long poll at most."""
+
+_IDEMPOTENCY_KEY = re.compile(r"[!-~]{1,200}")
+_CREDENTIAL = re.compile(r"[!-~]+")
 
 R = TypeVar("R", bound=Reply)
 
@@ -205,8 +209,20 @@ def look(path: str) -> Exchange[Nothing]:
     return Exchange("GET", path, Nothing)
 
 
+def check_credential(credential: str | None) -> str | None:
+    """Return a key or a session's token; raises `InvalidInput`, without repeating it, for what no header can carry."""
+    if credential is not None and not _CREDENTIAL.fullmatch(credential):
+        raise InvalidInput(
+            "The key has a character that no key has, such as a space or the end of a line. Copy it again, "
+            "alone, to SAYSO_KEY or wherever it is given."
+        )
+    return credential
+
+
 def headers_of(exchange: Exchange[Any], credential: str | None) -> dict[str, str]:
-    """Return the headers that go with a request."""
+    """Return the headers that go with a request; raises `InvalidInput` for a key of its own that they cannot carry."""
+    if exchange.key is not None and not _IDEMPOTENCY_KEY.fullmatch(exchange.key):
+        raise InvalidInput(f"The key {exchange.key[:80]!r} is not 1 to 200 visible ASCII characters; choose another.")
     headers = {"Accept": "application/json", "User-Agent": "sayso-python"}
     if credential:
         headers["Authorization"] = f"Bearer {credential}"

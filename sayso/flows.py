@@ -101,7 +101,7 @@ def _await(
         left_s = LONGEST_POLL_S if until_ms is None else max(0.0, (until_ms - patience.clock_ms()) / 1000)
         began_ms = patience.clock_ms()
         outage_s = OUTAGE_S if until_ms is None else min(OUTAGE_S, left_s)
-        found = yield from send(patience, find(id_, min(LONGEST_POLL_S, int(left_s))), outage_s)
+        found = yield from send(patience, find(id_, int(min(LONGEST_POLL_S, left_s))), outage_s)
         if done(found) or left_s <= 0:
             return found
         if patience.clock_ms() - began_ms < 50:
@@ -116,7 +116,7 @@ def _may_repeat(exchange: Exchange[Any]) -> bool:
 def _read(patience: Patience, exchange: Exchange[R], answer: Answer | Lost) -> R:
     if isinstance(answer, Answer):
         return read_reply(exchange, answer, patience.url)
-    why = f"{patience.url} cannot be reached: {answer.why}."
+    told = f"{patience.url} cannot be reached: {answer.why}. Start the desk, or set SAYSO_URL to where it is."
     if exchange.method == "GET":
-        raise Unreachable(f"{why} Start the desk, or set SAYSO_URL to where it is.")
-    raise Unreachable(f"{why} Nobody knows whether the request came through; send it again with the same key.")
+        raise Unreachable(told)
+    raise Unreachable(f"{told} Nobody knows whether the request came through; send it again with the same key.")

@@ -9,18 +9,19 @@ from collections.abc import Callable, Generator
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, Generic, ParamSpec, TypeAlias, TypeVar, get_type_hints
+from typing import TYPE_CHECKING, Any, Generic, ParamSpec, TypeAlias, TypeVar, get_args, get_type_hints
 
-from pydantic import TypeAdapter
+from pydantic import TypeAdapter, ValidationError
+from pydantic.errors import PydanticUserError
 from pydantic_core import PydanticSerializationError, to_jsonable_python
 
 import sayso
 from sayso.calls import Call, is_known, report, report_async, tell_earlier
 from sayso.canonical import JsonObject
-from sayso.errors import AlreadyConsumed, InvalidInput
+from sayso.errors import AlreadyConsumed, CallFailed, InvalidInput
 from sayso.exchanges import new_key
 from sayso.leaves import Leave, OnDoubt, Ran, Wanted, obtain
-from sayso.terms import REPORT_WITHIN_S
+from sayso.terms import LONGEST_WAIT_S, REPORT_WITHIN_S
 from sayso.tool_calls import ToolDefinition
 from sayso.tools import CallContext, Tool
 
@@ -44,6 +45,10 @@ class Manner:
     wait_s: float | None = None
     on_doubt: OnDoubt = "raise"
     report_within_s: int = REPORT_WITHIN_S
+
+    def __post_init__(self) -> None:
+        """Refuse now what would fail only after somebody was asked."""
+        _check_manner(self.wait_s, self.on_doubt, self.report_within_s)
 
     def want(self, definition: ToolDefinition, args: JsonObject) -> Wanted:
         """Return the call as it is wanted, under its key."""
@@ -139,7 +144,11 @@ class Gated(Generic[P, R]):
     def _repeat(self, ran: Ran) -> Any:
         output = tell_earlier(self.tool.name, ran)
         returns = get_type_hints(self._function, include_extras=True).get("return", Any)
-        return TypeAdapter(returns).validate_python(output)
+        try:
+            return TypeAdapter(returns).validate_python(output)
+        except (ValidationError, PydanticUserError) as error:
+            why = f"{self.tool.name} ran before; what is kept of its result is no {returns!r}, as it is annotated."
+            raise CallFailed(f"{why} It is among the facts, as output.", output=output) from error
 
 
 class Gate:
@@ -214,8 +223,17 @@ def fill_key(key: KeyOf, name: str, args: JsonObject) -> str:
         return new_key()
     try:
         return key.format(**args) if isinstance(key, str) else key(**args)
-    except (KeyError, IndexError, ValueError, TypeError) as error:
+    except (KeyError, IndexError, AttributeError, ValueError, TypeError) as error:
         raise InvalidInput(f"The key {key!r} of {name} cannot be filled with its arguments: {error!r}.") from error
+
+
+def _check_manner(wait_s: Any, on_doubt: Any, within_s: Any) -> None:
+    if wait_s is not None and not (isinstance(wait_s, int | float) and wait_s >= 0):
+        raise InvalidInput(f"wait_s={wait_s!r} is no time to wait; give seconds, 0 or more, or None.")
+    if on_doubt not in get_args(OnDoubt):
+        raise InvalidInput(f"on_doubt={on_doubt!r} is not known; give 'raise' or 'ask'.")
+    if not isinstance(within_s, int) or not 1 <= within_s <= LONGEST_WAIT_S:
+        raise InvalidInput(f"report_within_s={within_s!r} is not 1 to {LONGEST_WAIT_S} whole seconds.")
 
 
 def _check_client(client: AnyClient, is_async: bool, name: str) -> None:

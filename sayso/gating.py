@@ -78,14 +78,12 @@ def gate(
     never reported: `raise`, or `ask` a person. `report_within_s` is how long the call itself may take.
     """
     from sayso.gated import Gate, Gated, Manner
-    from sayso.tool_calls import ToolDefinition
+    from sayso.tool_calls import define
     from sayso.tools import tool
 
     how = Manner(context=context or {}, **manner)
     if isinstance(function, str):
-        definition = ToolDefinition(
-            name=function, description=description or "", parameters={"type": "object"}, idempotent=idempotent
-        )
+        definition = define(function, description or "", {"type": "object"}, idempotent)
         return Gate(definition, args or {}, how)
 
     def decorate(function: Callable[P, R]) -> Gated[P, R]:

@@ -44,7 +44,7 @@ def read_problem(answer: Answer, url: str) -> SaysoError:
         told = parse_json(answer.body)
     except (InvalidJson, TooLarge):
         told = None
-    if not isinstance(told, dict) or "detail" not in told:
+    if not isinstance(told, dict) or not {"type", "detail"} <= told.keys():  # other programs, too, have a detail
         return _read_stranger(answer, url)
     slug = str(told.get("type", "")).rpartition("/")[2]
     facts = {name: value for name, value in told.items() if name not in _OWN}

@@ -110,6 +110,7 @@ class PolicyRule(Frozen):
     def _check_terms(cls, terms: RuleTerms, info: ValidationInfo) -> RuleTerms:
         if "action" in info.data and "request_payload" in info.data:
             check_fallback(terms.fallback, info.data["action"], info.data["request_payload"])
+        _check_quorum(terms)
         return terms
 
 
@@ -135,6 +136,12 @@ def _check_no_input(payload: RequestPayload, action: Action) -> None:
     for name in ("target_arg", "response_schema", "choices"):
         if getattr(payload, name) is not None:
             raise ValueError(f"{name} is for a value; take it out, or let the rule say request_user_input")
+
+
+def _check_quorum(terms: RuleTerms) -> None:
+    people = {*terms.reviewers, *(name for step in terms.escalate for name in step.reviewers)}
+    if terms.reviewers and max(terms.quorum.approve, terms.quorum.deny) > len(people):
+        raise ValueError(f"the quorum takes more people than the {len(people)} who may decide; name more, or lower it")
 
 
 def check_fallback(fallback: Fallback, action: Action, payload: RequestPayload | None) -> None:

@@ -95,7 +95,10 @@ class FakeReviewer:
 
     def decide(self, action: str = "approve", place: int = 0, **given: JsonValue) -> None:
         """Decide what waits at this place here and now: `approve` (with `args`), `deny` (`message`), `value`."""
-        record, item = self._desk.waiting[place]
+        waiting = self._desk.waiting
+        if place >= len(waiting):
+            raise InvalidInput(f"{len(waiting)} calls wait, so there is none at place {place} to decide.")
+        record, item = waiting[place]
         self._desk.decide(record, item, action, given, self.name)
 
     def look(self) -> None:

@@ -3,9 +3,10 @@
 from functools import lru_cache
 from typing import Any
 
-from pydantic import Field, JsonValue
+from pydantic import Field, JsonValue, ValidationError
 
-from sayso.canonical import digest_json, parse_json
+from sayso.canonical import JsonObject, digest_json, parse_json
+from sayso.errors import InvalidInput
 from sayso.frozen import Frozen
 
 
@@ -27,6 +28,15 @@ class ToolDefinition(Frozen):
 def _digest_definition(definition: str) -> str:
     """A tool is looked at several times in each of its calls, and is the same for as long as its agent runs."""
     return digest_json(parse_json(definition))
+
+
+def define(name: str, description: str, parameters: JsonObject, idempotent: bool) -> ToolDefinition:
+    """Return the definition of a tool that somebody wrote down; raises `InvalidInput` for what does not fit."""
+    try:
+        return ToolDefinition(name=name, description=description, parameters=parameters, idempotent=idempotent)
+    except ValidationError as error:
+        faults = "; ".join(f"{'.'.join(map(str, one['loc']))}: {one['msg']}" for one in error.errors())
+        raise InvalidInput(f"Tool {name[:80]!r} cannot be defined so: {faults}.") from error
 
 
 class ToolCall(Frozen):

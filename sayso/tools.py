@@ -17,7 +17,7 @@ from sayso.canonical import JsonObject, canonical_json, check_json
 from sayso.clock import monotonic_ms
 from sayso.errors import InvalidInput, InvalidJson, SaysoError, TooLarge
 from sayso.models import clean_text
-from sayso.tool_calls import ToolCall, ToolDefinition, ToolResult
+from sayso.tool_calls import ToolCall, ToolDefinition, ToolResult, define
 
 TIMEOUT_S = 300.0
 """How long a tool may take when its decorator does not say."""
@@ -179,7 +179,7 @@ def tool(
         arguments, schema = _model_arguments(label, parameters)
         words = (inspect.getdoc(function) or "") if description is None else description
         return Tool(
-            definition=ToolDefinition(name=label, description=words, parameters=schema, idempotent=idempotent),
+            definition=define(label, words, schema, idempotent),
             function=function,
             timeout_s=timeout_s,
             takes_call=takes_call,
@@ -250,7 +250,7 @@ def _check_label(label: str, timeout_s: float) -> None:
     if not _NAME.fullmatch(label):
         raise InvalidInput(
             f"{label!r} cannot be a tool's name. Give one of at most 128 letters, digits, dots, dashes and underscores "
-            f"that begins with a letter, as @tool(name=…)."
+            f"that begins with a letter, as name=…."
         )
     if not timeout_s > 0:
         raise InvalidInput(f"Tool {label} has a timeout of {timeout_s:g} s. Give it more than 0.")
@@ -281,6 +281,11 @@ def _check_parameter(parameter: inspect.Parameter, hints: Mapping[str, Any], lab
         raise InvalidInput(
             f"The parameter {str(parameter).partition(':')[0]!r} of tool {label} cannot be given by name, and a model "
             "gives arguments by name alone. Write out each parameter."
+        )
+    if parameter.name == "self" and parameter.name not in hints:
+        raise InvalidInput(
+            f"{label} is a method of any object, which JSON cannot carry. Give that of one object, as thing.{label}, "
+            "without decorating the class's own; or write a function."
         )
     if parameter.name not in hints:
         raise InvalidInput(f"The parameter {parameter.name!r} of tool {label} has no type. Annotate it.")

@@ -18,6 +18,7 @@ from sayso.policies import Action, Policy
 from sayso.rules import RequestPayload
 from sayso.terms import EscalationStep, Fallback, Quorum, RuleTerms
 from service.documents import MAX_BYTES, Document, Loc, Problem, read_document
+from service.schemas import check_schema, check_value
 
 VERSION = 1
 FILE_KEYS = ("version", "default", "terms", "rules")
@@ -166,7 +167,29 @@ def _shape_rule(document: Document, loc: Loc, rule: Any, start: dict[str, Any]) 
         (shaped["condition"] if outer else shaped)[name] = value
     if isinstance(shaped["terms"], dict):
         shaped["terms"] = start | shaped["terms"]
+        _check_answers(document, loc, rule, shaped["terms"].get("fallback"))
     return shaped
+
+
+def _check_answers(document: Document, loc: Loc, rule: dict[str, Any], fallback: Any) -> None:
+    """Report a schema that no answer can be checked by, and a fallback's value that does not fit it."""
+    ask = rule.get("ask")
+    schema = ask.get("response_schema") if isinstance(ask, dict) else None
+    if not isinstance(schema, dict):
+        return
+    place = (*loc, "ask", "response_schema")
+    try:
+        check_schema(schema)
+        if isinstance(fallback, dict) and "value" in fallback:
+            place = (*loc, "terms", "fallback", "value")
+            check_value(schema, fallback["value"], "value")
+    except InvalidInput as error:
+        document.report(place, f"{_label(document, place)}does not serve: {_list_problems(error)}")
+
+
+def _list_problems(error: InvalidInput) -> str:
+    found = error.facts["problems"]
+    return "; ".join(map(str, found)) if isinstance(found, list) else str(found)
 
 
 def _flatten(document: Document, loc: Loc, rule: dict[str, Any]) -> Iterator[tuple[tuple[str, ...], Any]]:

@@ -43,7 +43,8 @@ def _compile(schema: bytes, formats: bool) -> Any:
         return jsonschema_rs.validator_for(schema.decode(), validate_formats=formats, retriever=_refuse)
     except (ValueError, jsonschema_rs.ReferencingError) as error:
         first = str(error).splitlines()[0]
-        raise InvalidInput(f"The schema cannot be used: {first}. Ask the agent's developer to correct it.") from error
+        words = f"The schema cannot be used: {first}. Ask the agent's developer to correct it."
+        raise InvalidInput(words, problems=[first]) from error
 
 
 def _refuse(uri: str) -> Any:

@@ -2,7 +2,7 @@
 
 import os
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from time import sleep
 from typing import Annotated, Any
@@ -47,6 +47,7 @@ app.add_typer(keys, name="keys")
 app.command()(mcp)
 
 _LOOK_EVERY_S = 1.0
+_PAGE = 200
 
 ItemOption = Annotated[str | None, typer.Option("--item", help="Which item, where several wait.")]
 YesOption = Annotated[bool, typer.Option("--yes", "-y", help="Do not ask once more.")]
@@ -65,7 +66,7 @@ def run() -> int:
         tell_usage: Callable[[], str] | None = getattr(error, "format_message", None)
         if tell_usage is None:
             raise
-        make_console(error=True).print(show(f"{tell_usage()} See --help.", "red"))
+        make_console(error=True).print(show(f"{tell_usage().rstrip('.')}. See --help.", "red"))
         return 2
     return code if isinstance(code, int) else 0
 
@@ -105,7 +106,7 @@ def inbox(once: Annotated[bool, typer.Option("--once", help="Show what waits now
     console = make_console()
     with connect() as client:
         if once or not console.is_terminal:
-            console.print(show_inbox(list(client.waiting(limit=100).suspensions)))
+            console.print(show_inbox(list(_list_waiting(client))))
             return
         with Live(console=console, auto_refresh=False, screen=False) as live:
             while True:
@@ -148,20 +149,18 @@ def deny(
     _decide(id_, item, "deny", {"message": message}, yes)
 
 
-@app.command()
+@app.command(context_settings={"ignore_unknown_options": True})  # a number below zero is no option
 def answer(
     id_: Annotated[str, typer.Argument(metavar="ID")],
-    value: Annotated[str, typer.Argument(help="The value, as JSON; anything that is no JSON is text.")],
+    value: Annotated[
+        str, typer.Argument(help="The value, as JSON; anything that is no JSON, or is to be text, is text.")
+    ],
     item: ItemOption = None,
     message: Annotated[str | None, typer.Option(help="Words for the record.")] = None,
     yes: YesOption = False,
 ) -> None:
     """Give the value that is asked for."""
-    try:
-        parsed = parse_json(value.encode())
-    except InvalidJson:
-        parsed = value
-    _decide(id_, item, "value", {"value": parsed, "message": message}, yes)
+    _decide(id_, item, "value", {"value": value, "message": message}, yes)
 
 
 @app.command()
@@ -264,7 +263,9 @@ def _decide(id_: str, item_id: str | None, action: str, given: dict[str, JsonVal
         console.print(show_suspension(found.model_copy(update={"items": (item,)})))
         if not yes:
             _ask_once_more(action, given)
-        kept = {name: value for name, value in given.items() if value is not None or name == "value"}
+        kept: dict[str, JsonValue] = {name: value for name, value in given.items() if value is not None}
+        if "value" in kept:
+            kept["value"] = _read_value(item, str(kept["value"]))
         told = client.exchange(exchanges.decide(found.id, item.item_id, write_word(item, action, kept), None))
     verdict = told.outcome.verdict if told.outcome is not None else "recorded; it waits for others"
     console.print(show_line(f"{item.tool.name}: {verdict}.", "bold"))
@@ -279,11 +280,19 @@ def _ask_once_more(action: str, given: dict[str, Any]) -> None:
     typer.confirm({"approve": "Approve?", "deny": "Deny?", "value": "Answer?"}[action], abort=True)
 
 
+def _list_waiting(client: Client) -> Iterator[Suspension]:
+    skip: int | None = 0
+    while skip is not None:
+        page = client.waiting(skip=skip, limit=_PAGE)
+        yield from page.suspensions
+        skip = page.next_skip
+
+
 def _find(client: Client, id_: str) -> Suspension:
     """Return a suspension by its id, or by a part of the id that only one of those that wait has."""
     if id_.startswith("sus_") and len(id_) >= 36:
         return client.find(id_)
-    fits = [one for one in client.waiting(limit=200).suspensions if id_ and id_ in one.id]
+    fits = [one for one in _list_waiting(client) if id_ and id_ in one.id]
     if len(fits) != 1:
         what = "Nothing that waits has" if not fits else f"{len(fits)} that wait have"
         raise NotFound(f"{what} {id_!r} in its id. `sayso inbox --once` lists them; give more of the id.")
@@ -299,6 +308,20 @@ def _pick(found: Suspension, item_id: str | None) -> ItemSeen:
     if not waiting:
         raise AlreadyDecided(f"Nothing of {found.id} waits{f' as {item_id}' if item_id else ''}. See `sayso show`.")
     raise InvalidInput(f"{len(waiting)} items wait: {', '.join(one.item_id for one in waiting)}. Say which: --item.")
+
+
+def _read_value(item: ItemSeen, text: str) -> JsonValue:
+    """Return what was typed as JSON; as it stands where it is none, or where only a text is taken and it is another."""
+    try:
+        value = parse_json(text.encode())
+    except InvalidJson:
+        return text
+    schema = item.response_schema or {}
+    offered = item.choices or schema.get("enum")
+    if isinstance(offered, list | tuple):
+        return text if text in offered and value not in offered else value
+    is_text = schema.get("type") == "string"
+    return text if is_text and not isinstance(value, str) else value
 
 
 def _read_json(text: str, what: str) -> JsonValue:

@@ -84,6 +84,8 @@ def _show_item(item: ItemSeen) -> list[RenderableType]:
     if item.doubt is not None:
         parts.append(Text("This call was begun before: it may already have run.", "bold yellow"))
     parts.append(show_json(item.tool.args))
+    if "value" in item.allowed:
+        parts += _show_wanted(item)
     if item.outcome is not None:
         by = Text.assemble(show_line(item.outcome.verdict, "bold"), " by ", show_line(item.outcome.by.id))
         parts.append(by)
@@ -93,6 +95,16 @@ def _show_item(item: ItemSeen) -> list[RenderableType]:
             Text.assemble("answers: ", show_line(", ".join(item.allowed)), "; ", tell_left(item.terms.deadline_at))
         )
     return parts
+
+
+def _show_wanted(item: ItemSeen) -> list[RenderableType]:
+    """Say what value is asked for: into which argument it goes, and what it may be."""
+    parts: list[RenderableType] = []
+    if item.target_arg:
+        parts.append(Text.assemble("the value goes into ", show_line(item.target_arg)))
+    if item.choices is not None:
+        return [*parts, "one of these:", *(show_line(json.dumps(one, ensure_ascii=False)) for one in item.choices)]
+    return [*parts, *([show_json(item.response_schema)] if item.response_schema is not None else [])]
 
 
 def show_runs(found: list[Run]) -> RenderableType:

@@ -1,8 +1,10 @@
 """A function, or a block, runs only with somebody's leave, at most once, whatever happens in between."""
 
+from collections.abc import Iterator
 from datetime import date
 from typing import Any
 
+import httpx
 import pytest
 
 from sayso import CallFailed, Client, Denied, InDoubt, Suspended, gate
@@ -127,6 +129,33 @@ def test_what_ran_before_comes_back_as_the_type_it_had(desk: InProcessDesk) -> N
     assert find_due() == find_due() == date(2026, 11, 21)
 
 
+@pytest.mark.parametrize("kind", [str, Bank])
+def test_what_ran_before_and_is_not_as_annotated_is_among_the_facts(desk: InProcessDesk, kind: Any) -> None:
+    desk.reviewer.approves()
+
+    def count() -> Any:
+        return 3
+
+    count.__annotations__["return"] = kind
+    counted = gate(client=desk.client(), key="count")(count)
+    assert counted() == 3
+    with pytest.raises(CallFailed, match="ran before") as failed:
+        counted()
+    assert failed.value.facts["output"] == 3
+
+
+def test_a_result_that_can_be_read_once_is_left_to_who_called(desk: InProcessDesk) -> None:
+    desk.reviewer.approves()
+
+    @gate(client=desk.client(), key="lines")
+    def read_lines() -> Iterator[str]:
+        return iter(["a", "b"])
+
+    assert list(read_lines()) == ["a", "b"]
+    with pytest.raises(CallFailed, match="only once"):
+        read_lines()
+
+
 def test_a_call_that_failed_before_says_so(desk: InProcessDesk, bank: Bank) -> None:
     desk.reviewer.approves()
     bank.error = ValueError("no such account")
@@ -206,7 +235,7 @@ def test_requests_and_answers_that_are_lost_change_nothing(desk: InProcessDesk, 
 
 def test_a_desk_that_stays_away_is_told_of_with_what_to_do(desk: InProcessDesk, bank: Bank) -> None:
     desk.lost = 10_000
-    with pytest.raises(Unreachable, match="cannot be reached"):
+    with pytest.raises(Unreachable, match=r"cannot be reached.* Start the desk, or set SAYSO_URL"):
         gated(desk, bank)("A-1", 5.0)
     assert bank.paid == []
 
@@ -277,14 +306,34 @@ def test_a_block_that_fails_is_reported_and_raises(desk: InProcessDesk) -> None:
 def test_what_cannot_be_gated_is_refused_where_it_is_written(desk: InProcessDesk) -> None:
     with pytest.raises(InvalidInput, match="has no type"):
         gate(untyped)
+    with pytest.raises(InvalidInput, match="name:"):
+        gate("", {})
     with pytest.raises(InvalidInput, match="is not async; give it a Client"):
         gated(desk, Bank(), client=desk.async_client())
-    with pytest.raises(InvalidInput, match="cannot be filled"):
-        gated(desk, Bank(), key="refund-{customer}")("A-1", 5.0)
+    for key in ("refund-{customer}", "refund-{order.id}"):
+        with pytest.raises(InvalidInput, match="cannot be filled"):
+            gated(desk, Bank(), key=key)("A-1", 5.0)
     with pytest.raises(InvalidInput, match="do not fit"):
         gated(desk, Bank())("A-1", "five")  # type: ignore[arg-type]
     with pytest.raises(TypeError):
         gated(desk, Bank())("A-1")
+
+
+@pytest.mark.parametrize(
+    "manner",
+    [{"wait_s": -1}, {"wait_s": "5"}, {"wait_s": float("nan")}, {"on_doubt": "aks"}]
+    + [{"report_within_s": wrong} for wrong in (0, 1.5, 2_592_001)],
+)
+def test_a_wrong_option_is_refused_before_anybody_is_asked(
+    desk: InProcessDesk, bank: Bank, manner: dict[str, Any]
+) -> None:
+    with pytest.raises(InvalidInput, match=next(iter(manner))):
+        gated(desk, bank, **manner)
+
+
+def test_who_waits_without_end_may_say_so(desk: InProcessDesk, bank: Bank) -> None:
+    desk.reviewer.approves("refund")
+    assert gated(desk, bank, wait_s=float("inf"))("A-1", 5.0) == "paid 5 for A-1"
 
 
 def untyped(order):  # type: ignore[no-untyped-def]
@@ -294,3 +343,27 @@ def untyped(order):  # type: ignore[no-untyped-def]
 def test_an_address_that_is_none_is_refused_at_once() -> None:
     with pytest.raises(InvalidInput, match="Write it as http"):
         Client("localhost:8321", "key")
+
+
+@pytest.mark.parametrize("key", ["secret-of-the-agent\n", "secret of the agent", "секрет"])
+def test_a_credential_that_no_header_can_carry_is_refused_at_once_and_not_repeated(key: str) -> None:
+    with pytest.raises(InvalidInput, match="Copy it again") as refused:
+        Client(key=key)
+    assert key.strip() not in str(refused.value)
+
+
+@pytest.mark.parametrize("key", ["Zürich", "two words", "two\nlines", "k" * 201])
+def test_an_idempotency_key_that_no_header_can_carry_is_refused_at_once(desk: InProcessDesk, key: str) -> None:
+    with pytest.raises(InvalidInput, match="visible ASCII"):
+        desk.client().cancel("run_1", key=key)
+
+
+def test_a_reviewer_with_nothing_to_decide_says_so(desk: InProcessDesk) -> None:
+    with pytest.raises(InvalidInput, match="0 calls wait"):
+        desk.reviewer.decide("approve")
+
+
+def test_another_programs_refusal_is_not_taken_for_a_desks() -> None:
+    other = httpx.MockTransport(lambda _request: httpx.Response(404, json={"detail": "Not Found"}))
+    with pytest.raises(Unreachable, match="as no Sayso does"):
+        Client(transport=other).find("sus_1")

@@ -51,12 +51,12 @@ def test_every_rule_that_cannot_be_judged_is_named() -> None:
 
 
 def test_a_call_in_doubt_is_asked_under_the_terms_of_the_rule_that_asks() -> None:
-    terms = {"reviewers": ["anna"], "quorum": {"approve": 2}}
+    terms = {"reviewers": ["anna", "ben"], "quorum": {"approve": 2}}
     payload = {"allow_edit": False}
     asking = rule("ask", "request_approval", priority=200, request_payload=payload, terms=terms, **UNSURE)
     for others in ((), (rule("unsure", "allow", priority=300, **UNSURE),)):
         decision = policy(asking, *others, rule("open", "allow", priority=1)).judge(event())
-        assert decision.terms.reviewers == ("anna",)
+        assert decision.terms.reviewers == ("anna", "ben")
         assert decision.terms.quorum == Quorum(approve=2)
         assert decision.request_payload == RequestPayload(allow_edit=False)
 

@@ -117,6 +117,11 @@ def generates(amount: int) -> Any:
     yield amount
 
 
+class Till:
+    def pay(self, amount: int) -> int:
+        return amount
+
+
 @pytest.mark.parametrize(
     ("function", "words"),
     [
@@ -130,6 +135,7 @@ def generates(amount: int) -> Any:
         (elsewhere, "takes the context; name it 'call'"),
         (generates, "Tool generates is not a plain function"),
         (Colour, "Tool Colour is not a plain function"),
+        (Till.pay, "Give that of one object, as thing.pay"),
     ],
 )
 def test_what_cannot_be_offered_to_a_model_is_refused_when_it_is_declared(function: Any, words: str) -> None:
@@ -147,6 +153,11 @@ def test_a_name_or_timeout_that_cannot_be_is_refused(words: str, options: Any) -
 
 
 # Arguments
+
+
+def test_a_description_that_is_too_long_is_refused() -> None:
+    with pytest.raises(InvalidInput, match="'len' cannot be defined so: description:"):
+        tool(name="len", description="x" * 20_001)(Till().pay)
 
 
 async def test_arguments_arrive_as_the_types_of_the_signature() -> None:

@@ -53,7 +53,7 @@ rules:
       title: Code
       prompt: The code?
       target_arg: code
-      response_schema: {type: string, default: null}
+      response_schema: {type: [string, "null"], default: null}
       allow_edit: false
       metadata: {a: null}
     terms:
@@ -88,7 +88,7 @@ rules:
                 title="Code",
                 prompt="The code?",
                 target_arg="code",
-                response_schema={"type": "string", "default": None},
+                response_schema={"type": ["string", "null"], "default": None},
                 allow_edit=False,
                 metadata={"a": None},
             ),
@@ -178,6 +178,9 @@ rules:
     ]
 
 
+ASKS_CODE = "  - {id: a, action: request_user_input, ask: {target_arg: code, response_schema: {type: string, "
+
+
 @pytest.mark.parametrize(
     ("text", "words"),
     [
@@ -216,6 +219,18 @@ rules:
         (HEAD + "  - {id: a, action: deny, ask: {title: x}}", "4:32: rule a: ask: a rule that says deny asks nobody"),
         (HEAD + "  - {id: a, action: defer, ask: {target_arg: x}}", "let the rule say request_user_input"),
         (HEAD + "  - {id: a, action: defer, terms: {fallback: {action: approve}}}", "say unattended_approval: true"),
+        (
+            HEAD + ASKS_CODE + "pattern: '('}}}",
+            '4:82: rule a: ask.response_schema: does not serve: "(" is not a "regex"',
+        ),
+        (
+            HEAD + ASKS_CODE + "}}, terms: {fallback: {action: value, value: 7}}}",
+            "rule a: terms.fallback.value: does not serve: value: 7 is not of type",
+        ),
+        (
+            HEAD + "  - {id: a, action: defer, terms: {reviewers: [anna, anna], quorum: {approve: 2}}}",
+            "4:35: rule a: terms: the quorum takes more people than the 1 who may decide",
+        ),
         (HEAD + "  - {id: a, action: defer, terms: {timeout_s: 1.5}}", "terms.timeout_s: must be a valid integer"),
         (HEAD + "  - {id: a, action: defer, terms: {no_self_approval: no}}", "must be a valid boolean, not 'no'"),
         (HEAD + "  - {id: a, action: defer, ask: {metadata: {n: .nan}}, terms: {x: *a}}", "aliases"),

@@ -9,9 +9,11 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
+from pydantic import JsonValue
 from redis import Redis
 
 from launch.waits import wait_until
+from sayso.canonical import JsonObject
 from sayso.client import Client
 from sayso.errors import NotAuthenticated
 from service.credentials import TENANT
@@ -71,6 +73,40 @@ def test_a_call_is_approved_with_other_arguments(desk: tuple[str, str, str, str]
         outcome = agent.find(waiting).items[0].outcome
     assert outcome is not None
     assert (outcome.args, outcome.by.id) == ({"order": "A-2"}, "anna")
+
+
+@pytest.mark.parametrize(("choices", "told"), [([], '"type": "string"'), (["123456", "2"], '"123456"\n"2"\n')])
+def test_digits_are_text_where_text_is_asked_for(
+    desk: tuple[str, str, str, str], sayso: Run, choices: list[JsonValue], told: str
+) -> None:
+    asks: JsonValue = {"question": "question", "answer": "code", "choices": "choices"}
+    parameters: JsonValue = {"properties": {"code": {"type": "string"}}, "x-sayso-question": asks}
+    args: JsonValue = {"question": "Which code?", "choices": choices}
+    call: JsonValue = {"tool": "ask", "args": args, "definition": {"parameters": parameters}}
+    with Client(desk[0], desk[1]) as agent:
+        waiting = agent.suspend({"mode": "poll", "calls": [call]}).id
+        shown = sayso("show", waiting).stdout
+        done = sayso("answer", waiting, "123456", "--yes")
+        outcome = agent.find(waiting).items[0].outcome
+    assert "goes into code" in shown
+    assert told in shown
+    assert outcome is not None, done.stderr
+    assert outcome.value == "123456"
+
+
+def test_a_number_below_zero_is_an_answer_and_no_option(desk: tuple[str, str, str, str], sayso: Run) -> None:
+    waiting = ask(desk)
+    assert "asks for approval, not for a value" in sayso("answer", waiting, "-5", "--yes").stderr
+    assert sayso("deny", waiting, "-5").stderr == "No such option: -5. See --help.\n"
+
+
+def test_all_that_waits_is_listed_and_found_however_much_it_is(desk: tuple[str, str, str, str], sayso: Run) -> None:
+    body: JsonObject = {"mode": "poll", "calls": [{"tool": "refund", "args": {}, "definition": {}}]}
+    with Client(desk[0], desk[1]) as agent:
+        asked = [agent.suspend(body).id for _ in range(201)]
+    listed = sayso("inbox", "--once").stdout
+    assert [one for one in asked if one not in listed] == []
+    assert sayso("show", asked[-1][4:30]).returncode == 0
 
 
 def test_whoever_comes_second_is_told_who_was_first(desk: tuple[str, str, str, str], sayso: Run) -> None:
