@@ -7,6 +7,7 @@ from sayso.clock import monotonic_ms, new_id, new_secret, now_ms
 from sayso.decisions import Actor, ActorKind
 from sayso.errors import Conflict, InvalidInput, NotAllowed, NotAuthenticated, NotFound
 from service.reviewers import Reviewers, hash_token
+from service.settings import SHORTEST_KEY
 from service.store.people import ApiKey, KeyKind, People
 
 TENANT = "default"
@@ -14,7 +15,6 @@ TENANT = "default"
 
 _REMEMBERED_MS = 800
 """How long a checked credential is trusted without another look, so that a revoked one fails within a second."""
-_MIN_KEY = 16
 LATEST_MS = 2**53
 """A moment that never comes."""
 
@@ -81,8 +81,8 @@ class Credentials:
         """Make a key and return it with its only plain copy; a given secret is kept as it is."""
         if not name or len(name) > 64 or not name.isprintable() or " " in name:
             raise InvalidInput("An agent's name is 1 to 64 visible characters without spaces.")
-        if secret is not None and len(secret) < _MIN_KEY:
-            raise InvalidInput(f"A key has at least {_MIN_KEY} characters; choose a longer, random one.")
+        if secret is not None and len(secret) < SHORTEST_KEY:
+            raise InvalidInput(f"A key has at least {SHORTEST_KEY} characters; choose a longer, random one.")
         plain = secret or f"sayso_{kind}_{new_secret()}"
         key_hash = hash_token(plain)
         existing = await self._people.find_key(key_hash)

@@ -13,11 +13,11 @@ from pwdlib import PasswordHash
 
 from sayso.clock import new_secret, now_ms
 from sayso.errors import Conflict, InvalidInput, NotAllowed, NotAuthenticated, NotFound
+from service.settings import LONGEST_PASSWORD, SHORTEST_PASSWORD
 from service.store.attempts import Allowance, Attempts
 from service.store.people import People, Reviewer, Session
 
 ROLES = ("reviewer", "admin")
-MIN_PASSWORD = 8
 BY_NAME = Allowance("sign-in-name", most=10, window_s=300)
 BY_ADDRESS = Allowance("sign-in-address", most=100, window_s=300)
 """How often anybody may try to sign in. The right password sets the count of its name back."""
@@ -130,14 +130,14 @@ class Reviewers:
         return reviewer
 
     async def _hash(self, password: str) -> str:
-        if not MIN_PASSWORD <= len(password) <= 1024:
-            raise InvalidInput(f"A password has {MIN_PASSWORD} to 1024 characters. Choose another.")
+        if not SHORTEST_PASSWORD <= len(password) <= LONGEST_PASSWORD:
+            raise InvalidInput(f"A password has {SHORTEST_PASSWORD} to {LONGEST_PASSWORD} characters. Choose another.")
         async with self._slots:
             return await asyncio.to_thread(_HASHER.hash, password)
 
     async def _verify(self, password: str, expected: str) -> bool:
         async with self._slots:
-            return await asyncio.to_thread(_HASHER.verify, password[:1024], expected)
+            return await asyncio.to_thread(_HASHER.verify, password[:LONGEST_PASSWORD], expected)
 
     async def _decoy_hash(self) -> str:
         if self._decoy is None:
