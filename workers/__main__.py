@@ -12,7 +12,8 @@ from contextlib import suppress
 from types import FrameType
 
 import structlog
-from rq import Worker
+from rq import Queue, Worker
+from rq.job import Job
 
 from sayso.agents import Agent
 from sayso.clock import new_id
@@ -20,7 +21,8 @@ from sayso.errors import SaysoError
 from service.credentials import TENANT
 from service.jobs import DrainQueue, build_worker
 from service.logs import configure_logs
-from service.settings import Settings, load
+from service.rulebook import Rulebook, rulebook_of
+from service.settings import InvalidSettings, Settings, load
 from service.wiring import wire
 from workers.resume import import_agents
 
@@ -28,7 +30,22 @@ log = structlog.get_logger()
 
 
 class DrainWorker(Worker):
-    """An RQ worker whose warm stop also tells its job, so that a standing job does not hold the stop up."""
+    """An RQ worker whose warm stop also tells its job, so that a standing job does not hold the stop up.
+
+    It follows the rules' file itself: a job begins with the last good rules, though the file is broken by then.
+    """
+
+    rulebook: Rulebook
+
+    def fork_work_horse(self, job: Job, queue: Queue) -> None:
+        """Look at the rules once more, then fork as RQ does."""
+        self.rulebook.refresh()
+        super().fork_work_horse(job, queue)
+
+    def maintain_heartbeats(self, job: Job) -> None:
+        """Look at the rules every few seconds, besides what RQ does then."""
+        self.rulebook.refresh()
+        super().maintain_heartbeats(job)
 
     def request_stop(self, signum: int, frame: FrameType | None) -> None:
         """Pass the signal on to the running job, which ends its window, then stop as RQ does."""
@@ -48,8 +65,12 @@ async def publish_agents(settings: Settings, agents: dict[str, Agent]) -> None:
 
 
 def main() -> int:
-    """Work until told to stop; 1 when the agents cannot be imported."""
-    settings = load()
+    """Work until told to stop; 2 for settings that cannot be used, 1 when the agents cannot be imported."""
+    try:
+        settings = load()
+    except InvalidSettings as error:
+        print(error.message, file=sys.stderr)
+        return 2
     configure_logs(settings.log_level)
     try:
         agents = dict(import_agents(settings))
@@ -59,6 +80,7 @@ def main() -> int:
         return 1
     jobs = DrainQueue(settings.store_url, settings.drain_window_s)
     worker = build_worker(settings.store_url, DrainWorker, new_id(f"w-{os.getpid()}"))
+    DrainWorker.rulebook = rulebook_of(settings.policy)
     jobs.put_back()
     jobs.close()
     log.info("worker_started", agents=sorted(agents))
