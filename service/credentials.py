@@ -86,8 +86,10 @@ class Credentials:
         plain = secret or f"sayso_{kind}_{new_secret()}"
         key_hash = hash_token(plain)
         existing = await self._people.find_key(key_hash)
-        if existing is not None and existing.revoked_at_ms is not None:
-            raise Conflict("This key was revoked and stays so; choose another one.")
+        if existing is not None and not existing.holds(now_ms()):
+            raise Conflict("This key was revoked or has ended, and stays so; choose another one.")
+        if existing is not None and (existing.tenant, existing.name, existing.kind) != (tenant, name, kind):
+            raise Conflict("This key is somebody else's; choose another one.")
         if existing is not None:
             return existing, plain
         key = ApiKey(id=new_id("key"), tenant=tenant, name=name, kind=kind, created_at_ms=now_ms())
@@ -100,9 +102,10 @@ class Credentials:
         key = await self._people.find_key(key_hash) if key_hash else None
         if key is None or key_hash is None:
             raise NotFound(f"There is no API key {key_id!r}.")
-        revoked = key.model_copy(update={"revoked_at_ms": key.revoked_at_ms or now_ms()})
-        await self._people.save_key(key_hash, revoked)
-        return revoked
+        at_ms = now_ms()
+        return await self._people.change_key(
+            key_hash, lambda found: found.model_copy(update={"revoked_at_ms": found.revoked_at_ms or at_ms})
+        )
 
     async def rotate_key(self, tenant: str, key_id: str, overlap_s: int) -> tuple[ApiKey, str]:
         """Make the next key of the same name and kind; the one before ends after the overlap. Raises `NotFound`."""
@@ -113,8 +116,11 @@ class Credentials:
         if not key.holds(now_ms()):
             raise Conflict("This key does not hold any more; make a new one instead.")
         made, plain = await self.create_key(tenant, key.name, kind=key.kind)
-        ends_at_ms = min(now_ms() + overlap_s * 1000, key.ends_at_ms or LATEST_MS)
-        await self._people.save_key(key_hash, key.model_copy(update={"ends_at_ms": ends_at_ms}))
+        ends_at_ms = now_ms() + overlap_s * 1000
+        await self._people.change_key(
+            key_hash,
+            lambda found: found.model_copy(update={"ends_at_ms": min(ends_at_ms, found.ends_at_ms or LATEST_MS)}),
+        )
         return made, plain
 
     async def list_keys(self, tenant: str) -> list[ApiKey]:
