@@ -9,7 +9,9 @@ from pathlib import Path
 import pytest
 from redis.asyncio import Redis
 
-from service.settings import CHECKOUT
+from service.credentials import TENANT
+from service.settings import CHECKOUT, Settings
+from service.wiring import wire
 from tests.service.test_main import environ
 from tests.waits import until
 
@@ -61,6 +63,21 @@ async def test_a_file_of_rules_that_breaks_leaves_a_worker_the_last_good_ones(
             rules.write_text("version: 1\ndefault: alow\n", encoding="utf-8")
             before = await jobs_done(redis)
             await until(lambda: at_least(redis, before + 3))
+
+
+async def test_a_store_that_was_emptied_soon_knows_the_worker_and_its_agents_again(
+    clean_store_url: str, tmp_path: Path
+) -> None:
+    settings = {"home": str(tmp_path), "drain_window_s": "1"}
+    async with wire(Settings(redis_url=clean_store_url)) as wiring, Redis.from_url(clean_store_url) as redis:
+
+        async def is_known() -> bool:
+            return bool(await redis.scard("rq:workers")) and bool(await wiring.runs.agents(TENANT))
+
+        with started("workers", clean_store_url, **settings):
+            await until(is_known)
+            await redis.flushall()
+            await until(is_known)
 
 
 async def jobs_done(redis: Redis) -> int:
