@@ -27,6 +27,7 @@ LONGEST_SOCKET_PATH_BYTES = 92
 """Unix socket paths end at 104 bytes on some systems and 108 on others, and the supervisor appends a process id while
 it makes its own; longer homes get a short folder instead."""
 
+EVERY_ADDRESS = {"0.0.0.0": "127.0.0.1", "::": "::1"}  # noqa: S104 - recognised, not bound
 STORE_SCHEMES = ("redis", "rediss", "unix")
 STORE_OPTIONS = ("db", "username", "password", "protocol", "client_name")
 LONGEST_SESSION_S = 366 * 86_400
@@ -70,7 +71,7 @@ class Settings(BaseSettings):
         description="Port the service listens on. The demo's model endpoint takes the next one.",
     )
     public_url: str = Field(
-        default_factory=lambda data: f"http://127.0.0.1:{data['port']}",
+        default_factory=lambda data: f"http://{reached_at(data['host'])}:{data['port']}",
         description="Address at which browsers and agents reach the service, used in links and origin checks. "
         "With `https` the session cookie is `Secure` and named `__Host-…`.",
     )
@@ -162,7 +163,7 @@ class Settings(BaseSettings):
         "production.",
     )
     model_url: str = Field(
-        default_factory=lambda data: f"http://127.0.0.1:{data['port'] + 1}/v1",
+        default_factory=lambda data: _demo_model_url(data["host"], data["port"]),
         description="Base URL of the chat-completions API the demo agent talks to. While it is the default, `make up` "
         "starts a small local endpoint there.",
     )
@@ -292,7 +293,13 @@ class Settings(BaseSettings):
     @property
     def runs_demo_model(self) -> bool:
         """Whether the model endpoint is the small local one, which `make up` starts itself."""
-        return self.model_url == f"http://127.0.0.1:{self.demo_model_port}/v1"
+        return self.model_url == _demo_model_url(self.host, self.port)
+
+
+def reached_at(host: str) -> str:
+    """Return how this machine writes the address of what listens on this host."""
+    address = EVERY_ADDRESS.get(host, host)
+    return f"[{address}]" if ":" in address else address
 
 
 def load() -> Settings:
@@ -320,6 +327,10 @@ def socket_path(home: Path, name: str = "store.sock") -> Path:
         return inside
     digest = hashlib.sha256(os.fsencode(home)).hexdigest()[:12]
     return Path(tempfile.gettempdir()) / f"sayso-{os.getuid()}-{digest}" / name
+
+
+def _demo_model_url(host: str, port: int) -> str:
+    return f"http://{reached_at(host)}:{port + 1}/v1"
 
 
 def _check_port(parts: SplitResult) -> None:

@@ -45,6 +45,24 @@ def test_addresses_follow_the_port(monkeypatch: pytest.MonkeyPatch) -> None:
     assert load().runs_demo_model
 
 
+@pytest.mark.parametrize(
+    ("host", "place"),
+    [
+        ("0.0.0.0", "127.0.0.1"),
+        ("::", "[::1]"),
+        ("::1", "[::1]"),
+        ("127.0.0.2", "127.0.0.2"),
+        ("localhost", "localhost"),
+    ],
+)
+def test_addresses_follow_the_host(host: str, place: str) -> None:
+    settings = Settings(host=host)
+
+    assert settings.public_url == f"http://{place}:8321"
+    assert settings.model_url == f"http://{place}:8322/v1"
+    assert settings.runs_demo_model
+
+
 def test_an_empty_variable_is_not_set(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("SAYSO_AGENTS", "")
     monkeypatch.setenv("SAYSO_PORT", "")
