@@ -6,6 +6,7 @@ n-th of them, and after the last one comes a text that sums up what the tools re
 """
 
 import json
+import sys
 from collections.abc import Sequence
 from typing import Literal
 from urllib.parse import urlsplit
@@ -17,7 +18,7 @@ from pydantic import BaseModel, ConfigDict, Field, JsonValue, ValidationError
 
 from demo.turns import Turn, load_turns, plan_turns
 from sayso.clock import new_id, now_ms
-from service.settings import Settings, load
+from service.settings import InvalidSettings, Settings, load
 
 NOTHING_RECORDED = "I have no recorded answer to that; demo/turns.jsonl holds the requests that I know."
 
@@ -96,11 +97,16 @@ def create_app(prefix: str, turns: Sequence[Turn]) -> FastAPI:
     return app
 
 
-def main() -> None:
-    """Serve until told to stop."""
-    settings = load()
+def main() -> int:
+    """Serve until told to stop; return 2 for settings that cannot be used."""
+    try:
+        settings = load()
+    except InvalidSettings as error:
+        print(error.message, file=sys.stderr)
+        return 2
     app = create_app(urlsplit(settings.model_url).path.rstrip("/"), load_turns())
     uvicorn.run(app, host=settings.host, port=_port_of(settings), log_level="warning")
+    return 0
 
 
 def _port_of(settings: Settings) -> int:
@@ -159,4 +165,4 @@ def _refuse(error: ValidationError) -> JSONResponse:
 
 
 if __name__ == "__main__":
-    main()
+    raise SystemExit(main())

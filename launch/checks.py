@@ -10,11 +10,11 @@ from redis.exceptions import RedisError
 from redis.retry import Retry
 
 from launch.errors import PortTaken
+from service.settings import EVERY_ADDRESS
 
 HEALTH_PATH = "/healthz"
 TIMEOUT_S = 2
 ONCE = Retry(NoBackoff(), 0)
-EVERY_ADDRESS = {"0.0.0.0": "127.0.0.1", "::": "::1"}  # noqa: S104 - recognised, not bound
 
 
 def check_port(host: str, port: int) -> None:

@@ -9,6 +9,7 @@ from types import FrameType
 import structlog
 import uvicorn
 from fastapi import FastAPI
+from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
 from sayso.errors import Unavailable
 from service.app import begin_closing, create_app
@@ -21,6 +22,33 @@ GRACE_S = 10
 """How long requests in flight may take once the service is told to stop."""
 
 
+LONGEST_HEAD_BYTES = 65_536
+"""How long a request's line and headers may be together; beyond it nobody who is allowed in has anything to say."""
+
+
+class BoundedHeads(HttpToolsProtocol):
+    """A connection that is refused while its request's head grows on and on: all of it would be kept in memory."""
+
+    _head_bytes = 0
+
+    def data_received(self, data: bytes) -> None:
+        """Read on, unless it has been the head alone for too long."""
+        self._head_bytes += len(data)
+        super().data_received(data)
+        if self._head_bytes > LONGEST_HEAD_BYTES and not self.transport.is_closing():
+            self.send_400_response("The request's headers are too long.")
+
+    def on_headers_complete(self) -> None:
+        """Begin to count anew: what comes now is a body, which is counted elsewhere, or the next head."""
+        self._head_bytes = 0
+        super().on_headers_complete()
+
+    def on_body(self, body: bytes) -> None:
+        """Count no body."""
+        self._head_bytes = 0
+        super().on_body(body)
+
+
 class Server(uvicorn.Server):
     """A server whose long polls and streams end when it is told to stop, instead of holding it up."""
 
@@ -31,7 +59,7 @@ class Server(uvicorn.Server):
                 host=settings.host,
                 port=settings.port,
                 loop="uvloop",
-                http="httptools",
+                http=BoundedHeads,
                 lifespan="on",
                 log_config=None,
                 access_log=False,

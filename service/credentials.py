@@ -7,6 +7,7 @@ from sayso.clock import monotonic_ms, new_id, new_secret, now_ms
 from sayso.decisions import Actor, ActorKind
 from sayso.errors import Conflict, InvalidInput, NotAllowed, NotAuthenticated, NotFound
 from service.reviewers import Reviewers, hash_token
+from service.settings import SHORTEST_KEY
 from service.store.people import ApiKey, KeyKind, People
 
 TENANT = "default"
@@ -14,7 +15,6 @@ TENANT = "default"
 
 _REMEMBERED_MS = 800
 """How long a checked credential is trusted without another look, so that a revoked one fails within a second."""
-_MIN_KEY = 16
 LATEST_MS = 2**53
 """A moment that never comes."""
 
@@ -81,13 +81,15 @@ class Credentials:
         """Make a key and return it with its only plain copy; a given secret is kept as it is."""
         if not name or len(name) > 64 or not name.isprintable() or " " in name:
             raise InvalidInput("An agent's name is 1 to 64 visible characters without spaces.")
-        if secret is not None and len(secret) < _MIN_KEY:
-            raise InvalidInput(f"A key has at least {_MIN_KEY} characters; choose a longer, random one.")
+        if secret is not None and len(secret) < SHORTEST_KEY:
+            raise InvalidInput(f"A key has at least {SHORTEST_KEY} characters; choose a longer, random one.")
         plain = secret or f"sayso_{kind}_{new_secret()}"
         key_hash = hash_token(plain)
         existing = await self._people.find_key(key_hash)
-        if existing is not None and existing.revoked_at_ms is not None:
-            raise Conflict("This key was revoked and stays so; choose another one.")
+        if existing is not None and not existing.holds(now_ms()):
+            raise Conflict("This key was revoked or has ended, and stays so; choose another one.")
+        if existing is not None and (existing.tenant, existing.name, existing.kind) != (tenant, name, kind):
+            raise Conflict("This key is somebody else's; choose another one.")
         if existing is not None:
             return existing, plain
         key = ApiKey(id=new_id("key"), tenant=tenant, name=name, kind=kind, created_at_ms=now_ms())
@@ -100,9 +102,10 @@ class Credentials:
         key = await self._people.find_key(key_hash) if key_hash else None
         if key is None or key_hash is None:
             raise NotFound(f"There is no API key {key_id!r}.")
-        revoked = key.model_copy(update={"revoked_at_ms": key.revoked_at_ms or now_ms()})
-        await self._people.save_key(key_hash, revoked)
-        return revoked
+        at_ms = now_ms()
+        return await self._people.change_key(
+            key_hash, lambda found: found.model_copy(update={"revoked_at_ms": found.revoked_at_ms or at_ms})
+        )
 
     async def rotate_key(self, tenant: str, key_id: str, overlap_s: int) -> tuple[ApiKey, str]:
         """Make the next key of the same name and kind; the one before ends after the overlap. Raises `NotFound`."""
@@ -113,8 +116,11 @@ class Credentials:
         if not key.holds(now_ms()):
             raise Conflict("This key does not hold any more; make a new one instead.")
         made, plain = await self.create_key(tenant, key.name, kind=key.kind)
-        ends_at_ms = min(now_ms() + overlap_s * 1000, key.ends_at_ms or LATEST_MS)
-        await self._people.save_key(key_hash, key.model_copy(update={"ends_at_ms": ends_at_ms}))
+        ends_at_ms = now_ms() + overlap_s * 1000
+        await self._people.change_key(
+            key_hash,
+            lambda found: found.model_copy(update={"ends_at_ms": min(ends_at_ms, found.ends_at_ms or LATEST_MS)}),
+        )
         return made, plain
 
     async def list_keys(self, tenant: str) -> list[ApiKey]:

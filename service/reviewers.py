@@ -6,6 +6,7 @@ work as a wrong password, so that nobody learns which names exist.
 
 import asyncio
 import re
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from hashlib import sha256
 
@@ -13,11 +14,11 @@ from pwdlib import PasswordHash
 
 from sayso.clock import new_secret, now_ms
 from sayso.errors import Conflict, InvalidInput, NotAllowed, NotAuthenticated, NotFound
+from service.settings import LONGEST_PASSWORD, SHORTEST_PASSWORD
 from service.store.attempts import Allowance, Attempts
 from service.store.people import People, Reviewer, Session
 
 ROLES = ("reviewer", "admin")
-MIN_PASSWORD = 8
 BY_NAME = Allowance("sign-in-name", most=10, window_s=300)
 BY_ADDRESS = Allowance("sign-in-address", most=100, window_s=300)
 """How often anybody may try to sign in. The right password sets the count of its name back."""
@@ -62,10 +63,9 @@ class Reviewers:
 
     async def set_password(self, tenant: str, name: str, password: str) -> None:
         """Give a reviewer a new password, which ends the sessions opened with the old one; raises `NotFound`."""
-        reviewer = await self._known(tenant, name)
+        await self._known(tenant, name)
         hashed = await self._hash(password)
-        update = {"password_hash": hashed, "password_set_at_ms": now_ms()}
-        await self._people.save_reviewer(tenant, reviewer.model_copy(update=update))
+        await self._change(tenant, name, lambda: {"password_hash": hashed, "password_set_at_ms": now_ms()})
 
     async def has_password(self, tenant: str, name: str, password: str) -> bool:
         """Tell whether the reviewer of that name has this password; raises `NotFound`."""
@@ -73,9 +73,7 @@ class Reviewers:
 
     async def deactivate(self, tenant: str, name: str) -> Reviewer:
         """Shut a reviewer out, the sessions already open included; raises `NotFound`."""
-        reviewer = (await self._known(tenant, name)).model_copy(update={"active": False})
-        await self._people.save_reviewer(tenant, reviewer)
-        return reviewer
+        return await self._change(tenant, name, lambda: {"active": False})
 
     async def find(self, tenant: str, name: str) -> Reviewer | None:
         """Return the reviewer of that name, or None."""
@@ -93,6 +91,7 @@ class Reviewers:
         if address is not None:
             await self._attempts.count(BY_ADDRESS, address)
         await self._attempts.count(BY_NAME, f"{tenant} {name}")
+        began_at_ms = now_ms()  # before the look: a password that is set during it ends this session too
         reviewer = await self._people.find_reviewer(tenant, name)
         expected = reviewer.password_hash if reviewer else await self._decoy_hash()
         fits = await self._verify(password, expected)
@@ -100,7 +99,7 @@ class Reviewers:
             raise NotAuthenticated("That name and password do not go together. Check both and try again.")
         await self._attempts.forget(BY_NAME, f"{tenant} {name}")
         token = new_secret()
-        session = Session(tenant=tenant, name=name, roles=reviewer.roles, csrf=new_secret(), created_at_ms=now_ms())
+        session = Session(tenant=tenant, name=name, roles=reviewer.roles, csrf=new_secret(), created_at_ms=began_at_ms)
         await self._people.open_session(hash_token(token), session, self._idle_ms)
         return SignIn(token, session)
 
@@ -124,25 +123,36 @@ class Reviewers:
         await self._people.close_session(hash_token(token))
 
     async def _known(self, tenant: str, name: str) -> Reviewer:
-        reviewer = await self._people.find_reviewer(tenant, name)
-        if reviewer is None:
-            raise NotFound(f"There is no reviewer named {name!r}.")
-        return reviewer
+        return _found(await self._people.find_reviewer(tenant, name), name)
+
+    async def _change(self, tenant: str, name: str, update: Callable[[], Mapping[str, object]]) -> Reviewer:
+        """Change that alone: what somebody else changes of the same person meanwhile stands."""
+
+        def change(reviewer: Reviewer) -> Reviewer:
+            return reviewer.model_copy(update=update())
+
+        return _found(await self._people.change_reviewer(tenant, name, change), name)
 
     async def _hash(self, password: str) -> str:
-        if not MIN_PASSWORD <= len(password) <= 1024:
-            raise InvalidInput(f"A password has {MIN_PASSWORD} to 1024 characters. Choose another.")
+        if not SHORTEST_PASSWORD <= len(password) <= LONGEST_PASSWORD:
+            raise InvalidInput(f"A password has {SHORTEST_PASSWORD} to {LONGEST_PASSWORD} characters. Choose another.")
         async with self._slots:
             return await asyncio.to_thread(_HASHER.hash, password)
 
     async def _verify(self, password: str, expected: str) -> bool:
         async with self._slots:
-            return await asyncio.to_thread(_HASHER.verify, password[:1024], expected)
+            return await asyncio.to_thread(_HASHER.verify, password[:LONGEST_PASSWORD], expected)
 
     async def _decoy_hash(self) -> str:
         if self._decoy is None:
             self._decoy = await self._hash(new_secret())
         return self._decoy
+
+
+def _found(reviewer: Reviewer | None, name: str) -> Reviewer:
+    if reviewer is None:
+        raise NotFound(f"There is no reviewer named {name!r}.")
+    return reviewer
 
 
 def hash_token(token: str) -> str:

@@ -7,6 +7,7 @@ import difflib
 import json
 import re
 from collections.abc import Iterable, Iterator
+from functools import cache
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -94,6 +95,12 @@ class Rulebook:
             except RulebookError as error:
                 self.error = error
         return self.policy
+
+
+@cache
+def rulebook_of(path: Path) -> Rulebook:
+    """Return this process's one rulebook of a file; what it has read is what its forks fall back on, too."""
+    return Rulebook(path)
 
 
 def load_rulebook(path: Path | None, *, terms: RuleTerms = DEFAULT_TERMS) -> Policy:

@@ -13,7 +13,7 @@ import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Annotated, Literal, Self
-from urllib.parse import quote, urlsplit
+from urllib.parse import SplitResult, parse_qsl, quote, urlsplit
 
 from pydantic import AliasChoices, Field, SecretStr, ValidationError, field_validator, model_validator
 from pydantic_settings import BaseSettings, NoDecode, SettingsConfigDict
@@ -27,7 +27,13 @@ LONGEST_SOCKET_PATH_BYTES = 92
 """Unix socket paths end at 104 bytes on some systems and 108 on others, and the supervisor appends a process id while
 it makes its own; longer homes get a short folder instead."""
 
+EVERY_ADDRESS = {"0.0.0.0": "127.0.0.1", "::": "::1"}  # noqa: S104 - recognised, not bound
 STORE_SCHEMES = ("redis", "rediss", "unix")
+STORE_OPTIONS = ("db", "username", "password", "protocol", "client_name")
+LONGEST_SESSION_S = 366 * 86_400
+SHORTEST_PASSWORD = 8
+LONGEST_PASSWORD = 1024
+SHORTEST_KEY = 16
 WEAKEST_PRODUCTION_PASSWORD = 12
 WEAKEST_PRODUCTION_KEY = 32
 WEAKEST_WEBHOOK_SECRET_BYTES = 24
@@ -65,7 +71,7 @@ class Settings(BaseSettings):
         description="Port the service listens on. The demo's model endpoint takes the next one.",
     )
     public_url: str = Field(
-        default_factory=lambda data: f"http://127.0.0.1:{data['port']}",
+        default_factory=lambda data: f"http://{reached_at(data['host'])}:{data['port']}",
         description="Address at which browsers and agents reach the service, used in links and origin checks. "
         "With `https` the session cookie is `Secure` and named `__Host-…`.",
     )
@@ -125,11 +131,13 @@ class Settings(BaseSettings):
     session_idle_s: int = Field(
         default=7_200,
         ge=60,
+        le=LONGEST_SESSION_S,
         description="Seconds after which a reviewer who did nothing is signed out.",
     )
     session_max_s: int = Field(
         default=43_200,
         ge=60,
+        le=LONGEST_SESSION_S,
         description="Seconds after which a reviewer signs in again in any case.",
     )
     body_limit_bytes: int = Field(
@@ -155,7 +163,7 @@ class Settings(BaseSettings):
         "production.",
     )
     model_url: str = Field(
-        default_factory=lambda data: f"http://127.0.0.1:{data['port'] + 1}/v1",
+        default_factory=lambda data: _demo_model_url(data["host"], data["port"]),
         description="Base URL of the chat-completions API the demo agent talks to. While it is the default, `make up` "
         "starts a small local endpoint there.",
     )
@@ -170,7 +178,10 @@ class Settings(BaseSettings):
     @field_validator("home", "policy", mode="after")
     @classmethod
     def _make_absolute(cls, path: Path) -> Path:
-        return path.expanduser().resolve()
+        try:
+            return path.expanduser().resolve()
+        except RuntimeError:
+            raise ValueError(f"{path} begins with the home of nobody who is known; write the whole path") from None
 
     @field_validator("agents", "webhook_secret", mode="before")
     @classmethod
@@ -190,7 +201,16 @@ class Settings(BaseSettings):
     def _check_agent_key(cls, key: SecretStr | None) -> SecretStr | None:
         if key is not None and not re.fullmatch(r"[!-~]+", key.get_secret_value()):
             raise ValueError("the key travels in an HTTP header; use printable ASCII without spaces")
+        if _is_short(key, SHORTEST_KEY):
+            raise ValueError(f"a key has at least {SHORTEST_KEY} characters; choose a longer, random one")
         return key
+
+    @field_validator("admin_password", mode="after")
+    @classmethod
+    def _check_admin_password(cls, password: SecretStr | None) -> SecretStr | None:
+        if password is not None and not SHORTEST_PASSWORD <= len(password.get_secret_value()) <= LONGEST_PASSWORD:
+            raise ValueError(f"a password has {SHORTEST_PASSWORD} to {LONGEST_PASSWORD} characters; choose another")
+        return password
 
     @field_validator("redis_url", mode="after")
     @classmethod
@@ -202,6 +222,8 @@ class Settings(BaseSettings):
             raise ValueError("write redis://host:port/db, rediss://host:port/db or unix:///path/to/socket?db=0")
         if not (parts.path if parts.scheme == "unix" else parts.hostname):
             raise ValueError("the URL names no server; write redis://host:port/db or unix:///path/to/socket?db=0")
+        _check_port(parts)
+        _check_database(parts)
         return url
 
     @field_validator("public_url", "model_url", mode="after")
@@ -210,7 +232,18 @@ class Settings(BaseSettings):
         parts = urlsplit(url)
         if parts.scheme not in ("http", "https") or not parts.hostname:
             raise ValueError(f"'{url}' is not a web address; write http://host:port or https://host")
+        _check_port(parts)
         return url.rstrip("/")
+
+    @field_validator("public_url", mode="after")
+    @classmethod
+    def _check_public_url(cls, url: str) -> str:
+        parts = urlsplit(url)
+        if "@" in parts.netloc or parts.path or parts.query or parts.fragment or re.search(r"\s", url):
+            raise ValueError(
+                "Sayso has a host of its own, so give nothing beside it; write http://host:port or https://host"
+            )
+        return f"{parts.scheme}://{parts.netloc.lower()}"
 
     @field_validator("webhook_secret", mode="after")
     @classmethod
@@ -260,7 +293,13 @@ class Settings(BaseSettings):
     @property
     def runs_demo_model(self) -> bool:
         """Whether the model endpoint is the small local one, which `make up` starts itself."""
-        return self.model_url == f"http://127.0.0.1:{self.demo_model_port}/v1"
+        return self.model_url == _demo_model_url(self.host, self.port)
+
+
+def reached_at(host: str) -> str:
+    """Return how this machine writes the address of what listens on this host."""
+    address = EVERY_ADDRESS.get(host, host)
+    return f"[{address}]" if ":" in address else address
 
 
 def load() -> Settings:
@@ -288,6 +327,28 @@ def socket_path(home: Path, name: str = "store.sock") -> Path:
         return inside
     digest = hashlib.sha256(os.fsencode(home)).hexdigest()[:12]
     return Path(tempfile.gettempdir()) / f"sayso-{os.getuid()}-{digest}" / name
+
+
+def _demo_model_url(host: str, port: int) -> str:
+    return f"http://{reached_at(host)}:{port + 1}/v1"
+
+
+def _check_port(parts: SplitResult) -> None:
+    try:
+        _ = parts.port
+    except ValueError:
+        raise ValueError("the port is no number from 0 to 65535; correct it") from None
+
+
+def _check_database(parts: SplitResult) -> None:
+    """Refuse what the client would overlook, and then use another database, or only trip over when it connects."""
+    options = dict(parse_qsl(parts.query, keep_blank_values=True))
+    databases = [options.get("db"), parts.path.strip("/") if parts.scheme != "unix" else None]
+    if not all(re.fullmatch(r"[0-9]+", one) for one in databases if one):
+        raise ValueError("the database is no number; write redis://host:port/db or unix:///path/to/socket?db=0")
+    for name in options:
+        if name not in STORE_OPTIONS and not name.startswith("ssl_"):
+            raise ValueError(f"'{name}' is no option of a store; there are {', '.join(STORE_OPTIONS)} and ssl_…")
 
 
 def _check_webhook_secret(secret: str) -> None:

@@ -47,6 +47,8 @@ async def _set_up_admin(wiring: Wiring, password: str | None, url: str) -> str:
         await wiring.reviewers.add(TENANT, ADMIN, chosen, ("reviewer", "admin"))
         if password is None:
             return f"{sign_in} with the password {chosen} (shown this once)."
+    elif not known.active:
+        return f"The reviewer {ADMIN} was shut out and stays so; sign in at {url} as another admin."
     elif password is None:
         return f"{sign_in} with the password it has."
     elif not await wiring.reviewers.has_password(TENANT, ADMIN, password):
@@ -59,8 +61,8 @@ async def _set_up_demo_key(wiring: Wiring, key: str | None) -> str:
     if key is not None:
         try:
             await wiring.credentials.create_key(TENANT, DEMO, key)
-        except Conflict:
-            return f"The key in {variable_of('agent_key')} was revoked and stays so; set another one."
+        except Conflict as refusal:
+            return f"{variable_of('agent_key')} does not hold: {refusal.message}"
         return f"The agent {DEMO} has the key in {variable_of('agent_key')}."
     if named:
         return f"The agent {DEMO} has the key it has."

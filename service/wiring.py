@@ -10,7 +10,7 @@ from service.desk import Desk
 from service.freezes import Freezes
 from service.receivers.posts import Posts
 from service.reviewers import Reviewers
-from service.rulebook import Rulebook
+from service.rulebook import Rulebook, rulebook_of
 from service.settings import Settings
 from service.standings import Standings
 from service.store.agenda import Agenda
@@ -65,7 +65,7 @@ async def wire(settings: Settings) -> AsyncIterator[Wiring]:
     """Connect to the store and build the parts on it; close the connections in the end."""
     redis = connect(settings.store_url)
     blocking = connect(settings.store_url, blocking=True)
-    rulebook = Rulebook(settings.policy)
+    rulebook = rulebook_of(settings.policy)
     runs = Runs(redis)
     people = People(redis)
     posts = Posts(loopback=settings.aap_allow_loopback)

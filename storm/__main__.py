@@ -4,6 +4,7 @@ Exit code 0 when nothing contradicts; else 1, with the first contradiction's who
 """
 
 import os
+import re
 import shutil
 import sys
 import tempfile
@@ -11,6 +12,7 @@ from pathlib import Path
 
 from launch.stops import heard_stops
 from sayso.clock import now_ms
+from sayso.errors import InvalidInput
 from storm.checker import Judgement, check_storm
 from storm.effects import read_effects
 from storm.freezes import read_freezes
@@ -21,8 +23,12 @@ from storm.trails import read_trails
 
 def main() -> int:
     """Run one storm as the environment says, and return its exit code."""
-    runs, kills = int(os.environ.get("RUNS") or 300), int(os.environ.get("KILLS") or 40)
-    seed = int(os.environ.get("SEED") or now_ms() % 1_000_000)
+    try:
+        runs, kills = _read_number("RUNS", 300), _read_number("KILLS", 40)
+        seed = _read_number("SEED", now_ms() % 1_000_000)
+    except InvalidInput as error:
+        print(error.message, file=sys.stderr)
+        return 2
     home = Path(tempfile.mkdtemp(prefix="sayso-storm-"))
     print(f"A storm of {runs} runs and {kills} kills, seed {seed}.", flush=True)
     try:
@@ -38,6 +44,13 @@ def main() -> int:
         return 1
     shutil.rmtree(home)
     return 0
+
+
+def _read_number(name: str, default: int) -> int:
+    given = os.environ.get(name) or str(default)
+    if not re.fullmatch(r"[0-9]{1,9}", given):
+        raise InvalidInput(f"{name} is a whole number, such as {default}; '{given}' is none.")
+    return int(given)
 
 
 def judge(home: Path) -> Judgement:

@@ -8,19 +8,24 @@ import asyncio
 import os
 import signal
 import sys
+from collections.abc import Mapping
 from contextlib import suppress
 from types import FrameType
 
 import structlog
-from rq import Worker
+from redis.client import Pipeline
+from rq import Queue, Worker
+from rq.job import Job
+from rq.worker_registration import REDIS_WORKER_KEYS, register
 
 from sayso.agents import Agent
 from sayso.clock import new_id
-from sayso.errors import SaysoError
+from sayso.errors import SaysoError, Unavailable
 from service.credentials import TENANT
 from service.jobs import DrainQueue, build_worker
 from service.logs import configure_logs
-from service.settings import Settings, load
+from service.rulebook import rulebook_of
+from service.settings import InvalidSettings, Settings, load
 from service.wiring import wire
 from workers.resume import import_agents
 
@@ -28,7 +33,41 @@ log = structlog.get_logger()
 
 
 class DrainWorker(Worker):
-    """An RQ worker whose warm stop also tells its job, so that a standing job does not hold the stop up."""
+    """An RQ worker whose warm stop also tells its job, so that a standing job does not hold the stop up.
+
+    It follows the rules' file itself: a job begins with the last good rules, though the file is broken by then. Where
+    the store was restarted empty or from an older copy, it makes itself and its agents known anew.
+    """
+
+    settings: Settings
+
+    def fork_work_horse(self, job: Job, queue: Queue) -> None:
+        """Look at the rules once more, then fork as RQ does."""
+        rulebook_of(self.settings.policy).refresh()
+        super().fork_work_horse(job, queue)
+
+    def maintain_heartbeats(self, job: Job) -> None:
+        """Look at the rules every few seconds, besides what RQ does then."""
+        rulebook_of(self.settings.policy).refresh()
+        super().maintain_heartbeats(job)
+        self._be_known()
+
+    def heartbeat(self, timeout: int | None = None, pipeline: Pipeline | None = None) -> None:
+        """See to it that the worker is known, besides what RQ does; with a pipeline it may be the job that calls."""
+        super().heartbeat(timeout, pipeline)
+        if pipeline is None and not self.is_horse:
+            self._be_known()
+
+    def _be_known(self) -> None:
+        if self.connection.sismember(REDIS_WORKER_KEYS, self.key):
+            return
+        try:
+            asyncio.run(publish_agents(self.settings, import_agents(self.settings)))
+        except Unavailable:
+            return  # the next heartbeat tries again
+        self.connection.hset(self.key, mapping=self.serialize())
+        register(self)
+        log.warning("store_forgot_worker", told="It was restarted empty or from an older copy; all is known again.")
 
     def request_stop(self, signum: int, frame: FrameType | None) -> None:
         """Pass the signal on to the running job, which ends its window, then stop as RQ does."""
@@ -38,7 +77,7 @@ class DrainWorker(Worker):
         super().request_stop(signum, frame)  # type: ignore[no-untyped-call]  # RQ gives it no types
 
 
-async def publish_agents(settings: Settings, agents: dict[str, Agent]) -> None:
+async def publish_agents(settings: Settings, agents: Mapping[str, Agent]) -> None:
     """Tell the service the agents' names and tools; it never sees their code."""
     async with wire(settings) as wiring:
         for agent in agents.values():
@@ -48,16 +87,21 @@ async def publish_agents(settings: Settings, agents: dict[str, Agent]) -> None:
 
 
 def main() -> int:
-    """Work until told to stop; 1 when the agents cannot be imported."""
-    settings = load()
+    """Work until told to stop; 2 for settings that cannot be used, 1 when the agents cannot be imported."""
+    try:
+        settings = load()
+    except InvalidSettings as error:
+        print(error.message, file=sys.stderr)
+        return 2
     configure_logs(settings.log_level)
     try:
-        agents = dict(import_agents(settings))
+        agents = import_agents(settings)
         asyncio.run(publish_agents(settings, agents))
     except SaysoError as error:
         log.error("worker_not_started", error=error.message)
         return 1
     jobs = DrainQueue(settings.store_url, settings.drain_window_s)
+    DrainWorker.settings = settings
     worker = build_worker(settings.store_url, DrainWorker, new_id(f"w-{os.getpid()}"))
     jobs.put_back()
     jobs.close()

@@ -6,18 +6,19 @@ moments, so a decision after the deadline is refused even while no clock runs. A
 
 import asyncio
 import signal
+import sys
 from collections.abc import Awaitable, Callable, Sequence
 from functools import partial
 
 import structlog
 
 from sayso.clock import monotonic_ms
-from sayso.errors import NotFound, SaysoError, Unavailable
+from sayso.errors import InvalidInput, NotFound, SaysoError, Unavailable
 from sayso.freezes import Freeze
 from service.credentials import TENANT
 from service.jobs import DrainQueue
 from service.logs import configure_logs
-from service.settings import Settings, load
+from service.settings import InvalidSettings, Settings, load
 from service.wiring import Wiring, settle_memory, wire
 from workers.beats import Beats
 from workers.deliver import keep_delivering
@@ -137,9 +138,7 @@ async def _pause(stopping: asyncio.Event, pause_s: float = BEAT_S) -> None:
         return
 
 
-async def _main() -> None:
-    settings = load()
-    configure_logs(settings.log_level)
+async def _run(settings: Settings) -> None:
     stopping = asyncio.Event()
     for number in (signal.SIGTERM, signal.SIGINT):
         asyncio.get_running_loop().add_signal_handler(number, stopping.set)
@@ -147,5 +146,21 @@ async def _main() -> None:
     await run_clock(settings, stopping)
 
 
+def main() -> int:
+    """Beat until told to stop; return 2 for settings that cannot be used, 1 for rules that cannot."""
+    try:
+        settings = load()
+    except InvalidSettings as error:
+        print(error.message, file=sys.stderr)
+        return 2
+    configure_logs(settings.log_level)
+    try:
+        asyncio.run(_run(settings))
+    except InvalidInput as error:
+        log.error("clock_not_started", error=error.message)
+        return 1
+    return 0
+
+
 if __name__ == "__main__":
-    asyncio.run(_main())
+    sys.exit(main())

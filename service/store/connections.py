@@ -55,7 +55,9 @@ class _Translation(AbstractAsyncContextManager[None]):
     ) -> None:
         if error is None:
             return
-        if isinstance(error, (*LOST, *_REFUSED)):
+        if isinstance(error, _REFUSED):
+            raise Unavailable(f"The store refuses this just now: {error}") from error
+        if isinstance(error, LOST):
             raise Unavailable() from error
         if isinstance(error, ResponseError) and str(error).startswith(_BUSY):
             raise Unavailable(f"The store refuses writes just now ({str(error).split(' ', 1)[0]}).") from error

@@ -1,11 +1,13 @@
 """Keep reviewers, their sessions, and agents' API keys. Passwords and tokens are never here, only their hashes."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Literal
 
 from pydantic import BaseModel, ConfigDict
 from redis.asyncio import Redis
+from redis.asyncio.client import Pipeline
 
+from sayso.errors import NotFound
 from service.store.connections import text, translated
 from service.store.keys import KEYS, SESSIONS, TenantKeys
 
@@ -75,6 +77,23 @@ class People:
         async with translated():
             await self._redis.hset(TenantKeys(tenant).reviewers, reviewer.name, reviewer.model_dump_json())
 
+    async def change_reviewer(self, tenant: str, name: str, change: Callable[[Reviewer], Reviewer]) -> Reviewer | None:
+        """Change a reviewer as they are at that moment, and return them; None when nobody has that name."""
+        key = TenantKeys(tenant).reviewers
+
+        async def write(pipe: Pipeline) -> Reviewer | None:
+            raw = await pipe.hget(key, name)
+            if raw is None:
+                return None
+            changed = change(Reviewer.model_validate_json(raw))
+            pipe.multi()  # type: ignore[no-untyped-call]
+            pipe.hset(key, name, changed.model_dump_json())
+            return changed
+
+        async with translated():
+            changed: Reviewer | None = await self._redis.transaction(write, key, value_from_callable=True)
+        return changed
+
     async def find_reviewer(self, tenant: str, name: str) -> Reviewer | None:
         """Return the reviewer of that name, or None."""
         async with translated():
@@ -112,6 +131,23 @@ class People:
             pipe.set(KEYS + key_hash, key.model_dump_json())
             pipe.hset(TenantKeys(key.tenant).api_keys, key.id, key_hash)
             await pipe.execute()
+
+    async def change_key(self, key_hash: str, change: Callable[[ApiKey], ApiKey]) -> ApiKey:
+        """Change an API key as it is at that very moment, and return it; raises `NotFound`."""
+        name = KEYS + key_hash
+
+        async def write(pipe: Pipeline) -> ApiKey:
+            raw = await pipe.get(name)
+            if raw is None:
+                raise NotFound()
+            changed = change(ApiKey.model_validate_json(raw))
+            pipe.multi()  # type: ignore[no-untyped-call]
+            pipe.set(name, changed.model_dump_json())
+            return changed
+
+        async with translated():
+            changed: ApiKey = await self._redis.transaction(write, name, value_from_callable=True)
+        return changed
 
     async def find_key(self, key_hash: str) -> ApiKey | None:
         """Return the API key of that hash, or None."""

@@ -8,7 +8,7 @@ import yaml
 
 from launch.programs import CLOCK, DEMO_MODEL, SERVICE, SETUP, WORKER, Program
 from launch.server import DURABILITY
-from service.settings import CHECKOUT
+from service.settings import CHECKOUT, Settings, variable_of
 
 
 @pytest.fixture(scope="module")
@@ -32,6 +32,16 @@ def test_the_containers_are_the_programs_and_the_store(services: dict[str, Any])
 def test_the_store_is_as_durable_as_the_embedded_one(services: dict[str, Any]) -> None:
     assert services["store"]["command"] == ["valkey-server", *DURABILITY]
     assert services["store"]["volumes"] == ["store:/data"]
+
+
+def test_every_setting_reaches_the_containers_that_read_it(services: dict[str, Any]) -> None:
+    secrets = {variable_of("admin_password"), variable_of("agent_key")}
+    theirs = {variable_of(name) for name in ("home", "host", "port", "workers")}
+    wanted = {variable_of(name) for name in Settings.model_fields} - secrets - theirs
+
+    for name in ("service", "worker", "clock"):
+        assert set(services[name]["environment"]) == wanted | {"REDIS_URL"}
+    assert set(services["setup"]["environment"]) == wanted | {"REDIS_URL"} | secrets
 
 
 def test_the_image_is_not_run_as_root_and_holds_every_room() -> None:

@@ -5,10 +5,11 @@ import asyncio
 import pytest
 from redis.asyncio import Redis
 
+from sayso.clock import now_ms
 from sayso.errors import NotAuthenticated
 from service.settings import Settings
 from service.wiring import wire
-from tests.builders import make_agent
+from tests.builders import PASSWORD, make_agent, make_person
 
 
 async def gets(redis: Redis) -> int:
@@ -44,3 +45,42 @@ async def test_a_look_that_nobody_waited_for_is_not_believed_later(clean_store_u
         await wiring.credentials.revoke_key("default", kept.id)
         with pytest.raises(NotAuthenticated):
             await wiring.credentials.identify(key)
+
+
+async def test_a_key_that_is_revoked_while_it_is_rotated_stays_revoked(clean_store_url: str) -> None:
+    async with wire(Settings(redis_url=clean_store_url)) as wiring:
+        for _ in range(10):
+            old, secret = await wiring.credentials.create_key("default", "demo")
+            await asyncio.gather(
+                wiring.credentials.rotate_key("default", old.id, 3600),
+                wiring.credentials.revoke_key("default", old.id),
+                return_exceptions=True,
+            )
+            with pytest.raises(NotAuthenticated):
+                await wiring.credentials.identify(secret)
+
+
+async def test_a_reviewer_who_is_shut_out_while_their_password_is_set_stays_out(clean_store_url: str) -> None:
+    async with wire(Settings(redis_url=clean_store_url)) as wiring:
+        await make_person(wiring, "anna")
+        await asyncio.gather(
+            wiring.reviewers.set_password("default", "anna", "a new password"),
+            wiring.reviewers.deactivate("default", "anna"),
+        )
+        with pytest.raises(NotAuthenticated):
+            await wiring.reviewers.sign_in("default", "anna", "a new password")
+
+
+async def test_a_session_of_a_password_that_was_replaced_while_signing_in_does_not_hold(clean_store_url: str) -> None:
+    async with wire(Settings(redis_url=clean_store_url)) as wiring:
+        await make_person(wiring, "anna")
+
+        async def replace() -> None:
+            """What a new password comes to, without the time it takes to hash it."""
+            anna = await wiring.reviewers.find("default", "anna")
+            assert anna is not None
+            later = anna.model_copy(update={"password_set_at_ms": now_ms() + 1})
+            await wiring.reviewers._people.save_reviewer("default", later)
+
+        opened, _ = await asyncio.gather(wiring.reviewers.sign_in("default", "anna", PASSWORD), replace())
+        assert await wiring.reviewers.resume_session(opened.token) is None

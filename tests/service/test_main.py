@@ -2,10 +2,11 @@
 
 import os
 import signal
+import socket
 import subprocess
 import sys
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 
 import httpx
 import pytest
@@ -79,3 +80,18 @@ def test_it_does_not_start_on_a_store_that_forgets(clean_store_url: str) -> None
             redis.config_set("appendfsync", "always")
     assert process.returncode == 1
     assert "appendfsync is everysec, not always" in said
+
+
+def test_a_head_without_an_end_is_refused_and_a_long_body_is_no_head(clean_store_url: str) -> None:
+    port = find_ports()
+    with service(clean_store_url, port=str(port)):
+        assert wait_until(lambda: is_healthy("127.0.0.1", port), 60)
+        with socket.create_connection(("127.0.0.1", port), timeout=20) as client, suppress(ConnectionError):
+            client.sendall(b"GET /healthz HTTP/1.1\r\nHost: x\r\nX-Long: ")
+            for _ in range(100):
+                client.sendall(b"x" * 65_536)
+            pytest.fail("six megabytes of one header were taken")
+        with httpx.Client(base_url=f"http://127.0.0.1:{port}") as client_of_two:
+            for _ in range(2):
+                body = {"name": "anna", "password": "x" * 200_000}
+                assert client_of_two.post("/api/v1/sessions", json=body).status_code == 422

@@ -45,6 +45,24 @@ def test_addresses_follow_the_port(monkeypatch: pytest.MonkeyPatch) -> None:
     assert load().runs_demo_model
 
 
+@pytest.mark.parametrize(
+    ("host", "place"),
+    [
+        ("0.0.0.0", "127.0.0.1"),
+        ("::", "[::1]"),
+        ("::1", "[::1]"),
+        ("127.0.0.2", "127.0.0.2"),
+        ("localhost", "localhost"),
+    ],
+)
+def test_addresses_follow_the_host(host: str, place: str) -> None:
+    settings = Settings(host=host)
+
+    assert settings.public_url == f"http://{place}:8321"
+    assert settings.model_url == f"http://{place}:8322/v1"
+    assert settings.runs_demo_model
+
+
 def test_an_empty_variable_is_not_set(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("SAYSO_AGENTS", "")
     monkeypatch.setenv("SAYSO_PORT", "")
@@ -58,6 +76,12 @@ def test_a_store_of_ones_own_is_used(monkeypatch: pytest.MonkeyPatch, name: str,
     monkeypatch.setenv(name, url)
 
     assert load().store_url == url
+
+
+def test_a_store_may_be_asked_for_securely() -> None:
+    url = "rediss://store.example/3?ssl_ca_certs=/etc/ssl/store.pem&username=sayso&password=secret"
+
+    assert Settings(redis_url=url).store_url == url
 
 
 def test_our_own_name_wins_over_the_plain_one(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -78,18 +102,20 @@ def test_words_are_split_at_commas(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_https_makes_cookies_secure() -> None:
     assert Settings(public_url="https://sayso.example/").secure_cookies
     assert Settings(public_url="https://sayso.example/").public_url == "https://sayso.example"
+    assert Settings(public_url="HTTPS://Sayso.Example").secure_cookies
+    assert Settings(public_url="HTTPS://Sayso.Example").public_url == "https://sayso.example"
 
 
 def test_no_secret_is_shown() -> None:
     settings = Settings(
         admin_password="pa55word",
-        agent_key="k3y",
+        agent_key="k3y-of-some-length",
         model_key="m0del",
         redis_url="redis://:r3dis@db",
         webhook_secret=SECRET,
     )
 
-    assert not [word for word in ("pa55word", "k3y", "m0del", "r3dis", SECRET) if word in repr(settings)]
+    assert not [word for word in ("pa55word", "k3y-of-some-length", "m0del", "r3dis", SECRET) if word in repr(settings)]
 
 
 def test_settings_never_change() -> None:
@@ -109,15 +135,30 @@ def test_settings_never_change() -> None:
         ("SAYSO_LOG_LEVEL", "loud", "'info'"),
         ("SAYSO_AGENTS", "demo/agents.py", "write package.module:name"),
         ("SAYSO_AGENT_KEY", "a key", "without spaces"),
+        ("SAYSO_AGENT_KEY", "short", "at least 16 characters"),
+        ("SAYSO_ADMIN_PASSWORD", "short", "8 to 1024 characters"),
         ("SAYSO_REDIS_URL", "localhost:6379", "write redis://host:port/db"),
         ("SAYSO_REDIS_URL", "redis://", "names no server"),
+        ("SAYSO_REDIS_URL", "redis://localhost:six/0", "the port is no number"),
+        ("SAYSO_REDIS_URL", "redis://localhost:66666/0", "the port is no number"),
+        ("SAYSO_REDIS_URL", "redis://localhost/mine", "the database is no number"),
+        ("SAYSO_REDIS_URL", "unix:///run/store.sock?db=mine", "the database is no number"),
+        ("SAYSO_REDIS_URL", "redis://localhost/0?speed=9", "'speed' is no option"),
+        ("SAYSO_HOME", "~nobody-of-that-name/data", "write the whole path"),
         ("REDIS_URL", "http://localhost", "write redis://host:port/db"),
         ("SAYSO_PUBLIC_URL", "sayso.example", "write http://host:port or https://host"),
+        ("SAYSO_PUBLIC_URL", "https://sayso.example:six", "the port is no number"),
+        ("SAYSO_PUBLIC_URL", "https://anna@sayso.example", "a host of its own"),
+        ("SAYSO_PUBLIC_URL", "https://sayso.example/?next=1", "a host of its own"),
+        ("SAYSO_PUBLIC_URL", "https://sayso example", "a host of its own"),
+        ("SAYSO_PUBLIC_URL", "https://tools.example/sayso", "a host of its own"),
+        ("SAYSO_MODEL_URL", "http://127.0.0.1:six/v1", "the port is no number"),
         ("SAYSO_MODEL_URL", "ftp://models", "write http://host:port or https://host"),
         ("SAYSO_WEBHOOK_SECRET", "secret", "write whsec_"),
         ("SAYSO_WEBHOOK_SECRET", "whsec_c2hvcnQ=", "24 random bytes"),
         ("SAYSO_WEBHOOK_SECRET", "whsec_???", "24 random bytes"),
         ("SAYSO_SESSION_IDLE_S", "99999", "make it the smaller one"),
+        ("SAYSO_SESSION_MAX_S", "99999999999999999999", "less than or equal to"),
         ("SAYSO_BODY_LIMIT_BYTES", "10", "greater than or equal to 1024"),
     ],
 )
@@ -146,8 +187,8 @@ def test_production_refuses_what_only_fits_ones_own_machine(monkeypatch: pytest.
         monkeypatch,
         SAYSO_ENV="production",
         SAYSO_ALLOW_WEAK_DURABILITY="true",
-        SAYSO_ADMIN_PASSWORD="short",
-        SAYSO_AGENT_KEY="short",
+        SAYSO_ADMIN_PASSWORD="too short",
+        SAYSO_AGENT_KEY="long-enough-at-home",
     )
 
     for name in ("SAYSO_PUBLIC_URL", "SAYSO_ALLOW_WEAK_DURABILITY", "SAYSO_ADMIN_PASSWORD", "SAYSO_AGENT_KEY"):

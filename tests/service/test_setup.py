@@ -67,3 +67,23 @@ async def test_a_key_that_was_revoked_stays_revoked(clean_store_url: str) -> Non
     assert "was revoked" in line
     async with wire(Settings(redis_url=clean_store_url)) as wiring:
         assert [one.revoked_at_ms is not None for one in await wiring.credentials.list_keys(TENANT)] == [True]
+
+
+async def test_a_key_that_is_not_the_demo_agents_is_not_told_to_be(clean_store_url: str) -> None:
+    async with wire(Settings(redis_url=clean_store_url)) as wiring:
+        await wiring.credentials.create_key(TENANT, "other", "the-key-of-another-agent")
+        ended, _ = await wiring.credentials.create_key(TENANT, "demo", "a-key-that-has-ended")
+        await wiring.credentials.rotate_key(TENANT, ended.id, 0)
+    for key, why in (("the-key-of-another-agent", "somebody else's"), ("a-key-that-has-ended", "has ended")):
+        _, line = await lines_of(clean_store_url, key=key)
+        assert "SAYSO_AGENT_KEY does not hold" in line
+        assert why in line
+
+
+async def test_an_admin_who_was_shut_out_is_not_told_to_sign_in(clean_store_url: str) -> None:
+    await lines_of(clean_store_url, "a known password")
+    async with wire(Settings(redis_url=clean_store_url)) as wiring:
+        await wiring.reviewers.deactivate(TENANT, "admin")
+    for password in (None, "a known password"):
+        line, _ = await lines_of(clean_store_url, password)
+        assert "was shut out" in line

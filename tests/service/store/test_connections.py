@@ -1,0 +1,18 @@
+"""A store that is there and refuses is told from one that is away."""
+
+import pytest
+from redis.asyncio import Redis
+
+from sayso.errors import Unavailable
+from service.store.connections import translated
+
+
+async def test_a_full_store_is_not_said_to_be_away(clean_store_url: str) -> None:
+    async with Redis.from_url(clean_store_url) as redis:
+        await redis.config_set("maxmemory", 1)
+        try:
+            with pytest.raises(Unavailable, match=r"refuses this just now: .*maxmemory"):
+                async with translated():
+                    await redis.set("key", "value")
+        finally:
+            await redis.config_set("maxmemory", 0)

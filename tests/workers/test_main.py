@@ -1,0 +1,90 @@
+"""`python -m workers` and the clock as processes: they say why they do not start, and rules that break stop nobody."""
+
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+from redis.asyncio import Redis
+
+from service.credentials import TENANT
+from service.settings import CHECKOUT, Settings
+from service.wiring import wire
+from tests.service.test_main import environ
+from tests.waits import until
+
+
+@contextmanager
+def started(module: str, url: str, **settings: str) -> Iterator[subprocess.Popen[str]]:
+    process = subprocess.Popen(
+        [sys.executable, "-m", module],
+        cwd=CHECKOUT,
+        env=environ(url, settings),
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    try:
+        yield process
+    finally:
+        process.terminate()
+        process.communicate()
+
+
+@pytest.mark.parametrize("module", ["workers", "workers.clock", "demo.model"])
+def test_a_wrong_setting_is_said_in_a_line(module: str) -> None:
+    with started(module, "unix:///nowhere/store.sock?db=0", lease_s="soon") as process:
+        _, said = process.communicate(timeout=60)
+    assert process.returncode == 2
+    assert said.startswith("SAYSO_LEASE_S: ")
+    assert len(said.splitlines()) == 1
+
+
+@pytest.mark.parametrize("module", ["workers", "workers.clock"])
+def test_rules_that_cannot_be_read_are_said_in_a_line(module: str, clean_store_url: str, tmp_path: Path) -> None:
+    with started(module, clean_store_url, policy=str(tmp_path / "absent.yaml")) as process:
+        said, trouble = process.communicate(timeout=60)
+    assert process.returncode == 1
+    assert "the file cannot be read" in said.splitlines()[-1]
+    assert trouble == ""
+
+
+async def test_a_file_of_rules_that_breaks_leaves_a_worker_the_last_good_ones(
+    clean_store_url: str, tmp_path: Path
+) -> None:
+    rules = tmp_path / "policy.yaml"
+    rules.write_text("version: 1\ndefault: allow\nrules: []\n", encoding="utf-8")
+    settings = {"policy": str(rules), "home": str(tmp_path), "drain_window_s": "1"}
+    async with Redis.from_url(clean_store_url) as redis:
+        with started("workers", clean_store_url, **settings):
+            await until(lambda: jobs_done(redis))
+            rules.write_text("version: 1\ndefault: alow\n", encoding="utf-8")
+            before = await jobs_done(redis)
+            await until(lambda: at_least(redis, before + 3))
+
+
+async def test_a_store_that_was_emptied_soon_knows_the_worker_and_its_agents_again(
+    clean_store_url: str, tmp_path: Path
+) -> None:
+    settings = {"home": str(tmp_path), "drain_window_s": "1"}
+    async with wire(Settings(redis_url=clean_store_url)) as wiring, Redis.from_url(clean_store_url) as redis:
+
+        async def is_known() -> bool:
+            return bool(await redis.scard("rq:workers")) and bool(await wiring.runs.agents(TENANT))
+
+        with started("workers", clean_store_url, **settings):
+            await until(is_known)
+            await redis.flushall()
+            await until(is_known)
+
+
+async def jobs_done(redis: Redis) -> int:
+    """How many drain jobs the one worker has brought to a good end."""
+    found = [await redis.hget(key, "successful_job_count") async for key in redis.scan_iter("rq:worker:*")]
+    return sum(int(one or 0) for one in found)
+
+
+async def at_least(redis: Redis, number: int) -> bool:
+    return await jobs_done(redis) >= number
