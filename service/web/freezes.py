@@ -11,8 +11,9 @@ from sayso.freezes import SCOPE_PATTERN
 from service.reviewers import require_role
 from service.web.errors import Problem, show_again
 from service.web.pages import render, show
-from service.web.posts import Post, read_post
+from service.web.posts import SEND_AGAIN, EarlierSignIn, Post, check_session, read_form, read_post
 from service.web.sessions import SignedIn, Visitor, wiring_of
+from service.web.sign_ins import find_sender
 
 _KINDS = ("all", "agent", "tool")
 _MOST_LIFTED = 20
@@ -28,17 +29,20 @@ async def read(request: Request, visitor: SignedIn) -> Response:
 
 
 @router.post("/freezes")
-async def freeze(request: Request, visitor: SignedIn) -> Response:
+async def freeze(request: Request) -> Response:
     """Freeze what the form names."""
-    post = await read_post(request, visitor)
+    post = await read_form(request)
+    visitor = await find_sender(request, post)
     wiring = wiring_of(request)
     try:
+        check_session(post, visitor)
         require_role(visitor.principal.roles, "admin")
         scope = _read_scope(post)
         reason = post.get("reason", "").replace("\r\n", "\n").strip()[:2000]
         await wiring.freezes.freeze(visitor.tenant, scope, reason, visitor.principal.actor("web"))
     except SaysoError as error:
-        context = await _gather(request, visitor, post, error.message)
+        sentence = f"You have signed in anew. {SEND_AGAIN}" if isinstance(error, EarlierSignIn) else error.message
+        context = await _gather(request, visitor, post, sentence)
 
         def again(problem: Problem) -> Response:
             return render(request, "pages/freezes.html", code=problem.status, visitor=visitor, **context)
@@ -63,13 +67,13 @@ async def _gather(request: Request, visitor: Visitor, typed: Post, sentence: str
     return {
         "title": "Freezes",
         "lifted": [one for one in reversed(known) if not one.in_force][:_MOST_LIFTED],
-        "typed": {name: typed.get(name, "") for name in ("kind", "name", "reason")},
+        "typed": {name: typed.get(name, "") for name in ("kind", "named", "reason")},
         "sentence": sentence,
     }
 
 
 def _read_scope(post: Post) -> str:
-    kind, name = post.get("kind", ""), post.get("name", "").strip()
+    kind, name = post.get("kind", ""), post.get("named", "").strip()
     if kind not in _KINDS:
         raise InvalidInput("Choose what to freeze: everything, an agent or a tool.")
     if kind != "all" and not name:

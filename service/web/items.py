@@ -1,5 +1,6 @@
 """The page of one thing asked: what exactly, why, until when; and the decision on it."""
 
+from dataclasses import replace
 from typing import Any
 
 from fastapi import APIRouter, Request
@@ -14,7 +15,6 @@ from sayso.errors import (
     IdempotencyConflict,
     InvalidInput,
     NotAllowed,
-    NotAuthenticated,
     PolicyForbids,
     SaysoError,
     StaleDigest,
@@ -33,12 +33,14 @@ from service.web.details import (
     find_why,
 )
 from service.web.errors import Problem, show_again
+from service.web.gists import make_gist
 from service.web.pages import render, show
-from service.web.posts import EarlierSignIn, Post, check_session, read_form, read_post
+from service.web.posts import SEND_AGAIN, EarlierSignIn, Post, check_session, read_form
 from service.web.sentences import (
     find_hindrance,
     name_question,
     name_state,
+    tell_deadlock,
     tell_denial,
     tell_fallback,
     tell_outcome,
@@ -46,8 +48,8 @@ from service.web.sentences import (
     tell_reviewers,
     tell_word,
 )
-from service.web.sessions import SignedIn, Visitor, find_visitor, wiring_of
-from service.web.sign_ins import keep_typed, show_sign_in
+from service.web.sessions import SignedIn, Visitor, wiring_of
+from service.web.sign_ins import find_sender
 from service.web.tellings import read_told, tell_both
 from service.web.trails import MOST_ENTRIES, read_trail
 
@@ -66,6 +68,12 @@ _HEADINGS: tuple[tuple[type[SaysoError], str], ...] = (
     (InvalidInput, "That did not go through"),
 )
 
+_SENTENCES: tuple[tuple[type[SaysoError], str], ...] = (
+    (IdempotencyConflict, "Your first answer stands; it now takes the others. Nothing was changed."),
+    (StaleDigest, "Read it again below before you answer. Nothing was changed."),
+    (EarlierSignIn, SEND_AGAIN),
+)
+
 
 @router.get("/items/{suspension_id}/{item_id}")
 async def read(request: Request, visitor: SignedIn, suspension_id: str, item_id: str) -> Response:
@@ -76,39 +84,37 @@ async def read(request: Request, visitor: SignedIn, suspension_id: str, item_id:
 
 @router.post("/items/{suspension_id}/{item_id}")
 async def decide(request: Request, suspension_id: str, item_id: str) -> Response:
-    """Put the visitor's word on the item and show what comes of it; the same form sent twice counts once."""
+    """Put the visitor's word on the item, or its deadline off, and show what comes of it; sent twice it counts once."""
     post = await read_form(request)
-    visitor = await _find_visitor(request, post)
+    visitor = await find_sender(request, post)
+    act = _extend if "until" in post else _decide
     try:
         check_session(post, visitor)
-        await _decide(request, visitor, suspension_id, item_id, post)
+        await act(request, visitor, suspension_id, item_id, post)
     except SaysoError as error:
         await _keep_typed(request, visitor, suspension_id, item_id, post, error)
         raise
+    if "until" in post:
+        context = await _gather(request, visitor, suspension_id, item_id)
+        typed = refill(context["forms"], post)
+        if typed != replace(context["forms"], chosen=typed.chosen):  # an answer was begun before more time was given
+            return await show(request, visitor, "pages/item.html", **{**context, "forms": typed})
     return RedirectResponse(request.url.path, 303)
 
 
-@router.post("/items/{suspension_id}/{item_id}/extend")
-async def extend(request: Request, visitor: SignedIn, suspension_id: str, item_id: str) -> Response:
-    """Put the item's deadline off."""
-    post = await read_post(request, visitor)
-    until = post.get("until", "")
+async def _extend(request: Request, visitor: Visitor, suspension_id: str, item_id: str, post: Post) -> None:
+    desk, until = wiring_of(request).desk, post["until"]
+    found = await desk.suspensions.read(visitor.tenant, suspension_id)
+    assert found.record is not None  # noqa: S101  read() raises NotFound otherwise
+    item = find_item(found.record, item_id)
+    waits = item.open and found.record.status is Status.PENDING
+    if waits and until == str(item.terms.deadline_at_ms):
+        return  # a double tap
     if not (until.isascii() and until.isdigit() and len(until) <= 15):
-        raise InvalidInput("Choose until when there is to be time.")
-    actor = visitor.principal.actor("web")
-    await wiring_of(request).desk.extend(visitor.tenant, suspension_id, item_id, int(until), actor)
-    return RedirectResponse(f"/items/{suspension_id}/{item_id}", 303)
-
-
-async def _find_visitor(request: Request, post: Post) -> Visitor:
-    """Return who is signed in; who no longer is signs in first, and then finds again what was typed."""
-    try:
-        return await find_visitor(request)
-    except NotAuthenticated:
-        kept, said = keep_typed(post), "You were signed out. Sign in, and what you typed is shown again."
-        if kept:
-            show_again(request, lambda problem: show_sign_in(request, request.url.path, "", said, problem, kept))
-        raise
+        raise InvalidInput("Choose how much more time there is to be.")
+    if waits and not item.terms.deadline_at_ms < int(until) <= item.terms.extend_until_ms:
+        raise InvalidInput("So much more time cannot be given, or somebody gave more meanwhile. Choose again.")
+    await desk.extend(visitor.tenant, suspension_id, item_id, int(until), visitor.principal.actor("web"))
 
 
 async def _decide(request: Request, visitor: Visitor, suspension_id: str, item_id: str, post: Post) -> None:
@@ -130,12 +136,13 @@ async def _keep_typed(
     """Have the error shown on the item's page as it stands now, with everything that was typed."""
     context = await _gather(request, visitor, suspension_id, item_id)
     forms: Forms = context["forms"]
+    record: SuspensionRecord = context["record"]
     item: Item = context["item"]
     context["forms"] = mark(refill(forms, post), error, item.target_arg)
     pending = await wiring_of(request).runs.count_pending(visitor.tenant)
 
     def again(problem: Problem) -> Response:
-        context["banner"] = {"heading": _heading(error, problem, item), "text": _sentence(error, item)}
+        context["banner"] = {"heading": _heading(error, problem, item), "text": _sentence(error, record, item)}
         return render(request, "pages/item.html", code=problem.status, visitor=visitor, pending=pending, **context)
 
     show_again(request, again)
@@ -186,10 +193,15 @@ def _words(record: SuspensionRecord, item: Item, name: str) -> dict[str, object]
         "denial": tell_denial(record) if Answer.DENY in item.allowed else "",
         "reviewers": tell_reviewers(record, item),
         "quorum": tell_quorum(item),
+        "deadlock": tell_deadlock(record, item),
         "outcome": tell_outcome(item),
         "changes": compare_args(item.tool.args, decided) if decided is not None else [],
         "words": [(tell_word(one), one.message or "", one.at_ms, find_changes(item, one)) for one in item.decisions],
-        "siblings": [(other, name_state(record, other)) for other in record.items if other.item_id != item.item_id],
+        "siblings": [
+            (other, make_gist(other.tool.args), name_state(record, other))
+            for other in record.items
+            if other.item_id != item.item_id
+        ],
     }
 
 
@@ -199,14 +211,12 @@ def _heading(error: SaysoError, problem: Problem, item: Item) -> str:
     return next((heading for kind, heading in _HEADINGS if isinstance(error, kind)), problem.title)
 
 
-def _sentence(error: SaysoError, item: Item) -> str:
+def _sentence(error: SaysoError, record: SuspensionRecord, item: Item) -> str:
     """The error's sentence, or, where the page is simply behind, what has happened meanwhile."""
-    if isinstance(error, IdempotencyConflict) and item.open:
-        return "Your first answer stands; it now takes the others. Nothing was changed."
     if not item.open:
         return f"{tell_outcome(item)}. Nothing was changed."
-    if isinstance(error, StaleDigest | IdempotencyConflict):
-        return "Read it again below before you answer. Nothing was changed."
-    if isinstance(error, EarlierSignIn):
-        return "Nothing was changed. Look at it again below, with all that you typed, and send it."
-    return error.message
+    if record.status is Status.CANCELLED:
+        return "The run was cancelled. Nothing was changed."
+    if isinstance(error, DeadlinePassed):
+        return f"The deadline has passed: {tell_fallback(record, item)}. Nothing was changed."
+    return next((sentence for kind, sentence in _SENTENCES if isinstance(error, kind)), error.message)

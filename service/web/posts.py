@@ -16,6 +16,10 @@ Post = Mapping[str, str]
 """What was typed, by the name of the control."""
 
 
+SEND_AGAIN = "Nothing was changed. Look at it again below, with all that you typed, and send it."
+"""What a page says of an `EarlierSignIn` when it shows itself again."""
+
+
 class EarlierSignIn(NotAllowed):
     """This page belongs to an earlier sign-in. Open it again and send the form from there."""
 

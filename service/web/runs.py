@@ -1,19 +1,22 @@
 """The pages of runs: all of them, one of them, and the end of one that is not to go on."""
 
-from typing import Annotated
+from typing import Annotated, Any
 
 from fastapi import APIRouter, Query, Request
 from fastapi.responses import RedirectResponse, Response
 
 from sayso.errors import Conflict
-from sayso.suspensions import RunStatus, Status
+from sayso.requests import Item
+from sayso.suspensions import RunStatus, Status, SuspensionRecord
 from service.store.runs import Run
 from service.web.cards import item_href
 from service.web.errors import Problem, show_again
+from service.web.gists import Gist, make_gist
 from service.web.pages import render, show
-from service.web.posts import read_post
-from service.web.sentences import name_state
+from service.web.posts import SEND_AGAIN, EarlierSignIn, check_session, read_form, read_post
+from service.web.sentences import RUN_STATUSES, name_state
 from service.web.sessions import SignedIn, Visitor, wiring_of
+from service.web.sign_ins import find_sender
 from service.web.tellings import read_told, tell_both
 from service.web.trails import MOST_ENTRIES, read_trail
 
@@ -54,29 +57,28 @@ async def list_runs(
 @router.get("/runs/{run_id}")
 async def read(request: Request, visitor: SignedIn, run_id: str) -> Response:
     """Show one run: where it stands, what came of it, what was asked, and everything that happened."""
+    return await show(request, visitor, "pages/run.html", **await _gather(request, visitor, run_id))
+
+
+@router.post("/runs/{run_id}")
+async def revive(request: Request, visitor: SignedIn, run_id: str) -> Response:
+    """Have a run that was given up tried again."""
+    await read_post(request, visitor)
     wiring = wiring_of(request)
     run = await wiring.runs.read(visitor.tenant, run_id)
-    trail = await read_trail(wiring.runs, visitor.tenant, run_id)
-    told = await read_told(wiring.tellings, visitor.tenant, run_id)
-    records = await wiring.desk.suspensions.read_chain(visitor.tenant, run.suspension_id, _MOST_PAUSES)
-    return await show(
-        request,
-        visitor,
-        "pages/run.html",
-        title=run.title or f"Run of {run.agent}",
-        run=run,
-        run_id=run.id,
-        lines=tell_both(trail, told.entries),
-        told_cut=told.cut,
-        trail_cut=len(trail) >= MOST_ENTRIES,
-        given_up=bool(records) and records[-1].status is Status.FAILED,
-        pauses=[
-            (record, [(item_href(record, item), item.tool.name, name_state(record, item)) for item in record.items])
-            for record in records
-            if record.items
-        ],
-        pauses_cut=bool(records) and records[0].previous_id is not None,
-    )
+    try:
+        await wiring.desk.revive(visitor.tenant, run.suspension_id, visitor.principal.actor("web"))
+    except Conflict:
+        context = await _gather(request, visitor, run_id)
+        context["banner"] = f"Nothing was changed: the run is {RUN_STATUSES[context['run'].status]} and not given up."
+        pending = await wiring.runs.count_pending(visitor.tenant)
+
+        def again(problem: Problem) -> Response:
+            return render(request, "pages/run.html", code=problem.status, visitor=visitor, pending=pending, **context)
+
+        show_again(request, again)
+        raise
+    return RedirectResponse(f"/runs/{run_id}", 303)
 
 
 @router.get("/runs/{run_id}/cancel")
@@ -91,16 +93,18 @@ async def ask_cancel(request: Request, visitor: SignedIn, run_id: str) -> Respon
 
 
 @router.post("/runs/{run_id}/cancel")
-async def cancel(request: Request, visitor: SignedIn, run_id: str) -> Response:
+async def cancel(request: Request, run_id: str) -> Response:
     """Cancel the run."""
     wiring = wiring_of(request)
-    post = await read_post(request, visitor)
+    post = await read_form(request)
+    visitor = await find_sender(request, post)
     reason = post.get("reason", "").replace("\r\n", "\n").strip()[:2000]
     try:
+        check_session(post, visitor)
         await wiring.desk.cancel(visitor.tenant, run_id, visitor.principal.actor("web"), reason or None)
-    except Conflict as error:
+    except (Conflict, EarlierSignIn) as error:
         run = await wiring.runs.read(visitor.tenant, run_id)
-        sentence = error.message
+        sentence = f"You have signed in anew. {SEND_AGAIN}" if isinstance(error, EarlierSignIn) else error.message
 
         def again(problem: Problem) -> Response:
             return render(
@@ -119,14 +123,28 @@ async def cancel(request: Request, visitor: SignedIn, run_id: str) -> Response:
     return RedirectResponse(f"/runs/{run_id}", 303)
 
 
-@router.post("/runs/{run_id}/revive")
-async def revive(request: Request, visitor: SignedIn, run_id: str) -> Response:
-    """Have a run that was given up tried again."""
-    await read_post(request, visitor)
+async def _gather(request: Request, visitor: Visitor, run_id: str) -> dict[str, Any]:
     wiring = wiring_of(request)
     run = await wiring.runs.read(visitor.tenant, run_id)
-    await wiring.desk.revive(visitor.tenant, run.suspension_id, visitor.principal.actor("web"))
-    return RedirectResponse(f"/runs/{run_id}", 303)
+    trail = await read_trail(wiring.runs, visitor.tenant, run_id)
+    told = await read_told(wiring.tellings, visitor.tenant, run_id)
+    records = await wiring.desk.suspensions.read_chain(visitor.tenant, run.suspension_id, _MOST_PAUSES)
+    return {
+        "title": run.title or f"Run of {run.agent}",
+        "run": run,
+        "run_id": run.id,
+        "lines": tell_both(trail, told.entries),
+        "told_cut": told.cut,
+        "trail_cut": len(trail) >= MOST_ENTRIES,
+        "given_up": bool(records) and records[-1].status is Status.FAILED,
+        "banner": "",
+        "pauses": [(record, [_line(record, item) for item in record.items]) for record in records if record.items],
+        "pauses_cut": bool(records) and records[0].previous_id is not None,
+    }
+
+
+def _line(record: SuspensionRecord, item: Item) -> tuple[str, str, Gist, str]:
+    return item_href(record, item), item.tool.name, make_gist(item.tool.args), name_state(record, item)
 
 
 async def _find(

@@ -89,11 +89,29 @@ def tell_quorum(item: Item) -> str:
     quorum = item.terms.quorum
     if quorum.approve == 1 and quorum.deny == 1:
         return ""
-    approvals = Counter(canonical_json(args_of(item, one)) for one in item.decisions if one.action != "deny")
+    approvals = _count_approvals(item)
     denials = len(item.decisions) - approvals.total()
     same = " of the same arguments" if len(approvals) > 1 else ""
     most = max(approvals.values(), default=0)
     return f"{most} of {quorum.approve} approvals{same}, {denials} of {quorum.deny} denials"
+
+
+def tell_deadlock(record: SuspensionRecord, item: Item) -> str:
+    """Say that the words given can no longer come to a decision, and what the deadline brings; else nothing."""
+    terms = item.terms
+    if not item.open or not terms.reviewers:
+        return ""
+    said = {one.by.id for one in item.decisions} | ({record.run.owner} if terms.no_self_approval else set())
+    left = len({*terms.reviewers, *(name for step in terms.escalate for name in step.reviewers)} - said)
+    approvals = _count_approvals(item)
+    denials = len(item.decisions) - approvals.total()
+    if max(approvals.values(), default=0) + left >= terms.quorum.approve or denials + left >= terms.quorum.deny:
+        return ""
+    return f"Too few people are left to agree on anything. At the deadline {tell_fallback(record, item)}."
+
+
+def _count_approvals(item: Item) -> Counter[bytes]:
+    return Counter(canonical_json(args_of(item, one)) for one in item.decisions if one.action != "deny")
 
 
 def tell_actor(actor: Actor) -> str:
@@ -145,7 +163,7 @@ def find_hindrance(record: SuspensionRecord, item: Item, name: str) -> str | Non
     if item.terms.reviewers and name not in item.terms.reviewers:
         return f"This is for {join_words(item.terms.reviewers, 'or')} to decide."
     if any(one.by.id == name for one in item.decisions):
-        return "You have given your word; it now takes the others."
+        return f"You have given your word. {tell_deadlock(record, item) or 'It now takes the others.'}"
     return None
 
 

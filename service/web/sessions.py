@@ -3,6 +3,7 @@
 import re
 from dataclasses import dataclass
 from typing import Annotated
+from urllib.parse import urlsplit
 
 from fastapi import Depends, Request
 from fastapi.responses import Response
@@ -70,7 +71,8 @@ SignedIn = Annotated[Visitor, Depends(find_visitor)]
 
 def cookie_name(settings: Settings) -> str:
     """Name the cookie; under https its prefix makes browsers insist on `Secure`, on this host and on the whole path."""
-    return "__Host-sayso" if settings.secure_cookies else "sayso_session"
+    port = urlsplit(settings.public_url).port or 80  # cookies know no ports, and a host may have Sayso on several
+    return "__Host-sayso" if settings.secure_cookies else f"sayso_session_{port}"
 
 
 def session_token(request: Request, settings: Settings) -> str | None:

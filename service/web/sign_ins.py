@@ -1,5 +1,7 @@
 """Let people in and out."""
 
+import re
+
 from fastapi import APIRouter, Request
 from fastapi.responses import RedirectResponse, Response
 
@@ -10,6 +12,7 @@ from service.web.pages import render
 from service.web.posts import Post, read_form, read_post
 from service.web.sessions import (
     SignedIn,
+    Visitor,
     clear_session,
     find_visitor,
     safe_next,
@@ -17,6 +20,9 @@ from service.web.sessions import (
     set_session,
     wiring_of,
 )
+
+_SHOWN_AGAIN = re.compile(r"/items/[\w-]+/[\w-]+|/runs/[\w-]+/cancel|/freezes", re.ASCII)
+"""The pages that show again what was typed into them before a sign-in."""
 
 router = APIRouter()
 
@@ -47,7 +53,7 @@ async def sign_in(request: Request) -> Response:
         raise
     await _close(request)
     # With 307 the browser brings along what was typed before; it has no token of this session, so it is only shown.
-    response = RedirectResponse(place, 307 if keep_typed(post) and place.startswith("/items/") else 303)
+    response = RedirectResponse(place, 307 if keep_typed(post) and _SHOWN_AGAIN.fullmatch(place) else 303)
     set_session(response, wiring.settings, opened.token)
     return response
 
@@ -70,9 +76,20 @@ async def _close(request: Request) -> None:
         wiring.credentials.forget(token)
 
 
+async def find_sender(request: Request, post: Post) -> Visitor:
+    """Return who is signed in; who no longer is signs in first, and then finds again what was typed."""
+    try:
+        return await find_visitor(request)
+    except NotAuthenticated:
+        kept, said = keep_typed(post), "You were signed out. Sign in, and what you typed is shown again."
+        if kept:
+            show_again(request, lambda problem: show_sign_in(request, request.url.path, "", said, problem, kept))
+        raise
+
+
 def keep_typed(post: Post) -> Post:
-    """Return what was typed into the answer that was sent without a session; nothing where there is none."""
-    if "answer" not in post:
+    """Return what was typed into the form that was sent without a session; nothing where nothing is typed in it."""
+    if "answer" not in post and "reason" not in post:
         return {}
     return {name: text for name, text in post.items() if name not in ("csrf", "next", "name", "password")}
 

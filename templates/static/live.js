@@ -9,8 +9,7 @@
   let skew = Number(body.dataset.now) - Date.now();
   let stream = null;
   let pending = null;
-  let busy = false;
-  let stale = false;
+  let busy = false, stale = false;
 
   // The same words as service/web/times.py.
   const UNITS = [[86400, "d"], [3600, "h"], [60, "min"], [1, "s"]];
@@ -27,13 +26,8 @@
     return words.join(" ");
   }
 
-  function ago(ms) {
-    return ms < 1000 ? "just now" : `${span(ms).split(" ").slice(0, 2).join(" ")} ago`;
-  }
-
-  function put(node, text) {
-    if (node.textContent !== text) node.textContent = text;
-  }
+  const ago = (ms) => (ms < 1000 ? "just now" : `${span(ms).split(" ").slice(0, 2).join(" ")} ago`);
+  const put = (node, text) => { if (node.textContent !== text) node.textContent = text; };
 
   function tick(root) {
     const now = Date.now() + skew;
@@ -48,6 +42,14 @@
       put(node, moment.toLocaleTimeString([], { hour: "2-digit", minute: "2-digit", second: "2-digit", hour12: false }));
     }
   }
+
+  // More time is asked for in a form of its own: it takes along what is typed into the answers, to be shown again.
+  document.addEventListener("formdata", ({ target, formData }) => {
+    const begun = target.matches(".extend") && document.querySelector("#answers [open] form, #answers:not(:has([open])) .value");
+    for (const form of begun ? [...document.querySelectorAll("#answers form"), begun] : []) {
+      for (const [name, text] of new FormData(form)) formData.set(name, text);
+    }
+  });
 
   function count(number) {
     const badge = document.getElementById("pending");
@@ -139,11 +141,10 @@
   tick(document);
   setInterval(() => tick(document), 1000);
   if (!body.dataset.stream) return;
-  follow();
+  if (!document.hidden || location.pathname === "/") follow();
   // A browser opens few streams at once: only the inbox, whose title tells what waits, keeps its own in the background.
   document.addEventListener("visibilitychange", () => {
-    if (one === "inbox") return;
-    if (document.hidden) stream.close();
-    else follow();
+    if (location.pathname === "/") return;
+    if (document.hidden) stream.close(); else follow();
   });
 })();

@@ -147,7 +147,7 @@ async def test_each_credential_may_do_what_it_may(world: World, name: str, who: 
 
 async def test_a_session_cookie_opens_nothing_in_the_api(world: World) -> None:
     async with world.client() as client:
-        for name in ("sayso_session", "__Host-sayso"):
+        for name in ("sayso_session_8321", "__Host-sayso"):
             client.cookies.set(name, world.tokens["root"])
         assert (await client.get("/api/v1/runs")).status_code == 401
 

@@ -22,6 +22,7 @@ from service.reviewers import hash_token
 from service.settings import Settings
 from service.store.connections import connect
 from service.store.people import People, Reviewer, Session
+from service.web.sessions import cookie_name
 from service.wiring import Wiring, wire
 from tests.service.web.stories import TENANT
 
@@ -94,7 +95,7 @@ async def visit(settings: Settings, name: str | None = "anna") -> AsyncIterator[
     """Open the site in this process for one person; without a name for somebody who is not signed in."""
     app = create_app(settings)
     async with app.router.lifespan_context(app):
-        cookies = {"sayso_session": await let_in(settings, name)} if name is not None else {}
+        cookies = {cookie_name(settings): await let_in(settings, name)} if name is not None else {}
         transport = ASGITransport(app)
         async with AsyncClient(transport=transport, base_url=settings.public_url, cookies=cookies) as client:
             yield Visit(client, app.state.wiring, app)

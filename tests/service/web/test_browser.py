@@ -12,6 +12,7 @@ from service.settings import Settings
 from service.web.times import tell_ago, tell_span
 from service.wiring import Wiring
 from tests.browser import DESKTOP, PHONE, running_browser
+from tests.builders import person
 from tests.service.web.sites import PASSWORD, Site, add_people, serve
 from tests.service.web.stories import REFUND_ARGS, ask_value, asked, decide, finish, make_ask
 
@@ -39,7 +40,7 @@ def open_as(browser: Browser, site: Site) -> Iterator[Callable[..., Page]]:
     def open_page(place: str = "/", name: str = "anna", **options: Any) -> Page:
         context = browser.new_context(base_url=site.url, **{"viewport": DESKTOP, **options})
         contexts.append(context)
-        context.add_cookies([{"name": "sayso_session", "value": site.token_of(name), "url": site.url}])
+        context.add_cookies([{"name": "sayso_session_8321", "value": site.token_of(name), "url": site.url}])
         page = context.new_page()
         page.on("console", lambda message: complaints.append(message.text) if message.type == "error" else None)
         page.on("pageerror", lambda error: complaints.append(str(error)))
@@ -240,11 +241,56 @@ def test_signing_in_again_beside_what_is_typed_does_not_take_it_away(site: Site,
 def test_a_moment_that_was_chosen_stays_chosen(site: Site, open_as: Callable[..., Page]) -> None:
     record = site.act(lambda wiring: asked(wiring, make_ask(terms={"extend_by_s": 90_000}), make_ask(index=1)))
     page = open_as(place_of(record))
-    page.get_by_label("Until").select_option(index=2)
-    chosen = page.get_by_label("Until").input_value()
+    page.get_by_label("How much more").select_option(index=2)
+    chosen = page.get_by_label("How much more").input_value()
     site.act(lambda wiring: decide(wiring, record, "approve", item_id="i2"))
     expect(page.locator("#siblings")).to_contain_text("approved")
-    expect(page.get_by_label("Until")).to_have_value(chosen)
+    expect(page.get_by_label("How much more")).to_have_value(chosen)
+
+
+def test_giving_more_time_keeps_what_is_typed(site: Site, open_as: Callable[..., Page]) -> None:
+    record = site.act(lambda wiring: asked(wiring, make_ask(terms={"extend_by_s": 90_000})))
+    page = open_as(place_of(record))
+    page.get_by_role("button", name="Give more time").click()
+    expect(page.locator("#timeline")).to_contain_text("anna gave more time")
+    page.get_by_text("Deny", exact=True).first.click()
+    page.get_by_label("Reason").fill("Half a reason")
+    page.get_by_text("Edit and approve").click()
+    page.get_by_label("amount").fill("12,5")
+    page.get_by_role("button", name="Give more time").click()
+    expect(page.locator("#timeline").get_by_text("anna gave more time")).to_have_count(2)
+    expect(page.get_by_label("amount")).to_have_value("12,5")
+    page.get_by_label("amount").fill("12.5")
+    page.get_by_text("Deny", exact=True).first.click()
+    expect(page.get_by_label("Reason")).to_have_value("Half a reason")
+    page.get_by_text("Edit and approve").click()
+    page.get_by_role("button", name="Approve with these arguments").click()
+    expect(page.get_by_role("heading", name="anna approved this with other arguments")).to_be_visible()
+
+
+def test_what_is_frozen_is_shown_without_a_reload(site: Site, open_as: Callable[..., Page]) -> None:
+    page = open_as("/freezes")
+    expect(page.get_by_text("Nothing is frozen.")).to_be_visible()
+    freeze = site.act(lambda wiring: wiring.freezes.freeze("default", "tool:refund_payment", "Wrong", person("root")))
+    expect(page.locator("#now")).to_contain_text("the tool refund_payment, by root")
+    site.act(lambda wiring: wiring.freezes.lift("default", freeze.id, person("root")))
+    expect(page.get_by_text("Nothing is frozen.")).to_be_visible()
+    expect(page.locator("#past")).to_contain_text("lifted by root")
+
+
+def test_a_tab_that_nobody_looks_at_keeps_no_stream(site: Site, open_as: Callable[..., Page]) -> None:
+    page = open_as("/sign-out")
+    page.add_init_script("Object.defineProperty(document, 'hidden', { get: () => !window.seen })")
+    streams: list[str] = []
+    page.on("request", lambda request: streams.append(page.url) if request.resource_type == "eventsource" else None)
+    record = site.act(asked)
+    for place in (place_of(record), "/runs"):
+        page.goto(place)
+    with page.expect_request("**/live"):
+        page.evaluate("window.seen = true; document.dispatchEvent(new Event('visibilitychange'))")
+    with page.expect_request("**/live"):
+        page.goto("/")  # its title tells in the background what waits
+    assert [url.removeprefix(site.url) for url in streams] == ["/runs", "/"]
 
 
 def test_the_time_left_counts_down_and_moments_are_the_browsers_own(site: Site, open_as: Callable[..., Page]) -> None:

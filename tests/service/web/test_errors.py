@@ -24,7 +24,7 @@ async def test_a_method_that_is_not_taken_is_told_as_a_page(settings: Settings) 
 async def test_a_store_that_cannot_be_reached_is_told_as_a_page(settings: Settings, closed_store_url: str) -> None:
     away = settings.model_copy(update={"redis_url": closed_store_url})
     async with visit(away, None) as guest:
-        response = await guest.client.get("/", headers={"Cookie": "sayso_session=x"})
+        response = await guest.client.get("/", headers={"Cookie": "sayso_session_8321=x"})
         assert response.status_code == 503
         assert Unavailable().message in response.text
         assert response.headers["retry-after"]

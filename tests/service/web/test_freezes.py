@@ -21,7 +21,7 @@ async def test_an_admin_freezes_and_lifts(settings: Settings) -> None:
     async with visit(settings) as anna:
         await make_admin(anna)
         assert "Nothing is frozen." in await anna.read("/freezes")
-        await anna.send("/freezes", kind="tool", name="refund_payment", reason="Wrong <amounts>")
+        await anna.send("/freezes", kind="tool", named="refund_payment", reason="Wrong <amounts>")
         for place in ("/", "/runs", "/decided", "/freezes"):
             assert "the tool refund_payment" in await anna.read(place)
         page = await anna.read("/freezes")
@@ -51,10 +51,10 @@ async def test_a_form_that_names_nothing_is_shown_again_with_what_was_typed(sett
         assert "Write the name of the tool" in page
         assert "Look at this" in page
         await anna.send("/freezes", status=422, kind="world")
-        page = await anna.send("/freezes", status=422, kind="tool", name="refund_*")
+        page = await anna.send("/freezes", status=422, kind="tool", named="refund_*")
         assert "not a pattern" in page
         assert 'value="refund_*"' in page
-        await anna.send("/freezes", status=422, kind="tool", name="a\x01b")
+        await anna.send("/freezes", status=422, kind="tool", named="a\x01b")
 
 
 async def test_a_clock_in_doubt_is_an_alarm_on_every_page_until_an_admin_says_what_becomes_of_it(

@@ -95,6 +95,26 @@ async def test_a_tap_on_approve_shows_the_receipt_and_then_what_came_of_it(setti
             assert words in page, words
 
 
+async def test_equal_tools_asked_together_are_told_apart(settings: Settings) -> None:
+    async with visit(settings) as anna:
+        record = await asked(anna.wiring, make_ask(), make_ask(args={"order_id": "B-77", "amount": 3}, index=1))
+        for place in (place_of(record), f"/runs/{record.run.id}"):
+            assert '<span class="text">B-77</span>' in await anna.read(place)
+
+
+async def test_named_people_who_can_no_longer_agree_are_told_what_the_deadline_brings(settings: Settings) -> None:
+    async with visit(settings) as anna:
+        terms = {"quorum": {"approve": 2, "deny": 2}, "reviewers": ["anna", "ben"]}
+        record = await asked(anna.wiring, make_ask(terms=terms))
+        record = await decide(anna.wiring, record, "deny")
+        assert "Too few people" not in await anna.read(place_of(record))
+        await answer(anna, record, "approve")
+        for place in (place_of(record), "/"):
+            page = await anna.read(place)
+            assert "Too few people are left to agree on anything. At the deadline it is denied." in page
+            assert "it now takes the others" not in page.lower()
+
+
 async def test_a_double_tap_is_one_decision(settings: Settings) -> None:
     async with visit(settings) as anna:
         record = await asked(anna.wiring)

@@ -13,7 +13,7 @@ from tests.service.web.stories import asked, decide
 async def stream(settings: Settings, query: str = "") -> AsyncIterator[tuple[AsyncIterator[str], httpx.AsyncClient]]:
     """Follow what the service tells a page; the client can send more."""
     with serve(settings) as site:
-        cookies = {"sayso_session": site.token_of("anna")}
+        cookies = {"sayso_session_8321": site.token_of("anna")}
         async with (
             httpx.AsyncClient(base_url=site.url, cookies=cookies, timeout=20) as client,
             client.stream("GET", f"/live{query}") as response,
@@ -67,7 +67,7 @@ async def test_many_changes_at_once_are_told_in_a_few_words(settings: Settings) 
 
 async def test_a_stream_ends_with_the_service(settings: Settings) -> None:
     with serve(settings) as site:
-        cookies = {"sayso_session": site.token_of("anna")}
+        cookies = {"sayso_session_8321": site.token_of("anna")}
         client = httpx.AsyncClient(base_url=site.url, cookies=cookies, timeout=20)
         request = client.build_request("GET", "/live")
         response = await client.send(request, stream=True)

@@ -55,7 +55,7 @@ async def test_only_a_person_keeps_a_session_from_growing_idle(
     settings: Settings, headers: dict[str, str], renewed: bool
 ) -> None:
     async with visit(settings, "anna") as anna:
-        key = SESSIONS + hash_token(anna.client.cookies["sayso_session"])
+        key = SESSIONS + hash_token(anna.client.cookies["sayso_session_8321"])
         async with Redis.from_url(settings.store_url) as redis:
             await redis.pexpire(key, 5_000)
             assert (await anna.client.get("/", headers=headers)).status_code == 200

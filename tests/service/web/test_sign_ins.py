@@ -2,6 +2,7 @@ from pathlib import Path
 
 from service.settings import Settings
 from tests.service.web.sites import CSRF, OWN, PASSWORD, add_people, settings_for, visit
+from tests.service.web.stories import begin
 
 
 async def test_without_a_session_every_page_leads_to_the_sign_in(settings: Settings) -> None:
@@ -21,14 +22,14 @@ async def test_the_right_password_opens_a_new_session_and_leads_on(settings: Set
         first = await guest.client.post("/sign-in", data=form, headers=OWN)
         assert (first.status_code, first.headers["location"]) == (303, "/runs")
         cookie = first.headers["set-cookie"]
-        assert cookie.startswith("sayso_session=")
+        assert cookie.startswith("sayso_session_8321=")
         assert all(word in cookie for word in ("HttpOnly", "SameSite=lax", "Path=/"))
         assert "carla" in await guest.read("/runs")
-        before = guest.client.cookies["sayso_session"]
+        before = guest.client.cookies["sayso_session_8321"]
         await guest.client.post("/sign-in", data=form, headers=OWN)
-        assert guest.client.cookies["sayso_session"] != before
+        assert guest.client.cookies["sayso_session_8321"] != before
         guest.client.cookies.clear()
-        left = await guest.client.get("/", headers={"Cookie": f"sayso_session={before}"})
+        left = await guest.client.get("/", headers={"Cookie": f"sayso_session_8321={before}"})
         assert left.status_code == 303, "the session before is over"
 
 
@@ -66,13 +67,13 @@ async def test_who_is_in_is_led_past_the_form(settings: Settings) -> None:
 
 async def test_signing_out_ends_the_session_at_once(settings: Settings) -> None:
     async with visit(settings) as anna:
-        token = anna.client.cookies["sayso_session"]
+        token = anna.client.cookies["sayso_session_8321"]
         await anna.read("/")
         response = await anna.client.post("/sign-out", data={"csrf": CSRF}, headers=OWN)
         assert response.headers["location"] == "/sign-in"
-        assert 'sayso_session=""' in response.headers["set-cookie"]
+        assert 'sayso_session_8321=""' in response.headers["set-cookie"]
         assert "Max-Age=0" in response.headers["set-cookie"]
-        response = await anna.client.get("/", headers={"Cookie": f"sayso_session={token}"})
+        response = await anna.client.get("/", headers={"Cookie": f"sayso_session_8321={token}"})
         assert response.status_code == 303
 
 
@@ -82,12 +83,46 @@ async def test_signing_out_takes_the_forms_own_secret(settings: Settings) -> Non
         await anna.read("/")
 
 
+async def test_a_reason_outlives_the_session_it_was_typed_in(settings: Settings) -> None:
+    async with visit(settings, None) as guest:
+        await add_people(guest.wiring, "carla")
+        run = (await begin(guest.wiring)).run
+        for place, typed in (
+            (f"/runs/{run.id}/cancel", {"reason": "It loops"}),
+            ("/freezes", {"kind": "agent", "named": "support", "reason": "It loops"}),
+        ):
+            page = await guest.send(place, 401, **typed)
+            assert "what you typed is shown again" in page
+            form = {"name": "carla", "password": PASSWORD, "next": place, **typed}
+            response = await guest.client.post("/sign-in", data=form, headers=OWN)
+            assert (response.status_code, response.headers["location"]) == (307, place)
+            response = await guest.client.post(place, data=form, headers=OWN)
+            assert response.status_code == 403
+            assert "Nothing was changed. Look at it again below" in response.text
+            if place != "/freezes":
+                assert "It loops</textarea>" in response.text
+            guest.client.cookies.clear()
+        assert (await guest.wiring.runs.read("default", run.id)).status == "running"
+
+
+async def test_two_on_one_host_do_not_sign_each_other_out(clean_store_url: str, tmp_path: Path) -> None:
+    names = set()
+    for url in ("http://box:8321", "http://box:8400", "http://box"):
+        settings = settings_for(clean_store_url, tmp_path, public_url=url)
+        async with visit(settings, None) as guest:
+            await add_people(guest.wiring, "carla" + str(len(names)))
+            form = {"name": f"carla{len(names)}", "password": PASSWORD}
+            response = await guest.client.post("/sign-in", data=form, headers=OWN)
+            names.add(response.headers["set-cookie"].partition("=")[0])
+    assert names == {"sayso_session_8321", "sayso_session_8400", "sayso_session_80"}
+
+
 async def test_an_agents_key_opens_no_pages(settings: Settings) -> None:
     async with visit(settings, None) as guest:
         _, key = await guest.wiring.credentials.create_key("default", "demo")
-        response = await guest.client.get("/", headers={"Cookie": f"sayso_session={key}"})
+        response = await guest.client.get("/", headers={"Cookie": f"sayso_session_8321={key}"})
         assert response.status_code == 303
-        headers = {"Cookie": f"sayso_session={key}", **OWN}
+        headers = {"Cookie": f"sayso_session_8321={key}", **OWN}
         response = await guest.client.post("/items/sus_1/i1", data={"csrf": ""}, headers=headers)
         assert response.status_code == 303
 
