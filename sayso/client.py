@@ -52,7 +52,7 @@ class _Caller:
 
     def __init__(self, url: str | None, key: str | None, patience_s: float) -> None:
         self.url = _check_url(url or os.environ.get("SAYSO_URL") or URL)
-        self.key = exchanges.check_credential(key or os.environ.get("SAYSO_KEY"))
+        self.key = exchanges.check_credential(key or os.environ.get("SAYSO_KEY") or None)
         self.patience = Patience(self.url, patience_s)
 
     def _request(self, exchange: Exchange[Any]) -> dict[str, Any]:

@@ -25,6 +25,7 @@ from sayso.rules import (
     RuleCondition,
     Subject,
     check_fallback,
+    check_quorum,
     same_json,
 )
 from sayso.terms import Fallback, FallbackAction, RuleTerms
@@ -119,6 +120,7 @@ class Policy(Frozen):
     def _check_terms(cls, terms: RuleTerms, info: ValidationInfo) -> RuleTerms:
         if "default" in info.data:
             check_fallback(terms.fallback, info.data["default"], None)
+        check_quorum(terms)  # whatever the default says: what cannot be judged is asked under these terms
         return terms
 
     @model_validator(mode="after")

@@ -110,7 +110,8 @@ class PolicyRule(Frozen):
     def _check_terms(cls, terms: RuleTerms, info: ValidationInfo) -> RuleTerms:
         if "action" in info.data and "request_payload" in info.data:
             check_fallback(terms.fallback, info.data["action"], info.data["request_payload"])
-        _check_quorum(terms)
+        if info.data.get("action") in ASKING:
+            check_quorum(terms)
         return terms
 
 
@@ -138,7 +139,8 @@ def _check_no_input(payload: RequestPayload, action: Action) -> None:
             raise ValueError(f"{name} is for a value; take it out, or let the rule say request_user_input")
 
 
-def _check_quorum(terms: RuleTerms) -> None:
+def check_quorum(terms: RuleTerms) -> None:
+    """Refuse a quorum that is more people than may decide."""
     people = {*terms.reviewers, *(name for step in terms.escalate for name in step.reviewers)}
     if terms.reviewers and max(terms.quorum.approve, terms.quorum.deny) > len(people):
         raise ValueError(f"the quorum takes more people than the {len(people)} who may decide; name more, or lower it")

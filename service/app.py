@@ -63,7 +63,7 @@ def create_app(settings: Settings, weak_durability: str | None = None) -> FastAP
         limit_bytes=settings.body_limit_bytes,
         answer=answer_error,
         wider={_ASKS: settings.body_limit_bytes + 4 * settings.state_limit_bytes // 3},
-        forms="/items/",
+        forms=("/items/", "/sign-in"),
     )
     app.add_middleware(RequestIds)
     return app

@@ -35,18 +35,13 @@ def read_body(raw: bytes, model: type[Model]) -> Model:
 
 def misfit(errors: Sequence[Mapping[str, Any]], root: str | None = None) -> InvalidInput:
     """Return the one error that tells of all the faults pydantic found, without repeating what was sent."""
-    errors = [error for error in errors if not _follows(error, errors)]
+    around = {tuple(error["loc"][:depth]) for error in errors for depth in range(len(error["loc"]))}
+    # A list is said to be too short also where something in it does not fit.
+    errors = [error for error in errors if error["type"] != "too_short" or tuple(error["loc"]) not in around]
     faults = [_tell_fault(error, root) for error in errors[:_LISTED]]
     spoken = "; ".join(f"{fault['path']} {fault['message']}" for fault in faults[:_SPOKEN])
     more = f" (and {len(errors) - _SPOKEN} more)" if len(errors) > _SPOKEN else ""
     return InvalidInput(f"This does not fit: {spoken}{more}. Correct it and send it again.", errors=faults)
-
-
-def _follows(error: Mapping[str, Any], errors: Sequence[Mapping[str, Any]]) -> bool:
-    """Whether a list is said to be too short only because something in it does not fit."""
-    place = tuple(error["loc"])
-    inside = (tuple(other["loc"]) for other in errors)
-    return error["type"] == "too_short" and any(one[: len(place)] == place and one != place for one in inside)
 
 
 def _tell_fault(error: Mapping[str, Any], root: str | None) -> dict[str, str]:

@@ -38,7 +38,9 @@ class Guards:
     An answer that has begun can only be broken off, and the server does that. Static files alone may be kept in caches.
     """
 
-    def __init__(self, app: ASGIApp, limit_bytes: int, answer: Answer, wider: Mapping[str, int], forms: str) -> None:
+    def __init__(
+        self, app: ASGIApp, limit_bytes: int, answer: Answer, wider: Mapping[str, int], forms: tuple[str, ...]
+    ) -> None:
         self._app = app
         self._limit_bytes = limit_bytes
         self._wider = wider

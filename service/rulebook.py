@@ -189,7 +189,7 @@ def _check_answers(document: Document, loc: Loc, rule: dict[str, Any], fallback:
         check_schema(schema)
         if isinstance(fallback, dict) and "value" in fallback:
             place = (*loc, "terms", "fallback", "value")
-            check_value(schema, fallback["value"], "value")
+            check_value(schema, fallback["value"], "value", formats=True)
     except InvalidInput as error:
         document.report(place, f"{_label(document, place)}does not serve: {_list_problems(error)}")
 

@@ -158,11 +158,16 @@ class Runs:
     async def _suspended(self, keys: TenantKeys, owner: str | None, skip: int, limit: int) -> list[Run]:
         """Suspended runs wait in the inbox, the earliest deadline first, or are decided and have not gone on yet."""
         found: list[Run] = []
+        seen: set[str] = (
+            set()
+        )  # what waits is in the agenda too; read once more, it might be decided by then and told twice
         for index, status in ((keys.inbox, Status.PENDING), (keys.agenda, Status.DECIDED)):
             at = 0
             while len(found) < skip + limit:
                 ids = await self._page(index, at, _PAGE, newest_first=False)
-                own = [one for one in await self._records(keys, ids) if owner is None or one.run.owner == owner]
+                new = await self._records(keys, [one for one in ids if one not in seen])
+                seen.update(ids)
+                own = [one for one in new if owner is None or one.run.owner == owner]
                 standing = [_run_of(record) for record in own if record.status is status]
                 found += [run for run in standing if run.status is RunStatus.SUSPENDED]
                 at += _PAGE

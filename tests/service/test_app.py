@@ -82,14 +82,16 @@ async def test_machines_are_told_of_errors_as_problems_and_people_by_pages(world
 
 @pytest.mark.parametrize("path", ["/api/v1/runs", "/hooks/decisions", "/sign-in"])
 async def test_a_body_over_the_limit_is_refused_whatever_it_says_of_its_size(world: World, path: str) -> None:
+    over = (8 if path == "/sign-in" else 1) * 262_144 + 1  # what was typed goes through the sign-in as it came
+
     async def pieces() -> AsyncIterator[bytes]:
-        for _ in range(5):
+        for _ in range(over // 65_536 + 1):
             yield b"a" * 65_536
 
     form = {"Content-Type": "application/x-www-form-urlencoded"}
     kind = form if path == "/sign-in" else {"Content-Type": "application/json"}
     async with world.client("demo") as client:
-        announced = await client.post(path, content=b"a" * 262_145, headers=kind)
+        announced = await client.post(path, content=b"a" * over, headers=kind)
         streamed = await client.post(path, content=pieces(), headers=kind)
     wanted = (413,) if path != "/hooks/decisions" else (413, 503)
     assert announced.status_code == 413

@@ -231,6 +231,15 @@ ASKS_CODE = "  - {id: a, action: request_user_input, ask: {target_arg: code, res
             HEAD + "  - {id: a, action: defer, terms: {reviewers: [anna, anna], quorum: {approve: 2}}}",
             "4:35: rule a: terms: the quorum takes more people than the 1 who may decide",
         ),
+        (
+            HEAD.replace("rules", "terms: {reviewers: [anna], quorum: {approve: 2}}\nrules")
+            + "  - {id: a, action: deny}",
+            "3:8: terms: the quorum takes more people than the 1 who may decide",
+        ),
+        (
+            HEAD + ASKS_CODE + "format: date}}, terms: {fallback: {action: value, value: soon}}}",
+            'terms.fallback.value: does not serve: value: "soon" is not a "date"',
+        ),
         (HEAD + "  - {id: a, action: defer, terms: {timeout_s: 1.5}}", "terms.timeout_s: must be a valid integer"),
         (HEAD + "  - {id: a, action: defer, terms: {no_self_approval: no}}", "must be a valid boolean, not 'no'"),
         (HEAD + "  - {id: a, action: defer, ask: {metadata: {n: .nan}}, terms: {x: *a}}", "aliases"),
@@ -240,6 +249,11 @@ ASKS_CODE = "  - {id: a, action: request_user_input, ask: {target_arg: code, res
 )
 def test_a_wrong_line_is_told_with_what_to_do(text: str, words: str) -> None:
     assert any(words in line for line in told(text)), told(text)
+
+
+def test_terms_of_a_rule_that_asks_nobody_need_no_quorum() -> None:
+    text = HEAD.replace("rules", "terms: {quorum: {approve: 2}}\nrules")
+    assert parse(text + "  - {id: a, action: deny, terms: {reviewers: [anna]}}").rules
 
 
 def test_a_forgotten_value_is_told_once() -> None:

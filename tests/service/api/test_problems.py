@@ -2,6 +2,7 @@
 
 import inspect
 import re
+from typing import Any
 
 import pytest
 from fastapi.exceptions import RequestValidationError
@@ -103,6 +104,18 @@ def test_of_a_hundred_faults_twenty_are_listed_and_three_spoken() -> None:
     told = misfit(faults)
     assert len(told.facts["errors"]) == 20  # type: ignore[arg-type]
     assert "(and 97 more)" in told.message
+
+
+def test_each_of_thousands_of_faults_is_looked_at_a_few_times_alone() -> None:
+    looks: list[str] = []
+
+    class Fault(dict[str, Any]):
+        def __getitem__(self, name: str) -> Any:
+            looks.append(name)
+            return super().__getitem__(name)
+
+    misfit([Fault(loc=("events", place, "event"), type="too_short", msg="too short") for place in range(1000)])
+    assert looks.count("loc") < 10_000
 
 
 @pytest.mark.parametrize(

@@ -3,6 +3,7 @@
 import asyncio
 
 import pytest
+from redis.asyncio import Redis
 
 from sayso.suspensions import RunStatus
 from sayso.transcripts import RunState
@@ -186,6 +187,18 @@ async def test_a_run_that_is_decided_and_has_not_gone_on_is_listed_as_the_suspen
     assert [(one["id"], one["status"]) for one in found] == [(one.run.id, "suspended") for one in (waits, decided)]
     assert [one["runs"][0]["id"] for one in (first, second)] == [one["id"] for one in found]
     assert (first["next_skip"], second["next_skip"]) == (1, None)
+
+
+async def test_what_waits_is_read_once_to_list_suspended_runs_though_two_lists_name_it(
+    world: World, clean_store_url: str
+) -> None:
+    waits = await make_pending(world.wiring)
+    async with Redis.from_url(clean_store_url) as redis:
+        await redis.config_resetstat()
+        found = await world.wiring.runs.list_runs(TENANT, status="suspended")
+        reads = await redis.info("commandstats")
+    assert [one.id for one in found] == [waits.run.id]
+    assert reads["cmdstat_mget"]["calls"] == 1
 
 
 async def test_moments_are_written_with_milliseconds_in_utc(world: World) -> None:

@@ -141,3 +141,14 @@ async def test_over_https_the_cookie_is_bound_to_this_very_host(clean_store_url:
 async def test_a_form_carries_the_secret_of_its_session(settings: Settings) -> None:
     async with visit(settings) as anna:
         assert f'name="csrf" value="{CSRF}"' in await anna.read("/")
+
+
+async def test_a_long_answer_can_be_carried_through_the_sign_in_too(settings: Settings) -> None:
+    async with visit(settings, None) as guest:
+        await add_people(guest.wiring, "carla")
+        typed = {"answer": "edit", "f0": "x" * settings.body_limit_bytes}
+        page = await guest.client.post("/items/sus_1/i1", data=typed, headers=OWN)
+        assert typed["f0"] in page.text
+        form = typed | {"name": "carla", "password": PASSWORD, "next": "/items/sus_1/i1"}
+        signed_in = await guest.client.post("/sign-in", data=form, headers=OWN)
+        assert (signed_in.status_code, signed_in.headers["location"]) == (307, "/items/sus_1/i1")
