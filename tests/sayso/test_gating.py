@@ -156,6 +156,27 @@ def test_a_result_that_can_be_read_once_is_left_to_who_called(desk: InProcessDes
         read_lines()
 
 
+def test_a_result_still_to_be_awaited_is_no_success(desk: InProcessDesk) -> None:
+    begun: list[str] = []
+
+    async def send() -> None:
+        begun.append("sent")
+
+    @gate(client=desk.client())
+    def mail() -> Any:
+        return send()
+
+    desk.reviewer.approves()
+    with pytest.raises(InvalidInput, match="Make it an async def"):
+        mail()
+    assert begun == []
+    assert run_status(desk) == "completed"
+    (record,) = desk.records.values()
+    assert record.items[0].permit is not None
+    assert record.items[0].permit.report is not None
+    assert not record.items[0].permit.report.success
+
+
 def test_a_call_that_failed_before_says_so(desk: InProcessDesk, bank: Bank) -> None:
     desk.reviewer.approves()
     bank.error = ValueError("no such account")
@@ -180,6 +201,19 @@ def test_a_call_lost_in_the_middle_is_in_doubt_and_not_run_again(desk: InProcess
     with pytest.raises(InDoubt, match=r"may have run.*idempotency key sus_"):
         gated(desk, bank)("A-1", 5.0)
     assert len(bank.paid) == 1
+
+
+def test_a_call_that_another_is_still_at_is_not_said_to_be_lost(desk: InProcessDesk) -> None:
+    desk.reviewer.approves()
+
+    @gate(client=desk.client(), key="the same")
+    def refund() -> str:
+        with pytest.raises(InDoubt, match="may still be at it; call again in a moment"):
+            refund()
+        return "paid"
+
+    assert refund() == "paid"
+    assert refund() == "paid"
 
 
 def test_a_call_that_may_run_twice_is_run_again_with_the_same_key(desk: InProcessDesk, bank: Bank) -> None:

@@ -195,7 +195,10 @@ ASKS_CODE = "  - {id: a, action: request_user_input, ask: {target_arg: code, res
         ("version: 1\ndefault: allow\nrules: 3", "3:8: rules: must be a valid list, not 3"),
         ("version: 1\ndefault: allow\nterms: 3\nrules: []", "3:8: terms: must be a mapping"),
         ("version: 1\ndefault: allow\nterms: {unattended_approval: true}\nrules: []", "is said by each rule"),
-        ("version: 1\ndefault: allow\nterms: {fallback: {action: approve}}\nrules: []", "3:19: terms.fallback: fallback approve"),
+        (
+            "version: 1\ndefault: allow\nterms: {fallback: {action: approve}}\nrules: []",
+            "3:19: terms.fallback: fallback approve",
+        ),
         (HEAD + "  - {action: deny}", "4:5: rule 1: id: is missing"),
         (HEAD + "  - {id: a}", "4:5: rule a: action: is missing"),
         (HEAD + "  - {id: a b, action: deny}", "4:10: rule a b: id: must match pattern"),
