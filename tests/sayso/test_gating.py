@@ -11,7 +11,7 @@ from sayso import CallFailed, Client, Denied, InDoubt, Suspended, gate
 from sayso.errors import AlreadyConsumed, DeadlinePassed, Halted, IdempotencyConflict, InvalidInput, Unreachable
 from sayso.gated import Gated
 from sayso.policies import Policy
-from sayso.rules import Action, PolicyRule, RuleCondition
+from sayso.rules import Action, PolicyRule, RequestPayload, RuleCondition
 from sayso.testing import InProcessDesk
 from sayso.tools import CallContext
 
@@ -87,6 +87,17 @@ def test_rules_that_allow_or_deny_need_nobody(bank: Bank) -> None:
     with pytest.raises(Denied, match="denied by policy"):
         gated(InProcessDesk(Policy(default=Action.DENY)), bank)("A-1", 5.0)
     assert len(bank.paid) == 1
+
+
+def test_a_rule_that_asks_for_what_the_tool_does_not_take_denies_and_asks_nobody(bank: Bank) -> None:
+    ask = RequestPayload(target_arg="code")
+    rule = PolicyRule(rule_id="codes", action=Action.REQUEST_USER_INPUT, request_payload=ask)
+    desk = InProcessDesk(Policy(rules=(rule,), default=Action.ALLOW))
+    with pytest.raises(Denied, match="The rule codes asks for a value for 'code', which refund does not take"):
+        gated(desk, bank)("A-1", 5.0)
+    assert bank.paid == []
+    with pytest.raises(Suspended), gate("deploy", {}, client=desk.client(), wait_s=0):
+        raise AssertionError("nobody has given the code")
 
 
 def test_nobody_answering_lets_the_fallback_decide(desk: InProcessDesk, bank: Bank) -> None:
