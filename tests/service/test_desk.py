@@ -219,6 +219,15 @@ async def test_a_run_that_moves_on_while_it_is_cancelled_is_cancelled_where_it_i
     assert (await wiring.runs.read(TENANT, record.run.id)).status is RunStatus.CANCELLED
 
 
+async def test_a_run_that_ends_while_it_is_cancelled_is_said_to_have_ended(wiring: Wiring, desk: Desk) -> None:
+    record, fence = await leased(wiring)
+    runs = BehindRuns(wiring.runs._redis)
+    runs.left = await wiring.runs.read(TENANT, record.run.id)
+    await desk.settle(TENANT, record.id, fence, RunEnd(status=RunStatus.COMPLETED), ())
+    with pytest.raises(Conflict, match="already ended: completed"):
+        await Desk(desk.suspensions, runs, wiring.rulebook.refresh).cancel(TENANT, record.run.id, person("demo"))
+
+
 # Whoever drives
 
 
