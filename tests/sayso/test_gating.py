@@ -397,6 +397,11 @@ def test_a_credential_that_no_header_can_carry_is_refused_at_once_and_not_repeat
     assert key.strip() not in str(refused.value)
 
 
+def test_an_empty_credential_is_none(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("SAYSO_KEY", "")
+    assert Client().key is None
+
+
 @pytest.mark.parametrize("key", ["Zürich", "two words", "two\nlines", "k" * 201])
 def test_an_idempotency_key_that_no_header_can_carry_is_refused_at_once(desk: InProcessDesk, key: str) -> None:
     with pytest.raises(InvalidInput, match="visible ASCII"):
