@@ -210,13 +210,16 @@ def look(path: str) -> Exchange[Nothing]:
 
 
 def check_credential(credential: str | None) -> str | None:
-    """Return a key or a session's token; raises `InvalidInput`, without repeating it, for what no header can carry."""
-    if credential is not None and not _CREDENTIAL.fullmatch(credential):
+    """Return a key or a session's token, None for an empty one; raises `InvalidInput` for what no header can carry.
+
+    The error does not repeat it.
+    """
+    if credential and not _CREDENTIAL.fullmatch(credential):
         raise InvalidInput(
             "The key has a character that no key has, such as a space or the end of a line. Copy it again, "
             "alone, to SAYSO_KEY or wherever it is given."
         )
-    return credential
+    return credential or None
 
 
 def headers_of(exchange: Exchange[Any], credential: str | None) -> dict[str, str]:

@@ -10,7 +10,7 @@ from typing import Protocol
 
 from pydantic import JsonValue
 
-from sayso.answers import fall_back
+from sayso.answers import Fits, fall_back, is_offered
 from sayso.batches import (
     Batch,
     Ending,
@@ -91,13 +91,16 @@ async def drive_framework(
     *,
     policy: Policy,
     journal: FrameworkJournal,
+    fits: Fits = is_offered,
 ) -> FrameworkPause | FrameworkEnd:
     """Drive the run until it has to ask people or ends; `outcomes` are the answers to what it asked, by call index.
+
+    A headless agent's fallback gives a value only where it `fits`.
 
     Raises what the journal and the framework raise; with what is saved by then the run can be driven anew.
     """
     check_origin(agent, state)
-    return await _Drive(agent, run, state, policy, journal).go(outcomes)
+    return await _Drive(agent, run, state, policy, journal, fits).go(outcomes)
 
 
 def check_origin(agent: FrameworkAgent, state: FrameworkState) -> None:
@@ -116,9 +119,16 @@ class _Drive:
     """One stretch of a run, up to its next rest. `_events` are those that are not saved yet."""
 
     def __init__(
-        self, agent: FrameworkAgent, run: RunRef, state: FrameworkState, policy: Policy, journal: FrameworkJournal
+        self,
+        agent: FrameworkAgent,
+        run: RunRef,
+        state: FrameworkState,
+        policy: Policy,
+        journal: FrameworkJournal,
+        fits: Fits,
     ) -> None:
         self._agent = agent
+        self._fits = fits
         self._run = run
         self._state = state
         self._policy = policy
@@ -162,9 +172,9 @@ class _Drive:
         if batch.asks and find_ending(batch, self._agent.approval_denial_policy) is None:
             if self._agent.interaction == "desk":
                 return self._pause(batch)
-            batch = self._answer(
-                batch, fall_back(batch.asks, self._agent.approval_fallback, self._agent.input_fallback, now_ms())
-            )
+            agent = self._agent
+            answers = fall_back(batch.asks, agent.approval_fallback, agent.input_fallback, now_ms(), self._fits)
+            batch = self._answer(batch, answers)
         return await self._go_on(batch)
 
     async def _go_on(

@@ -94,7 +94,7 @@ class Gated(Generic[P, R]):
             call = Call(leave)
             try:
                 function: Any = self._function
-                call.result = function(**self._bind(leave))
+                call.result = self._refuse_awaitable(function(**self._bind(leave)))
             except Exception as error:
                 report(client, call, error)
                 raise
@@ -124,6 +124,17 @@ class Gated(Generic[P, R]):
     def _bind(self, leave: Leave) -> dict[str, Any]:
         context = CallContext(leave.run_id, leave.item_id, leave.idempotency_key, leave.attempt)
         return self.tool.bind(leave.args, context)
+
+    def _refuse_awaitable(self, result: Any) -> Any:
+        """Return the result; raises `InvalidInput` for one still to be awaited: nobody here would know of it."""
+        if not inspect.isawaitable(result):
+            return result
+        if inspect.iscoroutine(result):
+            result.close()
+        raise InvalidInput(
+            f"{self.tool.name} is a plain def and returned something to be awaited, so nobody knows what comes of it. "
+            "Make it an async def that awaits it."
+        )
 
     def _read_args(self, args: Any, kwargs: Any) -> JsonObject:
         """Return the arguments by name, as plain JSON; raises `InvalidInput` for what does not fit the signature."""

@@ -8,9 +8,10 @@ from dataclasses import dataclass
 
 from sayso.events import Event, EventType
 from sayso.judgements import build_ask, tell_judged
-from sayso.policies import Policy, PolicyEvent
+from sayso.policies import Policy, PolicyDecision, PolicyEvent
 from sayso.questions import put_question
 from sayso.requests import Ask
+from sayso.rules import Action
 from sayso.suspensions import RunRef
 from sayso.tool_calls import ToolCall, ToolDefinition
 
@@ -39,6 +40,25 @@ def gate_calls(policy: Policy, run: RunRef, calls: Sequence[GatedCall]) -> tuple
             context=run.context,
         )
         decision = put_question(one.definition, one.call.args, policy.judge(event))
+        decision = _deny_misplaced(one.definition, decision)
         asks.append(build_ask(one.definition, one.call, decision))
         events.append(tell_judged(one.call, decision))
     return tuple(asks), tuple(events)
+
+
+def _deny_misplaced(definition: ToolDefinition, decision: PolicyDecision) -> PolicyDecision:
+    """Return the decision, denied where it asks for a value that no call of the tool can be given.
+
+    People would be asked for an answer, and every answer be refused.
+    """
+    payload, schema = decision.request_payload, definition.parameters
+    target = payload.target_arg if payload and decision.action is Action.REQUEST_USER_INPUT else None
+    closed = schema.get("additionalProperties") is False and "patternProperties" not in schema
+    properties = schema.get("properties") or {}
+    if target is None or not closed or not isinstance(properties, dict) or target in properties:
+        return decision
+    words = (
+        f"The rule {decision.policy_id} asks for a value for {target!r}, which {definition.name} does not take. "
+        "Correct the rule's target_arg, or let the tool take it."
+    )
+    return decision.model_copy(update={"action": Action.DENY, "reason": words})

@@ -171,7 +171,8 @@ def _tell_doubt(wanted: Wanted, found: Suspension, item: ItemSeen) -> InDoubt:
     idempotency_key = item.doubt.idempotency_key if item.doubt is not None else f"{found.id}:{item.item_id}"
     begun = item.permit.redeemed_at.isoformat(timespec="seconds") if item.permit is not None else "some time"
     return InDoubt(
-        f"{wanted.definition.name} was begun at {begun} and never reported back: it may have run. Look it up under the "
+        f"{wanted.definition.name} was begun at {begun} and has not reported back. Whoever began it may still "
+        "be at it; call again in a moment. If they were lost, it may have run: look it up under the "
         f"idempotency key {idempotency_key}. Say on_doubt='ask' to have a person decide, or idempotent=True if "
         "running it twice does no harm.",
         suspension_id=found.id,

@@ -1,9 +1,10 @@
 """Say what a rule may be: when it applies, what it does then, and how it asks. All of it is plain, checked data."""
 
+import re
 from enum import StrEnum
 from typing import Annotated, Any
 
-from pydantic import Field, JsonValue, ValidationInfo, field_validator
+from pydantic import AfterValidator, Field, JsonValue, ValidationInfo, field_validator
 
 from sayso.conditions import compile_condition
 from sayso.frozen import Frozen
@@ -12,7 +13,20 @@ from sayso.terms import Fallback, FallbackAction, RuleTerms
 JsonObject = dict[str, JsonValue]
 RuleId = Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]*$", max_length=100)]
 EventType = Annotated[str, Field(pattern=r"^(tool|llm|subagent|interaction)_[a-z_]+$", max_length=100)]
-Glob = Annotated[str, Field(min_length=1, max_length=200)]
+
+
+def _check_pattern(pattern: str) -> str:
+    """A pattern that can never match makes a deny rule an open door, so it is refused."""
+    for chars, end in re.findall(r"\[(!?\]?[^\]]*)(\]?)", pattern):
+        if not end:
+            raise ValueError("a [ has no ] that ends it; close it, or write [[] for the character itself")
+        for first, last in re.findall(r"([^-!])-([^-])", chars):
+            if first > last:
+                raise ValueError(f"[{chars}] goes from {first} back to {last}, so nothing fits it; turn them round")
+    return pattern
+
+
+Glob = Annotated[str, Field(min_length=1, max_length=200), AfterValidator(_check_pattern)]
 
 
 class Action(StrEnum):

@@ -14,7 +14,7 @@ from typing import Any, Protocol
 from pydantic import JsonValue
 
 from sayso.agents import Agent
-from sayso.answers import fall_back
+from sayso.answers import Fits, fall_back, is_offered
 from sayso.batches import (
     Batch,
     Ending,
@@ -144,12 +144,15 @@ async def drive(
     policy: Policy,
     journal: Journal,
     outcomes: Mapping[int, Resumption] = NO_OUTCOMES,
+    fits: Fits = is_offered,
 ) -> Pause | End:
     """Drive the run until it has to ask people or ends; `outcomes` are the answers to what it asked, by call index.
 
+    A headless agent's fallback gives a value only where it `fits`.
+
     A model that gives no answer ends the run as failed. Raises what the journal raises.
     """
-    return await _Drive(agent, state, policy, journal).go(outcomes)
+    return await _Drive(agent, state, policy, journal, fits).go(outcomes)
 
 
 async def run_calls(
@@ -203,8 +206,9 @@ async def _note_early(running: asyncio.Future[Any], ended: Mapping[int, ToolResu
 class _Drive:
     """One stretch of a run, up to its next rest. `_events` are those that are not saved yet."""
 
-    def __init__(self, agent: Agent, state: RunState, policy: Policy, journal: Journal) -> None:
+    def __init__(self, agent: Agent, state: RunState, policy: Policy, journal: Journal, fits: Fits) -> None:
         self._agent = agent
+        self._fits = fits
         self._state = state
         self._policy = policy
         self._journal = journal
@@ -274,7 +278,7 @@ class _Drive:
         if batch.asks and find_ending(batch, agent.approval_denial_policy) is None:
             if agent.interaction == "desk":
                 return Pause(self._now(batch), batch.asks, self._take_events())
-            answers = fall_back(batch.asks, agent.approval_fallback, agent.input_fallback, now_ms())
+            answers = fall_back(batch.asks, agent.approval_fallback, agent.input_fallback, now_ms(), self._fits)
             batch = self._answer(batch, answers)
         return await self._finish(batch)
 

@@ -270,9 +270,12 @@ class Change(NamedTuple):
 def check_step(record: SuspensionRecord | None, verb: str) -> None:
     """Raise `IllegalTransition` unless `LEGAL` lets `verb` start from the record's status."""
     status = record.status if record is not None else None
-    if status not in LEGAL[verb].sources:
+    sources = LEGAL[verb].sources
+    if status not in sources:
+        needed = " or ".join(one for one in Status if one in sources) or "new"
         raise IllegalTransition(
-            f"A suspension that is {status or 'not there'} cannot {verb.replace('_', ' ')}. Read it again.",
+            f"This suspension is {status or 'not there'}; {verb.replace('_', ' ')} takes one that is {needed}. "
+            "Read it again.",
             verb=verb,
             status=status,
         )

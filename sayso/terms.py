@@ -5,9 +5,9 @@ absolute moments, so that a later change of the rule never touches what was alre
 """
 
 from enum import StrEnum
-from typing import Annotated, Self
+from typing import Annotated
 
-from pydantic import Field, JsonValue, model_validator
+from pydantic import Field, JsonValue, ValidationInfo, field_validator
 
 from sayso.frozen import Frozen
 
@@ -65,22 +65,24 @@ class RuleTerms(Frozen):
     start_by_s: int = Field(default=3600, ge=1, le=LONGEST_WAIT_S)
     remind_after_s: tuple[Annotated[int, Field(ge=1, le=LONGEST_WAIT_S)], ...] = ()
     escalate: tuple[EscalationStep, ...] = ()
-    fallback: Fallback = Fallback()
     unattended_approval: bool = False
+    fallback: Fallback = Fallback()
     channels: tuple[str, ...] = ()
 
-    @model_validator(mode="after")
-    def _check_fallback(self) -> Self:
-        if self.fallback.action is FallbackAction.APPROVE and not self.unattended_approval:
+    @field_validator("fallback")
+    @classmethod
+    def _check_fallback(cls, fallback: Fallback, info: ValidationInfo) -> Fallback:
+        # What was itself wrong is absent from the data, and told already.
+        if fallback.action is FallbackAction.APPROVE and not info.data.get("unattended_approval", True):
             raise ValueError(
                 "fallback approve would run the call with nobody looking; "
                 "say unattended_approval: true in the same terms, or choose deny"
             )
-        if self.fallback.action is FallbackAction.ESCALATE and not self.escalate:
+        if fallback.action is FallbackAction.ESCALATE and not info.data.get("escalate", True):
             raise ValueError("fallback escalate needs at least one step under escalate:")
-        if self.fallback.action is FallbackAction.VALUE and "value" not in self.fallback.model_fields_set:
+        if fallback.action is FallbackAction.VALUE and "value" not in fallback.model_fields_set:
             raise ValueError("fallback value needs the value to give; write it beside it as value:")
-        return self
+        return fallback
 
 
 class Terms(Frozen):

@@ -19,38 +19,39 @@ from typing import Any
 
 import httpx
 from pydantic import JsonValue, ValidationError
+from pydantic_core import to_json
 
 from sayso import consumptions
 from sayso.canonical import digest_json, parse_json
 from sayso.client import AsyncClient, Client
-from sayso.clock import iso_utc
 from sayso.deadlines import keep_time
 from sayso.decisions import Actor, ActorKind, Decision, DecisionAction, DecisionRequest, JsonObject, Report
-from sayso.errors import (
-    Conflict,
-    IdempotencyConflict,
-    InvalidInput,
-    NotAllowed,
-    NotFound,
-    SaysoError,
-)
+from sayso.errors import IdempotencyConflict, InvalidInput, NotFound, SaysoError
 from sayso.events import Event
-from sayso.gates import GatedCall, gate_calls
+from sayso.gates import gate_calls
+from sayso.imitations import (
+    AskedBody,
+    check_outline,
+    read_call,
+    show_dates,
+    show_part,
+    show_record,
+    tell_misfit,
+    tell_problem,
+)
 from sayso.pauses import cancel, decide, find_item, suspend
 from sayso.policies import Policy
-from sayso.requests import Item
+from sayso.requests import Item, final_args
 from sayso.resumptions import approved_args
 from sayso.rules import Action
 from sayso.suspensions import Change, ResumeSpec, RunRef, Status, SuspensionRecord
 from sayso.terms import REPORT_WITHIN_S
-from sayso.tool_calls import ToolCall, ToolDefinition
+from sayso.tool_calls import ToolDefinition
 
 URL = "http://desk.test"
 """Where a desk in the test's own process says it is."""
 
-_STATUSES = ((Conflict, 409), (NotFound, 404), (NotAllowed, 403), (InvalidInput, 422))
 _PATHS = re.compile(r"/api/v1/(suspensions|runs)(?:/([^/]+))?(?:/items/([^/]+))?(?:/([a-z]+))?")
-_MOMENT = re.compile(r"(.*\b|.*_)?(at|by)_ms")
 
 
 @dataclass
@@ -120,6 +121,7 @@ class InProcessDesk:
     clock: TurnedClock = field(default_factory=TurnedClock)
     records: dict[str, SuspensionRecord] = field(default_factory=dict)
     trails: dict[str, list[Event]] = field(default_factory=dict)
+    definitions: dict[str, ToolDefinition] = field(default_factory=dict)
     lost: int = 0
     """How many requests are lost from now on, with their answers."""
 
@@ -154,7 +156,10 @@ class InProcessDesk:
 
     def decide(self, record: SuspensionRecord, item: Item, action: str, given: JsonObject, by: str) -> None:
         """Put somebody's word on an item; raises what the desk would."""
-        word = DecisionRequest.model_validate({"action": action, "digest": item.digest, **given})
+        try:
+            word = DecisionRequest.model_validate({"action": action, "digest": item.digest, **given})
+        except ValidationError as error:
+            raise tell_misfit(error) from error
         decision = Decision(
             id=f"dec_{len(self.trails)}_{record.version}_{by}",
             suspension_id=record.id,
@@ -168,7 +173,13 @@ class InProcessDesk:
             by=Actor(id=by, kind=ActorKind.HUMAN),
             at_ms=self.clock.now_ms,
         )
-        self._save(decide(record, decision, self.clock.now_ms))
+        decided = decide(record, decision, self.clock.now_ms)
+        if word.action == "value" and item.response_schema is not None:
+            check_outline(item.response_schema, word.value, "value")
+        if word.action != "deny" and item.tool.definition in self.definitions:
+            args = final_args(item, edited=word.args, value=word.value)
+            check_outline(self.definitions[item.tool.definition].parameters, args, "args")
+        self._save(decided)
 
     def reply(self, request: httpx.Request) -> httpx.Response:
         """Answer one request as the desk's API does."""
@@ -178,9 +189,9 @@ class InProcessDesk:
         try:
             answer = self._answer(request)
         except SaysoError as error:
-            answer = _tell_problem(error)
+            answer = _refuse(error)
         except ValidationError as error:
-            answer = _tell_problem(InvalidInput(f"This does not fit: {error.errors(include_url=False)[0]['msg']}."))
+            answer = _refuse(tell_misfit(error))
         if self.lost_answers:
             self.lost_answers -= 1
             raise httpx.ReadTimeout("the answer is lost")
@@ -215,24 +226,28 @@ class InProcessDesk:
         return httpx.Response(200, json=doing(asked))
 
     def _ask(self, asked: "_Asked") -> JsonValue:
+        body = AskedBody.model_validate_json(to_json(asked.body))
         name = sha256(f"{asked.agent} {asked.key}".encode()).hexdigest()[:32]
         told = digest_json(asked.body)
         known = self.records.get(f"sus_{name}")
         if known is not None:
             if known.run.request_id != told:
                 raise IdempotencyConflict(idempotency_key=asked.key)
-            return _show(known)
+            return show_record(known)
         run_id = f"run_{name}"
         run = RunRef(
             id=run_id,
             agent=asked.agent,
             owner=asked.agent,
-            thread_id=run_id,
-            title=asked.body.get("title", ""),
+            thread_id=body.thread_id or run_id,
+            tags=body.tags,
+            title=body.title,
             request_id=told,
-            context=asked.body.get("context", {}),
+            context=body.context,
         )
-        asks, judged = gate_calls(self.policy, run, [_read_call(*one) for one in enumerate(asked.body["calls"])])
+        calls = [read_call(*one) for one in enumerate(body.calls)]
+        self.definitions |= {one.definition.digest: one.definition for one in calls}
+        asks, judged = gate_calls(self.policy, run, calls)
         draft = SuspensionRecord(
             id=f"sus_{name}",
             tenant="default",
@@ -240,28 +255,36 @@ class InProcessDesk:
             created_at_ms=0,
             updated_at_ms=0,
             run=run,
-            resume=ResumeSpec(mode="poll", resumer="poll", coverage=asked.body.get("coverage", "all")),
-            on_deny=asked.body.get("on_deny", "continue"),
+            resume=ResumeSpec(mode="poll", resumer="poll", coverage=body.coverage),
+            on_deny=body.on_deny,
         )
         begun = suspend(draft, asks, self.clock.now_ms)
-        return _show(self._save(Change(begun.record, judged + begun.events)))
+        return show_record(self._save(Change(begun.record, judged + begun.events)))
 
     def _find(self, asked: "_Asked") -> JsonValue:
         if not asked.id:
             pending = dict.fromkeys(record.id for record, _ in self.waiting)
-            return {"suspensions": [_show(self.records[one]) for one in pending], "next_skip": None}
+            return {"suspensions": [show_record(self.records[one]) for one in pending], "next_skip": None}
         self.reviewer.look()
         wait_s = int(asked.query.get("wait", "0").rstrip("s"))
         if self._own(asked).status is Status.PENDING and wait_s:
             self.clock.turn(wait_s)
             self._keep_time()
-        return _show(self._own(asked))
+        return show_record(self._own(asked))
 
     def _find_run(self, asked: "_Asked") -> JsonValue:
-        record = self._latest(asked)
+        return self._show_run(self._latest(asked)) if asked.id else self._list_runs(asked)
+
+    def _list_runs(self, asked: "_Asked") -> JsonValue:
+        latest = {one.run.id: one for one in self.records.values() if one.run.owner == asked.agent}
+        shown = [self._show_run(one) for one in reversed(latest.values())]
+        wanted = asked.query.get("status")
+        return {"runs": [one for one in shown if wanted in (None, one["status"])], "next_skip": None}
+
+    def _show_run(self, record: SuspensionRecord) -> JsonObject:
         end = record.end
         return {
-            **_dates({"created_at_ms": record.run.started_at_ms, "updated_at_ms": record.updated_at_ms}),
+            **show_dates({"created_at_ms": record.run.started_at_ms, "updated_at_ms": record.updated_at_ms}),
             **record.run.model_dump(mode="json", include={"id", "agent", "owner", "title"}),
             "status": str(record.run_status),
             "suspension_id": record.id,
@@ -282,7 +305,7 @@ class InProcessDesk:
             raise InvalidInput("The digest is not that of the item.")
         self.decide(record, item, asked.body["action"], given, asked.agent)
         after = find_item(self._own(asked), asked.item_id)
-        outcome = _show_part(after.outcome.model_dump(mode="json")) if after.outcome else None
+        outcome = show_part(after.outcome.model_dump(mode="json")) if after.outcome else None
         return {"suspension_id": record.id, "item_id": item.item_id, "status": record.status, "outcome": outcome}
 
     def _consume(self, asked: "_Asked") -> JsonValue:
@@ -302,7 +325,7 @@ class InProcessDesk:
     def _conclude(self, asked: "_Asked") -> JsonValue:
         told = Report.model_validate({**asked.body, "at_ms": 0})
         now_ms = self.clock.now_ms
-        return _show(self._save(consumptions.conclude(self._own(asked), asked.item_id, asked.key, told, now_ms)))
+        return show_record(self._save(consumptions.conclude(self._own(asked), asked.item_id, asked.key, told, now_ms)))
 
     def _question(self, asked: "_Asked") -> JsonValue:
         record = self._own(asked)
@@ -318,7 +341,7 @@ class InProcessDesk:
                 on_deny=record.on_deny,
             )
             record = self._save(consumptions.question(record, asked.item_id, draft, self.clock.now_ms))
-        return _show(self.records[record.following_id or record.id])
+        return show_record(self.records[record.following_id or record.id])
 
     def _own(self, asked: "_Asked") -> SuspensionRecord:
         record = self.records.get(asked.id)
@@ -360,39 +383,6 @@ class _Asked:
     query: Mapping[str, str]
 
 
-def _read_call(index: int, call: Any) -> GatedCall:
-    definition = ToolDefinition(name=call["tool"], **call["definition"])
-    return GatedCall(ToolCall(call_id="", index=index, name=call["tool"], args=call.get("args", {})), definition)
-
-
-def _show(record: SuspensionRecord) -> JsonValue:
-    """Return a record as the API shows it: moments in RFC 3339 under their names without `_ms`."""
-    shown: JsonObject = _show_part(record.model_dump(mode="json"))
-    return {**shown, "deadline_at": iso_utc(record.deadline_at_ms) if record.deadline_at_ms else None}
-
-
-def _show_part(part: Any) -> Any:
-    if isinstance(part, list):
-        return [_show_part(one) for one in part]
-    if not isinstance(part, dict):
-        return part
-    whole = {"args", "value", "result", "output", "context", "response_schema", "choices"}
-    return _dates({name: value if name in whole else _show_part(value) for name, value in part.items()})
-
-
-def _dates(part: JsonObject) -> JsonObject:
-    return {
-        name.removesuffix("_ms") if _MOMENT.fullmatch(name) else name: iso_utc(value)
-        if _MOMENT.fullmatch(name) and isinstance(value, int)
-        else value
-        for name, value in part.items()
-    }
-
-
-def _tell_problem(error: SaysoError) -> httpx.Response:
-    slug = re.sub(r"(?<!^)(?=[A-Z])", "-", type(error).__name__).lower()
-    status = next((status for kind, status in _STATUSES if isinstance(error, kind)), 500)
-    facts = {name: value for name, value in error.facts.items() if isinstance(value, str | int | float | bool)}
-    return httpx.Response(
-        status, json={"type": f"/problems/{slug}", "status": status, "detail": error.message, **facts}
-    )
+def _refuse(error: SaysoError) -> httpx.Response:
+    status, body = tell_problem(error)
+    return httpx.Response(status, json=body)

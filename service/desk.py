@@ -335,8 +335,8 @@ def _check_given(item: Item, value: JsonValue) -> None:
 
 
 def _cancel_current(record: SuspensionRecord, by: Actor, reason: str | None, now_ms: int) -> Change:
-    """Cancel, unless the run has moved on to its next suspension meanwhile; the caller then looks again."""
-    if record.following_id is not None:
+    """Cancel, unless the run has moved on to its next suspension, or ended, meanwhile; the caller then looks again."""
+    if record.following_id is not None or (record.end is not None and record.status is not Status.CANCELLED):
         return Change(record)
     return cancel(record, by, reason, now_ms)
 

@@ -160,6 +160,7 @@ def _read_terms(document: Document, content: dict[str, Any], terms: RuleTerms) -
         words = "terms.unattended_approval: is said by each rule that needs it, not for all; move it there"
         document.report(("terms", "unattended_approval"), words, at_key=True)
     merged = start | given
+    _check_moments(document, ("terms",), given, merged)
     return merged if _validate(document, RuleTerms, merged, ("terms",)) else start
 
 
@@ -173,9 +174,39 @@ def _shape_rule(document: Document, loc: Loc, rule: Any, start: dict[str, Any]) 
         *outer, name = _PATTERN if part == ("tool",) and _is_pattern(value) else _PARTS[part]
         (shaped["condition"] if outer else shaped)[name] = value
     if isinstance(shaped["terms"], dict):
-        shaped["terms"] = start | shaped["terms"]
+        given, shaped["terms"] = shaped["terms"], start | shaped["terms"]
+        _check_moments(document, (*loc, "terms"), given, shaped["terms"])
         _check_answers(document, loc, rule, shaped["terms"].get("fallback"))
     return shaped
+
+
+def _check_moments(document: Document, loc: Loc, given: dict[str, Any], merged: dict[str, Any]) -> None:
+    """Report what these terms themselves set for a moment at which the item is no longer open.
+
+    An agent's own timeout counts where none is written, so nothing is known then.
+    """
+    limits, fallback = (merged.get("timeout_s"), merged.get("extend_by_s", 0)), merged.get("fallback")
+    if not all(map(_is_number, limits)) or (isinstance(fallback, dict) and fallback.get("action") == "escalate"):
+        return  # each step called in at a deadline moves it
+    last_s = sum(limits)
+    reminders, steps = given.get("remind_after_s"), given.get("escalate")
+    moments: list[tuple[Loc, Any]] = []
+    if isinstance(reminders, list):
+        moments += [((*loc, "remind_after_s", index), after_s) for index, after_s in enumerate(reminders)]
+    if isinstance(steps, list):
+        moments += [
+            ((*loc, "escalate", index, "after_s"), step.get("after_s"))
+            for index, step in enumerate(steps)
+            if isinstance(step, dict)
+        ]
+    for place, after_s in moments:
+        if _is_number(after_s) and after_s >= last_s:
+            words = f"comes when the fallback has decided, {last_s} s after the asking; make it earlier, or that later"
+            document.report(place, f"{_label(document, place)}{words}")
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool)
 
 
 def _check_answers(document: Document, loc: Loc, rule: dict[str, Any], fallback: Any) -> None:
@@ -257,6 +288,8 @@ def _report_fault(document: Document, loc: Loc, fault: ErrorDetails) -> None:
     kind, shown, place = fault["type"], repr(fault["input"])[:80], _unshape(loc)
     if fault["input"] is None and document.is_told(place):
         return  # a forgotten value
+    if kind == "too_short" and len(fault["input"]) >= fault["ctx"]["min_length"]:
+        return  # one of its parts is wrong, which is told where it stands
     if loc == ("rules",) and kind == "value_error":
         return  # an id that is used twice, told where it stands
     label = _label(document, place)

@@ -7,7 +7,9 @@ import jsonschema_rs
 from pydantic import JsonValue
 from pydantic_core import to_json
 
+from sayso.answers import is_offered
 from sayso.errors import InvalidInput
+from sayso.requests import Ask
 
 _LISTED = 5
 
@@ -31,6 +33,15 @@ def check_value(schema: dict[str, JsonValue], value: JsonValue, name: str, *, fo
         shown = "; ".join(problems[:_LISTED])
         more = f" (and {len(problems) - _LISTED} more)" if len(problems) > _LISTED else ""
         raise InvalidInput(f"That does not fit: {shown}{more}. Correct it and send it again.", problems=problems)
+
+
+def is_answer(ask: Ask, value: JsonValue) -> bool:
+    """Whether a reviewer could have given this value: it is one of the choices, and fits the schema."""
+    try:
+        check_value(ask.response_schema or {}, value, "value", formats=True)
+    except InvalidInput:
+        return False
+    return is_offered(ask, value)
 
 
 def _validator(schema: dict[str, JsonValue], *, formats: bool = False) -> Any:

@@ -11,7 +11,7 @@ from sayso import CallFailed, Client, Denied, InDoubt, Suspended, gate
 from sayso.errors import AlreadyConsumed, DeadlinePassed, Halted, IdempotencyConflict, InvalidInput, Unreachable
 from sayso.gated import Gated
 from sayso.policies import Policy
-from sayso.rules import Action, PolicyRule, RuleCondition
+from sayso.rules import Action, PolicyRule, RequestPayload, RuleCondition
 from sayso.testing import InProcessDesk
 from sayso.tools import CallContext
 
@@ -89,6 +89,17 @@ def test_rules_that_allow_or_deny_need_nobody(bank: Bank) -> None:
     assert len(bank.paid) == 1
 
 
+def test_a_rule_that_asks_for_what_the_tool_does_not_take_denies_and_asks_nobody(bank: Bank) -> None:
+    ask = RequestPayload(target_arg="code")
+    rule = PolicyRule(rule_id="codes", action=Action.REQUEST_USER_INPUT, request_payload=ask)
+    desk = InProcessDesk(Policy(rules=(rule,), default=Action.ALLOW))
+    with pytest.raises(Denied, match="The rule codes asks for a value for 'code', which refund does not take"):
+        gated(desk, bank)("A-1", 5.0)
+    assert bank.paid == []
+    with pytest.raises(Suspended), gate("deploy", {}, client=desk.client(), wait_s=0):
+        raise AssertionError("nobody has given the code")
+
+
 def test_nobody_answering_lets_the_fallback_decide(desk: InProcessDesk, bank: Bank) -> None:
     with pytest.raises(Denied, match="Nobody decided before"):
         gated(desk, bank)("A-1", 5.0)
@@ -156,6 +167,27 @@ def test_a_result_that_can_be_read_once_is_left_to_who_called(desk: InProcessDes
         read_lines()
 
 
+def test_a_result_still_to_be_awaited_is_no_success(desk: InProcessDesk) -> None:
+    begun: list[str] = []
+
+    async def send() -> None:
+        begun.append("sent")
+
+    @gate(client=desk.client())
+    def mail() -> Any:
+        return send()
+
+    desk.reviewer.approves()
+    with pytest.raises(InvalidInput, match="Make it an async def"):
+        mail()
+    assert begun == []
+    assert run_status(desk) == "completed"
+    (record,) = desk.records.values()
+    assert record.items[0].permit is not None
+    assert record.items[0].permit.report is not None
+    assert not record.items[0].permit.report.success
+
+
 def test_a_call_that_failed_before_says_so(desk: InProcessDesk, bank: Bank) -> None:
     desk.reviewer.approves()
     bank.error = ValueError("no such account")
@@ -180,6 +212,19 @@ def test_a_call_lost_in_the_middle_is_in_doubt_and_not_run_again(desk: InProcess
     with pytest.raises(InDoubt, match=r"may have run.*idempotency key sus_"):
         gated(desk, bank)("A-1", 5.0)
     assert len(bank.paid) == 1
+
+
+def test_a_call_that_another_is_still_at_is_not_said_to_be_lost(desk: InProcessDesk) -> None:
+    desk.reviewer.approves()
+
+    @gate(client=desk.client(), key="the same")
+    def refund() -> str:
+        with pytest.raises(InDoubt, match="may still be at it; call again in a moment"):
+            refund()
+        return "paid"
+
+    assert refund() == "paid"
+    assert refund() == "paid"
 
 
 def test_a_call_that_may_run_twice_is_run_again_with_the_same_key(desk: InProcessDesk, bank: Bank) -> None:
@@ -366,6 +411,42 @@ def test_an_idempotency_key_that_no_header_can_carry_is_refused_at_once(desk: In
 def test_a_reviewer_with_nothing_to_decide_says_so(desk: InProcessDesk) -> None:
     with pytest.raises(InvalidInput, match="0 calls wait"):
         desk.reviewer.decide("approve")
+
+
+@pytest.mark.parametrize(
+    ("word", "words"),
+    [
+        ({"args": {"zz": 1}}, "args: 'order' is missing; 'amount' is missing; there is no 'zz'"),
+        ({"args": {"order": "A-1", "amount": "much"}}, "args.amount: 'much' is not of type number"),
+        ({"action": "aprove"}, "This does not fit: "),
+        ({"arguments": {}}, "This does not fit: arguments"),
+    ],
+)
+def test_a_word_that_a_real_desk_refuses_is_refused(desk: InProcessDesk, bank: Bank, word: Any, words: str) -> None:
+    with pytest.raises(Suspended):
+        gated(desk, bank, wait_s=0)("A-1", 5.0)
+    with pytest.raises(InvalidInput, match=words):
+        desk.reviewer.decide(**word)
+    assert len(desk.waiting) == 1
+    desk.reviewer.decide(args={"order": "A-1", "amount": 4})
+
+
+def test_what_a_real_desk_is_not_asked_is_refused_with_its_place(desk: InProcessDesk) -> None:
+    call = {"tool": "deploy", "definition": {"parameters": {"type": "object", "required": ["to"]}}}
+    with pytest.raises(InvalidInput, match="mode: Field required"):
+        desk.client().suspend({})
+    with pytest.raises(InvalidInput, match=r"calls\[0\].args: 'to' is missing"):
+        desk.client().suspend({"mode": "poll", "calls": [call]})
+
+
+def test_runs_are_listed_the_newest_first(desk: InProcessDesk, bank: Bank) -> None:
+    assert desk.client().runs().runs == ()
+    desk.reviewer.approves("refund")
+    gated(desk, bank)("A-1", 5.0)
+    with pytest.raises(Suspended):
+        gated(desk, bank, wait_s=0, client=desk.client(), name="other")("A-2", 5.0)
+    assert [one.status for one in desk.client().runs().runs] == ["suspended", "completed"]
+    assert len(desk.client().runs("completed").runs) == 1
 
 
 def test_another_programs_refusal_is_not_taken_for_a_desks() -> None:

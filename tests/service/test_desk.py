@@ -219,6 +219,15 @@ async def test_a_run_that_moves_on_while_it_is_cancelled_is_cancelled_where_it_i
     assert (await wiring.runs.read(TENANT, record.run.id)).status is RunStatus.CANCELLED
 
 
+async def test_a_run_that_ends_while_it_is_cancelled_is_said_to_have_ended(wiring: Wiring, desk: Desk) -> None:
+    record, fence = await leased(wiring)
+    runs = BehindRuns(wiring.runs._redis)
+    runs.left = await wiring.runs.read(TENANT, record.run.id)
+    await desk.settle(TENANT, record.id, fence, RunEnd(status=RunStatus.COMPLETED), ())
+    with pytest.raises(Conflict, match="already ended: completed"):
+        await Desk(desk.suspensions, runs, wiring.rulebook.refresh).cancel(TENANT, record.run.id, person("demo"))
+
+
 # Whoever drives
 
 
@@ -281,7 +290,7 @@ async def test_a_step_goes_on_from_what_is_known_and_looks_where_that_is_old(wir
     assert settled.record.status is Status.RESUMED
     again = await desk.settle(TENANT, record.id, fence, RunEnd(status=RunStatus.COMPLETED), (), settled)
     assert again.repeated
-    with pytest.raises(Conflict, match="cannot checkpoint"):
+    with pytest.raises(Conflict, match="checkpoint takes one that is resuming"):
         await desk.checkpoint(TENANT, record.id, fence, STATE, (), settled)
 
 

@@ -195,7 +195,10 @@ ASKS_CODE = "  - {id: a, action: request_user_input, ask: {target_arg: code, res
         ("version: 1\ndefault: allow\nrules: 3", "3:8: rules: must be a valid list, not 3"),
         ("version: 1\ndefault: allow\nterms: 3\nrules: []", "3:8: terms: must be a mapping"),
         ("version: 1\ndefault: allow\nterms: {unattended_approval: true}\nrules: []", "is said by each rule"),
-        ("version: 1\ndefault: allow\nterms: {fallback: {action: approve}}\nrules: []", "3:8: terms: fallback approve"),
+        (
+            "version: 1\ndefault: allow\nterms: {fallback: {action: approve}}\nrules: []",
+            "3:19: terms.fallback: fallback approve",
+        ),
         (HEAD + "  - {action: deny}", "4:5: rule 1: id: is missing"),
         (HEAD + "  - {id: a}", "4:5: rule a: action: is missing"),
         (HEAD + "  - {id: a b, action: deny}", "4:10: rule a b: id: must match pattern"),
@@ -240,6 +243,16 @@ ASKS_CODE = "  - {id: a, action: request_user_input, ask: {target_arg: code, res
             HEAD + ASKS_CODE + "format: date}}, terms: {fallback: {action: value, value: soon}}}",
             'terms.fallback.value: does not serve: value: "soon" is not a "date"',
         ),
+        (HEAD + "  - {id: a, action: deny, tool: '[a-'}", "4:33: rule a: tool: a [ has no ] that ends it"),
+        (HEAD + "  - {id: a, action: deny, agent: 'b[z-a]'}", "rule a: agent: [z-a] goes from z back to a"),
+        (
+            HEAD + "  - {id: a, action: defer, terms: {timeout_s: 60, remind_after_s: [30, 60]}}",
+            "4:72: rule a: terms.remind_after_s.1: comes when the fallback has decided, 60 s after the asking",
+        ),
+        (
+            "version: 1\ndefault: deny\nterms: {timeout_s: 9, escalate: [{after_s: 9, reviewers: [a]}]}\nrules: []",
+            "3:44: terms.escalate.0.after_s: comes when the fallback has decided",
+        ),
         (HEAD + "  - {id: a, action: defer, terms: {timeout_s: 1.5}}", "terms.timeout_s: must be a valid integer"),
         (HEAD + "  - {id: a, action: defer, terms: {no_self_approval: no}}", "must be a valid boolean, not 'no'"),
         (HEAD + "  - {id: a, action: defer, ask: {metadata: {n: .nan}}, terms: {x: *a}}", "aliases"),
@@ -265,6 +278,33 @@ def test_a_forgotten_value_is_told_once() -> None:
 def test_a_fault_of_the_files_terms_is_told_once() -> None:
     text = "version: 1\ndefault: deny\nterms: {timeout_s: -1}\nrules: [{id: a, action: defer}, {id: b, action: defer}]"
     assert len(told(text)) == 1
+
+
+@pytest.mark.parametrize(
+    "terms",
+    [
+        "remind_after_s: [600]",  # an agent's own timeout may be longer
+        "timeout_s: 60, extend_by_s: 600, remind_after_s: [90]",
+        "timeout_s: 60, escalate: [{after_s: 90, reviewers: [a]}], fallback: {action: escalate}",
+    ],
+)
+def test_a_moment_that_may_come_is_taken(terms: str) -> None:
+    assert parse(HEAD + f"  - {{id: a, action: defer, terms: {{{terms}}}}}").rules
+
+
+def test_a_rule_that_answers_sooner_may_inherit_a_later_reminder() -> None:
+    start = "version: 1\ndefault: deny\nterms: {timeout_s: 900, remind_after_s: [600]}\nrules:\n"
+    assert parse(start + "  - {id: a, action: defer, terms: {timeout_s: 60}}").rules
+
+
+def test_a_wrong_subject_is_told_once() -> None:
+    (line,) = told(HEAD + "  - {id: a, action: deny, subjects: [tool_cal]}")
+    assert "subjects.0: " in line
+
+
+def test_a_fallback_that_contradicts_its_terms_is_told_beside_their_other_faults() -> None:
+    lines = told(HEAD + "  - {id: a, action: defer, terms: {timeout_s: x, fallback: {action: approve}}}")
+    assert len(lines) == 2
 
 
 def test_problems_are_facts_too() -> None:

@@ -13,6 +13,7 @@ from sayso.framework_runs import FrameworkPause, drive_framework
 from sayso.frameworks import FrameworkAgent, FrameworkState
 from sayso.rechecks import carry_over, recheck
 from sayso.suspensions import SuspensionRecord
+from service.schemas import is_answer
 from service.store.suspensions import Saved
 from service.store.tellings import Telling
 from service.wiring import Wiring
@@ -41,7 +42,7 @@ async def resume(wiring: Wiring, agents: Mapping[str, Agent], taken: Taken) -> N
         return
     outcomes = tell_outcomes(record, checked, leased.now_ms)
     journal = await open_journal(wiring, leased, fence)
-    reached = await drive_framework(agent, record.run, state, outcomes, policy=policy, journal=journal)
+    reached = await drive_framework(agent, record.run, state, outcomes, policy=policy, journal=journal, fits=is_answer)
     await _tell(wiring, leased, reached.told)
     if isinstance(reached, FrameworkPause):
         await wiring.desk.suspend_again(

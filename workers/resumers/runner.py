@@ -7,6 +7,7 @@ from sayso.rechecks import carry_over, recheck
 from sayso.runs import Pause, drive
 from sayso.suspensions import RunEnd
 from sayso.transcripts import RunState
+from service.schemas import is_answer
 from service.wiring import Wiring
 from workers.journals import ask_in, find_agent, open_journal, seal, tell_outcomes
 from workers.outages import next_step, through_outages
@@ -28,7 +29,7 @@ async def resume(wiring: Wiring, agents: Mapping[str, Agent], taken: Taken) -> N
         return
     outcomes = tell_outcomes(record, checked, leased.now_ms)
     journal = await open_journal(wiring, leased, fence)
-    came_to = await drive(agent, state, policy=policy, journal=journal, outcomes=outcomes)
+    came_to = await drive(agent, state, policy=policy, journal=journal, outcomes=outcomes, fits=is_answer)
     if isinstance(came_to, Pause):
         context = {**record.run.context, **agent.context}  # what the rules saw: they are asked again about any edit
         paused = record.model_copy(update={"run": record.run.model_copy(update={"context": context})})
