@@ -272,7 +272,8 @@ def check_step(record: SuspensionRecord | None, verb: str) -> None:
     status = record.status if record is not None else None
     if status not in LEGAL[verb].sources:
         raise IllegalTransition(
-            f"A suspension that is {status or 'not there'} cannot {verb.replace('_', ' ')}. Read it again.",
+            f"The step '{verb.replace('_', ' ')}' cannot be taken on a suspension that is {status or 'not there'}. "
+            "Read it again.",
             verb=verb,
             status=status,
         )
