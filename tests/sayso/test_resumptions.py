@@ -215,7 +215,7 @@ def test_a_decided_run_nobody_took_is_put_before_a_worker_again_ever_more_slowly
 def test_a_cancelled_run_refuses_its_workers_writes() -> None:
     record = cancel(redeem(leased(), FENCE, (intent(),), (), T0).record, person("ada"), None, T0)
     assert record.events[0].data["calls_in_flight"] == ["call_0"]
-    with pytest.raises(IllegalTransition, match="cancelled cannot checkpoint"):
+    with pytest.raises(IllegalTransition, match="'checkpoint' cannot be taken on a suspension that is cancelled"):
         checkpoint(record.record, FENCE, STATE, (), T0)
 
 
