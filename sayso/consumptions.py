@@ -119,7 +119,7 @@ def question(record: SuspensionRecord, item_id: str, following: SuspensionRecord
         idempotency_key=key_of(record, item),
     )
     call = ToolCall(call_id=item.call_id, index=item.index, name=item.tool.name, args=approved_args(item))
-    asks = (ask_in_doubt(call, item.tool.definition, doubt),)
+    asks = (ask_in_doubt(call, item.tool.definition, doubt, outside=True),)
     begun = suspend(following.model_copy(update={"previous_id": record.id}), asks, now_ms)
     ended = end_pause(record, now_ms, {"following_id": following.id, "updated_at_ms": now_ms})
     return Change(ended, begun.events, following=begun.record)

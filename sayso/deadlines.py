@@ -104,7 +104,7 @@ def _time_out(record: SuspensionRecord, item: Item, now_ms: int) -> Change:
     )
     closed = close_item(record, item.model_copy(update={"decisions": (*item.decisions, decision)}), decision, now_ms)
     verdict = closed.outcome.verdict if closed.outcome else None
-    data = {**_about(record, item), "fallback": fallback.action, "verdict": verdict, **tell_words(item, decision)}
+    data = {**_about(record, item), "fallback": fallback.action, "verdict": verdict, **tell_words(closed, decision)}
     return put_item(record, closed, (Event(type=EventType.TIMED_OUT, data=data),), now_ms)
 
 

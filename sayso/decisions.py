@@ -36,6 +36,10 @@ COVERED = Actor(id="coverage", kind=ActorKind.POLICY, channel="desk")
 """Who closes the other items of a pause for which one answer is enough."""
 
 
+OUR_NAMES = frozenset({"policy", "timeout", "coverage", "headless", "clock", "worker", "provisioner", "desk"})
+"""Who acts where no person does; nobody else may have one of these names, for the trail would not tell them apart."""
+
+
 class DecisionAction(StrEnum):
     """What a decision says."""
 
@@ -117,6 +121,9 @@ class Permit(Frozen):
     report: Report | None = None
 
 
+DIGEST_PATTERN = "^[0-9a-f]{64}$"
+
+
 class DecisionRequest(Frozen):
     """What a reviewer sends, by whichever channel: the strict model every inbound decision is parsed into.
 
@@ -124,7 +131,7 @@ class DecisionRequest(Frozen):
     """
 
     action: Literal["approve", "deny", "value"]
-    digest: str = Field(pattern="^[0-9a-f]{64}$", description="The digest of the item as you saw it.")
+    digest: str = Field(pattern=DIGEST_PATTERN, description="The digest of the item as you saw it.")
     args: JsonObject | None = Field(default=None, description="Edited arguments, whole; only with approve.")
     value: JsonValue = Field(default=None, description="The value asked for; only with value.")
     message: str | None = Field(default=None, max_length=2000, description="A reason; the agent is told it.")

@@ -58,19 +58,24 @@ _SCHEMA: JsonObject = {
 }
 
 
-def ask_in_doubt(call: ToolCall, definition: str, doubt: Doubt) -> Ask:
-    """Return the question about a call that may already have run."""
-    known = (
-        f"{call.name} was started at {iso_utc(doubt.begun_at_ms)} by worker {doubt.holder} (attempt {doubt.attempt}), "
-        f"and that worker was lost before it could report a result. The call may or may not have had its effect. Look "
-        f"it up where it would show; its idempotency key is {doubt.idempotency_key}."
+def ask_in_doubt(call: ToolCall, definition: str, doubt: Doubt, *, outside: bool = False) -> Ask:
+    """Return the question about a call that a worker, or `outside` whoever asked for it, began and may have run."""
+    begun = f"{call.name} was started at {iso_utc(doubt.begun_at_ms)} by"
+    known = f"{begun} worker {doubt.holder} (attempt {doubt.attempt}), and that worker was lost before it could report"
+    reason = "Its worker was lost in the middle"
+    if outside:
+        known = f"{begun} the agent itself (under the key {doubt.holder}), and it never reported"
+        reason = "Whoever began it never said what came of it"
+    known += (
+        " a result. The call may or may not have had its effect. Look it up where it would show; "
+        f"its idempotency key is {doubt.idempotency_key}."
     )
     return Ask(
         kind=ItemKind.INPUT,
         call_id=call.call_id,
         index=call.index,
         tool=AskedTool(name=call.name, args=call.args, definition=definition),
-        prompt=Prompt(title="This call may already have run", body=known, reason="Its worker was lost in the middle"),
+        prompt=Prompt(title="This call may already have run", body=known, reason=reason),
         allowed=(Answer.VALUE,),
         response_schema=_SCHEMA,
         terms=RuleTerms(timeout_s=ANSWER_WITHIN_S, start_by_s=ANSWER_WITHIN_S, fallback=_FAIL),

@@ -10,7 +10,7 @@ jump expires by it until it is known whether the clock is right.
 from collections.abc import Iterable
 from typing import Literal
 
-from pydantic import Field
+from pydantic import Field, JsonValue
 
 from sayso.clock import iso_utc
 from sayso.decisions import JsonObject
@@ -153,17 +153,41 @@ def _count_lost(record: SuspensionRecord, item: Item, freezes: Iterable[Freeze],
 
     A freeze may have begun since that is not known here yet; it is to be counted from its first moment on.
     """
-    since_ms = max(item.outcome.at_ms if item.outcome else record.created_at_ms, item.held_to_ms)
+    since_ms = counted_to_ms = _counted_from(record, item)
     spans = sorted(
         (max(one.at_ms, since_ms), min(now_ms, now_ms if one.lifted_at_ms is None else one.lifted_at_ms))
         for one in freezes
-        if _holds(one, record, item) or (one.doubts(record) and not one.in_force and one.deadlines == "move")
+        if _cost(one, record, item)
     )
-    lost, counted_to_ms = 0, since_ms
+    lost = 0
     for begin_ms, end_ms in spans:
         lost += max(0, end_ms - max(begin_ms, counted_to_ms))
         counted_to_ms = max(counted_to_ms, end_ms)
     return lost, counted_to_ms
+
+
+def _counted_from(record: SuspensionRecord, item: Item) -> int:
+    """Return from when on frozen time was not made up yet."""
+    return max(item.outcome.at_ms if item.outcome else record.created_at_ms, item.held_to_ms)
+
+
+def _cost(freeze: Freeze, record: SuspensionRecord, item: Item) -> bool:
+    """Whether what the freeze took of the item's time is to be made up."""
+    doubted = freeze.doubts(record) and not freeze.in_force and freeze.deadlines == "move"
+    return doubted or _holds(freeze, record, item)
+
+
+def _tell_freezes(record: SuspensionRecord, items: list[Item], freezes: Iterable[Freeze]) -> list[JsonValue]:
+    """Say which freezes took time of these items, and who made and lifted them: they are forgotten before the trail."""
+    return [
+        one.model_dump(mode="json", include={"id", "scope", "by", "lifted_by"})
+        for one in freezes
+        if any(_cost(one, record, item) and not _over_by(one, _counted_from(record, item)) for item in items)
+    ]
+
+
+def _over_by(freeze: Freeze, at_ms: int) -> bool:
+    return freeze.lifted_at_ms is not None and freeze.lifted_at_ms <= at_ms
 
 
 def thaw(record: SuspensionRecord, freezes: Iterable[Freeze], now_ms: int) -> Change:
@@ -185,7 +209,8 @@ def thaw(record: SuspensionRecord, freezes: Iterable[Freeze], now_ms: int) -> Ch
     thawed = record.model_copy(update={"items": tuple(items), "updated_at_ms": now_ms})
     if record.status is Status.PENDING:
         thawed = thawed.model_copy(update={"look_at_ms": next_look(thawed)})
-    data: JsonObject = {"suspension_id": record.id, "items": [*moved]}
+    late = [item for item, after in zip(record.items, items, strict=True) if item is not after]
+    data: JsonObject = {"suspension_id": record.id, "items": [*moved], "freezes": _tell_freezes(record, late, known)}
     return Change(thawed, (Event(type=EventType.DEADLINES_MOVED, data=data),))
 
 

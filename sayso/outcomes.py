@@ -1,7 +1,5 @@
 """Close an item with its outcome, and a suspension with its last item."""
 
-from pydantic import JsonValue
-
 from sayso.decisions import COVERED, Decision, DecisionAction, JsonObject, Outcome, Verdict
 from sayso.doubts import Choice, read_choice
 from sayso.events import Event, EventType
@@ -59,14 +57,26 @@ def _end(
 
 
 def tell_words(item: Item, decision: Decision) -> JsonObject:
-    """Return what the trail keeps of a decision when the item itself is gone: which arguments, under which rule."""
+    """Return what the trail keeps of a decision when the item itself is gone: which arguments, under which rule.
+
+    Who could have decided is told at the end: what waits stays small.
+    """
     denied = decision.action not in (DecisionAction.APPROVE, DecisionAction.VALUE)
-    words: JsonObject = {
-        "args": item.tool.args if denied else args_of(item, decision),
-        "rule_id": item.terms.rule_id,
-        "rule_version": item.terms.rule_version,
-    }
+    about: JsonObject = {"rule_id": item.terms.rule_id, "rule_version": item.terms.rule_version}
+    words = {"args": item.tool.args if denied else args_of(item, decision)} | (about if item.open else _tell_rule(item))
     return words | ({"value": decision.value} if decision.action is DecisionAction.VALUE else {})
+
+
+def tell_unanswered(item: Item) -> JsonObject:
+    """Return what the trail keeps of an item that ends without anybody's word on it."""
+    return {"item_id": item.item_id, "tool_name": item.tool.name, "args": item.tool.args, **_tell_rule(item)}
+
+
+def _tell_rule(item: Item) -> JsonObject:
+    """Return under which rule an item was asked, and who could decide it then."""
+    return item.terms.model_dump(
+        mode="json", include={"rule_id", "rule_version", "reviewers", "quorum", "no_self_approval"}
+    )
 
 
 def _differs(decision: Decision) -> bool:
@@ -93,8 +103,11 @@ def put_item(record: SuspensionRecord, item: Item, events: tuple[Event, ...], no
 def tell_decided(record: SuspensionRecord) -> Event:
     """Return the event that the last item has closed."""
     data: JsonObject = {"suspension_id": record.id, "approved": record.approved}
-    covered: list[JsonValue] = [item.item_id for item in record.items if item.outcome and item.outcome.by == COVERED]
-    return Event(type=EventType.DECIDED, data=data | ({"closed_with_it": covered} if covered else {}))
+    covered = [item for item in record.items if item.outcome and item.outcome.by == COVERED]
+    if covered:
+        data["closed_with_it"] = [item.item_id for item in covered]
+        data["unanswered"] = [tell_unanswered(item) for item in covered]
+    return Event(type=EventType.DECIDED, data=data)
 
 
 def close_pause(record: SuspensionRecord, events: tuple[Event, ...], now_ms: int) -> Change:

@@ -21,7 +21,17 @@ from sayso.errors import (
     StaleDigest,
 )
 from sayso.events import Event, EventType
-from sayso.outcomes import args_of, close_item, close_pause, next_look, put_item, rule_item, tell_decided, tell_words
+from sayso.outcomes import (
+    args_of,
+    close_item,
+    close_pause,
+    next_look,
+    put_item,
+    rule_item,
+    tell_decided,
+    tell_unanswered,
+    tell_words,
+)
 from sayso.requests import Answer, Ask, Item, Ruling, digest_item, freeze_item
 from sayso.suspensions import Change, RunEnd, RunStatus, Status, SuspensionRecord, check_step
 from sayso.tool_calls import ToolResult
@@ -150,7 +160,9 @@ def cancel(record: SuspensionRecord, by: Actor, reason: str | None, now_ms: int)
         }
     )
     in_flight = [intent.call_id for intent in record.journal if intent.result is None]
-    data = {"by": by.model_dump(mode="json"), "reason": reason, "calls_in_flight": in_flight}
+    data: JsonObject = {"by": by.model_dump(mode="json"), "reason": reason, "calls_in_flight": [*in_flight]}
+    unanswered = [tell_unanswered(item) for item in record.items if item.open]
+    data |= {"suspension_id": record.id, "unanswered": [*unanswered]} if unanswered else {}
     return Change(cancelled, (Event(type=EventType.RUN_CANCELLED, data=data),))
 
 

@@ -9,6 +9,7 @@ from fastapi import FastAPI, Request, Response
 from fastapi.exceptions import RequestValidationError
 from fastapi.staticfiles import StaticFiles
 from starlette.exceptions import HTTPException
+from starlette.routing import Route
 
 from sayso.errors import SaysoError
 from service.api import asks, suspensions
@@ -23,6 +24,7 @@ from service.middlewares import NO_TELEMETRY, Guards
 from service.openapi import document, name_methods
 from service.settings import CHECKOUT, Settings
 from service.web.errors import render_problem
+from service.web.routes import PAGES
 from service.web.routes import router as pages
 from service.wiring import wire
 
@@ -34,6 +36,8 @@ _ABOUT = (
 _MACHINES = ("/api", "/hooks", "/healthz", "/readyz")
 _ASKS = "/api/v1/suspensions"
 """What is asked may come with the state of a framework's run, in base64."""
+_UNLISTED = tuple(one for room in (*PAGES, health_router) for one in room.routes if isinstance(one, Route))
+"""Routes that the OpenAPI file leaves out: pages, and HEAD."""
 _LOG = structlog.get_logger(__name__)
 
 
@@ -90,7 +94,7 @@ def answer_error(request: Request, error: Exception) -> Response:
 
 
 async def _answer(request: Request, error: Exception) -> Response:
-    return answer_error(request, name_methods(request, error))
+    return answer_error(request, name_methods(request, error, _UNLISTED))
 
 
 def _serve(app: FastAPI, settings: Settings) -> AbstractAsyncContextManager[None]:

@@ -6,7 +6,9 @@ from typing import Any, TypeVar
 from pydantic import BaseModel, JsonValue, ValidationError
 
 from sayso.canonical import parse_json
+from sayso.decisions import DIGEST_PATTERN
 from sayso.errors import InvalidInput
+from sayso.freezes import SCOPE_PATTERN
 
 _LISTED = 20
 _SPOKEN = 3
@@ -20,6 +22,12 @@ _PLAIN = {
     "json_invalid": "is not JSON; correct it",
     "timezone_aware": "has no zone; write it as 2026-11-21T12:00:00Z",
 }
+
+_SHAPES = {
+    SCOPE_PATTERN: "is no scope; write all, agent:<name> or tool:<name>",
+    DIGEST_PATTERN: "is no digest; send the item's own, 64 of 0-9 and a-f",
+}
+"""What is said of a text that does not have the shape it should, instead of the expression."""
 
 Model = TypeVar("Model", bound=BaseModel)
 
@@ -45,7 +53,7 @@ def misfit(errors: Sequence[Mapping[str, Any]], root: str | None = None) -> Inva
 
 
 def _tell_fault(error: Mapping[str, Any], root: str | None) -> dict[str, str]:
-    plain = _PLAIN.get(error["type"])
+    plain = _PLAIN.get(error["type"]) or _SHAPES.get(str(error.get("ctx", {}).get("pattern")))
     said = str(error["msg"]).removeprefix("Value error, ")
     message = plain or said[:1].lower() + said[1:].rstrip(".")
     return {"path": _write_path(error["loc"], root), "message": message}

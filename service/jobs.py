@@ -6,8 +6,9 @@ of it is imported or called. What a job carries may be lost, doubled or late wit
 
 from typing import Any
 
+import structlog
 from redis import Redis
-from redis.exceptions import RedisError
+from redis.exceptions import RedisError, ResponseError
 from rq import Queue, Worker, get_current_job
 from rq.job import Job
 from rq.serializers import JSONSerializer
@@ -27,6 +28,8 @@ JOBS = frozenset({DRAIN, RETAIN})
 
 QUEUE = "sayso-resume"
 """One queue, and one only a worker: with two, RQ pops without a net and a killed worker loses jobs."""
+
+_LOG = structlog.get_logger(__name__)
 
 _DRAIN_ID = "drain"
 _GRACE_S = 600
@@ -78,16 +81,30 @@ class DrainQueue:
     def __init__(self, url: str, window_s: int) -> None:
         self._redis = Redis.from_url(url)
         self._queue = Queue(QUEUE, connection=self._redis, serializer=JSONSerializer, job_class=AllowedJob)
+        self._strange: set[bytes] = set()
         self._timeout_s = 20 * window_s + _GRACE_S
 
     def ensure(self) -> int:
         """See to it that every idle worker has a drain job waiting; return how many were added."""
-        workers = Worker.all(connection=self._redis, serializer=JSONSerializer, job_class=AllowedJob)
-        idle = sum(1 for worker in workers if worker.get_state() == WorkerStatus.IDLE)
+        keys: Any = self._redis.smembers(Worker.redis_workers_keys)
+        idle = sum(1 for key in keys if self._is_idle(key))
         missing = max(0, idle - self._count_waiting())
         for _ in range(missing):
             self.put()
         return missing
+
+    def _is_idle(self, key: bytes) -> bool:
+        """Whether an idle worker is registered under the key; what is no worker's at all is told once."""
+        try:
+            worker = Worker.find_by_key(
+                key.decode(), connection=self._redis, serializer=JSONSerializer, job_class=AllowedJob
+            )
+        except (ValueError, ResponseError) as error:
+            if key not in self._strange:
+                self._strange.add(key)
+                _LOG.warning("worker_unreadable", key=key[:200].decode(errors="replace"), error=str(error)[:200])
+            return False
+        return worker is not None and worker.get_state() == WorkerStatus.IDLE
 
     def put(self) -> None:
         """Add one drain job."""

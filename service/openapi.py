@@ -1,6 +1,6 @@
 """Describe the API: problem responses, examples, and the OpenAPI file that is made of it all."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from http import HTTPStatus
 from typing import Any
 
@@ -8,7 +8,7 @@ from fastapi import FastAPI, Request
 from fastapi.openapi.utils import get_openapi
 from pydantic import BaseModel, ConfigDict, Field
 from starlette.exceptions import HTTPException
-from starlette.routing import compile_path
+from starlette.routing import Route, compile_path
 
 MEDIA_TYPE = "application/problem+json"
 """How problems are sent."""
@@ -89,12 +89,16 @@ def document(app: FastAPI) -> Callable[[], dict[str, Any]]:
     return make
 
 
-def name_methods(request: Request, error: Exception) -> Exception:
-    """Return the refusal of a method with all that the path takes; the router names those of one route alone."""
+def name_methods(request: Request, error: Exception, unlisted: Iterable[Route] = ()) -> Exception:
+    """Return the refusal of a method with all that the path takes; the router names those of one route alone.
+
+    Routes that the OpenAPI file does not list are given as `unlisted`.
+    """
     if not isinstance(error, HTTPException) or error.status_code != HTTPStatus.METHOD_NOT_ALLOWED:
         return error
     place, paths = request.url.path.removeprefix(request.scope.get("root_path", "")), request.app.openapi()["paths"]
     taken = {method.upper() for path in paths if compile_path(path)[0].match(place) for method in paths[path]}
+    taken |= {method for one in unlisted if one.path_regex.match(place) for method in one.methods or ()}
     return HTTPException(error.status_code, headers={"Allow": ", ".join(sorted(taken))}) if taken else error
 
 

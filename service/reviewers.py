@@ -13,6 +13,7 @@ from hashlib import sha256
 from pwdlib import PasswordHash
 
 from sayso.clock import new_secret, now_ms
+from sayso.decisions import OUR_NAMES
 from sayso.errors import Conflict, InvalidInput, NotAllowed, NotAuthenticated, NotFound
 from service.settings import LONGEST_PASSWORD, SHORTEST_PASSWORD
 from service.store.attempts import Allowance, Attempts
@@ -37,6 +38,15 @@ class SignIn:
     session: Session
 
 
+def refuse_our_names(name: str) -> None:
+    """Raise `InvalidInput` for a name under which Sayso itself decides."""
+    if name.casefold() in OUR_NAMES:
+        raise InvalidInput(
+            f"In the trail {name} is the name under which Sayso itself acts, and nobody may be taken for it. "
+            "Choose another name."
+        )
+
+
 class Reviewers:
     """Who may decide, and proof that it is they."""
 
@@ -54,6 +64,7 @@ class Reviewers:
             raise InvalidInput(
                 "A name is 1 to 64 of a-z, 0-9, '.', '_', '@' and '-', beginning with a letter or digit."
             )
+        refuse_our_names(name)
         if not roles or any(role not in ROLES for role in roles):
             raise InvalidInput(f"Roles are {' and '.join(ROLES)}; give at least one of them.")
         reviewer = Reviewer(name=name, password_hash=await self._hash(password), roles=roles, created_at_ms=now_ms())

@@ -22,7 +22,7 @@ class Alive(BaseModel):
 
 
 class Ready(BaseModel):
-    """The store answers."""
+    """The store answers and takes writes."""
 
     status: Literal["ready"] = "ready"
     clock: Literal["right", "in doubt", "silent"] = Field(
@@ -31,16 +31,18 @@ class Ready(BaseModel):
     )
 
 
+@router.head("/healthz", include_in_schema=False)
 @router.get("/healthz", operation_id="getHealth", responses=problems())
 async def healthz() -> Alive:
     """Answer while the process lives."""
     return Alive()
 
 
+@router.head("/readyz", include_in_schema=False)
 @router.get("/readyz", operation_id="getReadiness", responses=problems())
 async def readyz(parts: Parts) -> Ready:
-    """Answer while the store can be reached; 503 otherwise."""
-    now_ms = await parts.agenda.now_ms()
+    """Answer while the store can be reached and takes writes; 503 otherwise."""
+    now_ms = await parts.agenda.writing_ms()
     if any(one.scope == TIME for one in await parts.freezes.in_force(TENANT, fresh=True)):
         return Ready(clock="in doubt")
     return Ready(clock="silent" if now_ms - parts.freezes.mark_ms(TENANT) > JUMP_MS else "right")

@@ -13,6 +13,7 @@ from service.api.sessions import Password
 from service.api.views import Moment, View
 from service.credentials import Principal
 from service.openapi import WRITES, problems
+from service.reviewers import refuse_our_names
 from service.store.commits import Idempotency
 from service.store.people import ApiKey, KeyKind
 from service.wiring import Wiring
@@ -144,6 +145,7 @@ async def create_key(body: KeyRequest, caller: Admin, parts: Parts, key: Idempot
     again = await _recall_key(parts, caller, _seen(caller, key, request, ""))
     if again is not None:
         return NewKeyView.model_validate(again)
+    refuse_our_names(body.name)
     known = await parts.reviewers.find(caller.tenant, body.name)
     if body.kind == "reviewer" and (known is None or not known.active):
         raise Conflict(f"There is no active reviewer named {body.name}; add the person first.")

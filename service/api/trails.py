@@ -42,6 +42,9 @@ FoundRun = Annotated[Run, Depends(run_of)]
 
 async def last_seq_of(
     request: Request,
+    run: FoundRun,
+    caller: Caller,
+    parts: Parts,
     _last: Annotated[
         str | None,
         Header(
@@ -51,11 +54,17 @@ async def last_seq_of(
         ),
     ] = None,
 ) -> int:
-    """Return the sequence number to go on behind; raises `InvalidHeader`."""
+    """Return the sequence number to go on behind; raises `InvalidHeader`, also for one that no event has yet."""
     said = request.headers.getlist("last-event-id") or ["0"]
     if len(said) > 1 or not _SEQ.fullmatch(said[0]):
         raise InvalidHeader("The header Last-Event-ID is a sequence number such as 12; leave it out to begin at first.")
-    return int(said[0])
+    last_seq = int(said[0])
+    if last_seq and not await parts.runs.trail(caller.tenant, run.id, after=last_seq - 1, limit=1):
+        raise InvalidHeader(
+            f"The run has no event {last_seq} yet; send the number of the last event that came, or leave "
+            "Last-Event-ID out to begin at first."
+        )
+    return last_seq
 
 
 @router.get("/{run_id}/events", operation_id="listEvents", responses=READS)

@@ -10,7 +10,10 @@ from redis.asyncio import Redis
 
 from service.store.connections import text, translated
 from service.store.keys import TenantKeys
-from service.store.lines import Line
+from service.store.lines import Line, Script
+
+_WRITING = Script("#!lua\nreturn redis.call('TIME')")
+"""It does not say that it only reads: a server that is full, read-only or cannot sync refuses it."""
 
 
 @dataclass(frozen=True)
@@ -36,6 +39,12 @@ class Agenda:
         """Return the store server's time."""
         async with translated():
             seconds, micros = await self._redis.time()
+        return int(seconds) * 1000 + int(micros) // 1000
+
+    async def writing_ms(self) -> int:
+        """Return the store server's time, if it takes writes; raises `Unavailable`. Nothing is written for that."""
+        async with translated():
+            seconds, micros = await self._taking.run(_WRITING, [])
         return int(seconds) * 1000 + int(micros) // 1000
 
     async def due(self, tenant: str, now_ms: int, limit: int = 500) -> list[str]:

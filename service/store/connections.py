@@ -6,6 +6,7 @@ Commands are never re-sent by the client: a commit whose reply was lost is settl
 from contextlib import AbstractAsyncContextManager
 from types import TracebackType
 
+import structlog
 from redis.asyncio import ConnectionPool, Redis
 from redis.asyncio.retry import Retry
 from redis.backoff import NoBackoff
@@ -14,6 +15,8 @@ from redis.exceptions import ConnectionError as RedisConnectionError
 from redis.exceptions import TimeoutError as RedisTimeoutError
 
 from sayso.errors import Unavailable
+
+_LOG = structlog.get_logger(__name__)
 
 LOST = (RedisConnectionError, RedisTimeoutError, OSError)
 """After these nobody knows whether the server has run the command."""
@@ -61,6 +64,9 @@ class _Translation(AbstractAsyncContextManager[None]):
             raise Unavailable() from error
         if isinstance(error, ResponseError) and str(error).startswith(_BUSY):
             raise Unavailable(f"The store refuses writes just now ({str(error).split(' ', 1)[0]}).") from error
+        if isinstance(error, ResponseError):
+            _LOG.error("store_refused", error=str(error))  # it will not pass by itself, unlike the others
+            raise Unavailable(f"The store refuses what Sayso asks of it: {error}. Tell the operator.") from error
 
 
 _TRANSLATION = _Translation()

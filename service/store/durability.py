@@ -56,11 +56,11 @@ async def _await_store(redis: Redis, wait_s: float) -> None:
 async def _find_weakness(redis: Redis) -> str | None:
     found: dict[str, str] = {}
     for name in WANTED:
-        try:
-            async with translated():
+        async with translated():
+            try:
                 reply: Any = await redis.config_get(name)
-        except ResponseError:
-            return "it does not tell how it is set up (CONFIG GET is refused)"
+            except ResponseError:
+                return "it does not tell how it is set up (CONFIG GET is refused)"
         found |= {text(key): text(value) for key, value in reply.items()}
     weak = [f"{name} is {found.get(name, 'unknown')}, not {value}" for name, value in WANTED.items()]
     wrong = [said for said, (name, value) in zip(weak, WANTED.items(), strict=True) if found.get(name) != value]

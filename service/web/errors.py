@@ -30,6 +30,8 @@ class Problem(Protocol):
         """What a client is told beside the body, such as when to come back."""
 
 
+_TOLD = frozenset({"Retry-After", "Allow"})
+
 Again = Callable[[Problem], Response]
 """How a page with a form shows itself again, with the problem and all that was typed."""
 
@@ -45,8 +47,8 @@ def render_problem(request: Request, problem: Problem) -> Response:
     if again is None and problem.status == 401:
         return RedirectResponse(_sign_in_from(request), 303)
     response = again(problem) if again is not None else _show(request, problem)
-    if "Retry-After" in problem.headers:
-        response.headers["Retry-After"] = problem.headers["Retry-After"]
+    for name in _TOLD.intersection(problem.headers):
+        response.headers[name] = problem.headers[name]
     return response
 
 

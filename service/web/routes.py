@@ -6,5 +6,6 @@ from service.web import decided, freezes, inbox, items, live, runs, searches, si
 from service.web.posts import check_origin
 
 router = APIRouter(include_in_schema=False, dependencies=[Depends(check_origin)])
-for _pages in (sign_ins, inbox, items, decided, runs, searches, freezes, live):
-    router.include_router(_pages.router)
+PAGES = tuple(room.router for room in (sign_ins, inbox, items, decided, runs, searches, freezes, live))
+for _pages in PAGES:
+    router.include_router(_pages)

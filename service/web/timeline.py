@@ -201,7 +201,8 @@ def _asked_again(facts: Facts) -> Told:
 
 def _deadlines_moved(facts: Facts) -> Told:
     span = tell_span(max((row.count("by_ms") for row in facts.rows("items")), default=0))
-    return "plain", f"No longer frozen: every deadline moved by {span}", ""
+    people = join_words(sorted({who for row in facts.rows("freezes") if (who := row.word("lifted_by"))}))
+    return "plain", f"No longer frozen: every deadline moved by {span}", f"lifted by {people}" if people else ""
 
 
 def _result_reported(facts: Facts) -> Told:

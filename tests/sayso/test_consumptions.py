@@ -16,7 +16,7 @@ from sayso.outcomes import next_look
 from sayso.pauses import cancel, decide, report, suspend
 from sayso.requests import Ask
 from sayso.resumptions import lease
-from sayso.suspensions import LEGAL, Change, ResumeSpec, RunStatus, Status, SuspensionRecord
+from sayso.suspensions import LEGAL, Change, ResumeSpec, RunStatus, Status, SuspensionRecord, check_step
 from sayso.terms import REPORT_WITHIN_S
 from sayso.tool_calls import ToolResult
 from tests.sayso.records import T0, ask, draft, person, types_of, word
@@ -191,7 +191,15 @@ def test_a_call_in_doubt_becomes_the_runs_next_question() -> None:
     doubt = following.items[0].doubt
     assert doubt is not None
     assert (doubt.holder, doubt.idempotency_key) == ("mine", "sus_1:i1")
+    asked = following.items[0].prompt
+    assert "by the agent itself (under the key mine)" in asked.body
+    assert "worker" not in asked.body + str(asked.reason)
     assert not change.ready
+
+
+def test_a_step_that_is_not_open_is_told_in_words() -> None:
+    with pytest.raises(IllegalTransition, match="This suspension is resumed; consume takes one that is"):
+        check_step(in_doubt().record, "consume")
 
 
 @pytest.mark.parametrize(("choice", "status"), [("skip", "completed"), ("fail", "failed")])

@@ -96,6 +96,12 @@ def test_time_is_made_up_once_when_freezes_end_one_after_the_other() -> None:
     assert everything.in_force
 
 
+def test_the_trail_says_who_made_and_lifted_the_freezes_that_moved_a_deadline() -> None:
+    over = freeze("agent:support", at=-50, lifted=-5)
+    [told] = thaw(pending(), [over, freeze("tool:other", at=10, lifted=30), freeze(at=10, lifted=30)], T0 + 30).events
+    assert told.data["freezes"] == [{"id": "all10", "scope": "all", "by": "root", "lifted_by": "root"}]
+
+
 def test_a_freeze_that_became_known_after_time_was_made_up_counts_from_its_first_moment() -> None:
     record = pending(ask(timeout_s=60))
     first, second = freeze(at=1_000, lifted=3_000), freeze(at=3_000, lifted=7_000)

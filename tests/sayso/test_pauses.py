@@ -96,6 +96,26 @@ def test_what_the_deadline_decided_is_kept_with_its_arguments_and_rule() -> None
     assert kept.items() <= late.data.items()
 
 
+WHO = {"reviewers": ["ada", "bob"], "quorum": {"approve": 2, "deny": 1}, "no_self_approval": True}
+
+
+def test_the_last_word_is_kept_with_who_could_have_decided_and_no_earlier_one_is() -> None:
+    record = pending(ask(reviewers=("ada", "bob"), quorum={"approve": 2}))
+    first = decide(record, word(record), T0)
+    assert not WHO.keys() & first.events[0].data.keys()
+    last = decide(first.record, word(first.record, by="bob"), T0).events[0].data
+    late = expire(record, DEADLINE).events[0].data
+    assert [{name: told[name] for name in WHO} for told in (last, late)] == [WHO, WHO]
+
+
+def test_what_was_cancelled_is_kept_with_its_arguments_and_who_could_have_decided() -> None:
+    record = pending(ask(0, reviewers=("ada", "bob"), quorum={"approve": 2}), ask(1))
+    decided = decide(record, word(record, item_id="i2"), T0).record
+    told = cancel(decided, person("root"), None, T0).events[0].data
+    assert [(one["item_id"], one["tool_name"], one["args"]) for one in told["unanswered"]] == [("i1", "refund", ASKED)]
+    assert told["unanswered"][0].items() >= WHO.items()
+
+
 def test_an_edit_changes_what_runs_and_its_digest() -> None:
     record = pending()
     outcome = decide(record, word(record, args={"order": "A-0", "amount": 1}), T0).record.items[0].outcome

@@ -6,6 +6,7 @@ from collections.abc import AsyncIterator
 
 import pytest
 from httpx import AsyncClient
+from redis.asyncio import Redis
 from structlog.testing import capture_logs
 
 from sayso.jumps import Beat
@@ -54,7 +55,8 @@ async def test_security_headers_are_on_every_answer(world: World, method: str, p
         ("/api/v1/runs", "GET, POST"),
         ("/api/v1/suspensions/sus_0/items/i1/decision", "POST"),
         ("/api/aap/v1/requests/01a20050-ff1e-e40b-3042-aa4054b3500a", "DELETE, GET"),
-        ("/healthz", "GET"),
+        ("/healthz", "GET, HEAD"),
+        ("/sign-in", "GET, POST"),
     ],
 )
 async def test_a_method_that_is_not_taken_is_told_all_that_are(world: World, path: str, methods: str) -> None:
@@ -127,6 +129,23 @@ async def test_while_the_store_is_away_the_service_lives_but_is_not_ready(tmp_pa
     assert (alive.status_code, ready.status_code, runs.status_code) == (200, 503, 503)
     assert runs.json()["type"] == "/problems/unavailable"
     assert runs.headers["retry-after"] == "2"
+
+
+async def test_a_store_that_refuses_writes_or_commands_is_not_ready(world: World, clean_store_url: str) -> None:
+    async with Redis.from_url(clean_store_url) as redis, world.client("demo") as client:
+        await redis.config_set("maxmemory", 1)
+        try:
+            full = [await client.get("/readyz"), await client.head("/readyz")]
+        finally:
+            await redis.config_set("maxmemory", 0)
+        well = [await client.head("/readyz"), await client.head("/healthz")]
+        await redis.execute_command("ACL", "SETUSER", "default", "-time")
+        try:
+            refused = await client.get("/readyz")
+        finally:
+            await redis.execute_command("ACL", "SETUSER", "default", "+time")
+    assert [one.status_code for one in (*full, *well, refused)] == [503, 503, 200, 200, 503]
+    assert "refuses" in refused.json()["detail"]
 
 
 async def test_readiness_tells_of_a_clock_that_is_silent_or_in_doubt(world: World) -> None:

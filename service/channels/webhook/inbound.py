@@ -11,7 +11,7 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from sayso.clock import now_ms
 from sayso.decisions import Actor, ActorKind, DecisionRequest, Verdict
-from sayso.errors import NotAllowed, Unavailable
+from sayso.errors import IdempotencyConflict, NotAllowed, Unavailable
 from sayso.pauses import find_item
 from sayso.signing import SignedMessage, verify_message
 from sayso.suspensions import Status
@@ -96,9 +96,13 @@ async def take_decision(request: Request) -> HookAnswer:
     if reviewer is None or not reviewer.active:
         raise NotAllowed(f"There is no active reviewer named {sent.reviewer!r}; send the name of one.")
     by = Actor(id=reviewer.name, kind=ActorKind.HUMAN, channel=CHANNEL)
-    saved = await parts.desk.decide(
-        TENANT, sent.suspension_id, sent.item_id, sent.word, by, key=f"{CHANNEL}:{message_id}", asker=CHANNEL
-    )
+    try:
+        saved = await parts.desk.decide(
+            TENANT, sent.suspension_id, sent.item_id, sent.word, by, key=f"{CHANNEL}:{message_id}", asker=CHANNEL
+        )
+    except IdempotencyConflict as error:
+        said = "This webhook-id came before with another body; give every new message an id of its own."
+        raise IdempotencyConflict(said, webhook_id=message_id) from error
     outcome = find_item(saved.record, sent.item_id).outcome
     return HookAnswer(
         suspension_id=sent.suspension_id,

@@ -206,7 +206,15 @@ TABLE = [
     get("a last event below zero", RUNS + "/{run}/events/stream", 400, "Last-Event-ID", **{"Last-Event-ID": "-1"}),
     get("a path that is not there", "/api/v1/run", 404, "nothing at this path"),
     get("a path with a slash too many", RUNS + "/", 404, "nothing at this path"),
-    Bad("a method that is not taken", RUNS, 405, "it takes", method="PUT"),
+    Bad("a method that is not taken", RUNS, 405, "it takes GET, POST.", method="PUT"),
+    Bad("options of a path", "/readyz", 405, "it takes GET, HEAD.", method="OPTIONS"),
+    get(
+        "behind an event that is not there yet",
+        RUNS + "/{run}/events/stream",
+        400,
+        "no event 9",
+        **{"Last-Event-ID": "9"},
+    ),
     # What could be taken for something else.
     on("yes for true", SUSPENSIONS, 422, "$.calls[0].definition.idempotent", {"mode": "poll", "calls": [SAYS_YES]}),
     on("true for a number", CONSUME, 422, "$.report_within_s", {"report_within_s": True}, who="demo"),
@@ -221,6 +229,11 @@ TABLE = [
     on("a reviewer who adds people", REVIEWERS, 403, "role admin", {"name": "x", "password": PASSWORD}),
     by_root("a short password", REVIEWERS, 422, "8 to 1024", {"name": "x", "password": "short"}),
     by_root("a name with a space", REVIEWERS, 422, "A name is", {"name": "a b", "password": PASSWORD}),
+    by_root("a name of Sayso's own", REVIEWERS, 422, "Sayso itself", {"name": "policy", "password": PASSWORD}),
+    by_root("a key of a name of Sayso's own", KEYS, 422, "Sayso itself", {"name": "Timeout"}),
+    by_root(
+        "a freeze of nothing", "/api/v1/freezes", 422, "write all, agent:<name> or tool:<name>", {"scope": "refund"}
+    ),
     by_root("a role nobody has", REVIEWERS, 422, "$.roles[0]", {"name": "x", "password": PASSWORD, "roles": ["boss"]}),
     by_root("a name that is taken", REVIEWERS, 409, "already a reviewer", {"name": "anna", "password": PASSWORD}),
     by_root("a password for nobody", f"{REVIEWERS}/nobody/password", 404, "no reviewer", {"password": PASSWORD}),

@@ -7,6 +7,17 @@ from sayso.errors import Unavailable
 from service.store.connections import translated
 
 
+async def test_a_store_that_does_not_let_us_is_told_with_its_own_words(clean_store_url: str) -> None:
+    async with Redis.from_url(clean_store_url) as redis:
+        await redis.execute_command("ACL", "SETUSER", "default", "-hset")
+        try:
+            with pytest.raises(Unavailable, match=r"refuses what Sayso asks of it: .*hset"):
+                async with translated():
+                    await redis.hset("key", "field", "value")
+        finally:
+            await redis.execute_command("ACL", "SETUSER", "default", "+hset")
+
+
 async def test_a_full_store_is_not_said_to_be_away(clean_store_url: str) -> None:
     async with Redis.from_url(clean_store_url) as redis:
         await redis.config_set("maxmemory", 1)

@@ -102,6 +102,7 @@ async def test_another_message_under_the_same_id_is_refused(world: World, fields
         await send(client, word(record))
         other = await send(client, word(record, **fields))
     assert (other.status_code, other.json()["type"]) == (409, "/problems/idempotency-conflict")
+    assert other.json()["detail"].startswith("This webhook-id came before with another body")
 
 
 async def test_a_second_decision_under_another_id_is_told_who_was_first(world: World) -> None:
