@@ -156,15 +156,7 @@ class Desk(Looks):
             asked = suspend(named, asks, now_ms)
             return Change(asked.record, judged + asked.events, ready=asked.ready)
 
-        # For its usual day the key is also kept as any other is: nothing else can be begun under it meanwhile.
-        seen = Idempotency(actor=run.owner, key=key, fingerprint=told[:32], ref=named.id)
-        try:
-            saved = await self.suspensions.create(named.tenant, named.id, begin, seen)
-        except IdempotencyConflict:
-            if not await self.suspensions.read_many(named.tenant, [named.id]):
-                raise
-            # Asked longer ago than that, and the key was used for something else since.
-            saved = await self.suspensions.create(named.tenant, named.id, begin)
+        saved = await self.suspensions.create(named.tenant, named.id, begin)
         if saved.record.run.request_id != told:
             raise IdempotencyConflict(idempotency_key=key)
         return saved

@@ -4,10 +4,8 @@ from typing import Any
 
 import pytest
 from httpx import Response
-from redis.asyncio import Redis
 
 from service.credentials import TENANT
-from service.store.keys import TenantKeys
 from service.wiring import Wiring
 from tests.service.worlds import World
 from workers.clock import look_at_due
@@ -114,32 +112,6 @@ async def test_a_denial_ends_the_run_at_the_next_beat(world: World) -> None:
         run = (await client.get(f"/api/v1/runs/{asked['run']['id']}")).json()
     assert run["status"] == "completed"
     assert "not this one" in run["result"]["calls"][0]["error"]
-
-
-@pytest.mark.parametrize("first", ["ask", "run"])
-async def test_one_key_begins_a_run_or_asks_for_a_call_but_not_both(world: World, first: str) -> None:
-    async def begin() -> Response:
-        async with world.client("demo") as client:
-            sent = {"agent": "demo", "input": "hello"}
-            return await client.post("/api/v1/runs", json=sent, headers={"Idempotency-Key": "one"})
-
-    order = [lambda: ask(world, key="one"), begin]
-    begun, refused = [await send() for send in (order if first == "ask" else order[::-1])]
-    assert (begun.status_code, refused.status_code) == (201, 409), (begun.text, refused.text)
-    assert refused.json()["type"] == "/problems/idempotency-conflict"
-
-
-async def test_the_same_key_leads_to_what_was_asked_even_where_it_began_a_run_later(
-    world: World, clean_store_url: str
-) -> None:
-    asked = (await ask(world, key="one")).json()
-    async with Redis.from_url(clean_store_url) as redis:
-        await redis.delete(TenantKeys(TENANT).idempotency("demo", "one"))  # its day is over
-    async with world.client("demo") as client:
-        sent = {"agent": "demo", "input": "hello"}
-        begun = await client.post("/api/v1/runs", json=sent, headers={"Idempotency-Key": "one"})
-    again = await ask(world, key="one")
-    assert (begun.status_code, again.json()["id"]) == (201, asked["id"])
 
 
 async def test_the_same_key_finds_the_same_call_and_refuses_another(world: World) -> None:
