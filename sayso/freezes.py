@@ -196,6 +196,7 @@ def thaw(record: SuspensionRecord, freezes: Iterable[Freeze], now_ms: int) -> Ch
     known = tuple(freezes)
     held = find_held(record, known)
     moved: list[JsonObject] = []
+    late: list[Item] = []
     items: list[Item] = []
     for item in record.items:
         lost, to_ms = _count_lost(record, item, known, now_ms)
@@ -203,13 +204,13 @@ def thaw(record: SuspensionRecord, freezes: Iterable[Freeze], now_ms: int) -> Ch
             lost = 0
         items.append(_put_off(record, item, lost, to_ms) if lost else item)
         if lost:
+            late.append(item)
             moved.append({"item_id": item.item_id, "by_ms": lost, "deadline_at_ms": items[-1].terms.deadline_at_ms})
     if not moved:
         return Change(record)
     thawed = record.model_copy(update={"items": tuple(items), "updated_at_ms": now_ms})
     if record.status is Status.PENDING:
         thawed = thawed.model_copy(update={"look_at_ms": next_look(thawed)})
-    late = [item for item, after in zip(record.items, items, strict=True) if item is not after]
     data: JsonObject = {"suspension_id": record.id, "items": [*moved], "freezes": _tell_freezes(record, late, known)}
     return Change(thawed, (Event(type=EventType.DEADLINES_MOVED, data=data),))
 

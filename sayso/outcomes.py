@@ -102,12 +102,11 @@ def put_item(record: SuspensionRecord, item: Item, events: tuple[Event, ...], no
 
 def tell_decided(record: SuspensionRecord) -> Event:
     """Return the event that the last item has closed."""
-    data: JsonObject = {"suspension_id": record.id, "approved": record.approved}
     covered = [item for item in record.items if item.outcome and item.outcome.by == COVERED]
-    if covered:
-        data["closed_with_it"] = [item.item_id for item in covered]
-        data["unanswered"] = [tell_unanswered(item) for item in covered]
-    return Event(type=EventType.DECIDED, data=data)
+    ids, unanswered = [item.item_id for item in covered], [tell_unanswered(item) for item in covered]
+    closed: JsonObject = {"closed_with_it": [*ids], "unanswered": [*unanswered]} if covered else {}
+    data: JsonObject = {"suspension_id": record.id, "approved": record.approved}
+    return Event(type=EventType.DECIDED, data=data | closed)
 
 
 def close_pause(record: SuspensionRecord, events: tuple[Event, ...], now_ms: int) -> Change:

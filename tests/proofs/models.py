@@ -26,7 +26,7 @@ class Refused(Exception):
         self.error = error
 
 
-@dataclass
+@dataclass(eq=False)
 class Thing:
     """One thing asked, its terms in absolute moments."""
 
@@ -69,7 +69,7 @@ class Thing:
         self.verdict, self.by, self.start_by, self.decided = verdict, by, now + self.start_by_ms, now
 
 
-@dataclass
+@dataclass(eq=False)
 class Pause:
     """One suspension of a run."""
 
@@ -94,7 +94,7 @@ class Pause:
         return [thing for thing in self.things if thing.open]
 
 
-@dataclass
+@dataclass(eq=False)
 class Run:
     """What is told of a run, and how often it was put before the workers."""
 

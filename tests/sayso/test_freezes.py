@@ -97,7 +97,7 @@ def test_time_is_made_up_once_when_freezes_end_one_after_the_other() -> None:
 
 
 def test_the_trail_says_who_made_and_lifted_the_freezes_that_moved_a_deadline() -> None:
-    over = freeze("agent:support", at=-50, lifted=-5)
+    over = freeze("agent:support", at=-50, lifted=0)
     [told] = thaw(pending(), [over, freeze("tool:other", at=10, lifted=30), freeze(at=10, lifted=30)], T0 + 30).events
     assert told.data["freezes"] == [{"id": "all10", "scope": "all", "by": "root", "lifted_by": "root"}]
 

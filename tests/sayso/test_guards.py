@@ -29,7 +29,7 @@ from sayso.resumptions import (
     settle,
     suspend_again,
 )
-from sayso.suspensions import LEGAL, Change, Lease, RunStatus, Status, SuspensionRecord
+from sayso.suspensions import LEGAL, Change, Lease, RunStatus, Status, SuspensionRecord, check_step
 from sayso.tool_calls import ToolCall, ToolResult
 from tests.sayso.records import T0, ask, draft, pending, person, types_of, word
 from tests.sayso.test_resumptions import DONE, FENCE, STATE, decided, intent, leased
@@ -302,3 +302,10 @@ def test_a_permit_spent_in_vain_counts_again_and_only_that_one() -> None:
     late = taken.items[0].start_by_ms
     with pytest.raises(SaysoError, match="ended at"):
         redeem(taken, fence, (intent().model_copy(update={"in_vain": 1}),), (), late)
+
+
+@pytest.mark.parametrize(("verb", "taken"), [("checkpoint", "resuming"), ("lease", "decided or resuming")])
+def test_a_step_that_is_refused_says_when_it_is_taken(verb: str, taken: str) -> None:
+    with pytest.raises(IllegalTransition) as refused:
+        check_step(pending(), verb)
+    assert refused.value.message == f"This suspension is pending; {verb} takes one that is {taken}. Read it again."
