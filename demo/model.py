@@ -6,7 +6,6 @@ n-th of them, and after the last one comes a text that sums up what the tools re
 """
 
 import json
-import sys
 from collections.abc import Sequence
 from typing import Literal
 from urllib.parse import urlsplit
@@ -18,7 +17,8 @@ from pydantic import BaseModel, ConfigDict, Field, JsonValue, ValidationError
 
 from demo.turns import Turn, load_turns, plan_turns
 from sayso.clock import new_id, now_ms
-from service.settings import InvalidSettings, Settings, load
+from service.settings import Settings
+from service.starts import start
 
 NOTHING_RECORDED = "I have no recorded answer to that; demo/turns.jsonl holds the requests that I know."
 
@@ -97,13 +97,8 @@ def create_app(prefix: str, turns: Sequence[Turn]) -> FastAPI:
     return app
 
 
-def main() -> int:
-    """Serve until told to stop; return 2 for settings that cannot be used."""
-    try:
-        settings = load()
-    except InvalidSettings as error:
-        print(error.message, file=sys.stderr)
-        return 2
+def main(settings: Settings) -> int:
+    """Serve until told to stop."""
     app = create_app(urlsplit(settings.model_url).path.rstrip("/"), load_turns())
     uvicorn.run(app, host=settings.host, port=_port_of(settings), log_level="warning")
     return 0
@@ -165,4 +160,4 @@ def _refuse(error: ValidationError) -> JSONResponse:
 
 
 if __name__ == "__main__":
-    raise SystemExit(main())
+    raise SystemExit(start(main))

@@ -21,7 +21,8 @@ from pathlib import Path
 from launch.errors import CannotStart, NoServer, NotReady
 from launch.homes import data_folder, prepare_home, prepare_socket_folder
 from launch.waits import wait_until
-from service.settings import InvalidSettings, load, socket_path, store_url_at
+from service.settings import Settings, socket_path, store_url_at
+from service.starts import start
 
 FALLBACK_NAMES = ("valkey-server", "redis-server")
 DURABILITY = (
@@ -95,15 +96,14 @@ def running_server(folder: Path) -> Iterator[str]:
             _stop(server)
 
 
-def main() -> int:
+def main(settings: Settings) -> int:
     """Take the place of this process with the server of the home, as soon as no other server is there."""
     try:
-        settings = load()
         prepare_home(settings.home)
         socket = socket_path(settings.home)
         prepare_socket_folder(settings.home, socket)
         argv = server_argv(find_binary(), data_folder(settings.home), socket)
-    except (InvalidSettings, CannotStart) as error:
+    except CannotStart as error:
         print(error.message, file=sys.stderr)
         return 2
     _stand_by(data_folder(settings.home), socket)
@@ -158,4 +158,4 @@ def _stop(server: subprocess.Popen[bytes]) -> None:
 
 
 if __name__ == "__main__":
-    raise SystemExit(main())
+    raise SystemExit(start(main))

@@ -157,7 +157,7 @@ def _count_lost(record: SuspensionRecord, item: Item, freezes: Iterable[Freeze],
     spans = sorted(
         (max(one.at_ms, since_ms), min(now_ms, now_ms if one.lifted_at_ms is None else one.lifted_at_ms))
         for one in freezes
-        if _cost(one, record, item)
+        if _costs_time(one, record, item)
     )
     lost = 0
     for begin_ms, end_ms in spans:
@@ -171,7 +171,7 @@ def _counted_from(record: SuspensionRecord, item: Item) -> int:
     return max(item.outcome.at_ms if item.outcome else record.created_at_ms, item.held_to_ms)
 
 
-def _cost(freeze: Freeze, record: SuspensionRecord, item: Item) -> bool:
+def _costs_time(freeze: Freeze, record: SuspensionRecord, item: Item) -> bool:
     """Whether what the freeze took of the item's time is to be made up."""
     doubted = freeze.doubts(record) and not freeze.in_force and freeze.deadlines == "move"
     return doubted or _holds(freeze, record, item)
@@ -182,7 +182,7 @@ def _tell_freezes(record: SuspensionRecord, items: list[Item], freezes: Iterable
     return [
         one.model_dump(mode="json", include={"id", "scope", "by", "lifted_by"})
         for one in freezes
-        if any(_cost(one, record, item) and not _over_by(one, _counted_from(record, item)) for item in items)
+        if any(_costs_time(one, record, item) and not _over_by(one, _counted_from(record, item)) for item in items)
     ]
 
 

@@ -57,13 +57,9 @@ def _end(
 
 
 def tell_words(item: Item, decision: Decision) -> JsonObject:
-    """Return what the trail keeps of a decision when the item itself is gone: which arguments, under which rule.
-
-    Who could have decided is told at the end: what waits stays small.
-    """
+    """Return what the trail keeps of a decision when the item is gone: the arguments, the rule, who could decide."""
     denied = decision.action not in (DecisionAction.APPROVE, DecisionAction.VALUE)
-    about: JsonObject = {"rule_id": item.terms.rule_id, "rule_version": item.terms.rule_version}
-    words = {"args": item.tool.args if denied else args_of(item, decision)} | (about if item.open else _tell_rule(item))
+    words = {"args": item.tool.args if denied else args_of(item, decision), **_tell_rule(item)}
     return words | ({"value": decision.value} if decision.action is DecisionAction.VALUE else {})
 
 
@@ -74,9 +70,14 @@ def tell_unanswered(item: Item) -> JsonObject:
 
 def _tell_rule(item: Item) -> JsonObject:
     """Return under which rule an item was asked, and who could decide it then."""
-    return item.terms.model_dump(
-        mode="json", include={"rule_id", "rule_version", "reviewers", "quorum", "no_self_approval"}
-    )
+    terms = item.terms
+    return {
+        "rule_id": terms.rule_id,
+        "rule_version": terms.rule_version,
+        "reviewers": [*terms.reviewers],
+        "quorum": {"approve": terms.quorum.approve, "deny": terms.quorum.deny},
+        "no_self_approval": terms.no_self_approval,
+    }
 
 
 def _differs(decision: Decision) -> bool:

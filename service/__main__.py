@@ -14,7 +14,8 @@ from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 from sayso.errors import Unavailable
 from service.app import begin_closing, create_app
 from service.logs import configure_logs
-from service.settings import InvalidSettings, Settings, load
+from service.settings import Settings
+from service.starts import start
 from service.store.durability import WeakDurability, check_durability
 from service.wiring import settle_memory
 
@@ -91,13 +92,8 @@ def _allow_connections() -> None:
         resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))
 
 
-def main() -> int:
-    """Serve; return 2 for settings that cannot be used, 1 for a store that cannot."""
-    try:
-        settings = load()
-    except InvalidSettings as error:
-        print(error.message, file=sys.stderr)
-        return 2
+def main(settings: Settings) -> int:
+    """Serve; return 1 for a store that cannot be used."""
     configure_logs(settings.log_level)
     log = structlog.get_logger(__name__)
     try:
@@ -117,4 +113,4 @@ def main() -> int:
 
 
 if __name__ == "__main__":
-    raise SystemExit(main())
+    raise SystemExit(start(main))

@@ -103,9 +103,12 @@ class Credentials:
         if key is None or key_hash is None:
             raise NotFound(f"There is no API key {key_id!r}.")
         at_ms = now_ms()
-        return await self._people.change_key(
+        revoked = await self._people.change_key(
             key_hash, lambda found: found.model_copy(update={"revoked_at_ms": found.revoked_at_ms or at_ms})
         )
+        if revoked is None:
+            raise NotFound(f"There is no API key {key_id!r}.")
+        return revoked
 
     async def rotate_key(self, tenant: str, key_id: str, overlap_s: int) -> tuple[ApiKey, str]:
         """Make the next key of the same name and kind; the one before ends after the overlap. Raises `NotFound`."""

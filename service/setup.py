@@ -11,7 +11,8 @@ from dataclasses import dataclass
 from sayso.clock import new_secret
 from sayso.errors import Conflict, SaysoError
 from service.credentials import TENANT
-from service.settings import InvalidSettings, Settings, load, variable_of
+from service.settings import Settings, variable_of
+from service.starts import start
 from service.store.durability import check_durability
 from service.wiring import Wiring, wire
 
@@ -76,13 +77,10 @@ async def _run(settings: Settings) -> None:
         print(line, flush=True)
 
 
-def main() -> int:
-    """Set up; return 2 for settings that cannot be used, 1 when it did not work."""
+def main(settings: Settings) -> int:
+    """Set up; return 1 when it did not work."""
     try:
-        asyncio.run(_run(load()))
-    except InvalidSettings as error:
-        print(error.message, file=sys.stderr)
-        return 2
+        asyncio.run(_run(settings))
     except SaysoError as error:
         print(error.message, file=sys.stderr)
         return 1
@@ -90,4 +88,4 @@ def main() -> int:
 
 
 if __name__ == "__main__":
-    raise SystemExit(main())
+    raise SystemExit(start(main))

@@ -25,7 +25,8 @@ from service.credentials import TENANT
 from service.jobs import DrainQueue, build_worker
 from service.logs import configure_logs
 from service.rulebook import rulebook_of
-from service.settings import InvalidSettings, Settings, load
+from service.settings import Settings
+from service.starts import start
 from service.wiring import wire
 from workers.resume import import_agents
 
@@ -86,13 +87,8 @@ async def publish_agents(settings: Settings, agents: Mapping[str, Agent]) -> Non
             await wiring.runs.save_agent(TENANT, manifest.name, manifest.model_dump_json())
 
 
-def main() -> int:
-    """Work until told to stop; 2 for settings that cannot be used, 1 when the agents cannot be imported."""
-    try:
-        settings = load()
-    except InvalidSettings as error:
-        print(error.message, file=sys.stderr)
-        return 2
+def main(settings: Settings) -> int:
+    """Work until told to stop; 1 when the agents cannot be imported."""
     configure_logs(settings.log_level)
     try:
         agents = import_agents(settings)
@@ -111,4 +107,4 @@ def main() -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(start(main))

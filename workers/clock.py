@@ -18,7 +18,8 @@ from sayso.freezes import Freeze
 from service.credentials import TENANT
 from service.jobs import DrainQueue
 from service.logs import configure_logs
-from service.settings import InvalidSettings, Settings, load
+from service.settings import Settings
+from service.starts import start
 from service.wiring import Wiring, settle_memory, wire
 from workers.beats import Beats
 from workers.deliver import keep_delivering
@@ -146,13 +147,8 @@ async def _run(settings: Settings) -> None:
     await run_clock(settings, stopping)
 
 
-def main() -> int:
-    """Beat until told to stop; return 2 for settings that cannot be used, 1 for rules that cannot."""
-    try:
-        settings = load()
-    except InvalidSettings as error:
-        print(error.message, file=sys.stderr)
-        return 2
+def main(settings: Settings) -> int:
+    """Beat until told to stop; return 1 for rules that cannot be used."""
     configure_logs(settings.log_level)
     try:
         asyncio.run(_run(settings))
@@ -163,4 +159,4 @@ def main() -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(start(main))

@@ -1,15 +1,16 @@
 """Keep reviewers, their sessions, and agents' API keys. Passwords and tokens are never here, only their hashes."""
 
 from collections.abc import Callable, Sequence
-from typing import Literal
+from typing import Literal, TypeVar
 
 from pydantic import BaseModel, ConfigDict
 from redis.asyncio import Redis
 from redis.asyncio.client import Pipeline
 
-from sayso.errors import NotFound
 from service.store.connections import text, translated
 from service.store.keys import KEYS, SESSIONS, TenantKeys
+
+Kept = TypeVar("Kept", "Reviewer", "ApiKey")
 
 
 class Reviewer(BaseModel):
@@ -79,20 +80,7 @@ class People:
 
     async def change_reviewer(self, tenant: str, name: str, change: Callable[[Reviewer], Reviewer]) -> Reviewer | None:
         """Change a reviewer as they are at that moment, and return them; None when nobody has that name."""
-        key = TenantKeys(tenant).reviewers
-
-        async def write(pipe: Pipeline) -> Reviewer | None:
-            raw = await pipe.hget(key, name)
-            if raw is None:
-                return None
-            changed = change(Reviewer.model_validate_json(raw))
-            pipe.multi()  # type: ignore[no-untyped-call]
-            pipe.hset(key, name, changed.model_dump_json())
-            return changed
-
-        async with translated():
-            changed: Reviewer | None = await self._redis.transaction(write, key, value_from_callable=True)
-        return changed
+        return await self._change(Reviewer, TenantKeys(tenant).reviewers, name, change)
 
     async def find_reviewer(self, tenant: str, name: str) -> Reviewer | None:
         """Return the reviewer of that name, or None."""
@@ -132,22 +120,9 @@ class People:
             pipe.hset(TenantKeys(key.tenant).api_keys, key.id, key_hash)
             await pipe.execute()
 
-    async def change_key(self, key_hash: str, change: Callable[[ApiKey], ApiKey]) -> ApiKey:
-        """Change an API key as it is at that very moment, and return it; raises `NotFound`."""
-        name = KEYS + key_hash
-
-        async def write(pipe: Pipeline) -> ApiKey:
-            raw = await pipe.get(name)
-            if raw is None:
-                raise NotFound()
-            changed = change(ApiKey.model_validate_json(raw))
-            pipe.multi()  # type: ignore[no-untyped-call]
-            pipe.set(name, changed.model_dump_json())
-            return changed
-
-        async with translated():
-            changed: ApiKey = await self._redis.transaction(write, name, value_from_callable=True)
-        return changed
+    async def change_key(self, key_hash: str, change: Callable[[ApiKey], ApiKey]) -> ApiKey | None:
+        """Change an API key as it is at that moment, and return it; None when there is none of that hash."""
+        return await self._change(ApiKey, KEYS + key_hash, None, change)
 
     async def find_key(self, key_hash: str) -> ApiKey | None:
         """Return the API key of that hash, or None."""
@@ -167,3 +142,22 @@ class People:
             hashes = await self._redis.hvals(TenantKeys(tenant).api_keys)
             found = await self._redis.mget([KEYS + text(one) for one in hashes]) if hashes else []
         return sorted((ApiKey.model_validate_json(raw) for raw in found if raw), key=lambda one: one.created_at_ms)
+
+    async def _change(
+        self, model: type[Kept], key: str, name: str | None, change: Callable[[Kept], Kept]
+    ) -> Kept | None:
+        """Change what stands under a key, or under a name in it; whoever else changes it meanwhile is not undone."""
+
+        async def write(pipe: Pipeline) -> Kept | None:
+            raw = await (pipe.get(key) if name is None else pipe.hget(key, name))
+            if raw is None:
+                return None
+            changed = change(model.model_validate_json(raw))
+            pipe.multi()  # type: ignore[no-untyped-call]
+            packed = changed.model_dump_json()
+            pipe.set(key, packed) if name is None else pipe.hset(key, name, packed)
+            return changed
+
+        async with translated():
+            changed: Kept | None = await self._redis.transaction(write, key, value_from_callable=True)
+        return changed

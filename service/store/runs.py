@@ -158,9 +158,7 @@ class Runs:
     async def _suspended(self, keys: TenantKeys, owner: str | None, skip: int, limit: int) -> list[Run]:
         """Suspended runs wait in the inbox, the earliest deadline first, or are decided and have not gone on yet."""
         found: list[Run] = []
-        seen: set[str] = (
-            set()
-        )  # what waits is in the agenda too; read once more, it might be decided by then and told twice
+        seen: set[str] = set()  # what waits is on the agenda too: read again, it may be decided by then and told twice
         for index, status in ((keys.inbox, Status.PENDING), (keys.agenda, Status.DECIDED)):
             at = 0
             while len(found) < skip + limit:

@@ -11,7 +11,7 @@ from sayso.freezes import SCOPE_PATTERN
 from service.reviewers import require_role
 from service.web.errors import Problem, show_again
 from service.web.pages import render, show
-from service.web.posts import SEND_AGAIN, EarlierSignIn, Post, check_session, read_form, read_post
+from service.web.posts import Post, check_session, read_form, read_post, tell_refusal
 from service.web.sessions import SignedIn, Visitor, wiring_of
 from service.web.sign_ins import find_sender
 
@@ -41,7 +41,7 @@ async def freeze(request: Request) -> Response:
         reason = post.get("reason", "").replace("\r\n", "\n").strip()[:2000]
         await wiring.freezes.freeze(visitor.tenant, scope, reason, visitor.principal.actor("web"))
     except SaysoError as error:
-        sentence = f"You have signed in anew. {SEND_AGAIN}" if isinstance(error, EarlierSignIn) else error.message
+        sentence = tell_refusal(error)
         context = await _gather(request, visitor, post, sentence)
 
         def again(problem: Problem) -> Response:

@@ -6,7 +6,7 @@ from urllib.parse import parse_qsl, urlsplit
 
 from fastapi import Request
 
-from sayso.errors import InvalidInput, NotAllowed
+from sayso.errors import InvalidInput, NotAllowed, SaysoError
 from service.web.sessions import Visitor, wiring_of
 
 _FORM = "application/x-www-form-urlencoded"
@@ -22,6 +22,11 @@ SEND_AGAIN = "Nothing was changed. Look at it again below, with all that you typ
 
 class EarlierSignIn(NotAllowed):
     """This page belongs to an earlier sign-in. Open it again and send the form from there."""
+
+
+def tell_refusal(error: SaysoError) -> str:
+    """Say why a form was refused, on a page that shows it again with all that was typed."""
+    return f"You have signed in anew. {SEND_AGAIN}" if isinstance(error, EarlierSignIn) else error.message
 
 
 async def check_origin(request: Request) -> None:

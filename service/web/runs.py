@@ -13,7 +13,7 @@ from service.web.cards import item_href
 from service.web.errors import Problem, show_again
 from service.web.gists import Gist, make_gist
 from service.web.pages import render, show
-from service.web.posts import SEND_AGAIN, EarlierSignIn, check_session, read_form, read_post
+from service.web.posts import EarlierSignIn, check_session, read_form, read_post, tell_refusal
 from service.web.sentences import RUN_STATUSES, name_state
 from service.web.sessions import SignedIn, Visitor, wiring_of
 from service.web.sign_ins import find_sender
@@ -104,7 +104,7 @@ async def cancel(request: Request, run_id: str) -> Response:
         await wiring.desk.cancel(visitor.tenant, run_id, visitor.principal.actor("web"), reason or None)
     except (Conflict, EarlierSignIn) as error:
         run = await wiring.runs.read(visitor.tenant, run_id)
-        sentence = f"You have signed in anew. {SEND_AGAIN}" if isinstance(error, EarlierSignIn) else error.message
+        sentence = tell_refusal(error)
 
         def again(problem: Problem) -> Response:
             return render(
