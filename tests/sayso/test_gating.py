@@ -4,53 +4,15 @@ from collections.abc import Iterator
 from datetime import date
 from typing import Any
 
-import httpx
 import pytest
 
-from sayso import CallFailed, Client, Denied, InDoubt, Suspended, gate
+from sayso import CallFailed, Denied, InDoubt, Suspended, gate
 from sayso.errors import AlreadyConsumed, DeadlinePassed, Halted, IdempotencyConflict, InvalidInput, Unreachable
-from sayso.gated import Gated
 from sayso.policies import Policy
 from sayso.rules import Action, PolicyRule, RequestPayload, RuleCondition
 from sayso.testing import InProcessDesk
 from sayso.tools import CallContext
-
-
-class Bank:
-    """What the gated function changes, and how often."""
-
-    def __init__(self) -> None:
-        self.paid: list[tuple[str, float]] = []
-        self.keys: list[str] = []
-        self.error: BaseException | None = None
-
-    def pay(self, order: str, amount: float, call: CallContext) -> str:
-        self.paid.append((order, amount))
-        self.keys.append(call.idempotency_key)
-        if self.error is not None:
-            raise self.error
-        return f"paid {amount:g} for {order}"
-
-
-@pytest.fixture
-def desk() -> InProcessDesk:
-    return InProcessDesk()
-
-
-@pytest.fixture
-def bank() -> Bank:
-    return Bank()
-
-
-def gated(desk: InProcessDesk, bank: Bank, **manner: Any) -> Gated[..., str]:
-    """The refund as an agent's script has it; made anew, it is the script started again."""
-
-    @gate(**{"client": desk.client(), "key": "refund-{order}", **manner})
-    def refund(order: str, amount: float, call: CallContext) -> str:
-        """Pay a customer back."""
-        return bank.pay(order, amount, call)
-
-    return refund
+from tests.sayso.banks import Bank, gated
 
 
 def run_status(desk: InProcessDesk) -> str:
@@ -346,110 +308,3 @@ def test_a_block_that_fails_is_reported_and_raises(desk: InProcessDesk) -> None:
     assert report is not None
     assert report.report is not None
     assert report.report.error == "The cluster is frozen."
-
-
-def test_what_cannot_be_gated_is_refused_where_it_is_written(desk: InProcessDesk) -> None:
-    with pytest.raises(InvalidInput, match="has no type"):
-        gate(untyped)
-    with pytest.raises(InvalidInput, match="name:"):
-        gate("", {})
-    with pytest.raises(InvalidInput, match="is not async; give it a Client"):
-        gated(desk, Bank(), client=desk.async_client())
-    for key in ("refund-{customer}", "refund-{order.id}"):
-        with pytest.raises(InvalidInput, match="cannot be filled"):
-            gated(desk, Bank(), key=key)("A-1", 5.0)
-    with pytest.raises(InvalidInput, match="do not fit"):
-        gated(desk, Bank())("A-1", "five")  # type: ignore[arg-type]
-    with pytest.raises(TypeError):
-        gated(desk, Bank())("A-1")
-
-
-@pytest.mark.parametrize(
-    "manner",
-    [{"wait_s": -1}, {"wait_s": "5"}, {"wait_s": float("nan")}, {"on_doubt": "aks"}]
-    + [{"report_within_s": wrong} for wrong in (0, 1.5, 2_592_001)],
-)
-def test_a_wrong_option_is_refused_before_anybody_is_asked(
-    desk: InProcessDesk, bank: Bank, manner: dict[str, Any]
-) -> None:
-    with pytest.raises(InvalidInput, match=next(iter(manner))):
-        gated(desk, bank, **manner)
-
-
-def test_who_waits_without_end_may_say_so(desk: InProcessDesk, bank: Bank) -> None:
-    desk.reviewer.approves("refund")
-    assert gated(desk, bank, wait_s=float("inf"))("A-1", 5.0) == "paid 5 for A-1"
-
-
-def untyped(order):  # type: ignore[no-untyped-def]
-    return order
-
-
-def test_an_address_that_is_none_is_refused_at_once() -> None:
-    with pytest.raises(InvalidInput, match="Write it as http"):
-        Client("localhost:8321", "key")
-
-
-@pytest.mark.parametrize("key", ["secret-of-the-agent\n", "secret of the agent", "секрет"])
-def test_a_credential_that_no_header_can_carry_is_refused_at_once_and_not_repeated(key: str) -> None:
-    with pytest.raises(InvalidInput, match="Copy it again") as refused:
-        Client(key=key)
-    assert key.strip() not in str(refused.value)
-
-
-def test_an_empty_credential_counts_as_none(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("SAYSO_KEY", "")
-    assert Client().key is None
-
-
-@pytest.mark.parametrize("key", ["Zürich", "two words", "two\nlines", "k" * 201])
-def test_an_idempotency_key_that_no_header_can_carry_is_refused_at_once(desk: InProcessDesk, key: str) -> None:
-    with pytest.raises(InvalidInput, match="visible ASCII"):
-        desk.client().cancel("run_1", key=key)
-
-
-def test_a_reviewer_with_nothing_to_decide_says_so(desk: InProcessDesk) -> None:
-    with pytest.raises(InvalidInput, match="0 calls wait"):
-        desk.reviewer.decide("approve")
-
-
-@pytest.mark.parametrize(
-    ("word", "words"),
-    [
-        ({"args": {"zz": 1}}, "args: 'order' is missing; 'amount' is missing; there is no 'zz'"),
-        ({"args": {"order": "A-1", "amount": "much"}}, "args.amount: 'much' is not of type number"),
-        ({"action": "aprove"}, "This does not fit: "),
-        ({"arguments": {}}, "This does not fit: arguments"),
-    ],
-)
-def test_a_word_that_a_real_desk_refuses_is_refused(desk: InProcessDesk, bank: Bank, word: Any, words: str) -> None:
-    with pytest.raises(Suspended):
-        gated(desk, bank, wait_s=0)("A-1", 5.0)
-    with pytest.raises(InvalidInput, match=words):
-        desk.reviewer.decide(**word)
-    assert len(desk.waiting) == 1
-    desk.reviewer.decide(args={"order": "A-1", "amount": 4})
-
-
-def test_what_a_real_desk_is_not_asked_is_refused_with_its_place(desk: InProcessDesk) -> None:
-    call = {"tool": "deploy", "definition": {"parameters": {"type": "object", "required": ["to"]}}}
-    with pytest.raises(InvalidInput, match="mode: Field required"):
-        desk.client().suspend({})
-    with pytest.raises(InvalidInput, match=r"calls\[0\].args: 'to' is missing"):
-        desk.client().suspend({"mode": "poll", "calls": [call]})
-
-
-def test_runs_are_listed_the_newest_first(desk: InProcessDesk, bank: Bank) -> None:
-    assert desk.client().runs().runs == ()
-    desk.reviewer.approves("refund")
-    gated(desk, bank)("A-1", 5.0)
-    with pytest.raises(Suspended):
-        gated(desk, bank, wait_s=0, client=desk.client(), name="other")("A-2", 5.0)
-    assert [one.status for one in desk.client().runs().runs] == ["suspended", "completed"]
-    assert len(desk.client().runs("completed").runs) == 1
-
-
-def test_another_programs_refusal_is_not_taken_for_a_desks() -> None:
-    other = httpx.MockTransport(lambda _request: httpx.Response(404, json={"detail": "Not Found"}))
-    with pytest.raises(Unreachable, match="as no Sayso does"):
-        Client(transport=other).find("sus_1")

@@ -1,11 +1,15 @@
 """Give the tests of the pages a site over an empty store."""
 
+from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
+from playwright.sync_api import Browser, BrowserContext, Page
 
 from service.settings import Settings
-from tests.service.web.sites import settings_for
+from tests.browser import DESKTOP, running_browser
+from tests.service.web.sites import Site, serve, settings_for
 
 
 @pytest.fixture
@@ -18,3 +22,37 @@ def settings(clean_store_url: str, tmp_path: Path) -> Settings:
 def closed_store_url(tmp_path: Path) -> str:
     """The URL of a store where nobody listens."""
     return f"unix://{tmp_path}/nobody.sock"
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Browser]:
+    with running_browser() as browser:
+        yield browser
+
+
+@pytest.fixture
+def site(settings: Settings) -> Iterator[Site]:
+    with serve(settings) as site:
+        yield site
+
+
+@pytest.fixture
+def open_as(browser: Browser, site: Site) -> Iterator[Callable[..., Page]]:
+    """Open a page for somebody who is signed in; whatever the browser complains about fails the test."""
+    contexts: list[BrowserContext] = []
+    complaints: list[str] = []
+
+    def open_page(place: str = "/", name: str = "anna", **options: Any) -> Page:
+        context = browser.new_context(base_url=site.url, **{"viewport": DESKTOP, **options})
+        contexts.append(context)
+        context.add_cookies([{"name": "sayso_session_8321", "value": site.token_of(name), "url": site.url}])
+        page = context.new_page()
+        page.on("console", lambda message: complaints.append(message.text) if message.type == "error" else None)
+        page.on("pageerror", lambda error: complaints.append(str(error)))
+        page.goto(place)
+        return page
+
+    yield open_page
+    for context in contexts:
+        context.close()
+    assert [told for told in complaints if "Failed to load resource" not in told] == []

@@ -175,6 +175,10 @@ async def finish(wiring: Wiring, record: SuspensionRecord, output: JsonValue = "
     return (await wiring.desk.settle(TENANT, record.id, fence, end, completed)).record
 
 
+def place_of(record: SuspensionRecord, item_id: str = "i1") -> str:
+    return f"/items/{record.id}/{item_id}"
+
+
 def _intent(record: SuspensionRecord, item: Item, fence: Fence) -> Intent:
     return Intent(
         item_id=item.item_id,

@@ -1,60 +1,17 @@
 """The dashboard in a real browser, with scripts and without."""
 
-from collections.abc import Callable, Iterator
-from typing import Any
+from collections.abc import Callable
 
 import pytest
-from axe_playwright_python.sync_playwright import Axe
-from playwright.sync_api import Browser, BrowserContext, Page, ViewportSize, expect
+from playwright.sync_api import Browser, Page, expect
 
 from sayso.suspensions import SuspensionRecord
-from service.settings import Settings
 from service.web.times import tell_ago, tell_span
 from service.wiring import Wiring
-from tests.browser import DESKTOP, PHONE, running_browser
+from tests.browser import PHONE
 from tests.builders import person
-from tests.service.web.sites import PASSWORD, Site, add_people, serve
-from tests.service.web.stories import REFUND_ARGS, ask_value, asked, decide, finish, make_ask
-
-NARROW: ViewportSize = {"width": 320, "height": 568}
-
-
-@pytest.fixture(scope="module")
-def browser() -> Iterator[Browser]:
-    with running_browser() as browser:
-        yield browser
-
-
-@pytest.fixture
-def site(settings: Settings) -> Iterator[Site]:
-    with serve(settings) as site:
-        yield site
-
-
-@pytest.fixture
-def open_as(browser: Browser, site: Site) -> Iterator[Callable[..., Page]]:
-    """Open a page for somebody who is signed in; whatever the browser complains about fails the test."""
-    contexts: list[BrowserContext] = []
-    complaints: list[str] = []
-
-    def open_page(place: str = "/", name: str = "anna", **options: Any) -> Page:
-        context = browser.new_context(base_url=site.url, **{"viewport": DESKTOP, **options})
-        contexts.append(context)
-        context.add_cookies([{"name": "sayso_session_8321", "value": site.token_of(name), "url": site.url}])
-        page = context.new_page()
-        page.on("console", lambda message: complaints.append(message.text) if message.type == "error" else None)
-        page.on("pageerror", lambda error: complaints.append(str(error)))
-        page.goto(place)
-        return page
-
-    yield open_page
-    for context in contexts:
-        context.close()
-    assert [told for told in complaints if "Failed to load resource" not in told] == []
-
-
-def place_of(record: SuspensionRecord, item_id: str = "i1") -> str:
-    return f"/items/{record.id}/{item_id}"
+from tests.service.web.sites import PASSWORD, Site, add_people
+from tests.service.web.stories import REFUND_ARGS, ask_value, asked, decide, finish, make_ask, place_of
 
 
 def now(site: Site, record: SuspensionRecord) -> SuspensionRecord:
@@ -350,97 +307,3 @@ def test_everything_can_be_reached_with_the_keyboard(site: Site, open_as: Callab
     expect(page.get_by_role("button", name="Approve", exact=True)).to_be_focused()
     page.keyboard.press("Enter")
     expect(page.get_by_role("heading", name="anna approved this")).to_be_visible()
-
-
-async def gallery(wiring: Wiring) -> dict[str, str]:
-    """One of everything, and where it is."""
-    hard = {"path": "/srv/\u202etxt.exe", "long": "x" * 400, "lines": "a\n\tb", "deep": {"a": [{"b": None}]}}
-    both = await asked(wiring, make_ask(), make_ask(args=hard, index=1), title="A very long title " * 9)
-    value = await asked(wiring, ask_value(choices=("HH-1", "HH-2")))
-    quorum = await asked(wiring, make_ask(terms={"quorum": {"approve": 2}, "reviewers": ["anna", "ben"]}))
-    hindered = await asked(wiring, make_ask(terms={"reviewers": ["ben"]}))
-    edited = await decide(wiring, await asked(wiring), "approve", args={**REFUND_ARGS, "amount": 7})
-    await finish(wiring, edited, {"refund_id": "rf_1"})
-    denied = await finish(wiring, await decide(wiring, await asked(wiring), "deny", message="Too old"))
-    late = await asked(wiring, make_ask(terms={"timeout_s": 0}))
-    return {
-        "inbox": "/",
-        "empty inbox": "/?skip=50",
-        "open": place_of(both),
-        "hard": place_of(both, "i2"),
-        "value": place_of(value),
-        "quorum": place_of(await decide(wiring, quorum, "approve")),
-        "hindered": place_of(hindered),
-        "edited": place_of(edited),
-        "denied": place_of(denied),
-        "late": place_of(late),
-        "decided": "/decided",
-        "nothing decided": "/decided?q=zebra",
-        "runs": "/runs",
-        "no runs": "/runs?status=failed",
-        "run": f"/runs/{edited.run.id}",
-        "open run": f"/runs/{both.run.id}",
-        "cancel": f"/runs/{both.run.id}/cancel",
-        "search": "/search",
-        "not found": "/search?q=run_none",
-        "missing": "/items/sus_none/i1",
-        "nowhere": "/nowhere",
-    }
-
-
-@pytest.mark.parametrize(
-    ("viewport", "scheme"), [(PHONE, "light"), (DESKTOP, "dark")], ids=["phone in light", "desktop in dark"]
-)
-def test_every_page_is_accessible_and_fits_its_screen(
-    site: Site, open_as: Callable[..., Page], viewport: ViewportSize, scheme: str
-) -> None:
-    places = site.act(gallery)
-    page = open_as("/", viewport=viewport, color_scheme=scheme)
-    for name, place in places.items():
-        page.goto(place)
-        check_page(page, name)
-    page.goto(places["open"])
-    page.get_by_text("Edit and approve").click()
-    page.get_by_label("amount").fill("a lot")
-    check_page(page, "edit form")
-    page.get_by_role("button", name="Approve with these arguments").click()
-    expect(page.get_by_role("alert")).to_be_visible()
-    check_page(page, "marked form")
-    page.get_by_text("Deny", exact=True).first.click()
-    check_page(page, "denial form")
-    page.get_by_role("button", name="Sign out").click()
-    check_page(page, "sign-in")
-    page.get_by_label("Name").fill("nobody")
-    page.get_by_label("Password").fill("wrong password")
-    page.get_by_role("button", name="Sign in").click()
-    expect(page.get_by_role("alert")).to_be_visible()
-    check_page(page, "failed sign-in")
-
-
-def test_every_page_fits_the_smallest_screen(site: Site, open_as: Callable[..., Page]) -> None:
-    places = site.act(gallery)
-    page = open_as("/", viewport=NARROW)
-    for name, place in places.items():
-        page.goto(place)
-        check_fit(page, name)
-    page.goto(places["open"])
-    page.get_by_text("Edit and approve").click()
-    check_fit(page, "edit form")
-
-
-def check_page(page: Page, name: str) -> None:
-    results = Axe().run(page, options={"resultTypes": ["violations"]})
-    told = [f"{one['id']}: {[node['target'] for node in one['nodes'][:3]]}" for one in results.response["violations"]]
-    assert told == [], name
-    check_fit(page, name)
-
-
-def check_fit(page: Page, name: str) -> None:
-    over = page.evaluate("document.documentElement.scrollWidth - document.documentElement.clientWidth")
-    assert over <= 0, f"{name} is {over} pixels wider than its screen"
-    small = page.evaluate(
-        """() => [...document.querySelectorAll("button, .button, .fold > summary, input:not([type=hidden]), select")]
-            .filter((node) => node.checkVisibility() && node.getBoundingClientRect().height < 44)
-            .map((node) => node.outerHTML)"""
-    )
-    assert small == [], name

@@ -1,0 +1,51 @@
+"""The desk of a test takes and refuses what a real one does."""
+
+from typing import Any
+
+import pytest
+
+from sayso import Suspended
+from sayso.errors import InvalidInput
+from sayso.testing import InProcessDesk
+from tests.sayso.banks import Bank, gated
+
+
+def test_a_reviewer_with_nothing_to_decide_says_so(desk: InProcessDesk) -> None:
+    with pytest.raises(InvalidInput, match="0 calls wait"):
+        desk.reviewer.decide("approve")
+
+
+@pytest.mark.parametrize(
+    ("word", "words"),
+    [
+        ({"args": {"zz": 1}}, "args: 'order' is missing; 'amount' is missing; there is no 'zz'"),
+        ({"args": {"order": "A-1", "amount": "much"}}, "args.amount: 'much' is not of type number"),
+        ({"action": "aprove"}, "This does not fit: "),
+        ({"arguments": {}}, "This does not fit: arguments"),
+    ],
+)
+def test_a_word_that_a_real_desk_refuses_is_refused(desk: InProcessDesk, bank: Bank, word: Any, words: str) -> None:
+    with pytest.raises(Suspended):
+        gated(desk, bank, wait_s=0)("A-1", 5.0)
+    with pytest.raises(InvalidInput, match=words):
+        desk.reviewer.decide(**word)
+    assert len(desk.waiting) == 1
+    desk.reviewer.decide(args={"order": "A-1", "amount": 4})
+
+
+def test_what_a_real_desk_is_not_asked_is_refused_with_its_place(desk: InProcessDesk) -> None:
+    call = {"tool": "deploy", "definition": {"parameters": {"type": "object", "required": ["to"]}}}
+    with pytest.raises(InvalidInput, match="mode: Field required"):
+        desk.client().suspend({})
+    with pytest.raises(InvalidInput, match=r"calls\[0\].args: 'to' is missing"):
+        desk.client().suspend({"mode": "poll", "calls": [call]})
+
+
+def test_runs_are_listed_the_newest_first(desk: InProcessDesk, bank: Bank) -> None:
+    assert desk.client().runs().runs == ()
+    desk.reviewer.approves("refund")
+    gated(desk, bank)("A-1", 5.0)
+    with pytest.raises(Suspended):
+        gated(desk, bank, wait_s=0, client=desk.client(), name="other")("A-2", 5.0)
+    assert [one.status for one in desk.client().runs().runs] == ["suspended", "completed"]
+    assert len(desk.client().runs("completed").runs) == 1

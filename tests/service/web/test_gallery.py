@@ -1,0 +1,108 @@
+"""Every page is accessible, and fits the screen it is on."""
+
+from collections.abc import Callable
+
+import pytest
+from axe_playwright_python.sync_playwright import Axe
+from playwright.sync_api import Page, ViewportSize, expect
+
+from service.wiring import Wiring
+from tests.browser import DESKTOP, PHONE
+from tests.service.web.sites import Site
+from tests.service.web.stories import REFUND_ARGS, ask_value, asked, decide, finish, make_ask, place_of
+
+NARROW: ViewportSize = {"width": 320, "height": 568}
+
+
+async def gallery(wiring: Wiring) -> dict[str, str]:
+    """One of everything, and where it is."""
+    hard = {"path": "/srv/\u202etxt.exe", "long": "x" * 400, "lines": "a\n\tb", "deep": {"a": [{"b": None}]}}
+    both = await asked(wiring, make_ask(), make_ask(args=hard, index=1), title="A very long title " * 9)
+    value = await asked(wiring, ask_value(choices=("HH-1", "HH-2")))
+    quorum = await asked(wiring, make_ask(terms={"quorum": {"approve": 2}, "reviewers": ["anna", "ben"]}))
+    hindered = await asked(wiring, make_ask(terms={"reviewers": ["ben"]}))
+    edited = await decide(wiring, await asked(wiring), "approve", args={**REFUND_ARGS, "amount": 7})
+    await finish(wiring, edited, {"refund_id": "rf_1"})
+    denied = await finish(wiring, await decide(wiring, await asked(wiring), "deny", message="Too old"))
+    late = await asked(wiring, make_ask(terms={"timeout_s": 0}))
+    return {
+        "inbox": "/",
+        "empty inbox": "/?skip=50",
+        "open": place_of(both),
+        "hard": place_of(both, "i2"),
+        "value": place_of(value),
+        "quorum": place_of(await decide(wiring, quorum, "approve")),
+        "hindered": place_of(hindered),
+        "edited": place_of(edited),
+        "denied": place_of(denied),
+        "late": place_of(late),
+        "decided": "/decided",
+        "nothing decided": "/decided?q=zebra",
+        "runs": "/runs",
+        "no runs": "/runs?status=failed",
+        "run": f"/runs/{edited.run.id}",
+        "open run": f"/runs/{both.run.id}",
+        "cancel": f"/runs/{both.run.id}/cancel",
+        "search": "/search",
+        "not found": "/search?q=run_none",
+        "missing": "/items/sus_none/i1",
+        "nowhere": "/nowhere",
+    }
+
+
+@pytest.mark.parametrize(
+    ("viewport", "scheme"), [(PHONE, "light"), (DESKTOP, "dark")], ids=["phone in light", "desktop in dark"]
+)
+def test_every_page_is_accessible_and_fits_its_screen(
+    site: Site, open_as: Callable[..., Page], viewport: ViewportSize, scheme: str
+) -> None:
+    places = site.act(gallery)
+    page = open_as("/", viewport=viewport, color_scheme=scheme)
+    for name, place in places.items():
+        page.goto(place)
+        check_page(page, name)
+    page.goto(places["open"])
+    page.get_by_text("Edit and approve").click()
+    page.get_by_label("amount").fill("a lot")
+    check_page(page, "edit form")
+    page.get_by_role("button", name="Approve with these arguments").click()
+    expect(page.get_by_role("alert")).to_be_visible()
+    check_page(page, "marked form")
+    page.get_by_text("Deny", exact=True).first.click()
+    check_page(page, "denial form")
+    page.get_by_role("button", name="Sign out").click()
+    check_page(page, "sign-in")
+    page.get_by_label("Name").fill("nobody")
+    page.get_by_label("Password").fill("wrong password")
+    page.get_by_role("button", name="Sign in").click()
+    expect(page.get_by_role("alert")).to_be_visible()
+    check_page(page, "failed sign-in")
+
+
+def test_every_page_fits_the_smallest_screen(site: Site, open_as: Callable[..., Page]) -> None:
+    places = site.act(gallery)
+    page = open_as("/", viewport=NARROW)
+    for name, place in places.items():
+        page.goto(place)
+        check_fit(page, name)
+    page.goto(places["open"])
+    page.get_by_text("Edit and approve").click()
+    check_fit(page, "edit form")
+
+
+def check_page(page: Page, name: str) -> None:
+    results = Axe().run(page, options={"resultTypes": ["violations"]})
+    told = [f"{one['id']}: {[node['target'] for node in one['nodes'][:3]]}" for one in results.response["violations"]]
+    assert told == [], name
+    check_fit(page, name)
+
+
+def check_fit(page: Page, name: str) -> None:
+    over = page.evaluate("document.documentElement.scrollWidth - document.documentElement.clientWidth")
+    assert over <= 0, f"{name} is {over} pixels wider than its screen"
+    small = page.evaluate(
+        """() => [...document.querySelectorAll("button, .button, .fold > summary, input:not([type=hidden]), select")]
+            .filter((node) => node.checkVisibility() && node.getBoundingClientRect().height < 44)
+            .map((node) => node.outerHTML)"""
+    )
+    assert small == [], name

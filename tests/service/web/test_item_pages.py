@@ -1,0 +1,159 @@
+"""What the page of an item shows, to whom."""
+
+import pytest
+
+from sayso.decisions import Actor, ActorKind
+from service.settings import Settings
+from tests.service.web.sites import visit
+from tests.service.web.stories import (
+    BOOK_HOTEL,
+    BOOK_HOTEL_ARGS,
+    REFUND,
+    REFUND_ARGS,
+    ask_value,
+    asked,
+    decide,
+    make_ask,
+    place_of,
+    take_up,
+)
+from tests.service.web.test_items import answer
+
+
+async def test_the_page_shows_what_why_until_when_and_what_then(settings: Settings) -> None:
+    async with visit(settings) as anna:
+        record = await asked(anna.wiring, title="Broken cup", words="I checked it & it is broken.")
+        page = await anna.read(place_of(record))
+        for words in (
+            "refund_payment",
+            "Send money back to a customer.",
+            "order_id",
+            "A-1932",
+            "lines[0].sku",
+            "Refunds over 100 need a person",
+            "refunds-over-100",
+            "refunds-over-100 and everything-else",
+            "I checked it &amp; it is broken.",
+            "Nobody has checked whether it is true.",
+            "If nobody answers, it is denied.",
+            "Any reviewer, except demo, who asked",
+            "Waiting for people: refund_payment",
+            "left</time>",
+            "(1) refund_payment needs approval",
+        ):
+            assert words in page, words
+        for shown in ("Approve</button>", "Edit and approve", "Deny</button>"):
+            assert shown in page
+        assert "Send the value" not in page
+
+
+async def test_equal_tools_asked_together_are_told_apart(settings: Settings) -> None:
+    async with visit(settings) as anna:
+        record = await asked(anna.wiring, make_ask(), make_ask(args={"order_id": "B-77", "amount": 3}, index=1))
+        for place in (place_of(record), f"/runs/{record.run.id}"):
+            assert '<span class="text">B-77</span>' in await anna.read(place)
+
+
+async def test_named_people_who_can_no_longer_agree_are_told_what_the_deadline_brings(settings: Settings) -> None:
+    async with visit(settings) as anna:
+        terms = {"quorum": {"approve": 2, "deny": 2}, "reviewers": ["anna", "ben"]}
+        record = await asked(anna.wiring, make_ask(terms=terms))
+        record = await decide(anna.wiring, record, "deny")
+        assert "Too few people" not in await anna.read(place_of(record))
+        await answer(anna, record, "approve")
+        for place in (place_of(record), "/"):
+            page = await anna.read(place)
+            assert "Too few people are left to agree on anything. At the deadline it is denied." in page
+            assert "it now takes the others" not in page.lower()
+
+
+async def test_who_may_not_decide_sees_why_and_no_forms(settings: Settings) -> None:
+    async with visit(settings, "ben") as ben:
+        record = await asked(ben.wiring, make_ask(terms={"reviewers": ["anna"]}))
+        page = await ben.read(place_of(record))
+        assert "This is for anna to decide." in page
+        assert "Approve</button>" not in page
+        assert "not yours to decide" in await answer(ben, record, "approve", 403)
+        own = await asked(ben.wiring, owner="ben")
+        assert "somebody else has to decide it" in await ben.read(place_of(own))
+        assert "another reviewer has to" in await answer(ben, own, "approve", 403)
+
+
+async def test_a_quorum_shows_how_far_it_is(settings: Settings) -> None:
+    async with visit(settings) as anna:
+        record = await asked(anna.wiring, make_ask(terms={"quorum": {"approve": 2}}))
+        assert "0 of 2 approvals" in await anna.read(place_of(record))
+        await answer(anna, record, "approve")
+        page = await anna.read(place_of(record))
+        assert "1 of 2 approvals" in page
+        assert "You have given your word" in page
+        await decide(anna.wiring, record, "approve", name="ben")
+        assert "ben approved this" in await anna.read(place_of(record))
+
+
+async def test_items_asked_together_lead_to_each_other(settings: Settings) -> None:
+    async with visit(settings) as anna:
+        record = await asked(anna.wiring, make_ask(), make_ask(BOOK_HOTEL, BOOK_HOTEL_ARGS, index=1))
+        page = await anna.read(place_of(record, "i1"))
+        assert f'href="{place_of(record, "i2")}"' in page
+        await answer(anna, record, "approve")
+        assert "The run waits for another item" in await anna.read(place_of(record))
+
+
+async def test_a_cancelled_run_leaves_its_items_readable_and_closed(settings: Settings) -> None:
+    async with visit(settings) as anna:
+        record = await asked(anna.wiring)
+        await anna.wiring.desk.cancel("default", record.run.id, Actor(id="anna", kind=ActorKind.HUMAN))
+        page = await anna.read(place_of(record))
+        assert "cancelled" in page
+        assert "Approve</button>" not in page
+        assert "cancelled" in await answer(anna, record, "approve", 409)
+
+
+async def test_a_worker_on_its_way_is_seen(settings: Settings) -> None:
+    async with visit(settings) as anna:
+        record = await asked(anna.wiring)
+        await answer(anna, record, "approve")
+        await take_up(anna.wiring, record)
+        page = await anna.read(place_of(record))
+        assert "Taken up by worker:1, attempt 1 <time" in page
+        assert "running</span>" in page
+
+
+@pytest.mark.parametrize("place", ["/items/sus_1/i1", "/items/%2e%2e/i1", "/items/%00/i1", "/items/sus_1/%3Cscript%3E"])
+async def test_what_is_not_there_is_a_page_that_says_so(settings: Settings, place: str) -> None:
+    async with visit(settings) as anna:
+        page = await anna.read(place, 404)
+        assert "<script>" not in page
+        record = await asked(anna.wiring)
+        assert "has no item" in await anna.read(place_of(record, "i9"), 404)
+
+
+async def test_a_call_without_arguments_says_so(settings: Settings) -> None:
+    async with visit(settings) as anna:
+        record = await asked(anna.wiring, make_ask(BOOK_HOTEL, {}))
+        assert "It takes no arguments." in await anna.read(place_of(record))
+
+
+async def test_arguments_that_were_all_taken_away_show_as_removed(settings: Settings) -> None:
+    async with visit(settings) as anna:
+        anything = REFUND.model_copy(update={"parameters": {"type": "object"}})
+        await anna.wiring.runs.save_definitions("default", [anything])
+        record = await asked(anna.wiring, make_ask(anything, {"order_id": "A-1932"}))
+        await answer(anna, record, "edit", f0="{}")
+        assert '<tr class="removed"><th scope="row">order_id</th>' in await anna.read(place_of(record))
+
+
+async def test_the_second_reviewer_sees_what_the_first_approved(settings: Settings) -> None:
+    async with visit(settings) as anna:
+        record = await asked(anna.wiring, make_ask(terms={"quorum": {"approve": 2}}))
+        record = await decide(anna.wiring, record, "approve", args={**REFUND_ARGS, "amount": 7})
+        page = await anna.read(place_of(record))
+        assert "<code>amount</code> 7" in page
+        assert "<code>currency</code>" not in page
+        value = await asked(anna.wiring, ask_value(terms={"quorum": {"approve": 2}}))
+        value = await decide(anna.wiring, value, "value", value="HH-7731")
+        assert "<code>loyalty_code</code> HH-7731" in await anna.read(place_of(value))
+        denied = await asked(anna.wiring, ask_value(terms={"quorum": {"deny": 2}}))
+        denied = await decide(anna.wiring, denied, "deny")
+        assert "<code>loyalty_code</code> null" not in await anna.read(place_of(denied))
