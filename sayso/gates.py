@@ -1,4 +1,4 @@
-"""Judge calls that an agent outside brings one by one or as a batch, before any of them runs.
+"""Judge calls that an agent outside brings, before any of them runs, and what reviewers make of a call's arguments.
 
 Our own runner judges its model's turns in `sayso/judgements.py`; here the calls and their tools' definitions are given.
 """
@@ -6,13 +6,15 @@ Our own runner judges its model's turns in `sayso/judgements.py`; here the calls
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from sayso.decisions import JsonObject
+from sayso.errors import PolicyForbids
 from sayso.events import Event, EventType
-from sayso.judgements import build_ask, tell_judged
-from sayso.policies import Policy, PolicyDecision, PolicyEvent
+from sayso.judgements import build_ask, find_misplaced, tell_judged
+from sayso.policies import Policy, PolicyEvent
 from sayso.questions import put_question
-from sayso.requests import Ask
-from sayso.rules import Action
-from sayso.suspensions import RunRef
+from sayso.requests import Ask, Item
+from sayso.rules import ASKING, Action
+from sayso.suspensions import RunRef, SuspensionRecord
 from sayso.tool_calls import ToolCall, ToolDefinition
 
 
@@ -40,25 +42,47 @@ def gate_calls(policy: Policy, run: RunRef, calls: Sequence[GatedCall]) -> tuple
             context=run.context,
         )
         decision = put_question(one.definition, one.call.args, policy.judge(event))
-        decision = _deny_misplaced(one.definition, decision)
+        if misplaced := find_misplaced(one.definition, decision):
+            decision = decision.model_copy(update={"action": Action.DENY, "reason": misplaced})
         asks.append(build_ask(one.definition, one.call, decision))
         events.append(tell_judged(one.call, decision))
     return tuple(asks), tuple(events)
 
 
-def _deny_misplaced(definition: ToolDefinition, decision: PolicyDecision) -> PolicyDecision:
-    """Return the decision, denied where it asks for a value that no call of the tool can be given.
+def judge_final(
+    policy: Policy, record: SuspensionRecord, item: Item, args: JsonObject, definition: ToolDefinition | None
+) -> Ask | None:
+    """Judge what a reviewer made of an item's arguments; return what is to be asked where another rule asks about that.
 
-    People would be asked for an answer, and every answer be refused.
+    Without the tool's definition nothing can be asked anew, and the item's own rule stays. Whether a call in doubt has
+    run is no question for the rules. Raises `PolicyForbids`.
     """
-    payload, schema = decision.request_payload, definition.parameters
-    target = payload.target_arg if payload and decision.action is Action.REQUEST_USER_INPUT else None
-    closed = schema.get("additionalProperties") is False and "patternProperties" not in schema
-    properties = schema.get("properties") or {}
-    if target is None or not closed or not isinstance(properties, dict) or target in properties:
-        return decision
-    words = (
-        f"The rule {decision.policy_id} asks for a value for {target!r}, which {definition.name} does not take. "
-        "Correct the rule's target_arg, or let the tool take it."
+    if item.doubt is not None:
+        return None
+    judged = policy.judge(describe_item(record, item, args))
+    misplaced = find_misplaced(definition, judged) if definition is not None else None
+    if judged.action is Action.DENY or misplaced:
+        why = misplaced or judged.reason
+        raise PolicyForbids(
+            f"The rule {judged.policy_id or 'default'} denies {item.tool.name} with these final arguments"
+            f"{f': {why}' if why else ''}. Change them, or deny the item.",
+            policy_id=judged.policy_id,
+        )
+    if definition is None or judged.action not in ASKING or judged.policy_id in (None, item.terms.rule_id):
+        return None
+    return build_ask(
+        definition, ToolCall(call_id=item.call_id, index=item.index, name=item.tool.name, args=args), judged
     )
-    return decision.model_copy(update={"action": Action.DENY, "reason": words})
+
+
+def describe_item(record: SuspensionRecord, item: Item, args: JsonObject) -> PolicyEvent:
+    """Return what the rules know of an item's call with these arguments."""
+    return PolicyEvent(
+        run_id=record.run.id,
+        thread_id=record.run.thread_id,
+        step=record.step,
+        agent=record.run.agent,
+        tool_name=item.tool.name,
+        tool_args=args,
+        context=record.run.context,
+    )

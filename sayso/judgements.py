@@ -115,6 +115,21 @@ def _refuse(call: ToolCall, fault: str) -> tuple[BatchCall, Event]:
     return end_call(one, fault), _tell(call, Action.DENY, fault, {"policy_id": None, "matched_rules": []})
 
 
+def find_misplaced(definition: ToolDefinition, decision: PolicyDecision) -> str | None:
+    """Say what a rule asks for that no call of the tool can be given, or None.
+
+    People would be asked for an answer, and every answer be refused.
+    """
+    target, schema = _target(decision), definition.parameters
+    closed = schema.get("additionalProperties") is False and "patternProperties" not in schema
+    if target is None or not closed or target in _properties(definition):
+        return None
+    return (
+        f"The rule {decision.policy_id} asks for a value for {target!r}, which {definition.name} does not take. "
+        "Correct the rule's target_arg, or let the tool take it."
+    )
+
+
 def tell_judged(call: ToolCall, decision: PolicyDecision) -> Event:
     """Return the event that tells how a call was judged."""
     rules: JsonObject = {
@@ -170,10 +185,9 @@ def _read_args(asked: RequestedCall) -> tuple[JsonObject, str | None]:
 
 def _find_fault(tool: Tool, args: JsonObject, decision: PolicyDecision) -> str | None:
     """Say what keeps the call from running; the argument that a person is to give may still be missing or wrong."""
-    target = _target(decision)
-    if target is not None and target not in _properties(tool.definition):
-        return f"The rule {decision.policy_id} asks for a value for {target!r}, which {tool.name} does not take."
-    fault = tool.find_fault(args, ignore=target)
+    if misplaced := find_misplaced(tool.definition, decision):
+        return misplaced
+    fault = tool.find_fault(args, ignore=_target(decision))
     return f"The arguments do not fit {tool.name}: {fault}" if fault else None
 
 

@@ -160,6 +160,8 @@ def cancel(record: SuspensionRecord, by: Actor, reason: str | None, now_ms: int)
         }
     )
     in_flight = [intent.call_id for intent in record.journal if intent.result is None]
+    if record.resume.mode == "poll":
+        in_flight = [item.call_id for item in record.items if item.permit is not None and item.permit.report is None]
     data: JsonObject = {"by": by.model_dump(mode="json"), "reason": reason, "calls_in_flight": [*in_flight]}
     unanswered = [tell_unanswered(item) for item in record.items if item.open]
     data |= {"suspension_id": record.id, "unanswered": [*unanswered]} if unanswered else {}

@@ -11,8 +11,9 @@ from typing import NamedTuple
 from sayso.agents import Agent
 from sayso.decisions import ActorKind, Verdict
 from sayso.events import Event, EventType
-from sayso.judgements import build_ask
-from sayso.policies import Action, Policy, PolicyDecision, PolicyEvent
+from sayso.gates import describe_item
+from sayso.judgements import build_ask, find_misplaced
+from sayso.policies import Action, Policy, PolicyDecision
 from sayso.requests import Ask, Item, Ruling
 from sayso.resumptions import approved_args
 from sayso.suspensions import SuspensionRecord
@@ -45,11 +46,14 @@ def recheck(record: SuspensionRecord, agent: Agent, policy: Policy, standing: St
         if not _may_begin(record, item):
             continue
         asked = item.terms.rule_version == policy.version and item.outcome is not None and item.outcome.args is None
-        decision = None if asked else policy.judge(_describe(record, item))  # the same rules say the same of it
+        decision = None if asked else _judge(record, item, policy)  # the same rules say the same of it
         if decision is not None and decision.action is Action.DENY:
             denied[item.index] = f"Denied by policy: {decision.reason}" if decision.reason else "Denied by policy"
         elif reason := _find_reason(record, item, agent, policy, standing):
-            decision = decision or policy.judge(_describe(record, item))
+            decision = decision or _judge(record, item, policy)
+            if misplaced := find_misplaced(agent.tools_by_name[item.tool.name].definition, decision):
+                denied[item.index] = f"Denied by policy: {misplaced}"
+                continue
             again[item.index] = _ask_again(item, agent, policy, decision, reason)
             reasons[item.index] = reason
     return Recheck(again, reasons, denied)
@@ -75,16 +79,8 @@ def _may_begin(record: SuspensionRecord, item: Item) -> bool:
     return allowed and item.permit is None and item.doubt is None and item.index not in begun
 
 
-def _describe(record: SuspensionRecord, item: Item) -> PolicyEvent:
-    return PolicyEvent(
-        run_id=record.run.id,
-        thread_id=record.run.thread_id,
-        step=record.step,
-        agent=record.run.agent,
-        tool_name=item.tool.name,
-        tool_args=approved_args(item),
-        context=record.run.context,
-    )
+def _judge(record: SuspensionRecord, item: Item, policy: Policy) -> PolicyDecision:
+    return policy.judge(describe_item(record, item, approved_args(item)))
 
 
 def _find_reason(record: SuspensionRecord, item: Item, agent: Agent, policy: Policy, standing: Standing) -> str | None:

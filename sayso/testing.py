@@ -28,7 +28,7 @@ from sayso.deadlines import keep_time
 from sayso.decisions import Actor, ActorKind, Decision, DecisionAction, DecisionRequest, JsonObject, Report
 from sayso.errors import IdempotencyConflict, InvalidInput, NotFound, SaysoError
 from sayso.events import Event
-from sayso.gates import gate_calls
+from sayso.gates import gate_calls, judge_final
 from sayso.imitations import (
     AskedBody,
     check_outline,
@@ -39,7 +39,7 @@ from sayso.imitations import (
     tell_misfit,
     tell_problem,
 )
-from sayso.pauses import cancel, decide, find_item, suspend
+from sayso.pauses import ask_again, cancel, decide, find_item, suspend
 from sayso.policies import Policy
 from sayso.requests import Item, final_args
 from sayso.resumptions import approved_args
@@ -173,13 +173,16 @@ class InProcessDesk:
             by=Actor(id=by, kind=ActorKind.HUMAN),
             at_ms=self.clock.now_ms,
         )
-        decided = decide(record, decision, self.clock.now_ms)
+        changed = decide(record, decision, self.clock.now_ms)
         if word.action == "value" and item.response_schema is not None:
             check_outline(item.response_schema, word.value, "value")
-        if word.action != "deny" and item.tool.definition in self.definitions:
+        if word.action == "value" or word.args is not None:
             args = final_args(item, edited=word.args, value=word.value)
-            check_outline(self.definitions[item.tool.definition].parameters, args, "args")
-        self._save(decided)
+            definition = self.definitions[item.tool.definition]
+            check_outline(definition.parameters, args, "args")
+            if anew := judge_final(self.policy, record, item, args, definition):
+                changed = ask_again(record, decision, anew, self.clock.now_ms)
+        self._save(changed)
 
     def reply(self, request: httpx.Request) -> httpx.Response:
         """Answer one request as the desk's API does."""

@@ -15,7 +15,7 @@ from sayso.clock import new_id
 from sayso.consumptions import name_run
 from sayso.decisions import Actor, Decision, DecisionAction, DecisionRequest
 from sayso.doubts import check_choice
-from sayso.errors import Conflict, DeadlinePassed, IdempotencyConflict, InvalidInput, PolicyForbids
+from sayso.errors import Conflict, DeadlinePassed, IdempotencyConflict, InvalidInput
 from sayso.events import Event
 from sayso.freezes import (
     Freeze,
@@ -23,16 +23,13 @@ from sayso.freezes import (
     doubt_time,
     lost_ms,
 )
-from sayso.gates import GatedCall, gate_calls
-from sayso.judgements import build_ask
+from sayso.gates import GatedCall, gate_calls, judge_final
 from sayso.pauses import ask_again, cancel, check_open, decide, extend, find_item, suspend
-from sayso.policies import Action, Policy, PolicyDecision, PolicyEvent
+from sayso.policies import Policy
 from sayso.requests import Ask, Item, ItemKind, final_args
 from sayso.resumptions import revive
-from sayso.rules import ASKING
 from sayso.states import SealedState
 from sayso.suspensions import Change, Origin, ResumeSpec, RunRef, Status, SuspensionRecord
-from sayso.tool_calls import ToolCall
 from service.leases import KnownFreezes, be_sure_for_ever, draft_suspension, know_no_freezes
 from service.looks import Looks
 from service.schemas import check_value
@@ -296,33 +293,7 @@ class Desk(Looks):
         definition = await self.runs.definition(tenant, item.tool.definition)
         if definition is not None:
             check_value(definition.parameters, args, "args")
-        if item.doubt is not None:  # what is asked is whether a call has run, and that is no question for the rules
-            return None
-        judged = self._judge(found.record, item, args)
-        if definition is None or judged.action not in ASKING or judged.policy_id in (None, item.terms.rule_id):
-            return None
-        call = ToolCall(call_id=item.call_id, index=item.index, name=item.tool.name, args=args)
-        return build_ask(definition, call, judged)
-
-    def _judge(self, record: SuspensionRecord, item: Item, args: dict[str, JsonValue]) -> PolicyDecision:
-        """Return what the rules say of the final arguments; raises `PolicyForbids`."""
-        event = PolicyEvent(
-            run_id=record.run.id,
-            thread_id=record.run.thread_id,
-            step=record.step,
-            agent=record.run.agent,
-            tool_name=item.tool.name,
-            tool_args=args,
-            context=record.run.context,
-        )
-        judged = self._policy().judge(event)
-        if judged.action is Action.DENY:
-            raise PolicyForbids(
-                f"The rule {judged.policy_id or 'default'} denies {item.tool.name} with these final arguments"
-                f"{f': {judged.reason}' if judged.reason else ''}. Change them, or deny the item.",
-                policy_id=judged.policy_id,
-            )
-        return judged
+        return judge_final(self._policy(), found.record, item, args, definition)
 
 
 def _check_given(item: Item, value: JsonValue) -> None:

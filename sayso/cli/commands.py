@@ -160,6 +160,8 @@ def answer(
     yes: YesOption = False,
 ) -> None:
     """Give the value that is asked for."""
+    if value.startswith("--"):
+        raise InvalidInput(f"There is no option {value}. A text that begins like one is given in quotes: '\"--text\"'.")
     _decide(id_, item, "value", {"value": value, "message": message}, yes)
 
 

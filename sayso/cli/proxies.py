@@ -23,6 +23,8 @@ def mcp(
     """Stand in front of an MCP server: its tools run only with Sayso's leave. SAYSO_URL and SAYSO_KEY say where."""
     if bool(command) == bool(url):
         raise InvalidInput("Say which server: `sayso mcp -- program …`, or `sayso mcp --url https://…/mcp`.")
+    if url and not url.startswith(("http://", "https://")):
+        raise InvalidInput(f"{url!r} is no address of an MCP server. Write it as https://host/mcp.")
     headers = _read_headers(header or [])
     if find_spec("mcp") is None:
         raise InvalidInput("The MCP proxy needs mcp: pip install 'sayso[cli,mcp]'.")

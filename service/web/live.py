@@ -7,6 +7,7 @@ from fastapi import APIRouter, Request
 from fastapi.responses import StreamingResponse
 
 from sayso.errors import NotAuthenticated, Unavailable
+from sayso.freezes import Freeze
 from service.store.watch import HEARD_WITHIN_S
 from service.web.sessions import SignedIn, Visitor, wiring_of
 from service.wiring import Wiring
@@ -20,7 +21,10 @@ router = APIRouter()
 
 @router.get("/live")
 async def follow(request: Request, visitor: SignedIn, run: str | None = None) -> StreamingResponse:
-    """Stream `inbox` with the number of runs that wait whenever anything moves, and `run` when the run named does."""
+    """Stream `inbox` with the number of runs that wait whenever anything moves, and `run` when the run named does.
+
+    A freeze moves every run: its page says what is frozen.
+    """
     wiring = wiring_of(request)
     if run is not None:
         await wiring.runs.read(visitor.tenant, run)
@@ -38,6 +42,7 @@ async def _tell(wiring: Wiring, visitor: Visitor, run: str | None, closing: asyn
         await _wait(HEARD_WITHIN_S, moved)
         moved.set()  # whatever moved between the page and this stream is told at once
         run_moved.set()
+        frozen: list[Freeze] = []
         try:
             while not closing.is_set():
                 await wiring.credentials.identify(visitor.token, in_use=False)
@@ -45,8 +50,9 @@ async def _tell(wiring: Wiring, visitor: Visitor, run: str | None, closing: asyn
                     yield ": still here\n\n"
                 else:
                     moved.clear()
+                    before, frozen = frozen, await wiring.freezes.in_force(visitor.tenant, fresh=True)
                     yield f"event: inbox\ndata: {await wiring.runs.count_pending(visitor.tenant)}\n\n"
-                    if run is not None and run_moved.is_set():
+                    if run is not None and (run_moved.is_set() or frozen != before):
                         run_moved.clear()
                         yield "event: run\ndata: moved\n\n"
                     await _wait(APART_S, closing)

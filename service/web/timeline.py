@@ -266,7 +266,10 @@ def _ended(tone: str, text: str) -> Callable[[Facts], Told]:
 
 def _run_cancelled(facts: Facts) -> Told:
     who = facts.inner("by").word("id", "The agent itself")
-    return "bad", f"{who} cancelled the run", facts.word("reason") or facts.word("error")
+    begun = len(facts.words("calls_in_flight"))
+    calls = "a call was" if begun == 1 else f"{begun} calls were"
+    meanwhile = f" while {calls} under way, which may have run" if begun else ""
+    return "bad", f"{who} cancelled the run{meanwhile}", facts.word("reason") or facts.word("error")
 
 
 TELLERS: Mapping[str, Callable[[Facts], Told]] = {

@@ -84,6 +84,12 @@ def test_leave_is_not_consumed_after_its_time_or_where_there_is_none() -> None:
         consume(approved().model_copy(update={"resume": ResumeSpec()}), "i1", "k", T0)
 
 
+def test_a_run_that_is_cancelled_tells_which_calls_may_have_run() -> None:
+    record = consume(approved(), "i1", "mine", T0 + 1).record
+    assert cancel(approved(), person("ada"), None, T0).events[0].data["calls_in_flight"] == []
+    assert cancel(record, person("ada"), None, T0 + 2).events[0].data["calls_in_flight"] == ["call_0"]
+
+
 def test_the_report_of_the_last_call_ends_the_run() -> None:
     record = consume(approved(), "i1", "mine", T0 + 1).record
     with pytest.raises(StaleAttempt, match="consumed by mine"):

@@ -57,6 +57,13 @@ def test_the_same_rules_are_not_asked_twice_about_the_same_arguments() -> None:
     assert told.denied == {0: "Denied by policy: closed"}
 
 
+def test_what_would_be_asked_again_and_nobody_can_answer_is_denied() -> None:
+    asks = {"action": "request_user_input", "tool_name": "refund", "request_payload": {"target_arg": "code"}}
+    checked = recheck(approved(), AGENT, policy(rule("codes", **asks)), SHUT_OUT)
+    assert checked.again == {}
+    assert "'code', which refund does not take" in checked.denied[0]
+
+
 def test_what_was_denied_is_not_looked_at_again() -> None:
     checked = recheck(approved("deny"), AGENT, ASKS, SHUT_OUT)
     assert (checked.again, checked.denied) == ({}, {})

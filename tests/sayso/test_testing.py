@@ -5,9 +5,11 @@ from typing import Any
 import pytest
 
 from sayso import Suspended
-from sayso.errors import InvalidInput
+from sayso.errors import InvalidInput, PolicyForbids
+from sayso.rules import Action
 from sayso.testing import InProcessDesk
 from tests.sayso.banks import Bank, gated
+from tests.sayso.rulings import policy, rule
 
 
 def test_a_reviewer_with_nothing_to_decide_says_so(desk: InProcessDesk) -> None:
@@ -31,6 +33,25 @@ def test_a_word_that_a_real_desk_refuses_is_refused(desk: InProcessDesk, bank: B
         desk.reviewer.decide(**word)
     assert len(desk.waiting) == 1
     desk.reviewer.decide(args={"order": "A-1", "amount": 4})
+
+
+def test_rules_have_the_last_word_on_an_edit(bank: Bank) -> None:
+    desk = InProcessDesk(
+        policy=policy(
+            rule("large", when="args.amount > 500"),
+            rule("medium", "request_approval", when="args.amount > 50", terms={"timeout_s": 7}),
+            default=Action.REQUEST_APPROVAL,
+        )
+    )
+    with pytest.raises(Suspended):
+        gated(desk, bank, wait_s=0)("A-1", 5.0)
+    with pytest.raises(PolicyForbids, match="The rule large denies refund"):
+        desk.reviewer.decide(args={"order": "A-1", "amount": 900})
+    desk.reviewer.decide(args={"order": "A-1", "amount": 90})
+    ((_, anew),) = desk.waiting
+    assert (anew.tool.args["amount"], anew.terms.rule_id) == (90, "medium")
+    desk.reviewer.decide()
+    assert desk.waiting == []
 
 
 def test_what_a_real_desk_is_not_asked_is_refused_with_its_place(desk: InProcessDesk) -> None:

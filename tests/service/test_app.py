@@ -56,7 +56,8 @@ async def test_security_headers_are_on_every_answer(world: World, method: str, p
         ("/api/v1/suspensions/sus_0/items/i1/decision", "POST"),
         ("/api/aap/v1/requests/01a20050-ff1e-e40b-3042-aa4054b3500a", "DELETE, GET"),
         ("/healthz", "GET, HEAD"),
-        ("/sign-in", "GET, POST"),
+        ("/sign-in", "GET, HEAD, POST"),
+        ("/live", "GET"),
     ],
 )
 async def test_a_method_that_is_not_taken_is_told_all_that_are(world: World, path: str, methods: str) -> None:

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from sayso.decisions import DecisionRequest
-from sayso.errors import StaleDigest
+from sayso.errors import PolicyForbids, StaleDigest
 from sayso.suspensions import Status
 from service.settings import Settings
 from service.wiring import wire
@@ -18,6 +18,8 @@ rules:
   - {id: refunds, tool: refund, priority: 1, action: request_approval, reason: money leaves}
   - {id: large, tool: refund, priority: 900, when: args.amount > 500, action: request_approval, reason: a lot of money,
      terms: {reviewers: [carla], timeout_s: 900}}
+  - {id: codes, tool: refund, priority: 999, when: args.amount > 950, action: request_user_input,
+     ask: {target_arg: code}}
 """
 
 
@@ -52,3 +54,17 @@ async def test_an_edit_under_the_same_rule_is_the_last_word(clean_store_url: str
         record = await make_pending(wiring)
         word = DecisionRequest(action="approve", digest=record.items[0].digest, args={"order": "A-1", "amount": 20})
         assert (await wiring.desk.decide("default", record.id, "i1", word, person("anna"))).record.approved
+
+
+async def test_an_edit_that_a_rule_asks_for_what_the_tool_does_not_take_is_refused(
+    clean_store_url: str, tmp_path: Path
+) -> None:
+    policy = tmp_path / "policy.yaml"
+    policy.write_text(POLICY)
+    async with wire(Settings(home=tmp_path, redis_url=clean_store_url, policy=policy)) as wiring:
+        record = await make_pending(wiring)
+        word = DecisionRequest(action="approve", digest=record.items[0].digest, args={"order": "A-1", "amount": 999})
+        with pytest.raises(PolicyForbids, match="'code', which refund does not take"):
+            await wiring.desk.decide("default", record.id, "i1", word, person("anna"))
+        saved = await wiring.desk.suspensions.read("default", record.id)
+        assert saved.record == record

@@ -97,6 +97,7 @@ def test_digits_are_text_where_text_is_asked_for(
 def test_a_number_below_zero_is_an_answer_and_no_option(desk: tuple[str, str, str, str], sayso: Run) -> None:
     waiting = ask(desk)
     assert "asks for approval, not for a value" in sayso("answer", waiting, "-5", "--yes").stderr
+    assert "There is no option --forever." in sayso("answer", waiting, "--forever", "--yes").stderr
     assert sayso("deny", waiting, "-5").stderr == "No such option: -5. See --help.\n"
 
 

@@ -13,6 +13,7 @@ from service.settings import CHECKOUT
     [
         ((), "Say which server"),
         (("--url", "http://127.0.0.1:9/mcp", "--", "a-server"), "Say which server"),
+        (("--url", "127.0.0.1:9/mcp"), "Write it as https://host/mcp"),
         (("--url", "http://127.0.0.1:9/mcp", "--header", "no colon"), "Write each --header as"),
         (("--", "a-server"), "pip install 'sayso[cli,mcp]'"),
     ],

@@ -5,6 +5,7 @@ from contextlib import asynccontextmanager
 import httpx
 
 from service.settings import Settings
+from tests.builders import person
 from tests.service.web.sites import CSRF, OWN, serve, visit
 from tests.service.web.stories import asked, decide
 
@@ -63,6 +64,17 @@ async def test_many_changes_at_once_are_told_in_a_few_words(settings: Settings) 
             await asked(desk.wiring)
         seen = await follow(lines, "data: 40")
         assert seen.count("event: inbox") < 40
+
+
+async def test_a_page_about_a_run_is_told_of_what_is_frozen(settings: Settings) -> None:
+    async with visit(settings, None) as desk:
+        record = await asked(desk.wiring)
+        async with stream(settings, f"?run={record.run.id}") as (lines, _):
+            await follow(lines, "event: run")
+            freeze = await desk.wiring.freezes.freeze("default", "agent:other", "Wrong", person("root"))
+            await follow(lines, "event: run")
+            await desk.wiring.freezes.lift("default", freeze.id, person("root"))
+            await follow(lines, "event: run")
 
 
 async def test_a_stream_ends_with_the_service(settings: Settings) -> None:

@@ -58,6 +58,16 @@ PAUSED = entry(
         ("run_degraded", {"error": "e"}, "The run ended early"),
         ("run_failed", {"error": "e"}, "The run failed"),
         ("run_cancelled", {"by": {"id": "anna"}}, "anna cancelled the run"),
+        (
+            "run_cancelled",
+            {"by": {"id": "anna"}, "calls_in_flight": ["c1"]},
+            "anna cancelled the run while a call was under way, which may have run",
+        ),
+        (
+            "run_cancelled",
+            {"by": {"id": "anna"}, "calls_in_flight": ["c1", "c2"]},
+            "anna cancelled the run while 2 calls were under way, which may have run",
+        ),
     ],
 )
 def test_each_kind_is_told_in_plain_words(type_: str, data: dict[str, Any], text: str) -> None:
