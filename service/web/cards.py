@@ -1,12 +1,21 @@
 """Shape suspensions for lists: a card for each item that waits, a row for each that no longer does."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
+from sayso.freezes import Freeze
 from sayso.requests import Item
 from sayso.suspensions import Status, SuspensionRecord
 from service.web.gists import Gist, make_gist
-from service.web.sentences import find_hindrance, name_question, name_state, tell_fallback, tell_outcome, tell_quorum
+from service.web.sentences import (
+    find_hindrance,
+    name_question,
+    name_state,
+    tell_fallback,
+    tell_hold,
+    tell_outcome,
+    tell_quorum,
+)
 
 
 @dataclass(frozen=True)
@@ -24,6 +33,7 @@ class Card:
     owner: str
     asked_at_ms: int
     deadline_at_ms: int
+    hold: str
     fallback: str
     quorum: str
     hindrance: str
@@ -48,10 +58,10 @@ def item_href(record: SuspensionRecord, item: Item) -> str:
     return f"/items/{record.id}/{item.item_id}"
 
 
-def make_cards(records: Iterable[SuspensionRecord], name: str) -> list[Card]:
+def make_cards(records: Iterable[SuspensionRecord], name: str, freezes: Sequence[Freeze], now_ms: int) -> list[Card]:
     """Return a card for every open item, the earliest deadline first, as this person should see it."""
     cards = [
-        _card(record, item, name)
+        _card(record, item, name, tell_hold(record, item, freezes, now_ms))
         for record in records
         if record.status is Status.PENDING
         for item in record.items
@@ -65,7 +75,7 @@ def make_rows(record: SuspensionRecord) -> list[Row]:
     return [_row(record, item) for item in record.items if name_state(record, item) != "open"]
 
 
-def _card(record: SuspensionRecord, item: Item, name: str) -> Card:
+def _card(record: SuspensionRecord, item: Item, name: str, hold: str) -> Card:
     return Card(
         href=item_href(record, item),
         tool=item.tool.name,
@@ -78,6 +88,7 @@ def _card(record: SuspensionRecord, item: Item, name: str) -> Card:
         owner=record.run.owner,
         asked_at_ms=record.created_at_ms,
         deadline_at_ms=item.terms.deadline_at_ms,
+        hold=hold,
         fallback=tell_fallback(record, item),
         quorum=tell_quorum(item),
         hindrance=find_hindrance(record, item, name) or "",

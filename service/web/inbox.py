@@ -5,6 +5,7 @@ from typing import Annotated
 from fastapi import APIRouter, Query, Request
 from fastapi.responses import Response
 
+from sayso.clock import now_ms
 from service.web.cards import make_cards
 from service.web.pages import show
 from service.web.sessions import SignedIn, wiring_of
@@ -22,12 +23,13 @@ async def inbox(request: Request, visitor: SignedIn, skip: Skip = 0) -> Response
     wiring = wiring_of(request)
     ids = await wiring.runs.inbox(visitor.tenant, skip, PAGE)
     records = await wiring.desk.suspensions.read_many(visitor.tenant, ids)
+    freezes = await wiring.freezes.known(visitor.tenant)
     return await show(
         request,
         visitor,
         "pages/inbox.html",
         title="Inbox",
-        cards=make_cards(records, visitor.name),
+        cards=make_cards(records, visitor.name, freezes, now_ms()),
         skip=skip,
         page=PAGE,
         more=len(ids) == PAGE,

@@ -43,6 +43,7 @@ from service.web.sentences import (
     tell_deadlock,
     tell_denial,
     tell_fallback,
+    tell_hold,
     tell_outcome,
     tell_quorum,
     tell_reviewers,
@@ -158,12 +159,14 @@ async def _gather(request: Request, visitor: Visitor, suspension_id: str, item_i
     trail = await read_trail(wiring.runs, visitor.tenant, record.run.id)
     told = await read_told(wiring.tellings, visitor.tenant, record.run.id, until_ms=record.created_at_ms)
     definition = await wiring.runs.definition(visitor.tenant, item.tool.definition)
+    freezes = await wiring.freezes.known(visitor.tenant)
     result = find_result(item, record.id, trail)
     return {
         "title": f"{item.tool.name} {name_question(item)}" if item.open else item.tool.name,
         "now_ms": found.now_ms,
         "record": record,
         "item": item,
+        "hold": tell_hold(record, item, freezes, found.now_ms),
         "run": run,
         "run_id": run.id,
         "definition": definition,

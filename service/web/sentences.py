@@ -1,10 +1,12 @@
 """Say terms, answers and outcomes in plain words: the same ones wherever they appear."""
 
 from collections import Counter
+from collections.abc import Iterable
 
 from sayso.canonical import canonical_json
 from sayso.deadlines import time_given_ms
 from sayso.decisions import COVERED, Actor, ActorKind, Decision, Outcome, Verdict
+from sayso.freezes import TIME, Freeze, find_held, lost_ms
 from sayso.outcomes import args_of
 from sayso.requests import Answer, Item, ItemKind
 from sayso.suspensions import RunStatus, Status, SuspensionRecord
@@ -94,6 +96,17 @@ def tell_quorum(item: Item) -> str:
     same = " of the same arguments" if len(approvals) > 1 else ""
     most = max(approvals.values(), default=0)
     return f"{most} of {quorum.approve} approvals{same}, {denials} of {quorum.deny} denials"
+
+
+def tell_hold(record: SuspensionRecord, item: Item, freezes: Iterable[Freeze], now_ms: int) -> str:
+    """Say that an item's time stands still and how much of it is left then; nothing while it passes."""
+    known = tuple(freezes)
+    if item.item_id not in find_held(record, known):
+        return ""
+    if any(one.scope == TIME and one.in_force for one in known):  # how much is left is just what is in doubt
+        return "on hold"
+    left_ms = item.terms.deadline_at_ms + lost_ms(record, item, known, now_ms) - now_ms
+    return f"{tell_span(left_ms)} left, on hold" if left_ms > 0 else ""
 
 
 def tell_deadlock(record: SuspensionRecord, item: Item) -> str:

@@ -235,6 +235,17 @@ def test_what_is_frozen_is_shown_without_a_reload(site: Site, open_as: Callable[
     expect(page.locator("#past")).to_contain_text("lifted by root")
 
 
+def test_an_open_item_says_that_its_time_stands_still(site: Site, open_as: Callable[..., Page]) -> None:
+    record = site.act(asked)
+    page = open_as(place_of(record))
+    expect(page.locator(".now")).to_contain_text("left")
+    freeze = site.act(lambda wiring: wiring.freezes.freeze("default", "agent:support", "Wrong", person("root")))
+    expect(page.locator(".now")).to_contain_text("left, on hold")
+    expect(page.locator("#frost")).to_contain_text("the agent support")
+    site.act(lambda wiring: wiring.freezes.lift("default", freeze.id, person("root")))
+    expect(page.locator(".now")).not_to_contain_text("on hold")
+
+
 def test_a_tab_that_nobody_looks_at_keeps_no_stream(site: Site, open_as: Callable[..., Page]) -> None:
     page = open_as("/sign-out")
     page.add_init_script("Object.defineProperty(document, 'hidden', { get: () => !window.seen })")

@@ -7,14 +7,14 @@ from tests.service.web.test_sentences import item_with, outcome, record_with
 def test_only_open_items_become_cards_the_earliest_deadline_first() -> None:
     late, soon = item_with(timeout_s=900), item_with(timeout_s=60).model_copy(update={"item_id": "i2"})
     done = item_with().model_copy(update={"item_id": "i3", "outcome": outcome(Verdict.DENIED)})
-    cards = make_cards([record_with(late, items=(late, done, soon))], "anna")
+    cards = make_cards([record_with(late, items=(late, done, soon))], "anna", (), 0)
     assert [card.href for card in cards] == ["/items/sus_1/i2", "/items/sus_1/i1"]
-    assert make_cards([record_with(late, status=Status.CANCELLED)], "anna") == []
+    assert make_cards([record_with(late, status=Status.CANCELLED)], "anna", (), 0) == []
 
 
 def test_a_card_says_what_why_and_for_whom() -> None:
     item = item_with(reviewers=["ben"])
-    (card,) = make_cards([record_with(item)], "anna")
+    (card,) = make_cards([record_with(item)], "anna", (), 0)
     assert (card.tool, card.question, card.reason) == (
         "refund_payment",
         "needs approval",

@@ -3,10 +3,13 @@
 import re
 
 from sayso.jumps import Beat
+from sayso.suspensions import SuspensionRecord
 from service.settings import Settings
+from service.wiring import Wiring
 from tests.builders import person
 from tests.service.web.sites import Visit, visit
-from tests.service.web.stories import asked
+from tests.service.web.stories import asked, make_ask, place_of
+from tests.waits import until
 
 
 async def make_admin(site: Visit) -> None:
@@ -42,6 +45,24 @@ async def test_a_reviewer_sees_what_is_frozen_and_changes_nothing(settings: Sett
         await anna.send(f"/freezes/{freeze.id}/lift", status=403)
         assert "admin" in await anna.send("/freezes", status=403, kind="all")
         assert await anna.wiring.freezes.in_force("default", fresh=True) == [freeze]
+
+
+async def test_time_that_stands_still_is_shown_so_and_an_answer_counts(settings: Settings) -> None:
+    async with visit(settings) as anna:
+        await anna.wiring.freezes.freeze("default", "tool:refund_payment", "Stop", person("root"))
+        record = await asked(anna.wiring, make_ask(terms={"timeout_s": 1}))
+        await until(lambda: is_due(anna.wiring, record))
+        for place in ("/", place_of(record)):
+            page = await anna.read(place)
+            assert "left, on hold" in page
+            assert "data-left" not in page
+        await anna.send(place_of(record), answer="approve", digest=record.items[0].digest)
+        assert "anna approved this" in await anna.read(place_of(record))
+
+
+async def is_due(wiring: Wiring, record: SuspensionRecord) -> bool:
+    found = await wiring.desk.suspensions.read("default", record.id)
+    return found.now_ms >= record.items[0].terms.deadline_at_ms
 
 
 async def test_a_form_that_names_nothing_is_shown_again_with_what_was_typed(settings: Settings) -> None:

@@ -4,6 +4,7 @@ import pytest
 
 from sayso.deadlines import keep_time
 from sayso.decisions import COVERED, TIMEOUT, Actor, ActorKind, Decision, Outcome, Verdict
+from sayso.freezes import Freeze
 from sayso.requests import Binding, Doubt, Item, freeze_item
 from sayso.suspensions import RunRef, Status, SuspensionRecord
 from service.web.sentences import (
@@ -13,6 +14,7 @@ from service.web.sentences import (
     name_state,
     tell_denial,
     tell_fallback,
+    tell_hold,
     tell_outcome,
     tell_quorum,
     tell_reviewers,
@@ -160,3 +162,25 @@ def test_what_a_denial_does_to_the_run_is_said() -> None:
 )
 def test_words_are_joined_as_a_sentence_does(words: tuple[str, ...], joined: str) -> None:
     assert join_words(words) == joined
+
+
+STOP = {"id": "frz_1", "by": "root", "at_ms": NOW + 60_000}
+
+
+@pytest.mark.parametrize(
+    ("freeze", "after_s", "words"),
+    [
+        ({"scope": "all"}, 60, "4 min left, on hold"),
+        ({"scope": "all"}, 7_200, "4 min left, on hold"),
+        ({"scope": "tool:other"}, 60, ""),
+        ({"scope": "all", "lifted_by": "root", "lifted_at_ms": NOW + 70_000}, 80, ""),
+        ({"scope": "time", "jumped_to_ms": NOW + 7_200_000}, 7_200, "on hold"),
+        ({"scope": "time", "jumped_to_ms": NOW + 90_000}, 90, "on hold"),
+    ],
+)
+def test_time_that_stands_still_is_told_with_what_is_left_of_it(
+    freeze: dict[str, Any], after_s: int, words: str
+) -> None:
+    item = item_with(timeout_s=300)
+    freezes = [Freeze.model_validate({**STOP, **freeze})]
+    assert tell_hold(record_with(item), item, freezes, NOW + after_s * 1000) == words
