@@ -112,7 +112,7 @@ async def start_run(body: RunRequest, caller: Caller, parts: Parts, key: Idempot
 async def list_runs(
     caller: Caller, parts: Parts, status: RunStatus | None = None, skip: Skip = 0, limit: Limit = 50
 ) -> RunPage:
-    """List runs, the newest first (suspended ones by their deadline); an agent sees its own."""
+    """List runs, the newest first; an agent sees its own, a reviewer all, suspended ones by their deadline."""
     found = await parts.runs.list_runs(caller.tenant, status=status, owner=caller.owner, skip=skip, limit=limit + 1)
     more = len(found) > limit
     return RunPage(runs=[RunView.of(run) for run in found[:limit]], next_skip=skip + limit if more else None)

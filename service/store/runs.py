@@ -4,6 +4,7 @@ Nothing here changes a run: that happens in the commit of its suspension alone.
 """
 
 import heapq
+from collections.abc import AsyncIterator
 from itertools import islice
 from typing import Any
 
@@ -64,17 +65,20 @@ class Runs:
     async def list_runs(
         self, tenant: str, *, status: str | None = None, owner: str | None = None, skip: int = 0, limit: int = 50
     ) -> list[Run]:
-        """Return runs, newest first: all, those in one status, or those one credential asked for."""
+        """Return runs: all, those in one status, those that one credential asked for, or both; the newest first.
+
+        Only of those suspended, whoever asked, the earliest deadline comes first. One that moves on meanwhile may be
+        among them, as it stands then.
+        """
         keys = TenantKeys(tenant)
-        if status == RunStatus.SUSPENDED:
-            return await self._suspended(keys, owner, skip, limit)
+        if status is None:
+            return await self._read_many(keys, await self._newest(keys, owner, skip, limit))
         if owner is not None:
-            return await self._matching([keys.runs_of(owner)], keys, skip, limit, status)
-        if status is not None:
-            return await self._matching([keys.runs(status)], keys, skip, limit, None)
-        async with translated():
-            owners = await self._redis.smembers(keys.owners)
-        return await self._matching([keys.runs_of(text(one)) for one in owners], keys, skip, limit, None)
+            found = [run_id async for run_id, _ in self._standing(keys, owner, status, skip + limit)]
+            return await self._read_many(keys, found[skip:])
+        if status == RunStatus.SUSPENDED:
+            return [_run_of(one) for one in await self._records(keys, await self._suspended(keys, skip, limit))]
+        return await self._read_many(keys, await self._page(keys.runs(status), skip, limit, newest_first=True))
 
     async def trail(self, tenant: str, run_id: str, after: int = 0, limit: int = 1000) -> list[TrailEntry]:
         """Return the run's events behind the one numbered `after`, in order."""
@@ -141,56 +145,81 @@ class Runs:
 
     async def waiting_of(self, tenant: str, owner: str) -> list[str]:
         """Return the ids of all that waits for a reviewer for one owner's sake."""
-        keys, waiting, at = TenantKeys(tenant), [], 0
-        while ids := await self._page(keys.runs_of(owner), at, 500, newest_first=True):
-            async with translated():
-                latest = await self._redis.mget([keys.run(run_id) for run_id in ids])
-            records = await self._records(keys, [text(one) for one in latest if one])
-            waiting += [record.id for record in records if record.status is Status.PENDING]
-            at += 500
-        return waiting
+        keys = TenantKeys(tenant)
+        latest = [one async for _, one in self._standing(keys, owner, RunStatus.SUSPENDED)]
+        return [record.id for record in await self._records(keys, latest) if record.status is Status.PENDING]
 
     async def _page(self, index: str, skip: int, limit: int, *, newest_first: bool) -> list[str]:
         async with translated():
             ids: list[Any] = await self._redis.zrange(index, skip, skip + limit - 1, desc=newest_first)
         return [text(one) for one in ids]
 
-    async def _suspended(self, keys: TenantKeys, owner: str | None, skip: int, limit: int) -> list[Run]:
-        """Suspended runs wait in the inbox, the earliest deadline first, or are decided and have not gone on yet."""
-        found: list[Run] = []
-        seen: set[str] = set()  # what waits is on the agenda too: read again, it may be decided by then and told twice
-        for index, status in ((keys.inbox, Status.PENDING), (keys.agenda, Status.DECIDED)):
-            at = 0
-            while len(found) < skip + limit:
-                ids = await self._page(index, at, _PAGE, newest_first=False)
-                new = await self._records(keys, [one for one in ids if one not in seen])
-                seen.update(ids)
-                own = [one for one in new if owner is None or one.run.owner == owner]
-                standing = [_run_of(record) for record in own if record.status is status]
-                found += [run for run in standing if run.status is RunStatus.SUSPENDED]
-                at += _PAGE
-                if len(ids) < _PAGE:
-                    break
-        return found[skip : skip + limit]
-
-    async def _matching(
-        self, indexes: list[str], keys: TenantKeys, skip: int, limit: int, status: str | None
-    ) -> list[Run]:
-        """Merge the newest of several indexes, keeping what is in `status`, until a page is full."""
-        found: list[Run] = []
-        wanted = skip + limit
-        while True:
-            async with translated(), self._redis.pipeline(transaction=False) as pipe:
-                for index in indexes:
-                    pipe.zrange(index, 0, wanted - 1, desc=True, withscores=True)
+    async def _newest(self, keys: TenantKeys, owner: str | None, skip: int, limit: int) -> list[str]:
+        """Return the ids of one owner's runs, or of everybody's, merged."""
+        if owner is not None:
+            return await self._page(keys.runs_of(owner), skip, limit, newest_first=True)
+        async with translated():
+            owners = await self._redis.smembers(keys.owners)
+            async with self._redis.pipeline(transaction=False) as pipe:
+                for one in owners:
+                    pipe.zrange(keys.runs_of(text(one)), 0, skip + limit - 1, desc=True, withscores=True)
                 pages = await pipe.execute()
-            merged = heapq.merge(*pages, key=lambda entry: -entry[1])
-            ids = [entry[0].decode() for entry in islice(merged, wanted)]
-            runs = await self._read_many(keys, ids)
-            found = [run for run in runs if status is None or run.status == status]
-            if len(found) >= skip + limit or len(ids) < wanted:
-                return found[skip : skip + limit]
-            wanted *= 2
+        merged = heapq.merge(*pages, key=lambda entry: -entry[1])
+        return [text(entry[0]) for entry in islice(merged, skip, skip + limit)]
+
+    async def _standing(
+        self, keys: TenantKeys, owner: str, status: str, most: int | None = None
+    ) -> AsyncIterator[tuple[str, str]]:
+        """Yield an owner's runs in a status, the newest first, each with the suspension it stands at where it waits.
+
+        The indexes tell it, a page at a time: of very many runs hardly a record is read.
+        """
+        at = found = 0
+        while ids := await self._page(keys.runs_of(owner), at, _PAGE, newest_first=True):
+            at += _PAGE
+            for run_id, place in await self._keep(keys, ids, status):
+                yield run_id, place
+                found += 1
+                if found == most:
+                    return
+
+    async def _keep(self, keys: TenantKeys, run_ids: list[str], status: str) -> list[tuple[str, str]]:
+        if status != RunStatus.SUSPENDED:
+            scores = await self._scores(keys.runs(status), run_ids)
+            return [(one, "") for one, score in zip(run_ids, scores, strict=True) if score is not None]
+        async with translated():
+            latest = [text(one or b"") for one in await self._redis.mget([keys.run(one) for one in run_ids])]
+        waiting = {
+            one for one, due in zip(latest, await self._scores(keys.inbox, latest), strict=True) if due is not None
+        }
+        standing = waiting | set(await self._decided(keys, [one for one in latest if one not in waiting]))
+        return [(run_id, place) for run_id, place in zip(run_ids, latest, strict=True) if place in standing]
+
+    async def _decided(self, keys: TenantKeys, ids: list[str]) -> list[str]:
+        """Return which suspensions are decided and have not gone on; only what is on the agenda can be."""
+        due = zip(ids, await self._scores(keys.agenda, ids), strict=True)
+        records = await self._records(keys, [one for one, at_ms in due if at_ms is not None])
+        return [record.id for record in records if record.run_status is RunStatus.SUSPENDED]
+
+    async def _suspended(self, keys: TenantKeys, skip: int, limit: int) -> list[str]:
+        """Return what waits in the inbox, the earliest deadline first, and then what is decided and has not gone on."""
+        ids = await self._page(keys.inbox, skip, limit, newest_first=False)
+        if len(ids) == limit:
+            return ids
+        async with translated():
+            skip = max(0, skip - int(await self._redis.zcard(keys.inbox)))
+        decided: list[str] = []
+        at, most = 0, skip + limit - len(ids)
+        while len(decided) < most and (page := await self._page(keys.agenda, at, _PAGE, newest_first=False)):
+            at += _PAGE
+            waits = zip(page, await self._scores(keys.inbox, page), strict=True)
+            decided += await self._decided(keys, [one for one, due in waits if due is None and one not in ids])
+        return ids + decided[skip:most]
+
+    async def _scores(self, index: str, ids: list[str]) -> list[float | None]:
+        async with translated():
+            scores: list[float | None] = await self._redis.zmscore(index, ids) if ids else []
+        return scores
 
     async def _read_many(self, keys: TenantKeys, run_ids: list[str]) -> list[Run]:
         """Read runs through the suspension each one stands at now."""
