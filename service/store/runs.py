@@ -147,7 +147,8 @@ class Runs:
         """Return the ids of all that waits for a reviewer for one owner's sake."""
         keys = TenantKeys(tenant)
         latest = [one async for _, one in self._standing(keys, owner, RunStatus.SUSPENDED)]
-        return [record.id for record in await self._records(keys, latest) if record.status is Status.PENDING]
+        pages = [await self._records(keys, latest[at : at + _PAGE]) for at in range(0, len(latest), _PAGE)]
+        return [record.id for page in pages for record in page if record.status is Status.PENDING]
 
     async def _page(self, index: str, skip: int, limit: int, *, newest_first: bool) -> list[str]:
         async with translated():
