@@ -23,6 +23,8 @@ router = APIRouter(prefix="/suspensions", tags=["suspensions"], route_class=Sign
 decisions = APIRouter(prefix="/suspensions", tags=["suspensions"], route_class=QuickRoute)
 
 _PAGE = 100
+_READ_THROUGH = 500
+"""How long an inbox may be to be read through for what is one agent's own."""
 _DIGEST = "b1946ac92492d2347c6235b4d2611184b1946ac92492d2347c6235b4d2611184"
 _EXAMPLES: dict[str, Example] = {
     "approve": {"value": {"action": "approve", "digest": _DIGEST}},
@@ -134,10 +136,16 @@ async def _find(parts: Wiring, caller: Principal, suspension_id: str) -> Suspens
 
 
 async def _page(parts: Wiring, caller: Principal, status: str, skip: int, limit: int) -> list[SuspensionRecord]:
-    """Read through the list until the page is full; no index knows whose a suspension is."""
+    """Read through the list until the page is full: no index knows whose a suspension is.
+
+    In a long inbox most may be others'; then the caller's own runs tell.
+    """
     look_up = parts.runs.inbox if status == "pending" else parts.runs.decided
     if caller.owner is None:
         return await parts.desk.suspensions.read_many(caller.tenant, await look_up(caller.tenant, skip, limit))
+    if status == "pending" and await parts.runs.count_pending(caller.tenant) > _READ_THROUGH:
+        ids = await parts.runs.waiting_of(caller.tenant, caller.owner)
+        return await parts.desk.suspensions.read_many(caller.tenant, ids[skip : skip + limit])
     own: list[SuspensionRecord] = []
     at = 0
     while len(own) < skip + limit:

@@ -4,7 +4,6 @@ Nothing here changes a run: that happens in the commit of its suspension alone.
 """
 
 import heapq
-from collections.abc import AsyncIterator
 from itertools import islice
 from typing import Any
 
@@ -15,7 +14,7 @@ from sayso.clock import monotonic_ms
 from sayso.errors import NotFound
 from sayso.events import TrailEntry
 from sayso.states import StateRef, open_state
-from sayso.suspensions import RunStatus, Status, SuspensionRecord
+from sayso.suspensions import RunStatus, SuspensionRecord
 from sayso.tool_calls import ToolDefinition
 from service.store.connections import text, translated
 from service.store.keys import TenantKeys
@@ -74,8 +73,7 @@ class Runs:
         if status is None:
             return await self._read_many(keys, await self._newest(keys, owner, skip, limit))
         if owner is not None:
-            found = [run_id async for run_id, _ in self._standing(keys, owner, status, skip + limit)]
-            return await self._read_many(keys, found[skip:])
+            return await self._read_many(keys, (await self._standing(keys, owner, status, skip + limit))[skip:])
         if status == RunStatus.SUSPENDED:
             return [_run_of(one) for one in await self._records(keys, await self._suspended(keys, skip, limit))]
         return await self._read_many(keys, await self._page(keys.runs(status), skip, limit, newest_first=True))
@@ -144,11 +142,15 @@ class Runs:
         return manifests
 
     async def waiting_of(self, tenant: str, owner: str) -> list[str]:
-        """Return the ids of all that waits for a reviewer for one owner's sake."""
-        keys = TenantKeys(tenant)
-        latest = [one async for _, one in self._standing(keys, owner, RunStatus.SUSPENDED)]
-        pages = [await self._records(keys, latest[at : at + _PAGE]) for at in range(0, len(latest), _PAGE)]
-        return [record.id for page in pages for record in page if record.status is Status.PENDING]
+        """Return the ids of all that waits for a reviewer for one owner's sake, the earliest deadline first."""
+        keys, at = TenantKeys(tenant), 0
+        found: list[tuple[float, str]] = []
+        while ids := await self._page(keys.runs_of(owner), at, _PAGE, newest_first=True):
+            at += _PAGE
+            latest = await self._latest(keys, ids)
+            dues = zip(latest, await self._scores(keys.inbox, latest), strict=True)
+            found += [(due_ms, one) for one, due_ms in dues if due_ms is not None]
+        return [one for _, one in sorted(found)]
 
     async def _page(self, index: str, skip: int, limit: int, *, newest_first: bool) -> list[str]:
         async with translated():
@@ -168,33 +170,32 @@ class Runs:
         merged = heapq.merge(*pages, key=lambda entry: -entry[1])
         return [text(entry[0]) for entry in islice(merged, skip, skip + limit)]
 
-    async def _standing(
-        self, keys: TenantKeys, owner: str, status: str, most: int | None = None
-    ) -> AsyncIterator[tuple[str, str]]:
-        """Yield an owner's runs in a status, the newest first, each with the suspension it stands at where it waits.
+    async def _standing(self, keys: TenantKeys, owner: str, status: str, most: int) -> list[str]:
+        """Return the ids of up to `most` of an owner's runs in a status, the newest first.
 
         The indexes tell it, a page at a time: of very many runs hardly a record is read.
         """
-        at = found = 0
-        while ids := await self._page(keys.runs_of(owner), at, _PAGE, newest_first=True):
+        found: list[str] = []
+        at = 0
+        while len(found) < most and (ids := await self._page(keys.runs_of(owner), at, _PAGE, newest_first=True)):
             at += _PAGE
-            for run_id, place in await self._keep(keys, ids, status):
-                yield run_id, place
-                found += 1
-                if found == most:
-                    return
+            found += await self._keep(keys, ids, status)
+        return found[:most]
 
-    async def _keep(self, keys: TenantKeys, run_ids: list[str], status: str) -> list[tuple[str, str]]:
+    async def _keep(self, keys: TenantKeys, run_ids: list[str], status: str) -> list[str]:
         if status != RunStatus.SUSPENDED:
             scores = await self._scores(keys.runs(status), run_ids)
-            return [(one, "") for one, score in zip(run_ids, scores, strict=True) if score is not None]
+            return [one for one, score in zip(run_ids, scores, strict=True) if score is not None]
+        latest = await self._latest(keys, run_ids)
+        scores = await self._scores(keys.inbox, latest)
+        waiting = {one for one, due_ms in zip(latest, scores, strict=True) if due_ms is not None}
+        standing = waiting.union(await self._decided(keys, [one for one in latest if one not in waiting]))
+        return [run_id for run_id, one in zip(run_ids, latest, strict=True) if one in standing]
+
+    async def _latest(self, keys: TenantKeys, run_ids: list[str]) -> list[str]:
+        """Return the id of the suspension that each run stands at; an empty one for a run that is gone."""
         async with translated():
-            latest = [text(one or b"") for one in await self._redis.mget([keys.run(one) for one in run_ids])]
-        waiting = {
-            one for one, due in zip(latest, await self._scores(keys.inbox, latest), strict=True) if due is not None
-        }
-        standing = waiting | set(await self._decided(keys, [one for one in latest if one not in waiting]))
-        return [(run_id, place) for run_id, place in zip(run_ids, latest, strict=True) if place in standing]
+            return [text(one or b"") for one in await self._redis.mget([keys.run(run_id) for run_id in run_ids])]
 
     async def _decided(self, keys: TenantKeys, ids: list[str]) -> list[str]:
         """Return which suspensions are decided and have not gone on; only what is on the agenda can be."""
@@ -226,9 +227,8 @@ class Runs:
         """Read runs through the suspension each one stands at now."""
         if not run_ids:
             return []
-        async with translated():
-            latest = await self._redis.mget([keys.run(run_id) for run_id in run_ids])
-        return [_run_of(record) for record in await self._records(keys, [text(one) for one in latest if one])]
+        latest = await self._latest(keys, run_ids)
+        return [_run_of(record) for record in await self._records(keys, [one for one in latest if one])]
 
     async def _records(self, keys: TenantKeys, suspension_ids: list[str]) -> list[SuspensionRecord]:
         if not suspension_ids:

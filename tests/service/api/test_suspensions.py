@@ -261,3 +261,18 @@ async def test_an_agent_lists_its_own_alone_in_whole_pages(world: World, status:
     shown = [one["id"] for one in first["suspensions"] + rest["suspensions"]]
     assert sorted(shown) == sorted(record.id for record in own)
     assert (first["next_skip"], rest["next_skip"]) == (2, None)
+
+
+async def test_an_agent_finds_its_own_by_their_deadlines_among_few_and_among_very_many(world: World) -> None:
+    own = [await make_pending(world.wiring, late_ms=late_ms) for late_ms in (0, 2_000, 1_000)]
+    wanted = [own[place].id for place in (1, 2, 0)]
+    await approve(world.wiring, await make_pending(world.wiring))
+    found = []
+    async with world.client("demo") as client:
+        for others in (5, 500):
+            await asyncio.gather(*(make_pending(world.wiring, owner="other") for _ in range(others)))
+            first = (await client.get("/api/v1/suspensions?limit=2")).json()
+            second = (await client.get("/api/v1/suspensions?limit=2&skip=2")).json()
+            found.append([one["id"] for page in (first, second) for one in page["suspensions"]])
+            assert (first["next_skip"], second["next_skip"]) == (2, None)
+    assert found == [wanted, wanted]
