@@ -18,7 +18,7 @@ from service.app import create_app
 from service.receivers.posts import Answer
 from service.settings import Settings
 from service.store.keys import TenantKeys
-from tests.builders import approve, make_person
+from tests.builders import approve, make_person, person
 from tests.receivers import SECRET, Receiver
 from tests.service.api.aap.worlds import Made, connected, find, make_instance, make_late, make_provisioner
 from tests.service.worlds import World
@@ -59,15 +59,22 @@ async def deliver(world: World, courier: Courier | None = None) -> None:
     await courier.finish()
 
 
+async def change_waiting(redis: Redis, **members: Any) -> dict[str, Any]:
+    """Change the one message that waits; return it as it was."""
+    (name,) = await redis.zrange(KEYS.deliveries, 0, -1)
+    key = KEYS.delivery(name.decode())
+    version, _, body = (await redis.get(key)).decode().partition("|")
+    waiting: dict[str, Any] = json.loads(body)
+    await redis.set(key, f"{version}|{json.dumps(waiting | members)}")
+    return waiting
+
+
 async def bring_forward(redis: Redis) -> list[float]:
-    """Let everything that is to be tried later be due now; return how long it would have waited."""
-    due = await redis.zrange(KEYS.deliveries, 0, -1, withscores=True)
-    for name, _ in due:
-        key = KEYS.delivery(name.decode())
-        version, _, body = (await redis.get(key)).decode().partition("|")
-        await redis.set(key, f"{version}|{json.dumps(json.loads(body) | {'not_before_ms': 0})}")
-        await redis.zadd(KEYS.deliveries, {name: 0})
-    return [score - now_ms() for _, score in due]
+    """Let the one message that is to be tried later be due now; return how long it would have waited."""
+    ((name, score),) = await redis.zrange(KEYS.deliveries, 0, -1, withscores=True)
+    await change_waiting(redis, not_before_ms=0)
+    await redis.zadd(KEYS.deliveries, {name: 0})
+    return [score - now_ms()]
 
 
 async def decided(world: World, made: Made, **members: Any) -> str:
@@ -188,18 +195,32 @@ async def test_after_seven_days_nobody_tries_any_more(
     world: World, told: Made, receiver: Receiver, redis: Redis
 ) -> None:
     await decided(world, told)
-    (name,) = await redis.zrange(KEYS.deliveries, 0, -1)
-    key = KEYS.delivery(name.decode())
-    version, _, body = (await redis.get(key)).decode().partition("|")
-    assert json.loads(body)["until_ms"] - now_ms() > 7 * 86_400_000 - 60_000
-    await redis.set(key, f"{version}|{json.dumps(json.loads(body) | {'until_ms': now_ms() - 1})}")
+    before = await change_waiting(redis, until_ms=now_ms() - 1)
+    assert before["until_ms"] - now_ms() > 7 * 86_400_000 - 60_000
     await deliver(world)
     assert receiver.events() == []
     assert await redis.zcard(KEYS.deliveries) == 0
-    ended = await world.wiring.deliveries.read("default", name.decode())
+    ended = await world.wiring.deliveries.read("default", before["id"])
     assert ended is not None
     assert ended.delivery.ended == "given up"
-    assert 0 < await redis.pttl(key) <= 86_400_000
+    assert 0 < await redis.pttl(KEYS.delivery(before["id"])) <= 86_400_000
+
+
+@pytest.mark.parametrize(("deadlines", "comes"), [(None, 1), ("move", 1), ("pass", 0)])
+async def test_days_that_the_clock_jumped_over_are_none_of_the_seven_unless_they_have_passed(
+    world: World, told: Made, receiver: Receiver, redis: Redis, deadlines: Any, comes: int
+) -> None:
+    await decided(world, told)
+    at_ms, day_ms = now_ms(), 86_400_000
+    await change_waiting(redis, until_ms=at_ms - day_ms)
+    freeze = await world.wiring.freezes.doubt_time("default", at_ms - 3 * day_ms, at_ms)
+    if deadlines is not None:
+        await world.wiring.freezes.lift("default", freeze.id, person("root"), deadlines)
+    receiver.say = lambda message: Response(status_code=500)
+    courier = Courier(world.wiring)
+    await deliver(world, courier)
+    await deliver(world, courier)
+    assert len(receiver.events()) == comes
 
 
 async def test_who_is_not_to_be_told_any_more_is_not(
