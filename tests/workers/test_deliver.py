@@ -13,6 +13,7 @@ from redis.asyncio import Redis
 from starlette.responses import Response
 
 from sayso.clock import now_ms
+from sayso.jumps import Beat
 from sayso.signing import SignedMessage, verify_message
 from service.app import create_app
 from service.receivers.posts import Answer
@@ -22,6 +23,7 @@ from tests.builders import approve, make_person, person
 from tests.receivers import SECRET, Receiver
 from tests.service.api.aap.worlds import Made, connected, find, make_instance, make_late, make_provisioner
 from tests.service.worlds import World
+from workers.beats import Beats
 from workers.deliver import FIRST_RETRY_MS, LONGEST_RETRY_MS, Courier, read_retry_after_ms, retry_after_ms
 
 KEYS = TenantKeys("default")
@@ -221,6 +223,24 @@ async def test_days_that_the_clock_jumped_over_are_none_of_the_seven_unless_they
     await deliver(world, courier)
     await deliver(world, courier)
     assert len(receiver.events()) == comes
+
+
+async def test_what_was_put_off_by_a_clock_that_is_right_again_does_not_wait_for_the_wrong_time(
+    world: World, told: Made, receiver: Receiver, redis: Redis
+) -> None:
+    receiver.say = lambda message: Response(status_code=500)
+    await decided(world, told)
+    day_ms, ahead = 86_400_000, Beat(at_ms=now_ms(), uptime_ms=0, boot="one", wall_ms=0)
+    waiting = await change_waiting(redis, not_before_ms=ahead.at_ms + day_ms + 2000)
+    await redis.zadd(KEYS.deliveries, {waiting["id"]: ahead.at_ms + day_ms + 2000, "gone:long": ahead.at_ms + day_ms})
+    beats = Beats(world.wiring)
+    await beats.note(ahead.model_copy(update={"at_ms": ahead.at_ms + day_ms}))
+    await beats.note(ahead)
+    due = await redis.zrange(KEYS.deliveries, 0, -1, withscores=True)
+    assert due == [(b"gone:long", ahead.at_ms), (waiting["id"].encode(), ahead.at_ms + 2000)]
+    read = await world.wiring.deliveries.read("default", waiting["id"])
+    assert read is not None
+    assert (read.delivery.not_before_ms, read.delivery.ended) == (ahead.at_ms + 2000, None)
 
 
 async def test_who_is_not_to_be_told_any_more_is_not(
