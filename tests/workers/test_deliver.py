@@ -24,6 +24,7 @@ from tests.receivers import SECRET, Receiver
 from tests.service.api.aap.worlds import Made, connected, find, make_instance, make_late, make_provisioner
 from tests.service.worlds import World
 from workers.beats import Beats
+from workers.clock import wake_lifted
 from workers.deliver import FIRST_RETRY_MS, LONGEST_RETRY_MS, Courier, read_retry_after_ms, retry_after_ms
 
 KEYS = TenantKeys("default")
@@ -267,6 +268,24 @@ async def test_a_deletion_that_was_broken_off_is_carried_through(world: World, t
     assert (await find(world.wiring, request_id)).status == "cancelled"
     await deliver(world)
     assert await redis.zcard(KEYS.deliveries) == 0
+
+
+async def test_what_a_doubted_clock_holds_is_withdrawn_for_a_deleted_instance_once_that_can_be_done(
+    world: World, told: Made, redis: Redis
+) -> None:
+    request_id, at_ms = await told.waiting(), now_ms()
+    await make_late(world.wiring, request_id)
+    freeze = await world.wiring.freezes.doubt_time("default", at_ms - 3_600_000, at_ms + 1000)
+    async with connected(world, world.tokens["platform"]) as client:
+        assert (await client.delete(f"/instances/{told.id}")).status_code == 204
+    ((name, again_at_ms),) = await redis.zrange(KEYS.deliveries, 0, -1, withscores=True)
+    assert again_at_ms > at_ms, "nobody looks all the time"
+    await world.wiring.freezes.lift("default", freeze.id, person("root"))
+    assert await wake_lifted(world.wiring) == 1
+    assert (await find(world.wiring, request_id)).status == "pending"
+    await redis.zadd(KEYS.deliveries, {name: 0})
+    await deliver(world)
+    assert (await find(world.wiring, request_id)).status == "cancelled"
 
 
 async def test_a_place_that_leads_to_this_machine_is_not_told_where_that_is_not_allowed(
