@@ -101,7 +101,7 @@ def check_start(freezes: Iterable[Freeze], record: SuspensionRecord, tools: Iter
                 tools=list(names),
             )
         if freeze.in_force and any(freeze.covers(record.run.agent, tool) for tool in (None, *names)):
-            why = f": {freeze.reason}" if freeze.reason else ""
+            why = f": {freeze.reason.removesuffix('.')}" if freeze.reason else ""
             raise Halted(
                 f"{freeze.by} has frozen {tell_scope(freeze.scope)}{why}. The run waits until an admin lifts that.",
                 scope=freeze.scope,

@@ -62,7 +62,7 @@ def judge_final(
     judged = policy.judge(describe_item(record, item, args))
     misplaced = find_misplaced(definition, judged) if definition is not None else None
     if judged.action is Action.DENY or misplaced:
-        why = misplaced or judged.reason
+        why = (misplaced or judged.reason or "").removesuffix(".")
         raise PolicyForbids(
             f"The rule {judged.policy_id or 'default'} denies {item.tool.name} with these final arguments"
             f"{f': {why}' if why else ''}. Change them, or deny the item.",

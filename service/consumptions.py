@@ -144,7 +144,7 @@ def _check_standing(record: SuspensionRecord, item: Item, policy: Policy, standi
     )
     judged = policy.judge(event)
     if judged.action is Action.DENY:
-        why = f": {judged.reason}" if judged.reason else ""
+        why = f": {judged.reason.removesuffix('.')}" if judged.reason else ""
         raise Withdrawn(f"The rules deny {item.tool.name} by now{why}. The call is not to start.")
     if (loss := find_loss(record, item, policy, standing)) is not None:
         raise Withdrawn(f"{loss} The call is not to start; ask again.")

@@ -5,7 +5,6 @@ Whatever is wrong is said in one `InvalidSettings`, a line a setting, before any
 """
 
 import base64
-import binascii
 import hashlib
 import os
 import re
@@ -354,7 +353,7 @@ def _check_database(parts: SplitResult) -> None:
 def _check_webhook_secret(secret: str) -> None:
     try:
         key = base64.b64decode(secret.removeprefix("whsec_"), validate=True)
-    except binascii.Error:
+    except ValueError:
         key = b""
     if not secret.startswith("whsec_") or len(key) < WEAKEST_WEBHOOK_SECRET_BYTES:
         raise ValueError(f"write whsec_ and then at least {WEAKEST_WEBHOOK_SECRET_BYTES} random bytes in base64")

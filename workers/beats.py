@@ -58,5 +58,6 @@ class Beats:
         log.error("store_clock_jumped", by_ms=drift_ms, freeze=freeze.id, told=freeze.reason)
 
     async def _notice_return(self, beat: Beat, back_ms: int) -> None:
+        await self._wiring.deliveries.follow_back(TENANT, back_ms, beat.at_ms)
         lifted = await self._wiring.freezes.notice_return(TENANT, back_ms, beat.at_ms)
         log.error("store_clock_went_back", by_ms=back_ms, lifted=lifted.id if lifted else None)

@@ -13,6 +13,7 @@ from hashlib import sha256
 import structlog
 
 from sayso.errors import TooManyRequests
+from sayso.freezes import TIME, doubt_time
 from service.credentials import TENANT
 from service.receivers.addresses import UnsafeUrl
 from service.receivers.places import place_of
@@ -21,6 +22,7 @@ from service.slots import Slots
 from service.store.attempts import Allowance
 from service.store.deliveries import Waiting
 from service.store.instances import Instance
+from service.store.outbox import RETRY_FOR_MS
 from service.sweeps import withdraw_all
 from service.wiring import Wiring
 
@@ -107,13 +109,24 @@ class Courier:
         if instance is None or instance.delivery is None:
             await self.wiring.deliveries.end(self.tenant, waiting, "nobody to tell", now_ms)
             return
-        if now_ms >= waiting.delivery.until_ms:
+        if now_ms >= waiting.delivery.until_ms + await self._jumped_ms(waiting, now_ms):
             await self.wiring.deliveries.end(self.tenant, waiting, "given up", now_ms)
             log.warning("delivery_given_up", message=event_id, instance=instance.id, tries=waiting.delivery.tries)
             return
         if now_ms < waiting.delivery.not_before_ms:
             return  # somebody has taken it since it was found due
         await self._attempt(waiting, instance, now_ms)
+
+    async def _jumped_ms(self, waiting: Waiting, now_ms: int) -> int:
+        """How far the store's clock jumped while the message waits, unless an admin said that the time has gone by."""
+        known = await self.wiring.freezes.known(self.tenant)
+        since_ms = waiting.delivery.until_ms - RETRY_FOR_MS
+        jumps = [
+            (one.jumped_to_ms or 0, one.at_ms)
+            for one in doubt_time(known, self.wiring.freezes.mark_ms(self.tenant), now_ms)
+            if one.scope == TIME and one.deadlines == "move"
+        ]
+        return sum(to_ms - max(from_ms, since_ms) for to_ms, from_ms in jumps if to_ms > since_ms)
 
     async def _attempt(self, waiting: Waiting, instance: Instance, now_ms: int) -> None:
         assert instance.delivery is not None  # noqa: S101  the caller has looked
@@ -147,7 +160,8 @@ class Courier:
             log.info("message_delivered", **facts)
             return
         wait_ms = max(retry_after_ms(message.id, message.tries), read_retry_after_ms(answer, now_ms))
-        await self.wiring.deliveries.postpone(self.tenant, claimed, min(now_ms + wait_ms, message.until_ms))
+        latest_ms = max(message.until_ms, now_ms + LONGEST_RETRY_MS)  # where the clock jumped, the end has passed
+        await self.wiring.deliveries.postpone(self.tenant, claimed, min(now_ms + wait_ms, latest_ms))
         log.warning("message_not_taken", **facts, error=answer.error, again_in_ms=wait_ms)
 
 

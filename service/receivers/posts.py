@@ -2,7 +2,7 @@
 
 import asyncio
 import ssl
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 
 import httpcore
@@ -18,7 +18,7 @@ _MOST_ANSWER_BYTES = 65_536
 
 @dataclass(frozen=True)
 class Answer:
-    """What a receiver said, or why there was no answer: then the status is 0."""
+    """What a receiver said, or why there was no answer: then the status is 0. One that breaks off tells its status."""
 
     status: int
     body: bytes = b""
@@ -56,13 +56,23 @@ class Posts:
             "webhook-timestamp": str(at_s),
             "webhook-signature": sign_message(secret, message_id, at_s, body),
         }
+        answer = Answer(0)
         try:
-            async with asyncio.timeout(self._attempt_s):
-                return await self._post(url, headers, body)
+            async with (
+                asyncio.timeout(self._attempt_s),
+                self._connections().stream("POST", url, headers=headers, content=body) as response,
+            ):
+                said = {name.lower(): value for name, value in response.headers}
+                answer = Answer(response.status, retry_after=said.get(b"retry-after", b"").decode("latin-1") or None)
+                async for part in response.aiter_stream():
+                    answer = replace(answer, body=answer.body + part)
+                    if len(answer.body) > _MOST_ANSWER_BYTES:
+                        break
         except TimeoutError:
-            return Answer(0, error=f"no answer within {self._attempt_s:g} s")
+            return replace(answer, error=f"no answer within {self._attempt_s:g} s")
         except (httpcore.NetworkError, httpcore.TimeoutException, httpcore.ProtocolError, OSError) as error:
-            return Answer(0, error=f"{type(error).__name__}: {error}"[:500])
+            return replace(answer, error=f"{type(error).__name__}: {error}"[:500])
+        return answer
 
     def _connections(self) -> httpcore.AsyncConnectionPool:
         """Most processes never post anything: what it takes is made when it is needed."""
@@ -75,17 +85,6 @@ class Posts:
                 network_backend=self._backend,
             )
         return self._pool
-
-    async def _post(self, url: str, headers: dict[str | bytes, str | bytes], body: bytes) -> Answer:
-        async with self._connections().stream("POST", url, headers=headers, content=body) as response:
-            said = {name.lower(): value for name, value in response.headers}
-            answer = b""
-            async for part in response.aiter_stream():
-                answer += part
-                if len(answer) > _MOST_ANSWER_BYTES:
-                    break
-        retry_after = said.get(b"retry-after")
-        return Answer(response.status, answer, retry_after.decode("latin-1") if retry_after else None)
 
 
 @cache

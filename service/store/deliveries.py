@@ -78,6 +78,18 @@ class Deliveries:
         async with translated():
             await self._redis.zadd(TenantKeys(tenant).deliveries, {name: again_at_ms}, xx=True)
 
+    async def follow_back(self, tenant: str, back_ms: int, now_ms: int) -> None:
+        """Have what was put off by a clock that went back since tried that much sooner. Done twice, it does no harm."""
+        async with translated():
+            later: list[Any] = await self._redis.zrangebyscore(TenantKeys(tenant).deliveries, f"({now_ms}", "+inf")
+        for name in map(text, later):
+            seen = await self.read(tenant, name)
+            if seen is None:
+                await self.defer(tenant, name, now_ms)
+            elif seen.delivery.ended is None:
+                again_at_ms = max(now_ms, seen.delivery.not_before_ms - back_ms)
+                await self._save(tenant, seen, seen.delivery, again_at_ms)
+
     async def forget(self, tenant: str, name: str) -> None:
         """Take off what is no message any more."""
         async with translated():

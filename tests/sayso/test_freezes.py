@@ -16,7 +16,7 @@ def freeze(scope: str = "all", at: int = 0, lifted: int | None = None) -> Freeze
     by = None if lifted is None else "root"
     lifted_at_ms = None if lifted is None else T0 + lifted
     return Freeze(
-        id=f"{scope}{at}", scope=scope, reason="odd", by="root", at_ms=T0 + at, lifted_by=by, lifted_at_ms=lifted_at_ms
+        id=f"{scope}{at}", scope=scope, reason="odd.", by="root", at_ms=T0 + at, lifted_by=by, lifted_at_ms=lifted_at_ms
     )
 
 
@@ -30,7 +30,7 @@ def test_a_freeze_stops_what_is_within_its_scope(scope: str, covered: bool) -> N
     if not covered:
         check_start([freeze(scope)], record, tools_to_start(record), T0)
         return
-    with pytest.raises(Halted, match=r"root has frozen .*: odd"):
+    with pytest.raises(Halted, match=r"root has frozen .*: odd\. The run"):
         check_start([freeze(scope)], record, tools_to_start(record), T0)
     check_start([freeze(scope, lifted=5)], record, tools_to_start(record), T0)
 

@@ -157,6 +157,7 @@ def test_settings_never_change() -> None:
         ("SAYSO_WEBHOOK_SECRET", "secret", "write whsec_"),
         ("SAYSO_WEBHOOK_SECRET", "whsec_c2hvcnQ=", "24 random bytes"),
         ("SAYSO_WEBHOOK_SECRET", "whsec_???", "24 random bytes"),
+        ("SAYSO_WEBHOOK_SECRET", "whsec_é", "24 random bytes"),
         ("SAYSO_SESSION_IDLE_S", "99999", "make it the smaller one"),
         ("SAYSO_SESSION_MAX_S", "99999999999999999999", "less than or equal to"),
         ("SAYSO_BODY_LIMIT_BYTES", "10", "greater than or equal to 1024"),

@@ -17,7 +17,7 @@ rules:
     tool: refund
     when: args.amount > 500
     action: deny
-    reason: Nobody refunds that much
+    reason: Nobody refunds that much.
 """
 
 

@@ -13,15 +13,18 @@ from redis.asyncio import Redis
 from starlette.responses import Response
 
 from sayso.clock import now_ms
+from sayso.jumps import Beat
 from sayso.signing import SignedMessage, verify_message
 from service.app import create_app
 from service.receivers.posts import Answer
 from service.settings import Settings
 from service.store.keys import TenantKeys
-from tests.builders import approve, make_person
+from tests.builders import approve, make_person, person
 from tests.receivers import SECRET, Receiver
 from tests.service.api.aap.worlds import Made, connected, find, make_instance, make_late, make_provisioner
 from tests.service.worlds import World
+from workers.beats import Beats
+from workers.clock import wake_lifted
 from workers.deliver import FIRST_RETRY_MS, LONGEST_RETRY_MS, Courier, read_retry_after_ms, retry_after_ms
 
 KEYS = TenantKeys("default")
@@ -59,15 +62,22 @@ async def deliver(world: World, courier: Courier | None = None) -> None:
     await courier.finish()
 
 
+async def change_waiting(redis: Redis, **members: Any) -> dict[str, Any]:
+    """Change the one message that waits; return it as it was."""
+    (name,) = await redis.zrange(KEYS.deliveries, 0, -1)
+    key = KEYS.delivery(name.decode())
+    version, _, body = (await redis.get(key)).decode().partition("|")
+    waiting: dict[str, Any] = json.loads(body)
+    await redis.set(key, f"{version}|{json.dumps(waiting | members)}")
+    return waiting
+
+
 async def bring_forward(redis: Redis) -> list[float]:
-    """Let everything that is to be tried later be due now; return how long it would have waited."""
-    due = await redis.zrange(KEYS.deliveries, 0, -1, withscores=True)
-    for name, _ in due:
-        key = KEYS.delivery(name.decode())
-        version, _, body = (await redis.get(key)).decode().partition("|")
-        await redis.set(key, f"{version}|{json.dumps(json.loads(body) | {'not_before_ms': 0})}")
-        await redis.zadd(KEYS.deliveries, {name: 0})
-    return [score - now_ms() for _, score in due]
+    """Let the one message that is to be tried later be due now; return how long it would have waited."""
+    ((name, score),) = await redis.zrange(KEYS.deliveries, 0, -1, withscores=True)
+    await change_waiting(redis, not_before_ms=0)
+    await redis.zadd(KEYS.deliveries, {name: 0})
+    return [score - now_ms()]
 
 
 async def decided(world: World, made: Made, **members: Any) -> str:
@@ -188,18 +198,50 @@ async def test_after_seven_days_nobody_tries_any_more(
     world: World, told: Made, receiver: Receiver, redis: Redis
 ) -> None:
     await decided(world, told)
-    (name,) = await redis.zrange(KEYS.deliveries, 0, -1)
-    key = KEYS.delivery(name.decode())
-    version, _, body = (await redis.get(key)).decode().partition("|")
-    assert json.loads(body)["until_ms"] - now_ms() > 7 * 86_400_000 - 60_000
-    await redis.set(key, f"{version}|{json.dumps(json.loads(body) | {'until_ms': now_ms() - 1})}")
+    before = await change_waiting(redis, until_ms=now_ms() - 1)
+    assert before["until_ms"] - now_ms() > 7 * 86_400_000 - 60_000
     await deliver(world)
     assert receiver.events() == []
     assert await redis.zcard(KEYS.deliveries) == 0
-    ended = await world.wiring.deliveries.read("default", name.decode())
+    ended = await world.wiring.deliveries.read("default", before["id"])
     assert ended is not None
     assert ended.delivery.ended == "given up"
-    assert 0 < await redis.pttl(key) <= 86_400_000
+    assert 0 < await redis.pttl(KEYS.delivery(before["id"])) <= 86_400_000
+
+
+@pytest.mark.parametrize(("deadlines", "comes"), [(None, 1), ("move", 1), ("pass", 0)])
+async def test_days_that_the_clock_jumped_over_are_none_of_the_seven_unless_they_have_passed(
+    world: World, told: Made, receiver: Receiver, redis: Redis, deadlines: Any, comes: int
+) -> None:
+    await decided(world, told)
+    at_ms, day_ms = now_ms(), 86_400_000
+    await change_waiting(redis, until_ms=at_ms - day_ms)
+    freeze = await world.wiring.freezes.doubt_time("default", at_ms - 3 * day_ms, at_ms)
+    if deadlines is not None:
+        await world.wiring.freezes.lift("default", freeze.id, person("root"), deadlines)
+    receiver.say = lambda message: Response(status_code=500)
+    courier = Courier(world.wiring)
+    await deliver(world, courier)
+    await deliver(world, courier)
+    assert len(receiver.events()) == comes
+
+
+async def test_what_was_put_off_by_a_clock_that_is_right_again_does_not_wait_for_the_wrong_time(
+    world: World, told: Made, receiver: Receiver, redis: Redis
+) -> None:
+    receiver.say = lambda message: Response(status_code=500)
+    await decided(world, told)
+    day_ms, ahead = 86_400_000, Beat(at_ms=now_ms(), uptime_ms=0, boot="one", wall_ms=0)
+    waiting = await change_waiting(redis, not_before_ms=ahead.at_ms + day_ms + 2000)
+    await redis.zadd(KEYS.deliveries, {waiting["id"]: ahead.at_ms + day_ms + 2000, "gone:long": ahead.at_ms + day_ms})
+    beats = Beats(world.wiring)
+    await beats.note(ahead.model_copy(update={"at_ms": ahead.at_ms + day_ms}))
+    await beats.note(ahead)
+    due = await redis.zrange(KEYS.deliveries, 0, -1, withscores=True)
+    assert due == [(b"gone:long", ahead.at_ms), (waiting["id"].encode(), ahead.at_ms + 2000)]
+    read = await world.wiring.deliveries.read("default", waiting["id"])
+    assert read is not None
+    assert (read.delivery.not_before_ms, read.delivery.ended) == (ahead.at_ms + 2000, None)
 
 
 async def test_who_is_not_to_be_told_any_more_is_not(
@@ -226,6 +268,24 @@ async def test_a_deletion_that_was_broken_off_is_carried_through(world: World, t
     assert (await find(world.wiring, request_id)).status == "cancelled"
     await deliver(world)
     assert await redis.zcard(KEYS.deliveries) == 0
+
+
+async def test_what_a_doubted_clock_holds_is_withdrawn_for_a_deleted_instance_once_that_can_be_done(
+    world: World, told: Made, redis: Redis
+) -> None:
+    request_id, at_ms = await told.waiting(), now_ms()
+    await make_late(world.wiring, request_id)
+    freeze = await world.wiring.freezes.doubt_time("default", at_ms - 3_600_000, at_ms + 1000)
+    async with connected(world, world.tokens["platform"]) as client:
+        assert (await client.delete(f"/instances/{told.id}")).status_code == 204
+    ((name, again_at_ms),) = await redis.zrange(KEYS.deliveries, 0, -1, withscores=True)
+    assert again_at_ms > at_ms, "nobody looks all the time"
+    await world.wiring.freezes.lift("default", freeze.id, person("root"))
+    assert await wake_lifted(world.wiring) == 1
+    assert (await find(world.wiring, request_id)).status == "pending"
+    await redis.zadd(KEYS.deliveries, {name: 0})
+    await deliver(world)
+    assert (await find(world.wiring, request_id)).status == "cancelled"
 
 
 async def test_a_place_that_leads_to_this_machine_is_not_told_where_that_is_not_allowed(

@@ -50,9 +50,10 @@ class Submitted(Wire):
     @classmethod
     def _refuse_null(cls, data: object) -> object:
         if isinstance(data, dict):
-            for name, value in data.items():
-                if value is None and name not in cls._nullable():
-                    raise ValueError(f"{str(name)[:80]!r} is null; leave it out")
+            for name, field in cls.model_fields.items():
+                may_be_absent = not field.is_required() and name not in cls._nullable()
+                if may_be_absent and name in data and data[name] is None:
+                    raise ValueError(f"{name!r} is null; leave it out")
         return data
 
     @classmethod

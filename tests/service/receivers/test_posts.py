@@ -1,10 +1,12 @@
 """One attempt: to the address that was checked, under the name that was given, and no longer than it may take."""
 
+import asyncio
 import socket
+from collections.abc import AsyncIterator
 from pathlib import Path
 
 import pytest
-from starlette.responses import Response
+from starlette.responses import Response, StreamingResponse
 
 from service.receivers.addresses import UnsafeUrl
 from service.receivers.posts import Posts
@@ -65,4 +67,27 @@ async def test_a_flood_is_not_read_to_its_end(receiver: Receiver) -> None:
     answer = await here.post(receiver.url, SECRET, "m", b'{"type": "x"}')
     assert answer.accepted
     assert len(answer.body) < 1_000_000
+    await here.aclose()
+
+
+@pytest.mark.parametrize("status", [204, 200, 500])
+async def test_an_answer_that_breaks_off_is_the_answer_all_the_same(receiver: Receiver, status: int) -> None:
+    """Whoever said that the message was taken is not to be told again for seven days."""
+    receiver.say = lambda _: Response("x", status, {"content-length": "10"})
+    here = Posts(loopback=True)
+    answer = await here.post(receiver.url, SECRET, "m", b'{"type": "x"}')
+    assert (answer.status, answer.accepted) == (status, status != 500)
+    await here.aclose()
+
+
+async def test_an_answer_that_never_ends_is_not_waited_for_and_counts(receiver: Receiver) -> None:
+    async def trickle() -> AsyncIterator[bytes]:
+        yield b"x"
+        await answered.wait()
+
+    answered = asyncio.Event()
+    receiver.say = lambda _: StreamingResponse(trickle())
+    here = Posts(loopback=True, attempt_s=1)
+    answer = await here.post(receiver.url, SECRET, "m", b'{"type": "x"}')
+    assert (answer.status, answer.accepted) == (200, True)
     await here.aclose()

@@ -53,6 +53,8 @@ async def test_an_absent_member_is_not_there_and_an_empty_one_is(bot: Made) -> N
         ('{"tool": "a", "arguments": {"x": "\\ud800"}, "timeout": "1m"}', "invalid_json", None),
         ('{"tool": "", "arguments": {}, "timeout": "1m"}', "invalid_field", "tool"),
         ('{"tool": "a", "arguments": [], "timeout": "1m"}', "invalid_field", "arguments"),
+        ('{"tool": "a", "arguments": null, "timeout": "1m"}', "invalid_field", "arguments"),
+        ('{"tool": "a", "arguments": {}, "timeout": "1m", "more": null}', "invalid_field", "more"),
         ('{"tool": "a", "arguments": {}, "timeout": "0m"}', "invalid_field", "timeout"),
         ('{"tool": "a", "arguments": {}, "timeout": "1d"}', "invalid_field", "timeout"),
         ('{"tool": "a", "arguments": {}, "timeout": 60}', "invalid_field", "timeout"),
