@@ -67,6 +67,7 @@ class RuleTerms(Frozen):
     escalate: tuple[EscalationStep, ...] = ()
     unattended_approval: bool = False
     fallback: Fallback = Fallback()
+    channels: tuple[str, ...] = ()
 
     @field_validator("fallback")
     @classmethod
@@ -98,6 +99,7 @@ class Terms(Frozen):
     remind_at_ms: tuple[int, ...] = ()
     escalate: tuple[EscalationStep, ...] = ()
     fallback: Fallback = Fallback()
+    channels: tuple[str, ...] = ()
 
 
 def freeze_terms(terms: RuleTerms, *, rule_id: str | None, rule_version: str, now_ms: int) -> Terms:
@@ -114,4 +116,5 @@ def freeze_terms(terms: RuleTerms, *, rule_id: str | None, rule_version: str, no
         remind_at_ms=tuple(now_ms + after_s * 1000 for after_s in terms.remind_after_s),
         escalate=terms.escalate,
         fallback=terms.fallback,
+        channels=terms.channels,
     )

@@ -184,6 +184,7 @@ class TermsView(View):
     remind_at: tuple[Moment, ...] = Field(validation_alias="remind_at_ms")
     escalate: tuple[EscalationStep, ...]
     fallback: Fallback
+    channels: tuple[str, ...]
 
 
 class ItemView(View):
