@@ -46,11 +46,11 @@ def recheck(record: SuspensionRecord, agent: Agent, policy: Policy, standing: St
         if not _may_begin(record, item):
             continue
         asked = item.terms.rule_version == policy.version and item.outcome is not None and item.outcome.args is None
-        decision = None if asked else _judge(record, item, policy)  # the same rules say the same of it
+        decision = None if asked else judge_approved(record, item, policy)  # the same rules say the same of it
         if decision is not None and decision.action is Action.DENY:
             denied[item.index] = f"Denied by policy: {decision.reason}" if decision.reason else "Denied by policy"
         elif reason := _find_reason(record, item, agent, policy, standing):
-            decision = decision or _judge(record, item, policy)
+            decision = decision or judge_approved(record, item, policy)
             if misplaced := find_misplaced(agent.tools_by_name[item.tool.name].definition, decision):
                 denied[item.index] = f"Denied by policy: {misplaced}"
                 continue
@@ -79,7 +79,8 @@ def _may_begin(record: SuspensionRecord, item: Item) -> bool:
     return allowed and item.permit is None and item.doubt is None and item.index not in begun
 
 
-def _judge(record: SuspensionRecord, item: Item, policy: Policy) -> PolicyDecision:
+def judge_approved(record: SuspensionRecord, item: Item, policy: Policy) -> PolicyDecision:
+    """Return what the rules in force now say of what was approved."""
     return policy.judge(describe_item(record, item, approved_args(item)))
 
 

@@ -10,10 +10,9 @@ from sayso.decisions import Report
 from sayso.errors import Conflict, Withdrawn
 from sayso.freezes import Freeze, check_start, thaw
 from sayso.pauses import find_item, report
-from sayso.policies import Action, Policy, PolicyEvent
-from sayso.rechecks import Standing, find_loss
+from sayso.policies import Action, Policy
+from sayso.rechecks import Standing, find_loss, judge_approved
 from sayso.requests import Item
-from sayso.resumptions import approved_args
 from sayso.suspensions import Change, SuspensionRecord
 from sayso.terms import REPORT_WITHIN_S
 from sayso.tool_calls import ToolResult
@@ -133,16 +132,7 @@ def _is_decided(record: SuspensionRecord) -> bool:
 
 
 def _check_standing(record: SuspensionRecord, item: Item, policy: Policy, standing: Standing) -> None:
-    event = PolicyEvent(
-        run_id=record.run.id,
-        thread_id=record.run.thread_id,
-        step=record.step,
-        agent=record.run.agent,
-        tool_name=item.tool.name,
-        tool_args=approved_args(item),
-        context=record.run.context,
-    )
-    judged = policy.judge(event)
+    judged = judge_approved(record, item, policy)
     if judged.action is Action.DENY:
         why = f": {judged.reason.removesuffix('.')}" if judged.reason else ""
         raise Withdrawn(f"The rules deny {item.tool.name} by now{why}. The call is not to start.")
