@@ -190,8 +190,13 @@ class Gate:
         return monotonic_ms() - self._began_ms
 
     def find(self, call_id: str, name: str) -> BatchCall | None:
-        """Return the call the framework is about to run, or None for one that nobody was asked about."""
-        return next((one for one in self.calls if (one.call.call_id, one.call.name) == (call_id, name)), None)
+        """Return the call the framework is about to run, or None for one that nobody was asked about.
+
+        A model may give two calls one id, or none at all: of such calls it is one that still is to start.
+        """
+        found = [one for one in self.calls if (one.call.call_id, one.call.name) == (call_id, name)]
+        ready = [one for one in found if one.call.index in self._contexts.keys() - self._begun]
+        return next(iter((*ready, *found)), None)
 
     async def run(self, one: BatchCall, execute: Execute) -> ToolResult:
         """Run a call and return how it ended; one that has ended already is not run again.

@@ -18,6 +18,10 @@ def called(index: int, **args: Any) -> BatchCall:
     return BatchCall(call=call, action=Action.ALLOW, reason="")
 
 
+def twin(index: int) -> BatchCall:
+    return called(index, amount=index)
+
+
 class Kept:
     """Keeps what a gate reports, or refuses to."""
 
@@ -64,6 +68,17 @@ async def test_a_call_does_not_run_twice() -> None:
     await gate.run(one, pay)
     with pytest.raises(IllegalTransition):
         await gate.run(one, pay)
+
+
+async def test_calls_of_one_id_each_run_once_with_their_own_arguments() -> None:
+    ids = {"call_id": ""}
+    calls = [one.model_copy(update={"call": one.call.model_copy(update=ids)}) for one in map(twin, range(3))]
+    calls[0] = end_call(calls[0], "Not that.")
+    gate = make_gate(Kept(), *calls)
+    for amount in (1, 2):
+        one = gate.find("", "pay")
+        assert one is not None
+        assert (await gate.run(one, pay)).output == f"paid {amount} under key{amount}"
 
 
 async def test_a_call_that_has_ended_gives_its_result_and_does_not_run() -> None:
