@@ -4,6 +4,7 @@ The framework asks its model and runs its own tools. An adapter sees to it that 
 hands out all it needs to go on as JSON, and that no tool starts but through the `Gate`.
 """
 
+import asyncio
 import json
 from collections.abc import Awaitable, Callable, Iterator, Mapping
 from contextlib import contextmanager
@@ -307,6 +308,10 @@ async def _execute(call: ToolCall, execute: Execute) -> ToolResult:
     error: str | None = None
     try:
         output = plain_json(await execute(call.args))
+    except asyncio.CancelledError:
+        if (task := asyncio.current_task()) is not None and task.cancelling():
+            raise
+        error = "The tool was cancelled from inside."
     except (Exception, SystemExit) as raised:  # noqa: BLE001 - the model is told; the run goes on
         error = describe_error(raised)
     latency_ms = round(monotonic_ms() - began_ms, 3)

@@ -1,5 +1,6 @@
 """A tool of another framework begins through the gate alone, once, and its result is kept before anybody sees it."""
 
+import asyncio
 from typing import Any
 
 import pytest
@@ -95,6 +96,16 @@ async def test_what_a_tool_raises_is_its_result() -> None:
     kept, one = Kept(), called(0, amount=1)
     result = await make_gate(kept, one).run(one, fail)
     assert (result.success, result.error) == (False, "ValueError: no money")
+    assert len(kept.batches) == 1
+
+
+async def test_a_tool_that_is_cancelled_from_inside_has_failed_and_its_run_goes_on() -> None:
+    async def break_off(_args: Any) -> Any:
+        raise asyncio.CancelledError
+
+    kept, one = Kept(), called(0, amount=1)
+    result = await make_gate(kept, one).run(one, break_off)
+    assert (result.success, result.error) == (False, "The tool was cancelled from inside.")
     assert len(kept.batches) == 1
 
 
