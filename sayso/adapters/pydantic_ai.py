@@ -13,7 +13,6 @@ from dataclasses import dataclass
 from importlib.metadata import version
 from typing import Any
 
-from pydantic import TypeAdapter
 from pydantic_ai import Agent, ApprovalRequired, DeferredToolRequests, DeferredToolResults, RunContext, ToolDenied
 from pydantic_ai.agent import AgentRunResult
 from pydantic_ai.messages import ModelMessagesTypeAdapter, ModelResponse, ToolCallPart
@@ -23,6 +22,7 @@ from pydantic_ai.toolsets import AbstractToolset, CombinedToolset, ToolsetTool, 
 from pydantic_ai.usage import RunUsage
 
 from sayso.decisions import JsonObject
+from sayso.errors import InvalidInput
 from sayso.frameworks import (
     Asked,
     Done,
@@ -30,14 +30,14 @@ from sayso.frameworks import (
     Gate,
     build_agent,
     current_gate,
+    tell_edit,
     tell_refusal,
+    tell_result,
 )
 from sayso.models import RequestedCall
 from sayso.suspensions import Origin
 from sayso.tool_calls import ToolDefinition
 from sayso.tools import plain_json
-
-_ANY: TypeAdapter[Any] = TypeAdapter(Any)
 
 
 def gate(
@@ -55,6 +55,8 @@ def gate(
     """
     framework = PydanticAi(agent, deps or (lambda: None))
     tools = _run_now(framework.list_tools)
+    if outside := [one.name for one in tools if one.kind == "external"]:
+        raise InvalidInput(f"The tool {outside[0]!r} does not run here, so it cannot be gated.")
     definitions = {
         one.name: ToolDefinition(
             name=one.name,
@@ -80,11 +82,16 @@ class _Gated(WrapperToolset[Any]):
         if gate is None or asked is None:
             raise ApprovalRequired
 
+        native: list[Any] = []
+
         async def execute(_args: JsonObject) -> Any:
-            return _ANY.dump_python(await self.wrapped.call_tool(name, tool_args, ctx, tool), mode="json")
+            native.append(await self.wrapped.call_tool(name, tool_args, ctx, tool))
+            return native[0]
 
         result = await gate.run(asked, execute)
-        return result.output if result.success else result.tool_message
+        if native and result.success and tell_edit(asked) is None:
+            return native[0]  # such as an image, which the model is to see and not to read
+        return tell_result(asked, result)
 
 
 @dataclass(frozen=True)

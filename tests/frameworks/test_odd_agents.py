@@ -1,0 +1,35 @@
+"""What agents seldom do ends as clearly as what they do every day; each is played without a server."""
+
+import json
+import subprocess
+from functools import cache
+from typing import Any
+
+import pytest
+
+from service.settings import CHECKOUT
+from tests.frameworks.conftest import CHOSEN
+
+
+@cache
+def play(name: str) -> dict[str, Any]:
+    """Return what a module of `odd` has printed in its framework's environment."""
+    kind = next((one for one in CHOSEN if one.environment == name), None)
+    if kind is None:
+        pytest.skip(f"{name} was not asked for")
+    command = [kind.python, "-m", f"tests.frameworks.odd.{name}"]
+    done = subprocess.run(command, cwd=CHECKOUT, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    told: dict[str, Any] = json.loads(done.stdout)
+    return told
+
+
+def test_pydantic_ai_tells_its_model_what_ran_and_shows_it_what_a_tool_returned() -> None:
+    said = play("pydantic_ai")
+    told = said["told"]
+    assert "The tool ran, but what it returned is not JSON" in told["bytes"][0]
+    assert told["image"][0].startswith("BinaryContent: ")
+    assert told["note"] == ["str: noted", "list: ['Look at this.']"]
+    assert "A reviewer changed the arguments" in told["edited"][0]
+    assert told["edited"][0].endswith("Result: less")
+    assert said["external"] == "The tool 'ask_client' does not run here, so it cannot be gated."
