@@ -33,3 +33,21 @@ def test_pydantic_ai_tells_its_model_what_ran_and_shows_it_what_a_tool_returned(
     assert "A reviewer changed the arguments" in told["edited"][0]
     assert told["edited"][0].endswith("Result: less")
     assert said["external"] == "The tool 'ask_client' does not run here, so it cannot be gated."
+
+
+def test_a_langchain_agent_whose_model_makes_up_a_tool_is_told_so_and_goes_on() -> None:
+    said = play("langgraph")
+    for mode in ("batched", "per_call"):
+        assert said[mode]["asked"] == [["c1", {"what": "a"}]]
+        assert "There is no tool named 'fly'. There are: fetch. | fetched a" in said[mode]["result"]["text"]
+    assert said["twice"]["result"]["text"] == "fetched b | fetched c"
+    assert said["ran"] == ["a", "a", "b", "c", "d"]
+
+
+def test_a_langchain_agent_that_answers_in_a_form_of_its_own_ends_with_that() -> None:
+    assert play("langgraph")["typed"]["result"] == {"total": 3}
+
+
+def test_a_langchain_agent_does_not_begin_with_a_tool_that_nobody_would_be_asked_about() -> None:
+    error = "The agent has tools that gate(tools=…) does not name: burn. Name them."
+    assert play("langgraph")["foreign"] == {"asked": [], "error": error}
