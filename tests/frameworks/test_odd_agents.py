@@ -51,3 +51,13 @@ def test_a_langchain_agent_that_answers_in_a_form_of_its_own_ends_with_that() ->
 def test_a_langchain_agent_does_not_begin_with_a_tool_that_nobody_would_be_asked_about() -> None:
     error = "The agent has tools that gate(tools=…) does not name: burn. Name them."
     assert play("langgraph")["foreign"] == {"asked": [], "error": error}
+
+
+def test_an_agent_of_openai_agents_takes_as_many_turns_as_its_gate_says() -> None:
+    assert play("openai_agents")["long"]["result"] == {"text": "12 turns"}
+
+
+def test_an_agent_as_a_tool_whose_own_tools_ask_is_refused_before_anything_begins() -> None:
+    assert play("openai_agents")["inner"].endswith(
+        "Take needs_approval off them, or name 'burner' in handoffs instead."
+    )
