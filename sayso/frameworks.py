@@ -10,6 +10,7 @@ from collections.abc import Awaitable, Callable, Iterator, Mapping
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, field
+from hashlib import sha256
 from typing import Any, Literal, Protocol
 
 from pydantic import BaseModel, JsonValue
@@ -27,6 +28,9 @@ from sayso.tool_calls import ToolCall, ToolDefinition, ToolResult
 from sayso.tools import CallContext, Tool, describe_error, plain_json
 
 _EDITED = "A reviewer changed the arguments before this ran; it ran with {args}."
+
+
+_MAX_ID_CHARS = 200
 
 
 class ToolFailed(SaysoError):
@@ -195,7 +199,7 @@ class Gate:
 
         A model may give two calls one id, or none at all: of such calls it is one that still is to start.
         """
-        found = [one for one in self.calls if (one.call.call_id, one.call.name) == (call_id, name)]
+        found = [one for one in self.calls if (one.call.call_id, one.call.name) == (known_id(call_id), name)]
         ready = [one for one in found if one.call.index in self._contexts.keys() - self._begun]
         return next(iter((*ready, *found)), None)
 
@@ -269,6 +273,14 @@ def open_gate(gate: Gate | None) -> Iterator[None]:
         yield
     finally:
         _GATE.reset(token)
+
+
+def known_id(call_id: str) -> str:
+    """Return the id that a call has here: the model's own, unless that is longer than is kept.
+
+    Some model endpoints hide kilobytes in it, which have to come back to them; so adapters answer with the model's own.
+    """
+    return call_id if len(call_id) <= _MAX_ID_CHARS else sha256(call_id.encode()).hexdigest()
 
 
 def tell_result(one: BatchCall, result: ToolResult) -> JsonValue:

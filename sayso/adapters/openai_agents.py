@@ -29,6 +29,7 @@ from sayso.frameworks import (
     Gate,
     build_agent,
     current_gate,
+    known_id,
     tell_edit,
     tell_refusal,
     tell_result,
@@ -195,9 +196,8 @@ def _tell(one: BatchCall, result: ToolResult, tell: Refusal | None) -> Any:
 
 
 def _id_of(item: ToolApprovalItem) -> tuple[str, str]:
-    return str(item.call_id), str(item.name)
+    return known_id(str(item.call_id)), str(item.name)
 
 
 def _read_call(item: ToolApprovalItem) -> RequestedCall:
-    call_id, name = _id_of(item)
-    return RequestedCall(call_id=call_id, name=name, args_json=item.arguments or "{}")
+    return RequestedCall(call_id=str(item.call_id), name=str(item.name), args_json=item.arguments or "{}")

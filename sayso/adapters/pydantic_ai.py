@@ -15,7 +15,7 @@ from typing import Any
 
 from pydantic_ai import Agent, ApprovalRequired, DeferredToolRequests, DeferredToolResults, RunContext, ToolDenied
 from pydantic_ai.agent import AgentRunResult
-from pydantic_ai.messages import ModelMessagesTypeAdapter, ModelResponse, ToolCallPart
+from pydantic_ai.messages import ModelMessage, ModelMessagesTypeAdapter, ModelResponse, ToolCallPart
 from pydantic_ai.models.test import TestModel
 from pydantic_ai.tools import ToolApproved
 from pydantic_ai.toolsets import AbstractToolset, CombinedToolset, ToolsetTool, WrapperToolset
@@ -30,6 +30,7 @@ from sayso.frameworks import (
     Gate,
     build_agent,
     current_gate,
+    known_id,
     tell_edit,
     tell_refusal,
     tell_result,
@@ -127,10 +128,11 @@ class PydanticAi:
     async def go_on(self, native: JsonObject, gate: Gate) -> Asked | Done:
         """Answer all deferred calls together and run on."""
         history = ModelMessagesTypeAdapter.validate_python(native["messages"])
+        own = {known_id(part.tool_call_id): part.tool_call_id for part in _find_calls(history)}
         answers = DeferredToolResults()
         for one in gate.calls:
             refusal = tell_refusal(one)
-            answers.approvals[one.call.call_id] = (
+            answers.approvals[own[one.call.call_id]] = (
                 ToolApproved(override_args=one.call.args) if refusal is None else ToolDenied(refusal)
             )
         return await self._run(None, history, answers)
@@ -161,12 +163,17 @@ def _read_calls(result: AgentRunResult[Any]) -> tuple[RequestedCall, ...]:
     """Return the deferred calls in the model's own order; that of `approvals` is another."""
     output: DeferredToolRequests = result.output
     deferred = {one.tool_call_id for one in (*output.approvals, *output.calls)}
-    last = next(one for one in reversed(result.all_messages()) if isinstance(one, ModelResponse))
     return tuple(
         RequestedCall(call_id=part.tool_call_id, name=part.tool_name, args_json=part.args_as_json_str())
-        for part in last.parts
-        if isinstance(part, ToolCallPart) and part.tool_call_id in deferred
+        for part in _find_calls(result.all_messages())
+        if part.tool_call_id in deferred
     )
+
+
+def _find_calls(history: list[ModelMessage]) -> list[ToolCallPart]:
+    """Return the calls of the model's last answer."""
+    last = next(one for one in reversed(history) if isinstance(one, ModelResponse))
+    return [part for part in last.parts if isinstance(part, ToolCallPart)]
 
 
 def _run_now(work: Callable[[], Any]) -> Any:

@@ -12,7 +12,7 @@ from sayso.decisions import JsonObject
 from sayso.dialects.fits import MOST_AT_ONCE, fit_events
 from sayso.dialects.tables import Dialect
 from sayso.errors import SaysoError
-from sayso.frameworks import Asked, Done, FrameworkAgent, open_gate
+from sayso.frameworks import Asked, Done, FrameworkAgent, known_id, open_gate
 from sayso.replies import Suspension
 from sayso.states import write_state
 
@@ -50,7 +50,7 @@ def _write(agent: FrameworkAgent, asked: Asked, title: str) -> JsonObject:
         "agent": agent.name,
         "title": title,
         "calls": [
-            {"tool": one.name, "args": parse_json(one.args_json.strip() or "{}"), "call_id": one.call_id}
+            {"tool": one.name, "args": parse_json(one.args_json.strip() or "{}"), "call_id": known_id(one.call_id)}
             for one in asked.calls
         ],
         "on_deny": agent.approval_denial_policy,

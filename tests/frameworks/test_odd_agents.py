@@ -32,6 +32,7 @@ def test_pydantic_ai_tells_its_model_what_ran_and_shows_it_what_a_tool_returned(
     assert told["note"] == ["str: noted", "list: ['Look at this.']"]
     assert "A reviewer changed the arguments" in told["edited"][0]
     assert told["edited"][0].endswith("Result: less")
+    assert told["long id"] == ["str: it"]
     assert said["external"] == "The tool 'ask_client' does not run here, so it cannot be gated."
 
 
@@ -51,6 +52,10 @@ def test_a_langchain_agent_that_answers_in_a_form_of_its_own_ends_with_that() ->
 def test_a_langchain_agent_does_not_begin_with_a_tool_that_nobody_would_be_asked_about() -> None:
     error = "The agent has tools that gate(tools=…) does not name: burn. Name them."
     assert play("langgraph")["foreign"] == {"asked": [], "error": error}
+
+
+def test_an_autogen_model_is_told_under_its_own_ids_however_long() -> None:
+    assert play("autogen") == {"result": {"text": "fetched a | fetched b"}, "under its own ids": True}
 
 
 def test_an_agent_of_openai_agents_takes_as_many_turns_as_its_gate_says() -> None:

@@ -15,6 +15,8 @@ from sayso.suspensions import RunRef
 from tests.sayso.runners import approve
 
 Rule = Callable[[Ask], Resumption]
+LONG_ID = "thought-" * 500
+"""An id in which a model's endpoint has hidden more than a name."""
 
 
 class _Journal(FrameworkJournal):

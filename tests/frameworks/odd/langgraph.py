@@ -15,7 +15,7 @@ from pydantic import BaseModel
 
 from sayso.adapters.langgraph import Mode, gate, sqlite
 from sayso.frameworks import FrameworkAgent
-from tests.frameworks.odd.drives import play, say
+from tests.frameworks.odd.drives import LONG_ID, play, say
 
 RAN: list[str] = []
 
@@ -76,7 +76,7 @@ async def main() -> None:
     """Play each of them."""
     made_up = [[called("fly", "c0"), called("fetch", "c1", what="a")]]
     twice = [[called("fetch", "c0", what="b"), called("fetch", "c0", what="c")]]
-    typed = [[called("fetch", "c0", what="d")], [called("Total", "c1", total=3)]]
+    typed = [[called("fetch", LONG_ID, what="d")], [called("Total", "c1", total=3)]]
     with TemporaryDirectory() as folder:
         told = {
             "batched": await play(make(folder, made_up)),

@@ -7,7 +7,7 @@ from agents import Agent, Model, ModelResponse, RunConfig, Usage, function_tool
 from agents.testing import assistant_message, function_call
 
 from sayso.adapters.openai_agents import gate
-from tests.frameworks.odd.drives import play, refusal, say
+from tests.frameworks.odd.drives import LONG_ID, play, refusal, say
 
 QUIET = RunConfig(tracing_disabled=True)
 TURNS = 12
@@ -18,7 +18,7 @@ class Asker(Model):
 
     async def get_response(self, system_instructions: Any, input: Any, *_args: Any, **_more: Any) -> ModelResponse:
         said = sum(one.get("type") == "function_call" for one in input if isinstance(one, dict))
-        item = function_call("fetch", {"what": str(said)}, call_id=f"c{said}")
+        item = function_call("fetch", {"what": str(said)}, call_id=f"{LONG_ID}{said}")
         output: Any = item if said < TURNS else assistant_message(f"{said} turns")
         return ModelResponse(output=[output], usage=Usage(), response_id=None)
 

@@ -11,7 +11,7 @@ from pydantic_ai.toolsets import ExternalToolset
 
 from sayso.adapters.pydantic_ai import gate
 from sayso.frameworks import FrameworkAgent
-from tests.frameworks.odd.drives import play, refusal, say
+from tests.frameworks.odd.drives import LONG_ID, play, refusal, say
 from tests.sayso.runners import approve
 
 RETURNS: dict[str, Any] = {
@@ -53,6 +53,8 @@ async def main() -> None:
         await play(bot)
     bot, told["edited"] = make(fetch("all"))
     await play(bot, lambda ask: approve(ask, what="less"))
+    bot, told["long id"] = make(fetch("it", LONG_ID))
+    await play(bot)
     outside = ExternalToolset([ToolDefinition(name="ask_client")])
     say({"told": told, "external": refusal(lambda: make(toolsets=[outside]))})
 
