@@ -8,7 +8,7 @@ Three kinds of interrupt are understood: those of `HumanInTheLoopMiddleware`, ba
 """
 
 import json
-from collections.abc import AsyncIterator, Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from dataclasses import dataclass
 from importlib.metadata import version
@@ -144,7 +144,7 @@ class LangGraph:
         """
         thread_id = str(native["thread_id"])
         asked: Any = native["interrupts"]
-        async with self._graph() as graph:
+        async with self._graph(one.call.name for one in gate.calls) as graph:
             snapshot = await graph.aget_state(_config(thread_id))
             waiting = {one.id for one in snapshot.interrupts}
             ours = {one["id"] for one in asked}
@@ -157,8 +157,9 @@ class LangGraph:
             return _read(thread_id, snapshot.values, snapshot.interrupts)
 
     @asynccontextmanager
-    async def _graph(self) -> AsyncIterator[Any]:
-        interrupt_on: Any = dict.fromkeys(self.tools, True)
+    async def _graph(self, asked: Iterable[str] = ()) -> AsyncIterator[Any]:
+        """Open the graph; what was `asked` is answered also where the agent no longer has its tool."""
+        interrupt_on: Any = dict.fromkeys((*self.tools, *asked), True)
         asking = HumanInTheLoopMiddleware(interrupt_on, interrupt_mode=self.interrupt_mode)
         async with self.checkpointer() as saver:
             yield self.build(checkpointer=saver, middleware=[asking, _Journalled(self.tools)])

@@ -42,7 +42,13 @@ def test_a_langchain_agent_whose_model_makes_up_a_tool_is_told_so_and_goes_on() 
         assert said[mode]["asked"] == [["c1", {"what": "a"}]]
         assert "There is no tool named 'fly'. There are: fetch. | fetched a" in said[mode]["result"]["text"]
     assert said["twice"]["result"]["text"] == "fetched b | fetched c"
-    assert said["ran"] == ["a", "a", "b", "c", "d"]
+    assert said["ran"] == ["a", "a", "b", "c", "d", "f"]
+
+
+def test_a_langchain_agent_that_lost_a_tool_while_it_waited_goes_on_with_the_others() -> None:
+    text = play("langgraph")["later"]["result"]["text"]
+    assert "The agent no longer has the tool burn." in text
+    assert text.endswith("| fetched f")
 
 
 def test_a_langchain_agent_that_answers_in_a_form_of_its_own_ends_with_that() -> None:

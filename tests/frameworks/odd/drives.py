@@ -35,17 +35,20 @@ class _Journal(FrameworkJournal):
         return {}
 
 
-async def play(bot: FrameworkAgent, rule: Rule = approve) -> dict[str, Any]:
-    """Return what was asked, as `[call id, arguments]`, and how the run ended; what stops it is its error."""
+async def play(bot: FrameworkAgent, rule: Rule = approve, later: FrameworkAgent | None = None) -> dict[str, Any]:
+    """Return what was asked, as `[call id, arguments]`, and how the run ended; what stops it is its error.
+
+    With `later` that agent goes on with the run.
+    """
     asked: list[Any] = []
     try:
-        end = await _play(bot, rule, asked)
+        end = await _play(bot, rule, asked, later or bot)
     except SaysoError as error:
         return {"asked": asked, "error": error.message}
     return {"asked": asked, "result": end.end.result, "error": end.end.error}
 
 
-async def _play(bot: FrameworkAgent, rule: Rule, asked: list[Any]) -> FrameworkEnd:
+async def _play(bot: FrameworkAgent, rule: Rule, asked: list[Any], later: FrameworkAgent) -> FrameworkEnd:
     origin, run = bot.framework.origin, RunRef(id="run_1", agent=bot.name, owner="o", thread_id="t")
     state = FrameworkState(agent=bot.name, framework=origin.framework, state_schema=origin.state_schema, text="Play.")
     rulings: dict[int, Resumption] = {}
@@ -55,7 +58,7 @@ async def _play(bot: FrameworkAgent, rule: Rule, asked: list[Any]) -> FrameworkE
             return rest
         asked += [[one.call_id, one.tool.args] for one in rest.asks]
         state = FrameworkState.model_validate_json(rest.state.model_dump_json())
-        rulings = {one.index: rule(one) for one in rest.asks}
+        bot, rulings = later, {one.index: rule(one) for one in rest.asks}
 
 
 def refusal(make: Callable[[], Any]) -> str | None:

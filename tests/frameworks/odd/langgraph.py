@@ -58,14 +58,16 @@ def burn(what: str) -> str:
     return f"burnt {what}"
 
 
-def make(folder: str, turns: Any, tools: Any = (fetch,), mode: Mode = "batched", **options: Any) -> FrameworkAgent:
+def make(
+    folder: str, turns: Any, tools: Any = (fetch,), mode: Mode = "batched", gated: Any = (fetch,), **options: Any
+) -> FrameworkAgent:
     """Return the agent that asks for these calls."""
     path = Path(folder) / f"{id(turns)}.db"
 
     def build(*, checkpointer: Any, middleware: Any) -> Any:
         return create_agent(Asker(turns=turns), tools, middleware=middleware, checkpointer=checkpointer, **options)
 
-    return gate(build, name="bot", tools=[fetch], checkpointer=sqlite(path), interrupt_mode=mode)
+    return gate(build, name="bot", tools=gated, checkpointer=sqlite(path), interrupt_mode=mode)
 
 
 def called(name: str, call_id: str, **args: Any) -> dict[str, Any]:
@@ -77,12 +79,14 @@ async def main() -> None:
     made_up = [[called("fly", "c0"), called("fetch", "c1", what="a")]]
     twice = [[called("fetch", "c0", what="b"), called("fetch", "c0", what="c")]]
     typed = [[called("fetch", LONG_ID, what="d")], [called("Total", "c1", total=3)]]
+    both = [[called("burn", "c0", what="e"), called("fetch", "c1", what="f")]]
     with TemporaryDirectory() as folder:
         told = {
             "batched": await play(make(folder, made_up)),
             "per_call": await play(make(folder, made_up, mode="per_call")),
             "twice": await play(make(folder, twice)),
             "typed": await play(make(folder, typed, response_format=ToolStrategy(Total))),
+            "later": await play(make(folder, both, (fetch, burn), gated=(fetch, burn)), later=make(folder, both)),
             "foreign": await play(make(folder, made_up, tools=(fetch, burn))),
         }
     say({**told, "ran": RAN})
