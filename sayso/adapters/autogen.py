@@ -182,15 +182,16 @@ def gate(build: Build, *, name: str, idempotent: Collection[str] = (), **options
     A team needs `HandoffTermination(DESK)`. The other options are those of `sayso.agents.Agent`.
     """
     framework = AutoGen(build)
-    definitions = {
-        one["name"]: ToolDefinition(
+    definitions: dict[str, ToolDefinition] = {}
+    for one in _run_now(framework.list_tools):
+        definition = ToolDefinition(
             name=one["name"],
             description=one.get("description", ""),
             parameters={**one["parameters"]},
             idempotent=one["name"] in idempotent,
         )
-        for one in _run_now(framework.list_tools)
-    }
+        if definitions.setdefault(definition.name, definition) != definition:
+            raise InvalidInput(f"Two tools are named {definition.name!r}; rename one of them.")
     return build_agent(framework, name, definitions, **options)
 
 

@@ -61,7 +61,12 @@ def test_a_langchain_agent_does_not_begin_with_a_tool_that_nobody_would_be_asked
 
 
 def test_an_autogen_model_is_told_under_its_own_ids_however_long() -> None:
-    assert play("autogen") == {"result": {"text": "fetched a | fetched b"}, "under its own ids": True}
+    said = play("autogen")
+    assert (said["result"], said["under its own ids"]) == ({"text": "fetched a | fetched b"}, True)
+
+
+def test_two_tools_of_one_name_in_an_autogen_team_are_refused() -> None:
+    assert play("autogen")["two"] == "Two tools are named 'fetch'; rename one of them."
 
 
 def test_an_agent_of_openai_agents_takes_as_many_turns_as_its_gate_says() -> None:

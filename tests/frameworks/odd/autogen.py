@@ -8,10 +8,11 @@ from typing import Any
 from autogen_agentchat.agents import AssistantAgent
 from autogen_core import FunctionCall
 from autogen_core.models import CreateResult, FunctionExecutionResultMessage, ModelInfo, RequestUsage
+from autogen_core.tools import FunctionTool
 from autogen_ext.models.replay import ReplayChatCompletionClient
 
 from sayso.adapters.autogen import gate
-from tests.frameworks.odd.drives import LONG_ID, play, say
+from tests.frameworks.odd.drives import LONG_ID, play, refusal, say
 
 INFO = ModelInfo(vision=False, function_calling=True, json_output=False, family="unknown", structured_output=False)
 NO_USAGE = RequestUsage(prompt_tokens=0, completion_tokens=0)
@@ -42,8 +43,14 @@ async def main() -> None:
     def build(gated: Any) -> Any:
         return gated(AssistantAgent("bot", model_client=Asker([], INFO), tools=[fetch], max_tool_iterations=5))
 
+    def build_two(gated: Any) -> Any:
+        words = ("Fetch something.", "Fetch it from elsewhere.")
+        tools = [FunctionTool(fetch, description=one) for one in words]
+        return [gated(AssistantAgent(f"bot{at}", Asker([], INFO), tools=[one])) for at, one in enumerate(tools)]
+
     told = await play(gate(build, name="bot"))
-    say({"result": told["result"], "under its own ids": set(IDS) == {LONG_ID}})
+    two = refusal(lambda: gate(build_two, name="bot"))
+    say({"result": told["result"], "under its own ids": set(IDS) == {LONG_ID}, "two": two})
 
 
 if __name__ == "__main__":
