@@ -52,8 +52,13 @@ def gate(
     """Return the agent with all its tools behind Sayso, for `SAYSO_AGENTS` and for `start`.
 
     `deps` makes the run's dependencies anew wherever it goes on. Calls of the tools in `idempotent` may be run again
-    after a crash. The other options are those of `sayso.agents.Agent`.
+    after a crash. The other options are those of `sayso.agents.Agent`. Raises `InvalidInput` for tools that cannot be
+    gated.
     """
+    if agent.root_capability.get_toolset() is not None:
+        raise InvalidInput(
+            "A capability of the agent brings tools, which cannot be gated. Give them as toolsets= instead."
+        )
     framework = PydanticAi(agent, deps or (lambda: None))
     tools = _run_now(framework.list_tools)
     if outside := [one.name for one in tools if one.kind == "external"]:

@@ -34,6 +34,7 @@ def test_pydantic_ai_tells_its_model_what_ran_and_shows_it_what_a_tool_returned(
     assert told["edited"][0].endswith("Result: less")
     assert told["long id"] == ["str: it"]
     assert said["external"] == "The tool 'ask_client' does not run here, so it cannot be gated."
+    assert said["capability"].startswith("A capability of the agent brings tools, which cannot be gated.")
 
 
 def test_a_langchain_agent_whose_model_makes_up_a_tool_is_told_so_and_goes_on() -> None:

@@ -4,10 +4,11 @@ import asyncio
 from typing import Any
 
 from pydantic_ai import Agent, BinaryContent, ToolReturn
+from pydantic_ai.capabilities import Toolset
 from pydantic_ai.messages import ModelMessage, ModelResponse, TextPart, ToolCallPart
 from pydantic_ai.models.function import AgentInfo, FunctionModel
 from pydantic_ai.tools import ToolDefinition
-from pydantic_ai.toolsets import ExternalToolset
+from pydantic_ai.toolsets import ExternalToolset, FunctionToolset
 
 from sayso.adapters.pydantic_ai import gate
 from sayso.frameworks import FrameworkAgent
@@ -56,7 +57,14 @@ async def main() -> None:
     bot, told["long id"] = make(fetch("it", LONG_ID))
     await play(bot)
     outside = ExternalToolset([ToolDefinition(name="ask_client")])
-    say({"told": told, "external": refusal(lambda: make(toolsets=[outside]))})
+    brings = Toolset(FunctionToolset([sum]))
+    say(
+        {
+            "told": told,
+            "external": refusal(lambda: make(toolsets=[outside])),
+            "capability": refusal(lambda: make(capabilities=[brings])),
+        }
+    )
 
 
 if __name__ == "__main__":
