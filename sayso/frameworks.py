@@ -4,11 +4,13 @@ The framework asks its model and runs its own tools. An adapter sees to it that 
 hands out all it needs to go on as JSON, and that no tool starts but through the `Gate`.
 """
 
+import asyncio
 import json
 from collections.abc import Awaitable, Callable, Iterator, Mapping
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, field
+from hashlib import sha256
 from typing import Any, Literal, Protocol
 
 from pydantic import BaseModel, JsonValue
@@ -26,6 +28,9 @@ from sayso.tool_calls import ToolCall, ToolDefinition, ToolResult
 from sayso.tools import CallContext, Tool, describe_error, plain_json
 
 _EDITED = "A reviewer changed the arguments before this ran; it ran with {args}."
+
+
+_MAX_ID_CHARS = 200
 
 
 class ToolFailed(SaysoError):
@@ -190,8 +195,13 @@ class Gate:
         return monotonic_ms() - self._began_ms
 
     def find(self, call_id: str, name: str) -> BatchCall | None:
-        """Return the call the framework is about to run, or None for one that nobody was asked about."""
-        return next((one for one in self.calls if (one.call.call_id, one.call.name) == (call_id, name)), None)
+        """Return the call the framework is about to run, or None for one that nobody was asked about.
+
+        A model may give two calls one id, or none at all: of such calls it is one that still is to start.
+        """
+        found = [one for one in self.calls if (one.call.call_id, one.call.name) == (known_id(call_id), name)]
+        ready = [one for one in found if one.call.index in self._contexts.keys() - self._begun]
+        return next(iter((*ready, *found)), None)
 
     async def run(self, one: BatchCall, execute: Execute) -> ToolResult:
         """Run a call and return how it ended; one that has ended already is not run again.
@@ -265,6 +275,14 @@ def open_gate(gate: Gate | None) -> Iterator[None]:
         _GATE.reset(token)
 
 
+def known_id(call_id: str) -> str:
+    """Return the id that a call has here: the model's own, unless that is longer than is kept.
+
+    Some model endpoints hide kilobytes in it, which have to come back to them; so adapters answer with the model's own.
+    """
+    return call_id if len(call_id) <= _MAX_ID_CHARS else sha256(call_id.encode()).hexdigest()
+
+
 def tell_result(one: BatchCall, result: ToolResult) -> JsonValue:
     """Return what the model is told of a call that ran: its output, and that a reviewer changed its arguments."""
     if not result.success:
@@ -302,6 +320,10 @@ async def _execute(call: ToolCall, execute: Execute) -> ToolResult:
     error: str | None = None
     try:
         output = plain_json(await execute(call.args))
+    except asyncio.CancelledError:
+        if (task := asyncio.current_task()) is not None and task.cancelling():
+            raise
+        error = "The tool was cancelled from inside."
     except (Exception, SystemExit) as raised:  # noqa: BLE001 - the model is told; the run goes on
         error = describe_error(raised)
     latency_ms = round(monotonic_ms() - began_ms, 3)

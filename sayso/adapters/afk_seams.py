@@ -16,7 +16,7 @@ from sayso.adapters.afk_turns import JUDGING_CALL, Place, Turns
 from sayso.adapters.afk_words import load_words
 from sayso.batches import BatchCall
 from sayso.decisions import JsonObject
-from sayso.frameworks import Gate, ToolFailed, current_gate, tell_refusal, tell_result
+from sayso.frameworks import Gate, ToolFailed, current_gate, known_id, tell_refusal, tell_result
 from sayso.tool_calls import ToolResult
 
 NOT_ASKED = "Nobody was asked about this call; it is not run."
@@ -152,7 +152,7 @@ class Seams:
     def _take(self, name: str, call_id: str | None) -> BatchCall | None:
         """Return an admitted call, once; where the model gave no ids they begin in the order they were admitted."""
         named = [one for one in self._admitted if one.call.name == name]
-        found = next((one for one in named if one.call.call_id == call_id), None)
+        found = next((one for one in named if one.call.call_id == known_id(call_id or "")), None)
         if found is None and self._waiting is not None:
             unnamed = f"{self._waiting.run_id}:{self._waiting.step}:"
             found = next((one for one in named if one.call.call_id.startswith(unnamed)), None)

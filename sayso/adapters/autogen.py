@@ -133,19 +133,20 @@ class GatedAgent(BaseChatAgent):
         self, pending: ToolCallRequestEvent, gate: Gate, token: CancellationToken
     ) -> list[FunctionExecutionResult]:
         gated = await self.find_gated(pending.content)
-        ran = await asyncio.gather(*(self._run(one, gate, token) for one in gate.calls))
+        calls = list(zip(gated, gate.calls, strict=True))
+        ran = await asyncio.gather(*(self._run(call.id, one, gate, token) for call, one in calls))
         told = {id(call): result for call, result in zip(gated, ran, strict=True)}
         results = [told.get(id(one)) or _not_done(one) for one in pending.content]
         await self.inner.model_context.add_message(FunctionExecutionResultMessage(content=results))
         return results
 
-    async def _run(self, one: BatchCall, gate: Gate, token: CancellationToken) -> FunctionExecutionResult:
+    async def _run(self, call_id: str, one: BatchCall, gate: Gate, token: CancellationToken) -> FunctionExecutionResult:
         call = one.call
 
         async def execute(args: JsonObject) -> Any:
             for workbench in self.inner._workbench:
                 if any(tool["name"] == call.name for tool in await workbench.list_tools()):
-                    result = await workbench.call_tool(call.name, args, token, call_id=call.call_id)
+                    result = await workbench.call_tool(call.name, args, token, call_id=call_id)
                     if result.is_error:
                         raise ToolFailed(result.to_text())
                     return result.to_text()
@@ -153,9 +154,7 @@ class GatedAgent(BaseChatAgent):
 
         result = await gate.run(one, execute)
         content = tell_text(one, result) if result.success else result.error or ""
-        return FunctionExecutionResult(
-            content=content, name=call.name, call_id=call.call_id, is_error=not result.success
-        )
+        return FunctionExecutionResult(content=content, name=call.name, call_id=call_id, is_error=not result.success)
 
     def _summarise(
         self, calls: Sequence[FunctionCall], results: Sequence[FunctionExecutionResult]
@@ -183,15 +182,16 @@ def gate(build: Build, *, name: str, idempotent: Collection[str] = (), **options
     A team needs `HandoffTermination(DESK)`. The other options are those of `sayso.agents.Agent`.
     """
     framework = AutoGen(build)
-    definitions = {
-        one["name"]: ToolDefinition(
+    definitions: dict[str, ToolDefinition] = {}
+    for one in _run_now(framework.list_tools):
+        definition = ToolDefinition(
             name=one["name"],
             description=one.get("description", ""),
             parameters={**one["parameters"]},
             idempotent=one["name"] in idempotent,
         )
-        for one in _run_now(framework.list_tools)
-    }
+        if definitions.setdefault(definition.name, definition) != definition:
+            raise InvalidInput(f"Two tools are named {definition.name!r}; rename one of them.")
     return build_agent(framework, name, definitions, **options)
 
 

@@ -8,7 +8,7 @@ Three kinds of interrupt are understood: those of `HumanInTheLoopMiddleware`, ba
 """
 
 import json
-from collections.abc import AsyncIterator, Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from dataclasses import dataclass
 from importlib.metadata import version
@@ -144,7 +144,7 @@ class LangGraph:
         """
         thread_id = str(native["thread_id"])
         asked: Any = native["interrupts"]
-        async with self._graph() as graph:
+        async with self._graph(one.call.name for one in gate.calls) as graph:
             snapshot = await graph.aget_state(_config(thread_id))
             waiting = {one.id for one in snapshot.interrupts}
             ours = {one["id"] for one in asked}
@@ -157,11 +157,12 @@ class LangGraph:
             return _read(thread_id, snapshot.values, snapshot.interrupts)
 
     @asynccontextmanager
-    async def _graph(self) -> AsyncIterator[Any]:
-        interrupt_on: Any = dict.fromkeys(self.tools, True)
+    async def _graph(self, asked: Iterable[str] = ()) -> AsyncIterator[Any]:
+        """Open the graph; what was `asked` is answered also where the agent no longer has its tool."""
+        interrupt_on: Any = dict.fromkeys((*self.tools, *asked), True)
         asking = HumanInTheLoopMiddleware(interrupt_on, interrupt_mode=self.interrupt_mode)
         async with self.checkpointer() as saver:
-            yield self.build(checkpointer=saver, middleware=[asking, _Journalled()])
+            yield self.build(checkpointer=saver, middleware=[asking, _Journalled(self.tools)])
 
     async def _run(self, graph: Any, thread_id: str, given: Any) -> Asked | Done:
         values = await graph.ainvoke(given, _config(thread_id), durability="sync")
@@ -170,13 +171,30 @@ class LangGraph:
 
 
 class _Journalled(AgentMiddleware[Any, Any]):
-    """Let a tool begin through the gate alone; it stands behind the questions, next to the tool."""
+    """Let a tool begin through the gate alone; it stands behind the questions, next to the tool.
+
+    A name that the model made up is nobody's question: the model is told what there is.
+    """
+
+    def __init__(self, known: Collection[str]) -> None:
+        self._known = known
+
+    async def awrap_model_call(self, request: Any, handler: Any) -> Any:
+        """Go on only while every tool that the model is shown is one that people can be asked about."""
+        shown = {one.name for one in request.tools if isinstance(one, BaseTool)}
+        if foreign := sorted(shown - set(self._known)):
+            names = ", ".join(foreign)
+            raise InvalidInput(f"The agent has tools that gate(tools=…) does not name: {names}. Name them.")
+        return await handler(request)
 
     async def awrap_tool_call(self, request: Any, handler: Any) -> Any:
         """Run the call, with the arguments that were approved, once."""
         call = request.tool_call
         gate = current_gate()
         one = gate.find(call["id"], call["name"]) if gate is not None else None
+        if one is None and request.tool is None:
+            words = f"There is no tool named {call['name']!r}. There are: {', '.join(self._known)}."
+            return ToolMessage(words, tool_call_id=call["id"], name=call["name"], status="error")
         if gate is None or one is None:
             raise IllegalTransition(f"Nobody was asked about this call of {call['name']}; it is not run.")
         native: list[Any] = []
@@ -235,9 +253,11 @@ def _read_interrupt(interrupt: Interrupt) -> tuple[str, list[RequestedCall], Jso
 
 
 def _name_calls(values: Any, calls: list[RequestedCall]) -> Iterator[RequestedCall]:
-    """Yield the calls with the model's own ids; a batched interrupt leaves them out and has all of the turn's calls."""
+    """Yield the calls with the model's own ids; a batched interrupt leaves them out and has each gated call."""
     messages = values.get("messages", ()) if isinstance(values, Mapping) else ()
-    asked: Any = next((one.tool_calls for one in reversed(messages) if getattr(one, "tool_calls", None)), [])
+    turn: Any = next((one.tool_calls for one in reversed(messages) if getattr(one, "tool_calls", None)), [])
+    gated = {call.name for call in calls}
+    asked = [one for one in turn if one["name"] in gated]
     for place, call in enumerate(calls):
         if call.call_id or len(asked) != len(calls):
             yield call
@@ -286,8 +306,11 @@ def _respond(one: BatchCall, config: Mapping[str, Any]) -> Any:
 
 
 def _read_result(values: Any) -> JsonValue:
-    messages = values.get("messages") if isinstance(values, Mapping) else None
-    if messages:
+    found: Mapping[str, Any] = values if isinstance(values, Mapping) else {}
+    if "structured_response" in found:
+        structured: JsonValue = plain_json(found["structured_response"])
+        return structured
+    if messages := found.get("messages"):
         return {"text": messages[-1].text}
     result: JsonValue = plain_json(values)
     return result

@@ -241,7 +241,7 @@ class Proxy:
         except MCPError as error:
             if error.code in _UNKNOWN_ENDS:
                 raise SaysoError(
-                    f"The MCP server gave no answer to {name} ({error.message}): it may have run. "
+                    f"The MCP server gave no result of {name} ({error.message}): it may have run. "
                     "Look whether it had its effect before trying again."
                 ) from error
             raise CallFailed(f"{name} failed: {error.message}") from error
@@ -272,7 +272,7 @@ def _read_earlier(name: str, ran: Ran) -> types.CallToolResult:
 
 
 def _digest(definition: ToolDefinition, args: JsonObject) -> str:
-    return digest_json([definition.digest, args])
+    return digest_json({"definition": definition.digest, "args": args})
 
 
 def _tell_error(message: str) -> types.CallToolResult:

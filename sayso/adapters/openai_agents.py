@@ -15,6 +15,7 @@ from typing import Any
 
 from agents import Agent, FunctionTool, RunConfig, Runner, RunState
 from agents.items import ToolApprovalItem
+from agents.run_config import DEFAULT_MAX_TURNS
 from agents.tool_context import ToolContext
 
 from sayso.adapters.tool_responses import note_edit
@@ -28,6 +29,7 @@ from sayso.frameworks import (
     Gate,
     build_agent,
     current_gate,
+    known_id,
     tell_edit,
     tell_refusal,
     tell_result,
@@ -48,12 +50,14 @@ def gate(
     context: Callable[[], Any] | None = None,
     idempotent: Collection[str] = (),
     run_config: RunConfig | None = None,
+    max_turns: int | None = DEFAULT_MAX_TURNS,
     tell_refused: Refusal | None = None,
     **options: Any,
 ) -> FrameworkAgent:
     """Return the agent, with the agents it hands off to, with all their tools behind Sayso.
 
-    `context` makes the run's context anew wherever it goes on; it is not saved. `tell_refused` writes what the model
+    `context` makes the run's context anew wherever it goes on; it is not saved. `max_turns` are those of the whole run,
+    however often it waits; None sets no limit. `tell_refused` writes what the model
     is told of a call that was denied or failed, such as `tool_responses.tell_refused`. Raises `InvalidInput` for tools
     that run elsewhere.
     """
@@ -68,7 +72,8 @@ def gate(
         )
         for one in tools.values()
     }
-    framework = OpenAiAgents(gated, context or (lambda: None), run_config, tell_refused or (lambda _tool, why: why))
+    tell = tell_refused or (lambda _tool, why: why)
+    framework = OpenAiAgents(gated, context or (lambda: None), run_config, tell, max_turns)
     return build_agent(framework, name, definitions, **options)
 
 
@@ -80,6 +85,7 @@ class OpenAiAgents:
     context: Callable[[], Any]
     run_config: RunConfig | None
     tell_refused: Refusal
+    max_turns: int | None = DEFAULT_MAX_TURNS
 
     @property
     def origin(self) -> Origin:
@@ -116,7 +122,9 @@ class OpenAiAgents:
 
     async def _run(self, start: str | RunState[Any, Any]) -> Asked | Done:
         context = self.context() if isinstance(start, str) else None
-        result = await Runner.run(self.agent, start, context=context, run_config=self.run_config)
+        result = await Runner.run(
+            self.agent, start, context=context, run_config=self.run_config, max_turns=self.max_turns
+        )
         if result.interruptions:
             native = result.to_state().to_json(context_serializer=lambda _: {})
             return Asked(native, tuple(map(_read_call, result.interruptions)))
@@ -137,6 +145,7 @@ def _gate_agent(
             raise InvalidInput(f"The tool {tool.name!r} of {agent.name!r} does not run here, so it cannot be gated.")
         if tool.name in tools and tools[tool.name] is not tool:
             raise InvalidInput(f"Two tools are named {tool.name!r}; rename one of them.")
+        _check_inner(tool)
         tools[tool.name] = tool
     gated = done[id(agent)] = agent.clone(
         tools=[_gate_tool(tool, tell) for tool in agent.tools if isinstance(tool, FunctionTool)]
@@ -150,6 +159,16 @@ def _gate_agent(
         handoffs.append(_gate_agent(one, tools, done, tell))
     gated.handoffs = handoffs
     return gated
+
+
+def _check_inner(tool: FunctionTool) -> None:
+    """Refuse an agent that would stop in the middle of its one call to ask about another."""
+    inner = tool._agent_instance
+    if inner is not None and any(isinstance(one, FunctionTool) and one.needs_approval for one in inner.tools):
+        raise InvalidInput(
+            f"The tool {tool.name!r} is an agent whose own tools need approval; they would be asked about in the "
+            f"middle of it. Take needs_approval off them, or name {inner.name!r} in handoffs instead."
+        )
 
 
 def _gate_tool(tool: FunctionTool, tell: Refusal | None) -> FunctionTool:
@@ -177,9 +196,8 @@ def _tell(one: BatchCall, result: ToolResult, tell: Refusal | None) -> Any:
 
 
 def _id_of(item: ToolApprovalItem) -> tuple[str, str]:
-    return str(item.call_id), str(item.name)
+    return known_id(str(item.call_id)), str(item.name)
 
 
 def _read_call(item: ToolApprovalItem) -> RequestedCall:
-    call_id, name = _id_of(item)
-    return RequestedCall(call_id=call_id, name=name, args_json=item.arguments or "{}")
+    return RequestedCall(call_id=str(item.call_id), name=str(item.name), args_json=item.arguments or "{}")

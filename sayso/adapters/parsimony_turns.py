@@ -131,7 +131,8 @@ class Turn:
         asked = [at for at, one in enumerate(turn) if one.name not in (RETURN_DONE, RETURN_UNABLE)]
         calls = dict(zip(asked, self._gate.calls, strict=True))
         ctx.messages = list(ctx.messages[: place + 1])
-        ending = await self._dispatch(ctx, [one for one in calls.values() if one.may_run and one.call.name != ASK_USER])
+        ready = [(turn[at].call_id, one) for at, one in calls.items() if one.may_run and one.call.name != ASK_USER]
+        ending = await self._dispatch(ctx, ready)
         await self._gate.close()
         told = {at: self._tell(calls[at]) if at in calls else _NOT_YET for at in range(len(turn))}
         ctx.messages = close_turn(ctx.messages, {at: one for at, one in told.items() if one is not None})
@@ -154,9 +155,9 @@ class Turn:
         }
         return record.model_copy(update=update)
 
-    async def _dispatch(self, ctx: Any, ready: list[BatchCall]) -> Any:
+    async def _dispatch(self, ctx: Any, ready: list[tuple[str, BatchCall]]) -> Any:
         """Run the calls through the framework's own dispatch; return how one of them would end the run, if so."""
-        record, self._stretch.ready = self._record, list(ready)
+        record, self._stretch.ready = self._record, [one for _, one in ready]
         turn = TurnState(minted_refs=list(record.minted_refs), minted_live_names=dict(record.minted_live_names))
         hooks = WorkspaceRunHooks(
             agent=self._agent,
@@ -174,9 +175,9 @@ class Turn:
                 self._stretch.note(event)
         except (SuspensionRequest, TerminationRequest) as request:
             ending = request
-        lost = [one.call.name for one in ready if one.call.index in self._stretch.begun - self._stretch.results.keys()]
-        if lost:
-            raise InvalidInput(_TIMED_OUT.format(name=lost[0]))
+        lost = self._stretch.begun - self._stretch.results.keys()
+        if names := [one.call.name for _, one in ready if one.call.index in lost]:
+            raise InvalidInput(_TIMED_OUT.format(name=names[0]))
         record.minted_refs, record.minted_live_names = list(turn.minted_refs), dict(turn.minted_live_names)
         return ending
 
@@ -192,9 +193,9 @@ class Turn:
         return tell_text(one, one.result) if one.result.success else one.result.error
 
 
-def _write_turn(calls: list[BatchCall]) -> Any:
-    """Return an answer of the model that asks for these calls with the arguments that were decided."""
-    asked = [(one.call.call_id, one.call.name, json.dumps(one.call.args)) for one in calls]
+def _write_turn(calls: list[tuple[str, BatchCall]]) -> Any:
+    """Return an answer of the model that asks for these calls, by its own ids, with the arguments that were decided."""
+    asked = [(call_id, one.call.name, json.dumps(one.call.args)) for call_id, one in calls]
     return SimpleNamespace(
         tool_calls=[
             SimpleNamespace(id=call_id, function=SimpleNamespace(name=name, arguments=arguments))

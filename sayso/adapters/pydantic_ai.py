@@ -13,16 +13,16 @@ from dataclasses import dataclass
 from importlib.metadata import version
 from typing import Any
 
-from pydantic import TypeAdapter
 from pydantic_ai import Agent, ApprovalRequired, DeferredToolRequests, DeferredToolResults, RunContext, ToolDenied
 from pydantic_ai.agent import AgentRunResult
-from pydantic_ai.messages import ModelMessagesTypeAdapter, ModelResponse, ToolCallPart
+from pydantic_ai.messages import ModelMessage, ModelMessagesTypeAdapter, ModelResponse, ToolCallPart
 from pydantic_ai.models.test import TestModel
 from pydantic_ai.tools import ToolApproved
 from pydantic_ai.toolsets import AbstractToolset, CombinedToolset, ToolsetTool, WrapperToolset
 from pydantic_ai.usage import RunUsage
 
 from sayso.decisions import JsonObject
+from sayso.errors import InvalidInput
 from sayso.frameworks import (
     Asked,
     Done,
@@ -30,14 +30,15 @@ from sayso.frameworks import (
     Gate,
     build_agent,
     current_gate,
+    known_id,
+    tell_edit,
     tell_refusal,
+    tell_result,
 )
 from sayso.models import RequestedCall
 from sayso.suspensions import Origin
 from sayso.tool_calls import ToolDefinition
 from sayso.tools import plain_json
-
-_ANY: TypeAdapter[Any] = TypeAdapter(Any)
 
 
 def gate(
@@ -51,10 +52,17 @@ def gate(
     """Return the agent with all its tools behind Sayso, for `SAYSO_AGENTS` and for `start`.
 
     `deps` makes the run's dependencies anew wherever it goes on. Calls of the tools in `idempotent` may be run again
-    after a crash. The other options are those of `sayso.agents.Agent`.
+    after a crash. The other options are those of `sayso.agents.Agent`. Raises `InvalidInput` for tools that cannot be
+    gated.
     """
+    if agent.root_capability.get_toolset() is not None:
+        raise InvalidInput(
+            "A capability of the agent brings tools, which cannot be gated. Give them as toolsets= instead."
+        )
     framework = PydanticAi(agent, deps or (lambda: None))
     tools = _run_now(framework.list_tools)
+    if outside := [one.name for one in tools if one.kind == "external"]:
+        raise InvalidInput(f"The tool {outside[0]!r} does not run here, so it cannot be gated.")
     definitions = {
         one.name: ToolDefinition(
             name=one.name,
@@ -80,11 +88,16 @@ class _Gated(WrapperToolset[Any]):
         if gate is None or asked is None:
             raise ApprovalRequired
 
+        native: list[Any] = []
+
         async def execute(_args: JsonObject) -> Any:
-            return _ANY.dump_python(await self.wrapped.call_tool(name, tool_args, ctx, tool), mode="json")
+            native.append(await self.wrapped.call_tool(name, tool_args, ctx, tool))
+            return native[0]
 
         result = await gate.run(asked, execute)
-        return result.output if result.success else result.tool_message
+        if native and result.success and tell_edit(asked) is None:
+            return native[0]  # such as an image, which the model is to see and not to read
+        return tell_result(asked, result)
 
 
 @dataclass(frozen=True)
@@ -120,10 +133,11 @@ class PydanticAi:
     async def go_on(self, native: JsonObject, gate: Gate) -> Asked | Done:
         """Answer all deferred calls together and run on."""
         history = ModelMessagesTypeAdapter.validate_python(native["messages"])
+        own = {known_id(part.tool_call_id): part.tool_call_id for part in _find_calls(history)}
         answers = DeferredToolResults()
         for one in gate.calls:
             refusal = tell_refusal(one)
-            answers.approvals[one.call.call_id] = (
+            answers.approvals[own[one.call.call_id]] = (
                 ToolApproved(override_args=one.call.args) if refusal is None else ToolDenied(refusal)
             )
         return await self._run(None, history, answers)
@@ -154,12 +168,17 @@ def _read_calls(result: AgentRunResult[Any]) -> tuple[RequestedCall, ...]:
     """Return the deferred calls in the model's own order; that of `approvals` is another."""
     output: DeferredToolRequests = result.output
     deferred = {one.tool_call_id for one in (*output.approvals, *output.calls)}
-    last = next(one for one in reversed(result.all_messages()) if isinstance(one, ModelResponse))
     return tuple(
         RequestedCall(call_id=part.tool_call_id, name=part.tool_name, args_json=part.args_as_json_str())
-        for part in last.parts
-        if isinstance(part, ToolCallPart) and part.tool_call_id in deferred
+        for part in _find_calls(result.all_messages())
+        if part.tool_call_id in deferred
     )
+
+
+def _find_calls(history: list[ModelMessage]) -> list[ToolCallPart]:
+    """Return the calls of the model's last answer."""
+    last = next(one for one in reversed(history) if isinstance(one, ModelResponse))
+    return [part for part in last.parts if isinstance(part, ToolCallPart)]
 
 
 def _run_now(work: Callable[[], Any]) -> Any:

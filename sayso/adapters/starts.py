@@ -6,32 +6,59 @@ from collections.abc import Sequence
 
 from pydantic import JsonValue
 
+from sayso.batches import Batch, end_call
 from sayso.canonical import parse_json
 from sayso.client import AsyncClient
 from sayso.decisions import JsonObject
 from sayso.dialects.fits import MOST_AT_ONCE, fit_events
 from sayso.dialects.tables import Dialect
 from sayso.errors import SaysoError
-from sayso.frameworks import Asked, Done, FrameworkAgent, open_gate
+from sayso.frameworks import Asked, Done, FrameworkAgent, Gate, known_id, open_gate
+from sayso.judgements import judge_turn
+from sayso.models import ModelTurn
+from sayso.policies import ASK_EVERYTHING, PolicyEvent
 from sayso.replies import Suspension
 from sayso.states import write_state
 
 _LOG = logging.getLogger("sayso")
+_UNASKED = "Not run: nobody is asked about a turn of which another call cannot run. Ask for it again."
 
 
 async def start(agent: FrameworkAgent, text: str, client: AsyncClient, title: str = "") -> Suspension | JsonValue:
     """Run the agent up to its first calls and ask for them; without any, return what it came to.
 
-    Whoever began it may end: a worker takes it up when everything is decided. Raises `InvalidJson`, naming the key, for
-    a state that is not JSON (then nothing was asked), and what a client raises.
+    Whoever began it may end: a worker takes it up when everything is decided. A model whose calls cannot run, for they
+    are no JSON or of no tool, is told so first. Raises `InvalidJson`, naming the key, for a state that is not JSON
+    (then nothing was asked), and what a client raises.
     """
     with open_gate(None):
         reached = await agent.framework.begin(text)
+    told = [*reached.told]
+    while isinstance(reached, Asked) and (refused := _refuse(agent, reached)) is not None:
+        gate = Gate(refused, {}, _keep_nothing, reached.unseen)
+        with open_gate(gate):
+            reached = await agent.framework.go_on(reached.native, gate)
+        told += reached.told
     if isinstance(reached, Done):
         return reached.result
     waiting = await client.suspend(_write(agent, reached, title or " ".join(text.split())[:80]))
-    await _tell(client, waiting.run.id, agent.framework.origin.framework, reached.told)
+    await _tell(client, waiting.run.id, agent.framework.origin.framework, told)
     return waiting
+
+
+def _refuse(agent: FrameworkAgent, asked: Asked) -> Batch | None:
+    """Return the turn with none of its calls run, where one of them cannot; None where people can be asked."""
+    calls = tuple(one.model_copy(update={"call_id": known_id(one.call_id)}) for one in asked.calls)
+    about = PolicyEvent(run_id="", agent=agent.name)
+    batch, _ = judge_turn(agent, ModelTurn(text=asked.text, calls=calls), ASK_EVERYTHING, about)
+    if all(one.result is None for one in batch.calls):
+        return None
+    ended = [one if one.result is not None else end_call(one, _UNASKED) for one in batch.calls]
+    return batch.model_copy(update={"calls": tuple(ended)})
+
+
+async def _keep_nothing(_batch: Batch) -> None:
+    """Nothing has run, so there is nothing to keep."""
 
 
 async def _tell(client: AsyncClient, run_id: str, framework: str, told: Sequence[JsonObject]) -> None:
@@ -50,7 +77,7 @@ def _write(agent: FrameworkAgent, asked: Asked, title: str) -> JsonObject:
         "agent": agent.name,
         "title": title,
         "calls": [
-            {"tool": one.name, "args": parse_json(one.args_json.strip() or "{}"), "call_id": one.call_id}
+            {"tool": one.name, "args": parse_json(one.args_json.strip() or "{}"), "call_id": known_id(one.call_id)}
             for one in asked.calls
         ],
         "on_deny": agent.approval_denial_policy,

@@ -1,5 +1,6 @@
 """A tool of another framework begins through the gate alone, once, and its result is kept before anybody sees it."""
 
+import asyncio
 from typing import Any
 
 import pytest
@@ -16,6 +17,10 @@ from sayso.tools import CallContext
 def called(index: int, **args: Any) -> BatchCall:
     call = ToolCall(call_id=f"c{index}", index=index, name="pay", args=args)
     return BatchCall(call=call, action=Action.ALLOW, reason="")
+
+
+def twin(index: int) -> BatchCall:
+    return called(index, amount=index)
 
 
 class Kept:
@@ -66,6 +71,17 @@ async def test_a_call_does_not_run_twice() -> None:
         await gate.run(one, pay)
 
 
+async def test_calls_of_one_id_each_run_once_with_their_own_arguments() -> None:
+    ids = {"call_id": ""}
+    calls = [one.model_copy(update={"call": one.call.model_copy(update=ids)}) for one in map(twin, range(3))]
+    calls[0] = end_call(calls[0], "Not that.")
+    gate = make_gate(Kept(), *calls)
+    for amount in (1, 2):
+        one = gate.find("", "pay")
+        assert one is not None
+        assert (await gate.run(one, pay)).output == f"paid {amount} under key{amount}"
+
+
 async def test_a_call_that_has_ended_gives_its_result_and_does_not_run() -> None:
     denied = end_call(called(0, amount=1), "Not today.")
     result = await make_gate(Kept(), denied).run(denied, pay)
@@ -80,6 +96,16 @@ async def test_what_a_tool_raises_is_its_result() -> None:
     kept, one = Kept(), called(0, amount=1)
     result = await make_gate(kept, one).run(one, fail)
     assert (result.success, result.error) == (False, "ValueError: no money")
+    assert len(kept.batches) == 1
+
+
+async def test_a_tool_that_is_cancelled_from_inside_has_failed_and_its_run_goes_on() -> None:
+    async def break_off(_args: Any) -> Any:
+        raise asyncio.CancelledError
+
+    kept, one = Kept(), called(0, amount=1)
+    result = await make_gate(kept, one).run(one, break_off)
+    assert (result.success, result.error) == (False, "The tool was cancelled from inside.")
     assert len(kept.batches) == 1
 
 

@@ -14,6 +14,7 @@ import mcp_types as types
 import uvicorn
 from mcp.server.lowlevel import Server
 from mcp.server.stdio import stdio_server
+from mcp.shared.exceptions import MCPError
 
 HOME = Path(os.environ["BOT_HOME"])
 MONEY = {"type": "object", "properties": {"to": {"type": "string"}, "amount": {"type": "integer"}}}
@@ -43,6 +44,8 @@ async def call_tool(ctx: Any, params: types.CallToolRequestParams) -> types.Call
     if args.get("to") == "slow":
         await ctx.session.report_progress(1, 2, "half way")
         await asyncio.Event().wait()
+    if args.get("to") == "broke":
+        raise MCPError(types.CONNECTION_CLOSED, "no money left")  # the number many servers give any error of theirs
     if args.get("to") == "nobody":
         return types.CallToolResult(content=[types.TextContent(type="text", text="no such person")], is_error=True)
     text = types.TextContent(type="text", text=f"{params.name} done")

@@ -284,6 +284,19 @@ def test_a_call_that_the_server_fails_is_reported_as_failed(room: Room) -> None:
     assert (report.success, report.error) == (False, "no such person")
 
 
+def test_an_error_that_may_be_the_servers_own_or_a_lost_answer_leaves_a_doubt(room: Room) -> None:
+    with speaking(room) as speaker:
+        number = speaker.pay("broke")
+        room.decide("approve")
+        assert "gave no result of send_money (no money left): it may have run" in speaker.hear_error(number)
+
+
+def test_arguments_that_cannot_be_shown_are_refused_by_their_place(room: Room) -> None:
+    with speaking(room) as speaker:
+        assert speaker.hear_error(speaker.pay("ann", 2**70)).startswith("$.args.amount is an integer beyond 2^53")
+    assert room.effects() == []
+
+
 def test_a_tool_that_changed_after_it_was_asked_about_is_not_run(room: Room) -> None:
     with speaking(room) as speaker:
         number = speaker.pay("ann")

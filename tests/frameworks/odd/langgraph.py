@@ -1,0 +1,96 @@
+"""Odd agents of LangChain: tools that the model made up, ids given twice, tools that nobody would be asked of."""
+
+import asyncio
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+from langchain.agents import create_agent
+from langchain.agents.structured_output import ToolStrategy
+from langchain_core.language_models import BaseChatModel
+from langchain_core.messages import AIMessage, ToolMessage
+from langchain_core.outputs import ChatGeneration, ChatResult
+from langchain_core.tools import tool
+from pydantic import BaseModel
+
+from sayso.adapters.langgraph import Mode, gate, sqlite
+from sayso.frameworks import FrameworkAgent
+from tests.frameworks.odd.drives import LONG_ID, play, say
+
+RAN: list[str] = []
+
+
+class Total(BaseModel):
+    """What the agent comes to."""
+
+    total: int
+
+
+class Asker(BaseChatModel):
+    """Asks for its turns' calls, then says what it was told."""
+
+    turns: Any
+
+    @property
+    def _llm_type(self) -> str:
+        return "asker"
+
+    def bind_tools(self, *_args: Any, **_more: Any) -> Any:
+        return self
+
+    def _generate(self, messages: Any, *_args: Any, **_more: Any) -> ChatResult:
+        said = sum(isinstance(one, AIMessage) for one in messages)
+        told = " | ".join(str(one.content) for one in messages if isinstance(one, ToolMessage))
+        message = AIMessage("", tool_calls=self.turns[said]) if said < len(self.turns) else AIMessage(told)
+        return ChatResult(generations=[ChatGeneration(message=message)])
+
+
+@tool
+def fetch(what: str) -> str:
+    """Fetch something."""
+    RAN.append(what)
+    return f"fetched {what}"
+
+
+@tool
+def burn(what: str) -> str:
+    """Burn something."""
+    return f"burnt {what}"
+
+
+def make(
+    folder: str, turns: Any, tools: Any = (fetch,), mode: Mode = "batched", gated: Any = (fetch,), **options: Any
+) -> FrameworkAgent:
+    """Return the agent that asks for these calls."""
+    path = Path(folder) / f"{id(turns)}.db"
+
+    def build(*, checkpointer: Any, middleware: Any) -> Any:
+        return create_agent(Asker(turns=turns), tools, middleware=middleware, checkpointer=checkpointer, **options)
+
+    return gate(build, name="bot", tools=gated, checkpointer=sqlite(path), interrupt_mode=mode)
+
+
+def called(name: str, call_id: str, **args: Any) -> dict[str, Any]:
+    return {"name": name, "args": args, "id": call_id}
+
+
+async def main() -> None:
+    """Play each of them."""
+    made_up = [[called("fly", "c0"), called("fetch", "c1", what="a")]]
+    twice = [[called("fetch", "c0", what="b"), called("fetch", "c0", what="c")]]
+    typed = [[called("fetch", LONG_ID, what="d")], [called("Total", "c1", total=3)]]
+    both = [[called("burn", "c0", what="e"), called("fetch", "c1", what="f")]]
+    with TemporaryDirectory() as folder:
+        told = {
+            "batched": await play(make(folder, made_up)),
+            "per_call": await play(make(folder, made_up, mode="per_call")),
+            "twice": await play(make(folder, twice)),
+            "typed": await play(make(folder, typed, response_format=ToolStrategy(Total))),
+            "later": await play(make(folder, both, (fetch, burn), gated=(fetch, burn)), later=make(folder, both)),
+            "foreign": await play(make(folder, made_up, tools=(fetch, burn))),
+        }
+    say({**told, "ran": RAN})
+
+
+if __name__ == "__main__":
+    asyncio.run(main())

@@ -1,0 +1,54 @@
+"""Odd agents of the OpenAI Agents SDK: more turns than it takes by itself, an agent as a tool that would ask itself."""
+
+import asyncio
+from typing import Any
+
+from agents import Agent, Model, ModelResponse, RunConfig, Usage, function_tool
+from agents.testing import assistant_message, function_call
+
+from sayso.adapters.openai_agents import gate
+from tests.frameworks.odd.drives import LONG_ID, play, refusal, say
+
+QUIET = RunConfig(tracing_disabled=True)
+TURNS = 12
+
+
+class Asker(Model):
+    """Asks for one call after another, then says how many there were."""
+
+    async def get_response(self, system_instructions: Any, input: Any, *_args: Any, **_more: Any) -> ModelResponse:
+        said = sum(one.get("type") == "function_call" for one in input if isinstance(one, dict))
+        item = function_call("fetch", {"what": str(said)}, call_id=f"{LONG_ID}{said}")
+        output: Any = item if said < TURNS else assistant_message(f"{said} turns")
+        return ModelResponse(output=[output], usage=Usage(), response_id=None)
+
+    def stream_response(self, *_args: Any, **_more: Any) -> Any:
+        raise TypeError("This model does not stream.")
+
+
+@function_tool
+def fetch(what: str) -> str:
+    """Fetch something."""
+    return f"fetched {what}"
+
+
+@function_tool(needs_approval=True)
+def burn(what: str) -> str:
+    """Burn something."""
+    return f"burnt {what}"
+
+
+async def main() -> None:
+    """Play each of them."""
+    agent = Agent("bot", model=Asker(), tools=[fetch])
+    inner = Agent("burner", model=Asker(), tools=[burn]).as_tool("ask_burner", "Burns.")
+    say(
+        {
+            "long": await play(gate(agent, name="bot", run_config=QUIET, max_turns=TURNS + 1)),
+            "inner": refusal(lambda: gate(Agent("bot", model=Asker(), tools=[inner]), name="bot")),
+        }
+    )
+
+
+if __name__ == "__main__":
+    asyncio.run(main())

@@ -1,0 +1,71 @@
+"""Odd agents of Pydantic AI: tools that return what is not JSON, and calls that reviewers change."""
+
+import asyncio
+from typing import Any
+
+from pydantic_ai import Agent, BinaryContent, ToolReturn
+from pydantic_ai.capabilities import Toolset
+from pydantic_ai.messages import ModelMessage, ModelResponse, TextPart, ToolCallPart
+from pydantic_ai.models.function import AgentInfo, FunctionModel
+from pydantic_ai.tools import ToolDefinition
+from pydantic_ai.toolsets import ExternalToolset, FunctionToolset
+
+from sayso.adapters.pydantic_ai import gate
+from sayso.frameworks import FrameworkAgent
+from tests.frameworks.odd.drives import LONG_ID, play, refusal, say
+from tests.sayso.runners import approve
+
+RETURNS: dict[str, Any] = {
+    "bytes": b"\xff\xfe",
+    "image": BinaryContent(b"\x89PNG", media_type="image/png"),
+    "note": ToolReturn("noted", content=["Look at this."]),
+}
+
+
+def make(*calls: ToolCallPart, **options: Any) -> tuple[FrameworkAgent, list[str]]:
+    """Return an agent that asks for these calls at once, and the list of what it will be told."""
+    told: list[str] = []
+
+    def answer(messages: list[ModelMessage], _info: AgentInfo) -> ModelResponse:
+        if len(messages) == 1:
+            return ModelResponse(calls)
+        told.extend(f"{type(part.content).__name__}: {part.content}" for part in messages[-1].parts)
+        return ModelResponse([TextPart("done")])
+
+    agent = Agent(FunctionModel(answer), **options)
+
+    @agent.tool_plain
+    def fetch(what: str) -> Any:
+        """Fetch something."""
+        return RETURNS.get(what, what)
+
+    return gate(agent, name="bot"), told
+
+
+def fetch(what: str, call_id: str = "c0") -> ToolCallPart:
+    return ToolCallPart("fetch", {"what": what}, call_id)
+
+
+async def main() -> None:
+    """Play each of them."""
+    told = {}
+    for what in RETURNS:
+        bot, told[what] = make(fetch(what))
+        await play(bot)
+    bot, told["edited"] = make(fetch("all"))
+    await play(bot, lambda ask: approve(ask, what="less"))
+    bot, told["long id"] = make(fetch("it", LONG_ID))
+    await play(bot)
+    outside = ExternalToolset([ToolDefinition(name="ask_client")])
+    brings = Toolset(FunctionToolset([sum]))
+    say(
+        {
+            "told": told,
+            "external": refusal(lambda: make(toolsets=[outside])),
+            "capability": refusal(lambda: make(capabilities=[brings])),
+        }
+    )
+
+
+if __name__ == "__main__":
+    asyncio.run(main())
