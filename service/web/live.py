@@ -49,12 +49,14 @@ async def _tell(wiring: Wiring, visitor: Visitor, run: str | None, closing: asyn
                 if not (moved.is_set() or run_moved.is_set()):
                     yield ": still here\n\n"
                 else:
+                    of_run = run_moved.is_set()
                     moved.clear()
-                    before, frozen = frozen, await wiring.freezes.in_force(visitor.tenant, fresh=True)
+                    run_moved.clear()
                     yield f"event: inbox\ndata: {await wiring.runs.count_pending(visitor.tenant)}\n\n"
-                    if run is not None and (run_moved.is_set() or frozen != before):
-                        run_moved.clear()
-                        yield "event: run\ndata: moved\n\n"
+                    if run is not None:
+                        before, frozen = frozen, await wiring.freezes.in_force(visitor.tenant, fresh=True)
+                        if of_run or frozen != before:
+                            yield "event: run\ndata: moved\n\n"
                     await _wait(APART_S, closing)
                 await _wait(PING_S, closing, moved, run_moved)
         except (NotAuthenticated, Unavailable):

@@ -3,8 +3,10 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
 import httpx
+import pytest
 
 from service.settings import Settings
+from service.web.live import APART_S
 from tests.builders import person
 from tests.service.web.sites import CSRF, OWN, serve, visit
 from tests.service.web.stories import asked, decide
@@ -44,6 +46,19 @@ async def test_the_number_that_waits_is_told_at_once_and_whenever_something_move
         await follow(lines, "data: 1")
         await decide(desk.wiring, record, "approve")
         assert "event: run" not in await follow(lines, "data: 0")
+
+
+@pytest.mark.parametrize("of", ["every run", "one run"])
+async def test_while_nothing_moves_nothing_is_told(settings: Settings, of: str) -> None:
+    async with visit(settings, None) as desk:
+        record = await asked(desk.wiring)
+        async with stream(settings, f"?run={record.run.id}" if of == "one run" else "") as (lines, _):
+            await follow(lines, "data: moved" if of == "one run" else "data: 1")
+            assert await anext(lines) == ""
+            told = asyncio.ensure_future(anext(lines))
+            await asyncio.wait({told}, timeout=5 * APART_S)
+            assert not told.done()
+            told.cancel()
 
 
 async def test_a_page_about_a_run_is_told_when_that_run_moves(settings: Settings) -> None:
