@@ -31,9 +31,8 @@ from sayso.clock import now_ms
 from sayso.decisions import JsonObject
 from sayso.errors import InvalidInput
 from sayso.events import Event
-from sayso.frameworks import Asked, Done, FrameworkAgent, FrameworkState, Gate, known_id, open_gate
+from sayso.frameworks import Asked, Done, FrameworkAgent, FrameworkState, Gate, open_gate, read_turn
 from sayso.judgements import deny_changed, judge_turn
-from sayso.models import ModelTurn
 from sayso.policies import Policy, PolicyEvent
 from sayso.requests import Ask, Doubt
 from sayso.states import check_state
@@ -164,8 +163,7 @@ class _Drive:
     async def _judge(self, asked: Asked) -> Asked | Done | FrameworkPause | FrameworkEnd:
         """Judge all calls of a turn; then it waits for people, or goes on."""
         check_state(asked.native)
-        calls = tuple(one.model_copy(update={"call_id": known_id(one.call_id)}) for one in asked.calls)
-        turn = ModelTurn(text=asked.text, calls=calls)
+        turn = read_turn(asked)
         update = {"native": asked.native, "unseen": asked.unseen, "step": self._state.step + 1, "batch": None}
         self._state = self._state.model_copy(update=update)
         batch, events = judge_turn(self._agent, turn, self._policy, self._describe())

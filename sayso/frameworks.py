@@ -21,6 +21,7 @@ from sayso.clock import monotonic_ms
 from sayso.decisions import JsonObject
 from sayso.errors import IllegalTransition, InvalidInput, ModelError, SaysoError
 from sayso.frozen import Frozen
+from sayso.judgements import MAX_NAME_CHARS
 from sayso.models import ChatMessage, ModelTurn, RequestedCall
 from sayso.rules import same_json
 from sayso.suspensions import Origin, RunStatus
@@ -28,9 +29,6 @@ from sayso.tool_calls import ToolCall, ToolDefinition, ToolResult
 from sayso.tools import CallContext, Tool, describe_error, plain_json
 
 _EDITED = "A reviewer changed the arguments before this ran; it ran with {args}."
-
-
-_MAX_ID_CHARS = 200
 
 
 class ToolFailed(SaysoError):
@@ -201,7 +199,7 @@ class Gate:
         """
         found = [one for one in self.calls if (one.call.call_id, one.call.name) == (known_id(call_id), name)]
         ready = [one for one in found if one.call.index in self._contexts.keys() - self._begun]
-        return next(iter((*ready, *found)), None)
+        return next(iter(ready or found), None)
 
     async def run(self, one: BatchCall, execute: Execute) -> ToolResult:
         """Run a call and return how it ended; one that has ended already is not run again.
@@ -280,7 +278,13 @@ def known_id(call_id: str) -> str:
 
     Some model endpoints hide kilobytes in it, which have to come back to them; so adapters answer with the model's own.
     """
-    return call_id if len(call_id) <= _MAX_ID_CHARS else sha256(call_id.encode()).hexdigest()
+    return call_id if len(call_id) <= MAX_NAME_CHARS else sha256(call_id.encode()).hexdigest()
+
+
+def read_turn(asked: Asked) -> ModelTurn:
+    """Return the turn of a framework's model, its calls under the ids that they have here."""
+    calls = tuple(one.model_copy(update={"call_id": known_id(one.call_id)}) for one in asked.calls)
+    return ModelTurn(text=asked.text, calls=calls)
 
 
 def tell_result(one: BatchCall, result: ToolResult) -> JsonValue:

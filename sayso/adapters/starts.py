@@ -13,9 +13,8 @@ from sayso.decisions import JsonObject
 from sayso.dialects.fits import MOST_AT_ONCE, fit_events
 from sayso.dialects.tables import Dialect
 from sayso.errors import SaysoError
-from sayso.frameworks import Asked, Done, FrameworkAgent, Gate, known_id, open_gate
+from sayso.frameworks import Asked, Done, FrameworkAgent, Gate, open_gate, read_turn
 from sayso.judgements import judge_turn
-from sayso.models import ModelTurn
 from sayso.policies import ASK_EVERYTHING, PolicyEvent
 from sayso.replies import Suspension
 from sayso.states import write_state
@@ -48,9 +47,8 @@ async def start(agent: FrameworkAgent, text: str, client: AsyncClient, title: st
 
 def _refuse(agent: FrameworkAgent, asked: Asked) -> Batch | None:
     """Return the turn with none of its calls run, where one of them cannot; None where people can be asked."""
-    calls = tuple(one.model_copy(update={"call_id": known_id(one.call_id)}) for one in asked.calls)
     about = PolicyEvent(run_id="", agent=agent.name)
-    batch, _ = judge_turn(agent, ModelTurn(text=asked.text, calls=calls), ASK_EVERYTHING, about)
+    batch, _ = judge_turn(agent, read_turn(asked), ASK_EVERYTHING, about)
     if all(one.result is None for one in batch.calls):
         return None
     ended = [one if one.result is not None else end_call(one, _UNASKED) for one in batch.calls]
@@ -77,8 +75,8 @@ def _write(agent: FrameworkAgent, asked: Asked, title: str) -> JsonObject:
         "agent": agent.name,
         "title": title,
         "calls": [
-            {"tool": one.name, "args": parse_json(one.args_json.strip() or "{}"), "call_id": known_id(one.call_id)}
-            for one in asked.calls
+            {"tool": one.name, "args": parse_json(one.args_json.strip() or "{}"), "call_id": one.call_id}
+            for one in read_turn(asked).calls
         ],
         "on_deny": agent.approval_denial_policy,
         "paused": {

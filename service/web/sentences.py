@@ -1,7 +1,7 @@
 """Say terms, answers and outcomes in plain words: the same ones wherever they appear."""
 
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Sequence
 
 from sayso.canonical import canonical_json
 from sayso.deadlines import time_given_ms
@@ -98,14 +98,13 @@ def tell_quorum(item: Item) -> str:
     return f"{most} of {quorum.approve} approvals{same}, {denials} of {quorum.deny} denials"
 
 
-def tell_hold(record: SuspensionRecord, item: Item, freezes: Iterable[Freeze], now_ms: int) -> str:
+def tell_hold(record: SuspensionRecord, item: Item, freezes: Sequence[Freeze], now_ms: int) -> str:
     """Say that an item's time stands still and how much of it is left then; nothing while it passes."""
-    known = tuple(freezes)
-    if item.item_id not in find_held(record, known):
+    if item.item_id not in find_held(record, freezes):
         return ""
-    if any(one.scope == TIME and one.in_force for one in known):  # how much is left is just what is in doubt
+    if any(one.scope == TIME and one.in_force for one in freezes):  # how much is left is just what is in doubt
         return "on hold"
-    left_ms = item.terms.deadline_at_ms + lost_ms(record, item, known, now_ms) - now_ms
+    left_ms = item.terms.deadline_at_ms + lost_ms(record, item, freezes, now_ms) - now_ms
     return f"{tell_span(left_ms)} left, on hold" if left_ms > 0 else ""
 
 
