@@ -7,12 +7,14 @@ the suspension and nothing was frozen meanwhile. What turns out otherwise is due
 import asyncio
 from bisect import bisect_right
 from collections import deque
+from collections.abc import Iterator
 from math import inf
 from operator import attrgetter
 
 from sayso.clock import monotonic_ms
 from service.credentials import TENANT
 from service.looks import Foresight
+from service.store.rounds import Foreseen
 from service.wiring import Wiring
 
 AHEAD_MS = 10_000
@@ -21,17 +23,20 @@ AHEAD_MS = 10_000
 _FORESEEN_AT_ONCE = 50
 """How many are worked out in one go: some 10 ms, between which the clock beats and looks at what is due."""
 
-LATE_MS = 600
-_PACES = ((150, 25, 1), (LATE_MS, 50, 1), (inf, 50, 4))
-"""Up to how late, ms, deadlines go so many in a write, and so many writes at once.
+LATE_MS = 800
+_SIZES = ((LATE_MS // 2, 12), (LATE_MS, 25), (inf, 100))
+"""Up to how late, ms, deadlines go so many in a write.
 
-The store does all that has come in before it serves anybody else: 25 are some 1.5 ms of its time. Those who decide come
+The store does all that has come in before it serves anybody else: 12 are some 0.7 ms of its time. Those who decide come
 first until deadlines are late, as where the disk is slow: then many have to share one write to it.
 """
 
+_ON_THE_WAY = 2
+"""How many writes are on their way at once: the next comes in while the store does one."""
+
 _TICK_MS = 10
 _MOST = 10_000
-"""How many are remembered, some 3 kB each; the deadlines beyond are looked at when they have come."""
+"""How many are remembered, some 2 kB each; the deadlines beyond are looked at when they have come."""
 
 
 class Foresights:
@@ -61,13 +66,13 @@ class Foresights:
         freezes, coming = self._coming.freezes, self._coming.foreseen
         count = bisect_right(coming, now_ms, key=attrgetter("at_ms"))
         due, self._coming = coming[:count], Foresight(freezes, coming[count:])
-        ahead_ms = now_ms - monotonic_ms()
-        while due:
-            late_ms = monotonic_ms() + ahead_ms - due[0].at_ms
-            size, at_once = next((size, at_once) for until_ms, size, at_once in _PACES if late_ms <= until_ms)
-            writes = [Foresight(freezes, due[start : start + size]) for start in range(0, size * at_once, size)]
-            await asyncio.gather(*(self._wiring.desk.fulfil(TENANT, part, now_ms) for part in writes))
-            due = due[size * at_once :]
+        writes = _divide(due, now_ms - monotonic_ms())
+
+        async def send() -> None:
+            for foreseen in writes:
+                await self._wiring.desk.fulfil(TENANT, Foresight(freezes, foreseen), now_ms)
+
+        await asyncio.gather(*(send() for _ in range(_ON_THE_WAY)))
         return count
 
     def next_in_s(self, now_ms: int) -> float:
@@ -80,3 +85,12 @@ class Foresights:
         rest = self._coming.foreseen if self._coming.freezes == found.freezes else ()
         together = sorted((*rest, *found.foreseen), key=attrgetter("at_ms"))
         self._coming = Foresight(found.freezes, tuple(together))
+
+
+def _divide(due: tuple[Foreseen, ...], ahead_ms: float) -> Iterator[tuple[Foreseen, ...]]:
+    """Divide what is due into writes, each as large as it is late by then; the store's time is so far ahead of ours."""
+    while due:
+        late_ms = monotonic_ms() + ahead_ms - due[0].at_ms
+        size = next(size for until_ms, size in _SIZES if late_ms <= until_ms)
+        yield due[:size]
+        due = due[size:]

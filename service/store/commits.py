@@ -58,20 +58,31 @@ class Commit:
 
 
 def build_commit(
-    before: SuspensionRecord | None, change: Change, head: TrailHead, commit_id: str, seen: Idempotency | None
+    before: SuspensionRecord | None,
+    change: Change,
+    head: TrailHead,
+    commit_id: str,
+    seen: Idempotency | None,
+    *,
+    small: bool = False,
 ) -> tuple[Commit, SuspensionRecord, TrailHead]:
-    """Return the commit that saves `change` over `before`, the record as it will stand, and its trail's new head."""
+    """Return the commit that saves `change` over `before`, the record as it will stand, and its trail's new head.
+
+    `small` has it take few bytes, where the time to pack it does not matter.
+    """
     after = change.record.model_copy(update={"version": (before.version if before else 0) + 1})
     keys = TenantKeys(after.tenant)
     commit = Commit()
     commit.expect(keys.suspension(after.id), after.version - 1)
     head, entries = write_events(head, change.events, after.updated_at_ms)
-    packed = _write_record(commit, keys, after, head, commit_id)
+    packed = pack_record(after, head, commit_id, small=small)
+    commit.write("SET", keys.suspension(after.id), packed)
     _move_indexes(commit, keys, before, after)
     if change.following is not None:
         following = change.following.model_copy(update={"version": 1})
         commit.expect(keys.suspension(following.id), 0)
-        packed = _write_record(commit, keys, following, head, commit_id)
+        packed = pack_record(following, head, commit_id, small=small)
+        commit.write("SET", keys.suspension(following.id), packed)
         _move_indexes(commit, keys, None, following)
     last = change.following or after
     _move_run(commit, keys, before, last)
@@ -94,12 +105,6 @@ def build_commit(
     for topic in (after.tenant, after.id, after.run.id):
         commit.write("PUBLISH", CHANGES + topic, "")
     return commit, after, head
-
-
-def _write_record(commit: Commit, keys: TenantKeys, record: SuspensionRecord, head: TrailHead, commit_id: str) -> bytes:
-    packed = pack_record(record, head, commit_id)
-    commit.write("SET", keys.suspension(record.id), packed)
-    return packed
 
 
 def _move_indexes(commit: Commit, keys: TenantKeys, before: SuspensionRecord | None, after: SuspensionRecord) -> None:

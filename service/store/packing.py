@@ -42,11 +42,14 @@ _WINDOW_BITS, _MEMORY_LEVEL = -13, 5
 _PACKER = zlib.compressobj(level=1, wbits=_WINDOW_BITS, memLevel=_MEMORY_LEVEL, zdict=_DICTIONARIES[_CURRENT])
 
 
-def pack_record(record: SuspensionRecord, head: TrailHead, commit_id: str) -> bytes:
-    """Return the record as it is stored: its version, the head of its run's trail, the commit's id, and itself."""
+def pack_record(record: SuspensionRecord, head: TrailHead, commit_id: str, *, small: bool = False) -> bytes:
+    """Return the record as it is stored: its version, the head of its run's trail, the commit's id, and itself.
+
+    `small` packs it even where it is soon written again.
+    """
     place = f"{record.version}|{head.seq}|{head.hash}|{commit_id}|".encode()
     doc = record.model_dump_json(exclude_defaults=True).encode()
-    if record.status in (Status.DECIDED, Status.RESUMING) and record.resume.mode == "worker":
+    if record.status in (Status.DECIDED, Status.RESUMING) and record.resume.mode == "worker" and not small:
         return place + _PLAIN + doc
     packer = _PACKER.copy()
     return place + _CURRENT + packer.compress(doc) + packer.flush()

@@ -146,6 +146,7 @@ def _foresee(suspension_id: str, raw: bytes | None, verb: Verb, between_ms: tupl
 
 
 def _pack(record: SuspensionRecord, change: Change, head: TrailHead, between_ms: tuple[int, int] = (0, 0)) -> Part:
-    commit, _, _ = build_commit(record, change, head, os.urandom(6).hex(), None)
+    """Return the commit; one for later is made small, for then it is to be on its way in no time."""
+    commit, _, _ = build_commit(record, change, head, os.urandom(6).hex(), None, small=between_ms != (0, 0))
     commit.between_ms = between_ms
     return Part.pack(*commit.arguments())
