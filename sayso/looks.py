@@ -14,12 +14,17 @@ from sayso.resumptions import redrive
 from sayso.suspensions import Change, Status, SuspensionRecord
 
 
-def look(record: SuspensionRecord, freezes: Sequence[Freeze], now_ms: int) -> Change:
-    """Let fallbacks decide, people be called in and reminded, or put a decided run before a worker again."""
+def look(
+    record: SuspensionRecord, freezes: Sequence[Freeze], now_ms: int, queued_since_ms: int | None = None
+) -> Change:
+    """Let fallbacks decide, people be called in and reminded, or put a decided run before a worker again.
+
+    `queued_since_ms` is when the first of those that wait for a worker was put before them, if one waits.
+    """
     if record.status is Status.PENDING:
         return _keep_time(record, freezes, now_ms)
     if record.status in (Status.DECIDED, Status.RESUMING):
-        return _bring_back(record, freezes, now_ms)
+        return _bring_back(record, freezes, now_ms, queued_since_ms)
     return Change(record)
 
 
@@ -51,7 +56,9 @@ def _keep_time(record: SuspensionRecord, freezes: Sequence[Freeze], now_ms: int)
     return Change(after, thawed.events + kept.events, ready=kept.ready)
 
 
-def _bring_back(record: SuspensionRecord, freezes: Sequence[Freeze], now_ms: int) -> Change:
+def _bring_back(
+    record: SuspensionRecord, freezes: Sequence[Freeze], now_ms: int, queued_since_ms: int | None = None
+) -> Change:
     """Put a run before a worker again, or end it when leave that whoever asked had was not used in time."""
     due = record.look_at_ms is not None and record.look_at_ms <= now_ms
     try:
@@ -61,7 +68,7 @@ def _bring_back(record: SuspensionRecord, freezes: Sequence[Freeze], now_ms: int
     if due and spare_lease(freezes, record, now_ms):
         return hold(record, now_ms)
     if record.resume.mode != "poll":
-        return redrive(record, now_ms)
+        return redrive(record, now_ms, queued_since_ms)
     thawed = thaw(record, freezes, now_ms) if freezes else Change(record)
     lapsed = lapse(thawed.record, now_ms)
     return Change(lapsed.record, thawed.events + lapsed.events)

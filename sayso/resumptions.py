@@ -30,7 +30,11 @@ from sayso.tool_calls import ToolResult
 MAX_TRIES = 5
 """How often a resume may begin before the run is given up, until somebody revives it."""
 
+_LOOK_AT_LEAST_MS = 10 * LOOK_AGAIN_MS
+"""However often it was looked at in vain, a decided run is looked at again after that."""
+
 _NOT_TAKEN = "No worker has taken it up yet; it was put before them again."
+_QUEUED = "No worker has taken it up yet; it waits in line."
 
 END_EVENTS = {
     RunStatus.COMPLETED: EventType.RUN_COMPLETED,
@@ -154,8 +158,11 @@ def postpone(record: SuspensionRecord, fence: Fence, error: str, now_ms: int) ->
     return Change(record.model_copy(update=update), (Event(type=EventType.RUN_POSTPONED, data=data),))
 
 
-def redrive(record: SuspensionRecord, now_ms: int) -> Change:
+def redrive(record: SuspensionRecord, now_ms: int, queued_since_ms: int | None = None) -> Change:
     """Put a decided run that nobody leased, or whose lease lapsed, on the ready list again; else change nothing.
+
+    `queued_since_ms` is when the first of that list was put there. A decided run that came after it is in line still,
+    and is not put there twice: the list would grow for as long as no worker is there.
 
     A run whose workers died under it as often as it may be tried is given up: it may be what kills them.
     """
@@ -166,11 +173,18 @@ def redrive(record: SuspensionRecord, now_ms: int) -> Change:
         return _fail(
             record, f"Its worker was lost {record.receipt.tries} times; nobody drives it any more.", (), now_ms
         )
+    enqueued_at_ms = record.receipt.enqueued_at_ms or 0
+    in_line = queued_since_ms is not None and queued_since_ms <= enqueued_at_ms <= now_ms
+    if record.status is Status.DECIDED and in_line:
+        waited_ms = now_ms - enqueued_at_ms
+        look_at_ms = now_ms + min(max(waited_ms, LOOK_AGAIN_MS), _LOOK_AT_LEAST_MS)
+        receipt = record.receipt.model_copy(update={"error": _QUEUED})
+        return Change(record.model_copy(update={"updated_at_ms": now_ms, "look_at_ms": look_at_ms, "receipt": receipt}))
     redrives = record.receipt.redrives + 1
     error = _NOT_TAKEN if record.status is Status.DECIDED else record.receipt.error
     update = {
         "updated_at_ms": now_ms,
-        "look_at_ms": now_ms + LOOK_AGAIN_MS * min(redrives, 10),
+        "look_at_ms": now_ms + min(LOOK_AGAIN_MS * redrives, _LOOK_AT_LEAST_MS),
         "receipt": record.receipt.model_copy(update={"redrives": redrives, "enqueued_at_ms": now_ms, "error": error}),
     }
     return Change(record.model_copy(update=update), ready=True)

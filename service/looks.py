@@ -25,16 +25,20 @@ class Foresight:
 class Looks(Consumptions):
     """What time calls for."""
 
-    async def look(self, tenant: str, suspension_id: str) -> Saved:
+    async def look(self, tenant: str, suspension_id: str, queued_since_ms: int | None = None) -> Saved:
         """Do what the suspension's own times call for now: its fallback, or putting it before a worker again.
 
-        What is frozen is left as it is and looked at again in a while; what was gets its time back.
+        What is frozen is left as it is and looked at again in a while; what was gets its time back. What has been in
+        line for a worker since `queued_since_ms` or later is not put there twice.
         """
-        return await self.suspensions.change(tenant, suspension_id, await self._looking(tenant))
+        return await self.suspensions.change(tenant, suspension_id, await self._looking(tenant, queued_since_ms))
 
-    async def look_round(self, tenant: str, suspension_ids: Sequence[str]) -> list[str]:
+    async def look_round(
+        self, tenant: str, suspension_ids: Sequence[str], queued_since_ms: int | None = None
+    ) -> list[str]:
         """Look at many in one round; return those that must be looked at by themselves."""
-        return await self.suspensions.rounds.change(tenant, suspension_ids, await self._looking(tenant))
+        verb = await self._looking(tenant, queued_since_ms)
+        return await self.suspensions.rounds.change(tenant, suspension_ids, verb)
 
     async def foresee(self, tenant: str, suspension_ids: Sequence[str], until_ms: int) -> Foresight:
         """Find out what a look at each will do at its next moment, and save nothing."""
@@ -62,10 +66,11 @@ class Looks(Consumptions):
             tenant, suspension_id, lambda record, now_ms: wake(record, freeze, freezes, now_ms)
         )
 
-    async def _looking(self, tenant: str) -> Verb:
+    async def _looking(self, tenant: str, queued_since_ms: int | None) -> Verb:
         known = await self._freezes(tenant, False)
 
         def verb(record: SuspensionRecord, now_ms: int) -> Change:
-            return look(record, doubt_time(known, self.suspensions.mark_ms(tenant), now_ms), now_ms)
+            freezes = doubt_time(known, self.suspensions.mark_ms(tenant), now_ms)
+            return look(record, freezes, now_ms, queued_since_ms)
 
         return verb

@@ -38,9 +38,10 @@ log = structlog.get_logger()
 async def look_at_due(wiring: Wiring, now_ms: int | None = None) -> int:
     """Look once at everything that is due now; return how many suspensions that were."""
     due = await wiring.agenda.due(TENANT, await wiring.agenda.now_ms() if now_ms is None else now_ms)
+    queued_since_ms = await wiring.agenda.queued_since_ms(TENANT) if due else None
     rounds = (due[start : start + _IN_A_ROUND] for start in range(0, len(due), _IN_A_ROUND))
-    left = await asyncio.gather(*(wiring.desk.look_round(TENANT, ids) for ids in rounds))
-    await _at_once([one for ids in left for one in ids], partial(_look, wiring))
+    left = await asyncio.gather(*(wiring.desk.look_round(TENANT, ids, queued_since_ms) for ids in rounds))
+    await _at_once([one for ids in left for one in ids], partial(_look, wiring, queued_since_ms))
     return len(due)
 
 
@@ -111,9 +112,9 @@ async def _at_once(suspension_ids: Sequence[str], look: Callable[[str], Awaitabl
     await asyncio.gather(*map(one, suspension_ids))
 
 
-async def _look(wiring: Wiring, suspension_id: str) -> None:
+async def _look(wiring: Wiring, queued_since_ms: int | None, suspension_id: str) -> None:
     try:
-        await wiring.desk.look(TENANT, suspension_id)
+        await wiring.desk.look(TENANT, suspension_id, queued_since_ms)
     except NotFound:
         await wiring.agenda.forget(TENANT, suspension_id)
     except Unavailable:

@@ -11,6 +11,7 @@ from redis.asyncio import Redis
 from service.store.connections import text, translated
 from service.store.keys import TenantKeys
 from service.store.lines import Line, Script
+from service.store.packing import unpack_record
 
 _WRITING = Script("#!lua\nreturn redis.call('TIME')")
 """It does not say that it only reads: a server that is full, read-only or cannot sync refuses it."""
@@ -77,12 +78,28 @@ class Agenda:
         async with translated():
             await self._redis.zadd(TenantKeys(tenant).agenda, {suspension_id: look_at_ms}, xx=True)
 
+    async def queued_since_ms(self, tenant: str) -> int | None:
+        """Return when the first of those that are ready was put there; None when none is, or nobody can tell."""
+        async with translated():
+            first: Any = await self._redis.lindex(TenantKeys(tenant).ready, 0)
+        return _read_since(first)
+
     async def take(self, tenant: str, timeout_s: float, limit: int = 1) -> list[Ready]:
         """Wait for the next suspensions that are ready to be driven, the oldest first; empty when none came in time."""
         async with translated():
             ready = TenantKeys(tenant).ready
             taken = await self._taking.ask("BLMPOP", f"{timeout_s:g}", 1, ready, "LEFT", "COUNT", limit)
         return [_read_ready(one) for one in taken[1]] if taken else []
+
+
+def _read_since(raw: bytes | None) -> int | None:
+    if raw is None:
+        return None
+    try:
+        record, _, _ = unpack_record(_read_ready(raw).packed)
+    except ValueError:
+        return None
+    return record.receipt.enqueued_at_ms
 
 
 def _read_ready(raw: bytes) -> Ready:

@@ -212,6 +212,33 @@ def test_a_decided_run_nobody_took_is_put_before_a_worker_again_ever_more_slowly
     assert second.record.look_at_ms == T0 + 12_000
 
 
+@pytest.mark.parametrize("since_ms", [T0 - 5_000, T0], ids=["behind others", "the first"])
+def test_a_decided_run_that_is_in_line_is_not_put_there_twice(since_ms: int) -> None:
+    record = decided()
+    first = redrive(record, T0 + 3_000, since_ms)
+    assert not first.ready
+    assert first.record.receipt.redrives == 0
+    assert "it waits in line" in str(first.record.receipt.error)
+    assert first.record.look_at_ms == T0 + 6_000
+    later = redrive(first.record, T0 + 100_000, since_ms)
+    assert later.record.look_at_ms == T0 + 130_000, "it is looked at ever more slowly, and never less than that"
+
+
+@pytest.mark.parametrize("since_ms", [None, T0 + 1], ids=["nobody is in line", "all in line came later"])
+def test_a_decided_run_that_somebody_took_off_the_line_and_lost_is_put_there_again(since_ms: int | None) -> None:
+    assert redrive(decided(), T0 + 3_000, since_ms).ready
+
+
+def test_a_run_that_was_leased_is_put_in_line_again_however_long_that_is() -> None:
+    assert redrive(leased(), T0 + 30_000, T0 - 5_000).ready
+
+
+def test_a_moment_that_has_not_come_tells_nothing_of_who_is_in_line() -> None:
+    record = decided()
+    ahead = record.model_copy(update={"receipt": record.receipt.model_copy(update={"enqueued_at_ms": T0 + 90_000})})
+    assert redrive(ahead, T0 + 3_000, T0 - 5_000).ready, "the clock was wrong when it was noted"
+
+
 def test_a_cancelled_run_refuses_its_workers_writes() -> None:
     record = cancel(redeem(leased(), FENCE, (intent(),), (), T0).record, person("ada"), None, T0)
     assert record.events[0].data["calls_in_flight"] == ["call_0"]

@@ -1,8 +1,5 @@
 """The store's clock jumps, and nothing that was asked before expires by it until it is known whether it is right."""
 
-from collections.abc import AsyncIterator
-from pathlib import Path
-
 import pytest
 
 from sayso.decisions import DecisionRequest
@@ -11,21 +8,12 @@ from sayso.freezes import TIME, Freeze
 from sayso.jumps import Beat
 from sayso.suspensions import Change, Status, SuspensionRecord
 from sayso.terms import RuleTerms
-from service.settings import Settings
-from service.wiring import Wiring, wire
+from service.wiring import Wiring
 from tests.builders import approve, ask, make_pending, person
 from workers.beats import Beats
 from workers.clock import look_at_due, wake_lifted
 
 HOUR = 3_600_000
-
-
-@pytest.fixture
-async def wiring(clean_store_url: str, tmp_path: Path) -> AsyncIterator[Wiring]:
-    policy = tmp_path / "policy.yaml"
-    policy.write_text("version: 1\ndefault: request_approval\nrules: []\n")
-    async with wire(Settings(home=tmp_path, redis_url=clean_store_url, policy=policy)) as wired:
-        yield wired
 
 
 async def reading(wiring: Wiring, *, ago_ms: int = 0, uptime_ms: int = 0, boot: str = "one") -> Beat:

@@ -1,25 +1,11 @@
 """The clock knows beforehand what deadlines will bring, and what comes between changes that."""
 
-from collections.abc import AsyncIterator
-from pathlib import Path
-
-import pytest
-
 from sayso.suspensions import Status, SuspensionRecord
 from sayso.terms import RuleTerms
-from service.settings import Settings
-from service.wiring import Wiring, wire
+from service.wiring import Wiring
 from tests.builders import approve, ask, make_pending, person
 from workers.clock import look_at_due
 from workers.foresights import AHEAD_MS, LATE_MS, Foresights
-
-
-@pytest.fixture
-async def wiring(clean_store_url: str, tmp_path: Path) -> AsyncIterator[Wiring]:
-    policy = tmp_path / "policy.yaml"
-    policy.write_text("version: 1\ndefault: request_approval\nrules: []\n")
-    async with wire(Settings(home=tmp_path, redis_url=clean_store_url, policy=policy)) as wired:
-        yield wired
 
 
 async def due_in(wiring: Wiring, timeout_s: int) -> SuspensionRecord:
