@@ -1,6 +1,6 @@
 """Give every test that needs one a real store: one private server a pytest process, emptied for each test."""
 
-from collections.abc import Iterator
+from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
 
 import pytest
@@ -8,6 +8,8 @@ from redis import Redis
 
 from launch.server import running_server
 from service.receivers import posts
+from service.settings import Settings
+from service.wiring import Wiring, wire
 from tests.receivers import Receiver, make_certificate, receiving
 
 
@@ -24,6 +26,15 @@ def clean_store_url(store_url: str) -> str:
     with Redis.from_url(store_url) as client:
         client.flushall()
     return store_url
+
+
+@pytest.fixture
+async def wiring(clean_store_url: str, tmp_path: Path) -> AsyncIterator[Wiring]:
+    """The parts of a process on a store of its own, where rules ask about every call."""
+    policy = tmp_path / "policy.yaml"
+    policy.write_text("version: 1\ndefault: request_approval\nrules: []\n")
+    async with wire(Settings(home=tmp_path, redis_url=clean_store_url, policy=policy)) as wired:
+        yield wired
 
 
 @pytest.fixture(scope="session")

@@ -1,8 +1,5 @@
 """Whoever drives their own run asks once a key, and what is asked is kept with the tools' definitions."""
 
-from collections.abc import AsyncIterator
-from pathlib import Path
-
 import pytest
 
 from sayso.errors import IdempotencyConflict, NotFound
@@ -12,22 +9,13 @@ from sayso.suspensions import Origin, ResumeSpec, SuspensionRecord
 from sayso.tool_calls import ToolCall
 from service.credentials import TENANT
 from service.desk import Foreign
-from service.settings import Settings
-from service.wiring import Wiring, wire
+from service.wiring import Wiring
 from tests.builders import REFUND, run_ref
 
 CALL = GatedCall(ToolCall(call_id="c0", index=0, name="refund", args={"order": "A", "amount": 5}), REFUND)
 POLL, CALLBACK = ResumeSpec(mode="poll"), ResumeSpec(mode="callback")
 FOREIGN = Foreign(Origin(framework="aap"), seal_state(b"{}"))
 FITTED = Foreign(Origin(framework="aap"), seal_state(b"{}"), fit=lambda asked: asked)
-
-
-@pytest.fixture
-async def wiring(clean_store_url: str, tmp_path: Path) -> AsyncIterator[Wiring]:
-    policy = tmp_path / "policy.yaml"
-    policy.write_text("version: 1\ndefault: request_approval\nrules: []\n")
-    async with wire(Settings(home=tmp_path, redis_url=clean_store_url, policy=policy)) as wired:
-        yield wired
 
 
 async def put(

@@ -1,8 +1,6 @@
 """A freeze stops what would start, at every door, and gives the time back when it is lifted."""
 
 import asyncio
-from collections.abc import AsyncIterator
-from pathlib import Path
 
 import pytest
 
@@ -13,18 +11,9 @@ from sayso.resumptions import Fence
 from sayso.suspensions import Intent, Status
 from sayso.terms import RuleTerms
 from service.desk import Desk
-from service.settings import Settings
 from service.wiring import Wiring, wire
 from tests.builders import approve, ask, make_pending, make_running, person
 from workers.clock import look_at_due, wake_lifted
-
-
-@pytest.fixture
-async def wiring(clean_store_url: str, tmp_path: Path) -> AsyncIterator[Wiring]:
-    policy = tmp_path / "policy.yaml"
-    policy.write_text("version: 1\ndefault: request_approval\nrules: []\n")
-    async with wire(Settings(home=tmp_path, redis_url=clean_store_url, policy=policy)) as wired:
-        yield wired
 
 
 def intent(tool: str = "refund", item_id: str | None = "i1") -> Intent:
