@@ -1,5 +1,6 @@
 """Take one round of measures of each peer, each on a server of its own, one after the other."""
 
+import asyncio
 import tempfile
 import timeit
 from pathlib import Path
@@ -10,6 +11,7 @@ from benchmarks.fills import fill
 from benchmarks.floor_b import enqueue_to_start_ms
 from benchmarks.imports import measure_imports
 from benchmarks.measures import (
+    PATIENCE_S,
     measure_cycles,
     measure_decisions,
     measure_holding,
@@ -65,18 +67,19 @@ async def measure_sayso(stamps: Stamps, fsync: str, scale: float) -> Figures:
         figures |= await measure_waits(peer, running, scale)
         figures |= await measure_holding(peer, running.resident_bytes, "held", int(20_000 * scale), AT_ONCE)
         await _hang_up(connections)
-    figures |= await _measure_second_worker(stamps, fsync, scale, figures["cycles_per_s_16"])
+    one, two = [await _measure_workers(stamps, fsync, scale, count) for count in (1, 2)]
+    figures |= {"cycles_two_workers_over_one": two / one}
     return figures | measure_imports() | {"policy_us": _measure_policy()}
 
 
-async def _measure_second_worker(stamps: Stamps, fsync: str, scale: float, one_worker: float) -> Figures:
-    """Return what a second worker adds to the cycles of one."""
-    with tempfile.TemporaryDirectory() as home, running_sayso(Path(home), PORT, stamps.path, fsync, 2) as running:
+async def _measure_workers(stamps: Stamps, fsync: str, scale: float, count: int) -> float:
+    """Return the cycles a second of so many workers."""
+    with tempfile.TemporaryDirectory() as home, running_sayso(Path(home), PORT, stamps.path, fsync, count) as running:
         peer, connections = await connect_sayso(running, AT_ONCE)
-        await measure_cycles(peer, stamps, "both-warm", 100, AT_ONCE)
-        cycles = await measure_cycles(peer, stamps, "both", int(2000 * scale), AT_ONCE)
+        await measure_cycles(peer, stamps, "all-warm", 100, AT_ONCE)
+        cycles = await measure_cycles(peer, stamps, "all", int(2000 * scale), AT_ONCE)
         await _hang_up(connections)
-    return {"cycles_two_workers_over_one": cycles / one_worker}
+    return cycles
 
 
 async def _measure_common(peer: Peer, running: Running, stamps: Stamps, scale: float) -> Figures:
@@ -85,7 +88,9 @@ async def _measure_common(peer: Peer, running: Running, stamps: Stamps, scale: f
     before = running.memory_bytes()
     parks, parked = await measure_parking(peer, "kilo", int(2000 * scale), AT_ONCE, size=1000)
     held = (running.memory_bytes() - before) / len(parked)
+    started = [stamps.expect(one.name) for one in parked]
     decisions, at_once = await measure_decisions(peer, parked, AT_ONCE)
+    await asyncio.wait_for(asyncio.gather(*started), PATIENCE_S)
     cycles = await measure_cycles(peer, stamps, "cycle", int(2000 * scale), AT_ONCE)
     return {
         "suspend_per_s": parks,
