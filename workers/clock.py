@@ -17,7 +17,7 @@ from sayso.errors import InvalidInput, NotFound, SaysoError, Unavailable
 from sayso.freezes import Freeze
 from service.credentials import TENANT
 from service.jobs import DrainQueue
-from service.logs import configure_logs
+from service.logs import Trouble, configure_logs
 from service.settings import Settings
 from service.starts import start
 from service.wiring import Wiring, settle_memory, wire
@@ -68,7 +68,7 @@ async def run_clock(settings: Settings, stopping: asyncio.Event) -> None:
     jobs_at_ms = 0.0
     async with wire(settings) as wiring:
         settle_memory()
-        beats, foresights = Beats(wiring), Foresights(wiring)
+        beats, foresights, trouble = Beats(wiring), Foresights(wiring), Trouble("clock_beat_failed")
         waking = asyncio.create_task(_keep_waking(wiring, stopping))
         delivering = asyncio.create_task(keep_delivering(wiring, stopping))
         while not stopping.is_set():
@@ -82,8 +82,9 @@ async def run_clock(settings: Settings, stopping: asyncio.Event) -> None:
                     if await wiring.retention.claim(TENANT, EVERY_S):
                         await asyncio.to_thread(jobs.put_retention)
                     jobs_at_ms = monotonic_ms() + _JOBS_EVERY_MS
+                trouble.over()
             except Exception as error:  # noqa: BLE001  the clock outlives whatever is wrong, and says so
-                log.warning("clock_beat_failed", error=f"{type(error).__name__}: {error}")
+                trouble.note(error)
                 pause_s = BEAT_S
             if pause_s:
                 await _pause(stopping, pause_s)
@@ -93,11 +94,13 @@ async def run_clock(settings: Settings, stopping: asyncio.Event) -> None:
 
 async def _keep_waking(wiring: Wiring, stopping: asyncio.Event) -> None:
     """Beside the beat, for there may be much to wake, and deadlines go on meanwhile."""
+    trouble = Trouble("waking_failed")
     while not stopping.is_set():
         try:
             await wake_lifted(wiring)
+            trouble.over()
         except Exception as error:  # noqa: BLE001  the clock outlives whatever is wrong, and says so
-            log.warning("waking_failed", error=f"{type(error).__name__}: {error}")
+            trouble.note(error)
         await _pause(stopping)
 
 

@@ -15,6 +15,7 @@ import structlog
 from sayso.errors import TooManyRequests
 from sayso.freezes import TIME, doubt_time
 from service.credentials import TENANT
+from service.logs import Trouble
 from service.receivers.addresses import UnsafeUrl
 from service.receivers.places import place_of
 from service.receivers.posts import Answer
@@ -70,6 +71,7 @@ class Courier:
     tenant: str = TENANT
     slots: Slots = field(default_factory=lambda: Slots(8))
     under_way: dict[str, asyncio.Task[None]] = field(default_factory=dict)
+    trouble: Trouble = field(default_factory=lambda: Trouble("delivery_failed"))
 
     async def deliver_due(self) -> int:
         """Begin an attempt at everything that is due now and not under way here; return how many were begun."""
@@ -95,7 +97,7 @@ class Courier:
                 await self._deliver(name)
         except Exception as error:  # noqa: BLE001  the next beat tries again, and says so
             await asyncio.sleep(BEAT_S)
-            log.warning("delivery_failed", message=name, error=f"{type(error).__name__}: {error}")
+            self.trouble.note(error, message=name)
         finally:
             del self.under_way[name]
 
@@ -167,12 +169,13 @@ class Courier:
 
 async def keep_delivering(wiring: Wiring, stopping: asyncio.Event) -> None:
     """Deliver until told to stop, through any absence of the store; then let what is under way end."""
-    courier = Courier(wiring)
+    courier, trouble = Courier(wiring), Trouble("delivering_failed")
     while not stopping.is_set():
         try:
             await courier.deliver_due()
+            trouble.over()
         except Exception as error:  # noqa: BLE001  this outlives whatever is wrong, and says so
-            log.warning("delivering_failed", error=f"{type(error).__name__}: {error}")
+            trouble.note(error)
         with suppress(TimeoutError):
             await asyncio.wait_for(stopping.wait(), BEAT_S)
     await courier.finish()
