@@ -66,6 +66,7 @@ def test_the_server_listens_on_its_socket_only_and_syncs_every_write() -> None:
         "--appendfsync": "always",
         "--save": "",
         "--maxmemory-policy": "noeviction",
+        "--auto-aof-rewrite-min-size": "256mb",
     }
 
 
