@@ -18,7 +18,7 @@ from redis.asyncio import Redis
 
 from benchmarks.clients import Stamps
 from benchmarks.fills import fill
-from benchmarks.measures import measure_decisions, quantile
+from benchmarks.measures import PATIENCE_S, measure_decisions, quantile
 from benchmarks.peers import Parked, Peer, Running, connect_sayso, running_sayso
 from sayso.clock import monotonic_ms
 
@@ -50,7 +50,7 @@ async def measure_deadlines(peer: Peer, running: Running, count: int, within_ms:
         await asyncio.sleep((due_ms - await _now_ms(redis)) / 1000)
         calls = await _decide_meanwhile(peer, others[_IDLE:], watching)
         applied = await watching
-        await _drain(redis)
+        await asyncio.wait_for(_drain(redis), PATIENCE_S)
     late = [at_ms - due for at_ms, due in zip(applied, deadlines, strict=True)]
     return {
         "deadlines_10k_s": (applied[-1] - due_ms) / 1000,
