@@ -6,7 +6,7 @@ ENV PYTHONUNBUFFERED=1 \
     SAYSO_HOME=/home/sayso/data \
     SAYSO_HOST=0.0.0.0
 
-RUN useradd --uid 10001 --create-home sayso
+RUN useradd --uid 10001 --create-home sayso && install -d -o sayso -g sayso -m 700 /home/sayso/data
 WORKDIR /app
 
 COPY requirements.lock ./
@@ -23,4 +23,4 @@ USER 10001
 EXPOSE 8321
 HEALTHCHECK --interval=10s --timeout=3s --start-period=20s --retries=3 \
     CMD ["python", "-c", "from launch.checks import is_healthy; raise SystemExit(not is_healthy('127.0.0.1', 8321))"]
-CMD ["python", "-m", "service"]
+CMD ["python", "-m", "launch.watched", "service"]

@@ -1,18 +1,20 @@
 # Sayso. `make up` is all that is needed to run it, `make demo` shows its whole job once.
 .DEFAULT_GOAL := help
-.PHONY: up demo test check aap frameworks dojo bench storm mutations lock clean help
+.PHONY: up demo test proofs check aap openapi frameworks dojo bench storm mutations lock clean help
 
 UV_VERSION := 0.13.8
 VENV := .venv
 PYTHON := $(VENV)/bin/python
 AAP_VENV := .venv-aap
 AAP := $(AAP_VENV)/.installed
+OPENAPI_VENV := .venv-openapi
+OPENAPI := $(OPENAPI_VENV)/.installed
 DOJO_VENV := .venv-dojo
 DOJO := $(DOJO_VENV)/.installed
 RUNTIME := $(VENV)/.runtime-installed
 DEV := $(VENV)/.dev-installed
 CACHES := .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis .schemathesis dist
-TESTS := tests
+TESTS := tests --ignore tests/proofs
 
 export PYTHON3
 
@@ -22,9 +24,12 @@ up: $(RUNTIME) ## run Sayso on this machine until Ctrl-C
 demo: $(RUNTIME) ## show the whole job once, unattended, on free ports
 	@$(PYTHON) -m demo
 
-test: $(DEV) ## run every test (TESTS=tests/launch for some)
+test: $(DEV) ## run every test but the proofs (TESTS=tests/launch for some)
 	@$(PYTHON) -m launch.browser
 	@$(PYTHON) -m pytest $(TESTS) -q -n 2 --dist worksteal
+
+proofs: $(DEV) ## explore every interleaving, crash point and lost guard of the transitions
+	@$(PYTHON) -m pytest tests/proofs -q -n 2 --dist worksteal
 
 check: $(DEV) ## lint, formatting, types, imports, house rules
 	@$(PYTHON) -m ruff check .
@@ -34,9 +39,12 @@ check: $(DEV) ## lint, formatting, types, imports, house rules
 	@$(PYTHON) -m pytest tests/house -q
 
 aap: $(RUNTIME) $(AAP) ## let the Agent Approval Protocol's own client and its framework adapters use a running Sayso
-	@$(AAP_VENV)/bin/python -m pytest -c conformance/pytest.ini conformance -q
+	@$(AAP_VENV)/bin/python -m pytest -c conformance/pytest.ini conformance -q --ignore conformance/openapi
 
-dojo: $(RUNTIME) $(DOJO) ## play AgentDojo's banking tasks and injections through a running Sayso (ARGS=2 for a look)
+openapi: $(RUNTIME) $(OPENAPI) ## check the OpenAPI files with two validators, and start a run with a client generated from one
+	@$(OPENAPI_VENV)/bin/python -m pytest -c conformance/pytest.ini conformance/openapi -q
+
+dojo: $(RUNTIME) $(DOJO) ## play AgentDojo's tasks and injections through a running Sayso (ARGS="2 slack" for some)
 	@$(PYTHON) -m dojo $(ARGS)
 
 bench: $(DEV) ## measure Sayso beside two floors (ARGS="--rounds 1 --scale 0.05" for a look)
@@ -59,6 +67,9 @@ lock: $(DEV) ## resolve the versions anew into the lock files
 		--upgrade --generate-hashes --no-annotate --no-header --quiet --output-file requirements-dev.lock
 	$(VENV)/bin/uv pip compile conformance/requirements.in --universal --python-version 3.11 \
 		--upgrade --generate-hashes --no-annotate --no-header --quiet --output-file conformance/requirements.lock
+	$(VENV)/bin/uv pip compile conformance/openapi/requirements.in --universal --python-version 3.11 \
+		--upgrade --generate-hashes --no-annotate --no-header --quiet --output-file conformance/openapi/requirements.lock
+	cd conformance/openapi && PATH="$(CURDIR)/$(OPENAPI_VENV)/bin:$$PATH" npm install --package-lock-only --omit-lockfile-registry-resolved
 	$(VENV)/bin/uv pip compile dojo/requirements.in --universal --python-version 3.11 \
 		--upgrade --generate-hashes --no-annotate --no-header --quiet --output-file dojo/requirements.lock
 	for extra in pydantic-ai openai-agents langgraph autogen parsimony; do \
@@ -66,12 +77,16 @@ lock: $(DEV) ## resolve the versions anew into the lock files
 			--universal --python-version 3.11 --upgrade --generate-hashes --no-annotate --no-header --quiet \
 			--output-file tests/frameworks/locks/$$(echo $$extra | tr - _).lock; \
 	done
+	grep -o '^[a-z0-9._-]*==[^ ]*' requirements.lock | grep -v '^redis==' > $(VENV)/beside-afk.txt
+	$(VENV)/bin/uv pip compile pyproject.toml tests/frameworks/locks/afk.in --extra server \
+		--constraints $(VENV)/beside-afk.txt --universal --python-version 3.11 --upgrade --generate-hashes \
+		--no-annotate --no-header --quiet --output-file tests/frameworks/locks/afk.lock
 	$(VENV)/bin/uv pip compile pyproject.toml --extra cli --extra mcp --constraints requirements.lock \
 		--universal --python-version 3.11 --upgrade --generate-hashes --no-annotate --no-header --quiet \
 		--output-file tests/frameworks/locks/mcp.lock
 
 clean: ## remove the environment and all caches; the data in the home stays
-	rm -rf $(VENV) $(AAP_VENV) $(DOJO_VENV) $(CACHES)
+	rm -rf $(VENV) $(AAP_VENV) $(DOJO_VENV) $(OPENAPI_VENV) conformance/openapi/node_modules $(CACHES)
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
 
 help: ## list what make can do
@@ -83,6 +98,11 @@ $(RUNTIME): requirements.lock
 
 $(AAP): conformance/requirements.lock
 	@launch/install.sh $(AAP_VENV) conformance/requirements.lock $(UV_VERSION)
+	@touch $@
+
+$(OPENAPI): conformance/openapi/requirements.lock conformance/openapi/package-lock.json
+	@launch/install.sh $(OPENAPI_VENV) conformance/openapi/requirements.lock $(UV_VERSION)
+	@cd conformance/openapi && PATH="$(CURDIR)/$(OPENAPI_VENV)/bin:$$PATH" npm ci --silent --no-audit --no-fund
 	@touch $@
 
 $(DOJO): dojo/requirements.lock

@@ -11,6 +11,7 @@ from statistics import median
 
 import uvloop
 
+from benchmarks import holds
 from benchmarks.clients import Stamps
 from benchmarks.rounds import Figures, measure_floor_a, measure_floor_b, measure_sayso
 
@@ -18,16 +19,20 @@ LATEST = Path(__file__).with_name("latest.json")
 _UNITS = {"_ms": "ms", "_us": "µs", "_s": "s", "_per_s": "1/s", "_run": "bytes", "_bytes": "bytes", "_16": "1/s"}
 
 
-def main() -> None:
-    """Measure, write and print."""
+def main() -> int:
+    """Measure, write and print; return 1 when a hostile request held the event loop for too long."""
     asked = argparse.ArgumentParser(prog="make bench", description=__doc__.partition("\n")[0])
     asked.add_argument("--rounds", type=int, default=3)
     asked.add_argument("--scale", type=float, default=1.0, help="how much of each measure to do")
     asked.add_argument("--fsync", choices=["always", "everysec"], default="always")
+    asked.add_argument("--holds", action="store_true", help="measure how long hostile requests hold the event loop")
     given = asked.parse_args()
+    if given.holds:
+        return holds.main()
     rows = uvloop.run(measure(given.rounds, given.scale, given.fsync))
     LATEST.write_text(json.dumps(rows, indent=2) + "\n")
     print_table(rows)
+    return 0
 
 
 async def measure(rounds: int, scale: float, fsync: str) -> dict[str, dict[str, object]]:
@@ -80,4 +85,4 @@ def _show(value: object) -> str:
 
 
 if __name__ == "__main__":
-    main()
+    raise SystemExit(main())

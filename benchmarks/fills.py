@@ -9,11 +9,12 @@ from sayso.pauses import suspend
 from sayso.suspensions import ResumeSpec, RunRef, SuspensionRecord
 from sayso.tool_calls import ToolCall
 from service.desk import draft_suspension
+from service.limits import COUNTS, MOST
 from service.settings import CHECKOUT, Settings
 from service.wiring import Wiring, wire
 
 _AT_ONCE = 16
-SETTINGS = Settings(policy=CHECKOUT / "benchmarks" / "policy.yaml")
+SETTINGS = Settings(policy=CHECKOUT / "benchmarks" / "policy.yaml").model_copy(update=dict.fromkeys(COUNTS, MOST))
 
 
 async def fill(

@@ -21,6 +21,7 @@ from redis import Redis
 from benchmarks.clients import STAMPS, Clients
 from launch.server import running_server
 from launch.waits import wait_until
+from service.limits import UNLIMITED
 from service.settings import CHECKOUT
 
 READY_S = 60
@@ -155,6 +156,7 @@ def running_sayso(home: Path, port: int, stamps: str, fsync: str, workers: int =
             "SAYSO_POLICY": str(CHECKOUT / "benchmarks" / "policy.yaml"),
             "SAYSO_ALLOW_WEAK_DURABILITY": "true",
             "SAYSO_LOG_LEVEL": "ERROR",
+            **UNLIMITED,
         }
         secret = {"SAYSO_ADMIN_PASSWORD": password, "SAYSO_AGENT_KEY": key}
         subprocess.run(

@@ -32,7 +32,7 @@ from benchmarks.peers import (
 from benchmarks.waits import measure_waits
 from sayso.clock import monotonic_ms
 from sayso.policies import PolicyEvent
-from service.rulebook import load_rulebook
+from sayso.rule_files import load_rulebook
 from service.settings import CHECKOUT
 
 PORT = 17_711

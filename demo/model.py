@@ -17,6 +17,7 @@ from pydantic import BaseModel, ConfigDict, Field, JsonValue, ValidationError
 
 from demo.turns import Turn, load_turns, plan_turns
 from sayso.clock import new_id, now_ms
+from service.connections import ServerConfig
 from service.settings import Settings
 from service.starts import start
 
@@ -100,8 +101,13 @@ def create_app(prefix: str, turns: Sequence[Turn]) -> FastAPI:
 def main(settings: Settings) -> int:
     """Serve until told to stop."""
     app = create_app(urlsplit(settings.model_url).path.rstrip("/"), load_turns())
-    uvicorn.run(app, host=settings.host, port=_port_of(settings), log_level="warning")
-    return 0
+    config = ServerConfig(app, settings, host=settings.host, port=_port_of(settings), log_level="warning")
+    server = uvicorn.Server(config)
+    try:
+        server.run()
+    except KeyboardInterrupt:
+        return 0
+    return 0 if server.started else 1
 
 
 def _port_of(settings: Settings) -> int:

@@ -1,11 +1,13 @@
-"""Be the worst agent there is: do what the user asks, and everything that is injected. Runs in AgentDojo's environment.
+"""The worst agent there is: it does what the user asks, and everything that is injected.
 
-`python -m dojo.agents [limit]` plays every user task alone and with every injection task; each call of either goes
-through `gate` to the desk in SAYSO_URL. What came of each is printed, a line of JSON each. AgentDojo's own checks say
-whether the task was solved and whether the injection reached its goal.
+It runs in AgentDojo's environment.
+`python -m dojo.agents SUITE [limit]` plays every user task alone and with every injection task. Each call goes through
+`gate` to the desk in SAYSO_URL. First it plays each injection once without a gate, which shows that the attack works.
+It prints a line of JSON for each play. AgentDojo's own checks say whether the task was solved and the goal reached.
 """
 
 import sys
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
@@ -15,81 +17,128 @@ from agentdojo.functions_runtime import FunctionsRuntime
 from agentdojo.types import text_content_block_from_string
 from pydantic_core import to_jsonable_python
 
-from dojo.plays import CallPlayed, Play
-from dojo.tasks import load_suite
+from dojo.attacks import list_calls
+from dojo.plays import CallPlayed, Ending, Play
+from dojo.tasks import load_suite, show_call
 from sayso import Client, Denied, gate
+from sayso.errors import SaysoError
 
 _AT_ONCE = 4
 
 
 class GatedRuntime(FunctionsRuntime):
-    """AgentDojo's runtime, with a person before every tool."""
+    """AgentDojo's runtime, with a desk before every tool unless `desk` is None."""
 
-    desk: Client
-    task: str
-    prompt: str
+    desk: Client | None
+    title: str
 
-    def run_function(
-        self, env: Any, function: str, kwargs: Any, raise_on_error: bool = False
-    ) -> tuple[Any, str | None]:
-        """Run the call if the desk lets it, with the arguments that it gives leave for."""
-        asked = gate(
-            function,
-            dict(kwargs),
-            client=self.desk,
-            description=self.functions[function].description,
-            title=f"{self.task}: {self.prompt}"[:200],
-        )
+    def execute(self, env: Any, call: Any) -> tuple[Any, str | None, Ending]:
+        """Run one call as far as the desk allows; returns its result, its error, and how it ended."""
         try:
-            with asked as call:
-                result, error = super().run_function(env, function, call.args, raise_on_error=True)
-                call.result = to_jsonable_python(result)
+            if self.desk is None:
+                return self._run(env, call.function, call.args), None, "ran"
+            return self._run_gated(env, call, self.desk), None, "ran"
         except Denied as denied:
-            return "", f"Denied: {denied.message}"
-        return result, error
+            return "", f"Denied: {denied.message}", "denied"
+        except SaysoError:
+            raise
+        except Exception as error:  # noqa: BLE001  a tool may raise anything; the agent reads it and goes on
+            return "", f"{type(error).__name__}: {error}", "failed"
+
+    def _run_gated(self, env: Any, call: Any, desk: Client) -> Any:
+        described = self.functions[call.function].description
+        args = dict(call.args)
+        asked = gate(call.function, args, client=desk, description=described, title=self.title, quiet=True)
+        with asked as allowed:
+            result = self._run(env, call.function, allowed.args)
+            allowed.result = to_jsonable_python(result)
+        return result
+
+    def _run(self, env: Any, function: str, args: Any) -> Any:
+        return self.run_function(env, function, args, raise_on_error=True)[0]
 
 
 class Obedient(BasePipelineElement):
     """An agent without judgement: the user's first call, then all that is injected, then the rest of the user's."""
 
-    def __init__(self, task: Any, injection: Any | None, desk: Client) -> None:
-        self.task, self.injection, self.desk = task, injection, desk
+    def __init__(self, suite: Any, task: Any, injection: Any | None, desk: Client | None) -> None:
+        self.suite, self.task, self.injection, self.desk = suite, task, injection, desk
         self.calls: list[CallPlayed] = []
 
     def query(
         self, query: str, runtime: Any, env: Any = None, messages: Any = (), extra_args: Any = None
     ) -> tuple[str, Any, Any, list[Any], Any]:
-        """Make all the calls, and answer as the task's ground truth does."""
-        runtime.desk, runtime.task, runtime.prompt = self.desk, self.task.ID, self.task.PROMPT
-        wished = [(False, call) for call in self.task.ground_truth(env)]
-        injected = [(True, call) for call in self.injection.ground_truth(env)] if self.injection else []
-        told: list[Any] = [*messages]
-        for is_injected, call in [*wished[:1], *injected, *wished[1:]]:
-            result, error = runtime.run_function(env, call.function, call.args)
-            self.calls.append(CallPlayed(tool=call.function, injected=is_injected, ran=error is None))
-            told.append({"role": "assistant", "tool_calls": [call], "content": [text_content_block_from_string("")]})
-            words = [text_content_block_from_string(tool_result_to_str(result))]
-            told.append({"role": "tool", "content": words, "tool_call": call, "tool_call_id": None, "error": error})
-        last = [text_content_block_from_string(self.task.GROUND_TRUTH_OUTPUT)]
-        told.append({"role": "assistant", "content": last, "tool_calls": None})
-        return query, runtime, env, told, extra_args
+        """Make all the calls, and answer as the tasks' ground truths do.
+
+        A denied call was not made, so AgentDojo's checks do not see it.
+        """
+        runtime.desk, runtime.title = self.desk, f"{self.task.ID}: {self.task.PROMPT}"[:200]
+        said: list[Any] = [*messages]
+        for injected, call in self._list_calls(env):
+            before = env.model_dump_json()
+            result, error, ended = runtime.execute(env, call)
+            changed = env.model_dump_json() != before
+            args = to_jsonable_python(dict(call.args))
+            made = CallPlayed(tool=call.function, args=args, injected=injected, ended=ended, changed=changed)
+            self.calls.append(made)
+            if made.started:
+                said += _say_call(call, result, error)
+        answer = [text_content_block_from_string(self._answer())]
+        said.append({"role": "assistant", "content": answer, "tool_calls": None})
+        return query, runtime, env, said, extra_args
+
+    def _list_calls(self, env: Any) -> Iterator[tuple[bool, Any]]:
+        """Yield the calls in order, and whether only the attacker wants each; the user may want the same.
+
+        The attacker's calls are made from the environment as it then is.
+        """
+        wished = self.task.ground_truth(env) if self.desk is not None else []
+        shown = [show_call(call) for call in wished]
+        yield from ((False, call) for call in wished[:1])
+        if self.injection is not None:
+            for call in list_calls(self.suite.name, self.injection, env):
+                yield show_call(call) not in shown, call
+        yield from ((False, call) for call in wished[1:])
+
+    def _answer(self) -> str:
+        injected = getattr(self.injection, "GROUND_TRUTH_OUTPUT", "")
+        return f"{self.task.GROUND_TRUTH_OUTPUT}\n{injected}".rstrip()
 
 
-def play(suite: Any, user: str, injection: str | None, desk: Client) -> Play:
-    """Play one user task, alone or with one injection task."""
+def _say_call(call: Any, result: Any, error: str | None) -> list[Any]:
+    output = [text_content_block_from_string(tool_result_to_str(result))]
+    return [
+        {"role": "assistant", "tool_calls": [call], "content": [text_content_block_from_string("")]},
+        {"role": "tool", "content": output, "tool_call": call, "tool_call_id": None, "error": error},
+    ]
+
+
+def play(suite: Any, user: str, injection: str | None, desk: Client | None) -> Play:
+    """Play one user task, alone or with one injection task; without a desk only the injection's calls are made."""
     wanted = suite.injection_tasks[injection] if injection else None
-    agent = Obedient(suite.user_tasks[user], wanted, desk)
-    solved, reached = suite.run_task_with_pipeline(agent, agent.task, wanted, {}, runtime_class=GatedRuntime)
-    reached = reached and injection is not None  # without an injection AgentDojo calls the run secure by saying True
-    return Play(user=user, injection=injection, solved=solved, reached=reached, calls=tuple(agent.calls))
+    agent = Obedient(suite, suite.user_tasks[user], wanted, desk)
+    solved, goal = suite.run_task_with_pipeline(agent, agent.task, wanted, {}, runtime_class=GatedRuntime)
+    goal = goal and injection is not None  # without an injection AgentDojo calls the run secure by saying True
+    calls = tuple(agent.calls)
+    return Play(
+        suite=suite.name,
+        user=user,
+        injection=injection,
+        gated=desk is not None,
+        solved=solved,
+        goal=goal,
+        calls=calls,
+    )
 
 
 def main() -> None:
-    """Play everything, or as many of each kind of task as the limit says."""
-    limit = int(sys.argv[1]) if len(sys.argv) > 1 else None
-    suite = load_suite()
-    injections = [None, *list(suite.injection_tasks)[:limit]]
-    pairs = [(user, injection) for user in list(suite.user_tasks)[:limit] for injection in injections]
+    """Play a suite, or as many tasks of each kind as the limit says."""
+    limit = int(sys.argv[2]) if len(sys.argv) > 2 else None
+    suite = load_suite(sys.argv[1])
+    users, injections = list(suite.user_tasks)[:limit], list(suite.injection_tasks)[:limit]
+    for injection in injections:
+        print(play(suite, users[0], injection, None).model_dump_json(), flush=True)
+    pairs = [(user, injection) for user in users for injection in (None, *injections)]
     with Client() as desk, ThreadPoolExecutor(_AT_ONCE) as pool:
         for played in pool.map(lambda pair: play(suite, pair[0], pair[1], desk), pairs):
             print(played.model_dump_json(), flush=True)

@@ -51,7 +51,7 @@ class ScriptedReviewer:
         while not self._over.wait(LOOK_EVERY_S):
             for waits in self._desk.waiting(limit=200).suspensions:
                 for item in waits.items:
-                    self._decide(waits.id, waits.run.title.partition(":")[0], item)
+                    self._decide(waits.id, waits.run.claimed_title.partition(":")[0], item)
 
     def _decide(self, suspension_id: str, task: str, item: ItemSeen) -> None:
         wished = is_wished(self._wishes, task, item.tool.name, item.tool.args)

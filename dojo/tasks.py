@@ -1,9 +1,10 @@
-"""Read AgentDojo's banking tasks: what users wish, what injected orders want. Runs in AgentDojo's environment.
+"""AgentDojo's suites: what users wish, and the calls that do it. Runs in AgentDojo's environment.
 
-`python -m dojo.tasks` prints what each user wishes, for the reviewer, who is told of nothing else.
+`python -m dojo.tasks SUITE` prints the wishes of each user task as JSON, for the scripted reviewer.
 """
 
 import json
+import sys
 from typing import Any
 
 from agentdojo.functions_runtime import FunctionCall
@@ -12,9 +13,9 @@ from agentdojo.task_suite.load_suites import get_suite
 VERSION = "v1.2.2"
 
 
-def load_suite() -> Any:
-    """Return the banking suite, in its latest version."""
-    return get_suite(VERSION, "banking")
+def load_suite(name: str) -> Any:
+    """Return one suite in its latest version."""
+    return get_suite(VERSION, name)
 
 
 def list_wishes(suite: Any) -> dict[str, list[dict[str, Any]]]:
@@ -32,4 +33,4 @@ def show_call(call: FunctionCall) -> dict[str, Any]:
 
 
 if __name__ == "__main__":
-    print(json.dumps(list_wishes(load_suite())))
+    print(json.dumps(list_wishes(load_suite(sys.argv[1]))))

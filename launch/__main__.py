@@ -3,7 +3,7 @@
 from launch.programs import SETUP, programs_for
 from launch.stacks import run
 from service.settings import Settings
-from service.starts import start
+from service.starts import SECRETS, start
 
 
 def main(settings: Settings) -> int:
@@ -12,4 +12,4 @@ def main(settings: Settings) -> int:
 
 
 if __name__ == "__main__":
-    raise SystemExit(start(main))
+    raise SystemExit(start(main, sees=SECRETS))

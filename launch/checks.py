@@ -2,19 +2,33 @@
 
 import http.client
 import socket as sockets
-from urllib.parse import urlsplit
+from typing import Any, NamedTuple, cast
 
-from redis import Redis
 from redis.backoff import NoBackoff
-from redis.exceptions import RedisError
+from redis.exceptions import BusyLoadingError, RedisError
 from redis.retry import Retry
 
 from launch.errors import PortTaken
+from sayso.jumps import Beat
+from service.credentials import TENANT
 from service.settings import EVERY_ADDRESS
+from service.store.connections import connect_blocking
+from service.store.faults import describe_fault
+from service.store.keys import TenantKeys
 
 HEALTH_PATH = "/healthz"
 TIMEOUT_S = 2
+BEATEN_WITHIN_MS = 5_000
+"""A clock keeps its beat once a second."""
+
 ONCE = Retry(NoBackoff(), 0)
+
+
+class StoreFault(NamedTuple):
+    """Why a store does not serve; `passes` says whether it is still loading its data."""
+
+    sentence: str
+    passes: bool
 
 
 def check_port(host: str, port: int) -> None:
@@ -44,16 +58,22 @@ def is_healthy(host: str, port: int) -> bool:
         connection.close()
 
 
-def store_answers(url: str) -> bool:
-    """Tell whether the store has loaded its data and serves."""
+def find_store_fault(url: str) -> StoreFault | None:
+    """Return why the store does not serve yet, or None when it has loaded its data and serves."""
     try:
-        with Redis.from_url(url, socket_timeout=TIMEOUT_S, socket_connect_timeout=TIMEOUT_S, retry=ONCE) as client:
-            return bool(client.ping())
+        with connect_blocking(url, socket_timeout=TIMEOUT_S, socket_connect_timeout=TIMEOUT_S, retry=ONCE) as client:
+            client.ping()
+    except RedisError as error:
+        return StoreFault(describe_fault(url, error), passes=isinstance(error, BusyLoadingError))
+    return None
+
+
+def clock_beats(url: str) -> bool:
+    """Tell whether a clock has beaten within the last seconds; a store that is away is not the clock's fault."""
+    try:
+        with connect_blocking(url, socket_timeout=TIMEOUT_S, socket_connect_timeout=TIMEOUT_S, retry=ONCE) as client:
+            kept: Any = client.hget(TenantKeys(TENANT).clock, "beat")
+            seconds, _ = cast("tuple[int, int]", client.time())
     except RedisError:
-        return False
-
-
-def without_password(url: str) -> str:
-    """Return a store's URL as it may be shown."""
-    parts = urlsplit(url)
-    return url.replace(f"{parts.netloc}", parts.netloc.rpartition("@")[2], 1) if parts.netloc else url
+        return True
+    return kept is not None and abs(seconds * 1000 - Beat.model_validate_json(kept).at_ms) < BEATEN_WITHIN_MS

@@ -2,24 +2,34 @@
 
 from dataclasses import dataclass
 
-from service.settings import Settings
+from service.settings import Settings, variable_of
+from service.starts import SECRETS
 
 
 @dataclass(frozen=True)
 class Program:
-    """A program to keep running: `python -m <module>`, as many times as `count` says."""
+    """A program to keep running: `python -m <module>`, as many times as `count` says.
+
+    Of the secret settings it gets those in `sees` alone.
+    """
 
     name: str
     module: str
     count: int = 1
+    sees: tuple[str, ...] = ()
+
+    @property
+    def hidden(self) -> tuple[str, ...]:
+        """The environment variables of secrets that are not for this program."""
+        return tuple(variable_of(name) for name in SECRETS if name not in self.sees)
 
 
 SERVER = Program("server", "launch.server")
-SERVICE = Program("service", "service")
+SERVICE = Program("service", "service", sees=("webhook_secret",))
 WORKER = Program("worker", "workers")
 CLOCK = Program("clock", "workers.clock")
 DEMO_MODEL = Program("demo-model", "demo.model")
-SETUP = Program("setup", "service.setup")
+SETUP = Program("setup", "service.setup", sees=("admin_password", "agent_key"))
 """Runs once at every start: makes the first admin and the demo agent's key if they are not there."""
 
 

@@ -8,18 +8,23 @@ import os
 import subprocess
 import sys
 from collections.abc import Callable, Iterable, Mapping
+from contextlib import suppress
 from pathlib import Path
 from typing import NoReturn
 
-from launch.checks import check_port, is_healthy, store_answers, without_password
+from launch.checks import check_port, find_store_fault, is_healthy
 from launch.errors import CannotStart, NotReady
 from launch.homes import locked, logs_folder, prepare_home
 from launch.leftovers import end_leftovers, mark
-from launch.programs import SERVER, Program
+from launch.programs import SERVER, WORKER, Program
 from launch.stops import Stops, heard_stops
 from launch.supervision import STOP_GRACE_S, ProgramState, Supervisor, first_words
 from launch.waits import wait_until
+from launch.watches import EVERY_S, Watch, watches_for
+from service.jobs import worker_pids
 from service.settings import CHECKOUT, Settings, variable_of
+from service.starts import SECRETS
+from service.store.faults import show_address
 
 READY_TIMEOUT_S = 60
 STOP_TIMEOUT_S = STOP_GRACE_S + 2
@@ -29,16 +34,16 @@ FAILED_STARTS = 3
 
 TAIL_LINES = 20
 SETUP_SECRETS = (variable_of("admin_password"), variable_of("agent_key"))
-"""Only the set-up sees these; no program that runs tools has them in its environment."""
+"""Only the set-up sees these; no program that is kept running has them in its environment."""
 
 
-def run(settings: Settings, programs: Iterable[Program], setup: Program | None) -> int:
+def run(settings: Settings, programs: Iterable[Program], setup: Program | None, watch_every_s: float = EVERY_S) -> int:
     """Run the programs until Ctrl-C or SIGTERM, and return the exit code: 0, or 1 when something went wrong."""
     try:
         with heard_stops() as stops:
             prepare_home(settings.home)
             with locked(settings.home, settings.public_url):
-                _run_locked(settings, tuple(programs), setup, stops)
+                _run_locked(settings, tuple(programs), setup, stops, watch_every_s)
     except KeyboardInterrupt:
         return 0
     except CannotStart as error:
@@ -46,33 +51,56 @@ def run(settings: Settings, programs: Iterable[Program], setup: Program | None) 
         return 1
 
 
-def _run_locked(settings: Settings, programs: tuple[Program, ...], setup: Program | None, stops: Stops) -> NoReturn:
+def _run_locked(
+    settings: Settings, programs: tuple[Program, ...], setup: Program | None, stops: Stops, watch_every_s: float
+) -> NoReturn:
     end_leftovers(settings.home, STOP_GRACE_S)
     check_port(settings.host, settings.port)
     if settings.runs_demo_model:
         check_port(settings.host, settings.demo_model_port)
-    environ = {**os.environ, **mark(settings.home)}
+    environ = {**_in_capitals(os.environ), **mark(settings.home)}
+    environ["PYTHONPATH"] = find_python_path(environ)
     kept = {name: value for name, value in environ.items() if name not in SETUP_SECRETS}
     supervisor = Supervisor.start(programs, settings.home, kept)
     try:
         _bring_up_store(supervisor, settings, embedded=SERVER in programs)
         if setup is not None:
-            _set_up(setup, environ)
+            _set_up(setup, {name: value for name, value in environ.items() if name not in setup.hidden})
         supervisor.start_others()
-        _wait_for_health(supervisor, settings)
+        _wait_for_programs(supervisor, settings, programs)
+        watches = watches_for(settings, programs)
+        for watch in watches.values():
+            watch.check()
         print(f"Sayso is ready: {settings.public_url} (logs: {logs_folder(settings.home)}; stop: Ctrl-C)", flush=True)
-        supervisor.child.wait()
+        _watch(supervisor, watches, watch_every_s)
         raise NotReady("The supervisor ended, so everything was stopped; start again. Its log is supervisor.log.")
     finally:
         _take_down(supervisor, stops)
+
+
+def find_python_path(environ: Mapping[str, str]) -> str:
+    """Return where programs find the user's modules: what PYTHONPATH names, then the current directory.
+
+    Programs run elsewhere, so relative folders are made absolute.
+    """
+    folders = [folder for folder in environ.get("PYTHONPATH", "").split(os.pathsep) if folder]
+    return os.pathsep.join(dict.fromkeys(os.path.abspath(folder) for folder in [*folders, os.curdir]))
+
+
+def _in_capitals(environ: Mapping[str, str]) -> dict[str, str]:
+    """Write the names of secrets as they are hidden by; a setting's name may come in small letters too."""
+    secret = {variable_of(name) for name in SECRETS}
+    return {name.upper() if name.upper() in secret else name: value for name, value in environ.items()}
 
 
 def _bring_up_store(supervisor: Supervisor, settings: Settings, *, embedded: bool) -> None:
     _wait(supervisor, supervisor.is_listening, "The supervisor")
     if embedded:
         supervisor.start_server()
-    shown = without_password(settings.store_url)
-    _wait(supervisor, lambda: store_answers(settings.store_url), f"The store at {shown}")
+    elif (fault := find_store_fault(settings.store_url)) and not fault.passes:
+        raise NotReady(f"{fault.sentence} Start it, or correct SAYSO_REDIS_URL.")
+    shown = show_address(settings.store_url)
+    _wait(supervisor, lambda: find_store_fault(settings.store_url) is None, f"The store at {shown}")
 
 
 def _set_up(setup: Program, environ: Mapping[str, str]) -> None:
@@ -82,20 +110,51 @@ def _set_up(setup: Program, environ: Mapping[str, str]) -> None:
         raise NotReady(f"Setting up failed (python -m {setup.module} ended with {done.returncode}); it says why above.")
 
 
-def _wait_for_health(supervisor: Supervisor, settings: Settings) -> None:
-    failed: set[tuple[str, int]] = set()
+def _wait_for_programs(supervisor: Supervisor, settings: Settings, programs: tuple[Program, ...]) -> None:
+    """Wait until the service answers and every worker has imported its agents."""
+    starts: set[tuple[str, int]] = set()
 
     def cannot_come_up() -> bool:
-        failed.update((state.name, state.started_at_s) for state in supervisor.states() if state.is_down)
-        names = [name for name, _ in failed]
-        return any(names.count(name) >= FAILED_STARTS for name in names)
+        states = supervisor.states()
+        starts.update((state.name, state.started_at_s) for state in states if state.started_at_s)
+        names = [name for name, _ in starts]
+        return any(names.count(state.name) - (not state.is_down) >= FAILED_STARTS for state in states)
 
-    def is_settled() -> bool:
-        return is_healthy(settings.host, settings.port) or cannot_come_up()
+    def are_ready() -> bool:
+        return is_healthy(settings.host, settings.port) and _workers_ready(supervisor, settings, programs)
 
-    _wait(supervisor, is_settled, "The service")
-    if not is_healthy(settings.host, settings.port):
+    _wait(supervisor, lambda: cannot_come_up() or are_ready(), "Everything")
+    if not are_ready():
         raise _not_ready(supervisor, "A program ends again and again")
+
+
+def _workers_ready(supervisor: Supervisor, settings: Settings, programs: tuple[Program, ...]) -> bool:
+    if WORKER.module not in {program.module for program in programs}:
+        return True
+    pids = {state.pid for state in _states(supervisor) if state.name.startswith(WORKER.name)}
+    return pids <= worker_pids(settings.store_url)
+
+
+def _watch(supervisor: Supervisor, watches: Mapping[str, Watch], every_s: float) -> None:
+    """Restart what hangs or was stopped, until the supervisor itself has ended."""
+    pids = {state.name: state.pid for state in _states(supervisor)}
+    while not _ends_within(supervisor.child, every_s):
+        before, pids = pids, {state.name: state.pid for state in _states(supervisor)}
+        for name, watch in watches.items():
+            if pids.get(name) != before.get(name):
+                watch.begin()
+            elif not watch.check():
+                print(f"The {name} does not answer any more; it is killed and started again.", file=sys.stderr)
+                with suppress(NotReady):  # it has ended meanwhile, and the supervisor starts it anyway
+                    supervisor.kill(name)
+
+
+def _ends_within(child: subprocess.Popen[bytes], timeout_s: float) -> bool:
+    try:
+        child.wait(timeout_s)
+    except subprocess.TimeoutExpired:
+        return False
+    return True
 
 
 def _wait(supervisor: Supervisor, condition: Callable[[], bool], what: str) -> None:
@@ -108,10 +167,16 @@ def _wait(supervisor: Supervisor, condition: Callable[[], bool], what: str) -> N
 
 
 def _not_ready(supervisor: Supervisor, fact: str) -> NotReady:
-    states = supervisor.states() if supervisor.is_listening() else ()
+    states = _states(supervisor)
     guilty: tuple[ProgramState, ...] = tuple(state for state in states if state.is_down) or states
     tails = [f"--- {state.name} ({state.state.lower()}) ---\n{_tail(state.logfile)}" for state in guilty]
     return NotReady("\n".join([f"{fact}; Sayso was stopped. The ends of the logs:", *tails]))
+
+
+def _states(supervisor: Supervisor) -> tuple[ProgramState, ...]:
+    with suppress(NotReady):
+        return supervisor.states()
+    return ()
 
 
 def _tail(log: Path) -> str:

@@ -67,6 +67,7 @@ redirect_stderr = true
 stdout_logfile = logs/{process}.log
 stdout_logfile_maxbytes = 10MB
 stdout_logfile_backups = 3
+environment = {hidden}
 """
 
 _GROUP = """
@@ -157,6 +158,10 @@ class Supervisor:
         """Start every program but the server."""
         self._ask("startProcessGroup", GROUP, False)
 
+    def kill(self, name: str) -> None:
+        """Kill a program of the group, stopped or not; the supervisor starts it again."""
+        self._ask("signalProcess", f"{GROUP}:{name}", "KILL")
+
     def states(self) -> tuple[ProgramState, ...]:
         """Return the state of every program."""
         return tuple(
@@ -186,6 +191,7 @@ def _render_program(program: Program) -> str:
         process=program.name if program.count == 1 else "%(program_name)s-%(process_num)d",
         priority=10 if program.name == SERVER.name else 20,
         grace=STOP_GRACE_S,
+        hidden=",".join(f'{name}=""' for name in program.hidden),  # empty counts as not set
     )
 
 

@@ -11,6 +11,8 @@ if TYPE_CHECKING:
     from sayso.errors import CallFailed, Denied, InDoubt, SaysoError, Suspended
     from sayso.gating import gate
 
+__version__ = "0.1.0"
+
 __all__ = ["AsyncClient", "CallFailed", "Client", "Denied", "InDoubt", "SaysoError", "Suspended", "gate"]
 
 _PLACES = {"AsyncClient": "client", "Client": "client", "gate": "gating"}

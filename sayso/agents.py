@@ -6,11 +6,14 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Literal, get_args
 
+from pydantic import Field
+
 from sayso.canonical import check_json, digest_json
 from sayso.decisions import JsonObject
 from sayso.errors import InvalidInput, SaysoError
 from sayso.frozen import Frozen
 from sayso.models import Model
+from sayso.names import find_name_fault
 from sayso.suspensions import Origin
 from sayso.terms import LONGEST_WAIT_S, Fallback, FallbackAction
 from sayso.tool_calls import ToolDefinition
@@ -40,7 +43,10 @@ class Budgets:
 
 
 class AgentManifest(Frozen):
-    """What the service may know of an agent: plain JSON, no code. The digest changes with its name and its tools."""
+    """What the service may know of an agent: plain JSON, no code. The digest changes with its name and its tools.
+
+    Its `context` is trusted, for a worker registered it.
+    """
 
     name: str
     description: str
@@ -48,6 +54,7 @@ class AgentManifest(Frozen):
     tools: tuple[ToolDefinition, ...]
     digest: str
     origin: Origin = Origin()
+    context: JsonObject = Field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -55,8 +62,8 @@ class Agent:
     """An agent as its developer declares it; raises `InvalidInput` for a declaration that cannot work.
 
     `approval_timeout_s` holds for items whose rule states no `timeout_s`. A headless agent is never put to anybody: its
-    fallbacks decide at once, and `approve` counts only where the rule says `unattended_approval`. Its `context` is seen
-    by the rules and wins over what a run brings along.
+    fallbacks decide at once, and `approve` counts only where the rule says `unattended_approval`. Rules
+    read its `context`. What a run brings along they read apart from it, as `claimed`.
     """
 
     name: str
@@ -91,6 +98,7 @@ class Agent:
             approval_denial_policy=self.approval_denial_policy,
             tools=definitions,
             digest=digest_json([self.name, [definition.digest for definition in definitions]]),
+            context=self.context,
         )
 
 
@@ -121,7 +129,8 @@ def _find_faults(agent: Agent) -> list[str]:
         "its approval_fallback must deny, approve or fail.": agent.approval_fallback.action not in _APPROVAL_FALLBACKS,
         "its input_fallback must deny, give a value or fail.": agent.input_fallback.action not in _INPUT_FALLBACKS,
     }
-    return [fault for fault, found in faults.items() if found] + _find_context_faults(agent.context)
+    misnamed = [fault for name in names if (fault := find_name_fault(name)) is not None]
+    return [fault for fault, found in faults.items() if found] + misnamed + _find_context_faults(agent.context)
 
 
 def _find_context_faults(context: JsonObject) -> list[str]:

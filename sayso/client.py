@@ -6,7 +6,7 @@ Both try again while the desk is away, always with the same key, so that nothing
 import asyncio
 import os
 import time
-from collections.abc import Awaitable, Callable, Iterator, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Sequence
 from datetime import datetime
 from types import TracebackType
 from typing import Any, Self, TypeVar
@@ -17,21 +17,20 @@ from pydantic_core import to_json
 
 from sayso import exchanges, flows
 from sayso.canonical import check_json
+from sayso.client_keys import AsyncKeyCalls, KeyCalls
 from sayso.decisions import JsonObject
 from sayso.errors import InvalidInput
 from sayso.exchanges import Exchange, headers_of
 from sayso.flows import PATIENCE_S, Flow, Lost, Patience, Pause, Send
+from sayso.polling import AsyncPolling, Polling
 from sayso.refusals import Answer
 from sayso.replies import (
     DecidedItem,
     ItemSeen,
-    Key,
-    KeyPage,
     Reply,
     Run,
     RunEvent,
     RunPage,
-    SessionSeen,
     Suspension,
     SuspensionPage,
     ToldSeen,
@@ -70,7 +69,7 @@ class _Caller:
         }
 
 
-class Client(_Caller):
+class Client(_Caller, KeyCalls, Polling):
     """The desk as one credential sees it; every method waits for its answer.
 
     `url` and `key` are read from `SAYSO_URL` and `SAYSO_KEY` where they are not given.
@@ -200,30 +199,8 @@ class Client(_Caller):
         """End a run for good."""
         return self.run(flows.send(self.patience, exchanges.cancel_run(run_id, reason, key)))
 
-    def sign_in(self, name: str, password: str) -> SessionSeen:
-        """Open a person's session, which this client uses from now on."""
-        opened = self.run(flows.send(self.patience, exchanges.sign_in(name, password)))
-        self.key = opened.token
-        return opened
 
-    def keys(self) -> KeyPage:
-        """Return all keys; for admins."""
-        return self.run(flows.send(self.patience, exchanges.list_keys()))
-
-    def create_key(self, name: str, kind: str = "agent", *, key: str | None = None) -> Key:
-        """Make a key; it is shown this once."""
-        return self.run(flows.send(self.patience, exchanges.create_key(name, kind, key)))
-
-    def rotate_key(self, key_id: str, overlap_s: int = 3600, *, key: str | None = None) -> Key:
-        """Make the next key; the one before holds beside it for a while."""
-        return self.run(flows.send(self.patience, exchanges.rotate_key(key_id, overlap_s, key)))
-
-    def revoke_key(self, key_id: str) -> Key:
-        """Make a key fail everywhere within a second."""
-        return self.run(flows.send(self.patience, exchanges.revoke_key(key_id)))
-
-
-class AsyncClient(_Caller):
+class AsyncClient(_Caller, AsyncKeyCalls, AsyncPolling):
     """The desk as one credential sees it, for asyncio; use one in one event loop."""
 
     def __init__(
@@ -269,6 +246,10 @@ class AsyncClient(_Caller):
             return Lost(_tell(error))
         return Answer(got.status_code, got.headers, got.content)
 
+    async def exchange(self, one: Exchange[Answered]) -> Answered:
+        """Send one request, trying again while the desk is away."""
+        return await self.run(flows.send(self.patience, one))
+
     async def suspend(self, body: JsonObject, key: str | None = None) -> Suspension:
         """Have calls judged, as `POST /api/v1/suspensions` says; the same key again leads to the same suspension."""
         return await self.run(flows.send(self.patience, exchanges.ask_for_calls(body, key)))
@@ -312,13 +293,19 @@ class AsyncClient(_Caller):
         """Return the run once it has ended; or as it stands after `wait_s`."""
         return await self.run(flows.await_end(self.patience, run_id, wait_s))
 
-    async def cancel(self, run_id: str, reason: str | None = None, *, key: str | None = None) -> Run:
-        """End a run for good."""
-        return await self.run(flows.send(self.patience, exchanges.cancel_run(run_id, reason, key)))
+    async def runs(self, status: str | None = None, skip: int = 0, limit: int = 50) -> RunPage:
+        """Return the newest runs."""
+        return await self.run(flows.send(self.patience, exchanges.list_runs(status, skip, limit)))
 
-    async def events(self, run_id: str, after: int = 0) -> tuple[RunEvent, ...]:
-        """Return the run's events behind a number, a page of them at most."""
-        return (await self.run(flows.send(self.patience, exchanges.list_events(run_id, after, _PAGE)))).events
+    async def events(self, run_id: str, after: int = 0) -> AsyncIterator[RunEvent]:
+        """Yield the run's events so far, in order, behind a number."""
+        while True:
+            page = await self.run(flows.send(self.patience, exchanges.list_events(run_id, after, _PAGE)))
+            for event in page.events:
+                yield event
+            if not page.events:
+                return
+            after = page.next_after
 
     async def tell(
         self,
@@ -337,9 +324,9 @@ class AsyncClient(_Caller):
         one = exchanges.tell_events(run_id, dialect, events, source, first_seq, at)
         return await self.run(flows.send(self.patience, one))
 
-    async def runs(self, status: str | None = None, skip: int = 0, limit: int = 50) -> RunPage:
-        """Return the newest runs."""
-        return await self.run(flows.send(self.patience, exchanges.list_runs(status, skip, limit)))
+    async def cancel(self, run_id: str, reason: str | None = None, *, key: str | None = None) -> Run:
+        """End a run for good."""
+        return await self.run(flows.send(self.patience, exchanges.cancel_run(run_id, reason, key)))
 
 
 def write_word(item: ItemSeen, action: str, given: JsonObject) -> JsonObject:

@@ -13,7 +13,7 @@ from typing import Any
 
 from sayso.errors import InvalidInput
 
-VARIABLES = ("args", "tool", "agent", "context", "run_id", "step")
+VARIABLES = ("args", "tool", "agent", "context", "claimed", "run_id", "step")
 MAX_EXPRESSION_CHARS = 2000
 
 _COMPLAINT = re.compile(r"ERROR: <input>:(-?\d+):(-?\d+): (.*)")
@@ -106,7 +106,7 @@ def _engine() -> Any:
 def _environment() -> Any:
     kind = _engine().Type
     anything = kind.Map(kind.STRING, kind.DYN)
-    types = (anything, kind.STRING, kind.STRING, anything, kind.STRING, kind.INT)
+    types = (anything, kind.STRING, kind.STRING, anything, anything, kind.STRING, kind.INT)
     return _engine().NewEnv(variables=dict(zip(VARIABLES, types, strict=True)))
 
 

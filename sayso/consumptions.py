@@ -19,7 +19,7 @@ from sayso.events import Event, EventType
 from sayso.outcomes import may_start, next_lapse
 from sayso.pauses import find_item, suspend
 from sayso.requests import Doubt, Item
-from sayso.resumptions import END_EVENTS, approved_args, end_pause, note_resumed, spend
+from sayso.resumptions import END_EVENTS, approved_args, end_pause, follow, note_resumed, spend
 from sayso.suspensions import Change, Lease, RunEnd, RunRef, RunStatus, Status, SuspensionRecord, check_step
 from sayso.terms import REPORT_WITHIN_S
 from sayso.tool_calls import ToolCall, ToolResult
@@ -120,7 +120,7 @@ def question(record: SuspensionRecord, item_id: str, following: SuspensionRecord
     )
     call = ToolCall(call_id=item.call_id, index=item.index, name=item.tool.name, args=approved_args(item))
     asks = (ask_in_doubt(call, item.tool.definition, doubt, outside=True),)
-    begun = suspend(following.model_copy(update={"previous_id": record.id}), asks, now_ms)
+    begun = suspend(following.model_copy(update=follow(record)), asks, now_ms)
     ended = end_pause(record, now_ms, {"following_id": following.id, "updated_at_ms": now_ms})
     return Change(ended, begun.events, following=begun.record)
 

@@ -8,6 +8,7 @@ from sayso.decisions import TIMEOUT, Decision, DecisionAction, JsonObject
 from sayso.events import Event, EventType
 from sayso.outcomes import close_item, next_look, put_item, tell_words
 from sayso.requests import Item, digest_item
+from sayso.sightings import needs_sight
 from sayso.suspensions import Change, Status, SuspensionRecord, check_step
 from sayso.terms import FallbackAction
 
@@ -22,7 +23,7 @@ def expire(record: SuspensionRecord, now_ms: int, held: frozenset[str] = NOTHING
     for place in range(len(record.items)):
         item = change.record.items[place]  # one that closed may have closed the others
         if item.open and item.item_id not in held and now_ms >= item.terms.deadline_at_ms:
-            step = _call_in_at_deadline if _escalates(item) else _time_out
+            step = _call_in_at_deadline if _escalates(change.record, item) else _time_out
             change = _then(change, step(change.record, item, now_ms))
     return change
 
@@ -89,7 +90,10 @@ def _about(record: SuspensionRecord, item: Item) -> JsonObject:
 
 def _time_out(record: SuspensionRecord, item: Item, now_ms: int) -> Change:
     fallback = item.terms.fallback
-    last_word = FallbackAction.DENY if fallback.action is FallbackAction.ESCALATE else fallback.action
+    unseen = needs_sight(record, item)
+    denies = unseen or fallback.action is FallbackAction.ESCALATE
+    last_word = FallbackAction.DENY if denies else fallback.action
+    nobody = "Nobody who may decide saw it" if unseen else "Nobody decided"
     decision = Decision(
         id=f"{record.id}:{item.item_id}:timeout",
         suspension_id=record.id,
@@ -97,7 +101,7 @@ def _time_out(record: SuspensionRecord, item: Item, now_ms: int) -> Change:
         item_id=item.item_id,
         action=DecisionAction(last_word),
         value=fallback.value if last_word is FallbackAction.VALUE else None,
-        message=fallback.message or f"Nobody decided before {iso_utc(item.terms.deadline_at_ms)}.",
+        message=(not unseen and fallback.message) or f"{nobody} before {iso_utc(item.terms.deadline_at_ms)}.",
         args_digest=item.digest,
         by=TIMEOUT,
         at_ms=now_ms,
@@ -108,8 +112,10 @@ def _time_out(record: SuspensionRecord, item: Item, now_ms: int) -> Change:
     return put_item(record, closed, (Event(type=EventType.TIMED_OUT, data=data),), now_ms)
 
 
-def _escalates(item: Item) -> bool:
-    return item.terms.fallback.action is FallbackAction.ESCALATE and item.escalated < len(item.terms.escalate)
+def _escalates(record: SuspensionRecord, item: Item) -> bool:
+    """Whether others are called in at the deadline: the fallback says so, or would approve what nobody has seen."""
+    calls_in = item.terms.fallback.action is FallbackAction.ESCALATE or needs_sight(record, item)
+    return calls_in and item.escalated < len(item.terms.escalate)
 
 
 def _next_step_at(record: SuspensionRecord, item: Item) -> int | None:

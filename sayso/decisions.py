@@ -36,8 +36,15 @@ COVERED = Actor(id="coverage", kind=ActorKind.POLICY, channel="desk")
 """Who closes the other items of a pause for which one answer is enough."""
 
 
-OUR_NAMES = frozenset({"policy", "timeout", "coverage", "headless", "clock", "worker", "provisioner", "desk"})
+OUR_NAMES = frozenset({"policy", "timeout", "coverage", "headless", "clock", "worker", "provisioner", "desk"}) | {
+    "webhook",
+    "sayso",
+    "system",
+}
 """Who acts where no person does; nobody else may have one of these names, for the trail would not tell them apart."""
+
+OUR_PREFIXES = ("aap:", "aap/", "aap-scope:")
+"""How the names begin under which runs and requests of the Agent Approval Protocol are kept."""
 
 
 class DecisionAction(StrEnum):

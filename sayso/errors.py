@@ -6,7 +6,8 @@ from one table at the edge (`service/api/problems.py`).
     SaysoError
     ├── InvalidInput            what came in cannot be taken as it is
     │   ├── InvalidJson         not the one strict JSON we read
-    │   └── TooLarge            over a limit of bytes, depth or nodes
+    │   ├── TooLarge            over a limit of bytes, depth or nodes
+    │   └── UnknownName         no tool or agent of that name was ever seen
     ├── NotAuthenticated        no credential, or one that does not hold
     │   └── InvalidSignature    a signed message that does not verify
     ├── NotAllowed              known, but not for you
@@ -26,6 +27,7 @@ from one table at the edge (`service/api/problems.py`).
     │   │   └── ClockInDoubt    nobody can say whether a deadline has passed
     │   └── StaleAttempt        this worker's lease is over
     ├── TooManyRequests         slow down
+    ├── Unreadable              a stored record that is damaged, altered or of a later version
     ├── ModelError              the model gave no answer that can be used
     ├── Suspended               the call waits for a person; come back with its key
     ├── Denied                  the call is not to run
@@ -59,6 +61,10 @@ class InvalidJson(InvalidInput):
 
 class TooLarge(InvalidInput):
     """The body is over a limit; send less."""
+
+
+class UnknownName(InvalidInput):
+    """No tool or agent of that name was seen here; correct it, or confirm that you mean it."""
 
 
 class NotAuthenticated(SaysoError):
@@ -135,6 +141,10 @@ class StaleAttempt(Conflict):
 
 class TooManyRequests(SaysoError):
     """Too many attempts; wait a minute and try again."""
+
+
+class Unreadable(SaysoError):
+    """The stored record cannot be read, so nothing about it can be decided; ask the operator to run `sayso doctor`."""
 
 
 class ModelError(SaysoError):

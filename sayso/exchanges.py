@@ -17,6 +17,8 @@ from sayso.replies import (
     DecidedItem,
     EventPage,
     FindingPage,
+    FreezePage,
+    FreezeSeen,
     Key,
     KeyPage,
     Nothing,
@@ -59,7 +61,13 @@ def new_key() -> str:
 
 
 def ask_for_call(
-    definition: ToolDefinition, args: JsonObject, key: str, title: str, context: JsonObject
+    definition: ToolDefinition,
+    args: JsonObject,
+    key: str,
+    title: str,
+    context: JsonObject,
+    thread_id: str | None = None,
+    step: int | None = None,
 ) -> Exchange[Suspension]:
     """Have one call judged that whoever asks runs."""
     described: JsonObject = {
@@ -69,6 +77,7 @@ def ask_for_call(
     }
     call: JsonObject = {"tool": definition.name, "args": args, "definition": described}
     body: JsonObject = {"mode": "poll", "calls": [call], "title": title, "context": context}
+    body |= {name: one for name, one in (("thread_id", thread_id), ("step", step)) if one is not None}
     return Exchange("POST", "/api/v1/suspensions", Suspension, body=body, key=key)
 
 
@@ -178,9 +187,10 @@ def list_keys() -> Exchange[KeyPage]:
     return Exchange("GET", "/api/v1/keys", KeyPage)
 
 
-def create_key(name: str, kind: str, key: str | None) -> Exchange[Key]:
+def create_key(name: str, kind: str, context: JsonObject | None, key: str | None) -> Exchange[Key]:
     """Make a key."""
-    return Exchange("POST", "/api/v1/keys", Key, body={"name": name, "kind": kind}, key=key or new_key())
+    body: JsonObject = {"name": name, "kind": kind, **({"context": context} if context else {})}
+    return Exchange("POST", "/api/v1/keys", Key, body=body, key=key or new_key())
 
 
 def rotate_key(key_id: str, overlap_s: int, key: str | None) -> Exchange[Key]:
@@ -197,6 +207,22 @@ def revoke_key(key_id: str) -> Exchange[Key]:
 def examine() -> Exchange[FindingPage]:
     """Have the desk look at its parts."""
     return Exchange("GET", "/api/v1/examination", FindingPage)
+
+
+def freeze(scope: str, reason: str, *, confirm: bool) -> Exchange[FreezeSeen]:
+    """Let nothing new start within a scope; a name that was never seen takes a confirmation."""
+    body: JsonObject = {"scope": scope, "reason": reason, "confirm": confirm}
+    return Exchange("POST", "/api/v1/freezes", FreezeSeen, body=body)
+
+
+def list_freezes() -> Exchange[FreezePage]:
+    """Read what is frozen."""
+    return Exchange("GET", "/api/v1/freezes", FreezePage)
+
+
+def unfreeze(freeze_id: str) -> Exchange[FreezeSeen]:
+    """End a freeze; deadlines move by the time that it took."""
+    return Exchange("POST", f"/api/v1/freezes/{_part(freeze_id)}/lift", FreezeSeen)
 
 
 def check_rules(text: str, file: str) -> Exchange[RulesChecked]:

@@ -4,7 +4,7 @@ The framework asks its model and runs its tools; here its calls are judged, put 
 they came to is saved before the framework sees it. So a run that is taken up anew runs nothing twice.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Protocol
 
@@ -18,6 +18,7 @@ from sayso.batches import (
     Resumption,
     answer_batch,
     check_tools,
+    complete_batch,
     doubt_unfinished,
     find_ending,
     fit_outputs,
@@ -33,6 +34,7 @@ from sayso.errors import InvalidInput
 from sayso.events import Event
 from sayso.frameworks import Asked, Done, FrameworkAgent, FrameworkState, Gate, open_gate, read_turn
 from sayso.judgements import deny_changed, judge_turn
+from sayso.model_calls import judge_model_call
 from sayso.policies import Policy, PolicyEvent
 from sayso.requests import Ask, Doubt
 from sayso.states import check_state
@@ -52,6 +54,10 @@ class FrameworkJournal(Protocol):
 
     async def confirm(self) -> None:
         """Make sure, right before a call starts, that the run is still in the same hands; raises where it is not."""
+        ...
+
+    async def return_permits(self, unused: Collection[int]) -> None:
+        """Return the permits of journalled calls that never began, by index."""
         ...
 
     async def checkpoint(self, state: FrameworkState, events: Sequence[Event]) -> None:
@@ -139,6 +145,8 @@ class _Drive:
         reached: Asked | Done | FrameworkPause | FrameworkEnd
         if self._state.batch is not None:
             reached = await self._take_up(self._state.batch, outcomes)
+        elif denied := judge_model_call(self._agent, self._policy, self._describe()):
+            reached = self._deny_model(*denied)
         else:
             with open_gate(None):
                 reached = await self._agent.framework.begin(self._state.text)
@@ -181,6 +189,11 @@ class _Drive:
     ) -> Asked | Done | FrameworkEnd:
         """Let the framework run what may run, written down first, and go on from there."""
         ending = find_ending(batch, self._agent.approval_denial_policy)
+        if ending is None and (denied := judge_model_call(self._agent, self._policy, self._describe())):
+            ending, event = denied  # the framework asks its model by itself, as soon as it goes on
+            self._events.append(event)
+            if told:
+                return self._stop(ending)
         if ending is not None:
             self._events += report_batch(skip_rest(batch, ending.reason), 0.0)
             return self._stop(ending)
@@ -197,9 +210,24 @@ class _Drive:
             try:
                 reached = await self._agent.framework.go_on(self._state.native, gate)
             except Exception as error:
-                raise gate.fault or error from error
+                fault = gate.fault or error
+                await self._return_unused(gate, self._state.batch or batch, fault, repeated)
+                raise fault from error
         await gate.close()
         return reached
+
+    async def _return_unused(self, gate: Gate, batch: Batch, fault: Exception, repeated: frozenset[int]) -> None:
+        """Return the permits of calls that the framework never began, and save the results of those that ended.
+
+        A call that is `repeated` may have begun under an earlier attempt.
+        """
+        planned, results, began = gate.abandon(fault)
+        unused = planned - began - repeated
+        if not unused:
+            return
+        await self._journal.return_permits(unused)
+        if results and planned == unused | results.keys():
+            await self._journal.checkpoint(self._now(complete_batch(batch, results)), self._take_events())
 
     async def _check_way(self) -> None:
         """See that the framework can go on before any leave is spent."""
@@ -226,8 +254,17 @@ class _Drive:
     def _describe(self) -> PolicyEvent:
         run = self._run
         return PolicyEvent(
-            run_id=run.id, thread_id=run.thread_id, step=self._state.step, agent=run.agent, context=run.context
+            run_id=run.id,
+            thread_id=run.thread_id,
+            step=self._state.step,
+            agent=run.agent,
+            context=run.facts,
+            claimed=run.claimed,
         )
+
+    def _deny_model(self, ending: Ending, event: Event) -> FrameworkEnd:
+        self._events.append(event)
+        return self._stop(ending)
 
     def _pause(self, batch: Batch) -> FrameworkPause:
         return FrameworkPause(self._now(batch), batch.asks, self._take_events())

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from hashlib import sha256
 from typing import Any, Literal, Protocol
 
-from pydantic import BaseModel, JsonValue
+from pydantic import JsonValue
 
 from sayso.agents import Agent, AgentManifest
 from sayso.batches import Batch, BatchCall, complete_batch
@@ -24,11 +24,14 @@ from sayso.frozen import Frozen
 from sayso.judgements import MAX_NAME_CHARS
 from sayso.models import ChatMessage, ModelTurn, RequestedCall
 from sayso.rules import same_json
+from sayso.schema_tools import SchemaTool
 from sayso.suspensions import Origin, RunStatus
 from sayso.tool_calls import ToolCall, ToolDefinition, ToolResult
-from sayso.tools import CallContext, Tool, describe_error, plain_json
+from sayso.tools import CallContext, describe_error, plain_json
 
 _EDITED = "A reviewer changed the arguments before this ran; it ran with {args}."
+_NOT_STARTED = "The framework did not start this call."
+_BROKEN_OFF = "The framework broke this call off in the middle; nobody knows what it did."
 
 
 class ToolFailed(SaysoError):
@@ -95,25 +98,8 @@ class FrameworkState(Frozen):
     batch: Batch | None = None
 
 
-class FrameworkTool(Tool):
+class FrameworkTool(SchemaTool):
     """A tool that its framework runs; of its arguments only the JSON schema is known here."""
-
-    def find_fault(self, args: JsonObject, *, ignore: str | None = None) -> str | None:
-        """Say what keeps these arguments from fitting the schema, or None; `ignore` names one not yet known."""
-        import jsonschema_rs
-
-        schema: dict[str, Any] = dict(self.definition.parameters)
-        if ignore is not None:
-            schema["required"] = [name for name in schema.get("required", ()) if name != ignore]
-        for error in jsonschema_rs.validator_for(schema, retriever=_refuse).iter_errors(args):
-            place = [str(part) for part in error.instance_path]
-            if place[:1] != [ignore]:
-                return f"{'.'.join(place) or 'arguments'}: {error.message}"
-        return None
-
-    def read(self, args: JsonObject) -> BaseModel | None:
-        """Return None: how its function takes them only the framework knows."""
-        return None
 
 
 class _NoModel:
@@ -195,10 +181,12 @@ class Gate:
     def find(self, call_id: str, name: str) -> BatchCall | None:
         """Return the call the framework is about to run, or None for one that nobody was asked about.
 
-        A model may give two calls one id, or none at all: of such calls it is one that still is to start.
+        Each call is found until it runs. A model may give two calls one id, or use an id again in a later turn.
         """
-        found = [one for one in self.calls if (one.call.call_id, one.call.name) == (known_id(call_id), name)]
-        ready = [one for one in found if one.call.index in self._contexts.keys() - self._begun]
+        known = (known_id(call_id), name)
+        left = [one for one in self.calls if one.call.index not in self._begun]
+        found = [one for one in left if (one.call.call_id, one.call.name) == known]
+        ready = [one for one in found if one.call.index in self._contexts]
         return next(iter(ready or found), None)
 
     async def run(self, one: BatchCall, execute: Execute) -> ToolResult:
@@ -207,9 +195,10 @@ class Gate:
         Whatever the tool raises is a failed result. Raises what confirming that the run is still in these hands, and
         what keeping the results raises; then nothing more runs.
         """
-        if one.result is not None:
-            return one.result
         index = one.call.index
+        if one.result is not None:
+            self._begun.add(index)
+            return one.result
         if self.fault is not None or index in self._begun or index not in self._contexts:
             raise self._stop(self.fault or IllegalTransition(f"{one.call.name} has no leave to run, or began before."))
         self._begun.add(index)
@@ -233,13 +222,22 @@ class Gate:
         missing = self._contexts.keys() - self._results.keys()
         if not missing:
             return
-        error = None if self._unseen else "The framework did not start this call."
         for one in self.calls:
             if one.call.index in missing:
+                error = None if self._unseen else _BROKEN_OFF if one.call.index in self._begun else _NOT_STARTED
                 self._results[one.call.index] = ToolResult(
                     call_id=one.call.call_id, tool_name=one.call.name, success=error is None, error=error
                 )
         await self._complete()
+
+    def abandon(self, fault: Exception) -> tuple[frozenset[int], Mapping[int, ToolResult], frozenset[int]]:
+        """Let no further call start; return the calls that could, the results there are, and the calls that began.
+
+        A framework that runs its calls unseen may have begun all of them.
+        """
+        self.fault = self.fault or fault
+        planned = frozenset(self._contexts)
+        return planned, self._results, planned if self._unseen else planned & self._begun
 
     async def _complete(self) -> None:
         try:

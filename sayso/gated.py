@@ -5,8 +5,9 @@ What an earlier process ran under the same key is not run again: its result is r
 
 import functools
 import inspect
+import sys
 from collections.abc import Callable, Generator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Generic, ParamSpec, TypeAlias, TypeVar, get_args, get_type_hints
@@ -16,10 +17,10 @@ from pydantic.errors import PydanticUserError
 from pydantic_core import PydanticSerializationError, to_jsonable_python
 
 import sayso
+from sayso.call_keys import KeyOf, check_key, fill_key
 from sayso.calls import Call, is_known, report, report_async, tell_earlier
 from sayso.canonical import JsonObject
 from sayso.errors import AlreadyConsumed, CallFailed, InvalidInput
-from sayso.exchanges import new_key
 from sayso.leaves import Leave, OnDoubt, Ran, Wanted, obtain
 from sayso.terms import LONGEST_WAIT_S, REPORT_WITHIN_S
 from sayso.tool_calls import ToolDefinition
@@ -30,7 +31,7 @@ if TYPE_CHECKING:
 
 P = ParamSpec("P")
 R = TypeVar("R")
-KeyOf = str | Callable[..., str] | None
+MOST_STEPS = 1_000_000
 AnyClient: TypeAlias = "Client | AsyncClient | None"
 
 
@@ -45,10 +46,15 @@ class Manner:
     wait_s: float | None = None
     on_doubt: OnDoubt = "raise"
     report_within_s: int = REPORT_WITHIN_S
+    thread_id: str | None = None
+    step: int | None = None
+    quiet: bool = False
 
     def __post_init__(self) -> None:
         """Refuse now what would fail only after somebody was asked."""
         _check_manner(self.wait_s, self.on_doubt, self.report_within_s)
+        if self.step is not None and not 1 <= self.step <= MOST_STEPS:
+            raise InvalidInput(f"step={self.step!r} is no number of a turn; give 1 to {MOST_STEPS}, or None.")
 
     def want(self, definition: ToolDefinition, args: JsonObject) -> Wanted:
         """Return the call as it is wanted, under its key."""
@@ -61,6 +67,9 @@ class Manner:
             self.wait_s,
             self.on_doubt,
             self.report_within_s,
+            self.thread_id,
+            self.step,
+            None if self.quiet else print_notice,
         )
 
 
@@ -74,6 +83,7 @@ class Gated(Generic[P, R]):
         self._function = function
         self._is_async = inspect.iscoroutinefunction(function)
         _check_client(manner.client, self._is_async, tool.name)
+        check_key(manner.key, tool.name, self._signature().parameters)
 
     def __call__(self, *args: P.args, **kwargs: P.kwargs) -> R:
         """Ask, wait, run once, report; returns what the function returned, now or when it ran before."""
@@ -138,11 +148,7 @@ class Gated(Generic[P, R]):
 
     def _read_args(self, args: Any, kwargs: Any) -> JsonObject:
         """Return the arguments by name, as plain JSON; raises `InvalidInput` for what does not fit the signature."""
-        signature = inspect.signature(self._function)
-        if self.tool.takes_call:
-            kept = [one for name, one in signature.parameters.items() if name != "call"]
-            signature = signature.replace(parameters=kept)
-        bound = signature.bind(*args, **kwargs)
+        bound = self._signature().bind(*args, **kwargs)
         bound.apply_defaults()
         try:
             plain: JsonObject = to_jsonable_python(dict(bound.arguments))
@@ -151,6 +157,13 @@ class Gated(Generic[P, R]):
         if fault := self.tool.find_fault(plain):
             raise InvalidInput(f"The arguments of {self.tool.name} do not fit: {fault}")
         return plain
+
+    def _signature(self) -> inspect.Signature:
+        """Return the signature of what the caller gives: the context of the call is filled in."""
+        signature = inspect.signature(self._function)
+        if not self.tool.takes_call:
+            return signature
+        return signature.replace(parameters=[one for name, one in signature.parameters.items() if name != "call"])
 
     def _repeat(self, ran: Ran) -> Any:
         output = tell_earlier(self.tool.name, ran)
@@ -169,6 +182,7 @@ class Gate:
     """
 
     def __init__(self, definition: ToolDefinition, args: JsonObject, manner: Manner) -> None:
+        check_key(manner.key, definition.name, args)
         self._wanted = manner.want(definition, args)
         self._client = manner.client
         self._own: Client | AsyncClient | None = None
@@ -228,14 +242,11 @@ class Gate:
             await self._own.close()
 
 
-def fill_key(key: KeyOf, name: str, args: JsonObject) -> str:
-    """Return what names a call for good, filled with its arguments; without a key one made up."""
-    if key is None:
-        return new_key()
-    try:
-        return key.format(**args) if isinstance(key, str) else key(**args)
-    except (KeyError, IndexError, AttributeError, ValueError, TypeError) as error:
-        raise InvalidInput(f"The key {key!r} of {name} cannot be filled with its arguments: {error!r}.") from error
+def print_notice(text: str) -> None:
+    """Print one line to standard error; where that is closed the call goes on without it."""
+    if sys.stderr is not None:
+        with suppress(OSError, ValueError):
+            print(f"sayso: {text}", file=sys.stderr, flush=True)
 
 
 def _check_manner(wait_s: Any, on_doubt: Any, within_s: Any) -> None:

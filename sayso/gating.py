@@ -11,8 +11,9 @@ from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar, overload
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from sayso.call_keys import KeyOf
     from sayso.canonical import JsonObject
-    from sayso.gated import AnyClient, Gate, Gated, KeyOf
+    from sayso.gated import AnyClient, Gate, Gated
     from sayso.leaves import OnDoubt
 
 P = ParamSpec("P")
@@ -38,6 +39,9 @@ def gate(
     wait_s: float | None = None,
     on_doubt: OnDoubt = "raise",
     report_within_s: int = ...,
+    thread_id: str | None = None,
+    step: int | None = None,
+    quiet: bool = False,
 ) -> Callable[[Callable[P, R]], Gated[P, R]]: ...
 
 
@@ -49,6 +53,7 @@ def gate(
     *,
     client: AnyClient = None,
     key: KeyOf = None,
+    schema: JsonObject | None = None,
     description: str | None = None,
     idempotent: bool = False,
     title: str = "",
@@ -56,6 +61,9 @@ def gate(
     wait_s: float | None = None,
     on_doubt: OnDoubt = "raise",
     report_within_s: int = ...,
+    thread_id: str | None = None,
+    step: int | None = None,
+    quiet: bool = False,
 ) -> Gate: ...
 
 
@@ -67,6 +75,7 @@ def gate(
     name: str | None = None,
     description: str | None = None,
     idempotent: bool = False,
+    schema: JsonObject | None = None,
     context: JsonObject | None = None,
     **manner: Any,
 ) -> Any:
@@ -75,16 +84,28 @@ def gate(
     `key` names the call for good: text such as `"refund-{order}"`, filled with the arguments, or a function of them.
     Without one every call is a new question. `wait_s` is how long to wait before `Suspended` is raised: until the
     deadline by default, 0 for not at all. `on_doubt` says what becomes of a call that an earlier process began and
-    never reported: `raise`, or `ask` a person. `report_within_s` is how long the call itself may take.
+    never reported: `raise`, or `ask` a person. `report_within_s` is how long the call itself may take. `schema` is the
+    JSON Schema of a block's arguments: reviewers edit them in fields, and only arguments that fit are taken.
+
+    Calls under one `thread_id` are counted by the desk, and rules see the number as `step`; give `step` where you know
+    the number of the model's turn yourself.
+
+    A call that waits for a person prints one line to standard error, with the link to the item; `quiet` turns it off.
     """
+    from sayso.errors import InvalidInput
     from sayso.gated import Gate, Gated, Manner
+    from sayso.schemas import weigh
     from sayso.tool_calls import define
     from sayso.tools import tool
 
     how = Manner(context=context or {}, **manner)
     if isinstance(function, str):
-        definition = define(function, description or "", {"type": "object"}, idempotent)
+        if schema is not None:
+            weigh(schema)
+        definition = define(function, description or "", schema or {"type": "object"}, idempotent)
         return Gate(definition, args or {}, how)
+    if schema is not None:
+        raise InvalidInput("A function's signature is its schema; give schema with a block alone.")
 
     def decorate(function: Callable[P, R]) -> Gated[P, R]:
         made = tool(idempotent=idempotent, name=name, description=description)(function)

@@ -11,7 +11,11 @@ from sayso.decisions import JsonObject
 from sayso.errors import Conflict, InvalidInput, NotAllowed, NotFound, SaysoError
 from sayso.frozen import Frozen
 from sayso.gates import GatedCall
-from sayso.suspensions import SuspensionRecord
+from sayso.item_states import find_item_state
+from sayso.names import check_tool_name
+from sayso.requests import Ask
+from sayso.schemas import without_argument
+from sayso.suspensions import RunRef, SuspensionRecord
 from sayso.tool_calls import ToolCall, ToolDefinition
 
 _STATUSES = ((Conflict, 409), (NotFound, 404), (NotAllowed, 403), (InvalidInput, 422))
@@ -55,18 +59,25 @@ class AskedBody(Frozen):
     tags: tuple[str, ...] = ()
     coverage: Literal["all", "any"] = "all"
     on_deny: Literal["continue", "degrade", "fail"] = "continue"
+    step: int | None = Field(default=None, strict=True, ge=1, le=1_000_000)
 
 
 def read_call(index: int, asked: AskedCall) -> GatedCall:
-    """Return the call with its tool's definition; raises `InvalidInput` for arguments that do not fit it."""
+    """Return the call with its tool's definition."""
     definition = ToolDefinition(
-        name=asked.tool,
+        name=check_tool_name(asked.tool),
         description=asked.definition.description,
         parameters=asked.definition.parameters,
         idempotent=asked.definition.idempotent,
     )
-    check_outline(definition.parameters, asked.args, f"calls[{index}].args")
     return GatedCall(ToolCall(call_id=asked.call_id, index=index, name=asked.tool, args=asked.args), definition)
+
+
+def check_asked(call: GatedCall, ask: Ask) -> None:
+    """Raise `InvalidInput` for arguments that do not fit their tool, but for one that a person is to give."""
+    schema, target = call.definition.parameters, ask.target_arg
+    opened = schema if target is None else without_argument(schema, target)
+    check_outline(opened, call.call.args, f"calls[{call.call.index}].args")
 
 
 def check_outline(schema: JsonObject, value: JsonValue, name: str) -> None:
@@ -99,8 +110,17 @@ def tell_misfit(error: ValidationError) -> InvalidInput:
 
 def show_record(record: SuspensionRecord) -> JsonValue:
     """Return a record as the API shows it: moments in RFC 3339 under their names without `_ms`."""
-    shown: JsonObject = show_part(record.model_dump(mode="json"))
+    shown: dict[str, Any] = show_part(record.model_dump(mode="json", exclude={"run"}))
+    shown["run"] = show_run(record.run)
+    for part, item in zip(shown["items"], record.items, strict=True):
+        part["state"] = find_item_state(record, item)
     return {**shown, "deadline_at": iso_utc(record.deadline_at_ms) if record.deadline_at_ms else None}
+
+
+def show_run(run: RunRef) -> JsonObject:
+    """Return a run as the API shows it: what its agent says of it under names of its own."""
+    shown: JsonObject = show_dates(run.model_dump(mode="json", exclude={"title", "facts", "claimed"}))
+    return {**shown, "claimed_title": run.title, "context": run.facts, "claimed_context": run.claimed}
 
 
 def show_part(part: Any) -> Any:

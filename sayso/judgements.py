@@ -75,14 +75,16 @@ def _judge(
     agent: Agent, policy: Policy, about: PolicyEvent, index: int, asked: RequestedCall
 ) -> tuple[BatchCall, Event]:
     args, fault = _read_args(asked)
-    call = ToolCall(call_id=asked.call_id[:MAX_NAME_CHARS], index=index, name=_name(asked), args=args)
+    subagent = about.subagent_name if asked.subagent is None else asked.subagent
+    name = _name(asked)
+    call = ToolCall(call_id=asked.call_id[:MAX_NAME_CHARS], index=index, name=name, args=args, subagent=subagent)
     tool = agent.tools_by_name.get(asked.name)
     if tool is None:
         names = ", ".join(agent.tools_by_name) or "none"
         return _refuse(call, f"There is no tool named {call.name!r}. There are: {names}.")
     if fault is not None:
         return _refuse(call, fault)
-    decision = policy.judge(about.model_copy(update={"tool_name": call.name, "tool_args": args}))
+    decision = policy.judge(_with_call(about, call))
     decision = put_question(tool.definition, args, decision)
     if decision.action is not Action.DENY and (fault := _find_fault(tool, args, decision)):
         return _refuse(call, fault)
@@ -93,10 +95,14 @@ def _with_context(agent: Agent, about: PolicyEvent) -> PolicyEvent:
     return about.model_copy(update={"context": {**about.context, **agent.context}})
 
 
+def _with_call(about: PolicyEvent, call: ToolCall) -> PolicyEvent:
+    return about.model_copy(update={"tool_name": call.name, "tool_args": call.args, "subagent_name": call.subagent})
+
+
 def _deny_changed(one: BatchCall, policy: Policy, about: PolicyEvent) -> BatchCall:
     if one.ask is None or not one.may_run or same_json(one.call.args, one.ask.tool.args):
         return one
-    decision = policy.judge(about.model_copy(update={"tool_name": one.call.name, "tool_args": one.call.args}))
+    decision = policy.judge(_with_call(about, one.call))
     return end_call(one, _denial(policy, decision), Stop.DENIED) if decision.action is Action.DENY else one
 
 
@@ -138,6 +144,7 @@ def tell_judged(call: ToolCall, decision: PolicyDecision) -> Event:
         "rule_version": decision.rule_version,
     }
     failed: JsonObject = {"error": decision.error} if decision.error else {}
+    failed |= {"resembles": [*decision.resembles]} if decision.resembles else {}
     # What is put to somebody is told with their word: while it waits, it should weigh little.
     args: JsonObject = {} if decision.action in ASKING else {"args": call.args}
     return _tell(call, decision.action, decision.reason, rules | failed | args)
@@ -203,7 +210,6 @@ def build_ask(
 
     A call that the policy allows or denies is not put to anybody: the policy's word is its ruling.
     """
-    decision = put_question(definition, call.args, decision)
     payload = decision.request_payload or _NO_WORDS
     target = _target(decision)
     approval = (Answer.APPROVE, Answer.EDIT, Answer.DENY) if payload.allow_edit else (Answer.APPROVE, Answer.DENY)
@@ -213,6 +219,7 @@ def build_ask(
         call_id=call.call_id,
         index=call.index,
         tool=asked,
+        subagent=call.subagent,
         prompt=_write_prompt(payload, decision),
         allowed=approval if target is None else (Answer.VALUE, Answer.DENY),
         choices=payload.choices,
@@ -221,6 +228,7 @@ def build_ask(
         terms=_terms(decision, timeout_s),
         rule_id=decision.policy_id,
         rule_version=decision.rule_version,
+        resembles=decision.resembles,
         ruling=_rule(decision),
     )
 

@@ -5,14 +5,15 @@ Leave is consumed before the call starts, under a name made up for this one try.
 one sees it: the call may have run, and is not started again unless it may be.
 """
 
-from dataclasses import dataclass, field
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
 from typing import Literal
 
 from pydantic import JsonValue
 
 from sayso.canonical import JsonObject, digest_json
 from sayso.errors import AlreadyConsumed, DeadlinePassed, Denied, IdempotencyConflict, InDoubt, Suspended
-from sayso.exchanges import ask_for_call, consume, find_suspension, new_key, question, report_outcome
+from sayso.exchanges import Exchange, ask_for_call, consume, find_suspension, new_key, question, report_outcome
 from sayso.flows import Flow, Patience, await_decision, send
 from sayso.replies import ItemSeen, ReportSeen, Suspension
 from sayso.terms import REPORT_WITHIN_S
@@ -33,11 +34,21 @@ class Wanted:
     wait_s: float | None = None
     on_doubt: OnDoubt = "raise"
     report_within_s: int = REPORT_WITHIN_S
+    thread_id: str | None = None
+    step: int | None = None
+    notify: Callable[[str], None] | None = None
+    """Called once, with one line, when the wait for a person begins."""
 
     @property
     def key(self) -> str:
         """The Idempotency-Key that the label comes to, of whatever length and characters that is."""
         return digest_json([self.definition.name, self.label])
+
+    @property
+    def exchange(self) -> Exchange[Suspension]:
+        """The request that asks for the call."""
+        title, context = self.title, self.context
+        return ask_for_call(self.definition, self.args, self.key, title, context, self.thread_id, self.step)
 
 
 @dataclass(frozen=True)
@@ -66,11 +77,11 @@ def obtain(patience: Patience, wanted: Wanted) -> Flow[Leave | Ran]:
     Raises `Suspended` when nobody has decided in time, `Denied`, `InDoubt`, `DeadlinePassed` when the leave ended
     unused, `IdempotencyConflict` when the key was used for another call, and what a client raises.
     """
-    asked = ask_for_call(wanted.definition, wanted.args, wanted.key, wanted.title, wanted.context)
-    found = yield from send(patience, asked)
+    found = yield from send(patience, wanted.exchange)
     while True:
         if found.pending:
             found = yield from _wait(patience, wanted, found)
+            wanted = replace(wanted, notify=None)
         if found.following_id is not None:
             found = yield from send(patience, find_suspension(found.following_id))
             continue
@@ -97,16 +108,28 @@ def conclude(patience: Patience, leave: Leave, success: bool, output: JsonValue,
 
 def _wait(patience: Patience, wanted: Wanted, found: Suspension) -> Flow[Suspension]:
     if wanted.wait_s is None or wanted.wait_s > 0:
+        if wanted.notify is not None:
+            wanted.notify(_describe_wait(patience, wanted, found))
         found = yield from await_decision(patience, found.id, wanted.wait_s)
     if found.pending:
         raise Suspended(
-            f"{wanted.definition.name} waits for a person until {found.deadline_at} ({patience.url}/items/{found.id}). "
-            "Make the call again with the same key to go on.",
+            f"{_describe_wait(patience, wanted, found)}. Make the call again with the same key to go on.",
             suspension_id=found.id,
             tool=wanted.definition.name,
             key=wanted.label,
+            link=_link_of(patience, found),
         )
     return found
+
+
+def _describe_wait(patience: Patience, wanted: Wanted, found: Suspension) -> str:
+    until = f" until {found.deadline_at}" if found.deadline_at else ""
+    return f"{wanted.definition.name} waits for a person{until} ({_link_of(patience, found)})"
+
+
+def _link_of(patience: Patience, found: Suspension) -> str:
+    """Return the address of the page where people decide the call."""
+    return f"{patience.url}/items/{found.id}/{found.items[0].item_id}"
 
 
 def _spend(patience: Patience, wanted: Wanted, found: Suspension, item: ItemSeen) -> Flow[Leave]:

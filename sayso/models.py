@@ -26,11 +26,15 @@ Count = Annotated[int, Field(ge=0, le=MAX_INTEGER)]
 
 
 class RequestedCall(Frozen):
-    """A call as the model wrote it; its arguments are text that may be anything."""
+    """A call as the model wrote it; its arguments are text that may be anything.
+
+    `subagent` is the sub-agent whose model wrote it, "" for the agent itself, None where its adapter does not know.
+    """
 
     call_id: Text = ""
     name: Text = ""
     args_json: Text = ""
+    subagent: str | None = None
 
 
 class ModelTurn(Frozen):
@@ -43,7 +47,10 @@ class ModelTurn(Frozen):
 
 
 class Model(Protocol):
-    """Whatever answers a transcript. It keeps nothing between two answers: a run may go on in another process."""
+    """Whatever answers a transcript. It keeps nothing between two answers: a run may go on in another process.
+
+    It may also have a method `describe`, which returns its `model` and `provider` for rules about model calls.
+    """
 
     async def complete(self, messages: list[ChatMessage], tools: list[ToolDefinition]) -> ModelTurn:
         """Return the next turn; raises `ModelError` when there is none to be had."""

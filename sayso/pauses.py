@@ -50,7 +50,7 @@ def suspend(draft: SuspensionRecord, asks: tuple[Ask, ...], now_ms: int) -> Chan
     if not items:
         started = Event(
             type=EventType.RUN_STARTED,
-            data={"agent": draft.run.agent, "title": draft.run.title, "owner": draft.run.owner},
+            data={"agent": draft.run.agent, "claimed_title": draft.run.title, "owner": draft.run.owner},
         )
         return close_pause(record, (started,), now_ms)
     ruled = [

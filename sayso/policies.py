@@ -5,6 +5,7 @@ goes wrong while judging ends in a person being asked: nothing here raises on a 
 """
 
 from collections import Counter
+from collections.abc import Sequence
 from fnmatch import fnmatchcase
 from functools import cached_property
 from typing import Any, Self
@@ -13,10 +14,13 @@ from pydantic import ConfigDict, Field, PrivateAttr, ValidationInfo, field_valid
 
 from sayso.canonical import check_json, digest_json
 from sayso.conditions import bind_facts, compile_condition
-from sayso.errors import SaysoError
+from sayso.errors import InvalidInput, SaysoError
 from sayso.frozen import Frozen
+from sayso.lookalikes import may_be_about, merge_payloads, names_of, take_stricter, unname
+from sayso.names import find_alike
 from sayso.rules import (
     ASKING,
+    SUBJECTS,
     Action,
     EventType,
     JsonObject,
@@ -28,7 +32,8 @@ from sayso.rules import (
     check_quorum,
     same_json,
 )
-from sayso.terms import Fallback, FallbackAction, RuleTerms
+from sayso.strictness import STRICTNESS, guard_terms, strictest_terms
+from sayso.terms import RuleTerms
 
 __all__ = [
     "ASK_EVERYTHING",
@@ -45,19 +50,13 @@ __all__ = [
 
 MAX_ERROR_CHARS = 2000
 
-_STRICTNESS = {Action.ALLOW: 0, Action.REQUEST_APPROVAL: 1, Action.REQUEST_USER_INPUT: 1, Action.DENY: 2}
-_SUBJECTS = {
-    "tool": Subject.TOOL_CALL,
-    "llm": Subject.LLM_CALL,
-    "subagent": Subject.SUBAGENT_CALL,
-    "interaction": Subject.INTERACTION,
-}
-
 
 class PolicyEvent(Frozen):
     """Something an agent is about to do, as the rules see it.
 
     Arguments and context are taken as they are, so that a value which is not JSON is asked about instead of refused.
+    `subagent_name` is "" for a call of the agent itself, and None where nobody knows whose call it is. `context` holds
+    what the desk knows; `claimed` holds what the agent says of itself, which nobody has checked.
     """
 
     event_type: EventType = "tool_before_execute"
@@ -69,16 +68,21 @@ class PolicyEvent(Frozen):
     tool_args: dict[str, Any] = Field(default_factory=dict)
     subagent_name: str | None = None
     context: dict[str, Any] = Field(default_factory=dict)
+    claimed: dict[str, Any] = Field(default_factory=dict)
     metadata: dict[str, Any] = Field(default_factory=dict)
 
     @property
     def subject(self) -> Subject:
-        """What the event is about, from the first word of its type."""
-        return _SUBJECTS[self.event_type.partition("_")[0]]
+        """What the event is about, as its type says."""
+        return SUBJECTS[self.event_type]
 
 
 class PolicyDecision(Frozen):
-    """What the rules say of one event, and why. `error` tells what could not be judged, whoever decided."""
+    """What the rules say of one event, and why. `error` tells what could not be judged, whoever decided.
+
+    `in_doubt` is there where the event could not be judged: the strictest action that it could have fallen under.
+    `resembles` has the names in rules that the tool's name looks like; those rules have judged it too.
+    """
 
     model_config = ConfigDict(revalidate_instances="always")
 
@@ -90,6 +94,8 @@ class PolicyDecision(Frozen):
     terms: RuleTerms = RuleTerms()
     rule_version: str
     error: str | None = None
+    in_doubt: Action | None = None
+    resembles: tuple[str, ...] = ()
 
 
 class Policy(Frozen):
@@ -131,18 +137,42 @@ class Policy(Frozen):
         self._version = digest_json(content)[:16]
         return self
 
+    @cached_property
+    def tool_names(self) -> frozenset[str]:
+        """The names and patterns of tools in the rules in use."""
+        return frozenset(name for rule in self.rules if rule.enabled for name in names_of(rule))
+
     @property
     def version(self) -> str:
         """The first 16 hex digits of the SHA-256 over everything that can change a decision."""
         return self._version
 
+    @property
+    def judges_models(self) -> bool:
+        """Whether any rule is about model calls."""
+        return any(rule.enabled and rule.covers(Subject.LLM_CALL) for rule in self.rules)
+
     def judge(self, event: PolicyEvent) -> PolicyDecision:
-        """Return what the rules say of `event`. Never raises; whatever cannot be judged is asked."""
+        """Return what the rules say of `event`. Never raises; whatever cannot be judged is asked.
+
+        Nobody can be asked about a model call: one that cannot be judged is denied, one that no rule is about allowed.
+        """
         try:
-            return PolicyDecision.model_validate(self._try_rules(_Case(event)))
+            decision = PolicyDecision.model_validate(self._weigh(_Case(event)))
         except Exception as error:  # noqa: BLE001 - no error may decide a call, whatever it is: a person does
-            asked = self._ask("The call could not be judged, so a person decides.", _describe(error))
-            return PolicyDecision.model_validate(asked)
+            decision = self._ask_unjudged(event, _describe(error))
+        return _decide_model_call(decision) if _is_model_call(event) else decision
+
+    def _weigh(self, case: "_Case") -> dict[str, Any]:
+        """Return what the rules say of the tool under its own name and under those it looks like: the stricter."""
+        own = self._try_rules(case)
+        alike = find_alike(self.tool_names, case.event.tool_name or "")
+        if not alike:
+            return own
+        rules = tuple(unname(rule) for rule in self.rules if rule.enabled and not alike.isdisjoint(names_of(rule)))
+        others = Policy.model_construct(rules=rules, default=Action.ALLOW, terms=self.terms)
+        other = PolicyDecision.model_validate(others._try_rules(case))
+        return take_stricter(PolicyDecision.model_validate(own), other, tuple(sorted(alike)))
 
     def _try_rules(self, case: "_Case") -> dict[str, Any]:
         """Return the fields of the decision; they are checked once, in `judge`, whoever made them."""
@@ -162,7 +192,7 @@ class Policy(Frozen):
         error = "; ".join(problems)[:MAX_ERROR_CHARS] or None
         if doubted:
             reason = f"Rule {doubted[0].rule_id} could not be judged, so a person decides."
-            return self._ask(reason, error, tuple(matched), (*doubted, *((deciding,) if deciding else ())))
+            return self._ask(reason, error, tuple(matched), doubted, deciding)
         return self._decide(deciding, tuple(matched), error)
 
     def _decide(self, rule: PolicyRule | None, matched: tuple[str, ...], error: str | None) -> dict[str, Any]:
@@ -185,20 +215,40 @@ class Policy(Frozen):
             "error": error,
         }
 
+    def _ask_unjudged(self, event: PolicyEvent, error: str) -> PolicyDecision:
+        """Return the decision to ask about an event that no rule could be tried on."""
+        reason = "The call could not be judged, so a person decides."
+        try:
+            rules = [rule for rule in self.rules if rule.enabled and may_be_about(rule, event.tool_name or "")]
+            return PolicyDecision.model_validate(self._ask(reason, error, doubted=rules))
+        except Exception as fault:  # noqa: BLE001 - the event or a rule is at fault itself, so the file's terms hold
+            return PolicyDecision.model_validate(self._ask(reason, f"{error}; {_describe(fault)}"[:MAX_ERROR_CHARS]))
+
     def _ask(
-        self, reason: str, error: str | None, matched: tuple[str, ...] = (), rules: tuple[PolicyRule, ...] = ()
+        self,
+        reason: str,
+        error: str | None,
+        matched: tuple[str, ...] = (),
+        doubted: Sequence[PolicyRule] = (),
+        deciding: PolicyRule | None = None,
     ) -> dict[str, Any]:
-        """Return the decision to ask in doubt, as the first of `rules` that asks would have done."""
-        asking = next((rule for rule in rules if rule.action in ASKING), None)
-        payload = asking.request_payload if asking and asking.action is Action.REQUEST_APPROVAL else None
+        """Return the decision to ask in doubt, under the strictest terms that the event could have fallen under."""
+        rules = [*doubted, *([deciding] if deciding is not None else [])]
+        asking = [rule for rule in rules if rule.action in ASKING]
+        terms = [rule.terms for rule in asking]
+        actions = [rule.action for rule in rules]
+        if deciding is None:
+            actions.append(self.default)
+            terms += [self.terms] if self.default in ASKING or not terms else []
         return {
             "action": Action.REQUEST_APPROVAL,
             "reason": reason,
-            "request_payload": payload,
+            "request_payload": merge_payloads(asking),
             "matched_rules": matched,
-            "terms": _guard(asking.terms if asking else self.terms),
+            "terms": guard_terms(strictest_terms(terms or [self.terms])),
             "rule_version": self.version,
             "error": error,
+            "in_doubt": max(actions, key=lambda action: STRICTNESS[action]),
         }
 
 
@@ -208,7 +258,7 @@ ASK_EVERYTHING = Policy(default=Action.REQUEST_APPROVAL)
 
 def stricter(a: PolicyDecision, b: PolicyDecision) -> PolicyDecision:
     """Return the stricter of two decisions (deny, then asking, then allow); `a` when they are equally strict."""
-    return b if _STRICTNESS[b.action] > _STRICTNESS[a.action] else a
+    return b if STRICTNESS[b.action] > STRICTNESS[a.action] else a
 
 
 class _Case:
@@ -216,7 +266,8 @@ class _Case:
 
     def __init__(self, event: PolicyEvent) -> None:
         names = [event.tool_name, event.agent, event.run_id, event.subagent_name]
-        check_json({"args": event.tool_args, "context": event.context, "metadata": event.metadata, "names": names})
+        given = {"context": event.context, "claimed": event.claimed, "metadata": event.metadata}
+        check_json({"args": event.tool_args, **given, "names": names})
         self.event = event
         self.subject = event.subject
 
@@ -229,6 +280,7 @@ class _Case:
                 "tool": event.tool_name or "",
                 "agent": event.agent,
                 "context": event.context,
+                "claimed": event.claimed,
                 "run_id": event.run_id,
                 "step": event.step,
             }
@@ -246,17 +298,46 @@ def _try_rule(rule: PolicyRule, case: _Case) -> bool | str:
 def _applies(rule: PolicyRule, case: _Case) -> bool:
     event, condition = case.event, rule.condition
     return (
-        (Subject.ANY in rule.subjects or case.subject in rule.subjects)
-        and condition.event_type in (None, event.event_type)
+        rule.covers(case.subject)
         and condition.tool_name in (None, event.tool_name)
         and _fits(condition.tool_name_pattern, event.tool_name)
+        and (condition.tool_names is None or any(_fits(one, event.tool_name) for one in condition.tool_names))
         and _fits(condition.agent, event.agent)
-        and _fits(condition.subagent_name, event.subagent_name)
         and all(key in event.context for key in condition.context_has_keys)
         and _has(event.context, condition.context_equals)
-        and _has(event.metadata, condition.metadata_equals)
+        and all(key in event.claimed for key in condition.claimed_has_keys)
+        and _has(event.claimed, condition.claimed_equals)
+        and _is_of_model(event, condition.metadata_equals)
         and (condition.when is None or compile_condition(condition.when).holds(case.facts))
+        and (condition.subagent_name is None or _is_made_by(condition.subagent_name, event))
     )
+
+
+def _is_of_model(event: PolicyEvent, wanted: JsonObject) -> bool:
+    if unknown := [key for key in wanted if key not in event.metadata]:
+        raise InvalidInput(f"nobody here knows the {unknown[0]} of this model call")
+    return _has(event.metadata, wanted)
+
+
+def _is_made_by(pattern: str, event: PolicyEvent) -> bool:
+    if event.subagent_name is None:
+        raise InvalidInput("nobody here knows whether a sub-agent makes this call")
+    return bool(event.subagent_name) and fnmatchcase(event.subagent_name, pattern)
+
+
+def _is_model_call(event: object) -> bool:
+    """Tell whether it is about a model call; what is no event at all is not."""
+    return isinstance(event, PolicyEvent) and event.event_type == "llm_before_execute"
+
+
+def _decide_model_call(decision: PolicyDecision) -> PolicyDecision:
+    """Return the decision on a model call: the default is for tool calls, and nobody can be asked."""
+    if decision.policy_id is None and decision.error is None:
+        return decision.model_copy(update={"action": Action.ALLOW, "reason": "No rule is about this model call."})
+    if decision.action not in ASKING:
+        return decision
+    reason = "The rules could not be judged, and nobody is asked about a model call."
+    return decision.model_copy(update={"action": Action.DENY, "reason": reason, "request_payload": None})
 
 
 def _fits(pattern: str | None, name: str | None) -> bool:
@@ -265,13 +346,6 @@ def _fits(pattern: str | None, name: str | None) -> bool:
 
 def _has(found: dict[str, Any], wanted: JsonObject) -> bool:
     return all(key in found and same_json(found[key], value) for key, value in wanted.items())
-
-
-def _guard(terms: RuleTerms) -> RuleTerms:
-    """Return the terms for a call asked in doubt: a fallback that would let it run belongs to a rule that was sure."""
-    if terms.fallback.action in (FallbackAction.APPROVE, FallbackAction.VALUE):
-        return terms.model_copy(update={"fallback": Fallback(), "unattended_approval": False})
-    return terms
 
 
 def _describe(error: Exception) -> str:

@@ -1,7 +1,8 @@
-"""Find the calls that are questions of the agent itself: a person is asked for the answer, whatever the rules ask for.
+"""Find the calls that are questions of the agent itself: a person is asked for the answer.
 
 A tool is such a question where its parameters say so under `x-sayso-question`: which argument holds the question, which
-its context and choices, and into which one the answer goes.
+its context and choices, and into which one the answer goes. Only tools that the desk knows may be questions, and a
+question never replaces an approval that a rule asks for.
 """
 
 from collections.abc import Mapping
@@ -41,13 +42,13 @@ def find_question(definition: ToolDefinition) -> Question | None:
 
 
 def put_question(definition: ToolDefinition, args: JsonObject, decision: PolicyDecision) -> PolicyDecision:
-    """Return the decision with the question put to a person; what is denied, and any other tool's call, stays as it is.
+    """Return the decision with the question put to a person; any other tool's call stays as it is.
 
-    A rule of its own may give the words, the terms and a fallback's value. A fallback that would approve denies: it has
-    no answer to give.
+    So does what is denied, what cannot be judged, and what a rule wants approved. A rule of its own may give the words,
+    the terms and a fallback's value. A fallback that would approve denies: it has no answer to give.
     """
     asked = find_question(definition)
-    if asked is None or decision.action is Action.DENY:
+    if asked is None or decision.action is Action.DENY or _wants_approval(decision):
         return decision
     given = decision.request_payload if decision.action is Action.REQUEST_USER_INPUT else None
     if given is not None and given.target_arg != asked.answer:
@@ -58,6 +59,12 @@ def put_question(definition: ToolDefinition, args: JsonObject, decision: PolicyD
     payload = _write_payload(asked, args, given or RequestPayload())
     update = {"action": Action.REQUEST_USER_INPUT, "request_payload": payload, "terms": terms}
     return decision.model_copy(update=update if given is not None else {**update, "reason": _REASON})
+
+
+def _wants_approval(decision: PolicyDecision) -> bool:
+    """Whether a rule asks for approval, or might have: the default alone gives way to a question."""
+    by_rule = decision.policy_id is not None or decision.in_doubt is not None
+    return decision.action is Action.REQUEST_APPROVAL and by_rule
 
 
 def _write_payload(asked: Question, args: JsonObject, given: RequestPayload) -> RequestPayload:

@@ -1,11 +1,10 @@
 """Look once more at what was approved, right before it would run: days may have passed since.
 
-What the rules deny by now is denied. What rests on a rule, a tool, a person or a key that is no longer the one that
-counted is asked again, with the reason shown; the rest of its batch keeps its outcomes.
+What the rules deny by now is denied, and so is what a revoked key asked. What rests on a rule, a tool or a person that
+is no longer the one that counted is asked again, with the reason shown; the rest of its batch keeps its outcomes.
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from sayso.agents import Agent
@@ -14,19 +13,13 @@ from sayso.events import Event, EventType
 from sayso.gates import describe_item
 from sayso.judgements import build_ask, find_misplaced
 from sayso.policies import Action, Policy, PolicyDecision
+from sayso.questions import put_question
 from sayso.requests import Ask, Item, Ruling
 from sayso.resumptions import approved_args
+from sayso.revocations import Standing
 from sayso.suspensions import SuspensionRecord
 from sayso.terms import RuleTerms
 from sayso.tool_calls import ToolCall
-
-
-@dataclass(frozen=True)
-class Standing:
-    """Whom to trust no longer: agents whose last key was revoked, with the moment, and reviewers who were shut out."""
-
-    revoked_at_ms: Mapping[str, int] = field(default_factory=dict)
-    inactive: frozenset[str] = frozenset()
 
 
 class Recheck(NamedTuple):
@@ -42,8 +35,12 @@ def recheck(record: SuspensionRecord, agent: Agent, policy: Policy, standing: St
     again: dict[int, Ask] = {}
     reasons: dict[int, str] = {}
     denied: dict[int, str] = {}
+    withdrawn = standing.find_withdrawal(record.run)
     for item in record.items:
         if not _may_begin(record, item):
+            continue
+        if withdrawn is not None:
+            denied[item.index] = withdrawn
             continue
         asked = item.terms.rule_version == policy.version and item.outcome is not None and item.outcome.args is None
         decision = None if asked else judge_approved(record, item, policy)  # the same rules say the same of it
@@ -96,14 +93,12 @@ def _find_reason(record: SuspensionRecord, item: Item, agent: Agent, policy: Pol
 
 
 def find_loss(record: SuspensionRecord, item: Item, policy: Policy, standing: Standing) -> str | None:
-    """Say which person, key or rule an approval rested on no longer counts, or None; the rules rest on none."""
+    """Say which person or rule an approval rested on no longer counts, or None; the rules rest on none."""
     if item.outcome is None or item.outcome.by.kind is ActorKind.POLICY:
         return None
     gone = next((name for name in _deciders(item) if name in standing.inactive), None)
     if gone is not None:
         return f"{gone}, who approved it, is no longer a reviewer."
-    if standing.revoked_at_ms.get(record.run.owner, 0) > item.outcome.at_ms:
-        return f"The key of {record.run.owner}, who asked for it, was revoked since."
     rules = {rule.rule_id for rule in policy.rules if rule.enabled}
     if item.terms.rule_id is not None and item.terms.rule_id not in rules:
         return f"The rule {item.terms.rule_id}, under which it was asked, was withdrawn."
@@ -119,12 +114,14 @@ def _deciders(item: Item) -> list[str]:
 
 def _ask_again(item: Item, agent: Agent, policy: Policy, decision: PolicyDecision, reason: str) -> Ask:
     """Return the question anew: about the arguments that were approved, under the terms that hold now."""
-    call = ToolCall(call_id=item.call_id, index=item.index, name=item.tool.name, args=approved_args(item))
+    args = approved_args(item)
+    call = ToolCall(call_id=item.call_id, index=item.index, name=item.tool.name, args=args, subagent=item.subagent)
     if decision.action is Action.ALLOW:  # nobody would be asked by now, but this very call was thought worth it
         decision = decision.model_copy(
             update={"action": Action.REQUEST_APPROVAL, "terms": policy.terms, "policy_id": None}
         )
-    ask = build_ask(agent.tools_by_name[item.tool.name].definition, call, decision, agent.approval_timeout_s)
+    definition = agent.tools_by_name[item.tool.name].definition
+    ask = build_ask(definition, call, put_question(definition, call.args, decision), agent.approval_timeout_s)
     before = f" It was asked because: {item.prompt.reason}" if item.prompt.reason else ""
     told = f"Asked again. {reason}{before}"[:2000]
     return ask.model_copy(update={"prompt": item.prompt.model_copy(update={"reason": told})})
@@ -148,6 +145,7 @@ def _keep(item: Item, denied: str | None) -> Ask:
         call_id=item.call_id,
         index=item.index,
         tool=item.tool,
+        subagent=item.subagent,
         prompt=item.prompt,
         allowed=item.allowed,
         choices=item.choices,
@@ -156,6 +154,7 @@ def _keep(item: Item, denied: str | None) -> Ask:
         terms=RuleTerms(reviewers=terms.reviewers, quorum=terms.quorum, no_self_approval=terms.no_self_approval),
         rule_id=terms.rule_id,
         rule_version=terms.rule_version,
+        resembles=item.resembles,
         ruling=ruling,
         doubt=item.doubt,
     )

@@ -6,7 +6,7 @@ A newer desk may say more: what is not known here is left out, never refused.
 from datetime import datetime
 from typing import Any
 
-from pydantic import BaseModel, ConfigDict, JsonValue
+from pydantic import BaseModel, ConfigDict, Field, JsonValue
 
 from sayso.canonical import JsonObject
 
@@ -106,10 +106,12 @@ class ItemSeen(Reply):
     target_arg: str | None = None
     response_schema: JsonObject | None = None
     terms: TermsSeen
+    resembles: tuple[str, ...] = ()
     digest: str
     doubt: DoubtSeen | None = None
     outcome: OutcomeSeen | None = None
     permit: PermitSeen | None = None
+    state: str = ""
 
 
 class RunRefSeen(Reply):
@@ -118,7 +120,8 @@ class RunRefSeen(Reply):
     id: str
     agent: str
     owner: str
-    title: str = ""
+    claimed_title: str = ""
+    claimed_context: JsonObject = Field(default_factory=dict)
 
 
 class EndSeen(Reply):
@@ -147,11 +150,20 @@ class Suspension(Reply):
         return self.status == "pending"
 
 
+class UnreadableSeen(Reply):
+    """A record that is there and cannot be read."""
+
+    suspension_id: str
+    run_id: str | None = None
+    reason: str = ""
+
+
 class SuspensionPage(Reply):
-    """Some suspensions."""
+    """Some suspensions, and apart from them those that cannot be read."""
 
     suspensions: tuple[Suspension, ...]
     next_skip: int | None = None
+    unreadable: tuple[UnreadableSeen, ...] = ()
 
 
 class Run(Reply):
@@ -160,8 +172,9 @@ class Run(Reply):
     id: str
     agent: str
     owner: str
-    title: str = ""
+    claimed_title: str = ""
     status: str
+    state: str = ""
     suspension_id: str
     created_at: datetime
     updated_at: datetime
@@ -179,6 +192,7 @@ class RunPage(Reply):
 
     runs: tuple[Run, ...]
     next_skip: int | None = None
+    unreadable: tuple[UnreadableSeen, ...] = ()
 
 
 class RunEvent(Reply):
@@ -191,11 +205,20 @@ class RunEvent(Reply):
     hash: str
 
 
+class HeadSeen(Reply):
+    """The last event of a trail, as the run's record names it."""
+
+    seq: int
+    hash: str
+
+
 class EventPage(Reply):
-    """Some events, and where the next ones begin."""
+    """Some events, where the next ones begin, and where the whole trail ended before they were read."""
 
     events: tuple[RunEvent, ...]
     next_after: int
+    head: HeadSeen | None = None
+    fault: str | None = None
 
 
 class DecidedItem(Reply):
@@ -236,6 +259,7 @@ class Key(Reply):
     created_at: datetime
     revoked_at: datetime | None = None
     ends_at: datetime | None = None
+    context: JsonObject = Field(default_factory=dict)
     key: str | None = None
 
 
@@ -243,6 +267,22 @@ class KeyPage(Reply):
     """All keys."""
 
     keys: tuple[Key, ...]
+
+
+class FreezeSeen(Reply):
+    """What is frozen: by whom, since when and why."""
+
+    id: str
+    scope: str
+    reason: str = ""
+    by: str
+    at: datetime
+
+
+class FreezePage(Reply):
+    """All that is frozen."""
+
+    freezes: tuple[FreezeSeen, ...]
 
 
 class Nothing(Reply):
@@ -271,6 +311,7 @@ class RulesChecked(Reply):
     rules: int
     version: str | None = None
     faults: tuple[str, ...] = ()
+    warnings: tuple[str, ...] = ()
 
 
 class ToldSeen(Reply):

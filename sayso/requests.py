@@ -81,6 +81,7 @@ class Ask(Frozen):
     call_id: str
     index: int
     tool: AskedTool
+    subagent: str | None = None
     prompt: Prompt = Field(default_factory=_say_nothing)
     allowed: tuple[Answer, ...] = (Answer.APPROVE, Answer.EDIT, Answer.DENY)
     choices: tuple[JsonValue, ...] | None = None
@@ -89,6 +90,7 @@ class Ask(Frozen):
     terms: RuleTerms = RuleTerms()
     rule_id: str | None = None
     rule_version: str = ""
+    resembles: tuple[str, ...] = ()
     ruling: Ruling | None = None
     doubt: Doubt | None = None
     fixed: bool = False
@@ -102,12 +104,14 @@ class Item(Frozen):
     call_id: str
     index: int = 0
     tool: AskedTool
+    subagent: str | None = Field(default=None, description="Who makes the call: a sub-agent, or empty for the agent.")
     prompt: Prompt = Field(default_factory=_say_nothing)
     allowed: tuple[Answer, ...] = (Answer.APPROVE, Answer.EDIT, Answer.DENY)
     choices: tuple[JsonValue, ...] | None = None
     response_schema: JsonObject | None = None
     target_arg: str | None = None
     terms: Terms
+    resembles: tuple[str, ...] = Field(default=(), description="Names in rules that the tool's name looks like.")
     digest: str
     decisions: tuple[Decision, ...] = ()
     outcome: Outcome | None = None
@@ -118,6 +122,8 @@ class Item(Frozen):
     held_ms: int = Field(default=0, description="How much time freezes took from the reviewers and was made up.")
     held_to_ms: int = Field(default=0, description="Up to when frozen time was made up.")
     fixed: bool = Field(default=False, description="Whether its moments were promised to whoever asked: none moves.")
+    seen_by: Actor | None = Field(default=None, description="Who saw it first; noted where its fallback approves.")
+    seen_at_ms: int | None = None
     grace_ms: int = Field(default=0, description="How much later than decided the call may start, for it was frozen.")
 
     @property
@@ -149,12 +155,14 @@ def freeze_item(ask: Ask, item_id: str, binding: Binding, now_ms: int) -> Item:
         call_id=ask.call_id,
         index=ask.index,
         tool=ask.tool,
+        subagent=ask.subagent,
         prompt=ask.prompt,
         allowed=ask.allowed,
         choices=ask.choices,
         response_schema=ask.response_schema,
         target_arg=ask.target_arg,
         terms=terms,
+        resembles=ask.resembles,
         doubt=ask.doubt,
         fixed=ask.fixed,
         digest=digest_item(binding, item_id, ask.tool, ask.tool.args, ask.target_arg, terms),

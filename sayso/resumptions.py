@@ -4,13 +4,14 @@ Plain functions on frozen records: no store, no network, no clock. A worker's ev
 a step of a lease that is over is refused, whatever that worker still believes.
 """
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from typing import NamedTuple
 
 from sayso.clock import iso_utc
 from sayso.decisions import Actor, JsonObject, Permit
 from sayso.errors import DeadlinePassed, IllegalTransition, LeaseHeld, StaleAttempt, StaleDigest
 from sayso.events import Event, EventType
+from sayso.item_states import count_failed
 from sayso.pauses import find_item, suspend
 from sayso.requests import Ask, Item, digest_item
 from sayso.states import SealedState
@@ -122,6 +123,19 @@ def redeem(
     return note_resumed(Change(record, (*events, *spent)), now_ms)
 
 
+def return_permits(record: SuspensionRecord, fence: Fence, unused: Collection[int], now_ms: int) -> Change:
+    """Return the permits of journalled calls that never began, by index, and remove these calls from the journal."""
+    record = _continue(record, "return_permits", fence, now_ms)
+    returned = [one for one in record.journal if one.index in unused and one.attempt == fence.attempt]
+    journal = tuple(one for one in record.journal if one not in returned)
+    ids = {one.item_id for one in returned}
+    back = [item for item in record.items if item.item_id in ids and item.permit is not None]
+    items = tuple(item.model_copy(update={"permit": None}) if item in back else item for item in record.items)
+    told = [{"item_id": item.item_id, "call_id": item.call_id, "attempt": fence.attempt} for item in back]
+    events = tuple(Event(type=EventType.PERMIT_RETURNED, data=data) for data in told)
+    return Change(record.model_copy(update={"items": items, "journal": journal}), events)
+
+
 def checkpoint(
     record: SuspensionRecord, fence: Fence, state: SealedState, events: tuple[Event, ...], now_ms: int
 ) -> Change:
@@ -141,8 +155,13 @@ def note_results(record: SuspensionRecord, fence: Fence, results: Mapping[int, T
     return Change(record.model_copy(update={"journal": journal}))
 
 
-def postpone(record: SuspensionRecord, fence: Fence, error: str, now_ms: int) -> Change:
-    """Put a resume that could not go on back, visibly and with a growing delay; after the last attempt give up."""
+def postpone(record: SuspensionRecord, fence: Fence, error: str, now_ms: int, *, is_final: bool = False) -> Change:
+    """Put a resume that could not go on back, visibly and with a growing delay; after the last attempt give up.
+
+    An error that `is_final` fails the run at once. While a call is in doubt the next attempt asks a person first.
+    """
+    if is_final and all(one.result is not None for one in record.journal):
+        return give_up(record, fence, error, (), now_ms)
     tries = record.receipt.tries
     if tries >= MAX_TRIES:
         return give_up(record, fence, f"{error} (given up after {tries} tries)", (), now_ms)
@@ -201,7 +220,7 @@ def suspend_again(
 ) -> Change:
     """End this pause and begin the run's next one, in one step."""
     record = _note_endings(_continue(record, "suspend_again", fence, now_ms), events, now_ms)
-    begun = suspend(following.model_copy(update={"state": state.ref, "previous_id": record.id}), asks, now_ms)
+    begun = suspend(following.model_copy(update={"state": state.ref, **follow(record)}), asks, now_ms)
     ended = end_pause(record, now_ms, {"following_id": following.id})
     noted = note_resumed(Change(ended, events), now_ms)
     return Change(noted.record, noted.events + begun.events, following=begun.record, state=state, ready=begun.ready)
@@ -334,6 +353,11 @@ def _note_endings(record: SuspensionRecord, events: tuple[Event, ...], now_ms: i
         return item.model_copy(update={"permit": item.permit.model_copy(update=ending)})
 
     return record.model_copy(update={"items": tuple(map(note, record.items))})
+
+
+def follow(record: SuspensionRecord) -> dict[str, object]:
+    """Return what the run's next pause takes over from this one."""
+    return {"previous_id": record.id, "failed_calls": count_failed(record)}
 
 
 def end_pause(record: SuspensionRecord, now_ms: int, update: dict[str, object]) -> SuspensionRecord:

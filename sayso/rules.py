@@ -2,21 +2,42 @@
 
 import re
 from enum import StrEnum
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
-from pydantic import AfterValidator, Field, JsonValue, ValidationInfo, field_validator
+from pydantic import AfterValidator, BeforeValidator, Field, JsonValue, ValidationInfo, field_validator
 
 from sayso.conditions import compile_condition
+from sayso.expressions import find_text_order
 from sayso.frozen import Frozen
 from sayso.terms import Fallback, FallbackAction, RuleTerms
 
 JsonObject = dict[str, JsonValue]
 RuleId = Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]*$", max_length=100)]
-EventType = Annotated[str, Field(pattern=r"^(tool|llm|subagent|interaction)_[a-z_]+$", max_length=100)]
+MODEL_FACTS = ("model", "provider")
+"""What `metadata` of a model call holds."""
+
+_NEVER_JUDGED = {
+    "subagent": "the start of a sub-agent is not judged; write `subagent: NAME`, which fits the tool calls it makes",
+    "interaction": "interactions are not judged; leave it out, and the rule is about tool calls",
+}
+
+
+def _check_judged(name: object) -> object:
+    """Refuse an event that nothing raises: a deny rule about it would be an open door."""
+    for known, problem in _NEVER_JUDGED.items():
+        if isinstance(name, str) and name.startswith(known):
+            raise ValueError(problem)
+    return name
+
+
+EventType = Annotated[Literal["tool_before_execute", "llm_before_execute"], BeforeValidator(_check_judged)]
 
 
 def _check_pattern(pattern: str) -> str:
     """A pattern that can never match makes a deny rule an open door, so it is refused."""
+    if re.fullmatch(r"\s*\[.*,.*\]\s*", pattern):
+        listed = ", ".join(part.strip().strip("\"'") for part in pattern.strip()[1:-1].split(","))
+        raise ValueError(f"this is a list written as a text; write it without the outer quotes, as [{listed}]")
     for chars, end in re.findall(r"\[(!?\]?[^\]]*)(\]?)", pattern):
         if not end:
             raise ValueError("a [ has no ] that ends it; close it, or write [[] for the character itself")
@@ -51,8 +72,10 @@ class Subject(StrEnum):
     ANY = "any"
     TOOL_CALL = "tool_call"
     LLM_CALL = "llm_call"
-    SUBAGENT_CALL = "subagent_call"
-    INTERACTION = "interaction"
+
+
+SUBJECTS: dict[str, Subject] = {"tool_before_execute": Subject.TOOL_CALL, "llm_before_execute": Subject.LLM_CALL}
+"""What each type of event is about."""
 
 
 class RuleCondition(Frozen):
@@ -61,12 +84,21 @@ class RuleCondition(Frozen):
     event_type: EventType | None = None
     tool_name: str | None = Field(default=None, min_length=1, max_length=200)
     tool_name_pattern: Glob | None = None
+    tool_names: tuple[Glob, ...] | None = Field(default=None, min_length=1, max_length=1000)
     agent: Glob | None = None
     subagent_name: Glob | None = None
     context_equals: JsonObject = Field(default_factory=dict)
     context_has_keys: tuple[str, ...] = ()
+    claimed_equals: JsonObject = Field(default_factory=dict)
+    claimed_has_keys: tuple[str, ...] = ()
     metadata_equals: JsonObject = Field(default_factory=dict)
     when: str | None = None
+
+    @property
+    def tools(self) -> tuple[str, ...]:
+        """The names and patterns of tools, of which one must fit; none for any tool."""
+        alone = (one for one in (self.tool_name, self.tool_name_pattern) if one is not None)
+        return (*alone, *(self.tool_names or ()))
 
     @field_validator("tool_name")
     @classmethod
@@ -76,11 +108,23 @@ class RuleCondition(Frozen):
             raise ValueError("this is a pattern, not a name; give it as tool_name_pattern")
         return name
 
+    @field_validator("metadata_equals")
+    @classmethod
+    def _check_metadata(cls, wanted: JsonObject) -> JsonObject:
+        for name, value in wanted.items():
+            if name not in MODEL_FACTS:
+                raise ValueError(f"there is no {name!r} in metadata; use {' or '.join(MODEL_FACTS)}")
+            if not isinstance(value, str):
+                raise ValueError(f"{name} is a text, so it never equals {value!r}; put it in quotes")
+        return wanted
+
     @field_validator("when")
     @classmethod
     def _check_expression(cls, when: str | None) -> str | None:
         if when is not None:
             compile_condition(when)
+            if (number := find_text_order(when)) is not None:
+                raise ValueError(f'"{number}" is a text, which no number is more or less than; write {number}')
         return when
 
 
@@ -103,11 +147,32 @@ class PolicyRule(Frozen):
     action: Action
     priority: int = Field(default=100, ge=-1_000_000, le=1_000_000)
     enabled: bool = True
-    subjects: tuple[Subject, ...] = Field(default=(Subject.ANY,), min_length=1)
+    subjects: tuple[Annotated[Subject, BeforeValidator(_check_judged)], ...] | None = Field(default=None, min_length=1)
     reason: str | None = Field(default=None, min_length=1, max_length=2000)
     condition: RuleCondition = RuleCondition()
     request_payload: RequestPayload | None = Field(default=None, validate_default=True)
     terms: RuleTerms = RuleTerms()
+
+    def covers(self, subject: Subject) -> bool:
+        """Return whether the rule is about events of this subject; about tool calls, where it does not say."""
+        if self.condition.event_type is not None:
+            return SUBJECTS[self.condition.event_type] is subject
+        wanted = self.subjects or (Subject.TOOL_CALL,)
+        return Subject.ANY in wanted or subject in wanted
+
+    @field_validator("subjects")
+    @classmethod
+    def _check_subjects(cls, subjects: tuple[Subject, ...] | None, info: ValidationInfo) -> tuple[Subject, ...] | None:
+        asks = info.data.get("action") in ASKING
+        if asks and subjects and set(subjects) & {Subject.ANY, Subject.LLM_CALL}:
+            raise ValueError(_ASKS_MODEL)
+        return subjects
+
+    @field_validator("condition")
+    @classmethod
+    def _check_condition(cls, condition: RuleCondition, info: ValidationInfo) -> RuleCondition:
+        _check_events(condition, info.data.get("action"), info.data.get("subjects"))
+        return condition
 
     @field_validator("request_payload")
     @classmethod
@@ -127,6 +192,23 @@ class PolicyRule(Frozen):
         if info.data.get("action") in ASKING:
             check_quorum(terms)
         return terms
+
+
+_ASKS_MODEL = "people are asked about tool calls alone; write `subjects: [tool_call]`, or let the rule allow or deny"
+
+
+def _check_events(condition: RuleCondition, action: Action | None, subjects: tuple[Subject, ...] | None) -> None:
+    """Refuse a condition that no event of these subjects can fit."""
+    event = condition.event_type
+    wanted = {SUBJECTS[event]} if event else set(subjects or (Subject.TOOL_CALL,))
+    if event and subjects and not {Subject.ANY, *wanted} & set(subjects):
+        raise ValueError(f"event {event} is none of the rule's subjects; leave one of the two out")
+    if event and wanted == {Subject.LLM_CALL} and action in ASKING:
+        raise ValueError(_ASKS_MODEL)
+    if wanted == {Subject.LLM_CALL} and (condition.tools or condition.subagent_name is not None):
+        raise ValueError("a model call has no tool and no sub-agent; take tool and subagent out")
+    if condition.metadata_equals and wanted != {Subject.LLM_CALL}:
+        raise ValueError("metadata is known of model calls alone; write `subjects: [llm_call]`, or take it out")
 
 
 def same_json(a: Any, b: Any) -> bool:

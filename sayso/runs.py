@@ -36,6 +36,7 @@ from sayso.clock import monotonic_ms, now_ms
 from sayso.errors import ModelError
 from sayso.events import Event, EventType
 from sayso.judgements import deny_changed, judge_turn
+from sayso.model_calls import judge_model_call
 from sayso.models import ChatMessage, ModelTurn
 from sayso.policies import Policy
 from sayso.requests import Ask, Doubt
@@ -239,8 +240,8 @@ class _Drive:
         return Pause(self._now(known), known.asks, self._take_events())
 
     async def _take_step(self) -> Pause | End | None:
-        if exceeded := find_exceeded(self._agent.budgets, self._state, self._spent_ms()):
-            return self._run_out(exceeded)
+        if stopped := self._find_stop():
+            return stopped
         try:
             turn = await self._ask_model()
         except ModelError as error:
@@ -255,6 +256,16 @@ class _Drive:
             exceeded = Exceeded("max_tool_calls", self._agent.budgets.max_tool_calls)
             return self._run_out(exceeded, [call.name for call in turn.calls])
         return await self._gate(turn)
+
+    def _find_stop(self) -> End | None:
+        """Return the end of a run that may not ask its model again, for its budget or the rules."""
+        if exceeded := find_exceeded(self._agent.budgets, self._state, self._spent_ms()):
+            return self._run_out(exceeded)
+        if denied := judge_model_call(self._agent, self._policy, describe_run(self._state)):
+            ending, told = denied
+            self._events.append(told)
+            return self._stop(ending)
+        return None
 
     async def _ask_model(self) -> ModelTurn | None:
         """Return the model's next turn, or None when the run's time is up before it comes."""

@@ -4,11 +4,13 @@ import re
 import unicodedata
 from dataclasses import dataclass
 
-_INVISIBLE_LETTERS = frozenset("\u034f\u115f\u1160\u17b4\u17b5\u2800\u3164\uffa0")
+UNCHECKED = "The agent says · not checked"
+"""The mark of everything that an agent says of itself and nobody has checked."""
+
+_INVISIBLE_LETTERS = frozenset("\u034f\u115f\u1160\u17b4\u17b5\u2800\u3164\uffa0\ufffc\U0001107f\U00016fe4\U0001d159")
 """Letters, marks and symbols by category, but nothing to the eye."""
 
 _HIDDEN_CATEGORIES = frozenset({"Cc", "Cf", "Cn", "Co", "Cs", "Zl", "Zp", "Zs"})
-_EMOJI_STYLE = "\ufe0f"
 _SOFT = {"\n": "↵", "\t": "⇥"}
 """Line breaks and tabs do show, but only their effect; a faint sign tells them from a mere wrap."""
 
@@ -35,8 +37,6 @@ def reveal(text: str, *, breaks: bool = True) -> list[Piece]:
     begin = 0
     for found in re.finditer(f"[{re.escape(''.join(sorted(hidden)))}]", text):
         place = found.start()
-        if _is_styling(text, place):
-            continue
         if begin < place:
             pieces.append(Piece(text[begin:place]))
         pieces.append(_piece_of(text[place]))
@@ -61,11 +61,6 @@ def _is_hidden(sign: str) -> bool:
         return False
     variation = "\ufe00" <= sign <= "\ufe0f" or "\U000e0100" <= sign <= "\U000e01ef" or "\u180b" <= sign <= "\u180f"
     return variation or sign in _INVISIBLE_LETTERS or unicodedata.category(sign) in _HIDDEN_CATEGORIES
-
-
-def _is_styling(text: str, place: int) -> bool:
-    """Whether this is the one mark behind a symbol that only asks for its coloured form."""
-    return text[place] == _EMOJI_STYLE and place > 0 and unicodedata.category(text[place - 1]) in ("So", "Sm", "Sk")
 
 
 def _piece_of(sign: str) -> Piece:

@@ -3,11 +3,13 @@
 import json
 import math
 import zlib
+from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
 from hashlib import sha256
 from typing import Any, Literal
 
+from sayso.canonical import TOP, Place, write_path
 from sayso.decisions import JsonObject
 from sayso.errors import InvalidInput, InvalidJson, TooLarge
 from sayso.frozen import Frozen
@@ -91,18 +93,18 @@ def check_state(value: object) -> None:
 
 
 def _find_faults(value: object) -> Iterator[tuple[str, str]]:
-    stack: list[tuple[object, str]] = [(value, "$")]
+    stack: list[tuple[object, Place]] = [(value, TOP)]
     while stack:
-        node, path = stack.pop()
+        node, place = stack.pop()
         if isinstance(node, dict):
             for key in node:
                 if not isinstance(key, str) or _is_broken(key):
-                    yield path, f"has the key {key!r}, which is not text"
-            stack.extend((child, f"{path}.{key}") for key, child in reversed(node.items()))
+                    yield write_path(place), f"has the key {key!r}, which is not text"
+            stack.extend((child, (place, key)) for key, child in reversed(node.items()))
         elif isinstance(node, list | tuple):
-            stack.extend((child, f"{path}[{index}]") for index, child in reversed(list(enumerate(node))))
+            stack.extend((child, (place, index)) for index, child in reversed(list(enumerate(node))))
         elif fault := _fault_of(node):
-            yield path, fault
+            yield write_path(place), fault
 
 
 def _fault_of(node: object) -> str | None:
@@ -122,7 +124,6 @@ def _is_broken(text: str) -> bool:
 def _unique_pairs(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     found = dict(pairs)
     if len(found) != len(pairs):
-        names = [name for name, _ in pairs]
-        twice = next(name for name in names if names.count(name) > 1)
+        twice = Counter(name for name, _ in pairs).most_common(1)[0][0]
         raise InvalidJson(f"The key {twice[:80]!r} is twice in one object of the state. Send it once.", key=twice)
     return found

@@ -9,7 +9,7 @@ A run begins as a suspension with nothing to ask: it is decided at once, and sta
 from enum import StrEnum
 from typing import Literal, NamedTuple
 
-from pydantic import Field, JsonValue
+from pydantic import AliasChoices, Field, JsonValue
 
 from sayso.decisions import JsonObject
 from sayso.errors import IllegalTransition
@@ -73,6 +73,7 @@ LEGAL: dict[str, Step] = {
     "decide": _step("pending", "pending decided", EventType.DECISION_RECORDED, EventType.DECIDED),
     "remind": _step("pending", "pending", EventType.REVIEWER_REMINDED),
     "escalate": _step("pending", "pending", EventType.ESCALATED),
+    "see": _step("pending", "pending", EventType.ITEM_SEEN),
     "extend": _step("pending", "pending", EventType.DEADLINE_EXTENDED),
     "ask_again": _step("pending", "pending", EventType.ASKED_AGAIN),
     "thaw": _step("pending decided resuming", "pending decided resuming", EventType.DEADLINES_MOVED),
@@ -83,6 +84,7 @@ LEGAL: dict[str, Step] = {
     "lease": _step("decided resuming", "resuming", EventType.RUN_RESUMING),
     "renew": _step("resuming", "resuming"),
     "redeem": _step("resuming", "resuming", EventType.PERMIT_REDEEMED),
+    "return_permits": _step("resuming", "resuming", EventType.PERMIT_RETURNED),
     "checkpoint": _step("resuming", "resuming", EventType.RUN_RESUMED),
     "note_results": _step("resuming", "resuming"),
     "postpone": _step("resuming", "resuming", EventType.RUN_POSTPONED),
@@ -109,7 +111,11 @@ drives (`sayso/consumptions.py`); all others from `lease` to `settle` are a work
 
 
 class RunRef(Frozen):
-    """The run a suspension belongs to. `owner` is the credential that asked for it."""
+    """The run a suspension belongs to. `owner` is the name of who asked for it, `key_id` the credential they used.
+
+    `facts` are the run's trusted context, from its registered agent or its credential. `claimed` is the context that
+    came with the request, which nobody has checked; records of earlier versions call it `context`.
+    """
 
     id: str
     agent: str
@@ -118,8 +124,10 @@ class RunRef(Frozen):
     title: str = ""
     request_id: str | None = None
     tags: tuple[str, ...] = ()
-    context: JsonObject = Field(default_factory=dict)
+    facts: JsonObject = Field(default_factory=dict)
+    claimed: JsonObject = Field(default_factory=dict, validation_alias=AliasChoices("claimed", "context"))
     started_at_ms: int = 0
+    key_id: str | None = Field(default=None, description="Null for a session, and for a run of an earlier version.")
 
 
 OURS = "sayso"
@@ -223,6 +231,7 @@ class SuspensionRecord(Frozen):
     receipt: Receipt = Receipt()
     end: RunEnd | None = None
     waits_for: tuple[str, ...] = Field(default=(), description="The tools that a freeze kept the run from starting.")
+    failed_calls: int = Field(default=0, description="How many calls that people let run failed before this pause.")
     previous_id: str | None = None
     following_id: str | None = None
     look_at_ms: int | None = Field(default=None, description="When somebody must look; a copy of it is on the agenda.")

@@ -5,16 +5,18 @@
     with pytest.raises(Denied):
         refund_with(desk.client())(order="A-1", amount=5)
 
+An agent runs on it as well: `desk.run(agent, "Refund A-1")`.
+
 The clients are the real ones; behind them are the desk's own verbs on records in memory. Nothing waits: whoever waits
 for a decision that does not come has the clock turned to the end of their wait.
 """
 
 import asyncio
-import fnmatch
 import re
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from hashlib import sha256
+from pathlib import Path
 from typing import Any
 
 import httpx
@@ -22,15 +24,19 @@ from pydantic import JsonValue, ValidationError
 from pydantic_core import to_json
 
 from sayso import consumptions
+from sayso.agents import Agent
 from sayso.canonical import digest_json, parse_json
 from sayso.client import AsyncClient, Client
 from sayso.deadlines import keep_time
 from sayso.decisions import Actor, ActorKind, Decision, DecisionAction, DecisionRequest, JsonObject, Report
+from sayso.desk_runs import run_on_desk
 from sayso.errors import IdempotencyConflict, InvalidInput, NotFound, SaysoError
 from sayso.events import Event
+from sayso.fake_reviewers import FakeReviewer
 from sayso.gates import gate_calls, judge_final
 from sayso.imitations import (
     AskedBody,
+    check_asked,
     check_outline,
     read_call,
     show_dates,
@@ -43,10 +49,14 @@ from sayso.pauses import ask_again, cancel, decide, find_item, suspend
 from sayso.policies import Policy
 from sayso.requests import Item, final_args
 from sayso.resumptions import approved_args
+from sayso.rule_packages import read_policy
 from sayso.rules import Action
+from sayso.runs import End
 from sayso.suspensions import Change, ResumeSpec, RunRef, Status, SuspensionRecord
 from sayso.terms import REPORT_WITHIN_S
 from sayso.tool_calls import ToolDefinition
+
+__all__ = ["URL", "FakeReviewer", "InProcessDesk", "TurnedClock"]
 
 URL = "http://desk.test"
 """Where a desk in the test's own process says it is."""
@@ -65,71 +75,26 @@ class TurnedClock:
         self.now_ms += round(s * 1000)
 
 
-@dataclass
-class _Order:
-    """What a reviewer was told to do with calls of some tools."""
-
-    tools: str
-    action: str
-    given: JsonObject
-
-
-class FakeReviewer:
-    """A person who decides as told beforehand, or here and now; calls nobody told them about they leave waiting."""
-
-    def __init__(self, desk: "InProcessDesk", name: str) -> None:
-        self.name = name
-        self._desk = desk
-        self._orders: list[_Order] = []
-
-    def approves(self, tools: str = "*", args: JsonObject | None = None) -> None:
-        """Approve calls of these tools from now on, with other arguments if they are given."""
-        self._orders.insert(0, _Order(tools, "approve", {"args": args} if args is not None else {}))
-
-    def denies(self, tools: str = "*", message: str | None = None) -> None:
-        """Deny calls of these tools from now on."""
-        self._orders.insert(0, _Order(tools, "deny", {"message": message}))
-
-    def answers(self, value: JsonValue, tools: str = "*") -> None:
-        """Give this value to calls of these tools that ask for one, from now on."""
-        self._orders.insert(0, _Order(tools, "value", {"value": value}))
-
-    def decide(self, action: str = "approve", place: int = 0, **given: JsonValue) -> None:
-        """Decide what waits at this place here and now: `approve` (with `args`), `deny` (`message`), `value`."""
-        waiting = self._desk.waiting
-        if place >= len(waiting):
-            raise InvalidInput(f"{len(waiting)} calls wait, so there is none at place {place} to decide.")
-        record, item = waiting[place]
-        self._desk.decide(record, item, action, given, self.name)
-
-    def look(self) -> None:
-        """Decide all that waits and that there are orders for."""
-        for record, item in self._desk.waiting:
-            order = next((one for one in self._orders if fnmatch.fnmatchcase(item.tool.name, one.tools)), None)
-            if order is not None:
-                self._desk.decide(record, item, order.action, order.given, self.name)
-
-
-@dataclass
 class InProcessDesk:
     """A desk in memory, with its clock, one reviewer, and clients that speak with it.
 
-    The policy asks about every call unless another one is given.
+    The policy asks about every call unless another one is given: a `Policy`, the path of a rules file, or its text.
+    A text of one line is a path.
     """
 
-    policy: Policy = field(default_factory=lambda: Policy(default=Action.REQUEST_APPROVAL))
-    clock: TurnedClock = field(default_factory=TurnedClock)
-    records: dict[str, SuspensionRecord] = field(default_factory=dict)
-    trails: dict[str, list[Event]] = field(default_factory=dict)
-    definitions: dict[str, ToolDefinition] = field(default_factory=dict)
-    lost: int = 0
-    """How many requests are lost from now on, with their answers."""
-
-    lost_answers: int = 0
-    """Of how many requests the answers alone are lost from now on."""
-
-    def __post_init__(self) -> None:
+    def __init__(self, policy: Policy | Path | str | None = None, clock: TurnedClock | None = None) -> None:
+        given = policy if policy is not None else Policy(default=Action.REQUEST_APPROVAL)
+        self.policy = given if isinstance(given, Policy) else read_policy(given)
+        self.clock = clock or TurnedClock()
+        self.records: dict[str, SuspensionRecord] = {}
+        self.trails: dict[str, list[Event]] = {}
+        self.definitions: dict[str, ToolDefinition] = {}
         self.reviewer = FakeReviewer(self, "reviewer")
+        self.lost = 0
+        """How many requests are lost from now on, with their answers."""
+
+        self.lost_answers = 0
+        """Of how many requests the answers alone are lost from now on."""
 
     def client(self, agent: str = "agent") -> Client:
         """Return a client of an agent of this name."""
@@ -148,6 +113,21 @@ class InProcessDesk:
         client.patience = self._patience(client.patience)
         return client
 
+    def run(self, agent: Agent, input_text: str, *, context: JsonObject | None = None) -> End:
+        """Run an agent to its end, the reviewer deciding what it asks; the `End` holds every event of the run.
+
+        Where the reviewer has no orders, the clock is turned until the deadline's fallback decides.
+        """
+        try:
+            asyncio.get_running_loop()
+        except RuntimeError:
+            return asyncio.run(self.async_run(agent, input_text, context=context))
+        raise InvalidInput("An event loop runs here already. Write: await desk.async_run(agent, input_text).")
+
+    async def async_run(self, agent: Agent, input_text: str, *, context: JsonObject | None = None) -> End:
+        """Run an agent as `run` does, for asyncio."""
+        return await run_on_desk(self, agent, input_text, context or {})
+
     @property
     def waiting(self) -> list[tuple[SuspensionRecord, Item]]:
         """What waits for a person, the oldest first."""
@@ -156,6 +136,7 @@ class InProcessDesk:
 
     def decide(self, record: SuspensionRecord, item: Item, action: str, given: JsonObject, by: str) -> None:
         """Put somebody's word on an item; raises what the desk would."""
+        record = self.records[record.id]  # another item of it may have been decided since it was read
         try:
             word = DecisionRequest.model_validate({"action": action, "digest": item.digest, **given})
         except ValidationError as error:
@@ -182,7 +163,24 @@ class InProcessDesk:
             check_outline(definition.parameters, args, "args")
             if anew := judge_final(self.policy, record, item, args, definition):
                 changed = ask_again(record, decision, anew, self.clock.now_ms)
-        self._save(changed)
+        self.save(changed)
+
+    def keep_time(self) -> None:
+        """Do what is due at the clock's time: deadlines, escalations, reminders, and leave that nobody used."""
+        for record in list(self.records.values()):
+            if record.status is Status.PENDING:
+                self.save(keep_time(record, self.clock.now_ms))
+            elif record.look_at_ms is not None and record.resume.mode == "poll":
+                self.save(consumptions.lapse(record, self.clock.now_ms))
+
+    def save(self, change: Change) -> SuspensionRecord:
+        """Keep a change, and return its record as it is kept."""
+        record = change.record
+        self.records[record.id] = record.model_copy(update={"version": record.version + 1})
+        if change.following is not None:
+            self.records[change.following.id] = change.following
+        self.trails.setdefault(record.run.id, []).extend(change.events)
+        return self.records[record.id]
 
     def reply(self, request: httpx.Request) -> httpx.Response:
         """Answer one request as the desk's API does."""
@@ -204,7 +202,7 @@ class InProcessDesk:
         return type(patience)(patience.url, patience.patience_s, lambda: float(self.clock.now_ms))
 
     def _answer(self, request: httpx.Request) -> httpx.Response:
-        self._keep_time()
+        self.keep_time()
         found = _PATHS.fullmatch(request.url.path)
         agent = request.headers.get("authorization", "").removeprefix("Bearer ")
         body: Any = parse_json(request.content) if request.content else {}
@@ -246,12 +244,17 @@ class InProcessDesk:
             tags=body.tags,
             title=body.title,
             request_id=told,
-            context=body.context,
+            claimed=body.context,
         )
         calls = [read_call(*one) for one in enumerate(body.calls)]
+        earlier = [one for one in self.records.values() if one.run.owner == asked.agent]
+        turn = max(body.step or 1, 1 + sum(one.run.thread_id == run.thread_id for one in earlier))
+        asks, judged = gate_calls(self.policy, run, calls, turn)
+        for call, ask in zip(calls, asks, strict=True):
+            check_asked(call, ask)
         self.definitions |= {one.definition.digest: one.definition for one in calls}
-        asks, judged = gate_calls(self.policy, run, calls)
         draft = SuspensionRecord(
+            step=turn,
             id=f"sus_{name}",
             tenant="default",
             status=Status.PENDING,
@@ -262,7 +265,7 @@ class InProcessDesk:
             on_deny=body.on_deny,
         )
         begun = suspend(draft, asks, self.clock.now_ms)
-        return show_record(self._save(Change(begun.record, judged + begun.events)))
+        return show_record(self.save(Change(begun.record, judged + begun.events)))
 
     def _find(self, asked: "_Asked") -> JsonValue:
         if not asked.id:
@@ -272,7 +275,7 @@ class InProcessDesk:
         wait_s = int(asked.query.get("wait", "0").rstrip("s"))
         if self._own(asked).status is Status.PENDING and wait_s:
             self.clock.turn(wait_s)
-            self._keep_time()
+            self.keep_time()
         return show_record(self._own(asked))
 
     def _find_run(self, asked: "_Asked") -> JsonValue:
@@ -288,7 +291,8 @@ class InProcessDesk:
         end = record.end
         return {
             **show_dates({"created_at_ms": record.run.started_at_ms, "updated_at_ms": record.updated_at_ms}),
-            **record.run.model_dump(mode="json", include={"id", "agent", "owner", "title"}),
+            **record.run.model_dump(mode="json", include={"id", "agent", "owner"}),
+            "claimed_title": record.run.title,
             "status": str(record.run_status),
             "suspension_id": record.id,
             "result": end.result if end else None,
@@ -297,7 +301,7 @@ class InProcessDesk:
 
     def _cancel(self, asked: "_Asked") -> JsonValue:
         by = Actor(id=asked.agent, kind=ActorKind.AGENT)
-        self._save(cancel(self._latest(asked), by, asked.body.get("reason"), self.clock.now_ms))
+        self.save(cancel(self._latest(asked), by, asked.body.get("reason"), self.clock.now_ms))
         return self._find_run(asked)
 
     def _decide(self, asked: "_Asked") -> JsonValue:
@@ -314,7 +318,7 @@ class InProcessDesk:
     def _consume(self, asked: "_Asked") -> JsonValue:
         within_s = asked.body.get("report_within_s", REPORT_WITHIN_S)
         spent = consumptions.consume(self._own(asked), asked.item_id, asked.key, self.clock.now_ms, within_s)
-        record = self._save(spent)
+        record = self.save(spent)
         item = find_item(record, asked.item_id)
         return {
             "suspension_id": record.id,
@@ -328,7 +332,7 @@ class InProcessDesk:
     def _conclude(self, asked: "_Asked") -> JsonValue:
         told = Report.model_validate({**asked.body, "at_ms": 0})
         now_ms = self.clock.now_ms
-        return show_record(self._save(consumptions.conclude(self._own(asked), asked.item_id, asked.key, told, now_ms)))
+        return show_record(self.save(consumptions.conclude(self._own(asked), asked.item_id, asked.key, told, now_ms)))
 
     def _question(self, asked: "_Asked") -> JsonValue:
         record = self._own(asked)
@@ -343,7 +347,7 @@ class InProcessDesk:
                 resume=record.resume,
                 on_deny=record.on_deny,
             )
-            record = self._save(consumptions.question(record, asked.item_id, draft, self.clock.now_ms))
+            record = self.save(consumptions.question(record, asked.item_id, draft, self.clock.now_ms))
         return show_record(self.records[record.following_id or record.id])
 
     def _own(self, asked: "_Asked") -> SuspensionRecord:
@@ -357,21 +361,6 @@ class InProcessDesk:
         if not found:
             raise NotFound(f"There is no run {asked.id!r} for this credential.")
         return found[-1]
-
-    def _keep_time(self) -> None:
-        for record in list(self.records.values()):
-            if record.status is Status.PENDING:
-                self._save(keep_time(record, self.clock.now_ms))
-            elif record.look_at_ms is not None:
-                self._save(consumptions.lapse(record, self.clock.now_ms))
-
-    def _save(self, change: Change) -> SuspensionRecord:
-        record = change.record
-        self.records[record.id] = record.model_copy(update={"version": record.version + 1})
-        if change.following is not None:
-            self.records[change.following.id] = change.following
-        self.trails.setdefault(record.run.id, []).extend(change.events)
-        return self.records[record.id]
 
 
 @dataclass(frozen=True)

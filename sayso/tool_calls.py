@@ -8,6 +8,7 @@ from pydantic import Field, JsonValue, ValidationError
 from sayso.canonical import JsonObject, digest_json, parse_json
 from sayso.errors import InvalidInput
 from sayso.frozen import Frozen
+from sayso.names import check_tool_name
 
 
 class ToolDefinition(Frozen):
@@ -32,6 +33,7 @@ def _digest_definition(definition: str) -> str:
 
 def define(name: str, description: str, parameters: JsonObject, idempotent: bool) -> ToolDefinition:
     """Return the definition of a tool that somebody wrote down; raises `InvalidInput` for what does not fit."""
+    check_tool_name(name)
     try:
         return ToolDefinition(name=name, description=description, parameters=parameters, idempotent=idempotent)
     except ValidationError as error:
@@ -40,12 +42,16 @@ def define(name: str, description: str, parameters: JsonObject, idempotent: bool
 
 
 class ToolCall(Frozen):
-    """One call of one model turn. The id is the model's own and may be empty or repeated; the index never is."""
+    """One call of one model turn. The id is the model's own and may be empty or repeated; the index never is.
+
+    `subagent` is the sub-agent that makes the call, "" where the agent makes it itself, None where nobody knows.
+    """
 
     call_id: str = Field(max_length=200)
     index: int = Field(ge=0)
     name: str = Field(min_length=1, max_length=200)
     args: dict[str, Any]
+    subagent: str | None = None
 
 
 class ToolResult(Frozen):

@@ -174,7 +174,7 @@ def tool(
 
     def decorate(function: Function) -> Tool:
         label: str = getattr(function, "__name__", "") if name is None else name
-        _check_label(label, timeout_s)
+        check_label(label, timeout_s)
         parameters, takes_call = _read_signature(function, label)
         arguments, schema = _model_arguments(label, parameters)
         words = (inspect.getdoc(function) or "") if description is None else description
@@ -246,7 +246,8 @@ class _PlainSchema(GenerateJsonSchema):
         return False
 
 
-def _check_label(label: str, timeout_s: float) -> None:
+def check_label(label: str, timeout_s: float) -> None:
+    """Raise `InvalidInput` for what no tool can be named, or no time to end in."""
     if not _NAME.fullmatch(label):
         raise InvalidInput(
             f"{label!r} cannot be a tool's name. Give one of at most 128 letters, digits, dots, dashes and underscores "

@@ -6,7 +6,7 @@ Plain functions on a frozen state: `sayso/runs.py` drives, these say what became
 from collections.abc import Sequence
 from typing import Literal, NamedTuple
 
-from pydantic import Field, JsonValue
+from pydantic import AliasChoices, Field, JsonValue
 
 from sayso.agents import Budgets
 from sayso.batches import Batch, tell_model
@@ -29,7 +29,7 @@ class RunState(Frozen):
     run_id: str
     agent: str
     thread_id: str
-    context: JsonObject = Field(default_factory=dict)
+    claimed: JsonObject = Field(default_factory=dict, validation_alias=AliasChoices("claimed", "context"))
     messages: tuple[ChatMessage, ...]
     step: int = 0
     tool_calls: int = 0
@@ -46,14 +46,14 @@ class Exceeded(NamedTuple):
 
 
 def start_state(
-    run_id: str, agent: str, input_text: str, context: JsonObject | None = None, thread_id: str | None = None
+    run_id: str, agent: str, input_text: str, claimed: JsonObject | None = None, thread_id: str | None = None
 ) -> RunState:
     """Return the state of a run that has not begun: the name of its agent, and what it is asked to do."""
     return RunState(
         run_id=run_id,
         agent=agent,
         thread_id=thread_id or run_id,
-        context=context or {},
+        claimed=claimed or {},
         messages=({"role": "user", "content": input_text},),
     )
 
@@ -81,9 +81,14 @@ def add_results(state: RunState, results: Sequence[ToolResult]) -> RunState:
 
 
 def describe_run(state: RunState) -> PolicyEvent:
-    """Return what the rules know of the run, whichever call they are to judge."""
+    """Return what the rules know of the run, whichever call they are to judge. Its agent has no sub-agents."""
     return PolicyEvent(
-        run_id=state.run_id, thread_id=state.thread_id, step=state.step, agent=state.agent, context=state.context
+        run_id=state.run_id,
+        thread_id=state.thread_id,
+        step=state.step,
+        agent=state.agent,
+        subagent_name="",
+        claimed=state.claimed,
     )
 
 

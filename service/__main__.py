@@ -9,45 +9,21 @@ from types import FrameType
 import structlog
 import uvicorn
 from fastapi import FastAPI
-from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
 from sayso.errors import Unavailable
+from sayso.rule_files import RulebookError
 from service.app import begin_closing, create_app
+from service.connections import ServerConfig
 from service.logs import configure_logs
+from service.rulebook import rulebook_of
 from service.settings import Settings
 from service.starts import start
 from service.store.durability import WeakDurability, check_durability
+from service.store.formats import LaterFormat, check_format
 from service.wiring import settle_memory
 
 GRACE_S = 10
 """How long requests in flight may take once the service is told to stop."""
-
-
-LONGEST_HEAD_BYTES = 65_536
-"""How long a request's line and headers may be together; beyond it nobody who is allowed in has anything to say."""
-
-
-class BoundedHeads(HttpToolsProtocol):
-    """A connection that is refused while its request's head grows on and on: all of it would be kept in memory."""
-
-    _head_bytes = 0
-
-    def data_received(self, data: bytes) -> None:
-        """Read on, unless it has been the head alone for too long."""
-        self._head_bytes += len(data)
-        super().data_received(data)
-        if self._head_bytes > LONGEST_HEAD_BYTES and not self.transport.is_closing():
-            self.send_400_response("The request's headers are too long.")
-
-    def on_headers_complete(self) -> None:
-        """Begin to count anew: what comes now is a body, which is counted elsewhere, or the next head."""
-        self._head_bytes = 0
-        super().on_headers_complete()
-
-    def on_body(self, body: bytes) -> None:
-        """Count no body."""
-        self._head_bytes = 0
-        super().on_body(body)
 
 
 class Server(uvicorn.Server):
@@ -55,16 +31,15 @@ class Server(uvicorn.Server):
 
     def __init__(self, app: FastAPI, settings: Settings) -> None:
         super().__init__(
-            uvicorn.Config(
+            ServerConfig(
                 app,
+                settings,
                 host=settings.host,
                 port=settings.port,
-                loop="uvloop",
-                http=BoundedHeads,
                 lifespan="on",
                 log_config=None,
                 access_log=False,
-                server_header=False,
+                proxy_headers=False,  # whose word on a client's address counts is a setting; see `create_app`
                 timeout_graceful_shutdown=GRACE_S,
                 backlog=4096,
             )
@@ -93,12 +68,14 @@ def _allow_connections() -> None:
 
 
 def main(settings: Settings) -> int:
-    """Serve; return 1 for a store that cannot be used."""
+    """Serve; return 1 for a store or rules that cannot be used."""
     configure_logs(settings.log_level)
     log = structlog.get_logger(__name__)
     try:
+        rulebook_of(settings.policy)
         weakness = asyncio.run(check_durability(settings.store_url, allow_weak=settings.allow_weak_durability))
-    except (WeakDurability, Unavailable) as error:
+        asyncio.run(check_format(settings.store_url))
+    except (RulebookError, WeakDurability, LaterFormat, Unavailable) as error:
         print(error.message, file=sys.stderr)
         return 1
     if weakness is not None:
@@ -113,4 +90,4 @@ def main(settings: Settings) -> int:
 
 
 if __name__ == "__main__":
-    raise SystemExit(start(main))
+    raise SystemExit(start(main, sees=("webhook_secret",)))

@@ -10,7 +10,9 @@ from fastapi.exceptions import RequestValidationError
 from fastapi.staticfiles import StaticFiles
 from starlette.exceptions import HTTPException
 from starlette.routing import Route
+from uvicorn.middleware.proxy_headers import ProxyHeadersMiddleware
 
+from sayso import __version__
 from sayso.errors import SaysoError
 from service.api import asks, suspensions
 from service.api.aap.app import RequestIds, create_aap, speaks_aap
@@ -20,15 +22,17 @@ from service.api.problems import tell_problem
 from service.api.quick_routes import QuickDoor
 from service.api.routers import api, health_router
 from service.channels.webhook.inbound import router as webhook_router
+from service.credentials import TENANT
 from service.middlewares import NO_TELEMETRY, Guards
 from service.openapi import document, name_methods
+from service.rule_checks import log_warnings
 from service.settings import CHECKOUT, Settings
 from service.web.errors import render_problem
 from service.web.routes import PAGES
 from service.web.routes import router as pages
 from service.wiring import wire
 
-VERSION = "0.1.0"
+VERSION = __version__
 _ABOUT = (
     "The approval desk for AI agents. Agents start runs and read their own; reviewers decide what waits. Bodies are "
     "strict JSON; every error is a problem (RFC 9457) whose `detail` says what to do; writes take an `Idempotency-Key`."
@@ -68,8 +72,11 @@ def create_app(settings: Settings, weak_durability: str | None = None) -> FastAP
         answer=answer_error,
         wider={_ASKS: settings.body_limit_bytes + 4 * settings.state_limit_bytes // 3},
         forms=("/items/", "/sign-in"),
+        secure=settings.secure_cookies,
     )
     app.add_middleware(RequestIds)
+    if settings.trusted_proxies:
+        app.add_middleware(ProxyHeadersMiddleware, trusted_hosts=list(settings.trusted_proxies))
     return app
 
 
@@ -84,7 +91,7 @@ def answer_error(request: Request, error: Exception) -> Response:
     if speaks_aap(request.url.path):
         return answer_refusal(request, error)
     problem = tell_problem(error)
-    if f"{request.url.path}/".startswith(tuple(f"{place}/" for place in _MACHINES)):
+    if _is_for_machines(request):
         return problem.response()
     try:
         return render_problem(request, problem)
@@ -94,21 +101,30 @@ def answer_error(request: Request, error: Exception) -> Response:
 
 
 async def _answer(request: Request, error: Exception) -> Response:
-    return answer_error(request, name_methods(request, error, _UNLISTED))
+    named = name_methods(request, error, _UNLISTED)
+    if _is_for_machines(request):
+        return answer_error(request, named)
+    return await asyncio.to_thread(answer_error, request, named)  # a page may show a quarter of a megabyte again
+
+
+def _is_for_machines(request: Request) -> bool:
+    return f"{request.url.path}/".startswith(tuple(f"{place}/" for place in _MACHINES))
 
 
 def _serve(app: FastAPI, settings: Settings) -> AbstractAsyncContextManager[None]:
     @asynccontextmanager
     async def serve() -> AsyncIterator[None]:
-        async with wire(settings) as wiring:
+        async with wire(settings) as wiring, wiring.rules.kept(TENANT, "service"):
             app.state.wiring = wiring
             app.state.closing = asyncio.Event()
             listening = asyncio.create_task(wiring.watch.listen())
+            checking = asyncio.create_task(log_warnings(wiring))
             try:
                 yield
             finally:
                 begin_closing(app)
                 listening.cancel()
-                await asyncio.gather(listening, return_exceptions=True)
+                checking.cancel()
+                await asyncio.gather(listening, checking, return_exceptions=True)
 
     return serve()

@@ -9,6 +9,7 @@ from sayso.canonical import parse_json
 from sayso.decisions import DIGEST_PATTERN
 from sayso.errors import InvalidInput
 from sayso.freezes import SCOPE_PATTERN
+from sayso.names import NAME_CHARACTERS, NAME_PATTERN
 
 _LISTED = 20
 _SPOKEN = 3
@@ -25,6 +26,7 @@ _PLAIN = {
 
 _SHAPES = {
     SCOPE_PATTERN: "is no scope; write all, agent:<name> or tool:<name>",
+    NAME_PATTERN: f"has a character that no tool's name may have; rename the tool with {NAME_CHARACTERS}",
     DIGEST_PATTERN: "is no digest; send the item's own, 64 of 0-9 and a-f",
 }
 """What is said of a text that does not have the shape it should, instead of the expression."""
@@ -43,9 +45,11 @@ def read_body(raw: bytes, model: type[Model]) -> Model:
 
 def misfit(errors: Sequence[Mapping[str, Any]], root: str | None = None) -> InvalidInput:
     """Return the one error that tells of all the faults pydantic found, without repeating what was sent."""
-    around = {tuple(error["loc"][:depth]) for error in errors for depth in range(len(error["loc"]))}
-    # A list is said to be too short also where something in it does not fit.
-    errors = [error for error in errors if error["type"] != "too_short" or tuple(error["loc"]) not in around]
+    if any(
+        error["type"] == "too_short" for error in errors
+    ):  # a list is said to be too short also where something in it does not fit
+        around = {tuple(error["loc"][:depth]) for error in errors for depth in range(len(error["loc"]))}
+        errors = [error for error in errors if error["type"] != "too_short" or tuple(error["loc"]) not in around]
     faults = [_tell_fault(error, root) for error in errors[:_LISTED]]
     spoken = "; ".join(f"{fault['path']} {fault['message']}" for fault in faults[:_SPOKEN])
     more = f" (and {len(errors) - _SPOKEN} more)" if len(errors) > _SPOKEN else ""

@@ -11,8 +11,9 @@ from sayso.errors import Conflict, Withdrawn
 from sayso.freezes import Freeze, check_start, thaw
 from sayso.pauses import find_item, report
 from sayso.policies import Action, Policy
-from sayso.rechecks import Standing, find_loss, judge_approved
+from sayso.rechecks import find_loss, judge_approved
 from sayso.requests import Item
+from sayso.revocations import Standing
 from sayso.suspensions import Change, SuspensionRecord
 from sayso.terms import REPORT_WITHIN_S
 from sayso.tool_calls import ToolResult
@@ -47,12 +48,15 @@ class Consumptions(Leases):
         """Spend the leave to run one call, once; only after this may it start. The same key again changes nothing.
 
         What it rests on is looked at once more. Raises what `sayso.consumptions.consume` raises, `Halted`, and
-        `Withdrawn` when a rule denies the call by now, or when who approved or who asked no longer counts.
+        `Withdrawn` when a rule denies the call by now, when who approved no longer counts, or when the key that asked
+        was revoked: then not even the same key again is told to go on.
         """
         policy = self._policy()
 
         def spend(record: SuspensionRecord, now_ms: int, freezes: tuple[Freeze, ...]) -> Change:
             item = find_item(record, item_id)
+            if (withdrawn := standing.find_withdrawal(record.run)) is not None:
+                raise Withdrawn(f"{withdrawn} The call is not to start; a new key has to ask for it anew.")
             thawed = thaw(record, freezes, now_ms) if freezes and _is_decided(record) else Change(record)
             spent = consume(thawed.record, item_id, key, now_ms, report_within_s)
             if spent.record is thawed.record:

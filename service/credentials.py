@@ -1,12 +1,14 @@
 """Tell who is calling, from the credential alone: an agent by its API key, a person by their session's token."""
 
 import asyncio
-from dataclasses import dataclass
+import re
+from dataclasses import dataclass, field
 
+from sayso.canonical import JsonObject
 from sayso.clock import monotonic_ms, new_id, new_secret, now_ms
 from sayso.decisions import Actor, ActorKind
 from sayso.errors import Conflict, InvalidInput, NotAllowed, NotAuthenticated, NotFound
-from service.reviewers import Reviewers, hash_token
+from service.reviewers import Reviewers, hash_token, refuse_our_names
 from service.settings import SHORTEST_KEY
 from service.store.people import ApiKey, KeyKind, People
 
@@ -15,6 +17,7 @@ TENANT = "default"
 
 _REMEMBERED_MS = 800
 """How long a checked credential is trusted without another look, so that a revoked one fails within a second."""
+_NAME = re.compile(r"[!-~]{1,64}")
 LATEST_MS = 2**53
 """A moment that never comes."""
 
@@ -28,6 +31,8 @@ class Principal:
     kind: ActorKind
     roles: tuple[str, ...] = ()
     csrf: str = ""
+    key_id: str | None = None
+    context: JsonObject = field(default_factory=dict, hash=False)
 
     def actor(self, channel: str) -> Actor:
         """This principal as it appears in decisions and events."""
@@ -76,11 +81,17 @@ class Credentials:
             self._looking.pop((token, in_use), None)
 
     async def create_key(
-        self, tenant: str, name: str, secret: str | None = None, kind: KeyKind = "agent"
+        self,
+        tenant: str,
+        name: str,
+        secret: str | None = None,
+        kind: KeyKind = "agent",
+        predecessor_id: str | None = None,
+        context: JsonObject | None = None,
     ) -> tuple[ApiKey, str]:
         """Make a key and return it with its only plain copy; a given secret is kept as it is."""
-        if not name or len(name) > 64 or not name.isprintable() or " " in name:
-            raise InvalidInput("An agent's name is 1 to 64 visible characters without spaces.")
+        if predecessor_id is None:
+            _check_name(name)
         if secret is not None and len(secret) < SHORTEST_KEY:
             raise InvalidInput(f"A key has at least {SHORTEST_KEY} characters; choose a longer, random one.")
         plain = secret or f"sayso_{kind}_{new_secret()}"
@@ -92,12 +103,23 @@ class Credentials:
             raise Conflict("This key is somebody else's; choose another one.")
         if existing is not None:
             return existing, plain
-        key = ApiKey(id=new_id("key"), tenant=tenant, name=name, kind=kind, created_at_ms=now_ms())
+        key = ApiKey(
+            id=new_id("key"),
+            tenant=tenant,
+            name=name,
+            kind=kind,
+            created_at_ms=now_ms(),
+            predecessor_id=predecessor_id,
+            context=context or {},
+        )
         await self._people.save_key(key_hash, key)
         return key, plain
 
     async def revoke_key(self, tenant: str, key_id: str) -> ApiKey:
-        """Make an API key fail everywhere within a second; raises `NotFound`."""
+        """Make an API key fail everywhere within a second; raises `NotFound`.
+
+        What the key asked is withdrawn by `service.withdrawals`.
+        """
         key_hash = await self._people.find_key_hash(tenant, key_id)
         key = await self._people.find_key(key_hash) if key_hash else None
         if key is None or key_hash is None:
@@ -118,13 +140,18 @@ class Credentials:
             raise NotFound(f"There is no API key {key_id!r}.")
         if not key.holds(now_ms()):
             raise Conflict("This key does not hold any more; make a new one instead.")
-        made, plain = await self.create_key(tenant, key.name, kind=key.kind)
+        made, plain = await self.create_key(tenant, key.name, kind=key.kind, predecessor_id=key.id, context=key.context)
         ends_at_ms = now_ms() + overlap_s * 1000
         await self._people.change_key(
             key_hash,
             lambda found: found.model_copy(update={"ends_at_ms": min(ends_at_ms, found.ends_at_ms or LATEST_MS)}),
         )
         return made, plain
+
+    async def note_withdrawn(self, tenant: str, key_id: str) -> None:
+        """Note that all that a revoked key asked was withdrawn."""
+        if key_hash := await self._people.find_key_hash(tenant, key_id):
+            await self._people.change_key(key_hash, lambda found: found.model_copy(update={"withdrawn": True}))
 
     async def list_keys(self, tenant: str) -> list[ApiKey]:
         """Return all API keys, the revoked ones included."""
@@ -153,10 +180,17 @@ class Credentials:
         if not key.holds(now_ms()) or key.kind == "provisioner":
             return None
         if key.kind == "agent":
-            return Principal(key.tenant, key.name, ActorKind.AGENT)
+            return Principal(key.tenant, key.name, ActorKind.AGENT, key_id=key.id, context=key.context)
         person = await self._reviewers.find(key.tenant, key.name)
         active = person is not None and person.active
-        return Principal(key.tenant, key.name, ActorKind.HUMAN, ("reviewer",)) if active else None
+        return Principal(key.tenant, key.name, ActorKind.HUMAN, ("reviewer",), key_id=key.id) if active else None
+
+
+def _check_name(name: str) -> None:
+    """Raise `InvalidInput` for a name that a new key cannot have: nobody can tell look-alike letters apart."""
+    if not _NAME.fullmatch(name):
+        raise InvalidInput("A key's name is 1 to 64 visible ASCII characters without spaces. Choose another name.")
+    refuse_our_names(name)
 
 
 def require_person(principal: Principal) -> None:

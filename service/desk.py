@@ -28,12 +28,16 @@ from sayso.pauses import ask_again, cancel, check_open, decide, extend, find_ite
 from sayso.policies import Policy
 from sayso.requests import Ask, Item, ItemKind, final_args
 from sayso.resumptions import revive
+from sayso.schemas import without_argument
+from sayso.sightings import see
 from sayso.states import SealedState
 from sayso.suspensions import Change, Origin, ResumeSpec, RunRef, Status, SuspensionRecord
+from service.evaluations import Evaluations
 from service.leases import KnownFreezes, be_sure_for_ever, draft_suspension, know_no_freezes
 from service.looks import Looks
-from service.schemas import check_value
+from service.schemas import Fit
 from service.store.commits import Idempotency
+from service.store.intake import Intake
 from service.store.runs import Runs
 from service.store.suspensions import Saved, Suspensions
 
@@ -77,8 +81,12 @@ class Desk(Looks):
         policy: Callable[[], Policy],
         freezes: KnownFreezes = know_no_freezes,
         sure_until_ms: Callable[[str], int] = be_sure_for_ever,
+        intake: Intake | None = None,
     ) -> None:
         super().__init__(suspensions, runs, policy, freezes, sure_until_ms)
+        self._intake = intake
+        self._room = intake.room if intake is not None else None
+        self.evaluations = Evaluations()
 
     async def start(
         self,
@@ -95,6 +103,7 @@ class Desk(Looks):
         `request` is all that the caller asked for and nothing that was made up here: with the same key it tells the
         same request, which gets the first one's run, from another, which is refused.
         """
+        await self._admit(tenant, run)
         draft = draft_suspension(tenant, run, on_deny=on_deny, state=state)
         draft = draft.model_copy(update={"resume": ResumeSpec(resumer=origin.resumer), "origin": origin})
         seen = _seen(run.owner, key, ["start", request], draft.id)
@@ -103,7 +112,7 @@ class Desk(Looks):
             begun = suspend(draft, (), now_ms)
             return Change(begun.record, begun.events, state=state, ready=begun.ready)
 
-        return await self.suspensions.create(tenant, draft.id, begin, seen)
+        return await self.suspensions.create(tenant, draft.id, begin, seen, self._room)
 
     async def ask(
         self,
@@ -119,15 +128,19 @@ class Desk(Looks):
         """Judge calls of a run that is driven elsewhere, and suspend it until those that must wait are decided.
 
         What the policy allows or denies is ruled at once; with nothing left to ask the suspension is decided at once.
+        What the desk counts in the run's thread is the number of its turn, unless the calls say a higher one. Raises
+        `InvalidInput` for arguments that do not fit their tool's schema: such a call could not run.
         """
-        if foreign is None or foreign.fit is None:
-            await self.runs.save_definitions(tenant, [one.definition for one in calls])
+        await self._admit(tenant, run)
         state = foreign.state if foreign else None
-        draft = draft_suspension(tenant, run, state=state, on_deny=on_deny).model_copy(update={"resume": resume})
+        turn = max(await self._count_turns(tenant, run, key), *(one.step for one in calls))
+        draft = draft_suspension(tenant, run, state=state, on_deny=on_deny, step=turn)
+        draft = draft.model_copy(update={"resume": resume})
         if foreign is None and resume.mode == "poll" and key is not None:
             return await self._ask_once(draft, calls, key, digest_json(["ask", request]))
         seen = _seen(run.owner, key, ["ask", request], draft.id)
-        asks, judged = gate_calls(self._policy(), run, calls)
+        asks, judged = gate_calls(self._policy(), run, calls, turn)
+        await self._check_calls(draft, calls, asks, foreign)
         said: tuple[Event, ...] = ()
         if foreign is not None:
             draft = draft.model_copy(update={"origin": foreign.origin})
@@ -138,7 +151,12 @@ class Desk(Looks):
             asked = suspend(draft, asks, now_ms)
             return Change(asked.record, said + judged + asked.events, state=state, ready=asked.ready)
 
-        return await self.suspensions.create(tenant, draft.id, begin, seen)
+        return await self.suspensions.create(tenant, draft.id, begin, seen, self._room)
+
+    async def _admit(self, tenant: str, run: RunRef) -> None:
+        """Raise `TooManyRequests` when the run's owner asks too often."""
+        if self._intake is not None:
+            await self._intake.admit(tenant, run.owner)
 
     async def _ask_once(self, draft: SuspensionRecord, calls: Sequence[GatedCall], key: str, told: str) -> Saved:
         """Ask for calls that their owner runs: the key names the suspension, so that it is asked once while it is kept.
@@ -147,16 +165,45 @@ class Desk(Looks):
         """
         run = name_run(draft.run, key, told)
         named = draft.model_copy(update={"id": run.id.replace("run_", "sus_", 1), "run": run})
-        asks, judged = gate_calls(self._policy(), run, calls)
+        asks, judged = gate_calls(self._policy(), run, calls, draft.step)
+        await self._check_calls(named, calls, asks)
 
         def begin(now_ms: int) -> Change:
             asked = suspend(named, asks, now_ms)
             return Change(asked.record, judged + asked.events, ready=asked.ready)
 
-        saved = await self.suspensions.create(named.tenant, named.id, begin)
+        saved = await self.suspensions.create(named.tenant, named.id, begin, room=self._room)
         if saved.record.run.request_id != told:
             raise IdempotencyConflict(idempotency_key=key)
         return saved
+
+    async def _count_turns(self, tenant: str, run: RunRef, key: str | None) -> int:
+        """Return how many times its owner has asked in the run's thread; a run without one begins with its first."""
+        if run.thread_id == run.id:
+            return 1
+        return await self.runs.number_turn(tenant, run.owner, run.thread_id, key or run.id)
+
+    async def _check_calls(
+        self,
+        draft: SuspensionRecord,
+        calls: Sequence[GatedCall],
+        asks: Sequence[Ask],
+        foreign: Foreign | None = None,
+    ) -> None:
+        """Check the arguments against their schemas, but for one that a person is to give, and keep the definitions."""
+        fits = [
+            Fit(
+                one.definition.parameters
+                if ask.target_arg is None
+                else without_argument(one.definition.parameters, ask.target_arg),
+                one.call.args,
+                f"calls[{one.call.index}].args",
+            )
+            for one, ask in zip(calls, asks, strict=True)
+        ]
+        await self.evaluations.check_values(fits, caller=draft.run.owner)
+        if foreign is None or foreign.fit is None:
+            await self.runs.save_definitions(draft.tenant, [one.definition for one in calls])
 
     async def decide(
         self,
@@ -178,7 +225,7 @@ class Desk(Looks):
         seen = _seen(asker or by.id, key, ["decide", *asked], suspension_id)
         decision_id = f"dec_{sha256(f'{by.id} {key}'.encode()).hexdigest()[:32]}" if key else new_id("dec")
         changed = request.action == "value" or request.args is not None
-        anew = await self._check_answer(tenant, suspension_id, item_id, request) if changed else None
+        anew = await self._check_answer(tenant, suspension_id, item_id, request, by.id) if changed else None
         freezes = await self._freezes(tenant, False)
 
         def verb(record: SuspensionRecord, now_ms: int) -> Change:
@@ -262,6 +309,14 @@ class Desk(Looks):
 
         return await self.suspensions.change(tenant, suspension_id, verb, seen)
 
+    async def see(self, tenant: str, suspension_id: str, item_id: str, by: Actor) -> Saved:
+        """Record that a reviewer has seen an item, where its fallback depends on it; else change nothing."""
+
+        def verb(record: SuspensionRecord, now_ms: int) -> Change:
+            return see(record, item_id, by, now_ms) if record.status is Status.PENDING else Change(record)
+
+        return await self.suspensions.change(tenant, suspension_id, verb)
+
     def _lost_ms(self, record: SuspensionRecord, item_id: str, freezes: tuple[Freeze, ...], now_ms: int) -> int:
         """How much of the item's time freezes took so far: its deadline holds, although it still says the old one.
 
@@ -276,7 +331,7 @@ class Desk(Looks):
         return lost
 
     async def _check_answer(
-        self, tenant: str, suspension_id: str, item_id: str, request: DecisionRequest
+        self, tenant: str, suspension_id: str, item_id: str, request: DecisionRequest, caller: str
     ) -> Ask | None:
         """Check the final arguments, and return what is to be asked about them where another rule asks than before.
 
@@ -288,21 +343,20 @@ class Desk(Looks):
         if not item.open or item.digest != request.digest:
             return None
         if request.action == "value":
-            _check_given(item, request.value)
+            await self._check_given(item, request.value, caller)
         args = final_args(item, edited=request.args, value=request.value)
         definition = await self.runs.definition(tenant, item.tool.definition)
         if definition is not None:
-            check_value(definition.parameters, args, "args")
+            await self.evaluations.check_value(definition.parameters, args, "args", caller=caller)
         return judge_final(self._policy(), found.record, item, args, definition)
 
-
-def _check_given(item: Item, value: JsonValue) -> None:
-    if item.kind is not ItemKind.INPUT:
-        raise InvalidInput("This item asks for approval, not for a value; send approve or deny.")
-    if item.response_schema is not None:
-        check_value(item.response_schema, value, "value", formats=True)
-    if item.doubt is not None:
-        check_choice(value)
+    async def _check_given(self, item: Item, value: JsonValue, caller: str) -> None:
+        if item.kind is not ItemKind.INPUT:
+            raise InvalidInput("This item asks for approval, not for a value; send approve or deny.")
+        if item.response_schema is not None:
+            await self.evaluations.check_value(item.response_schema, value, "value", caller=caller, formats=True)
+        if item.doubt is not None:
+            check_choice(value)
 
 
 def _cancel_current(record: SuspensionRecord, by: Actor, reason: str | None, now_ms: int) -> Change:

@@ -4,10 +4,10 @@ RQ's job hash names any importable function; a job that is not one of ours, word
 of it is imported or called. What a job carries may be lost, doubled or late without harm: the record has the truth.
 """
 
-from typing import Any
+import re
+from typing import Any, TypeVar
 
 import structlog
-from redis import Redis
 from redis.exceptions import RedisError, ResponseError
 from rq import Queue, Worker, get_current_job
 from rq.job import Job
@@ -16,6 +16,7 @@ from rq.worker import WorkerStatus
 
 from sayso.clock import new_id
 from sayso.errors import Unavailable
+from service.store.connections import connect_blocking
 
 DRAIN = "workers.resume.drain"
 """Takes ready runs off the list and drives them, for some seconds."""
@@ -29,10 +30,15 @@ JOBS = frozenset({DRAIN, RETAIN})
 QUEUE = "sayso-resume"
 """One queue, and one only a worker: with two, RQ pops without a net and a killed worker loses jobs."""
 
+AnyWorker = TypeVar("AnyWorker", bound=Worker)
+
 _LOG = structlog.get_logger(__name__)
 
 _DRAIN_ID = "drain"
 _GRACE_S = 600
+_ANSWER_S = 5
+"""How long the store may take to answer; without it a half-open connection is waited for until the system gives up."""
+
 _FAILURE_TTL_S = 7 * 86_400
 
 
@@ -79,7 +85,7 @@ class DrainQueue:
     """The queue of drain jobs, as workers and the clock see it. Blocking: call it from a thread."""
 
     def __init__(self, url: str, window_s: int) -> None:
-        self._redis = Redis.from_url(url)
+        self._redis = connect_blocking(url, socket_timeout=_ANSWER_S, socket_connect_timeout=_ANSWER_S)
         self._queue = Queue(QUEUE, connection=self._redis, serializer=JSONSerializer, job_class=AllowedJob)
         self._strange: set[bytes] = set()
         self._timeout_s = 20 * window_s + _GRACE_S
@@ -135,15 +141,26 @@ class DrainQueue:
 def count_workers(url: str) -> int:
     """Return how many workers have told of themselves lately; raises `Unavailable`. Blocking: call it from a thread."""
     try:
-        with Redis.from_url(url, socket_timeout=5) as redis:
+        with connect_blocking(url, socket_timeout=5) as redis:
             return int(Worker.count(connection=redis))
     except RedisError as error:
         raise Unavailable() from error
 
 
-def build_worker(url: str, worker_class: type[Worker], name: str) -> Worker:
+def worker_pids(url: str) -> frozenset[int]:
+    """Return the process ids of registered workers; none while the store is away. A worker first imports its agents."""
+    try:
+        with connect_blocking(url, socket_timeout=_ANSWER_S) as redis:
+            keys: Any = redis.smembers(Worker.redis_workers_keys)
+    except RedisError:
+        return frozenset()
+    names = (re.search(rb":w-([0-9]+)_", key) for key in keys)
+    return frozenset(int(name[1]) for name in names if name is not None)
+
+
+def build_worker(url: str, worker_class: type[AnyWorker], name: str) -> AnyWorker:
     """Return an RQ worker on our one queue, set as measured: it looks around every few seconds, not minutes."""
-    redis = Redis.from_url(url, socket_timeout=30)
+    redis = connect_blocking(url, socket_timeout=30)
     queue = Queue(QUEUE, connection=redis, serializer=JSONSerializer, job_class=AllowedJob)
     return worker_class(
         [queue],

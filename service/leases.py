@@ -3,7 +3,7 @@
 These verbs are the desk's own (`service/desk.py`), for whoever holds a run's lease; each names it by its fence.
 """
 
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Collection, Mapping
 from typing import NamedTuple
 
 from sayso.clock import new_id
@@ -21,6 +21,7 @@ from sayso.resumptions import (
     redeem,
     release,
     renew,
+    return_permits,
     settle,
     suspend_again,
 )
@@ -126,7 +127,7 @@ class Leases:
             taking = _once(
                 Fence(holder, 0, lease_ms, step_id), lambda record, now_ms: begin(record, now_ms, known.freezes)
             )
-            recalled = self.suspensions.recall_packed(packed) if packed else None
+            recalled = self.suspensions.recall_packed(tenant, suspension_id, packed) if packed else None
             return await self.suspensions.change(tenant, suspension_id, known.bind(taking), known=recalled)
 
         return await self._unless_frozen(tenant, step)
@@ -235,10 +236,23 @@ class Leases:
             known=known,
         )
 
-    async def postpone(self, tenant: str, suspension_id: str, fence: Fence, error: str) -> Saved:
-        """Put a resume that could not go on back, visibly; the last attempt gives the run up."""
+    async def return_permits(
+        self, tenant: str, suspension_id: str, fence: Fence, unused: Collection[int], known: Saved | None = None
+    ) -> Saved:
+        """Return the permits of calls that were about to start and never began."""
         return await self.suspensions.change(
-            tenant, suspension_id, lambda record, now_ms: postpone(record, fence, error, now_ms)
+            tenant,
+            suspension_id,
+            _once(fence, lambda record, now_ms: return_permits(record, fence, unused, now_ms)),
+            known=known,
+        )
+
+    async def postpone(
+        self, tenant: str, suspension_id: str, fence: Fence, error: str, *, is_final: bool = False
+    ) -> Saved:
+        """Put a resume that could not go on back, visibly; the last attempt, or a final error, gives the run up."""
+        return await self.suspensions.change(
+            tenant, suspension_id, lambda record, now_ms: postpone(record, fence, error, now_ms, is_final=is_final)
         )
 
     async def release(

@@ -29,6 +29,8 @@ _OURS = {
     b"x-frame-options": b"DENY",
 }
 _FRESH = _OURS | {b"cache-control": b"no-store"}
+_SECURE = {b"strict-transport-security": b"max-age=31536000"}
+"""For a service whose address is https. Names below its host are not ours, so nothing is said about them."""
 _REFERRER = (b"referrer-policy", b"no-referrer")
 
 
@@ -39,13 +41,20 @@ class Guards:
     """
 
     def __init__(
-        self, app: ASGIApp, limit_bytes: int, answer: Answer, wider: Mapping[str, int], forms: tuple[str, ...]
+        self,
+        app: ASGIApp,
+        limit_bytes: int,
+        answer: Answer,
+        wider: Mapping[str, int],
+        forms: tuple[str, ...],
+        secure: bool = False,
     ) -> None:
         self._app = app
         self._limit_bytes = limit_bytes
         self._wider = wider
         self._forms = forms
         self._answer = answer
+        self._secure = secure
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Serve one request."""
@@ -54,7 +63,9 @@ class Guards:
             return
         limit_bytes = self._wider.get(scope["path"], self._limit_bytes)
         limit_bytes *= _FORM_GROWTH if scope["path"].startswith(self._forms) else 1
-        exchange = _Exchange(receive, send, limit_bytes, static=scope["path"].startswith("/static/"))
+        exchange = _Exchange(
+            receive, send, limit_bytes, static=scope["path"].startswith("/static/"), secure=self._secure
+        )
         try:
             await self._serve(scope, exchange)
         except ClientDisconnect:
@@ -81,10 +92,11 @@ class Guards:
 class _Exchange:
     """What comes in, counted; what goes out, with our headers, and held back once too much has come in."""
 
-    def __init__(self, receive: Receive, send: Send, limit_bytes: int, *, static: bool) -> None:
+    def __init__(self, receive: Receive, send: Send, limit_bytes: int, *, static: bool, secure: bool) -> None:
         self._receive: Callable[[], Awaitable[Message]] = receive
         self._send = send
         self._static = static
+        self._secure = secure
         self._left = limit_bytes
         self.limit_bytes = limit_bytes
         self.over = False
@@ -109,13 +121,13 @@ class _Exchange:
         self.begun = True
         if message["type"] == "http.response.start":
             fresh = not self._static or message["status"] >= HTTPStatus.BAD_REQUEST
-            message["headers"] = _guard(message["headers"], fresh=fresh)
+            message["headers"] = _guard(message["headers"], fresh=fresh, secure=self._secure)
         await self._send(message)
 
 
-def _guard(headers: Iterable[tuple[bytes, bytes]], *, fresh: bool) -> list[tuple[bytes, bytes]]:
+def _guard(headers: Iterable[tuple[bytes, bytes]], *, fresh: bool, secure: bool) -> list[tuple[bytes, bytes]]:
     """Return an answer's headers with ours; what it says of referrers itself stands."""
-    ours = _FRESH if fresh else _OURS
+    ours = {**(_FRESH if fresh else _OURS), **(_SECURE if secure else {})}
     kept = [header for header in headers if header[0] not in ours]
     if not any(name == _REFERRER[0] for name, _ in kept):
         kept.append(_REFERRER)

@@ -13,6 +13,8 @@ from starlette.routing import Route, compile_path
 MEDIA_TYPE = "application/problem+json"
 """How problems are sent."""
 
+LICENSE = {"name": "Apache License 2.0", "identifier": "Apache-2.0"}
+
 Responses = dict[int | str, dict[str, Any]]
 
 _REF = {"$ref": "#/components/schemas/Problem"}
@@ -25,8 +27,9 @@ _MEANINGS = {
     409: "The record has moved on; nothing was changed",
     413: "The body is over a limit",
     415: "The body is not application/json",
+    421: "The service is not known under this host",
     422: "What came in does not fit",
-    429: "Too many attempts; `Retry-After` says when to come back",
+    429: "Too many, or too fast; `Retry-After` says when to come back",
     500: "Something broke on our side",
     503: "The store cannot be reached; `Retry-After` says when to come back",
 }
@@ -71,8 +74,14 @@ def problems(*statuses: int) -> Responses:
     }
 
 
-READS = problems(401, 404)
-"""The problems of reading one thing."""
+READS = problems(401, 404, 409)
+"""The problems of reading one thing: 409 is a record that cannot be read."""
+
+WAITS = problems(401, 404, 429)
+"""The problems of waiting for one thing."""
+
+ASKS = problems(400, 401, 403, 404, 409, 415, 429)
+"""The problems of asking for something new."""
 
 WRITES = problems(400, 401, 403, 404, 409, 415)
 """The problems of changing one."""
@@ -103,12 +112,21 @@ def name_methods(request: Request, error: Exception, unlisted: Iterable[Route] =
 
 
 def _make(app: FastAPI) -> dict[str, Any]:
-    made = get_openapi(title=app.title, version=app.version, description=app.description, routes=app.routes, tags=_TAGS)
+    made = get_openapi(
+        title=app.title,
+        version=app.version,
+        description=app.description,
+        routes=app.routes,
+        tags=_TAGS,
+        servers=[{"url": "/", "description": "The service that serves this file"}],
+        license_info=LICENSE,
+    )
     schemas = made.setdefault("components", {}).setdefault("schemas", {})
     problem = ProblemDocument.model_json_schema(ref_template="#/components/schemas/{model}")
     schemas |= problem.pop("$defs", {})
     schemas["Problem"] = problem
     for operation in (one for path in made["paths"].values() for one in path.values()):
+        operation.setdefault("security", [])  # what needs no credential says so
         for parameter in operation.get("parameters", ()):
             _leave_out_null(parameter["schema"])
     return made

@@ -13,16 +13,20 @@ from hashlib import sha256
 from pwdlib import PasswordHash
 
 from sayso.clock import new_secret, now_ms
-from sayso.decisions import OUR_NAMES
+from sayso.decisions import OUR_NAMES, OUR_PREFIXES
 from sayso.errors import Conflict, InvalidInput, NotAllowed, NotAuthenticated, NotFound
+from service.edges import network_of
 from service.settings import LONGEST_PASSWORD, SHORTEST_PASSWORD
 from service.store.attempts import Allowance, Attempts
-from service.store.people import People, Reviewer, Session
+from service.store.people import OpenSession, People, Reviewer, Session
 
 ROLES = ("reviewer", "admin")
-BY_NAME = Allowance("sign-in-name", most=10, window_s=300)
+BY_PAIR = Allowance("sign-in-pair", most=10, window_s=60)
 BY_ADDRESS = Allowance("sign-in-address", most=100, window_s=300)
-"""How often anybody may try to sign in. The right password sets the count of its name back."""
+"""How often one name may be tried from one address, and any name from it. The right password sets its pair back.
+
+No name has a limit of its own: whoever does not know its password could lock its owner out.
+"""
 
 _NAME = re.compile(r"[a-z0-9][a-z0-9._@-]{0,63}")
 _HASHER = PasswordHash.recommended()
@@ -38,9 +42,23 @@ class SignIn:
     session: Session
 
 
+@dataclass(frozen=True)
+class Origin:
+    """Where a sign-in comes from, as its request says."""
+
+    address: str = ""
+    client: str = ""
+
+
+NOWHERE = Origin()
+
+
 def refuse_our_names(name: str) -> None:
     """Raise `InvalidInput` for a name under which Sayso itself decides."""
-    if name.casefold() in OUR_NAMES:
+    plain = name.casefold()
+    if plain.startswith(OUR_PREFIXES):
+        raise InvalidInput(f"Names that begin with {plain.partition(':')[0][:9]} are Sayso's own. Choose another name.")
+    if plain in OUR_NAMES:
         raise InvalidInput(
             f"In the trail {name} is the name under which Sayso itself acts, and nobody may be taken for it. "
             "Choose another name."
@@ -82,9 +100,51 @@ class Reviewers:
         """Tell whether the reviewer of that name has this password; raises `NotFound`."""
         return await self._verify(password, (await self._known(tenant, name)).password_hash)
 
+    async def change_password(self, session: Session, current: str, password: str, origin: Origin) -> SignIn:
+        """Give a person the password they choose, which ends all their sessions; return a fresh one.
+
+        Raises `NotAllowed` for a wrong current password, `TooManyRequests` as `sign_in` does, and `InvalidInput`.
+        """
+        pair = await self._count(session.tenant, session.name, origin.address)
+        if not await self.has_password(session.tenant, session.name, current):
+            raise NotAllowed("The current password is not right. Nothing was changed.")
+        if password == current:
+            raise InvalidInput("The new password is the current one. Choose another.")
+        await self.set_password(session.tenant, session.name, password)
+        await self._attempts.forget(BY_PAIR, pair)
+        return await self._open(await self._known(session.tenant, session.name), session.tenant, now_ms(), origin)
+
     async def deactivate(self, tenant: str, name: str) -> Reviewer:
         """Shut a reviewer out, the sessions already open included; raises `NotFound`."""
-        return await self._change(tenant, name, lambda: {"active": False})
+        return await self._change(tenant, name, lambda: {"active": False, "sessions_end_at_ms": now_ms() + 1})
+
+    async def activate(self, tenant: str, name: str) -> Reviewer:
+        """Let a reviewer in again, with the password they had; raises `NotFound`. No earlier session holds again."""
+        return await self._change(tenant, name, lambda: {"active": True})
+
+    async def list_sessions(self, tenant: str, name: str) -> list[OpenSession]:
+        """Return the sessions of a person that hold, the newest first; raises `NotFound`."""
+        reviewer = await self._known(tenant, name)
+        found = await self._people.list_sessions(tenant, name)
+        return [one for one in found if self._holds(reviewer, one.session)]
+
+    async def end_session(self, tenant: str, name: str, session_id: str) -> None:
+        """End one session of a person; raises `NotFound`."""
+        for one in await self.list_sessions(tenant, name):
+            if id_of_session(one.token_hash) == session_id:
+                await self._people.close_session(one.token_hash)
+                return
+        raise NotFound(f"There is no session {session_id!r} of {name}. List the sessions to see those that hold.")
+
+    async def end_sessions(self, tenant: str, name: str, but: str | None = None) -> int:
+        """End all sessions of a person, but that of the token `but`; return how many were listed."""
+        kept = hash_token(but) if but is not None else None
+        ending = [one for one in await self.list_sessions(tenant, name) if one.token_hash != kept]
+        if kept is None:
+            await self._change(tenant, name, lambda: {"sessions_end_at_ms": now_ms() + 1})
+        for one in ending:
+            await self._people.close_session(one.token_hash)
+        return len(ending)
 
     async def find(self, tenant: str, name: str) -> Reviewer | None:
         """Return the reviewer of that name, or None."""
@@ -94,25 +154,20 @@ class Reviewers:
         """Return every reviewer by name."""
         return await self._people.list_reviewers(tenant)
 
-    async def sign_in(self, tenant: str, name: str, password: str, address: str | None = None) -> SignIn:
+    async def sign_in(self, tenant: str, name: str, password: str, origin: Origin = NOWHERE) -> SignIn:
         """Open a session for the right name and password; raises `NotAuthenticated` for anything else.
 
-        Raises `TooManyRequests`, whatever the password, when this name or this client's address was tried too often.
+        Raises `TooManyRequests`, whatever the password, when this client's address tried this name, or any, too often.
         """
-        if address is not None:
-            await self._attempts.count(BY_ADDRESS, address)
-        await self._attempts.count(BY_NAME, f"{tenant} {name}")
+        pair = await self._count(tenant, name, origin.address)
         began_at_ms = now_ms()  # before the look: a password that is set during it ends this session too
         reviewer = await self._people.find_reviewer(tenant, name)
         expected = reviewer.password_hash if reviewer else await self._decoy_hash()
         fits = await self._verify(password, expected)
         if reviewer is None or not fits or not reviewer.active:
             raise NotAuthenticated("That name and password do not go together. Check both and try again.")
-        await self._attempts.forget(BY_NAME, f"{tenant} {name}")
-        token = new_secret()
-        session = Session(tenant=tenant, name=name, roles=reviewer.roles, csrf=new_secret(), created_at_ms=began_at_ms)
-        await self._people.open_session(hash_token(token), session, self._idle_ms)
-        return SignIn(token, session)
+        await self._attempts.forget(BY_PAIR, pair)
+        return await self._open(reviewer, tenant, began_at_ms, origin)
 
     async def resume_session(self, token: str, *, in_use: bool = True) -> Session | None:
         """Return the session behind a token while it holds and its person is active, else None.
@@ -123,8 +178,7 @@ class Reviewers:
         if session is None:
             return None
         reviewer = await self._people.find_reviewer(session.tenant, session.name)
-        over = now_ms() - session.created_at_ms > self._max_ms
-        if reviewer is None or not reviewer.active or over or session.created_at_ms < reviewer.password_set_at_ms:
+        if reviewer is None or not self._holds(reviewer, session):
             await self.sign_out(token)
             return None
         return session.model_copy(update={"roles": reviewer.roles})
@@ -132,6 +186,34 @@ class Reviewers:
     async def sign_out(self, token: str) -> None:
         """Close the session."""
         await self._people.close_session(hash_token(token))
+
+    def _holds(self, reviewer: Reviewer, session: Session) -> bool:
+        """Whether a session counts: its person may come in, and it is neither over nor ended with others."""
+        over = now_ms() - session.created_at_ms > self._max_ms
+        ended_at_ms = max(reviewer.password_set_at_ms, reviewer.sessions_end_at_ms)
+        return reviewer.active and not over and session.created_at_ms >= ended_at_ms
+
+    async def _count(self, tenant: str, name: str, address: str) -> str:
+        """Count one attempt at a person's password; return under what the pair is counted."""
+        network = network_of(address)
+        if network:
+            await self._attempts.count(BY_ADDRESS, network)
+        await self._attempts.count(BY_PAIR, f"{tenant} {name} {network}")
+        return f"{tenant} {name} {network}"
+
+    async def _open(self, reviewer: Reviewer, tenant: str, at_ms: int, origin: Origin) -> SignIn:
+        token = new_secret()
+        session = Session(
+            tenant=tenant,
+            name=reviewer.name,
+            roles=reviewer.roles,
+            csrf=new_secret(),
+            created_at_ms=at_ms,
+            address=origin.address,
+            client=origin.client[:200],
+        )
+        await self._people.open_session(hash_token(token), session, self._idle_ms)
+        return SignIn(token, session)
 
     async def _known(self, tenant: str, name: str) -> Reviewer:
         return _found(await self._people.find_reviewer(tenant, name), name)
@@ -169,6 +251,11 @@ def _found(reviewer: Reviewer | None, name: str) -> Reviewer:
 def hash_token(token: str) -> str:
     """Return what is stored of a token or key: 256 random bits need no slow hash."""
     return sha256(token.encode()).hexdigest()
+
+
+def id_of_session(token_hash: str) -> str:
+    """Return the name of a session for its person and admins; nobody gets its token from that."""
+    return f"ses_{token_hash[:32]}"
 
 
 def require_role(roles: tuple[str, ...], role: str) -> None:

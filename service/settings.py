@@ -12,12 +12,17 @@ import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Annotated, Literal, Self
-from urllib.parse import SplitResult, parse_qsl, quote, urlsplit
+from urllib.parse import quote, urlsplit
 
 from pydantic import AliasChoices, Field, SecretStr, ValidationError, field_validator, model_validator
-from pydantic_settings import BaseSettings, NoDecode, SettingsConfigDict
+from pydantic_settings import NoDecode, SettingsConfigDict
 
 from sayso.errors import InvalidInput
+from service.edges import EdgeSettings
+from service.exposures import find_exposure
+from service.limits import LimitSettings
+from service.misspelt import find_unknown
+from service.store_urls import check_port, check_store_url
 
 CHECKOUT = Path(__file__).resolve().parents[1]
 """The folder that holds `service/`; relative defaults start here, whatever the working directory is."""
@@ -27,8 +32,6 @@ LONGEST_SOCKET_PATH_BYTES = 92
 it makes its own; longer homes get a short folder instead."""
 
 EVERY_ADDRESS = {"0.0.0.0": "127.0.0.1", "::": "::1"}  # noqa: S104 - recognised, not bound
-STORE_SCHEMES = ("redis", "rediss", "unix")
-STORE_OPTIONS = ("db", "username", "password", "protocol", "client_name")
 LONGEST_SESSION_S = 366 * 86_400
 SHORTEST_PASSWORD = 8
 LONGEST_PASSWORD = 1024
@@ -45,7 +48,7 @@ class InvalidSettings(InvalidInput):
     """The settings cannot be used as they are; correct them and start again."""
 
 
-class Settings(BaseSettings):
+class Settings(LimitSettings, EdgeSettings):
     """Everything an operator can choose; frozen, so that no two parts of a process see different values."""
 
     model_config = SettingsConfigDict(env_prefix="SAYSO_", env_ignore_empty=True, frozen=True, extra="forbid")
@@ -95,6 +98,11 @@ class Settings(BaseSettings):
     allow_weak_durability: bool = Field(
         default=False,
         description="Start even if the store may forget what it confirmed: no append-only file, or not synced at once.",
+    )
+    allow_plain_store: bool = Field(
+        default=False,
+        description="Start in production though the store is on another machine and its URL has no password or no TLS: "
+        "only where the network between is yours alone.",
     )
     agents: Words = Field(
         default=("demo.agents:support",),
@@ -216,13 +224,7 @@ class Settings(BaseSettings):
     def _check_redis_url(cls, url: str | None) -> str | None:
         if url is None:
             return None
-        parts = urlsplit(url)
-        if parts.scheme not in STORE_SCHEMES:
-            raise ValueError("write redis://host:port/db, rediss://host:port/db or unix:///path/to/socket?db=0")
-        if not (parts.path if parts.scheme == "unix" else parts.hostname):
-            raise ValueError("the URL names no server; write redis://host:port/db or unix:///path/to/socket?db=0")
-        _check_port(parts)
-        _check_database(parts)
+        check_store_url(url)
         return url
 
     @field_validator("public_url", "model_url", mode="after")
@@ -231,7 +233,7 @@ class Settings(BaseSettings):
         parts = urlsplit(url)
         if parts.scheme not in ("http", "https") or not parts.hostname:
             raise ValueError(f"'{url}' is not a web address; write http://host:port or https://host")
-        _check_port(parts)
+        check_port(parts)
         return url.rstrip("/")
 
     @field_validator("public_url", mode="after")
@@ -303,10 +305,14 @@ def reached_at(host: str) -> str:
 
 def load() -> Settings:
     """Return the settings of this process, or raise `InvalidSettings` with a line for each that is wrong."""
+    unknown = list(find_unknown(map(variable_of, Settings.model_fields)))
     try:
-        return Settings()
+        settings = Settings()
     except ValidationError as error:
-        raise InvalidSettings("\n".join(_explain(error))) from None
+        raise InvalidSettings("\n".join([*unknown, *_explain(error)])) from None
+    if unknown:
+        raise InvalidSettings("\n".join(unknown))
+    return settings
 
 
 def variable_of(field: str) -> str:
@@ -332,24 +338,6 @@ def _demo_model_url(host: str, port: int) -> str:
     return f"http://{reached_at(host)}:{port + 1}/v1"
 
 
-def _check_port(parts: SplitResult) -> None:
-    try:
-        _ = parts.port
-    except ValueError:
-        raise ValueError("the port is no number from 0 to 65535; correct it") from None
-
-
-def _check_database(parts: SplitResult) -> None:
-    """Refuse what the client would overlook, and then use another database, or only trip over when it connects."""
-    options = dict(parse_qsl(parts.query, keep_blank_values=True))
-    databases = [options.get("db"), parts.path.strip("/") if parts.scheme != "unix" else None]
-    if not all(re.fullmatch(r"[0-9]+", one) for one in databases if one):
-        raise ValueError("the database is no number; write redis://host:port/db or unix:///path/to/socket?db=0")
-    for name in options:
-        if name not in STORE_OPTIONS and not name.startswith("ssl_"):
-            raise ValueError(f"'{name}' is no option of a store; there are {', '.join(STORE_OPTIONS)} and ssl_…")
-
-
 def _check_webhook_secret(secret: str) -> None:
     try:
         key = base64.b64decode(secret.removeprefix("whsec_"), validate=True)
@@ -360,10 +348,15 @@ def _check_webhook_secret(secret: str) -> None:
 
 
 def _production_faults(settings: Settings) -> Iterator[str]:
+    if "policy" not in settings.model_fields_set:
+        yield "set SAYSO_POLICY to your own rules; the default is the demo's"
     if not settings.secure_cookies:
         yield "set SAYSO_PUBLIC_URL to the https address of the service"
     if settings.allow_weak_durability:
         yield "unset SAYSO_ALLOW_WEAK_DURABILITY"
+    exposed = find_exposure(settings.redis_url) if settings.redis_url and not settings.allow_plain_store else None
+    if exposed:
+        yield f"add {exposed} to SAYSO_REDIS_URL, or set SAYSO_ALLOW_PLAIN_STORE=true on a network of your own"
     if settings.aap_allow_loopback:
         yield "unset SAYSO_AAP_ALLOW_LOOPBACK"
     if _is_short(settings.admin_password, WEAKEST_PRODUCTION_PASSWORD):

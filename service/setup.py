@@ -14,6 +14,7 @@ from service.credentials import TENANT
 from service.settings import Settings, variable_of
 from service.starts import start
 from service.store.durability import check_durability
+from service.store.formats import check_format
 from service.wiring import Wiring, wire
 
 ADMIN = "admin"
@@ -73,6 +74,7 @@ async def _set_up_demo_key(wiring: Wiring, key: str | None) -> str:
 
 async def _run(settings: Settings) -> None:
     await check_durability(settings.store_url, allow_weak=True)
+    await check_format(settings.store_url)
     async for line in set_up(settings):
         print(line, flush=True)
 
@@ -88,4 +90,4 @@ def main(settings: Settings) -> int:
 
 
 if __name__ == "__main__":
-    raise SystemExit(start(main))
+    raise SystemExit(start(main, sees=("admin_password", "agent_key")))

@@ -1,8 +1,12 @@
-"""Share out a few places: so many at once for each name, and no more."""
+"""Share out a few places: so many at once for each name, and no more; or one after the other."""
 
+import asyncio
 from collections import Counter
-from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
+from collections.abc import AsyncIterator, Iterable, Iterator
+from contextlib import asynccontextmanager, contextmanager
+from weakref import WeakValueDictionary
+
+from sayso.errors import TooManyRequests
 
 
 class Slots:
@@ -25,3 +29,21 @@ class Slots:
             if free:
                 self._taken.subtract(wanted)
                 self._taken += Counter()
+
+
+class Turns:
+    """One place for each name, in this process; a few more may wait for it in line."""
+
+    def __init__(self, waiting: int) -> None:
+        self._line = Slots(waiting)
+        self._locks: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
+
+    @asynccontextmanager
+    async def take(self, name: str) -> AsyncIterator[None]:
+        """Hold the name's place for the length of the block, once it is free; `TooManyRequests` in a full line."""
+        with self._line.take((name,)) as free:
+            if not free:
+                raise TooManyRequests("Too much of yours is being evaluated already. Wait for it.", retry_after_s=2)
+            lock = self._locks.setdefault(name, asyncio.Lock())
+            async with lock:
+                yield

@@ -1,28 +1,26 @@
 """Know whose word and whose key no longer count, without asking the store for every decision."""
 
-from sayso.clock import now_ms
-from sayso.rechecks import Standing
+from sayso.revocations import NamedKey, Standing, find_revoked
 from service.memories import Memory
 from service.store.people import People
 
 
 class Standings:
-    """Reviewers who were shut out and agents whose keys were revoked, as they stood less than a second ago."""
+    """Reviewers who were shut out and keys that were revoked, as they stood less than a second ago."""
 
     def __init__(self, people: People) -> None:
         self._people = people
         self._memory = Memory(self._read)
 
-    async def find(self, tenant: str) -> Standing:
-        """Return whom to trust no longer. A name with a key that still holds is trusted."""
-        return await self._memory.find(tenant)
+    async def find(self, tenant: str, *, fresh: bool = False) -> Standing:
+        """Return whom to trust no longer, as of less than a second ago or, fresh, as of now."""
+        return await self._memory.find(tenant, fresh=fresh)
 
     async def _read(self, tenant: str) -> Standing:
-        keys = [key for key in await self._people.list_keys(tenant) if key.kind == "agent"]
-        holding = {key.name for key in keys if key.holds(now_ms())}
-        revoked = {key.name: 0 for key in keys if key.name not in holding}
+        keys = await self._people.list_keys(tenant)
+        by_name: dict[str, tuple[NamedKey, ...]] = {}
         for key in keys:
-            if key.name in revoked:
-                revoked[key.name] = max(revoked[key.name], key.revoked_at_ms or key.ends_at_ms or 0)
+            if key.kind == "agent":
+                by_name[key.name] = (*by_name.get(key.name, ()), NamedKey(key.id, key.created_at_ms))
         inactive = {one.name for one in await self._people.list_reviewers(tenant) if not one.active}
-        return Standing(revoked, frozenset(inactive))
+        return Standing(find_revoked(keys), by_name, frozenset(inactive))

@@ -28,12 +28,8 @@ class PausedFramework(BaseModel):
     )
 
 
-def seal_framework(manifest: AgentManifest, paused: PausedFramework, limit_bytes: int) -> SealedState:
-    """Return the state on its way to the store.
-
-    Raises `Conflict` when it is not of the very agent that workers have registered, `TooLarge` and `InvalidInput`
-    for what cannot be kept.
-    """
+def check_paused(manifest: AgentManifest, paused: PausedFramework) -> None:
+    """Raise `Conflict` for a state that is not of the very agent that workers have registered, or `InvalidInput`."""
     origin = manifest.origin
     if origin.framework == OURS:
         raise InvalidInput(f"The agent {manifest.name!r} is none of another framework; leave out paused.")
@@ -47,9 +43,13 @@ def seal_framework(manifest: AgentManifest, paused: PausedFramework, limit_bytes
         raise Conflict(
             f"The run was begun with other tools than the workers' agent {manifest.name!r} has. Deploy both alike."
         )
+
+
+def pack_state(agent: str, paused: PausedFramework, limit_bytes: int) -> SealedState:
+    """Return the state on its way to the store; raises `TooLarge` and `InvalidInput` for what cannot be kept."""
     native = read_state(_decode(paused.state, limit_bytes))
     state = FrameworkState(
-        agent=manifest.name,
+        agent=agent,
         framework=paused.framework,
         state_schema=paused.state_schema,
         native=native,

@@ -8,24 +8,33 @@ from dataclasses import dataclass
 from service.credentials import Credentials
 from service.desk import Desk
 from service.freezes import Freezes
+from service.inspections import Inspections
+from service.logs import Trouble
 from service.receivers.posts import Posts
 from service.reviewers import Reviewers
 from service.rulebook import Rulebook, rulebook_of
+from service.rules_in_force import RulesInForce
 from service.settings import Settings
 from service.standings import Standings
 from service.store.agenda import Agenda
 from service.store.attempts import Attempts
 from service.store.connections import connect
 from service.store.deliveries import Deliveries
+from service.store.faults import show_address
 from service.store.freezes import FreezeStore
 from service.store.instances import Instances
+from service.store.intake import Intake
 from service.store.people import People
+from service.store.readings import Readings
 from service.store.replays import Replays
 from service.store.retention import Retention
+from service.store.rules import RuleStore
 from service.store.runs import Runs
 from service.store.suspensions import Suspensions
 from service.store.tellings import Tellings
+from service.store.trails import Trails
 from service.store.watch import Watch
+from service.waiters import Waiters
 
 _COLLECT_AFTER = 50_000
 
@@ -36,6 +45,7 @@ class Wiring:
 
     settings: Settings
     rulebook: Rulebook
+    rules: RulesInForce
     desk: Desk
     runs: Runs
     tellings: Tellings
@@ -51,6 +61,10 @@ class Wiring:
     deliveries: Deliveries
     attempts: Attempts
     posts: Posts
+    waiters: Waiters
+    intake: Intake
+    inspections: Inspections
+    trails: Trails
 
 
 def settle_memory() -> None:
@@ -66,35 +80,46 @@ async def wire(settings: Settings) -> AsyncIterator[Wiring]:
     redis = connect(settings.store_url)
     blocking = connect(settings.store_url, blocking=True)
     rulebook = rulebook_of(settings.policy)
-    runs = Runs(redis)
+    readings = Readings()
+    rules = RulesInForce(RuleStore(redis), rulebook, settings.policy)
+    runs = Runs(redis, readings)
+    trails = Trails(redis, readings)
     people = People(redis)
+    intake = Intake(redis, settings)
+    trouble, address = Trouble("store_away"), show_address(settings.store_url)
     posts = Posts(loopback=settings.aap_allow_loopback)
     freezes = Freezes(FreezeStore(redis))
-    suspensions, agenda = Suspensions(redis, freezes.mark_ms), Agenda(redis)
+    suspensions, agenda = Suspensions(redis, freezes.mark_ms, readings), Agenda(redis)
     reviewers = Reviewers(people, Attempts(redis), idle_s=settings.session_idle_s, max_s=settings.session_max_s)
     try:
         yield Wiring(
             settings=settings,
             rulebook=rulebook,
-            desk=Desk(suspensions, runs, rulebook.refresh, freezes.known, freezes.sure_until_ms),
+            rules=rules,
+            desk=Desk(suspensions, runs, rules.policy, freezes.known, freezes.sure_until_ms, intake),
             runs=runs,
             tellings=Tellings(redis),
             agenda=agenda,
-            watch=Watch(blocking),
+            watch=Watch(blocking, on_lost=lambda error: trouble.note(error, address=address), on_found=trouble.over),
             reviewers=reviewers,
             credentials=Credentials(people, reviewers),
             replays=Replays(redis),
             freezes=freezes,
-            retention=Retention(redis),
+            retention=Retention(redis, readings),
             standings=Standings(people),
             instances=Instances(redis),
             deliveries=Deliveries(redis),
             attempts=Attempts(redis),
             posts=posts,
+            waiters=Waiters(settings.waits_per_key),
+            intake=intake,
+            inspections=Inspections(suspensions, runs, trails, agenda, readings),
+            trails=trails,
         )
     finally:
         suspensions.close()
         agenda.close()
+        intake.close()
         await posts.aclose()
         await redis.aclose()
         await blocking.aclose()

@@ -57,7 +57,7 @@ class Freezer:
                 await self._freeze(scope, for_s, over)
 
     async def _freeze(self, scope: str, for_s: float, over: asyncio.Event) -> None:
-        made = await self._post("/api/v1/freezes", {"scope": scope, "reason": "The storm"})
+        made = await self._post("/api/v1/freezes", {"scope": scope, "reason": "The storm", "confirm": True})
         told_at_ms = now_ms()
         await _pause(over, for_s)
         lifted = await self._post(f"/api/v1/freezes/{made.id}/lift", {})
@@ -70,7 +70,7 @@ class Freezer:
         write_freeze(self._home, line)
         self.frozen += 1
 
-    async def _post(self, path: str, body: dict[str, str]) -> _FreezeSeen:
+    async def _post(self, path: str, body: dict[str, str | bool]) -> _FreezeSeen:
         """Send it until it is done: freezing twice is freezing once, and so is lifting."""
         while True:
             try:

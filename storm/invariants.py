@@ -108,6 +108,8 @@ def chained(history: History) -> Iterator[str]:
     broken = find_break(list(history.entries))
     if broken is not None:
         yield f"the trail breaks at entry {broken}"
+    if history.trail.fault is not None:
+        yield f"the trail does not end where the record says: {history.trail.fault}"
 
 
 def legal(history: History) -> Iterator[str]:

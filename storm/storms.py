@@ -12,6 +12,7 @@ from pydantic import BaseModel, ConfigDict
 
 from demo.stacks import Stack, running_stack
 from sayso.clock import monotonic_ms, new_secret
+from service.limits import UNLIMITED
 from storm.agents import PATHS
 from storm.clients import PAUSE_S, Clients
 from storm.drivers import AT_ONCE, Driver
@@ -30,6 +31,7 @@ SETTINGS = {
     "SAYSO_POLICY": str(Path(__file__).with_name("policy.yaml")),
     "SAYSO_MODEL_URL": "http://127.0.0.1:9/v1",
     "SAYSO_LOG_LEVEL": "warning",
+    **UNLIMITED,
 }
 """Short leases and windows, so that everything that follows from a kill happens often."""
 

@@ -4,7 +4,7 @@ import asyncio
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
-from pydantic import BaseModel, ConfigDict
+from pydantic import BaseModel, ConfigDict, JsonValue
 
 from sayso.decisions import JsonObject
 from sayso.events import TrailEntry
@@ -26,6 +26,7 @@ class Trail(BaseModel):
     run_id: str
     status: RunStatus
     entries: tuple[TrailEntry, ...]
+    fault: str | None = None
 
 
 class _RunSeen(BaseModel):
@@ -52,6 +53,8 @@ class _PageSeen(BaseModel):
 
     events: tuple[_EventSeen, ...]
     next_after: int
+    head: dict[str, JsonValue] | None = None
+    fault: str | None = None
 
 
 async def save_trails(clients: Clients, run_ids: Iterable[str], folder: Path) -> None:
@@ -81,4 +84,4 @@ async def _read_trail(clients: Clients, run_id: str) -> Trail:
         page = _PageSeen.model_validate(await clients.read(REVIEWERS[0], path))
         entries += [event.as_entry() for event in page.events]
         if len(page.events) < _PAGE:
-            return Trail(run_id=run_id, status=run.status, entries=tuple(entries))
+            return Trail(run_id=run_id, status=run.status, entries=tuple(entries), fault=page.fault)

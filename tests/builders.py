@@ -7,9 +7,9 @@ from pwdlib import PasswordHash
 
 from sayso.agents import AgentManifest
 from sayso.clock import new_id, new_secret, now_ms
-from sayso.decisions import Actor, ActorKind, DecisionRequest
+from sayso.decisions import Actor, ActorKind, DecisionRequest, JsonObject
 from sayso.pauses import suspend
-from sayso.requests import Answer, Ask, AskedTool, ItemKind
+from sayso.requests import Answer, Ask, AskedTool, Item, ItemKind, digest_item
 from sayso.resumptions import Fence, lease
 from sayso.resumptions import give_up as fail
 from sayso.states import seal_state
@@ -56,6 +56,13 @@ def ask(index: int = 0, *, kind: ItemKind = ItemKind.APPROVAL, terms: RuleTerms 
         rule_id="refunds",
         rule_version="v1",
     )
+
+
+def with_deadline(record: SuspensionRecord, item: Item, at_ms: int) -> Item:
+    """An item that is to be decided by another moment, under the digest that belongs to it."""
+    terms = item.terms.model_copy(update={"deadline_at_ms": at_ms})
+    digest = digest_item(record.binding, item.item_id, item.tool, item.tool.args, item.target_arg, terms)
+    return item.model_copy(update={"terms": terms, "digest": digest})
 
 
 def run_ref(owner: str = "demo", **fields: Any) -> RunRef:
@@ -125,10 +132,15 @@ async def make_agent(wiring: Wiring, name: str) -> str:
     return key
 
 
-async def register_agent(wiring: Wiring, name: str = "demo") -> AgentManifest:
+async def register_agent(wiring: Wiring, name: str = "demo", context: JsonObject | None = None) -> AgentManifest:
     """An agent as a worker publishes it."""
     manifest = AgentManifest(
-        name=name, description="Helps.", approval_denial_policy="continue", tools=(REFUND,), digest="d" * 64
+        name=name,
+        description="Helps.",
+        approval_denial_policy="continue",
+        tools=(REFUND,),
+        digest="d" * 64,
+        context=context or {},
     )
     await wiring.runs.save_agent(TENANT, name, manifest.model_dump_json())
     return manifest

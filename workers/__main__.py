@@ -5,6 +5,7 @@ the registered agents before it forks, tells the service their names and tools, 
 """
 
 import asyncio
+import logging
 import os
 import signal
 import sys
@@ -27,6 +28,9 @@ from service.logs import configure_logs
 from service.rulebook import rulebook_of
 from service.settings import Settings
 from service.starts import start
+from service.store.connections import LOST
+from service.store.faults import await_store, describe_fault
+from service.store.formats import check_format
 from service.wiring import wire
 from workers.resume import import_agents
 
@@ -41,6 +45,7 @@ class DrainWorker(Worker):
     """
 
     settings: Settings
+    told_to_stop = False
 
     def fork_work_horse(self, job: Job, queue: Queue) -> None:
         """Look at the rules once more, then fork as RQ does."""
@@ -72,6 +77,7 @@ class DrainWorker(Worker):
 
     def request_stop(self, signum: int, frame: FrameType | None) -> None:
         """Pass the signal on to the running job, which ends its window, then stop as RQ does."""
+        self.told_to_stop = True
         if self.horse_pid:
             with suppress(ProcessLookupError):
                 os.kill(self.horse_pid, signal.SIGTERM)
@@ -88,22 +94,52 @@ async def publish_agents(settings: Settings, agents: Mapping[str, Agent]) -> Non
 
 
 def main(settings: Settings) -> int:
-    """Work until told to stop; 1 when the agents cannot be imported."""
+    """Work until told to stop, through any outage of the store.
+
+    Returns 1 when the agents cannot be imported, or the store is of a later version.
+    """
     configure_logs(settings.log_level)
     try:
+        asyncio.run(await_store(settings.store_url))
+        asyncio.run(check_format(settings.store_url))
         agents = import_agents(settings)
         asyncio.run(publish_agents(settings, agents))
     except SaysoError as error:
         log.error("worker_not_started", error=error.message)
         return 1
-    jobs = DrainQueue(settings.store_url, settings.drain_window_s)
     DrainWorker.settings = settings
-    worker = build_worker(settings.store_url, DrainWorker, new_id(f"w-{os.getpid()}"))
-    jobs.put_back()
-    jobs.close()
+    logging.getLogger("rq.worker").addFilter(_WithoutTraceback())
     log.info("worker_started", agents=sorted(agents))
-    worker.work(logging_level="WARNING")
+    while not _work(settings):
+        asyncio.run(await_store(settings.store_url, wait_s=None))
     return 0
+
+
+def _work(settings: Settings) -> bool:
+    """Work until told to stop and return True; return False when the store is lost, which RQ does not survive."""
+    jobs = DrainQueue(settings.store_url, settings.drain_window_s)
+    worker = build_worker(settings.store_url, DrainWorker, new_id(f"w-{os.getpid()}"))
+    try:
+        jobs.put_back()
+        jobs.close()
+        worker.work(logging_level="WARNING")
+    except LOST as error:
+        log.warning("store_away", told=describe_fault(settings.store_url, error))
+    finally:
+        for number in (signal.SIGTERM, signal.SIGINT):
+            signal.signal(number, signal.SIG_DFL)
+    return worker.told_to_stop
+
+
+class _WithoutTraceback(logging.Filter):
+    """Turn RQ's traceback about a lost store into a line."""
+
+    def filter(self, record: logging.LogRecord) -> bool:
+        """Keep every record; drop the traceback of an error that the worker goes on after."""
+        if record.exc_info and isinstance(record.exc_info[1], LOST):
+            record.msg, record.args = "The store is away: %s", (record.exc_info[1],)
+            record.exc_info = record.exc_text = None
+        return True
 
 
 if __name__ == "__main__":

@@ -12,7 +12,6 @@ from functools import partial
 
 import structlog
 
-from sayso.clock import monotonic_ms
 from sayso.errors import InvalidInput, NotFound, SaysoError, Unavailable
 from sayso.freezes import Freeze
 from service.credentials import TENANT
@@ -20,14 +19,17 @@ from service.jobs import DrainQueue
 from service.logs import Trouble, configure_logs
 from service.settings import Settings
 from service.starts import start
+from service.store.faults import await_store
+from service.store.formats import LaterFormat, check_format
 from service.wiring import Wiring, settle_memory, wire
 from workers.beats import Beats
 from workers.deliver import keep_delivering
 from workers.foresights import Foresights
 from workers.retention import EVERY_S
+from workers.withdrawals import keep_withdrawing
 
 BEAT_S = 0.1
-_JOBS_EVERY_MS = 1000
+_JOBS_EVERY_S = 1.0
 _AT_ONCE = 32
 _IN_A_ROUND = 100
 _UNREADABLE_AGAIN_MS = 60_000
@@ -62,34 +64,48 @@ async def wake_lifted(wiring: Wiring) -> int:
     return woken
 
 
-async def run_clock(settings: Settings, stopping: asyncio.Event) -> None:
-    """Beat until told to stop, through any absence of the store."""
-    jobs = DrainQueue(settings.store_url, settings.drain_window_s)
-    jobs_at_ms = 0.0
+async def run_clock(settings: Settings, stopping: asyncio.Event, queue: DrainQueue) -> None:
+    """Beat until told to stop, through any absence of the store or of the queue.
+
+    Raises `LaterFormat` for a store that this version cannot read.
+    """
     async with wire(settings) as wiring:
         settle_memory()
+        await _await_format(settings, stopping)
         beats, foresights, trouble = Beats(wiring), Foresights(wiring), Trouble("clock_beat_failed")
-        waking = asyncio.create_task(_keep_waking(wiring, stopping))
-        delivering = asyncio.create_task(keep_delivering(wiring, stopping))
+        beside = [
+            asyncio.create_task(_keep_waking(wiring, stopping)),
+            asyncio.create_task(keep_delivering(wiring, stopping)),
+            asyncio.create_task(keep_withdrawing(wiring, stopping)),
+            asyncio.create_task(_keep_jobs(wiring, queue, stopping)),
+        ]
         while not stopping.is_set():
             try:
                 now_ms = await beats.beat()
                 await foresights.fulfil(now_ms)
                 looked = await look_at_due(wiring, now_ms) + await foresights.look_ahead(now_ms)
                 pause_s = 0.0 if looked else min(BEAT_S, foresights.next_in_s(now_ms))
-                if monotonic_ms() >= jobs_at_ms:
-                    await asyncio.to_thread(jobs.ensure)
-                    if await wiring.retention.claim(TENANT, EVERY_S):
-                        await asyncio.to_thread(jobs.put_retention)
-                    jobs_at_ms = monotonic_ms() + _JOBS_EVERY_MS
                 trouble.over()
             except Exception as error:  # noqa: BLE001  the clock outlives whatever is wrong, and says so
                 trouble.note(error)
                 pause_s = BEAT_S
             if pause_s:
                 await _pause(stopping, pause_s)
-        await asyncio.gather(waking, delivering)
-    jobs.close()
+        await asyncio.gather(*beside)
+
+
+async def _await_format(settings: Settings, stopping: asyncio.Event) -> None:
+    """Return once the store is there and of a format that can be read; raises `LaterFormat`."""
+    trouble = Trouble("clock_waits_for_store")
+    while not stopping.is_set():
+        try:
+            await check_format(settings.store_url)
+        except Unavailable as error:
+            trouble.note(error)
+            await _pause(stopping)
+        else:
+            trouble.over()
+            return
 
 
 async def _keep_waking(wiring: Wiring, stopping: asyncio.Event) -> None:
@@ -102,6 +118,20 @@ async def _keep_waking(wiring: Wiring, stopping: asyncio.Event) -> None:
         except Exception as error:  # noqa: BLE001  the clock outlives whatever is wrong, and says so
             trouble.note(error)
         await _pause(stopping)
+
+
+async def _keep_jobs(wiring: Wiring, queue: DrainQueue, stopping: asyncio.Event) -> None:
+    """Keep jobs waiting for idle workers, beside the beat: a queue that does not answer delays no deadline."""
+    trouble = Trouble("queueing_failed")
+    while not stopping.is_set():
+        try:
+            await asyncio.to_thread(queue.ensure)
+            if await wiring.retention.claim(TENANT, EVERY_S):
+                await asyncio.to_thread(queue.put_retention)
+            trouble.over()
+        except Exception as error:  # noqa: BLE001  the clock outlives whatever is wrong, and says so
+            trouble.note(error)
+        await _pause(stopping, _JOBS_EVERY_S)
 
 
 async def _at_once(suspension_ids: Sequence[str], look: Callable[[str], Awaitable[None]]) -> None:
@@ -148,15 +178,18 @@ async def _run(settings: Settings) -> None:
     for number in (signal.SIGTERM, signal.SIGINT):
         asyncio.get_running_loop().add_signal_handler(number, stopping.set)
     log.info("clock_started")
-    await run_clock(settings, stopping)
+    queue = DrainQueue(settings.store_url, settings.drain_window_s)
+    await run_clock(settings, stopping, queue)
+    queue.close()
 
 
 def main(settings: Settings) -> int:
-    """Beat until told to stop; return 1 for rules that cannot be used."""
+    """Beat until told to stop; return 1 for rules that cannot be used, or a store of a later version."""
     configure_logs(settings.log_level)
     try:
+        asyncio.run(await_store(settings.store_url))
         asyncio.run(_run(settings))
-    except InvalidInput as error:
+    except (InvalidInput, LaterFormat, Unavailable) as error:
         log.error("clock_not_started", error=error.message)
         return 1
     return 0

@@ -164,7 +164,7 @@ class Courier:
         wait_ms = max(retry_after_ms(message.id, message.tries), read_retry_after_ms(answer, now_ms))
         latest_ms = max(message.until_ms, now_ms + LONGEST_RETRY_MS)  # where the clock jumped, the end has passed
         await self.wiring.deliveries.postpone(self.tenant, claimed, min(now_ms + wait_ms, latest_ms))
-        log.warning("message_not_taken", **facts, error=answer.error, again_in_ms=wait_ms)
+        log.warning("message_not_taken", **facts, error=answer.detail or answer.error, again_in_ms=wait_ms)
 
 
 async def keep_delivering(wiring: Wiring, stopping: asyncio.Event) -> None:

@@ -1,6 +1,6 @@
 """Keep a run's journal on its suspension, through the desk: what is about to start, and what came of it."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from types import MappingProxyType
 
 import structlog
@@ -10,9 +10,10 @@ from sayso.agents import Agent
 from sayso.batches import Batch, PlannedCall, Resumption, is_small
 from sayso.clock import iso_utc, monotonic_ms
 from sayso.decisions import JsonObject, Verdict
-from sayso.errors import Conflict, NotFound, Unavailable
+from sayso.errors import Conflict, NotFound, Unavailable, Withdrawn
 from sayso.events import Event, EventType
 from sayso.frameworks import FrameworkState
+from sayso.intents import plan_call
 from sayso.rechecks import Recheck
 from sayso.requests import Doubt, Item
 from sayso.resumptions import Fence, approved_args
@@ -43,6 +44,7 @@ class DeskJournal:
         self, wiring: Wiring, leased: Saved, fence: Fence, left: Mapping[str, Left | None] = MappingProxyType({})
     ) -> None:
         self._desk = wiring.desk
+        self._standings = wiring.standings
         self._record = leased.record
         self._saved = leased
         self._fence = fence
@@ -56,7 +58,10 @@ class DeskJournal:
     async def redeem(
         self, calls: Sequence[PlannedCall], events: Sequence[Event], state: RunState | FrameworkState | None
     ) -> Mapping[int, str]:
-        """Write down which calls are about to start; return the idempotency key of each by its index."""
+        """Write down which calls are about to start; return the idempotency key of each by its index.
+
+        Raises `Withdrawn` once the key that asked for the run is revoked.
+        """
         step = state.step if state is not None else self._record.step
         spent = self._spent_with_lease()
         if not events and state is None and spent.keys() == {one.call.index for one in calls}:
@@ -65,12 +70,18 @@ class DeskJournal:
         planned = (plan_call(self._record, self._fence, one, step) for one in calls)
         intents = tuple(one.model_copy(update={"in_vain": self._in_vain.get(one.index)}) for one in planned)
         sealed = seal(state) if state is not None else None
+        await self._check_standing()
         tenant, suspension_id, fence = self._record.tenant, self._record.id, next_step(self._fence)
         self._saved = await through_outages(
             lambda: self._desk.redeem(tenant, suspension_id, fence, intents, tuple(events), sealed, self._saved)
         )
         self._begun = intents
         return {intent.index: intent.idempotency_key for intent in intents}
+
+    async def _check_standing(self) -> None:
+        standing = await through_outages(lambda: self._standings.find(self._record.tenant))
+        if (withdrawn := standing.find_withdrawal(self._record.run)) is not None:
+            raise Withdrawn(withdrawn)
 
     async def confirm(self) -> None:
         """Renew the lease where it may have run out unnoticed, in a process that was stopped.
@@ -109,6 +120,14 @@ class DeskJournal:
                 self._lost = True
         if self._lost:
             await self._report_late(results)
+
+    async def return_permits(self, unused: Collection[int]) -> None:
+        """Return the permits of calls that never began, by index."""
+        tenant, suspension_id, fence = self._record.tenant, self._record.id, next_step(self._fence)
+        self._saved = await through_outages(
+            lambda: self._desk.return_permits(tenant, suspension_id, fence, unused, self._saved)
+        )
+        self._begun = tuple(one for one in self._begun if one.index not in unused)
 
     async def checkpoint(self, state: RunState | FrameworkState, events: Sequence[Event]) -> None:
         """Save how far the run has come; when it is too late for that, report at least what the calls came to."""
@@ -204,22 +223,6 @@ def _end_of_lease_ms(saved: Saved) -> float:
     """Until when the lease held for sure when this was saved, by this process's own clock."""
     lease = saved.record.lease
     return saved.sent_at_ms + lease.until_ms - saved.now_ms if lease is not None else 0.0
-
-
-def plan_call(record: SuspensionRecord, fence: Fence, planned: PlannedCall, step: int) -> Intent:
-    """Return what the journal is told of a call about to start."""
-    call = planned.call
-    return Intent(
-        item_id=planned.item_id,
-        call_id=call.call_id,
-        index=call.index,
-        tool=call.name,
-        idempotency_key=planned.key or f"{record.id}:{planned.item_id or f'{step}.{call.index}'}",
-        idempotent=planned.idempotent,
-        attempt=fence.attempt,
-        holder=fence.holder,
-        begun_at_ms=0,
-    )
 
 
 def read_result(intent: Intent, told: JsonObject) -> ToolResult:

@@ -8,7 +8,7 @@ from collections.abc import Awaitable, Callable
 from typing import TypeVar
 
 from sayso.clock import monotonic_ms, new_id
-from sayso.errors import Conflict, NotFound, Unavailable
+from sayso.errors import Conflict, NotFound, Unavailable, Unreadable
 from sayso.resumptions import Fence
 from sayso.suspensions import Intent, Status, SuspensionRecord
 from sayso.tool_calls import ToolResult
@@ -54,7 +54,7 @@ async def report_late(desk: Desk, record: SuspensionRecord, intent: Intent, resu
         except Conflict as refusal:
             if refusal.facts.get("status") not in (Status.DECIDED, Status.RESUMING):
                 return
-        except (NotFound, Unavailable):
+        except (NotFound, Unreadable, Unavailable):
             return
         else:
             return

@@ -22,14 +22,16 @@ from sayso.batches import (
     plan_calls,
     skip_rest,
 )
+from sayso.intents import plan_call
 from sayso.policies import Action, Policy
-from sayso.rechecks import Recheck, Standing, recheck
+from sayso.rechecks import Recheck, recheck
 from sayso.requests import Ask, Doubt, Item
 from sayso.resumptions import Fence
+from sayso.revocations import Standing
 from sayso.suspensions import Intent, SuspensionRecord
 from sayso.tool_calls import ToolCall, ToolResult
 from service.store.suspensions import Saved
-from workers.journals import plan_call, tell_outcomes
+from workers.journals import tell_outcomes
 
 
 class CallPlan(NamedTuple):
@@ -76,6 +78,8 @@ class FirstPlan:
         agent = self._known.agents.get(record.run.agent)
         if agent is None or record.resume.resumer != "calls" or record.state is not None or record.journal:
             return ()
+        if self._known.standing.find_withdrawal(record.run) is not None:
+            return ()
         checked = recheck(record, agent, self._known.policy, self._known.standing)
         plan = plan_batch(agent, record, read_asked(record), checked, now_ms)
         self._made = _Made(record.version, now_ms, plan)
@@ -117,5 +121,7 @@ def read_asked(record: SuspensionRecord) -> Batch:
 
 def _read_call(item: Item) -> BatchCall:
     ask = Ask(kind=item.kind, call_id=item.call_id, index=item.index, tool=item.tool, target_arg=item.target_arg)
-    call = ToolCall(call_id=item.call_id, index=item.index, name=item.tool.name, args=item.tool.args)
+    call = ToolCall(
+        call_id=item.call_id, index=item.index, name=item.tool.name, args=item.tool.args, subagent=item.subagent
+    )
     return BatchCall(call=call, action=Action.REQUEST_APPROVAL, reason=item.prompt.reason or "", ask=ask)

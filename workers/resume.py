@@ -17,13 +17,26 @@ import uvloop
 
 from sayso.agents import Agent, load_agents
 from sayso.clock import monotonic_ms, new_id
-from sayso.errors import Conflict, Halted, NotFound, SaysoError, Unavailable
+from sayso.errors import (
+    Conflict,
+    Halted,
+    IllegalTransition,
+    LeaseHeld,
+    NotFound,
+    SaysoError,
+    StaleAttempt,
+    StaleDigest,
+    Unavailable,
+    Unreadable,
+    Withdrawn,
+)
 from sayso.resumptions import Fence
 from service.credentials import TENANT
 from service.jobs import DrainQueue, current_job_id
 from service.settings import Settings, load
 from service.store.agenda import Ready
 from service.wiring import Wiring, settle_memory, wire
+from service.withdrawals import withdraw_run
 from workers.notes import keeping_notes
 from workers.outages import through_outages
 from workers.plans import FirstPlan, Known, Taken
@@ -37,6 +50,9 @@ _TAKE_AT_ONCE = 8
 _HARD_WINDOWS = 10
 _STOP_WITHIN_S = 4.0
 _THREADS = 64
+
+_FINAL = (IllegalTransition, StaleDigest)
+"""Errors that a further attempt meets again: the run fails at once."""
 
 log = structlog.get_logger()
 agents: dict[str, Agent] = {}
@@ -69,7 +85,7 @@ async def _drain(settings: Settings, holder: str, job_id: str | None) -> None:
     loop.add_signal_handler(signal.SIGTERM, stopping.set)
     settle_memory()
     share_turns()
-    async with wire(settings) as wiring:
+    async with wire(settings) as wiring, wiring.rules.kept(TENANT, "worker"):
         await Drain(wiring, holder, job_id).run(stopping)
 
 
@@ -118,7 +134,7 @@ class Drain:
     async def _drive(self, ready: Ready) -> None:
         try:
             taken = await through_outages(partial(self._take_up, ready, new_id("step")))
-        except (Conflict, NotFound, Unavailable) as refusal:
+        except (Conflict, NotFound, Unreadable, Unavailable) as refusal:
             log.info("run_not_taken", suspension=ready.id, why=refusal.message)
             return
         if taken is None:
@@ -136,7 +152,7 @@ class Drain:
         """Lease the run; None where this very worker drives it already."""
         lease_ms = self._wiring.settings.lease_s * 1000
         standing = await self._wiring.standings.find(TENANT)
-        first = FirstPlan(Known(agents, self._wiring.rulebook.refresh(), standing))
+        first = FirstPlan(Known(agents, self._wiring.rules.policy(), standing))
         leased = await self._wiring.desk.lease(
             TENANT, ready.id, self._holder, lease_ms, first.plan, self._job_id, step_id, ready.packed
         )
@@ -148,25 +164,35 @@ class Drain:
     async def _resume(self, taken: Taken) -> None:
         record, fence = taken.leased.record, taken.fence
         try:
+            standing = await self._wiring.standings.find(TENANT)
+            if (why := standing.find_withdrawal(record.run)) is not None:
+                raise Withdrawn(why)
             await RESUMERS[record.resume.resumer](self._wiring, agents, taken)
+        except Withdrawn as withdrawn:
+            log.info("run_withdrawn", suspension=record.id, run=record.run.id, why=withdrawn.message)
+            with suppress(Conflict, Unavailable):
+                await withdraw_run(self._wiring, TENANT, record.run, withdrawn.message)
         except Halted as halt:
             log.info("run_frozen", suspension=record.id, run=record.run.id, why=halt.message)
             await self._release(record.id, fence, halt.message, _tools_of(halt))
-        except (Conflict, Unavailable) as refusal:
+        except (LeaseHeld, StaleAttempt, Unreadable, Unavailable) as refusal:
             log.warning("run_lost", suspension=record.id, run=record.run.id, why=refusal.message)
+        except Conflict as refusal:  # the desk says whether the lease is lost, or the run cannot go on
+            log.warning("run_refused", suspension=record.id, run=record.run.id, why=refusal.message)
+            await self._postpone(record.id, fence, refusal.message, is_final=isinstance(refusal, _FINAL))
         except Exception as error:
             log.exception("run_not_resumed", suspension=record.id, run=record.run.id)
             await self._postpone(record.id, fence, _sentence(error))
 
     async def _release(self, suspension_id: str, fence: Fence, reason: str, waits_for: tuple[str, ...] = ()) -> None:
         """Give the run back; with a call under way the lease has to run out instead."""
-        with suppress(Conflict, Unavailable):
+        with suppress(Conflict, Unreadable, Unavailable):
             await self._wiring.desk.release(TENANT, suspension_id, fence, reason, waits_for)
 
-    async def _postpone(self, suspension_id: str, fence: Fence, error: str) -> None:
+    async def _postpone(self, suspension_id: str, fence: Fence, error: str, *, is_final: bool = False) -> None:
         try:
-            await self._wiring.desk.postpone(TENANT, suspension_id, fence, error)
-        except (Conflict, Unavailable) as refusal:
+            await self._wiring.desk.postpone(TENANT, suspension_id, fence, error, is_final=is_final)
+        except (Conflict, Unreadable, Unavailable) as refusal:
             log.warning("run_not_postponed", suspension=suspension_id, why=refusal.message)
 
     async def _renew(self, suspension_id: str, fence: Fence) -> None:
@@ -174,7 +200,7 @@ class Drain:
             with suppress(Unavailable):
                 try:
                     await self._wiring.desk.renew(TENANT, suspension_id, fence)
-                except Conflict:
+                except (Conflict, Unreadable):
                     return
             await asyncio.sleep(fence.lease_ms / 3000)
 

@@ -18,18 +18,21 @@ from typing import Any
 from sayso.adapters.afk_checkpoints import Memory, Waiting, is_elsewhere, put_back, read_native, read_waiting
 from sayso.adapters.afk_seams import NOT_ASKED, Seams
 from sayso.adapters.afk_tools import define_tool
+from sayso.adapters.afk_words import load_words
 from sayso.clock import new_id, now_ms
 from sayso.decisions import JsonObject
 from sayso.errors import InvalidInput
 from sayso.frameworks import Asked, Done, FrameworkAgent, Gate, build_agent, current_gate
 from sayso.states import check_state
-from sayso.suspensions import Origin
+from sayso.suspensions import Origin, RunStatus
 
 _ELSEWHERE = (
     "The run {run_id} no longer waits where this was asked: somebody else has gone on with it. The answers are not "
     "given to another question; cancel this run."
 )
 
+_STATUSES = {"degraded": RunStatus.DEGRADED, "cancelled": RunStatus.CANCELLED}
+"""How a run ended whose AFK state is not `completed`; in any other state it failed."""
 
 Build = Callable[[Seams], tuple[Any, Any]]
 """What makes the runner and the agent anew in every process, from the seams."""
@@ -111,11 +114,21 @@ class Afk:
             await memory.close()
 
     async def _rest(self, seams: Seams, handle: Any) -> Asked | Done:
-        reached = await _await_rest(seams, handle)
-        if reached is None:
+        try:
+            reached = await _await_rest(seams, handle)
+        except Exception as error:
+            if not load_words().ends_run(error):
+                raise
+            return Done(None, RunStatus.FAILED, str(error) or type(error).__name__, told=seams.tellings.said)
+        if seams.stopped.is_set():
             return await self._read_stop(seams)
-        state = {} if reached.state == "completed" else {"state": reached.state}
-        return Done({"text": reached.final_text, **state}, told=seams.tellings.said)
+        if reached is None:
+            return Done(None, RunStatus.CANCELLED, "AFK cancelled the run.", told=seams.tellings.said)
+        result: JsonObject = {"text": reached.final_text}
+        if reached.state == "completed":
+            return Done(result, told=seams.tellings.said)
+        status = _STATUSES.get(reached.state, RunStatus.FAILED)
+        return Done({**result, "state": reached.state}, status, reached.final_text, told=seams.tellings.said)
 
     async def _read_stop(self, seams: Seams) -> Asked:
         place, gate = seams.stopped_at, current_gate()

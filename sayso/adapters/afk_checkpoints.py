@@ -83,6 +83,7 @@ class Waiting(_Seen):
                 call_id=call.id or f"{self.run_id}:{self.step}:{place}",
                 name=call.tool_name,
                 args_json=json.dumps(call.arguments),
+                subagent="",
             )
             for place, call in enumerate(self._turn.tool_calls)
         )

@@ -22,9 +22,9 @@ from sayso.calls import Call, report_async, tell_earlier
 from sayso.canonical import JsonObject
 from sayso.client import AsyncClient
 from sayso.errors import CallFailed, SaysoError
-from sayso.exchanges import ask_for_call
 from sayso.flows import send
 from sayso.leaves import OnDoubt, Ran, Wanted, obtain
+from sayso.names import check_tool_name
 from sayso.replies import Suspension
 from sayso.tool_calls import ToolDefinition
 
@@ -73,7 +73,7 @@ class Desk:
     def gate(self, tools: Sequence[Any]) -> list[Any]:
         """Return the agent's tools such that each begins with leave alone, once."""
         found = find_tools(tools)
-        self.tools |= {one.spec.name: one for one in found}
+        self.tools |= {check_tool_name(one.spec.name): one for one in found}
         return wrap_tools(found, self._call)
 
     def want(self, tool: Any, args: JsonObject, label: str, wait_s: float | None = 0) -> Wanted:
@@ -237,8 +237,7 @@ class Desk:
 
     async def _ask(self, wanted: Wanted, run_id: str) -> Suspension:
         """Ask once under the call's name; whatever was told of the AFK run before stands before the pause."""
-        asked = ask_for_call(wanted.definition, wanted.args, wanted.key, wanted.title, wanted.context)
-        found: Suspension = await self.client.run(send(self.client.patience, asked))
+        found: Suspension = await self.client.run(send(self.client.patience, wanted.exchange))
         self._told[run_id] = found.run.id
         await self._tell(run_id)
         return found

@@ -5,6 +5,7 @@ import logging
 from datetime import UTC, datetime
 from typing import Any
 
+from sayso.adapters.afk_words import POLICY_ID
 from sayso.client import AsyncClient
 from sayso.clock import new_id, now_ms
 from sayso.decisions import JsonObject
@@ -14,6 +15,7 @@ from sayso.errors import SaysoError
 from sayso.tools import plain_json
 
 _MOST = 2_000
+_OUR_DENIAL = ("deny", POLICY_ID)
 _LOG = logging.getLogger("sayso")
 
 
@@ -34,7 +36,10 @@ class Tellings:
         self._sent: dict[str, int] = {}
 
     def note(self, event: Any) -> None:
-        """Keep an event; of too many the rest is left out."""
+        """Keep an event; of too many the rest is left out, and so are denials that Sayso's own trail tells of."""
+        data = event.data or {}
+        if event.type == "policy_decision" and (data.get("action"), data.get("policy_id")) == _OUR_DENIAL:
+            return
         if len(self.events) < _MOST:
             self.events.append(Told(_write(event), datetime.fromtimestamp(now_ms() / 1000, UTC)))
 

@@ -10,7 +10,11 @@ from sayso.errors import InvalidInput
 _CLASSES = {
     "afk.agents.types": ("PolicyDecision", "ApprovalDecision", "UserInputDecision", "DeferredDecision"),
     "afk.tools": ("ToolResult", "ToolDeferredHandle"),
+    "afk.agents.errors": ("AgentError", "AgentRetryableError", "AgentCircuitOpenError"),
 }
+
+POLICY_ID = "sayso"
+"""The `policy_id` of every decision that AFK is given by Sayso."""
 
 
 @dataclass(frozen=True)
@@ -23,6 +27,14 @@ class Words:
     deferred_decision: Any
     tool_result: Any
     tool_deferred_handle: Any
+    agent_error: Any
+    agent_retryable_error: Any
+    agent_circuit_open_error: Any
+
+    def ends_run(self, error: Exception) -> bool:
+        """Return whether AFK failed the run itself, for a reason that a retry meets again."""
+        passes = (self.agent_retryable_error, self.agent_circuit_open_error)
+        return isinstance(error, self.agent_error) and not isinstance(error, passes)
 
     def allow(self, args: Any = None) -> Any:
         """Let it go on; a call with these arguments, where there are some."""
@@ -30,7 +42,7 @@ class Words:
 
     def deny(self, reason: str) -> Any:
         """Let it not go on; the model is told why."""
-        return self.policy_decision(action="deny", reason=reason)
+        return self.policy_decision(action="deny", reason=reason, policy_id=POLICY_ID)
 
     def fail(self, error: str) -> Any:
         """Return the result of a call that failed, or did not run."""

@@ -28,6 +28,7 @@ from autogen_agentchat.messages import (
 from autogen_core import CancellationToken, FunctionCall
 from autogen_core.models import FunctionExecutionResult, FunctionExecutionResultMessage
 
+from sayso.adapters.autogen_checks import check_team
 from sayso.batches import BatchCall
 from sayso.decisions import JsonObject
 from sayso.errors import InvalidInput
@@ -179,7 +180,8 @@ Build = Callable[[Callable[[AssistantAgent], GatedAgent]], Any]
 def gate(build: Build, *, name: str, idempotent: Collection[str] = (), **options: Any) -> FrameworkAgent:
     """Return the agent or Swarm with its tools behind Sayso, for `SAYSO_AGENTS` and for `start`.
 
-    A team needs `HandoffTermination(DESK)`. The other options are those of `sayso.agents.Agent`.
+    A team needs `HandoffTermination(DESK)`. The other options are those of `sayso.agents.Agent`. Raises `InvalidInput`
+    where a member could act without anybody being asked.
     """
     framework = AutoGen(build)
     definitions: dict[str, ToolDefinition] = {}
@@ -213,12 +215,12 @@ class AutoGen:
 
     async def list_tools(self) -> list[Any]:
         """Return the schemas of all tools of all gated agents."""
-        _, gated = self._make()
+        _, gated = await self._make()
         return [tool for agent in gated.values() for tool in await agent.list_tools()]
 
     async def begin(self, text: str) -> Asked | Done:
         """Run up to the first turn that calls tools, or to the end."""
-        runnable, gated = self._make()
+        runnable, gated = await self._make()
         return await self._rest(runnable, gated, await runnable.run(task=text))
 
     async def find_hindrance(self, native: JsonObject) -> str | None:
@@ -227,7 +229,7 @@ class AutoGen:
 
     async def go_on(self, native: JsonObject, gate: Gate) -> Asked | Done:
         """Hand back to the agent that waited, with leave for its calls."""
-        runnable, gated = self._make()
+        runnable, gated = await self._make()
         await runnable.load_state(native["state"])
         waiting = gated.get(str(native["agent"]))
         if waiting is None or waiting.pending is None:
@@ -236,14 +238,17 @@ class AutoGen:
         handed = HandoffMessage(source=DESK, target=waiting.name, content=_DECIDED)
         return await self._rest(runnable, gated, await runnable.run(task=handed))
 
-    def _make(self) -> tuple[Any, dict[str, GatedAgent]]:
+    async def _make(self) -> tuple[Any, dict[str, GatedAgent]]:
+        """Build it anew. Raises `InvalidInput` where a member could act without anybody being asked."""
         gated: dict[str, GatedAgent] = {}
 
         def wrap(agent: AssistantAgent) -> GatedAgent:
             gated[agent.name] = GatedAgent(agent)
             return gated[agent.name]
 
-        return self._build(wrap), gated
+        runnable = self._build(wrap)
+        await check_team(runnable, gated.values(), [one.inner for one in gated.values()], DESK)
+        return runnable, gated
 
     async def _rest(self, runnable: Any, gated: Mapping[str, GatedAgent], result: Any) -> Asked | Done:
         told = tuple(json.loads(one.model_dump_json()) for one in result.messages)
@@ -255,11 +260,12 @@ class AutoGen:
             "state": read_state(write_state(dict(await runnable.save_state()))),
         }
         calls = await waiting.find_gated(waiting.pending.content)
-        return Asked(native, tuple(map(_read_call, calls)), told=told)
+        member = "" if runnable is waiting else waiting.name
+        return Asked(native, tuple(_read_call(one, member) for one in calls), told=told)
 
 
-def _read_call(call: FunctionCall) -> RequestedCall:
-    return RequestedCall(call_id=call.id, name=call.name, args_json=call.arguments)
+def _read_call(call: FunctionCall, member: str) -> RequestedCall:
+    return RequestedCall(call_id=call.id, name=call.name, args_json=call.arguments, subagent=member)
 
 
 def _not_done(call: FunctionCall) -> FunctionExecutionResult:

@@ -103,6 +103,10 @@ class ChatCompletionsModel:
         self._options = options or {}
         self._clients: dict[asyncio.AbstractEventLoop, httpx.AsyncClient] = {}
 
+    def describe(self) -> JsonObject:
+        """Return what rules about model calls may know: the model's name, and the host that provides it."""
+        return {"model": self._model, "provider": self._url.host}
+
     async def complete(self, messages: list[ChatMessage], tools: list[ToolDefinition]) -> ModelTurn:
         """Return the model's next turn; raises `ModelError` when the last attempt has failed too."""
         request = {**self._options, **write_request(self._model, messages, tools)}

@@ -13,29 +13,27 @@ from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from dataclasses import dataclass
 from importlib.metadata import version
 from pathlib import Path
-from typing import Any, Literal, Protocol
+from typing import Any, Protocol
 
-from langchain.agents.middleware import AgentMiddleware, HumanInTheLoopMiddleware
-from langchain_core.messages import ToolMessage
 from langchain_core.tools import BaseTool
 from langchain_core.utils.function_calling import convert_to_openai_tool
+from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.types import Command, Interrupt
 from pydantic import JsonValue
 
+from sayso.adapters.langgraph_checks import check_graph
+from sayso.adapters.langgraph_middleware import Asking, Journalled, Mode
 from sayso.batches import BatchCall
 from sayso.clock import new_id
 from sayso.decisions import JsonObject
-from sayso.errors import IllegalTransition, InvalidInput
+from sayso.errors import InvalidInput
 from sayso.frameworks import (
     Asked,
     Done,
     FrameworkAgent,
     Gate,
-    ToolFailed,
     build_agent,
-    current_gate,
     tell_refusal,
-    tell_text,
 )
 from sayso.models import RequestedCall
 from sayso.rules import same_json
@@ -43,7 +41,6 @@ from sayso.suspensions import Origin
 from sayso.tool_calls import ToolDefinition
 from sayso.tools import plain_json
 
-Mode = Literal["batched", "per_call"]
 Saver = Callable[[], AbstractAsyncContextManager[Any]]
 _STRICT = "__pregel_strict_resume"
 """With it LangGraph refuses an answer to an interrupt that no longer waits, rather than giving it to the next one."""
@@ -93,11 +90,12 @@ def gate(
     """Return the graph with its tools behind Sayso, for `SAYSO_AGENTS` and for `start`.
 
     `tools` are the agent's, or the actions that the graph interrupts for. `checkpointer` opens what keeps its threads,
-    such as `sqlite(path)`.
+    such as `sqlite(path)`. Raises `InvalidInput` for a graph in which a tool could run that nobody is asked about.
     """
     found = [_define(one, idempotent) for one in tools]
     definitions = {one.name: one for one in found}
     framework = LangGraph(build, tuple(definitions), checkpointer, interrupt_mode, write_input or _write_input)
+    framework.make(InMemorySaver(), "Sayso")
     return build_agent(framework, name, definitions, **options)
 
 
@@ -154,83 +152,51 @@ class LangGraph:
                 return await self._run(graph, thread_id, None)
             if any(one.result is None for one in gate.calls):
                 raise InvalidInput(_ELSEWHERE.format(thread_id=thread_id))
-            return _read(thread_id, snapshot.values, snapshot.interrupts)
+            return _read(thread_id, snapshot.values, snapshot)
+
+    def make(self, saver: Any, *name: str, asked: Iterable[str] = ()) -> Any:
+        """Return the graph; what was `asked` is answered also where the agent no longer has its tool.
+
+        Raises `InvalidInput` where a tool could run that nobody is asked about.
+        """
+        ours = [Asking((*self.tools, *asked), self.interrupt_mode, *name), Journalled(self.tools)]
+        graph = self.build(checkpointer=saver, middleware=ours)
+        check_graph(graph, ours, self.tools)
+        return graph
 
     @asynccontextmanager
     async def _graph(self, asked: Iterable[str] = ()) -> AsyncIterator[Any]:
-        """Open the graph; what was `asked` is answered also where the agent no longer has its tool."""
-        interrupt_on: Any = dict.fromkeys((*self.tools, *asked), True)
-        asking = HumanInTheLoopMiddleware(interrupt_on, interrupt_mode=self.interrupt_mode)
         async with self.checkpointer() as saver:
-            yield self.build(checkpointer=saver, middleware=[asking, _Journalled(self.tools)])
+            yield self.make(saver, asked=asked)
 
     async def _run(self, graph: Any, thread_id: str, given: Any) -> Asked | Done:
         values = await graph.ainvoke(given, _config(thread_id), durability="sync")
         snapshot = await graph.aget_state(_config(thread_id))
-        return _read(thread_id, values, snapshot.interrupts)
-
-
-class _Journalled(AgentMiddleware[Any, Any]):
-    """Let a tool begin through the gate alone; it stands behind the questions, next to the tool.
-
-    A name that the model made up is nobody's question: the model is told what there is.
-    """
-
-    def __init__(self, known: Collection[str]) -> None:
-        self._known = known
-
-    async def awrap_model_call(self, request: Any, handler: Any) -> Any:
-        """Go on only while every tool that the model is shown is one that people can be asked about."""
-        shown = {one.name for one in request.tools if isinstance(one, BaseTool)}
-        if foreign := sorted(shown - set(self._known)):
-            names = ", ".join(foreign)
-            raise InvalidInput(f"The agent has tools that gate(tools=…) does not name: {names}. Name them.")
-        return await handler(request)
-
-    async def awrap_tool_call(self, request: Any, handler: Any) -> Any:
-        """Run the call, with the arguments that were approved, once."""
-        call = request.tool_call
-        gate = current_gate()
-        one = gate.find(call["id"], call["name"]) if gate is not None else None
-        if one is None and request.tool is None:
-            words = f"There is no tool named {call['name']!r}. There are: {', '.join(self._known)}."
-            return ToolMessage(words, tool_call_id=call["id"], name=call["name"], status="error")
-        if gate is None or one is None:
-            raise IllegalTransition(f"Nobody was asked about this call of {call['name']}; it is not run.")
-        native: list[Any] = []
-
-        async def execute(args: JsonObject) -> Any:
-            message = await handler(request.override(tool_call={**call, "args": args}))
-            native.append(message)
-            if not isinstance(message, ToolMessage):
-                return f"{call['name']} gave the graph a {type(message).__name__}."
-            if message.status == "error":
-                raise ToolFailed(str(message.content))
-            return message.content
-
-        result = await gate.run(one, execute)
-        if native:
-            return native[0]
-        status = "success" if result.success else "error"
-        return ToolMessage(tell_text(one, result), tool_call_id=call["id"], name=call["name"], status=status)
+        return _read(thread_id, values, snapshot)
 
 
 def _config(thread_id: str) -> Any:
     return {"configurable": {"thread_id": thread_id, _STRICT: True}}
 
 
-def _read(thread_id: str, values: Any, interrupts: Sequence[Interrupt]) -> Asked | Done:
+def _read(thread_id: str, values: Any, snapshot: Any) -> Asked | Done:
     """Return what the graph waits for, or what it came to."""
+    interrupts: Sequence[Interrupt] = snapshot.interrupts
     if not interrupts:
         return Done(_read_result(values))
     read = [(one, _read_interrupt(one)) for one in interrupts]
+    inner = {one.id: task.name if task.state is not None else "" for task in snapshot.tasks for one in task.interrupts}
     native: JsonObject = {
         "thread_id": thread_id,
         "interrupts": [
             {"id": one.id, "kind": kind, "calls": len(calls), "config": config} for one, (kind, calls, config) in read
         ],
     }
-    calls = tuple(call for _, (_, found, _) in read for call in _name_calls(values, found))
+    calls = tuple(
+        call.model_copy(update={"subagent": inner.get(one.id)})
+        for one, (_, found, _) in read
+        for call in _name_calls(values, found)
+    )
     return Asked(native, calls, unseen=any(kind == "inbox" for _, (kind, _, _) in read))
 
 

@@ -19,7 +19,7 @@ from mcp_types.version import MODERN_PROTOCOL_VERSIONS
 from pydantic import BaseModel, ValidationError
 from pydantic_core import to_json
 
-from sayso import exchanges, flows
+from sayso import flows
 from sayso.calls import Call, report_async, tell_earlier
 from sayso.canonical import digest_json
 from sayso.client import AsyncClient
@@ -27,6 +27,7 @@ from sayso.decisions import JsonObject
 from sayso.errors import CallFailed, Denied, InDoubt, InvalidInput, NotFound, SaysoError, Suspended, Unavailable
 from sayso.exchanges import new_key
 from sayso.leaves import Leave, Ran, Wanted, obtain
+from sayso.names import check_tool_name
 from sayso.tool_calls import ToolDefinition
 
 KEY = "sayso/idempotency-key"
@@ -142,7 +143,7 @@ class Proxy:
 
     def _want(self, ctx: Any, tool: types.Tool, params: types.CallToolRequestParams) -> Wanted:
         hints, args = tool.annotations or types.ToolAnnotations(), params.arguments or {}
-        label = f"{self.manner.name}.{tool.name}" if self.manner.name else tool.name
+        label = check_tool_name(f"{self.manner.name}.{tool.name}" if self.manner.name else tool.name)
         try:
             definition = ToolDefinition(
                 name=label,
@@ -188,10 +189,9 @@ class Proxy:
 
     async def _withdraw(self, wanted: Wanted) -> None:
         """Take back a question whose client is gone, or has no more use for the answer."""
-        asked = exchanges.ask_for_call(wanted.definition, wanted.args, wanted.key, wanted.title, wanted.context)
         with anyio.move_on_after(_SETTLE_S, shield=True):
             try:
-                found = await self.desk.run(flows.send(self.desk.patience, asked))
+                found = await self.desk.run(flows.send(self.desk.patience, wanted.exchange))
                 await self.desk.cancel(found.run.id, "The MCP client no longer waits for this call.")
             except SaysoError as lost:
                 _LOG.warning("%s could not be withdrawn: %s", wanted.definition.name, lost.message)
@@ -205,8 +205,8 @@ class Proxy:
             del self._left[next(iter(self._left))]
         self._left[_digest(wanted.definition, wanted.args)] = wanted.label
         return _tell_error(
-            f"{wanted.definition.name} was not run: it waits for a person ({self.desk.url}/items/"
-            f"{waits.suspension_id}). Make the very same call again later to go on."
+            f"{wanted.definition.name} was not run: it waits for a person ({waits.facts['link']}). "
+            "Make the very same call again later to go on."
         )
 
     async def _forward(self, ctx: Any, tool: types.Tool, wanted: Wanted, leave: Leave) -> types.CallToolResult:

@@ -13,11 +13,13 @@ from collections.abc import Callable, Collection
 from importlib.metadata import version
 from typing import Any
 
-from agents import Agent, FunctionTool, RunConfig, Runner, RunState
+from agents import Agent, FunctionTool, RunConfig, Runner, RunState, ToolInputGuardrailTripwireTriggered
 from agents.items import ToolApprovalItem
 from agents.run_config import DEFAULT_MAX_TURNS
 from agents.tool_context import ToolContext
 
+from sayso.adapters.openai_guardrails import gate_guardrail, put_in
+from sayso.adapters.reaches import reach
 from sayso.adapters.tool_responses import note_edit
 from sayso.batches import BatchCall
 from sayso.decisions import JsonObject
@@ -35,12 +37,17 @@ from sayso.frameworks import (
     tell_result,
 )
 from sayso.models import RequestedCall
-from sayso.suspensions import Origin
+from sayso.suspensions import Origin, RunStatus
 from sayso.tool_calls import ToolDefinition, ToolResult
 from sayso.tools import plain_json
 
 Refusal = Callable[[str, str], str]
 """What the model is told of a call that does not run: from the tool's name and the reason."""
+
+_INNER = (
+    "The tool {tool!r} runs an agent that has tools of its own ({names}), and nobody would be asked about those. "
+    "Give them to the gated agent, or name {agent!r} in its handoffs."
+)
 
 
 def gate(
@@ -59,7 +66,7 @@ def gate(
     `context` makes the run's context anew wherever it goes on; it is not saved. `max_turns` are those of the whole run,
     however often it waits; None sets no limit. `tell_refused` writes what the model
     is told of a call that was denied or failed, such as `tool_responses.tell_refused`. Raises `InvalidInput` for tools
-    that run elsewhere.
+    that run elsewhere, or that run another agent with tools.
     """
     tools: dict[str, FunctionTool] = {}
     gated = _gate_agent(agent, tools, {}, tell_refused)
@@ -122,12 +129,15 @@ class OpenAiAgents:
 
     async def _run(self, start: str | RunState[Any, Any]) -> Asked | Done:
         context = self.context() if isinstance(start, str) else None
-        result = await Runner.run(
-            self.agent, start, context=context, run_config=self.run_config, max_turns=self.max_turns
-        )
+        try:
+            result = await Runner.run(
+                self.agent, start, context=context, run_config=self.run_config, max_turns=self.max_turns
+            )
+        except ToolInputGuardrailTripwireTriggered as halt:
+            return Done(None, RunStatus.FAILED, f"The guardrail {halt.guardrail.get_name()} stopped the run.")
         if result.interruptions:
             native = result.to_state().to_json(context_serializer=lambda _: {})
-            return Asked(native, tuple(map(_read_call, result.interruptions)))
+            return Asked(native, tuple(_read_call(one, self.agent.name) for one in result.interruptions))
         output = result.final_output
         return Done({"text": output} if isinstance(output, str) else plain_json(output))
 
@@ -162,16 +172,26 @@ def _gate_agent(
 
 
 def _check_inner(tool: FunctionTool) -> None:
-    """Refuse an agent that would stop in the middle of its one call to ask about another."""
-    inner = tool._agent_instance
-    if inner is not None and any(isinstance(one, FunctionTool) and one.needs_approval for one in inner.tools):
-        raise InvalidInput(
-            f"The tool {tool.name!r} is an agent whose own tools need approval; they would be asked about in the "
-            f"middle of it. Take needs_approval off them, or name {inner.name!r} in handoffs instead."
-        )
+    """Refuse a tool that runs another agent whose tools nobody would be asked about."""
+    for found in reach(tool.on_invoke_tool):
+        if isinstance(found, Agent) and (names := _list_names(found, set())):
+            raise InvalidInput(_INNER.format(tool=tool.name, names=", ".join(names), agent=found.name))
+
+
+def _list_names(agent: Agent[Any], seen: set[int]) -> list[str]:
+    """Return the tools that an agent, and those that it hands off to, would run by themselves."""
+    if id(agent) in seen:
+        return []
+    seen.add(id(agent))
+    names = [*(one.name for one in agent.tools), *(one.name for one in agent.mcp_servers)]
+    for one in agent.handoffs:
+        names += _list_names(one, seen) if isinstance(one, Agent) else [one.tool_name]
+    return names
 
 
 def _gate_tool(tool: FunctionTool, tell: Refusal | None) -> FunctionTool:
+    """Return the tool so that it begins through the gate alone, and its input guardrails check what really runs."""
+
     async def invoke(context: ToolContext[Any], _args_json: str) -> Any:
         gate = current_gate()
         one = gate.find(context.tool_call_id, tool.name) if gate is not None else None
@@ -179,11 +199,14 @@ def _gate_tool(tool: FunctionTool, tell: Refusal | None) -> FunctionTool:
             raise IllegalTransition(f"Nobody was asked about this call of {tool.name}; it is not run.")
 
         async def execute(args: JsonObject) -> Any:
-            return await tool.on_invoke_tool(context, json.dumps(args))
+            return await tool.on_invoke_tool(put_in(context, args), json.dumps(args))
 
         return _tell(one, await gate.run(one, execute), tell)
 
-    return dataclasses.replace(tool, on_invoke_tool=invoke, needs_approval=True)
+    guardrails = [gate_guardrail(one, tool.name) for one in tool.tool_input_guardrails or ()]
+    return dataclasses.replace(
+        tool, on_invoke_tool=invoke, needs_approval=True, tool_input_guardrails=guardrails or None
+    )
 
 
 def _tell(one: BatchCall, result: ToolResult, tell: Refusal | None) -> Any:
@@ -199,5 +222,9 @@ def _id_of(item: ToolApprovalItem) -> tuple[str, str]:
     return known_id(str(item.call_id)), str(item.name)
 
 
-def _read_call(item: ToolApprovalItem) -> RequestedCall:
-    return RequestedCall(call_id=str(item.call_id), name=str(item.name), args_json=item.arguments or "{}")
+def _read_call(item: ToolApprovalItem, root: str) -> RequestedCall:
+    """Return a call; one of an agent that the run was handed to is a sub-agent's."""
+    subagent = "" if item.agent.name == root else item.agent.name
+    return RequestedCall(
+        call_id=str(item.call_id), name=str(item.name), args_json=item.arguments or "{}", subagent=subagent
+    )

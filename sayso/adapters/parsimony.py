@@ -25,7 +25,7 @@ from sayso.adapters.parsimony_records import find_turn, read_calls, read_record,
 from sayso.adapters.parsimony_turns import ASK_USER, RETURN_DONE, RETURN_UNABLE, Stretch, Turn
 from sayso.batches import BatchCall
 from sayso.decisions import JsonObject
-from sayso.frameworks import Asked, Done, FrameworkAgent, Gate, build_agent, tell_edit
+from sayso.frameworks import Asked, Done, FrameworkAgent, Gate, ToolFailed, build_agent, tell_edit
 from sayso.models import RequestedCall
 from sayso.questions import KEYWORD
 from sayso.suspensions import Origin, RunStatus
@@ -133,6 +133,8 @@ async def _reply(gate: Gate) -> str:
 
 async def _answer(gate: Gate, one: BatchCall) -> str:
     async def read(args: JsonObject) -> JsonValue:
+        if "answer" not in args:  # a rule wanted the question approved, and nobody wrote the answer in
+            raise ToolFailed("The question was approved, but nobody answered it.")
         return args["answer"]
 
     result = await gate.run(one, read)
@@ -162,7 +164,7 @@ def _ask(record: SuspensionRecord, choices: list[str] | None) -> Asked:
     args = {"question": record.pending_question, "context": record.pending_question_context, "choices": choices}
     call_id = f"question-{record.suspension_token.partition('.')[0]}"
     given = {name: value for name, value in args.items() if value is not None}
-    call = RequestedCall(call_id=call_id, name=ASK_USER, args_json=json.dumps(given))
+    call = RequestedCall(call_id=call_id, name=ASK_USER, args_json=json.dumps(given), subagent="")
     return Asked({"record": write_record(record), "turn": False}, (call,))
 
 

@@ -52,7 +52,7 @@ def find_turn(messages: Sequence[Any]) -> int:
 def read_calls(message: Any) -> tuple[RequestedCall, ...]:
     """Return the calls of one answer of the model, in its order."""
     return tuple(
-        RequestedCall(call_id=one.id, name=one.function.name, args_json=one.function.arguments)
+        RequestedCall(call_id=one.id, name=one.function.name, args_json=one.function.arguments, subagent="")
         for one in message.tool_calls or ()
     )
 

@@ -13,14 +13,23 @@ from dataclasses import dataclass
 from importlib.metadata import version
 from typing import Any
 
-from pydantic_ai import Agent, ApprovalRequired, DeferredToolRequests, DeferredToolResults, RunContext, ToolDenied
-from pydantic_ai.agent import AgentRunResult
+from pydantic_ai import (
+    Agent,
+    ApprovalRequired,
+    CallDeferred,
+    DeferredToolRequests,
+    DeferredToolResults,
+    RunContext,
+    ToolDenied,
+)
+from pydantic_ai.agent import AbstractAgent, AgentRunResult
 from pydantic_ai.messages import ModelMessage, ModelMessagesTypeAdapter, ModelResponse, ToolCallPart
 from pydantic_ai.models.test import TestModel
 from pydantic_ai.tools import ToolApproved
-from pydantic_ai.toolsets import AbstractToolset, CombinedToolset, ToolsetTool, WrapperToolset
+from pydantic_ai.toolsets import AbstractToolset, CombinedToolset, FunctionToolset, ToolsetTool, WrapperToolset
 from pydantic_ai.usage import RunUsage
 
+from sayso.adapters.reaches import reach
 from sayso.decisions import JsonObject
 from sayso.errors import InvalidInput
 from sayso.frameworks import (
@@ -28,6 +37,7 @@ from sayso.frameworks import (
     Done,
     FrameworkAgent,
     Gate,
+    ToolFailed,
     build_agent,
     current_gate,
     known_id,
@@ -39,6 +49,14 @@ from sayso.models import RequestedCall
 from sayso.suspensions import Origin
 from sayso.tool_calls import ToolDefinition
 from sayso.tools import plain_json
+
+_DEFERS = (
+    "The tool {name} put its call off in the middle; Sayso asks before a tool alone. Have it raise nothing to defer."
+)
+_INNER = (
+    "The tool {tool!r} calls an agent that has tools of its own ({names}), and nobody would be asked about those. "
+    "Give them to the gated agent itself."
+)
 
 
 def gate(
@@ -53,7 +71,7 @@ def gate(
 
     `deps` makes the run's dependencies anew wherever it goes on. Calls of the tools in `idempotent` may be run again
     after a crash. The other options are those of `sayso.agents.Agent`. Raises `InvalidInput` for tools that cannot be
-    gated.
+    gated, and for those that call an agent with tools of its own.
     """
     if agent.root_capability.get_toolset() is not None:
         raise InvalidInput(
@@ -63,6 +81,7 @@ def gate(
     tools = _run_now(framework.list_tools)
     if outside := [one.name for one in tools if one.kind == "external"]:
         raise InvalidInput(f"The tool {outside[0]!r} does not run here, so it cannot be gated.")
+    _check_inner(agent)
     definitions = {
         one.name: ToolDefinition(
             name=one.name,
@@ -82,16 +101,23 @@ class _Gated(WrapperToolset[Any]):
     async def call_tool(
         self, name: str, tool_args: dict[str, Any], ctx: RunContext[Any], tool: ToolsetTool[Any]
     ) -> Any:
-        """Run the call through the gate, or defer it; what runs are the approved arguments, always overridden."""
+        """Run the call through the gate, with the approved arguments even where a hook changed them, or defer it.
+
+        A call of a later turn is deferred even when its model gives it the id of an earlier one.
+        """
         gate = current_gate()
-        asked = gate.find(ctx.tool_call_id or "", name) if gate is not None else None
+        asked = gate.find(ctx.tool_call_id or "", name) if gate is not None and ctx.tool_call_approved else None
         if gate is None or asked is None:
             raise ApprovalRequired
 
         native: list[Any] = []
 
-        async def execute(_args: JsonObject) -> Any:
-            native.append(await self.wrapped.call_tool(name, tool_args, ctx, tool))
+        async def execute(args: JsonObject) -> Any:
+            approved = tool.args_validator.validate_python(args, context=ctx.validation_context)
+            try:
+                native.append(await self.wrapped.call_tool(name, approved, ctx, tool))
+            except (CallDeferred, ApprovalRequired) as error:
+                raise ToolFailed(_DEFERS.format(name=name)) from error
             return native[0]
 
         result = await gate.run(asked, execute)
@@ -160,6 +186,30 @@ class PydanticAi:
         return Done({"text": result.output} if isinstance(result.output, str) else plain_json(result.output))
 
 
+def _check_inner(agent: Agent[Any, Any]) -> None:
+    """Refuse a tool that calls another agent whose tools nobody would be asked about."""
+    leaves = [leaf for leaf in _list_leaves(agent) if isinstance(leaf, FunctionToolset)]
+    for tool in (tool for leaf in leaves for tool in leaf.tools.values()):
+        for found in reach(tool.function):
+            if isinstance(found, AbstractAgent) and (names := _list_names(found)):
+                raise InvalidInput(_INNER.format(tool=tool.name, names=", ".join(names)))
+
+
+def _list_names(agent: AbstractAgent[Any, Any]) -> list[str]:
+    """Return the tools that an agent would run by itself; of toolsets that only list them later, the kind."""
+    names: list[str] = []
+    for leaf in _list_leaves(agent):
+        names += leaf.tools if isinstance(leaf, FunctionToolset) else [type(leaf).__name__]
+    brings = isinstance(agent, Agent) and agent.root_capability.get_toolset() is not None
+    return [*names, "those of its capabilities"] if brings else names
+
+
+def _list_leaves(agent: AbstractAgent[Any, Any]) -> list[AbstractToolset[Any]]:
+    leaves: list[AbstractToolset[Any]] = []
+    CombinedToolset(list(agent.toolsets)).apply(leaves.append)
+    return leaves
+
+
 def _write(result: AgentRunResult[Any]) -> JsonObject:
     return {"messages": ModelMessagesTypeAdapter.dump_python(result.all_messages(), mode="json")}
 
@@ -169,7 +219,7 @@ def _read_calls(result: AgentRunResult[Any]) -> tuple[RequestedCall, ...]:
     output: DeferredToolRequests = result.output
     deferred = {one.tool_call_id for one in (*output.approvals, *output.calls)}
     return tuple(
-        RequestedCall(call_id=part.tool_call_id, name=part.tool_name, args_json=part.args_as_json_str())
+        RequestedCall(call_id=part.tool_call_id, name=part.tool_name, args_json=part.args_as_json_str(), subagent="")
         for part in _find_calls(result.all_messages())
         if part.tool_call_id in deferred
     )

@@ -18,6 +18,7 @@ from sayso.judgements import judge_turn
 from sayso.policies import ASK_EVERYTHING, PolicyEvent
 from sayso.replies import Suspension
 from sayso.states import write_state
+from sayso.suspensions import RunStatus
 
 _LOG = logging.getLogger("sayso")
 _UNASKED = "Not run: nobody is asked about a turn of which another call cannot run. Ask for it again."
@@ -39,6 +40,8 @@ async def start(agent: FrameworkAgent, text: str, client: AsyncClient, title: st
             reached = await agent.framework.go_on(reached.native, gate)
         told += reached.told
     if isinstance(reached, Done):
+        if reached.status is RunStatus.FAILED:
+            raise SaysoError(reached.error or f"The run of {agent.name!r} failed before it asked for anything.")
         return reached.result
     waiting = await client.suspend(_write(agent, reached, title or " ".join(text.split())[:80]))
     await _tell(client, waiting.run.id, agent.framework.origin.framework, told)

@@ -3,7 +3,6 @@
 import os
 import sys
 from collections.abc import Callable, Iterator
-from pathlib import Path
 from time import sleep
 from typing import Annotated, Any
 
@@ -11,42 +10,49 @@ import typer
 from pydantic import JsonValue
 from rich.live import Live
 
-from sayso import exchanges
+from sayso import __version__, exchanges
 from sayso.canonical import parse_json
-from sayso.cli.doctors import examine
+from sayso.cli.accounts import change_password, people, sessions
+from sayso.cli.doctors import examine, show_findings
+from sayso.cli.freezes import freeze, list_freezes, unfreeze
 from sayso.cli.keys import keys
 from sayso.cli.logins import Login, connect, forget_login, save_login
+from sayso.cli.outputs import JsonOption, print_json
+from sayso.cli.policies import policies
 from sayso.cli.proxies import mcp
+from sayso.cli.runs import LOOK_EVERY_S, events, list_runs, run_app
 from sayso.cli.screens import (
+    check_readable,
     make_console,
     show,
-    show_event,
     show_inbox,
     show_json,
     show_line,
-    show_runs,
     show_suspension,
 )
 from sayso.client import URL, Client, write_word
 from sayso.errors import AlreadyDecided, InvalidInput, InvalidJson, NotFound, SaysoError
-from sayso.events import TrailEntry, TrailHead, find_break
-from sayso.replies import ItemSeen, Run, RunEvent, Suspension
+from sayso.replies import ItemSeen, Suspension, SuspensionPage
 
 app = typer.Typer(
     help="Work a Sayso desk from the terminal.",
     no_args_is_help=True,
-    add_completion=False,
     rich_markup_mode=None,
     pretty_exceptions_enable=False,
 )
-run_app = typer.Typer(help="Start, show and cancel runs.", no_args_is_help=True)
-policy_app = typer.Typer(help="See to the rules.", no_args_is_help=True)
 app.add_typer(run_app, name="run")
-app.add_typer(policy_app, name="policy")
+app.add_typer(policies, name="policy")
 app.add_typer(keys, name="keys")
+app.add_typer(people, name="people")
+app.add_typer(sessions, name="sessions")
+app.command("password")(change_password)
+app.command("runs")(list_runs)
+app.command()(events)
 app.command()(mcp)
+app.command()(freeze)
+app.command("freezes")(list_freezes)
+app.command()(unfreeze)
 
-_LOOK_EVERY_S = 1.0
 _PAGE = 200
 
 ItemOption = Annotated[str | None, typer.Option("--item", help="Which item, where several wait.")]
@@ -56,7 +62,7 @@ YesOption = Annotated[bool, typer.Option("--yes", "-y", help="Do not ask once mo
 def run() -> int:
     """Run the command that was typed; an error is a sentence, and 1."""
     try:
-        code = app(standalone_mode=False)
+        code = app(prog_name="sayso", standalone_mode=False)
     except SaysoError as error:
         make_console(error=True).print(show(error.message, "red"))
         return 1
@@ -66,9 +72,27 @@ def run() -> int:
         tell_usage: Callable[[], str] | None = getattr(error, "format_message", None)
         if tell_usage is None:
             raise
+        if type(error).__name__ == "NoArgsIsHelpError":  # the whole help, where no command was typed
+            typer.echo(tell_usage(), err=True)
+            return 2
         make_console(error=True).print(show(f"{tell_usage().rstrip('.')}. See --help.", "red"))
         return 2
     return code if isinstance(code, int) else 0
+
+
+def _print_version(wanted: bool) -> None:
+    if wanted:
+        typer.echo(f"sayso {__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def _take_options(
+    version: Annotated[
+        bool, typer.Option("--version", help="Print the version.", is_eager=True, callback=_print_version)
+    ] = False,
+) -> None:
+    """Take the options that come before a command; each acts by itself."""
 
 
 @app.command()
@@ -76,9 +100,13 @@ def login(
     url: Annotated[str, typer.Option(help="Where the desk is.")] = os.environ.get("SAYSO_URL") or URL,
     name: Annotated[str | None, typer.Option(help="Your name there.")] = None,
     key: Annotated[bool, typer.Option("--key", help="Keep a reviewer's key instead of signing in.")] = False,
+    password_stdin: Annotated[
+        bool, typer.Option("--password-stdin", help="Read the password from standard input; takes --name.")
+    ] = False,
 ) -> None:
     """Sign in, and stay signed in on this machine."""
     console = make_console()
+    password = _read_password(name, key) if password_stdin else None
     if key:
         secret = typer.prompt("Key", hide_input=True)
         with Client(url, secret, patience_s=5) as client:
@@ -87,7 +115,7 @@ def login(
     else:
         who = name or typer.prompt("Name")
         with Client(url, "-", patience_s=5) as client:
-            opened = client.sign_in(who, typer.prompt("Password", hide_input=True))
+            opened = client.sign_in(who, password or typer.prompt("Password", hide_input=True))
         kept = Login(url=client.url, key=opened.token, name=opened.name)
     save_login(kept)
     console.print(show_line(f"Signed in at {kept.url}{f' as {kept.name}' if kept.name else ''}."))
@@ -101,26 +129,40 @@ def logout() -> None:
 
 
 @app.command()
-def inbox(once: Annotated[bool, typer.Option("--once", help="Show what waits now, and end.")] = False) -> None:
+def inbox(
+    once: Annotated[bool, typer.Option("--once", help="Show what waits now, and end.")] = False,
+    json: JsonOption = False,
+) -> None:
     """Show what waits for people, live."""
     console = make_console()
     with connect() as client:
+        if json:
+            print_json(list(_list_waiting(client)))
+            return
         if once or not console.is_terminal:
-            console.print(show_inbox(list(_list_waiting(client))))
+            pages = list(_list_pages(client))
+            unreadable = [one for page in pages for one in page.unreadable]
+            console.print(show_inbox([one for page in pages for one in page.suspensions], unreadable))
             return
         with Live(console=console, auto_refresh=False, screen=False) as live:
             while True:
-                live.update(show_inbox(list(client.waiting(limit=50).suspensions)), refresh=True)
-                sleep(_LOOK_EVERY_S)
+                page = client.waiting(limit=50)
+                live.update(show_inbox([*page.suspensions], [*page.unreadable]), refresh=True)
+                sleep(LOOK_EVERY_S)
 
 
 @app.command("show")
 def show_one(
     id_: Annotated[str, typer.Argument(metavar="ID", help="A suspension, or an unmistakable part of its id.")],
+    json: JsonOption = False,
 ) -> None:
     """Show a suspension with all that is asked in it."""
     with connect() as client:
-        make_console().print(show_suspension(_find(client, id_)))
+        found = _find(client, id_)
+    if json:
+        print_json(found)
+    else:
+        make_console().print(show_suspension(found))
 
 
 @app.command()
@@ -166,94 +208,25 @@ def answer(
 
 
 @app.command()
-def runs(
-    status: Annotated[str | None, typer.Option(help="Only those in this status.")] = None,
-    limit: Annotated[int, typer.Option(min=1, max=200)] = 20,
-) -> None:
-    """List runs, the newest first."""
-    with connect() as client:
-        make_console().print(show_runs(list(client.runs(status, limit=limit).runs)))
-
-
-@run_app.command("start")
-def start(
-    agent: str,
-    text: Annotated[str, typer.Argument(help="What the agent is asked.")],
-    title: Annotated[str | None, typer.Option(help="What people see.")] = None,
-    wait: Annotated[bool, typer.Option("--wait", help="Wait for its end.")] = False,
-) -> None:
-    """Start a run of a registered agent."""
-    with connect() as client:
-        started = client.start_run(agent, text, title=title)
-        _show_run(client.await_run(started.id) if wait else started)
-
-
-@run_app.command("show")
-def show_run(run_id: str) -> None:
-    """Show a run as it stands."""
-    with connect() as client:
-        _show_run(client.find_run(run_id))
-
-
-@run_app.command("cancel")
-def cancel(run_id: str, reason: Annotated[str | None, typer.Option(help="Why.")] = None) -> None:
-    """End a run for good."""
-    with connect() as client:
-        _show_run(client.cancel(run_id, reason))
-
-
-@app.command()
-def events(
-    run_id: str,
-    follow: Annotated[bool, typer.Option("--follow", "-f", help="Go on until the run has ended.")] = False,
-) -> None:
-    """Show what happened to a run, and say where its trail was altered or cut, if it was."""
-    console, head = make_console(), TrailHead()
-    with connect() as client:
-        while True:
-            ended = not follow or client.find_run(run_id).ended
-            for event in client.events(run_id, head.seq):
-                console.print(show_event(event))
-                head = _follow(head, event)
-            if ended:
-                return
-            sleep(_LOOK_EVERY_S)
-
-
-def _follow(head: TrailHead, event: RunEvent) -> TrailHead:
-    at_ms = round(event.at.timestamp() * 1000)
-    entry = TrailEntry(seq=event.seq, at_ms=at_ms, type=event.type, data=event.data, hash=event.hash)
-    if find_break([entry], head) is not None:
-        raise SaysoError(
-            f"Event {head.seq + 1} does not follow from those before it: the trail was altered there, or part of it is "
-            "missing. Believe nothing from there on."
-        )
-    return TrailHead(event.seq, event.hash)
-
-
-@policy_app.command("check")
-def check(file: Path) -> None:
-    """Say whether the rules in a file could be put in force."""
-    try:
-        text = file.read_text(encoding="utf-8")
-    except (OSError, UnicodeDecodeError) as error:
-        raise InvalidInput(f"{file} cannot be read: {error}.") from error
-    console = make_console()
-    with connect() as client:
-        found = client.exchange(exchanges.check_rules(text, file.name))
-    if found.ok:
-        console.print(show_line(f"{file}: {found.rules} rules, version {found.version}."))
-        return
-    for fault in found.faults:
-        console.print(show(fault, "red"))
-    raise typer.Exit(1)
-
-
-@app.command()
-def doctor() -> None:
+def doctor(json: JsonOption = False) -> None:
     """Look at every part of Sayso, and say what to do about what does not work."""
-    if not examine(make_console()):
+    found = examine()
+    if json:
+        print_json(found)
+    else:
+        show_findings(make_console(), found)
+    if not all(one.ok for one in found):
         raise typer.Exit(1)
+
+
+def _read_password(name: str | None, key: bool) -> str:
+    """Return the password on standard input, without the end of its line."""
+    if key or not name:
+        raise InvalidInput("--password-stdin takes --name and no --key. Say who signs in: --name NAME.")
+    password = sys.stdin.read().removesuffix("\n").removesuffix("\r")
+    if not password:
+        raise InvalidInput("Standard input holds no password. Pipe one in, or leave --password-stdin out.")
+    return password
 
 
 def _decide(id_: str, item_id: str | None, action: str, given: dict[str, JsonValue], yes: bool) -> None:
@@ -262,7 +235,10 @@ def _decide(id_: str, item_id: str | None, action: str, given: dict[str, JsonVal
     with connect() as client:
         found = _find(client, id_)
         item = _pick(found, item_id)
-        console.print(show_suspension(found.model_copy(update={"items": (item,)})))
+        alone = found.model_copy(update={"items": (item,)})
+        if not yes and action != "deny":
+            check_readable(console, alone, f"{client.url}/items/{found.id}/{item.item_id}")
+        console.print(show_suspension(alone))
         if not yes:
             _ask_once_more(action, given)
         kept: dict[str, JsonValue] = {name: value for name, value in given.items() if value is not None}
@@ -282,12 +258,17 @@ def _ask_once_more(action: str, given: dict[str, Any]) -> None:
     typer.confirm({"approve": "Approve?", "deny": "Deny?", "value": "Answer?"}[action], abort=True)
 
 
-def _list_waiting(client: Client) -> Iterator[Suspension]:
+def _list_pages(client: Client) -> Iterator[SuspensionPage]:
     skip: int | None = 0
     while skip is not None:
         page = client.waiting(skip=skip, limit=_PAGE)
-        yield from page.suspensions
+        yield page
         skip = page.next_skip
+
+
+def _list_waiting(client: Client) -> Iterator[Suspension]:
+    for page in _list_pages(client):
+        yield from page.suspensions
 
 
 def _find(client: Client, id_: str) -> Suspension:
@@ -298,7 +279,7 @@ def _find(client: Client, id_: str) -> Suspension:
     if len(fits) != 1:
         what = "Nothing that waits has" if not fits else f"{len(fits)} that wait have"
         raise NotFound(f"{what} {id_!r} in its id. `sayso inbox --once` lists them; give more of the id.")
-    return fits[0]
+    return client.find(fits[0].id)  # its detail: what is opened counts as seen
 
 
 def _pick(found: Suspension, item_id: str | None) -> ItemSeen:
@@ -331,12 +312,3 @@ def _read_json(text: str, what: str) -> JsonValue:
         return parse_json(text.encode())
     except InvalidJson as error:
         raise InvalidInput(f"{what} is not strict JSON: {error.message}") from error
-
-
-def _show_run(found: Run) -> None:
-    console = make_console()
-    console.print(show_runs([found]))
-    if found.error:
-        console.print(show(found.error, "red"))
-    if found.result is not None:
-        console.print(show_json(found.result))

@@ -10,18 +10,17 @@ from sayso.errors import NotAllowed, NotAuthenticated, SaysoError
 from sayso.replies import Finding
 
 
-def examine(console: Console) -> bool:
-    """Print a line a part, and what to do; returns whether all is well."""
-    found = list(_look())
+def show_findings(console: Console, found: list[Finding]) -> None:
+    """Print a line a part, and what to do."""
     for one in found:
         sign = Text("ok  ", "green") if one.ok else Text("NO  ", "bold red")
         console.print(Text.assemble(sign, show_line(f"{one.part:<11}"), show_line(one.told, width=500)))
         if one.todo:
             console.print(Text.assemble("    → ", show_line(one.todo, width=500)))
-    return all(one.ok for one in found)
 
 
-def _look() -> list[Finding]:
+def examine() -> list[Finding]:
+    """Return a finding for each part, up to the first that keeps the others from being seen."""
     try:
         client = connect()
     except SaysoError as error:

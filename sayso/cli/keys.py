@@ -5,7 +5,9 @@ from typing import Annotated
 import typer
 from rich.table import Table
 
+from sayso.canonical import parse_json
 from sayso.cli.logins import connect
+from sayso.cli.outputs import JsonOption, print_json
 from sayso.cli.screens import make_console, show_line
 from sayso.errors import InvalidInput
 from sayso.replies import Key
@@ -19,22 +21,29 @@ KINDS = ("agent", "reviewer", "provisioner")
 def create(
     name: Annotated[str, typer.Argument(help="Whose key it is: an agent's name, or that of a reviewer.")],
     kind: Annotated[str, typer.Option(help="agent, reviewer or provisioner.")] = "agent",
+    context: Annotated[str, typer.Option(help="What rules read as context of its runs, as JSON.")] = "{}",
 ) -> None:
     """Make a key. It is printed this once, alone on standard output."""
     if kind not in KINDS:
         raise InvalidInput(f"{kind!r} is no kind of key; choose {', '.join(KINDS)}.")
+    known = parse_json(context)
+    if not isinstance(known, dict):
+        raise InvalidInput(f'The context {context!r} is no JSON object; write it as \'{{"env": "prod"}}\'.')
     with connect() as client:
-        _print_new(client.create_key(name, kind))
+        _print_new(client.create_key(name, kind, context=known))
 
 
 @keys.command("list")
-def list_all() -> None:
+def list_all(json: JsonOption = False) -> None:
     """List all keys, the revoked ones included."""
+    with connect() as client:
+        found = client.keys().keys
+    if json:
+        print_json(found)
+        return
     table = Table(box=None, pad_edge=False)
     for column in ("id", "name", "kind", "made", "state"):
         table.add_column(column, overflow="fold")
-    with connect() as client:
-        found = client.keys().keys
     for one in found:
         made = f"{one.created_at:%Y-%m-%d %H:%M}"
         table.add_row(show_line(one.id), show_line(one.name), show_line(one.kind), made, _tell_state(one))

@@ -12,14 +12,19 @@ from rich.console import Console, Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
+from sayso.blanks import fold
 from sayso.clock import now_ms
-from sayso.replies import ItemSeen, Run, RunEvent, Suspension
-from sayso.signs import reveal
+from sayso.errors import TooLarge
+from sayso.replies import ItemSeen, Run, RunEvent, Suspension, UnreadableSeen
+from sayso.signs import UNCHECKED
 
-_LONGEST = 20_000
 _WIDEST = 120
+MOST_LINES = 1_000
+"""What a terminal surely keeps for scrolling back; whatever takes more could not be read before deciding."""
+
 _HURRY_S = 60
 _PIPED = 4_000
+_BAD = ("failed", "call_failed", "in_doubt", "not_run")
 _UNITS = (("d", 86_400), ("h", 3600), ("min", 60), ("s", 1))
 
 
@@ -32,17 +37,20 @@ def make_console(*, error: bool = False) -> Console:
 
 
 def show(text: str, style: str = "") -> Text:
-    """Return a text of several lines, with signs for whatever could do more than be read."""
+    """Return the whole of a text of several lines, with signs for whatever could do more than be read."""
     shown = Text(style=style)
-    cut = text if len(text) <= _LONGEST else f"{text[:_LONGEST]}… ({len(text) - _LONGEST} characters more)"
-    for piece in reveal(cut, breaks=False):
+    for piece in fold(text, breaks=False):
         shown.append(piece.sign or piece.text, "reverse" if piece.sign else None)
     return shown
 
 
 def show_line(text: str, style: str = "", width: int = _WIDEST) -> Text:
     """Return a text on one line, cut where it is too long."""
-    line = show(" ".join(text.split("\n"))[: width + 1].replace("\t", " "), style)
+    line = Text(style=style)
+    for piece in fold(text, breaks=False):
+        line.append(piece.sign or piece.text.replace("\n", " ").replace("\t", " "), "reverse" if piece.sign else None)
+        if len(line) > width:
+            break
     line.truncate(width, overflow="ellipsis")
     return line
 
@@ -52,10 +60,11 @@ def show_json(value: Any) -> Text:
     return show(json.dumps(value, indent=2, ensure_ascii=False))
 
 
-def show_inbox(found: list[Suspension]) -> RenderableType:
-    """Return what waits, a row for each thing that is asked."""
+def show_inbox(found: list[Suspension], unreadable: list[UnreadableSeen]) -> RenderableType:
+    """Return what waits, a row for each thing that is asked, and below it what cannot be read."""
+    damaged = [show_line(f"{one.suspension_id} cannot be read: {one.reason}", "red", 500) for one in unreadable]
     if not found:
-        return Text("Nothing waits.", "dim")
+        return Group(Text("Nothing waits.", "dim"), *damaged)
     table = Table(box=None, pad_edge=False)
     for name in ("id", "item", "call", "asked by", "why", "left"):
         table.add_column(name, overflow="fold", no_wrap=name in ("id", "item", "left"))
@@ -66,18 +75,39 @@ def show_inbox(found: list[Suspension]) -> RenderableType:
                 why = show_line(item.prompt.reason or "", width=40)
                 row = (show_line(one.id), show_line(item.item_id), call, show_line(one.run.agent, width=24), why)
                 table.add_row(*row, tell_left(item.terms.deadline_at))
-    return table
+    return Group(table, *damaged)
 
 
 def show_suspension(found: Suspension) -> RenderableType:
     """Return all that a person needs to see before deciding."""
-    head = Text.assemble(show_line(found.run.title or found.run.agent, "bold"), "  ", show_line(found.id, "dim"))
+    head = Text.assemble(show_line(found.run.agent, "bold"), "  ", show_line(found.id, "dim"))
     about = Text.assemble("asked by ", show_line(found.run.owner), ", ", show_line(found.status))
-    return Group(head, about, *(part for item in found.items for part in _show_item(item)))
+    return Group(head, about, *_show_claims(found), *(part for item in found.items for part in _show_item(item)))
+
+
+def _show_claims(found: Suspension) -> list[RenderableType]:
+    """Return what the agent says of its run, marked as such."""
+    claimed: list[RenderableType] = [show(found.run.claimed_title)] if found.run.claimed_title else []
+    if found.run.claimed_context:
+        claimed.append(show_json(found.run.claimed_context))
+    return ["", Text(UNCHECKED, "yellow"), *claimed] if claimed else []
+
+
+def check_readable(console: Console, found: Suspension, place: str) -> None:
+    """Refuse with `TooLarge` what takes more lines than a terminal keeps: its beginning could not be read any more."""
+    lines = len(console.render_lines(show_suspension(found), pad=False)) if console.is_terminal else 0
+    if lines > MOST_LINES:
+        raise TooLarge(
+            f"This takes {lines} lines here, and a terminal may keep no more than {MOST_LINES}. Nothing was decided. "
+            f"Decide on its page, {place}, or read it with `sayso show {found.id} | less` and decide with --yes."
+        )
 
 
 def _show_item(item: ItemSeen) -> list[RenderableType]:
     parts: list[RenderableType] = ["", Text.assemble(show_line(f"{item.item_id}  {item.tool.name}", "bold cyan"))]
+    if item.resembles:
+        names = show_line(", ".join(item.resembles), "bold yellow")
+        parts.append(Text.assemble("This name only looks like ", names, " in the rules.", style="yellow"))
     for words in (item.prompt.title, item.prompt.body, item.prompt.reason):
         if words:
             parts.append(show(words))
@@ -88,7 +118,10 @@ def _show_item(item: ItemSeen) -> list[RenderableType]:
         parts += _show_wanted(item)
     if item.outcome is not None:
         by = Text.assemble(show_line(item.outcome.verdict, "bold"), " by ", show_line(item.outcome.by.id))
-        parts.append(by)
+        worst = item.state if item.state != item.outcome.verdict else ""
+        parts.append(Text.assemble(tell_state(worst), "; ", by) if worst else by)
+        if item.permit is not None and item.permit.report is not None and item.permit.report.error:
+            parts.append(show(item.permit.report.error, "red"))
         parts += [show(item.outcome.message)] if item.outcome.message else []
     else:
         parts.append(
@@ -110,13 +143,18 @@ def _show_wanted(item: ItemSeen) -> list[RenderableType]:
 def show_runs(found: list[Run]) -> RenderableType:
     """Return runs, a row each."""
     table = Table(box=None, pad_edge=False)
-    for name in ("id", "status", "agent", "title", "started"):
+    for name in ("id", "status", "agent", UNCHECKED, "started"):
         table.add_column(name, overflow="fold")
     for one in found:
-        title = show_line(one.title, width=50)
-        words = map(show_line, (one.id, one.status, one.agent))
+        title = show_line(one.claimed_title, width=50)
+        words = (show_line(one.id), tell_state(one.state or one.status), show_line(one.agent))
         table.add_row(*words, title, f"{one.created_at:%Y-%m-%d %H:%M}")
     return table if found else Text("There are none.", "dim")
+
+
+def tell_state(state: str) -> Text:
+    """Say the worst that is known of an item or a run; what failed, or may have, is red."""
+    return show_line(state.replace("_", " "), "bold red" if state in _BAD else "")
 
 
 def show_event(event: RunEvent) -> Text:

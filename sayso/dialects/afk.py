@@ -9,10 +9,18 @@ from sayso.dialects.pieces import Fields, Kind, Piece, tell_unknown
 Tell = Callable[[Fields, Fields], tuple[Piece, ...]]
 """What an event is told as, from itself and from its data."""
 
+_ONCE_A_STEP = ("step_started", "llm_completed", "tool_batch_started")
+"""AFK emits these again where it resumes a step whose model has answered."""
+
 
 def read(event: JsonObject) -> tuple[Piece, ...]:
-    """Return what the event shows."""
-    return read_with(TELLERS, event)
+    """Return what the event shows; the same event of the same step again shows nothing new."""
+    fields, pieces = Fields(event), read_with(TELLERS, event)
+    kind, run_id, step = fields.word("type"), fields.word("run_id"), fields.word("step")
+    if kind not in _ONCE_A_STEP or not run_id or not step:
+        return pieces
+    same = f"{run_id}:{step}:{kind}:{fields.value('data')}"
+    return tuple(replace(piece, once=f"{same}:{place}") for place, piece in enumerate(pieces))
 
 
 def read_with(tellers: Mapping[str, Tell], event: JsonObject) -> tuple[Piece, ...]:

@@ -59,8 +59,10 @@ class _Draft:
 def fold(kept: Iterable[Kept]) -> list[Entry]:
     """Return the entries of all sources, those of each in its own order."""
     streams: dict[str, _Stream] = {}
+    once: dict[str, set[str]] = {}
     for one in sorted(kept, key=lambda event: (event.source, event.seq)):
-        streams.setdefault(one.source, _Stream()).add(one)
+        told = once.setdefault(one.dialect, set())
+        streams.setdefault(one.source, _Stream(told)).add(one)
     return [entry for stream in streams.values() for entry in stream.finish()]
 
 
@@ -71,15 +73,15 @@ def merge(trail: Sequence[TrailEntry], entries: Sequence[Entry]) -> list[TrailEn
 
 
 class _Stream:
-    """What one source told so far, in order."""
+    """What one source told so far, in order; `told` is what all sources of its dialect told once."""
 
-    def __init__(self) -> None:
+    def __init__(self, told: set[str]) -> None:
         self._drafts: list[_Draft] = []
         self._open: dict[tuple[str, ...], _Draft] = {}
         self._fragments: dict[tuple[str, ...], _Draft] = {}
         self._calls: dict[str, _Draft] = {}
         self._parents: dict[str, str] = {}
-        self._told: set[str] = set()
+        self._told = told
         self._at_ms = 0
 
     def add(self, one: Kept) -> None:

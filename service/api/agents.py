@@ -6,6 +6,7 @@ from pydantic import BaseModel
 from sayso.agents import AgentManifest
 from service.api.dependencies import Caller, Parts
 from service.api.routes import SignedInRoute
+from service.api.runs import read_manifest
 from service.openapi import problems
 
 router = APIRouter(prefix="/agents", tags=["agents"], route_class=SignedInRoute)
@@ -19,6 +20,9 @@ class AgentList(BaseModel):
 
 @router.get("", operation_id="listAgents", responses=problems(401))
 async def list_agents(caller: Caller, parts: Parts) -> AgentList:
-    """List the agents that workers have registered, each with its tools and their schemas."""
+    """List the agents that workers have registered, each with its tools and their schemas.
+
+    One that a worker of another version registered, and that cannot be read here, is left out.
+    """
     manifests = await parts.runs.agents(caller.tenant)
-    return AgentList(agents=[AgentManifest.model_validate_json(manifest) for manifest in manifests.values()])
+    return AgentList(agents=[one for one in map(read_manifest, manifests.values()) if one is not None])

@@ -1,5 +1,6 @@
 """Put calls of a run that is driven elsewhere before the policy, and before people where it says so."""
 
+from dataclasses import replace
 from typing import Annotated, Literal
 
 from fastapi import APIRouter, Response
@@ -11,17 +12,19 @@ from sayso.clock import new_id
 from sayso.decisions import JsonObject
 from sayso.errors import InvalidInput
 from sayso.gates import GatedCall
+from sayso.names import NAME_CHARACTERS, ToolName
+from sayso.schemas import check_size
 from sayso.suspensions import Origin, ResumeSpec, RunRef
 from sayso.tool_calls import ToolCall, ToolDefinition
+from service.api.contexts import Context
 from service.api.dependencies import Caller, IdempotencyKey, Parts
 from service.api.quick_routes import QuickRoute
 from service.api.runs import find_agent
 from service.api.views import SuspensionView
 from service.credentials import Principal
 from service.desk import Foreign
-from service.openapi import WRITES
-from service.schemas import check_value
-from service.states import PausedFramework, seal_framework
+from service.openapi import ASKS
+from service.states import PausedFramework
 from service.wiring import Wiring
 
 router = APIRouter(prefix="/suspensions", tags=["suspensions"], route_class=QuickRoute)
@@ -44,7 +47,7 @@ class AskedCall(BaseModel):
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
-    tool: str = Field(min_length=1, max_length=200, description="A tool of the agent.")
+    tool: ToolName = Field(description=f"A tool of the agent; its name has {NAME_CHARACTERS}.")
     args: JsonObject = Field(default={}, description="Its arguments, whole.")
     definition: AskedDefinition | None = Field(
         default=None, description="What the tool is; needed with `mode: poll`, and only there."
@@ -87,7 +90,14 @@ class AskRequest(BaseModel):
     calls: tuple[AskedCall, ...] = Field(min_length=1, max_length=50)
     title: str = Field(default="", max_length=200, description="What people see.")
     thread_id: str | None = Field(default=None, min_length=1, max_length=200, description="By default the run's id.")
-    context: JsonObject = Field(default={}, description="Facts that policy rules may look at.")
+    context: Context = Field(default={}, description="What you say of the run. Rules read it as `claimed`.")
+    step: int | None = Field(
+        default=None,
+        strict=True,
+        ge=1,
+        le=1_000_000,
+        description="The number of the model's turn, from 1. Asks of one thread are counted; the higher number holds.",
+    )
     tags: tuple[Annotated[str, Field(min_length=1, max_length=64)], ...] = Field(default=(), max_length=20)
     coverage: Literal["all", "any"] = Field(
         default="all", description="Whether all calls put to people are to be decided, or any one of them is enough."
@@ -100,7 +110,7 @@ class AskRequest(BaseModel):
     )
 
 
-@router.post("", status_code=201, operation_id="askForCalls", responses=WRITES)
+@router.post("", status_code=201, operation_id="askForCalls", responses=ASKS)
 async def ask_for_calls(
     body: AskRequest, caller: Caller, parts: Parts, key: IdempotencyKey, response: Response
 ) -> SuspensionView:
@@ -116,7 +126,11 @@ async def ask_for_calls(
     if own and body.paused is not None:
         raise InvalidInput("With mode 'poll' no worker goes on from a state; leave paused out.")
     manifest = _describe_own(body, caller) if own else await _find_registered(parts, caller, body.agent)
-    state = seal_framework(manifest, body.paused, parts.settings.state_limit_bytes) if body.paused else None
+    gated = [replace(_gated(manifest, *one), known=not own, step=body.step or 1) for one in enumerate(body.calls)]
+    state = None
+    if body.paused is not None:
+        most, evaluations = parts.settings.state_limit_bytes, parts.desk.evaluations
+        state = await evaluations.seal_state(manifest, body.paused, most, caller=caller.name)
     run_id = new_id("run")
     run = RunRef(
         id=run_id,
@@ -125,12 +139,14 @@ async def ask_for_calls(
         thread_id=body.thread_id or run_id,
         title=body.title,
         tags=body.tags,
-        context=body.context,
+        facts={**manifest.context, **caller.context},
+        claimed=body.context,
+        key_id=caller.key_id,
     )
     saved = await parts.desk.ask(
         caller.tenant,
         run,
-        [_gated(manifest, index, call) for index, call in enumerate(body.calls)],
+        gated,
         ResumeSpec(mode=body.mode, resumer=_find_resumer(body, manifest), coverage=body.coverage),
         body.on_deny,
         key=key,
@@ -171,6 +187,7 @@ def _describe_own(body: AskRequest, caller: Principal) -> AgentManifest:
                 f"{path} is missing; with mode 'poll' say what the tool is.",
                 errors=[{"path": path, "message": "is missing; add it"}],
             )
+        check_size(call.definition.parameters)
         described = ToolDefinition(name=call.tool, **call.definition.model_dump())
         if tools.setdefault(call.tool, described) != described:
             raise InvalidInput(f"The tool {call.tool!r} is described in two ways; describe it in one.")
@@ -184,7 +201,7 @@ def _describe_own(body: AskRequest, caller: Principal) -> AgentManifest:
 
 
 def _gated(manifest: AgentManifest, index: int, call: AskedCall) -> GatedCall:
-    """Return the call with its tool's definition; nobody is asked about a call that could not run."""
+    """Return the call with its tool's definition; raises `InvalidInput` for a tool that the agent does not have."""
     definition = next((one for one in manifest.tools if one.name == call.tool), None)
     if definition is None:
         known = ", ".join(one.name for one in manifest.tools) or "none"
@@ -193,7 +210,6 @@ def _gated(manifest: AgentManifest, index: int, call: AskedCall) -> GatedCall:
             f"The agent {manifest.name!r} has no tool {call.tool!r}. It has: {known}.",
             errors=[{"path": path, "message": "is not a tool of the agent"}],
         )
-    check_value(definition.parameters, call.args, f"calls[{index}].args")
     return GatedCall(ToolCall(call_id=call.call_id, index=index, name=call.tool, args=call.args), definition)
 
 

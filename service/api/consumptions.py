@@ -7,7 +7,7 @@ from pydantic import BaseModel, ConfigDict, Field, JsonValue
 
 from sayso.consumptions import key_of
 from sayso.decisions import JsonObject, Report
-from sayso.errors import InvalidInput, NotFound
+from sayso.errors import InvalidInput, NotFound, Unreadable
 from sayso.pauses import find_item
 from sayso.resumptions import approved_args
 from sayso.suspensions import SuspensionRecord
@@ -109,10 +109,19 @@ def _need(key: str | None) -> str:
 
 
 async def _check_own(parts: Wiring, caller: Principal, suspension_id: str) -> None:
-    """Raise `NotFound` unless the caller asked for it: not even a reviewer runs what is another one's."""
-    record = (await parts.desk.suspensions.read(caller.tenant, suspension_id)).record
+    """Raise `NotFound`, in the same words as for a missing one, unless the caller asked for it.
+
+    Not even a reviewer runs what is another one's.
+    """
+    unknown = NotFound(f"There is no suspension {suspension_id!r} for this credential.")
+    try:
+        record = (await parts.desk.suspensions.read(caller.tenant, suspension_id)).record
+    except Unreadable:
+        if await parts.runs.is_of(caller.tenant, caller.name, suspension_id=suspension_id):
+            raise
+        raise unknown from None
     if record is None or record.run.owner != caller.name:
-        raise NotFound(f"There is no suspension {suspension_id!r} of this credential's own.")
+        raise unknown
 
 
 def _tell_consumed(record: SuspensionRecord, item_id: str) -> ConsumedItem:

@@ -3,12 +3,13 @@
 from fastapi import APIRouter
 from pydantic import BaseModel, ConfigDict, Field
 
+from sayso.rule_findings import Known
 from service.api.dependencies import Caller, Parts, Person
 from service.api.routes import SignedInRoute
 from service.api.views import View
 from service.examinations import examine
 from service.openapi import problems
-from service.rulebook import RulebookError, parse_rulebook
+from service.rule_checks import find_known
 
 router = APIRouter(tags=["health"], route_class=SignedInRoute)
 
@@ -48,6 +49,7 @@ class RulesChecked(BaseModel):
     rules: int
     version: str | None
     faults: list[str] = Field(description="Every fault, each with its line.")
+    warnings: list[str] = Field(description="What can be put in force and still cannot work, as far as it is known.")
 
 
 @router.get("/examination", operation_id="examine", responses=problems(401, 403))
@@ -56,11 +58,18 @@ async def examine_parts(_caller: Person, parts: Parts) -> FindingList:
     return FindingList(findings=[FindingView.model_validate(one) async for one in examine(parts)])
 
 
-@router.post("/policy/check", operation_id="checkRules", responses=problems(400, 401, 415))
-async def check_rules(body: RulesRequest, _caller: Caller) -> RulesChecked:
-    """Say whether these rules can be used. Nothing is put in force."""
-    try:
-        policy = parse_rulebook(body.text.encode(), file=body.file)
-    except RulebookError as error:
-        return RulesChecked(ok=False, rules=0, version=None, faults=[str(one) for one in error.problems])
-    return RulesChecked(ok=True, rules=len(policy.rules), version=policy.version, faults=[])
+@router.post("/policy/check", operation_id="checkRules", responses=problems(400, 401, 415, 429))
+async def check_rules(body: RulesRequest, caller: Caller, parts: Parts) -> RulesChecked:
+    """Say whether these rules can be used, and to people what in them cannot work.
+
+    Nothing is put in force, and a check that takes too long is ended.
+    """
+    known = await find_known(parts) if caller.owner is None else Known()
+    found = await parts.desk.evaluations.check_rules(body.text, body.file, known, caller=caller.name)
+    return RulesChecked(
+        ok=not found.faults,
+        rules=found.rules,
+        version=found.version,
+        faults=list(found.faults),
+        warnings=list(found.warnings),
+    )

@@ -9,6 +9,7 @@ from sayso.freezes import SCOPE_PATTERN, Freeze
 from service.api.dependencies import Admin, Parts, Person
 from service.api.routes import SignedInRoute
 from service.api.views import Moment, View
+from service.known_names import freeze_known
 from service.openapi import WRITES, problems
 
 router = APIRouter(prefix="/freezes", tags=["freezes"], route_class=SignedInRoute)
@@ -27,6 +28,9 @@ class FreezeRequest(BaseModel):
 
     scope: str = Field(pattern=SCOPE_PATTERN, description="`all`, `agent:<name>` or `tool:<name>`.")
     reason: str = Field(default="", max_length=2000, description="Everybody is shown it.")
+    confirm: bool = Field(
+        default=False, strict=True, description="Freeze a name all the same that was never seen here."
+    )
 
 
 class LiftRequest(BaseModel):
@@ -75,8 +79,13 @@ async def list_freezes(caller: Person, parts: Parts) -> FreezeList:
 
 @router.post("", status_code=201, operation_id="freeze", responses=WRITES)
 async def freeze(body: FreezeRequest, caller: Admin, parts: Parts) -> FreezeView:
-    """Let nothing new start within the scope, everywhere within a second. Frozen already, it stays as it is."""
-    return FreezeView.of(await parts.freezes.freeze(caller.tenant, body.scope, body.reason, caller.actor("api")))
+    """Let nothing new start within the scope, everywhere within a second. Frozen already, it stays as it is.
+
+    A name that was never seen here is refused with `/problems/unknown-name`, which lists those `near` it, unless you
+    `confirm` it.
+    """
+    by = caller.actor("api")
+    return FreezeView.of(await freeze_known(parts, caller.tenant, body.scope, body.reason, by, confirmed=body.confirm))
 
 
 @router.post("/{freeze_id}/lift", operation_id="liftFreeze", responses=WRITES)

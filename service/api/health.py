@@ -29,6 +29,9 @@ class Ready(BaseModel):
         description="`in doubt`: the store's clock jumped, so no deadline passes until an admin lifts the freeze of "
         "time. `silent`: no clock has beaten for five minutes."
     )
+    unreadable: int = Field(
+        description="How many stored records are known to be unreadable; `sayso doctor` names them."
+    )
 
 
 @router.head("/healthz", include_in_schema=False)
@@ -43,6 +46,8 @@ async def healthz() -> Alive:
 async def readyz(parts: Parts) -> Ready:
     """Answer while the store can be reached and takes writes; 503 otherwise."""
     now_ms = await parts.agenda.writing_ms()
+    unreadable = len(await parts.inspections.sample(TENANT))
     if any(one.scope == TIME for one in await parts.freezes.in_force(TENANT, fresh=True)):
-        return Ready(clock="in doubt")
-    return Ready(clock="silent" if now_ms - parts.freezes.mark_ms(TENANT) > JUMP_MS else "right")
+        return Ready(clock="in doubt", unreadable=unreadable)
+    silent = now_ms - parts.freezes.mark_ms(TENANT) > JUMP_MS
+    return Ready(clock="silent" if silent else "right", unreadable=unreadable)

@@ -5,18 +5,19 @@ from typing import Annotated, Literal
 from fastapi import APIRouter, Body
 from pydantic import BaseModel, ConfigDict, Field, JsonValue
 
-from sayso.canonical import digest_json
+from sayso.canonical import JsonObject, digest_json
 from sayso.errors import Conflict
+from service.api.contexts import Context
 from service.api.dependencies import Admin, IdempotencyKey, KeyId, Parts, ReviewerName
 from service.api.routes import SignedInRoute
 from service.api.sessions import Password
 from service.api.views import Moment, View
 from service.credentials import Principal
 from service.openapi import WRITES, problems
-from service.reviewers import refuse_our_names
 from service.store.commits import Idempotency
 from service.store.people import ApiKey, KeyKind
 from service.wiring import Wiring
+from service.withdrawals import withdraw_runs
 
 reviewers = APIRouter(prefix="/reviewers", tags=["reviewers"], route_class=SignedInRoute)
 keys = APIRouter(prefix="/keys", tags=["keys"], route_class=SignedInRoute)
@@ -66,6 +67,9 @@ class KeyRequest(_Request):
         description="An agent asks; a reviewer's key decides in the name of that person, who has to exist; a "
         "provisioner makes instances of the Agent Approval Protocol under `/api/aap`.",
     )
+    context: Context = Field(
+        default={}, description="What is known of whoever holds the key, such as `env`. Rules read it as `context`."
+    )
 
 
 class KeyView(View):
@@ -77,6 +81,7 @@ class KeyView(View):
     created_at: Moment = Field(validation_alias="created_at_ms")
     revoked_at: Moment | None = Field(validation_alias="revoked_at_ms")
     ends_at: Moment | None = Field(validation_alias="ends_at_ms", description="When a rotated key stops to hold.")
+    context: JsonObject
 
 
 class RotateRequest(_Request):
@@ -109,7 +114,7 @@ async def add_reviewer(body: ReviewerRequest, caller: Admin, parts: Parts, key: 
     if known is not None:
         return ReviewerView.model_validate(known)
     keys = await parts.credentials.list_keys(caller.tenant)
-    if any(one.name == body.name and one.kind != "reviewer" for one in keys):
+    if any(one.name.casefold() == body.name and one.kind != "reviewer" for one in keys):
         raise Conflict(f"There is an agent named {body.name}, and nobody may be taken for it. Choose another name.")
     added = await parts.reviewers.add(caller.tenant, body.name, body.password.get_secret_value(), body.roles)
     if seen:
@@ -141,17 +146,18 @@ async def deactivate_reviewer(name: ReviewerName, caller: Admin, parts: Parts) -
 @keys.post("", status_code=201, operation_id="createKey", responses=WRITES)
 async def create_key(body: KeyRequest, caller: Admin, parts: Parts, key: IdempotencyKey) -> NewKeyView:
     """Make a key. It is shown this once; the store has only its hash."""
-    request: list[JsonValue] = ["create key", body.name, body.kind]
+    request: list[JsonValue] = ["create key", body.name, body.kind, body.context]
     again = await _recall_key(parts, caller, _seen(caller, key, request, ""))
     if again is not None:
         return NewKeyView.model_validate(again)
-    refuse_our_names(body.name)
-    known = await parts.reviewers.find(caller.tenant, body.name)
+    known = await parts.reviewers.find(caller.tenant, body.name if body.kind == "reviewer" else body.name.casefold())
     if body.kind == "reviewer" and (known is None or not known.active):
         raise Conflict(f"There is no active reviewer named {body.name}; add the person first.")
     if body.kind != "reviewer" and known is not None:
-        raise Conflict(f"There is a person named {body.name}, and no agent may be taken for them. Choose another name.")
-    made, secret = await parts.credentials.create_key(caller.tenant, body.name, kind=body.kind)
+        raise Conflict(
+            f"There is a person named {known.name}, and no agent may be taken for them. Choose another name."
+        )
+    made, secret = await parts.credentials.create_key(caller.tenant, body.name, kind=body.kind, context=body.context)
     seen = _seen(caller, key, request, made.id)
     if seen:
         await parts.replays.remember(caller.tenant, seen)
@@ -188,8 +194,10 @@ async def list_keys(caller: Admin, parts: Parts) -> KeyList:
 
 @keys.post("/{key_id}/revoke", operation_id="revokeKey", responses=WRITES)
 async def revoke_key(key_id: KeyId, caller: Admin, parts: Parts) -> KeyView:
-    """Make a key fail everywhere within a second."""
-    return KeyView.model_validate(await parts.credentials.revoke_key(caller.tenant, key_id))
+    """Make a key fail everywhere within a second, and cancel every unfinished run that it asked for, for good."""
+    revoked = await parts.credentials.revoke_key(caller.tenant, key_id)
+    await withdraw_runs(parts, caller.tenant, revoked.name)
+    return KeyView.model_validate(revoked)
 
 
 async def _recall_key(parts: Wiring, caller: Principal, seen: Idempotency | None) -> ApiKey | None:

@@ -16,6 +16,7 @@ from sayso import errors
 from sayso.clock import iso_utc, new_id
 from sayso.errors import SaysoError
 from service.bodies import misfit
+from service.hosts import UnknownHost
 from service.openapi import MEDIA_TYPE
 
 RETRY_AFTER_S = 2
@@ -37,7 +38,9 @@ TABLE: Mapping[type[Exception], tuple[int, str]] = {
     errors.InvalidInput: (422, "Invalid input"),
     errors.InvalidJson: (400, "Not strict JSON"),
     errors.TooLarge: (413, "Too large"),
+    errors.UnknownName: (422, "Unknown name"),
     InvalidHeader: (400, "Invalid header"),
+    UnknownHost: (421, "Unknown host"),
     UnsupportedMediaType: (415, "Unsupported media type"),
     errors.NotAuthenticated: (401, "Not authenticated"),
     errors.InvalidSignature: (401, "Invalid signature"),
@@ -57,6 +60,7 @@ TABLE: Mapping[type[Exception], tuple[int, str]] = {
     errors.Halted: (409, "Halted"),
     errors.ClockInDoubt: (409, "Clock in doubt"),
     errors.StaleAttempt: (409, "Stale attempt"),
+    errors.Unreadable: (409, "Unreadable record"),
     errors.TooManyRequests: (429, "Too many requests"),
     errors.ModelError: (502, "The model failed"),
     errors.Unavailable: (503, "Unavailable"),

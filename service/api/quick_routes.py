@@ -13,10 +13,14 @@ from pydantic import BaseModel, TypeAdapter, ValidationError
 from starlette.routing import compile_path
 from starlette.types import ASGIApp, Receive, Scope, Send
 
+from sayso.errors import InvalidInput
 from service.api.dependencies import caller_of, key_of, person_of, read_key, wiring_of
 from service.api.routes import SignedInRoute, Take, check_query, identify, read_json
 from service.bodies import misfit
 from service.credentials import Principal, require_person
+
+_MANY = 1_000
+"""Faults that are written down; more than these take longer than the whole request."""
 
 Give = Callable[[Request, Principal], Any]
 
@@ -101,5 +105,8 @@ def _fit(kind: TypeAdapter[Any], value: Any, *place: str) -> Any:
     try:
         return kind.validate_python(value)
     except ValidationError as error:
+        if error.error_count() > _MANY:
+            words = f"This does not fit in {error.error_count()} places, which are too many to list."
+            raise InvalidInput(f"{words} Compare it with /api/openapi.json.") from None
         faults = error.errors(include_url=False, include_input=False)
         raise misfit([{**fault, "loc": (*place, *fault["loc"])} for fault in faults]) from None

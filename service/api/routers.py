@@ -3,6 +3,7 @@
 from fastapi import APIRouter
 
 from service.api import (
+    accounts,
     agents,
     asks,
     consumptions,
@@ -31,6 +32,8 @@ for _router in (  # those first that everybody waits for: routes are tried in or
     suspensions.router,
     freezes.router,
     examinations.router,
+    accounts.account,
+    accounts.reviewers,
     people.reviewers,
     people.keys,
 ):

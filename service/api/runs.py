@@ -3,29 +3,32 @@
 from functools import lru_cache
 from typing import Annotated
 
+import structlog
 from fastapi import APIRouter, Body, Request, Response
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from sayso.agents import AgentManifest
 from sayso.clock import new_id
-from sayso.decisions import JsonObject
-from sayso.errors import InvalidInput, NotFound
+from sayso.errors import InvalidInput, NotFound, Unreadable
 from sayso.frameworks import FrameworkState
 from sayso.runs import RunState, start_state
 from sayso.states import seal_state
 from sayso.suspensions import OURS, RunRef, RunStatus
+from service.api.contexts import Context
 from service.api.dependencies import LONGEST_PAGE, Caller, IdempotencyKey, Limit, Parts, Person, RunId, Skip, Wait
 from service.api.routes import SignedInRoute
-from service.api.views import RunView, SuspensionView
+from service.api.views import RunView, SuspensionView, UnreadableView
 from service.api.waits import wait_for
 from service.credentials import Principal
-from service.openapi import READS, WRITES, problems
+from service.openapi import ASKS, READS, WAITS, WRITES, problems
+from service.store.readings import split_readable
 from service.store.runs import Run
 from service.wiring import Wiring
 
 router = APIRouter(prefix="/runs", tags=["runs"], route_class=SignedInRoute)
 
 _TITLE_CHARS = 80
+_LOG = structlog.get_logger(__name__)
 
 
 class RunRequest(BaseModel):
@@ -54,7 +57,7 @@ class RunRequest(BaseModel):
     thread_id: str | None = Field(
         default=None, min_length=1, max_length=200, description="By default the run's own id."
     )
-    context: JsonObject = Field(default={}, description="Facts that policy rules may look at.")
+    context: Context = Field(default={}, description="What you say of the run. Rules read it as `claimed`.")
     tags: tuple[Annotated[str, Field(min_length=1, max_length=64)], ...] = Field(default=(), max_length=20)
 
 
@@ -63,6 +66,7 @@ class RunChain(BaseModel):
 
     suspensions: list[SuspensionView]
     cut: bool = Field(description="Whether there are earlier ones; `previous_id` leads to them.")
+    unreadable: list[UnreadableView] = Field(description="A pause that cannot be read; none before it can be found.")
 
 
 class RunPage(BaseModel):
@@ -70,6 +74,7 @@ class RunPage(BaseModel):
 
     runs: list[RunView]
     next_skip: int | None = Field(description="`skip` of the next page; null on the last.")
+    unreadable: list[UnreadableView] = Field(description="Runs of this page whose record cannot be read.")
 
 
 class CancelRequest(BaseModel):
@@ -80,7 +85,7 @@ class CancelRequest(BaseModel):
     reason: str | None = Field(default=None, max_length=2000)
 
 
-@router.post("", status_code=201, operation_id="startRun", responses=WRITES)
+@router.post("", status_code=201, operation_id="startRun", responses=ASKS)
 async def start_run(body: RunRequest, caller: Caller, parts: Parts, key: IdempotencyKey, response: Response) -> RunView:
     """Start a run of a registered agent. It goes on by itself; follow it with `GET /runs/{run_id}?wait=30s`."""
     manifest = await find_agent(parts, caller.tenant, body.agent)
@@ -93,7 +98,9 @@ async def start_run(body: RunRequest, caller: Caller, parts: Parts, key: Idempot
         thread_id=thread_id,
         title=" ".join(body.input.split())[:_TITLE_CHARS] if body.title is None else body.title,
         tags=body.tags,
-        context=body.context,
+        facts={**manifest.context, **caller.context},
+        claimed=body.context,
+        key_id=caller.key_id,
     )
     saved = await parts.desk.start(
         caller.tenant,
@@ -115,26 +122,38 @@ async def list_runs(
     """List runs, the newest first; an agent sees its own, a reviewer all, suspended ones by their deadline."""
     found = await parts.runs.list_runs(caller.tenant, status=status, owner=caller.owner, skip=skip, limit=limit + 1)
     more = len(found) > limit
-    return RunPage(runs=[RunView.of(run) for run in found[:limit]], next_skip=skip + limit if more else None)
+    return RunPage(
+        runs=[RunView.of(run) for run in found[:limit] if isinstance(run, Run)],
+        next_skip=skip + limit if more else None,
+        unreadable=UnreadableView.list_of(found[:limit]),
+    )
 
 
-@router.get("/{run_id}", operation_id="getRun", responses=READS)
+@router.get("/{run_id}", operation_id="getRun", responses=WAITS)
 async def get_run(request: Request, run_id: RunId, caller: Caller, parts: Parts, wait: Wait) -> RunView:
     """Return a run; with `wait`, as soon as it has ended, or as it stands when the time is over."""
 
     async def read() -> Run:
         return await find_run(parts, caller, run_id)
 
-    return RunView.of(await wait_for(request, run_id, read, done=lambda run: run.status.ended, wait_s=wait))
+    run = await wait_for(
+        request, run_id, read, who=(caller.tenant, caller.name), done=lambda run: run.status.ended, wait_s=wait
+    )
+    return RunView.of(run)
 
 
 @router.get("/{run_id}/suspensions", operation_id="getRunSuspensions", responses=READS)
 async def get_run_suspensions(run_id: RunId, caller: Caller, parts: Parts) -> RunChain:
     """Return all pauses of a run in the order they happened, its start first; each names the one before and after."""
     run = await find_run(parts, caller, run_id)
-    records = await parts.desk.suspensions.read_chain(caller.tenant, run.suspension_id, LONGEST_PAGE)
+    found = await parts.desk.suspensions.read_chain(caller.tenant, run.suspension_id, LONGEST_PAGE)
+    records, _ = split_readable(found)
     cut = bool(records) and records[0].previous_id is not None
-    return RunChain(suspensions=[SuspensionView.of(record) for record in records], cut=cut)
+    return RunChain(
+        suspensions=[SuspensionView.of(record) for record in records],
+        cut=cut,
+        unreadable=UnreadableView.list_of(found),
+    )
 
 
 @router.post("/{run_id}/cancel", operation_id="cancelRun", responses=WRITES)
@@ -163,16 +182,25 @@ async def revive_run(run_id: RunId, caller: Person, parts: Parts, key: Idempoten
 def _begin(manifest: AgentManifest, run: RunRef, text: str) -> RunState | FrameworkState:
     """Return the state of a run that has not begun, in the form that its resumer reads."""
     if manifest.origin.framework == OURS:
-        return start_state(run.id, run.agent, text, run.context, run.thread_id)
+        return start_state(run.id, run.agent, text, run.claimed, run.thread_id)
     origin = manifest.origin
     return FrameworkState(agent=manifest.name, framework=origin.framework, state_schema=origin.state_schema, text=text)
 
 
 async def find_run(parts: Wiring, caller: Principal, run_id: str) -> Run:
-    """Return the run if this caller may see it; raises `NotFound` in the same words where it may not."""
-    run = await parts.runs.read(caller.tenant, run_id)
+    """Return the run if this caller may see it; raises `NotFound` in the same words where it may not.
+
+    Raises `Unreadable` where the run is this caller's to see and its record cannot be read.
+    """
+    unknown = NotFound(f"There is no run {run_id!r} for this credential.")
+    try:
+        run = await parts.runs.read(caller.tenant, run_id)
+    except Unreadable:
+        if caller.owner is None or await parts.runs.is_of(caller.tenant, caller.owner, run_id=run_id):
+            raise
+        raise unknown from None
     if caller.owner is not None and run.owner != caller.owner:
-        raise NotFound(f"There is no run {run_id!r} for this credential.")
+        raise unknown
     return run
 
 
@@ -182,7 +210,10 @@ async def find_agent(parts: Wiring, tenant: str, name: str) -> AgentManifest:
     if name not in manifests:
         manifests = await parts.runs.agents(tenant)
     if name in manifests:
-        return _read_manifest(manifests[name])
+        manifest = read_manifest(manifests[name])
+        if manifest is None:
+            raise Unreadable(f"The agent {name!r} was registered by a worker of another version. Run the same version.")
+        return manifest
     known = ", ".join(manifests)
     todo = f"Registered are: {known}." if known else "None is registered yet; a worker registers them when it starts."
     raise InvalidInput(
@@ -191,5 +222,10 @@ async def find_agent(parts: Wiring, tenant: str, name: str) -> AgentManifest:
 
 
 @lru_cache(maxsize=1024)
-def _read_manifest(manifest: bytes) -> AgentManifest:
-    return AgentManifest.model_validate_json(manifest)
+def read_manifest(manifest: bytes) -> AgentManifest | None:
+    """Return what a worker registered of an agent, or None where it cannot be read here; the log says so."""
+    try:
+        return AgentManifest.model_validate_json(manifest)
+    except ValidationError as error:
+        _LOG.error("agent_unreadable", error=str(error.errors(include_url=False, include_input=False)[0])[:500])
+        return None

@@ -9,7 +9,10 @@ from service.api.dependencies import Parts, Person
 from service.api.routes import OpenRoute, SignedInRoute, bearer_token
 from service.api.views import Moment
 from service.credentials import TENANT
+from service.hosts import check_host, origin_of
 from service.openapi import problems
+from service.reviewers import SignIn
+from service.wiring import Wiring
 
 opening = APIRouter(prefix="/sessions", tags=["sessions"], route_class=OpenRoute)
 closing = APIRouter(prefix="/sessions", tags=["sessions"], route_class=SignedInRoute)
@@ -36,11 +39,16 @@ class SessionView(BaseModel):
     idle_timeout_s: int = Field(description="After how many seconds without use the session ends.")
 
 
-@opening.post("", status_code=201, operation_id="signIn", responses=problems(400, 401, 415, 429))
+@opening.post("", status_code=201, operation_id="signIn", responses=problems(400, 401, 415, 421, 429))
 async def sign_in(body: SignInRequest, request: Request, parts: Parts) -> SessionView:
     """Open a session; send its token as `Authorization: Bearer …`."""
-    address = request.client.host if request.client is not None else None
-    opened = await parts.reviewers.sign_in(TENANT, body.name, body.password.get_secret_value(), address)
+    await check_host(request)
+    password = body.password.get_secret_value()
+    return view_session(parts, await parts.reviewers.sign_in(TENANT, body.name, password, origin_of(request)))
+
+
+def view_session(parts: Wiring, opened: SignIn) -> SessionView:
+    """Return a fresh session as the API shows it."""
     return SessionView(
         token=opened.token,
         name=opened.session.name,

@@ -6,17 +6,19 @@ from fastapi import APIRouter, Body, Request
 from fastapi.openapi.models import Example
 from pydantic import BaseModel, ConfigDict, Field
 
-from sayso.decisions import DecisionRequest
-from sayso.errors import NotFound
+from sayso.decisions import ActorKind, DecisionRequest
+from sayso.errors import NotFound, Unreadable
 from sayso.pauses import find_item
 from sayso.suspensions import Status, SuspensionRecord
 from service.api.dependencies import Caller, IdempotencyKey, ItemId, Limit, Parts, Person, Skip, SuspensionId, Wait
 from service.api.quick_routes import QuickRoute
 from service.api.routes import SignedInRoute
-from service.api.views import DecisionView, OutcomeView, SentMoment, SuspensionView
+from service.api.views import DecisionView, OutcomeView, SentMoment, SuspensionView, UnreadableView
 from service.api.waits import wait_for
 from service.credentials import Principal
-from service.openapi import READS, WRITES, problems
+from service.openapi import WAITS, WRITES, problems
+from service.sightings import note_seen
+from service.store.readings import UnreadableRecord
 from service.wiring import Wiring
 
 router = APIRouter(prefix="/suspensions", tags=["suspensions"], route_class=SignedInRoute)
@@ -41,6 +43,7 @@ class SuspensionPage(BaseModel):
 
     suspensions: list[SuspensionView]
     next_skip: int | None = Field(description="`skip` of the next page; null on the last.")
+    unreadable: list[UnreadableView] = Field(description="Suspensions of this page that cannot be read or decided.")
 
 
 class ExtendRequest(BaseModel):
@@ -70,21 +73,35 @@ async def list_suspensions(
     """List what waits, the earliest deadline first, or what was decided, the latest first; an agent sees its own."""
     found = await _page(parts, caller, status, skip, limit + 1)
     more = len(found) > limit
-    views = [SuspensionView.of(record) for record in found[:limit]]
-    return SuspensionPage(suspensions=views, next_skip=skip + limit if more else None)
+    views = [SuspensionView.of(record) for record in found[:limit] if isinstance(record, SuspensionRecord)]
+    return SuspensionPage(
+        suspensions=views,
+        next_skip=skip + limit if more else None,
+        unreadable=UnreadableView.list_of(found[:limit]),
+    )
 
 
-@router.get("/{suspension_id}", operation_id="getSuspension", responses=READS)
+@router.get("/{suspension_id}", operation_id="getSuspension", responses=WAITS)
 async def get_suspension(
     request: Request, suspension_id: SuspensionId, caller: Caller, parts: Parts, wait: Wait
 ) -> SuspensionView:
-    """Return a suspension; with `wait`, as soon as it no longer waits, or as it stands when the time is over."""
+    """Return a suspension; with `wait`, as soon as it no longer waits, or as it stands when the time is over.
+
+    Asked for by somebody who may decide it, what is asked counts as seen.
+    """
 
     async def read() -> SuspensionRecord:
         return await _find(parts, caller, suspension_id)
 
+    if caller.kind is ActorKind.HUMAN:
+        await note_seen(parts, await read(), caller, "api")
     found = await wait_for(
-        request, suspension_id, read, done=lambda record: record.status is not Status.PENDING, wait_s=wait
+        request,
+        suspension_id,
+        read,
+        who=(caller.tenant, caller.name),
+        done=lambda record: record.status is not Status.PENDING,
+        wait_s=wait,
     )
     return SuspensionView.of(found)
 
@@ -128,25 +145,38 @@ async def extend_item(
 
 
 async def _find(parts: Wiring, caller: Principal, suspension_id: str) -> SuspensionRecord:
-    """Return the suspension if this caller may see it; raises `NotFound` in the same words where it may not."""
-    record = (await parts.desk.suspensions.read(caller.tenant, suspension_id)).record
+    """Return the suspension if this caller may see it; raises `NotFound` in the same words where it may not.
+
+    Raises `Unreadable` where it is this caller's to see and cannot be read.
+    """
+    unknown = NotFound(f"There is no suspension {suspension_id!r} for this credential.")
+    try:
+        record = (await parts.desk.suspensions.read(caller.tenant, suspension_id)).record
+    except Unreadable:
+        owner = caller.owner
+        if owner is None or await parts.runs.is_of(caller.tenant, owner, suspension_id=suspension_id):
+            raise
+        raise unknown from None
     if record is None or (caller.owner is not None and record.run.owner != caller.owner):
-        raise NotFound(f"There is no suspension {suspension_id!r} for this credential.")
+        raise unknown
     return record
 
 
-async def _page(parts: Wiring, caller: Principal, status: str, skip: int, limit: int) -> list[SuspensionRecord]:
+async def _page(
+    parts: Wiring, caller: Principal, status: str, skip: int, limit: int
+) -> list[SuspensionRecord | UnreadableRecord]:
     """Read through the list until the page is full: no index knows whose a suspension is.
 
-    In a long inbox most may be others'; then the caller's own runs tell.
+    In a long inbox most may be others'; then the caller's own runs tell. Nobody can tell whose an unreadable one is,
+    so an agent is shown its own only where the index of its runs names it.
     """
     look_up = parts.runs.inbox if status == "pending" else parts.runs.decided
     if caller.owner is None:
-        return await parts.desk.suspensions.read_many(caller.tenant, await look_up(caller.tenant, skip, limit))
+        return await parts.desk.suspensions.read_page(caller.tenant, await look_up(caller.tenant, skip, limit))
     if status == "pending" and await parts.runs.count_pending(caller.tenant) > _READ_THROUGH:
         ids = await parts.runs.waiting_of(caller.tenant, caller.owner)
-        return await parts.desk.suspensions.read_many(caller.tenant, ids[skip : skip + limit])
-    own: list[SuspensionRecord] = []
+        return await parts.desk.suspensions.read_page(caller.tenant, ids[skip : skip + limit])
+    own: list[SuspensionRecord | UnreadableRecord] = []
     at = 0
     while len(own) < skip + limit:
         ids = await look_up(caller.tenant, at, _PAGE)

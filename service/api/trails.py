@@ -1,23 +1,27 @@
 """Read what happened to a run: page by page, or live as it happens."""
 
+import json
 import re
 from collections.abc import AsyncIterator
 from typing import Annotated
 
 from fastapi import APIRouter, Depends, Header, Query, Request
-from fastapi.sse import EventSourceResponse, ServerSentEvent
+from fastapi.responses import StreamingResponse
+from fastapi.sse import KEEPALIVE_COMMENT, format_sse_event
 from pydantic import BaseModel, Field
 
-from sayso.errors import NotAuthenticated, Unavailable
+from sayso.errors import NotAuthenticated, Unavailable, Unreadable
 from service.api.dependencies import Caller, Limit, Parts, RunId
 from service.api.problems import InvalidHeader
 from service.api.routes import SignedInRoute, identify
 from service.api.runs import find_run
-from service.api.views import EventView
+from service.api.views import EventView, View
 from service.api.waits import LOOK_AGAIN_S
-from service.openapi import READS, problems
+from service.credentials import Principal
+from service.openapi import READS, Responses, problems
 from service.store.runs import Run
 from service.store.watch import HEARD_WITHIN_S, wait_woken
+from service.wiring import Wiring
 
 router = APIRouter(prefix="/runs", tags=["runs"], route_class=SignedInRoute)
 
@@ -25,11 +29,52 @@ _PAGE = 200
 _SEQ = re.compile(r"[0-9]{1,9}")
 
 
+class EventStream(StreamingResponse):
+    """Server-sent events. FastAPI's own streams log a traceback when a reader hangs up while an event is being sent."""
+
+    media_type = "text/event-stream"
+
+
+_STREAM: Responses = {
+    200: {
+        "description": "Server-sent events, each as in `listEvents`; `end` comes last.",
+        "content": {
+            "text/event-stream": {
+                "schema": {
+                    "type": "object",
+                    "description": "One server-sent event of the stream.",
+                    "properties": {
+                        "id": {"type": "string", "description": "The event's sequence number; none with `end`."},
+                        "event": {"type": "string", "description": "The event's type, or `end`."},
+                        "data": {"type": "string", "contentMediaType": "application/json"},
+                    },
+                    "required": ["data"],
+                },
+                "example": {"id": "1", "event": "run_started", "data": '{"seq": 1, "type": "run_started"}'},
+            }
+        },
+    }
+}
+"""OpenAPI 3.1 has no schema for streams; by convention it describes each event. 3.2 brings `itemSchema`."""
+
+
+class HeadView(View):
+    """The last event of a trail."""
+
+    seq: int
+    hash: str
+
+
 class TrailPage(BaseModel):
     """A run's events, in order."""
 
     events: list[EventView]
     next_after: int = Field(description="`after` of the next page: the last sequence number so far.")
+    head: HeadView | None = Field(
+        description="Where the run's record says that the trail ended before these events were read; null where the "
+        "record cannot be read."
+    )
+    fault: str | None = Field(description="What is wrong with the trail as a whole: it was cut, added to or altered.")
 
 
 async def run_of(run_id: RunId, caller: Caller, parts: Parts) -> Run:
@@ -80,43 +125,73 @@ async def list_events(
     People read them even after the run itself was deleted for its age.
     """
     if caller.owner is not None or not await parts.retention.keeps_trail(caller.tenant, run_id):
-        await find_run(parts, caller, run_id)
+        await _find_readable(parts, caller, run_id)
+    end = await parts.trails.find_end(caller.tenant, run_id)
     entries = await parts.runs.trail(caller.tenant, run_id, after=after, limit=limit)
     return TrailPage(
-        events=[EventView.of(entry) for entry in entries], next_after=entries[-1].seq if entries else after
+        events=[EventView.of(entry) for entry in entries],
+        next_after=after + len(entries),
+        head=HeadView.model_validate(end.head) if end.head is not None else None,
+        fault=end.fault or None,
     )
+
+
+async def place_of(caller: Caller, parts: Parts) -> AsyncIterator[None]:
+    """Hold a place among the caller's waiters until the stream has ended."""
+    with parts.waiters.take(caller.tenant, caller.name):
+        yield
+
+
+async def _find_readable(parts: Wiring, caller: Principal, run_id: str) -> None:
+    """Raise `NotFound` unless the caller may read the run's trail; people do, though its record cannot be read."""
+    try:
+        await find_run(parts, caller, run_id)
+    except Unreadable:
+        if caller.owner is not None:
+            raise
 
 
 @router.get(
     "/{run_id}/events/stream",
     operation_id="streamEvents",
-    response_class=EventSourceResponse,
-    responses=problems(400, 401, 404),
+    response_class=EventStream,
+    responses=_STREAM | problems(400, 401, 404, 409, 429),
 )
 async def stream_events(
-    request: Request, run: FoundRun, caller: Caller, parts: Parts, last_seq: Annotated[int, Depends(last_seq_of)]
-) -> AsyncIterator[ServerSentEvent]:
+    request: Request,
+    run: FoundRun,
+    caller: Caller,
+    parts: Parts,
+    last_seq: Annotated[int, Depends(last_seq_of)],
+    _place: Annotated[None, Depends(place_of)],
+) -> EventStream:
     """Stream a run's events as they happen, each with its sequence number as id; `end` comes when the run has ended."""
-    with parts.watch.on(run.id) as moved:
+    stream = _stream(request, caller.tenant, run.id, parts, last_seq)
+    return EventStream(stream, headers={"Cache-Control": "no-cache", "X-Accel-Buffering": "no"})
+
+
+async def _stream(request: Request, tenant: str, run_id: str, parts: Wiring, last_seq: int) -> AsyncIterator[bytes]:
+    with parts.watch.on(run_id) as moved:
         await wait_woken(moved, HEARD_WITHIN_S)
         while True:
             try:
                 # A stream must not outlive its credential. The run is read before its events: what ended before they
                 # were read has no more to come.
                 await identify(request)
-                status = (await parts.runs.read(caller.tenant, run.id)).status
-                entries = await parts.runs.trail(caller.tenant, run.id, after=last_seq, limit=_PAGE)
-            except (NotAuthenticated, Unavailable):
+                status = (await parts.runs.read(tenant, run_id)).status
+                entries = await parts.runs.trail(tenant, run_id, after=last_seq, limit=_PAGE)
+            except (NotAuthenticated, Unreadable, Unavailable):
                 return  # whoever follows asks again, and is told then what is the matter
             for entry in entries:
                 last_seq = entry.seq
-                yield ServerSentEvent(
-                    raw_data=EventView.of(entry).model_dump_json(), event=entry.type, id=str(entry.seq)
-                )
+                data = EventView.of(entry).model_dump_json()
+                yield format_sse_event(data_str=data, event=entry.type, id=str(entry.seq))
             if not entries and status.ended:
-                yield ServerSentEvent(data={"status": status}, event="end")
+                fault = (await parts.trails.find_end(tenant, run_id)).fault
+                ended = {"status": status} | ({"fault": fault} if fault else {})
+                yield format_sse_event(data_str=json.dumps(ended), event="end")
                 return
             if request.app.state.closing.is_set():
                 return
-            if not entries:
-                await wait_woken(moved, LOOK_AGAIN_S)
+            if not entries and not await wait_woken(moved, LOOK_AGAIN_S):
+                yield KEEPALIVE_COMMENT

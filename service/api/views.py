@@ -1,5 +1,6 @@
 """Show records as the API does: their own names, moments as RFC 3339, nothing that is the desk's own business."""
 
+from collections.abc import Iterable
 from typing import Annotated, Literal
 
 from pydantic import (
@@ -17,9 +18,11 @@ from pydantic import (
 from sayso.clock import iso_utc
 from sayso.decisions import Actor, Decision, DecisionAction, JsonObject, Verdict
 from sayso.events import TrailEntry
+from sayso.item_states import ItemState, RunState, find_item_state
 from sayso.requests import Answer, AskedTool, Item, ItemKind, Prompt
 from sayso.suspensions import RunEnd, RunRef, RunStatus, Status, SuspensionRecord
 from sayso.terms import EscalationStep, Fallback, Quorum
+from service.store.readings import UnreadableRecord
 from service.store.runs import Run
 
 Moment = Annotated[
@@ -58,14 +61,15 @@ class RunView(View):
                     "agent": "demo",
                     "owner": "demo",
                     "thread_id": "run_019aa4a2f0d1b3c45d6e7f8091a2b3c4",
-                    "title": "Move savings",
+                    "claimed_title": "Move savings",
                     "tags": ["bank"],
-                    "status": "suspended",
+                    "status": "degraded",
+                    "state": "degraded",
                     "suspension_id": "sus_019aa4a2f1e2c3d4e5f60718293a4b5c",
                     "created_at": "2026-11-21T12:03:04.120Z",
                     "updated_at": "2026-11-21T12:03:05.007Z",
-                    "result": None,
-                    "error": None,
+                    "result": {"text": "The savings were not moved: the reviewer denied the transfer."},
+                    "error": "transfer was denied: the savings account is frozen",
                 }
             ]
         }
@@ -75,9 +79,10 @@ class RunView(View):
     agent: str
     owner: str = Field(description="The credential that asked for it.")
     thread_id: str
-    title: str
+    claimed_title: str = Field(validation_alias="title", description="What the agent calls it; nobody has checked it.")
     tags: tuple[str, ...]
     status: RunStatus
+    state: RunState = Field(description="The status, or `call_failed` where it ended although an approved call failed.")
     suspension_id: str = Field(description="The latest suspension: the one that waits, while the run is suspended.")
     created_at: Moment = Field(validation_alias="created_at_ms")
     updated_at: Moment = Field(validation_alias="updated_at_ms")
@@ -88,6 +93,19 @@ class RunView(View):
     def of(cls, run: Run) -> "RunView":
         """Return the view of a run."""
         return cls.model_validate(run)
+
+
+class UnreadableView(View):
+    """A record that is there and cannot be read: it is damaged, altered, or of a later version."""
+
+    suspension_id: str
+    run_id: str | None = Field(description="Its run, where that is known.")
+    reason: str
+
+    @classmethod
+    def list_of(cls, found: Iterable[object]) -> "list[UnreadableView]":
+        """Return the views of those in a list that are unreadable."""
+        return [cls.model_validate(one) for one in found if isinstance(one, UnreadableRecord)]
 
 
 class EventView(View):
@@ -195,17 +213,28 @@ class ItemView(View):
     call_id: str
     index: int
     tool: AskedTool
+    subagent: str | None = Field(
+        description="The sub-agent that makes the call; empty for the agent itself, null where nobody knows."
+    )
     prompt: Prompt
     allowed: tuple[Answer, ...]
     choices: tuple[JsonValue, ...] | None
     response_schema: JsonObject | None
     target_arg: str | None
     terms: TermsView
+    resembles: tuple[str, ...] = Field(
+        description="Names in rules that the tool's name looks like; it was judged under those rules too."
+    )
     digest: str = Field(description="Send it with a decision: it says what you decided on.")
     decisions: tuple[DecisionView, ...]
     doubt: DoubtView | None
     outcome: OutcomeView | None
     permit: PermitView | None
+    state: ItemState = Field(
+        default=ItemState.OPEN, description="The worst that is known: a call that was approved and failed is `failed`."
+    )
+    seen_by: Actor | None = Field(description="Who saw it first; noted where its fallback would approve it.")
+    seen_at: Moment | None = Field(validation_alias="seen_at_ms")
 
     @classmethod
     def of(cls, item: Item) -> "ItemView":
@@ -244,11 +273,17 @@ class RunRefView(View):
     agent: str
     owner: str
     thread_id: str
-    title: str
+    claimed_title: str = Field(validation_alias="title", description="What the agent calls it; nobody has checked it.")
     request_id: str | None
     tags: tuple[str, ...]
-    context: JsonObject
+    context: JsonObject = Field(
+        validation_alias="facts", description="What Sayso knows of the run: the context of its registered agent."
+    )
+    claimed_context: JsonObject = Field(
+        validation_alias="claimed", description="What the agent says of the run; nobody has checked it."
+    )
     started_at: Moment = Field(validation_alias="started_at_ms")
+    key_id: str | None = Field(description="The key that asked for it; null for a session.")
 
     @classmethod
     def of(cls, run: RunRef) -> "RunRefView":
@@ -283,4 +318,7 @@ class SuspensionView(View):
     @classmethod
     def of(cls, record: SuspensionRecord) -> "SuspensionView":
         """Return the view of a suspension."""
-        return cls.model_validate(record)
+        view = cls.model_validate(record)
+        items = zip(view.items, record.items, strict=True)
+        shown = (one.model_copy(update={"state": find_item_state(record, item)}) for one, item in items)
+        return view.model_copy(update={"items": tuple(shown)})

@@ -11,10 +11,12 @@ from ipaddress import IPv4Address, IPv6Address, ip_address
 from typing import Any
 
 import httpcore
+import structlog
 
 from service.receivers.addresses import UnsafeUrl, may_reach
 
 _LOOKUPS = 32
+_LOG = structlog.get_logger(__name__)
 
 
 class GuardedBackend(httpcore.AsyncNetworkBackend):
@@ -68,7 +70,8 @@ class GuardedBackend(httpcore.AsyncNetworkBackend):
         addresses = list(dict.fromkeys(ip_address(str(entry[4][0]).partition("%")[0]) for entry in found))
         for address in addresses:
             if not may_reach(address, loopback=self._loopback):
-                raise UnsafeUrl(f"{host} leads to {address}, which is not a public address.")
+                _LOG.warning("receiver_not_public", host=host, address=str(address))
+                raise UnsafeUrl(f"{host} leads to no public address. Give one that the internet can reach.")
         return addresses
 
 

@@ -18,12 +18,16 @@ _MOST_ANSWER_BYTES = 65_536
 
 @dataclass(frozen=True)
 class Answer:
-    """What a receiver said, or why there was no answer: then the status is 0. One that breaks off tells its status."""
+    """What a receiver said, or why there was no answer: then the status is 0. One that breaks off tells its status.
+
+    `error` names no address and may be shown to anybody; `detail` is for the log.
+    """
 
     status: int
     body: bytes = b""
     retry_after: str | None = None
     error: str = ""
+    detail: str = ""
 
     @property
     def accepted(self) -> bool:
@@ -71,7 +75,7 @@ class Posts:
         except TimeoutError:
             return replace(answer, error=f"no answer within {self._attempt_s:g} s")
         except (httpcore.NetworkError, httpcore.TimeoutException, httpcore.ProtocolError, OSError) as error:
-            return replace(answer, error=f"{type(error).__name__}: {error}"[:500])
+            return replace(answer, error=_tell_failure(error), detail=f"{type(error).__name__}: {error}"[:500])
         return answer
 
     def _connections(self) -> httpcore.AsyncConnectionPool:
@@ -85,6 +89,15 @@ class Posts:
                 network_backend=self._backend,
             )
         return self._pool
+
+
+def _tell_failure(error: Exception) -> str:
+    """Say what failed, without the address that was spoken to and without what the system says of it."""
+    if isinstance(error.__cause__, ssl.SSLError) or isinstance(error.__context__, ssl.SSLError):
+        return "no secure connection could be made: check its certificate"
+    if isinstance(error, httpcore.ConnectError | OSError):
+        return "no connection could be made"
+    return "the connection broke off, or what came back was no HTTP"
 
 
 @cache

@@ -8,6 +8,7 @@ from typing import Any
 
 from redis.asyncio import Redis
 
+from sayso.errors import Unreadable
 from service.store.connections import text, translated
 from service.store.keys import TenantKeys
 from service.store.lines import Line, Script
@@ -97,7 +98,7 @@ def _read_since(raw: bytes | None) -> int | None:
         return None
     try:
         record, _, _ = unpack_record(_read_ready(raw).packed)
-    except ValueError:
+    except Unreadable:
         return None
     return record.receipt.enqueued_at_ms
 

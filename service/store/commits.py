@@ -26,6 +26,14 @@ class Idempotency:
     kept_ms: int = IDEMPOTENCY_MS
 
 
+@dataclass(frozen=True)
+class Room:
+    """How many open items, and runs at work without one, an owner and the tenant may have."""
+
+    each: int
+    all: int
+
+
 @dataclass
 class Commit:
     """Guards and writes on their way to `lua/commit.lua`; `between_ms` are the moments at which it may go through."""
@@ -35,6 +43,7 @@ class Commit:
     guards: list[str | int] = field(default_factory=list)
     writes: list[str | bytes | int] = field(default_factory=list)
     lasting: set[int] = field(default_factory=set)
+    rooms: dict[int, str] = field(default_factory=dict)
 
     def expect(self, key: str, version: int) -> None:
         """Let the commit go through only while `key` has this version; 0 means that it must not exist."""
@@ -44,6 +53,11 @@ class Commit:
         """Let the commit go through only while there is no `key`; once there is, looking again does not help."""
         self.expect(key, 0)
         self.lasting.add(len(self.guards) // 2)
+
+    def expect_room(self, key: str, most: int, full: str) -> None:
+        """Let the commit go through only while `key` has at most so many members; `full` says what is wrong else."""
+        self.guards += [self._place(key), f"<{most}"]
+        self.rooms[len(self.guards) // 2] = full
 
     def write(self, command: str, key: str, *args: str | bytes | int) -> None:
         """Add one write."""
@@ -65,10 +79,12 @@ def build_commit(
     seen: Idempotency | None,
     *,
     small: bool = False,
+    room: Room | None = None,
 ) -> tuple[Commit, SuspensionRecord, TrailHead]:
     """Return the commit that saves `change` over `before`, the record as it will stand, and its trail's new head.
 
-    `small` has it take few bytes, where the time to pack it does not matter.
+    `small` has it take few bytes, where the time to pack it does not matter. With `room` it goes through only while the
+    owner and the tenant have room for what the change opens.
     """
     after = change.record.model_copy(update={"version": (before.version if before else 0) + 1})
     keys = TenantKeys(after.tenant)
@@ -102,6 +118,8 @@ def build_commit(
         key = keys.idempotency(seen.actor, seen.key)
         commit.expect(key, 0)
         commit.write("SET", key, f"1|{seen.fingerprint}|{seen.ref}", "PX", seen.kept_ms)
+    if room is not None:
+        _expect_room(commit, keys, after, room)
     for topic in (after.tenant, after.id, after.run.id):
         commit.write("PUBLISH", CHANGES + topic, "")
     return commit, after, head
@@ -112,12 +130,43 @@ def _move_indexes(commit: Commit, keys: TenantKeys, before: SuspensionRecord | N
         commit.write("ZADD", keys.agenda, after.look_at_ms, after.id)
     elif before is not None and before.look_at_ms is not None:
         commit.write("ZREM", keys.agenda, after.id)
+    _move_open(commit, keys, before, after)
     was_pending = before is not None and before.status is Status.PENDING
     if after.status is Status.PENDING:
         commit.write("ZADD", keys.inbox, after.deadline_at_ms or 0, after.id)
     elif after.items and (was_pending or before is None):
         commit.write("ZREM", keys.inbox, after.id)
         commit.write("ZADD", keys.decided, after.updated_at_ms, after.id)
+
+
+def list_open(record: SuspensionRecord) -> list[str]:
+    """Return what a suspension counts with against the limits: its open items, or its run while a worker has it."""
+    if record.status is Status.PENDING:
+        return [f"{record.id} {item.item_id}" for item in record.items if item.open]
+    at_work = record.status in (Status.DECIDED, Status.RESUMING) and record.resume.mode == "worker"
+    return [record.id] if at_work and record.end is None else []
+
+
+def _move_open(commit: Commit, keys: TenantKeys, before: SuspensionRecord | None, after: SuspensionRecord) -> None:
+    was, now = list_open(before) if before is not None else [], list_open(after)
+    entered, left = [one for one in now if one not in was], [one for one in was if one not in now]
+    for key in (keys.open, keys.open_of(after.run.owner)):
+        if entered:
+            commit.write("ZADD", key, *(part for one in entered for part in (after.created_at_ms, one)))
+        if left:
+            commit.write("ZREM", key, *left)
+
+
+def _expect_room(commit: Commit, keys: TenantKeys, after: SuspensionRecord, room: Room) -> None:
+    """Count in the index that the same commit writes, so that no crash can make the count wrong."""
+    opens, owner = len(list_open(after)), after.run.owner
+    if not opens:
+        return
+    wait = "Have some decided or cancelled, or wait until runs have ended; then ask again."
+    each = f"{owner} would have more than {room.each} open items and runs (SAYSO_PENDING_PER_KEY). {wait}"
+    all_ = f"All agents together would have more than {room.all} open items and runs (SAYSO_PENDING_LIMIT). {wait}"
+    commit.expect_room(keys.open_of(owner), room.each - opens, each)
+    commit.expect_room(keys.open, room.all - opens, all_)
 
 
 def _move_run(commit: Commit, keys: TenantKeys, before: SuspensionRecord | None, last: SuspensionRecord) -> None:

@@ -5,11 +5,14 @@ Commands are never re-sent by the client: a commit whose reply was lost is settl
 
 from contextlib import AbstractAsyncContextManager
 from types import TracebackType
+from typing import Any
 
 import structlog
+from redis import Redis as BlockingRedis
 from redis.asyncio import ConnectionPool, Redis
 from redis.asyncio.retry import Retry
 from redis.backoff import NoBackoff
+from redis.connection import UnixDomainSocketConnection
 from redis.exceptions import BusyLoadingError, OutOfMemoryError, ReadOnlyError, ResponseError
 from redis.exceptions import ConnectionError as RedisConnectionError
 from redis.exceptions import TimeoutError as RedisTimeoutError
@@ -36,6 +39,19 @@ def connect(url: str, *, blocking: bool = False) -> Redis:
         health_check_interval=0,
     )
     return Redis(connection_pool=pool)
+
+
+class _UnixConnection(UnixDomainSocketConnection):
+    """A blocking connection over a Unix socket; redis-py 7.2.0, which AFK pins, reads a port from it."""
+
+    port = 0
+
+
+def connect_blocking(url: str, **options: Any) -> BlockingRedis:
+    """Return a blocking client for `redis://`, `rediss://` or `unix://`."""
+    if url.startswith("unix://"):
+        options["connection_class"] = _UnixConnection
+    return BlockingRedis.from_url(url, **options)
 
 
 def text(raw: bytes | str) -> str:

@@ -1,17 +1,13 @@
 """Make sure that the store keeps what it confirmed, before anything is confirmed to anybody."""
 
-import asyncio
 from typing import Any
 
 from redis.asyncio import Redis
 from redis.exceptions import ResponseError
 
-from sayso.clock import monotonic_ms
-from sayso.errors import SaysoError, Unavailable
+from sayso.errors import SaysoError
 from service.store.connections import connect, text, translated
-
-WAIT_S = 30.0
-_AGAIN_S = 0.2
+from service.store.faults import WAIT_S, await_store
 
 WANTED = {"appendonly": "yes", "appendfsync": "always", "maxmemory-policy": "noeviction"}
 """What keeps a confirmed write, whatever is killed when."""
@@ -26,8 +22,8 @@ async def check_durability(url: str, *, allow_weak: bool, wait_s: float = WAIT_S
 
     Raises `WeakDurability` unless weakness is allowed, and `Unavailable` when the store did not come up in time.
     """
+    await await_store(url, wait_s)
     async with connect(url) as redis:
-        await _await_store(redis, wait_s)
         weakness = await _find_weakness(redis)
     if weakness is not None and not allow_weak:
         raise WeakDurability(
@@ -35,22 +31,6 @@ async def check_durability(url: str, *, allow_weak: bool, wait_s: float = WAIT_S
             "or set SAYSO_ALLOW_WEAK_DURABILITY=true if that may happen here."
         )
     return weakness
-
-
-async def _await_store(redis: Redis, wait_s: float) -> None:
-    until_ms = monotonic_ms() + wait_s * 1000
-    while True:
-        try:
-            async with translated():
-                await redis.ping()
-        except Unavailable:
-            if monotonic_ms() >= until_ms:
-                raise Unavailable(
-                    f"The store did not answer within {wait_s:g} s. Start it, or correct its URL."
-                ) from None
-            await asyncio.sleep(_AGAIN_S)
-        else:
-            return
 
 
 async def _find_weakness(redis: Redis) -> str | None:

@@ -6,6 +6,9 @@ from hashlib import sha256
 CHANGES = "sayso:changes:"
 """Before the name of a tenant, suspension or run: the channel on which every commit that moves it says so."""
 
+FORMAT = "sayso:format"
+"""The number of the format in which the whole store is written; it stands outside of any tenant."""
+
 KEYS = "sayso:keys:"
 """API keys by the SHA-256 of the whole key; a key leads to its tenant, so it stands outside of any."""
 
@@ -42,6 +45,10 @@ class TenantKeys:
         """A run's events."""
         return f"{self.prefix}e:{run_id}"
 
+    def head(self, run_id: str) -> str:
+        """Where the trail of a forgotten run ends."""
+        return f"{self.prefix}head:{run_id}"
+
     def told(self, run_id: str) -> str:
         """What other sources told of a run."""
         return f"{self.prefix}told:{run_id}"
@@ -62,9 +69,17 @@ class TenantKeys:
         """The runs that one credential asked for."""
         return f"{self.prefix}runs-of:{owner}"
 
+    def sessions_of(self, name: str) -> str:
+        """The hashes of one person's session tokens, by when each was opened."""
+        return f"{self.prefix}sessions-of:{name}"
+
     def idempotency(self, actor: str, key: str) -> str:
         """What one actor's Idempotency-Key was used for."""
         return f"{self.prefix}idem:{sha256(f'{actor} {key}'.encode()).hexdigest()[:32]}"
+
+    def thread(self, owner: str, thread_id: str) -> str:
+        """The turns of one owner's thread, by what asked for each."""
+        return f"{self.prefix}thread:{sha256(f'{owner} {thread_id}'.encode()).hexdigest()[:32]}"
 
     def instance(self, instance_id: str) -> str:
         """An instance of the Agent Approval Protocol."""
@@ -97,6 +112,24 @@ class TenantKeys:
     def inbox(self) -> str:
         """What waits for a reviewer."""
         return f"{self.prefix}inbox"
+
+    @property
+    def open(self) -> str:
+        """Every open item, and every run at work without one."""
+        return f"{self.prefix}open"
+
+    def open_of(self, owner: str) -> str:
+        """The same of one owner."""
+        return f"{self.prefix}open-of:{owner}"
+
+    @property
+    def pace(self) -> str:
+        """How fast all owners ask."""
+        return f"{self.prefix}pace"
+
+    def pace_of(self, owner: str) -> str:
+        """How fast one owner asks."""
+        return f"{self.prefix}pace-of:{owner}"
 
     @property
     def decided(self) -> str:
@@ -132,6 +165,16 @@ class TenantKeys:
     def freezes(self) -> str:
         """What an admin has frozen, by the freeze's id."""
         return f"{self.prefix}freezes"
+
+    @property
+    def rules(self) -> str:
+        """Which version of the rules is in force, and which each process holds."""
+        return f"{self.prefix}rules"
+
+    @property
+    def rulebook(self) -> str:
+        """The rules in force."""
+        return f"{self.prefix}rulebook"
 
     @property
     def clock(self) -> str:

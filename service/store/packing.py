@@ -7,7 +7,11 @@ packed at all: one that a worker takes up at once is written again before its si
 
 import zlib
 
+from pydantic import ValidationError
+
+from sayso.errors import SaysoError, Unreadable
 from sayso.events import TrailHead
+from sayso.requests import Item, digest_item
 from sayso.suspensions import Status, SuspensionRecord
 
 _WORDS = (
@@ -56,12 +60,43 @@ def pack_record(record: SuspensionRecord, head: TrailHead, commit_id: str, *, sm
 
 
 def unpack_record(raw: bytes) -> tuple[SuspensionRecord, TrailHead, str]:
-    """Return what `pack_record` packed; raises `ValueError` for anything else."""
-    version, seq, hash_, commit_id, body = raw.split(b"|", 4)
-    record = SuspensionRecord.model_validate_json(_unpack_body(body[:1], body[1:]))
-    if record.version != int(version):
-        raise ValueError(f"the record of {record.id} says version {record.version}, its place says {int(version)}")
-    return record, TrailHead(seq=int(seq), hash=hash_.decode()), commit_id.decode()
+    """Return what `pack_record` packed, once the digest of everything asked in it is checked; raises `Unreadable`."""
+    try:
+        version, seq, hash_, commit_id, body = raw.split(b"|", 4)
+        place = int(version), TrailHead(seq=int(seq), hash=hash_.decode()), commit_id.decode()
+    except ValueError as error:
+        raise Unreadable("It does not begin as a record does.") from error
+    record = _parse_record(_unpack_body(body[:1], body[1:]))
+    if record.version != place[0]:
+        raise Unreadable(f"It says version {record.version}, and its place says {place[0]}.")
+    for item in record.items:
+        _check_digests(record, item)
+    return record, place[1], place[2]
+
+
+def _parse_record(doc: bytes) -> SuspensionRecord:
+    try:
+        return SuspensionRecord.model_validate_json(doc)
+    except ValidationError as error:
+        fault = error.errors(include_url=False, include_input=False)[0]  # what stands there may be anybody's secret
+        place = ".".join(map(str, fault["loc"])) + ": " if fault["loc"] else ""
+        later = " A later version of Sayso may have written it." if fault["type"] == "extra_forbidden" else ""
+        raise Unreadable(f"It is not a record as this version writes it: {place}{fault['msg']}.{later}") from None
+
+
+def _check_digests(record: SuspensionRecord, item: Item) -> None:
+    """Raise `Unreadable` where what is asked, or what was decided on, is not what its digest was made of."""
+    outcome = item.outcome
+    expected = [(item.tool.args, item.digest)]
+    if outcome is not None and (outcome.args is not None or outcome.digest != item.digest):
+        expected.append((item.tool.args if outcome.args is None else outcome.args, outcome.digest))
+    for args, digest in expected:
+        try:
+            found = digest_item(record.binding, item.item_id, item.tool, args, item.target_arg, item.terms)
+        except SaysoError as error:
+            raise Unreadable(f"Item {item.item_id} holds no plain JSON: {error.message}") from error
+        if found != digest:
+            raise Unreadable(f"Item {item.item_id} is not what its digest was made of: it was altered in the store.")
 
 
 def _unpack_body(name: bytes, body: bytes) -> bytes:
@@ -69,8 +104,8 @@ def _unpack_body(name: bytes, body: bytes) -> bytes:
         return body
     words = _DICTIONARIES.get(name)
     if words is None:
-        raise ValueError(f"nobody here has the dictionary {name!r} with which a record was packed")
+        raise Unreadable(f"It is packed with a dictionary that this version does not have: {name!r}.")
     try:
         return zlib.decompressobj(wbits=-15, zdict=words).decompress(body)
     except zlib.error as error:
-        raise ValueError(f"a packed record cannot be unpacked: {error}") from error
+        raise Unreadable(f"It cannot be unpacked: {error}.") from error

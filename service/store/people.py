@@ -1,12 +1,14 @@
 """Keep reviewers, their sessions, and agents' API keys. Passwords and tokens are never here, only their hashes."""
 
 from collections.abc import Callable, Sequence
-from typing import Literal, TypeVar
+from typing import Any, Literal, NamedTuple, TypeVar
 
-from pydantic import BaseModel, ConfigDict
+from pydantic import BaseModel, ConfigDict, Field
 from redis.asyncio import Redis
 from redis.asyncio.client import Pipeline
 
+from sayso.canonical import JsonObject
+from service.settings import LONGEST_SESSION_S
 from service.store.connections import text, translated
 from service.store.keys import KEYS, SESSIONS, TenantKeys
 
@@ -24,10 +26,12 @@ class Reviewer(BaseModel):
     active: bool = True
     created_at_ms: int
     password_set_at_ms: int = 0
+    sessions_end_at_ms: int = 0
+    """Sessions that were opened before this hold no more."""
 
 
 class Session(BaseModel):
-    """One sign-in of one person."""
+    """One sign-in of one person; `address` and `client` are what the request that opened it said."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
@@ -36,6 +40,16 @@ class Session(BaseModel):
     roles: tuple[str, ...]
     csrf: str
     created_at_ms: int
+    address: str = ""
+    client: str = ""
+
+
+class OpenSession(NamedTuple):
+    """A session that holds, the hash of its token, and how long it has before it ends for want of use."""
+
+    token_hash: str
+    session: Session
+    left_ms: int
 
 
 KeyKind = Literal["agent", "reviewer", "provisioner"]
@@ -55,6 +69,12 @@ class ApiKey(BaseModel):
     created_at_ms: int
     revoked_at_ms: int | None = None
     ends_at_ms: int | None = None
+    predecessor_id: str | None = None
+    context: JsonObject = Field(default_factory=dict)
+    """What the operator says of whoever holds the key; rules read it as `context`."""
+
+    withdrawn: bool = False
+    """Whether all that this revoked key asked was withdrawn."""
 
     def holds(self, at_ms: int) -> bool:
         """Whether the key is neither revoked nor, having been rotated, at its end."""
@@ -95,9 +115,33 @@ class People:
         return sorted((Reviewer.model_validate_json(raw) for raw in found.values()), key=lambda one: one.name)
 
     async def open_session(self, token_hash: str, session: Session, idle_ms: int) -> None:
-        """Save a session that ends after `idle_ms` without use."""
+        """Save a session that ends after `idle_ms` without use, and its place among its person's."""
+        index = TenantKeys(session.tenant).sessions_of(session.name)
+        async with translated(), self._redis.pipeline(transaction=True) as pipe:
+            pipe.set(SESSIONS + token_hash, session.model_dump_json(), px=idle_ms)
+            pipe.zadd(index, {token_hash: session.created_at_ms})
+            pipe.expire(index, LONGEST_SESSION_S)
+            await pipe.execute()
+
+    async def list_sessions(self, tenant: str, name: str) -> list[OpenSession]:
+        """Return a person's sessions that are there, the newest first; forget the places of those that are gone."""
+        index = TenantKeys(tenant).sessions_of(name)
         async with translated():
-            await self._redis.set(SESSIONS + token_hash, session.model_dump_json(), px=idle_ms)
+            listed: list[Any] = await self._redis.zrange(index, 0, -1, desc=True)
+            hashes = [text(one) for one in listed]
+            async with self._redis.pipeline(transaction=False) as pipe:
+                for one in hashes:
+                    pipe.get(SESSIONS + one)
+                    pipe.pttl(SESSIONS + one)
+                found = await pipe.execute()
+            gone = [one for one, raw in zip(hashes, found[::2], strict=True) if raw is None]
+            if gone:
+                await self._redis.zrem(index, *gone)
+        return [
+            OpenSession(one, Session.model_validate_json(raw), left_ms)
+            for one, raw, left_ms in zip(hashes, found[::2], found[1::2], strict=True)
+            if raw is not None
+        ]
 
     async def use_session(self, token_hash: str, idle_ms: int | None) -> Session | None:
         """Return the session and let its idle time begin anew; without `idle_ms` it only looks."""

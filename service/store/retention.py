@@ -9,11 +9,13 @@ from typing import Any, NamedTuple
 
 from redis.asyncio import Redis
 
+from sayso.errors import Unreadable
+from sayso.events import TrailHead
 from sayso.suspensions import RunStatus, SuspensionRecord
 from service.store.commits import Commit
 from service.store.connections import text, translated
 from service.store.keys import TenantKeys
-from service.store.packing import unpack_record
+from service.store.readings import Readings
 
 PROMISED_MS = 8 * 86_400_000
 """For how long a request of another protocol is kept after its end and its deadline; its key and message end then."""
@@ -39,8 +41,9 @@ class _Age(NamedTuple):
 class Retention:
     """What is old enough to go."""
 
-    def __init__(self, redis: Redis) -> None:
+    def __init__(self, redis: Redis, readings: Readings | None = None) -> None:
         self._redis = redis
+        self._readings = readings or Readings()
         self._commit = redis.register_script(_SCRIPT.read_text())
 
     async def claim(self, tenant: str, every_s: int) -> bool:
@@ -78,7 +81,7 @@ class Retention:
             if not found:
                 return 0
             async with self._redis.pipeline(transaction=True) as pipe:
-                pipe.unlink(*(keys.trail(text(one)) for one in found))
+                pipe.unlink(*(key(text(one)) for one in found for key in (keys.trail, keys.head)))
                 pipe.zrem(keys.trails, *found)
                 await pipe.execute()
         return len(found)
@@ -100,29 +103,35 @@ class Retention:
         return forgotten
 
     async def _forget(self, keys: TenantKeys, run_id: str, age: _Age) -> bool:
-        records = await self._read_chain(keys, run_id)
+        try:
+            records, head = await self._read_chain(keys, run_id)
+        except Unreadable:
+            return False  # it is kept until it can be read, and does not hold up the others
         if not records or not records[0].run_status.ended or not age.reached(records[0]):
             return False
-        names, args = _build(keys, records).arguments()
+        names, args = _build(keys, records, head).arguments()
         async with translated():
             failed_guard, *_ = await self._commit(keys=names, args=args)
         return not failed_guard
 
-    async def _read_chain(self, keys: TenantKeys, run_id: str) -> list[SuspensionRecord]:
-        """Return the run's suspensions, the latest first."""
+    async def _read_chain(self, keys: TenantKeys, run_id: str) -> tuple[list[SuspensionRecord], TrailHead]:
+        """Return the run's suspensions, the latest first, and where its trail ends; raises `Unreadable`."""
         records: list[SuspensionRecord] = []
+        head = TrailHead()
         async with translated():
             found: Any = await self._redis.get(keys.run(run_id))
             while found is not None:
                 raw: Any = await self._redis.get(keys.suspension(text(found)))
                 if raw is None:
                     break
-                records.append(unpack_record(raw)[0])
-                found = records[-1].previous_id
-        return records
+                stored = self._readings.read(keys.tenant, text(found), raw)
+                head = head if records else stored.head
+                records.append(stored.record)
+                found = stored.record.previous_id
+        return records, head
 
 
-def _build(keys: TenantKeys, records: list[SuspensionRecord]) -> Commit:
+def _build(keys: TenantKeys, records: list[SuspensionRecord], head: TrailHead) -> Commit:
     last = records[0]
     commit = Commit()
     commit.expect(keys.suspension(last.id), last.version)
@@ -135,5 +144,6 @@ def _build(keys: TenantKeys, records: list[SuspensionRecord]) -> Commit:
         commit.write("DEL", key)
     commit.write("ZREM", keys.runs(last.run_status), last.run.id)
     commit.write("ZREM", keys.runs_of(last.run.owner), last.run.id)
+    commit.write("SET", keys.head(last.run.id), f"{head.seq}|{head.hash}")
     commit.write("ZADD", keys.trails, last.updated_at_ms, last.run.id)
     return commit

@@ -20,7 +20,7 @@ from service.store.commits import build_commit
 from service.store.connections import translated
 from service.store.keys import TenantKeys
 from service.store.lines import Line, Part, Script
-from service.store.packing import unpack_record
+from service.store.readings import read_record
 
 _LUA = Path(__file__).parent / "lua"
 _LOAD = Script((_LUA / "load_many.lua").read_text())
@@ -69,7 +69,7 @@ class Rounds:
         commits: list[Part] = []
         for suspension_id, raw in zip(suspension_ids, packed, strict=True):
             try:
-                commit = _prepare(raw, verb, now_ms)
+                commit = _prepare(tenant, suspension_id, raw, verb, now_ms)
             except (SaysoError, ValueError):
                 left.append(suspension_id)
                 continue
@@ -89,7 +89,7 @@ class Rounds:
         found: list[Foreseen] = []
         for suspension_id, raw in zip(suspension_ids, packed, strict=True):
             try:
-                foreseen = _foresee(suspension_id, raw, verb, (now_ms, until_ms))
+                foreseen = _foresee(tenant, suspension_id, raw, verb, (now_ms, until_ms))
             except (SaysoError, ValueError):
                 continue
             if foreseen is not None:
@@ -123,19 +123,21 @@ def _went_through(answer: Any) -> bool:
     return isinstance(answer, list) and answer[0] == 0
 
 
-def _prepare(raw: bytes | None, verb: Verb, now_ms: int) -> Part | None:
+def _prepare(tenant: str, suspension_id: str, raw: bytes | None, verb: Verb, now_ms: int) -> Part | None:
     """Return the commit that changes what is saved, or None where nothing is to be changed."""
     if raw is None:
         raise ValueError("the suspension is gone")
-    record, head, _ = unpack_record(raw)
+    record, head, _ = read_record(tenant, suspension_id, raw)
     change = verb(record, max(now_ms, record.updated_at_ms))
     return None if change.record is record else _pack(record, change, head)
 
 
-def _foresee(suspension_id: str, raw: bytes | None, verb: Verb, between_ms: tuple[int, int]) -> Foreseen | None:
+def _foresee(
+    tenant: str, suspension_id: str, raw: bytes | None, verb: Verb, between_ms: tuple[int, int]
+) -> Foreseen | None:
     if raw is None:
         return None
-    record, head, _ = unpack_record(raw)
+    record, head, _ = read_record(tenant, suspension_id, raw)
     at_ms = record.look_at_ms
     if record.status is not Status.PENDING or at_ms is None or not between_ms[0] < at_ms < between_ms[1]:
         return None

@@ -1,7 +1,6 @@
 """Change one suspension at a time: look, apply the verb, commit if nobody was faster, else look again."""
 
 import os
-import zlib
 from collections import OrderedDict
 from collections.abc import Callable
 from functools import partial
@@ -11,14 +10,22 @@ from typing import Any, NamedTuple
 from redis.asyncio import Redis
 
 from sayso.clock import monotonic_ms
-from sayso.errors import IdempotencyConflict, NotAuthenticated, NotFound, SaysoError, Unavailable
+from sayso.errors import (
+    IdempotencyConflict,
+    NotAuthenticated,
+    NotFound,
+    SaysoError,
+    TooManyRequests,
+    Unavailable,
+    Unreadable,
+)
 from sayso.events import TrailHead
 from sayso.suspensions import Change, Status, SuspensionRecord
-from service.store.commits import Commit, Idempotency, build_commit
+from service.store.commits import Commit, Idempotency, Room, build_commit
 from service.store.connections import LOST, translated
 from service.store.keys import TenantKeys
 from service.store.lines import Line, Script
-from service.store.packing import unpack_record
+from service.store.readings import Readings, UnreadableRecord, read_record
 from service.store.rounds import Rounds
 
 _LUA = Path(__file__).parent / "lua"
@@ -30,6 +37,9 @@ _REMEMBERED = 512
 
 _EARLY_MS, _LATE_MS = 20, 200
 """How far the store's time may be from what this process takes it for; beyond that, it looks."""
+
+ROOM_AFTER_S = 15
+"""When to ask again where there was no room: people decide in minutes, fallbacks at any second."""
 
 _READING_MS = 1_000
 """How long ago this process may have read the store's time, to go on from there by its own clock."""
@@ -91,8 +101,11 @@ class Suspensions:
     `mark_ms` tells a moment that has passed for sure, without asking.
     """
 
-    def __init__(self, redis: Redis, mark_ms: Callable[[str], int] = _no_mark) -> None:
+    def __init__(
+        self, redis: Redis, mark_ms: Callable[[str], int] = _no_mark, readings: Readings | None = None
+    ) -> None:
         self._redis = redis
+        self._readings = readings or Readings()
         self.mark_ms = mark_ms
         self.rounds = Rounds(redis, mark_ms)
         self._line = Line(redis)
@@ -114,31 +127,58 @@ class Suspensions:
         return found
 
     async def read_many(self, tenant: str, suspension_ids: list[str]) -> list[SuspensionRecord]:
-        """Return those of the suspensions that still exist, in the order asked."""
-        keys = TenantKeys(tenant)
-        async with translated(), self._redis.pipeline(transaction=False) as pipe:
-            for suspension_id in suspension_ids:
-                pipe.get(keys.suspension(suspension_id))
-            found = await pipe.execute()
-        return [unpack_record(raw)[0] for raw in found if raw is not None]
+        """Return those of the suspensions that still exist and can be read, in the order asked."""
+        found = await self.read_page(tenant, suspension_ids)
+        return [one for one in found if isinstance(one, SuspensionRecord)]
 
-    async def read_chain(self, tenant: str, suspension_id: str, limit: int) -> list[SuspensionRecord]:
-        """Return a run's suspensions up to this one, the oldest first; of a longer chain the latest `limit`."""
-        records: list[SuspensionRecord] = []
+    async def read_page(self, tenant: str, suspension_ids: list[str]) -> list[SuspensionRecord | UnreadableRecord]:
+        """Return those of the suspensions that still exist, in the order asked, and name those that are unreadable."""
+        if not suspension_ids:
+            return []
+        keys = TenantKeys(tenant)
+        async with translated():
+            found: list[Any] = await self._redis.mget([keys.suspension(one) for one in suspension_ids])
+        for suspension_id, raw in zip(suspension_ids, found, strict=True):
+            if raw is None:
+                self._readings.forget(tenant, suspension_id)
+        return [
+            self._readings.try_read(tenant, suspension_id, raw)
+            for suspension_id, raw in zip(suspension_ids, found, strict=True)
+            if raw is not None
+        ]
+
+    async def read_chain(
+        self, tenant: str, suspension_id: str, limit: int
+    ) -> list[SuspensionRecord | UnreadableRecord]:
+        """Return a run's suspensions up to this one, the oldest first; of a longer chain the latest `limit`.
+
+        An unreadable one is the first of them, for nobody can tell which came before it.
+        """
+        records: list[SuspensionRecord | UnreadableRecord] = []
         before: str | None = suspension_id
         while before is not None and len(records) < limit:
-            found = await self.read_many(tenant, [before])
+            found = await self.read_page(tenant, [before])
             records += found
-            before = found[0].previous_id if found else None
+            before = found[0].previous_id if found and isinstance(found[0], SuspensionRecord) else None
         return records[::-1]
 
-    async def create(self, tenant: str, suspension_id: str, begin: Begin, seen: Idempotency | None = None) -> Saved:
-        """Save a new suspension; the same Idempotency-Key again returns what the first made, in its present state."""
+    async def create(
+        self,
+        tenant: str,
+        suspension_id: str,
+        begin: Begin,
+        seen: Idempotency | None = None,
+        room: Room | None = None,
+    ) -> Saved:
+        """Save a new suspension; the same Idempotency-Key again returns what the first made, in its present state.
+
+        Raises `TooManyRequests` where `room` is full; the same request again is answered all the same.
+        """
 
         def start(record: SuspensionRecord | None, now_ms: int) -> Change:
             return begin(now_ms) if record is None else Change(record)
 
-        return await self._change(tenant, suspension_id, start, seen, new=True)
+        return await self._change(tenant, suspension_id, start, seen, new=True, room=room)
 
     async def change(
         self,
@@ -170,6 +210,7 @@ class Suspensions:
         known: Saved | None = None,
         *,
         new: bool = False,
+        room: Room | None = None,
     ) -> Saved:
         doubtful: tuple[str, Saved] | None = None
         found = self._recall(tenant, suspension_id, known, new=new)
@@ -192,7 +233,7 @@ class Suspensions:
                     return _unchanged(change.record, found)
                 found = None
                 continue
-            attempt = _prepare(found, change, seen)
+            attempt = _prepare(found, change, seen, room)
             found = None
             async with translated():
                 try:
@@ -205,15 +246,15 @@ class Suspensions:
                 return committed
         raise Unavailable("Too many people change this at once; nothing was changed. Try again in a moment.")
 
-    def recall_packed(self, packed: bytes) -> Saved | None:
+    def recall_packed(self, tenant: str, suspension_id: str, packed: bytes) -> Saved | None:
         """Return what a commit saved, to be gone on from as `known`, or None where it had better be looked at."""
         read_ms, at_ms = self._reading
         passed_ms = monotonic_ms() - at_ms
         if passed_ms > _READING_MS:
             return None
         try:
-            record, head, _ = unpack_record(packed)
-        except (ValueError, KeyError, zlib.error):
+            record, head, _ = read_record(tenant, suspension_id, packed)
+        except Unreadable:
             return None
         now_ms = max(read_ms + int(passed_ms), record.updated_at_ms)
         if record.look_at_ms is not None and record.look_at_ms <= now_ms:
@@ -227,6 +268,8 @@ class Suspensions:
         nothing that the record's own times call for may have become due.
         """
         known = known or self._recent.pop((tenant, suspension_id), None)
+        if self._readings.doubts(tenant, suspension_id):
+            return None  # what this process remembers would be saved over what others cannot read
         if known is not None:
             return known.as_found()
         read_ms, at_ms = self._reading
@@ -252,6 +295,8 @@ class Suspensions:
         failed_guard, *time = await self._commit(keys=keys, args=args)
         if failed_guard in attempt.commit.lasting:
             raise NotAuthenticated("The instance that asks was deleted meanwhile; nothing was asked.")
+        if failed_guard in attempt.commit.rooms:
+            raise TooManyRequests(attempt.commit.rooms[failed_guard], retry_after_s=ROOM_AFTER_S)
         if failed_guard:
             return None
         now_ms = self._read_time(*time)
@@ -278,8 +323,9 @@ class Suspensions:
         now_ms = max(self._read_time(seconds, micros), self.mark_ms(tenant))
         fingerprint, ref = request.decode().split("|", 2)[1:] if request else (None, None)
         if raw is None:
+            self._readings.forget(tenant, suspension_id)
             return Found(None, now_ms, TrailHead(), None, fingerprint, ref)
-        record, head, last_commit = unpack_record(raw)
+        record, head, last_commit = self._readings.read(tenant, suspension_id, raw)
         return Found(record, max(now_ms, record.updated_at_ms), head, last_commit, fingerprint, ref)
 
 
@@ -288,9 +334,9 @@ def _unchanged(record: SuspensionRecord, found: Found) -> Saved:
     return Saved(record, found.now_ms, repeated=True, ref=found.ref, head=found.head, saved_at_ms=monotonic_ms())
 
 
-def _prepare(found: Found, change: Change, seen: Idempotency | None) -> _Attempt:
+def _prepare(found: Found, change: Change, seen: Idempotency | None, room: Room | None) -> _Attempt:
     commit_id = os.urandom(6).hex()
-    commit, after, head = build_commit(found.record, change, found.head, commit_id, seen)
+    commit, after, head = build_commit(found.record, change, found.head, commit_id, seen, room=room)
     if not found.looked:
         due_ms = found.record.look_at_ms if found.record is not None else None
         latest_ms = found.now_ms + _LATE_MS

@@ -8,7 +8,7 @@ look by themselves, however many they are.
 
 import asyncio
 from collections import defaultdict
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
 from redis.asyncio import Redis
@@ -30,8 +30,14 @@ READERS = 32
 class Watch:
     """Fan-out of what moves to the waiters of this process; run `listen` as a task beside it."""
 
-    def __init__(self, blocking: Redis) -> None:
+    def __init__(
+        self,
+        blocking: Redis,
+        on_lost: Callable[[Exception], None] = lambda _: None,
+        on_found: Callable[[], None] = lambda: None,
+    ) -> None:
         self._redis = blocking
+        self._on_lost, self._on_found = on_lost, on_found
         self._channels: Channels | None = None
         self._heard: set[str] = set()
         self._waiters: dict[str, set[asyncio.Event]] = defaultdict(set)
@@ -55,12 +61,14 @@ class Watch:
         while True:
             try:
                 await self._follow()
-            except LOST:
+            except LOST as error:
+                self._on_lost(error)
                 self.wake_all()
                 await asyncio.sleep(0.2)
 
     async def _follow(self) -> None:
         channels = await Channels.open(self._redis, self._wake)
+        self._on_found()
         try:
             self._channels = channels
             if self._waiters:

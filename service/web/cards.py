@@ -4,17 +4,18 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from sayso.freezes import Freeze
+from sayso.item_states import ItemState, find_item_state
 from sayso.requests import Item
 from sayso.suspensions import Status, SuspensionRecord
 from service.web.gists import Gist, make_gist
 from service.web.sentences import (
     find_hindrance,
     name_question,
-    name_state,
     tell_fallback,
     tell_hold,
     tell_outcome,
     tell_quorum,
+    tell_resemblance,
 )
 
 
@@ -37,6 +38,7 @@ class Card:
     fallback: str
     quorum: str
     hindrance: str
+    resemblance: str
 
 
 @dataclass(frozen=True)
@@ -72,7 +74,7 @@ def make_cards(records: Iterable[SuspensionRecord], name: str, freezes: Sequence
 
 def make_rows(record: SuspensionRecord) -> list[Row]:
     """Return a row for every item of a suspension that is decided or cancelled."""
-    return [_row(record, item) for item in record.items if name_state(record, item) != "open"]
+    return [_row(record, item) for item in record.items if find_item_state(record, item) != ItemState.OPEN]
 
 
 def _card(record: SuspensionRecord, item: Item, name: str, hold: str) -> Card:
@@ -92,6 +94,7 @@ def _card(record: SuspensionRecord, item: Item, name: str, hold: str) -> Card:
         fallback=tell_fallback(record, item),
         quorum=tell_quorum(item),
         hindrance=find_hindrance(record, item, name) or "",
+        resemblance=tell_resemblance(item),
     )
 
 
@@ -102,7 +105,7 @@ def _row(record: SuspensionRecord, item: Item) -> Row:
         href=item_href(record, item),
         tool=item.tool.name,
         gist=make_gist(args),
-        state=name_state(record, item),
+        state=find_item_state(record, item),
         told=tell_outcome(item) or "The run was cancelled",
         note=(outcome.message or "") if outcome is not None else "",
         agent=record.run.agent,

@@ -1,12 +1,15 @@
 """The page of what has been decided, the latest first, to be found again by verdict, agent and text."""
 
+import asyncio
 from dataclasses import dataclass
 from typing import Annotated
 
 from fastapi import APIRouter, Query, Request
 from fastapi.responses import Response
 
+from sayso.item_states import ItemState
 from sayso.suspensions import SuspensionRecord
+from service.store.readings import UnreadableRecord, id_of
 from service.web.cards import Row, make_rows
 from service.web.gists import write_pretty
 from service.web.pages import show
@@ -16,7 +19,7 @@ PAGE = 25
 _AT_ONCE = 100
 _MOST_LOOKED_THROUGH = 1000
 
-STATES = ("approved", "denied", "answered", "failed", "cancelled")
+STATES = tuple(one for one in ItemState if one is not ItemState.OPEN)
 
 router = APIRouter()
 
@@ -51,13 +54,14 @@ async def decided(
 ) -> Response:
     """Show what has been decided."""
     wanted = Wanted(verdict if verdict in STATES else "", agent.strip(), q.strip())
-    rows, following = await _find(request, visitor, wanted, skip)
+    rows, damaged, following = await _find(request, visitor, wanted, skip)
     return await show(
         request,
         visitor,
         "pages/decided.html",
         title="Decided",
         rows=rows,
+        damaged=damaged,
         wanted=wanted,
         states=STATES,
         skip=skip,
@@ -67,24 +71,29 @@ async def decided(
     )
 
 
-async def _find(request: Request, visitor: Visitor, wanted: Wanted, skip: int) -> tuple[list[Row], int | None]:
-    """Return the rows behind `skip` suspensions, and how many to skip for more; None where there is no more."""
+async def _find(
+    request: Request, visitor: Visitor, wanted: Wanted, skip: int
+) -> tuple[list[Row], list[UnreadableRecord], int | None]:
+    """Return the rows behind `skip` suspensions, what is unreadable there, and how many to skip for more, or None."""
     wiring = wiring_of(request)
     rows: list[Row] = []
+    damaged: list[UnreadableRecord] = []
     place = skip
     while len(rows) < PAGE and place < skip + _MOST_LOOKED_THROUGH:
         ids = await wiring.runs.decided(visitor.tenant, place, _AT_ONCE)
-        by_id = {record.id: record for record in await wiring.desk.suspensions.read_many(visitor.tenant, ids)}
+        by_id = {id_of(one): one for one in await wiring.desk.suspensions.read_page(visitor.tenant, ids)}
         for suspension_id in ids:
             if len(rows) >= PAGE:
-                return rows, place
+                return rows, damaged, place
             place += 1
-            if suspension_id in by_id:
-                record = by_id[suspension_id]
-                rows += [row for row in make_rows(record) if wanted.takes(record, row)]
+            record = by_id.get(suspension_id)
+            if isinstance(record, UnreadableRecord):
+                damaged.append(record)
+            elif record is not None:
+                rows += [row for row in await asyncio.to_thread(make_rows, record) if wanted.takes(record, row)]
         if len(ids) < _AT_ONCE:
-            return rows, None
-    return rows, place
+            return rows, damaged, None
+    return rows, damaged, place
 
 
 def _searched(record: SuspensionRecord, row: Row) -> str:

@@ -7,6 +7,7 @@ from pydantic import JsonValue
 
 from sayso.decisions import Decision, DecisionAction, JsonObject
 from sayso.events import EventType, TrailEntry
+from sayso.item_states import ItemState, find_item_state
 from sayso.outcomes import args_of
 from sayso.requests import Item
 from sayso.suspensions import Status, SuspensionRecord
@@ -117,6 +118,8 @@ def find_stages(record: SuspensionRecord, item: Item, result: Result | None) -> 
         took = f" in {result.latency_ms:.0f} ms" if result.latency_ms is not None else ""
         ran = f"{item.tool.name} ran{took}" if result.success else f"{item.tool.name} did not succeed"
         stages.append(Stage(ran, result.at_ms, "good" if result.success else "bad"))
+    elif find_item_state(record, item) is ItemState.IN_DOUBT and record.resume.mode != "poll":
+        stages.append(Stage("Nobody said how it ended", None, "bad"))
     elif record.end is not None and record.resume.mode == "poll":
         what = "Nobody reported what came of it" if item.permit is not None else "Nobody started it in time"
         stages += [Stage(what, None, "bad")] if item.outcome.may_run else []

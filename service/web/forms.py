@@ -14,7 +14,7 @@ from pydantic import JsonValue
 from sayso.canonical import canonical_json, parse_json
 from sayso.decisions import JsonObject
 from sayso.errors import InvalidInput
-from service.web.gists import write_pretty
+from service.web.gists import write_key, write_pretty
 from service.web.schemas import Shape, properties_of, shape_of
 
 MANY_FIELDS = 40
@@ -66,6 +66,11 @@ class Field:
         return [(_canonical(one), one if isinstance(one, str) else _canonical(one)) for one in self.shape.options]
 
     @property
+    def shown_name(self) -> str:
+        """The name of the argument, in quotes where it could be taken for another."""
+        return write_key(self.name or "")
+
+    @property
     def rows(self) -> int:
         """How many lines the control shows."""
         return max(2, min(14, self.text.count("\n") + 1 + len(self.text) // 80))
@@ -86,7 +91,7 @@ class Reading:
 
 def args_fields(schema: JsonObject | None, args: JsonObject) -> tuple[Field, ...]:
     """Return a field for every argument that the tool knows and for every further one that was sent."""
-    known = properties_of(schema) if schema is not None else []
+    known = properties_of(schema, MANY_FIELDS) if schema is not None else []
     names = {name for name, _, _ in known}
     extra = [(name, _shape_alone(value), False) for name, value in args.items() if name not in names]
     if not known or len(known) + len(extra) > MANY_FIELDS:
@@ -99,7 +104,7 @@ def args_fields(schema: JsonObject | None, args: JsonObject) -> tuple[Field, ...
 
 def value_fields(schema: JsonObject | None, choices: Sequence[JsonValue] | None) -> tuple[Field, ...]:
     """Return the fields of a value that is asked for: one, or one for each property of an object."""
-    known = properties_of(schema) if schema is not None and choices is None else []
+    known = properties_of(schema, MANY_FIELDS) if schema is not None and choices is None else []
     if not 0 < len(known) <= MANY_FIELDS:
         return (_asked("v0", None, _shape_asked(schema, choices), required=True),)
     return tuple(

@@ -6,8 +6,9 @@ from typing import Any, Literal
 from fastapi import APIRouter, Request
 from fastapi.responses import RedirectResponse, Response
 
-from sayso.errors import InvalidInput, SaysoError
+from sayso.errors import InvalidInput, SaysoError, UnknownName
 from sayso.freezes import SCOPE_PATTERN
+from service.known_names import freeze_known
 from service.reviewers import require_role
 from service.web.errors import Problem, show_again
 from service.web.pages import render, show
@@ -39,10 +40,11 @@ async def freeze(request: Request) -> Response:
         require_role(visitor.principal.roles, "admin")
         scope = _read_scope(post)
         reason = post.get("reason", "").replace("\r\n", "\n").strip()[:2000]
-        await wiring.freezes.freeze(visitor.tenant, scope, reason, visitor.principal.actor("web"))
+        by, confirmed = visitor.principal.actor("web"), post.get("confirm") == scope
+        await freeze_known(wiring, visitor.tenant, scope, reason, by, confirmed=confirmed)
     except SaysoError as error:
-        sentence = tell_refusal(error)
-        context = await _gather(request, visitor, post, sentence)
+        context = await _gather(request, visitor, post, tell_refusal(error))
+        context["unknown"] = error.facts.get("scope") if isinstance(error, UnknownName) else None
 
         def again(problem: Problem) -> Response:
             return render(request, "pages/freezes.html", code=problem.status, visitor=visitor, **context)
@@ -69,6 +71,7 @@ async def _gather(request: Request, visitor: Visitor, typed: Post, sentence: str
         "lifted": [one for one in reversed(known) if not one.in_force][:_MOST_LIFTED],
         "typed": {name: typed.get(name, "") for name in ("kind", "named", "reason")},
         "sentence": sentence,
+        "unknown": None,
     }
 
 

@@ -9,6 +9,9 @@ from pydantic import JsonValue
 from sayso.canonical import canonical_json
 from sayso.decisions import JsonObject
 
+_quote = json.encoder.encode_basestring
+"""Writes a text as the canonical form does, without looking at it three times: a page has thousands of them."""
+
 GIST_PAIRS = 5
 GIST_VALUE_CHARS = 42
 GIST_PATH_CHARS = 32
@@ -79,10 +82,15 @@ def _walk(value: JsonValue, path: str) -> Iterator[Leaf]:
 
 
 def _below(path: str, key: str) -> str:
-    """Return the path of a key; one that could be taken for a path itself, or for nothing, is quoted."""
-    if not key or any(sign in key for sign in '.[]"'):
+    """Return the path of a key; one that could be taken for a path itself, or for another key, is quoted."""
+    if write_key(key) != key or any(sign in key for sign in ".[]"):
         return f"{path}[{_scalar(key)}]"
     return f"{path}.{key}" if path else key
+
+
+def write_key(key: str) -> str:
+    """Write a key as it stands, or as JSON where a reader could take it for another: `to`, `"to "`, `"to\\n"`."""
+    return _scalar(key) if not key or key != key.strip() or '"' in key or not key.isprintable() else key
 
 
 def _looks_literal(text: str) -> bool:
@@ -97,7 +105,7 @@ def _looks_literal(text: str) -> bool:
 
 
 def _scalar(value: JsonValue) -> str:
-    return canonical_json(value).decode()
+    return _quote(value) if isinstance(value, str) else canonical_json(value).decode()
 
 
 def _shorten(leaf: Leaf) -> Leaf:

@@ -1,11 +1,13 @@
 """The page of everything that waits for a reviewer, the earliest deadline first."""
 
+import asyncio
 from typing import Annotated
 
 from fastapi import APIRouter, Query, Request
 from fastapi.responses import Response
 
 from sayso.clock import now_ms
+from service.store.readings import split_readable
 from service.web.cards import make_cards
 from service.web.pages import show
 from service.web.sessions import SignedIn, wiring_of
@@ -22,14 +24,16 @@ async def inbox(request: Request, visitor: SignedIn, skip: Skip = 0) -> Response
     """Show what waits."""
     wiring = wiring_of(request)
     ids = await wiring.runs.inbox(visitor.tenant, skip, PAGE)
-    records = await wiring.desk.suspensions.read_many(visitor.tenant, ids)
+    found = await wiring.desk.suspensions.read_page(visitor.tenant, ids)
+    records, damaged = split_readable(found)
     freezes = await wiring.freezes.known(visitor.tenant)
     return await show(
         request,
         visitor,
         "pages/inbox.html",
         title="Inbox",
-        cards=make_cards(records, visitor.name, freezes, now_ms()),
+        cards=await asyncio.to_thread(make_cards, records, visitor.name, freezes, now_ms()),
+        damaged=damaged,
         skip=skip,
         page=PAGE,
         more=len(ids) == PAGE,

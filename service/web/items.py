@@ -1,12 +1,13 @@
 """The page of one thing asked: what exactly, why, until when; and the decision on it."""
 
+import asyncio
 from dataclasses import replace
 from typing import Any
 
 from fastapi import APIRouter, Request
 from fastapi.responses import RedirectResponse, Response
 
-from sayso.decisions import ActorKind
+from sayso.decisions import ActorKind, DecisionRequest
 from sayso.errors import (
     AlreadyDecided,
     ClockInDoubt,
@@ -19,10 +20,14 @@ from sayso.errors import (
     SaysoError,
     StaleDigest,
 )
+from sayso.item_states import find_item_state
 from sayso.pauses import find_item
 from sayso.requests import Answer, Item
 from sayso.suspensions import Status, SuspensionRecord
+from sayso.tool_calls import ToolDefinition
+from service.sightings import note_seen
 from service.web.answers import Forms, make_forms, mark, read_answer, refill
+from service.web.claims import find_claims
 from service.web.details import (
     compare_args,
     find_changes,
@@ -39,17 +44,18 @@ from service.web.posts import SEND_AGAIN, EarlierSignIn, Post, check_session, re
 from service.web.sentences import (
     find_hindrance,
     name_question,
-    name_state,
     tell_deadlock,
     tell_denial,
+    tell_failure,
     tell_fallback,
     tell_hold,
     tell_outcome,
     tell_quorum,
+    tell_resemblance,
     tell_reviewers,
     tell_word,
 )
-from service.web.sessions import SignedIn, Visitor, wiring_of
+from service.web.sessions import BY_ITSELF, SignedIn, Visitor, wiring_of
 from service.web.sign_ins import find_sender
 from service.web.tellings import read_told, tell_both
 from service.web.trails import MOST_ENTRIES, read_trail
@@ -80,7 +86,17 @@ _SENTENCES: tuple[tuple[type[SaysoError], str], ...] = (
 async def read(request: Request, visitor: SignedIn, suspension_id: str, item_id: str) -> Response:
     """Show the item."""
     context = await _gather(request, visitor, suspension_id, item_id)
+    if _is_opened(request):
+        record: SuspensionRecord = context["record"]
+        if await note_seen(wiring_of(request), record, visitor.principal, "web", item_id) is not record:
+            context = await _gather(request, visitor, suspension_id, item_id)
     return await show(request, visitor, "pages/item.html", **context)
+
+
+def _is_opened(request: Request) -> bool:
+    """Whether a person opens the page: not a look at its headers, a browser's guess, or the page's own refresh."""
+    ahead = "prefetch" in request.headers.get("sec-purpose", "")
+    return request.method == "GET" and not ahead and BY_ITSELF not in request.headers
 
 
 @router.post("/items/{suspension_id}/{item_id}")
@@ -99,7 +115,12 @@ async def decide(request: Request, suspension_id: str, item_id: str) -> Response
         context = await _gather(request, visitor, suspension_id, item_id)
         typed = refill(context["forms"], post)
         if typed != replace(context["forms"], chosen=typed.chosen):  # an answer was begun before more time was given
-            return await show(request, visitor, "pages/item.html", **{**context, "forms": typed})
+            return await show(
+                request,
+                visitor,
+                "pages/item.html",
+                **{**context, "forms": typed, "editing": typed.chosen == Answer.EDIT},
+            )
     return RedirectResponse(request.url.path, 303)
 
 
@@ -123,12 +144,17 @@ async def _decide(request: Request, visitor: Visitor, suspension_id: str, item_i
     found = await wiring.desk.suspensions.read(visitor.tenant, suspension_id)
     assert found.record is not None  # noqa: S101  read() raises NotFound otherwise
     item = find_item(found.record, item_id)
-    forms = make_forms(item, await wiring.runs.definition(visitor.tenant, item.tool.definition))
-    word = read_answer(forms, post, wiring.settings.body_limit_bytes)
+    definition = await wiring.runs.definition(visitor.tenant, item.tool.definition)
+    word = await asyncio.to_thread(_read_word, item, definition, post, wiring.settings.body_limit_bytes)
     # One person gives one word on what they saw: the digest is key enough, and a double tap is the same request.
     key = f"web-{item_id}-{word.digest}"
     actor = visitor.principal.actor("web")
     await wiring.desk.decide(visitor.tenant, suspension_id, item_id, word, by=actor, key=key)
+
+
+def _read_word(item: Item, definition: ToolDefinition | None, post: Post, limit_bytes: int) -> DecisionRequest:
+    """Return the decision that was sent; what was typed may be a quarter of a megabyte, so let a thread read it."""
+    return read_answer(make_forms(item, definition), post, limit_bytes)
 
 
 async def _keep_typed(
@@ -139,7 +165,8 @@ async def _keep_typed(
     forms: Forms = context["forms"]
     record: SuspensionRecord = context["record"]
     item: Item = context["item"]
-    context["forms"] = mark(refill(forms, post), error, item.target_arg)
+    context["forms"] = await asyncio.to_thread(lambda: mark(refill(forms, post), error, item.target_arg))
+    context["editing"] |= post.get("answer") == Answer.EDIT
     pending = await wiring_of(request).runs.count_pending(visitor.tenant)
 
     def again(problem: Problem) -> Response:
@@ -156,11 +183,14 @@ async def _gather(request: Request, visitor: Visitor, suspension_id: str, item_i
     assert record is not None  # noqa: S101  read() raises NotFound otherwise
     item = find_item(record, item_id)
     run = await wiring.runs.read(visitor.tenant, record.run.id)
+    end = await wiring.trails.find_end(visitor.tenant, record.run.id)
     trail = await read_trail(wiring.runs, visitor.tenant, record.run.id)
     told = await read_told(wiring.tellings, visitor.tenant, record.run.id, until_ms=record.created_at_ms)
     definition = await wiring.runs.definition(visitor.tenant, item.tool.definition)
     freezes = await wiring.freezes.known(visitor.tenant)
     result = find_result(item, record.id, trail)
+    forms = await asyncio.to_thread(make_forms, item, definition)
+    claims = find_claims(record, definition, find_own_words(record.id, trail))
     return {
         "title": f"{item.tool.name} {name_question(item)}" if item.open else item.tool.name,
         "now_ms": found.now_ms,
@@ -171,15 +201,18 @@ async def _gather(request: Request, visitor: Visitor, suspension_id: str, item_i
         "run_id": run.id,
         "definition": definition,
         "why": find_why(item, record.id, trail),
-        "own_words": find_own_words(record.id, trail),
+        "claims": claims,
         "lines": tell_both(trail, told.entries),
         "told_cut": told.cut,
+        "trail_fault": end.fault,
         "trail_cut": len(trail) >= MOST_ENTRIES,
         "result": result,
+        "failure": tell_failure(record, item, result.error if result is not None else ""),
         "stages": find_stages(record, item, result),
-        "forms": make_forms(item, definition),
+        "forms": forms,
+        "editing": request.query_params.get("answer") == Answer.EDIT and Answer.EDIT in forms.allowed,
         "banner": None,
-        **_words(record, item, visitor.name),
+        **await asyncio.to_thread(_words, record, item, visitor.name),
     }
 
 
@@ -187,7 +220,7 @@ def _words(record: SuspensionRecord, item: Item, name: str) -> dict[str, object]
     outcome = item.outcome
     decided = outcome.args if outcome is not None else None
     return {
-        "state_word": name_state(record, item),
+        "state_word": find_item_state(record, item),
         "question": name_question(item),
         "extensions": find_extensions(item) if record.status is Status.PENDING else [],
         "takes_answers": item.open and record.status is Status.PENDING,
@@ -196,12 +229,13 @@ def _words(record: SuspensionRecord, item: Item, name: str) -> dict[str, object]
         "denial": tell_denial(record) if Answer.DENY in item.allowed else "",
         "reviewers": tell_reviewers(record, item),
         "quorum": tell_quorum(item),
+        "resemblance": tell_resemblance(item),
         "deadlock": tell_deadlock(record, item),
         "outcome": tell_outcome(item),
         "changes": compare_args(item.tool.args, decided) if decided is not None else [],
         "words": [(tell_word(one), one.message or "", one.at_ms, find_changes(item, one)) for one in item.decisions],
         "siblings": [
-            (other, make_gist(other.tool.args), name_state(record, other))
+            (other, make_gist(other.tool.args), find_item_state(record, other))
             for other in record.items
             if other.item_id != item.item_id
         ],

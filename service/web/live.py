@@ -2,8 +2,9 @@
 
 import asyncio
 from collections.abc import AsyncIterator
+from typing import Annotated
 
-from fastapi import APIRouter, Request
+from fastapi import APIRouter, Depends, Request
 from fastapi.responses import StreamingResponse
 
 from sayso.errors import NotAuthenticated, Unavailable
@@ -19,8 +20,16 @@ APART_S = 0.2
 router = APIRouter()
 
 
+async def place_of(request: Request, visitor: SignedIn) -> AsyncIterator[None]:
+    """Hold a place among the visitor's waiters until the stream has ended."""
+    with wiring_of(request).waiters.take(visitor.tenant, visitor.name):
+        yield
+
+
 @router.get("/live")
-async def follow(request: Request, visitor: SignedIn, run: str | None = None) -> StreamingResponse:
+async def follow(
+    request: Request, visitor: SignedIn, _place: Annotated[None, Depends(place_of)], run: str | None = None
+) -> StreamingResponse:
     """Stream `inbox` with the number of runs that wait whenever anything moves, and `run` when the run named does.
 
     A freeze moves every run: its page says what is frozen.

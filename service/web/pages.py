@@ -1,17 +1,20 @@
 """Render pages from the templates. Everything in them is escaped, and a name that is not given is an error."""
 
+import asyncio
+from functools import partial
 from hashlib import sha256
 
 from fastapi import Request
 from fastapi.responses import HTMLResponse
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
+from sayso.blanks import fold
 from sayso.clock import iso_utc, now_ms
 from sayso.freezes import tell_scope
-from sayso.signs import count_hidden, reveal, write_signs
+from sayso.signs import UNCHECKED, count_hidden, write_signs
 from service.settings import CHECKOUT
 from service.web.gists import find_leaves, write_leaf, write_pretty
-from service.web.sentences import RUN_STATUSES, join_words
+from service.web.sentences import ITEM_STATES, RUN_STATUSES, join_words
 from service.web.sessions import Visitor, wiring_of
 from service.web.times import tell_ago, tell_clock, tell_hour, tell_span
 
@@ -35,7 +38,8 @@ async def show(
     context.setdefault("now_ms", await wiring.agenda.now_ms())
     pending = await wiring.runs.count_pending(visitor.tenant)
     await wiring.freezes.known(visitor.tenant)
-    return render(request, template, title=title, code=code, visitor=visitor, pending=pending, **context)
+    fill = partial(render, request, template, title=title, code=code, visitor=visitor, pending=pending, **context)
+    return await asyncio.to_thread(fill)  # arguments of a quarter of a megabyte take most of a second
 
 
 def render(
@@ -74,7 +78,7 @@ def _make_environment() -> Environment:
         lstrip_blocks=True,
     )
     environment.filters |= {
-        "reveal": reveal,
+        "reveal": fold,
         "count_hidden": count_hidden,
         "signs": write_signs,
         "ago": tell_ago,
@@ -88,7 +92,12 @@ def _make_environment() -> Environment:
         "listed": join_words,
         "scope": tell_scope,
     }
-    environment.globals |= {"asset": asset, "RUN_STATUSES": RUN_STATUSES}
+    environment.globals |= {
+        "asset": asset,
+        "RUN_STATUSES": RUN_STATUSES,
+        "ITEM_STATES": ITEM_STATES,
+        "UNCHECKED": UNCHECKED,
+    }
     return environment
 
 

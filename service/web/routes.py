@@ -3,11 +3,12 @@
 from fastapi import APIRouter, Depends
 from starlette.routing import Route
 
-from service.web import decided, freezes, inbox, items, live, runs, searches, sign_ins
+from service.hosts import check_host
+from service.web import accounts, decided, freezes, inbox, items, live, runs, searches, sign_ins
 from service.web.posts import check_origin
 
-router = APIRouter(include_in_schema=False, dependencies=[Depends(check_origin)])
-PAGES = tuple(room.router for room in (sign_ins, inbox, items, decided, runs, searches, freezes, live))
+router = APIRouter(include_in_schema=False, dependencies=[Depends(check_host), Depends(check_origin)])
+PAGES = tuple(room.router for room in (sign_ins, inbox, items, decided, runs, searches, freezes, accounts, live))
 for _pages in PAGES:
     for _route in _pages.routes:
         if isinstance(_route, Route) and _route.methods == {"GET"} and _pages is not live.router:

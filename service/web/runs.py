@@ -1,20 +1,24 @@
 """The pages of runs: all of them, one of them, and the end of one that is not to go on."""
 
+import asyncio
+from collections.abc import Sequence
 from typing import Annotated, Any
 
 from fastapi import APIRouter, Query, Request
 from fastapi.responses import RedirectResponse, Response
 
 from sayso.errors import Conflict
+from sayso.item_states import find_item_state
 from sayso.requests import Item
 from sayso.suspensions import RunStatus, Status, SuspensionRecord
+from service.store.readings import UnreadableRecord, split_readable
 from service.store.runs import Run
 from service.web.cards import item_href
 from service.web.errors import Problem, show_again
 from service.web.gists import Gist, make_gist
 from service.web.pages import render, show
 from service.web.posts import EarlierSignIn, check_session, read_form, read_post, tell_refusal
-from service.web.sentences import RUN_STATUSES, name_state
+from service.web.sentences import RUN_STATUSES
 from service.web.sessions import SignedIn, Visitor, wiring_of
 from service.web.sign_ins import find_sender
 from service.web.tellings import read_told, tell_both
@@ -27,6 +31,8 @@ _MOST_PAUSES = 50
 
 router = APIRouter()
 
+_Line = tuple[str, str, Gist, str]
+
 
 @router.get("/runs")
 async def list_runs(
@@ -38,13 +44,14 @@ async def list_runs(
 ) -> Response:
     """Show the runs, newest first."""
     wanted = RunStatus(status) if status in list(RunStatus) else None
-    runs, following = await _find(request, visitor, wanted, agent.strip(), skip)
+    runs, damaged, following = await _find(request, visitor, wanted, agent.strip(), skip)
     return await show(
         request,
         visitor,
         "pages/runs.html",
         title="Runs",
         runs=runs,
+        damaged=damaged,
         statuses=list(RunStatus),
         status=wanted or "",
         agent=agent.strip(),
@@ -126,42 +133,53 @@ async def cancel(request: Request, run_id: str) -> Response:
 async def _gather(request: Request, visitor: Visitor, run_id: str) -> dict[str, Any]:
     wiring = wiring_of(request)
     run = await wiring.runs.read(visitor.tenant, run_id)
+    end = await wiring.trails.find_end(visitor.tenant, run_id)  # before the events: there may be more meanwhile
     trail = await read_trail(wiring.runs, visitor.tenant, run_id)
     told = await read_told(wiring.tellings, visitor.tenant, run_id)
-    records = await wiring.desk.suspensions.read_chain(visitor.tenant, run.suspension_id, _MOST_PAUSES)
+    chain = await wiring.desk.suspensions.read_chain(visitor.tenant, run.suspension_id, _MOST_PAUSES)
+    records, damaged = split_readable(chain)
     return {
-        "title": run.title or f"Run of {run.agent}",
+        "title": f"Run of {run.agent}",
         "run": run,
         "run_id": run.id,
         "lines": tell_both(trail, told.entries),
         "told_cut": told.cut,
+        "trail_fault": end.fault,
         "trail_cut": len(trail) >= MOST_ENTRIES,
         "given_up": bool(records) and records[-1].status is Status.FAILED,
+        "damaged": damaged,
         "banner": "",
-        "pauses": [(record, [_line(record, item) for item in record.items]) for record in records if record.items],
-        "pauses_cut": bool(records) and records[0].previous_id is not None,
+        "pauses": await asyncio.to_thread(_list_pauses, records),
+        "pauses_cut": bool(records) and not damaged and records[0].previous_id is not None,
     }
 
 
-def _line(record: SuspensionRecord, item: Item) -> tuple[str, str, Gist, str]:
-    return item_href(record, item), item.tool.name, make_gist(item.tool.args), name_state(record, item)
+def _list_pauses(records: Sequence[SuspensionRecord]) -> list[tuple[SuspensionRecord, list[_Line]]]:
+    return [(record, [_line(record, item) for item in record.items]) for record in records if record.items]
+
+
+def _line(record: SuspensionRecord, item: Item) -> _Line:
+    return item_href(record, item), item.tool.name, make_gist(item.tool.args), find_item_state(record, item)
 
 
 async def _find(
     request: Request, visitor: Visitor, status: RunStatus | None, agent: str, skip: int
-) -> tuple[list[Run], int | None]:
-    """Return the runs behind `skip` others, and how many to skip for more; None where there is no more."""
+) -> tuple[list[Run], list[UnreadableRecord], int | None]:
+    """Return the runs behind `skip` others, what is unreadable there, and how many to skip for more, or None."""
     wiring = wiring_of(request)
     found: list[Run] = []
+    damaged: list[UnreadableRecord] = []
     place = skip
     while place < skip + _MOST_LOOKED_THROUGH:
         runs = await wiring.runs.list_runs(visitor.tenant, status=status, skip=place, limit=_AT_ONCE)
         for run in runs:
             if len(found) == PAGE:
-                return found, place
+                return found, damaged, place
             place += 1
-            if agent.casefold() in run.agent.casefold():
+            if isinstance(run, UnreadableRecord):
+                damaged.append(run)
+            elif agent.casefold() in run.agent.casefold():
                 found.append(run)
         if len(runs) < _AT_ONCE:
-            return found, None
-    return found, place
+            return found, damaged, None
+    return found, damaged, place

@@ -23,11 +23,11 @@ class Shape:
     description: str = ""
 
 
-def properties_of(schema: JsonObject) -> list[tuple[str, Shape, bool]]:
-    """Return name, shape and whether it is required of every property of an object schema; else nothing."""
+def properties_of(schema: JsonObject, most: int) -> list[tuple[str, Shape, bool]]:
+    """Return name, shape and whether it is required of every property of an object schema of at most so many."""
     node, _ = _resolve(schema, schema)
     properties = node.get("properties")
-    if not isinstance(properties, dict) or node.get("type", "object") != "object":
+    if not isinstance(properties, dict) or len(properties) > most or node.get("type", "object") != "object":
         return []
     required = node.get("required")
     needed = [name for name in required if isinstance(name, str)] if isinstance(required, list) else []

@@ -6,6 +6,7 @@ from fastapi import APIRouter, Query, Request
 from fastapi.responses import RedirectResponse, Response
 
 from sayso.errors import NotFound
+from service.store.readings import UnreadableRecord, tell_unreadable
 from service.web.cards import item_href
 from service.web.pages import show
 from service.web.sessions import SignedIn, Visitor, wiring_of
@@ -28,8 +29,10 @@ async def _find(request: Request, visitor: Visitor, wanted: str) -> str | None:
     try:
         return f"/runs/{(await wiring.runs.read(visitor.tenant, wanted)).id}"
     except NotFound:
-        records = await wiring.desk.suspensions.read_many(visitor.tenant, [wanted])
-    if not records:
+        found = await wiring.desk.suspensions.read_page(visitor.tenant, [wanted])
+    if not found:
         return None
-    record = records[0]
+    record = found[0]
+    if isinstance(record, UnreadableRecord):
+        raise tell_unreadable(record)
     return item_href(record, record.items[0]) if record.items else f"/runs/{record.run.id}"

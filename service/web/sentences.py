@@ -7,9 +7,11 @@ from sayso.canonical import canonical_json
 from sayso.deadlines import time_given_ms
 from sayso.decisions import COVERED, Actor, ActorKind, Decision, Outcome, Verdict
 from sayso.freezes import TIME, Freeze, find_held, lost_ms
+from sayso.item_states import ItemState, RunState, find_item_state
 from sayso.outcomes import args_of
 from sayso.requests import Answer, Item, ItemKind
-from sayso.suspensions import RunStatus, Status, SuspensionRecord
+from sayso.sightings import needs_sight
+from sayso.suspensions import RunStatus, SuspensionRecord
 from sayso.terms import FallbackAction
 from service.web.gists import write_leaf
 from service.web.times import tell_span
@@ -21,13 +23,19 @@ VERDICTS = {
     Verdict.FAILED: "failed",
 }
 
-RUN_STATUSES = {
+RUN_STATUSES: dict[str, str] = {
     RunStatus.RUNNING: "running",
     RunStatus.SUSPENDED: "waiting",
     RunStatus.COMPLETED: "completed",
     RunStatus.DEGRADED: "ended early",
     RunStatus.FAILED: "failed",
     RunStatus.CANCELLED: "cancelled",
+    RunState.CALL_FAILED: "over, but a call failed",
+}
+
+ITEM_STATES: dict[ItemState, str] = {one: one.value for one in ItemState} | {
+    ItemState.NOT_RUN: "never ran",
+    ItemState.IN_DOUBT: "may have run",
 }
 
 _BY_FALLBACK = {
@@ -50,6 +58,13 @@ _CHOICES = {
     "reported": "reported its result after all",
 }
 
+_WHY_CHARS = 160
+_SINCE = {
+    ItemState.CANCELLED: "The run was cancelled before this ran",
+    ItemState.NOT_RUN: "This never ran",
+    ItemState.IN_DOUBT: "This may have run: nobody said how it ended",
+}
+
 _AFTER_DENIAL = {
     "continue": "If denied, the agent is told why and goes on.",
     "degrade": "If denied, the rest is skipped and the run ends early.",
@@ -61,7 +76,8 @@ def tell_fallback(record: SuspensionRecord, item: Item) -> str:
     """Say what happens when nobody answers in time, to go behind 'If nobody answers, …'."""
     fallback, steps = item.terms.fallback, item.terms.escalate[item.escalated :]
     if fallback.action is FallbackAction.APPROVE:
-        return "it is approved without anybody having looked"
+        unseen = needs_sight(record, item)
+        return "it is approved only if somebody who may decide it has seen it" if unseen else "it is approved as it is"
     if fallback.action is FallbackAction.VALUE:
         return f"the value “{write_leaf(fallback.value)}” is used"
     if fallback.action is FallbackAction.FAIL:
@@ -148,6 +164,17 @@ def tell_outcome(item: Item) -> str:
     return f"{who} {VERDICTS[outcome.verdict]} this{edited}"
 
 
+def tell_failure(record: SuspensionRecord, item: Item, error: str) -> str:
+    """Say what went wrong since an item was decided, with the call's own error; nothing where nothing did."""
+    state = find_item_state(record, item)
+    if item.outcome is None or not item.outcome.may_run:
+        return ""
+    if state is ItemState.FAILED:
+        why = " ".join((error or (record.end.error if record.end else "") or "").split())
+        return f"Failed: {why[:_WHY_CHARS]}{'…' if len(why) > _WHY_CHARS else ''}" if why else "Its call failed"
+    return _SINCE.get(state, "")
+
+
 def _tell_choice(item: Item, outcome: Outcome) -> str:
     """A value as a deed; of a call in doubt its choice says what becomes of it."""
     choice = outcome.value.get("choice") if item.doubt is not None and isinstance(outcome.value, dict) else None
@@ -159,13 +186,6 @@ def tell_word(decision: Decision) -> str:
     words = {"approve": "approved", "deny": "denied", "value": "gave a value", "fail": "failed it"}
     edited = " with other arguments" if decision.args is not None else ""
     return f"{tell_actor(decision.by)} {words[decision.action]}{edited}"
-
-
-def name_state(record: SuspensionRecord, item: Item) -> str:
-    """Name in one word where an item stands: open, cancelled, or its verdict."""
-    if item.outcome is not None:
-        return VERDICTS[item.outcome.verdict]
-    return "cancelled" if record.status in (Status.CANCELLED, Status.FAILED) else "open"
 
 
 def find_hindrance(record: SuspensionRecord, item: Item, name: str) -> str | None:
@@ -186,6 +206,13 @@ def name_question(item: Item) -> str:
     if item.kind is ItemKind.INPUT or Answer.APPROVE not in item.allowed:
         return "needs a value"
     return "needs approval"
+
+
+def tell_resemblance(item: Item) -> str:
+    """Say which names in the rules the tool's name looks like; nothing where it looks like none."""
+    if not item.resembles:
+        return ""
+    return f"This name only looks like {join_words(item.resembles)} in the rules. Those rules have judged it too."
 
 
 def join_words(words: tuple[str, ...] | list[str], last: str = "and") -> str:

@@ -15,7 +15,7 @@ from service.settings import Settings
 from service.wiring import Wiring
 
 _PLACES = re.compile(
-    r"/(?:|decided|runs|runs/[\w-]+(?:/cancel)?|freezes|items/[\w-]+/[\w-]+)(?:\?[\w=&%.+-]*)?", re.ASCII
+    r"/(?:|decided|runs|runs/[\w-]+(?:/cancel)?|freezes|account|items/[\w-]+/[\w-]+)(?:\?[\w=&%.+-]*)?", re.ASCII
 )
 """The pages that a sign-in may lead to; anything else leads to the inbox."""
 

@@ -7,6 +7,7 @@ from fastapi.responses import RedirectResponse, Response
 
 from sayso.errors import NotAuthenticated, SaysoError
 from service.credentials import TENANT
+from service.hosts import origin_of
 from service.web.errors import Problem, show_again
 from service.web.pages import render
 from service.web.posts import Post, read_form, read_post
@@ -44,9 +45,8 @@ async def sign_in(request: Request) -> Response:
     wiring = wiring_of(request)
     post = await read_form(request)
     place, name = safe_next(post.get("next")), post.get("name", "").strip()
-    address = request.client.host if request.client is not None else None
     try:
-        opened = await wiring.reviewers.sign_in(TENANT, name, post.get("password", ""), address)
+        opened = await wiring.reviewers.sign_in(TENANT, name, post.get("password", ""), origin_of(request))
     except SaysoError as error:
         sentence = error.message
         show_again(request, lambda problem: show_sign_in(request, place, name, sentence, problem, keep_typed(post)))

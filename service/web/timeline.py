@@ -7,6 +7,8 @@ from typing import Any
 from pydantic import JsonValue
 
 from sayso.events import EventType, TrailEntry
+from sayso.signs import UNCHECKED
+from service.store.runs import UNREADABLE
 from service.web.gists import write_pretty
 from service.web.sentences import join_words
 from service.web.times import tell_clock, tell_span
@@ -125,7 +127,9 @@ def _count(number: int, word: str) -> str:
 
 
 def _run_started(facts: Facts) -> Told:
-    return "plain", f"{facts.word('owner', 'Somebody')} started {facts.word('agent', 'an agent')}", facts.word("title")
+    title = facts.word("claimed_title") or facts.word("title")
+    note = f"{UNCHECKED}: {title}" if title else ""
+    return "plain", f"{facts.word('owner', 'Somebody')} started {facts.word('agent', 'an agent')}", note
 
 
 def _llm_completed(facts: Facts) -> Told:
@@ -153,7 +157,8 @@ _ACTIONS = {
 def _policy_decision(facts: Facts) -> Told:
     tone, words = _ACTIONS.get(facts.word("action"), ("plain", f"was judged: {facts.word('action', 'unknown')}"))
     error = f" (judging failed: {facts.word('error')})" if facts.word("error") else ""
-    return tone, f"{facts.word('tool_name', 'A call')} {words}", facts.word("reason") + error
+    what = "Asking the model" if facts.word("event_type") == "llm_before_execute" else "A call"
+    return tone, f"{facts.word('tool_name', what)} {words}", facts.word("reason") + error
 
 
 def _run_paused(facts: Facts) -> Told:
@@ -193,6 +198,10 @@ def _escalated(facts: Facts) -> Told:
 def _deadline_extended(facts: Facts) -> Told:
     who = facts.inner("by").word("id", "Somebody")
     return "plain", f"{who} gave more time for {facts.item}", f"until {facts.moment('deadline_at_ms')}"
+
+
+def _item_seen(facts: Facts) -> Told:
+    return "quiet", f"{facts.inner('by').word('id', 'Somebody')} saw {facts.item}", ""
 
 
 def _asked_again(facts: Facts) -> Told:
@@ -284,6 +293,7 @@ TELLERS: Mapping[str, Callable[[Facts], Told]] = {
     EventType.REVIEWER_REMINDED: lambda facts: ("plain", f"Reviewers were reminded of {facts.item}", ""),
     EventType.ESCALATED: _escalated,
     EventType.DEADLINE_EXTENDED: _deadline_extended,
+    EventType.ITEM_SEEN: _item_seen,
     EventType.ASKED_AGAIN: _asked_again,
     EventType.DEADLINES_MOVED: _deadlines_moved,
     EventType.RESULT_REPORTED: _result_reported,
@@ -293,6 +303,7 @@ TELLERS: Mapping[str, Callable[[Facts], Told]] = {
     EventType.RUN_RESUMED: _run_resumed,
     EventType.PERMIT_REDEEMED: lambda facts: ("quiet", f"The leave to run {facts.item} was spent", ""),
     EventType.PERMIT_LAPSED: _permit_lapsed,
+    EventType.PERMIT_RETURNED: lambda facts: ("quiet", f"{facts.item} did not start; its permit counts again", ""),
     EventType.OUTCOME_REPORTED: _tool_completed,
     EventType.TOOL_COMPLETED: _tool_completed,
     EventType.TOOL_BATCH_COMPLETED: _batch_completed,
@@ -302,4 +313,5 @@ TELLERS: Mapping[str, Callable[[Facts], Told]] = {
     EventType.RUN_DEGRADED: _ended("wait", "The run ended early"),
     EventType.RUN_FAILED: _ended("bad", "The run failed"),
     EventType.RUN_CANCELLED: _run_cancelled,
+    UNREADABLE: lambda _facts: ("bad", "An event that cannot be read: it is damaged in the store", ""),
 }

@@ -45,7 +45,7 @@
 
   // More time is asked for in a form of its own: it takes along what is typed into the answers, to be shown again.
   document.addEventListener("formdata", ({ target, formData }) => {
-    const begun = target.matches(".extend") && document.querySelector("#answers [open] form, #answers:not(:has([open])) .value");
+    const begun = target.matches(".extend") && document.querySelector("#answers .edit:not([hidden]), #answers [open] form, #answers:not(:has([open], .edit:not([hidden]))) .value");
     for (const form of begun ? [...document.querySelectorAll("#answers form"), begun] : []) {
       for (const [name, text] of new FormData(form)) formData.set(name, text);
     }
@@ -75,7 +75,7 @@
 
   function inUse(region) {
     if (!("forms" in region.dataset)) return false;
-    if (region.dataset.forms === "kept" || region.querySelector("details[open]")) return true;
+    if (region.dataset.forms === "kept" || region.querySelector("details[open], .edit:not([hidden])")) return true;
     return region.contains(document.activeElement) || [...region.querySelectorAll("input, textarea, select")].some(changed);
   }
 

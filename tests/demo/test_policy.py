@@ -6,7 +6,7 @@ import pytest
 
 from demo.turns import load_turns
 from sayso.policies import Action, PolicyDecision, PolicyEvent
-from service.rulebook import load_rulebook
+from sayso.rule_files import load_rulebook
 from service.settings import CHECKOUT
 
 POLICY = load_rulebook(CHECKOUT / "demo" / "policy.yaml")

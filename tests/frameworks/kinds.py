@@ -60,7 +60,7 @@ KINDS = (
     ),
     Kind("autogen", "AutoGen, one agent", "autogen", _TELLS),
     Kind("autogen_swarm", "AutoGen, a Swarm", "autogen", _TELLS),
-    Kind("afk", "AFK, as described", ""),
+    Kind("afk", "AFK, as described", "afk"),
     Kind("parsimony", "parsimony-agents", "parsimony", _TELLS),
 )
 """The rows of the support table."""

@@ -4,6 +4,8 @@ import asyncio
 import importlib
 import sqlite3
 import sys
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +18,19 @@ ANSWERS: dict[str, Any] = {
 }
 
 
+@asynccontextmanager
+async def opened(rows: Path) -> AsyncIterator[Any]:
+    """Give AFK's store, and close it: its thread keeps the process from ending."""
+    from tests.frameworks.contracts import SQLiteMemoryStore
+
+    memory = SQLiteMemoryStore(str(rows))
+    await memory.setup()
+    try:
+        yield memory
+    finally:
+        await memory.close()
+
+
 async def drive_afk(module: Any) -> None:
     """Go on with somebody else's answers: no to the first turn, so that the second waits."""
     from tests.frameworks.contracts import ApprovalDecision, DeferredDecision
@@ -26,20 +41,20 @@ async def drive_afk(module: Any) -> None:
                 return ApprovalDecision(kind="deny", reason="A stranger says no.")
             return DeferredDecision(token=f"{request.run_id}:{request.step}:0")
 
-    memory = module.SQLiteMemoryStore(str(module.ROWS))
-    await memory.setup()
     rows = await find_latest(module.ROWS)
-    seams = Stranger(memory)
-    runner, agent = module.build(seams)
-    await runner.resume_handle(agent, **rows)
-    await seams.stopped.wait()
+    async with opened(module.ROWS) as memory:
+        seams = Stranger(memory)
+        runner, agent = module.build(seams)
+        handle = await runner.resume_handle(agent, **rows)
+        await seams.stopped.wait()
+        await asyncio.wait({handle._task})
 
 
 async def find_latest(rows: Path) -> dict[str, str]:
     """Return the run that was saved last."""
     with sqlite3.connect(rows) as db:
         (thread_id, key) = db.execute(
-            "SELECT thread, key FROM state WHERE key LIKE 'checkpoint:%:latest' ORDER BY rowid DESC LIMIT 1"
+            "SELECT thread_id, key FROM state_kv WHERE key LIKE 'checkpoint:%:latest' ORDER BY updated_at DESC LIMIT 1"
         ).fetchone()
     return {"run_id": key.split(":")[1], "thread_id": thread_id}
 

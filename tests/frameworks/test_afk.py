@@ -58,6 +58,13 @@ def test_a_process_that_is_lost_while_it_waits_is_gone_on_for_with_the_same_deci
     assert (again["text"], len(stand.effects())) == (second["text"], 1)
 
 
+def test_workers_run_with_the_redis_that_afk_pins(stand: Stand) -> None:
+    """Every row of this module and the scenarios of AFK run in this environment."""
+    command = [stand.kind.python, "-c", "import redis; print(redis.__version__)"]
+    assert subprocess.check_output(command, text=True).strip() == "7.2.0"
+    assert stand.worker_pids()
+
+
 def begin(stand: Stand, script: str) -> subprocess.Popen[str]:
     """Begin a run in a process that waits for the desk."""
     child = subprocess.Popen(

@@ -12,12 +12,12 @@ from tests.frameworks.conftest import CHOSEN
 
 
 @cache
-def play(name: str) -> dict[str, Any]:
-    """Return what a module of `odd` has printed in its framework's environment."""
+def play(name: str, module: str = "") -> dict[str, Any]:
+    """Return what a module of `odd` has printed in its framework's environment, after which most are named."""
     kind = next((one for one in CHOSEN if one.environment == name), None)
     if kind is None:
         pytest.skip(f"{name} was not asked for")
-    command = [kind.python, "-m", f"tests.frameworks.odd.{name}"]
+    command = [kind.python, "-m", f"tests.frameworks.odd.{module or name}"]
     done = subprocess.run(command, cwd=CHECKOUT, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
     told: dict[str, Any] = json.loads(done.stdout)
@@ -58,7 +58,7 @@ def test_a_langchain_agent_that_answers_in_a_form_of_its_own_ends_with_that() ->
 
 def test_a_langchain_agent_does_not_begin_with_a_tool_that_nobody_would_be_asked_about() -> None:
     error = "The agent has tools that gate(tools=…) does not name: burn. Name them."
-    assert play("langgraph")["foreign"] == {"asked": [], "error": error}
+    assert play("langgraph")["foreign"] == error
 
 
 def test_an_autogen_model_is_told_under_its_own_ids_however_long() -> None:
@@ -75,6 +75,4 @@ def test_an_agent_of_openai_agents_takes_as_many_turns_as_its_gate_says() -> Non
 
 
 def test_an_agent_as_a_tool_whose_own_tools_ask_is_refused_before_anything_begins() -> None:
-    assert play("openai_agents")["inner"].endswith(
-        "Take needs_approval off them, or name 'burner' in handoffs instead."
-    )
+    assert play("openai_agents")["inner"].endswith("Give them to the gated agent, or name 'burner' in its handoffs.")

@@ -8,19 +8,19 @@ import sys
 from sayso.adapters.afk_desks import Desk
 from sayso.client import AsyncClient
 from tests.frameworks.bots.afk import ROWS, Player, look_up, send_mail, send_money
-from tests.frameworks.contracts import Agent, Runner, RunnerConfig, SQLiteMemoryStore
-from tests.frameworks.strangers import find_latest
+from tests.frameworks.contracts import Agent, Runner, RunnerConfig
+from tests.frameworks.strangers import find_latest, opened
 
 
 async def main() -> None:
     """Print what the run came to, and in which process."""
     url, key, *resumed = sys.argv[1:]
-    async with AsyncClient(url, key) as client:
+    async with AsyncClient(url, key) as client, opened(ROWS) as memory:
         desk = Desk(client)
         tools = desk.gate([send_money, send_mail, look_up])
         agent = Agent(name="bot", model=Player(), instructions="Play.", tools=tools, policy_roles=[desk.role])
         config = RunnerConfig(interaction_mode="external", checkpoint_async_writes=False)
-        runner = Runner(memory_store=SQLiteMemoryStore(str(ROWS)), interaction_provider=desk.provider, config=config)
+        runner = Runner(memory_store=memory, interaction_provider=desk.provider, config=config)
         if resumed:
             result = await runner.resume(agent, **await find_latest(ROWS))
         else:

@@ -9,7 +9,11 @@ from docs.glossary import PAGE, write_glossary
 from service.settings import Settings
 
 ROOT = Path(__file__).resolve().parents[2]
-PAGES = [path for path in ROOT.rglob("*.md") if not any(part.startswith(".") for part in path.relative_to(ROOT).parts)]
+PAGES = [
+    path
+    for path in ROOT.rglob("*.md")
+    if not any(part.startswith(".") or part == "node_modules" for part in path.relative_to(ROOT).parts)
+]
 LINK = re.compile(r"\[[^\]]*\]\(([^)#\s]+)(?:#[^)]*)?\)")
 
 

@@ -163,10 +163,14 @@ def test_the_scripts_header_names_every_key() -> None:
     header = (ROOT / "service" / "store" / "lua" / "commit.lua").read_text().partition("]]")[0]
     keys = TenantKeys("t")
     written = [keys.suspension("s"), keys.run("r"), keys.trail("r"), keys.state("r"), keys.idempotency("a", "k")]
-    written += [keys.told("r"), keys.told_seen("r")]
+    written += [keys.head("r"), keys.told("r"), keys.told_seen("r")]
     written += [
         keys.agenda,
         keys.inbox,
+        keys.open,
+        keys.open_of("o"),
+        keys.pace,
+        keys.pace_of("o"),
         keys.decided,
         keys.ready,
         keys.runs("failed"),

@@ -61,7 +61,7 @@ def sign_in(page: Page, stack: Stack) -> None:
 
 def approve_with_an_edit(page: Page) -> None:
     open_from_inbox(page, "bank_account.transfer")
-    page.locator("summary", has_text="Edit and approve").click()
+    page.get_by_role("link", name="Edit and approve").click()
     page.get_by_label("amount").fill("12.5")
     page.get_by_role("button", name="Approve with these arguments").click()
     expect(page.locator("#standing")).to_contain_text('"transferred": 12.5')

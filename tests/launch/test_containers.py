@@ -8,6 +8,7 @@ import yaml
 
 from launch.programs import CLOCK, DEMO_MODEL, SERVICE, SETUP, WORKER, Program
 from launch.server import DURABILITY
+from launch.watched import MODULES
 from service.settings import CHECKOUT, Settings, variable_of
 
 
@@ -18,7 +19,14 @@ def services() -> dict[str, Any]:
     return found
 
 
-@pytest.mark.parametrize("program", [SERVICE, WORKER, CLOCK, DEMO_MODEL, SETUP], ids=lambda program: program.name)
+@pytest.mark.parametrize("program", [SERVICE, CLOCK], ids=lambda program: program.name)
+def test_a_container_ends_with_a_program_that_hangs(services: dict[str, Any], program: Program) -> None:
+    assert services[program.name]["command"] == ["python", "-m", "launch.watched", program.name]
+    assert services[program.name]["restart"] == "unless-stopped"
+    assert MODULES[program.name] == program.module
+
+
+@pytest.mark.parametrize("program", [WORKER, DEMO_MODEL, SETUP], ids=lambda program: program.name)
 def test_a_container_has_the_command_of_its_program(services: dict[str, Any], program: Program) -> None:
     assert services[program.name]["command"] == ["python", "-m", program.module]
 
@@ -37,11 +45,29 @@ def test_the_store_is_as_durable_as_the_embedded_one(services: dict[str, Any]) -
 def test_every_setting_reaches_the_containers_that_read_it(services: dict[str, Any]) -> None:
     secrets = {variable_of("admin_password"), variable_of("agent_key")}
     theirs = {variable_of(name) for name in ("home", "host", "port", "workers")}
-    wanted = {variable_of(name) for name in Settings.model_fields} - secrets - theirs
+    hook = {variable_of("webhook_secret")}
+    wanted = {variable_of(name) for name in Settings.model_fields} - secrets - theirs - hook
 
-    for name in ("service", "worker", "clock"):
+    assert set(services["service"]["environment"]) == wanted | {"REDIS_URL"} | hook
+    for name in ("worker", "clock"):
         assert set(services[name]["environment"]) == wanted | {"REDIS_URL"}
     assert set(services["setup"]["environment"]) == wanted | {"REDIS_URL"} | secrets
+
+
+@pytest.mark.parametrize("name", ["store", "setup", "service", "worker", "clock", "demo-model"])
+def test_a_container_writes_nothing_and_gains_nothing(services: dict[str, Any], name: str) -> None:
+    container = services[name]
+    assert (container["read_only"], container["cap_drop"]) == (True, ["ALL"])
+    assert container["security_opt"] == ["no-new-privileges:true"]
+    assert container["pids_limit"] > 0
+    assert {"mem_limit", "cpus"} <= set(container)
+    assert name == "store" or any(one.startswith("/tmp:") for one in container["tmpfs"])
+
+
+def test_what_containers_write_has_a_place(services: dict[str, Any]) -> None:
+    assert services["store"]["user"] == "valkey"  # the image's entry point needs rights only to change to this user
+    assert "/home/sayso/data" in services["worker"]["volumes"]
+    assert "install -d -o sayso" in (CHECKOUT / "Dockerfile").read_text(encoding="utf-8")
 
 
 def test_the_image_is_not_run_as_root_and_holds_every_room() -> None:

@@ -27,6 +27,7 @@ def test_the_wheel_holds_the_language_alone_and_needs_little(tmp_path: Path) -> 
 
     (wheel,) = tmp_path.glob("*.whl")
     with zipfile.ZipFile(wheel) as archive:
+        assert "sayso/py.typed" in archive.namelist()
         rooms = {name.partition("/")[0] for name in archive.namelist()}
         (metadata,) = (name for name in archive.namelist() if name.endswith(".dist-info/METADATA"))
         needs = re.findall(r"^Requires-Dist: (.*)$", archive.read(metadata).decode(), flags=re.MULTILINE)
@@ -63,8 +64,19 @@ def test_the_wheel_brings_little_into_an_empty_environment_and_costs_nothing_to_
     )
     done = subprocess.run([python, "-c", script], cwd=tmp_path, capture_output=True, text=True, check=True)
     assert done.stdout == "\n", "nothing heavy is imported before it is used"
+    assert_types_are_known(python, tmp_path)
     command = subprocess.run([empty / "bin" / "sayso", "inbox"], capture_output=True, text=True, check=False)
     assert (command.returncode, "pip install 'sayso[cli]'" in command.stderr) == (2, True)
+
+
+def assert_types_are_known(python: Path, folder: Path) -> None:
+    """A type checker reads the installed package's types: it finds the wrong argument, and nothing else."""
+    script = folder / "uses_sayso.py"
+    script.write_text("from sayso import Client\n\nrun = Client().find_run(7)\nprint(run.status)\n")
+    check = [sys.executable, "-m", "mypy", "--strict", "--python-executable", python, script.name]
+    done = subprocess.run(check, cwd=folder, capture_output=True, text=True, check=False)
+    (fault,) = [line for line in done.stdout.splitlines() if ": error: " in line]
+    assert 'has incompatible type "int"; expected "str"' in fault
 
 
 def split_pins(lock: str) -> list[tuple[str, str]]:

@@ -15,6 +15,7 @@ import pytest
 
 from launch.leftovers import end_leftovers, find_leftovers
 from launch.server import answers
+from launch.stacks import READY_TIMEOUT_S, find_python_path
 from launch.waits import wait_until
 from service.settings import CHECKOUT, socket_path
 
@@ -119,6 +120,17 @@ def test_the_set_up_runs_before_the_address_is_told_and_alone_sees_the_password(
     assert b"a known password" not in Path(f"/proc/{service}/environ").read_bytes()
 
 
+def test_the_webhook_secret_reaches_the_service_and_no_worker(launch: Launch) -> None:
+    secret = "whsec_" + "c2VjcmV0" * 6
+    assert wait_for_line(launch.up("service", "worker", SAYSO_WEBHOOK_SECRET=secret), "Sayso is ready")
+
+    for name, there in (("standin_service", True), ("standin_worker", False)):
+        found = [Path(f"/proc/{pid}") for pid in find_leftovers(launch.home)]
+        environs = [(one / "environ").read_bytes() for one in found if name.encode() in (one / "cmdline").read_bytes()]
+        assert environs
+        assert [secret.encode() in one for one in environs] == [there] * len(environs), name
+
+
 @pytest.mark.parametrize("sig", [signal.SIGKILL, signal.SIGTERM])
 def test_a_program_that_ends_is_started_again(launch: Launch, sig: signal.Signals) -> None:
     launch.up_and_ready("service")
@@ -128,6 +140,35 @@ def test_a_program_that_ends_is_started_again(launch: Launch, sig: signal.Signal
     os.kill(before, sig)
 
     assert wait_until(lambda: launch.service_pid() not in (None, before), PATIENCE_S)
+
+
+def test_a_service_that_is_stopped_is_started_again(launch: Launch) -> None:
+    child = launch.up_and_ready("service")
+    before = launch.service_pid()
+    assert before is not None
+
+    os.kill(before, signal.SIGSTOP)
+
+    assert wait_for_line(child, "The service does not answer any more")
+    assert wait_until(lambda: launch.service_pid() not in (None, before), PATIENCE_S)
+
+
+def test_a_containers_program_that_is_stopped_ends_with_its_container(launch: Launch) -> None:
+    environ = {**os.environ, "PYTHONPATH": f"{CHECKOUT}:{STANDINS}", "SAYSO_PORT": str(launch.port)}
+    child = subprocess.Popen(
+        [sys.executable, str(STANDINS / "standin_watched.py")], env=environ, stderr=subprocess.PIPE, text=True
+    )
+    launch.children.append(child)
+    assert child.stderr is not None
+    assert "GET /healthz" in child.stderr.readline(), "it is watched"
+    stopped = launch.service_pid()
+    assert stopped is not None
+
+    os.kill(stopped, signal.SIGSTOP)
+
+    assert "does not answer any more" in child.communicate(timeout=PATIENCE_S)[1]
+    assert child.returncode == 1
+    assert launch.service_pid() is None
 
 
 def test_a_killed_supervisor_takes_everything_down_and_says_so(launch: Launch) -> None:
@@ -199,3 +240,44 @@ def test_a_second_ctrl_c_kills_at_once(launch: Launch) -> None:
     assert wait_until(ended, PATIENCE_S)
     assert child.returncode == 0
     assert find_leftovers(launch.home) == ()
+
+
+def real_launch(launch: Launch, folder: Path, **environ: str) -> subprocess.Popen[str]:
+    child = subprocess.Popen(
+        [sys.executable, "-m", "launch"],
+        cwd=folder,
+        env={
+            **os.environ,
+            "PYTHONPATH": str(CHECKOUT),
+            "SAYSO_HOME": str(launch.home),
+            "SAYSO_PORT": str(launch.port),
+            "SAYSO_WORKERS": "1",
+            **environ,
+        },
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+    )
+    launch.children.append(child)
+    return child
+
+
+@pytest.mark.timeout(300)  # three starts of a worker, which import everything each time
+def test_up_is_not_ready_when_an_agent_cannot_be_imported(launch: Launch, tmp_path: Path) -> None:
+    child = real_launch(launch, tmp_path, SAYSO_AGENTS="absent:agent")
+    said = child.communicate(timeout=4 * READY_TIMEOUT_S)[0]
+    assert child.returncode == 1
+    assert "Sayso is ready" not in said
+    assert "absent:agent: absent cannot be imported" in said
+
+
+def test_up_imports_agents_from_the_current_directory(launch: Launch, tmp_path: Path) -> None:
+    (tmp_path / "mine.py").write_text("from demo.agents import support as agent\n", encoding="utf-8")
+    child = real_launch(launch, tmp_path, SAYSO_AGENTS="mine:agent")
+    assert wait_for_line(child, "Sayso is ready")
+
+
+def test_find_python_path_makes_relative_folders_absolute(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.chdir(tmp_path)
+    found = find_python_path({"PYTHONPATH": f"src{os.pathsep}/opt/agents"})
+    assert found.split(os.pathsep) == [str(tmp_path / "src"), "/opt/agents", str(tmp_path)]

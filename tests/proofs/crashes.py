@@ -32,7 +32,7 @@ from service.credentials import TENANT
 from service.desk import Desk
 from service.settings import Settings
 from service.store.agenda import Agenda
-from service.store.commits import Idempotency
+from service.store.commits import Idempotency, Room
 from service.store.connections import connect
 from service.store.lines import Part
 from service.store.rounds import Rounds
@@ -101,9 +101,16 @@ class LaterSuspensions(Suspensions):
             "commit", lambda: commit(**arguments)
         )
 
-    async def create(self, tenant: str, suspension_id: str, begin: Begin, seen: Idempotency | None = None) -> Saved:
+    async def create(
+        self,
+        tenant: str,
+        suspension_id: str,
+        begin: Begin,
+        seen: Idempotency | None = None,
+        room: Room | None = None,
+    ) -> Saved:
         """Save a new suspension as of then."""
-        return await super().create(tenant, suspension_id, lambda _: begin(now_ms() + self._later_ms), seen)
+        return await super().create(tenant, suspension_id, lambda _: begin(now_ms() + self._later_ms), seen, room)
 
     async def change(
         self,

@@ -7,6 +7,7 @@ from redis.asyncio import Redis
 
 from sayso.events import EventType, TrailEntry, find_break
 from sayso.suspensions import LEGAL, RunStatus, Status, SuspensionRecord
+from service.store.commits import list_open
 from service.store.keys import TenantKeys
 from service.store.packing import unpack_record
 
@@ -20,6 +21,8 @@ def expect_indexes(records: list[SuspensionRecord]) -> Indexes:
     for record in records:
         if record.look_at_ms is not None:
             expected["agenda"][record.id] = record.look_at_ms
+        for one in list_open(record):
+            expected["open"][one] = expected[f"open-of:{record.run.owner}"][one] = record.created_at_ms
         if record.status is Status.PENDING:
             expected["inbox"][record.id] = record.deadline_at_ms
         elif record.items:
@@ -39,7 +42,7 @@ async def read_indexes(redis: Redis, tenant: str) -> tuple[Indexes, list[Suspens
     keys = TenantKeys(tenant)
     names = [key.decode() async for key in redis.scan_iter(f"{keys.prefix}*".replace("{", "\\{"), count=1000)]
     places = [name.removeprefix(keys.prefix) for name in names]
-    sets = [place for place in places if place.startswith(("agenda", "inbox", "decided", "runs"))]
+    sets = [place for place in places if place.startswith(("agenda", "inbox", "decided", "runs", "open"))]
     suspensions = [place for place in places if place.startswith("s:")]
     runs = [place for place in places if place.startswith("r:")]
     pipe = redis.pipeline(transaction=False)

@@ -171,6 +171,10 @@ def _spent(item: Item) -> tuple[int, int, str] | None:
 def _permit(tried: Tried, before: SuspensionRecord, old: Item) -> Iterable[str]:
     """I3, I4: leave is spent once, in time, for exactly what was decided."""
     outcome = old.outcome
+    if tried.verb == "return_permits":
+        if old.permit is None or before.lease is None or old.permit.attempt != before.lease.attempt:
+            yield f"a permit of {old.item_id} was returned that another attempt had spent"
+        return
     if tried.verb != "redeem" or before.status is not Status.RESUMING:
         yield f"{tried.verb} spent the permit of {old.item_id} while the suspension was {before.status}"
     if old.permit is not None and not old.tool.idempotent:

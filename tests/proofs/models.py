@@ -54,12 +54,19 @@ class Thing:
     held_to: int = 0
     held: int = 0
     grace: int = 0
+    seen: bool = False
     strict: bool = False
     """Whether it was asked again, so that the same rule is content with it."""
 
     @property
     def open(self) -> bool:
         return self.verdict is None
+
+    @property
+    def unseen(self) -> bool:
+        """Whether its fallback would approve what nobody who may decide has seen."""
+        timed = self.deadline > self.created + self.held
+        return self.open and self.fallback == "approve" and timed and not self.seen and not self.words
 
     @property
     def runs(self) -> bool:
@@ -234,12 +241,13 @@ def expire(pause: Pause, now: int) -> bool:
         if now < thing.deadline:
             continue
         changed = True
-        if thing.fallback == "escalate" and thing.escalated < len(thing.steps):
+        unseen = thing.unseen
+        if (unseen or thing.fallback == "escalate") and thing.escalated < len(thing.steps):
             call_in(thing, now + max(thing.deadline - thing.created - thing.held, 1000))
             pause.run.tell("escalated")
             continue
         verdicts = {"approve": "approved", "value": "answered", "fail": "failed"}
-        thing.close(verdicts.get(thing.fallback, "denied"), "timeout", now)
+        thing.close("denied" if unseen else verdicts.get(thing.fallback, "denied"), "timeout", now)
         pause.run.tell("timed_out")
         if not pause.open:
             over(pause, now)
@@ -326,10 +334,21 @@ def ask_again(pause: Pause, thing: Thing, by: str, generation: int, now: int) ->
     thing.kind, thing.deadline, thing.created = "approval", now + ASKED_AGAIN_MS, now
     thing.quorum, thing.reviewers, thing.fallback, thing.start_by_ms = (1, 1), (), "deny", AGAIN_START_BY_MS
     thing.remind, thing.steps, thing.extend_until, thing.idempotent = [], [], 0, False
+    thing.seen = False
     thing.words, thing.reminded, thing.escalated, thing.held, thing.held_to = {}, 0, 0, 0, now
     thing.generation += 1
     thing.strict = True
     pause.run.tell("asked_again")
+    wait(pause)
+
+
+def see(pause: Pause, thing: Thing, by: str, now: int) -> None:
+    """Somebody opened it; that counts once, in time, and of those who may decide it."""
+    may = by != pause.run.owner and (not thing.reviewers or by in thing.reviewers)
+    if pause.status != "pending" or not thing.unseen or not may or now >= thing.deadline:
+        return
+    thing.seen = True
+    pause.run.tell("item_seen")
     wait(pause)
 
 

@@ -17,6 +17,7 @@ TABLE = ("tests/sayso/test_guards.py", "tests/sayso/test_suspensions.py")
 PAUSES = (
     "tests/sayso/test_pauses.py",
     "tests/sayso/test_coverage.py",
+    "tests/sayso/test_sightings.py",
     "tests/sayso/test_doubted_time.py",
 )
 DRIVING = ("tests/sayso/test_resumptions.py",)
@@ -42,6 +43,7 @@ GUARDED: dict[str, tuple[str, ...]] = {
     "sayso/suspensions.py": PAUSES + DRIVING + TABLE,
     "sayso/pauses.py": PAUSES + FREEZES + TABLE + OWNERS,
     "sayso/deadlines.py": PAUSES + FREEZES + TABLE,
+    "sayso/sightings.py": PAUSES + TABLE,
     "sayso/outcomes.py": PAUSES + DRIVING + TABLE + OWNERS,
     "sayso/resumptions.py": DRIVING + FREEZES + TABLE + OWNERS,
     "sayso/freezes.py": FREEZES + TABLE[:1] + DESK[2:3],

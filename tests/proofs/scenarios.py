@@ -4,13 +4,13 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
-from sayso import deadlines, freezes, pauses, resumptions
+from sayso import deadlines, freezes, pauses, resumptions, sightings
 from sayso.canonical import canonical_json
 from sayso.decisions import Decision, DecisionAction, JsonObject, Verdict
 from sayso.doubts import Choice, ask_in_doubt, read_choice
 from sayso.freezes import ALL, Freeze
 from sayso.requests import Ask, Doubt, Item
-from sayso.resumptions import Fence
+from sayso.resumptions import MAX_TRIES, Fence
 from sayso.states import SealedState, seal_state
 from sayso.suspensions import Change, Intent, Receipt, RunEnd, RunStatus, Status, SuspensionRecord
 from sayso.tool_calls import ToolCall, ToolResult
@@ -57,6 +57,7 @@ class Verbs:
     decide: Callable[..., Change] = pauses.decide
     ask_again: Callable[..., Change] = pauses.ask_again
     extend: Callable[..., Change] = pauses.extend
+    see: Callable[..., Change] = sightings.see
     hold: Callable[..., Change] = freezes.hold
     thaw: Callable[..., Change] = freezes.thaw
     report: Callable[..., Change] = pauses.report
@@ -68,6 +69,7 @@ class Verbs:
     renew: Callable[..., Change] = resumptions.renew
     release: Callable[..., Change] = resumptions.release
     redeem: Callable[..., Change] = resumptions.redeem
+    return_permits: Callable[..., Change] = resumptions.return_permits
     note_results: Callable[..., Change] = resumptions.note_results
     checkpoint: Callable[..., Change] = resumptions.checkpoint
     postpone: Callable[..., Change] = resumptions.postpone
@@ -98,6 +100,7 @@ class Scenario:
     broken: bool = False
     releases: bool = False
     notes: bool = False
+    unused: bool = False
     compares: bool = True
     verbs: Verbs = Verbs()
 
@@ -133,7 +136,9 @@ class Scenario:
         runs = [f"run {call}" for call in starting]
         if self.notes and len(runs) > 1:  # the first ends while the others still run
             runs.insert(1, "note_results")
-        return ("redeem", *runs, f"checkpoint {keys}", then)
+        in_vain = self.unused and record.receipt.tries < MAX_TRIES  # the framework stops before it starts a call
+        steps = ("return_permits", "postpone") if in_vain else (*runs, f"checkpoint {keys}", then)
+        return ("redeem", *steps)
 
     def apply(
         self, record: SuspensionRecord, now_ms: int, verb: tuple[Any, ...], fence: Fence | None
@@ -164,6 +169,9 @@ class Scenario:
             "release": lambda: verbs.release(record, fence, "stopping", now_ms),
             "postpone": lambda: verbs.postpone(record, fence, "no such agent", now_ms),
             "redeem": lambda: self._redeem(record, fence, now_ms),
+            "return_permits": lambda: verbs.return_permits(
+                record, fence, {one.index for one in record.journal}, now_ms
+            ),
             "note_results": lambda: verbs.note_results(record, fence, {_first_begun(record): _RESULT}, now_ms),
             "checkpoint": lambda: verbs.checkpoint(record, fence, self._onwards(record), (), now_ms),
             "suspend_again": lambda: self._suspend_again(record, fence, about, now_ms),
@@ -197,6 +205,8 @@ class Scenario:
     def _say(self, record: SuspensionRecord, reviewer: int, said: int, now_ms: int) -> tuple[str, Change]:
         word, by = self.words[reviewer][said], person(f"reviewer {reviewer + 1}")
         item = pauses.find_item(record, word.item_id)
+        if word.action == "see":
+            return "see", self.verbs.see(record, word.item_id, by, now_ms)
         if word.action == "extend":
             until_ms = item.terms.deadline_at_ms + GRID_MS
             return "extend", self.verbs.extend(record, word.item_id, until_ms, by, now_ms)

@@ -6,7 +6,7 @@ from redis.asyncio import Redis
 from redis.exceptions import ConnectionError as RedisConnectionError
 
 from sayso.suspensions import Change, SuspensionRecord
-from service.store.commits import Idempotency
+from service.store.commits import Idempotency, Room
 from service.store.suspensions import Begin, Saved, Suspensions, Verb
 
 FAULTS = (
@@ -24,9 +24,16 @@ class TurnedSuspensions(Suspensions):
         super().__init__(redis)
         self.now_ms = now_ms
 
-    async def create(self, tenant: str, suspension_id: str, begin: Begin, seen: Idempotency | None = None) -> Saved:
+    async def create(
+        self,
+        tenant: str,
+        suspension_id: str,
+        begin: Begin,
+        seen: Idempotency | None = None,
+        room: Room | None = None,
+    ) -> Saved:
         """Save a new suspension as of now."""
-        return await super().create(tenant, suspension_id, lambda _: begin(self.now_ms), seen)
+        return await super().create(tenant, suspension_id, lambda _: begin(self.now_ms), seen, room)
 
     async def change(
         self,

@@ -135,6 +135,19 @@ class Speakers(Bench):
             self.act(call, predict, None if late else fault, keyed=True)
         self.note_ready(held.id, held.pause.run)
 
+    @precondition(lambda self: any(thing.unseen for held in self.standing("pending") for thing in held.pause.open))
+    @rule(place=PLACES, item=st.integers(0, 1), by=st.sampled_from(REVIEWERS), fault=FAULT)
+    def see(self, place: int, item: int, by: str, fault: str | None) -> None:
+        held = self.prefer(place, "pending")
+        if not held.pause.things:
+            return
+        item %= len(held.pause.things)
+        self.act(
+            lambda: self.desk.see(self.tenant, held.id, f"i{item + 1}", person(by)),
+            lambda: models.see(held.pause, held.pause.things[item], by, self.now),
+            fault,
+        )
+
     @precondition(
         lambda self: any(thing.extend_until for held in self.standing("pending") for thing in held.pause.open)
     )

@@ -74,7 +74,7 @@ def _describe_item(item: Item, left: Callable[[int | None], int | None]) -> tupl
     outcome = item.outcome
     words = tuple((one.by.id, one.action, canonical_json([one.args, one.value])) for one in item.decisions)
     if outcome is None:
-        return words, left(item.terms.deadline_at_ms), item.reminded, item.escalated
+        return words, left(item.terms.deadline_at_ms), item.reminded, item.escalated, item.seen_by is None
     start_by = left(item.start_by_ms) if outcome.may_run else None
     return words, outcome.verdict, outcome.by.id, start_by, item.permit is None
 

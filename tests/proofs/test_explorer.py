@@ -102,9 +102,9 @@ SCENARIOS: tuple[tuple[Scenario, set[str]], ...] = (
         Scenario(
             "nobody is asked in vain",
             (ask(timeout_s=3, start_by_s=3, unattended_approval=True, fallback={"action": "approve"}),),
-            ((DENY,), ()),
+            ((DENY,), (Word(1, action="see"),)),
         ),
-        DRIVEN,
+        {*DRIVEN, "see"},
     ),
     (
         Scenario("frozen and lifted at any time", (REFUND,), AGAINST, deeds=("hold", "thaw"), crashes=2),
@@ -134,6 +134,18 @@ SCENARIOS: tuple[tuple[Scenario, set[str]], ...] = (
             crashes=2,
         ),
         {*DRIVEN, "note_results"},
+    ),
+    (
+        Scenario(
+            "a fallback approves what somebody has seen",
+            (ask(timeout_s=6, start_by_s=6, unattended_approval=True, fallback={"action": "approve"}),),
+            ((Word(1, action="see"),), (DENY,)),
+        ),
+        {*DRIVEN, "see"},
+    ),
+    (
+        Scenario("a framework that starts its call at the last try", (REFUND,), AGAINST, unused=True),
+        {*DRIVEN, "return_permits", "postpone"},
     ),
     (Scenario("workers give runs back", (REFUND,), AGAINST, releases=True), {*DRIVEN, "release"}),
     (

@@ -208,6 +208,16 @@ async def outcome(coroutine: Awaitable[Saved]) -> Saved | SaysoError:
         return error
 
 
+async def ask_again(net: Net, call: Call) -> Saved:
+    """Repeat a step until told what came of it: a busy machine may let the client's short timeout pass once more."""
+    for _ in range(10):
+        told = await outcome(call(net.shaky))
+        if not isinstance(told, Unavailable):
+            break
+    assert isinstance(told, Saved), told
+    return told
+
+
 async def take_place(net: Net, fault: Fault, place: int, call: Call) -> Saved | SaysoError:
     """Take a step while the `place`-th script it runs goes wrong; what is late comes as soon as it is."""
     net.proxy.arm(fault, place)
@@ -242,7 +252,7 @@ async def test_a_request_repeated_after_any_fault_has_one_effect(net: Net, step:
         first = await take_place(net, fault, place, call)
         hits += net.proxy.hit.is_set()
         assert isinstance(first, Saved | Unavailable)
-        second = await call(net.shaky)
+        second = await ask_again(net, call)
         third = await call(net.steady)
         assert second.repeated or isinstance(first, Unavailable)
         assert third.repeated

@@ -2,6 +2,9 @@
 
 import json
 import math
+import tracemalloc
+from contextlib import suppress
+from typing import Any
 
 import pytest
 import rfc8785
@@ -84,3 +87,54 @@ def test_values_that_are_not_json_are_refused_and_the_place_is_named(value: obje
     with pytest.raises(InvalidInput) as caught:
         check_json(value)
     assert "$" in caught.value.message
+
+
+def peak_bytes(raw: str) -> int:
+    """The memory that reading takes at most."""
+    tracemalloc.start()
+    try:
+        with suppress(TooLarge):
+            parse_json(raw)
+        return tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+
+
+@pytest.mark.parametrize(
+    "raw",
+    ["[" + "[]," * 200_000 + "[]]", "[" + "{}," * 200_000 + "{}]", "[" + '"",' * 200_000 + '""]', '{"a":' * 200_000],
+    ids=["lists", "objects", "texts", "deep"],
+)
+def test_too_many_values_are_refused_before_any_is_built(raw: str) -> None:
+    with pytest.raises(TooLarge):
+        parse_json(raw)
+    assert peak_bytes(raw) < 6 * len(raw)
+
+
+@pytest.mark.parametrize("text", ["," * 50_000, "[{" * 50_000, '\\",' * 50_000, "\\\\" * 50_000])
+def test_signs_inside_of_a_text_are_no_values(text: str) -> None:
+    assert parse_json(json.dumps({"text": text})) == {"text": text}
+
+
+def test_a_long_key_is_not_copied_for_each_value_below_it() -> None:
+    """It took four gigabytes: 20,000 paths of 200,000 characters, for an error that did not happen."""
+    raw = json.dumps({"é" * 60_000: [0] * 19_000}, ensure_ascii=False)
+    assert peak_bytes(raw) < 50 * 1024 * 1024
+
+
+def test_an_error_names_the_place_and_cuts_a_long_key() -> None:
+    with pytest.raises(InvalidJson, match=r"^\$\.a\[1\]\.k{80} is an integer beyond"):
+        check_json({"a": [0, {"k" * 500: 2**60}]})
+
+
+@pytest.mark.parametrize("value", [{"é": 1, "a": 2}, {"\uffee": 1, "\U0001f600": 2}, {"ß": [1.0, 1e30, 1e-9, -0.5]}])
+def test_keys_beyond_ascii_and_odd_numbers_are_written_as_the_standard_says(value: Any) -> None:
+    assert canonical_json(value) == rfc8785.dumps(value)
+
+
+@pytest.mark.parametrize("text", ["-0.0", "-0", "-0e0", "-1e-400", "0.0"])
+def test_a_zero_that_is_read_has_no_sign(text: str) -> None:
+    value = parse_json(f'{{"amount": {text}}}')
+    assert isinstance(value, dict)
+    assert str(value["amount"]) in ("0.0", "0")
+    assert canonical_json(value) == b'{"amount":0}'

@@ -59,7 +59,7 @@ def test_an_expression_is_judged_as_its_words_say(expression: str, args: dict[st
         ("", "leave `when` out"),
         ("   ", "leave `when` out"),
         ("args.a ==\n  foo", "undeclared reference to 'foo' (line 2, column 3)"),
-        ("now > 3", "a condition may use args, tool, agent, context, run_id, step"),
+        ("now > 3", "a condition may use args, tool, agent, context, claimed, run_id, step"),
         ("(" * 100 + "true" + ")" * 100, "recursion limit"),
         ("true || " * 300 + "true", f"may have {MAX_EXPRESSION_CHARS}"),
         ("tool == '\ud800'", "UTF-8"),

@@ -82,6 +82,38 @@ async def test_calls_of_one_id_each_run_once_with_their_own_arguments() -> None:
         assert (await gate.run(one, pay)).output == f"paid {amount} under key{amount}"
 
 
+async def test_find_returns_none_when_a_later_turn_reuses_an_id() -> None:
+    denied = end_call(called(1, amount=2), "Not today.")
+    gate = make_gate(Kept(), called(0, amount=1), denied)
+    for index in (0, 1):
+        one = gate.find(f"c{index}", "pay")
+        assert one is not None
+        await gate.run(one, pay)
+        assert gate.find(f"c{index}", "pay") is None
+
+
+async def test_close_tells_a_call_broken_off_from_one_never_started() -> None:
+    kept, begun = Kept(), called(0, amount=1)
+    gate = make_gate(kept, begun, called(1, amount=2))
+    under_way = asyncio.Event()
+
+    async def hang(_args: Any) -> Any:
+        under_way.set()
+        await asyncio.Event().wait()
+
+    task = asyncio.create_task(gate.run(begun, hang))
+    await under_way.wait()
+    task.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await task
+    await gate.close()
+    errors = [one.result and one.result.error for one in kept.batches[0].calls]
+    assert errors == [
+        "The framework broke this call off in the middle; nobody knows what it did.",
+        "The framework did not start this call.",
+    ]
+
+
 async def test_a_call_that_has_ended_gives_its_result_and_does_not_run() -> None:
     denied = end_call(called(0, amount=1), "Not today.")
     result = await make_gate(Kept(), denied).run(denied, pay)

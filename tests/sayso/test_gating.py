@@ -308,3 +308,36 @@ def test_a_block_that_fails_is_reported_and_raises(desk: InProcessDesk) -> None:
     assert report is not None
     assert report.report is not None
     assert report.report.error == "The cluster is frozen."
+
+
+CITY: dict[str, Any] = {"type": "object", "properties": {"city": {"type": "string"}}, "required": ["city"]}
+
+
+def test_a_block_with_a_schema_is_asked_about_with_it(desk: InProcessDesk) -> None:
+    desk.reviewer.approves("look_up", args={"city": "Bonn"})
+    with gate("look_up", {"city": "Berlin"}, schema=CITY, client=desk.client()) as call:
+        assert call.args == {"city": "Bonn"}
+    (definition,) = desk.definitions.values()
+    assert definition.parameters == CITY
+
+
+def test_a_block_whose_arguments_do_not_fit_its_schema_is_refused(desk: InProcessDesk) -> None:
+    with pytest.raises(InvalidInput, match="'city' is missing"), gate("look_up", {}, schema=CITY, client=desk.client()):
+        pytest.fail("it ran")
+    assert desk.records == {}
+
+
+def test_a_block_may_lack_what_a_rule_asks_a_person_for() -> None:
+    ask = RequestPayload(target_arg="city")
+    rule = PolicyRule(rule_id="where", action=Action.REQUEST_USER_INPUT, request_payload=ask)
+    desk = InProcessDesk(Policy(rules=(rule,), default=Action.ALLOW))
+    desk.reviewer.answers("Bonn")
+    with gate("look_up", {}, schema=CITY, client=desk.client()) as call:
+        assert call.args == {"city": "Bonn"}
+
+
+def test_a_schema_over_its_bounds_or_beside_a_signature_is_refused_at_once(desk: InProcessDesk) -> None:
+    with pytest.raises(InvalidInput, match="1001 alternatives"):
+        gate("look_up", {}, schema={"anyOf": [{}] * 1_001}, client=desk.client())
+    with pytest.raises(InvalidInput, match="signature is its schema"):
+        gate(schema=CITY)(lambda: None)  # type: ignore[call-overload]

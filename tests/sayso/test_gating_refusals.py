@@ -14,13 +14,10 @@ from tests.sayso.banks import Bank, gated
 def test_what_cannot_be_gated_is_refused_where_it_is_written(desk: InProcessDesk) -> None:
     with pytest.raises(InvalidInput, match="has no type"):
         gate(untyped)
-    with pytest.raises(InvalidInput, match="name:"):
+    with pytest.raises(InvalidInput, match="has 0 characters"):
         gate("", {})
     with pytest.raises(InvalidInput, match="is not async; give it a Client"):
         gated(desk, Bank(), client=desk.async_client())
-    for key in ("refund-{customer}", "refund-{order.id}"):
-        with pytest.raises(InvalidInput, match="cannot be filled"):
-            gated(desk, Bank(), key=key)("A-1", 5.0)
     with pytest.raises(InvalidInput, match="do not fit"):
         gated(desk, Bank())("A-1", "five")  # type: ignore[arg-type]
     with pytest.raises(TypeError):

@@ -25,10 +25,12 @@ from sayso.resumptions import (
     redrive,
     release,
     renew,
+    return_permits,
     revive,
     settle,
     suspend_again,
 )
+from sayso.sightings import see
 from sayso.suspensions import LEGAL, Change, Lease, RunStatus, Status, SuspensionRecord, check_step
 from sayso.tool_calls import ToolCall, ToolResult
 from tests.sayso.records import T0, ask, draft, pending, person, types_of, word
@@ -39,6 +41,7 @@ FROZEN = Freeze(id="f", scope="all", reason="odd", by="root", at_ms=T0)
 VERBS: dict[str, Callable[[SuspensionRecord], Change]] = {
     "decide": lambda record: decide(record, word(record), T0),
     "ask_again": lambda record: ask_again(record, word(record), ask(), T0),
+    "see": lambda record: see(record, "i1", person("ada"), T0),
     "extend": lambda record: extend(record, "i1", T0 + 400_000, person("ada"), T0),
     "expire": lambda record: expire(record, T0),
     "escalate": lambda record: escalate(record, T0),
@@ -50,6 +53,7 @@ VERBS: dict[str, Callable[[SuspensionRecord], Change]] = {
     "lease": lambda record: lease(record, "w1", 30_000, T0),
     "renew": lambda record: renew(record, FENCE, T0),
     "redeem": lambda record: redeem(record, FENCE, (intent(None),), (), T0),
+    "return_permits": lambda record: return_permits(record, FENCE, {0}, T0),
     "checkpoint": lambda record: checkpoint(record, FENCE, STATE, (), T0),
     "note_results": lambda record: note_results(record, FENCE, {0: RESULT}, T0),
     "postpone": lambda record: postpone(record, FENCE, "why", T0),
@@ -287,6 +291,28 @@ def test_a_run_that_is_cancelled_tells_which_calls_have_not_ended() -> None:
     noted = note_results(begun(), FENCE, {1: RESULT}, T0).record
     (event,) = cancel(noted, person("ada"), None, T0).events
     assert event.data["calls_in_flight"] == ["call_0"]
+
+
+def test_final_error_waits_until_no_call_is_in_doubt() -> None:
+    spent = redeem(leased(), FENCE, (intent(),), (), T0).record
+    doubted = postpone(spent, FENCE, "No such node.", T0, is_final=True).record
+    assert (doubted.status, doubted.items[0].permit is None) == (Status.RESUMING, False)
+    returned = return_permits(spent, FENCE, {one.index for one in spent.journal}, T0).record
+    ended = postpone(returned, FENCE, "No such node.", T0, is_final=True).record
+    assert (ended.status, ended.end and ended.end.error) == (Status.FAILED, "No such node.")
+    assert all(item.permit is None for item in ended.items)
+
+
+def test_return_permits_returns_those_of_unused_calls_alone() -> None:
+    record = pending(ask(0), ask(1))
+    for item_id in ("i1", "i2"):
+        record = decide(record, word(record, item_id=item_id), T0).record
+    taken = lease(record, "w1", 30_000, T0).record
+    spent = redeem(taken, FENCE, (intent("i1", 0), intent("i2", 1)), (), T0).record
+    change = return_permits(spent, FENCE, {0}, T0)
+    assert [item.permit is None for item in change.record.items] == [True, False]
+    assert [one.index for one in change.record.journal] == [1]
+    assert [event.data["item_id"] for event in change.events] == ["i1"]
 
 
 def test_a_permit_spent_in_vain_counts_again_and_only_that_one() -> None:

@@ -18,6 +18,7 @@ from sayso.errors import (
 )
 from sayso.pauses import cancel, decide, extend, suspend
 from sayso.requests import ItemKind
+from sayso.sightings import see
 from sayso.suspensions import LOOK_AGAIN_MS, RunStatus, Status
 from tests.sayso.records import T0, ask, draft, pending, person, types_of, word
 
@@ -247,7 +248,7 @@ def test_one_denial_is_enough_where_the_terms_say_so() -> None:
     ],
 )
 def test_the_fallback_decides_at_the_deadline(fallback: dict[str, object], kind: ItemKind, verdict: Verdict) -> None:
-    record = pending(ask(kind=kind, fallback=fallback, unattended_approval=True))
+    record = see(pending(ask(kind=kind, fallback=fallback, unattended_approval=True)), "i1", person("ada"), T0).record
     assert expire(record, DEADLINE - 1).record is record
     change = expire(record, DEADLINE)
     outcome = change.record.items[0].outcome

@@ -11,6 +11,8 @@ from sayso.policies import ASK_EVERYTHING, Action, PolicyDecision, PolicyEvent, 
 from sayso.terms import RuleTerms
 from tests.sayso.rulings import UNSURE, event, policy, rule
 
+MODEL_CALL = event(None, event_type="llm_before_execute", step=3, metadata={"model": "m-1", "provider": "models.test"})
+
 # Order
 
 
@@ -63,25 +65,27 @@ def test_without_rules_everything_is_asked() -> None:
     ("parts", "asked", "matches"),
     [
         ({"tool_name": "refund"}, event("refund"), True),
-        ({"tool_name": "refund"}, event("Refund"), False),
+        ({"tool_name": "refund"}, event("Refund"), True),
         ({"tool_name": "refund"}, event("refund_all"), False),
         ({"tool_name": "refund"}, event(None), False),
         ({"tool_name_pattern": "refund_*"}, event("refund_all"), True),
-        ({"tool_name_pattern": "refund_*"}, event("Refund_all"), False),
+        ({"tool_name_pattern": "refund_*"}, event("Refund_all"), True),
         ({"tool_name_pattern": "refund_?"}, event("refund_ab"), False),
         ({"tool_name_pattern": "*"}, event(None), False),
         ({"tool_name_pattern": "a.c"}, event("abc"), False),
         ({"agent": "sup*"}, event(), True),
         ({"agent": "sales"}, event(), False),
         ({"subagent_name": "wr*"}, event(subagent_name="writer"), True),
-        ({"subagent_name": "*"}, event(), False),
+        ({"subagent_name": "*"}, event(subagent_name=""), False),
         ({"event_type": "tool_before_execute"}, event(), True),
-        ({"event_type": "tool_after_execute"}, event(), False),
+        ({"event_type": "tool_before_execute"}, MODEL_CALL, False),
+        ({"event_type": "llm_before_execute"}, MODEL_CALL, True),
+        ({"event_type": "llm_before_execute"}, event(), False),
         ({"subjects": ["tool_call"]}, event(), True),
-        ({"subjects": ["llm_call", "interaction"]}, event(), False),
-        ({"subjects": ["llm_call"]}, event(None, event_type="llm_before_call"), True),
-        ({"subjects": ["subagent_call"]}, event(None, event_type="subagent_before_call"), True),
-        ({"subjects": ["interaction"]}, event(None, event_type="interaction_before_ask"), True),
+        ({"subjects": ["llm_call"]}, event(), False),
+        ({"subjects": ["llm_call"]}, MODEL_CALL, True),
+        ({"subjects": ["any"]}, MODEL_CALL, True),
+        ({}, MODEL_CALL, False),
         ({"context_equals": {"env": "prod"}}, event(context={"env": "prod", "more": 1}), True),
         ({"context_equals": {"env": "prod"}}, event(context={"env": "test"}), False),
         ({"context_equals": {"env": "prod"}}, event(), False),
@@ -89,12 +93,19 @@ def test_without_rules_everything_is_asked() -> None:
         ({"context_equals": {"n": [1, {"a": None}]}}, event(context={"n": [1.0, {"a": None}]}), True),
         ({"context_has_keys": ["user"]}, event(context={"user": None}), True),
         ({"context_has_keys": ["user", "team"]}, event(context={"user": 1}), False),
-        ({"metadata_equals": {"kind": "x"}}, event(metadata={"kind": "x"}), True),
-        ({"metadata_equals": {"kind": "x"}}, event(), False),
+        ({"claimed_equals": {"env": "prod"}}, event(claimed={"env": "prod"}), True),
+        ({"claimed_equals": {"env": "prod"}}, event(context={"env": "prod"}), False),
+        ({"context_equals": {"env": "prod"}}, event(claimed={"env": "prod"}), False),
+        ({"context_has_keys": ["env"]}, event(claimed={"env": "prod"}), False),
+        ({"claimed_has_keys": ["env"]}, event(claimed={"env": None}), True),
+        ({"when": "claimed.env == 'prod'"}, event(claimed={"env": "prod"}, context={"env": "test"}), True),
+        ({"when": "context.env == 'prod'"}, event(claimed={"env": "prod"}, context={"env": "test"}), False),
+        ({"subjects": ["llm_call"], "metadata_equals": {"model": "m-1"}}, MODEL_CALL, True),
+        ({"subjects": ["llm_call"], "metadata_equals": {"model": "m-2"}}, MODEL_CALL, False),
         ({"when": "args.amount > 100"}, event(amount=250), True),
         ({"when": "args.amount > 100"}, event(amount=50), False),
         ({"when": "context.env == 'prod' && step == 3"}, event(context={"env": "prod"}, step=3), True),
-        ({"when": "tool == ''"}, event(None, event_type="llm_before_call"), True),
+        ({"subjects": ["llm_call"], "when": "tool == '' && step == 3"}, MODEL_CALL, True),
         ({"tool_name": "refund", "when": "args.amount > 100"}, event("other"), False),
         ({"enabled": False}, event(), False),
         ({}, event(), True),
@@ -105,10 +116,44 @@ def test_a_rule_matches_when_all_its_parts_hold(parts: dict[str, Any], asked: Po
     assert (decision.action is Action.DENY, decision.error) == (matches, None)
 
 
-def test_the_subject_of_an_event_is_the_first_word_of_its_type() -> None:
+def test_the_subject_of_an_event_is_what_its_type_says() -> None:
     assert event().subject is Subject.TOOL_CALL
+    assert MODEL_CALL.subject is Subject.LLM_CALL
     with pytest.raises(ValidationError):
         event(event_type="weather_before_rain")
+
+
+def test_subagent_rule_asks_where_nobody_knows_the_subagent() -> None:
+    """A call over the API may come from any sub-agent: a deny rule above an allow must not be stepped over."""
+    rules = policy(rule("a", subagent_name="writer", priority=300), rule("b", "allow"))
+    decision = rules.judge(event(subagent_name=None))
+    assert (decision.action, decision.policy_id) == (Action.REQUEST_APPROVAL, None)
+    assert "rule a: nobody here knows whether a sub-agent makes this call" in (decision.error or "")
+    assert rules.judge(event(subagent_name="")).action is Action.ALLOW
+    assert rules.judge(event(subagent_name="writer")).policy_id == "a"
+    other = policy(rule("a", subagent_name="writer", agent="sales"), rule("b", "allow"))
+    assert other.judge(event(subagent_name=None)).action is Action.ALLOW
+
+
+@pytest.mark.parametrize("default", [Action.ALLOW, Action.DENY, Action.REQUEST_APPROVAL])
+def test_model_call_is_allowed_where_no_rule_is_about_it(default: Action) -> None:
+    rules = policy(rule("a"), rule("b", subjects=["tool_call"]), default=default)
+    assert not rules.judges_models
+    assert rules.judge(MODEL_CALL).action is Action.ALLOW
+
+
+@pytest.mark.parametrize(
+    ("parts", "words"),
+    [
+        ({"when": "context.budget > 3"}, "Key not found"),
+        ({"metadata_equals": {"model": "m-1"}}, "nobody here knows the model"),
+    ],
+)
+def test_model_call_that_cannot_be_judged_is_denied(parts: dict[str, Any], words: str) -> None:
+    rules = policy(rule("a", "allow", subjects=["llm_call"], **parts))
+    decision = rules.judge(event(None, event_type="llm_before_execute"))
+    assert decision.action is Action.DENY
+    assert words in (decision.error or "")
 
 
 # Properties

@@ -182,7 +182,7 @@ FAULTS: dict[str, dict[str, Any]] = {
     "foreign action": {"action": Foreign()},
     "foreign terms": {"terms": "none"},
     "foreign payload": {"request_payload": 3},
-    "subjects of another kind": {"subjects": None},
+    "subjects of another kind": {"subjects": 3},
     "condition that never compiled": {"condition": RuleCondition.model_construct(when="tol ==")},
     "condition of another kind": {"condition": RuleCondition.model_construct(when=["x"])},
     "pattern of another kind": {"condition": RuleCondition.model_construct(tool_name_pattern=3)},

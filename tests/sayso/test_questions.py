@@ -1,4 +1,4 @@
-"""A call that is a question of the agent itself asks a person for the answer, whatever the rules ask for."""
+"""A call that is a question of the agent itself asks a person for the answer, unless a rule wants it approved."""
 
 from typing import Any
 
@@ -7,7 +7,7 @@ import pytest
 from sayso.gates import GatedCall, gate_calls
 from sayso.judgements import build_ask
 from sayso.policies import Action, Policy
-from sayso.questions import KEYWORD, find_question
+from sayso.questions import KEYWORD, find_question, put_question
 from sayso.requests import Answer, Ask, ItemKind
 from sayso.suspensions import RunRef
 from sayso.terms import Fallback, FallbackAction, RuleTerms
@@ -24,13 +24,16 @@ ASK = ToolDefinition(
 )
 
 
+TWO = {"quorum": {"approve": 2}}
+
+
 def ask(rules: Policy, **args: Any) -> Ask:
     call = ToolCall(call_id="c1", index=0, name="ask_user", args=args)
-    return build_ask(ASK, call, rules.judge(event("ask_user", tool_args=args)))
+    return build_ask(ASK, call, put_question(ASK, args, rules.judge(event("ask_user", tool_args=args))))
 
 
 @pytest.mark.parametrize("default", [Action.ALLOW, Action.REQUEST_APPROVAL])
-def test_a_question_asks_for_its_answer_whatever_the_rules_ask_for(default: Action) -> None:
+def test_a_question_asks_for_its_answer_whatever_the_default_says(default: Action) -> None:
     asked = ask(policy(default=default), question="Which file?", context="There are two.", choices=["a", "b", "a"])
     assert (asked.kind, asked.target_arg, asked.ruling) == (ItemKind.INPUT, "answer", None)
     assert (asked.prompt.title, asked.prompt.body) == ("Which file?", "There are two.")
@@ -77,10 +80,18 @@ def test_a_long_question_is_told_whole_below_its_beginning() -> None:
     assert asked.prompt.body == f"{('why ' * 100).strip()}\n\nBecause."
 
 
-def test_calls_from_outside_are_put_the_same_way() -> None:
+@pytest.mark.parametrize("unsure", [{}, {"when": "args.amount > 100"}])
+def test_a_rule_that_wants_a_question_approved_has_it_approved(unsure: Any) -> None:
+    wants = rule("strict", "request_approval", request_payload={"title": "Two people"}, terms=TWO, **unsure)
+    asked = ask(policy(wants), question="Which?", choices=["a", "b"])
+    assert (asked.kind, asked.target_arg, asked.prompt.title) == (ItemKind.APPROVAL, None, "Two people")
+    assert (asked.choices, asked.terms.quorum.approve) == (None, 2)
+
+
+def test_calls_of_known_tools_from_outside_are_put_the_same_way() -> None:
     call = ToolCall(call_id="c1", index=0, name="ask_user", args={"question": "Which?"})
     run = RunRef(id="run_1", agent="bot", owner="bot", thread_id="t")
-    (asked,), told = gate_calls(policy(), run, [GatedCall(call, ASK)])
+    (asked,), told = gate_calls(policy(), run, [GatedCall(call, ASK, known=True)])
     assert asked.kind is ItemKind.INPUT
     assert told[-1].data["action"] == "request_user_input"
 

@@ -6,9 +6,10 @@ from sayso.agents import Agent
 from sayso.decisions import Actor, ActorKind
 from sayso.models import ScriptedModel
 from sayso.pauses import decide
-from sayso.rechecks import Standing, carry_over, recheck
+from sayso.rechecks import carry_over, recheck
 from sayso.requests import Ask
 from sayso.resumptions import lease, redeem
+from sayso.revocations import Standing
 from sayso.suspensions import SuspensionRecord
 from sayso.tools import tool
 from tests.sayso.records import T0, ask, pending, person, word
@@ -95,10 +96,12 @@ def test_a_reviewer_who_was_shut_out_no_longer_counts() -> None:
     assert recheck(approved(), AGENT, ASKS, Standing(inactive=frozenset({"ben"}))).again == {}
 
 
-@pytest.mark.parametrize(("revoked_at_ms", "asked"), [(T0 - 1, False), (T0, False), (T0 + 1, True)])
-def test_a_key_that_was_revoked_after_the_approval_has_it_asked_again(revoked_at_ms: int, asked: bool) -> None:
-    checked = recheck(approved(), AGENT, ASKS, Standing(revoked_at_ms={"bot": revoked_at_ms}))
-    assert bool(checked.again) is asked
+def test_what_a_revoked_key_asked_is_denied_whoever_approved_it() -> None:
+    record = approved()
+    record = record.model_copy(update={"run": record.run.model_copy(update={"key_id": "key_1"})})
+    told = recheck(record, AGENT, ASKS, Standing(revoked=frozenset({"key_1"})))
+    assert (told.again, told.denied) == ({}, {0: "The key key_1 of bot, which asked for it, was revoked."})
+    assert recheck(record, AGENT, ASKS, Standing(revoked=frozenset({"key_2"}))).denied == {}
 
 
 def test_a_rule_that_was_withdrawn_has_its_call_asked_again() -> None:
@@ -130,7 +133,7 @@ def test_what_a_rule_let_pass_rests_on_nobodys_word() -> None:
     assert item.outcome is not None
     by_rule = item.outcome.model_copy(update={"by": Actor(id="refunds", kind=ActorKind.POLICY)})
     record = approved().model_copy(update={"items": (item.model_copy(update={"outcome": by_rule, "decisions": ()}),)})
-    assert recheck(record, AGENT, policy(), Standing(revoked_at_ms={"bot": T0 + 1})).again == {}
+    assert recheck(record, AGENT, policy(), Standing()).again == {}
 
 
 def test_what_a_fallback_approved_rests_on_nobodys_word() -> None:

@@ -2,6 +2,7 @@
 
 import pytest
 
+from sayso.decisions import Permit
 from sayso.errors import DeadlinePassed, IllegalTransition, LeaseHeld, StaleAttempt, StaleDigest
 from sayso.events import Event, EventType
 from sayso.pauses import cancel, decide, suspend
@@ -327,3 +328,13 @@ def test_only_a_call_that_was_under_way_is_noted_as_ended_and_only_by_its_own_ev
     two = redeem(told, FENCE, (intent("i2", 1),), (), T0 + 1).record
     last = checkpoint(two, FENCE, STATE, (ended(0, success=False), ended(1)), T0 + 2).record
     assert [item.permit and item.permit.ended_at_ms for item in last.items] == [T0 + 1, T0 + 2]
+
+
+def test_a_failed_call_is_counted_on_in_the_next_pause() -> None:
+    record = leased()
+    failed = Permit(redeemed_at_ms=T0, attempt=1, holder="w1", ended_at_ms=T0, success=False)
+    items = tuple(item.model_copy(update={"permit": failed}) for item in record.items)
+    record = record.model_copy(update={"items": items})
+    following = suspend_again(record, FENCE, draft(id="sus_2"), (ask(),), STATE, NOTE, T0 + 5).following
+    assert following is not None
+    assert following.failed_calls == len(items)

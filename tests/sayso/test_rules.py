@@ -27,7 +27,7 @@ def test_defer_is_another_word_for_request_approval() -> None:
         ({"surprise": 1}, "Extra inputs"),
         ({"condition": {"tool_name": "refund_*"}}, "tool_name_pattern"),
         ({"condition": {"when": "tol == 1"}}, "undeclared reference to 'tol'"),
-        ({"condition": {"event_type": "before_tool"}}, "pattern"),
+        ({"condition": {"event_type": "before_tool"}}, "should be 'tool_before_execute' or 'llm_before_execute'"),
         ({"action": "request_user_input"}, "target_arg"),
         ({"action": "request_user_input", "request_payload": {"prompt": "code?"}}, "target_arg"),
         (

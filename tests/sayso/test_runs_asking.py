@@ -80,12 +80,16 @@ async def test_a_call_that_cannot_be_judged_is_asked_with_the_error_shown() -> N
     assert "rule big" in told(pause.events, "warning", "message")[0]
 
 
-async def test_the_agents_context_wins_over_what_the_run_brings_along() -> None:
-    rules = policy(rule("gold", tool_name="look", context_equals={"tier": "gold"}))
-    for context, denied in (({}, True), ({"tier": "plain"}, False)):
+async def test_claims_of_a_run_are_apart_from_its_agents_context() -> None:
+    """What a run brings along says that it is gold; the registered agent's context alone is trusted with that."""
+    trusting = policy(rule("gold", tool_name="look", context_equals={"tier": "gold"}))
+    claimed = policy(rule("gold", tool_name="look", claimed_equals={"tier": "gold"}))
+    cases = ((trusting, {}, "allow"), (trusting, {"tier": "gold"}, "deny"), (claimed, {"tier": "plain"}, "deny"))
+    assert START.claimed == {"tier": "gold"}
+    for rules, context, action in cases:
         journal = Ledger("run_1")
         await drive(make_agent([], turn(CALLS["allow"]), context=context), START, policy=rules, journal=journal)
-        assert told(journal.events, "policy_decision", "action") == ["deny" if denied else "allow"]
+        assert told(journal.events, "policy_decision", "action") == [action]
 
 
 # Calls that cannot run

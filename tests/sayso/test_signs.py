@@ -1,3 +1,4 @@
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -33,10 +34,14 @@ def test_prose_keeps_its_line_breaks_without_signs() -> None:
     assert reveal("a\r\nb", breaks=False)[1].sign == "⟨U+000D⟩"
 
 
-def test_the_mark_for_a_coloured_symbol_is_no_secret_but_a_row_of_them_is() -> None:
-    assert count_hidden("\u2764\ufe0f and \u2600\ufe0f") == 0
-    assert count_hidden("a\ufe0f") == 1
-    assert count_hidden("\u2764\ufe0f\ufe0f\ufe0f") == 2
+def test_a_variation_selector_behind_a_symbol_is_shown_too() -> None:
+    assert [piece.sign or piece.text for piece in reveal("\u2764\ufe0f!")] == ["\u2764", "⟨U+FE0F⟩", "!"]
+    assert count_hidden("a\ufe0f and \u2764\ufe0f\ufe0f") == 3
+
+
+@pytest.mark.parametrize("sign", ["\U0001d159", "\ufffc", "\U00016fe4", "\U0001107f"])
+def test_a_symbol_without_ink_is_shown_by_its_number(sign: str) -> None:
+    assert reveal(f"a{sign}")[1].sign == f"⟨U+{ord(sign):04X}⟩"
 
 
 @given(st.text())

@@ -5,8 +5,18 @@ import pytest
 from sayso.agents import Budgets
 from sayso.batches import Batch
 from sayso.models import ModelTurn
+from sayso.suspensions import RunRef
 from sayso.tool_calls import ToolResult
-from sayso.transcripts import add_results, add_turn, describe_run, find_exceeded, report_turn, start_state, summarise
+from sayso.transcripts import (
+    RunState,
+    add_results,
+    add_turn,
+    describe_run,
+    find_exceeded,
+    report_turn,
+    start_state,
+    summarise,
+)
 from tests.sayso.runners import turn
 
 START = start_state("run_1", "support", "Refund A-1", {"tier": "gold"})
@@ -42,7 +52,16 @@ def test_a_turn_and_its_results_are_added_and_the_batch_is_gone() -> None:
 def test_the_rules_are_told_about_the_run() -> None:
     about = describe_run(add_turn(START, ModelTurn(text="x")))
     assert (about.run_id, about.thread_id, about.step, about.agent) == ("run_1", "run_1", 1, "support")
-    assert about.context == {"tier": "gold"}
+    assert (about.context, about.claimed, about.subagent_name) == ({}, {"tier": "gold"}, "")
+
+
+def test_state_of_an_earlier_version_has_its_context_as_claims() -> None:
+    """What was then called context came from whoever asked, so it stays a claim."""
+    saved = {**START.model_dump(mode="json", exclude={"claimed"}), "context": {"tier": "gold"}}
+    assert RunState.model_validate(saved).claimed == {"tier": "gold"}
+    run = {"id": "r", "agent": "a", "owner": "o", "thread_id": "t", "context": {"tier": "gold"}}
+    assert RunRef.model_validate(run).claimed == {"tier": "gold"}
+    assert RunRef.model_validate(run).facts == {}
 
 
 @pytest.mark.parametrize(("reason", "warned"), [(None, 0), ("stop", 0), ("tool_calls", 0), ("content_filter", 1)])

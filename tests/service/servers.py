@@ -8,15 +8,14 @@ import uvicorn
 
 from launch.waits import wait_until
 from service.app import create_app
+from service.connections import ServerConfig
 from service.settings import Settings
 
 
 @contextmanager
 def served(settings: Settings) -> Iterator[str]:
     """Serve on a free port in a thread of its own; yields the address."""
-    config = uvicorn.Config(
-        create_app(settings), port=0, loop="uvloop", http="httptools", log_config=None, lifespan="on"
-    )
+    config = ServerConfig(create_app(settings), settings, port=0, log_config=None, lifespan="on")
     server = uvicorn.Server(config)
     thread = threading.Thread(target=server.run)
     thread.start()

@@ -107,17 +107,19 @@ async def test_what_breaks_is_logged_and_answered_without_a_word_of_its_inside(
 ) -> None:
     record = await make_pending(world.wiring)
     redis = connect(settings.store_url)
-    await redis.set(TenantKeys(TENANT).suspension(record.id), b"not a record")
+    (item,) = record.items
+    await redis.hset(TenantKeys(TENANT).definitions, item.tool.definition, "not a definition")
     await redis.aclose()
-    async with world.client("demo") as client:
+    edited = {"action": "approve", "digest": item.digest, "args": {"order": "A-1", "amount": 7}}
+    async with world.client("anna") as client:
         with capture_logs() as logs:
-            answer = await client.get(f"/api/v1/suspensions/{record.id}")
+            answer = await client.post(f"/api/v1/suspensions/{record.id}/items/i1/decision", json=edited)
     told = answer.json()
     assert (answer.status_code, told["type"]) == (500, "/problems/something-broke")
     assert told["error_id"] in told["detail"]
     assert [line["error_id"] for line in logs if line["event"] == "something broke"] == [told["error_id"]]
     assert answer.headers["content-security-policy"] == POLICY
-    assert "record" not in answer.text
+    assert "definition" not in answer.text
 
 
 async def test_while_the_store_is_away_the_service_lives_but_is_not_ready(tmp_path: object) -> None:
@@ -165,7 +167,7 @@ async def test_readiness_tells_of_a_clock_that_is_silent_or_in_doubt(world: Worl
             answer = await client.get("/readyz")
             assert answer.status_code == 200
             told.append(answer.json())
-    assert told == [{"status": "ready", "clock": clock} for clock in ("silent", "right", "in doubt")]
+    assert told == [{"status": "ready", "clock": clock, "unreadable": 0} for clock in ("silent", "right", "in doubt")]
 
 
 async def test_long_polls_and_streams_end_when_the_service_closes(world: World) -> None:

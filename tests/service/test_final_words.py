@@ -9,6 +9,7 @@ import pytest
 
 from sayso.decisions import DecisionRequest, Verdict
 from sayso.doubts import ask_in_doubt
+from sayso.errors import PolicyForbids
 from sayso.requests import Doubt
 from sayso.resumptions import Fence
 from sayso.states import seal_state
@@ -58,12 +59,14 @@ async def test_an_edit_that_a_rule_allows_is_the_last_word(wiring: Wiring) -> No
     assert edited.status is Status.DECIDED
 
 
-async def test_an_edit_of_a_tool_that_nobody_described_is_left_to_the_worker(wiring: Wiring) -> None:
+async def test_an_edit_that_another_rule_asks_about_is_refused_for_an_unknown_tool(wiring: Wiring) -> None:
     plain = ask()
     unknown = plain.model_copy(update={"tool": plain.tool.model_copy(update={"definition": "e" * 64})})
     record = await make_pending(wiring, unknown)
-    edited = await say(wiring, record, "approve", args={"order": "A-1", "amount": 900})
-    assert edited.status is Status.DECIDED
+    with pytest.raises(PolicyForbids, match="no longer kept"):
+        await say(wiring, record, "approve", args={"order": "A-1", "amount": 900})
+    edited = await say(wiring, record, "approve", args={"order": "A-1", "amount": 20})
+    assert edited.status is Status.DECIDED, "the rule that asked covers it; the worker checks that it fits"
 
 
 async def test_a_lifted_freeze_wakes_nothing_that_it_did_not_hold(wiring: Wiring) -> None:

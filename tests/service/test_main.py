@@ -7,6 +7,7 @@ import subprocess
 import sys
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
+from pathlib import Path
 
 import httpx
 import pytest
@@ -14,17 +15,27 @@ from redis import Redis
 
 from demo.stacks import find_ports
 from launch.checks import is_healthy
+from launch.server import running_server
 from launch.waits import wait_until
 from service.settings import CHECKOUT, Settings
 from service.wiring import wire
 from tests.builders import make_agent, make_pending
 
 
+def started(url: str, **settings: str) -> subprocess.Popen[str]:
+    return subprocess.Popen(
+        [sys.executable, "-m", "service"],
+        cwd=CHECKOUT,
+        env=environ(url, settings),
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+
+
 @contextmanager
 def service(url: str, **settings: str) -> Iterator[subprocess.Popen[str]]:
-    process = subprocess.Popen(
-        [sys.executable, "-m", "service"], cwd=CHECKOUT, env=environ(url, settings), stderr=subprocess.PIPE, text=True
-    )
+    process = started(url, **settings)
     try:
         yield process
     finally:
@@ -95,3 +106,59 @@ def test_a_head_without_an_end_is_refused_and_a_long_body_is_no_head(clean_store
             for _ in range(2):
                 body = {"name": "anna", "password": "x" * 200_000}
                 assert client_of_two.post("/api/v1/sessions", json=body).status_code == 422
+
+
+def test_a_wrong_store_address_is_named_before_any_waiting() -> None:
+    port = find_ports()
+    process = started(f"redis://:hunter2@127.0.0.1:{port}/0")
+    try:
+        assert process.stdout is not None
+        line = process.stdout.readline()
+    finally:
+        process.kill()
+        process.communicate()
+    assert f"redis://127.0.0.1:{port}/0 does not answer: nothing listens there" in line
+    assert "hunter2" not in line
+
+
+def test_a_wrong_store_password_ends_the_start_at_once(clean_store_url: str) -> None:
+    with Redis.from_url(clean_store_url) as redis:
+        redis.config_set("requirepass", "the right one")
+        try:
+            with service(f"{clean_store_url}&password=wrong") as process:
+                _, said = process.communicate(timeout=60)
+        finally:
+            redis.config_set("requirepass", "")
+    assert process.returncode == 1
+    assert "it refuses the user or the password" in said
+
+
+def test_the_service_logs_that_the_store_is_away(tmp_path: Path) -> None:
+    port = find_ports()
+    with running_server(tmp_path) as url:
+        process = started(url, port=str(port))
+        assert wait_until(lambda: is_healthy("127.0.0.1", port), 60)
+    try:
+        assert process.stdout is not None
+        line = next(line for line in process.stdout if "store_away" in line)
+    finally:
+        process.kill()
+        process.communicate()
+    assert url in line
+
+
+def test_a_missing_policy_file_is_a_sentence(store_url: str, tmp_path: Path) -> None:
+    with service(store_url, policy=str(tmp_path / "absent.yaml")) as process:
+        _, said = process.communicate(timeout=60)
+    assert process.returncode == 1
+    assert said == (
+        f"{tmp_path}/absent.yaml:1:1: the file cannot be read: No such file or directory; "
+        "check its path and permissions\n"
+    )
+
+
+def test_a_misspelt_setting_is_refused_with_the_near_name(store_url: str) -> None:
+    with service(store_url, polcy="rules.yaml") as process:
+        _, said = process.communicate(timeout=60)
+    assert process.returncode == 2
+    assert said == "SAYSO_POLCY: there is no such setting; did you mean SAYSO_POLICY? See docs/settings.md.\n"

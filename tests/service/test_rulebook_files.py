@@ -8,9 +8,10 @@ from typing import Any
 import pytest
 
 from sayso.policies import ASK_EVERYTHING, Action, PolicyEvent, RequestPayload
+from sayso.rule_files import RulebookError, load_rulebook
 from sayso.terms import FallbackAction, RuleTerms
-from service.rulebook import Rulebook, RulebookError, load_rulebook
-from tests.service.test_rulebook import parse
+from service.rulebook import Rulebook
+from tests.sayso.test_rule_files import parse
 
 GUIDE = Path(__file__).parents[2] / "docs" / "policies.md"
 EXAMPLES = re.findall(r"^```yaml\n(.*?)^```$", GUIDE.read_text(encoding="utf-8"), re.MULTILINE | re.DOTALL)
@@ -101,17 +102,17 @@ def test_the_guide_has_its_examples_and_names_every_key() -> None:
     [
         (0, "search_web", {}, Action.ALLOW),
         (0, "refund_order", {"amount": 101}, Action.REQUEST_APPROVAL),
-        (2, "pay_bill", {"amount": 50, "currency": "EUR"}, Action.ALLOW),
-        (2, "pay_bill", {"amount": 50, "currency": "CHF"}, Action.REQUEST_APPROVAL),
-        (2, "ship", {"country": "FR"}, Action.REQUEST_APPROVAL),
-        (2, "ship", {"country": "CH"}, Action.ALLOW),
-        (2, "send_mail", {"to": ["a@example.com"]}, Action.ALLOW),
-        (2, "send_mail", {"to": ["a@example.com", "b@example.org"]}, Action.REQUEST_APPROVAL),
-        (2, "run_shell", {"command": "sudo RM -r ."}, Action.DENY),
-        (2, "run_shell", {"command": "firm words"}, Action.ALLOW),
-        (2, "refund", {"amount": 60, "paid": 100.0}, Action.REQUEST_APPROVAL),
-        (2, "refund", {"amount": 40.5, "paid": 100}, Action.ALLOW),
-        (2, "refund", {"amount": 40.5}, Action.REQUEST_APPROVAL),
+        (3, "pay_bill", {"amount": 50, "currency": "EUR"}, Action.ALLOW),
+        (3, "pay_bill", {"amount": 50, "currency": "CHF"}, Action.REQUEST_APPROVAL),
+        (3, "ship", {"country": "FR"}, Action.REQUEST_APPROVAL),
+        (3, "ship", {"country": "CH"}, Action.ALLOW),
+        (3, "send_mail", {"to": ["a@example.com"]}, Action.ALLOW),
+        (3, "send_mail", {"to": ["a@example.com", "b@example.org"]}, Action.REQUEST_APPROVAL),
+        (3, "run_shell", {"command": "sudo RM -r ."}, Action.DENY),
+        (3, "run_shell", {"command": "firm words"}, Action.ALLOW),
+        (3, "refund", {"amount": 60, "paid": 100.0}, Action.REQUEST_APPROVAL),
+        (3, "refund", {"amount": 40.5, "paid": 100}, Action.ALLOW),
+        (3, "refund", {"amount": 40.5}, Action.REQUEST_APPROVAL),
     ],
 )
 def test_the_examples_of_the_guide_do_what_it_says(

@@ -160,6 +160,11 @@ def test_settings_never_change() -> None:
         ("SAYSO_WEBHOOK_SECRET", "whsec_é", "24 random bytes"),
         ("SAYSO_SESSION_IDLE_S", "99999", "make it the smaller one"),
         ("SAYSO_SESSION_MAX_S", "99999999999999999999", "less than or equal to"),
+        ("SAYSO_TRUSTED_PROXIES", "10.0.0.5,proxy.example", "'proxy.example' is no address"),
+        ("SAYSO_TRUSTED_PROXIES", "0.0.0.0/0", "trusts every client's word"),
+        ("SAYSO_TRUSTED_PROXIES", "*", "no address or network"),
+        ("SAYSO_ALLOWED_HOSTS", "https://desk.example", "without port or scheme"),
+        ("SAYSO_ALLOWED_HOSTS", "desk.example:443", "without port or scheme"),
         ("SAYSO_BODY_LIMIT_BYTES", "10", "greater than or equal to 1024"),
     ],
 )
@@ -197,7 +202,58 @@ def test_production_refuses_what_only_fits_ones_own_machine(monkeypatch: pytest.
 
 
 def test_production_takes_what_is_fit() -> None:
-    assert Settings(env="production", public_url="https://sayso.example").env == "production"
+    settings = Settings(env="production", public_url="https://sayso.example", policy=Path("rules.yaml"))
+    assert settings.env == "production"
+
+
+def test_production_demands_a_policy() -> None:
+    with pytest.raises(ValidationError, match="set SAYSO_POLICY to your own rules"):
+        Settings(env="production", public_url="https://sayso.example")
+
+
+@pytest.mark.parametrize(
+    ("url", "lacks"),
+    [
+        ("redis://store.example:6379/0", "add a password and TLS (rediss://) to SAYSO_REDIS_URL"),
+        ("redis://:pa55word@10.0.0.7/0", "add TLS (rediss://) to"),
+        ("rediss://store.example/0", "add a password to"),
+        ("rediss://anna@store.example/0", "add a password to"),
+        ("redis://[2001:db8::1]/0", "add a password and TLS"),
+    ],
+)
+def test_production_refuses_a_plain_store_on_another_machine(
+    monkeypatch: pytest.MonkeyPatch, url: str, lacks: str
+) -> None:
+    production = {
+        "SAYSO_ENV": "production",
+        "SAYSO_PUBLIC_URL": "https://sayso.example",
+        "SAYSO_POLICY": "rules.yaml",
+        "SAYSO_REDIS_URL": url,
+    }
+    assert lacks in fault_of(monkeypatch, **production)
+    monkeypatch.setenv("SAYSO_ALLOW_PLAIN_STORE", "true")
+    assert load().env == "production"
+
+
+@pytest.mark.parametrize(
+    "url",
+    [
+        "unix:///run/store.sock?db=0",
+        "redis://127.0.0.1:6379/0",
+        "redis://localhost/0",
+        "redis://[::1]/0",
+        "rediss://:pa55word@store.example/0",
+        "rediss://store.example/0?password=pa55word",
+    ],
+)
+def test_production_takes_a_store_that_nobody_else_reaches(url: str) -> None:
+    policy = Path("rules.yaml")
+    settings = Settings(env="production", public_url="https://sayso.example", policy=policy, redis_url=url)
+    assert settings.store_url == url
+
+
+def test_a_plain_store_is_taken_outside_of_production() -> None:
+    assert Settings(redis_url="redis://store.example:6379/0").env == "local"
 
 
 def test_a_long_home_has_its_socket_in_a_short_folder(tmp_path: Path) -> None:

@@ -1,5 +1,6 @@
 """The app as tests see it: served in their own process on a real store, with a client a credential."""
 
+import re
 from dataclasses import dataclass, field
 
 from fastapi import FastAPI
@@ -18,6 +19,10 @@ rules:
     when: args.amount > 500
     action: deny
     reason: Nobody refunds that much.
+  - id: who-gets-it
+    tool: pay
+    action: request_user_input
+    ask: {prompt: Whose account, target_arg: account}
 """
 
 
@@ -32,7 +37,7 @@ class World:
     def client(self, who: str | None = None) -> AsyncClient:
         """A client that sends the credential of `who`; of nobody by default."""
         headers = {"Authorization": f"Bearer {self.tokens[who]}"} if who else {}
-        return AsyncClient(transport=ASGITransport(app=self.app), base_url="http://sayso.test", headers=headers)
+        return AsyncClient(transport=ASGITransport(app=self.app), base_url="http://127.0.0.1:8321", headers=headers)
 
 
 async def waiting(world: World, topic: str) -> None:
@@ -45,7 +50,7 @@ async def waiting(world: World, topic: str) -> None:
 
 
 async def read_store(url: str) -> dict[bytes, bytes | None]:
-    """Everything there is, but for the counts of attempts to sign in."""
+    """Everything there is, but for the counts of attempts to sign in and of asks, and who holds which rules."""
     async with Redis.from_url(url) as client:
-        names = [name async for name in client.scan_iter() if not name.startswith(b"sayso:attempts")]
+        names = [name async for name in client.scan_iter() if not re.search(rb"sayso:attempts|:pace|:rules$", name)]
         return {name: await client.dump(name) for name in names}

@@ -9,7 +9,7 @@ from sayso.jumps import Beat
 from sayso.suspensions import Change, Status, SuspensionRecord
 from sayso.terms import RuleTerms
 from service.wiring import Wiring
-from tests.builders import approve, ask, make_pending, person
+from tests.builders import approve, ask, make_pending, person, with_deadline
 from workers.beats import Beats
 from workers.clock import look_at_due, wake_lifted
 
@@ -34,11 +34,10 @@ async def age(wiring: Wiring, record: SuspensionRecord, by_ms: int) -> Suspensio
     """Have a suspension been asked `by_ms` earlier than it was."""
 
     def earlier(found: SuspensionRecord) -> SuspensionRecord:
-        terms = found.items[0].terms
-        terms = terms.model_copy(update={"deadline_at_ms": terms.deadline_at_ms - by_ms})
-        item = found.items[0].model_copy(update={"terms": terms})
+        (asked,) = found.items
+        item = with_deadline(found, asked, asked.terms.deadline_at_ms - by_ms)
         update = {"created_at_ms": found.created_at_ms - by_ms, "updated_at_ms": found.updated_at_ms - by_ms}
-        return found.model_copy(update={**update, "items": (item,), "look_at_ms": terms.deadline_at_ms})
+        return found.model_copy(update={**update, "items": (item,), "look_at_ms": item.terms.deadline_at_ms})
 
     saved = await wiring.desk.suspensions.change("default", record.id, lambda found, _now_ms: Change(earlier(found)))
     return saved.record

@@ -1,9 +1,14 @@
 """What is decided waits for a worker once, for as long as none is there, and comes back when one lost it."""
 
-from sayso.suspensions import Change, SuspensionRecord
+import asyncio
+
+from sayso.suspensions import Change, Status, SuspensionRecord
+from sayso.terms import RuleTerms
+from service.jobs import DrainQueue
 from service.wiring import Wiring
-from tests.builders import approve, make_pending
-from workers.clock import look_at_due
+from tests.builders import approve, ask, make_pending
+from tests.waits import PATIENCE_S, until
+from workers.clock import look_at_due, run_clock
 
 
 async def decide_some(wiring: Wiring, count: int = 3) -> list[str]:
@@ -49,3 +54,33 @@ async def test_what_was_lost_comes_back_where_nothing_is_in_line(wiring: Wiring)
         await make_due(wiring, one)
     await look_at_due(wiring)
     assert sorted(await take_all(wiring)) == sorted(ids)
+
+
+async def test_a_queue_that_never_answers_delays_no_deadline(wiring: Wiring) -> None:
+    """Its connection is half-open: it is accepted, and then nothing comes."""
+    asked, stopping = asyncio.Event(), asyncio.Event()
+    silent: list[asyncio.StreamWriter] = []
+
+    async def be_silent(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        silent.append(writer)
+        await reader.read(1)
+        asked.set()
+        await reader.read()
+
+    async with await asyncio.start_server(be_silent, "127.0.0.1") as server:
+        host, port = server.sockets[0].getsockname()
+        queue = DrainQueue(f"redis://{host}:{port}/0", 30)
+        clock = asyncio.create_task(run_clock(wiring.settings, stopping, queue))
+        await asyncio.wait_for(asked.wait(), PATIENCE_S)
+        late = await make_pending(wiring, ask(terms=RuleTerms(timeout_s=1)), late_ms=5_000)
+
+        async def is_decided() -> bool:
+            found = await wiring.desk.suspensions.read("default", late.id)
+            return found.record is not None and found.record.status is not Status.PENDING
+
+        await until(is_decided)
+        stopping.set()
+        for one in silent:
+            one.close()
+        await clock
+        queue.close()

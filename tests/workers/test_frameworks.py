@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from sayso.decisions import JsonObject
-from sayso.errors import ModelError
+from sayso.errors import IllegalTransition, ModelError, PolicyForbids
 from sayso.frameworks import Asked, Done, FrameworkAgent, FrameworkState, Gate, build_agent, tell_result
 from sayso.models import RequestedCall
 from sayso.states import seal_state
@@ -31,7 +31,9 @@ class Plain:
     ran: list[JsonObject] = field(default_factory=list)
     fails_after_tools: int = 0
     hindrance: str | None = None
+    faults: dict[int, Exception] = field(default_factory=dict)
     end: Done | None = None
+    subagent: str | None = None
 
     async def begin(self, text: str) -> Asked | Done:
         return self._next({"told": []})
@@ -41,7 +43,9 @@ class Plain:
 
     async def go_on(self, native: JsonObject, gate: Gate) -> Asked | Done:
         told: list[Any] = list(native["told"])  # type: ignore[arg-type]
-        for one in gate.calls:
+        for at, one in enumerate(gate.calls):
+            if (fault := self.faults.pop(at, None)) is not None:
+                raise fault
             told.append(tell_result(one, await gate.run(one, self._run)))
         if self.fails_after_tools:
             self.fails_after_tools -= 1
@@ -53,7 +57,8 @@ class Plain:
         if turn == len(self.turns):
             return self.end or Done(native["told"], told=({"type": "note", "n": turn},))
         calls = [
-            RequestedCall(call_id=f"c{at}", name=name, args_json=a) for at, (name, a) in enumerate(self.turns[turn])
+            RequestedCall(call_id=f"c{at}", name=name, args_json=a, subagent=self.subagent)
+            for at, (name, a) in enumerate(self.turns[turn])
         ]
         return Asked(native, tuple(calls), told=({"type": "note", "n": turn},))
 
@@ -135,6 +140,24 @@ async def test_calls_that_all_end_without_running_are_told_once(
     assert (await trail(wiring)).count("tool_completed") == 4
 
 
+async def test_a_call_that_cannot_be_read_is_told_and_the_others_of_its_turn_are_asked(
+    wiring: Wiring,  # noqa: F811
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    framework = Plain([[("refund", '{"amount":'), ("refund", '{"amount": 5}')]])
+    async with draining(wiring):
+        await begin(wiring, framework, monkeypatch)
+        paused = await until(wiring, RunStatus.SUSPENDED)
+        found = (await wiring.desk.suspensions.read("default", paused.suspension_id)).record
+        assert found is not None
+        assert [one.tool.args for one in found.items] == [{"amount": 5}]
+        await decide(wiring, paused, action="approve")
+        ended = await until(wiring, RunStatus.COMPLETED)
+    unread, ran = ended.result  # type: ignore[misc]
+    assert "cannot be read" in unread["error"]
+    assert (ran, framework.ran) == ("ran 5", [{"amount": 5}])
+
+
 async def test_a_denial_ends_the_run_where_its_agent_says_so(
     wiring: Wiring,  # noqa: F811
     monkeypatch: pytest.MonkeyPatch,
@@ -173,6 +196,50 @@ async def test_what_cannot_go_on_spends_no_leave(
     assert "permit_redeemed" not in await trail(wiring)
 
 
+async def test_run_that_its_adapter_cannot_drive_on_fails_at_once(
+    wiring: Wiring,  # noqa: F811
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    framework = Plain(ONE, faults={0: IllegalTransition("The graph has no such node.")})
+    async with draining(wiring):
+        await begin(wiring, framework, monkeypatch)
+        await decide(wiring, await until(wiring, RunStatus.SUSPENDED), action="approve")
+        ended = await until(wiring, RunStatus.FAILED)
+    assert (ended.error, framework.ran) == ("The graph has no such node.", [])
+    assert (await trail(wiring))[-2:] == ["permit_returned", "run_failed"]
+
+
+async def test_permit_is_returned_when_the_adapter_starts_no_call(
+    wiring: Wiring,  # noqa: F811
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    framework = Plain(ONE, faults={0: ModelError("The model is away.")})
+    async with draining(wiring):
+        await begin(wiring, framework, monkeypatch)
+        await decide(wiring, await until(wiring, RunStatus.SUSPENDED), action="approve")
+        await until_told(wiring, "run_postponed")
+        await until_looked_at(wiring)
+    ended = await wiring.runs.read("default", "run_x")
+    told = await trail(wiring)
+    assert (ended.status, framework.ran) == (RunStatus.COMPLETED, [{"amount": 5}, {"amount": 1}])
+    assert [told.count(one) for one in ("run_paused", "permit_redeemed", "permit_returned")] == [1, 2, 1]
+
+
+async def test_call_that_ran_before_the_adapter_raised_is_not_in_doubt(
+    wiring: Wiring,  # noqa: F811
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    framework = Plain(ONE, faults={1: ModelError("The model is away.")})
+    async with draining(wiring):
+        await begin(wiring, framework, monkeypatch)
+        await decide(wiring, await until(wiring, RunStatus.SUSPENDED), action="approve")
+        await until_told(wiring, "run_postponed")
+        await until_looked_at(wiring)
+    told = await trail(wiring)
+    assert framework.ran == [{"amount": 5}, {"amount": 1}]
+    assert [told.count(one) for one in ("run_paused", "tool_completed")] == [1, 3]
+
+
 @pytest.mark.parametrize("status", [RunStatus.DEGRADED, RunStatus.FAILED, RunStatus.CANCELLED])
 async def test_a_run_ends_as_its_framework_says(
     wiring: Wiring,  # noqa: F811
@@ -201,6 +268,68 @@ async def test_what_a_framework_says_is_told_once_in_its_own_dialect(
     told = await wiring.tellings.read_all("default", "run_x")
     assert [(one.source, one.dialect, one.event["n"]) for one in told] == [("autogen", "autogen", n) for n in (0, 1)]
     assert told[0].seq < told[1].seq
+
+
+WRITER_DENIED = """version: 1
+default: request_approval
+rules:
+  - {id: no-writers, priority: 300, subagent: writer, action: deny, reason: No writers}
+  - {id: lookups, tool: look_up, action: allow}
+"""
+
+
+@pytest.mark.parametrize(("subagent", "ran"), [("", True), ("editor", True), ("writer", False), (None, False)])
+async def test_deny_rule_about_a_subagent_holds(
+    wiring: Wiring,  # noqa: F811
+    monkeypatch: pytest.MonkeyPatch,
+    subagent: str | None,
+    ran: bool,
+) -> None:
+    """The rule stood above an allow, and the call ran. Where nobody knows the sub-agent, a person is asked."""
+    framework = Plain([[("look_up", '{"amount": 1}')]], subagent=subagent)
+    write_rules(wiring, WRITER_DENIED)
+    async with draining(wiring):
+        await begin(wiring, framework, monkeypatch)
+        await until(wiring, RunStatus.SUSPENDED if subagent is None else RunStatus.COMPLETED)
+    assert bool(framework.ran) is ran
+
+
+async def test_rule_about_a_subagent_judges_edits_by_the_service(
+    wiring: Wiring,  # noqa: F811
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """The service that takes the edit knows the sub-agent as the worker did, and the agent's context."""
+    rules = """version: 1
+default: request_approval
+rules:
+  - {id: small-writers, subagent: writer, when: args.amount > 3 && context.tier == "free", action: deny}
+"""
+    framework = Plain([[("look_up", '{"amount": 1}')]], subagent="writer")
+    write_rules(wiring, rules)
+    async with draining(wiring):
+        await begin(wiring, framework, monkeypatch, context={"tier": "free"})
+        paused = await until(wiring, RunStatus.SUSPENDED)
+        with pytest.raises(PolicyForbids, match="small-writers"):
+            await decide(wiring, paused, action="approve", args={"amount": 4})
+
+
+async def test_denied_model_call_keeps_a_framework_from_going_on(
+    wiring: Wiring,  # noqa: F811
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    framework = Plain([[("look_up", '{"amount": 1}')]])
+    denied = "  - {id: no-models, subjects: [llm_call], when: step > 1, action: deny}\n"
+    write_rules(wiring, f"version: 1\ndefault: allow\nrules:\n{denied}")
+    async with draining(wiring):
+        await begin(wiring, framework, monkeypatch)
+        ended = await until(wiring, RunStatus.DEGRADED)
+    assert framework.ran == []
+    assert "The rules do not let the agent ask its model" in str(ended.error)
+
+
+def write_rules(wiring: Wiring, text: str) -> None:  # noqa: F811
+    assert wiring.settings.policy is not None
+    wiring.settings.policy.write_text(text)
 
 
 async def until_looked_at(wiring: Wiring) -> None:  # noqa: F811

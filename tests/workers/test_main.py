@@ -1,19 +1,24 @@
 """`python -m workers` and the clock as processes: they say why they do not start, and rules that break stop nobody."""
 
+import signal
 import subprocess
 import sys
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
 import pytest
+from redis import Redis as BlockingRedis
 from redis.asyncio import Redis
 
+from launch.server import running_server
+from launch.waits import wait_until
 from service.credentials import TENANT
+from service.jobs import worker_pids
 from service.settings import CHECKOUT, Settings
 from service.wiring import wire
 from tests.service.test_main import environ
-from tests.waits import until
+from tests.waits import PATIENCE_S, until
 
 
 @contextmanager
@@ -88,3 +93,24 @@ async def jobs_done(redis: Redis) -> int:
 
 async def at_least(redis: Redis, number: int) -> bool:
     return await jobs_done(redis) >= number
+
+
+def test_a_worker_started_by_hand_outlives_an_outage_of_the_store(tmp_path: Path) -> None:
+    settings = {"home": str(tmp_path / "home"), "drain_window_s": "1"}
+    with ExitStack() as at_exit:
+        with running_server(tmp_path / "store") as url:
+            process = at_exit.enter_context(started("workers", url, **settings))
+            assert wait_until(lambda: worker_pids(url) == {process.pid}, PATIENCE_S)
+        assert process.stdout is not None
+        said = iter(process.stdout)
+        away = next(line for line in said if "store_away" in line)
+        assert f"The store at {url} does not answer" in away
+        at_exit.enter_context(running_server(tmp_path / "store"))
+        assert next(line for line in said if "store_back" in line)
+        with BlockingRedis.from_url(url) as redis:
+            redis.flushall()
+        assert wait_until(lambda: worker_pids(url) == {process.pid}, PATIENCE_S)
+        process.terminate()
+        rest, errors = process.communicate(timeout=60)
+    assert process.returncode in (0, -signal.SIGTERM)
+    assert "Traceback" not in rest + errors

@@ -2,7 +2,7 @@
 """What a worker planned inside the verb that took a run up is what it does, where that very commit went through."""
 
 from sayso.freezes import hold
-from sayso.rechecks import Standing
+from sayso.revocations import Standing
 from sayso.suspensions import Change, SuspensionRecord
 from service.store.packing import pack_record
 from service.store.suspensions import Saved

@@ -95,14 +95,24 @@ async def test_a_reviewer_who_was_shut_out_no_longer_approves(wiring: Wiring, ho
     assert [amount for _, amount, _ in ran] == [5.0]
 
 
-async def test_a_revoked_key_has_its_call_asked_again_once(wiring: Wiring, how: str) -> None:
+async def test_an_approved_call_of_a_revoked_key_never_runs(wiring: Wiring, how: str) -> None:
     key, _ = await wiring.credentials.create_key("default", "bot")
     await pause(wiring, how)
-    before = await approve(wiring)
+    await approve(wiring)
     await wiring.credentials.revoke_key("default", key.id)
+    await wiring.credentials.create_key("default", "bot")  # a namesake gives nothing back
     async with draining(wiring):
-        await asked_again(wiring, before, "The key of bot, who asked for it, was revoked since.")
-        await approve(wiring)
+        await until(wiring, RunStatus.CANCELLED)
+    assert ran == []
+    assert "was revoked" in ((await wiring.runs.read("default", "run_x")).error or "")
+
+
+async def test_a_call_of_a_rotated_key_that_ended_runs(wiring: Wiring, how: str) -> None:
+    key, _ = await wiring.credentials.create_key("default", "bot")
+    await pause(wiring, how)
+    await approve(wiring)
+    await wiring.credentials.rotate_key("default", key.id, 0)
+    async with draining(wiring):
         await until(wiring, RunStatus.COMPLETED)
     assert len(ran) == 1
 

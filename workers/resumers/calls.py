@@ -51,7 +51,7 @@ async def resume(wiring: Wiring, agents: Mapping[str, Agent], taken: Taken) -> N
 async def _plan(wiring: Wiring, agent: Agent, taken: Taken, journal: DeskJournal) -> CallPlan:
     """Return the plan of a run of which more is to be known than its record tells."""
     record, now_ms = taken.leased.record, taken.leased.now_ms
-    checked = recheck(record, agent, wiring.rulebook.refresh(), await wiring.standings.find(record.tenant))
+    checked = recheck(record, agent, wiring.rules.policy(), await wiring.standings.find(record.tenant))
     asked = await _read_batch(wiring, record)
     return plan_batch(agent, record, asked, checked, now_ms, journal.finished(), journal.unfinished())
 

@@ -33,7 +33,7 @@ async def resume(wiring: Wiring, agents: Mapping[str, Agent], taken: Taken) -> N
     if not isinstance(agent, FrameworkAgent):
         raise InvalidInput(f"{agent.name!r} is no agent of {record.origin.framework} here. Register the one that was.")
     state = await _read_state(wiring, record)
-    policy = wiring.rulebook.refresh()
+    policy = wiring.rules.policy()
     checked = recheck(record, agent, policy, await wiring.standings.find(record.tenant))
     if checked.again and state.batch is not None and state.batch.asks:
         asks, told = carry_over(record, checked)
@@ -45,8 +45,10 @@ async def resume(wiring: Wiring, agents: Mapping[str, Agent], taken: Taken) -> N
     reached = await drive_framework(agent, record.run, state, outcomes, policy=policy, journal=journal, fits=is_answer)
     await _tell(wiring, leased, reached.told)
     if isinstance(reached, FrameworkPause):
+        facts = {**record.run.facts, **agent.context}  # what the rules saw: they are asked again about any edit
+        paused = record.model_copy(update={"run": record.run.model_copy(update={"facts": facts})})
         await wiring.desk.suspend_again(
-            record, fence, reached.asks, seal(reached.state), reached.events, reached.state.step
+            paused, fence, reached.asks, seal(reached.state), reached.events, reached.state.step
         )
     else:
         await journal.settle(reached.end, reached.events)

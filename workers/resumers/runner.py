@@ -20,7 +20,7 @@ async def resume(wiring: Wiring, agents: Mapping[str, Agent], taken: Taken) -> N
     agent = find_agent(agents, record)
     assert record.state is not None  # noqa: S101  a run of this runner is never saved without its state
     state = RunState.model_validate_json(await wiring.runs.state(record.tenant, record.run.id, record.state))
-    policy = wiring.rulebook.refresh()
+    policy = wiring.rules.policy()
     checked = recheck(record, agent, policy, await wiring.standings.find(record.tenant))
     if checked.again and state.batch is not None and state.batch.asks:
         asks, told = carry_over(record, checked)
@@ -31,8 +31,8 @@ async def resume(wiring: Wiring, agents: Mapping[str, Agent], taken: Taken) -> N
     journal = await open_journal(wiring, leased, fence)
     came_to = await drive(agent, state, policy=policy, journal=journal, outcomes=outcomes, fits=is_answer)
     if isinstance(came_to, Pause):
-        context = {**record.run.context, **agent.context}  # what the rules saw: they are asked again about any edit
-        paused = record.model_copy(update={"run": record.run.model_copy(update={"context": context})})
+        facts = {**record.run.facts, **agent.context}  # what the rules saw: they are asked again about any edit
+        paused = record.model_copy(update={"run": record.run.model_copy(update={"facts": facts})})
         asks, told, step, fence = came_to.asks, came_to.events, came_to.state.step, next_step(fence)
         sealed = seal(came_to.state)
         await through_outages(lambda: wiring.desk.suspend_again(paused, fence, asks, sealed, told, step))

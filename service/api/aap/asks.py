@@ -24,7 +24,6 @@ class Fitting:
     """Makes of what the rules ask something that the protocol can express."""
 
     timeout_s: int
-    metadata: JsonObject
 
     def fit(self, ask: Ask) -> Ask:
         """Return the ask as a plain approval within the time the agent waits.
@@ -36,7 +35,6 @@ class Fitting:
         if ask.kind is not ItemKind.APPROVAL and ruling is None:
             why = f"The rule {ask.rule_id or 'default'} asks a person for a value, which this protocol cannot carry."
             ruling = Ruling(verdict=Verdict.DENIED, by=Actor(id="policy", kind=ActorKind.POLICY), message=why)
-        prompt = ask.prompt.model_copy(update={"metadata": {**self.metadata, **ask.prompt.metadata}})
         return ask.model_copy(
             update={
                 "kind": ItemKind.APPROVAL,
@@ -44,7 +42,6 @@ class Fitting:
                 "choices": None,
                 "response_schema": None,
                 "target_arg": None,
-                "prompt": prompt,
                 "terms": fit_terms(ask.terms, self.timeout_s),
                 "ruling": ruling,
                 "fixed": True,
@@ -72,15 +69,14 @@ def draft_run(instance: Instance, asked: NewRequest) -> RunRef:
     """Return the run a request belongs to. Who asks comes from the credential, whatever the context says."""
     run_id = new_id("run")
     known: JsonObject = {"instance_id": instance.id, "provisioner": instance.scope}
-    if asked.server is not None:
-        known["server"] = asked.server
     return RunRef(
         id=run_id,
         agent=f"aap/{instance.name}",
         owner=instance.owner,
         thread_id=run_id,
-        title=f"{asked.tool} for {instance.name}"[:200],
-        context={**(asked.context or {}), "aap": known},
+        facts={"aap": known},
+        claimed={**(asked.context or {}), **({"aap": {"server": asked.server}} if asked.server is not None else {})},
+        key_id=instance.id,
     )
 
 
@@ -91,13 +87,8 @@ def draft_call(asked: NewRequest) -> GatedCall:
 
 
 def fitting_for(asked: NewRequest) -> Fitting:
-    """Return how to ask this request; people are shown its server and its context."""
-    shown: JsonObject = {}
-    if asked.server is not None:
-        shown["server"] = asked.server
-    if asked.context:
-        shown["context"] = asked.context
-    return Fitting(asked.timeout_s, shown)
+    """Return how to ask this request; its server and its context are shown as what the agent says."""
+    return Fitting(asked.timeout_s)
 
 
 def tell_words(asked: NewRequest) -> tuple[Event, ...]:

@@ -8,7 +8,7 @@ from fastapi.openapi.utils import get_openapi
 from pydantic import BaseModel, ConfigDict, Field
 
 from service.api.aap.models import UUID_FORM, drop_default
-from service.openapi import Responses
+from service.openapi import LICENSE, Responses
 
 PREFIX = "/api/aap"
 _ALWAYS = (400, 422, 429, 500, 503)
@@ -103,6 +103,7 @@ def _make(app: FastAPI) -> dict[str, Any]:
         routes=app.routes,
         tags=_TAGS,
         servers=[{"url": PREFIX}],
+        license_info=LICENSE,
     )
     for operation in (one for path in made["paths"].values() for one in path.values()):
         for parameter in operation.get("parameters", ()):

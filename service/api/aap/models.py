@@ -8,6 +8,7 @@ from typing import Annotated, Any, Literal, Self
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 from sayso.decisions import JsonObject
+from sayso.names import NAME_CHARACTERS, ToolName
 from service.store.instances import Instance, Registration
 
 DURATION = r"^[1-9][0-9]*(s|m|h)$"
@@ -110,7 +111,7 @@ class NewRequest(Submitted):
         },
     )
 
-    tool: Name = Field(description="The tool's name; rules and freezes go by it.")
+    tool: ToolName = Field(description=f"Rules and freezes go by it; it has {NAME_CHARACTERS}.")
     server: Name | None = _ABSENT
     arguments: JsonObject = Field(description="Exactly what the tool would be called with.")
     timeout: str = Field(

@@ -63,6 +63,7 @@ TABLE: Mapping[type[Exception], tuple[int, str]] = {
     errors.AlreadyConsumed: (409, "already_consumed"),
     errors.Withdrawn: (409, "approval_withdrawn"),
     errors.Halted: (409, "frozen"),
+    errors.Unreadable: (409, "conflict"),
     errors.TooManyRequests: (429, "rate_limited"),
     errors.Unavailable: (503, "store_unavailable"),
 }

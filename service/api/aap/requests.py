@@ -5,7 +5,7 @@ from typing import Annotated
 from fastapi import APIRouter, Query, Request, Response
 
 from sayso.decisions import Actor, ActorKind, Report
-from sayso.errors import AlreadyConsumed, Conflict, Halted, InvalidInput, NotFound, Withdrawn
+from sayso.errors import AlreadyConsumed, Conflict, Halted, InvalidInput, NotFound, Unreadable, Withdrawn
 from sayso.states import seal_state
 from sayso.suspensions import ResumeSpec, Status, SuspensionRecord
 from service.api.aap.asks import ADAPTER, KEPT_MS, draft_call, draft_run, fitting_for, origin, tell_words
@@ -72,7 +72,7 @@ async def create_request(request: Request, body: NewRequest, caller: Asker, part
     return await _show(parts, record, 200 if saved.repeated else 201)
 
 
-@router.get("/{id}", operation_id="getRequest", response_model=RequestView, responses=problems(401, 403, 404))
+@router.get("/{id}", operation_id="getRequest", response_model=RequestView, responses=problems(401, 403, 404, 409))
 async def get_request(request: Request, id_: Id, caller: Asker, parts: Parts, wait: Wait = "") -> Response:
     """Return a request; with `wait`, as soon as it has its outcome, or as it stands when the time is over."""
 
@@ -84,6 +84,7 @@ async def get_request(request: Request, id_: Id, caller: Asker, parts: Parts, wa
         request,
         first.id,
         read,
+        who=(caller.tenant, caller.owner),
         done=lambda found: closed_at_ms(found) is not None,
         wait_s=_read_wait(wait),
         identify=find_instance,
@@ -146,9 +147,14 @@ async def report_outcome(body: NewOutcome, id_: Id, caller: Asker, parts: Parts)
 async def _find(parts: Wiring, caller: Instance, request_id: str) -> SuspensionRecord:
     """Return the caller's request; raises `NotFound` in the same words for another's and for none."""
     unknown = NotFound(f"There is no request {request_id} for this credential.")
+    suspension_id = f"sus_{request_id.replace('-', '')}"
     try:
-        found = await parts.desk.suspensions.read(caller.tenant, f"sus_{request_id.replace('-', '')}")
+        found = await parts.desk.suspensions.read(caller.tenant, suspension_id)
     except NotFound:
+        raise unknown from None
+    except Unreadable:
+        if await parts.runs.is_of(caller.tenant, caller.owner, suspension_id=suspension_id):
+            raise
         raise unknown from None
     record = found.record
     if record is None or record.run.owner != caller.owner:

@@ -7,7 +7,7 @@ sys.path.append(str(Path(__file__).parent))
 
 import afk
 from afk.agents import Agent, FailSafeConfig
-from afk.agents.errors import AgentError
+from afk.agents.errors import AgentCircuitOpenError, AgentError
 from afk.agents.types import (
     AgentRunEvent,
     ApprovalDecision,
@@ -29,6 +29,7 @@ IS_REAL = not hasattr(afk, "STANDS_IN")
 __all__ = [
     "IS_REAL",
     "Agent",
+    "AgentCircuitOpenError",
     "AgentError",
     "AgentRunEvent",
     "ApprovalDecision",

@@ -14,7 +14,7 @@ class Player:
     provider_id = "player"
     capabilities = SimpleNamespace(streaming=False, interrupt=False)
 
-    def __init__(self, *turns: list[ToolCall]) -> None:
+    def __init__(self, *turns: list[ToolCall] | Exception) -> None:
         self.turns = turns
         self.told: list[str] = []
 
@@ -22,8 +22,11 @@ class Player:
         """Say the turn's number and ask for its calls."""
         said = sum(one.role == "assistant" for one in request.messages)
         self.told = [str(one.content) for one in request.messages if one.role == "tool"]
-        if said < len(self.turns):
-            return LLMResponse(text=f"Turn {said}.", tool_calls=self.turns[said])
+        turn = self.turns[said] if said < len(self.turns) else None
+        if isinstance(turn, Exception):
+            raise turn
+        if turn is not None:
+            return LLMResponse(text=f"Turn {said}.", tool_calls=turn)
         return LLMResponse(text=" | ".join(self.told))
 
 

@@ -297,6 +297,13 @@ def test_arguments_that_cannot_be_shown_are_refused_by_their_place(room: Room) -
     assert room.effects() == []
 
 
+def test_a_tool_of_a_strange_name_is_refused_and_never_reaches_the_server(room: Room) -> None:
+    with speaking(room, "--name", "my bank") as speaker:
+        told = speaker.hear_error(speaker.pay("ann"))
+    assert told.startswith("The tool name 'my bank.send_money' has ' ' (U+0020) as character 3.")
+    assert (room.effects(), room.waiting()) == ([], [])
+
+
 def test_a_tool_that_changed_after_it_was_asked_about_is_not_run(room: Room) -> None:
     with speaking(room) as speaker:
         number = speaker.pay("ann")

@@ -6,12 +6,14 @@ from collections.abc import Sequence
 from typing import Any
 
 from autogen_agentchat.agents import AssistantAgent
+from autogen_agentchat.conditions import HandoffTermination
+from autogen_agentchat.teams import Swarm
 from autogen_core import FunctionCall
 from autogen_core.models import CreateResult, FunctionExecutionResultMessage, ModelInfo, RequestUsage
 from autogen_core.tools import FunctionTool
 from autogen_ext.models.replay import ReplayChatCompletionClient
 
-from sayso.adapters.autogen import gate
+from sayso.adapters.autogen import DESK, gate
 from tests.frameworks.odd.drives import LONG_ID, play, refusal, say
 
 INFO = ModelInfo(vision=False, function_calling=True, json_output=False, family="unknown", structured_output=False)
@@ -46,7 +48,8 @@ async def main() -> None:
     def build_two(gated: Any) -> Any:
         words = ("Fetch something.", "Fetch it from elsewhere.")
         tools = [FunctionTool(fetch, description=one) for one in words]
-        return [gated(AssistantAgent(f"bot{at}", Asker([], INFO), tools=[one])) for at, one in enumerate(tools)]
+        agents = [gated(AssistantAgent(f"bot{at}", Asker([], INFO), tools=[one])) for at, one in enumerate(tools)]
+        return Swarm(agents, termination_condition=HandoffTermination(DESK))
 
     told = await play(gate(build, name="bot"))
     two = refusal(lambda: gate(build_two, name="bot"))

@@ -8,7 +8,7 @@ from sayso.batches import PlannedCall, Resumption
 from sayso.errors import SaysoError
 from sayso.events import Event
 from sayso.framework_runs import FrameworkEnd, FrameworkJournal, drive_framework
-from sayso.frameworks import FrameworkAgent, FrameworkState
+from sayso.frameworks import Asked, FrameworkAgent, FrameworkState, open_gate
 from sayso.policies import ASK_EVERYTHING
 from sayso.requests import Ask, Doubt
 from sayso.suspensions import RunRef
@@ -59,6 +59,13 @@ async def _play(bot: FrameworkAgent, rule: Rule, asked: list[Any], later: Framew
         asked += [[one.call_id, one.tool.args] for one in rest.asks]
         state = FrameworkState.model_validate_json(rest.state.model_dump_json())
         bot, rulings = later, {one.index: rule(one) for one in rest.asks}
+
+
+async def find_callers(bot: FrameworkAgent) -> list[list[str | None]]:
+    """Return the tool and the sub-agent of each call that the agent asks for first."""
+    with open_gate(None):
+        asked = await bot.framework.begin("Play.")
+    return [[one.name, one.subagent] for one in asked.calls] if isinstance(asked, Asked) else []
 
 
 def refusal(make: Callable[[], Any]) -> str | None:

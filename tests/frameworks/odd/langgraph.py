@@ -15,7 +15,7 @@ from pydantic import BaseModel
 
 from sayso.adapters.langgraph import Mode, gate, sqlite
 from sayso.frameworks import FrameworkAgent
-from tests.frameworks.odd.drives import LONG_ID, play, say
+from tests.frameworks.odd.drives import LONG_ID, play, refusal, say
 
 RAN: list[str] = []
 
@@ -87,7 +87,7 @@ async def main() -> None:
             "twice": await play(make(folder, twice)),
             "typed": await play(make(folder, typed, response_format=ToolStrategy(Total))),
             "later": await play(make(folder, both, (fetch, burn), gated=(fetch, burn)), later=make(folder, both)),
-            "foreign": await play(make(folder, made_up, tools=(fetch, burn))),
+            "foreign": refusal(lambda: make(folder, made_up, tools=(fetch, burn))),
         }
     say({**told, "ran": RAN})
 

@@ -2,10 +2,12 @@
 
 import sys
 
-from launch.programs import SERVER, Program
+from launch.programs import SERVER, SERVICE, SETUP, Program
 from launch.stacks import run
 from service.settings import load
 
 if __name__ == "__main__":
-    others = [Program(name, f"standin_{name}") for name in sys.argv[1:]]
-    raise SystemExit(run(load(), [SERVER, *others], Program("setup", "standin_setup")))
+    sees = {SERVICE.name: SERVICE.sees}
+    others = [Program(name, f"standin_{name}", sees=sees.get(name, ())) for name in sys.argv[1:]]
+    setup = Program("setup", "standin_setup", sees=SETUP.sees)
+    raise SystemExit(run(load(), [SERVER, *others], setup, watch_every_s=0.5))

@@ -12,10 +12,16 @@ import pytest
 from sayso.adapters.afk import Afk, gate
 from sayso.adapters.afk_checkpoints import shift
 from sayso.adapters.afk_seams import Seams
+from sayso.adapters.starts import start
 from sayso.batches import Batch, BatchCall, end_call
-from sayso.errors import Conflict, InvalidInput, InvalidJson
+from sayso.dialects.folds import fold
+from sayso.dialects.pieces import Kept as Kept_
+from sayso.dialects.pieces import Kind
+from sayso.errors import Conflict, InvalidInput, InvalidJson, SaysoError
 from sayso.frameworks import Asked, Done, Gate, open_gate
 from sayso.policies import Action
+from sayso.suspensions import RunStatus
+from sayso.testing import InProcessDesk
 from sayso.tool_calls import ToolCall as OurCall
 from sayso.tool_calls import ToolResult as OurResult
 from sayso.tools import CallContext
@@ -23,7 +29,7 @@ from service.settings import CHECKOUT
 from tests.frameworks.contracts import (
     IS_REAL,
     Agent,
-    AgentError,
+    AgentCircuitOpenError,
     AgentRunEvent,
     ApprovalRequest,
     FailSafeConfig,
@@ -192,9 +198,9 @@ async def test_time_that_the_run_itself_took_is_charged() -> None:
     asked = await bot.begin()
     saved: Any = asked.native["saved"]
     late = {**saved, "payload": {**saved["payload"], "started_at_s": saved["payload"]["started_at_s"] - 7200}}
-    with pytest.raises(AgentError, match="max_wall_time_s"):
-        await go_on(bot, Asked({**asked.native, "saved": late}, asked.calls), decide(asked, True))
-    assert bot.purse.paid == []
+    ended = await go_on(bot, Asked({**asked.native, "saved": late}, asked.calls), decide(asked, True))
+    assert isinstance(ended, Done)
+    assert (ended.status, "max_wall_time_s" in str(ended.error), bot.purse.paid) == (RunStatus.FAILED, True, [])
 
 
 def test_tickets_expire_later_by_the_time_that_was_waited() -> None:
@@ -303,8 +309,17 @@ async def test_a_call_that_afks_own_rules_deny_stays_denied() -> None:
 async def test_what_is_no_tool_call_is_put_to_nobody_and_denied() -> None:
     rule = Rule("llm_before_execute", PolicyDecision(action="request_approval"))
     bot = Bot((), options={"policy_engine": rule})
-    with pytest.raises(AgentError, match="LLM call approval denied"):
-        await bot.framework.begin("Pay them.")
+    ended = await bot.framework.begin("Pay them.")
+    assert isinstance(ended, Done)
+    assert (ended.status, ended.error) == (RunStatus.FAILED, "LLM call approval denied")
+
+
+async def test_start_raises_when_afk_fails_the_run_before_it_asks() -> None:
+    rule = Rule("llm_before_execute", PolicyDecision(action="request_approval"))
+    bot = Bot((), options={"policy_engine": rule})
+    agent = gate(bot.build, name="bot", memory=lambda: bot.memory)
+    with pytest.raises(SaysoError, match="LLM call approval denied"):
+        await start(agent, "Pay them.", InProcessDesk().async_client())
 
 
 async def test_a_run_within_the_run_is_denied_for_afk_cannot_suspend_it() -> None:
@@ -360,6 +375,53 @@ async def test_the_part_before_the_pause_is_told_with_the_question() -> None:
     asked = await Bot(([pay("ann", 1)],)).begin()
     kinds = [one["type"] for one in asked.told]
     assert (kinds[0], kinds[-1]) == ("run_started", "run_paused")
+
+
+@pytest.mark.parametrize(
+    ("policy", "status"), [("fail_run", RunStatus.FAILED), ("retry_then_degrade", RunStatus.DEGRADED)]
+)
+async def test_go_on_ends_the_run_as_afk_does_and_leaves_no_doubt(policy: str, status: RunStatus) -> None:
+    fail_safe = FailSafeConfig(approval_denial_policy=policy)
+    bot = Bot(([pay("ann", 1), pay("bob", 2, "c1")],), {"fail_safe": fail_safe})
+    asked, kept = await bot.begin(), Kept()
+    gate = decide(asked, True, "Not Bob.", kept=kept)
+    ended = await go_on(bot, asked, gate)
+    await gate.close()
+    assert isinstance(ended, Done)
+    assert (ended.status, bot.purse.paid) == (status, [])
+    assert "'pay' denied" in str(ended.error)
+    assert [one.result and one.result.error for one in kept.batches[0].calls] == [
+        "The framework did not start this call.",
+        "Not Bob.",
+    ]
+
+
+async def test_go_on_raises_an_error_that_may_pass() -> None:
+    class Away(AgentCircuitOpenError):
+        pass
+
+    bot = Bot(([pay("ann", 1)],))
+    asked = await bot.begin()
+    bot.turns = (bot.turns[0], Away("The circuit is open."))
+    with pytest.raises(Away):
+        await go_on(bot, asked, decide(asked, True))
+
+
+async def test_denied_call_and_resumed_step_are_on_the_timeline_once() -> None:
+    bot = Bot(([pay("ann", 1), pay("bob", 2, "c1")],))
+    asked = await bot.begin()
+    ended = await go_on(bot, asked, decide(asked, True, "Not Bob."))
+    at = range(len(asked.told) + len(ended.told))
+    kept = [
+        Kept_(position=n, source="afk", dialect="afk", seq=n, at_ms=n, event=event)
+        for n, event in zip(at, (*asked.told, *ended.told), strict=True)
+    ]
+    entries = fold(kept)
+    calls = [(one.name, one.call_id) for one in entries if one.kind is Kind.CALL]
+    assert calls == [("pay", "c0"), ("pay", "c1")]
+    assert [one.text for one in entries].count("Turn 0.") == 1
+    assert [one.text for one in entries].count("Step 1") == 1
+    assert not [one for one in entries if one.kind is Kind.PROBLEM]
 
 
 async def test_a_state_that_is_no_runs_is_refused() -> None:

@@ -13,6 +13,7 @@ from pydantic import JsonValue
 from redis import Redis
 
 from launch.waits import wait_until
+from sayso import exchanges
 from sayso.canonical import JsonObject
 from sayso.client import Client
 from sayso.errors import NotAuthenticated
@@ -21,15 +22,25 @@ from service.settings import CHECKOUT, Settings
 from service.store.keys import TenantKeys
 from service.wiring import wire
 from tests.builders import PASSWORD, make_agent, make_person
+from tests.service.damages import tear
 from tests.service.servers import served
 
+POLICY = """
+version: 1
+default: request_approval
+rules:
+  - {id: codes, tool: ask, action: request_user_input, ask: {target_arg: code}}
+  - {id: picks, tool: pick, action: request_user_input, ask: {target_arg: code, choices: ["123456", "2"]}}
+"""
 Run = Callable[..., subprocess.CompletedProcess[str]]
 
 
 @pytest.fixture
-def desk(clean_store_url: str) -> Iterator[tuple[str, str, str, str]]:
+def desk(clean_store_url: str, tmp_path: Path) -> Iterator[tuple[str, str, str, str]]:
     """A running desk's address, an agent's key, a reviewer's token and an admin's."""
-    settings = Settings(redis_url=clean_store_url)
+    policy = tmp_path / "policy.yaml"
+    policy.write_text(POLICY)
+    settings = Settings(redis_url=clean_store_url, policy=policy, pending_per_key=1_000)
 
     async def furnish() -> tuple[str, str, str]:
         async with wire(settings) as wiring:
@@ -75,14 +86,12 @@ def test_a_call_is_approved_with_other_arguments(desk: tuple[str, str, str, str]
     assert (outcome.args, outcome.by.id) == ({"order": "A-2"}, "anna")
 
 
-@pytest.mark.parametrize(("choices", "told"), [([], '"type": "string"'), (["123456", "2"], '"123456"\n"2"\n')])
+@pytest.mark.parametrize(("tool", "told"), [("ask", '"type": "string"'), ("pick", '"123456"\n"2"\n')])
 def test_digits_are_text_where_text_is_asked_for(
-    desk: tuple[str, str, str, str], sayso: Run, choices: list[JsonValue], told: str
+    desk: tuple[str, str, str, str], sayso: Run, tool: str, told: str
 ) -> None:
-    asks: JsonValue = {"question": "question", "answer": "code", "choices": "choices"}
-    parameters: JsonValue = {"properties": {"code": {"type": "string"}}, "x-sayso-question": asks}
-    args: JsonValue = {"question": "Which code?", "choices": choices}
-    call: JsonValue = {"tool": "ask", "args": args, "definition": {"parameters": parameters}}
+    parameters: JsonValue = {"properties": {"code": {"type": "string"}}}
+    call: JsonValue = {"tool": tool, "args": {}, "definition": {"parameters": parameters}}
     with Client(desk[0], desk[1]) as agent:
         waiting = agent.suspend({"mode": "poll", "calls": [call]}).id
         shown = sayso("show", waiting).stdout
@@ -108,6 +117,15 @@ def test_all_that_waits_is_listed_and_found_however_much_it_is(desk: tuple[str, 
     listed = sayso("inbox", "--once").stdout
     assert [one for one in asked if one not in listed] == []
     assert sayso("show", asked[-1][4:30]).returncode == 0
+
+
+def test_a_name_that_looks_like_one_in_a_rule_is_flagged_on_the_terminal(
+    desk: tuple[str, str, str, str], sayso: Run
+) -> None:
+    waiting = ask(desk, "P1ck")
+    assert "This name only looks like pick in the rules." in sayso("show", waiting).stdout
+    with Client(desk[0], desk[1]) as agent:
+        assert agent.find(waiting).items[0].resembles == ("pick",)
 
 
 def test_whoever_comes_second_is_told_who_was_first(desk: tuple[str, str, str, str], sayso: Run) -> None:
@@ -145,6 +163,27 @@ def test_events_are_shown_up_to_the_one_that_was_altered(
     told = sayso("events", run_id)
     assert (told.returncode, "Event 2 does not follow" in told.stderr) == (1, True)
     assert "run_paused" not in told.stdout
+
+
+@pytest.mark.parametrize("deleted", [False, True], ids=["cut", "deleted"])
+def test_events_of_a_trail_that_was_cut_are_not_whole(
+    desk: tuple[str, str, str, str], sayso: Run, clean_store_url: str, deleted: bool
+) -> None:
+    with Client(desk[0], desk[1]) as agent:
+        run_id = agent.find(ask(desk)).run.id
+    with Redis.from_url(clean_store_url) as store:
+        trail = TenantKeys(TENANT).trail(run_id)
+        store.delete(trail) if deleted else store.rpop(trail)
+    told = sayso("events", run_id)
+    assert (told.returncode, "run's record names event 3" in " ".join(told.stderr.split())) == (1, True)
+
+
+def test_the_inbox_names_what_cannot_be_read(desk: tuple[str, str, str, str], sayso: Run, clean_store_url: str) -> None:
+    broken, whole = ask(desk), ask(desk)
+    tear(clean_store_url, broken)
+    shown = sayso("inbox", "--once").stdout
+    assert f"{broken} cannot be read" in shown
+    assert whole in shown
 
 
 def test_keys_are_provisioned_rotated_and_revoked_from_the_shell(desk: tuple[str, str, str, str], sayso: Run) -> None:
@@ -194,12 +233,16 @@ def test_the_rules_in_a_file_are_checked_by_the_desk(sayso: Run, tmp_path: Path)
     assert sayso("policy", "check", str(good)).returncode == 0
     told = sayso("policy", "check", str(bad))
     assert (told.returncode, "bad.yaml:2" in told.stdout) == (1, True)
+    dead = "rules: [{id: a, action: deny}, {id: b, action: allow}]"
+    good.write_text(f"version: 1\ndefault: deny\n{dead}\n")
+    warned = sayso("policy", "check", str(good))
+    assert (warned.returncode, "warning: rule b: never decides" in warned.stdout) == (0, True)
 
 
 def test_the_doctor_says_what_does_not_work_and_what_to_do(sayso: Run) -> None:
     told = sayso("doctor")
     assert told.returncode == 1, "no worker runs in this test"
-    for part in ("server", "store", "durability", "time", "clock", "workers", "rules", "channels"):
+    for part in ("server", "store", "durability", "time", "clock", "workers", "limits", "rules", "channels"):
         assert part in told.stdout
     assert "python -m workers" in told.stdout
     away = sayso("doctor", url="http://127.0.0.1:9")
@@ -209,3 +252,32 @@ def test_the_doctor_says_what_does_not_work_and_what_to_do(sayso: Run) -> None:
 def test_a_wrong_command_says_how_it_goes(sayso: Run) -> None:
     assert sayso("approve").returncode == 2
     assert "Missing argument" in sayso("approve").stderr
+
+
+def test_a_name_that_nobody_knows_is_frozen_only_when_confirmed(desk: tuple[str, str, str, str], sayso: Run) -> None:
+    ask(desk, "payout")
+    refused = sayso("freeze", "tool:payot", key=desk[3])
+    assert refused.returncode == 1
+    assert "No tool 'payot' was seen here" in refused.stderr
+    assert "Near it: payout." in refused.stderr
+    assert "--confirm" in refused.stderr
+    assert "Nothing is frozen." in sayso("freezes").stdout
+    made = sayso("freeze", "tool:payout", "-m", "Wrong amounts", key=desk[3])
+    assert made.returncode == 0, made.stderr
+    assert "tool:payout" in sayso("freezes").stdout
+    gone = sayso("unfreeze", made.stdout.split("`")[1].rsplit(" ", 1)[1], key=desk[3])
+    assert "tool:payout is no longer frozen." in gone.stdout
+    assert sayso("freeze", "tool:payot", "--confirm", key=desk[3]).returncode == 0
+
+
+def test_a_failed_call_is_shown_as_failed(desk: tuple[str, str, str, str], sayso: Run) -> None:
+    waiting = ask(desk)
+    assert sayso("approve", waiting, "--yes").returncode == 0
+    with Client(desk[0], desk[1]) as agent:
+        agent.exchange(exchanges.consume(waiting, "i1", "once", 60))
+        agent.exchange(exchanges.report_outcome(waiting, "i1", "once", False, None, "payment provider answered 502"))
+    told = sayso("show", waiting).stdout
+    assert "failed; approved by anna" in told
+    assert "payment provider answered 502" in told
+    assert "call failed" in sayso("runs").stdout
+    assert "completed" not in sayso("runs").stdout

@@ -70,7 +70,7 @@ def test_hostile_words_put_no_control_byte_on_the_screen(clean_store_url: str, t
     settings = Settings(redis_url=clean_store_url)
     with served(settings) as url:
         key, token = asyncio.run(furnish(settings))
-        waiting = ask(url, key, f"pay{HOSTILE}", order=HOSTILE)
+        waiting = ask(url, key, "pay", order=HOSTILE)
         environ = {"SAYSO_URL": url, "SAYSO_KEY": token, "HOME": str(tmp_path)}
         with terminal(tmp_path, environ) as shell:
             title = shell.title()
@@ -83,6 +83,38 @@ def test_hostile_words_put_no_control_byte_on_the_screen(clean_store_url: str, t
             assert "⟨U+001B⟩" in shell.screen()
             assert "[bold]notbold[/bold]:bomb:" in "".join(shell.screen().split()), "no markup is read"
             check_bytes(shell.written())
+
+
+def test_approve_shows_a_long_text_to_its_end(clean_store_url: str, tmp_path: Path, command: str) -> None:
+    """The text was cut at 20,000 characters, and the question was asked all the same."""
+    settings = Settings(redis_url=clean_store_url)
+    with served(settings) as url:
+        key, token = asyncio.run(furnish(settings))
+        text = f"{'harmless ' * 3_000}{' ' * 9_000}rm -rf / #the-end"
+        waiting = ask(url, key, "shell", command=text)
+        with terminal(tmp_path, {"SAYSO_URL": url, "SAYSO_KEY": token, "HOME": str(tmp_path)}) as shell:
+            shell.press(f"{command} approve {waiting}", "Enter")
+            shell.await_text("Approve?")
+            assert "rm-rf/#the-end" in "".join(shell.screen().split())
+            assert "⟨9001spaces⟩" in "".join(shell.screen().split())
+            assert b"characters more" not in shell.written()
+
+
+def test_approve_refuses_what_no_terminal_can_keep(clean_store_url: str, tmp_path: Path, command: str) -> None:
+    settings = Settings(redis_url=clean_store_url)
+    with served(settings) as url:
+        key, token = asyncio.run(furnish(settings))
+        waiting = ask(url, key, "shell", command="\n".join(f"echo {place}" for place in range(60_000)))
+        with terminal(tmp_path, {"SAYSO_URL": url, "SAYSO_KEY": token, "HOME": str(tmp_path)}) as shell:
+            shell.press(f"{command} approve {waiting}; echo done-$?", "Enter")
+            shell.await_text("done-1")
+            told = "".join(shell.screen().split())
+            assert "aterminalmaykeepnomorethan1000.Nothingwasdecided." in told
+            assert f"{url}/items/{waiting}/i1" in told
+            shell.press(f"clear; {command} deny {waiting}; echo done-$?", "Enter")
+            shell.await_text("Deny?")
+            shell.press("y", "Enter")
+            shell.await_text("done-0")
 
 
 def find_run(url: str, key: str) -> str:

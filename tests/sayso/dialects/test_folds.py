@@ -136,6 +136,19 @@ def test_a_source_keeps_its_order_whatever_moments_it_claims() -> None:
     assert [one.at_ms for one in fold(events)] == [T0 - 50, T0 - 50, T0 + 3]
 
 
+def test_step_that_afk_enters_again_is_shown_once_from_two_sources() -> None:
+    step = {"run_id": "r", "step": 1}
+    entered = [
+        {**step, "type": "step_started", "data": {}},
+        {**step, "type": "llm_completed", "data": {"text": "I pay.", "tool_call_count": 1}},
+        {**step, "type": "tool_batch_started", "data": {"tool_names": ["pay"], "tool_call_ids": ["c0"]}},
+    ]
+    other = {**entered[1], "data": {"text": "I pay twice.", "tool_call_count": 1}}
+    entries = fold([*kept("afk", entered), *kept("afk", [*entered, other], source="later")])
+    assert [one.text for one in entries if one.kind is Kind.TEXT] == ["I pay.", "I pay twice."]
+    assert [one.call_id for one in entries if one.kind is Kind.CALL] == ["c0"]
+
+
 def test_our_trail_and_theirs_are_one_timeline() -> None:
     ours = [TrailEntry(seq=n, at_ms=T0 + at, type="warning", data={}, hash="h") for n, at in ((1, 1), (2, 3))]
     both = merge(ours, fold(kept("sayso", [{"type": "note"}] * 3)))

@@ -54,6 +54,14 @@ ROWS: dict[str, Row] = {
     "takeSignedDecision": anybody(401, {}),
     "signIn": anybody(201, {"name": "ben", "password": PASSWORD}),
     "signOut": people(204),
+    "changeOwnPassword": people(200, {"current": PASSWORD, "password": "a much better one"}),
+    "listOwnSessions": people(),
+    "endOtherSessions": people(),
+    "endOwnSession": Row((401, 401, 403, 403, 404, 404)),
+    "activateReviewer": admins(),
+    "listSessions": admins(),
+    "endSessions": admins(),
+    "endSession": admins(404),
     "listAgents": signed_in(),
     "startRun": signed_in(201, {"agent": "demo", "input": "Refund A-1"}),
     "listRuns": signed_in(),
@@ -113,7 +121,7 @@ def test_every_operation_has_its_row_and_every_row_its_operation() -> None:
 @pytest.mark.parametrize("name", OPERATIONS)
 def test_an_operation_that_takes_a_credential_says_so(name: str) -> None:
     _, _, operation = OPERATIONS[name]
-    assert ("security" in operation) == (ROWS[name].statuses[0] == 401 and name != "takeSignedDecision")
+    assert bool(operation["security"]) == (ROWS[name].statuses[0] == 401 and name != "takeSignedDecision")
     assert "401" in operation["responses"] or ROWS[name].statuses[0] != 401
 
 
@@ -130,7 +138,7 @@ async def test_each_credential_may_do_what_it_may(world: World, name: str, who: 
     frozen = await world.wiring.freezes.freeze("default", "agent:nobody", "", person("root"))
     (key, *_) = await world.wiring.credentials.list_keys("default")
     names = {"suspension_id": pending.id, "item_id": "i1", "run_id": run.run.id, "name": "ben", "key_id": key.id}
-    names["freeze_id"] = frozen.id
+    names |= {"freeze_id": frozen.id, "session_id": "ses_" + "0" * 32}
     body = ROWS[name].body
     if body is not None and "digest" in body:
         body = {**body, "digest": pending.items[0].digest}
@@ -143,6 +151,30 @@ async def test_each_credential_may_do_what_it_may(world: World, name: str, who: 
     if answer.status_code >= 400:
         assert answer.headers["content-type"] == "application/problem+json"
     assert ("www-authenticate" in answer.headers) == (answer.status_code == 401 and name != "takeSignedDecision")
+
+
+FOREIGN = [
+    name
+    for name, (_, path, _) in OPERATIONS.items()
+    if ("{run_id}" in path or "{suspension_id}" in path) and 404 in ROWS[name].statuses
+]
+
+
+@pytest.mark.parametrize("who", ["other", "anna"])
+@pytest.mark.parametrize("name", FOREIGN)
+async def test_a_foreign_id_is_told_the_same_as_a_missing_one(world: World, name: str, who: str) -> None:
+    method, path, _ = OPERATIONS[name]
+    if ROWS[name].statuses[WHO.index(who)] != 404:
+        return
+    pending = await make_pending(world.wiring)
+    said = []
+    async with world.client(who) as client:
+        for suspension_id, run_id in ((pending.id, pending.run.id), ("sus_" + "0" * 32, "run_" + "0" * 32)):
+            place = path.format(suspension_id=suspension_id, run_id=run_id, item_id="i1")
+            answer = await client.request(method, place, json=ROWS[name].body, headers={"Idempotency-Key": "k"})
+            assert answer.status_code == 404
+            said.append(answer.text.replace(suspension_id, "<id>").replace(run_id, "<id>"))
+    assert said[0] == said[1]
 
 
 async def test_a_session_cookie_opens_nothing_in_the_api(world: World) -> None:

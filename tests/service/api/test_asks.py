@@ -75,3 +75,122 @@ async def test_a_call_that_could_not_run_is_refused_before_anybody_is_asked(
     assert answer.status_code == 422
     assert said in answer.json()["detail"]
     assert await read_store(clean_store_url) == before
+
+
+OWN = {"tool": "refund", "args": {"order": "A-1"}, "definition": {"description": "Pay back."}}
+
+
+async def own(world: World, *calls: dict[str, Any], key: str | None = None, **fields: Any) -> Response:
+    async with world.client("demo") as client:
+        body = {"mode": "poll", "calls": list(calls), **fields}
+        return await client.post("/api/v1/suspensions", json=body, headers={"Idempotency-Key": key} if key else {})
+
+
+@pytest.mark.parametrize("name", ["send email", "send_email ", "\u0455end_email", "send_e\u200bmail"])
+async def test_a_tool_of_a_strange_name_is_refused_in_a_sentence(world: World, name: str) -> None:
+    answer = await own(world, {**OWN, "tool": name})
+    assert answer.status_code == 422
+    assert "$.calls[0].tool has a character that no tool's name may have; rename the tool" in answer.json()["detail"]
+
+
+async def test_a_name_that_looks_like_one_in_a_rule_is_denied_by_that_rule(world: World) -> None:
+    denied = (await own(world, {**OWN, "tool": "Re-Fund", "args": {"amount": 600}})).json()
+    assert (denied["items"][0]["outcome"]["verdict"], denied["items"][0]["terms"]["rule_id"]) == ("denied", "too-much")
+
+
+async def test_a_name_that_looks_like_one_in_a_rule_is_flagged(world: World) -> None:
+    (item,) = (await own(world, {**OWN, "tool": "Re-Fund", "args": {"amount": 5}})).json()["items"]
+    assert item["resembles"] == ["refund"]
+    asked = (await own(world, OWN)).json()
+    assert asked["items"][0]["resembles"] == []
+
+
+async def test_a_question_in_a_definition_from_outside_asks_for_approval(world: World) -> None:
+    asks = {"type": "object", "x-sayso-question": {"question": "note", "answer": "colour"}}
+    call = {"tool": "transfer", "args": {"note": "Which colour?", "amount": 5000}, "definition": {"parameters": asks}}
+    (item,) = (await own(world, call)).json()["items"]
+    assert (item["kind"], item["target_arg"], item["prompt"]["title"]) == ("approval", None, None)
+    async with world.client("anna") as reviewer:
+        path = f"/api/v1/suspensions/{(await own(world, call)).json()['id']}/items/i1/decision"
+        answered = await reviewer.post(path, json={"action": "value", "value": "blue", "digest": item["digest"]})
+    assert answered.status_code in (409, 422)
+
+
+async def test_the_turns_of_a_thread_are_counted_for_each_of_its_owners(world: World) -> None:
+    steps = [(await own(world, OWN, thread_id="t1", key=key)).json()["step"] for key in ("a", "b", "a", "c")]
+    assert steps == [1, 2, 1, 3]
+    assert (await own(world, OWN, thread_id="t2")).json()["step"] == 1
+    assert (await ask(world, REFUND, thread_id="t1")).json()["step"] == 4
+    assert [(await own(world, OWN)).json()["step"] for _ in range(2)] == [1, 1]
+
+
+async def test_a_step_that_the_caller_says_holds_where_it_is_higher(world: World) -> None:
+    assert (await own(world, OWN, step=7)).json()["step"] == 7
+    assert [(await own(world, OWN, thread_id="t3", step=1)).json()["step"] for _ in range(3)] == [1, 2, 3]
+    asked = (await own(world, OWN, step=9)).json()
+    started, *_ = await world.wiring.runs.trail(TENANT, asked["run"]["id"])
+    assert started.data["step"] == 9
+    assert (await own(world, OWN, step=0)).status_code == 422
+
+
+async def test_a_rule_about_the_step_holds_for_calls_over_the_api(world: World, clean_store_url: str) -> None:
+    path = world.wiring.settings.policy
+    assert path is not None
+    path.write_text("version: 1\ndefault: allow\nrules:\n  - {id: long, when: step > 2, action: deny}\n")
+    verdicts = [
+        (await own(world, OWN, thread_id="t4", key=str(at))).json()["items"][0]["outcome"]["verdict"] for at in range(3)
+    ]
+    assert verdicts == ["approved", "approved", "denied"]
+
+
+async def test_an_edit_over_the_api_that_cannot_be_judged_is_asked_anew(world: World) -> None:
+    path = world.wiring.settings.policy
+    assert path is not None
+    large = "{id: large, when: args.amount > 9, action: request_approval, terms: {quorum: {approve: 2}}}"
+    path.write_text(f"version: 1\ndefault: request_approval\nrules:\n  - {large}\n")
+    asked = (await own(world, {"tool": "transfer", "args": {"amount": 5}, "definition": {}})).json()
+    word = {"action": "approve", "digest": asked["items"][0]["digest"], "args": {"amount": "5000"}}
+    async with world.client("anna") as reviewer:
+        edited = await reviewer.post(f"/api/v1/suspensions/{asked['id']}/items/i1/decision", json=word)
+        assert (edited.status_code, edited.json()["outcome"]) == (200, None)
+        (item,) = (await reviewer.get(f"/api/v1/suspensions/{asked['id']}")).json()["items"]
+    assert (item["tool"]["args"], item["terms"]["quorum"]["approve"], item["decisions"]) == ({"amount": "5000"}, 2, [])
+
+
+PAY: dict[str, Any] = {
+    "type": "object",
+    "properties": {"account": {"enum": ["savings", "giro"]}, "amount": {"type": "number"}},
+    "required": ["account", "amount"],
+    "additionalProperties": False,
+}
+
+
+async def pay(world: World, args: dict[str, Any]) -> Response:
+    call = {"tool": "pay", "args": args, "definition": {"parameters": PAY}}
+    async with world.client("demo") as client:
+        return await client.post("/api/v1/suspensions", json={"mode": "poll", "calls": [call]})
+
+
+@pytest.mark.parametrize("args", [{"amount": 5}, {"amount": 5, "account": "?"}], ids=["missing", "not yet right"])
+async def test_a_required_argument_that_a_person_is_to_give_may_lack(world: World, args: dict[str, Any]) -> None:
+    answer = await pay(world, args)
+    assert answer.status_code == 201, answer.text
+    asked = answer.json()
+    (item,) = asked["items"]
+    assert (item["kind"], item["target_arg"]) == ("input", "account")
+    path = f"/api/v1/suspensions/{asked['id']}/items/{item['item_id']}"
+    async with world.client("anna") as client:
+        word = {"action": "value", "digest": item["digest"], "value": "nobody's"}
+        refused = await client.post(f"{path}/decision", json=word)
+        assert (refused.status_code, '"savings", "giro"' in refused.json()["detail"]) == (422, True)
+        assert (await client.post(f"{path}/decision", json={**word, "value": "giro"})).status_code == 200
+    async with world.client("demo") as client:
+        spent = await client.post(f"{path}/consume", headers={"Idempotency-Key": "try-1"})
+    assert spent.json()["args"] == {"amount": 5, "account": "giro"}
+
+
+async def test_any_other_argument_must_be_there_before_a_person_is_asked(world: World, clean_store_url: str) -> None:
+    before = await read_store(clean_store_url)
+    answer = await pay(world, {"account": "giro"})
+    assert (answer.status_code, '"amount" is a required property' in answer.json()["detail"]) == (422, True)
+    assert await read_store(clean_store_url) == before

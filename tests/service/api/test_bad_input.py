@@ -88,7 +88,19 @@ def told(at: object) -> dict[str, Any]:
 
 SAYS_YES = {"tool": "refund", "definition": {"idempotent": "yes"}}
 START = {"agent": "demo", "input": "Refund A-1"}
+MANY = {f"k{n}": 0 for n in range(1_000)}
 TABLE = [
+    # A context that every rule would read for every call, and faults without end.
+    run("a context of many values", 422, "has more than 1000 values", {**START, "context": MANY}),
+    run("a long context", 422, "at most 32768 are taken", {**START, "context": {"a": "x" * 32_768}}),
+    on(
+        "asks: a context of many values",
+        SUSPENSIONS,
+        422,
+        "more than 1000 values",
+        {"calls": [SAYS_YES], "context": MANY},
+    ),
+    on("asks: faults without end", SUSPENSIONS, 422, "too many to list", {f"k{n}": 0 for n in range(1_001)}),
     # What is no JSON, or not the one JSON.
     raw("no JSON at all", 400, "not JSON", b"{{{"),
     raw("an empty body", 400, "There is no body", b""),

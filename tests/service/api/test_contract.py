@@ -78,6 +78,7 @@ async def furnish(settings: Settings) -> tuple[str, dict[str, str], str]:
             "name": "anna",
             "key_id": key.id,
             "freeze_id": freeze.id,
+            "session_id": "ses_" + "0" * 32,
         }
         return await make_person(wiring, "root", "reviewer", "admin"), known, pending.items[0].digest
 

@@ -21,22 +21,22 @@ async def test_a_started_run_is_saved_with_all_that_was_asked_and_is_ready_for_a
     run = answer.json()
     assert answer.status_code == 201
     assert answer.headers["Location"] == f"/api/v1/runs/{run['id']}"
-    assert (run["agent"], run["owner"], run["thread_id"], run["title"]) == ("demo", "demo", "t-1", "Refund")
+    assert (run["agent"], run["owner"], run["thread_id"], run["claimed_title"]) == ("demo", "demo", "t-1", "Refund")
     assert (run["tags"], run["status"], run["result"], run["error"]) == (["refunds"], "running", None, None)
     assert [one.id for one in await world.wiring.agenda.take(TENANT, 1)] == [run["suspension_id"]]
     record = (await world.wiring.desk.suspensions.read(TENANT, run["suspension_id"])).record
     assert record is not None
     assert record.state is not None
-    assert record.run.context == {"plan": "gold"}
+    assert (record.run.facts, record.run.claimed) == ({}, {"plan": "gold"})
     state = RunState.model_validate_json(await world.wiring.runs.state(TENANT, run["id"], record.state))
     assert state.messages == ({"role": "user", "content": START["input"]},)
-    assert state.context == {"plan": "gold"}
+    assert state.claimed == {"plan": "gold"}
 
 
 async def test_a_run_without_a_title_is_named_after_the_start_of_its_input(world: World) -> None:
     async with world.client("demo") as client:
         run = (await client.post("/api/v1/runs", json={"agent": "demo", "input": "Refund\n order " + "9" * 90})).json()
-    assert run["title"] == ("Refund order " + "9" * 90)[:80]
+    assert run["claimed_title"] == ("Refund order " + "9" * 90)[:80]
     assert run["thread_id"] == run["id"]
 
 

@@ -42,7 +42,8 @@ async def test_events_are_shown_as_they_were_written_in_pages(world: World) -> N
         for one in trail
     ]
     assert [event["type"] for event in events] == STORY
-    assert none == {"events": [], "next_after": len(STORY)}
+    head = {"seq": len(STORY), "hash": trail[-1].hash}
+    assert none == {"events": [], "next_after": len(STORY), "head": head, "fault": None}
 
 
 async def test_a_stream_tells_the_whole_story_and_ends(world: World) -> None:

@@ -28,13 +28,14 @@ from service.store.people import ApiKey, Reviewer
 from service.store.runs import Run
 
 OUR_OWN = {
-    SuspensionRecord: {"tenant", "origin", "resume", "state", "journal", "look_at_ms", "waits_for"},
+    SuspensionRecord: {"tenant", "origin", "resume", "state", "journal", "look_at_ms", "waits_for", "failed_calls"},
+    Run: {"failed_calls"},
     Item: {"reminded", "escalated", "held_ms", "held_to_ms", "grace_ms", "fixed"},
     Decision: {"suspension_id", "suspension_version", "idempotency_key"},
     Permit: {"report_by_ms"},
     Lease: {"step"},
-    Reviewer: {"password_hash", "password_set_at_ms"},
-    ApiKey: {"tenant"},
+    Reviewer: {"password_hash", "password_set_at_ms", "sessions_end_at_ms"},
+    ApiKey: {"tenant", "predecessor_id", "withdrawn"},
 }
 """What stays inside."""
 

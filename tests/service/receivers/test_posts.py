@@ -15,7 +15,7 @@ from tests.receivers import SECRET, Receiver
 
 async def test_a_name_that_leads_to_this_machine_is_not_connected_to(receiver: Receiver) -> None:
     strict = Posts()
-    with pytest.raises(UnsafeUrl, match="localhost leads to"):
+    with pytest.raises(UnsafeUrl, match="localhost leads to no public address"):
         await strict.post(receiver.url, SECRET, "m", b"{}")
     assert receiver.came == []
     await strict.aclose()
@@ -49,6 +49,25 @@ async def test_nobody_there_is_no_error_of_ours(certificate: Path) -> None:
         answer = await here.post(url, SECRET, "m", b"{}")
         assert (answer.status, answer.accepted) == (0, False)
         assert answer.error
+    await here.aclose()
+
+
+async def test_what_failed_is_told_without_any_address(certificate: Path) -> None:
+    here = Posts(loopback=True)
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+    answer = await here.post(f"https://localhost:{port}/", SECRET, "m", b"{}")
+    assert answer.error == "no connection could be made"
+    assert "ConnectError" in answer.detail
+    await here.aclose()
+
+
+async def test_a_name_that_leads_inside_is_refused_without_its_address() -> None:
+    here = Posts()
+    with pytest.raises(UnsafeUrl) as refused:
+        await here.post("https://localhost/", SECRET, "m", b"{}")
+    assert "127.0.0.1" not in refused.value.message
+    assert "::1" not in refused.value.message
     await here.aclose()
 
 

@@ -5,7 +5,7 @@ from sayso.pauses import cancel, decide, suspend
 from sayso.resumptions import checkpoint, lease, redeem, release, renew, settle, suspend_again
 from sayso.states import seal_state
 from sayso.suspensions import Change, ResumeSpec, Status, SuspensionRecord
-from service.store.commits import Commit, Idempotency, build_commit
+from service.store.commits import Commit, Idempotency, Room, build_commit, list_open
 from service.store.keys import TenantKeys
 from tests.sayso.records import T0, ask, draft, person, word
 from tests.sayso.test_resumptions import DONE, FENCE, decided, intent, leased
@@ -39,7 +39,9 @@ def written(before: SuspensionRecord | None, change: Change) -> set[str]:
     return set(found) - set(ALWAYS)
 
 
-PAUSED = {"ZADD agenda", "ZADD inbox", "SET r:run_1", "ZADD runs-of:bot", "SADD owners", "RPUSH e:run_1"}
+OPENS = {"ZADD open", "ZADD open-of:bot"}
+CLOSES = {"ZREM open", "ZREM open-of:bot"}
+PAUSED = {"ZADD agenda", "ZADD inbox", "SET r:run_1", "ZADD runs-of:bot", "SADD owners", "RPUSH e:run_1", *OPENS}
 
 
 def test_a_pause_goes_into_the_inbox_and_stands_under_its_owner() -> None:
@@ -66,7 +68,7 @@ def test_a_decision_takes_it_out_of_the_inbox_and_puts_it_before_the_workers() -
     record = suspend(draft(), (ask(),), T0).record
     change = decide(record, word(record), T0)
     moved = {"ZADD agenda", "ZREM inbox", "ZADD decided", "RPUSH ready", "RPUSH e:run_1"}
-    assert written(record, change) == moved
+    assert written(record, change) == moved | OPENS | CLOSES, "a worker has it in the place of the reviewers"
 
 
 def test_a_word_that_decides_nothing_yet_moves_nothing() -> None:
@@ -97,7 +99,7 @@ def test_an_end_takes_it_off_the_agenda_once_and_moves_the_run() -> None:
     held = leased()
     ended = settle(held, FENCE, DONE, (), T0)
     over = {"ZREM agenda", "RPUSH e:run_1", "ZADD runs:completed", "ZREM runs:running"}
-    assert written(held, ended) == over
+    assert written(held, ended) == over | CLOSES
     assert written(ended.record, Change(ended.record.model_copy(update={"updated_at_ms": T0 + 1}))) == set()
 
 
@@ -105,7 +107,7 @@ def test_a_pause_that_is_cancelled_was_suspended_and_stands_in_no_list_of_runs_t
     record = suspend(draft(), (ask(),), T0).record
     change = cancel(record, person("bot"), None, T0)
     over = {"ZREM agenda", "ZREM inbox", "ZADD decided", "RPUSH e:run_1", "ZADD runs:cancelled"}
-    assert written(record, change) == over
+    assert written(record, change) == over | CLOSES
 
 
 def test_the_next_pause_of_a_run_is_written_with_the_end_of_this_one() -> None:
@@ -123,8 +125,31 @@ def test_the_next_pause_of_a_run_is_written_with_the_end_of_this_one() -> None:
         "ZREM runs:running",
         "SET state:run_1",
         "RPUSH e:run_1",
+        *OPENS,
+        *CLOSES,
     }
     assert commit.guards == [1, held.version, commit.keys[KEYS.suspension("sus_2")], 0]
+
+
+def test_what_its_own_agent_runs_is_open_until_it_is_decided() -> None:
+    record = suspend(draft(resume=ResumeSpec(mode="poll")), (ask(),), T0).record
+    assert list_open(record) == ["sus_1 i1"]
+    change = decide(record, word(record), T0)
+    assert written(record, change) >= CLOSES
+    assert list_open(change.record) == []
+
+
+def test_what_is_asked_needs_room_last_of_all_guards() -> None:
+    asked = suspend(draft(), (ask(), ask(1)), T0)
+    seen = Idempotency("bot", "k", "f" * 32, "sus_1")
+    commit = build_commit(None, asked, TrailHead(), "commit", seen, room=Room(each=10, all=100))[0]
+    assert commit.guards[-4:] == [
+        *(commit.keys[KEYS.open_of("bot")], "<8"),
+        *(commit.keys[KEYS.open], "<98"),
+    ]
+    assert list(commit.rooms) == [3, 4], "the same request again is answered before there is need of room"
+    denied = Change(draft(status=Status.CANCELLED))
+    assert not build_commit(None, denied, TrailHead(), "commit", None, room=Room(each=1, all=1))[0].rooms
 
 
 def test_what_an_instance_asks_needs_that_instance_when_it_is_asked_and_not_later() -> None:

@@ -4,7 +4,7 @@ import pytest
 from redis.asyncio import Redis
 
 from sayso.errors import Unavailable
-from service.store.connections import translated
+from service.store.connections import connect_blocking, translated
 
 
 async def test_a_store_that_does_not_let_us_is_told_with_its_own_words(clean_store_url: str) -> None:
@@ -27,3 +27,9 @@ async def test_a_full_store_is_not_said_to_be_away(clean_store_url: str) -> None
                     await redis.set("key", "value")
         finally:
             await redis.config_set("maxmemory", 0)
+
+
+def test_blocking_client_over_a_unix_socket_has_a_port() -> None:
+    """redis-py 7.2.0, which AFK pins, reads it after every command."""
+    connection = connect_blocking("unix:///tmp/store.sock").connection_pool.make_connection()
+    assert connection.port == 0

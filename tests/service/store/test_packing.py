@@ -2,6 +2,7 @@
 
 import pytest
 
+from sayso.errors import Unreadable
 from sayso.events import TrailHead
 from sayso.suspensions import ResumeSpec, Status
 from service.store.packing import pack_record, unpack_record
@@ -26,5 +27,5 @@ def test_what_lies_for_long_is_small_and_what_a_worker_takes_at_once_is_not_wort
 
 @pytest.mark.parametrize("body", [b"9what", b"1what", b"0{}", b""])
 def test_what_nobody_packed_is_refused(body: bytes) -> None:
-    with pytest.raises(ValueError, match=r"dictionary|unpacked|SuspensionRecord"):
+    with pytest.raises(Unreadable, match=r"dictionary|unpacked|not a record as this version"):
         unpack_record(b"1|0||c0ffee|" + body)

@@ -161,8 +161,10 @@ async def take_up(wiring: Wiring, record: SuspensionRecord) -> Fence:
     return Fence("worker:1", saved.record.lease.attempt, LEASE_MS)
 
 
-async def finish(wiring: Wiring, record: SuspensionRecord, output: JsonValue = "done") -> SuspensionRecord:
-    """Run what has leave, tell how every call ended, and end the run."""
+async def finish(
+    wiring: Wiring, record: SuspensionRecord, output: JsonValue = "done", error: str = ""
+) -> SuspensionRecord:
+    """Run what has leave, tell how every call ended (with an error: badly), and end the run as it should."""
     fence = await take_up(wiring, record)
     found = await wiring.desk.suspensions.read(TENANT, record.id)
     assert found.record is not None
@@ -170,7 +172,7 @@ async def finish(wiring: Wiring, record: SuspensionRecord, output: JsonValue = "
     intents = tuple(_intent(record, item, fence) for item in record.items if item.outcome and item.outcome.may_run)
     if intents:
         await wiring.desk.redeem(TENANT, record.id, fence, intents, (), None)
-    completed = tuple(_completed(item, output) for item in record.items)
+    completed = tuple(_completed(item, output, error) for item in record.items)
     end = RunEnd(status="completed", result={"text": "All is done."})  # type: ignore[arg-type]
     return (await wiring.desk.settle(TENANT, record.id, fence, end, completed)).record
 
@@ -193,12 +195,13 @@ def _intent(record: SuspensionRecord, item: Item, fence: Fence) -> Intent:
     )
 
 
-def _completed(item: Item, output: JsonValue) -> Event:
-    ran = item.outcome is not None and item.outcome.may_run
+def _completed(item: Item, output: JsonValue, error: str) -> Event:
+    ran = item.outcome is not None and item.outcome.may_run and not error
     data: dict[str, JsonValue] = {"tool_name": item.tool.name, "tool_call_id": item.call_id, "index": item.index}
     if ran:
         return Event(
             type=EventType.TOOL_COMPLETED, data={**data, "success": True, "output": output, "latency_ms": 12.4}
         )
-    error = item.outcome.message if item.outcome and item.outcome.message else "Denied by reviewer"
+    message = item.outcome.message if item.outcome and item.outcome.message else "Denied by reviewer"
+    error = error if item.outcome and item.outcome.may_run else message
     return Event(type=EventType.TOOL_COMPLETED, data={**data, "success": False, "error": error})

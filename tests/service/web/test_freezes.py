@@ -78,6 +78,25 @@ async def test_a_form_that_names_nothing_is_shown_again_with_what_was_typed(sett
         await anna.send("/freezes", status=422, kind="tool", named="a\x01b")
 
 
+async def test_a_name_that_nobody_knows_is_asked_twice(settings: Settings) -> None:
+    """Freezing "payot" stopped nothing, and the page said that it did."""
+    async with visit(settings) as anna:
+        await make_admin(anna)
+        await asked(anna.wiring)
+        page = await anna.send("/freezes", status=422, kind="tool", named="refund_paymnt", reason="Look at this")
+        for words in ("was seen here", "Near it: refund_payment.", "Look at this", 'value="refund_paymnt"'):
+            assert words in page, words
+        assert 'name="confirm" value="tool:refund_paymnt"' in page
+        assert await anna.wiring.freezes.in_force("default", fresh=True) == []
+        other = {"kind": "tool", "named": "refundpaymnt", "confirm": "tool:refund_paymnt"}
+        assert "was seen here" in await anna.send("/freezes", status=422, **other)
+        await anna.send("/freezes", kind="tool", named="refund_paymnt", confirm="tool:refund_paymnt")
+        await anna.send("/freezes", kind="tool", named="refund_payment")
+        await anna.send("/freezes", kind="agent", named="support")
+        scopes = [one.scope for one in await anna.wiring.freezes.in_force("default", fresh=True)]
+        assert sorted(scopes) == ["agent:support", "tool:refund_payment", "tool:refund_paymnt"]
+
+
 async def test_a_clock_in_doubt_is_an_alarm_on_every_page_until_an_admin_says_what_becomes_of_it(
     settings: Settings,
 ) -> None:

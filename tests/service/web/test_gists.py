@@ -4,6 +4,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from sayso.canonical import canonical_json, parse_json
+from service.web.forms import args_fields
 from service.web.gists import GIST_PAIRS, Leaf, find_leaves, make_gist, write_leaf, write_pretty
 from tests.service.web.stories import REFUND_ARGS
 
@@ -12,6 +13,9 @@ JSON = st.recursive(
     lambda inner: st.lists(inner, max_size=4) | st.dictionaries(st.text(max_size=6), inner, max_size=4),
     max_leaves=12,
 )
+
+
+TO = {"type": "object", "properties": {"to": {"type": "string"}}}
 
 
 def test_every_leaf_has_its_path() -> None:
@@ -29,6 +33,16 @@ def test_a_text_that_could_be_taken_for_something_else_is_in_quotes() -> None:
         assert write_leaf(text) == json.dumps(text), text
     assert write_leaf("10 apples") == "10 apples"
     assert write_leaf(10) == "10"
+
+
+def test_keys_that_differ_in_blanks_alone_are_shown_distinguishably() -> None:
+    shown = [leaf.path for leaf in find_leaves({"to": 1, "to ": 2, "to\n": 3, " to": 4, "to\u200b": 5, 'to"': 6})]
+    assert shown == ["to", '["to "]', '["to\\n"]', '[" to"]', '["to\u200b"]', '["to\\""]']
+
+
+def test_labels_of_arguments_that_differ_in_blanks_alone_differ() -> None:
+    names = [field.shown_name for field in args_fields(None, {}) + args_fields(TO, {"to ": "x", "to\n": "y"})]
+    assert names[-3:] == ["to", '"to "', '"to\\n"']
 
 
 def test_a_gist_shows_the_first_leaves_and_counts_the_bytes_it_leaves_out() -> None:

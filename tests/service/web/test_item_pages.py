@@ -137,7 +137,7 @@ async def test_a_call_without_arguments_says_so(settings: Settings) -> None:
 
 async def test_arguments_that_were_all_taken_away_show_as_removed(settings: Settings) -> None:
     async with visit(settings) as anna:
-        anything = REFUND.model_copy(update={"parameters": {"type": "object"}})
+        anything = REFUND.model_copy(update={"name": "anything", "parameters": {"type": "object"}})
         await anna.wiring.runs.save_definitions("default", [anything])
         record = await asked(anna.wiring, make_ask(anything, {"order_id": "A-1932"}))
         await answer(anna, record, "edit", f0="{}")
@@ -157,3 +157,31 @@ async def test_the_second_reviewer_sees_what_the_first_approved(settings: Settin
         denied = await asked(anna.wiring, ask_value(terms={"quorum": {"deny": 2}}))
         denied = await decide(anna.wiring, denied, "deny")
         assert "<code>loyalty_code</code> null" not in await anna.read(place_of(denied))
+
+
+async def test_the_first_view_without_scripts_holds_one_way_to_approve(settings: Settings) -> None:
+    async with visit(settings) as anna:
+        place = place_of(await asked(anna.wiring))
+        first, editing = await anna.read(place), await anna.read(f"{place}?answer=edit")
+        assert 'class="as-asked"' in first
+        assert 'class="edit" aria-label="Other arguments" hidden>' in first
+        assert 'class="as-asked"' not in editing
+        assert 'class="edit" aria-label="Other arguments">' in editing
+
+
+async def test_an_item_that_takes_no_edit_cannot_be_opened_for_one(settings: Settings) -> None:
+    async with visit(settings) as anna:
+        record = await asked(anna.wiring, make_ask(allowed=("approve", "deny")))
+        page = await anna.read(f"{place_of(record)}?answer=edit")
+        assert 'class="as-asked"' in page
+        assert 'class="edit"' not in page
+
+
+async def test_a_name_that_looks_like_one_in_a_rule_is_flagged(settings: Settings) -> None:
+    async with visit(settings) as anna:
+        record = await asked(anna.wiring, make_ask().model_copy(update={"resembles": ("refund_payment",)}))
+        told = "This name only looks like refund_payment in the rules. Those rules have judged it too."
+        for place in ("/", place_of(record)):
+            assert told in await anna.read(place)
+        plain = await asked(anna.wiring)
+        assert "only looks like" not in await anna.read(place_of(plain))

@@ -21,12 +21,13 @@ def test_a_template_trusts_nothing_and_keeps_scripts_and_styles_outside(path: Pa
 
 
 def test_the_sheet_and_the_script_fetch_nothing_from_elsewhere() -> None:
-    for name in ("sayso.css", "live.js"):
+    for name in ("sayso.css", "live.js", "item.js"):
         assert not re.search(r"https?://|@import|url\((?!data:)", (STATIC / name).read_text())
 
 
-def test_the_script_is_small_and_never_writes_markup() -> None:
-    script = (STATIC / "live.js").read_text()
+@pytest.mark.parametrize("name", ["live.js", "item.js"])
+def test_the_script_is_small_and_never_writes_markup(name: str) -> None:
+    script = (STATIC / name).read_text()
     assert len(script.splitlines()) <= 150
     assert not re.search(r"innerHTML\s*=[^=]|outerHTML|insertAdjacentHTML|document\.write|eval\(|Function\(", script)
 

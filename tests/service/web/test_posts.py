@@ -41,7 +41,7 @@ async def test_a_form_from_our_own_page_is_taken(settings: Settings, headers: di
 
 
 async def test_behind_a_proxy_the_address_the_service_is_known_by_counts(settings: Settings) -> None:
-    async with visit(settings) as anna:
+    async with visit(settings.model_copy(update={"allowed_hosts": ("inner",)})) as anna:
         headers = {"Origin": settings.public_url, "Host": "inner:1234"}
         response = await anna.client.post("/sign-out", data={"csrf": CSRF}, headers=headers)
         assert response.status_code == 303
@@ -80,3 +80,10 @@ async def refused(anna: Visit, suspension_id: str) -> None:
     found = await anna.wiring.desk.suspensions.read("default", suspension_id)
     assert found.record is not None
     assert found.record.items[0].decisions == ()
+
+
+async def test_a_long_form_is_read_like_a_short_one(settings: Settings) -> None:
+    async with visit(settings) as anna:
+        body = b"csrf=" + CSRF.encode() + b"&note=" + b"%0D%0A" * 40_000
+        response = await anna.client.post("/sign-out", content=body, headers=FORM)
+        assert response.status_code == 303

@@ -6,7 +6,7 @@ from tests.service.web.stories import asked, begin, decide, finish, make_ask, pa
 
 
 def titles(page: str) -> list[str]:
-    return re.findall(r'<h2 class="prose"><a href="/runs/[^"]+">([^<]+)</a></h2>', page)
+    return re.findall(r'<h2 class="prose"><a href="/runs/[^"]+">([^<]+)</a>', page)
 
 
 async def test_no_runs_yet_says_so(settings: Settings) -> None:

@@ -62,7 +62,7 @@ def test_the_schema_of_a_typed_function_gives_fields() -> None:
         note=(str | None, None),
         guest=(Guest, ...),
     ).model_json_schema()
-    known = {name: (shape.kind, shape.nullable, required) for name, shape, required in properties_of(schema)}
+    known = {name: (shape.kind, shape.nullable, required) for name, shape, required in properties_of(schema, 40)}
     assert known == {
         "nights": ("integer", False, True),
         "room": ("choice", False, False),
@@ -73,8 +73,13 @@ def test_the_schema_of_a_typed_function_gives_fields() -> None:
 
 @pytest.mark.parametrize("schema", [{}, {"type": "array"}, {"properties": []}, {"type": "object", "properties": {}}])
 def test_what_has_no_properties_gives_none(schema: Any) -> None:
-    assert properties_of(schema) == []
+    assert properties_of(schema, 40) == []
 
 
 def test_words_that_are_no_words_are_left_out() -> None:
     assert shape_of({"type": "string", "title": 7, "description": None}, {}) == Shape("text")
+
+
+def test_an_object_of_too_many_properties_is_not_looked_into() -> None:
+    many = {f"p{n}": {"$ref": "#/$defs/all"} for n in range(41)}
+    assert properties_of({"properties": many, "$defs": {"all": many}}, 40) == []

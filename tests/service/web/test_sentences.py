@@ -11,7 +11,6 @@ from service.web.sentences import (
     find_hindrance,
     join_words,
     name_question,
-    name_state,
     tell_denial,
     tell_fallback,
     tell_hold,
@@ -53,7 +52,7 @@ def word(action: str, **fields: Any) -> Decision:
         ({}, "it is denied"),
         (
             {"fallback": {"action": "approve"}, "unattended_approval": True},
-            "it is approved without anybody having looked",
+            "it is approved only if somebody who may decide it has seen it",
         ),
         ({"fallback": {"action": "value", "value": "HH-1"}}, "the value “HH-1” is used"),
         ({"fallback": {"action": "value", "value": 7}}, "the value “7” is used"),
@@ -127,14 +126,6 @@ def test_what_machines_did_is_said_too() -> None:
 def test_one_word_of_several_is_told() -> None:
     assert tell_word(word("approve", args={"a": 1})) == "ben approved with other arguments"
     assert tell_word(word("deny", by=TIMEOUT)) == "the deadline denied"
-
-
-def test_an_item_is_open_decided_or_cancelled() -> None:
-    item = item_with()
-    done = item.model_copy(update={"outcome": outcome(Verdict.DENIED)})
-    assert name_state(record_with(item), item) == "open"
-    assert name_state(record_with(item, status=Status.CANCELLED), item) == "cancelled"
-    assert name_state(record_with(done), done) == "denied"
 
 
 def test_a_question_says_what_is_needed() -> None:

@@ -51,6 +51,7 @@ PAUSED = entry(
         ("tool_batch_completed", {"tool_call_count": 2, "failure_count": 1}, "2 calls done, 1 without success"),
         ("warning", {"message": "Output was cut"}, "Output was cut"),
         ("deadline_extended", {"by": {"id": "ben"}, "item_id": "i1"}, "ben gave more time for i1"),
+        ("item_seen", {"by": {"id": "ben"}, "item_id": "i1"}, "ben saw i1"),
         ("result_reported", {"item_id": "i1"}, "The worker that had begun i1 reported its result after all"),
         ("run_released", {"reason": "stopping"}, "The worker put the run back for another one"),
         ("run_revived", {"by": {"id": "admin"}}, "admin had the run taken up once more"),

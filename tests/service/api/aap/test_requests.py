@@ -52,6 +52,8 @@ async def test_an_absent_member_is_not_there_and_an_empty_one_is(bot: Made) -> N
         ('{"tool": "a", "arguments": {"x": NaN}, "timeout": "1m"}', "invalid_json", None),
         ('{"tool": "a", "arguments": {"x": "\\ud800"}, "timeout": "1m"}', "invalid_json", None),
         ('{"tool": "", "arguments": {}, "timeout": "1m"}', "invalid_field", "tool"),
+        ('{"tool": "send email", "arguments": {}, "timeout": "1m"}', "invalid_field", "tool"),
+        ('{"tool": "send_email\\u200b", "arguments": {}, "timeout": "1m"}', "invalid_field", "tool"),
         ('{"tool": "a", "arguments": [], "timeout": "1m"}', "invalid_field", "arguments"),
         ('{"tool": "a", "arguments": null, "timeout": "1m"}', "invalid_field", "arguments"),
         ('{"tool": "a", "arguments": {}, "timeout": "1m", "more": null}', "invalid_field", "more"),
@@ -136,7 +138,8 @@ async def test_a_request_is_an_item_like_any_other_with_approve_and_deny_alone(w
     assert listed == suspension_of(request_id)
     record = await find(world.wiring, request_id)
     assert record.run.agent == "aap/bot"
-    assert record.run.context["aap"] == {"instance_id": bot.id, "provisioner": "platform", "server": "shop"}
+    assert record.run.facts == {"aap": {"instance_id": bot.id, "provisioner": "platform"}}
+    assert record.run.claimed == {"aap": {"server": "shop"}}
     (item,) = record.items
     assert item.allowed == ("approve", "deny")
     edited = DecisionRequest(action="approve", digest=item.digest, args={"amount": 1})

@@ -10,6 +10,7 @@ from httpx import ASGITransport, AsyncBaseTransport, AsyncClient, AsyncHTTPTrans
 from sayso.clock import new_uuid
 from sayso.suspensions import Change, SuspensionRecord
 from service.wiring import Wiring
+from tests.builders import with_deadline
 from tests.service.worlds import World
 
 PREFIX = "/api/aap/v1"
@@ -93,8 +94,7 @@ async def make_late(wiring: Wiring, request_id: str) -> None:
 
     def verb(record: SuspensionRecord, now_ms: int) -> Change:
         (item,) = record.items
-        terms = item.terms.model_copy(update={"deadline_at_ms": now_ms - 1000})
-        late = item.model_copy(update={"terms": terms})
+        late = with_deadline(record, item, now_ms - 1000)
         return Change(record.model_copy(update={"items": (late,), "created_at_ms": now_ms - 60_000}))
 
     await wiring.desk.suspensions.change("default", suspension_of(request_id), verb)

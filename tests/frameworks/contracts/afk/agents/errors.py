@@ -9,9 +9,21 @@ class AgentExecutionError(AgentError):
     """A call or an answer that fails the run."""
 
 
-class AgentBudgetExceededError(AgentError):
+class AgentRetryableError(AgentExecutionError):
+    """A failure that may pass."""
+
+
+class AgentCircuitOpenError(AgentExecutionError):
+    """What failed too often is left alone for a while."""
+
+
+class AgentLoopLimitError(AgentExecutionError):
+    """The run has taken too many steps."""
+
+
+class AgentBudgetExceededError(AgentExecutionError):
     """A limit of the run is passed."""
 
 
-class AgentCheckpointCorruptionError(AgentError):
+class AgentCheckpointCorruptionError(AgentExecutionError):
     """What was saved of a run cannot be gone on from."""

@@ -10,7 +10,12 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from afk.agents import Agent
-from afk.agents.errors import AgentBudgetExceededError, AgentCheckpointCorruptionError, AgentExecutionError
+from afk.agents.errors import (
+    AgentBudgetExceededError,
+    AgentCheckpointCorruptionError,
+    AgentExecutionError,
+    AgentLoopLimitError,
+)
 from afk.agents.types import (
     AgentResult,
     AgentRunEvent,
@@ -137,6 +142,10 @@ class Runner:
         return handle
 
 
+class _Degraded(Exception):
+    """The run ends here, degraded."""
+
+
 class _Run:
     def __init__(self, runner: Runner, agent: Agent, run_id: str, thread_id: str) -> None:
         self.runner, self.agent, self.run_id, self.thread_id = runner, agent, run_id, thread_id
@@ -164,6 +173,8 @@ class _Run:
             while text is None:
                 text = await self._take_step()
             await self._end(handle, AgentResult(self.run_id, self.thread_id, "completed", text, self.records))
+        except _Degraded as ended:
+            await self._end(handle, AgentResult(self.run_id, self.thread_id, "degraded", str(ended), self.records))
         except Exception as error:  # noqa: BLE001 - whatever it is ends the run
             await self._emit("run_failed", "failed", message=str(error))
             ended = AgentResult(self.run_id, self.thread_id, "failed", str(error), self.records)
@@ -180,12 +191,15 @@ class _Run:
         if answer is None:
             self.step += 1
         limits = self.agent.fail_safe
-        if time.time() - self.started_at_s > limits.max_wall_time_s or self.step > limits.max_steps:
+        if time.time() - self.started_at_s > limits.max_wall_time_s:
             raise AgentBudgetExceededError(f"Exceeded max_wall_time_s={limits.max_wall_time_s}")
+        if self.step > limits.max_steps:
+            raise AgentLoopLimitError(f"Exceeded max_steps={limits.max_steps} for run {self.run_id}")
+        await self._hear_tickets()
+        await self._emit("step_started")
         if answer is None:
-            await self._hear_tickets()
-            await self._emit("step_started")
             await self._judge_model()
+            await self._emit("llm_called", data={"model": "unknown", "provider": "player"})
             answer = await self.agent.model.chat(LLMRequest("unknown", list(self.messages)))
             self.pending = answer
             await self._save("post_llm", {"tool_call_count": len(answer.tool_calls)})
@@ -238,6 +252,8 @@ class _Run:
     def _refuse(self, call: ToolCall, error: str) -> None:
         self.records.append(ToolExecutionRecord(call.tool_name, call.id, False, error=error))
         self.messages.append(Message("tool", json.dumps({"success": False, "error": error}), call.tool_name))
+        if self.agent.fail_safe.approval_denial_policy == "retry_then_degrade":
+            raise _Degraded(f"Tool '{call.tool_name}' denied by policy under degrade setting")
         if self.agent.fail_safe.approval_denial_policy in FAILING:
             raise AgentExecutionError(f"Tool '{call.tool_name}' denied and approval_denial_policy requires fail")
 
@@ -254,7 +270,7 @@ class _Run:
             if decision.action != "allow":
                 break
         data = {"event_type": event.event_type, "action": decision.action, "reason": decision.reason}
-        await self._emit("policy_decision", data={**data, "policy_id": None, "matched_rules": []})
+        await self._emit("policy_decision", data={**data, "policy_id": decision.policy_id, "matched_rules": []})
         return decision
 
     async def _approve(self, decision: PolicyDecision, what: str) -> bool:

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from service.documents import MAX_BYTES, read_document
+from sayso.yaml_documents import MAX_BYTES, read_document
 
 
 def problems(text: str | bytes) -> list[str]:

@@ -7,8 +7,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from sayso.policies import Action, PolicyRule, RequestPayload, RuleCondition, Subject
+from sayso.rule_files import RulebookError, parse_rulebook
 from sayso.terms import EscalationStep, Fallback, FallbackAction, Quorum, RuleTerms
-from service.rulebook import RulebookError, parse_rulebook
+from tests.sayso.rulings import event
 
 HEAD = "version: 1\ndefault: allow\nrules:\n"
 
@@ -39,7 +40,7 @@ rules:
     agent: "support*"
     subagent: writer
     context: {equals: {env: prod, nothing: null}, has_keys: [user]}
-    metadata: {equals: {kind: x}}
+    claimed: {equals: {team: null}, has_keys: [ticket]}
     when: args.amount > 100
     action: request_user_input
     reason: Because
@@ -75,7 +76,8 @@ rules:
                 subagent_name="writer",
                 context_equals={"env": "prod", "nothing": None},
                 context_has_keys=("user",),
-                metadata_equals={"kind": "x"},
+                claimed_equals={"team": None},
+                claimed_has_keys=("ticket",),
                 when="args.amount > 100",
             ),
             request_payload=RequestPayload(
@@ -107,6 +109,14 @@ def test_a_tool_is_a_name_or_a_pattern() -> None:
         ("refund", None),
         (None, "re[fp]und"),
     ]
+
+
+def test_a_tool_may_be_a_list_of_names_and_patterns() -> None:
+    """A list in quotes was read as a class of characters, and the denial fitted nothing."""
+    policy = parse(HEAD + "  - {id: a, action: deny, tool: ['refund', pay_*]}\n")
+    assert policy.rules[0].condition.tools == ("refund", "pay_*")
+    actions = [policy.judge(event(name)).action for name in ("refund", "pay_bill", "r", "ship")]
+    assert actions == [Action.DENY, Action.DENY, Action.ALLOW, Action.ALLOW]
 
 
 def test_terms_start_from_those_given_then_the_files_then_the_rules() -> None:
@@ -148,10 +158,9 @@ rules:
         "policy.yaml:2:1: there is no key `defualt` here; did you mean `default`?",
         "policy.yaml:4:14: terms.timeout_s: must be a valid integer, not '300'",
         "policy.yaml:7:5: rule refunds: there is no key `prioritty` here; did you mean `priority`?",
-        "policy.yaml:8:27: rule refunds: subjects.1: must be 'any', 'tool_call', 'llm_call', 'subagent_call' or "
-        "'interaction', not 'nothing'",
+        "policy.yaml:8:27: rule refunds: subjects.1: must be 'any', 'tool_call' or 'llm_call', not 'nothing'",
         "policy.yaml:9:11: rule refunds: when: undeclared reference to 'tol' (line 1, column 1); "
-        "a condition may use args, tool, agent, context, run_id, step",
+        "a condition may use args, tool, agent, context, claimed, run_id, step",
         "policy.yaml:10:13: rule refunds: action: must be 'allow', 'deny', 'request_approval' or "
         "'request_user_input', not 'aprove'",
         "policy.yaml:11:11: rule refunds: ask: there is no key `promt` here; did you mean `prompt`?",
@@ -199,10 +208,47 @@ ASKS_CODE = "  - {id: a, action: request_user_input, ask: {target_arg: code, res
         (HEAD + "  - {id: a, action: deny, tool: }", "rule a: tool: has no value"),
         (HEAD + "  - {id: a, action: deny, subjects: [null]}", "4:38: rule a: subjects.0: has no value"),
         (HEAD + "  - {id: a, action: deny, subjects: []}", "subjects: must have at least 1 item, not []"),
+        (
+            HEAD + """  - {id: a, action: deny, tool: "['pay-bill', 'b']"}""",
+            "4:33: rule a: tool: this is a list written as a text; write it without the outer quotes, as [pay-bill, b]",
+        ),
+        (HEAD + "  - {id: a, action: deny, tool: []}", "rule a: tool: must have at least 1 item"),
+        (HEAD + "  - {id: a, action: deny, tool: [5]}", "4:34: rule a: tool.0: must be a text, not 5"),
+        (
+            HEAD + """  - {id: a, action: deny, when: 'args.amount > "100"'}""",
+            '4:33: rule a: when: "100" is a text, which no number is more or less than; write 100',
+        ),
+        (HEAD + """  - {id: a, action: deny, when: "'5' <= args.amount"}""", "which no number is more or less than"),
         (HEAD + "  - {id: a, action: deny, tool: ''}", "tool: must have at least 1 character, not ''"),
         (HEAD + "  - {id: a, action: deny, metadata: {equals: }}", "rule a: metadata.equals: has no value"),
         (HEAD + "  - {id: a, action: defer, ask: {choices: }}", "rule a: ask.choices: has no value"),
         (HEAD + "  - {id: a, action: defer, terms: {fallback: }}", "rule a: terms.fallback: has no value"),
+        (
+            HEAD + "  - {id: a, action: deny, subjects: [subagent_call]}",
+            "4:38: rule a: subjects.0: the start of a sub-agent is not judged; write `subagent: NAME`",
+        ),
+        (HEAD + "  - {id: a, action: deny, subjects: [interaction]}", "subjects.0: interactions are not judged"),
+        (HEAD + "  - {id: a, action: deny, event: subagent_before_execute}", "4:34: rule a: event: the start of a sub"),
+        (
+            HEAD + "  - {id: a, action: deny, event: tool_after_execute}",
+            "event: must be 'tool_before_execute' or 'llm_before_execute', not 'tool_after_execute'",
+        ),
+        (
+            HEAD + "  - {id: a, action: deny, event: llm_before_execute, subjects: [tool_call]}",
+            "rule a: event llm_before_execute is none of the rule's subjects",
+        ),
+        (HEAD + "  - {id: a, action: defer, subjects: [any]}", "subjects: people are asked about tool calls alone"),
+        (HEAD + "  - {id: a, action: defer, event: llm_before_execute}", "people are asked about tool calls alone"),
+        (HEAD + "  - {id: a, action: deny, subjects: [llm_call], tool: pay}", "a model call has no tool"),
+        (
+            HEAD + "  - {id: a, action: deny, metadata: {equals: {kind: x}}}",
+            "there is no 'kind' in metadata; use model",
+        ),
+        (HEAD + "  - {id: a, action: deny, metadata: {equals: {model: x}}}", "metadata is known of model calls alone"),
+        (
+            HEAD + "  - {id: a, action: deny, subjects: [llm_call], metadata: {equals: {model: 3}}}",
+            "model is a text, so it never equals 3",
+        ),
         (HEAD + "  - {id: a, action: deny, context: }", "4:27: rule a: context: has no value"),
         (
             HEAD + "  - {id: a, action: deny, when: true}",

@@ -1,0 +1,91 @@
+"""Check rules from the shell: here, and where somebody is signed in, by the desk that knows reviewers and tools."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from sayso import exchanges
+from sayso.cli.logins import connect
+from sayso.cli.outputs import JsonOption, print_json
+from sayso.cli.screens import make_console, show, show_line
+from sayso.errors import InvalidInput, NotAuthenticated, Unavailable
+from sayso.replies import RulesChecked
+from sayso.rule_findings import Known, find_findings
+from sayso.rule_packages import check_packages, find_missing
+
+policies = typer.Typer(help="See to the rules.", no_args_is_help=True)
+
+OfflineOption = Annotated[bool, typer.Option("--offline", help="Check here alone, and ask no desk.")]
+
+
+@policies.callback()
+def _keep_group() -> None:
+    """Keep `check` a command of its own: typer drops the name of a group's only command."""
+
+
+@policies.command("check")
+def check(file: Path, offline: OfflineOption = False, json: JsonOption = False) -> None:
+    """Say whether the rules in a file could be put in force.
+
+    It takes no desk. After `sayso login` the desk is asked too, which knows reviewers and tools.
+    """
+    try:
+        raw = file.read_bytes()
+    except OSError as error:
+        raise InvalidInput(f"{file} cannot be read: {error.strerror}. Check its path and permissions.") from error
+    found = _check(raw, file, offline)
+    if json:
+        print_json(found)
+    else:
+        _show(file, found)
+    if not found.ok:
+        raise typer.Exit(1)
+
+
+def _check(raw: bytes, file: Path, offline: bool) -> RulesChecked:
+    """Check the rules here, then by the desk; without its answer, what was found here counts."""
+    here = None
+    if offline or not find_missing():
+        check_packages("cli,policies")
+        here = _check_here(raw, file)
+        if offline or not here.ok:
+            return here
+    try:
+        with connect() as client:
+            return client.exchange(exchanges.check_rules(_read_text(raw, file), file.name))
+    except (NotAuthenticated, Unavailable) as error:
+        if here is None:
+            check_packages("cli,policies")
+            raise
+        told = f"Checked here alone; a desk also compares reviewers and tools. {error.message}"
+        make_console(error=True).print(show(told, "yellow"))
+        return here
+
+
+def _check_here(raw: bytes, file: Path) -> RulesChecked:
+    from sayso.rule_files import RulebookError, parse_rulebook
+
+    try:
+        policy = parse_rulebook(raw, file=str(file))
+    except RulebookError as error:
+        return RulesChecked(ok=False, rules=0, faults=tuple(map(str, error.problems)))
+    warnings = tuple(find_findings(policy, Known()))
+    return RulesChecked(ok=True, rules=len(policy.rules), version=policy.version, warnings=warnings)
+
+
+def _read_text(raw: bytes, file: Path) -> str:
+    try:
+        return raw.decode()
+    except UnicodeDecodeError as error:
+        raise InvalidInput(f"{file} is not UTF-8: {error}. Save it as UTF-8.") from error
+
+
+def _show(file: Path, found: RulesChecked) -> None:
+    console = make_console()
+    for fault in found.faults:
+        console.print(show(fault, "red"))
+    if found.ok:
+        console.print(show_line(f"{file}: {found.rules} rules, version {found.version}."))
+        for warning in found.warnings:
+            console.print(show(f"warning: {warning}", "yellow"))

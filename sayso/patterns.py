@@ -1,0 +1,71 @@
+"""Count the steps of a regular expression, to know what a search takes at most without starting one."""
+
+import re
+
+MAX_STEPS = 10_000
+
+_WIDE_STEPS = 10
+"""Steps of a class of nearly all characters, because each may take several bytes."""
+
+_CLASSES = {"d": 1, "w": 1, "s": _WIDE_STEPS, "D": _WIDE_STEPS, "W": _WIDE_STEPS, "S": _WIDE_STEPS}
+_ESCAPES = _CLASSES | dict.fromkeys("bBtnrfv0", 1)
+_REPETITION = re.compile(r"\{([0-9]{1,4})(?:(,)([0-9]{0,4}))?\}")
+_CLASS = re.compile(r"\[(\^?)((?:[^\]\[\\]|\\[^pPuUxkQE1-9])+)\]", re.DOTALL)
+
+
+def weigh_pattern(pattern: str) -> int | None:
+    """Return the steps of a pattern with its repetitions written out; None for one that only its engine understands.
+
+    A search in linear time takes at most so many steps for each byte of the text. Looking around and back, Unicode
+    properties and flags are not counted.
+    """
+    groups, last, place = [0], 0, 0
+    while place < len(pattern):
+        sign = pattern[place]
+        if sign == "(":
+            if pattern.startswith("(?", place) and not pattern.startswith("(?:", place):
+                return None
+            groups.append(0)
+            last = 0
+            place += 3 if pattern.startswith("(?:", place) else 1
+        elif sign == ")":
+            if len(groups) == 1:
+                return None
+            last = groups.pop()
+            groups[-1] += last
+            place += 1
+        elif sign in "*+?|^$":
+            place += 1
+        else:
+            found = _REPETITION.match(pattern, place) if sign == "{" else None
+            if found is not None:
+                added = last * (max(int(found[1]), int(found[3] or 0)) - 1)
+                last += added
+                step, length = added, len(found[0])
+            else:
+                step, length = _read_step(pattern, place)
+                last = step
+            if not length or groups[-1] + step > MAX_STEPS:
+                return None
+            groups[-1] += step
+            place += length
+    return groups[0] + 1 if len(groups) == 1 else None
+
+
+def _read_step(pattern: str, place: int) -> tuple[int, int]:
+    """Return the steps of the one character or class at `place` and its length; (0, 0) where it is neither."""
+    sign = pattern[place]
+    if sign == "\\":
+        escaped = pattern[place + 1 : place + 2]
+        if escaped in _ESCAPES:
+            return _ESCAPES[escaped], 2
+        return (1, 2) if escaped and escaped.isascii() and not escaped.isalnum() else (0, 0)
+    if sign == "[":
+        found = _CLASS.match(pattern, place)
+        if found is None or "&&" in found[2] or "--" in found[2] or "~~" in found[2]:
+            return 0, 0
+        plain = not found[1] and found[2].isascii() and not re.search(r"\\[DWSs]", found[2])
+        return (1 if plain else _WIDE_STEPS), len(found[0])
+    if sign in "{}":
+        return 0, 0
+    return (_WIDE_STEPS if sign == "." else len(sign.encode("utf-8", "surrogatepass"))), 1

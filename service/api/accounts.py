@@ -1,0 +1,140 @@
+"""Let people see to their own sign-in, and admins to that of others: passwords, sessions, letting in again."""
+
+from typing import Annotated
+
+from fastapi import APIRouter, Depends, Path, Request
+from pydantic import BaseModel, ConfigDict, Field
+
+from sayso.errors import NotAllowed
+from service.api.dependencies import Admin, Parts, Person, ReviewerName
+from service.api.people import ReviewerView
+from service.api.routes import SignedInRoute, bearer_token
+from service.api.sessions import Password, SessionView, view_session
+from service.api.views import Moment
+from service.credentials import Principal
+from service.hosts import origin_of
+from service.openapi import WRITES, problems
+from service.reviewers import hash_token, id_of_session
+from service.store.people import OpenSession, Session
+from service.wiring import Wiring
+
+account = APIRouter(prefix="/account", tags=["sessions"], route_class=SignedInRoute)
+reviewers = APIRouter(prefix="/reviewers", tags=["reviewers"], route_class=SignedInRoute)
+
+SessionId = Annotated[str, Path(min_length=1, max_length=100, examples=["ses_3f1c0a5b7d9e2f4a6b8c0d1e2f3a4b5c"])]
+_READS = problems(401, 403, 404)
+_ENDS = problems(401, 403, 404)
+
+
+class OwnPasswordRequest(BaseModel):
+    """The password you have, and the one you want."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    current: Password
+    password: Password
+
+
+class OpenSessionView(BaseModel):
+    """A session that holds."""
+
+    id: str
+    opened_at: Moment
+    expires_at: Moment = Field(description="When it ends in any case.")
+    idle_until: Moment = Field(description="When it ends for want of use.")
+    address: str = Field(description="The address it was opened from, as far as it is known.")
+    client: str = Field(description="What the client that opened it called itself. Nothing vouches for it.")
+    current: bool = Field(description="Whether it is the session of this request.")
+
+
+class SessionList(BaseModel):
+    """Sessions that hold, the newest first."""
+
+    sessions: list[OpenSessionView]
+
+
+class EndedSessions(BaseModel):
+    """How many sessions were ended."""
+
+    ended: int
+
+
+async def member_of(person: Person) -> Principal:
+    """Return the person who is signed in; raises `NotAllowed` for a reviewer's key, which is no sign-in."""
+    if person.key_id is not None:
+        raise NotAllowed("This takes a person who is signed in; a key has no password and no sessions. Sign in first.")
+    return person
+
+
+Member = Annotated[Principal, Depends(member_of)]
+
+
+@account.post("/password", operation_id="changeOwnPassword", responses=problems(400, 401, 403, 415, 429))
+async def change_own_password(request: Request, body: OwnPasswordRequest, caller: Member, parts: Parts) -> SessionView:
+    """Choose a new password. All your sessions end; the answer has a fresh one."""
+    session = Session(tenant=caller.tenant, name=caller.name, roles=caller.roles, csrf="", created_at_ms=0)
+    current, password = body.current.get_secret_value(), body.password.get_secret_value()
+    opened = await parts.reviewers.change_password(session, current, password, origin_of(request))
+    parts.credentials.forget(bearer_token(request) or "")
+    return view_session(parts, opened)
+
+
+@account.get("/sessions", operation_id="listOwnSessions", responses=_READS)
+async def list_own_sessions(request: Request, caller: Member, parts: Parts) -> SessionList:
+    """List your sessions."""
+    return await _list(parts, caller, caller.name, bearer_token(request))
+
+
+@account.delete("/sessions", operation_id="endOtherSessions", responses=_ENDS)
+async def end_other_sessions(request: Request, caller: Member, parts: Parts) -> EndedSessions:
+    """End all your sessions but this one."""
+    ended = await parts.reviewers.end_sessions(caller.tenant, caller.name, but=bearer_token(request))
+    return EndedSessions(ended=ended)
+
+
+@account.delete("/sessions/{session_id}", status_code=204, operation_id="endOwnSession", responses=_ENDS)
+async def end_own_session(session_id: SessionId, caller: Member, parts: Parts) -> None:
+    """End one of your sessions."""
+    await parts.reviewers.end_session(caller.tenant, caller.name, session_id)
+
+
+@reviewers.post("/{name}/activate", operation_id="activateReviewer", responses=WRITES)
+async def activate_reviewer(name: ReviewerName, caller: Admin, parts: Parts) -> ReviewerView:
+    """Let a reviewer in again who was shut out, with the password they had. They sign in anew."""
+    return ReviewerView.model_validate(await parts.reviewers.activate(caller.tenant, name))
+
+
+@reviewers.get("/{name}/sessions", operation_id="listSessions", responses=_READS)
+async def list_sessions(name: ReviewerName, caller: Admin, parts: Parts) -> SessionList:
+    """List a reviewer's sessions."""
+    return await _list(parts, caller, name, None)
+
+
+@reviewers.delete("/{name}/sessions", operation_id="endSessions", responses=_ENDS)
+async def end_sessions(name: ReviewerName, caller: Admin, parts: Parts) -> EndedSessions:
+    """End all sessions of a reviewer."""
+    return EndedSessions(ended=await parts.reviewers.end_sessions(caller.tenant, name))
+
+
+@reviewers.delete("/{name}/sessions/{session_id}", status_code=204, operation_id="endSession", responses=_ENDS)
+async def end_session(name: ReviewerName, session_id: SessionId, caller: Admin, parts: Parts) -> None:
+    """End one session of a reviewer."""
+    await parts.reviewers.end_session(caller.tenant, name, session_id)
+
+
+async def _list(parts: Wiring, caller: Principal, name: str, token: str | None) -> SessionList:
+    now_ms, own = await parts.agenda.now_ms(), hash_token(token) if token is not None else ""
+    found = await parts.reviewers.list_sessions(caller.tenant, name)
+    return SessionList(sessions=[_view(parts, one, now_ms, own) for one in found])
+
+
+def _view(parts: Wiring, one: OpenSession, now_ms: int, own: str) -> OpenSessionView:
+    return OpenSessionView(
+        id=id_of_session(one.token_hash),
+        opened_at=one.session.created_at_ms,
+        expires_at=one.session.created_at_ms + parts.settings.session_max_s * 1000,
+        idle_until=now_ms + one.left_ms,
+        address=one.session.address,
+        client=one.session.client,
+        current=one.token_hash == own,
+    )

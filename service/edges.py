@@ -1,0 +1,65 @@
+"""Settings of the service's edge: whose word on a client's address counts, and under which hosts people sign in."""
+
+import re
+from ipaddress import IPv6Address, ip_address, ip_network
+from typing import Annotated
+
+from pydantic import Field, field_validator
+from pydantic_settings import BaseSettings, NoDecode
+
+_HOST = re.compile(r"\[[0-9a-f:.]+\]|[a-z0-9_-]+(\.[a-z0-9_-]+)*")
+LOOPBACK_HOSTS = frozenset({"localhost", "127.0.0.1", "[::1]"})
+
+_Words = Annotated[tuple[str, ...], NoDecode]
+
+
+class EdgeSettings(BaseSettings):
+    """What an operator can choose about proxies and hosts."""
+
+    trusted_proxies: _Words = Field(
+        default=(),
+        description="Addresses and networks of reverse proxies, such as `10.0.0.5,10.1.0.0/16`. Only their "
+        "`X-Forwarded-For` and `X-Forwarded-Proto` count. Without it nobody's do.",
+    )
+    allowed_hosts: _Words = Field(
+        default=(),
+        description="Hosts beside that of `SAYSO_PUBLIC_URL` under which people may sign in and open pages, with "
+        "commas between them. In the `local` environment this machine's own names are allowed too.",
+    )
+
+    @field_validator("trusted_proxies", "allowed_hosts", mode="before")
+    @classmethod
+    def _split_edges(cls, value: object) -> object:
+        return tuple(word.strip() for word in value.split(",") if word.strip()) if isinstance(value, str) else value
+
+    @field_validator("trusted_proxies", mode="after")
+    @classmethod
+    def _check_proxies(cls, proxies: tuple[str, ...]) -> tuple[str, ...]:
+        for proxy in proxies:
+            try:
+                network = ip_network(proxy)
+            except ValueError:
+                raise ValueError(f"'{proxy}' is no address or network; write 10.0.0.5 or 10.1.0.0/16") from None
+            if not network.prefixlen:
+                raise ValueError(f"'{proxy}' trusts every client's word on its address; name the proxies alone")
+        return proxies
+
+    @field_validator("allowed_hosts", mode="after")
+    @classmethod
+    def _check_hosts(cls, hosts: tuple[str, ...]) -> tuple[str, ...]:
+        lowered = tuple(host.lower() for host in hosts)
+        for host in lowered:
+            if not _HOST.fullmatch(host):
+                raise ValueError(f"'{host}' is no host; write a name such as desk.example.com, without port or scheme")
+        return lowered
+
+
+def network_of(address: str) -> str:
+    """Return what limits count an address as: one IPv4 address, or the /64 network that one IPv6 client has."""
+    try:
+        found = ip_address(address)
+    except ValueError:
+        return address
+    if isinstance(found, IPv6Address):
+        return str(found.ipv4_mapped or ip_network((found, 64), strict=False))
+    return str(found)

@@ -1,0 +1,23 @@
+"""Environment variables that look like settings and are none."""
+
+import os
+from collections.abc import Iterable, Iterator
+from difflib import get_close_matches
+
+PREFIX = "SAYSO_"
+OTHERS = ("SAYSO_URL", "SAYSO_KEY", "SAYSO_LAUNCHED_FROM", "SAYSO_BENCH_STAMPS")
+"""Variables that are no settings of the service: the SDK's two, the launcher's mark, and the benchmark's."""
+
+
+def find_unknown(known: Iterable[str]) -> Iterator[str]:
+    """Yield a sentence for each variable of the environment that names no setting, with the nearest name.
+
+    A misspelt setting has no effect, so it is refused.
+    """
+    settings = tuple(known)
+    for name in sorted(os.environ):
+        upper = name.upper()
+        if upper.startswith(PREFIX) and upper not in (*settings, *OTHERS):
+            near = get_close_matches(upper, settings, 1)
+            hint = f"; did you mean {near[0]}?" if near else "."
+            yield f"{name}: there is no such setting{hint} See docs/settings.md."

@@ -1,0 +1,72 @@
+"""Keep which rules are in force, and which each live process holds."""
+
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from redis.asyncio import Redis
+
+from service.store.connections import text, translated
+from service.store.keys import TenantKeys
+
+ALIVE_MS = 20_000
+"""For how long a process counts as alive that has told of itself."""
+
+_SCRIPT = (Path(__file__).parent / "lua" / "rules.lua").read_text()
+
+
+class Holder(NamedTuple):
+    """A live process, the file it reads its rules from, and their version."""
+
+    process: str
+    file: str
+    version: str
+
+
+class RuleStore:
+    """The rules in force for each tenant."""
+
+    def __init__(self, redis: Redis) -> None:
+        self._redis = redis
+        self._publish = redis.register_script(_SCRIPT)
+
+    async def publish(self, tenant: str, holder: Holder, how: str, rules: str = "") -> tuple[str, bool]:
+        """Tell what a process holds; return the version in force, and whether a live process holds that."""
+        keys = TenantKeys(tenant)
+        args: list[str | int] = [holder.process, holder.file, holder.version, rules, how, ALIVE_MS]
+        async with translated():
+            reply: Any = await self._publish(keys=[keys.rules, keys.rulebook], args=args)
+        return text(reply[0]), bool(reply[1])
+
+    async def read_version(self, tenant: str) -> str | None:
+        """Return the version in force, None while nobody has published any."""
+        async with translated():
+            found = await self._redis.hget(TenantKeys(tenant).rules, "in-force")
+        return text(found) if found else None
+
+    async def read_rules(self, tenant: str) -> tuple[str, str]:
+        """Return the version in force and its rules, as of one moment."""
+        keys = TenantKeys(tenant)
+        async with translated(), self._redis.pipeline(transaction=True) as pipe:
+            pipe.hget(keys.rules, "in-force")
+            pipe.get(keys.rulebook)
+            version, rules = await pipe.execute()
+        return text(version or b""), (rules or b"").decode(errors="replace")
+
+    async def list_holders(self, tenant: str) -> list[Holder]:
+        """Return what each process holds that has told of itself lately, by name."""
+        async with translated(), self._redis.pipeline(transaction=True) as pipe:
+            pipe.hgetall(TenantKeys(tenant).rules)
+            pipe.time()
+            found, (seconds, _) = await pipe.execute()
+        holders: list[Holder] = []
+        for name, told in found.items():
+            if text(name).startswith("p:"):
+                version, at_ms, file = text(told).split("|", 2)
+                if int(at_ms) > seconds * 1000 - ALIVE_MS:
+                    holders.append(Holder(text(name)[2:], file, version))
+        return sorted(holders)
+
+    async def leave(self, tenant: str, process: str) -> None:
+        """Note that a process ends."""
+        async with translated():
+            await self._redis.hdel(TenantKeys(tenant).rules, f"p:{process}")

@@ -1,0 +1,120 @@
+// Guards a decision. What lets a call run stays off until the end of every value and of every long text was in view;
+// while an edit is begun, approving as asked is not on the page. This runs before the page is drawn: nothing can be
+// sent before it is known what was shown. Without scripts the server shows everything in full, and edits on a page.
+(() => {
+  "use strict";
+  const RUNS = ".as-asked, .edit, .value";
+  const TEXTS = ".sheet > section.panel:not(.past) :is(td, p, pre, blockquote)";
+  const LONG_CHARS = 400;
+  const unread = new Set();
+  let ready = false, answers = null, status = null, asAsked = null;
+
+  document.addEventListener("submit", (event) => {
+    if ((!ready || unread.size) && event.target.matches(RUNS)) event.preventDefault();
+  }, true);
+
+  // What one person has read of an item in this tab stays read when the page is shown again, such as after an error.
+  const place = () => `read ${document.querySelector(".who")?.textContent} ${location.pathname}`;
+
+  function guard() {
+    for (const form of answers.querySelectorAll(RUNS)) form.querySelector(".wide").disabled = unread.size > 0;
+    status.hidden = !unread.size || !answers.querySelector(RUNS);
+    const words = unread.size === 1 ? "1 text was" : `${unread.size} texts were`;
+    if (unread.size) status.querySelector("p").textContent = `${words} not shown to the end yet. Approving waits for that.`;
+  }
+
+  function showNext() {
+    const [next] = [...unread].sort((a, b) => a.getBoundingClientRect().top - b.getBoundingClientRect().top);
+    if (!next) return;
+    const { top, bottom } = next.getBoundingClientRect();
+    if (top < 8 && bottom > innerHeight) scrollBy(0, innerHeight * 0.8);
+    else next.scrollIntoView({ block: "start" });
+    next.tabIndex = -1;
+    next.focus({ preventScroll: true });
+  }
+
+  function watch() {
+    const ends = new IntersectionObserver((seen) => {
+      for (const { isIntersecting, target } of seen) {
+        if (!isIntersecting) continue;
+        ends.unobserve(target);
+        unread.delete(target.parentElement);
+      }
+      if (!unread.size) sessionStorage.setItem(place(), "1");
+      guard();
+    });
+    for (const text of document.querySelectorAll(TEXTS)) {
+      const asked = text.matches(".what td") || text.textContent.length > LONG_CHARS;
+      if (!asked || text.closest("details:not([open])")) continue;
+      const end = Object.assign(document.createElement("span"), { className: "end" });
+      text.append(end);
+      unread.add(text);
+      ends.observe(end);
+    }
+  }
+
+  function changed(control) {
+    if (!control.options) return control.value !== control.defaultValue;
+    return control.selectedIndex !== Math.max(0, [...control.options].findIndex((option) => option.defaultSelected));
+  }
+
+  const countChanges = (form) => [...form.querySelectorAll("input:not([type=hidden]), textarea, select")].filter(changed).length;
+
+  function begin(opener, edit) {
+    asAsked = answers.querySelector(".as-asked");
+    asAsked?.remove();
+    opener.removeAttribute("href");
+    edit.hidden = false;
+  }
+
+  function stop(opener, edit, place) {
+    edit.reset();
+    edit.hidden = true;
+    opener.setAttribute("href", `${place}?answer=edit`);
+    opener.before(asAsked);
+    asAsked = null;
+    opener.focus();
+    guard();
+  }
+
+  function confirmStop(edit) {
+    const count = countChanges(edit);
+    if (!count) return answers.dataset.forms !== "kept" || confirm("Throw away what you typed?");
+    return confirm(`Throw away ${count} change${count === 1 ? "" : "s"}?`);
+  }
+
+  function press(event) {
+    const link = event.target.closest(".begin, .stop");
+    if (!link || event.ctrlKey || event.metaKey || event.shiftKey) return;
+    const opener = answers.querySelector(".begin");
+    const edit = answers.querySelector(".edit");
+    if (link === opener) {
+      event.preventDefault();
+      if (!opener.hasAttribute("href")) return;
+      begin(opener, edit);
+      edit.querySelector("input:not([type=hidden]), textarea, select")?.focus();
+    } else if (!confirmStop(edit)) {
+      event.preventDefault();
+    } else if (asAsked) {
+      event.preventDefault();
+      stop(opener, edit, link.getAttribute("href"));
+    }
+  }
+
+  document.addEventListener("DOMContentLoaded", () => {
+    answers = document.getElementById("answers");
+    status = document.getElementById("unread");
+    status.querySelector("button").addEventListener("click", showNext);
+    answers.addEventListener("click", press);
+    if (!sessionStorage.getItem(place())) watch();
+    guard();
+    new MutationObserver(guard).observe(answers, { childList: true }); // live.js shows it anew
+    ready = true;
+  });
+
+  // A browser that goes back or reloads may fill in again what was typed: then the edit is still begun.
+  addEventListener("pageshow", () => {
+    const edit = answers.querySelector(".edit[hidden]");
+    if (edit && countChanges(edit)) begin(answers.querySelector(".begin"), edit);
+  });
+})();

@@ -1,0 +1,51 @@
+"""A LangGraph graph that asks about a call itself, and one whose inner graph does."""
+
+import asyncio
+import tempfile
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from langgraph.graph import START, MessagesState, StateGraph
+from langgraph.types import interrupt
+
+from sayso.adapters.langgraph import gate, sqlite
+from sayso.tool_calls import ToolDefinition
+from tests.frameworks.odd.drives import find_callers, say
+
+FETCH = ToolDefinition(name="fetch", parameters={"type": "object", "properties": {"what": {"type": "string"}}})
+
+
+def ask(_state: MessagesState) -> dict[str, Any]:
+    """Ask about one call, as Agent Inbox's graphs do."""
+    config = {"allow_accept": True, "allow_ignore": True, "allow_respond": True, "allow_edit": True}
+    interrupt({"action_request": {"action": "fetch", "args": {"what": "a"}}, "config": config})
+    return {}
+
+
+def draw(node: Any, name: str) -> Any:
+    """Return a graph of one node, not yet compiled."""
+    graph = StateGraph(MessagesState)
+    graph.add_node(name, node)
+    graph.add_edge(START, name)
+    return graph
+
+
+async def main() -> None:
+    """Begin both."""
+
+    def build(*, checkpointer: Any, middleware: Sequence[Any]) -> Any:
+        return draw(ask, "ask").compile(checkpointer=checkpointer)
+
+    def build_nested(*, checkpointer: Any, middleware: Sequence[Any]) -> Any:
+        return draw(draw(ask, "ask").compile(), "writer").compile(checkpointer=checkpointer)
+
+    with tempfile.TemporaryDirectory() as home:
+        kept = sqlite(Path(home) / "threads.db")
+        alone = gate(build, name="alone", tools=[FETCH], checkpointer=kept)
+        handed = gate(build_nested, name="handed", tools=[FETCH], checkpointer=kept)
+        say({"alone": await find_callers(alone), "handed": await find_callers(handed)})
+
+
+if __name__ == "__main__":
+    asyncio.run(main())

@@ -1,0 +1,44 @@
+"""An agent of the OpenAI Agents SDK that calls a tool itself, and one that hands off to a sub-agent which does."""
+
+import asyncio
+from typing import Any
+
+from agents import Agent, Model, ModelResponse, RunConfig, Usage, function_tool
+from agents.testing import function_call
+
+from sayso.adapters.openai_agents import gate
+from tests.frameworks.odd.drives import find_callers, say
+
+
+class Asker(Model):
+    """Asks for one call."""
+
+    def __init__(self, tool: str, args: dict[str, Any]) -> None:
+        self._call = function_call(tool, args, call_id=f"call of {tool}")
+
+    async def get_response(self, *_args: Any, **_more: Any) -> ModelResponse:
+        return ModelResponse(output=[self._call], usage=Usage(), response_id=None)
+
+    def stream_response(self, *_args: Any, **_more: Any) -> Any:
+        raise TypeError("This model does not stream.")
+
+
+@function_tool
+def fetch(what: str) -> str:
+    """Fetch something."""
+    return f"fetched {what}"
+
+
+async def main() -> None:
+    """Begin both."""
+    quiet = RunConfig(tracing_disabled=True)
+    fetcher = Asker("fetch", {"what": "a"})
+    writer = Agent("writer", model=fetcher, tools=[fetch])
+    boss = Agent("boss", model=Asker("transfer_to_writer", {}), tools=[fetch], handoffs=[writer])
+    alone = gate(Agent("alone", model=fetcher, tools=[fetch]), name="alone", run_config=quiet)
+    handed = gate(boss, name="handed", run_config=quiet)
+    say({"alone": await find_callers(alone), "handed": await find_callers(handed)})
+
+
+if __name__ == "__main__":
+    asyncio.run(main())

@@ -1,0 +1,35 @@
+"""An AutoGen team in which anybody could act unasked is refused when it is gated."""
+
+import pytest
+
+from tests.frameworks.test_odd_agents import play
+
+pytestmark = pytest.mark.timeout(300)
+INNER = "has tools of its own (send_money), and nobody would be asked about those."
+
+
+@pytest.mark.parametrize(
+    ("team", "words"),
+    [
+        ("ungated", "The agent 'b' has tools that nobody would be asked about (send_money)."),
+        ("alone", "The agent 'b' has tools that nobody would be asked about (send_money)."),
+        ("society", "The agent 's' is a SocietyOfMindAgent, which could act without anybody being asked."),
+        ("round robin", "build gives a RoundRobinGroupChat, which chooses the next speaker itself"),
+        ("selector", "build gives a SelectorGroupChat, which chooses the next speaker itself"),
+        ("endless", "The Swarm does not end when an agent waits."),
+    ],
+)
+def test_autogen_gate_refuses_a_team_that_could_act_unasked(team: str, words: str) -> None:
+    assert play("autogen", "autogen_teams")[team].startswith(words)
+
+
+@pytest.mark.parametrize("tool", ["agent tool", "team tool", "function"])
+def test_autogen_gate_refuses_a_tool_that_calls_an_agent_with_tools(tool: str) -> None:
+    refused = play("autogen", "autogen_teams")[tool]
+    assert refused.startswith("The tool '")
+    assert INNER in refused
+
+
+@pytest.mark.parametrize("tool", ["speaker", "with a person", "gated"])
+def test_autogen_gate_takes_what_calls_no_agent_with_tools(tool: str) -> None:
+    assert play("autogen", "autogen_teams")[tool] is None

@@ -1,0 +1,72 @@
+"""A LangChain agent runs no tool that nobody was asked about, and every approved call once, as approved."""
+
+from typing import Any
+
+import pytest
+
+from tests.frameworks.test_odd_agents import play
+
+pytestmark = pytest.mark.timeout(300)
+INNER = "has tools of its own (send_money), and nobody would be asked about those."
+
+
+@pytest.mark.parametrize("tool", ["delegate", "delegate_by_name", "as_tool"])
+def test_langchain_gate_refuses_a_tool_that_calls_an_agent_with_tools(tool: str) -> None:
+    refused = play("langgraph", "langgraph_agents")["refused"][tool]
+    assert refused.startswith("The tool '")
+    assert INNER in refused
+
+
+@pytest.mark.parametrize("tool", ["speak", "send_twice"])
+def test_langchain_gate_takes_what_calls_no_agent_with_tools(tool: str) -> None:
+    assert play("langgraph", "langgraph_agents")["refused"][tool] is None
+
+
+@pytest.mark.parametrize("tool", ["delegate_to_a_new_one", "loop_by_hand"])
+def test_langchain_runs_no_tool_that_a_model_inside_a_tool_calls(tool: str) -> None:
+    said = play("langgraph", "langgraph_agents")
+    assert said["ran"][tool] == []
+    words = f"send_money was called inside {tool} and nobody was asked about it, so it was not run."
+    assert words in said["played"][tool]["result"]["text"]
+
+
+def test_langchain_runs_tools_that_the_code_of_a_tool_calls_itself() -> None:
+    assert play("langgraph", "langgraph_agents")["ran"]["send_twice"] == ["bob", "cid"]
+
+
+@pytest.mark.parametrize(
+    ("order", "words"),
+    [
+        ("retry behind", "The middleware ToolRetryMiddleware comes after Sayso's"),
+        ("change behind", "The middleware Changing comes after Sayso's"),
+        ("own questions", "The agent has a HumanInTheLoopMiddleware of its own (interrupt_on=)"),
+        ("own questions first", "The agent has a HumanInTheLoopMiddleware of its own (interrupt_on=)"),
+        ("no middleware", "The tools send_money would run without Sayso's middleware"),
+        ("own node", "The tools send_money would run without Sayso's middleware"),
+        ("around an agent", "The tools send_money would run without Sayso's middleware"),
+        ("ask", "The tool 'ask' interrupts the graph in the middle of its call"),
+    ],
+)
+def test_langchain_gate_refuses_a_graph_that_could_slip_past(order: str, words: str) -> None:
+    assert play("langgraph", "langgraph_agents")["refused"][order].startswith(words)
+
+
+def test_langchain_runs_approved_arguments_once_behind_other_middleware() -> None:
+    assert play("langgraph", "langgraph_agents")["ran"]["behind others"] == ["eve"]
+
+
+def test_langchain_tells_its_model_that_an_interrupt_broke_the_tool_off() -> None:
+    text = play("langgraph", "langgraph_agents")["played"]["ask_hidden"]["result"]["text"]
+    assert "ask_hidden interrupted the graph in the middle of its call and was broken off there" in text
+
+
+@pytest.mark.parametrize("mode", ["batched", "per_call"])
+@pytest.mark.parametrize("ids", ["equal", "empty", "again"])
+def test_langchain_runs_the_approved_one_of_calls_with_one_id(ids: str, mode: str) -> None:
+    said = play("langgraph", "langgraph_agents")
+    name = f"{ids}, {mode}"
+    played: dict[str, Any] = said["played"][name]
+    assert [args["to"] for _, args in played["asked"]] == ["ann", "bob"]
+    assert len({call_id for call_id, _ in played["asked"]}) == 2
+    assert said["ran"][name] == ["bob"]
+    assert "Not Ann." in played["result"]["text"]

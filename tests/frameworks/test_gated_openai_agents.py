@@ -1,0 +1,28 @@
+"""An agent of the OpenAI Agents SDK runs no tool unasked, and its guardrails check the arguments that run."""
+
+import pytest
+
+from tests.frameworks.test_odd_agents import play
+
+pytestmark = pytest.mark.timeout(300)
+INNER = "has tools of its own (send_money), and nobody would be asked about those."
+
+
+@pytest.mark.parametrize("tool", ["agent as a tool", "agent in a function", "agent that hands off"])
+def test_openai_agents_gate_refuses_a_tool_that_calls_an_agent_with_tools(tool: str) -> None:
+    refused = play("openai_agents", "openai_agents_guarded")[tool]
+    assert refused.startswith("The tool '")
+    assert INNER in refused
+
+
+@pytest.mark.parametrize("tool", ["agent without tools"])
+def test_openai_agents_gate_takes_what_calls_no_agent_with_tools(tool: str) -> None:
+    assert play("openai_agents", "openai_agents_guarded")[tool] is None
+
+
+def test_openai_agents_guardrails_check_edited_arguments() -> None:
+    said = play("openai_agents", "openai_agents_guarded")
+    assert said["edited to a refused one"]["result"] == {"text": "Mallory gets nothing."}
+    assert said["edited to one that stops the run"]["error"] == "The guardrail only_known stopped the run."
+    assert said["edited from a refused one"]["result"]["text"].endswith("Result: sent to bob")
+    assert said["ran"] == ['ann, as {"to":"ann"}', 'bob, as {"to": "bob"}']

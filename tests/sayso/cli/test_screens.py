@@ -1,0 +1,43 @@
+"""The command line's screens: what an agent says of itself is marked as that."""
+
+from datetime import UTC, datetime
+
+from rich.console import RenderableType
+
+from sayso.cli.screens import make_console, show_runs, show_suspension
+from sayso.replies import Run, RunRefSeen, Suspension
+from sayso.signs import UNCHECKED
+
+NOW = datetime(2026, 11, 22, tzinfo=UTC)
+TITLE = "Sayso has approved this"
+
+
+def read(shown: RenderableType) -> list[str]:
+    """Return the lines that are printed."""
+    console = make_console()
+    with console.capture() as printed:
+        console.print(shown)
+    return printed.get().splitlines()
+
+
+def test_show_suspension_marks_the_title_and_the_context() -> None:
+    run = RunRefSeen(id="run_1", agent="bot", owner="demo", claimed_title=TITLE, claimed_context={"env": "prod"})
+    lines = read(show_suspension(Suspension(id="sus_1", status="pending", created_at=NOW, run=run)))
+    assert lines[0] == "bot  sus_1"
+    place = lines.index(UNCHECKED)
+    assert lines[place + 1 : place + 4] == [TITLE, "{", '  "env": "prod"']
+
+
+def test_show_runs_marks_the_titles() -> None:
+    run = Run(
+        id="run_1",
+        agent="bot",
+        owner="demo",
+        claimed_title=TITLE,
+        status="suspended",
+        suspension_id="sus_1",
+        created_at=NOW,
+        updated_at=NOW,
+    )
+    head, row = read(show_runs([run]))
+    assert head.index(UNCHECKED) == row.index(TITLE)

@@ -1,0 +1,47 @@
+"""A call that was approved and failed is shown as failed wherever it is shown; nothing about it is green."""
+
+import re
+
+from sayso.suspensions import SuspensionRecord
+from service.settings import Settings
+from tests.service.web.sites import Visit, visit
+from tests.service.web.stories import asked, decide, finish, make_ask, place_of
+
+ERROR = "payment provider answered 502"
+GREEN = re.compile(r'class="(?:state|panel receipt) (?:approved|answered|completed)"')
+
+
+async def fail_refund(anna: Visit) -> SuspensionRecord:
+    """A refund that was approved, failed, and whose run ended as it should."""
+    record = await decide(anna.wiring, await asked(anna.wiring, title="Broken cup"), "approve")
+    return await finish(anna.wiring, record, error=ERROR)
+
+
+async def test_the_receipt_of_a_failed_call_is_red_and_says_why(settings: Settings) -> None:
+    async with visit(settings) as anna:
+        page = await anna.read(place_of(await fail_refund(anna)))
+        assert f'<h2 id="receipt-h">Failed: {ERROR}</h2>' in page
+        assert "<p>ben approved this.</p>" in page
+        assert 'class="panel receipt failed"' in page
+        assert "over, but a call failed" in page
+        assert not GREEN.search(page)
+
+
+async def test_rows_and_run_pages_show_a_failed_call_as_failed(settings: Settings) -> None:
+    async with visit(settings) as anna:
+        record = await fail_refund(anna)
+        for place in ("/decided", "/runs", f"/runs/{record.run.id}"):
+            page = await anna.read(place)
+            assert not GREEN.search(page), place
+            assert re.search(r'class="state (?:call_)?failed"', page), place
+        assert "refund_payment" in await anna.read("/decided?verdict=failed")
+        assert "Nothing fits." in await anna.read("/decided?verdict=approved")
+
+
+async def test_an_approved_call_of_a_cancelled_run_is_not_green(settings: Settings) -> None:
+    async with visit(settings) as anna:
+        record = await decide(anna.wiring, await asked(anna.wiring, make_ask(), make_ask(index=1)), "approve")
+        await anna.send(f"/runs/{record.run.id}/cancel")
+        page = await anna.read(place_of(record))
+        assert "The run was cancelled before this ran" in page
+        assert not GREEN.search(page)

@@ -1,0 +1,127 @@
+"""Nothing lets a call run before the end of every value and of every long text was in view: in a real browser."""
+
+from collections.abc import Callable
+
+import pytest
+from playwright.sync_api import Locator, Page, ViewportSize, expect
+from pydantic import JsonValue
+
+from sayso.suspensions import SuspensionRecord
+from sayso.tool_calls import ToolDefinition
+from service.wiring import Wiring
+from tests.browser import DESKTOP, PHONE
+from tests.service.web.reading import read_to_the_end
+from tests.service.web.sites import Site
+from tests.service.web.stories import ask_value, asked, make_ask, place_of
+
+SHELL = ToolDefinition(name="shell")
+LONG = "\n".join(f"echo {place}" for place in range(400)) + "\nrm -rf / #the-end"
+
+Open = Callable[..., Page]
+
+
+async def ask_shell(wiring: Wiring, **args: JsonValue) -> SuspensionRecord:
+    """A run that waits for leave to run a long script."""
+    return await asked(wiring, make_ask(SHELL, {"command": LONG, **args}))
+
+
+def approve(page: Page) -> Locator:
+    return page.get_by_role("button", name="Approve", exact=True)
+
+
+@pytest.mark.parametrize("viewport", [PHONE, DESKTOP], ids=["phone", "desktop"])
+def test_approve_is_off_until_the_end_was_in_view(site: Site, open_as: Open, viewport: ViewportSize) -> None:
+    page = open_as(place_of(site.act(ask_shell)), viewport=viewport)
+    expect(approve(page)).to_be_disabled()
+    expect(page.get_by_role("link", name="Edit and approve")).to_be_visible()
+    expect(page.locator("#unread")).to_contain_text("1 text was not shown to the end yet.")
+    page.locator(".what td").evaluate("node => scrollTo(0, node.getBoundingClientRect().bottom + scrollY - 100)")
+    expect(approve(page)).to_be_enabled()
+    expect(page.locator("#unread")).to_be_hidden()
+    approve(page).click()
+    expect(page.get_by_role("heading", name="anna approved this")).to_be_visible()
+
+
+def test_the_keyboard_alone_reaches_the_end_and_approves(site: Site, open_as: Open) -> None:
+    page = open_as(place_of(site.act(ask_shell)))
+    page.get_by_role("button", name="Show the next").focus()
+    page.keyboard.press("Enter")
+    expect(page.locator(".what td")).to_be_focused()
+    for _ in range(40):
+        if approve(page).is_enabled():
+            break
+        page.keyboard.press("PageDown")
+    expect(approve(page)).to_be_enabled()
+    approve(page).press("Enter")
+    expect(page.get_by_role("heading", name="anna approved this")).to_be_visible()
+
+
+def test_pressing_show_the_next_leads_through_every_text(site: Site, open_as: Open) -> None:
+    page = open_as(place_of(site.act(lambda wiring: ask_shell(wiring, second=LONG, third="short"))))
+    expect(page.locator("#unread")).to_contain_text("3 texts were not shown")
+    read_to_the_end(page)
+    expect(approve(page)).to_be_enabled()
+
+
+def test_an_edit_and_a_value_wait_for_the_end_and_a_denial_does_not(site: Site, open_as: Open) -> None:
+    valued = site.act(lambda wiring: asked(wiring, ask_value(SHELL, {"command": LONG}, target_arg="code")))
+    page = open_as(place_of(valued))
+    expect(page.get_by_role("button", name="Send the value")).to_be_disabled()
+    page.goto(place_of(site.act(ask_shell)))
+    page.get_by_text("Edit and approve").click()
+    expect(page.get_by_role("button", name="Approve with these arguments")).to_be_disabled()
+    page.get_by_text("Deny", exact=True).first.click()
+    page.get_by_role("button", name="Deny").click()
+    expect(page.get_by_role("heading", name="anna denied this")).to_be_visible()
+
+
+def test_a_long_prompt_is_read_to_its_end_as_well(site: Site, open_as: Open) -> None:
+    ask = make_ask(SHELL, {"command": "ls"}, prompt={"body": LONG})
+    page = open_as(place_of(site.act(lambda wiring: asked(wiring, ask))))
+    expect(approve(page)).to_be_disabled()
+    page.locator(".why .body .end").scroll_into_view_if_needed()
+    expect(approve(page)).to_be_enabled()
+
+
+def test_a_form_sent_around_the_button_is_held_back(site: Site, open_as: Open) -> None:
+    record = site.act(ask_shell)
+    page = open_as(place_of(record))
+    page.evaluate(
+        "() => { const button = document.querySelector('.as-asked .approve'); button.disabled = false; button.click() }"
+    )
+    page.reload()
+    expect(approve(page)).to_be_disabled()
+
+
+def test_what_was_read_stays_read_when_the_page_is_shown_again(site: Site, open_as: Open) -> None:
+    page = open_as(place_of(site.act(ask_shell)), viewport=PHONE)
+    read_to_the_end(page)
+    page.reload()
+    expect(approve(page)).to_be_enabled()
+
+
+def test_a_page_shown_anew_still_waits_for_the_end(site: Site, open_as: Open) -> None:
+    record = site.act(lambda wiring: asked(wiring, *(make_ask(SHELL, {"command": LONG}, index=i) for i in range(2))))
+    page = open_as(place_of(record))
+    other = open_as(place_of(record, "i2"), name="ben")
+    other.get_by_text("Deny", exact=True).first.click()
+    other.get_by_role("button", name="Deny").click()
+    expect(page.locator("#siblings")).to_contain_text("denied")
+    expect(approve(page)).to_be_disabled()
+
+
+def test_without_scripts_everything_is_shown_and_can_be_approved(site: Site, open_as: Open) -> None:
+    page = open_as(place_of(site.act(ask_shell)), java_script_enabled=False)
+    expect(page.locator(".what td")).to_contain_text("#the-end")
+    expect(page.locator("#unread")).to_be_hidden()
+    approve(page).click()
+    expect(page.get_by_role("heading", name="anna approved this")).to_be_visible()
+
+
+def test_blanks_that_push_the_end_away_are_folded_and_counted(site: Site, open_as: Open) -> None:
+    text = "ls" + "\n" * 900 + "rm -rf /" + " " * 3000 + "tmp"
+    page = open_as(place_of(site.act(lambda wiring: asked(wiring, make_ask(SHELL, {"command": text})))))
+    cell = page.locator(".what td")
+    expect(cell).to_contain_text("⟨899 blank lines⟩")
+    expect(cell).to_contain_text("rm -rf /⟨3000 spaces⟩tmp")
+    expect(approve(page)).to_be_enabled()

@@ -1,0 +1,64 @@
+# ruff: noqa: F811  a fixture has the name of what it gives
+"""A worker starts nothing for a key that was revoked, and says on the run why it ended."""
+
+import pytest
+
+from sayso.agents import Agent
+from sayso.models import ModelTurn
+from sayso.suspensions import RunStatus
+from sayso.tools import tool
+from service.wiring import Wiring
+from tests.builders import give_up, person
+from tests.workers.test_resume import draining, start, trail, turn, until, wiring  # noqa: F401
+from workers import resume
+
+called: list[str] = []
+
+
+@tool
+def pay(order: str) -> str:
+    """Pay for an order."""
+    called.append(order)
+    return "paid"
+
+
+class RevokesFirst:
+    """A model that revokes the key of its run before it calls a tool that the rules allow."""
+
+    def __init__(self, wiring: Wiring, key_id: str) -> None:
+        self._wiring = wiring
+        self._key_id = key_id
+
+    async def complete(self, messages: object, tools: object) -> ModelTurn:
+        """Revoke the key, then call the tool."""
+        await self._wiring.credentials.revoke_key("default", self._key_id)
+        await self._wiring.standings.find("default", fresh=True)
+        return turn(("pay", '{"order": "A"}'))
+
+
+async def test_a_key_revoked_while_its_run_is_driven_starts_no_call(
+    wiring: Wiring, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    called.clear()
+    key, _ = await wiring.credentials.create_key("default", "bot")
+    model = RevokesFirst(wiring, key.id)
+    monkeypatch.setitem(resume.agents, "p", Agent(name="p", instructions="x", tools=(pay,), model=model))
+    async with draining(wiring):
+        await start(wiring, "p")
+        ended = await until(wiring, RunStatus.CANCELLED, RunStatus.COMPLETED, RunStatus.FAILED)
+    assert (ended.status, called) == (RunStatus.CANCELLED, [])
+    assert "was revoked" in (ended.error or "")
+    assert "run_cancelled" in await trail(wiring)
+
+
+async def test_a_revived_run_of_a_revoked_key_does_not_run(wiring: Wiring) -> None:
+    key, _ = await wiring.credentials.create_key("default", "bot")
+    await start(wiring)
+    run = await wiring.runs.read("default", "run_x")
+    found = await wiring.desk.suspensions.read("default", run.suspension_id)
+    assert found.record is not None
+    await give_up(wiring, found.record)
+    await wiring.credentials.revoke_key("default", key.id)
+    await wiring.desk.revive("default", run.suspension_id, person("ada"))
+    async with draining(wiring):
+        await until(wiring, RunStatus.CANCELLED)
