@@ -10,8 +10,8 @@ from typing import Any
 from sayso.decisions import JsonObject
 from sayso.errors import PolicyForbids
 from sayso.events import Event, EventType
-from sayso.judgements import build_ask, find_misplaced, tell_judged
 from sayso.policies import Policy, PolicyDecision, PolicyEvent
+from sayso.policy_asks import build_ask, find_misplaced, tell_judged
 from sayso.questions import put_question
 from sayso.requests import Ask, Item
 from sayso.rules import ASKING, Action, same_json

@@ -11,8 +11,8 @@ from sayso.agents import Agent
 from sayso.decisions import ActorKind, Verdict
 from sayso.events import Event, EventType
 from sayso.gates import describe_item
-from sayso.judgements import build_ask, find_misplaced
 from sayso.policies import Action, Policy, PolicyDecision
+from sayso.policy_asks import build_ask, find_misplaced
 from sayso.questions import put_question
 from sayso.requests import Ask, Item, Ruling
 from sayso.resumptions import approved_args

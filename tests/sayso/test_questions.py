@@ -5,8 +5,8 @@ from typing import Any
 import pytest
 
 from sayso.gates import GatedCall, gate_calls
-from sayso.judgements import build_ask
 from sayso.policies import Action, Policy
+from sayso.policy_asks import build_ask
 from sayso.questions import KEYWORD, find_question, put_question
 from sayso.requests import Answer, Ask, ItemKind
 from sayso.suspensions import RunRef
