@@ -24,7 +24,7 @@ from service.limits import LimitSettings
 from service.misspelt import find_unknown
 from service.store_urls import check_port, check_store_url
 
-CHECKOUT = Path(__file__).resolve().parents[1]
+CHECKOUT = Path(__file__).resolve().parents[2]
 """The folder that holds `service/`; relative defaults start here, whatever the working directory is."""
 
 LONGEST_SOCKET_PATH_BYTES = 92

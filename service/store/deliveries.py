@@ -6,7 +6,6 @@ is a hint: the message itself says from when on it may be tried.
 """
 
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 from redis.asyncio import Redis
@@ -14,6 +13,7 @@ from redis.asyncio import Redis
 from service.store.commits import Commit
 from service.store.connections import text, translated
 from service.store.keys import TenantKeys
+from service.store.lua import read_script
 from service.store.outbox import Delivery, pack_delivery
 
 CLAIM_MS = 30_000
@@ -22,7 +22,7 @@ CLAIM_MS = 30_000
 KEPT_MS = 86_400_000
 """How long a message is kept once it has ended."""
 
-_COMMIT = Path(__file__).parent / "lua" / "commit.lua"
+_COMMIT = read_script("commit")
 
 
 @dataclass(frozen=True)
@@ -38,7 +38,7 @@ class Deliveries:
 
     def __init__(self, redis: Redis) -> None:
         self._redis = redis
-        self._commit = redis.register_script(_COMMIT.read_text())
+        self._commit = redis.register_script(_COMMIT)
 
     async def due(self, tenant: str, now_ms: int, limit: int = 200) -> list[str]:
         """Return what is to be tried now, the longest due first."""

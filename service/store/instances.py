@@ -4,7 +4,6 @@ What makes or changes one is saved in one commit with the caller's key, so that 
 A deleted one leaves a mark for seven days: while it is there nothing more is asked for it.
 """
 
-from pathlib import Path
 from typing import Any
 
 from pydantic import BaseModel, ConfigDict
@@ -14,11 +13,10 @@ from sayso.errors import IdempotencyConflict
 from service.store.commits import Commit, Idempotency
 from service.store.connections import text, translated
 from service.store.keys import INSTANCE_KEYS, TenantKeys
+from service.store.lua import read_script
 
 KEPT_MS = 7 * 86_400_000
 """How long a key of an instance, and the mark of a deleted one, are kept."""
-
-_LUA = Path(__file__).parent / "lua"
 
 
 class Registration(BaseModel):
@@ -65,7 +63,7 @@ class Instances:
 
     def __init__(self, redis: Redis) -> None:
         self._redis = redis
-        self._commit = redis.register_script((_LUA / "commit.lua").read_text())
+        self._commit = redis.register_script(read_script("commit"))
 
     async def read(self, tenant: str, instance_id: str) -> Instance | None:
         """Return the instance, or None where there is none any more."""

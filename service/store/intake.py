@@ -1,7 +1,6 @@
 """Limits on what may be asked: how fast, by one key and by all, and how much may be open at the same time."""
 
 from math import ceil
-from pathlib import Path
 from typing import NamedTuple
 
 from redis.asyncio import Redis
@@ -12,8 +11,9 @@ from service.store.commits import Room
 from service.store.connections import text, translated
 from service.store.keys import TenantKeys
 from service.store.lines import Line, Script
+from service.store.lua import read_script
 
-_PACE = Script((Path(__file__).parent / "lua" / "pace.lua").read_text())
+_PACE = Script(read_script("pace"))
 _MINUTE_US = 60_000_000
 
 

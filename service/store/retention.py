@@ -4,7 +4,6 @@ A run is forgotten in one commit that holds only while nothing of it has moved, 
 revived at that very moment.
 """
 
-from pathlib import Path
 from typing import Any, NamedTuple
 
 from redis.asyncio import Redis
@@ -15,12 +14,13 @@ from sayso.suspensions import RunStatus, SuspensionRecord
 from service.store.commits import Commit
 from service.store.connections import text, translated
 from service.store.keys import TenantKeys
+from service.store.lua import read_script
 from service.store.readings import Readings
 
 PROMISED_MS = 8 * 86_400_000
 """For how long a request of another protocol is kept after its end and its deadline; its key and message end then."""
 
-_SCRIPT = Path(__file__).parent / "lua" / "commit.lua"
+_SCRIPT = read_script("commit")
 
 
 class _Age(NamedTuple):
@@ -44,7 +44,7 @@ class Retention:
     def __init__(self, redis: Redis, readings: Readings | None = None) -> None:
         self._redis = redis
         self._readings = readings or Readings()
-        self._commit = redis.register_script(_SCRIPT.read_text())
+        self._commit = redis.register_script(_SCRIPT)
 
     async def claim(self, tenant: str, every_s: int) -> bool:
         """Tell whether it is time again; of all who ask, one is told so."""

@@ -7,7 +7,6 @@ it is gone, unreadable, was refused or changed meanwhile, is left to its caller 
 import os
 from collections.abc import Callable, Sequence
 from itertools import cycle, islice
-from pathlib import Path
 from typing import Any, NamedTuple
 
 from redis.asyncio import Redis
@@ -20,15 +19,15 @@ from service.store.commits import build_commit
 from service.store.connections import translated
 from service.store.keys import TenantKeys
 from service.store.lines import Line, Part, Script
+from service.store.lua import read_script
 from service.store.readings import read_record
 
-_LUA = Path(__file__).parent / "lua"
-_LOAD = Script((_LUA / "load_many.lua").read_text())
+_LOAD = Script(read_script("load_many"))
 _COMMIT = Script(
     "#!lua\nlocal function commit(KEYS, ARGV)\n"
-    + (_LUA / "commit.lua").read_text().partition("]]\n")[2]
+    + read_script("commit").partition("]]\n")[2]
     + "end\n"
-    + (_LUA / "commit_many.lua").read_text()
+    + read_script("commit_many")
 )
 
 FORESEEN_FOR_MS = 2_000

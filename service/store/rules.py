@@ -1,17 +1,17 @@
 """Keep which rules are in force, and which each live process holds."""
 
-from pathlib import Path
 from typing import Any, NamedTuple
 
 from redis.asyncio import Redis
 
 from service.store.connections import text, translated
 from service.store.keys import TenantKeys
+from service.store.lua import read_script
 
 ALIVE_MS = 20_000
 """For how long a process counts as alive that has told of itself."""
 
-_SCRIPT = (Path(__file__).parent / "lua" / "rules.lua").read_text()
+_SCRIPT = read_script("rules")
 
 
 class Holder(NamedTuple):

@@ -4,7 +4,6 @@ import os
 from collections import OrderedDict
 from collections.abc import Callable
 from functools import partial
-from pathlib import Path
 from typing import Any, NamedTuple
 
 from redis.asyncio import Redis
@@ -25,10 +24,10 @@ from service.store.commits import Commit, Idempotency, Room, build_commit
 from service.store.connections import LOST, translated
 from service.store.keys import TenantKeys
 from service.store.lines import Line, Script
+from service.store.lua import read_script
 from service.store.readings import Readings, UnreadableRecord, read_record
 from service.store.rounds import Rounds
 
-_LUA = Path(__file__).parent / "lua"
 _ROUNDS = 100
 """How often one change looks again. Each loss means that somebody else won, so fifty racers need fifty rounds."""
 
@@ -109,8 +108,8 @@ class Suspensions:
         self.mark_ms = mark_ms
         self.rounds = Rounds(redis, mark_ms)
         self._line = Line(redis)
-        self._load = partial(self._line.run, Script((_LUA / "load.lua").read_text()))
-        self._commit = partial(self._line.run, Script((_LUA / "commit.lua").read_text()))
+        self._load = partial(self._line.run, Script(read_script("load")))
+        self._commit = partial(self._line.run, Script(read_script("commit")))
         self._recent: OrderedDict[tuple[str, str], Saved] = OrderedDict()
         self._reading: tuple[int, float] = (0, -_READING_MS)
 

@@ -1,7 +1,6 @@
 """Keep what other sources tell of a run, beside its trail: bounded, each event once, and gone with the run."""
 
 from collections.abc import Sequence
-from pathlib import Path
 from typing import NamedTuple
 
 from pydantic import JsonValue
@@ -12,12 +11,13 @@ from sayso.dialects.pieces import Kept
 from sayso.errors import IdempotencyConflict, NotFound, TooLarge
 from service.store.connections import text, translated
 from service.store.keys import CHANGES, TenantKeys
+from service.store.lua import read_script
 
 MOST_EVENTS = 5_000
 MOST_BYTES = 4 * 1024 * 1024
 """What is kept of one run; who tells more is refused, and nothing that is there is lost."""
 
-_SCRIPT = Path(__file__).parent / "lua" / "told.lua"
+_SCRIPT = read_script("told")
 _THERE, _NO_RUN, _OTHER, _TOO_MANY, _TOO_MUCH = range(5)
 
 
@@ -41,7 +41,7 @@ class Tellings:
 
     def __init__(self, redis: Redis) -> None:
         self._redis = redis
-        self._append = redis.register_script(_SCRIPT.read_text())
+        self._append = redis.register_script(_SCRIPT)
 
     async def add(self, tenant: str, run_id: str, source: str, dialect: str, tellings: Sequence[Telling]) -> Told:
         """Keep those that are not there yet, all or none.
