@@ -1,6 +1,6 @@
 # Sayso. `make up` is all that is needed to run it, `make demo` shows its whole job once.
 .DEFAULT_GOAL := help
-.PHONY: up demo test proofs check aap openapi frameworks dojo bench storm mutations lock clean help
+.PHONY: up demo test proofs check aap openapi frameworks agentdojo bench chaos mutations lock clean help
 
 UV_VERSION := 0.13.8
 VENV := .venv
@@ -9,8 +9,8 @@ AAP_VENV := .venv-aap
 AAP := $(AAP_VENV)/.installed
 OPENAPI_VENV := .venv-openapi
 OPENAPI := $(OPENAPI_VENV)/.installed
-DOJO_VENV := .venv-dojo
-DOJO := $(DOJO_VENV)/.installed
+AGENTDOJO_VENV := .venv-agentdojo
+AGENTDOJO := $(AGENTDOJO_VENV)/.installed
 RUNTIME := $(VENV)/.runtime-installed
 DEV := $(VENV)/.dev-installed
 CACHES := .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis .schemathesis dist
@@ -31,27 +31,27 @@ test: $(DEV) ## run every test but the proofs (TESTS=tests/launch for some)
 proofs: $(DEV) ## explore every interleaving, crash point and lost guard of the transitions
 	@$(PYTHON) -m pytest tests/proofs -q -n 2 --dist worksteal
 
-check: $(DEV) ## lint, formatting, types, imports, house rules
+check: $(DEV) ## lint, formatting, types, imports, architecture tests
 	@$(PYTHON) -m ruff check .
 	@$(PYTHON) -m ruff format --check .
 	@$(PYTHON) -m mypy
 	@$(VENV)/bin/lint-imports --no-logo
-	@$(PYTHON) -m pytest tests/house -q
+	@$(PYTHON) -m pytest tests/architecture -q
 
 aap: $(RUNTIME) $(AAP) ## let the Agent Approval Protocol's own client and its framework adapters use a running Sayso
-	@$(AAP_VENV)/bin/python -m pytest -c conformance/pytest.ini conformance -q --ignore conformance/openapi
+	@$(AAP_VENV)/bin/python -m pytest -c tests/conformance/pytest.ini tests/conformance -q --ignore tests/conformance/openapi
 
 openapi: $(RUNTIME) $(OPENAPI) ## check the OpenAPI files with two validators, and start a run with a client generated from one
-	@$(OPENAPI_VENV)/bin/python -m pytest -c conformance/pytest.ini conformance/openapi -q
+	@$(OPENAPI_VENV)/bin/python -m pytest -c tests/conformance/pytest.ini tests/conformance/openapi -q
 
-dojo: $(RUNTIME) $(DOJO) ## play AgentDojo's tasks and injections through a running Sayso (ARGS="2 slack" for some)
-	@$(PYTHON) -m dojo $(ARGS)
+agentdojo: $(RUNTIME) $(AGENTDOJO) ## play AgentDojo's tasks and injections through a running Sayso (ARGS="2 slack" for some)
+	@$(PYTHON) -m benchmarks.agentdojo $(ARGS)
 
 bench: $(DEV) ## measure Sayso beside two floors (ARGS="--rounds 1 --scale 0.05" for a look)
 	@$(PYTHON) -m benchmarks $(ARGS)
 
-storm: $(DEV) ## kill everything while it works, and check what came of it (RUNS=1000 KILLS=100 SEED=1)
-	@RUNS=$(RUNS) KILLS=$(KILLS) SEED=$(SEED) $(PYTHON) -m storm
+chaos: $(DEV) ## kill everything while it works, and check what came of it (RUNS=1000 KILLS=100 SEED=1)
+	@RUNS=$(RUNS) KILLS=$(KILLS) SEED=$(SEED) $(PYTHON) -m tests.chaos
 
 mutations: $(DEV) ## take away every guard of every verb, one at a time, and see that some test notices
 	@MUTATIONS=all $(PYTHON) -m pytest tests/proofs/test_mutations.py -q -n 2 --dist worksteal
@@ -65,13 +65,13 @@ lock: $(DEV) ## resolve the versions anew into the lock files
 	$(VENV)/bin/uv pip compile pyproject.toml --extra server --extra cli --group dev --constraints requirements.lock \
 		--universal --python-version 3.11 \
 		--upgrade --generate-hashes --no-annotate --no-header --quiet --output-file requirements-dev.lock
-	$(VENV)/bin/uv pip compile conformance/requirements.in --universal --python-version 3.11 \
-		--upgrade --generate-hashes --no-annotate --no-header --quiet --output-file conformance/requirements.lock
-	$(VENV)/bin/uv pip compile conformance/openapi/requirements.in --universal --python-version 3.11 \
-		--upgrade --generate-hashes --no-annotate --no-header --quiet --output-file conformance/openapi/requirements.lock
-	cd conformance/openapi && PATH="$(CURDIR)/$(OPENAPI_VENV)/bin:$$PATH" npm install --package-lock-only --omit-lockfile-registry-resolved
-	$(VENV)/bin/uv pip compile dojo/requirements.in --universal --python-version 3.11 \
-		--upgrade --generate-hashes --no-annotate --no-header --quiet --output-file dojo/requirements.lock
+	$(VENV)/bin/uv pip compile tests/conformance/requirements.in --universal --python-version 3.11 \
+		--upgrade --generate-hashes --no-annotate --no-header --quiet --output-file tests/conformance/requirements.lock
+	$(VENV)/bin/uv pip compile tests/conformance/openapi/requirements.in --universal --python-version 3.11 \
+		--upgrade --generate-hashes --no-annotate --no-header --quiet --output-file tests/conformance/openapi/requirements.lock
+	cd tests/conformance/openapi && PATH="$(CURDIR)/$(OPENAPI_VENV)/bin:$$PATH" npm install --package-lock-only --omit-lockfile-registry-resolved
+	$(VENV)/bin/uv pip compile benchmarks/agentdojo/requirements.in --universal --python-version 3.11 \
+		--upgrade --generate-hashes --no-annotate --no-header --quiet --output-file benchmarks/agentdojo/requirements.lock
 	for extra in pydantic-ai openai-agents langgraph autogen parsimony; do \
 		$(VENV)/bin/uv pip compile pyproject.toml --extra server --extra $$extra --constraints requirements.lock \
 			--universal --python-version 3.11 --upgrade --generate-hashes --no-annotate --no-header --quiet \
@@ -86,7 +86,7 @@ lock: $(DEV) ## resolve the versions anew into the lock files
 		--output-file tests/frameworks/locks/mcp.lock
 
 clean: ## remove the environment and all caches; the data in the home stays
-	rm -rf $(VENV) $(AAP_VENV) $(DOJO_VENV) $(OPENAPI_VENV) conformance/openapi/node_modules $(CACHES)
+	rm -rf $(VENV) $(AAP_VENV) $(AGENTDOJO_VENV) $(OPENAPI_VENV) tests/conformance/openapi/node_modules $(CACHES)
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
 
 help: ## list what make can do
@@ -96,17 +96,17 @@ $(RUNTIME): requirements.lock
 	@launch/install.sh $(VENV) requirements.lock $(UV_VERSION)
 	@touch $@
 
-$(AAP): conformance/requirements.lock
-	@launch/install.sh $(AAP_VENV) conformance/requirements.lock $(UV_VERSION)
+$(AAP): tests/conformance/requirements.lock
+	@launch/install.sh $(AAP_VENV) tests/conformance/requirements.lock $(UV_VERSION)
 	@touch $@
 
-$(OPENAPI): conformance/openapi/requirements.lock conformance/openapi/package-lock.json
-	@launch/install.sh $(OPENAPI_VENV) conformance/openapi/requirements.lock $(UV_VERSION)
-	@cd conformance/openapi && PATH="$(CURDIR)/$(OPENAPI_VENV)/bin:$$PATH" npm ci --silent --no-audit --no-fund
+$(OPENAPI): tests/conformance/openapi/requirements.lock tests/conformance/openapi/package-lock.json
+	@launch/install.sh $(OPENAPI_VENV) tests/conformance/openapi/requirements.lock $(UV_VERSION)
+	@cd tests/conformance/openapi && PATH="$(CURDIR)/$(OPENAPI_VENV)/bin:$$PATH" npm ci --silent --no-audit --no-fund
 	@touch $@
 
-$(DOJO): dojo/requirements.lock
-	@launch/install.sh $(DOJO_VENV) dojo/requirements.lock $(UV_VERSION)
+$(AGENTDOJO): benchmarks/agentdojo/requirements.lock
+	@launch/install.sh $(AGENTDOJO_VENV) benchmarks/agentdojo/requirements.lock $(UV_VERSION)
 	@touch $@
 
 # The dev lock holds the runtime's versions too, so what it installs serves both.

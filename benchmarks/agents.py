@@ -1,9 +1,9 @@
 """The benchmark's agent: one tool that says when it starts, and does nothing else."""
 
 from benchmarks.clients import stamp
-from sayso.agents import Agent
-from sayso.models import ScriptedModel
-from sayso.tools import tool
+from sayso.runner.agents import Agent
+from sayso.runner.models import ScriptedModel
+from sayso.runner.tools import tool
 
 
 @tool(name="refund")

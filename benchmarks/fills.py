@@ -4,13 +4,13 @@ import asyncio
 
 from benchmarks.agents import refund
 from benchmarks.peers import Parked, arguments
-from sayso.gates import GatedCall, gate_calls
-from sayso.pauses import suspend
-from sayso.suspensions import ResumeSpec, RunRef, SuspensionRecord
-from sayso.tool_calls import ToolCall
-from service.desk import draft_suspension
-from service.limits import COUNTS, MOST
+from sayso.policy.external import GatedCall, gate_calls
+from sayso.records.suspensions import ResumeSpec, RunRef, SuspensionRecord
+from sayso.records.tool_calls import ToolCall
+from sayso.transitions.deciding import suspend
+from service.desk.desk import draft_suspension
 from service.settings import CHECKOUT, Settings
+from service.settings.limits import COUNTS, MOST
 from service.wiring import Wiring, wire
 
 _AT_ONCE = 16

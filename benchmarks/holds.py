@@ -17,7 +17,7 @@ from httpx import ASGITransport, AsyncClient
 
 from launch.server import running_server
 from service.app import create_app
-from service.credentials import TENANT
+from service.auth.credentials import TENANT
 from service.settings import Settings
 from service.wiring import Wiring, settle_memory
 

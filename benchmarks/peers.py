@@ -21,8 +21,8 @@ from redis import Redis
 from benchmarks.clients import STAMPS, Clients
 from launch.server import running_server
 from launch.waits import wait_until
-from service.limits import UNLIMITED
 from service.settings import CHECKOUT
+from service.settings.limits import UNLIMITED
 
 READY_S = 60
 _NOTE = "The customer says that the parcel came open and two of the six cups were broken; a photo is in the ticket. "

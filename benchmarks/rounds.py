@@ -31,8 +31,8 @@ from benchmarks.peers import (
 )
 from benchmarks.waits import measure_waits
 from sayso.clock import monotonic_ms
-from sayso.policies import PolicyEvent
-from sayso.rule_files import load_rulebook
+from sayso.policy.engine import PolicyEvent
+from sayso.policy.files import load_rulebook
 from service.settings import CHECKOUT
 
 PORT = 17_711

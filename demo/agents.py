@@ -12,8 +12,8 @@ from pydantic import BaseModel, ConfigDict, Field, JsonValue
 
 from demo.effects import Effect, Effects
 from sayso.adapters.chat_completions import ChatCompletionsModel
-from sayso.agents import Agent
-from sayso.tools import CallContext, tool
+from sayso.runner.agents import Agent
+from sayso.runner.tools import CallContext, tool
 from service.settings import Settings, load
 
 INSTRUCTIONS = "You are a helpful assistant. Use the tools to do what is asked, and say at the end what was done."

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from pydantic import JsonValue
 
 from demo.effects import Effect
-from sayso.events import EventType, TrailEntry, find_break
+from sayso.records.events import EventType, TrailEntry, find_break
 
 LOWERED_AMOUNT = 750.0
 LAST_DAY = "2022-05-07"

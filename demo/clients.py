@@ -15,8 +15,8 @@ from pydantic import BaseModel, ConfigDict, JsonValue
 
 from sayso.clock import monotonic_ms
 from sayso.errors import SaysoError
-from sayso.events import TrailEntry
-from sayso.suspensions import RunStatus
+from sayso.records.events import TrailEntry
+from sayso.records.suspensions import RunStatus
 
 PATIENCE_S = 60
 """How long the service may be away; a restart after a crash takes a few seconds."""

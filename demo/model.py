@@ -17,9 +17,9 @@ from pydantic import BaseModel, ConfigDict, Field, JsonValue, ValidationError
 
 from demo.turns import Turn, load_turns, plan_turns
 from sayso.clock import new_id, now_ms
-from service.connections import ServerConfig
+from service.http.connections import ServerConfig
 from service.settings import Settings
-from service.starts import start
+from service.starting import start
 
 NOTHING_RECORDED = "I have no recorded answer to that; demo/turns.jsonl holds the requests that I know."
 

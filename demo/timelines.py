@@ -2,8 +2,8 @@
 
 from collections.abc import Iterator, Sequence
 
-from sayso.events import TrailEntry
-from service.web.timeline import Line, tell_trail
+from sayso.records.events import TrailEntry
+from service.web.content.timeline import Line, tell_trail
 
 LONGEST_LINE = 160
 

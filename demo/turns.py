@@ -9,7 +9,7 @@ from pathlib import Path
 
 from pydantic import JsonValue
 
-from sayso.frozen import Frozen
+from sayso.records.base import Frozen
 
 RECORDINGS = Path(__file__).with_name("turns.jsonl")
 

@@ -6,22 +6,20 @@ Run `python -m docs.glossary` after a docstring has changed; a house test compar
 import inspect
 from pathlib import Path
 
-from sayso import (
-    agents,
-    decisions,
-    events,
-    leaves,
-    policies,
-    requests,
-    resumptions,
-    rules,
-    states,
-    suspensions,
-    terms,
-    tool_calls,
-)
-from service import desk
-from service.store import agenda, commits, keys, runs, watch
+from sayso.client import permits as leaves
+from sayso.policy import engine as policies
+from sayso.policy import rules
+from sayso.records import decisions, events, suspensions, terms, tool_calls
+from sayso.records import items as requests
+from sayso.records import run_state as states
+from sayso.runner import agents
+from sayso.transitions import execution as resumptions
+from service.desk import desk
+from service.store import keys
+from service.store.connection import watch
+from service.store.runs import runs
+from service.store.suspensions import commits
+from service.store.suspensions import schedule as agenda
 from workers import resumers
 
 PAGE = Path(__file__).with_name("glossary.md")

@@ -3,7 +3,7 @@
 from launch.programs import SETUP, programs_for
 from launch.stacks import run
 from service.settings import Settings
-from service.starts import SECRETS, start
+from service.starting import SECRETS, start
 
 
 def main(settings: Settings) -> int:

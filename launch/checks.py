@@ -9,11 +9,11 @@ from redis.exceptions import BusyLoadingError, RedisError
 from redis.retry import Retry
 
 from launch.errors import PortTaken
-from sayso.jumps import Beat
-from service.credentials import TENANT
+from sayso.transitions.clock_jumps import Beat
+from service.auth.credentials import TENANT
 from service.settings import EVERY_ADDRESS
-from service.store.connections import connect_blocking
-from service.store.faults import describe_fault
+from service.store.connection.connecting import connect_blocking
+from service.store.connection.faults import describe_fault
 from service.store.keys import TenantKeys
 
 HEALTH_PATH = "/healthz"

@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 
 from service.settings import Settings, variable_of
-from service.starts import SECRETS
+from service.starting import SECRETS
 
 
 @dataclass(frozen=True)

@@ -23,8 +23,8 @@ from launch.waits import wait_until
 from launch.watches import EVERY_S, Watch, watches_for
 from service.jobs import worker_pids
 from service.settings import CHECKOUT, Settings, variable_of
-from service.starts import SECRETS
-from service.store.faults import show_address
+from service.starting import SECRETS
+from service.store.connection.faults import show_address
 
 READY_TIMEOUT_S = 60
 STOP_TIMEOUT_S = STOP_GRACE_S + 2

@@ -13,7 +13,7 @@ from types import FrameType
 from launch.programs import CLOCK, SERVICE
 from launch.watches import EVERY_S, Watch, watches_for
 from service.settings import Settings
-from service.starts import start
+from service.starting import start
 
 PROGRAMS = (SERVICE, CLOCK)
 MODULES = {program.name: program.module for program in PROGRAMS}

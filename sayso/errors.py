@@ -1,7 +1,7 @@
 """Say what went wrong, with facts, and what to do about it.
 
 One tree. The first line of a class's docstring is its default sentence; facts are attributes; the HTTP status comes
-from one table at the edge (`service/api/problems.py`).
+from one table at the edge (`service/api/routing/problems.py`).
 
     SaysoError
     ├── InvalidInput            what came in cannot be taken as it is

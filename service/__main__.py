@@ -11,15 +11,15 @@ import uvicorn
 from fastapi import FastAPI
 
 from sayso.errors import Unavailable
-from sayso.rule_files import RulebookError
+from sayso.policy.files import RulebookError
 from service.app import begin_closing, create_app
-from service.connections import ServerConfig
+from service.http.connections import ServerConfig
 from service.logs import configure_logs
-from service.rulebook import rulebook_of
+from service.policy.loading import rulebook_of
 from service.settings import Settings
-from service.starts import start
-from service.store.durability import WeakDurability, check_durability
-from service.store.formats import LaterFormat, check_format
+from service.starting import start
+from service.store.connection.durability import WeakDurability, check_durability
+from service.store.connection.formats import LaterFormat, check_format
 from service.wiring import settle_memory
 
 GRACE_S = 10

@@ -17,15 +17,15 @@ from sayso.errors import SaysoError
 from service.api import asks, suspensions
 from service.api.aap.app import RequestIds, create_aap, speaks_aap
 from service.api.aap.documents import PREFIX as AAP
-from service.api.aap.refusals import answer_refusal
-from service.api.problems import tell_problem
-from service.api.quick_routes import QuickDoor
+from service.api.aap.problems import answer_refusal
 from service.api.routers import api, health_router
+from service.api.routing.problems import tell_problem
+from service.api.routing.quick_routes import QuickDoor
+from service.auth.credentials import TENANT
 from service.channels.webhook.inbound import router as webhook_router
-from service.credentials import TENANT
-from service.middlewares import NO_TELEMETRY, Guards
-from service.openapi import document, name_methods
-from service.rule_checks import log_warnings
+from service.http.middleware import NO_TELEMETRY, Guards
+from service.http.openapi import document, name_methods
+from service.policy.checking import log_warnings
 from service.settings import CHECKOUT, Settings
 from service.web.errors import render_problem
 from service.web.routes import PAGES

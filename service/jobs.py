@@ -16,9 +16,9 @@ from rq.worker import WorkerStatus
 
 from sayso.clock import new_id
 from sayso.errors import Unavailable
-from service.store.connections import connect_blocking
+from service.store.connection.connecting import connect_blocking
 
-DRAIN = "workers.resume.drain"
+DRAIN = "workers.resume.driving.drain"
 """Takes ready runs off the list and drives them, for some seconds."""
 
 RETAIN = "workers.retention.retain"

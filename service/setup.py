@@ -10,11 +10,11 @@ from dataclasses import dataclass
 
 from sayso.clock import new_secret
 from sayso.errors import Conflict, SaysoError
-from service.credentials import TENANT
+from service.auth.credentials import TENANT
 from service.settings import Settings, variable_of
-from service.starts import start
-from service.store.durability import check_durability
-from service.store.formats import check_format
+from service.starting import start
+from service.store.connection.durability import check_durability
+from service.store.connection.formats import check_format
 from service.wiring import Wiring, wire
 
 ADMIN = "admin"

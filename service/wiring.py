@@ -5,36 +5,36 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 
-from service.credentials import Credentials
-from service.desk import Desk
-from service.freezes import Freezes
-from service.inspections import Inspections
+from service.auth.credentials import Credentials
+from service.auth.reviewers import Reviewers
+from service.auth.revocations import Standings
+from service.delivery.http import Posts
+from service.desk.desk import Desk
+from service.desk.freezing import Freezes
+from service.http.waiters import Waiters
+from service.inspection import Inspections
 from service.logs import Trouble
-from service.receivers.posts import Posts
-from service.reviewers import Reviewers
-from service.rulebook import Rulebook, rulebook_of
-from service.rules_in_force import RulesInForce
+from service.policy.loading import Rulebook, rulebook_of
+from service.policy.publishing import RulesInForce
 from service.settings import Settings
-from service.standings import Standings
-from service.store.agenda import Agenda
 from service.store.attempts import Attempts
-from service.store.connections import connect
+from service.store.connection.connecting import connect
+from service.store.connection.faults import show_address
+from service.store.connection.watch import Watch
 from service.store.deliveries import Deliveries
-from service.store.faults import show_address
 from service.store.freezes import FreezeStore
+from service.store.idempotency import Replays
 from service.store.instances import Instances
-from service.store.intake import Intake
 from service.store.people import People
-from service.store.readings import Readings
-from service.store.replays import Replays
-from service.store.retention import Retention
 from service.store.rules import RuleStore
-from service.store.runs import Runs
-from service.store.suspensions import Suspensions
-from service.store.tellings import Tellings
-from service.store.trails import Trails
-from service.store.watch import Watch
-from service.waiters import Waiters
+from service.store.runs.external_events import Tellings
+from service.store.runs.retention import Retention
+from service.store.runs.runs import Runs
+from service.store.runs.trails import Trails
+from service.store.suspensions.intake import Intake
+from service.store.suspensions.reading import Readings
+from service.store.suspensions.saving import Suspensions
+from service.store.suspensions.schedule import Agenda
 
 _COLLECT_AFTER = 50_000
 

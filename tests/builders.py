@@ -5,20 +5,20 @@ from typing import Any
 
 from pwdlib import PasswordHash
 
-from sayso.agents import AgentManifest
 from sayso.clock import new_id, new_secret, now_ms
-from sayso.decisions import Actor, ActorKind, DecisionRequest, JsonObject
-from sayso.pauses import suspend
-from sayso.requests import Answer, Ask, AskedTool, Item, ItemKind, digest_item
-from sayso.resumptions import Fence, lease
-from sayso.resumptions import give_up as fail
-from sayso.states import seal_state
-from sayso.suspensions import Change, RunEnd, RunRef, RunStatus, SuspensionRecord
-from sayso.terms import RuleTerms
-from sayso.tool_calls import ToolDefinition
-from service.credentials import TENANT
-from service.desk import draft_suspension
-from service.reviewers import hash_token
+from sayso.records.decisions import Actor, ActorKind, DecisionRequest, JsonObject
+from sayso.records.items import Answer, Ask, AskedTool, Item, ItemKind, digest_item
+from sayso.records.run_state import seal_state
+from sayso.records.suspensions import Change, RunEnd, RunRef, RunStatus, SuspensionRecord
+from sayso.records.terms import RuleTerms
+from sayso.records.tool_calls import ToolDefinition
+from sayso.runner.agents import AgentManifest
+from sayso.transitions.deciding import suspend
+from sayso.transitions.execution import Fence, lease
+from sayso.transitions.execution import give_up as fail
+from service.auth.credentials import TENANT
+from service.auth.reviewers import hash_token
+from service.desk.desk import draft_suspension
 from service.store.people import Reviewer, Session
 from service.wiring import Wiring
 

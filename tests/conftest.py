@@ -7,7 +7,7 @@ import pytest
 from redis import Redis
 
 from launch.server import running_server
-from service.receivers import posts
+from service.delivery import http as posts
 from service.settings import Settings
 from service.wiring import Wiring, wire
 from tests.receivers import Receiver, make_certificate, receiving

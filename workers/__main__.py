@@ -19,20 +19,20 @@ from rq import Queue, Worker
 from rq.job import Job
 from rq.worker_registration import REDIS_WORKER_KEYS, register
 
-from sayso.agents import Agent
 from sayso.clock import new_id
 from sayso.errors import SaysoError, Unavailable
-from service.credentials import TENANT
+from sayso.runner.agents import Agent
+from service.auth.credentials import TENANT
 from service.jobs import DrainQueue, build_worker
 from service.logs import configure_logs
-from service.rulebook import rulebook_of
+from service.policy.loading import rulebook_of
 from service.settings import Settings
-from service.starts import start
-from service.store.connections import LOST
-from service.store.faults import await_store, describe_fault
-from service.store.formats import check_format
+from service.starting import start
+from service.store.connection.connecting import LOST
+from service.store.connection.faults import await_store, describe_fault
+from service.store.connection.formats import check_format
 from service.wiring import wire
-from workers.resume import import_agents
+from workers.resume.driving import import_agents
 
 log = structlog.get_logger()
 

@@ -5,7 +5,7 @@ import asyncio
 import structlog
 
 from sayso.clock import monotonic_ms
-from service.credentials import TENANT
+from service.auth.credentials import TENANT
 from service.settings import Settings, load
 from service.wiring import Wiring, wire
 

@@ -10,11 +10,11 @@ from contextlib import suppress
 import structlog
 
 from sayso.clock import monotonic_ms
-from service.credentials import TENANT
+from service.auth.credentials import TENANT
+from service.desk.withdrawals import withdraw_runs
 from service.logs import Trouble
 from service.store.people import ApiKey
 from service.wiring import Wiring
-from service.withdrawals import withdraw_runs
 
 EVERY_S = 1.0
 AGAIN_MS = 5_000

@@ -15,12 +15,12 @@ from typing import Any
 import httpx
 from pydantic import BaseModel, ConfigDict, Field, JsonValue, ValidationError
 
-from sayso.canonical import MAX_INTEGER
+from sayso.canonical_json import MAX_INTEGER
 from sayso.clock import now_ms
-from sayso.decisions import JsonObject
 from sayso.errors import InvalidInput, ModelError
-from sayso.models import ChatMessage, ModelTurn, RequestedCall
-from sayso.tool_calls import ToolDefinition
+from sayso.records.decisions import JsonObject
+from sayso.records.tool_calls import ToolDefinition
+from sayso.runner.models import ChatMessage, ModelTurn, RequestedCall
 
 MAX_ANSWER_BYTES = 1024 * 1024
 LONGEST_WAIT_S = 30.0

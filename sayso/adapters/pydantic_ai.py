@@ -29,10 +29,13 @@ from pydantic_ai.tools import ToolApproved
 from pydantic_ai.toolsets import AbstractToolset, CombinedToolset, FunctionToolset, ToolsetTool, WrapperToolset
 from pydantic_ai.usage import RunUsage
 
-from sayso.adapters.reaches import reach
-from sayso.decisions import JsonObject
+from sayso.adapters.reachability import reach
 from sayso.errors import InvalidInput
-from sayso.frameworks import (
+from sayso.records.decisions import JsonObject
+from sayso.records.suspensions import Origin
+from sayso.records.tool_calls import ToolDefinition
+from sayso.runner.models import RequestedCall
+from sayso.runner.protocol import (
     Asked,
     Done,
     FrameworkAgent,
@@ -45,10 +48,7 @@ from sayso.frameworks import (
     tell_refusal,
     tell_result,
 )
-from sayso.models import RequestedCall
-from sayso.suspensions import Origin
-from sayso.tool_calls import ToolDefinition
-from sayso.tools import plain_json
+from sayso.runner.tools import plain_json
 
 _DEFERS = (
     "The tool {name} put its call off in the middle; Sayso asks before a tool alone. Have it raise nothing to defer."
@@ -70,7 +70,7 @@ def gate(
     """Return the agent with all its tools behind Sayso, for `SAYSO_AGENTS` and for `start`.
 
     `deps` makes the run's dependencies anew wherever it goes on. Calls of the tools in `idempotent` may be run again
-    after a crash. The other options are those of `sayso.agents.Agent`. Raises `InvalidInput` for tools that cannot be
+    after a crash. The other options are those of `sayso.runner.agents.Agent`. Raises `InvalidInput` for tools that cannot be
     gated, and for those that call an agent with tools of its own.
     """
     if agent.root_capability.get_toolset() is not None:
@@ -128,7 +128,7 @@ class _Gated(WrapperToolset[Any]):
 
 @dataclass(frozen=True)
 class PydanticAi:
-    """A Pydantic AI agent behind `sayso.frameworks.Framework`."""
+    """A Pydantic AI agent behind `sayso.runner.protocol.Framework`."""
 
     agent: Agent[Any, Any]
     deps: Callable[[], Any]

@@ -5,10 +5,10 @@ from typing import Annotated
 import typer
 from rich.table import Table
 
-from sayso import accounts
 from sayso.cli.logins import Login, connect, read_login, save_login
 from sayso.cli.outputs import JsonOption, print_json
 from sayso.cli.screens import make_console, show_line
+from sayso.client import accounts
 from sayso.errors import InvalidInput
 
 people = typer.Typer(help="See to reviewers and their sessions; for admins.", no_args_is_help=True)

@@ -10,10 +10,10 @@ import typer
 from pydantic import JsonValue
 from rich.live import Live
 
-from sayso import __version__, exchanges
-from sayso.canonical import parse_json
+from sayso import __version__
+from sayso.canonical_json import parse_json
 from sayso.cli.accounts import change_password, people, sessions
-from sayso.cli.doctors import examine, show_findings
+from sayso.cli.diagnostics import examine, show_findings
 from sayso.cli.freezes import freeze, list_freezes, unfreeze
 from sayso.cli.keys import keys
 from sayso.cli.logins import Login, connect, forget_login, save_login
@@ -30,9 +30,10 @@ from sayso.cli.screens import (
     show_line,
     show_suspension,
 )
-from sayso.client import URL, Client, write_word
+from sayso.client import requests as exchanges
+from sayso.client.clients import URL, Client, write_word
+from sayso.client.responses import ItemSeen, Suspension, SuspensionPage
 from sayso.errors import AlreadyDecided, InvalidInput, InvalidJson, NotFound, SaysoError
-from sayso.replies import ItemSeen, Suspension, SuspensionPage
 
 app = typer.Typer(
     help="Work a Sayso desk from the terminal.",

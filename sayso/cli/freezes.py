@@ -7,13 +7,13 @@ import typer
 from rich.table import Table
 from rich.text import Text
 
-from sayso import exchanges
 from sayso.cli.logins import connect
 from sayso.cli.outputs import JsonOption, print_json
 from sayso.cli.screens import make_console, show, show_line
-from sayso.client import Client
+from sayso.client import requests as exchanges
+from sayso.client.clients import Client
+from sayso.client.responses import FreezeSeen
 from sayso.errors import InvalidInput, UnknownName
-from sayso.replies import FreezeSeen
 
 
 def freeze(

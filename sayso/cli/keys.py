@@ -5,12 +5,12 @@ from typing import Annotated
 import typer
 from rich.table import Table
 
-from sayso.canonical import parse_json
+from sayso.canonical_json import parse_json
 from sayso.cli.logins import connect
 from sayso.cli.outputs import JsonOption, print_json
 from sayso.cli.screens import make_console, show_line
+from sayso.client.responses import Key
 from sayso.errors import InvalidInput
-from sayso.replies import Key
 
 keys = typer.Typer(help="See to the keys of agents, reviewers and provisioners; for admins.", no_args_is_help=True)
 

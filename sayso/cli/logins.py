@@ -6,7 +6,7 @@ from pathlib import Path
 
 from pydantic import BaseModel, ConfigDict, ValidationError
 
-from sayso.client import URL, Client
+from sayso.client.clients import URL, Client
 from sayso.errors import NotAuthenticated
 
 

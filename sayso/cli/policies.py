@@ -5,14 +5,14 @@ from typing import Annotated
 
 import typer
 
-from sayso import exchanges
 from sayso.cli.logins import connect
 from sayso.cli.outputs import JsonOption, print_json
 from sayso.cli.screens import make_console, show, show_line
+from sayso.client import requests as exchanges
+from sayso.client.responses import RulesChecked
 from sayso.errors import InvalidInput, NotAuthenticated, Unavailable
-from sayso.replies import RulesChecked
-from sayso.rule_findings import Known, find_findings
-from sayso.rule_packages import check_packages, find_missing
+from sayso.policy.findings import Known, find_findings
+from sayso.policy.packages import check_packages, find_missing
 
 policies = typer.Typer(help="See to the rules.", no_args_is_help=True)
 
@@ -64,7 +64,7 @@ def _check(raw: bytes, file: Path, offline: bool) -> RulesChecked:
 
 
 def _check_here(raw: bytes, file: Path) -> RulesChecked:
-    from sayso.rule_files import RulebookError, parse_rulebook
+    from sayso.policy.files import RulebookError, parse_rulebook
 
     try:
         policy = parse_rulebook(raw, file=str(file))

@@ -29,7 +29,7 @@ def mcp(
     if find_spec("mcp") is None:
         raise InvalidInput("The MCP proxy needs mcp: pip install 'sayso[cli,mcp]'.")
     from sayso.adapters.mcp import Manner
-    from sayso.adapters.mcp_connections import connect_command, connect_url, stand_before
+    from sayso.adapters.mcp.connections import connect_command, connect_url, stand_before
 
     backend = connect_url(url, headers) if url else connect_command(command or [])
     try:

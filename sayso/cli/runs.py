@@ -9,8 +9,8 @@ from sayso.cli.logins import connect
 from sayso.cli.outputs import JsonOption, print_json
 from sayso.cli.screens import make_console, show, show_event, show_json, show_runs
 from sayso.cli.trails import read_trail
-from sayso.events import TrailHead
-from sayso.replies import Run, RunEvent
+from sayso.client.responses import Run, RunEvent
+from sayso.records.events import TrailHead
 
 LOOK_EVERY_S = 1.0
 

@@ -12,11 +12,11 @@ from rich.console import Console, Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from sayso.blanks import fold
+from sayso.client.responses import ItemSeen, Run, RunEvent, Suspension, UnreadableSeen
 from sayso.clock import now_ms
 from sayso.errors import TooLarge
-from sayso.replies import ItemSeen, Run, RunEvent, Suspension, UnreadableSeen
-from sayso.signs import UNCHECKED
+from sayso.text.blanks import fold
+from sayso.text.invisible import UNCHECKED
 
 _WIDEST = 120
 MOST_LINES = 1_000

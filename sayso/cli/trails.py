@@ -2,11 +2,11 @@
 
 from collections.abc import Callable
 
-from sayso import exchanges
-from sayso.client import Client
+from sayso.client import requests as exchanges
+from sayso.client.clients import Client
+from sayso.client.responses import EventPage, RunEvent
 from sayso.errors import SaysoError
-from sayso.events import TrailEntry, TrailHead, find_break
-from sayso.replies import EventPage, RunEvent
+from sayso.records.events import TrailEntry, TrailHead, find_break
 
 _PAGE = 200
 

@@ -6,15 +6,15 @@ from fastapi import APIRouter, Depends, Path, Request
 from pydantic import BaseModel, ConfigDict, Field
 
 from sayso.errors import NotAllowed
-from service.api.dependencies import Admin, Parts, Person, ReviewerName
 from service.api.people import ReviewerView
-from service.api.routes import SignedInRoute, bearer_token
+from service.api.routing.dependencies import Admin, Parts, Person, ReviewerName
+from service.api.routing.routes import SignedInRoute, bearer_token
+from service.api.routing.views import Moment
 from service.api.sessions import Password, SessionView, view_session
-from service.api.views import Moment
-from service.credentials import Principal
-from service.hosts import origin_of
-from service.openapi import WRITES, problems
-from service.reviewers import hash_token, id_of_session
+from service.auth.credentials import Principal
+from service.auth.hosts import origin_of
+from service.auth.reviewers import hash_token, id_of_session
+from service.http.openapi import WRITES, problems
 from service.store.people import OpenSession, Session
 from service.wiring import Wiring
 

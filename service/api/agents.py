@@ -3,11 +3,11 @@
 from fastapi import APIRouter
 from pydantic import BaseModel
 
-from sayso.agents import AgentManifest
-from service.api.dependencies import Caller, Parts
-from service.api.routes import SignedInRoute
+from sayso.runner.agents import AgentManifest
+from service.api.routing.dependencies import Caller, Parts
+from service.api.routing.routes import SignedInRoute
 from service.api.runs import read_manifest
-from service.openapi import problems
+from service.http.openapi import problems
 
 router = APIRouter(prefix="/agents", tags=["agents"], route_class=SignedInRoute)
 

@@ -6,25 +6,25 @@ from typing import Annotated, Literal
 from fastapi import APIRouter, Response
 from pydantic import BaseModel, ConfigDict, Field
 
-from sayso.agents import AgentManifest
-from sayso.canonical import digest_json
+from sayso.canonical_json import digest_json
 from sayso.clock import new_id
-from sayso.decisions import JsonObject
 from sayso.errors import InvalidInput
-from sayso.gates import GatedCall
-from sayso.names import NAME_CHARACTERS, ToolName
-from sayso.schemas import check_size
-from sayso.suspensions import Origin, ResumeSpec, RunRef
-from sayso.tool_calls import ToolCall, ToolDefinition
-from service.api.contexts import Context
-from service.api.dependencies import Caller, IdempotencyKey, Parts
-from service.api.quick_routes import QuickRoute
+from sayso.policy.external import GatedCall
+from sayso.records.decisions import JsonObject
+from sayso.records.suspensions import Origin, ResumeSpec, RunRef
+from sayso.records.tool_calls import ToolCall, ToolDefinition
+from sayso.records.tool_names import NAME_CHARACTERS, ToolName
+from sayso.runner.agents import AgentManifest
+from sayso.schemas.bounds import check_size
+from service.api.routing.contexts import Context
+from service.api.routing.dependencies import Caller, IdempotencyKey, Parts
+from service.api.routing.quick_routes import QuickRoute
+from service.api.routing.views import SuspensionView
 from service.api.runs import find_agent
-from service.api.views import SuspensionView
-from service.credentials import Principal
-from service.desk import Foreign
-from service.openapi import ASKS
-from service.states import PausedFramework
+from service.auth.credentials import Principal
+from service.desk.desk import Foreign
+from service.http.openapi import ASKS
+from service.policy.run_states import PausedFramework
 from service.wiring import Wiring
 
 router = APIRouter(prefix="/suspensions", tags=["suspensions"], route_class=QuickRoute)

@@ -5,12 +5,12 @@ from typing import Annotated, Literal
 from fastapi import APIRouter, Body, Path
 from pydantic import BaseModel, ConfigDict, Field
 
-from sayso.freezes import SCOPE_PATTERN, Freeze
-from service.api.dependencies import Admin, Parts, Person
-from service.api.routes import SignedInRoute
-from service.api.views import Moment, View
-from service.known_names import freeze_known
-from service.openapi import WRITES, problems
+from sayso.transitions.freezing import SCOPE_PATTERN, Freeze
+from service.api.routing.dependencies import Admin, Parts, Person
+from service.api.routing.routes import SignedInRoute
+from service.api.routing.views import Moment, View
+from service.desk.known_names import freeze_known
+from service.http.openapi import WRITES, problems
 
 router = APIRouter(prefix="/freezes", tags=["freezes"], route_class=SignedInRoute)
 

@@ -5,12 +5,12 @@ from typing import Literal
 from fastapi import APIRouter
 from pydantic import BaseModel, Field
 
-from sayso.freezes import TIME
-from sayso.jumps import JUMP_MS
-from service.api.dependencies import Parts
-from service.api.routes import OpenRoute
-from service.credentials import TENANT
-from service.openapi import problems
+from sayso.transitions.clock_jumps import JUMP_MS
+from sayso.transitions.freezing import TIME
+from service.api.routing.dependencies import Parts
+from service.api.routing.routes import OpenRoute
+from service.auth.credentials import TENANT
+from service.http.openapi import problems
 
 router = APIRouter(tags=["health"], route_class=OpenRoute)
 

@@ -5,19 +5,19 @@ from typing import Annotated, Literal
 from fastapi import APIRouter, Body
 from pydantic import BaseModel, ConfigDict, Field, JsonValue
 
-from sayso.canonical import JsonObject, digest_json
+from sayso.canonical_json import JsonObject, digest_json
 from sayso.errors import Conflict
-from service.api.contexts import Context
-from service.api.dependencies import Admin, IdempotencyKey, KeyId, Parts, ReviewerName
-from service.api.routes import SignedInRoute
+from service.api.routing.contexts import Context
+from service.api.routing.dependencies import Admin, IdempotencyKey, KeyId, Parts, ReviewerName
+from service.api.routing.routes import SignedInRoute
+from service.api.routing.views import Moment, View
 from service.api.sessions import Password
-from service.api.views import Moment, View
-from service.credentials import Principal
-from service.openapi import WRITES, problems
-from service.store.commits import Idempotency
+from service.auth.credentials import Principal
+from service.desk.withdrawals import withdraw_runs
+from service.http.openapi import WRITES, problems
 from service.store.people import ApiKey, KeyKind
+from service.store.suspensions.commits import Idempotency
 from service.wiring import Wiring
-from service.withdrawals import withdraw_runs
 
 reviewers = APIRouter(prefix="/reviewers", tags=["reviewers"], route_class=SignedInRoute)
 keys = APIRouter(prefix="/keys", tags=["keys"], route_class=SignedInRoute)

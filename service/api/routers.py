@@ -2,21 +2,10 @@
 
 from fastapi import APIRouter
 
-from service.api import (
-    accounts,
-    agents,
-    asks,
-    consumptions,
-    examinations,
-    freezes,
-    health,
-    people,
-    runs,
-    sessions,
-    suspensions,
-    tellings,
-    trails,
-)
+from service.api import accounts, agents, asks, freezes, health, people, runs, sessions, suspensions, trails
+from service.api import diagnostics as examinations
+from service.api import execution as consumptions
+from service.api import external_events as tellings
 
 api = APIRouter(prefix="/api/v1")
 for _router in (  # those first that everybody waits for: routes are tried in order

@@ -7,22 +7,32 @@ import structlog
 from fastapi import APIRouter, Body, Request, Response
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
-from sayso.agents import AgentManifest
 from sayso.clock import new_id
 from sayso.errors import InvalidInput, NotFound, Unreadable
-from sayso.frameworks import FrameworkState
-from sayso.runs import RunState, start_state
-from sayso.states import seal_state
-from sayso.suspensions import OURS, RunRef, RunStatus
-from service.api.contexts import Context
-from service.api.dependencies import LONGEST_PAGE, Caller, IdempotencyKey, Limit, Parts, Person, RunId, Skip, Wait
-from service.api.routes import SignedInRoute
-from service.api.views import RunView, SuspensionView, UnreadableView
-from service.api.waits import wait_for
-from service.credentials import Principal
-from service.openapi import ASKS, READS, WAITS, WRITES, problems
-from service.store.readings import split_readable
-from service.store.runs import Run
+from sayso.records.run_state import seal_state
+from sayso.records.suspensions import OURS, RunRef, RunStatus
+from sayso.runner.agents import AgentManifest
+from sayso.runner.loop import RunState, start_state
+from sayso.runner.protocol import FrameworkState
+from service.api.routing.contexts import Context
+from service.api.routing.dependencies import (
+    LONGEST_PAGE,
+    Caller,
+    IdempotencyKey,
+    Limit,
+    Parts,
+    Person,
+    RunId,
+    Skip,
+    Wait,
+)
+from service.api.routing.routes import SignedInRoute
+from service.api.routing.views import RunView, SuspensionView, UnreadableView
+from service.api.routing.waits import wait_for
+from service.auth.credentials import Principal
+from service.http.openapi import ASKS, READS, WAITS, WRITES, problems
+from service.store.runs.runs import Run
+from service.store.suspensions.reading import split_readable
 from service.wiring import Wiring
 
 router = APIRouter(prefix="/runs", tags=["runs"], route_class=SignedInRoute)

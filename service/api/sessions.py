@@ -5,13 +5,13 @@ from typing import Annotated
 from fastapi import APIRouter, Request
 from pydantic import BaseModel, ConfigDict, Field, SecretStr
 
-from service.api.dependencies import Parts, Person
-from service.api.routes import OpenRoute, SignedInRoute, bearer_token
-from service.api.views import Moment
-from service.credentials import TENANT
-from service.hosts import check_host, origin_of
-from service.openapi import problems
-from service.reviewers import SignIn
+from service.api.routing.dependencies import Parts, Person
+from service.api.routing.routes import OpenRoute, SignedInRoute, bearer_token
+from service.api.routing.views import Moment
+from service.auth.credentials import TENANT
+from service.auth.hosts import check_host, origin_of
+from service.auth.reviewers import SignIn
+from service.http.openapi import problems
 from service.wiring import Wiring
 
 opening = APIRouter(prefix="/sessions", tags=["sessions"], route_class=OpenRoute)

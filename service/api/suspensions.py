@@ -6,19 +6,29 @@ from fastapi import APIRouter, Body, Request
 from fastapi.openapi.models import Example
 from pydantic import BaseModel, ConfigDict, Field
 
-from sayso.decisions import ActorKind, DecisionRequest
 from sayso.errors import NotFound, Unreadable
-from sayso.pauses import find_item
-from sayso.suspensions import Status, SuspensionRecord
-from service.api.dependencies import Caller, IdempotencyKey, ItemId, Limit, Parts, Person, Skip, SuspensionId, Wait
-from service.api.quick_routes import QuickRoute
-from service.api.routes import SignedInRoute
-from service.api.views import DecisionView, OutcomeView, SentMoment, SuspensionView, UnreadableView
-from service.api.waits import wait_for
-from service.credentials import Principal
-from service.openapi import WAITS, WRITES, problems
-from service.sightings import note_seen
-from service.store.readings import UnreadableRecord
+from sayso.records.decisions import ActorKind, DecisionRequest
+from sayso.records.suspensions import Status, SuspensionRecord
+from sayso.transitions.deciding import find_item
+from service.api.routing.dependencies import (
+    Caller,
+    IdempotencyKey,
+    ItemId,
+    Limit,
+    Parts,
+    Person,
+    Skip,
+    SuspensionId,
+    Wait,
+)
+from service.api.routing.quick_routes import QuickRoute
+from service.api.routing.routes import SignedInRoute
+from service.api.routing.views import DecisionView, OutcomeView, SentMoment, SuspensionView, UnreadableView
+from service.api.routing.waits import wait_for
+from service.auth.credentials import Principal
+from service.desk.sightings import note_seen
+from service.http.openapi import WAITS, WRITES, problems
+from service.store.suspensions.reading import UnreadableRecord
 from service.wiring import Wiring
 
 router = APIRouter(prefix="/suspensions", tags=["suspensions"], route_class=SignedInRoute)

@@ -11,16 +11,16 @@ from fastapi.sse import KEEPALIVE_COMMENT, format_sse_event
 from pydantic import BaseModel, Field
 
 from sayso.errors import NotAuthenticated, Unavailable, Unreadable
-from service.api.dependencies import Caller, Limit, Parts, RunId
-from service.api.problems import InvalidHeader
-from service.api.routes import SignedInRoute, identify
+from service.api.routing.dependencies import Caller, Limit, Parts, RunId
+from service.api.routing.problems import InvalidHeader
+from service.api.routing.routes import SignedInRoute, identify
+from service.api.routing.views import EventView, View
+from service.api.routing.waits import LOOK_AGAIN_S
 from service.api.runs import find_run
-from service.api.views import EventView, View
-from service.api.waits import LOOK_AGAIN_S
-from service.credentials import Principal
-from service.openapi import READS, Responses, problems
-from service.store.runs import Run
-from service.store.watch import HEARD_WITHIN_S, wait_woken
+from service.auth.credentials import Principal
+from service.http.openapi import READS, Responses, problems
+from service.store.connection.watch import HEARD_WITHIN_S, wait_woken
+from service.store.runs.runs import Run
 from service.wiring import Wiring
 
 router = APIRouter(prefix="/runs", tags=["runs"], route_class=SignedInRoute)

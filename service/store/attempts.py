@@ -11,7 +11,7 @@ from redis.asyncio import Redis
 
 from sayso.clock import now_ms
 from sayso.errors import TooManyRequests
-from service.store.connections import translated
+from service.store.connection.connecting import translated
 from service.store.keys import ATTEMPTS
 
 

@@ -10,11 +10,11 @@ from typing import Any
 
 from redis.asyncio import Redis
 
-from service.store.commits import Commit
-from service.store.connections import text, translated
+from service.store.connection.connecting import text, translated
 from service.store.keys import TenantKeys
 from service.store.lua import read_script
-from service.store.outbox import Delivery, pack_delivery
+from service.store.suspensions.commits import Commit
+from service.store.suspensions.outbox import Delivery, pack_delivery
 
 CLAIM_MS = 30_000
 """Three times as long as an attempt may take."""

@@ -7,10 +7,10 @@ from dataclasses import dataclass
 
 from redis.asyncio import Redis
 
-from sayso.freezes import Freeze
-from sayso.jumps import Beat
-from sayso.terms import LONGEST_WAIT_S
-from service.store.connections import translated
+from sayso.records.terms import LONGEST_WAIT_S
+from sayso.transitions.clock_jumps import Beat
+from sayso.transitions.freezing import Freeze
+from service.store.connection.connecting import translated
 from service.store.keys import CHANGES, TenantKeys
 
 _KEPT_MS = 2 * LONGEST_WAIT_S * 1000

@@ -10,10 +10,10 @@ from pydantic import BaseModel, ConfigDict
 from redis.asyncio import Redis
 
 from sayso.errors import IdempotencyConflict
-from service.store.commits import Commit, Idempotency
-from service.store.connections import text, translated
+from service.store.connection.connecting import text, translated
 from service.store.keys import INSTANCE_KEYS, TenantKeys
 from service.store.lua import read_script
+from service.store.suspensions.commits import Commit, Idempotency
 
 KEPT_MS = 7 * 86_400_000
 """How long a key of an instance, and the mark of a deleted one, are kept."""

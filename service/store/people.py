@@ -7,9 +7,9 @@ from pydantic import BaseModel, ConfigDict, Field
 from redis.asyncio import Redis
 from redis.asyncio.client import Pipeline
 
-from sayso.canonical import JsonObject
+from sayso.canonical_json import JsonObject
 from service.settings import LONGEST_SESSION_S
-from service.store.connections import text, translated
+from service.store.connection.connecting import text, translated
 from service.store.keys import KEYS, SESSIONS, TenantKeys
 
 Kept = TypeVar("Kept", "Reviewer", "ApiKey")

@@ -4,7 +4,7 @@ from typing import Any, NamedTuple
 
 from redis.asyncio import Redis
 
-from service.store.connections import text, translated
+from service.store.connection.connecting import text, translated
 from service.store.keys import TenantKeys
 from service.store.lua import read_script
 

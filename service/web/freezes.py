@@ -7,12 +7,12 @@ from fastapi import APIRouter, Request
 from fastapi.responses import RedirectResponse, Response
 
 from sayso.errors import InvalidInput, SaysoError, UnknownName
-from sayso.freezes import SCOPE_PATTERN
-from service.known_names import freeze_known
-from service.reviewers import require_role
+from sayso.transitions.freezing import SCOPE_PATTERN
+from service.auth.reviewers import require_role
+from service.desk.known_names import freeze_known
 from service.web.errors import Problem, show_again
+from service.web.form_posts import Post, check_session, read_form, read_post, tell_refusal
 from service.web.pages import render, show
-from service.web.posts import Post, check_session, read_form, read_post, tell_refusal
 from service.web.sessions import SignedIn, Visitor, wiring_of
 from service.web.sign_ins import find_sender
 

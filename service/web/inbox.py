@@ -7,8 +7,8 @@ from fastapi import APIRouter, Query, Request
 from fastapi.responses import Response
 
 from sayso.clock import now_ms
-from service.store.readings import split_readable
-from service.web.cards import make_cards
+from service.store.suspensions.reading import split_readable
+from service.web.content.cards import make_cards
 from service.web.pages import show
 from service.web.sessions import SignedIn, wiring_of
 

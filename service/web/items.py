@@ -7,7 +7,6 @@ from typing import Any
 from fastapi import APIRouter, Request
 from fastapi.responses import RedirectResponse, Response
 
-from sayso.decisions import ActorKind, DecisionRequest
 from sayso.errors import (
     AlreadyDecided,
     ClockInDoubt,
@@ -20,15 +19,16 @@ from sayso.errors import (
     SaysoError,
     StaleDigest,
 )
-from sayso.item_states import find_item_state
-from sayso.pauses import find_item
-from sayso.requests import Answer, Item
-from sayso.suspensions import Status, SuspensionRecord
-from sayso.tool_calls import ToolDefinition
-from service.sightings import note_seen
-from service.web.answers import Forms, make_forms, mark, read_answer, refill
-from service.web.claims import find_claims
-from service.web.details import (
+from sayso.records.decisions import ActorKind, DecisionRequest
+from sayso.records.items import Answer, Item
+from sayso.records.suspensions import Status, SuspensionRecord
+from sayso.records.tool_calls import ToolDefinition
+from sayso.transitions.deciding import find_item
+from sayso.transitions.item_states import find_item_state
+from service.desk.sightings import note_seen
+from service.web.content.answers import Forms, make_forms, mark, read_answer, refill
+from service.web.content.claims import find_claims
+from service.web.content.details import (
     compare_args,
     find_changes,
     find_extensions,
@@ -37,11 +37,8 @@ from service.web.details import (
     find_stages,
     find_why,
 )
-from service.web.errors import Problem, show_again
-from service.web.gists import make_gist
-from service.web.pages import render, show
-from service.web.posts import SEND_AGAIN, EarlierSignIn, Post, check_session, read_form
-from service.web.sentences import (
+from service.web.content.external_events import read_told, tell_both
+from service.web.content.sentences import (
     find_hindrance,
     name_question,
     tell_deadlock,
@@ -55,10 +52,13 @@ from service.web.sentences import (
     tell_reviewers,
     tell_word,
 )
+from service.web.content.summaries import make_gist
+from service.web.content.trails import MOST_ENTRIES, read_trail
+from service.web.errors import Problem, show_again
+from service.web.form_posts import SEND_AGAIN, EarlierSignIn, Post, check_session, read_form
+from service.web.pages import render, show
 from service.web.sessions import BY_ITSELF, SignedIn, Visitor, wiring_of
 from service.web.sign_ins import find_sender
-from service.web.tellings import read_told, tell_both
-from service.web.trails import MOST_ENTRIES, read_trail
 
 router = APIRouter()
 

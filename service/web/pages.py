@@ -8,15 +8,15 @@ from fastapi import Request
 from fastapi.responses import HTMLResponse
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
-from sayso.blanks import fold
 from sayso.clock import iso_utc, now_ms
-from sayso.freezes import tell_scope
-from sayso.signs import UNCHECKED, count_hidden, write_signs
+from sayso.text.blanks import fold
+from sayso.text.invisible import UNCHECKED, count_hidden, write_signs
+from sayso.transitions.freezing import tell_scope
 from service.settings import CHECKOUT
-from service.web.gists import find_leaves, write_leaf, write_pretty
-from service.web.sentences import ITEM_STATES, RUN_STATUSES, join_words
+from service.web.content.sentences import ITEM_STATES, RUN_STATUSES, join_words
+from service.web.content.summaries import find_leaves, write_leaf, write_pretty
+from service.web.content.times import tell_ago, tell_clock, tell_hour, tell_span
 from service.web.sessions import Visitor, wiring_of
-from service.web.times import tell_ago, tell_clock, tell_hour, tell_span
 
 STATIC = CHECKOUT / "templates" / "static"
 

@@ -3,9 +3,10 @@
 from fastapi import APIRouter, Depends
 from starlette.routing import Route
 
-from service.hosts import check_host
-from service.web import accounts, decided, freezes, inbox, items, live, runs, searches, sign_ins
-from service.web.posts import check_origin
+from service.auth.hosts import check_host
+from service.web import accounts, freezes, inbox, items, live, runs, searches, sign_ins
+from service.web import history as decided
+from service.web.form_posts import check_origin
 
 router = APIRouter(include_in_schema=False, dependencies=[Depends(check_host), Depends(check_origin)])
 PAGES = tuple(room.router for room in (sign_ins, inbox, items, decided, runs, searches, freezes, accounts, live))

@@ -8,21 +8,21 @@ from fastapi import APIRouter, Query, Request
 from fastapi.responses import RedirectResponse, Response
 
 from sayso.errors import Conflict
-from sayso.item_states import find_item_state
-from sayso.requests import Item
-from sayso.suspensions import RunStatus, Status, SuspensionRecord
-from service.store.readings import UnreadableRecord, split_readable
-from service.store.runs import Run
-from service.web.cards import item_href
+from sayso.records.items import Item
+from sayso.records.suspensions import RunStatus, Status, SuspensionRecord
+from sayso.transitions.item_states import find_item_state
+from service.store.runs.runs import Run
+from service.store.suspensions.reading import UnreadableRecord, split_readable
+from service.web.content.cards import item_href
+from service.web.content.external_events import read_told, tell_both
+from service.web.content.sentences import RUN_STATUSES
+from service.web.content.summaries import Gist, make_gist
+from service.web.content.trails import MOST_ENTRIES, read_trail
 from service.web.errors import Problem, show_again
-from service.web.gists import Gist, make_gist
+from service.web.form_posts import EarlierSignIn, check_session, read_form, read_post, tell_refusal
 from service.web.pages import render, show
-from service.web.posts import EarlierSignIn, check_session, read_form, read_post, tell_refusal
-from service.web.sentences import RUN_STATUSES
 from service.web.sessions import SignedIn, Visitor, wiring_of
 from service.web.sign_ins import find_sender
-from service.web.tellings import read_told, tell_both
-from service.web.trails import MOST_ENTRIES, read_trail
 
 PAGE = 25
 _AT_ONCE = 100

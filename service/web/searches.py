@@ -6,8 +6,8 @@ from fastapi import APIRouter, Query, Request
 from fastapi.responses import RedirectResponse, Response
 
 from sayso.errors import NotFound
-from service.store.readings import UnreadableRecord, tell_unreadable
-from service.web.cards import item_href
+from service.store.suspensions.reading import UnreadableRecord, tell_unreadable
+from service.web.content.cards import item_href
 from service.web.pages import show
 from service.web.sessions import SignedIn, Visitor, wiring_of
 

@@ -8,9 +8,9 @@ from urllib.parse import urlsplit
 from fastapi import Depends, Request
 from fastapi.responses import Response
 
-from sayso.decisions import ActorKind
 from sayso.errors import NotAuthenticated
-from service.credentials import Principal
+from sayso.records.decisions import ActorKind
+from service.auth.credentials import Principal
 from service.settings import Settings
 from service.wiring import Wiring
 

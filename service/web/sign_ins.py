@@ -6,11 +6,11 @@ from fastapi import APIRouter, Request
 from fastapi.responses import RedirectResponse, Response
 
 from sayso.errors import NotAuthenticated, SaysoError
-from service.credentials import TENANT
-from service.hosts import origin_of
+from service.auth.credentials import TENANT
+from service.auth.hosts import origin_of
 from service.web.errors import Problem, show_again
+from service.web.form_posts import Post, read_form, read_post
 from service.web.pages import render
-from service.web.posts import Post, read_form, read_post
 from service.web.sessions import (
     SignedIn,
     Visitor,

@@ -11,7 +11,7 @@
   let pending = null;
   let busy = false, stale = false;
 
-  // The same words as service/web/times.py.
+  // The same words as service/web/content/times.py.
   const UNITS = [[86400, "d"], [3600, "h"], [60, "min"], [1, "s"]];
   function span(ms) {
     let left = Math.floor(Math.max(0, ms) / 1000);

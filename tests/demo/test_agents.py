@@ -7,7 +7,7 @@ import pytest
 from demo.agents import support
 from demo.effects import Effects
 from demo.turns import RecordedCall, load_turns
-from sayso.tools import CallContext
+from sayso.runner.tools import CallContext
 
 CALLS = [call for turn in load_turns() for call in turn.calls]
 CALL = CallContext(run_id="run", call_id="call", idempotency_key="key")

@@ -5,8 +5,8 @@ from typing import Any
 import pytest
 
 from demo.turns import load_turns
-from sayso.policies import Action, PolicyDecision, PolicyEvent
-from sayso.rule_files import load_rulebook
+from sayso.policy.engine import Action, PolicyDecision, PolicyEvent
+from sayso.policy.files import load_rulebook
 from service.settings import CHECKOUT
 
 POLICY = load_rulebook(CHECKOUT / "demo" / "policy.yaml")

@@ -6,10 +6,10 @@ import json
 import os
 import sys
 
-from sayso.adapters.starts import start
-from sayso.client import AsyncClient
-from sayso.frameworks import FrameworkAgent
-from sayso.replies import Suspension
+from sayso.adapters.starting import start
+from sayso.client.clients import AsyncClient
+from sayso.client.responses import Suspension
+from sayso.runner.protocol import FrameworkAgent
 
 
 def main() -> None:

@@ -9,7 +9,7 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
-from sayso.adapters.afk_seams import Seams
+from sayso.adapters.afk.hooks import Seams
 
 ANSWERS: dict[str, Any] = {
     "batched": {"decisions": [{"type": "reject", "message": "A stranger says no."}]},

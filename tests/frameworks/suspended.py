@@ -9,14 +9,14 @@ from parsimony_agents.agent.events import AgentError
 from parsimony_agents.agent.models import AgentMessage
 
 from sayso.adapters.parsimony import _follow, gate
-from sayso.adapters.parsimony_records import read_record, write_record
-from sayso.adapters.parsimony_turns import Stretch
-from sayso.batches import Batch, BatchCall
+from sayso.adapters.parsimony.records import read_record, write_record
+from sayso.adapters.parsimony.turns import Stretch
 from sayso.errors import SaysoError
-from sayso.frameworks import Asked, Done, Gate
-from sayso.policies import Action
-from sayso.tool_calls import ToolCall
-from sayso.tools import CallContext
+from sayso.policy.engine import Action
+from sayso.records.tool_calls import ToolCall
+from sayso.runner.batches import Batch, BatchCall
+from sayso.runner.protocol import Asked, Done, Gate
+from sayso.runner.tools import CallContext
 from tests.frameworks.bots import parsimony
 from tests.frameworks.stands import write_script
 

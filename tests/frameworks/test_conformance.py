@@ -6,8 +6,8 @@ import pytest
 
 from demo.clients import Client, ItemSeen, RunSeen
 from launch.waits import wait_until
-from sayso.events import EventType
-from sayso.suspensions import RunStatus
+from sayso.records.events import EventType
+from sayso.records.suspensions import RunStatus
 from service.store.keys import TenantKeys
 from tests.frameworks.bots.effects import HOLD, HOLD_MODEL, LET_GO, THINKING, WORDS
 from tests.frameworks.stands import PATIENCE_S, Stand, Waiting, await_effects, write_script

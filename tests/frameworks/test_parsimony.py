@@ -7,7 +7,7 @@ import pytest
 
 from demo.clients import Client, Refused
 from launch.waits import wait_until
-from sayso.suspensions import RunStatus
+from sayso.records.suspensions import RunStatus
 from service.store.keys import TenantKeys
 from tests.frameworks.kinds import KINDS
 from tests.frameworks.stands import PATIENCE_S, Stand, write_script

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from demo.stacks import running_stack
-from sayso.suspensions import RunStatus
+from sayso.records.suspensions import RunStatus
 from service.settings import CHECKOUT
 from tests.frameworks.conftest import CHOSEN
 from tests.frameworks.kinds import Kind

@@ -4,18 +4,18 @@ import asyncio
 from collections import Counter
 
 from sayso.clock import new_id
-from sayso.decisions import Actor, ActorKind, DecisionRequest, Verdict
 from sayso.errors import AlreadyDecided, DeadlinePassed
-from sayso.events import EventType, find_break
-from sayso.pauses import suspend
-from sayso.requests import Ask, AskedTool
-from sayso.states import seal_state
-from sayso.suspensions import Change, RunRef, Status, SuspensionRecord
-from sayso.terms import RuleTerms
-from service.credentials import TENANT
-from service.desk import draft_suspension
+from sayso.records.decisions import Actor, ActorKind, DecisionRequest, Verdict
+from sayso.records.events import EventType, find_break
+from sayso.records.items import Ask, AskedTool
+from sayso.records.run_state import seal_state
+from sayso.records.suspensions import Change, RunRef, Status, SuspensionRecord
+from sayso.records.terms import RuleTerms
+from sayso.transitions.deciding import suspend
+from service.auth.credentials import TENANT
+from service.desk.desk import draft_suspension
 from service.settings import Settings
-from service.store.suspensions import Saved
+from service.store.suspensions.saving import Saved
 from service.wiring import Wiring, wire
 
 ROUNDS = 200

@@ -22,8 +22,8 @@ import asyncio
 
 from shop import agent
 
-from sayso.interaction import HeadlessProvider, run_agent
-from sayso.policies import Policy
+from sayso.runner.local import HeadlessProvider, run_agent
+from sayso.policy.engine import Policy
 
 end = asyncio.run(run_agent(agent, "Refund it.", policy=Policy(default="allow"), provider=HeadlessProvider()))
 print(end.status, end.error)

@@ -7,9 +7,9 @@ from typing import NamedTuple
 from pydantic import JsonValue
 
 from launch.waits import wait_until
-from sayso.agents import Agent
-from sayso.models import ModelTurn, RequestedCall, ScriptedModel
-from sayso.tools import CallContext, Tool, tool
+from sayso.runner.agents import Agent
+from sayso.runner.models import ModelTurn, RequestedCall, ScriptedModel
+from sayso.runner.tools import CallContext, Tool, tool
 from service.settings import load
 
 BEGUN, LET_GO = "begun.txt", "let-go"

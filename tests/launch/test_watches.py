@@ -5,8 +5,8 @@ from redis import Redis
 from launch.checks import clock_beats
 from launch.watches import START_MISSES, Watch
 from sayso.clock import now_ms
-from sayso.jumps import Beat
-from service.credentials import TENANT
+from sayso.transitions.clock_jumps import Beat
+from service.auth.credentials import TENANT
 from service.store.keys import TenantKeys
 
 

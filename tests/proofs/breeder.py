@@ -163,7 +163,7 @@ def _break(file: str, source: str, folder: Path) -> None:
 
 def _break_script(file: str, source: str, folder: Path) -> None:
     """Scripts are read from their folder: the store is given another one."""
-    store = importlib.import_module("service.store.suspensions")
+    store = importlib.import_module("service.store.suspensions.saving")
     for script in (ROOT / file).parent.iterdir():
         (folder / script.name).write_text(source if script.name == Path(file).name else script.read_text())
     store._LUA = folder  # type: ignore[attr-defined]

@@ -19,29 +19,30 @@ from typing import Any, NamedTuple
 from redis import Redis as BlockingRedis
 from redis.asyncio import Redis
 
-from sayso.agents import Agent
 from sayso.clock import now_ms
-from sayso.decisions import DecisionRequest
-from sayso.doubts import Choice
-from sayso.models import ModelTurn, RequestedCall, ScriptedModel
-from sayso.runs import start_state
-from sayso.states import seal_state
-from sayso.suspensions import Change, RunRef, RunStatus, Status, SuspensionRecord
-from sayso.tools import CallContext, tool
-from service.credentials import TENANT
-from service.desk import Desk
+from sayso.records.decisions import DecisionRequest
+from sayso.records.run_state import seal_state
+from sayso.records.suspensions import Change, RunRef, RunStatus, Status, SuspensionRecord
+from sayso.runner.agents import Agent
+from sayso.runner.loop import start_state
+from sayso.runner.models import ModelTurn, RequestedCall, ScriptedModel
+from sayso.runner.tools import CallContext, tool
+from sayso.transitions.in_doubt import Choice
+from service.auth.credentials import TENANT
+from service.desk.desk import Desk
 from service.settings import Settings
-from service.store.agenda import Agenda
-from service.store.commits import Idempotency, Room
-from service.store.connections import connect
-from service.store.lines import Part
-from service.store.rounds import Rounds
-from service.store.runs import Run
-from service.store.suspensions import Begin, Saved, Suspensions, Verb
+from service.store.connection.connecting import connect
+from service.store.connection.pipeline import Part
+from service.store.runs.runs import Run
+from service.store.suspensions.batches import Rounds
+from service.store.suspensions.commits import Idempotency, Room
+from service.store.suspensions.saving import Begin, Saved, Suspensions, Verb
+from service.store.suspensions.schedule import Agenda
 from service.wiring import Wiring, wire
 from tests.proofs.indexes import expect_indexes, find_detour, read_indexes
-from tests.sayso.records import person
-from workers import clock, resume
+from tests.sayso.samples import person
+from workers.clock import ticks as clock
+from workers.resume import driving as resume
 
 CRASHED = 7
 """What a process that died at its point exits with."""

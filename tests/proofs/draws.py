@@ -7,21 +7,21 @@ from typing import Any
 from hypothesis import strategies as st
 from redis.asyncio import Redis
 
-from sayso.doubts import ask_in_doubt
-from sayso.events import Event, EventType
-from sayso.requests import Answer, Ask, AskedTool, Doubt, ItemKind
-from sayso.resumptions import Fence
-from sayso.states import seal_state
-from sayso.suspensions import Intent, SuspensionRecord
-from sayso.terms import RuleTerms
-from sayso.tool_calls import ToolCall, ToolDefinition, ToolResult
-from service.store.agenda import Agenda
-from service.store.suspensions import Saved
+from sayso.records.events import Event, EventType
+from sayso.records.items import Answer, Ask, AskedTool, Doubt, ItemKind
+from sayso.records.run_state import seal_state
+from sayso.records.suspensions import Intent, SuspensionRecord
+from sayso.records.terms import RuleTerms
+from sayso.records.tool_calls import ToolCall, ToolDefinition, ToolResult
+from sayso.transitions.execution import Fence
+from sayso.transitions.in_doubt import ask_in_doubt
+from service.store.suspensions.saving import Saved
+from service.store.suspensions.schedule import Agenda
 from tests.proofs import models
 from tests.proofs.models import Pause, Thing
 from tests.proofs.shaky import FAULTS
-from tests.sayso.records import T0
 from tests.sayso.rulings import policy, rule
+from tests.sayso.samples import T0
 
 LEASE_MS = 4_000
 MOST_RUNS = 3

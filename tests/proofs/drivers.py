@@ -6,10 +6,10 @@ from typing import Any
 from hypothesis import strategies as st
 from hypothesis.stateful import precondition, rule
 
-from sayso.requests import Ask
-from sayso.resumptions import Fence
-from sayso.suspensions import RunEnd, RunStatus
-from service.store.suspensions import Saved
+from sayso.records.items import Ask
+from sayso.records.suspensions import RunEnd, RunStatus
+from sayso.transitions.execution import Fence
+from service.store.suspensions.saving import Saved
 from tests.proofs import leases, models
 from tests.proofs.draws import (
     BATCHES,
@@ -29,7 +29,7 @@ from tests.proofs.draws import (
 )
 from tests.proofs.machines import Bench
 from tests.proofs.models import Pause, Refused, Thing
-from tests.sayso.records import person
+from tests.sayso.samples import person
 
 
 class Drivers(Bench):

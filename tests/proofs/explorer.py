@@ -17,14 +17,14 @@ from collections.abc import Iterator
 from typing import Any
 
 from sayso.errors import AlreadyDecided, SaysoError
-from sayso.pauses import find_item, suspend
-from sayso.resumptions import Fence
-from sayso.suspensions import LEGAL, Status, SuspensionRecord
+from sayso.records.suspensions import LEGAL, Status, SuspensionRecord
+from sayso.transitions.deciding import find_item, suspend
+from sayso.transitions.execution import Fence
 from tests.proofs.invariants import OVER, Tried, find_breach, rows_of
 from tests.proofs.moves import Breach, Driving, Explored, Move, Pending, Refused, Slow, State, Turn, put, set_at
 from tests.proofs.scenarios import UNASKED, Scenario
 from tests.proofs.stands import Stands
-from tests.sayso.records import T0
+from tests.sayso.samples import T0
 
 
 class Explorer:

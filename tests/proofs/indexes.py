@@ -5,11 +5,11 @@ from typing import Any
 
 from redis.asyncio import Redis
 
-from sayso.events import EventType, TrailEntry, find_break
-from sayso.suspensions import LEGAL, RunStatus, Status, SuspensionRecord
-from service.store.commits import list_open
+from sayso.records.events import EventType, TrailEntry, find_break
+from sayso.records.suspensions import LEGAL, RunStatus, Status, SuspensionRecord
 from service.store.keys import TenantKeys
-from service.store.packing import unpack_record
+from service.store.suspensions.commits import list_open
+from service.store.suspensions.packing import unpack_record
 
 Indexes = dict[str, Any]
 

@@ -3,11 +3,11 @@
 from collections.abc import Iterable
 from typing import NamedTuple
 
-from sayso.decisions import ActorKind
-from sayso.events import EventType
-from sayso.requests import Item, digest_item
-from sayso.resumptions import Fence, approved_args
-from sayso.suspensions import LEGAL, Change, Status, SuspensionRecord
+from sayso.records.decisions import ActorKind
+from sayso.records.events import EventType
+from sayso.records.items import Item, digest_item
+from sayso.records.suspensions import LEGAL, Change, Status, SuspensionRecord
+from sayso.transitions.execution import Fence, approved_args
 
 ENDED = (Status.RESUMED, Status.CANCELLED, Status.FAILED)
 OVER = (Status.RESUMED, Status.CANCELLED)

@@ -7,18 +7,18 @@ from typing import Any, TypeVar
 from hypothesis.stateful import RuleBasedStateMachine, invariant
 
 from sayso.errors import SaysoError
-from sayso.freezes import Freeze
-from sayso.suspensions import SuspensionRecord
-from service.desk import Desk
+from sayso.records.suspensions import SuspensionRecord
+from sayso.transitions.freezing import Freeze
+from service.desk.desk import Desk
 from service.store.keys import TenantKeys
-from service.store.runs import Runs
-from service.store.suspensions import Saved
+from service.store.runs.runs import Runs
+from service.store.suspensions.saving import Saved
 from tests.proofs.draws import POLICY, REFUND, Held, World, describe, describe_model
 from tests.proofs.indexes import expect_indexes, find_detour, read_indexes
 from tests.proofs.models import Pause, Refused, Run
 from tests.proofs.shaky import ShakySuspensions
 from tests.proofs.spans import Span
-from tests.sayso.records import T0
+from tests.sayso.samples import T0
 
 tenants = count()
 

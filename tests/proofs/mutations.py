@@ -12,54 +12,58 @@ from typing import NamedTuple
 
 ROOT = Path(__file__).resolve().parents[2]
 
-OWNERS = ("tests/sayso/test_consumptions.py",)
-TABLE = ("tests/sayso/test_guards.py", "tests/sayso/test_suspensions.py")
+OWNERS = ("tests/sayso/transitions/test_client_execution.py",)
+TABLE = ("tests/sayso/transitions/test_guards.py", "tests/sayso/records/test_suspensions.py")
 PAUSES = (
-    "tests/sayso/test_pauses.py",
-    "tests/sayso/test_coverage.py",
-    "tests/sayso/test_sightings.py",
-    "tests/sayso/test_doubted_time.py",
+    "tests/sayso/transitions/test_deciding.py",
+    "tests/sayso/transitions/test_coverage.py",
+    "tests/sayso/transitions/test_sightings.py",
+    "tests/sayso/transitions/test_doubted_time.py",
 )
-DRIVING = ("tests/sayso/test_resumptions.py",)
-FREEZES = ("tests/sayso/test_freezes.py", "tests/sayso/test_looks.py", "tests/sayso/test_doubted_time.py")
+DRIVING = ("tests/sayso/transitions/test_execution.py",)
+FREEZES = (
+    "tests/sayso/transitions/test_freezing.py",
+    "tests/sayso/transitions/test_due.py",
+    "tests/sayso/transitions/test_doubted_time.py",
+)
 STORE = (
-    "tests/service/store/test_commit_writes.py",
-    "tests/service/store/test_suspensions.py",
-    "tests/service/store/test_commits.py",
+    "tests/service/store/suspensions/test_commit_writes.py",
+    "tests/service/store/suspensions/test_saving.py",
+    "tests/service/store/suspensions/test_commits.py",
 )
 DESK = (
-    "tests/service/test_final_words.py",
-    "tests/service/test_desk.py",
-    "tests/service/test_freezes.py",
-    "tests/service/test_reasking.py",
-    "tests/service/test_leases.py",
-    "tests/service/test_asks.py",
-    "tests/service/test_last_words.py",
+    "tests/service/desk/test_final_words.py",
+    "tests/service/desk/test_desk.py",
+    "tests/service/desk/test_freezing.py",
+    "tests/service/desk/test_reasking.py",
+    "tests/service/desk/test_worker_execution.py",
+    "tests/service/desk/test_asks.py",
+    "tests/service/desk/test_last_words.py",
 )
 
-ROUNDS = ("tests/service/store/test_rounds.py", "tests/workers/test_foresights.py")
+ROUNDS = ("tests/service/store/suspensions/test_batches.py", "tests/workers/clock/test_precomputing.py")
 
 GUARDED: dict[str, tuple[str, ...]] = {
-    "sayso/suspensions.py": PAUSES + DRIVING + TABLE,
-    "sayso/pauses.py": PAUSES + FREEZES + TABLE + OWNERS,
-    "sayso/deadlines.py": PAUSES + FREEZES + TABLE,
-    "sayso/sightings.py": PAUSES + TABLE,
-    "sayso/outcomes.py": PAUSES + DRIVING + TABLE + OWNERS,
-    "sayso/resumptions.py": DRIVING + FREEZES + TABLE + OWNERS,
-    "sayso/freezes.py": FREEZES + TABLE[:1] + DESK[2:3],
-    "sayso/rechecks.py": ("tests/sayso/test_rechecks.py",),
-    "sayso/looks.py": (
-        "tests/sayso/test_looks.py",
-        "tests/sayso/test_doubted_time.py",
-        "tests/service/test_freezes.py",
-        "tests/service/test_desk.py",
+    "sayso/records/suspensions.py": PAUSES + DRIVING + TABLE,
+    "sayso/transitions/deciding.py": PAUSES + FREEZES + TABLE + OWNERS,
+    "sayso/transitions/timing.py": PAUSES + FREEZES + TABLE,
+    "sayso/transitions/sightings.py": PAUSES + TABLE,
+    "sayso/transitions/closing.py": PAUSES + DRIVING + TABLE + OWNERS,
+    "sayso/transitions/execution.py": DRIVING + FREEZES + TABLE + OWNERS,
+    "sayso/transitions/freezing.py": FREEZES + TABLE[:1] + DESK[2:3],
+    "sayso/runner/revalidation.py": ("tests/sayso/runner/test_revalidation.py",),
+    "sayso/transitions/due.py": (
+        "tests/sayso/transitions/test_due.py",
+        "tests/sayso/transitions/test_doubted_time.py",
+        "tests/service/desk/test_freezing.py",
+        "tests/service/desk/test_desk.py",
     ),
-    "service/desk.py": DESK,
-    "service/leases.py": ("tests/workers/test_outages.py", *DESK),
-    "service/store/suspensions.py": STORE + DESK,
-    "service/looks.py": (*DESK, *ROUNDS),
-    "service/store/rounds.py": ROUNDS,
-    "service/store/commits.py": STORE + DESK,
+    "service/desk/desk.py": DESK,
+    "service/desk/worker_execution.py": ("tests/workers/resume/test_outages.py", *DESK),
+    "service/store/suspensions/saving.py": STORE + DESK,
+    "service/desk/scheduling.py": (*DESK, *ROUNDS),
+    "service/store/suspensions/batches.py": ROUNDS,
+    "service/store/suspensions/commits.py": STORE + DESK,
     "service/store/lua/commit.lua": STORE + DESK,
 }
 """Where guards stand, and which tests must notice when one is gone."""
@@ -68,42 +72,62 @@ GUARDED: dict[str, tuple[str, ...]] = {
 _REFUSED = "what is taken for known wrongly the commit refuses, and then it is looked at"
 
 EQUIVALENT: dict[tuple[str, str, str], str] = {
-    ("sayso/pauses.py", "guard", "item.terms.quorum.approve == 1"): "the count that follows comes to the same",
-    ("sayso/resumptions.py", "part", "held is not None"): "whatever is being resumed has a lease",
-    ("sayso/resumptions.py", "part", "record.lease is not None"): "whatever was resumed had a lease",
-    ("sayso/resumptions.py", "part", "record.look_at_ms is None"): "whatever is decided is on the agenda",
-    ("sayso/resumptions.py", "filter", "item.outcome is not None"): "whatever is leased has all its outcomes",
-    ("sayso/resumptions.py", "filter", "intent.item_id is not None"): "no item has no name",
-    ("sayso/resumptions.py", "guard", "not begun"): "where nothing was under way, nothing is noted",
-    ("sayso/resumptions.py", "part", "item.permit is None"): "what is under way has spent its leave",
-    ("sayso/outcomes.py", "part", "outcome is None"): "only of decided pauses is it asked",
-    ("sayso/rechecks.py", "part", "item.outcome is None"): "only what has leave to run comes so far",
-    ("sayso/looks.py", "part", "held"): "a time that calls for nothing more is never over",
-    ("sayso/looks.py", "part", "after.status is Status.PENDING"): "what is held is open",
-    ("service/store/suspensions.py", "part", "seen is not None"): "without a key nothing is looked up under one",
-    ("service/store/suspensions.py", "guard", "found.record is not None"): "reading it again comes to the same",
-    ("service/store/suspensions.py", "guard", "passed_ms > _READING_MS"): _REFUSED,
-    ("service/store/suspensions.py", "part", "passed_ms > _READING_MS"): _REFUSED,
-    ("service/store/suspensions.py", "edge", "passed_ms > _READING_MS"): _REFUSED,
-    ("service/store/suspensions.py", "guard", "not new or passed_ms > _READING_MS"): _REFUSED,
-    ("service/store/suspensions.py", "part", "not new"): _REFUSED,
-    ("service/store/suspensions.py", "edge", "len(self._recent) > _REMEMBERED"): "one more or less is remembered",
-    ("service/desk.py", "guard", "not known"): "without freezes nothing was lost, and nothing is in doubt",
     (
-        "service/store/suspensions.py",
+        "sayso/transitions/deciding.py",
+        "guard",
+        "item.terms.quorum.approve == 1",
+    ): "the count that follows comes to the same",
+    ("sayso/transitions/execution.py", "part", "held is not None"): "whatever is being resumed has a lease",
+    ("sayso/transitions/execution.py", "part", "record.lease is not None"): "whatever was resumed had a lease",
+    ("sayso/transitions/execution.py", "part", "record.look_at_ms is None"): "whatever is decided is on the agenda",
+    ("sayso/transitions/execution.py", "filter", "item.outcome is not None"): "whatever is leased has all its outcomes",
+    ("sayso/transitions/execution.py", "filter", "intent.item_id is not None"): "no item has no name",
+    ("sayso/transitions/execution.py", "guard", "not begun"): "where nothing was under way, nothing is noted",
+    ("sayso/transitions/execution.py", "part", "item.permit is None"): "what is under way has spent its leave",
+    ("sayso/transitions/closing.py", "part", "outcome is None"): "only of decided pauses is it asked",
+    ("sayso/runner/revalidation.py", "part", "item.outcome is None"): "only what has leave to run comes so far",
+    ("sayso/transitions/due.py", "part", "held"): "a time that calls for nothing more is never over",
+    ("sayso/transitions/due.py", "part", "after.status is Status.PENDING"): "what is held is open",
+    ("service/store/suspensions/saving.py", "part", "seen is not None"): "without a key nothing is looked up under one",
+    ("service/store/suspensions/saving.py", "guard", "found.record is not None"): "reading it again comes to the same",
+    ("service/store/suspensions/saving.py", "guard", "passed_ms > _READING_MS"): _REFUSED,
+    ("service/store/suspensions/saving.py", "part", "passed_ms > _READING_MS"): _REFUSED,
+    ("service/store/suspensions/saving.py", "edge", "passed_ms > _READING_MS"): _REFUSED,
+    ("service/store/suspensions/saving.py", "guard", "not new or passed_ms > _READING_MS"): _REFUSED,
+    ("service/store/suspensions/saving.py", "part", "not new"): _REFUSED,
+    (
+        "service/store/suspensions/saving.py",
+        "edge",
+        "len(self._recent) > _REMEMBERED",
+    ): "one more or less is remembered",
+    ("service/desk/desk.py", "guard", "not known"): "without freezes nothing was lost, and nothing is in doubt",
+    (
+        "service/store/suspensions/saving.py",
         "guard",
         "record.look_at_ms is not None and record.look_at_ms <= now_ms",
     ): "it saves a commit that cannot go through",
-    ("service/store/suspensions.py", "part", "record.look_at_ms is not None"): "whatever is ready is on the agenda",
-    ("service/store/suspensions.py", "edge", "record.look_at_ms <= now_ms"): "it saves a commit that cannot go through",
     (
-        "service/store/suspensions.py",
+        "service/store/suspensions/saving.py",
+        "part",
+        "record.look_at_ms is not None",
+    ): "whatever is ready is on the agenda",
+    (
+        "service/store/suspensions/saving.py",
+        "edge",
+        "record.look_at_ms <= now_ms",
+    ): "it saves a commit that cannot go through",
+    (
+        "service/store/suspensions/saving.py",
         "part",
         "record.look_at_ms <= now_ms",
     ): "where it is looked at too often, it is slow",
-    ("service/store/rounds.py", "part", "at_ms is None"): "whatever waits is on the agenda",
-    ("service/store/rounds.py", "guard", "not commits"): "a script without changes does nothing",
-    ("service/leases.py", "part", "taken.record.lease is None"): "a run that was just leased has a lease",
+    ("service/store/suspensions/batches.py", "part", "at_ms is None"): "whatever waits is on the agenda",
+    ("service/store/suspensions/batches.py", "guard", "not commits"): "a script without changes does nothing",
+    (
+        "service/desk/worker_execution.py",
+        "part",
+        "taken.record.lease is None",
+    ): "a run that was just leased has a lease",
 }
 """Guards without which nothing changes, and why: they keep the types honest, or save time."""
 

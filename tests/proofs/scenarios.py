@@ -4,17 +4,21 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
-from sayso import deadlines, freezes, pauses, resumptions, sightings
-from sayso.canonical import canonical_json
-from sayso.decisions import Decision, DecisionAction, JsonObject, Verdict
-from sayso.doubts import Choice, ask_in_doubt, read_choice
-from sayso.freezes import ALL, Freeze
-from sayso.requests import Ask, Doubt, Item
-from sayso.resumptions import MAX_TRIES, Fence
-from sayso.states import SealedState, seal_state
-from sayso.suspensions import Change, Intent, Receipt, RunEnd, RunStatus, Status, SuspensionRecord
-from sayso.tool_calls import ToolCall, ToolResult
-from tests.sayso.records import draft, person
+from sayso.canonical_json import canonical_json
+from sayso.records.decisions import Decision, DecisionAction, JsonObject, Verdict
+from sayso.records.items import Ask, Doubt, Item
+from sayso.records.run_state import SealedState, seal_state
+from sayso.records.suspensions import Change, Intent, Receipt, RunEnd, RunStatus, Status, SuspensionRecord
+from sayso.records.tool_calls import ToolCall, ToolResult
+from sayso.transitions import deciding as pauses
+from sayso.transitions import execution as resumptions
+from sayso.transitions import freezing as freezes
+from sayso.transitions import sightings
+from sayso.transitions import timing as deadlines
+from sayso.transitions.execution import MAX_TRIES, Fence
+from sayso.transitions.freezing import ALL, Freeze
+from sayso.transitions.in_doubt import Choice, ask_in_doubt, read_choice
+from tests.sayso.samples import draft, person
 
 GRID_MS = 3_000
 """All terms of a scenario are multiples of this, the time after which a decided run is looked at again."""
@@ -240,7 +244,7 @@ def _number(record: SuspensionRecord) -> int:
 
 
 def _starts(item: Item, now_ms: int) -> bool:
-    """Whether the runner starts the call of a decided item: `workers/journals.py` takes leave away that is too late."""
+    """Whether the runner starts the call of a decided item: `workers/resume/journals.py` takes leave away that is too late."""
     outcome = item.outcome
     if outcome is None or not outcome.may_run:
         return False

@@ -5,9 +5,9 @@ from typing import Any
 from redis.asyncio import Redis
 from redis.exceptions import ConnectionError as RedisConnectionError
 
-from sayso.suspensions import Change, SuspensionRecord
-from service.store.commits import Idempotency, Room
-from service.store.suspensions import Begin, Saved, Suspensions, Verb
+from sayso.records.suspensions import Change, SuspensionRecord
+from service.store.suspensions.commits import Idempotency, Room
+from service.store.suspensions.saving import Begin, Saved, Suspensions, Verb
 
 FAULTS = (
     "the reply is lost",

@@ -6,18 +6,18 @@ from typing import Any
 from hypothesis import strategies as st
 from hypothesis.stateful import precondition, rule
 
-from sayso.decisions import DecisionRequest
-from sayso.pauses import suspend
-from sayso.requests import Ask
-from sayso.suspensions import RunRef
-from service.desk import draft_suspension
-from service.store.commits import Idempotency
-from service.store.suspensions import Saved
+from sayso.records.decisions import DecisionRequest
+from sayso.records.items import Ask
+from sayso.records.suspensions import RunRef
+from sayso.transitions.deciding import suspend
+from service.desk.desk import draft_suspension
+from service.store.suspensions.commits import Idempotency
+from service.store.suspensions.saving import Saved
 from tests.proofs import models
 from tests.proofs.draws import BATCHES, FAULT, MANY, MOST_RUNS, MUCH, PLACES, REVIEWERS, STATE, ask_of, thing_of
 from tests.proofs.machines import Bench
 from tests.proofs.models import Refused, Run
-from tests.sayso.records import person
+from tests.sayso.samples import person
 
 
 class Speakers(Bench):

@@ -6,10 +6,10 @@ A record that stands the same but for the absolute time is the same stand, so th
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from sayso.canonical import canonical_json
-from sayso.requests import Item
-from sayso.resumptions import MAX_TRIES
-from sayso.suspensions import Status, SuspensionRecord
+from sayso.canonical_json import canonical_json
+from sayso.records.items import Item
+from sayso.records.suspensions import Status, SuspensionRecord
+from sayso.transitions.execution import MAX_TRIES
 from tests.proofs.invariants import ENDED, OVER
 
 MOST_REDRIVES = 2

@@ -9,15 +9,17 @@ from typing import Any
 
 import pytest
 
-from sayso import deadlines, pauses, resumptions
-from sayso.doubts import Choice
-from sayso.requests import Ask, ItemKind
-from sayso.resumptions import Fence
-from sayso.suspensions import LEGAL, Change, Status, SuspensionRecord
+from sayso.records.items import Ask, ItemKind
+from sayso.records.suspensions import LEGAL, Change, Status, SuspensionRecord
+from sayso.transitions import deciding as pauses
+from sayso.transitions import execution as resumptions
+from sayso.transitions import timing as deadlines
+from sayso.transitions.execution import Fence
+from sayso.transitions.in_doubt import Choice
 from tests.proofs.explorer import Explorer
 from tests.proofs.moves import Breach
 from tests.proofs.scenarios import Scenario, Verbs, Word, answer
-from tests.sayso.records import ask
+from tests.sayso.samples import ask
 
 APPROVE, DENY = Word(1), Word(1, action="deny")
 AGAINST = ((APPROVE,), (DENY,))
@@ -29,7 +31,7 @@ ASKED = {*ALWAYS, "suspend_again", "decide", "expire"}
 DRIVEN = {*ASKED, "redeem", "checkpoint", "renew"}
 
 OWNERS = {"consume", "conclude", "lapse", "question"}
-"""No worker takes these: `tests/sayso/test_consumptions.py` walks them."""
+"""No worker takes these: `tests/sayso/transitions/test_client_execution.py` walks them."""
 
 
 def idempotent(one: Ask) -> Ask:

@@ -44,6 +44,6 @@ def test_every_guard_that_is_said_to_do_nothing_is_still_there() -> None:
 
 
 def test_a_broken_source_differs_in_one_place() -> None:
-    one = Mutation("sayso/pauses.py", 1, "guard", 3, "late", "False")
+    one = Mutation("sayso/transitions/deciding.py", 1, "guard", 3, "late", "False")
     assert one.apply("if late: raise") == "if False: raise"
     assert len(ALL) > 150

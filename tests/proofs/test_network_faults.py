@@ -14,25 +14,25 @@ from typing import Any
 import pytest
 from redis.asyncio import Redis
 
-from sayso.decisions import DecisionRequest
 from sayso.errors import AlreadyDecided, Conflict, SaysoError, Unavailable
-from sayso.events import find_break
-from sayso.pauses import suspend
-from sayso.policies import Action, Policy
-from sayso.requests import ItemKind
-from sayso.resumptions import Fence
-from sayso.states import seal_state
-from sayso.suspensions import Intent, RunEnd, RunRef, RunStatus, SuspensionRecord
-from service.desk import Desk, draft_suspension
-from service.store.agenda import Agenda
-from service.store.commits import Idempotency
-from service.store.connections import connect
+from sayso.policy.engine import Action, Policy
+from sayso.records.decisions import DecisionRequest
+from sayso.records.events import find_break
+from sayso.records.items import ItemKind
+from sayso.records.run_state import seal_state
+from sayso.records.suspensions import Intent, RunEnd, RunRef, RunStatus, SuspensionRecord
+from sayso.transitions.deciding import suspend
+from sayso.transitions.execution import Fence
+from service.desk.desk import Desk, draft_suspension
+from service.store.connection.connecting import connect
 from service.store.keys import TenantKeys
-from service.store.runs import Runs
-from service.store.suspensions import Saved, Suspensions
+from service.store.runs.runs import Runs
+from service.store.suspensions.commits import Idempotency
+from service.store.suspensions.saving import Saved, Suspensions
+from service.store.suspensions.schedule import Agenda
 from tests.proofs.indexes import expect_indexes, read_indexes
 from tests.proofs.proxies import RUNS, Fault, Proxy, running_proxy
-from tests.sayso.records import ask, person
+from tests.sayso.samples import ask, person
 
 STATE = seal_state(b"{}")
 LEASE_MS = 30_000

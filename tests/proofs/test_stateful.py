@@ -9,8 +9,8 @@ import asyncio
 from hypothesis import HealthCheck, settings
 from hypothesis.stateful import run_state_machine_as_test
 
-from service.store.agenda import Agenda
-from service.store.connections import connect
+from service.store.connection.connecting import connect
+from service.store.suspensions.schedule import Agenda
 from tests.proofs.clocks import Clocks
 from tests.proofs.draws import World
 from tests.proofs.drivers import Drivers

@@ -3,9 +3,9 @@
 from typing import Any
 
 from sayso import gate
-from sayso.gated import Gated
-from sayso.testing import InProcessDesk
-from sayso.tools import CallContext
+from sayso.gating.execution import Gated
+from sayso.runner.tools import CallContext
+from sayso.testing.desk import InProcessDesk
 
 
 class Bank:

@@ -3,8 +3,8 @@
 import asyncio
 import sys
 
-from sayso.batches import Resumption
-from sayso.runs import End, RunState, drive
+from sayso.runner.batches import Resumption
+from sayso.runner.loop import End, RunState, drive
 from tests.sayso.runners import POLICY, Ledger, approve, give, make_agent, turn
 
 CALLS = (("look", {"order": "A"}), ("refund", {"order": "A", "amount": 5}), ("pay", {"order": "A"}), ("drop", {}))

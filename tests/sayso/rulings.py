@@ -2,8 +2,8 @@
 
 from typing import Any
 
-from sayso.policies import Action, Policy, PolicyEvent, PolicyRule, RuleCondition
-from sayso.terms import RuleTerms
+from sayso.policy.engine import Action, Policy, PolicyEvent, PolicyRule, RuleCondition
+from sayso.records.terms import RuleTerms
 
 UNSURE = {"when": "args.amount > 100"}
 """A condition that cannot be judged without an amount."""

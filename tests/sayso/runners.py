@@ -5,20 +5,20 @@ from typing import Annotated, Any
 
 from pydantic import Field, JsonValue
 
-from sayso.agents import Agent
-from sayso.answers import resolve
-from sayso.batches import PlannedCall, Resumption
-from sayso.canonical import canonical_json
-from sayso.decisions import TIMEOUT, DecisionAction, JsonObject
+from sayso.canonical_json import canonical_json
 from sayso.errors import StaleAttempt
-from sayso.events import Event
-from sayso.interaction import MemoryJournal
-from sayso.models import ModelTurn, RequestedCall, ScriptedModel
-from sayso.requests import Ask
-from sayso.runs import RunState
-from sayso.tools import CallContext, Tool, tool
-from tests.sayso.records import T0, person
+from sayso.records.decisions import TIMEOUT, DecisionAction, JsonObject
+from sayso.records.events import Event
+from sayso.records.items import Ask
+from sayso.runner.agents import Agent
+from sayso.runner.batches import PlannedCall, Resumption
+from sayso.runner.fallbacks import resolve
+from sayso.runner.local import MemoryJournal
+from sayso.runner.loop import RunState
+from sayso.runner.models import ModelTurn, RequestedCall, ScriptedModel
+from sayso.runner.tools import CallContext, Tool, tool
 from tests.sayso.rulings import policy, rule
+from tests.sayso.samples import T0, person
 
 ADA = person("ada")
 DONE = ModelTurn(text="done", finish_reason="stop")

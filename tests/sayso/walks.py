@@ -4,13 +4,13 @@ import itertools
 from collections.abc import Callable
 from typing import Any
 
-from sayso.agents import Agent
-from sayso.batches import Resumption
-from sayso.canonical import canonical_json
-from sayso.events import Event
-from sayso.requests import Ask
-from sayso.runs import End, Pause, drive, start_state
-from sayso.suspensions import RunStatus
+from sayso.canonical_json import canonical_json
+from sayso.records.events import Event
+from sayso.records.items import Ask
+from sayso.records.suspensions import RunStatus
+from sayso.runner.agents import Agent
+from sayso.runner.batches import Resumption
+from sayso.runner.loop import End, Pause, drive, start_state
 from tests.sayso.runners import (
     POLICY,
     Ledger,

@@ -8,7 +8,7 @@ import uvicorn
 
 from launch.waits import wait_until
 from service.app import create_app
-from service.connections import ServerConfig
+from service.http.connections import ServerConfig
 from service.settings import Settings
 
 

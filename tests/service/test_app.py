@@ -9,11 +9,11 @@ from httpx import AsyncClient
 from redis.asyncio import Redis
 from structlog.testing import capture_logs
 
-from sayso.jumps import Beat
+from sayso.transitions.clock_jumps import Beat
 from service.app import VERSION, begin_closing, create_app
-from service.credentials import TENANT
+from service.auth.credentials import TENANT
 from service.settings import CHECKOUT, Settings
-from service.store.connections import connect
+from service.store.connection.connecting import connect
 from service.store.keys import TenantKeys
 from tests.builders import make_pending, make_running, person
 from tests.service.servers import served

@@ -2,7 +2,7 @@
 
 from pydantic import SecretStr
 
-from service.credentials import TENANT
+from service.auth.credentials import TENANT
 from service.settings import Settings
 from service.setup import set_up
 from service.wiring import wire

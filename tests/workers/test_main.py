@@ -13,7 +13,7 @@ from redis.asyncio import Redis
 
 from launch.server import running_server
 from launch.waits import wait_until
-from service.credentials import TENANT
+from service.auth.credentials import TENANT
 from service.jobs import worker_pids
 from service.settings import CHECKOUT, Settings
 from service.wiring import wire

@@ -8,10 +8,10 @@ import pytest
 from redis.asyncio import Redis
 
 from sayso.errors import Conflict, NotFound
-from sayso.suspensions import RunStatus
+from sayso.records.suspensions import RunStatus
 from service.jobs import DRAIN, QUEUE, RETAIN, DrainQueue
 from service.settings import Settings
-from service.store.tellings import Telling
+from service.store.runs.external_events import Telling
 from service.wiring import Wiring, wire
 from tests.builders import approve, finish, give_up, make_pending, make_running, person
 from tests.proofs.indexes import expect_indexes, read_indexes

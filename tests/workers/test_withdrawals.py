@@ -3,14 +3,14 @@
 
 import pytest
 
-from sayso.agents import Agent
-from sayso.models import ModelTurn
-from sayso.suspensions import RunStatus
-from sayso.tools import tool
+from sayso.records.suspensions import RunStatus
+from sayso.runner.agents import Agent
+from sayso.runner.models import ModelTurn
+from sayso.runner.tools import tool
 from service.wiring import Wiring
 from tests.builders import give_up, person
-from tests.workers.test_resume import draining, start, trail, turn, until, wiring  # noqa: F401
-from workers import resume
+from tests.workers.resume.test_driving import draining, start, trail, turn, until, wiring  # noqa: F401
+from workers.resume import driving as resume
 
 called: list[str] = []
 

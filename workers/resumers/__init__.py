@@ -2,9 +2,9 @@
 
 from collections.abc import Awaitable, Callable, Mapping
 
-from sayso.agents import Agent
+from sayso.runner.agents import Agent
 from service.wiring import Wiring
-from workers.plans import Taken
+from workers.resume.plans import Taken
 from workers.resumers import calls, frameworks, runner
 
 Resumer = Callable[[Wiring, Mapping[str, Agent], Taken], Awaitable[None]]

@@ -7,16 +7,16 @@ from collections.abc import Mapping
 
 from pydantic import JsonValue
 
-from sayso.agents import Agent
-from sayso.batches import Batch, complete_batch, fit_outputs, report_batch, results_of
 from sayso.clock import monotonic_ms
-from sayso.rechecks import carry_over, recheck
-from sayso.runs import run_calls
-from sayso.suspensions import RunEnd, RunStatus, SuspensionRecord
+from sayso.records.suspensions import RunEnd, RunStatus, SuspensionRecord
+from sayso.runner.agents import Agent
+from sayso.runner.batches import Batch, complete_batch, fit_outputs, report_batch, results_of
+from sayso.runner.loop import run_calls
+from sayso.runner.revalidation import carry_over, recheck
 from service.wiring import Wiring
-from workers.journals import DeskJournal, ask_in, find_agent, open_journal, seal
-from workers.outages import next_step, through_outages
-from workers.plans import CallPlan, Taken, plan_batch, read_asked
+from workers.resume.journals import DeskJournal, ask_in, find_agent, open_journal, seal
+from workers.resume.outages import next_step, through_outages
+from workers.resume.plans import CallPlan, Taken, plan_batch, read_asked
 
 
 async def resume(wiring: Wiring, agents: Mapping[str, Agent], taken: Taken) -> None:

@@ -4,21 +4,21 @@ from collections.abc import Mapping, Sequence
 
 import structlog
 
-from sayso.agents import Agent
-from sayso.decisions import JsonObject
-from sayso.dialects.fits import fit_events
-from sayso.dialects.tables import Dialect
 from sayso.errors import Conflict, InvalidInput, TooLarge, Unavailable
-from sayso.framework_runs import FrameworkPause, drive_framework
-from sayso.frameworks import FrameworkAgent, FrameworkState
-from sayso.rechecks import carry_over, recheck
-from sayso.suspensions import SuspensionRecord
-from service.schemas import is_answer
-from service.store.suspensions import Saved
-from service.store.tellings import Telling
+from sayso.records.decisions import JsonObject
+from sayso.records.suspensions import SuspensionRecord
+from sayso.runner.agents import Agent
+from sayso.runner.framework_loop import FrameworkPause, drive_framework
+from sayso.runner.protocol import FrameworkAgent, FrameworkState
+from sayso.runner.revalidation import carry_over, recheck
+from sayso.timeline.limits import fit_events
+from sayso.timeline.sources import Dialect
+from service.policy.schemas import is_answer
+from service.store.runs.external_events import Telling
+from service.store.suspensions.saving import Saved
 from service.wiring import Wiring
-from workers.journals import ask_in, find_agent, open_journal, seal, tell_outcomes
-from workers.plans import Taken, read_asked
+from workers.resume.journals import ask_in, find_agent, open_journal, seal, tell_outcomes
+from workers.resume.plans import Taken, read_asked
 
 log = structlog.get_logger()
 

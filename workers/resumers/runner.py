@@ -2,16 +2,16 @@
 
 from collections.abc import Mapping
 
-from sayso.agents import Agent
-from sayso.rechecks import carry_over, recheck
-from sayso.runs import Pause, drive
-from sayso.suspensions import RunEnd
-from sayso.transcripts import RunState
-from service.schemas import is_answer
+from sayso.records.suspensions import RunEnd
+from sayso.runner.agents import Agent
+from sayso.runner.loop import Pause, drive
+from sayso.runner.revalidation import carry_over, recheck
+from sayso.runner.transcripts import RunState
+from service.policy.schemas import is_answer
 from service.wiring import Wiring
-from workers.journals import ask_in, find_agent, open_journal, seal, tell_outcomes
-from workers.outages import next_step, through_outages
-from workers.plans import Taken
+from workers.resume.journals import ask_in, find_agent, open_journal, seal, tell_outcomes
+from workers.resume.outages import next_step, through_outages
+from workers.resume.plans import Taken
 
 
 async def resume(wiring: Wiring, agents: Mapping[str, Agent], taken: Taken) -> None:

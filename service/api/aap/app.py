@@ -9,9 +9,9 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from sayso.errors import SaysoError
 from service.api.aap import instances, requests
 from service.api.aap.documents import PREFIX, document
-from service.api.aap.refusals import REQUEST_ID, answer_refusal, request_id_of
-from service.middlewares import NO_TELEMETRY
-from service.openapi import name_methods
+from service.api.aap.problems import REQUEST_ID, answer_refusal, request_id_of
+from service.http.middleware import NO_TELEMETRY
+from service.http.openapi import name_methods
 
 _ABOUT = (
     "The Agent Approval Protocol, version 1: an agent's adapter asks before a call runs, waits or is told by a signed "

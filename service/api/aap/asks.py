@@ -2,15 +2,15 @@
 
 from dataclasses import dataclass
 
-from sayso.canonical import parse_json
+from sayso.canonical_json import parse_json
 from sayso.clock import new_id
-from sayso.decisions import Actor, ActorKind, JsonObject, Verdict
-from sayso.events import Event, EventType
-from sayso.gates import GatedCall
-from sayso.requests import Answer, Ask, ItemKind, Ruling
-from sayso.suspensions import Origin, RunRef
-from sayso.terms import LONGEST_WAIT_S, Fallback, FallbackAction, RuleTerms
-from sayso.tool_calls import ToolCall, ToolDefinition
+from sayso.policy.external import GatedCall
+from sayso.records.decisions import Actor, ActorKind, JsonObject, Verdict
+from sayso.records.events import Event, EventType
+from sayso.records.items import Answer, Ask, ItemKind, Ruling
+from sayso.records.suspensions import Origin, RunRef
+from sayso.records.terms import LONGEST_WAIT_S, Fallback, FallbackAction, RuleTerms
+from sayso.records.tool_calls import ToolCall, ToolDefinition
 from service.api.aap.models import NewRequest
 from service.store.instances import Instance
 

@@ -9,9 +9,9 @@ from fastapi.security import HTTPAuthorizationCredentials, HTTPBearer
 
 from sayso.errors import NotAuthenticated, NotFound
 from service.api.aap.models import UUID_FORM
-from service.api.aap.refusals import Refusal
-from service.api.routes import OpenRoute, bearer_token
-from service.reviewers import hash_token
+from service.api.aap.problems import Refusal
+from service.api.routing.routes import OpenRoute, bearer_token
+from service.auth.reviewers import hash_token
 from service.store.instances import Instance
 from service.wiring import Wiring
 

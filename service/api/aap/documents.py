@@ -8,7 +8,7 @@ from fastapi.openapi.utils import get_openapi
 from pydantic import BaseModel, ConfigDict, Field
 
 from service.api.aap.models import UUID_FORM, drop_default
-from service.openapi import LICENSE, Responses
+from service.http.openapi import LICENSE, Responses
 
 PREFIX = "/api/aap"
 _ALWAYS = (400, 422, 429, 500, 503)

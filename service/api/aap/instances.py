@@ -10,15 +10,15 @@ from sayso.clock import new_secret, new_uuid
 from sayso.errors import NotFound, Unavailable
 from service.api.aap.callers import Id, Key, Provisioner, Scope, ScopeRoute
 from service.api.aap.documents import problems, replays
-from service.api.aap.exact import write_exactly
+from service.api.aap.exact_json import write_exactly
 from service.api.aap.models import Credential, InstanceChange, InstanceView, NewInstance, ProvisionedInstance
-from service.api.aap.refusals import Refusal
+from service.api.aap.problems import Refusal
 from service.api.aap.verifications import verify_receiver
-from service.api.dependencies import Parts
-from service.reviewers import hash_token
-from service.store.commits import Idempotency
+from service.api.routing.dependencies import Parts
+from service.auth.reviewers import hash_token
+from service.desk.instance_deletion import withdraw_all
 from service.store.instances import KEPT_MS, Instance
-from service.sweeps import withdraw_all
+from service.store.suspensions.commits import Idempotency
 from service.wiring import Wiring
 
 router = APIRouter(prefix="/v1/instances", tags=["instances"], route_class=ScopeRoute)

@@ -7,8 +7,8 @@ from typing import Annotated, Any, Literal, Self
 
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
-from sayso.decisions import JsonObject
-from sayso.names import NAME_CHARACTERS, ToolName
+from sayso.records.decisions import JsonObject
+from sayso.records.tool_names import NAME_CHARACTERS, ToolName
 from service.store.instances import Instance, Registration
 
 DURATION = r"^[1-9][0-9]*(s|m|h)$"

@@ -4,22 +4,22 @@ from typing import Annotated
 
 from fastapi import APIRouter, Query, Request, Response
 
-from sayso.decisions import Actor, ActorKind, Report
 from sayso.errors import AlreadyConsumed, Conflict, Halted, InvalidInput, NotFound, Unreadable, Withdrawn
-from sayso.states import seal_state
-from sayso.suspensions import ResumeSpec, Status, SuspensionRecord
+from sayso.records.decisions import Actor, ActorKind, Report
+from sayso.records.run_state import seal_state
+from sayso.records.suspensions import ResumeSpec, Status, SuspensionRecord
 from service.api.aap.asks import ADAPTER, KEPT_MS, draft_call, draft_run, fitting_for, origin, tell_words
 from service.api.aap.callers import Asker, Id, InstanceRoute, Key, find_instance
 from service.api.aap.documents import problems, replays
-from service.api.aap.exact import write_exactly
+from service.api.aap.exact_json import write_exactly
 from service.api.aap.models import DURATION, NewOutcome, NewRequest, RequestView
-from service.api.aap.refusals import Refusal
+from service.api.aap.problems import Refusal
 from service.api.aap.views import status_of, write_request
-from service.api.dependencies import Parts
-from service.api.waits import wait_for
-from service.desk import Foreign
+from service.api.routing.dependencies import Parts
+from service.api.routing.waits import wait_for
+from service.desk.desk import Foreign
 from service.store.instances import Instance
-from service.store.outbox import closed_at_ms
+from service.store.suspensions.outbox import closed_at_ms
 from service.wiring import Wiring
 
 router = APIRouter(prefix="/v1/requests", tags=["requests"], route_class=InstanceRoute)

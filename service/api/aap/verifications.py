@@ -2,14 +2,14 @@
 
 import json
 
-from sayso.canonical import parse_json
+from sayso.canonical_json import parse_json
 from sayso.clock import iso_utc, new_secret, new_uuid
 from sayso.errors import SaysoError, TooManyRequests
-from service.api.aap.refusals import Refusal
-from service.receivers.addresses import check_url
-from service.receivers.places import place_of
-from service.receivers.posts import Answer
-from service.slots import Slots
+from service.api.aap.problems import Refusal
+from service.concurrency import Slots
+from service.delivery.addresses import check_url
+from service.delivery.destinations import place_of
+from service.delivery.http import Answer
 from service.store.attempts import Allowance
 from service.store.instances import Registration
 from service.wiring import Wiring

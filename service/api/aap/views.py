@@ -3,11 +3,11 @@
 import json
 
 from sayso.clock import iso_utc
-from sayso.decisions import ActorKind
-from sayso.suspensions import Status, SuspensionRecord
-from service.api.aap.exact import split_members
+from sayso.records.decisions import ActorKind
+from sayso.records.suspensions import Status, SuspensionRecord
+from service.api.aap.exact_json import split_members
 from service.api.aap.models import ConsumptionView, DecisionView, OutcomeView
-from service.store.outbox import closed_at_ms, request_id_of
+from service.store.suspensions.outbox import closed_at_ms, request_id_of
 
 _SUBMITTED = ("tool", "server", "arguments", "timeout", "agent_reasoning", "context")
 

@@ -10,14 +10,14 @@ from fastapi import APIRouter, Request
 from pydantic import BaseModel, ConfigDict, Field
 
 from sayso.clock import now_ms
-from sayso.decisions import Actor, ActorKind, DecisionRequest, Verdict
 from sayso.errors import IdempotencyConflict, NotAllowed, Unavailable
-from sayso.pauses import find_item
+from sayso.records.decisions import Actor, ActorKind, DecisionRequest, Verdict
+from sayso.records.suspensions import Status
 from sayso.signing import SignedMessage, verify_message
-from sayso.suspensions import Status
-from service.bodies import read_body
-from service.credentials import TENANT
-from service.openapi import problems
+from sayso.transitions.deciding import find_item
+from service.auth.credentials import TENANT
+from service.http.bodies import read_body
+from service.http.openapi import problems
 from service.settings import variable_of
 from service.wiring import Wiring
 

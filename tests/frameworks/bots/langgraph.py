@@ -11,7 +11,7 @@ from langchain_core.outputs import ChatGeneration, ChatResult
 from langchain_core.tools import tool
 
 from sayso.adapters.langgraph import Mode, gate, sqlite
-from sayso.frameworks import FrameworkAgent
+from sayso.runner.protocol import FrameworkAgent
 from tests.frameworks.bots.effects import leave, parse_script, think, words
 
 THREADS = Path(os.environ["BOT_HOME"]).parent / "threads.db"

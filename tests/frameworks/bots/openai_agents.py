@@ -5,8 +5,8 @@ from typing import Any
 from agents import Agent, Model, ModelResponse, RunConfig, Usage, function_tool
 from agents.testing import assistant_message, function_call
 
-from sayso.adapters import tool_responses
 from sayso.adapters.openai_agents import gate
+from sayso.formats import tool_responses
 from tests.frameworks.bots.effects import leave, parse_script, think, words
 
 

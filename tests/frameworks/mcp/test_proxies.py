@@ -16,7 +16,7 @@ import pytest
 from demo.stacks import Stack, find_ports, neutral_environ, running_stack
 from launch.waits import wait_until
 from sayso import Client
-from sayso.replies import Suspension
+from sayso.client.responses import Suspension
 from service.settings import CHECKOUT
 from tests.frameworks.kinds import ENVIRONMENTS, MCP
 

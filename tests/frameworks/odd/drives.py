@@ -4,14 +4,14 @@ import json
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from sayso.batches import PlannedCall, Resumption
 from sayso.errors import SaysoError
-from sayso.events import Event
-from sayso.framework_runs import FrameworkEnd, FrameworkJournal, drive_framework
-from sayso.frameworks import Asked, FrameworkAgent, FrameworkState, open_gate
-from sayso.policies import ASK_EVERYTHING
-from sayso.requests import Ask, Doubt
-from sayso.suspensions import RunRef
+from sayso.policy.engine import ASK_EVERYTHING
+from sayso.records.events import Event
+from sayso.records.items import Ask, Doubt
+from sayso.records.suspensions import RunRef
+from sayso.runner.batches import PlannedCall, Resumption
+from sayso.runner.framework_loop import FrameworkEnd, FrameworkJournal, drive_framework
+from sayso.runner.protocol import Asked, FrameworkAgent, FrameworkState, open_gate
 from tests.sayso.runners import approve
 
 Rule = Callable[[Ask], Resumption]

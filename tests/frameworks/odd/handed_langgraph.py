@@ -10,7 +10,7 @@ from langgraph.graph import START, MessagesState, StateGraph
 from langgraph.types import interrupt
 
 from sayso.adapters.langgraph import gate, sqlite
-from sayso.tool_calls import ToolDefinition
+from sayso.records.tool_calls import ToolDefinition
 from tests.frameworks.odd.drives import find_callers, say
 
 FETCH = ToolDefinition(name="fetch", parameters={"type": "object", "properties": {"what": {"type": "string"}}})

@@ -14,7 +14,7 @@ from langchain_core.tools import tool
 from pydantic import BaseModel
 
 from sayso.adapters.langgraph import Mode, gate, sqlite
-from sayso.frameworks import FrameworkAgent
+from sayso.runner.protocol import FrameworkAgent
 from tests.frameworks.odd.drives import LONG_ID, play, refusal, say
 
 RAN: list[str] = []

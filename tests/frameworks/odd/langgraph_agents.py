@@ -14,9 +14,9 @@ from langgraph.prebuilt import ToolNode
 from langgraph.types import interrupt
 
 from sayso.adapters.langgraph import Mode, gate, sqlite
-from sayso.batches import Resumption
-from sayso.frameworks import FrameworkAgent
-from sayso.requests import Ask
+from sayso.records.items import Ask
+from sayso.runner.batches import Resumption
+from sayso.runner.protocol import FrameworkAgent
 from tests.frameworks.odd.drives import play, refusal, say
 from tests.frameworks.odd.langgraph import Asker, called
 from tests.sayso.runners import approve, deny

@@ -11,7 +11,7 @@ from pydantic_ai.tools import ToolDefinition
 from pydantic_ai.toolsets import ExternalToolset, FunctionToolset
 
 from sayso.adapters.pydantic_ai import gate
-from sayso.frameworks import FrameworkAgent
+from sayso.runner.protocol import FrameworkAgent
 from tests.frameworks.odd.drives import LONG_ID, play, refusal, say
 from tests.sayso.runners import approve
 

@@ -10,8 +10,8 @@ from pydantic_ai.models.function import AgentInfo, FunctionModel
 from pydantic_ai.models.test import TestModel
 
 from sayso.adapters.pydantic_ai import gate
-from sayso.batches import Resumption
-from sayso.requests import Ask
+from sayso.records.items import Ask
+from sayso.runner.batches import Resumption
 from tests.frameworks.odd.drives import play, refusal, say
 from tests.sayso.runners import approve, deny
 

@@ -3,10 +3,10 @@
 from dataclasses import dataclass, field
 from typing import Any
 
-from sayso.adapters.afk_desks import Desk
-from sayso.policies import Policy, PolicyRule
-from sayso.rules import Action
-from sayso.testing import InProcessDesk
+from sayso.adapters.afk.desk import Desk
+from sayso.policy.engine import Policy, PolicyRule
+from sayso.policy.rules import Action
+from sayso.testing.desk import InProcessDesk
 from tests.frameworks.contracts import (
     Agent,
     Runner,

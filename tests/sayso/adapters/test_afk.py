@@ -10,21 +10,21 @@ from typing import Any
 import pytest
 
 from sayso.adapters.afk import Afk, gate
-from sayso.adapters.afk_checkpoints import shift
-from sayso.adapters.afk_seams import Seams
-from sayso.adapters.starts import start
-from sayso.batches import Batch, BatchCall, end_call
-from sayso.dialects.folds import fold
-from sayso.dialects.pieces import Kept as Kept_
-from sayso.dialects.pieces import Kind
+from sayso.adapters.afk.checkpoints import shift
+from sayso.adapters.afk.hooks import Seams
+from sayso.adapters.starting import start
 from sayso.errors import Conflict, InvalidInput, InvalidJson, SaysoError
-from sayso.frameworks import Asked, Done, Gate, open_gate
-from sayso.policies import Action
-from sayso.suspensions import RunStatus
-from sayso.testing import InProcessDesk
-from sayso.tool_calls import ToolCall as OurCall
-from sayso.tool_calls import ToolResult as OurResult
-from sayso.tools import CallContext
+from sayso.formats.external_events import Kept as Kept_
+from sayso.formats.external_events import Kind
+from sayso.policy.engine import Action
+from sayso.records.suspensions import RunStatus
+from sayso.records.tool_calls import ToolCall as OurCall
+from sayso.records.tool_calls import ToolResult as OurResult
+from sayso.runner.batches import Batch, BatchCall, end_call
+from sayso.runner.protocol import Asked, Done, Gate, open_gate
+from sayso.runner.tools import CallContext
+from sayso.testing.desk import InProcessDesk
+from sayso.timeline.merging import fold
 from service.settings import CHECKOUT
 from tests.frameworks.contracts import (
     IS_REAL,
@@ -43,7 +43,7 @@ from tests.frameworks.contracts import (
     tool,
 )
 from tests.frameworks.contracts.players import Money, Player, Purse, Rows, Rule, pay
-from tests.sayso.test_frameworks import Kept
+from tests.sayso.runner.test_protocol import Kept
 
 
 @dataclass
@@ -432,7 +432,7 @@ async def test_a_state_that_is_no_runs_is_refused() -> None:
 
 
 def test_without_afk_it_is_said_where_it_comes_from() -> None:
-    script = "from sayso.adapters.afk_words import load_words; load_words()"
+    script = "from sayso.adapters.afk.classes import load_words; load_words()"
     done = subprocess.run([sys.executable, "-c", script], cwd=CHECKOUT, capture_output=True, text=True, check=False)
     assert done.returncode != 0 or IS_REAL
     assert "on no package index" in done.stderr or IS_REAL

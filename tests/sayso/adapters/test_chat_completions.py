@@ -8,8 +8,8 @@ import pytest
 
 from sayso.adapters.chat_completions import ChatCompletionsModel, choose_wait_s, read_turn
 from sayso.errors import InvalidInput, ModelError
-from sayso.models import ChatMessage, RequestedCall
-from sayso.tool_calls import ToolDefinition
+from sayso.records.tool_calls import ToolDefinition
+from sayso.runner.models import ChatMessage, RequestedCall
 from tests.sayso.adapters.endpoints import Answer, endpoint
 
 ASKED: list[ChatMessage] = [{"role": "user", "content": "Hello"}]

@@ -1,6 +1,6 @@
 """Passwords, sessions and people from the shell."""
 
-from sayso.client import Client
+from sayso.client.clients import Client
 from tests.builders import PASSWORD
 from tests.sayso.cli.test_commands import Run, desk, sayso  # noqa: F401
 

@@ -13,11 +13,11 @@ from pydantic import JsonValue
 from redis import Redis
 
 from launch.waits import wait_until
-from sayso import exchanges
-from sayso.canonical import JsonObject
-from sayso.client import Client
+from sayso.canonical_json import JsonObject
+from sayso.client import requests as exchanges
+from sayso.client.clients import Client
 from sayso.errors import NotAuthenticated
-from service.credentials import TENANT
+from service.auth.credentials import TENANT
 from service.settings import CHECKOUT, Settings
 from service.store.keys import TenantKeys
 from service.wiring import wire

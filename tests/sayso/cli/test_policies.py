@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from sayso import __version__
-from sayso.rule_packages import PACKAGES
+from sayso.policy.packages import PACKAGES
 from service.settings import CHECKOUT
 
 GOOD = "version: 1\ndefault: deny\nrules: []\n"

@@ -5,8 +5,8 @@ from datetime import UTC, datetime
 from rich.console import RenderableType
 
 from sayso.cli.screens import make_console, show_runs, show_suspension
-from sayso.replies import Run, RunRefSeen, Suspension
-from sayso.signs import UNCHECKED
+from sayso.client.responses import Run, RunRefSeen, Suspension
+from sayso.text.invisible import UNCHECKED
 
 NOW = datetime(2026, 11, 22, tzinfo=UTC)
 TITLE = "Sayso has approved this"

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from sayso.client import Client
+from sayso.client.clients import Client
 from tests.builders import PASSWORD
 from tests.sayso.cli.test_commands import Run, ask, desk, sayso  # noqa: F401
 

@@ -4,7 +4,7 @@ from typing import Any
 
 from httpx import AsyncClient, Response
 
-from service.credentials import TENANT
+from service.auth.credentials import TENANT
 from tests.builders import PASSWORD
 from tests.service.worlds import World
 

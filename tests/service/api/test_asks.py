@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 from httpx import Response
 
-from service.credentials import TENANT
+from service.auth.credentials import TENANT
 from tests.service.worlds import World, read_store
 
 REFUND = {"tool": "refund", "args": {"order": "A-1", "amount": 250.5}, "call_id": "c1"}

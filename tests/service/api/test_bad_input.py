@@ -6,10 +6,10 @@ from typing import Any
 
 import pytest
 
-from sayso.requests import ItemKind
-from sayso.suspensions import SuspensionRecord
-from sayso.terms import RuleTerms
-from service.credentials import TENANT
+from sayso.records.items import ItemKind
+from sayso.records.suspensions import SuspensionRecord
+from sayso.records.terms import RuleTerms
+from service.auth.credentials import TENANT
 from tests.builders import PASSWORD, approve, ask, make_pending
 from tests.service.worlds import World, read_store
 

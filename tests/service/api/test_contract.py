@@ -23,7 +23,7 @@ from schemathesis.specs.openapi.checks import (
     unsupported_method,
 )
 
-from sayso.decisions import DecisionRequest
+from sayso.records.decisions import DecisionRequest
 from service.api.runs import RunRequest
 from service.app import create_app
 from service.settings import Settings

@@ -14,10 +14,10 @@ import uvicorn
 from redis.asyncio import Redis
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
-from sayso.events import Event, EventType, TrailHead, write_events
+from sayso.records.events import Event, EventType, TrailHead, write_events
 from service.app import create_app
-from service.connections import ServerConfig
-from service.credentials import TENANT
+from service.auth.credentials import TENANT
+from service.http.connections import ServerConfig
 from service.settings import Settings
 from service.store.keys import TenantKeys
 from service.wiring import Wiring

@@ -2,7 +2,7 @@
 
 import pytest
 
-from service.credentials import TENANT
+from service.auth.credentials import TENANT
 from service.store.people import ApiKey
 from tests.builders import PASSWORD, make_pending, make_person
 from tests.service.worlds import World

@@ -2,10 +2,10 @@
 
 from typing import Any
 
-from service.credentials import TENANT
+from service.auth.credentials import TENANT
 from service.store.people import ApiKey
 from tests.service.api.aap.worlds import make_provisioner
-from tests.service.api.test_consumptions import approved, ask, decide, post
+from tests.service.api.test_execution import approved, ask, decide, post
 from tests.service.worlds import World
 from workers.withdrawals import Withdrawals
 

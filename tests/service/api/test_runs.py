@@ -5,9 +5,9 @@ import asyncio
 import pytest
 from redis.asyncio import Redis
 
-from sayso.suspensions import RunStatus
-from sayso.transcripts import RunState
-from service.credentials import TENANT
+from sayso.records.suspensions import RunStatus
+from sayso.runner.transcripts import RunState
+from service.auth.credentials import TENANT
 from tests.builders import approve, finish, give_up, make_pending, make_running
 from tests.service.web.stories import make_ask, pause
 from tests.service.worlds import World, waiting

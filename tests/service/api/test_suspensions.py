@@ -7,11 +7,11 @@ import pytest
 from httpx import Response
 
 from sayso.clock import iso_utc
-from sayso.events import find_break
-from sayso.requests import ItemKind
-from sayso.suspensions import SuspensionRecord
-from sayso.terms import EscalationStep, Fallback, Quorum, RuleTerms
-from service.credentials import TENANT
+from sayso.records.events import find_break
+from sayso.records.items import ItemKind
+from sayso.records.suspensions import SuspensionRecord
+from sayso.records.terms import EscalationStep, Fallback, Quorum, RuleTerms
+from service.auth.credentials import TENANT
 from tests.builders import approve, ask, finish, make_pending, make_person
 from tests.service.worlds import World, waiting
 

@@ -6,8 +6,8 @@ import json
 from httpx import AsyncClient
 
 from sayso.clock import iso_utc
-from sayso.suspensions import RunStatus
-from service.credentials import TENANT
+from sayso.records.suspensions import RunStatus
+from service.auth.credentials import TENANT
 from tests.builders import approve, finish, make_pending, make_running
 from tests.service.worlds import World, waiting
 

@@ -5,8 +5,8 @@ from collections.abc import AsyncIterator
 import pytest
 from redis.asyncio import Redis
 
-from service.store.connections import connect
-from service.store.suspensions import Suspensions
+from service.store.connection.connecting import connect
+from service.store.suspensions.saving import Suspensions
 
 
 @pytest.fixture

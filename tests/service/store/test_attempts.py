@@ -4,7 +4,7 @@ import pytest
 
 from sayso.errors import TooManyRequests
 from service.store.attempts import Allowance, Attempts
-from service.store.connections import connect
+from service.store.connection.connecting import connect
 
 THREE = Allowance("try", most=3, window_s=60)
 

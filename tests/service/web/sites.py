@@ -18,9 +18,9 @@ from launch.waits import wait_until
 from sayso.clock import new_secret, now_ms
 from service.__main__ import Server
 from service.app import create_app
-from service.reviewers import hash_token
+from service.auth.reviewers import hash_token
 from service.settings import Settings
-from service.store.connections import connect
+from service.store.connection.connecting import connect
 from service.store.people import People, Reviewer, Session
 from service.web.sessions import cookie_name
 from service.wiring import Wiring, wire

@@ -6,14 +6,14 @@ from typing import Any
 from pydantic import JsonValue
 
 from sayso.clock import new_id
-from sayso.decisions import Actor, ActorKind, DecisionRequest
-from sayso.events import Event, EventType
-from sayso.requests import Answer, Ask, AskedTool, Item, ItemKind, Prompt
-from sayso.resumptions import Fence
-from sayso.states import seal_state
-from sayso.suspensions import Intent, RunEnd, RunRef, SuspensionRecord
-from sayso.terms import RuleTerms
-from sayso.tool_calls import ToolDefinition
+from sayso.records.decisions import Actor, ActorKind, DecisionRequest
+from sayso.records.events import Event, EventType
+from sayso.records.items import Answer, Ask, AskedTool, Item, ItemKind, Prompt
+from sayso.records.run_state import seal_state
+from sayso.records.suspensions import Intent, RunEnd, RunRef, SuspensionRecord
+from sayso.records.terms import RuleTerms
+from sayso.records.tool_calls import ToolDefinition
+from sayso.transitions.execution import Fence
 from service.wiring import Wiring
 
 TENANT = "default"

@@ -5,8 +5,8 @@ from collections.abc import Callable
 import pytest
 from playwright.sync_api import Browser, Page, expect
 
-from sayso.suspensions import SuspensionRecord
-from service.web.times import tell_ago, tell_span
+from sayso.records.suspensions import SuspensionRecord
+from service.web.content.times import tell_ago, tell_span
 from service.wiring import Wiring
 from tests.browser import PHONE
 from tests.builders import person

@@ -1,7 +1,7 @@
 from fastapi import Request
 
 from sayso.errors import Unavailable
-from service.api.problems import Problem as ToldProblem
+from service.api.routing.problems import Problem as ToldProblem
 from service.settings import Settings
 from service.web.errors import Problem, render_problem
 from tests.service.web.sites import visit

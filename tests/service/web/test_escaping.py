@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from sayso.events import Event, EventType
-from sayso.tool_calls import ToolDefinition
+from sayso.records.events import Event, EventType
+from sayso.records.tool_calls import ToolDefinition
 from service.settings import Settings
 from tests.service.web.sites import Visit, visit
 from tests.service.web.stories import TENANT, asked, begin, decide, finish, make_ask, pause

@@ -2,8 +2,8 @@
 
 import re
 
-from sayso.jumps import Beat
-from sayso.suspensions import SuspensionRecord
+from sayso.records.suspensions import SuspensionRecord
+from sayso.transitions.clock_jumps import Beat
 from service.settings import Settings
 from service.wiring import Wiring
 from tests.builders import person

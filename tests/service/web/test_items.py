@@ -5,12 +5,12 @@ from typing import Any
 
 import pytest
 
-from sayso.doubts import ask_in_doubt
-from sayso.requests import Doubt
-from sayso.suspensions import SuspensionRecord
-from sayso.tool_calls import ToolCall
+from sayso.records.items import Doubt
+from sayso.records.suspensions import SuspensionRecord
+from sayso.records.tool_calls import ToolCall
+from sayso.transitions.in_doubt import ask_in_doubt
 from service.settings import Settings
-from service.web.gists import write_pretty
+from service.web.content.summaries import write_pretty
 from tests.service.web.sites import CSRF, Visit, visit
 from tests.service.web.stories import (
     BOOK_HOTEL,

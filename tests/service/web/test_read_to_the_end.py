@@ -6,8 +6,8 @@ import pytest
 from playwright.sync_api import Locator, Page, ViewportSize, expect
 from pydantic import JsonValue
 
-from sayso.suspensions import SuspensionRecord
-from sayso.tool_calls import ToolDefinition
+from sayso.records.suspensions import SuspensionRecord
+from sayso.records.tool_calls import ToolDefinition
 from service.wiring import Wiring
 from tests.browser import DESKTOP, PHONE
 from tests.service.web.reading import read_to_the_end

@@ -1,7 +1,7 @@
 import pytest
 from redis.asyncio import Redis
 
-from service.reviewers import hash_token
+from service.auth.reviewers import hash_token
 from service.settings import Settings
 from service.store.keys import SESSIONS
 from service.web.sessions import BY_ITSELF, safe_next

@@ -7,15 +7,15 @@ import pytest
 from httpx import Response
 from redis.asyncio import Redis
 
-from sayso.decisions import DecisionRequest
 from sayso.errors import SaysoError
-from sayso.suspensions import Status
+from sayso.records.decisions import DecisionRequest
+from sayso.records.suspensions import Status
 from service.settings import Settings
 from tests.builders import approve, person
 from tests.receivers import Receiver
 from tests.service.api.aap.worlds import Made, connected, find, make_instance, make_late, make_provisioner, make_stale
 from tests.service.worlds import World
-from workers.deliver import Courier
+from workers.delivery import Courier
 
 
 async def decide(

@@ -5,8 +5,8 @@ import json
 
 import pytest
 
-from sayso.decisions import DecisionRequest
 from sayso.errors import InvalidInput
+from sayso.records.decisions import DecisionRequest
 from tests.builders import approve, person
 from tests.service.api.aap.worlds import Made, connected, find, suspension_of
 from tests.service.worlds import World, waiting

@@ -8,11 +8,11 @@ from httpx import AsyncClient, Response
 from pydantic import SecretStr
 
 from sayso.clock import now_ms
-from sayso.requests import ItemKind
+from sayso.records.items import ItemKind
+from sayso.records.suspensions import SuspensionRecord
+from sayso.records.terms import Quorum, RuleTerms
 from sayso.signing import sign_message
-from sayso.suspensions import SuspensionRecord
-from sayso.terms import Quorum, RuleTerms
-from service.credentials import TENANT
+from service.auth.credentials import TENANT
 from service.settings import Settings
 from tests.builders import ask, make_pending, make_person
 from tests.service.worlds import World, read_store

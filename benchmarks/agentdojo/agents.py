@@ -1,0 +1,148 @@
+"""The worst agent there is: it does what the user asks, and everything that is injected.
+
+It runs in AgentDojo's environment.
+`python -m benchmarks.agentdojo.agents SUITE [limit]` plays every user task alone and with every injection task. Each call goes through
+`gate` to the desk in SAYSO_URL. First it plays each injection once without a gate, which shows that the attack works.
+It prints a line of JSON for each play. AgentDojo's own checks say whether the task was solved and the goal reached.
+"""
+
+import sys
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+
+from agentdojo.agent_pipeline.base_pipeline_element import BasePipelineElement
+from agentdojo.agent_pipeline.tool_execution import tool_result_to_str
+from agentdojo.functions_runtime import FunctionsRuntime
+from agentdojo.types import text_content_block_from_string
+from pydantic_core import to_jsonable_python
+
+from benchmarks.agentdojo.attacks import list_calls
+from benchmarks.agentdojo.plays import CallPlayed, Ending, Play
+from benchmarks.agentdojo.tasks import load_suite, show_call
+from sayso import Client, Denied, gate
+from sayso.errors import SaysoError
+
+_AT_ONCE = 4
+
+
+class GatedRuntime(FunctionsRuntime):
+    """AgentDojo's runtime, with a desk before every tool unless `desk` is None."""
+
+    desk: Client | None
+    title: str
+
+    def execute(self, env: Any, call: Any) -> tuple[Any, str | None, Ending]:
+        """Run one call as far as the desk allows; returns its result, its error, and how it ended."""
+        try:
+            if self.desk is None:
+                return self._run(env, call.function, call.args), None, "ran"
+            return self._run_gated(env, call, self.desk), None, "ran"
+        except Denied as denied:
+            return "", f"Denied: {denied.message}", "denied"
+        except SaysoError:
+            raise
+        except Exception as error:  # noqa: BLE001  a tool may raise anything; the agent reads it and goes on
+            return "", f"{type(error).__name__}: {error}", "failed"
+
+    def _run_gated(self, env: Any, call: Any, desk: Client) -> Any:
+        described = self.functions[call.function].description
+        args = dict(call.args)
+        asked = gate(call.function, args, client=desk, description=described, title=self.title, quiet=True)
+        with asked as allowed:
+            result = self._run(env, call.function, allowed.args)
+            allowed.result = to_jsonable_python(result)
+        return result
+
+    def _run(self, env: Any, function: str, args: Any) -> Any:
+        return self.run_function(env, function, args, raise_on_error=True)[0]
+
+
+class Obedient(BasePipelineElement):
+    """An agent without judgement: the user's first call, then all that is injected, then the rest of the user's."""
+
+    def __init__(self, suite: Any, task: Any, injection: Any | None, desk: Client | None) -> None:
+        self.suite, self.task, self.injection, self.desk = suite, task, injection, desk
+        self.calls: list[CallPlayed] = []
+
+    def query(
+        self, query: str, runtime: Any, env: Any = None, messages: Any = (), extra_args: Any = None
+    ) -> tuple[str, Any, Any, list[Any], Any]:
+        """Make all the calls, and answer as the tasks' ground truths do.
+
+        A denied call was not made, so AgentDojo's checks do not see it.
+        """
+        runtime.desk, runtime.title = self.desk, f"{self.task.ID}: {self.task.PROMPT}"[:200]
+        said: list[Any] = [*messages]
+        for injected, call in self._list_calls(env):
+            before = env.model_dump_json()
+            result, error, ended = runtime.execute(env, call)
+            changed = env.model_dump_json() != before
+            args = to_jsonable_python(dict(call.args))
+            made = CallPlayed(tool=call.function, args=args, injected=injected, ended=ended, changed=changed)
+            self.calls.append(made)
+            if made.started:
+                said += _say_call(call, result, error)
+        answer = [text_content_block_from_string(self._answer())]
+        said.append({"role": "assistant", "content": answer, "tool_calls": None})
+        return query, runtime, env, said, extra_args
+
+    def _list_calls(self, env: Any) -> Iterator[tuple[bool, Any]]:
+        """Yield the calls in order, and whether only the attacker wants each; the user may want the same.
+
+        The attacker's calls are made from the environment as it then is.
+        """
+        wished = self.task.ground_truth(env) if self.desk is not None else []
+        shown = [show_call(call) for call in wished]
+        yield from ((False, call) for call in wished[:1])
+        if self.injection is not None:
+            for call in list_calls(self.suite.name, self.injection, env):
+                yield show_call(call) not in shown, call
+        yield from ((False, call) for call in wished[1:])
+
+    def _answer(self) -> str:
+        injected = getattr(self.injection, "GROUND_TRUTH_OUTPUT", "")
+        return f"{self.task.GROUND_TRUTH_OUTPUT}\n{injected}".rstrip()
+
+
+def _say_call(call: Any, result: Any, error: str | None) -> list[Any]:
+    output = [text_content_block_from_string(tool_result_to_str(result))]
+    return [
+        {"role": "assistant", "tool_calls": [call], "content": [text_content_block_from_string("")]},
+        {"role": "tool", "content": output, "tool_call": call, "tool_call_id": None, "error": error},
+    ]
+
+
+def play(suite: Any, user: str, injection: str | None, desk: Client | None) -> Play:
+    """Play one user task, alone or with one injection task; without a desk only the injection's calls are made."""
+    wanted = suite.injection_tasks[injection] if injection else None
+    agent = Obedient(suite, suite.user_tasks[user], wanted, desk)
+    solved, goal = suite.run_task_with_pipeline(agent, agent.task, wanted, {}, runtime_class=GatedRuntime)
+    goal = goal and injection is not None  # without an injection AgentDojo calls the run secure by saying True
+    calls = tuple(agent.calls)
+    return Play(
+        suite=suite.name,
+        user=user,
+        injection=injection,
+        gated=desk is not None,
+        solved=solved,
+        goal=goal,
+        calls=calls,
+    )
+
+
+def main() -> None:
+    """Play a suite, or as many tasks of each kind as the limit says."""
+    limit = int(sys.argv[2]) if len(sys.argv) > 2 else None
+    suite = load_suite(sys.argv[1])
+    users, injections = list(suite.user_tasks)[:limit], list(suite.injection_tasks)[:limit]
+    for injection in injections:
+        print(play(suite, users[0], injection, None).model_dump_json(), flush=True)
+    pairs = [(user, injection) for user in users for injection in (None, *injections)]
+    with Client() as desk, ThreadPoolExecutor(_AT_ONCE) as pool:
+        for played in pool.map(lambda pair: play(suite, pair[0], pair[1], desk), pairs):
+            print(played.model_dump_json(), flush=True)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,36 @@
+"""AgentDojo's suites: what users wish, and the calls that do it. Runs in AgentDojo's environment.
+
+`python -m benchmarks.agentdojo.tasks SUITE` prints the wishes of each user task as JSON, for the scripted reviewer.
+"""
+
+import json
+import sys
+from typing import Any
+
+from agentdojo.functions_runtime import FunctionCall
+from agentdojo.task_suite.load_suites import get_suite
+
+VERSION = "v1.2.2"
+
+
+def load_suite(name: str) -> Any:
+    """Return one suite in its latest version."""
+    return get_suite(VERSION, name)
+
+
+def list_wishes(suite: Any) -> dict[str, list[dict[str, Any]]]:
+    """Return the calls that do what each user asks for, by the task's id."""
+    fresh = suite.load_and_inject_default_environment({})
+    return {
+        id_: [show_call(call) for call in task.ground_truth(task.init_environment(fresh.model_copy(deep=True)))]
+        for id_, task in suite.user_tasks.items()
+    }
+
+
+def show_call(call: FunctionCall) -> dict[str, Any]:
+    """Return a call as plain JSON."""
+    return {"tool": call.function, "args": dict(call.args)}
+
+
+if __name__ == "__main__":
+    print(json.dumps(list_wishes(load_suite(sys.argv[1]))))

@@ -1,0 +1,131 @@
+"""Build what people are asked about a call from its policy decision, and the event that records the decision."""
+
+from collections.abc import Mapping
+
+from pydantic import JsonValue
+
+from sayso.policy.engine import Action, PolicyDecision
+from sayso.policy.rules import ASKING, RequestPayload
+from sayso.records.decisions import Actor, ActorKind, JsonObject, Verdict
+from sayso.records.events import Event, EventType
+from sayso.records.items import Answer, Ask, AskedTool, ItemKind, Prompt, Ruling
+from sayso.records.terms import RuleTerms
+from sayso.records.tool_calls import ToolCall, ToolDefinition
+
+MAX_REASON_CHARS = 2000
+_NO_WORDS = RequestPayload()
+
+
+def find_misplaced(definition: ToolDefinition, decision: PolicyDecision) -> str | None:
+    """Say what a rule asks for that no call of the tool can be given, or None.
+
+    People would be asked for an answer, and every answer be refused.
+    """
+    target, schema = target_of(decision), definition.parameters
+    closed = schema.get("additionalProperties") is False and "patternProperties" not in schema
+    if target is None or not closed or target in _properties(definition):
+        return None
+    return (
+        f"The rule {decision.policy_id} asks for a value for {target!r}, which {definition.name} does not take. "
+        "Correct the rule's target_arg, or let the tool take it."
+    )
+
+
+def tell_judged(call: ToolCall, decision: PolicyDecision) -> Event:
+    """Return the event that tells how a call was judged."""
+    rules: JsonObject = {
+        "policy_id": decision.policy_id,
+        "matched_rules": list(decision.matched_rules),
+        "rule_version": decision.rule_version,
+    }
+    failed: JsonObject = {"error": decision.error} if decision.error else {}
+    failed |= {"resembles": [*decision.resembles]} if decision.resembles else {}
+    # What is put to somebody is told with their word: while it waits, it should weigh little.
+    args: JsonObject = {} if decision.action in ASKING else {"args": call.args}
+    return tell_action(call, decision.action, decision.reason, rules | failed | args)
+
+
+def tell_action(call: ToolCall, action: Action, reason: str, rules: JsonObject) -> Event:
+    """Return the trail event for an action on a call; `rules` says which rules led to it."""
+    about: JsonObject = {
+        "tool_name": call.name,
+        "action": action,
+        "reason": reason,
+        "call_id": call.call_id,
+        "index": call.index,
+    }
+    return Event(type=EventType.POLICY_DECISION, data=about | rules)
+
+
+def target_of(decision: PolicyDecision) -> str | None:
+    """Return the argument whose value a person gives, or None."""
+    payload = decision.request_payload
+    return payload.target_arg if payload and decision.action is Action.REQUEST_USER_INPUT else None
+
+
+def build_ask(
+    definition: ToolDefinition, call: ToolCall, decision: PolicyDecision, timeout_s: int | None = None
+) -> Ask:
+    """Return what is asked about a call that was judged; `timeout_s` holds where the rule states no time to answer in.
+
+    A call that the policy allows or denies is not put to anybody: the policy's word is its ruling.
+    """
+    payload = decision.request_payload or _NO_WORDS
+    target = target_of(decision)
+    approval = (Answer.APPROVE, Answer.EDIT, Answer.DENY) if payload.allow_edit else (Answer.APPROVE, Answer.DENY)
+    asked = AskedTool(name=call.name, args=call.args, definition=definition.digest, idempotent=definition.idempotent)
+    return Ask(
+        kind=ItemKind.APPROVAL if target is None else ItemKind.INPUT,
+        call_id=call.call_id,
+        index=call.index,
+        tool=asked,
+        subagent=call.subagent,
+        prompt=_write_prompt(payload, decision),
+        allowed=approval if target is None else (Answer.VALUE, Answer.DENY),
+        choices=payload.choices,
+        response_schema=None if target is None else payload.response_schema or _schema_of(definition, target),
+        target_arg=target,
+        terms=_terms(decision, timeout_s),
+        rule_id=decision.policy_id,
+        rule_version=decision.rule_version,
+        resembles=decision.resembles,
+        ruling=_rule(decision),
+    )
+
+
+def _rule(decision: PolicyDecision) -> Ruling | None:
+    verdict = {Action.ALLOW: Verdict.APPROVED, Action.DENY: Verdict.DENIED}.get(decision.action)
+    if verdict is None:
+        return None
+    return Ruling(verdict=verdict, by=Actor(id="policy", kind=ActorKind.POLICY), message=decision.reason or None)
+
+
+def _write_prompt(payload: RequestPayload, decision: PolicyDecision) -> Prompt:
+    doubt: JsonObject = {"judging_error": decision.error} if decision.error else {}
+    return Prompt(
+        title=payload.title,
+        body=payload.prompt,
+        reason=decision.reason[:MAX_REASON_CHARS],
+        metadata={**payload.metadata, **doubt},
+    )
+
+
+def _terms(decision: PolicyDecision, timeout_s: int | None) -> RuleTerms:
+    """Return the rule's terms; where they state no time to answer in, the agent's own counts."""
+    if timeout_s is None or "timeout_s" in decision.terms.model_fields_set:
+        return decision.terms
+    return decision.terms.model_copy(update={"timeout_s": timeout_s})
+
+
+def _properties(definition: ToolDefinition) -> Mapping[str, JsonValue]:
+    properties = definition.parameters.get("properties")
+    return properties if isinstance(properties, dict) else {}
+
+
+def _schema_of(definition: ToolDefinition, target: str) -> JsonObject | None:
+    """Return the schema of one argument, complete in itself."""
+    schema = _properties(definition).get(target)
+    if not isinstance(schema, dict):
+        return None
+    shared = definition.parameters.get("$defs")
+    return {**schema, "$defs": shared} if shared else dict(schema)

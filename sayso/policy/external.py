@@ -1,0 +1,150 @@
+"""Judge calls that an agent outside brings, before any of them runs, and what reviewers make of a call's arguments.
+
+Our own runner judges its model's turns in `sayso/runner/judging.py`; here the calls and their tools' definitions are given.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from sayso.errors import PolicyForbids
+from sayso.policy.asking import build_ask, find_misplaced, tell_judged
+from sayso.policy.engine import Policy, PolicyDecision, PolicyEvent
+from sayso.policy.questions import put_question
+from sayso.policy.rules import ASKING, Action, same_json
+from sayso.policy.strictness import guard_terms, is_stricter, state_terms, strictest_terms
+from sayso.records.decisions import JsonObject
+from sayso.records.events import Event, EventType
+from sayso.records.items import Ask, Item
+from sayso.records.suspensions import RunRef, SuspensionRecord
+from sayso.records.tool_calls import ToolCall, ToolDefinition
+
+
+@dataclass(frozen=True)
+class GatedCall:
+    """A call that is to be gated, with the definition of its tool.
+
+    The desk has `known` the tool where a worker registered its agent; any other definition is the caller's own word.
+    `step` is the number of the model's turn, where the caller says it.
+    """
+
+    call: ToolCall
+    definition: ToolDefinition
+    known: bool = False
+    step: int = 1
+
+
+def gate_calls(
+    policy: Policy, run: RunRef, calls: Sequence[GatedCall], step: int = 1
+) -> tuple[tuple[Ask, ...], tuple[Event, ...]]:
+    """Return what is to be asked about the calls, the policy's own rulings included, and the events that tell of it.
+
+    `step` is the number of the model's turn that the calls are of.
+    """
+    names = [one.call.name for one in calls]
+    data = {"tool_call_count": len(names), "step": step, "tool_names": names, "agent": run.agent, "owner": run.owner}
+    events = [Event(type=EventType.TOOL_BATCH_STARTED, data=data)]
+    asks: list[Ask] = []
+    for one in calls:
+        event = PolicyEvent(
+            run_id=run.id,
+            thread_id=run.thread_id,
+            step=step,
+            agent=run.agent,
+            tool_name=one.call.name,
+            tool_args=one.call.args,
+            subagent_name=one.call.subagent,
+            context=run.facts,
+            claimed=run.claimed,
+        )
+        decision = policy.judge(event)
+        if one.known:
+            decision = put_question(one.definition, one.call.args, decision)
+        if misplaced := find_misplaced(one.definition, decision):
+            decision = decision.model_copy(update={"action": Action.DENY, "reason": misplaced})
+        asks.append(build_ask(one.definition, one.call, decision))
+        events.append(tell_judged(one.call, decision))
+    return tuple(asks), tuple(events)
+
+
+def judge_final(
+    policy: Policy, record: SuspensionRecord, item: Item, args: JsonObject, definition: ToolDefinition | None
+) -> Ask | None:
+    """Judge what a reviewer made of an item's arguments; return what is to be asked about them anew, if anything is.
+
+    They are asked anew where another rule asks about them, where the terms are stricter than those of the item, and
+    where they cannot be judged. Whether a call in doubt has run is no question for the rules. Raises `PolicyForbids`.
+    """
+    if item.doubt is not None:
+        return None
+    judged = policy.judge(describe_item(record, item, args))
+    if definition is not None and record.resume.mode != "poll":
+        judged = put_question(definition, args, judged)
+    _check_final(item, judged, definition)
+    if judged.action not in ASKING or not _needs_asking(item, args, judged):
+        return None
+    if definition is None:
+        raise PolicyForbids(
+            f"The definition of {item.tool.name} is no longer kept, so these arguments cannot be asked about anew. "
+            "Approve the call as it was asked, or deny the item."
+        )
+    if judged.in_doubt is not None or _changes_type(item.tool.args, args):
+        terms = guard_terms(strictest_terms([judged.terms, state_terms(item.terms)]))
+        judged = judged.model_copy(update={"terms": terms})
+    call = ToolCall(call_id=item.call_id, index=item.index, name=item.tool.name, args=args, subagent=item.subagent)
+    return build_ask(definition, call, judged)
+
+
+def _check_final(item: Item, judged: PolicyDecision, definition: ToolDefinition | None) -> None:
+    """Raise `PolicyForbids` for arguments that the rules deny, or might deny if they could be judged."""
+    name = item.tool.name
+    if judged.action is not Action.DENY and judged.in_doubt is Action.DENY:
+        raise PolicyForbids(
+            f"The rules might deny {name} with these final arguments, but cannot judge them: {judged.error}. "
+            "Give the arguments the types that the rules compare, or deny the item."
+        )
+    misplaced = find_misplaced(definition, judged) if definition is not None else None
+    if judged.action is Action.DENY or misplaced:
+        why = (misplaced or judged.reason or "").removesuffix(".")
+        raise PolicyForbids(
+            f"The rule {judged.policy_id or 'default'} denies {name} with these final arguments"
+            f"{f': {why}' if why else ''}. Change them, or deny the item.",
+            policy_id=judged.policy_id,
+        )
+
+
+def _needs_asking(item: Item, args: JsonObject, judged: PolicyDecision) -> bool:
+    """Whether what was asked does not cover these arguments; the very arguments that were asked it always covers."""
+    if same_json(args, item.tool.args):
+        return False
+    other = judged.policy_id not in (None, item.terms.rule_id)
+    return other or judged.in_doubt is not None or is_stricter(judged.terms, item.terms)
+
+
+def _changes_type(before: Any, after: Any) -> bool:
+    """Whether an argument has another type of JSON than it had: a rule that compares it may not notice."""
+    if isinstance(before, dict) and isinstance(after, dict):
+        return any(_changes_type(before[key], after[key]) for key in before.keys() & after.keys())
+    if isinstance(before, list) and isinstance(after, list):
+        return any(map(_changes_type, before, after))
+    return _type_of(before) != _type_of(after)
+
+
+def _type_of(value: Any) -> str:
+    number = isinstance(value, int | float) and not isinstance(value, bool)
+    return "number" if number else type(value).__name__
+
+
+def describe_item(record: SuspensionRecord, item: Item, args: JsonObject) -> PolicyEvent:
+    """Return what the rules know of an item's call with these arguments."""
+    return PolicyEvent(
+        run_id=record.run.id,
+        thread_id=record.run.thread_id,
+        step=record.step,
+        agent=record.run.agent,
+        tool_name=item.tool.name,
+        tool_args=args,
+        subagent_name=item.subagent,
+        context=record.run.facts,
+        claimed=record.run.claimed,
+    )

@@ -1,0 +1,181 @@
+"""Find in rules what can be loaded and still does not do what it says: dead rules, wrong names, missing people."""
+
+import difflib
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from fnmatch import fnmatchcase
+from itertools import islice
+
+from pydantic import JsonValue
+
+from sayso.policy.engine import Policy
+from sayso.policy.expressions import Comparison, find_args, find_comparisons
+from sayso.policy.rules import ASKING, Action, PolicyRule, RuleCondition, Subject, same_json
+from sayso.records.decisions import JsonObject
+from sayso.records.terms import RuleTerms
+from sayso.records.tool_calls import ToolDefinition
+
+MOST_FINDINGS = 100
+MOST_PAIRS = 200_000
+"""So many pairs of rules are compared; a rulebook of some hundred rules has fewer."""
+
+_TEXTS, _NUMBERS = frozenset({"string"}), frozenset({"number", "integer"})
+
+
+@dataclass(frozen=True)
+class Known:
+    """What is known beside the rules: each reviewer and whether they are active, and each agent's tools."""
+
+    reviewers: Mapping[str, bool] | None = None
+    tools: Mapping[str, Sequence[ToolDefinition]] = field(default_factory=dict)
+
+
+def find_findings(policy: Policy, known: Known) -> list[str]:
+    """Return a sentence for everything in the rules that cannot work, up to `MOST_FINDINGS`."""
+    rules = [rule for rule in policy.rules if rule.enabled]
+    checks: list[Iterable[str]] = [_find_dead(rules), _find_claimants(rules)]
+    if known.reviewers is not None:
+        checks.append(_find_missing_people(policy, rules, known.reviewers))
+    checks.append(found for rule in rules for found in _find_wrong_args(rule, known.tools))
+    return list(dict.fromkeys(islice((found for check in checks for found in check), MOST_FINDINGS)))
+
+
+def _find_dead(rules: Sequence[PolicyRule]) -> Iterable[str]:
+    """Yield the rules that an earlier one keeps from ever deciding, and denials that an equal allow keeps off."""
+    pairs = ((first, later) for at, later in enumerate(rules) for first in rules[:at])
+    for first, later in islice(pairs, MOST_PAIRS):
+        if not _is_wider(first, later):
+            continue
+        when = first.condition.when
+        if when is None or when == later.condition.when:
+            yield (
+                f"rule {later.rule_id}: never decides, for rule {first.rule_id} is tried first and fits all that it "
+                "fits; raise its priority, or take it out"
+            )
+        elif first.action is Action.ALLOW and later.action is Action.DENY and first.priority == later.priority:
+            yield (
+                f"rule {first.rule_id}: allows before rule {later.rule_id} can deny, for both have priority "
+                f"{first.priority} and it comes first by its id; raise the priority of {later.rule_id}"
+            )
+
+
+def _find_claimants(rules: Iterable[PolicyRule]) -> Iterable[str]:
+    for rule in rules:
+        condition = rule.condition
+        if rule.action is Action.ALLOW and (condition.claimed_equals or condition.claimed_has_keys):
+            yield f"rule {rule.rule_id}: allows by what the agent says of itself, which nobody has checked; use context"
+
+
+def _is_wider(first: PolicyRule, later: PolicyRule) -> bool:
+    """Return whether everything the later rule fits fits the first too, conditions aside."""
+    wide, narrow = first.condition, later.condition
+    subjects = [one for one in (Subject.TOOL_CALL, Subject.LLM_CALL) if later.covers(one)]
+    return (
+        _fits_tools(wide, narrow)
+        and all(first.covers(one) for one in subjects)
+        and wide.agent in (None, "*", narrow.agent)
+        and wide.subagent_name in (None, narrow.subagent_name)
+        and _holds(wide.context_equals, wide.context_has_keys, narrow.context_equals, narrow.context_has_keys)
+        and _holds(wide.claimed_equals, wide.claimed_has_keys, narrow.claimed_equals, narrow.claimed_has_keys)
+        and _holds(wide.metadata_equals, (), narrow.metadata_equals, ())
+    )
+
+
+def _fits_tools(wide: RuleCondition, narrow: RuleCondition) -> bool:
+    if not wide.tools:
+        return True
+    return bool(narrow.tools) and all(any(_fits(pattern, one) for pattern in wide.tools) for one in narrow.tools)
+
+
+def _fits(pattern: str, name: str) -> bool:
+    """Return whether a pattern fits a name, or all that another pattern fits."""
+    if not any(sign in name for sign in "*?["):
+        return fnmatchcase(name, pattern)
+    stem = pattern.removesuffix("*")
+    return pattern == name or (
+        pattern.endswith("*") and not any(sign in stem for sign in "*?[") and name.startswith(stem)
+    )
+
+
+def _holds(wide: JsonObject, wide_keys: Sequence[str], narrow: JsonObject, narrow_keys: Sequence[str]) -> bool:
+    equal = all(key in narrow and same_json(narrow[key], value) for key, value in wide.items())
+    return equal and {*wide_keys} <= {*narrow_keys, *narrow}
+
+
+def _find_missing_people(policy: Policy, rules: Iterable[PolicyRule], reviewers: Mapping[str, bool]) -> Iterable[str]:
+    """Yield the reviewers who cannot decide, and quorums that can therefore not be met."""
+    asking: list[tuple[str, RuleTerms]] = [
+        (f"rule {rule.rule_id}", rule.terms) for rule in rules if rule.action in ASKING
+    ]
+    for label, terms in [*asking, ("terms", policy.terms)]:
+        named = dict.fromkeys((*terms.reviewers, *(name for step in terms.escalate for name in step.reviewers)))
+        for name in named:
+            if name not in reviewers:
+                yield f"{label}: there is no reviewer {name!r}{_hint(name, reviewers)}; add them, or correct the name"
+            elif not reviewers[name]:
+                yield f"{label}: the reviewer {name!r} is deactivated; name another one"
+        able = [name for name, active in reviewers.items() if active and (not terms.reviewers or name in named)]
+        for verb, needed in (("approve", terms.quorum.approve), ("deny", terms.quorum.deny)):
+            if needed > max(1, len(able)) or (named and not able and verb == "approve"):
+                yield (
+                    f"{label}: it takes {needed} to {verb}, and of those who may, {len(able)} can decide; "
+                    f"add reviewers, or lower quorum.{verb}"
+                )
+
+
+def _find_wrong_args(rule: PolicyRule, tools: Mapping[str, Sequence[ToolDefinition]]) -> Iterable[str]:
+    """Yield the arguments that no tool of the rule takes, and comparisons that their schemas rule out."""
+    schemas = _find_schemas(rule.condition, tools)
+    if not schemas:
+        return
+    when, payload = rule.condition.when or "", rule.request_payload
+    known = {name for properties in schemas.values() for name in properties}
+    target = [payload.target_arg] if payload is not None and payload.target_arg is not None else []
+    for place, names in (("when", find_args(when)), ("ask.target_arg", target)):
+        for name in names:
+            if name not in known:
+                told = ", ".join(sorted(schemas))
+                yield f"rule {rule.rule_id}: {place}: {told} has no argument {name!r}{_hint(name, known)}; correct it"
+    for one in find_comparisons(when):
+        kinds = [_kinds_of(properties.get(one.arg)) for properties in schemas.values() if one.arg in properties]
+        if kinds and all(kind and not kind & _expected(one) for kind in kinds):
+            listed = " or ".join(sorted({word for kind in kinds for word in kind}))
+            literal = f'"{one.literal}"' if one.is_text else one.literal
+            yield (
+                f"rule {rule.rule_id}: when: args.{one.arg} {one.sign} {literal} can never work, for the tool's schema "
+                f"says that {one.arg} is {listed}; write a value of that kind"
+            )
+
+
+def _find_schemas(
+    condition: RuleCondition, tools: Mapping[str, Sequence[ToolDefinition]]
+) -> dict[str, Mapping[str, JsonValue]]:
+    """Return the arguments of the known tools that the rule is about; none where one of them takes any argument."""
+    found: dict[str, Mapping[str, JsonValue]] = {}
+    for agent, definitions in tools.items():
+        if condition.agent is not None and not fnmatchcase(agent, condition.agent):
+            continue
+        for one in definitions:
+            if any(fnmatchcase(one.name, pattern) for pattern in condition.tools):
+                properties = one.parameters.get("properties")
+                if not isinstance(properties, dict) or one.parameters.get("patternProperties"):
+                    return {}
+                found[one.name] = {**found.get(one.name, {}), **properties}
+    return found
+
+
+def _kinds_of(schema: JsonValue) -> frozenset[str]:
+    """Return the JSON types that a schema allows; none where it does not say so plainly."""
+    kind = schema.get("type") if isinstance(schema, dict) else None
+    kinds = [kind] if isinstance(kind, str) else kind
+    return frozenset(one for one in kinds if isinstance(one, str)) if isinstance(kinds, list) else frozenset()
+
+
+def _expected(one: Comparison) -> frozenset[str]:
+    return _TEXTS if one.is_text else _NUMBERS
+
+
+def _hint(name: str, known: Iterable[str]) -> str:
+    close: Callable[..., list[str]] = difflib.get_close_matches
+    found = close(name, list(known), n=1)
+    return f" (did you mean {found[0]!r}?)" if found else ""

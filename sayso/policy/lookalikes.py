@@ -1,0 +1,69 @@
+"""Judge a tool under the names in rules that its own name looks like, so that no spelling slips past a rule."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from fnmatch import fnmatchcase
+from typing import TYPE_CHECKING, Any
+
+from sayso.policy.rules import ASKING, Action, PolicyRule, RequestPayload
+from sayso.policy.strictness import STRICTNESS, guard_terms, strictest_terms
+from sayso.records.tool_names import find_alike
+
+if TYPE_CHECKING:
+    from sayso.policy.engine import PolicyDecision
+
+_MAX_ERROR_CHARS = 2000
+
+
+def names_of(rule: PolicyRule) -> tuple[str, ...]:
+    """Return the names and patterns of tools that the rule is about; none for a rule about any tool."""
+    return rule.condition.tools
+
+
+def unname(rule: PolicyRule) -> PolicyRule:
+    """Return the rule without the names of its tools; all else that it says must still hold."""
+    condition = rule.condition.model_copy(update={"tool_name": None, "tool_name_pattern": None, "tool_names": None})
+    return rule.model_copy(update={"condition": condition})
+
+
+def may_be_about(rule: PolicyRule, name: str) -> bool:
+    """Return whether a rule is about tools of this name, or of one that it looks like."""
+    names = names_of(rule)
+    return not names or any(fnmatchcase(name, one) for one in names) or bool(find_alike(frozenset(names), name))
+
+
+def merge_payloads(asking: Sequence[PolicyRule]) -> RequestPayload | None:
+    """Return the words of the first rule that asks; nobody may edit what one of them forbids to edit."""
+    payloads = [rule.request_payload for rule in asking if rule.action is Action.REQUEST_APPROVAL]
+    first = asking[0].request_payload if asking and asking[0].action is Action.REQUEST_APPROVAL else None
+    if all(one is None or one.allow_edit for one in payloads):
+        return first
+    return (first or RequestPayload()).model_copy(update={"allow_edit": False})
+
+
+def take_stricter(own: PolicyDecision, other: PolicyDecision, resembles: tuple[str, ...]) -> dict[str, Any]:
+    """Return the stricter of what the rules say of a tool's own name, and of the names that it looks like.
+
+    Where both ask, a rule's words go before the default's, and the terms hold every condition of both.
+    """
+    both = own.action in ASKING and other.action in ASKING
+    by_default = own.policy_id is None and own.in_doubt is None
+    taken = other if (both and by_default) or STRICTNESS[other.action] > STRICTNESS[own.action] else own
+    update: dict[str, Any] = {
+        "rule_version": own.rule_version,
+        "matched_rules": tuple(dict.fromkeys((*own.matched_rules, *other.matched_rules))),
+        "error": "; ".join(one.error for one in (own, other) if one.error)[:_MAX_ERROR_CHARS] or None,
+        "in_doubt": max((own.in_doubt, other.in_doubt), key=lambda one: -1 if one is None else STRICTNESS[one]),
+        "resembles": resembles,
+    }
+    if taken is other:
+        update["reason"] = f"{other.reason.removesuffix('.')}; the tool's name looks like {', '.join(resembles)}."
+    if taken.action in ASKING:
+        asking = [one for one in (own, other) if one.action in ASKING]
+        update["terms"] = guard_terms(strictest_terms([one.terms for one in asking]))
+        if any(one.request_payload is not None and not one.request_payload.allow_edit for one in asking):
+            update["request_payload"] = (taken.request_payload or RequestPayload()).model_copy(
+                update={"allow_edit": False}
+            )
+    return vars(taken.model_copy(update=update))

@@ -1,0 +1,41 @@
+"""Check that the packages that read rules are installed, for agents do without them; then read rules."""
+
+from importlib.util import find_spec
+from pathlib import Path
+
+from sayso.errors import InvalidInput
+from sayso.policy.engine import Policy
+
+PACKAGES = {"yaml": "pyyaml", "cel_expr_python": "cel-expr-python", "jsonschema_rs": "jsonschema-rs"}
+"""The modules that reading rules takes, and the packages that bring them."""
+
+
+def find_missing() -> list[str]:
+    """Return the packages that are not installed."""
+    return [package for module, package in PACKAGES.items() if find_spec(module) is None]
+
+
+def check_packages(extras: str = "policies") -> None:
+    """Raise `InvalidInput`, saying which extras to install, when a package is missing."""
+    if missing := find_missing():
+        raise InvalidInput(
+            f"Reading rules here needs {_join(missing)}: pip install 'sayso[{extras}]'.", missing=missing
+        )
+
+
+def read_policy(source: Path | str) -> Policy:
+    """Return the policy of a rules file, or of its text; a text of one line is a path.
+
+    Raises `RulebookError` with every problem, and `InvalidInput` when a package is missing.
+    """
+    check_packages()
+    from sayso.policy.files import load_rulebook, parse_rulebook
+
+    if isinstance(source, str) and "\n" in source:
+        return parse_rulebook(source.encode(), file="policy")
+    return load_rulebook(Path(source))
+
+
+def _join(words: list[str]) -> str:
+    *most, last = words
+    return f"{', '.join(most)} and {last}" if most else last

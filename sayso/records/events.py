@@ -1,0 +1,110 @@
+"""Name what happens to a run, in the order it happens, so that a year later anybody can read it.
+
+The first six kinds and their data fields are those of the tool-call lifecycle (seed 003). Each event of a run carries
+the next sequence number and is chained to the one before by hash.
+"""
+
+from enum import StrEnum
+from hashlib import sha256
+from typing import Any, NamedTuple
+
+from sayso.canonical_json import canonical_json
+from sayso.records.base import Frozen
+
+
+class EventType(StrEnum):
+    """Every kind of event that Sayso itself writes."""
+
+    TOOL_BATCH_STARTED = "tool_batch_started"
+    POLICY_DECISION = "policy_decision"
+    RUN_PAUSED = "run_paused"
+    RUN_RESUMED = "run_resumed"
+    TOOL_COMPLETED = "tool_completed"
+    WARNING = "warning"
+
+    RUN_STARTED = "run_started"
+    LLM_COMPLETED = "llm_completed"
+    TOOL_BATCH_COMPLETED = "tool_batch_completed"
+    DECISION_RECORDED = "decision_recorded"
+    DECIDED = "decided"
+    TIMED_OUT = "timed_out"
+    REVIEWER_REMINDED = "reviewer_reminded"
+    ESCALATED = "escalated"
+    ITEM_SEEN = "item_seen"
+    DEADLINE_EXTENDED = "deadline_extended"
+    DEADLINES_MOVED = "deadlines_moved"
+    ASKED_AGAIN = "asked_again"
+    RESULT_REPORTED = "result_reported"
+    RUN_RESUMING = "run_resuming"
+    PERMIT_REDEEMED = "permit_redeemed"
+    OUTCOME_REPORTED = "outcome_reported"
+    PERMIT_LAPSED = "permit_lapsed"
+    PERMIT_RETURNED = "permit_returned"
+    RUN_POSTPONED = "run_postponed"
+    RUN_RELEASED = "run_released"
+    RUN_REVIVED = "run_revived"
+    RUN_COMPLETED = "run_completed"
+    RUN_DEGRADED = "run_degraded"
+    RUN_FAILED = "run_failed"
+    RUN_CANCELLED = "run_cancelled"
+
+
+class Event(NamedTuple):
+    """Something that happened, before it has its place in the run's trail."""
+
+    type: EventType
+    data: dict[str, Any] = {}  # noqa: RUF012  nobody changes what an event says
+
+
+class TrailEntry(Frozen):
+    """An event in its place: numbered from 1, timed by the store's clock, chained by `hash` to the entry before."""
+
+    seq: int
+    at_ms: int
+    type: str
+    data: dict[str, Any]
+    hash: str
+
+
+class TrailHead(NamedTuple):
+    """Where a run's trail ends: the last sequence number and its hash."""
+
+    seq: int = 0
+    hash: str = ""
+
+
+def write_events(head: TrailHead, events: tuple[Event, ...], at_ms: int) -> tuple[TrailHead, list[str]]:
+    """Return the entries that `events` become behind `head` as JSON, made of what is hashed, and the new head."""
+    entries: list[str] = []
+    seq, hash_ = head.seq, head.hash
+    for event in events:
+        seq += 1
+        said = _say(seq, at_ms, event.type, event.data)
+        hash_ = _hash(hash_, said)
+        data = said[len(f'[{seq},{at_ms},"{event.type}",') : -1].decode()
+        entries.append(f'{{"seq":{seq},"at_ms":{at_ms},"type":"{event.type}","data":{data},"hash":"{hash_}"}}')
+    return TrailHead(seq, hash_), entries
+
+
+def find_break(entries: list[TrailEntry], head: TrailHead | None = None) -> int | None:
+    """Return the sequence number of the first entry that does not follow from the ones before, or None."""
+    head = head or TrailHead()
+    for entry in entries:
+        expected = _chain(head.hash, head.seq + 1, entry.at_ms, entry.type, entry.data)
+        if entry.seq != head.seq + 1 or entry.hash != expected:
+            return head.seq + 1
+        head = TrailHead(seq=entry.seq, hash=entry.hash)
+    return None
+
+
+def _chain(before: str, seq: int, at_ms: int, type_: str, data: dict[str, Any]) -> str:
+    return _hash(before, _say(seq, at_ms, type_, data))
+
+
+def _say(seq: int, at_ms: int, type_: str, data: dict[str, Any]) -> bytes:
+    """Return what is hashed. Its parts kept to the limits when they came in; together they may well be over them."""
+    return canonical_json([seq, at_ms, type_, data], limited=False)
+
+
+def _hash(before: str, said: bytes) -> str:
+    return sha256(before.encode() + said).hexdigest()[:32]

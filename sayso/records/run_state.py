@@ -1,0 +1,129 @@
+"""Keep a paused run's own state as bytes whose digest is known, so that a foreign or altered state is never resumed."""
+
+import json
+import math
+import zlib
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass
+from hashlib import sha256
+from typing import Any, Literal
+
+from sayso.canonical_json import TOP, Place, write_path
+from sayso.errors import InvalidInput, InvalidJson, TooLarge
+from sayso.records.base import Frozen
+from sayso.records.decisions import JsonObject
+
+MAX_STATE_BYTES = 8 * 1024 * 1024
+_GZIP_FROM_BYTES = 2048
+_GZIP = 31
+"""zlib's word for a gzip wrapper around the largest window."""
+
+
+class StateRef(Frozen):
+    """What a record says of its run's state: how it is encoded, how large it is, and its SHA-256."""
+
+    encoding: Literal["json", "json+gzip"] = "json"
+    bytes: int
+    digest: str
+
+
+@dataclass(frozen=True)
+class SealedState:
+    """A state on its way to the store."""
+
+    ref: StateRef
+    blob: bytes
+
+
+def seal_state(raw: bytes) -> SealedState:
+    """Return the JSON bytes `raw`, gzipped where that pays, with the reference that vouches for them."""
+    if len(raw) > MAX_STATE_BYTES:
+        raise TooLarge(
+            f"The run's state is {len(raw)} bytes; at most {MAX_STATE_BYTES} can be kept. Trim its messages."
+        )
+    digest = sha256(raw).hexdigest()
+    if len(raw) < _GZIP_FROM_BYTES:
+        return SealedState(StateRef(bytes=len(raw), digest=digest), raw)
+    packer = zlib.compressobj(level=1, wbits=_GZIP)
+    blob = packer.compress(raw) + packer.flush()
+    return SealedState(StateRef(encoding="json+gzip", bytes=len(raw), digest=digest), blob)
+
+
+def open_state(ref: StateRef, blob: bytes) -> bytes:
+    """Return the JSON bytes behind `ref`; raises `InvalidInput` when they are not the ones that were sealed."""
+    try:
+        packed = ref.encoding == "json+gzip"
+        raw = zlib.decompressobj(wbits=_GZIP).decompress(blob, ref.bytes + 1) if packed else blob
+    except zlib.error as error:
+        raise InvalidInput("The run's saved state cannot be unpacked; it was altered. The run cannot go on.") from error
+    if len(raw) != ref.bytes or sha256(raw).hexdigest() != ref.digest:
+        raise InvalidInput("The run's saved state is not the one that was sealed. The run cannot go on.")
+    return raw
+
+
+def write_state(value: JsonObject) -> bytes:
+    """Return a framework's own state as JSON bytes; raises `InvalidJson`, naming the key that holds anything else."""
+    check_state(value)
+    return json.dumps(value, ensure_ascii=False, separators=(",", ":")).encode()
+
+
+def read_state(raw: bytes) -> JsonObject:
+    """Return the JSON object in `raw`; raises `InvalidJson`, naming the key, for what is not strict JSON."""
+    try:
+        value = json.loads(raw.decode(), object_pairs_hook=_unique_pairs)
+    except (UnicodeDecodeError, RecursionError) as error:
+        raise InvalidJson(f"The state is not JSON that can be read: {error}. Send an object as UTF-8 JSON.") from error
+    except json.JSONDecodeError as error:
+        raise InvalidJson(
+            f"The state is not JSON: {error.msg} at line {error.lineno} column {error.colno}. Send an object."
+        ) from error
+    if not isinstance(value, dict):
+        raise InvalidJson(f"The state is a {type(value).__name__}, not a JSON object. Send an object.")
+    check_state(value)
+    return value
+
+
+def check_state(value: object) -> None:
+    """Raise `InvalidJson`, naming the key, such as `$.messages[2].content`, of the first thing that is not JSON."""
+    for path, fault in _find_faults(value):
+        raise InvalidJson(
+            f"The run's state cannot be saved: {path} {fault}. Keep plain JSON values in the state alone.", path=path
+        )
+
+
+def _find_faults(value: object) -> Iterator[tuple[str, str]]:
+    stack: list[tuple[object, Place]] = [(value, TOP)]
+    while stack:
+        node, place = stack.pop()
+        if isinstance(node, dict):
+            for key in node:
+                if not isinstance(key, str) or _is_broken(key):
+                    yield write_path(place), f"has the key {key!r}, which is not text"
+            stack.extend((child, (place, key)) for key, child in reversed(node.items()))
+        elif isinstance(node, list | tuple):
+            stack.extend((child, (place, index)) for index, child in reversed(list(enumerate(node))))
+        elif fault := _fault_of(node):
+            yield write_path(place), fault
+
+
+def _fault_of(node: object) -> str | None:
+    if isinstance(node, str):
+        return "holds half of a surrogate pair" if _is_broken(node) else None
+    if isinstance(node, float):
+        return None if math.isfinite(node) else "is not a finite number"
+    if node is None or isinstance(node, bool | int):
+        return None
+    return f"is a {type(node).__name__}, which is not JSON"
+
+
+def _is_broken(text: str) -> bool:
+    return not text.isascii() and any("\ud800" <= sign <= "\udfff" for sign in text)
+
+
+def _unique_pairs(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    found = dict(pairs)
+    if len(found) != len(pairs):
+        twice = Counter(name for name, _ in pairs).most_common(1)[0][0]
+        raise InvalidJson(f"The key {twice[:80]!r} is twice in one object of the state. Send it once.", key=twice)
+    return found

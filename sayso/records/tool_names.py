@@ -1,0 +1,155 @@
+"""The names of tools: which characters they may have, and which of them look like a name in a rule.
+
+Two names look alike where they are the same but for case, separators and letters that are easily taken for others.
+"""
+
+import re
+import unicodedata
+from collections.abc import Iterator
+from fnmatch import fnmatchcase
+from functools import lru_cache
+from typing import Annotated, NamedTuple
+
+from pydantic import Field
+
+from sayso.errors import InvalidInput
+from sayso.text.invisible import write_signs
+
+NAME_PATTERN = "^[A-Za-z0-9_./:-]+$"
+"""The characters that a tool's name may have."""
+
+NAME_CHARACTERS = "ASCII letters, digits and _ - . / : alone"
+MAX_NAME_CHARS = 200
+
+ToolName = Annotated[str, Field(pattern=NAME_PATTERN, min_length=1, max_length=MAX_NAME_CHARS)]
+"""The name of a tool, where a model reads what comes in."""
+
+_LETTERS = re.compile(r"[A-Za-z0-9_./:-]*")
+_SEPARATORS = re.compile(r"[_\-./:\s]+")
+_ALL = "".join(chr(code) for code in range(33, 127) if re.match(NAME_PATTERN, chr(code)))
+_HUMP = re.compile(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])")
+_LIKE = str.maketrans({"0": "o", "1": "l", "i": "l", "5": "s", "2": "z", "8": "b"})
+_PAIRS = str.maketrans({"m": "rn", "w": "vv", "d": "cl"})
+"""Letters that look like two others, written out on both sides, so that a separator between does not matter."""
+
+_FIRST, _LAST = re.compile(r"[*?\[]"), re.compile(r"[*?\]]")
+_PARTS = re.compile(r"(?P<star>\*+)|(?P<one>\?)|(?P<range>\[!?\]?[^\]]*\])|(?P<gap>[_\-./:\s]+)|(?P<letter>.)", re.S)
+
+
+def check_tool_name(name: str) -> str:
+    """Return the name; raises `InvalidInput` for one with other characters than a tool's name may have."""
+    if (fault := find_name_fault(name)) is not None:
+        raise InvalidInput(f"T{fault[1:]}")
+    return name
+
+
+def find_name_fault(name: str) -> str | None:
+    """Say why no tool can have this name, or None where one can."""
+    shown = write_signs(name[:80])
+    if not name or len(name) > MAX_NAME_CHARS:
+        return f"the tool name {shown!r} has {len(name)} characters. Give it 1 to {MAX_NAME_CHARS}."
+    fitting = _LETTERS.match(name)
+    place = fitting.end() if fitting is not None else 0
+    if place == len(name):
+        return None
+    sign = f"{write_signs(name[place])!r} (U+{ord(name[place]):04X})"
+    return f"the tool name {shown!r} has {sign} as character {place + 1}. Rename it: a name has {NAME_CHARACTERS}."
+
+
+def looks_like(pattern: str, name: str) -> bool:
+    """Return whether a name looks like one that fits a rule's name or pattern, and is not the same."""
+    return bool(find_alike(frozenset((pattern,)), name))
+
+
+@lru_cache(maxsize=4096)
+def find_alike(patterns: frozenset[str], name: str) -> frozenset[str]:
+    """Return those of a rulebook's names and patterns that a tool's name looks like and does not fit."""
+    written = [_write_name(name, pairs) for pairs in (False, True)]
+    return frozenset(one for one in patterns if _fits(one, written) and not fnmatchcase(name, one))
+
+
+def _fits(pattern: str, written: list[str]) -> bool:
+    for pairs, text in enumerate(written):
+        outline, letters = _outline(pattern, bool(pairs)), text.replace("|", "")
+        if outline.plain:
+            fits = letters == outline.head
+        else:  # an expression is made for the few that may fit
+            near = letters.startswith(outline.head) and letters.endswith(outline.tail)
+            fits = near and _fold_pattern(pattern, bool(pairs)).fullmatch(text) is not None
+        if fits:
+            return True
+    return False
+
+
+class _Outline(NamedTuple):
+    """The letters before a pattern's first wildcard and behind its last, and whether it has none."""
+
+    head: str
+    tail: str
+    plain: bool
+
+
+@lru_cache(maxsize=16_384)
+def _outline(pattern: str, pairs: bool) -> _Outline:
+    ends = [_look(_SEPARATORS.sub("", one), pairs) for one in (_FIRST.split(pattern)[0], _LAST.split(pattern)[-1])]
+    return _Outline(ends[0], ends[1], ends[0] == ends[1] and not any(sign in pattern for sign in "*?["))
+
+
+def _write_name(name: str, pairs: bool) -> str:
+    """Return the name's letters as they look, with a bar wherever one of its words begins."""
+    words = _SEPARATORS.split(_HUMP.sub("_", name).strip("_-./: "))
+    return "|".join(_look(word, pairs) for word in words if word)
+
+
+def _look(letters: str, pairs: bool) -> str:
+    plain = unicodedata.normalize("NFKC", letters).casefold().translate(_LIKE)
+    return plain.translate(_PAIRS) if pairs else plain
+
+
+@lru_cache(maxsize=4096)
+def _fold_pattern(pattern: str, pairs: bool) -> re.Pattern[str]:
+    """Return what written names are held against: letter by letter, or with pairs written out."""
+    return re.compile(_write_pattern(pattern, pairs))
+
+
+def _write_pattern(pattern: str, pairs: bool) -> str:
+    """Return the pattern as an expression over written names.
+
+    Between letters a separator counts for nothing. Beside a wildcard it must be there, or `a_*` would fit `any`. What
+    stands before the last `*` is matched once and not again, so that no name takes long.
+    """
+    stretches = [""]
+    for kind, found in _split(pattern):
+        if kind == "star":
+            stretches.append("")
+        else:
+            stretches[-1] += _write_part(kind, found, pairs)
+    first, *rest = stretches
+    if not rest:
+        return first
+    return first + "".join(f"(?>.*?{one})" for one in rest[:-1]) + f".*{rest[-1]}"
+
+
+def _split(pattern: str) -> Iterator[tuple[str, str]]:
+    """Yield the parts of a pattern; of its separators only those beside a wildcard."""
+    parts = [(str(one.lastgroup), one.group()) for one in _PARTS.finditer(pattern)]
+    for place, (kind, found) in enumerate(parts):
+        beside = {one for one, _ in (*parts[max(0, place - 1) : place], *parts[place + 1 : place + 2])}
+        if kind != "gap" or beside - {"letter"}:
+            yield kind, found
+
+
+def _write_part(kind: str, found: str, pairs: bool) -> str:
+    if kind == "gap":
+        return r"\|"
+    if kind == "one":
+        return r"\|?[^|]"
+    if kind == "range":
+        letters = {_look(one, pairs) for one in _ALL if fnmatchcase(one, found) and one.isalnum()}
+        written = "|".join(_write_letters(one) for one in sorted(letters))
+        return f"(?:{written})" if written else "(?!)"
+    return _write_letters(_look(found, pairs))
+
+
+def _write_letters(letters: str) -> str:
+    return "".join(rf"\|?{re.escape(one)}" for one in letters)

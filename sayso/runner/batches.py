@@ -1,0 +1,351 @@
+"""Follow all calls of one model turn from being judged to being told: who may run, who has to wait, how each ended.
+
+Plain functions on frozen batches. A call has its result the moment nothing more can happen to it; until then it waits
+to be decided, or it may run.
+"""
+
+import json
+from collections.abc import Mapping, Sequence
+from enum import StrEnum
+from types import MappingProxyType
+from typing import NamedTuple
+
+from pydantic import BaseModel, JsonValue
+
+from sayso.canonical_json import check_json
+from sayso.errors import TooLarge
+from sayso.policy.engine import Action
+from sayso.records.base import Frozen
+from sayso.records.decisions import COVERED, ActorKind, JsonObject, Outcome, Verdict
+from sayso.records.events import Event, EventType
+from sayso.records.items import Ask, Doubt
+from sayso.records.suspensions import RunStatus
+from sayso.records.tool_calls import ToolCall, ToolResult
+from sayso.runner.agents import Agent, DenialPolicy
+from sayso.runner.models import ChatMessage
+from sayso.runner.tools import Tool
+from sayso.transitions.in_doubt import Choice, ask_in_doubt, read_choice
+
+MAX_OUTPUT_BYTES = 256 * 1024
+MAX_BATCH_OUTPUT_BYTES = 1024 * 1024
+"""The outputs of one batch share this much, so that a run's state stays one that can be saved."""
+
+_LEAST_OUTPUT_BYTES = 1024
+_SMALL_OUTPUT_BYTES = 32 * 1024
+_ROOM = (None,) * 100
+"""What is saved around an output counts towards the same limits of depth and number."""
+
+
+class Stop(StrEnum):
+    """What became of a call that can stop its run."""
+
+    DENIED = "denied"
+    FAILED = "failed"
+    UNKNOWN = "unknown"
+
+
+class BatchCall(Frozen):
+    """One call of a batch: as judged, then as decided, then with its result."""
+
+    call: ToolCall
+    action: Action
+    reason: str
+    rule_id: str | None = None
+    ask: Ask | None = None
+    decided: bool = False
+    item_id: str | None = None
+    key: str | None = None
+    stop: Stop | None = None
+    result: ToolResult | None = None
+
+    @property
+    def waits(self) -> bool:
+        """Whether people still have to answer before the call may run."""
+        return self.ask is not None and not self.decided and self.result is None
+
+    @property
+    def may_run(self) -> bool:
+        """Whether nothing keeps the call from running: it was allowed or approved, and has not ended."""
+        return not self.waits and self.result is None
+
+
+class Batch(Frozen):
+    """All calls of one model turn, in the model's order."""
+
+    calls: tuple[BatchCall, ...]
+    started_step: int
+
+    @property
+    def asks(self) -> tuple[Ask, ...]:
+        """What people still have to answer before any call may run."""
+        return tuple(one.ask for one in self.calls if one.ask is not None and one.waits)
+
+
+class Resumption(NamedTuple):
+    """What a run is told of one call it had asked about: the outcome, and the very arguments that were decided on."""
+
+    item_id: str | None
+    outcome: Outcome
+    args: JsonObject
+
+
+class PlannedCall(NamedTuple):
+    """A call about to start; with an item it spends that item's permit, with a key it was begun before.
+
+    `read` are its arguments where its tool has read them already.
+    """
+
+    item_id: str | None
+    call: ToolCall
+    idempotent: bool
+    key: str | None = None
+    read: BaseModel | None = None
+
+
+class Fitted(NamedTuple):
+    """A batch of which only what still can run may, and the arguments of that as its tools read them, by index."""
+
+    batch: Batch
+    read: Mapping[int, BaseModel]
+
+
+class Ending(NamedTuple):
+    """How and why a batch ends its run."""
+
+    status: RunStatus
+    reason: str
+
+
+def answer_batch(batch: Batch, outcomes: Mapping[int, Resumption]) -> Batch:
+    """Return the batch with what was decided: each call asked about may now run, or has ended."""
+    return _replace(batch, [_answer(one, outcomes.get(one.call.index)) if one.waits else one for one in batch.calls])
+
+
+def warn_of_timeouts(batch: Batch, outcomes: Mapping[int, Resumption]) -> tuple[Event, ...]:
+    """Return a warning for every call on which nobody decided in time, so that its fallback did."""
+    return tuple(
+        Event(
+            type=EventType.WARNING,
+            data={"message": f"Nobody decided on {one.call.name} in time, so its fallback did.", **_about(one)},
+        )
+        for one in batch.calls
+        if one.call.index in outcomes and outcomes[one.call.index].outcome.by.kind is ActorKind.TIMEOUT
+    )
+
+
+def doubt_unfinished(batch: Batch, unfinished: Mapping[int, Doubt], agent: Agent) -> Batch:
+    """Return the batch with every call in doubt that an earlier attempt began and that must not simply run again.
+
+    A person is asked about it; a headless agent has nobody to ask, so its call ends.
+    """
+    tools = agent.tools_by_name
+
+    def doubt(one: BatchCall) -> BatchCall:
+        found = unfinished.get(one.call.index)
+        if one.result is not None or found is None or _idempotent(tools, one):
+            return one
+        if agent.interaction == "headless":
+            return end_call(one, _unknown(one), Stop.UNKNOWN)
+        definition = tools[one.call.name].definition.digest if one.call.name in tools else ""
+        return one.model_copy(update={"ask": ask_in_doubt(one.call, definition, found), "decided": False})
+
+    return _replace(batch, [doubt(one) for one in batch.calls])
+
+
+def check_tools(batch: Batch, agent: Agent) -> Batch:
+    """Return the batch with every call ended that can no longer run: it may have waited for days, or been edited."""
+    return fit_calls(batch, agent).batch
+
+
+def fit_calls(batch: Batch, agent: Agent) -> Fitted:
+    """Do as `check_tools` does, and return with it what was read on the way, so that it need not be read again."""
+    calls, found = [], {}
+    for one in batch.calls:
+        tool = agent.tools_by_name.get(one.call.name)
+        read = tool.read(one.call.args) if tool is not None and one.may_run else None
+        fault = _find_hindrance(one, tool, read) if one.may_run else None
+        calls.append(end_call(one, fault) if fault else one)
+        if read is not None:
+            found[one.call.index] = read
+    return Fitted(_replace(batch, calls), found)
+
+
+def find_ending(batch: Batch, denial_policy: DenialPolicy) -> Ending | None:
+    """Return how the batch ends its run, or None when the run goes on."""
+    for one in batch.calls:
+        if one.stop is Stop.UNKNOWN:
+            return Ending(RunStatus.FAILED, _unknown(one))
+        if one.stop is Stop.FAILED:
+            return Ending(RunStatus.FAILED, f"{one.call.name}: {one.result.error if one.result else one.reason}")
+    denied = next((one for one in batch.calls if one.stop is Stop.DENIED), None)
+    if denied is None or denial_policy == "continue":
+        return None
+    status = RunStatus.DEGRADED if denial_policy == "degrade" else RunStatus.FAILED
+    return Ending(status, f"{denied.call.name} was denied, and the agent's approval_denial_policy is {denial_policy}.")
+
+
+def skip_rest(batch: Batch, reason: str) -> Batch:
+    """Return the batch with every call ended that had not: none of them runs."""
+    skipped = f"Skipped: {reason}"
+    return _replace(batch, [one if one.result is not None else end_call(one, skipped) for one in batch.calls])
+
+
+def plan_calls(
+    batch: Batch, agent: Agent, read: Mapping[int, BaseModel] = MappingProxyType({})
+) -> tuple[PlannedCall, ...]:
+    """Return the calls that are to start now, together; `read` are arguments that were read already, by index."""
+    tools = agent.tools_by_name
+    return tuple(
+        PlannedCall(one.item_id, one.call, _idempotent(tools, one), one.key, read.get(one.call.index))
+        for one in batch.calls
+        if one.may_run
+    )
+
+
+def complete_batch(batch: Batch, results: Mapping[int, ToolResult]) -> Batch:
+    """Return the batch with the results of the calls that ran."""
+    return _replace(
+        batch,
+        [
+            one.model_copy(update={"result": results[one.call.index]}) if one.call.index in results else one
+            for one in batch.calls
+        ],
+    )
+
+
+def fit_outputs(batch: Batch) -> tuple[Batch, tuple[Event, ...]]:
+    """Return the batch with every output cut that is too large to be kept, and a warning for each."""
+    limit = max(_LEAST_OUTPUT_BYTES, min(MAX_OUTPUT_BYTES, MAX_BATCH_OUTPUT_BYTES // max(1, len(batch.calls))))
+    fitted: list[BatchCall] = []
+    warnings: list[Event] = []
+    for one in batch.calls:
+        cut = _cut_output(one.result.output, limit) if one.result is not None else None
+        if one.result is None or cut is None:
+            fitted.append(one)
+            continue
+        fitted.append(one.model_copy(update={"result": one.result.model_copy(update={"output": cut})}))
+        message = f"The output of {one.call.name} is too large; at most {limit} bytes of it are kept."
+        warnings.append(Event(type=EventType.WARNING, data={"message": message, **_about(one)}))
+    return _replace(batch, fitted), tuple(warnings)
+
+
+def is_small(result: ToolResult) -> bool:
+    """Return whether a result may stand in the suspension's own record for a while."""
+    return _cut_output(result.output, _SMALL_OUTPUT_BYTES) is None
+
+
+def report_batch(batch: Batch, latency_ms: float) -> tuple[Event, ...]:
+    """Return the events that tell how each call of a completed batch ended, in order, and how the batch did."""
+    results = results_of(batch)
+    completed = [
+        Event(
+            type=EventType.TOOL_COMPLETED,
+            data={
+                "tool_name": result.tool_name,
+                "success": result.success,
+                "output": result.output,
+                "error": result.error,
+                "tool_call_id": result.call_id,
+                "index": index,
+                "latency_ms": result.latency_ms,
+            },
+        )
+        for index, result in enumerate(results)
+    ]
+    failures = sum(not result.success for result in results)
+    data = {"tool_call_count": len(results), "failure_count": failures, "latency_ms": round(latency_ms, 3)}
+    return (*completed, Event(type=EventType.TOOL_BATCH_COMPLETED, data=data))
+
+
+def results_of(batch: Batch) -> tuple[ToolResult, ...]:
+    """Return how each call ended, in order."""
+    return tuple(one.result for one in batch.calls if one.result is not None)
+
+
+def tell_model(results: Sequence[ToolResult]) -> tuple[ChatMessage, ...]:
+    """Return the messages that tell the model how its calls ended, in its order."""
+    return tuple(
+        {"role": "tool", "tool_call_id": result.call_id, "content": json.dumps(result.tool_message, ensure_ascii=False)}
+        for result in results
+    )
+
+
+def end_call(one: BatchCall, error: str, stop: Stop | None = None) -> BatchCall:
+    """Return the call ended without having run."""
+    result = ToolResult(call_id=one.call.call_id, tool_name=one.call.name, success=False, error=error)
+    return one.model_copy(update={"result": result, "stop": stop})
+
+
+def _answer(one: BatchCall, told: Resumption | None) -> BatchCall:
+    if told is None:
+        return end_call(one, "Denied: no decision came for this call.", Stop.DENIED)
+    if told.outcome.verdict is Verdict.FAILED:
+        return end_call(one, told.outcome.message or "The call's fallback failed the run.", Stop.FAILED)
+    if not told.outcome.may_run:
+        by = "reviewer" if told.outcome.by.kind is ActorKind.HUMAN else "policy"
+        stop = None if told.outcome.by == COVERED else Stop.DENIED  # nobody has denied it: it was not needed
+        return end_call(one, told.outcome.message or f"Denied by {by}", stop)
+    if one.ask is not None and one.ask.doubt is not None:
+        return _settle_doubt(one, one.ask.doubt, told)
+    call = one.call.model_copy(update={"args": told.args})
+    return one.model_copy(update={"call": call, "decided": True, "item_id": told.item_id})
+
+
+def _settle_doubt(one: BatchCall, doubt: Doubt, told: Resumption) -> BatchCall:
+    """Do with a call in doubt as somebody said: `told.outcome.value` is their answer."""
+    answer = read_choice(told.outcome.value)
+    by = told.outcome.by.id
+    if answer.choice is Choice.RUN_AGAIN:
+        return one.model_copy(update={"decided": True, "item_id": told.item_id, "key": doubt.idempotency_key})
+    if answer.choice is Choice.FAIL:
+        return end_call(one, f"{by} failed the run: nobody knows whether the call had run.", Stop.FAILED)
+    if answer.choice is Choice.REPORTED:
+        return one.model_copy(update={"result": ToolResult.model_validate(answer.result)})
+    if answer.result is None:
+        return end_call(one, f"Skipped by {by}: the call may already have run, and its result is not known.")
+    result = ToolResult(call_id=one.call.call_id, tool_name=one.call.name, success=True, output=answer.result)
+    return one.model_copy(update={"result": result})
+
+
+def _find_hindrance(one: BatchCall, tool: Tool | None, read: BaseModel | None) -> str | None:
+    if tool is None:
+        return f"The agent no longer has the tool {one.call.name}."
+    if one.ask is not None and tool.digest != one.ask.tool.definition:
+        return f"The tool {one.call.name} is no longer the one that was approved. Ask again."
+    fault = tool.find_fault(one.call.args) if read is None else None
+    return f"The arguments do not fit {one.call.name}: {fault}" if fault else None
+
+
+def _replace(batch: Batch, calls: Sequence[BatchCall]) -> Batch:
+    return batch.model_copy(update={"calls": tuple(calls)})
+
+
+def _idempotent(tools: Mapping[str, Tool], one: BatchCall) -> bool:
+    tool = tools.get(one.call.name)
+    return tool is not None and tool.idempotent
+
+
+def _unknown(one: BatchCall) -> str:
+    return f"{one.call.name} may already have run before its worker was lost; nobody knows its result."
+
+
+def _about(one: BatchCall) -> JsonObject:
+    return {"tool_name": one.call.name, "tool_call_id": one.call.call_id, "index": one.call.index}
+
+
+def _cut_output(output: JsonValue, limit: int) -> str | None:
+    """Return the beginning of an output that is over a limit, as text, or None when it can be kept whole."""
+    text = output if isinstance(output, str) else json.dumps(output, ensure_ascii=False)
+    raw = text.encode("utf-8", "replace")
+    if len(raw) <= limit and (not isinstance(output, dict | list) or _has_room(output)):
+        return None
+    return f"{raw[:limit].decode('utf-8', 'ignore')}… [cut: {len(raw)} bytes in all]"
+
+
+def _has_room(output: JsonValue) -> bool:
+    """Whether an output of several values stays within the limits together with what is saved around it."""
+    try:
+        check_json([[[output]], *_ROOM])
+    except TooLarge:
+        return False
+    return True

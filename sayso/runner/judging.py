@@ -1,0 +1,154 @@
+"""Judge every call of a model turn before any of them runs, and put into words what people are to be asked.
+
+A call that cannot run (arguments that are not JSON or do not fit, a tool that is not there) is refused before anybody
+is asked about it: nobody should approve what fails anyway. Such a call is the model's mistake, not a denial.
+"""
+
+import json
+
+from pydantic import JsonValue
+
+from sayso.canonical_json import check_json, parse_json
+from sayso.errors import SaysoError
+from sayso.policy.asking import MAX_REASON_CHARS, build_ask, find_misplaced, target_of, tell_action, tell_judged
+from sayso.policy.engine import Action, Policy, PolicyDecision, PolicyEvent
+from sayso.policy.questions import put_question
+from sayso.policy.rules import same_json
+from sayso.records.decisions import JsonObject
+from sayso.records.events import Event, EventType
+from sayso.records.tool_calls import ToolCall
+from sayso.runner.agents import Agent
+from sayso.runner.batches import Batch, BatchCall, Stop, end_call
+from sayso.runner.models import ChatMessage, ModelTurn, RequestedCall
+from sayso.runner.tools import Tool
+
+MAX_NAME_CHARS = 200
+_EXCERPT_CHARS = 200
+_ROOM = (None,) * 200
+"""What is saved and signed around arguments counts towards the same limits of depth and number."""
+
+
+def judge_turn(agent: Agent, turn: ModelTurn, policy: Policy, about: PolicyEvent) -> tuple[Batch, tuple[Event, ...]]:
+    """Return the turn's calls as judged, and the events that tell of it; `about` is what the rules know of the run."""
+    about = _with_context(agent, about)
+    judged = [_judge(agent, policy, about, index, asked) for index, asked in enumerate(turn.calls)]
+    batch = Batch(calls=tuple(one for one, _ in judged), started_step=about.step)
+    names = [one.call.name for one in batch.calls]
+    data = {"tool_call_count": len(names), "step": about.step, "tool_names": names}
+    decisions = [event for _, event in judged]
+    warnings = [_warn(event.data) for event in decisions if "error" in event.data]
+    return batch, (Event(type=EventType.TOOL_BATCH_STARTED, data=data), *decisions, *warnings)
+
+
+def deny_changed(agent: Agent, batch: Batch, policy: Policy, about: PolicyEvent) -> Batch:
+    """Return the batch with every call denied whose arguments were changed to some that the rules deny.
+
+    What was approved as it was asked is not judged twice: changing a rule never changes what is already waiting.
+    """
+    about = _with_context(agent, about)
+    return batch.model_copy(update={"calls": tuple(_deny_changed(one, policy, about) for one in batch.calls)})
+
+
+def write_turn(turn: ModelTurn) -> ChatMessage:
+    """Return the model's turn as a message of the transcript.
+
+    Arguments that cannot be read are left out of it: some endpoints refuse a whole transcript for them.
+    """
+    if not turn.calls:
+        return {"role": "assistant", "content": turn.text}
+    calls: list[JsonValue] = [
+        {
+            "id": asked.call_id[:MAX_NAME_CHARS],
+            "type": "function",
+            "function": {"name": _name(asked), "arguments": json.dumps(_read_args(asked)[0], ensure_ascii=False)},
+        }
+        for asked in turn.calls
+    ]
+    return {"role": "assistant", "content": turn.text or None, "tool_calls": calls}
+
+
+def _judge(
+    agent: Agent, policy: Policy, about: PolicyEvent, index: int, asked: RequestedCall
+) -> tuple[BatchCall, Event]:
+    args, fault = _read_args(asked)
+    subagent = about.subagent_name if asked.subagent is None else asked.subagent
+    name = _name(asked)
+    call = ToolCall(call_id=asked.call_id[:MAX_NAME_CHARS], index=index, name=name, args=args, subagent=subagent)
+    tool = agent.tools_by_name.get(asked.name)
+    if tool is None:
+        names = ", ".join(agent.tools_by_name) or "none"
+        return _refuse(call, f"There is no tool named {call.name!r}. There are: {names}.")
+    if fault is not None:
+        return _refuse(call, fault)
+    decision = policy.judge(_with_call(about, call))
+    decision = put_question(tool.definition, args, decision)
+    if decision.action is not Action.DENY and (fault := _find_fault(tool, args, decision)):
+        return _refuse(call, fault)
+    return _follow(agent, policy, tool, call, decision), tell_judged(call, decision)
+
+
+def _with_context(agent: Agent, about: PolicyEvent) -> PolicyEvent:
+    return about.model_copy(update={"context": {**about.context, **agent.context}})
+
+
+def _with_call(about: PolicyEvent, call: ToolCall) -> PolicyEvent:
+    return about.model_copy(update={"tool_name": call.name, "tool_args": call.args, "subagent_name": call.subagent})
+
+
+def _deny_changed(one: BatchCall, policy: Policy, about: PolicyEvent) -> BatchCall:
+    if one.ask is None or not one.may_run or same_json(one.call.args, one.ask.tool.args):
+        return one
+    decision = policy.judge(_with_call(about, one.call))
+    return end_call(one, _denial(policy, decision), Stop.DENIED) if decision.action is Action.DENY else one
+
+
+def _follow(agent: Agent, policy: Policy, tool: Tool, call: ToolCall, decision: PolicyDecision) -> BatchCall:
+    one = BatchCall(call=call, action=decision.action, reason=decision.reason, rule_id=decision.policy_id)
+    if decision.action is Action.ALLOW:
+        return one
+    if decision.action is Action.DENY:
+        return end_call(one, _denial(policy, decision), Stop.DENIED)
+    return one.model_copy(update={"ask": build_ask(tool.definition, call, decision, agent.approval_timeout_s)})
+
+
+def _refuse(call: ToolCall, fault: str) -> tuple[BatchCall, Event]:
+    fault = fault[:MAX_REASON_CHARS]
+    one = BatchCall(call=call, action=Action.DENY, reason=fault)
+    return end_call(one, fault), tell_action(call, Action.DENY, fault, {"policy_id": None, "matched_rules": []})
+
+
+def _warn(decided: JsonObject) -> Event:
+    message = f"The rules for {decided['tool_name']} could not all be judged: {decided['error']}"
+    return Event(type=EventType.WARNING, data={"message": message, "index": decided["index"]})
+
+
+def _denial(policy: Policy, decision: PolicyDecision) -> str:
+    """Return what the model is told: the lifecycle's own words, with the reason where somebody wrote one."""
+    rule = next((rule for rule in policy.rules if rule.rule_id == decision.policy_id), None)
+    return f"Denied by policy: {rule.reason}" if rule is not None and rule.reason else "Denied by policy"
+
+
+def _name(asked: RequestedCall) -> str:
+    return asked.name[:MAX_NAME_CHARS] or "(no name)"
+
+
+def _read_args(asked: RequestedCall) -> tuple[JsonObject, str | None]:
+    """Return the arguments and what is wrong with them; an empty text stands for a call without any."""
+    text = asked.args_json.strip() or "{}"
+    try:
+        value = parse_json(text)
+        check_json([[[value]], *_ROOM])
+    except SaysoError as error:
+        why = error.message.replace("The body", "The text", 1)
+        return {}, f"The arguments {text[:_EXCERPT_CHARS]!r} cannot be read. {why}"
+    if not isinstance(value, dict):
+        return {}, f"The arguments {text[:_EXCERPT_CHARS]!r} are not a JSON object. Send one, such as {{}}."
+    return value, None
+
+
+def _find_fault(tool: Tool, args: JsonObject, decision: PolicyDecision) -> str | None:
+    """Say what keeps the call from running; the argument that a person is to give may still be missing or wrong."""
+    if misplaced := find_misplaced(tool.definition, decision):
+        return misplaced
+    fault = tool.find_fault(args, ignore=target_of(decision))
+    return f"The arguments do not fit {tool.name}: {fault}" if fault else None

@@ -1,0 +1,98 @@
+"""Make a tool of a function and a JSON Schema, where no signature says what the arguments are.
+
+Arguments are checked against the schema by the package jsonschema-rs, which comes with `sayso[server]`.
+"""
+
+import inspect
+import typing
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+from pydantic import BaseModel
+from pydantic_core import to_json
+
+from sayso.canonical_json import JsonObject
+from sayso.errors import InvalidInput
+from sayso.records.tool_calls import define
+from sayso.runner.tools import TIMEOUT_S, CallContext, Function, Tool, check_label, describe_error
+from sayso.schemas.bounds import weigh, without_argument
+from sayso.schemas.validators import compile_schema, find_misfits
+
+_BY_NAME = (inspect.Parameter.POSITIONAL_OR_KEYWORD, inspect.Parameter.KEYWORD_ONLY)
+
+
+@dataclass(frozen=True)
+class SchemaTool(Tool):
+    """A tool of whose arguments only the JSON Schema is known; its function takes them as they are, by name."""
+
+    def find_fault(self, args: JsonObject, *, ignore: str | None = None) -> str | None:
+        """Say what keeps these arguments from fitting the schema, or None; `ignore` names one not yet known."""
+        schema = self.definition.parameters if ignore is None else without_argument(self.definition.parameters, ignore)
+        for place, problem in find_misfits(schema, args):
+            if place[:1] != [ignore]:
+                return f"{'.'.join(map(str, place)) or 'arguments'}: {problem}"
+        return None
+
+    def read(self, args: JsonObject) -> BaseModel | None:
+        """Return None: there is no other form of the arguments."""
+        return None
+
+    def bind(self, args: JsonObject, context: CallContext, read: BaseModel | None = None) -> dict[str, Any]:
+        """Return what to call the function with; raises `InvalidInput` for arguments that do not fit."""
+        if fault := self.find_fault(args):
+            raise InvalidInput(f"The arguments do not fit: {fault}")
+        return {**args, "call": context} if self.takes_call else dict(args)
+
+
+def tool_from_schema(
+    function: Function,
+    schema: JsonObject,
+    *,
+    name: str | None = None,
+    description: str | None = None,
+    idempotent: bool = False,
+    timeout_s: float = TIMEOUT_S,
+) -> Tool:
+    """Return the tool that calls `function` with arguments that fit `schema`, a JSON Schema of an object.
+
+    A parameter `call: CallContext` gets the context. Raises `InvalidInput` for a schema that cannot be used, and for a
+    function that cannot take the arguments by name.
+    """
+    label: str = getattr(function, "__name__", "") if name is None else name
+    check_label(label, timeout_s)
+    weigh(schema)
+    compile_schema(to_json(schema))
+    takes_call = _takes_call(function, label)
+    if faults := "; ".join(_find_faults(function, schema, takes_call)):
+        raise InvalidInput(f"Tool {label} does not fit its schema: {faults}. Change one of them.")
+    words = (inspect.getdoc(function) or "") if description is None else description
+    definition = define(label, words, schema, idempotent)
+    return SchemaTool(definition=definition, function=function, timeout_s=timeout_s, takes_call=takes_call)
+
+
+def _takes_call(function: Function, label: str) -> bool:
+    try:
+        return typing.get_type_hints(function).get("call") is CallContext
+    except Exception as error:
+        raise InvalidInput(f"The types of tool {label} cannot be read: {describe_error(error)}.") from error
+
+
+def _find_faults(function: Function, schema: JsonObject, takes_call: bool) -> Iterator[str]:
+    parameters = dict(inspect.signature(function).parameters)
+    if takes_call:
+        del parameters["call"]
+    properties, required = schema.get("properties"), schema.get("required")
+    known = properties if isinstance(properties, dict) else {}
+    needed = required if isinstance(required, list) else []
+    anything = any(one.kind is inspect.Parameter.VAR_KEYWORD for one in parameters.values())
+    by_name = {name: one for name, one in parameters.items() if one.kind in _BY_NAME}
+    if takes_call and "call" in known:
+        yield "the parameter 'call' takes the context, so no property can have its name"
+    if not anything:
+        yield from (f"the function has no parameter {name!r}" for name in known if name not in by_name)
+    for name, one in parameters.items():
+        if one.kind is inspect.Parameter.POSITIONAL_ONLY:
+            yield f"the parameter {name!r} cannot be given by name"
+        elif name in by_name and one.default is one.empty and name not in needed:
+            yield f"the parameter {name!r} has no default and is not required by the schema"

@@ -1,0 +1,341 @@
+"""Turn a typed Python function into a tool: the signature becomes its schema, the docstring its description."""
+
+import inspect
+import re
+import typing
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Annotated, Any, overload
+
+from pydantic import BaseModel, ConfigDict, Field, JsonValue, ValidationError, create_model
+from pydantic.errors import PydanticUserError
+from pydantic.json_schema import GenerateJsonSchema
+from pydantic_core import PydanticSerializationError, to_jsonable_python
+
+from sayso.canonical_json import JsonObject, canonical_json, check_json
+from sayso.clock import monotonic_ms
+from sayso.errors import InvalidInput, InvalidJson, SaysoError, TooLarge
+from sayso.records.tool_calls import ToolCall, ToolDefinition, ToolResult, define
+from sayso.runner.models import clean_text
+
+TIMEOUT_S = 300.0
+"""How long a tool may take when its decorator does not say."""
+
+MAX_ERROR_CHARS = 2000
+_LISTED_FAULTS = 5
+_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_.-]{0,127}")
+_NOT_BY_NAME = (
+    inspect.Parameter.POSITIONAL_ONLY,
+    inspect.Parameter.VAR_POSITIONAL,
+    inspect.Parameter.VAR_KEYWORD,
+)
+
+Function = Callable[..., Any]
+
+
+@dataclass(frozen=True)
+class CallContext:
+    """What a tool may know of the call it serves: declare a parameter `call: CallContext` to be told.
+
+    Pass the idempotency key on to whatever the tool changes. It is the same whenever the same call is run again; an
+    attempt above 1 says that an earlier one may already have had its effect.
+    """
+
+    run_id: str
+    call_id: str
+    idempotency_key: str
+    attempt: int = 1
+
+
+@dataclass(frozen=True)
+class Tool:
+    """A function that a model may ask for, with the definition the model is shown."""
+
+    definition: ToolDefinition
+    function: Function
+    timeout_s: float = TIMEOUT_S
+    takes_call: bool = False
+    places: Mapping[str, str] = field(default_factory=dict, repr=False)
+    arguments: type[BaseModel] = field(default=BaseModel, repr=False)
+
+    @property
+    def name(self) -> str:
+        """What the model calls it."""
+        return self.definition.name
+
+    @cached_property
+    def digest(self) -> str:
+        """What every approval of a call of it is bound to."""
+        return self.definition.digest
+
+    @cached_property
+    def is_async(self) -> bool:
+        """Whether its function runs in the event loop, not in a thread."""
+        return inspect.iscoroutinefunction(self.function)
+
+    @property
+    def idempotent(self) -> bool:
+        """Whether running a call twice with one key does no more than running it once."""
+        return self.definition.idempotent
+
+    def find_fault(self, args: JsonObject, *, ignore: str | None = None) -> str | None:
+        """Say what keeps these arguments from fitting the signature, or None; `ignore` names one not yet known."""
+        try:
+            self._parse(args)
+        except ValidationError as error:
+            return _list_faults(error, ignore)
+        except Exception as error:  # noqa: BLE001 - a fault in a type's own validator is a fault of the arguments
+            return describe_error(error)
+        return None
+
+    def read(self, args: JsonObject) -> BaseModel | None:
+        """Return the arguments as the function takes them, or None where they do not fit; `find_fault` says why."""
+        try:
+            return self._parse(args)
+        except Exception:  # noqa: BLE001 - a fault in a type's own validator is a fault of the arguments
+            return None
+
+    async def run(
+        self,
+        args: JsonObject,
+        context: CallContext,
+        starting: Callable[[], None] = lambda: None,
+        ending: Callable[[JsonValue], None] = lambda _output: None,
+        read: BaseModel | None = None,
+    ) -> JsonValue:
+        """Run the function with exactly these arguments and return its result as plain JSON.
+
+        A function that is not async runs in a thread. `starting` is called right before the function and `ending`
+        with its result right after it, where that runs. Arguments that were `read` already are not read again.
+        Raises `InvalidInput` for arguments that do not fit, `InvalidJson` for a result that is not JSON, and whatever
+        the function raises.
+        """
+        given = self.bind(args, context, read)
+
+        def begin() -> Any:
+            starting()
+            return self.function(**given)
+
+        def end(returned: Any) -> JsonValue:
+            output = plain_json(returned)
+            ending(output)
+            return output
+
+        def run_through() -> Any:
+            returned = begin()
+            return returned if inspect.isawaitable(returned) else end(returned)
+
+        if self.is_async:
+            return end(await begin())
+        import asyncio  # decorating a function does not need it
+
+        returned = await asyncio.to_thread(run_through)
+        return end(await returned) if inspect.isawaitable(returned) else returned
+
+    def bind(self, args: JsonObject, context: CallContext, read: BaseModel | None = None) -> dict[str, Any]:
+        """Return what to call the function with; raises `InvalidInput` for arguments that do not fit."""
+        try:
+            parsed = read if read is not None else self._parse(args)
+        except ValidationError as error:
+            raise InvalidInput(f"The arguments do not fit: {_list_faults(error, None)}") from error
+        given = {name: getattr(parsed, place) for place, name in self.places.items()}
+        return {**given, "call": context} if self.takes_call else given
+
+    def _parse(self, args: JsonObject) -> BaseModel:
+        """The canonical bytes are parsed, strictly: what a reviewer saw is what runs, nothing is coerced on the way."""
+        return self.arguments.model_validate_json(canonical_json(args), strict=True)
+
+
+@overload
+def tool(function: Function, /) -> Tool: ...
+
+
+@overload
+def tool(
+    *, idempotent: bool = False, name: str | None = None, description: str | None = None, timeout_s: float = TIMEOUT_S
+) -> Callable[[Function], Tool]: ...
+
+
+def tool(
+    function: Function | None = None,
+    /,
+    *,
+    idempotent: bool = False,
+    name: str | None = None,
+    description: str | None = None,
+    timeout_s: float = TIMEOUT_S,
+) -> Tool | Callable[[Function], Tool]:
+    """Make a tool of a function: `@tool`, or `@tool(idempotent=True, name="bank.transfer")`.
+
+    Every parameter needs a type that JSON can carry. Raises `InvalidInput`, naming the parameter, for what cannot be
+    offered to a model.
+    """
+
+    def decorate(function: Function) -> Tool:
+        label: str = getattr(function, "__name__", "") if name is None else name
+        check_label(label, timeout_s)
+        parameters, takes_call = _read_signature(function, label)
+        arguments, schema = _model_arguments(label, parameters)
+        words = (inspect.getdoc(function) or "") if description is None else description
+        return Tool(
+            definition=define(label, words, schema, idempotent),
+            function=function,
+            timeout_s=timeout_s,
+            takes_call=takes_call,
+            places={_place(index): parameter for index, parameter in enumerate(parameters)},
+            arguments=arguments,
+        )
+
+    return decorate if function is None else decorate(function)
+
+
+async def call_tool(
+    tool: Tool,
+    call: ToolCall,
+    context: CallContext,
+    starting: Callable[[], None] = lambda: None,
+    ending: Callable[[ToolResult], None] = lambda _result: None,
+    read: BaseModel | None = None,
+) -> ToolResult:
+    """Run one call and return how it ended. Whatever the tool raises is a failed result, never the run's own error.
+
+    `read` are its arguments where the tool has read them already. `ending` is told how it ended the moment that is
+    known, in whatever thread the call runs; a call that returns after its time limit has it told of that as well.
+    """
+    import asyncio
+
+    began_ms = monotonic_ms()
+    ended: list[ToolResult] = []
+
+    def end(output: JsonValue, error: str | None = None) -> None:
+        latency_ms = round(monotonic_ms() - began_ms, 3)
+        named = {"call_id": call.call_id, "tool_name": call.name}
+        ended.append(ToolResult(**named, success=error is None, output=output, error=error, latency_ms=latency_ms))
+        ending(ended[-1])
+
+    error = "The tool did not end."
+    limit = asyncio.timeout(tool.timeout_s)
+    try:
+        async with limit:
+            await tool.run(call.args, context, starting, end, read)
+    except asyncio.CancelledError:
+        if (task := asyncio.current_task()) is not None and task.cancelling():
+            raise
+        error = "The tool was cancelled from inside."
+    except TimeoutError as raised:
+        late = f"{tool.name} took longer than {tool.timeout_s:g} s; it may still have had its effect."
+        error = late if limit.expired() else describe_error(raised)
+    except (Exception, SystemExit) as raised:  # noqa: BLE001 - the model is told; the run goes on
+        error = describe_error(raised)
+    if not ended:
+        end(None, error)
+    return ended[0]
+
+
+def describe_error(error: BaseException) -> str:
+    """Say an error in one short text: ours as their sentence, any other with the name of its type."""
+    words = error.message if isinstance(error, SaysoError) else f"{type(error).__name__}: {error}"
+    return str(clean_text(words[:MAX_ERROR_CHARS]))
+
+
+class _PlainSchema(GenerateJsonSchema):
+    """JSON schemas without the titles pydantic makes up from names: models and reviewers read the names themselves."""
+
+    def field_title_should_be_set(self, schema: Any) -> bool:
+        return False
+
+
+def check_label(label: str, timeout_s: float) -> None:
+    """Raise `InvalidInput` for what no tool can be named, or no time to end in."""
+    if not _NAME.fullmatch(label):
+        raise InvalidInput(
+            f"{label!r} cannot be a tool's name. Give one of at most 128 letters, digits, dots, dashes and underscores "
+            f"that begins with a letter, as name=…."
+        )
+    if not timeout_s > 0:
+        raise InvalidInput(f"Tool {label} has a timeout of {timeout_s:g} s. Give it more than 0.")
+
+
+def _read_signature(function: Function, label: str) -> tuple[dict[str, tuple[Any, Any]], bool]:
+    """Return type and default of each parameter that the model fills in, and whether the function takes the context."""
+    if not inspect.isroutine(function) or inspect.isgeneratorfunction(function) or inspect.isasyncgenfunction(function):
+        raise InvalidInput(f"Tool {label} is not a plain function. Decorate a def or an async def that returns.")
+    try:
+        hints = typing.get_type_hints(function, include_extras=True)
+    except Exception as error:
+        raise InvalidInput(f"The types of tool {label} cannot be read: {describe_error(error)}.") from error
+    found: dict[str, tuple[Any, Any]] = {}
+    takes_call = False
+    for parameter in inspect.signature(function).parameters.values():
+        _check_parameter(parameter, hints, label)
+        if hints[parameter.name] is CallContext:
+            takes_call = True
+        else:
+            default = ... if parameter.default is parameter.empty else parameter.default
+            found[parameter.name] = (hints[parameter.name], default)
+    return found, takes_call
+
+
+def _check_parameter(parameter: inspect.Parameter, hints: Mapping[str, Any], label: str) -> None:
+    if parameter.kind in _NOT_BY_NAME:
+        raise InvalidInput(
+            f"The parameter {str(parameter).partition(':')[0]!r} of tool {label} cannot be given by name, and a model "
+            "gives arguments by name alone. Write out each parameter."
+        )
+    if parameter.name == "self" and parameter.name not in hints:
+        raise InvalidInput(
+            f"{label} is a method of any object, which JSON cannot carry. Give that of one object, as thing.{label}, "
+            "without decorating the class's own; or write a function."
+        )
+    if parameter.name not in hints:
+        raise InvalidInput(f"The parameter {parameter.name!r} of tool {label} has no type. Annotate it.")
+    if hints[parameter.name] is CallContext and parameter.name != "call":
+        raise InvalidInput(f"The parameter {parameter.name!r} of tool {label} takes the context; name it 'call'.")
+
+
+def _place(index: int) -> str:
+    """The field behind a parameter: a name of our own, for pydantic reserves some that a parameter may well have."""
+    return f"p{index}"
+
+
+def _model_arguments(label: str, parameters: Mapping[str, tuple[Any, Any]]) -> tuple[type[BaseModel], JsonObject]:
+    """Return the model that checks the arguments, and the schema that the language model is shown."""
+    fields: dict[str, Any] = {
+        _place(index): (Annotated[type_, Field(alias=name)], default)
+        for index, (name, (type_, default)) in enumerate(parameters.items())
+    }
+    try:
+        arguments = create_model(label, __config__=ConfigDict(extra="forbid"), **fields)
+        schema = arguments.model_json_schema(schema_generator=_PlainSchema)
+    except PydanticUserError as error:
+        raise InvalidInput(
+            f"Tool {label} has a parameter whose type JSON cannot carry: {error.message.splitlines()[0]}"
+        ) from error
+    schema.pop("title", None)
+    return arguments, schema
+
+
+def _list_faults(error: ValidationError, ignore: str | None) -> str | None:
+    faults = [
+        f"{'.'.join(map(str, fault['loc'])) or 'arguments'}: {fault['msg']}"
+        for fault in error.errors(include_url=False, include_context=False, include_input=False)
+        if ignore is None or fault["loc"][:1] != (ignore,)
+    ]
+    more = f"; and {len(faults) - _LISTED_FAULTS} more" if len(faults) > _LISTED_FAULTS else ""
+    return ("; ".join(faults[:_LISTED_FAULTS]) + more)[:MAX_ERROR_CHARS] or None
+
+
+def plain_json(returned: Any) -> JsonValue:
+    """Return a tool's result as plain JSON of any size; whoever saves it sees to its size."""
+    try:
+        plain: JsonValue = to_jsonable_python(returned)
+    except (PydanticSerializationError, ValueError) as error:
+        raise InvalidJson(f"The tool ran, but what it returned is not JSON: {error}") from error
+    try:
+        check_json(plain)
+    except InvalidJson as error:
+        raise InvalidJson(f"The tool ran, but what it returned is not JSON: {error.message}") from error
+    except TooLarge:
+        return plain
+    return plain

@@ -1,0 +1,305 @@
+"""Bounds on JSON Schemas from outside, and what it can cost at most to evaluate one.
+
+Evaluating a schema visits each pair of a part of the schema and a part of the value at most once, as long as every
+reference is written out in full and nothing refers back to itself. `weigh` counts those parts without evaluating
+anything. Whatever it cannot count is `apart`: only a process that can be killed may evaluate that.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from functools import lru_cache
+from typing import Any, NamedTuple
+from urllib.parse import unquote
+
+from pydantic_core import to_json
+
+from sayso.canonical_json import JsonObject
+from sayso.errors import InvalidInput
+from sayso.schemas.patterns import weigh_pattern
+
+MAX_BYTES = 131_072
+MAX_DEPTH = 32
+MAX_VALUES = 10_000
+MAX_ALTERNATIVES = 1_000
+MAX_REFS = 1_000
+MAX_PATTERNS = 200
+MAX_PATTERN_CHARS = 1_000
+MAX_PARTS = 200_000
+"""Parts of a schema after each of its references is replaced by what it refers to."""
+
+MAX_PROBLEM_CHARS = 1_000
+_INSTANCE_CHARS = 100
+_DIVISION_PARTS = 500
+"""An exact division of two decimal fractions costs as much as this many other parts."""
+
+_UNKNOWN_STEPS = 10**9
+"""The steps of a pattern that cannot be counted."""
+
+_ALTERNATIVES = ("anyOf", "oneOf", "allOf")
+_BRANCHES = (*_ALTERNATIVES, "not", "if", "contains", "dependentSchemas", "dependencies", "propertyNames")
+_APART = frozenset({"$anchor", "$dynamicAnchor", "$dynamicRef", "$id", "$recursiveAnchor", "$recursiveRef"}) | {
+    "$vocabulary",
+    "contentEncoding",
+    "contentMediaType",
+    "contentSchema",
+    "unevaluatedItems",
+    "unevaluatedProperties",
+}
+"""Keywords that nobody can count beforehand; `$id` changes what references mean."""
+
+_BRANCH_KEYS = frozenset(_BRANCHES)
+_KEYWORDS = _BRANCH_KEYS | _APART | {"$schema", "$ref", "pattern", "patternProperties", "multipleOf", "format"}
+_DIALECTS = (
+    "https://json-schema.org/draft/2020-12/schema",
+    "https://json-schema.org/draft/2019-09/schema",
+    "http://json-schema.org/draft-07/schema",
+    "http://json-schema.org/draft-06/schema",
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Weight:
+    """What a schema holds: `parts` and `pattern` count every reference written out; `levels` nest alternatives."""
+
+    values: int
+    parts: int
+    pattern: int
+    levels: int
+    formats: frozenset[str]
+    apart: bool
+
+
+class _Cost(NamedTuple):
+    parts: int
+    pattern: int
+    levels: int
+
+
+def weigh(schema: JsonObject) -> Weight:
+    """Return what a schema holds; raises `InvalidInput` for one that is over a bound."""
+    check_size(schema)
+    held = _measure(schema)
+    if not held.refs:
+        cost: _Cost | None = _Cost(held.values + held.divisions * _DIVISION_PARTS, held.pattern, held.levels)
+    else:
+        cost = _write_out(schema)
+    if cost is None:
+        return Weight(held.values, 0, 0, 0, frozenset(held.formats), apart=True)
+    if cost.parts > MAX_PARTS:
+        raise _refuse(f"its references come to over {MAX_PARTS} parts when they are written out")
+    apart = held.apart or cost.pattern >= _UNKNOWN_STEPS
+    return Weight(held.values, cost.parts, cost.pattern, cost.levels, frozenset(held.formats), apart)
+
+
+def check_size(schema: JsonObject) -> int:
+    """Return the bytes of a schema; raises `InvalidInput` for one of over `MAX_BYTES`."""
+    size = len(to_json(schema))
+    if size > MAX_BYTES:
+        raise _refuse(f"it has {size} bytes, and at most {MAX_BYTES} are taken")
+    return size
+
+
+def without_argument(schema: JsonObject, name: str) -> JsonObject:
+    """Return the schema for arguments of which one is not known yet: it may be missing, or be anything."""
+    ref = schema.get("$ref")
+    target = _resolve(ref, schema) if isinstance(ref, str) else None
+    if isinstance(target, dict):
+        schema = {key: value for key, value in schema.items() if key != "$ref"} | target
+    required, properties = schema.get("required"), schema.get("properties")
+    opened = dict(schema)
+    if isinstance(required, list):
+        opened["required"] = [one for one in required if one != name]
+    if isinstance(properties, dict) and name in properties:
+        opened["properties"] = properties | {name: {}}
+    return opened
+
+
+def describe_misfit(error: Any) -> str:
+    """Return what a validation error says, shortened; an enum's values are all listed, or where they stand."""
+    if error.kind.name == "enum":
+        return _list_enum(error)
+    message = str(error.message)
+    if len(message) <= MAX_PROBLEM_CHARS:
+        return message
+    half = MAX_PROBLEM_CHARS // 2
+    return f"{message[:half]} … {message[-half:]}"
+
+
+def _list_enum(error: Any) -> str:
+    options = [to_json(one).decode() for one in error.kind.options]
+    shown, length = 0, 0
+    for option in options:
+        length += len(option) + 2
+        if length > MAX_PROBLEM_CHARS:
+            break
+        shown += 1
+    given = to_json(error.instance).decode()
+    given = given if len(given) <= _INSTANCE_CHARS else f"{given[:_INSTANCE_CHARS]}…"
+    said = f"{given} is not one of {', '.join(options[:shown])}"
+    if shown == len(options):
+        return said
+    place = "/".join(str(part) for part in error.schema_path)[:MAX_PROBLEM_CHARS]
+    return f"{said} and {len(options) - shown} more; all of them are in the schema at {place}"
+
+
+@dataclass(slots=True)
+class _Held:
+    """What is counted of a schema as it is written."""
+
+    values: int = 0
+    alternatives: int = 0
+    refs: int = 0
+    patterns: int = 0
+    pattern: int = 0
+    divisions: int = 0
+    levels: int = 0
+    formats: set[str] = field(default_factory=set)
+    apart: bool = False
+
+
+def _measure(schema: JsonObject) -> _Held:
+    """Count what the schema holds; raises `InvalidInput` for one that is over a bound."""
+    held = _Held()
+    level: list[tuple[Any, int]] = [(schema, 0)]
+    for _ in range(MAX_DEPTH + 1):
+        below: list[tuple[Any, int]] = []
+        held.values += len(level)
+        if held.values > MAX_VALUES:
+            raise _refuse(f"it has more than {MAX_VALUES} values")
+        for node, branches in level:
+            if isinstance(node, dict):
+                levels = branches + _note(held, node)
+                held.levels = max(held.levels, levels)
+                below += [(child, levels) for child in node.values()]
+            elif isinstance(node, list | tuple):
+                below += [(child, branches) for child in node]
+        if not below:
+            break
+        level = below
+    else:
+        raise _refuse(f"it is nested deeper than {MAX_DEPTH} levels")
+    for number, limit, what in (
+        (held.alternatives, MAX_ALTERNATIVES, "alternatives"),
+        (held.refs, MAX_REFS, "references"),
+        (held.patterns, MAX_PATTERNS, "patterns"),
+    ):
+        if number > limit:
+            raise _refuse(f"it has {number} {what}, and at most {limit} are taken")
+    return held
+
+
+def _note(held: _Held, node: dict[str, Any]) -> bool:
+    """Count one object of the schema; return whether it has alternatives, or tries a part without an error."""
+    if _KEYWORDS.isdisjoint(node):
+        return False
+    held.apart = held.apart or _needs_a_process(node)
+    held.alternatives += _count_alternatives(node)
+    held.refs += isinstance(node.get("$ref"), str)
+    held.patterns += _count_patterns(node)
+    held.pattern += sum(map(_weigh_pattern, _patterns_of(node)))
+    held.divisions += isinstance(node.get("multipleOf"), int | float)
+    if isinstance(node.get("format"), str):
+        held.formats.add(node["format"])
+    return not _BRANCH_KEYS.isdisjoint(node)
+
+
+def _needs_a_process(node: dict[str, Any]) -> bool:
+    dialect = node.get("$schema")
+    foreign = isinstance(dialect, str) and dialect.rstrip("#") not in _DIALECTS
+    return foreign or not _APART.isdisjoint(node)
+
+
+def _count_alternatives(node: dict[str, Any]) -> int:
+    listed = sum(len(node[key]) for key in _ALTERNATIVES if isinstance(node.get(key), list))
+    return listed + sum(key in node for key in _BRANCHES if key not in _ALTERNATIVES)
+
+
+def _count_patterns(node: dict[str, Any]) -> int:
+    patterns = list(_patterns_of(node))
+    longest = max(map(len, patterns), default=0)
+    if longest > MAX_PATTERN_CHARS:
+        raise _refuse(f"it has a pattern of {longest} characters, and at most {MAX_PATTERN_CHARS} are taken")
+    return len(patterns)
+
+
+def _patterns_of(node: dict[str, Any]) -> Iterator[str]:
+    if isinstance(node.get("pattern"), str):
+        yield node["pattern"]
+    if isinstance(node.get("patternProperties"), dict):
+        yield from node["patternProperties"]
+
+
+def _write_out(schema: JsonObject) -> _Cost | None:
+    """Return the schema's cost with each reference written out; None where one refers to itself or to nothing here.
+
+    Every node is visited once, however often it is referred to.
+    """
+    done: dict[int, _Cost] = {}
+    begun: set[int] = set()
+    stack: list[tuple[Any, bool]] = [(schema, False)]
+    while stack:
+        node, ready = stack.pop()
+        if id(node) in done:
+            continue
+        following = _follow(node, schema)
+        if following is None or (id(node) in begun and not ready):
+            return None
+        if ready:
+            begun.discard(id(node))
+            done[id(node)] = _add_up(node, [done[id(one)] for one in following])
+        else:
+            begun.add(id(node))
+            stack.append((node, True))
+            stack.extend((one, False) for one in following)
+    return done[id(schema)]
+
+
+def _follow(node: Any, root: JsonObject) -> list[Any] | None:
+    """Return the objects and lists inside of a node, with the one it refers to; None where there is no such one."""
+    inside = node.values() if isinstance(node, dict) else node
+    found: list[Any] = [one for one in inside if isinstance(one, dict | list | tuple)]
+    ref = node.get("$ref") if isinstance(node, dict) else None
+    if isinstance(ref, str):
+        target = _resolve(ref, root)
+        if target is None:
+            return None
+        found.append(target)
+    return found
+
+
+def _resolve(ref: str, root: JsonObject) -> Any:
+    """Return the object that a reference inside of the schema leads to; None for any other reference."""
+    if ref != "#" and not ref.startswith("#/"):
+        return None
+    node: Any = root
+    for part in ref.split("/")[1:]:
+        key = unquote(part).replace("~1", "/").replace("~0", "~")
+        if isinstance(node, dict):
+            node = node.get(key)
+        elif isinstance(node, list) and key.isdecimal() and len(key) < 6 and int(key) < len(node):
+            node = node[int(key)]
+        else:
+            return None
+    return node if isinstance(node, dict) else None
+
+
+def _add_up(node: Any, inside: list[_Cost]) -> _Cost:
+    parts = 1 + sum(one.parts for one in inside) + len(node) - len(inside)
+    pattern = sum(one.pattern for one in inside)
+    levels = max((one.levels for one in inside), default=0)
+    if isinstance(node, dict):
+        parts += _DIVISION_PARTS if isinstance(node.get("multipleOf"), int | float) else 0
+        levels += not _BRANCH_KEYS.isdisjoint(node)
+        pattern += sum(map(_weigh_pattern, _patterns_of(node)))
+    return _Cost(min(parts, MAX_PARTS + 1), min(pattern, _UNKNOWN_STEPS), levels)
+
+
+@lru_cache(maxsize=1024)
+def _weigh_pattern(pattern: str) -> int:
+    steps = weigh_pattern(pattern)
+    return _UNKNOWN_STEPS if steps is None else steps
+
+
+def _refuse(problem: str) -> InvalidInput:
+    words = f"The schema cannot be used: {problem}. Ask the agent's developer to make it smaller."
+    return InvalidInput(words, problems=[problem])

@@ -1,0 +1,99 @@
+"""Compile JSON Schemas so that nothing is fetched for them and their patterns are searched for in linear time.
+
+The package jsonschema-rs does the work; it comes with `sayso[policies]` and `sayso[server]`.
+"""
+
+from collections.abc import Iterator
+from functools import lru_cache, partial
+from importlib import import_module
+from itertools import islice
+from typing import Any
+
+from pydantic import JsonValue
+from pydantic_core import to_json
+
+from sayso.canonical_json import JsonObject
+from sayso.errors import InvalidInput
+from sayso.schemas.bounds import describe_misfit, weigh
+
+LISTED = 5
+"""Problems that are told of one value; the search ends with one more."""
+
+
+def check_schema(schema: JsonObject) -> None:
+    """Raise `InvalidInput` when `schema` is not a JSON Schema that can be used; nothing is ever fetched for it."""
+    weigh(schema)
+    compile_schema(to_json(schema))
+
+
+def check_value(schema: JsonObject, value: JsonValue, name: str) -> None:
+    """Raise `InvalidInput`, naming each place, when `value` does not fit `schema` and its formats.
+
+    Evaluates at once in this process, so the schema must be the user's own.
+    """
+    refuse(list_problems(schema, value, name, formats=True))
+
+
+def list_problems(schema: JsonObject, value: JsonValue, name: str, *, formats: bool) -> list[str]:
+    """Return what keeps the value from fitting, each problem with its place; evaluates whatever the schema says."""
+    found = islice(find_misfits(schema, value, formats=formats), LISTED + 1)
+    return [f"{name}{_write_place(place)}: {problem}" for place, problem in found]
+
+
+def refuse(problems: list[str]) -> None:
+    """Raise `InvalidInput` with the problems, where there are any."""
+    if problems:
+        more = "; and more" if len(problems) > LISTED else ""
+        shown = "; ".join(problems[:LISTED])
+        raise InvalidInput(
+            f"That does not fit: {shown}{more}. Correct it and send it again.", problems=problems[:LISTED]
+        )
+
+
+def find_misfits(schema: JsonObject, value: JsonValue, *, formats: bool = False) -> Iterator[tuple[list[Any], str]]:
+    """Yield the place of each part of `value` that does not fit, and what is wrong; raises what `compile_schema` does.
+
+    Evaluates at once, whatever that takes.
+    """
+    validator = compile_schema(to_json(schema), formats)
+    if validator.is_valid(value):
+        return
+    for error in validator.iter_errors(value):
+        yield list(error.instance_path), describe_misfit(error)
+
+
+@lru_cache(maxsize=256)
+def compile_schema(schema: bytes, formats: bool = False) -> Any:
+    """Return the validator of a schema; raises `InvalidInput` for one that cannot be used.
+
+    A pattern that looks around or back needs an engine that is not linear; only such a schema gets it.
+    """
+    engine = _engine()
+    compile_ = partial(engine.validator_for, schema.decode(), validate_formats=formats, retriever=_refuse)
+    faults = (ValueError, engine.ReferencingError)
+    try:
+        return compile_(pattern_options=engine.RegexOptions())
+    except faults:
+        try:
+            return compile_()
+        except faults as error:
+            first = str(error).splitlines()[0]
+            words = f"The schema cannot be used: {first}. Ask the agent's developer to correct it."
+            raise InvalidInput(words, problems=[first]) from error
+
+
+def _write_place(place: list[Any]) -> str:
+    return "".join(f".{part[:80]}" if isinstance(part, str) else f"[{part}]" for part in place)
+
+
+def _engine() -> Any:
+    try:
+        return import_module("jsonschema_rs")
+    except ImportError as error:
+        raise InvalidInput(
+            "Schemas need the package jsonschema-rs. Install it with: pip install 'sayso[policies]'"
+        ) from error
+
+
+def _refuse(uri: str) -> Any:
+    raise ValueError(f"{uri} would have to be fetched; a schema must be complete in itself")

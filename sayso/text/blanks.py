@@ -1,0 +1,54 @@
+"""Fold long runs of blanks and count them, so that nothing is pushed out of a reader's view.
+
+A run of blank lines, of spaces or of characters that nobody can see becomes one sign, such as ⟨40 blank lines⟩.
+Everything else is shown as `sayso.text.invisible` shows it.
+"""
+
+import re
+
+from sayso.text.invisible import Piece, reveal
+
+_BLANK = (
+    "[\\0-\\x09\\x0b-\\x20\\x7f-\\xa0\\xad\\u034f\\u061c\\u115f\\u1160\\u1680\\u17b4\\u17b5\\u180b-\\u180f\\u2000-\\u200f"
+    "\\u2028-\\u202f\\u205f-\\u206f\\u2800\\u3000\\u3164\\ufe00-\\ufe0f\\ufeff\\uffa0\\ufff9-\\ufffb"
+    "\\U000e0000-\\U000e0fff]"
+)
+"""Every sign but the line break that leaves a line empty to the eye."""
+
+_RUN = re.compile(
+    rf"(?P<lines>(?:{_BLANK}*+\n){{4,}}+)"  # three blank lines or more
+    r"|(?P<indent>(?:(?<=\n)|\A) {1,79}+(?! ))"  # code and JSON may be indented deeply
+    rf"|(?P<blanks>{_BLANK}{{16,}}+)"
+)
+_PLURALS = {" ": "spaces", "\t": "tabs"}
+
+
+def fold(text: str, *, breaks: bool = True) -> list[Piece]:
+    """Return the text in pieces as `reveal` does, every long run of blanks one piece with a sign that counts it."""
+    pieces: list[Piece] = []
+    begin = 0
+    for found in _RUN.finditer(text):
+        if found.lastgroup == "indent":
+            continue
+        start, end = found.span()
+        if found.lastgroup == "lines":  # the line breaks at both ends stay, so that the sign has a line of its own
+            start, end = (found[0].index("\n") + start + 1 if start else 0), end - 1
+            pieces += fold(text[begin:start], breaks=breaks)  # the line before may itself end in a long run
+        else:
+            pieces += reveal(text[begin:start], breaks=breaks)
+        pieces.append(_make_sign(text[start:end], found.lastgroup == "lines"))
+        begin = end
+    return pieces + reveal(text[begin:], breaks=breaks)
+
+
+def _make_sign(run: str, lines: bool) -> Piece:
+    """Return the one piece that stands for a run; its name says what is in it."""
+    found = sorted(set(run))
+    if lines:
+        words = f"{run.count(chr(10)) + 1} blank lines"
+    elif len(found) > 1:
+        words = f"{len(run)} blank characters"
+    else:
+        words = f"{len(run)} {_PLURALS.get(run[0], f'× U+{ord(run[0]):04X}')}"
+    names = [f"U+{ord(sign):04X}" for sign in found if sign != "\n"]
+    return Piece(run, f"⟨{words}⟩", f"{words}{': ' if names else ''}{', '.join(names)}")

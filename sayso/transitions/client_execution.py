@@ -1,0 +1,253 @@
+"""Let whoever asked run what was approved: consume the leave to start a call once, conclude with what came of it.
+
+These are the steps of a run in `poll` mode, which no worker ever takes up. Leave is spent in one commit, before the
+call starts, by whoever names a key of their own: the same key again is told the same, any other is refused. Leave that
+nobody used in time lapses, and so does the wait for a report; the run then ends, visibly.
+
+Plain functions on frozen records: no store, no network, no clock.
+"""
+
+from hashlib import sha256
+
+from pydantic import JsonValue
+
+from sayso.clock import iso_utc
+from sayso.errors import AlreadyConsumed, Conflict, IllegalTransition, StaleAttempt
+from sayso.records.decisions import JsonObject, Permit, Report, Verdict
+from sayso.records.events import Event, EventType
+from sayso.records.items import Doubt, Item
+from sayso.records.suspensions import Change, Lease, RunEnd, RunRef, RunStatus, Status, SuspensionRecord, check_step
+from sayso.records.terms import REPORT_WITHIN_S
+from sayso.records.tool_calls import ToolCall, ToolResult
+from sayso.transitions.closing import may_start, next_lapse
+from sayso.transitions.deciding import find_item, suspend
+from sayso.transitions.execution import END_EVENTS, approved_args, end_pause, follow, note_resumed, spend
+from sayso.transitions.in_doubt import Choice, ask_in_doubt, read_choice
+
+_STATUSES = {"continue": RunStatus.COMPLETED, "degrade": RunStatus.DEGRADED, "fail": RunStatus.FAILED}
+
+
+def consume(
+    record: SuspensionRecord, item_id: str, key: str, now_ms: int, report_within_s: int = REPORT_WITHIN_S
+) -> Change:
+    """Spend the leave to run one item's call, for the holder of `key`; the same key again changes nothing.
+
+    Raises `AlreadyConsumed` for any other key (a call declared idempotent may be begun again until it is reported),
+    `DeadlinePassed` when it is too late to start, `StaleDigest` when the arguments are not those decided on, and
+    `IllegalTransition` when there is no leave.
+    """
+    _check_polled(record)
+    item = find_item(record, item_id)
+    before = item.permit
+    if before is not None and before.holder == key:
+        return Change(record)
+    if before is not None and (before.report is not None or not item.tool.idempotent):
+        raise AlreadyConsumed(
+            f"The leave to run {item.tool.name} was spent at {iso_utc(before.redeemed_at_ms)} by {before.holder}. "
+            "The call may have run; it is not started again.",
+            consumed_at_ms=before.redeemed_at_ms,
+            reported=before.report is not None,
+        )
+    check_step(record, "consume")
+    _check_leave(record, item)
+    attempt = before.attempt + 1 if before is not None else 1
+    report_by_ms = now_ms + report_within_s * 1000
+    permit = Permit(redeemed_at_ms=now_ms, attempt=attempt, holder=key, report_by_ms=report_by_ms)
+    consumed = _put(record, spend(record, item, permit, now_ms), now_ms)
+    lease = Lease(holder=key, attempt=record.lease.attempt + 1 if record.lease else 1, until_ms=report_by_ms)
+    receipt = record.receipt.model_copy(update={"leased_at_ms": record.receipt.leased_at_ms or now_ms})
+    consumed = consumed.model_copy(update={"status": Status.RESUMING, "lease": lease, "receipt": receipt})
+    digest = item.outcome.digest if item.outcome else ""
+    data = {"item_id": item_id, "call_id": item.call_id, "digest": digest, "attempt": attempt, "holder": key}
+    return note_resumed(Change(consumed, (Event(type=EventType.PERMIT_REDEEMED, data=data),)), now_ms)
+
+
+def conclude(record: SuspensionRecord, item_id: str, key: str | None, report: Report, now_ms: int) -> Change:
+    """Record what came of a consumed call; with the last of them the run ends. The same report again changes nothing.
+
+    Raises `StaleAttempt` unless `key` consumed it (None stands for whoever did), `Conflict` for another report than
+    was made, and `IllegalTransition` when nothing was consumed or the run is over.
+    """
+    _check_polled(record)
+    item = find_item(record, item_id)
+    permit = item.permit
+    if permit is None:
+        raise IllegalTransition(f"Nobody has consumed the leave of item {item_id}; consume it before the call starts.")
+    if key is not None and key != permit.holder:
+        raise StaleAttempt(f"Item {item_id} was consumed by {permit.holder}, not with this key.", holder=permit.holder)
+    if permit.report is not None:
+        if permit.report.model_copy(update={"at_ms": 0}) != report.model_copy(update={"at_ms": 0}):
+            raise Conflict(f"Another outcome of item {item_id} was reported at {iso_utc(permit.report.at_ms)}.")
+        return Change(record)
+    check_step(record, "conclude")
+    told = report.model_copy(update={"at_ms": now_ms})
+    concluded = _put(record, item.model_copy(update={"permit": permit.model_copy(update={"report": told})}), now_ms)
+    data: JsonObject = {"item_id": item_id, "index": item.index, "tool_name": item.tool.name}
+    data |= {"success": told.success, "output": told.output, "error": told.error}
+    return _end_if_over(concluded, (Event(type=EventType.OUTCOME_REPORTED, data=data),), now_ms)
+
+
+def lapse(record: SuspensionRecord, now_ms: int) -> Change:
+    """End what nobody used, or nobody reported, in time; before that change nothing."""
+    check_step(record, "lapse")
+    _check_polled(record)
+    if record.look_at_ms is None or now_ms < record.look_at_ms:
+        return Change(record)
+    if _is_over(record, now_ms):
+        return _end_if_over(record, _tell_lapsed(record, now_ms), now_ms)
+    return Change(_look_later(record, now_ms))
+
+
+def question(record: SuspensionRecord, item_id: str, following: SuspensionRecord, now_ms: int) -> Change:
+    """Ask people about a consumed call of which nobody can say whether it ran: that is the run's next suspension.
+
+    Raises `IllegalTransition` when nothing is in doubt, or other calls of the pause are still to be run.
+    """
+    _check_polled(record)
+    check_step(record, "question")
+    item = find_item(record, item_id)
+    permit = item.permit
+    if permit is None or permit.report is not None:
+        raise IllegalTransition(f"Item {item_id} is not in doubt: it was not begun, or its outcome is known.")
+    others = [one for one in record.items if one.item_id != item_id]
+    if any(may_start(one) or (one.permit is not None and one.permit.report is None) for one in others):
+        raise IllegalTransition("Other calls of this pause are still to be run; report on them first.")
+    doubt = Doubt(
+        begun_at_ms=permit.redeemed_at_ms,
+        holder=permit.holder,
+        attempt=permit.attempt,
+        idempotency_key=key_of(record, item),
+    )
+    call = ToolCall(call_id=item.call_id, index=item.index, name=item.tool.name, args=approved_args(item))
+    asks = (ask_in_doubt(call, item.tool.definition, doubt, outside=True),)
+    begun = suspend(following.model_copy(update=follow(record)), asks, now_ms)
+    ended = end_pause(record, now_ms, {"following_id": following.id, "updated_at_ms": now_ms})
+    return Change(ended, begun.events, following=begun.record)
+
+
+def name_run(run: RunRef, key: str, told: str) -> RunRef:
+    """Return the run under the id that its owner's key gives it; `told` tells the same request from another."""
+    name = sha256(f"{run.owner} {key}".encode()).hexdigest()[:32]
+    thread_id = f"run_{name}" if run.thread_id == run.id else run.thread_id
+    return run.model_copy(update={"id": f"run_{name}", "thread_id": thread_id, "request_id": told})
+
+
+def key_of(record: SuspensionRecord, item: Item) -> str:
+    """Return the idempotency key of an item's call: the same whenever the same call is run again."""
+    return item.doubt.idempotency_key if item.doubt is not None else f"{record.id}:{item.item_id}"
+
+
+def _check_polled(record: SuspensionRecord) -> None:
+    if record.resume.mode != "poll":
+        raise IllegalTransition("Workers run the calls of this suspension; only one in mode 'poll' is consumed.")
+
+
+def _check_leave(record: SuspensionRecord, item: Item) -> None:
+    if item.permit is None and item.outcome is not None and item.outcome.may_run and not may_start(item):
+        raise IllegalTransition(f"The answer about item {item.item_id} is not to run the call again.")
+    denied = any(one.outcome is not None and not one.outcome.may_run for one in record.items)
+    if denied and record.on_deny != "continue":
+        raise IllegalTransition("A call of this pause was denied, so that none of the others is to run.")
+
+
+def _put(record: SuspensionRecord, item: Item, now_ms: int) -> SuspensionRecord:
+    items = tuple(item if other.item_id == item.item_id else other for other in record.items)
+    return _look_later(record.model_copy(update={"items": items}), now_ms)
+
+
+def _look_later(record: SuspensionRecord, now_ms: int) -> SuspensionRecord:
+    """Let somebody look at the next moment that calls for it; those that have passed call for nothing any more."""
+    moments = [item.start_by_ms for item in record.items if _waits_for_start(record, item)]
+    moments += [item.permit.report_by_ms for item in record.items if item.permit and not item.permit.report]
+    ahead = [at_ms for at_ms in moments if at_ms > now_ms]
+    look_at_ms = min(ahead, default=next_lapse(record, now_ms))
+    return record.model_copy(update={"updated_at_ms": now_ms, "look_at_ms": look_at_ms})
+
+
+def _waits_for_start(record: SuspensionRecord, item: Item) -> bool:
+    denied = any(one.outcome is not None and not one.outcome.may_run for one in record.items)
+    return may_start(item) and not (denied and record.on_deny != "continue")
+
+
+def _is_over(record: SuspensionRecord, now_ms: int) -> bool:
+    for item in record.items:
+        if _waits_for_start(record, item) and now_ms < item.start_by_ms:
+            return False
+        if item.permit is not None and item.permit.report is None and now_ms < item.permit.report_by_ms:
+            return False
+    return True
+
+
+def _end_if_over(record: SuspensionRecord, events: tuple[Event, ...], now_ms: int) -> Change:
+    if not _is_over(record, now_ms):
+        return Change(record, events)
+    end = _end_of(record)
+    ended = end_pause(record, now_ms, {"end": end, "updated_at_ms": now_ms})
+    told = Event(type=END_EVENTS[end.status], data={"result": end.result, "error": end.error})
+    return Change(ended, (*events, told))
+
+
+def _tell_lapsed(record: SuspensionRecord, now_ms: int) -> tuple[Event, ...]:
+    """Tell of the leave that nobody used, and of the calls that nobody reported on."""
+    told: list[Event] = []
+    for item in record.items:
+        unused = _waits_for_start(record, item)
+        if unused or (item.permit is not None and item.permit.report is None):
+            data: JsonObject = {"item_id": item.item_id, "tool_name": item.tool.name, "started": not unused}
+            told.append(Event(type=EventType.PERMIT_LAPSED, data=data))
+    return tuple(told)
+
+
+def _end_of(record: SuspensionRecord) -> RunEnd:
+    """Return how the run ends: the worst of what became of its calls, with the result of each."""
+    results = [_result_of(record, item) for item in record.items]
+    errors = [one.error for one in results if one.error is not None]
+    result: JsonValue = {"calls": [one.model_dump(mode="json") for one in results]}
+    status = max((_status_of(record, item) for item in record.items), key=list(END_EVENTS).index)
+    return RunEnd(status=status, result=result, error=None if status is RunStatus.COMPLETED else "; ".join(errors))
+
+
+def _status_of(record: SuspensionRecord, item: Item) -> RunStatus:
+    outcome, permit = item.outcome, item.permit
+    if permit is not None:
+        return RunStatus.COMPLETED if permit.report is not None else RunStatus.DEGRADED
+    if outcome is not None and outcome.verdict is Verdict.DENIED:
+        return _STATUSES[record.on_deny]
+    return RunStatus.COMPLETED if _answer_of(item) is not None else RunStatus.FAILED
+
+
+def _answer_of(item: Item) -> Report | None:
+    """Return what a person, or a late report, said came of a call in doubt; None where that is not known."""
+    if item.doubt is None or item.outcome is None:
+        return None
+    answer = read_choice(item.outcome.value)
+    if answer.choice is Choice.REPORTED:
+        told = ToolResult.model_validate(answer.result)
+        return Report(success=told.success, output=told.output, error=told.error, at_ms=item.outcome.at_ms)
+    return Report(success=True, output=answer.result, at_ms=0) if answer.choice is Choice.SKIP else None
+
+
+def _result_of(record: SuspensionRecord, item: Item) -> ToolResult:
+    report = item.permit.report if item.permit is not None else _answer_of(item)
+    if report is None:
+        report = Report(success=False, error=_tell_why(record, item), at_ms=0)
+    return ToolResult(
+        call_id=item.call_id,
+        tool_name=item.tool.name,
+        success=report.success,
+        output=report.output,
+        error=report.error if not report.success else None,
+    )
+
+
+def _tell_why(record: SuspensionRecord, item: Item) -> str:
+    name, outcome, permit = item.tool.name, item.outcome, item.permit
+    if permit is not None:
+        return f"{name} was begun at {iso_utc(permit.redeemed_at_ms)}, and nobody reported what came of it."
+    if outcome is not None and not outcome.may_run:
+        return f"{name} was {outcome.verdict} by {outcome.by.id}" + (f": {outcome.message}" if outcome.message else ".")
+    if item.doubt is not None and not may_start(item):
+        return f"{name} may have run, and the answer was to fail."
+    if not _waits_for_start(record, item):
+        return f"{name} was skipped, for another call of its pause was denied."
+    return f"{name} was approved, and nobody started it before {iso_utc(item.start_by_ms)}; ask again."

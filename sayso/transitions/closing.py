@@ -1,0 +1,155 @@
+"""Close an item with its outcome, and a suspension with its last item."""
+
+from sayso.records.decisions import COVERED, Decision, DecisionAction, JsonObject, Outcome, Verdict
+from sayso.records.events import Event, EventType
+from sayso.records.items import Item, Ruling, digest_item, final_args
+from sayso.records.suspensions import LOOK_AGAIN_MS, Change, Status, SuspensionRecord
+from sayso.transitions.in_doubt import Choice, read_choice
+
+_VERDICTS = {
+    DecisionAction.APPROVE: Verdict.APPROVED,
+    DecisionAction.DENY: Verdict.DENIED,
+    DecisionAction.VALUE: Verdict.ANSWERED,
+    DecisionAction.FAIL: Verdict.FAILED,
+}
+
+
+def args_of(item: Item, decision: Decision) -> JsonObject:
+    """Return the arguments that would run if this decision were the item's last word."""
+    return final_args(item, edited=decision.args, value=decision.value)
+
+
+def close_item(record: SuspensionRecord, item: Item, decision: Decision, now_ms: int) -> Item:
+    """Return the item with the outcome that `decision` gives it; it never changes again."""
+    runs = decision.action in (DecisionAction.APPROVE, DecisionAction.VALUE)
+    args = args_of(item, decision) if runs and _differs(decision) else None
+    return _end(record, item, decision, _VERDICTS[decision.action], args, now_ms)
+
+
+def rule_item(record: SuspensionRecord, item: Item, ruling: Ruling, now_ms: int) -> Item:
+    """Return the item with the outcome that stands already."""
+    return _end(record, item, ruling, ruling.verdict, ruling.args, now_ms, ruling.start_by_ms)
+
+
+def _end(
+    record: SuspensionRecord,
+    item: Item,
+    said: Decision | Ruling,
+    verdict: Verdict,
+    args: JsonObject | None,
+    now_ms: int,
+    start_by_ms: int | None = None,
+) -> Item:
+    digest = item.digest
+    if args is not None:
+        digest = digest_item(record.binding, item.item_id, item.tool, args, item.target_arg, item.terms)
+    outcome = Outcome(
+        verdict=verdict,
+        args=args if digest != item.digest else None,
+        value=said.value,
+        message=said.message,
+        by=said.by,
+        at_ms=now_ms,
+        start_by_ms=start_by_ms or now_ms + item.terms.start_by_s * 1000,
+        digest=digest,
+    )
+    return item.model_copy(update={"outcome": outcome})
+
+
+def tell_words(item: Item, decision: Decision) -> JsonObject:
+    """Return what the trail keeps of a decision when the item is gone: the arguments, the rule, who could decide."""
+    denied = decision.action not in (DecisionAction.APPROVE, DecisionAction.VALUE)
+    words = {"args": item.tool.args if denied else args_of(item, decision), **_tell_rule(item)}
+    return words | ({"value": decision.value} if decision.action is DecisionAction.VALUE else {})
+
+
+def tell_unanswered(item: Item) -> JsonObject:
+    """Return what the trail keeps of an item that ends without anybody's word on it."""
+    return {"item_id": item.item_id, "tool_name": item.tool.name, "args": item.tool.args, **_tell_rule(item)}
+
+
+def _tell_rule(item: Item) -> JsonObject:
+    """Return under which rule an item was asked, and who could decide it then."""
+    terms = item.terms
+    return {
+        "rule_id": terms.rule_id,
+        "rule_version": terms.rule_version,
+        "reviewers": [*terms.reviewers],
+        "quorum": {"approve": terms.quorum.approve, "deny": terms.quorum.deny},
+        "no_self_approval": terms.no_self_approval,
+    }
+
+
+def _differs(decision: Decision) -> bool:
+    """Whether other arguments than those asked about would run."""
+    return decision.args is not None or decision.action is DecisionAction.VALUE
+
+
+def put_item(record: SuspensionRecord, item: Item, events: tuple[Event, ...], now_ms: int) -> Change:
+    """Return the record with this item in its place; with no item left open the pause is over.
+
+    Where any answer is enough, the first item that closes closes the others.
+    """
+    items = tuple(item if other.item_id == item.item_id else other for other in record.items)
+    if not item.open and record.resume.coverage == "any":
+        message = f"Closed: {item.tool.name} ({item.item_id}) was decided first, and one answer was enough."
+        rest = Ruling(verdict=Verdict.DENIED, by=COVERED, message=message)
+        items = tuple(rule_item(record, other, rest, now_ms) if other.open else other for other in items)
+    record = record.model_copy(update={"items": items, "updated_at_ms": now_ms})
+    if any(other.open for other in items):
+        return Change(record.model_copy(update={"look_at_ms": next_look(record)}), events)
+    return close_pause(record, (*events, tell_decided(record)), now_ms)
+
+
+def tell_decided(record: SuspensionRecord) -> Event:
+    """Return the event that the last item has closed."""
+    covered = [item for item in record.items if item.outcome and item.outcome.by == COVERED]
+    ids, unanswered = [item.item_id for item in covered], [tell_unanswered(item) for item in covered]
+    closed: JsonObject = {"closed_with_it": [*ids], "unanswered": [*unanswered]} if covered else {}
+    data: JsonObject = {"suspension_id": record.id, "approved": record.approved}
+    return Event(type=EventType.DECIDED, data=data | closed)
+
+
+def close_pause(record: SuspensionRecord, events: tuple[Event, ...], now_ms: int) -> Change:
+    """The pause is over: the run may be taken up, and somebody looks again soon whether it was.
+
+    A run that whoever asked drives itself is put before no worker; somebody looks when its leave ends.
+    """
+    if record.resume.mode == "poll":
+        receipt = record.receipt.model_copy(update={"decided_at_ms": now_ms})
+        record = record.model_copy(update={"status": Status.DECIDED, "receipt": receipt})
+        return Change(record.model_copy(update={"look_at_ms": next_lapse(record, now_ms)}), events)
+    receipt = record.receipt.model_copy(update={"decided_at_ms": now_ms, "enqueued_at_ms": now_ms})
+    update = {"status": Status.DECIDED, "receipt": receipt, "look_at_ms": now_ms + LOOK_AGAIN_MS}
+    return Change(record.model_copy(update=update), events, ready=True)
+
+
+def may_start(item: Item) -> bool:
+    """Whether the item's call may be started by whoever asked, as far as its outcome says."""
+    outcome = item.outcome
+    if outcome is None or not outcome.may_run or item.permit is not None:
+        return False
+    return item.doubt is None or read_choice(outcome.value).choice is Choice.RUN_AGAIN
+
+
+def next_lapse(record: SuspensionRecord, now_ms: int) -> int:
+    """Return when leave that nobody used, or a report that nobody made, is too late; now, where nothing is left."""
+    unused = [item.start_by_ms for item in record.items if may_start(item)]
+    unreported = [
+        item.permit.report_by_ms for item in record.items if item.permit is not None and item.permit.report is None
+    ]
+    return min((*unused, *unreported), default=now_ms)
+
+
+def next_look(record: SuspensionRecord) -> int | None:
+    """Return the next moment at which time calls for something on a waiting suspension: None when nothing is open."""
+    moments: list[int] = []
+    for item in record.items:
+        if item.open:
+            moments.append(item.terms.deadline_at_ms)
+            moments += item.terms.remind_at_ms[item.reminded :][:1]
+            moments += [
+                record.created_at_ms + item.held_ms + step.after_s * 1000
+                for step in item.terms.escalate[item.escalated :][:1]
+            ]
+    return min(moments, default=None)

@@ -1,0 +1,316 @@
+"""Take a suspension from being asked to being decided: suspend, decide, cancel.
+
+What time does to it is in `sayso/transitions/timing.py`.
+
+Plain functions on frozen records: no store, no network, no clock. `now_ms` is the store server's time.
+"""
+
+from sayso.canonical_json import canonical_json
+from sayso.clock import iso_utc
+from sayso.errors import (
+    AlreadyDecided,
+    DeadlinePassed,
+    IdempotencyConflict,
+    IllegalTransition,
+    InvalidInput,
+    NotAllowed,
+    NotFound,
+    SelfApproval,
+    StaleDigest,
+)
+from sayso.records.decisions import Actor, ActorKind, Decision, DecisionAction, JsonObject, Verdict
+from sayso.records.events import Event, EventType
+from sayso.records.items import Answer, Ask, Item, Ruling, digest_item, freeze_item
+from sayso.records.suspensions import Change, RunEnd, RunStatus, Status, SuspensionRecord, check_step
+from sayso.records.tool_calls import ToolResult
+from sayso.transitions.closing import (
+    args_of,
+    close_item,
+    close_pause,
+    next_look,
+    put_item,
+    rule_item,
+    tell_decided,
+    tell_unanswered,
+    tell_words,
+)
+from sayso.transitions.timing import expire
+
+
+def suspend(draft: SuspensionRecord, asks: tuple[Ask, ...], now_ms: int) -> Change:
+    """Save a pause: freeze what is asked, or, with nothing to ask, make the run ready to start.
+
+    An item whose time is already over (a headless run has none) is decided at once by its fallback.
+    """
+    binding = draft.binding
+    items = tuple(freeze_item(ask, f"i{place}", binding, now_ms) for place, ask in enumerate(asks, start=1))
+    run = draft.run if draft.run.started_at_ms else draft.run.model_copy(update={"started_at_ms": now_ms})
+    update = {"items": items, "run": run, "status": Status.PENDING, "created_at_ms": now_ms, "updated_at_ms": now_ms}
+    record = draft.model_copy(update=update)
+    if not items:
+        started = Event(
+            type=EventType.RUN_STARTED,
+            data={"agent": draft.run.agent, "claimed_title": draft.run.title, "owner": draft.run.owner},
+        )
+        return close_pause(record, (started,), now_ms)
+    ruled = [
+        rule_item(record, item, ask.ruling, now_ms) if ask.ruling else item
+        for item, ask in zip(items, asks, strict=True)
+    ]
+    record = record.model_copy(update={"items": tuple(ruled)})
+    paused = (_run_paused(record),)
+    if not any(item.open for item in record.items):
+        return close_pause(record, (*paused, tell_decided(record)), now_ms)
+    waiting = record.model_copy(update={"look_at_ms": next_look(record)})
+    expired = expire(waiting, now_ms)
+    return Change(expired.record, paused + expired.events, ready=expired.ready)
+
+
+def decide(record: SuspensionRecord, decision: Decision, now_ms: int, lost_ms: int = 0) -> Change:
+    """Put one reviewer's word on one item; the item closes when the quorum is met, the pause when every item has.
+
+    Time that was `lost_ms` to a freeze counts for nothing.
+
+    The same decision again changes nothing and is no error. Raises, and changes nothing: `AlreadyDecided`,
+    `DeadlinePassed`, `StaleDigest`, `NotAllowed`, `SelfApproval`, `InvalidInput`, `IdempotencyConflict`, `NotFound`.
+    """
+    item = find_item(record, decision.item_id)
+    if _is_repeat(item, decision):
+        return Change(record)
+    _check_decision(record, item, decision, "decide", now_ms - lost_ms)
+    item = item.model_copy(update={"decisions": (*item.decisions, decision)})
+    if _quorum_met(item, decision):
+        item = close_item(record, item, decision, now_ms)
+    recorded = Event(type=EventType.DECISION_RECORDED, data=_decision_data(record, item, decision))
+    return put_item(record, item, (recorded,), now_ms)
+
+
+def ask_again(record: SuspensionRecord, decision: Decision, ask: Ask, now_ms: int, lost_ms: int = 0) -> Change:
+    """Put what a reviewer made of an item to people anew, for another rule asks about that: `ask` is the question.
+
+    Nobody's word on the old question counts for the new one. Raises as `decide` does.
+    """
+    item = find_item(record, decision.item_id)
+    _check_decision(record, item, decision, "ask_again", now_ms - lost_ms)
+    asked = freeze_item(ask, item.item_id, record.binding, now_ms)
+    # Its steps and its frozen time count from now, not from when the pause began.
+    asked = asked.model_copy(update={"held_ms": now_ms - record.created_at_ms, "held_to_ms": now_ms})
+    data: JsonObject = {
+        "suspension_id": record.id,
+        "item_id": item.item_id,
+        "by": decision.by.model_dump(mode="json"),
+        "rule_id": ask.rule_id,
+        "reason": ask.prompt.reason,
+        "deadline_at_ms": asked.terms.deadline_at_ms,
+    }
+    return put_item(record, asked, (Event(type=EventType.ASKED_AGAIN, data=data),), now_ms)
+
+
+def report(record: SuspensionRecord, key: str, holder: str, result: ToolResult, now_ms: int) -> Change:
+    """Close a call's doubt with the result of the very worker that began it, come late; otherwise change nothing."""
+    check_step(record, "report")
+    for item in record.items:
+        doubt = item.doubt
+        if item.open and doubt is not None and (doubt.idempotency_key, doubt.holder) == (key, holder):
+            value: JsonObject = {"choice": "reported", "result": result.model_dump(mode="json")}
+            by = Actor(id=holder, kind=ActorKind.WORKER, channel="worker")
+            closed = rule_item(record, item, Ruling(verdict=Verdict.ANSWERED, by=by, value=value), now_ms)
+            data = {"suspension_id": record.id, "item_id": item.item_id, "worker": holder, "success": result.success}
+            return put_item(record, closed, (Event(type=EventType.RESULT_REPORTED, data=data),), now_ms)
+    return Change(record)
+
+
+def extend(record: SuspensionRecord, item_id: str, until_ms: int, by: Actor, now_ms: int, lost_ms: int = 0) -> Change:
+    """Give the reviewers of an item more time, as far as its terms allow; a new deadline is a new digest.
+
+    Raises as `decide` does, and `InvalidInput` for a moment that is no extension or beyond what the terms allow.
+    """
+    item = find_item(record, item_id)
+    _check_open(record, item)
+    check_step(record, "extend")
+    _check_in_time(item, now_ms - lost_ms)
+    _check_reviewer(record, item, by)
+    if not item.terms.deadline_at_ms < until_ms <= item.terms.extend_until_ms:
+        limit = iso_utc(item.terms.extend_until_ms) if item.terms.extend_until_ms else "not at all"
+        raise InvalidInput(f"The deadline can be moved later than it is, up to: {limit}. Choose another moment.")
+    terms = item.terms.model_copy(update={"deadline_at_ms": until_ms})
+    digest = digest_item(record.binding, item_id, item.tool, item.tool.args, item.target_arg, terms)
+    data = {
+        "suspension_id": record.id,
+        "item_id": item_id,
+        "deadline_at_ms": until_ms,
+        "by": by.model_dump(mode="json"),
+    }
+    extended = item.model_copy(update={"terms": terms, "digest": digest})
+    return put_item(record, extended, (Event(type=EventType.DEADLINE_EXTENDED, data=data),), now_ms)
+
+
+def cancel(record: SuspensionRecord, by: Actor, reason: str | None, now_ms: int) -> Change:
+    """End the run for good: nothing that waits is decided any more, and a worker's further writes are refused."""
+    if record.status is Status.CANCELLED:
+        return Change(record)
+    check_step(record, "cancel")
+    error = f"Cancelled by {by.id}" + (f": {reason}" if reason else "")
+    cancelled = record.model_copy(
+        update={
+            "status": Status.CANCELLED,
+            "updated_at_ms": now_ms,
+            "look_at_ms": None,
+            "end": RunEnd(status=RunStatus.CANCELLED, error=error),
+        }
+    )
+    in_flight = [intent.call_id for intent in record.journal if intent.result is None]
+    if record.resume.mode == "poll":
+        in_flight = [item.call_id for item in record.items if item.permit is not None and item.permit.report is None]
+    data: JsonObject = {"by": by.model_dump(mode="json"), "reason": reason, "calls_in_flight": [*in_flight]}
+    unanswered = [tell_unanswered(item) for item in record.items if item.open]
+    data |= {"suspension_id": record.id, "unanswered": [*unanswered]} if unanswered else {}
+    return Change(cancelled, (Event(type=EventType.RUN_CANCELLED, data=data),))
+
+
+def check_open(record: SuspensionRecord, now_ms: int) -> None:
+    """Raise `AlreadyDecided` or `DeadlinePassed` where nothing of the record can be decided or withdrawn any more."""
+    for item in record.items:
+        if item.outcome is not None:
+            _check_open(record, item)
+        elif record.status is Status.PENDING:
+            _check_in_time(item, now_ms)
+
+
+def find_item(record: SuspensionRecord, item_id: str) -> Item:
+    """Return the item of that id; raises `NotFound`."""
+    for item in record.items:
+        if item.item_id == item_id:
+            return item
+    raise NotFound(f"Suspension {record.id} has no item {item_id!r}. Read it to see its items.")
+
+
+def describe_outcome(item: Item) -> str:
+    """Say in one sentence who decided an item, how and when."""
+    outcome = item.outcome
+    if outcome is None:
+        return "This item is still open."
+    reason = f", saying: {outcome.message.removesuffix('.')}" if outcome.message else ""
+    return f"{outcome.by.id} {outcome.verdict} this at {iso_utc(outcome.at_ms)}{reason}."
+
+
+def _run_paused(record: SuspensionRecord) -> Event:
+    first = record.items[0]
+    asked = [
+        {
+            "item_id": item.item_id,
+            "call_id": item.call_id,
+            "tool_name": item.tool.name,
+            "kind": item.kind,
+            "reason": item.prompt.reason,
+            "deadline_at_ms": item.terms.deadline_at_ms,
+        }
+        for item in record.items
+    ]
+    payload = {"suspension_id": record.id, "items": asked}
+    data = {"tool_name": first.tool.name, "reason": first.prompt.reason, "payload": payload}
+    return Event(type=EventType.RUN_PAUSED, data=data)
+
+
+def _is_repeat(item: Item, decision: Decision) -> bool:
+    for earlier in item.decisions:
+        same_key = earlier.idempotency_key is not None and earlier.idempotency_key == decision.idempotency_key
+        if earlier.id != decision.id and not (same_key and earlier.by.id == decision.by.id):
+            continue
+        if _word(earlier) != _word(decision):
+            raise IdempotencyConflict(idempotency_key=decision.idempotency_key)
+        return True
+    return False
+
+
+def _word(decision: Decision) -> bytes:
+    return canonical_json([decision.action, decision.args, decision.value, decision.message, decision.args_digest])
+
+
+def _check_decision(record: SuspensionRecord, item: Item, decision: Decision, verb: str, now_ms: int) -> None:
+    _check_open(record, item)
+    check_step(record, verb)
+    _check_in_time(item, now_ms)
+    if decision.args_digest != item.digest:
+        raise StaleDigest(digest=item.digest)
+    _check_reviewer(record, item, decision.by)
+    _check_answer(item, decision)
+
+
+def _check_open(record: SuspensionRecord, item: Item) -> None:
+    if item.outcome is not None:
+        raise AlreadyDecided(
+            f"{describe_outcome(item)} Nothing was changed.",
+            decided_by=item.outcome.by.id,
+            verdict=item.outcome.verdict,
+            decided_at_ms=item.outcome.at_ms,
+        )
+    if record.status is Status.CANCELLED:
+        raise IllegalTransition(f"The run was cancelled at {iso_utc(record.updated_at_ms)}. Nothing was changed.")
+
+
+def _check_in_time(item: Item, now_ms: int) -> None:
+    if now_ms >= item.terms.deadline_at_ms:
+        raise DeadlinePassed(
+            f"The deadline passed at {iso_utc(item.terms.deadline_at_ms)}; the fallback "
+            f"'{item.terms.fallback.action}' decides. Nothing was changed.",
+            deadline_at_ms=item.terms.deadline_at_ms,
+        )
+
+
+def _check_reviewer(record: SuspensionRecord, item: Item, by: Actor) -> None:
+    if by.kind is not ActorKind.HUMAN:
+        raise NotAllowed("Only a reviewer decides; an agent's key can ask and read, never decide.", kind=by.kind)
+    if item.terms.no_self_approval and by.id == record.run.owner:
+        raise SelfApproval(owner=record.run.owner)
+    if item.terms.reviewers and by.id not in item.terms.reviewers:
+        raise NotAllowed(
+            f"This item is for {', '.join(item.terms.reviewers)}; ask one of them to decide.",
+            reviewers=list(item.terms.reviewers),
+        )
+    if any(earlier.by.id == by.id for earlier in item.decisions):
+        raise AlreadyDecided(
+            "You have already given your word on this item; it waits for the others.", decided_by=by.id
+        )
+
+
+def _check_answer(item: Item, decision: Decision) -> None:
+    answer = Answer.EDIT if decision.args is not None else Answer(decision.action)
+    if answer not in item.allowed or (answer is Answer.EDIT and decision.action is not DecisionAction.APPROVE):
+        allowed = ", ".join(item.allowed)
+        raise InvalidInput(f"The answer '{answer}' is not open for this item; it takes {allowed}.", allowed=allowed)
+    if decision.action is DecisionAction.VALUE and item.choices is not None:
+        offered = [canonical_json(choice) for choice in item.choices]
+        if canonical_json(decision.value) not in offered:
+            raise InvalidInput("The value is not one of the choices offered; pick one of them.", choices=item.choices)
+
+
+def _quorum_met(item: Item, decision: Decision) -> bool:
+    """Whether enough different people have said the same; approvals count together only for the same arguments."""
+    if decision.action is DecisionAction.DENY:
+        people = {one.by.id for one in item.decisions if one.action is DecisionAction.DENY}
+        return len(people) >= item.terms.quorum.deny
+    if item.terms.quorum.approve == 1:
+        return True
+    said = canonical_json(args_of(item, decision))
+    agreeing = {
+        one.by.id
+        for one in item.decisions
+        if one.action is decision.action and canonical_json(args_of(item, one)) == said
+    }
+    return len(agreeing) >= item.terms.quorum.approve
+
+
+def _decision_data(record: SuspensionRecord, item: Item, decision: Decision) -> JsonObject:
+    return {
+        "suspension_id": record.id,
+        "item_id": item.item_id,
+        "decision_id": decision.id,
+        "action": decision.action,
+        "by": decision.by.model_dump(mode="json"),
+        "message": decision.message,
+        "edited": decision.args is not None,
+        "digest": decision.args_digest,
+        "verdict": item.outcome.verdict if item.outcome else None,
+        **tell_words(item, decision),
+    }

@@ -1,0 +1,367 @@
+"""Take a decided suspension to its end: lease, redeem, checkpoint, then suspend again, settle or give up.
+
+Plain functions on frozen records: no store, no network, no clock. A worker's every step names its lease by a `Fence`;
+a step of a lease that is over is refused, whatever that worker still believes.
+"""
+
+from collections.abc import Collection, Mapping
+from typing import NamedTuple
+
+from sayso.clock import iso_utc
+from sayso.errors import DeadlinePassed, IllegalTransition, LeaseHeld, StaleAttempt, StaleDigest
+from sayso.records.decisions import Actor, JsonObject, Permit
+from sayso.records.events import Event, EventType
+from sayso.records.items import Ask, Item, digest_item
+from sayso.records.run_state import SealedState
+from sayso.records.suspensions import (
+    LOOK_AGAIN_MS,
+    Change,
+    Intent,
+    Lease,
+    RunEnd,
+    RunStatus,
+    Status,
+    SuspensionRecord,
+    check_step,
+)
+from sayso.records.tool_calls import ToolResult
+from sayso.transitions.deciding import find_item, suspend
+from sayso.transitions.item_states import count_failed
+
+MAX_TRIES = 5
+"""How often a resume may begin before the run is given up, until somebody revives it."""
+
+_LOOK_AT_LEAST_MS = 10 * LOOK_AGAIN_MS
+"""However often it was looked at in vain, a decided run is looked at again after that."""
+
+_NOT_TAKEN = "No worker has taken it up yet; it was put before them again."
+_QUEUED = "No worker has taken it up yet; it waits in line."
+
+END_EVENTS = {
+    RunStatus.COMPLETED: EventType.RUN_COMPLETED,
+    RunStatus.DEGRADED: EventType.RUN_DEGRADED,
+    RunStatus.FAILED: EventType.RUN_FAILED,
+    RunStatus.CANCELLED: EventType.RUN_CANCELLED,
+}
+"""What tells of each way in which a run ends of itself."""
+
+
+class Fence(NamedTuple):
+    """One worker's claim to one attempt, and how long each of its steps extends the lease.
+
+    `step` names the step that is taken, so that it is taken once however often it is sent.
+    """
+
+    holder: str
+    attempt: int
+    lease_ms: int
+    step: str = ""
+
+
+def lease(
+    record: SuspensionRecord, holder: str, lease_ms: int, now_ms: int, job_id: str | None = None, step: str = ""
+) -> Change:
+    """Give the run to one worker for a while, noting the job that took it up and the step by which it did.
+
+    Raises `LeaseHeld` while another worker's lease still runs.
+
+    The very worker that already holds it gets the same lease again, so that a lost reply does no harm.
+    """
+    check_step(record, "lease")
+    if record.resume.mode == "poll":
+        raise IllegalTransition("Whoever asked for this run drives it; no worker takes it up.")
+    held = record.lease
+    if record.status is Status.RESUMING and held is not None and now_ms < held.until_ms:
+        if held.holder == holder:
+            return Change(record)
+        raise LeaseHeld(f"{held.holder} drives this run until {iso_utc(held.until_ms)}.", holder=held.holder)
+    attempt = (held.attempt if held else 0) + 1
+    until_ms = now_ms + lease_ms
+    leased = record.model_copy(
+        update={
+            "status": Status.RESUMING,
+            "updated_at_ms": now_ms,
+            "lease": Lease(holder=holder, attempt=attempt, until_ms=until_ms, step=step),
+            "look_at_ms": until_ms,
+            "waits_for": (),
+            "receipt": record.receipt.model_copy(
+                update={"leased_at_ms": now_ms, "job_id": job_id, "tries": record.receipt.tries + 1}
+            ),
+        }
+    )
+    data = {"suspension_id": record.id, "attempt": attempt, "worker": holder}
+    return Change(leased, (Event(type=EventType.RUN_RESUMING, data=data),))
+
+
+def renew(record: SuspensionRecord, fence: Fence, now_ms: int) -> Change:
+    """Hold the lease for another while."""
+    return Change(_continue(record, "renew", fence, now_ms))
+
+
+def redeem(
+    record: SuspensionRecord, fence: Fence, intents: tuple[Intent, ...], events: tuple[Event, ...], now_ms: int
+) -> Change:
+    """Journal the calls that are about to start, and spend the permits of those that were asked.
+
+    Raises `DeadlinePassed` when a permit's start-by time is over, `StaleDigest` when the arguments are no longer those
+    decided, `IllegalTransition` when an item has no leave to run or its permit is already spent.
+    """
+    record = _continue(record, "redeem", fence, now_ms)
+    items = {item.item_id: item for item in record.items}
+    spent: list[Event] = []
+    for intent in intents:
+        if intent.item_id is None:
+            continue
+        permit = Permit(redeemed_at_ms=now_ms, attempt=fence.attempt, holder=fence.holder)
+        item = spend(record, find_item(record, intent.item_id), permit, now_ms, intent.in_vain)
+        items[item.item_id] = item
+        data = {"item_id": item.item_id, "call_id": item.call_id, "digest": item.outcome.digest if item.outcome else ""}
+        spent.append(Event(type=EventType.PERMIT_REDEEMED, data={**data, "attempt": fence.attempt}))
+    begun = {intent.index for intent in intents}
+    kept = tuple(intent for intent in record.journal if intent.index not in begun)
+    record = record.model_copy(update={"items": tuple(items.values()), "journal": (*kept, *intents)})
+    return note_resumed(Change(record, (*events, *spent)), now_ms)
+
+
+def return_permits(record: SuspensionRecord, fence: Fence, unused: Collection[int], now_ms: int) -> Change:
+    """Return the permits of journalled calls that never began, by index, and remove these calls from the journal."""
+    record = _continue(record, "return_permits", fence, now_ms)
+    returned = [one for one in record.journal if one.index in unused and one.attempt == fence.attempt]
+    journal = tuple(one for one in record.journal if one not in returned)
+    ids = {one.item_id for one in returned}
+    back = [item for item in record.items if item.item_id in ids and item.permit is not None]
+    items = tuple(item.model_copy(update={"permit": None}) if item in back else item for item in record.items)
+    told = [{"item_id": item.item_id, "call_id": item.call_id, "attempt": fence.attempt} for item in back]
+    events = tuple(Event(type=EventType.PERMIT_RETURNED, data=data) for data in told)
+    return Change(record.model_copy(update={"items": items, "journal": journal}), events)
+
+
+def checkpoint(
+    record: SuspensionRecord, fence: Fence, state: SealedState, events: tuple[Event, ...], now_ms: int
+) -> Change:
+    """Save how far the run has come: its state, its events, and that no call is under way."""
+    record = _note_endings(_continue(record, "checkpoint", fence, now_ms), events, now_ms)
+    record = record.model_copy(update={"journal": (), "state": state.ref})
+    return note_resumed(Change(record, events, state=state), now_ms)
+
+
+def note_results(record: SuspensionRecord, fence: Fence, results: Mapping[int, ToolResult], now_ms: int) -> Change:
+    """Save how calls ended, by index, while others of their batch still run; their worker may be lost before those."""
+    record = _continue(record, "note_results", fence, now_ms)
+    journal = tuple(
+        intent.model_copy(update={"result": results[intent.index]}) if intent.index in results else intent
+        for intent in record.journal
+    )
+    return Change(record.model_copy(update={"journal": journal}))
+
+
+def postpone(record: SuspensionRecord, fence: Fence, error: str, now_ms: int, *, is_final: bool = False) -> Change:
+    """Put a resume that could not go on back, visibly and with a growing delay; after the last attempt give up.
+
+    An error that `is_final` fails the run at once. While a call is in doubt the next attempt asks a person first.
+    """
+    if is_final and all(one.result is not None for one in record.journal):
+        return give_up(record, fence, error, (), now_ms)
+    tries = record.receipt.tries
+    if tries >= MAX_TRIES:
+        return give_up(record, fence, f"{error} (given up after {tries} tries)", (), now_ms)
+    record = _continue(record, "postpone", fence, now_ms)
+    assert record.lease is not None  # noqa: S101  _continue has checked the fence against it
+    again_at_ms = now_ms + 1000 * 2**tries
+    update = {
+        "lease": record.lease.model_copy(update={"until_ms": again_at_ms}),
+        "look_at_ms": again_at_ms,
+        "receipt": record.receipt.model_copy(update={"error": error}),
+    }
+    data = {"attempt": fence.attempt, "error": error, "again_at_ms": again_at_ms}
+    return Change(record.model_copy(update=update), (Event(type=EventType.RUN_POSTPONED, data=data),))
+
+
+def redrive(record: SuspensionRecord, now_ms: int, queued_since_ms: int | None = None) -> Change:
+    """Put a decided run that nobody leased, or whose lease lapsed, on the ready list again; else change nothing.
+
+    `queued_since_ms` is when the first of that list was put there. A decided run that came after it is in line still,
+    and is not put there twice: the list would grow for as long as no worker is there.
+
+    A run whose workers died under it as often as it may be tried is given up: it may be what kills them.
+    """
+    check_step(record, "redrive")
+    if record.look_at_ms is None or now_ms < record.look_at_ms:
+        return Change(record)
+    if record.status is Status.RESUMING and record.receipt.tries >= MAX_TRIES:
+        return _fail(
+            record, f"Its worker was lost {record.receipt.tries} times; nobody drives it any more.", (), now_ms
+        )
+    enqueued_at_ms = record.receipt.enqueued_at_ms or 0
+    in_line = queued_since_ms is not None and queued_since_ms <= enqueued_at_ms <= now_ms
+    if record.status is Status.DECIDED and in_line:
+        waited_ms = now_ms - enqueued_at_ms
+        look_at_ms = now_ms + min(max(waited_ms, LOOK_AGAIN_MS), _LOOK_AT_LEAST_MS)
+        receipt = record.receipt.model_copy(update={"error": _QUEUED})
+        return Change(record.model_copy(update={"updated_at_ms": now_ms, "look_at_ms": look_at_ms, "receipt": receipt}))
+    redrives = record.receipt.redrives + 1
+    error = _NOT_TAKEN if record.status is Status.DECIDED else record.receipt.error
+    update = {
+        "updated_at_ms": now_ms,
+        "look_at_ms": now_ms + min(LOOK_AGAIN_MS * redrives, _LOOK_AT_LEAST_MS),
+        "receipt": record.receipt.model_copy(update={"redrives": redrives, "enqueued_at_ms": now_ms, "error": error}),
+    }
+    return Change(record.model_copy(update=update), ready=True)
+
+
+def suspend_again(
+    record: SuspensionRecord,
+    fence: Fence,
+    following: SuspensionRecord,
+    asks: tuple[Ask, ...],
+    state: SealedState,
+    events: tuple[Event, ...],
+    now_ms: int,
+) -> Change:
+    """End this pause and begin the run's next one, in one step."""
+    record = _note_endings(_continue(record, "suspend_again", fence, now_ms), events, now_ms)
+    begun = suspend(following.model_copy(update={"state": state.ref, **follow(record)}), asks, now_ms)
+    ended = end_pause(record, now_ms, {"following_id": following.id})
+    noted = note_resumed(Change(ended, events), now_ms)
+    return Change(noted.record, noted.events + begun.events, following=begun.record, state=state, ready=begun.ready)
+
+
+def settle(record: SuspensionRecord, fence: Fence, end: RunEnd, events: tuple[Event, ...], now_ms: int) -> Change:
+    """End the run as it came out by itself, with what it produced."""
+    if record.status is Status.RESUMED and record.lease is not None and record.lease.holder == fence.holder:
+        return Change(record)
+    record = _note_endings(_continue(record, "settle", fence, now_ms), events, now_ms)
+    noted = note_resumed(Change(end_pause(record, now_ms, {"end": end}), events), now_ms)
+    ended = Event(type=END_EVENTS[end.status], data={"result": end.result, "error": end.error})
+    return Change(noted.record, (*noted.events, ended))
+
+
+def give_up(record: SuspensionRecord, fence: Fence, error: str, events: tuple[Event, ...], now_ms: int) -> Change:
+    """End the run as failed because it cannot be driven on; what was decided stays on the record."""
+    return _fail(_continue(record, "give_up", fence, now_ms), error, events, now_ms)
+
+
+def release(
+    record: SuspensionRecord, fence: Fence, reason: str, now_ms: int, waits_for: tuple[str, ...] = ()
+) -> Change:
+    """Give the run back untouched, so that any worker may take it up at once; it does not count as a try.
+
+    A run that `waits_for` frozen tools is not put before the workers again until somebody looks.
+
+    Raises `IllegalTransition` while a call is under way: what it did is not known here.
+    """
+    record = _continue(record, "release", fence, now_ms)
+    if record.journal:
+        raise IllegalTransition("Calls of this run are under way; it is not given back.")
+    tries = max(0, record.receipt.tries - 1)
+    enqueued_at_ms = record.receipt.enqueued_at_ms if waits_for else now_ms
+    error = reason if waits_for else record.receipt.error
+    receipt = record.receipt.model_copy(update={"tries": tries, "enqueued_at_ms": enqueued_at_ms, "error": error})
+    look_at_ms = now_ms + LOOK_AGAIN_MS
+    update = {"status": Status.DECIDED, "look_at_ms": look_at_ms, "receipt": receipt, "waits_for": waits_for}
+    released = Event(type=EventType.RUN_RELEASED, data={"attempt": fence.attempt, "reason": reason})
+    return Change(record.model_copy(update=update), (released,), ready=not waits_for)
+
+
+def revive(record: SuspensionRecord, by: Actor, now_ms: int) -> Change:
+    """Let a run that was given up be tried again: everything decided still stands, permits keep their times."""
+    check_step(record, "revive")
+    receipt = record.receipt.model_copy(update={"tries": 0, "redrives": 0, "enqueued_at_ms": now_ms})
+    update = {
+        "status": Status.DECIDED,
+        "updated_at_ms": now_ms,
+        "look_at_ms": now_ms + LOOK_AGAIN_MS,
+        "receipt": receipt,
+        "end": None,
+    }
+    revived = Event(type=EventType.RUN_REVIVED, data={"by": by.model_dump(mode="json")})
+    return Change(record.model_copy(update=update), (revived,), ready=True)
+
+
+def _fail(record: SuspensionRecord, error: str, events: tuple[Event, ...], now_ms: int) -> Change:
+    update = {
+        "status": Status.FAILED,
+        "updated_at_ms": now_ms,
+        "look_at_ms": None,
+        "end": RunEnd(status=RunStatus.FAILED, error=error),
+    }
+    failed = Event(type=EventType.RUN_FAILED, data={"result": None, "error": error})
+    return Change(record.model_copy(update=update), (*events, failed))
+
+
+def _continue(record: SuspensionRecord, verb: str, fence: Fence, now_ms: int) -> SuspensionRecord:
+    """Check the fence, and extend the lease; it keeps the name of the last step that has one."""
+    held = record.lease
+    if held is None or held.holder != fence.holder or held.attempt != fence.attempt:
+        raise StaleAttempt(holder=fence.holder, attempt=fence.attempt)
+    check_step(record, verb)
+    until_ms = now_ms + fence.lease_ms
+    lease_ = held.model_copy(update={"until_ms": until_ms, "step": fence.step or held.step})
+    return record.model_copy(update={"updated_at_ms": now_ms, "lease": lease_, "look_at_ms": until_ms})
+
+
+def spend(record: SuspensionRecord, item: Item, permit: Permit, now_ms: int, in_vain: int | None = None) -> Item:
+    """Return the item with its leave spent, for exactly the arguments decided on; raises as `redeem` does.
+
+    A permit that the attempt `in_vain` spent, for its worker was killed before the call began, counts again.
+    """
+    outcome = item.outcome
+    if outcome is None or not outcome.may_run:
+        raise IllegalTransition(f"Item {item.item_id} has no leave to run; it is not to be executed.")
+    spent = item.permit is not None and item.permit.attempt != in_vain
+    if not spent and now_ms >= item.start_by_ms:
+        raise DeadlinePassed(f"The leave to run {item.tool.name} ended at {iso_utc(item.start_by_ms)}.")
+    if spent and not item.tool.idempotent:
+        raise IllegalTransition(f"The permit of item {item.item_id} was already spent; the call may already have run.")
+    args = approved_args(item)
+    if digest_item(record.binding, item.item_id, item.tool, args, item.target_arg, item.terms) != outcome.digest:
+        raise StaleDigest(f"The arguments of item {item.item_id} are not those decided on; it is not executed.")
+    return item.model_copy(update={"permit": permit})
+
+
+def approved_args(item: Item) -> JsonObject:
+    """Return the very arguments that were decided on: as asked, or as edited or filled in by the reviewer."""
+    if item.outcome is not None and item.outcome.args is not None:
+        return item.outcome.args
+    return item.tool.args
+
+
+def note_resumed(change: Change, now_ms: int) -> Change:
+    """Tell once, before anything else the run did, that it goes on; a run's start is told by `run_started`."""
+    record = change.record
+    if record.receipt.resumed_at_ms is not None or not record.items:
+        return change
+    receipt = record.receipt.model_copy(update={"resumed_at_ms": now_ms, "error": None})
+    record = record.model_copy(update={"receipt": receipt})
+    verdicts = {item.item_id: item.outcome.verdict for item in record.items if item.outcome is not None}
+    data = {"approved": record.approved, "suspension_id": record.id, "verdicts": verdicts}
+    resumed = Event(type=EventType.RUN_RESUMED, data=data)
+    return Change(record, (resumed, *change.events), change.following, change.state, change.ready)
+
+
+def _note_endings(record: SuspensionRecord, events: tuple[Event, ...], now_ms: int) -> SuspensionRecord:
+    """Note on the permit of every call that was under way how it ended."""
+    begun = {intent.item_id for intent in record.journal if intent.item_id is not None}
+    if not begun:
+        return record
+    ended = {one.data.get("index"): one.data.get("success") for one in events if one.type is EventType.TOOL_COMPLETED}
+
+    def note(item: Item) -> Item:
+        if item.permit is None or item.item_id not in begun or item.index not in ended:
+            return item
+        ending = {"ended_at_ms": now_ms, "success": bool(ended[item.index])}
+        return item.model_copy(update={"permit": item.permit.model_copy(update=ending)})
+
+    return record.model_copy(update={"items": tuple(map(note, record.items))})
+
+
+def follow(record: SuspensionRecord) -> dict[str, object]:
+    """Return what the run's next pause takes over from this one."""
+    return {"previous_id": record.id, "failed_calls": count_failed(record)}
+
+
+def end_pause(record: SuspensionRecord, now_ms: int, update: dict[str, object]) -> SuspensionRecord:
+    """Return the pause as it is once the run has gone on from it, or has ended."""
+    receipt = record.receipt.model_copy(update={"settled_at_ms": now_ms})
+    ended = {"status": Status.RESUMED, "journal": (), "look_at_ms": None, "receipt": receipt}
+    return record.model_copy(update={**ended, **update})

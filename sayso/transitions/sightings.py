@@ -1,0 +1,42 @@
+"""Sightings: a reviewer has seen an item, so that its fallback may approve it.
+
+Plain functions on frozen records. An item is seen when somebody who may decide it opens it, or decides on it.
+"""
+
+from sayso.records.decisions import Actor, ActorKind
+from sayso.records.events import Event, EventType
+from sayso.records.items import Item
+from sayso.records.suspensions import Change, SuspensionRecord, check_step
+from sayso.records.terms import FallbackAction
+from sayso.transitions.closing import put_item
+
+
+def needs_sight(record: SuspensionRecord, item: Item) -> bool:
+    """Return whether the fallback of this open item would approve it, and nobody has seen it yet.
+
+    An item that was asked without any time, as headless runs ask, needs nobody.
+    """
+    if not item.open or item.terms.fallback.action is not FallbackAction.APPROVE:
+        return False
+    timed = item.terms.deadline_at_ms > record.created_at_ms + item.held_ms
+    return timed and item.seen_by is None and not any(one.by.kind is ActorKind.HUMAN for one in item.decisions)
+
+
+def may_decide(record: SuspensionRecord, item: Item, by: Actor) -> bool:
+    """Return whether this actor is one of the item's reviewers."""
+    if by.kind is not ActorKind.HUMAN or (item.terms.no_self_approval and by.id == record.run.owner):
+        return False
+    return not item.terms.reviewers or by.id in item.terms.reviewers
+
+
+def see(record: SuspensionRecord, item_id: str, by: Actor, now_ms: int) -> Change:
+    """Record that a reviewer has seen an item; a second sighting, or one after the deadline, changes nothing."""
+    check_step(record, "see")
+    item = next((one for one in record.items if one.item_id == item_id), None)
+    if item is None or now_ms >= item.terms.deadline_at_ms:
+        return Change(record)
+    if not needs_sight(record, item) or not may_decide(record, item, by):
+        return Change(record)
+    seen = item.model_copy(update={"seen_by": by, "seen_at_ms": now_ms})
+    data = {"suspension_id": record.id, "item_id": item_id, "by": by.model_dump(mode="json")}
+    return put_item(record, seen, (Event(type=EventType.ITEM_SEEN, data=data),), now_ms)

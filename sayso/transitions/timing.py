@@ -1,0 +1,138 @@
+"""Do what time calls for while a suspension waits: remind, call others in, and let the fallback decide.
+
+Plain functions on frozen records. Each looks at the record's own moments and changes nothing before they have come.
+"""
+
+from sayso.clock import iso_utc
+from sayso.records.decisions import TIMEOUT, Decision, DecisionAction, JsonObject
+from sayso.records.events import Event, EventType
+from sayso.records.items import Item, digest_item
+from sayso.records.suspensions import Change, Status, SuspensionRecord, check_step
+from sayso.records.terms import FallbackAction
+from sayso.transitions.closing import close_item, next_look, put_item, tell_words
+from sayso.transitions.sightings import needs_sight
+
+NOTHING_HELD: frozenset[str] = frozenset()
+"""No item's time stands still."""
+
+
+def expire(record: SuspensionRecord, now_ms: int, held: frozenset[str] = NOTHING_HELD) -> Change:
+    """Let the fallback decide every open item whose deadline has passed, but for those whose time stands still."""
+    check_step(record, "expire")
+    change = Change(record)
+    for place in range(len(record.items)):
+        item = change.record.items[place]  # one that closed may have closed the others
+        if item.open and item.item_id not in held and now_ms >= item.terms.deadline_at_ms:
+            step = _call_in_at_deadline if _escalates(change.record, item) else _time_out
+            change = _then(change, step(change.record, item, now_ms))
+    return change
+
+
+def escalate(record: SuspensionRecord, now_ms: int, held: frozenset[str] = NOTHING_HELD) -> Change:
+    """Let the reviewers of every step whose time has come join the items that are still open."""
+    check_step(record, "escalate")
+    change = Change(record)
+    for item in record.items:
+        if item.item_id in held:
+            continue
+        while item.open and (due := _next_step_at(record, item)) is not None and now_ms >= due:
+            change = _then(change, _call_in(change.record, item, item.terms.deadline_at_ms, now_ms))
+            item = next(one for one in change.record.items if one.item_id == item.item_id)  # noqa: PLW2901
+    return change
+
+
+def time_given_ms(record: SuspensionRecord, item: Item) -> int:
+    """Return how long whoever is called in at the deadline has: as long as the item has waited by then."""
+    return max(item.terms.deadline_at_ms - record.created_at_ms - item.held_ms, 1000)
+
+
+def remind(record: SuspensionRecord, now_ms: int, held: frozenset[str] = NOTHING_HELD) -> Change:
+    """Remind the reviewers of every open item whose moment for it has come; several missed ones make one."""
+    check_step(record, "remind")
+    change = Change(record)
+    for item in record.items:
+        passed = sum(at_ms <= now_ms for at_ms in item.terms.remind_at_ms)
+        if item.open and item.item_id not in held and passed > item.reminded:
+            data = {**_about(record, item), "reviewers": list(item.terms.reviewers)}
+            event = Event(type=EventType.REVIEWER_REMINDED, data=data)
+            reminded = item.model_copy(update={"reminded": passed})
+            change = _then(change, put_item(change.record, reminded, (event,), now_ms))
+    return change
+
+
+def keep_time(record: SuspensionRecord, now_ms: int, held: frozenset[str] = NOTHING_HELD) -> Change:
+    """Do everything that time calls for on a pending suspension: deadlines first, then steps, then reminders.
+
+    Nothing is done to the items that are `held`.
+    """
+    change = expire(record, now_ms, held)
+    for step in (escalate, remind):
+        if change.record.status is Status.PENDING:
+            change = _then(change, step(change.record, now_ms, held))
+    return change if held else _look_next(change, now_ms)
+
+
+def _look_next(change: Change, now_ms: int) -> Change:
+    """Put what was looked at too early, for it was held and is no longer, in its place on the agenda again."""
+    record = change.record
+    if record.status is not Status.PENDING or (record.look_at_ms or 0) > now_ms:
+        return change
+    return Change(record.model_copy(update={"look_at_ms": next_look(record)}), change.events, ready=change.ready)
+
+
+def _then(first: Change, second: Change) -> Change:
+    return Change(second.record, first.events + second.events, ready=first.ready or second.ready)
+
+
+def _about(record: SuspensionRecord, item: Item) -> JsonObject:
+    return {"suspension_id": record.id, "item_id": item.item_id, "deadline_at_ms": item.terms.deadline_at_ms}
+
+
+def _time_out(record: SuspensionRecord, item: Item, now_ms: int) -> Change:
+    fallback = item.terms.fallback
+    unseen = needs_sight(record, item)
+    denies = unseen or fallback.action is FallbackAction.ESCALATE
+    last_word = FallbackAction.DENY if denies else fallback.action
+    nobody = "Nobody who may decide saw it" if unseen else "Nobody decided"
+    decision = Decision(
+        id=f"{record.id}:{item.item_id}:timeout",
+        suspension_id=record.id,
+        suspension_version=record.version,
+        item_id=item.item_id,
+        action=DecisionAction(last_word),
+        value=fallback.value if last_word is FallbackAction.VALUE else None,
+        message=(not unseen and fallback.message) or f"{nobody} before {iso_utc(item.terms.deadline_at_ms)}.",
+        args_digest=item.digest,
+        by=TIMEOUT,
+        at_ms=now_ms,
+    )
+    closed = close_item(record, item.model_copy(update={"decisions": (*item.decisions, decision)}), decision, now_ms)
+    verdict = closed.outcome.verdict if closed.outcome else None
+    data = {**_about(record, item), "fallback": fallback.action, "verdict": verdict, **tell_words(closed, decision)}
+    return put_item(record, closed, (Event(type=EventType.TIMED_OUT, data=data),), now_ms)
+
+
+def _escalates(record: SuspensionRecord, item: Item) -> bool:
+    """Whether others are called in at the deadline: the fallback says so, or would approve what nobody has seen."""
+    calls_in = item.terms.fallback.action is FallbackAction.ESCALATE or needs_sight(record, item)
+    return calls_in and item.escalated < len(item.terms.escalate)
+
+
+def _next_step_at(record: SuspensionRecord, item: Item) -> int | None:
+    if item.escalated >= len(item.terms.escalate):
+        return None
+    return record.created_at_ms + item.held_ms + item.terms.escalate[item.escalated].after_s * 1000
+
+
+def _call_in_at_deadline(record: SuspensionRecord, item: Item, now_ms: int) -> Change:
+    return _call_in(record, item, now_ms + time_given_ms(record, item), now_ms)
+
+
+def _call_in(record: SuspensionRecord, item: Item, deadline_at_ms: int, now_ms: int) -> Change:
+    step = item.terms.escalate[item.escalated]
+    joined = tuple(dict.fromkeys((*item.terms.reviewers, *step.reviewers))) if item.terms.reviewers else ()
+    terms = item.terms.model_copy(update={"reviewers": joined, "deadline_at_ms": deadline_at_ms})
+    digest = digest_item(record.binding, item.item_id, item.tool, item.tool.args, item.target_arg, terms)
+    called = item.model_copy(update={"terms": terms, "digest": digest, "escalated": item.escalated + 1})
+    data = {**_about(record, called), "reviewers": list(step.reviewers)}
+    return put_item(record, called, (Event(type=EventType.ESCALATED, data=data),), now_ms)

@@ -1,0 +1,140 @@
+"""Let whoever asked for calls run them: spend the leave of one before it starts, say afterwards what came of it."""
+
+from typing import Annotated
+
+from fastapi import APIRouter, Body
+from pydantic import BaseModel, ConfigDict, Field, JsonValue
+
+from sayso.errors import InvalidInput, NotFound, Unreadable
+from sayso.records.decisions import JsonObject, Report
+from sayso.records.suspensions import SuspensionRecord
+from sayso.records.terms import LONGEST_WAIT_S, REPORT_WITHIN_S
+from sayso.transitions.client_execution import key_of
+from sayso.transitions.deciding import find_item
+from sayso.transitions.execution import approved_args
+from service.api.routing.dependencies import Caller, IdempotencyKey, ItemId, Parts, SuspensionId
+from service.api.routing.routes import SignedInRoute
+from service.api.routing.views import Moment, SuspensionView
+from service.auth.credentials import Principal
+from service.http.openapi import WRITES
+from service.wiring import Wiring
+
+router = APIRouter(prefix="/suspensions", tags=["suspensions"], route_class=SignedInRoute)
+
+
+class _Request(BaseModel):
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+
+class ConsumeRequest(_Request):
+    """How long you have to say what came of the call."""
+
+    report_within_s: int = Field(default=REPORT_WITHIN_S, strict=True, ge=1, le=LONGEST_WAIT_S)
+
+
+class OutcomeRequest(_Request):
+    """What came of a call that you ran."""
+
+    success: bool = Field(strict=True)
+    output: JsonValue = Field(default=None, description="Its result, for the record and for whoever asks again.")
+    error: str | None = Field(default=None, max_length=4000, description="Why it failed.")
+
+
+class ConsumedItem(BaseModel):
+    """Leave that was spent: run exactly this, now, and say what came of it."""
+
+    suspension_id: str
+    item_id: str
+    tool: str
+    args: JsonObject = Field(description="What was decided on: as asked, as edited, or with the value that was given.")
+    idempotency_key: str = Field(description="Pass it on to whatever the call changes; it is the same for every try.")
+    attempt: int
+    consumed_at: Moment
+    report_by: Moment
+
+
+@router.post("/{suspension_id}/items/{item_id}/consume", operation_id="consumeItem", responses=WRITES)
+async def consume_item(
+    suspension_id: SuspensionId,
+    item_id: ItemId,
+    caller: Caller,
+    parts: Parts,
+    key: IdempotencyKey,
+    body: Annotated[ConsumeRequest | None, Body()] = None,
+) -> ConsumedItem:
+    """Spend the leave to run a call, once, before it starts; for suspensions that were asked with `mode: poll`.
+
+    The Idempotency-Key is needed, and names whoever runs the call: choose a new one for every process that tries. The
+    same key again gets the same answer, any other 409 `/problems/already-consumed`.
+    """
+    await _check_own(parts, caller, suspension_id)
+    holder = _need(key)
+    standing = await parts.standings.find(caller.tenant)
+    within_s = (body or ConsumeRequest()).report_within_s
+    saved = await parts.desk.consume(caller.tenant, suspension_id, item_id, holder, standing, within_s)
+    return _tell_consumed(saved.record, item_id)
+
+
+@router.post("/{suspension_id}/items/{item_id}/outcome", operation_id="reportOutcome", responses=WRITES)
+async def report_outcome(
+    suspension_id: SuspensionId,
+    item_id: ItemId,
+    body: OutcomeRequest,
+    caller: Caller,
+    parts: Parts,
+    key: IdempotencyKey,
+) -> SuspensionView:
+    """Say what came of a call, with the Idempotency-Key that consumed its leave. The run ends with the last of them."""
+    await _check_own(parts, caller, suspension_id)
+    told = Report(success=body.success, output=body.output, error=body.error, at_ms=0)
+    saved = await parts.desk.conclude(caller.tenant, suspension_id, item_id, _need(key), told)
+    return SuspensionView.of(saved.record)
+
+
+@router.post("/{suspension_id}/items/{item_id}/question", operation_id="questionItem", responses=WRITES)
+async def question_item(suspension_id: SuspensionId, item_id: ItemId, caller: Caller, parts: Parts) -> SuspensionView:
+    """Ask people about a call whose leave was spent and of which nobody knows whether it ran.
+
+    Returns the suspension that asks them; asked already, it is returned as it stands.
+    """
+    await _check_own(parts, caller, suspension_id)
+    saved = await parts.desk.question(caller.tenant, suspension_id, item_id)
+    return SuspensionView.of(saved.following or saved.record)
+
+
+def _need(key: str | None) -> str:
+    if key is None:
+        raise InvalidInput("This takes an Idempotency-Key: it names whoever runs the call. Choose one and send it.")
+    return key
+
+
+async def _check_own(parts: Wiring, caller: Principal, suspension_id: str) -> None:
+    """Raise `NotFound`, in the same words as for a missing one, unless the caller asked for it.
+
+    Not even a reviewer runs what is another one's.
+    """
+    unknown = NotFound(f"There is no suspension {suspension_id!r} for this credential.")
+    try:
+        record = (await parts.desk.suspensions.read(caller.tenant, suspension_id)).record
+    except Unreadable:
+        if await parts.runs.is_of(caller.tenant, caller.name, suspension_id=suspension_id):
+            raise
+        raise unknown from None
+    if record is None or record.run.owner != caller.name:
+        raise unknown
+
+
+def _tell_consumed(record: SuspensionRecord, item_id: str) -> ConsumedItem:
+    item = find_item(record, item_id)
+    permit = item.permit
+    assert permit is not None  # noqa: S101  consume() has just put it there, or found it
+    return ConsumedItem(
+        suspension_id=record.id,
+        item_id=item_id,
+        tool=item.tool.name,
+        args=approved_args(item),
+        idempotency_key=key_of(record, item),
+        attempt=permit.attempt,
+        consumed_at=permit.redeemed_at_ms,
+        report_by=permit.report_by_ms,
+    )

@@ -1,0 +1,23 @@
+"""The context that an agent sends with its calls: small, because every rule reads it for every call."""
+
+from typing import Annotated
+
+from pydantic import AfterValidator
+from pydantic_core import to_json
+
+from sayso.canonical_json import JsonObject, count_values
+
+MAX_BYTES = 32_768
+MAX_VALUES = 1_000
+
+
+def _check_size(context: JsonObject) -> JsonObject:
+    size, values = len(to_json(context)), count_values(context, MAX_VALUES)
+    if size > MAX_BYTES:
+        raise ValueError(f"the context has {size} bytes, and at most {MAX_BYTES} are taken; send less")
+    if values > MAX_VALUES:
+        raise ValueError(f"the context has more than {MAX_VALUES} values; send less")
+    return context
+
+
+Context = Annotated[JsonObject, AfterValidator(_check_size)]

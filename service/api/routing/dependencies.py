@@ -1,0 +1,125 @@
+"""Name what routes ask for: who is calling, with which right, and the parts of this process."""
+
+import re
+from typing import Annotated
+
+from fastapi import Depends, Header, Path, Query, Request, Security
+from fastapi.security import HTTPAuthorizationCredentials, HTTPBearer
+
+from sayso.errors import InvalidInput
+from service.api.routing.problems import InvalidHeader
+from service.auth.credentials import Principal, require_person
+from service.auth.reviewers import require_role
+from service.wiring import Wiring
+
+LONGEST_WAIT_S = 60
+LONGEST_PAGE = 200
+FURTHEST_SKIP = 10_000
+
+_KEY = re.compile(r"[!-~]{1,200}")
+_WAIT = re.compile(r"([0-9]|[1-5][0-9]|60)s?")
+
+_BEARER = HTTPBearer(
+    auto_error=False,
+    scheme_name="Bearer",
+    description="An agent's API key, or the token of a session made with `POST /api/v1/sessions`.",
+)
+
+
+async def wiring_of(request: Request) -> Wiring:
+    """Return the parts of this process."""
+    wiring: Wiring = request.app.state.wiring
+    return wiring
+
+
+Parts = Annotated[Wiring, Depends(wiring_of)]
+
+
+async def caller_of(
+    request: Request, _bearer: Annotated[HTTPAuthorizationCredentials | None, Security(_BEARER)]
+) -> Principal:
+    """Return who is calling; `SignedInRoute` has checked it."""
+    principal: Principal = request.state.principal
+    return principal
+
+
+Caller = Annotated[Principal, Depends(caller_of)]
+"""Anybody with a credential."""
+
+
+async def person_of(caller: Caller) -> Principal:
+    """Return the person who is calling; raises `NotAllowed` for an agent."""
+    require_person(caller)
+    return caller
+
+
+Person = Annotated[Principal, Depends(person_of)]
+"""A reviewer or an admin."""
+
+
+async def admin_of(person: Person) -> Principal:
+    """Return the admin who is calling; raises `NotAllowed` for anybody else."""
+    require_role(person.roles, "admin")
+    return person
+
+
+Admin = Annotated[Principal, Depends(admin_of)]
+"""An admin."""
+
+
+async def key_of(
+    request: Request,
+    _key: Annotated[
+        str | None,
+        Header(
+            alias="Idempotency-Key",
+            description="1 to 200 visible ASCII characters. The same key with the same request again is answered "
+            "without doing anything twice, for 24 hours; with another request it is refused.",
+            json_schema_extra={"pattern": "^[!-~]{1,200}$", "examples": ["order-4711-refund"]},
+        ),
+    ] = None,
+) -> str | None:
+    """Return the caller's key for this request."""
+    return read_key(request)
+
+
+def read_key(request: Request) -> str | None:
+    """Return the Idempotency-Key of a request; raises `InvalidHeader` for anything that is no key."""
+    keys = request.headers.getlist("idempotency-key")
+    if not keys:
+        return None
+    if len(keys) > 1 or not _KEY.fullmatch(keys[0]):
+        raise InvalidHeader("The header Idempotency-Key is 1 to 200 visible ASCII characters, sent once; choose one.")
+    return keys[0]
+
+
+IdempotencyKey = Annotated[str | None, Depends(key_of)]
+
+
+async def wait_of(
+    wait: Annotated[
+        str,
+        Query(
+            description=f"How long to wait for it, in seconds up to {LONGEST_WAIT_S}.",
+            json_schema_extra={"pattern": "^([0-9]|[1-5][0-9]|60)s?$", "examples": ["30s"]},
+        ),
+    ] = "0s",
+) -> int:
+    """Return for how many seconds the caller waits; raises `InvalidInput`."""
+    found = _WAIT.fullmatch(wait)
+    if found is None:
+        raise InvalidInput(f"wait is a number of seconds from 0 to {LONGEST_WAIT_S}, such as 30s.", parameter="wait")
+    return int(found[1])
+
+
+Wait = Annotated[int, Depends(wait_of)]
+"""Seconds of a long poll."""
+
+Skip = Annotated[int, Query(ge=0, le=FURTHEST_SKIP, description="How many to leave out from the front.")]
+Limit = Annotated[int, Query(ge=1, le=LONGEST_PAGE, description="How many to return at most.")]
+
+RunId = Annotated[str, Path(min_length=1, max_length=100, examples=["run_019aa4a2f0d1b3c45d6e7f8091a2b3c4"])]
+SuspensionId = Annotated[str, Path(min_length=1, max_length=100, examples=["sus_019aa4a2f1e2c3d4e5f60718293a4b5c"])]
+ItemId = Annotated[str, Path(min_length=1, max_length=100, examples=["i1"])]
+ReviewerName = Annotated[str, Path(min_length=1, max_length=100, examples=["anna"])]
+KeyId = Annotated[str, Path(min_length=1, max_length=100, examples=["key_019aa4a2f2f3d4e5f60718293a4b5c6d"])]

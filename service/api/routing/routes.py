@@ -1,0 +1,158 @@
+"""Take exactly what a route declares, read strictly, before anything of it is used.
+
+FastAPI keeps the models and the OpenAPI; what is stricter here is the JSON itself, its media type, and that nothing is
+sent twice or under a name that nobody knows. A credential is checked before a byte of the body is read.
+"""
+
+import re
+from collections.abc import Callable, Coroutine, Iterator
+from typing import Any
+
+from fastapi import Request, Response
+from fastapi.dependencies.models import Dependant
+from fastapi.routing import APIRoute
+from starlette.requests import ClientDisconnect
+
+from sayso.canonical_json import parse_json
+from sayso.errors import InvalidInput, InvalidJson, NotAuthenticated
+from service.api.routing.problems import InvalidHeader, UnsupportedMediaType
+from service.auth.credentials import Principal
+from service.wiring import Wiring
+
+_NO_TEXT = re.compile("[\x00-\x1f\x7f\ufffd\ud800-\udfff]")
+Take = Callable[[Request], Coroutine[Any, Any, Response]]
+
+
+class OpenRoute(APIRoute):
+    """A route for everybody, with strict queries and bodies."""
+
+    def get_route_handler(self) -> Take:
+        """Return what takes a request: our checks, then FastAPI's."""
+        go_on = super().get_route_handler()
+        names = frozenset(_query_names(self.dependant))
+        body = self.body_field
+        required = body is not None and body.field_info.is_required()
+
+        async def take(request: Request) -> Response:
+            await self.admit(request)
+            check_query(request, names)
+            if body is not None:
+                raw = await _read_body(request, required=required)
+                request = _ReadRequest(request, raw, parse_json(raw) if raw else None)
+            return await go_on(request)
+
+        return take
+
+    async def admit(self, request: Request) -> None:
+        """Let the request go on, or raise."""
+
+
+class SignedInRoute(OpenRoute):
+    """A route for whoever has a credential; who it is stands in `request.state.principal`."""
+
+    async def admit(self, request: Request) -> None:
+        """Raise `NotAuthenticated` unless the request carries a credential that holds."""
+        request.state.principal = await identify(request)
+
+
+async def identify(request: Request) -> Principal:
+    """Return who is calling, by the bearer token alone: no cookie is ever looked at."""
+    wiring: Wiring = request.app.state.wiring
+    return await wiring.credentials.identify(bearer_token(request))
+
+
+def bearer_token(request: Request) -> str | None:
+    """Return the token of the one `Authorization: Bearer` header; None where there is no such header."""
+    headers = request.headers.getlist("authorization")
+    if not headers:
+        return None
+    scheme, _, token = headers[0].partition(" ")
+    if len(headers) > 1 or scheme.lower() != "bearer" or not token.strip():
+        raise NotAuthenticated("Send one credential, as 'Authorization: Bearer <key or session token>'.")
+    return token.strip()
+
+
+class _ReadRequest(Request):
+    """A request whose body has been read already."""
+
+    def __init__(self, request: Request, raw: bytes, value: Any) -> None:
+        super().__init__(request.scope, request.receive)
+        self._raw = raw
+        self._value = value
+
+    async def body(self) -> bytes:
+        """Return the bytes."""
+        return self._raw
+
+    async def json(self) -> Any:
+        """Return the value in them."""
+        return self._value
+
+
+async def read_json(request: Request) -> Any:
+    """Return the body as one strict JSON value."""
+    return parse_json(await _read_body(request, required=True))
+
+
+async def _read_body(request: Request, *, required: bool) -> bytes:
+    """Return the body, which says that it is JSON; where none is required it may be empty."""
+    encoding = request.headers.get("content-encoding", "identity")
+    if encoding.strip().lower() != "identity":
+        raise UnsupportedMediaType(f"Bodies are not read as {encoding[:40]!r}; send plain JSON without encoding.")
+    raw = await _receive_body(request)
+    if not raw and not required:
+        return raw
+    _check_media_type(request)
+    if not raw:
+        raise InvalidJson("There is no body; send one JSON object.")
+    return raw
+
+
+async def _receive_body(request: Request) -> bytes:
+    """Return all that is sent. Starlette's own way, an asynchronous generator, costs as much as reading the JSON."""
+    parts: list[bytes] = []
+    while True:
+        message = await request.receive()
+        if message["type"] == "http.disconnect":
+            raise ClientDisconnect
+        parts.append(message.get("body", b""))
+        if not message.get("more_body", False):
+            return b"".join(parts)
+
+
+def _check_media_type(request: Request) -> None:
+    kinds = request.headers.getlist("content-type")
+    if len(kinds) > 1:
+        raise InvalidHeader("The header Content-Type is there twice; send it once.")
+    kind, _, parameters = (kinds[0] if kinds else "").partition(";")
+    if kind.strip().lower() != "application/json":
+        raise UnsupportedMediaType()
+    if parameters.strip().lower().replace('"', "") not in ("", "charset=utf-8"):
+        raise UnsupportedMediaType("JSON is read as UTF-8 alone; send Content-Type: application/json.")
+
+
+def check_query(request: Request, names: frozenset[str]) -> None:
+    """Refuse what is asked twice, under an unknown name, or with characters that no text has."""
+    seen: set[str] = set()
+    for name, value in request.query_params.multi_items() if request.scope["query_string"] else ():
+        if name not in names:
+            known = f"it takes {', '.join(sorted(names))}" if names else "it takes none"
+            raise InvalidInput(f"The query parameter {name[:80]!r} is not known here; {known}.", parameter=name[:80])
+        if name in seen:
+            raise InvalidInput(f"The query parameter {name!r} is there twice; send it once.", parameter=name)
+        seen.add(name)
+        _check_text(value, f"The query parameter {name!r}")
+    for name, value in request.path_params.items():
+        _check_text(str(value), f"The {name} in the path")
+
+
+def _check_text(text: str, what: str) -> None:
+    if _NO_TEXT.search(text):
+        raise InvalidInput(f"{what} has characters that are not text: control characters, or bytes that are not UTF-8.")
+
+
+def _query_names(dependant: Dependant) -> Iterator[str]:
+    for parameter in dependant.query_params:
+        yield parameter.alias
+    for inner in dependant.dependencies:
+        yield from _query_names(inner)

@@ -1,0 +1,51 @@
+"""Refuse sign-ins and pages under a host that is not ours, as a name rebound to this address would be."""
+
+from urllib.parse import urlsplit
+
+from fastapi import Request
+
+from sayso.errors import InvalidInput
+from service.auth.reviewers import Origin
+from service.settings import Settings, reached_at, variable_of
+from service.settings.edge import LOOPBACK_HOSTS
+from service.wiring import Wiring
+
+
+class UnknownHost(InvalidInput):
+    """The service is not known under the host that the request names; use its public address."""
+
+
+async def check_host(request: Request) -> None:
+    """Raise `UnknownHost` unless the request names the public address or another host that the settings allow."""
+    wiring: Wiring = request.app.state.wiring
+    said = request.headers.getlist("host")
+    host = _read_host(said[0]) if len(said) == 1 else ""
+    if host not in allowed_hosts(wiring.settings):
+        known = urlsplit(wiring.settings.public_url).netloc
+        raise UnknownHost(
+            f"This service is not known as {host[:100]!r}; open {wiring.settings.public_url}. "
+            f"An operator adds other hosts to {variable_of('allowed_hosts')}.",
+            known_as=known,
+        )
+
+
+def origin_of(request: Request) -> Origin:
+    """Return where a sign-in comes from: the client's address, and what the client calls itself."""
+    address = request.client.host if request.client is not None else ""
+    return Origin(address, request.headers.get("user-agent", ""))
+
+
+def allowed_hosts(settings: Settings) -> frozenset[str]:
+    """Return the hosts under which people may sign in, in lower case and without ports."""
+    hosts = {_read_host(urlsplit(settings.public_url).netloc), *settings.allowed_hosts}
+    if settings.env == "local":
+        hosts |= {*LOOPBACK_HOSTS, reached_at(settings.host).lower()}
+    return frozenset(hosts)
+
+
+def _read_host(netloc: str) -> str:
+    """Return the host of a Host header without its port."""
+    name = netloc.strip().lower()
+    if name.startswith("["):
+        return name.partition("]")[0] + "]"
+    return name.partition(":")[0].removesuffix(".")

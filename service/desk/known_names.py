@@ -1,0 +1,79 @@
+"""Know the names that a freeze can stop, so that a slip of the pen does not freeze nothing while all runs on.
+
+Known are registered agents and their tools, names in rules, agents that hold a key, and what recent runs used.
+"""
+
+import difflib
+
+from sayso.errors import UnknownName
+from sayso.records.decisions import Actor
+from sayso.runner.agents import AgentManifest
+from sayso.transitions.freezing import ALL, Freeze
+from service.store.runs.runs import Run
+from service.wiring import Wiring
+
+MOST_NEAR = 5
+_RECENT = 200
+_NEAR = 0.6
+_GLOB = frozenset("*?[")
+
+
+async def freeze_known(parts: Wiring, tenant: str, scope: str, reason: str, by: Actor, *, confirmed: bool) -> Freeze:
+    """Freeze a scope; raises `UnknownName` with the near names for one that nobody knows, unless it is confirmed."""
+    kind, _, name = scope.partition(":")
+    if scope != ALL and not confirmed and "*" not in name:  # a pattern is refused with a reason of its own
+        await _check_known(parts, tenant, kind, name)
+    return await parts.freezes.freeze(tenant, scope, reason, by)
+
+
+async def list_known(parts: Wiring, tenant: str, kind: str) -> list[str]:
+    """Return the names of all agents, or of all tools, that were ever seen here and are still remembered."""
+    agents, tools = await _find_registered(parts, tenant)
+    ruled_agents, ruled_tools = _find_ruled(parts)
+    if kind == "agent":
+        keys = await parts.credentials.list_keys(tenant)
+        runs = await parts.runs.list_runs(tenant, limit=_RECENT)
+        found = (
+            agents
+            | ruled_agents
+            | {key.name for key in keys if key.kind == "agent"}
+            | {run.agent for run in runs if isinstance(run, Run)}
+        )
+    else:
+        found = tools | ruled_tools | await _find_asked(parts, tenant)
+    return sorted(found)
+
+
+async def _check_known(parts: Wiring, tenant: str, kind: str, name: str) -> None:
+    known = await list_known(parts, tenant, kind)
+    if name in known:
+        return
+    by_fold = {one.casefold(): one for one in known}
+    near = [by_fold[one] for one in difflib.get_close_matches(name.casefold(), list(by_fold), MOST_NEAR, _NEAR)]
+    words = f"Near it: {', '.join(near)}." if near else "No name is near it."
+    raise UnknownName(
+        f"No {kind} {name!r} was seen here, so this would stop nothing that is known. {words} "
+        "Correct the name, or confirm that you mean it.",
+        scope=f"{kind}:{name}",
+        near=near,
+    )
+
+
+async def _find_registered(parts: Wiring, tenant: str) -> tuple[set[str], set[str]]:
+    agents = await parts.runs.agents(tenant)
+    manifests = map(AgentManifest.model_validate_json, agents.values())
+    return set(agents), {tool.name for manifest in manifests for tool in manifest.tools}
+
+
+def _find_ruled(parts: Wiring) -> tuple[set[str], set[str]]:
+    """Return the agents and tools that rules call by their whole names."""
+    conditions = [rule.condition for rule in parts.rulebook.refresh().rules]
+    agents = {one.agent for one in conditions if one.agent and not _GLOB.intersection(one.agent)}
+    return agents, {one.tool_name for one in conditions if one.tool_name}
+
+
+async def _find_asked(parts: Wiring, tenant: str) -> set[str]:
+    """Return the tools of the calls that wait or were decided of late."""
+    ids = [*await parts.runs.inbox(tenant, limit=_RECENT), *await parts.runs.decided(tenant, limit=_RECENT)]
+    records = await parts.desk.suspensions.read_many(tenant, list(dict.fromkeys(ids)))
+    return {name for record in records for item in record.items for name in (item.tool.name, *record.waits_for)}

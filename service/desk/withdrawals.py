@@ -1,0 +1,39 @@
+"""Cancel everything unfinished that a revoked key asked for."""
+
+import structlog
+
+from sayso.errors import Conflict, NotFound, Unavailable
+from sayso.records.decisions import Actor, ActorKind
+from sayso.records.suspensions import RunRef
+from service.wiring import Wiring
+
+BY = Actor(id="desk", kind=ActorKind.POLICY, channel="desk")
+"""Who cancels the run of a revoked key."""
+
+_LOG = structlog.get_logger(__name__)
+
+
+async def withdraw_runs(parts: Wiring, tenant: str, name: str) -> int:
+    """Cancel the unfinished runs of this name whose key was revoked; return how many those are.
+
+    Begun again after a crash it comes to the same. A run that cannot be read now is left: no call of it starts.
+    """
+    standing = await parts.standings.find(tenant, fresh=True)
+    cancelled = 0
+    for suspension_id in await parts.runs.unfinished_of(tenant, name):
+        try:
+            found = await parts.desk.suspensions.read(tenant, suspension_id)
+            reason = standing.find_withdrawal(found.record.run) if found.record is not None else None
+            if found.record is not None and reason is not None:
+                await withdraw_run(parts, tenant, found.record.run, reason)
+                cancelled += 1
+        except Unavailable:
+            raise
+        except (Conflict, NotFound, ValueError) as error:
+            _LOG.warning("run_not_withdrawn", suspension=suspension_id, why=f"{type(error).__name__}: {error}")
+    return cancelled
+
+
+async def withdraw_run(parts: Wiring, tenant: str, run: RunRef, reason: str) -> None:
+    """Cancel one run for this reason; raises `Conflict` when it has ended otherwise."""
+    await parts.desk.cancel(tenant, run.id, BY, reason.removesuffix("."))

@@ -1,0 +1,155 @@
+"""Look at the parts of a running Sayso, and say of each whether it works and what to do where it does not."""
+
+import asyncio
+from collections.abc import AsyncIterator
+from dataclasses import dataclass
+
+from sayso.clock import now_ms
+from sayso.errors import SaysoError, Unavailable
+from service.auth.credentials import TENANT
+from service.jobs import count_workers
+from service.policy.checking import find_warnings
+from service.store.connection.durability import check_durability
+from service.wiring import Wiring
+
+CLOCK_DRIFT_MS = 2_000
+OVERDUE_MS = 5_000
+"""A clock that beats ten times a second looks at nothing so late."""
+
+_NAMED = 5
+
+
+@dataclass(frozen=True)
+class Finding:
+    """One part: whether it works, how it stands, and what to do."""
+
+    part: str
+    ok: bool
+    told: str
+    todo: str = ""
+
+
+async def examine(wiring: Wiring) -> AsyncIterator[Finding]:
+    """Yield a finding for each part that this process can see."""
+    yield await _examine_durability(wiring)
+    try:
+        yield await _examine_time(wiring)
+        yield await _examine_clock(wiring)
+        yield await _examine_workers(wiring)
+        yield await _examine_limits(wiring)
+        yield await _examine_records(wiring)
+        yield await _examine_trails(wiring)
+        yield await _examine_holders(wiring)
+    except SaysoError as error:
+        yield Finding("store", False, f"It could not be asked: {error.message}", "Start the store, or correct its URL.")
+    yield _examine_rules(wiring)
+    async for finding in _examine_warnings(wiring):
+        yield finding
+    yield _examine_channels(wiring)
+
+
+async def _examine_durability(wiring: Wiring) -> Finding:
+    try:
+        weakness = await check_durability(wiring.settings.store_url, allow_weak=True, wait_s=0)
+    except Unavailable as error:
+        return Finding("durability", False, error.message, "Start the store, or correct its URL.")
+    if weakness is None:
+        return Finding("durability", True, "The store keeps what it confirmed.")
+    return Finding("durability", False, f"The store may forget: {weakness}.", "Set it up as docs/operations.md says.")
+
+
+async def _examine_time(wiring: Wiring) -> Finding:
+    drift_ms = now_ms() - await wiring.agenda.now_ms()
+    told = f"The service and the store are {abs(drift_ms)} ms apart."
+    todo = "Let both machines follow the same time server; deadlines follow the store's."
+    return Finding("time", abs(drift_ms) <= CLOCK_DRIFT_MS, told, todo if abs(drift_ms) > CLOCK_DRIFT_MS else "")
+
+
+async def _examine_clock(wiring: Wiring) -> Finding:
+    due = await wiring.agenda.due(TENANT, await wiring.agenda.now_ms() - OVERDUE_MS, limit=1)
+    if not due:
+        return Finding("clock", True, "Nothing is overdue.")
+    return Finding("clock", False, "Deadlines are overdue: no clock looks at them.", "Start `python -m workers.clock`.")
+
+
+async def _examine_workers(wiring: Wiring) -> Finding:
+    number = await asyncio.to_thread(count_workers, wiring.settings.store_url)
+    if number:
+        return Finding("workers", True, f"{number} running.")
+    return Finding("workers", False, "No worker runs: nothing that is approved goes on.", "Start `python -m workers`.")
+
+
+async def _examine_limits(wiring: Wiring) -> Finding:
+    limits, opened = wiring.settings, await wiring.intake.count_open(TENANT)
+    told = f"{opened.all} of {limits.pending_limit} items are open"
+    told += f"; {opened.owner} has most, {opened.most} of {limits.pending_per_key}." if opened.most else "."
+    told += f" A key may ask {limits.asks_per_minute_per_key} times a minute."
+    if opened.all < limits.pending_limit and opened.most < limits.pending_per_key:
+        return Finding("limits", True, told)
+    setting = "SAYSO_PENDING_LIMIT" if opened.all >= limits.pending_limit else "SAYSO_PENDING_PER_KEY"
+    return Finding("limits", False, told, f"Decide or cancel what waits, or raise {setting}: more is refused with 429.")
+
+
+async def _examine_records(wiring: Wiring) -> Finding:
+    count, unreadable = await wiring.inspections.look_through(TENANT)
+    if not unreadable:
+        return Finding("records", True, f"All {count} that were looked through can be read.")
+    named = "; ".join(f"{one.suspension_id}: {one.reason}" for one in unreadable[:_NAMED])
+    more = f" And {len(unreadable) - _NAMED} more." if len(unreadable) > _NAMED else ""
+    return Finding(
+        "records",
+        False,
+        f"{len(unreadable)} of {count} cannot be read, so nothing about them is decided or started. {named}{more}",
+        "Run the version of Sayso that wrote them, or restore them from a backup, as docs/operations.md says.",
+    )
+
+
+async def _examine_trails(wiring: Wiring) -> Finding:
+    count, faults = await wiring.inspections.look_through_trails(TENANT)
+    if not faults:
+        return Finding("trails", True, f"The newest {count} end where their runs' records say.")
+    named = " ".join(f"{run_id}: {fault}" for run_id, fault in list(faults.items())[:_NAMED])
+    more = f" And {len(faults) - _NAMED} more." if len(faults) > _NAMED else ""
+    return Finding(
+        "trails",
+        False,
+        f"{len(faults)} of {count} do not end where their runs' records say. {named}{more}",
+        "Find out who can write to the store, and compare with a backup of it.",
+    )
+
+
+async def _examine_holders(wiring: Wiring) -> Finding:
+    version, holders = await wiring.rules.list_holders(TENANT)
+    others = [one for one in holders if one.version != version]
+    if not others:
+        return Finding("rules held", True, f"{len(holders)} services and workers hold version {version or 'none'}.")
+    named = "; ".join(f"{one.process} holds {one.version} of {one.file}" for one in others[:_NAMED])
+    return Finding(
+        "rules held",
+        False,
+        f"{len(others)} of {len(holders)} hold other rules than version {version}, the newest, by which all judge: "
+        f"{named}.",
+        "Give every service and worker the same file of rules.",
+    )
+
+
+def _examine_rules(wiring: Wiring) -> Finding:
+    wiring.rulebook.refresh()
+    error = wiring.rulebook.error
+    if error is None:
+        return Finding("rules", True, f"Version {wiring.rulebook.policy.version}, as in the file.")
+    return Finding("rules", False, f"The file is broken; the rules before hold: {error.message}", "Correct the file.")
+
+
+async def _examine_warnings(wiring: Wiring) -> AsyncIterator[Finding]:
+    """Yield a finding for each thing in the rules in force that cannot work."""
+    try:
+        for told in await find_warnings(wiring):
+            yield Finding("rules", False, told, "Correct the rule; `sayso policy check` says the same of a file.")
+    except SaysoError as error:
+        yield Finding("rules", False, f"They could not be checked: {error.message}", "Start the store.")
+
+
+def _examine_channels(wiring: Wiring) -> Finding:
+    hook = "open" if wiring.settings.webhook_secret else "closed (SAYSO_WEBHOOK_SECRET is not set)"
+    return Finding("channels", True, f"Pages at {wiring.settings.public_url}; the webhook for decisions is {hook}.")

@@ -1,0 +1,73 @@
+"""Look through what is stored for records that cannot be read, before somebody needs one of them.
+
+A sample is cheap and told by `/readyz`; the whole is looked through by `sayso doctor`.
+"""
+
+from collections.abc import Iterator, Sequence
+
+from sayso.clock import monotonic_ms
+from service.store.runs.runs import Runs
+from service.store.runs.trails import TrailEnd, Trails
+from service.store.suspensions.reading import Readings, UnreadableRecord
+from service.store.suspensions.saving import Suspensions
+from service.store.suspensions.schedule import Agenda
+
+_SAMPLE = 50
+_SAMPLE_EVERY_MS = 5_000
+_AT_ONCE = 50
+"""How many records are read in one go: some milliseconds, between which others are served."""
+
+_MOST = 5_000
+
+
+class Inspections:
+    """What one process finds out about the records of a tenant."""
+
+    def __init__(
+        self, suspensions: Suspensions, runs: Runs, trails: Trails, agenda: Agenda, readings: Readings
+    ) -> None:
+        self._suspensions = suspensions
+        self._runs = runs
+        self._trails = trails
+        self._agenda = agenda
+        self._readings = readings
+        self._sampled_at_ms: dict[str, float] = {}
+
+    async def sample(self, tenant: str) -> list[UnreadableRecord]:
+        """Return what cannot be read, as far as this process has met it or finds it among what waits and the newest."""
+        if monotonic_ms() - self._sampled_at_ms.get(tenant, -_SAMPLE_EVERY_MS) >= _SAMPLE_EVERY_MS:
+            self._sampled_at_ms[tenant] = monotonic_ms()
+            await self._read(tenant, await self._list_ids(tenant, _SAMPLE))
+        return self._readings.list_unreadable(tenant)
+
+    async def look_through(self, tenant: str) -> tuple[int, list[UnreadableRecord]]:
+        """Return how many records were read, all that waits and the newest others, and which of them cannot be."""
+        ids = await self._list_ids(tenant, _MOST)
+        await self._read(tenant, ids)
+        return len(ids), self._readings.list_unreadable(tenant)
+
+    async def look_through_trails(self, tenant: str) -> tuple[int, dict[str, str]]:
+        """Return how many trails were compared with their records, the newest, and what is wrong with which run's."""
+        run_ids = await self._runs.list_ids(tenant, _MOST)
+        faults: dict[str, str] = {}
+        for some in _divide(run_ids):
+            ends: list[TrailEnd] = await self._trails.find_ends(tenant, some)
+            faults |= {one.run_id: one.fault for one in ends if one.fault}
+        return len(run_ids), faults
+
+    async def _list_ids(self, tenant: str, limit: int) -> list[str]:
+        known = [one.suspension_id for one in self._readings.list_unreadable(tenant)]
+        waiting = await self._runs.inbox(tenant, limit=limit)
+        scheduled = (await self._agenda.everything(tenant))[:limit]
+        decided = await self._runs.decided(tenant, limit=limit)
+        latest = await self._runs.latest(tenant, limit)
+        return list(dict.fromkeys([*known, *waiting, *scheduled, *decided, *latest]))
+
+    async def _read(self, tenant: str, ids: Sequence[str]) -> None:
+        for some in _divide(ids):
+            await self._suspensions.read_page(tenant, some)
+
+
+def _divide(ids: Sequence[str]) -> Iterator[list[str]]:
+    for start in range(0, len(ids), _AT_ONCE):
+        yield [*ids[start : start + _AT_ONCE]]

@@ -1,0 +1,129 @@
+"""Evaluate schemas, rules and states from outside without holding the event loop.
+
+What is cheap for certain is done at once. All else is done in a process that is killed at its limit, one job after the
+other for each caller, so that nobody can take the places of all others.
+"""
+
+import asyncio
+import base64
+from collections.abc import Sequence
+from typing import Any
+
+from pydantic import JsonValue
+
+from sayso.canonical_json import JsonObject
+from sayso.errors import InvalidInput
+from sayso.policy.findings import Known
+from sayso.records.base import Frozen
+from sayso.records.run_state import SealedState, StateRef
+from sayso.runner.agents import AgentManifest
+from sayso.schemas.validators import refuse
+from service.concurrency import Turns
+from service.policy.run_states import PausedFramework, check_paused, pack_state
+from service.policy.sandbox import Overrun, Sandbox
+from service.policy.schemas import SANDBOX, Fit
+
+RULES = Sandbox(places=1, limit_s=10.0, jobs_each=20)
+"""Where rules are checked: thousands of conditions take some seconds, and nobody waits for them but who sent them."""
+
+MOST_FAULTS = 200
+"""Faults of rules that are told at once."""
+
+STATE_LIMIT_S = 10.0
+SMALL_STATE_CHARS = 32_768
+"""A state of so many characters is read and packed in some milliseconds."""
+
+_WAITING = 16
+"""Jobs of one caller that may wait for their turn."""
+
+
+class RulesFound(Frozen):
+    """Rules that were checked: their number, version and warnings, or the faults that keep them from being loaded."""
+
+    rules: int = 0
+    version: str | None = None
+    faults: tuple[str, ...] = ()
+    warnings: tuple[str, ...] = ()
+
+
+class Evaluations:
+    """What one event loop has evaluated, each caller in turn."""
+
+    def __init__(self) -> None:
+        self._turns = Turns(_WAITING)
+
+    async def check_value(
+        self, schema: JsonObject, value: JsonValue, name: str, *, caller: str, formats: bool = False
+    ) -> None:
+        """Raise `InvalidInput`, naming each place, when `value` does not fit `schema`, or that cannot be found out.
+
+        A schema over the bounds, and one whose evaluation was killed, let nothing pass.
+        """
+        fit = Fit(schema, value, name, formats)
+        if fit.check_here():
+            return
+        try:
+            answer = await self._run(SANDBOX, fit.job(), caller)
+        except Overrun as error:
+            words = "Ask the agent's developer for fewer alternatives, references and patterns."
+            raise InvalidInput(
+                f"Nobody can say whether {name} fits its schema. {error.message.partition('. ')[0]}. {words}",
+                problems=[f"{name}: the schema could not be evaluated within its limits"],
+            ) from error
+        refuse(answer["problems"])
+
+    async def check_values(self, fits: Sequence[Fit], *, caller: str) -> None:
+        """Check one value after the other, and let others go on between them."""
+        for fit in fits:
+            await self.check_value(fit.schema, fit.value, fit.name, caller=caller, formats=fit.formats)
+            await asyncio.sleep(0)
+
+    async def check_rules(self, text: str, file: str, known: Known, *, caller: str) -> RulesFound:
+        """Return how many rules there are, their version, and what in them cannot work; or their faults."""
+        tools: JsonObject = {name: [one.model_dump() for one in tools] for name, tools in known.tools.items()}
+        people: JsonObject | None = None if known.reviewers is None else dict(known.reviewers)
+        job: JsonObject = {
+            "kind": "rules",
+            "text": text,
+            "file": file,
+            "most": MOST_FAULTS,
+            "reviewers": people,
+            "tools": tools,
+        }
+        try:
+            return RulesFound.model_validate(await self._run(RULES, job, caller))
+        except Overrun as error:
+            words = f"{file}: the rules could not be checked. {error.message.partition('. ')[0]}. Split the file."
+            return RulesFound(faults=(words,))
+
+    async def seal_state(
+        self, manifest: AgentManifest, paused: PausedFramework, limit_bytes: int, *, caller: str
+    ) -> SealedState:
+        """Return the state of a framework's run on its way to the store; raises what `service.policy.run_states` raises."""
+        check_paused(manifest, paused)
+        if len(paused.state) <= SMALL_STATE_CHARS:
+            return pack_state(manifest.name, paused, limit_bytes)
+        job: JsonObject = {
+            "kind": "state",
+            "agent": manifest.name,
+            "paused": paused.model_dump(),
+            "most": limit_bytes,
+        }
+        try:
+            answer = await self._run(SANDBOX, job, caller, STATE_LIMIT_S)
+        except Overrun as error:
+            why = error.message.partition(". ")[0]
+            raise InvalidInput(f"The state could not be read. {why}. Send one of fewer values.") from error
+        return SealedState(StateRef.model_validate(answer["ref"]), base64.b64decode(answer["blob"]))
+
+    async def _run(self, sandbox: Sandbox, job: JsonObject, caller: str, limit_s: float | None = None) -> Any:
+        """Run a job in its caller's turn, to its end: who hangs up gives no place free for another of theirs."""
+
+        async def run() -> Any:
+            async with self._turns.take(caller):
+                loop = asyncio.get_running_loop()
+                return await loop.run_in_executor(sandbox.threads, sandbox.run, job, limit_s)
+
+        running = asyncio.ensure_future(run())
+        running.add_done_callback(lambda one: one.cancelled() or one.exception())
+        return await asyncio.shield(running)

@@ -1,0 +1,49 @@
+"""Follow the file of rules: read it again when it changes, and keep the last good rules while it is broken."""
+
+from functools import cache, partial
+from pathlib import Path
+
+from sayso.policy.engine import Policy
+from sayso.policy.files import DEFAULT_TERMS, RulebookError, load_rulebook
+from sayso.records.terms import RuleTerms
+from service.policy.schemas import check_value
+
+_CHECK = partial(check_value, formats=True)
+"""What may take long is evaluated in a process that is killed at its limit."""
+
+
+class Rulebook:
+    """The policy in force, read again when its file changes. A broken file leaves the last good policy in force."""
+
+    def __init__(self, path: Path | None, *, terms: RuleTerms = DEFAULT_TERMS) -> None:
+        self._path = path
+        self._terms = terms
+        self._seen = _stamp(path)
+        self.policy = load_rulebook(path, terms=terms, check=_CHECK)
+        self.error: RulebookError | None = None
+
+    def refresh(self) -> Policy:
+        """Return the policy of the file as it now is, or the last good one, with `error` telling why."""
+        seen = _stamp(self._path)  # before the reading: a change during it is seen the next time
+        if seen != self._seen:
+            self._seen = seen
+            try:
+                self.policy = load_rulebook(self._path, terms=self._terms, check=_CHECK)
+                self.error = None
+            except RulebookError as error:
+                self.error = error
+        return self.policy
+
+
+@cache
+def rulebook_of(path: Path) -> Rulebook:
+    """Return this process's one rulebook of a file; what it has read is what its forks fall back on, too."""
+    return Rulebook(path)
+
+
+def _stamp(path: Path | None) -> tuple[int, int, int] | None:
+    try:
+        found = path.stat() if path else None
+    except OSError:
+        return None
+    return (found.st_mtime_ns, found.st_size, found.st_ino) if found else None

@@ -1,0 +1,122 @@
+"""Judge by the same rules everywhere: the newest that any service or worker has published.
+
+Each process reads its own file, publishes what it holds, and asks twice a second which version is in force. Where that
+is another than its own it judges by the published rules, so that nothing depends on which process takes a run.
+"""
+
+import asyncio
+import os
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager, suppress
+from pathlib import Path
+
+import structlog
+from pydantic import ValidationError
+
+from sayso.clock import monotonic_ms
+from sayso.errors import Unavailable
+from sayso.policy.engine import Policy
+from service.logs import Trouble
+from service.policy.loading import Rulebook
+from service.store.rules import Holder, RuleStore
+
+EVERY_S = 0.5
+_TOLD_EVERY_MS = 5_000
+
+_LOG = structlog.get_logger(__name__)
+
+
+class RulesInForce:
+    """The rules that one process judges by; until it is `kept` they are those of its own file."""
+
+    def __init__(self, store: RuleStore, rulebook: Rulebook, file: Path) -> None:
+        self._store = store
+        self._rulebook = rulebook
+        self._file = f"{os.uname().nodename}:{file}"
+        self._told: str | None = None
+        self._told_at_ms = 0.0
+        self._newest: Policy | None = None
+        self._fault = ""
+
+    def policy(self) -> Policy:
+        """Return the rules to judge by; raises `Unavailable` where those in force cannot be read here."""
+        own = self._rulebook.refresh()
+        if own.version != self._told:
+            return own  # the file has just changed, and nothing is newer
+        if self._fault:
+            raise Unavailable(self._fault)
+        return self._newest or own
+
+    @asynccontextmanager
+    async def kept(self, tenant: str, process: str) -> AsyncIterator[None]:
+        """Publish and follow the rules as long as the block runs."""
+        named, trouble = f"{process} {os.uname().nodename}:{os.getpid()}", Trouble("rules_not_compared")
+        await self._try(tenant, named, trouble)
+        ending = asyncio.Event()  # a task in the middle of a command may not hear that it is cancelled
+        following = asyncio.create_task(self._follow(tenant, named, trouble, ending))
+        try:
+            yield
+        finally:
+            ending.set()
+            await asyncio.wait([following])
+            with suppress(Unavailable):
+                await self._store.leave(tenant, named)
+
+    async def compare(self, tenant: str, process: str) -> None:
+        """Publish what this process holds where that is due, and take over what is newer."""
+        own = self._rulebook.refresh()
+        version = await self._publish(tenant, Holder(process, self._file, own.version), own)
+        if version == own.version:
+            self._newest, self._fault = None, ""
+        elif self._newest is None or self._newest.version != version:
+            await self._take_over(tenant)
+        self._told = own.version
+
+    async def list_holders(self, tenant: str) -> tuple[str | None, list[Holder]]:
+        """Return the version in force, and what each live process holds."""
+        return await self._store.read_version(tenant), await self._store.list_holders(tenant)
+
+    async def _publish(self, tenant: str, holder: Holder, own: Policy) -> str:
+        """Return the version in force."""
+        new = holder.version != self._told
+        if not new and monotonic_ms() - self._told_at_ms < _TOLD_EVERY_MS:
+            version = await self._store.read_version(tenant)
+            if version is not None:
+                return version
+        how = "held" if not new else "start" if self._told is None else "changed"
+        version, alive = await self._store.publish(tenant, holder, how, own.model_dump_json() if new else "")
+        if not version or (version != holder.version and not alive):
+            version, _ = await self._store.publish(tenant, holder, "start", own.model_dump_json())
+        self._told_at_ms = monotonic_ms()
+        return version
+
+    async def _take_over(self, tenant: str) -> None:
+        version, rules = await self._store.read_rules(tenant)
+        try:
+            newest = Policy.model_validate_json(rules)
+        except ValidationError:
+            newest = None
+        if newest is None or newest.version != version:
+            self._fault = (
+                f"The rules in force, version {version}, cannot be read by this process, so it judges nothing. "
+                "Run the same version of Sayso everywhere."
+            )
+            _LOG.error("rules_unreadable", version=version)
+            return
+        self._newest, self._fault = newest, ""
+        _LOG.warning("rules_of_another_file", in_force=version, file=self._file)
+
+    async def _follow(self, tenant: str, process: str, trouble: Trouble, ending: asyncio.Event) -> None:
+        while not ending.is_set():
+            with suppress(TimeoutError):
+                async with asyncio.timeout(EVERY_S):
+                    await ending.wait()
+                    return
+            await self._try(tenant, process, trouble)
+
+    async def _try(self, tenant: str, process: str, trouble: Trouble) -> None:
+        try:
+            await self.compare(tenant, process)
+            trouble.over()
+        except Unavailable as error:
+            trouble.note(error)

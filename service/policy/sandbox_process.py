@@ -1,0 +1,85 @@
+"""Serve the jobs of a sandbox, one a line, until its owner is gone: `python -m service.policy.sandbox_process <MB>`.
+
+The process bounds its own memory, and its own time should its owner die meanwhile.
+"""
+
+import base64
+import json
+import resource
+import signal
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from sayso.canonical_json import JsonObject
+from sayso.errors import InvalidInput
+from sayso.policy.files import RulebookError, parse_rulebook
+from sayso.policy.findings import Known, find_findings
+from sayso.records.tool_calls import ToolDefinition
+from sayso.schemas.bounds import weigh
+from service.policy.run_states import PausedFramework, pack_state
+from service.policy.sandbox import READY, tell_refusal
+from service.policy.schemas import Fit, find_problems
+
+_GRACE_S = 1.0
+_MEGABYTE = 1024 * 1024
+
+
+def serve(memory_mb: int) -> None:
+    """Answer every job on standard input."""
+    _bound_memory(memory_mb)
+    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+    sys.stdout.buffer.write(READY)
+    sys.stdout.buffer.flush()
+    for line in sys.stdin.buffer:
+        job = json.loads(line)
+        signal.setitimer(signal.ITIMER_REAL, job["limit_s"] + _GRACE_S)  # ends the process, whatever it does
+        try:
+            answer = _JOBS[job["kind"]](job)
+        except InvalidInput as error:
+            answer = tell_refusal(error)
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        sys.stdout.buffer.write(json.dumps(answer).encode() + b"\n")
+        sys.stdout.buffer.flush()
+
+
+def _fit(job: dict[str, Any]) -> JsonObject:
+    weigh(job["schema"])
+    return {"problems": list(find_problems(Fit(job["schema"], job["value"], job["name"], job["formats"])))}
+
+
+def _check_rules(job: dict[str, Any]) -> JsonObject:
+    try:
+        policy = parse_rulebook(job["text"].encode(), file=job["file"])
+    except RulebookError as error:
+        faults = [str(one) for one in error.problems]
+        more = [f"and {len(faults) - job['most']} more"] if len(faults) > job["most"] else []
+        return {"faults": [*faults[: job["most"]], *more]}
+    tools = {name: [ToolDefinition.model_validate(one) for one in tools] for name, tools in job["tools"].items()}
+    warnings = find_findings(policy, Known(job["reviewers"], tools))
+    return {"rules": len(policy.rules), "version": policy.version, "warnings": list(warnings)}
+
+
+def _pack_state(job: dict[str, Any]) -> JsonObject:
+    sealed = pack_state(job["agent"], PausedFramework.model_validate(job["paused"]), job["most"])
+    return {"ref": sealed.ref.model_dump(), "blob": base64.b64encode(sealed.blob).decode()}
+
+
+def _bound_memory(memory_mb: int) -> None:
+    """Bound what is mapped to what is mapped now and so much more, where the system says how much that is."""
+    mapped = Path("/proc/self/statm")
+    if mapped.exists():
+        limit = int(mapped.read_text().split()[0]) * resource.getpagesize() + memory_mb * _MEGABYTE
+        resource.setrlimit(resource.RLIMIT_AS, (limit, limit))
+
+
+_JOBS: dict[str, Callable[[dict[str, Any]], JsonObject]] = {
+    "fit": _fit,
+    "rules": _check_rules,
+    "state": _pack_state,
+}
+
+
+if __name__ == "__main__":
+    serve(int(sys.argv[1]))

@@ -1,0 +1,47 @@
+"""Make sure that the store keeps what it confirmed, before anything is confirmed to anybody."""
+
+from typing import Any
+
+from redis.asyncio import Redis
+from redis.exceptions import ResponseError
+
+from sayso.errors import SaysoError
+from service.store.connection.connecting import connect, text, translated
+from service.store.connection.faults import WAIT_S, await_store
+
+WANTED = {"appendonly": "yes", "appendfsync": "always", "maxmemory-policy": "noeviction"}
+"""What keeps a confirmed write, whatever is killed when."""
+
+
+class WeakDurability(SaysoError):
+    """The store may forget what it confirmed; set it up as docs/operations.md says, or allow it by a setting."""
+
+
+async def check_durability(url: str, *, allow_weak: bool, wait_s: float = WAIT_S) -> str | None:
+    """Return what is weak about the store, None for nothing; waits until it is up.
+
+    Raises `WeakDurability` unless weakness is allowed, and `Unavailable` when the store did not come up in time.
+    """
+    await await_store(url, wait_s)
+    async with connect(url) as redis:
+        weakness = await _find_weakness(redis)
+    if weakness is not None and not allow_weak:
+        raise WeakDurability(
+            f"The store may forget what it confirmed: {weakness}. Set it up as docs/operations.md says, "
+            "or set SAYSO_ALLOW_WEAK_DURABILITY=true if that may happen here."
+        )
+    return weakness
+
+
+async def _find_weakness(redis: Redis) -> str | None:
+    found: dict[str, str] = {}
+    for name in WANTED:
+        async with translated():
+            try:
+                reply: Any = await redis.config_get(name)
+            except ResponseError:
+                return "it does not tell how it is set up (CONFIG GET is refused)"
+        found |= {text(key): text(value) for key, value in reply.items()}
+    weak = [f"{name} is {found.get(name, 'unknown')}, not {value}" for name, value in WANTED.items()]
+    wrong = [said for said, (name, value) in zip(weak, WANTED.items(), strict=True) if found.get(name) != value]
+    return "; ".join(wrong) or None

@@ -1,0 +1,92 @@
+"""Where a store is, and why it does not answer."""
+
+import asyncio
+import socket
+from urllib.parse import urlsplit
+
+import structlog
+from redis.asyncio import Redis
+from redis.exceptions import AuthenticationError, NoPermissionError
+from redis.exceptions import TimeoutError as RedisTimeoutError
+
+from sayso.clock import monotonic_ms
+from sayso.errors import Unavailable
+from service.store.connection.connecting import connect, translated
+
+WAIT_S = 30.0
+_AGAIN_S = 0.2
+
+_LOG = structlog.get_logger(__name__)
+
+
+def show_address(url: str) -> str:
+    """Return a store's URL without its password."""
+    parts = urlsplit(url)
+    return url.replace(f"{parts.netloc}", parts.netloc.rpartition("@")[2], 1) if parts.netloc else url
+
+
+def describe_fault(url: str, error: BaseException) -> str:
+    """Return a sentence that names the store's address and why it does not answer."""
+    return f"The store at {show_address(url)} does not answer: {_find_cause(error)}."
+
+
+async def await_store(url: str, wait_s: float | None = WAIT_S) -> None:
+    """Wait until the store answers, without an end where `wait_s` is None; log its address and the cause at once.
+
+    Raises `Unavailable` when the time is over, and at once for a password that the store refuses.
+    """
+    until_ms = None if wait_s is None else monotonic_ms() + wait_s * 1000
+    told = ""
+    async with connect(url) as redis:
+        while (error := await _ping(redis)) is not None:
+            fault = describe_fault(url, error)
+            if is_refused(error):
+                raise Unavailable(f"{fault} Correct the user and the password in SAYSO_REDIS_URL.")
+            if until_ms is not None and monotonic_ms() >= until_ms:
+                raise Unavailable(f"{fault} Nothing changed within {wait_s:g} s. Start it, or correct SAYSO_REDIS_URL.")
+            if fault != told:
+                _LOG.warning("store_away", told=fault)
+                told = fault
+            await asyncio.sleep(_AGAIN_S)
+    if told:
+        _LOG.info("store_back", address=show_address(url))
+
+
+def is_refused(error: BaseException) -> bool:
+    """Return whether the store refuses the user or the password, which waiting does not mend."""
+    return any(isinstance(one, AuthenticationError | NoPermissionError) for one in _causes(error))
+
+
+async def _ping(redis: Redis) -> Exception | None:
+    try:
+        async with translated():
+            await redis.ping()
+    except Unavailable as error:
+        return error
+    return None
+
+
+def _causes(error: BaseException) -> list[BaseException]:
+    """Return the error and what it came from, the innermost first."""
+    found: list[BaseException] = []
+    one: BaseException | None = error
+    while one is not None and one not in found:
+        found.append(one)
+        one = one.__cause__ or one.__context__
+    return found[::-1]
+
+
+def _find_cause(error: BaseException) -> str:
+    causes = _causes(error)
+    for one in causes:
+        if isinstance(one, AuthenticationError | NoPermissionError):
+            return f"it refuses the user or the password ({str(one).rstrip('.')})"
+        if isinstance(one, socket.gaierror):
+            return "nothing is known under this name"
+        if isinstance(one, ConnectionRefusedError):
+            return "nothing listens there"
+        if isinstance(one, FileNotFoundError):
+            return "there is no such socket"
+        if isinstance(one, TimeoutError | RedisTimeoutError):
+            return "it took longer than 5 s"
+    return str(causes[0]).rstrip(".") or type(causes[0]).__name__

@@ -1,0 +1,104 @@
+"""Keep what other sources tell of a run, beside its trail: bounded, each event once, and gone with the run."""
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from pydantic import JsonValue
+from redis.asyncio import Redis
+
+from sayso.canonical_json import canonical_json, digest_json
+from sayso.errors import IdempotencyConflict, NotFound, TooLarge
+from sayso.formats.external_events import Kept
+from service.store.connection.connecting import text, translated
+from service.store.keys import CHANGES, TenantKeys
+from service.store.lua import read_script
+
+MOST_EVENTS = 5_000
+MOST_BYTES = 4 * 1024 * 1024
+"""What is kept of one run; who tells more is refused, and nothing that is there is lost."""
+
+_SCRIPT = read_script("told")
+_THERE, _NO_RUN, _OTHER, _TOO_MANY, _TOO_MUCH = range(5)
+
+
+class Telling(NamedTuple):
+    """One event to keep, as its source numbered it."""
+
+    seq: int
+    said_at_ms: int | None
+    event: dict[str, JsonValue]
+
+
+class Told(NamedTuple):
+    """How many of a request's events were new, and how many the run has now."""
+
+    added: int
+    kept: int
+
+
+class Tellings:
+    """The events of all sources of a run, in the order they came."""
+
+    def __init__(self, redis: Redis) -> None:
+        self._redis = redis
+        self._append = redis.register_script(_SCRIPT)
+
+    async def add(self, tenant: str, run_id: str, source: str, dialect: str, tellings: Sequence[Telling]) -> Told:
+        """Keep those that are not there yet, all or none.
+
+        Raises `IdempotencyConflict` for a number that is there with another event, and `TooLarge` over the limits.
+        """
+        keys = TenantKeys(tenant)
+        args: list[str | int | bytes] = [MOST_EVENTS, MOST_BYTES, CHANGES + run_id]
+        for one in tellings:
+            said = "" if one.said_at_ms is None else one.said_at_ms
+            head = f"{source}|{dialect}|{one.seq}|{said}|".encode()
+            digest = digest_json([dialect, one.said_at_ms, one.event])
+            args += [f"{source} {one.seq}", digest[:32], head + canonical_json(one.event)]
+        async with translated():
+            verdict, *facts = await self._append(
+                keys=[keys.run(run_id), keys.told(run_id), keys.told_seen(run_id)], args=args
+            )
+        if verdict != _THERE:
+            raise _refuse(verdict, run_id, source, tellings, int(facts[0]) if facts else 0)
+        return Told(int(facts[0]), int(facts[1]))
+
+    async def read(self, tenant: str, run_id: str, after: int = 0, limit: int = 200) -> list[Kept]:
+        """Return what came behind the first `after`, in the order it came."""
+        async with translated():
+            found = await self._redis.lrange(TenantKeys(tenant).told(run_id), after, after + limit - 1)
+        return [_unpack(raw, position) for position, raw in enumerate(found, start=after + 1)]
+
+    async def read_all(self, tenant: str, run_id: str) -> list[Kept]:
+        """Return everything."""
+        return await self.read(tenant, run_id, limit=MOST_EVENTS)
+
+
+def _refuse(
+    verdict: int, run_id: str, source: str, tellings: Sequence[Telling], fact: int
+) -> NotFound | IdempotencyConflict | TooLarge:
+    if verdict == _NO_RUN:
+        return NotFound(f"There is no run {run_id!r} for this credential.")
+    if verdict == _OTHER:
+        seq = tellings[fact].seq
+        return IdempotencyConflict(
+            f"Event {seq} of {source!r} is there already with other content; nothing of this request was kept. "
+            "Send the same event under the same number, and a new one under the next.",
+            source=source,
+            seq=seq,
+        )
+    if verdict == _TOO_MANY:
+        return TooLarge(
+            f"The run has {fact} events of {MOST_EVENTS}; these do not fit. Tell less, such as whole messages instead "
+            "of their fragments.",
+            kept=fact,
+        )
+    return TooLarge(f"The run has {fact} bytes of events of {MOST_BYTES}; these do not fit. Tell less.", kept=fact)
+
+
+def _unpack(raw: bytes | str, position: int) -> Kept:
+    at, source, dialect, seq, said, event = text(raw).split("|", 5)
+    return Kept.model_validate_json(
+        f'{{"position":{position},"at_ms":{at},"source":"{source}","dialect":"{dialect}","seq":{seq},'
+        f'"said_at_ms":{said or "null"},"event":{event}}}'
+    )

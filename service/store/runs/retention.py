@@ -1,0 +1,149 @@
+"""Forget runs that ended long ago: their records first, with every place in every index; their trails later.
+
+A run is forgotten in one commit that holds only while nothing of it has moved, so that nobody loses a run that was
+revived at that very moment.
+"""
+
+from typing import Any, NamedTuple
+
+from redis.asyncio import Redis
+
+from sayso.errors import Unreadable
+from sayso.records.events import TrailHead
+from sayso.records.suspensions import RunStatus, SuspensionRecord
+from service.store.connection.connecting import text, translated
+from service.store.keys import TenantKeys
+from service.store.lua import read_script
+from service.store.suspensions.commits import Commit
+from service.store.suspensions.reading import Readings
+
+PROMISED_MS = 8 * 86_400_000
+"""For how long a request of another protocol is kept after its end and its deadline; its key and message end then."""
+
+_SCRIPT = read_script("commit")
+
+
+class _Age(NamedTuple):
+    """How old is old enough."""
+
+    ended_before_ms: int
+    promised_before_ms: int
+
+    def reached(self, record: SuspensionRecord) -> bool:
+        """Whether a run that ended may be forgotten."""
+        if record.resume.endpoint_id is not None:
+            promised_ms = max(record.updated_at_ms, *(item.terms.deadline_at_ms for item in record.items))
+            if promised_ms >= self.promised_before_ms:
+                return False
+        return record.updated_at_ms < self.ended_before_ms
+
+
+class Retention:
+    """What is old enough to go."""
+
+    def __init__(self, redis: Redis, readings: Readings | None = None) -> None:
+        self._redis = redis
+        self._readings = readings or Readings()
+        self._commit = redis.register_script(_SCRIPT)
+
+    async def claim(self, tenant: str, every_s: int) -> bool:
+        """Tell whether it is time again; of all who ask, one is told so."""
+        async with translated():
+            return bool(await self._redis.set(TenantKeys(tenant).retained, "1", nx=True, ex=every_s))
+
+    async def give_back(self, tenant: str) -> None:
+        """Let it be time again at once: there was more to do."""
+        async with translated():
+            await self._redis.delete(TenantKeys(tenant).retained)
+
+    async def keeps_trail(self, tenant: str, run_id: str) -> bool:
+        """Tell whether the run was forgotten and its trail is still there."""
+        async with translated():
+            return await self._redis.zscore(TenantKeys(tenant).trails, run_id) is not None
+
+    async def forget_runs(self, tenant: str, ended_before_ms: int, limit: int, now_ms: int = 0) -> int:
+        """Forget up to `limit` runs that ended before a moment; what happened to them is kept on in their trails.
+
+        A request of another protocol is kept for as long as that one promises at `now_ms`.
+        """
+        age = _Age(ended_before_ms, now_ms - PROMISED_MS)
+        forgotten = 0
+        for status in RunStatus:
+            if status.ended:
+                forgotten += await self._forget_in(TenantKeys(tenant), status, age, limit - forgotten)
+        return forgotten
+
+    async def forget_trails(self, tenant: str, ended_before_ms: int, limit: int) -> int:
+        """Forget up to `limit` trails of forgotten runs that ended before a moment: the last that is known of them."""
+        keys = TenantKeys(tenant)
+        async with translated():
+            found: list[Any] = await self._redis.zrangebyscore(keys.trails, "-inf", ended_before_ms, start=0, num=limit)
+            if not found:
+                return 0
+            async with self._redis.pipeline(transaction=True) as pipe:
+                pipe.unlink(*(key(text(one)) for one in found for key in (keys.trail, keys.head)))
+                pipe.zrem(keys.trails, *found)
+                await pipe.execute()
+        return len(found)
+
+    async def _forget_in(self, keys: TenantKeys, status: RunStatus, age: _Age, limit: int) -> int:
+        """Runs stand by their start, so those that took long are passed over until their end is old enough."""
+        forgotten = passed = 0
+        while forgotten < limit:
+            async with translated():
+                ids: list[Any] = await self._redis.zrangebyscore(
+                    keys.runs(status), "-inf", age.ended_before_ms, start=passed, num=min(100, limit - forgotten)
+                )
+            if not ids:
+                break
+            for one in ids:
+                gone = await self._forget(keys, text(one), age)
+                forgotten += gone
+                passed += not gone
+        return forgotten
+
+    async def _forget(self, keys: TenantKeys, run_id: str, age: _Age) -> bool:
+        try:
+            records, head = await self._read_chain(keys, run_id)
+        except Unreadable:
+            return False  # it is kept until it can be read, and does not hold up the others
+        if not records or not records[0].run_status.ended or not age.reached(records[0]):
+            return False
+        names, args = _build(keys, records, head).arguments()
+        async with translated():
+            failed_guard, *_ = await self._commit(keys=names, args=args)
+        return not failed_guard
+
+    async def _read_chain(self, keys: TenantKeys, run_id: str) -> tuple[list[SuspensionRecord], TrailHead]:
+        """Return the run's suspensions, the latest first, and where its trail ends; raises `Unreadable`."""
+        records: list[SuspensionRecord] = []
+        head = TrailHead()
+        async with translated():
+            found: Any = await self._redis.get(keys.run(run_id))
+            while found is not None:
+                raw: Any = await self._redis.get(keys.suspension(text(found)))
+                if raw is None:
+                    break
+                stored = self._readings.read(keys.tenant, text(found), raw)
+                head = head if records else stored.head
+                records.append(stored.record)
+                found = stored.record.previous_id
+        return records, head
+
+
+def _build(keys: TenantKeys, records: list[SuspensionRecord], head: TrailHead) -> Commit:
+    last = records[0]
+    commit = Commit()
+    commit.expect(keys.suspension(last.id), last.version)
+    for record in records:
+        commit.write("DEL", keys.suspension(record.id))
+        for index in (keys.decided, keys.inbox, keys.agenda):
+            commit.write("ZREM", index, record.id)
+    commit.write("DEL", keys.run(last.run.id))
+    for key in (keys.state(last.run.id), keys.told(last.run.id), keys.told_seen(last.run.id)):
+        commit.write("DEL", key)
+    commit.write("ZREM", keys.runs(last.run_status), last.run.id)
+    commit.write("ZREM", keys.runs_of(last.run.owner), last.run.id)
+    commit.write("SET", keys.head(last.run.id), f"{head.seq}|{head.hash}")
+    commit.write("ZADD", keys.trails, last.updated_at_ms, last.run.id)
+    return commit

@@ -1,0 +1,338 @@
+"""Read runs, their trails and their states, and find what is waiting or done.
+
+Nothing here changes a run: that happens in the commit of its suspension alone.
+"""
+
+import heapq
+from itertools import islice
+from typing import Any
+
+from pydantic import BaseModel, ConfigDict, JsonValue, TypeAdapter, ValidationError
+from redis.asyncio import Redis
+
+from sayso.clock import monotonic_ms
+from sayso.errors import NotFound
+from sayso.records.events import TrailEntry
+from sayso.records.run_state import StateRef, open_state
+from sayso.records.suspensions import RunStatus, SuspensionRecord
+from sayso.records.tool_calls import ToolDefinition
+from sayso.transitions.item_states import RunState, count_failed, find_run_state
+from service.store.connection.connecting import text, translated
+from service.store.keys import TenantKeys
+from service.store.suspensions.reading import Readings, UnreadableRecord, id_of, tell_unreadable
+from service.store.suspensions.turns import number_turn
+
+
+class Run(BaseModel):
+    """One agent execution, as it stands. `suspension_id` is the latest; all earlier ones lead back from it."""
+
+    model_config = ConfigDict(frozen=True)
+
+    id: str
+    agent: str
+    owner: str
+    thread_id: str
+    title: str = ""
+    tags: tuple[str, ...] = ()
+    status: RunStatus
+    suspension_id: str
+    created_at_ms: int
+    updated_at_ms: int
+    result: JsonValue = None
+    error: str | None = None
+    failed_calls: int = 0
+
+    @property
+    def state(self) -> RunState:
+        """The worst that is known of it."""
+        return find_run_state(self.status, self.failed_calls)
+
+
+UNREADABLE = "unreadable"
+"""The kind of an event that is damaged."""
+
+_ENTRY = TypeAdapter(TrailEntry)
+_PAGE = 200
+_REMEMBERED_MS = 500
+_SAVED_MS, _MOST_SAVED = 60_000, 4_096
+
+
+class Runs:
+    """Look-ups by id and by list, each one round trip or two."""
+
+    def __init__(self, redis: Redis, readings: Readings | None = None) -> None:
+        self._redis = redis
+        self._readings = readings or Readings()
+        self._manifests: dict[str, tuple[dict[str, bytes], float]] = {}
+        self._definitions: dict[tuple[str, str], float] = {}
+
+    async def read(self, tenant: str, run_id: str) -> Run:
+        """Return the run; raises `NotFound`, and `Unreadable` where its latest record cannot be read."""
+        runs = await self._read_many(TenantKeys(tenant), [run_id])
+        if not runs:
+            raise NotFound(f"There is no run {run_id!r} for this credential.")
+        run = runs[0]
+        if isinstance(run, UnreadableRecord):
+            raise tell_unreadable(run)
+        return run
+
+    async def list_runs(
+        self, tenant: str, *, status: str | None = None, owner: str | None = None, skip: int = 0, limit: int = 50
+    ) -> list[Run | UnreadableRecord]:
+        """Return runs: all, those in one status, those that one credential asked for, or both; the newest first.
+
+        Only of those suspended, whoever asked, the earliest deadline comes first. One that moves on meanwhile may be
+        among them, as it stands then. One whose record cannot be read stands there with the reason.
+        """
+        keys = TenantKeys(tenant)
+        if status is None:
+            return await self._read_many(keys, await self._newest(keys, owner, skip, limit))
+        if owner is not None:
+            return await self._read_many(keys, (await self._standing(keys, owner, status, skip + limit))[skip:])
+        if status == RunStatus.SUSPENDED:
+            return [_run_of(one) for one in await self._records(keys, await self._suspended(keys, skip, limit))]
+        return await self._read_many(keys, await self._page(keys.runs(status), skip, limit, newest_first=True))
+
+    async def trail(self, tenant: str, run_id: str, after: int = 0, limit: int = 1000) -> list[TrailEntry]:
+        """Return the run's events behind the one numbered `after`, in order; a damaged one stands as `unreadable`."""
+        async with translated():
+            raw = await self._redis.lrange(TenantKeys(tenant).trail(run_id), after, after + limit - 1)
+        entries: list[TrailEntry] = []
+        for seq, entry in enumerate(raw, start=after + 1):
+            entries.append(read_entry(_bytes(entry), seq, entries[-1].at_ms if entries else 0))
+        return entries
+
+    async def state(self, tenant: str, run_id: str, ref: StateRef) -> bytes:
+        """Return the run's own state; raises `InvalidInput` when it is not the one `ref` vouches for."""
+        async with translated():
+            blob = await self._redis.get(TenantKeys(tenant).state(run_id))
+        return open_state(ref, _bytes(blob))
+
+    async def inbox(self, tenant: str, skip: int = 0, limit: int = 50) -> list[str]:
+        """Return the ids of pending suspensions, the earliest deadline first."""
+        return await self._page(TenantKeys(tenant).inbox, skip, limit, newest_first=False)
+
+    async def decided(self, tenant: str, skip: int = 0, limit: int = 50) -> list[str]:
+        """Return the ids of suspensions that were asked and no longer wait, the latest first."""
+        return await self._page(TenantKeys(tenant).decided, skip, limit, newest_first=True)
+
+    async def latest(self, tenant: str, limit: int) -> list[str]:
+        """Return the ids of the suspensions at which the newest runs stand."""
+        run_ids = await self.list_ids(tenant, limit)
+        return [one for one in await self._latest(TenantKeys(tenant), run_ids) if one] if run_ids else []
+
+    async def list_ids(self, tenant: str, limit: int) -> list[str]:
+        """Return the ids of the newest runs."""
+        return await self._newest(TenantKeys(tenant), None, 0, limit)
+
+    async def count_pending(self, tenant: str) -> int:
+        """Return how many suspensions wait for a reviewer."""
+        async with translated():
+            return int(await self._redis.zcard(TenantKeys(tenant).inbox))
+
+    async def save_definitions(self, tenant: str, definitions: list[ToolDefinition]) -> None:
+        """Keep tool definitions by their digest; what is there already stays."""
+        now_ms = monotonic_ms()
+        mapping: Any = {
+            one.digest: one.model_dump_json()
+            for one in definitions
+            if self._definitions.get((tenant, one.digest), -_SAVED_MS) < now_ms - _SAVED_MS
+        }
+        if mapping:
+            async with translated():
+                await self._redis.hset(TenantKeys(tenant).definitions, mapping=mapping)
+            if len(self._definitions) > _MOST_SAVED:
+                self._definitions.clear()
+            self._definitions |= {(tenant, digest): now_ms for digest in mapping}
+
+    async def definition(self, tenant: str, digest: str) -> ToolDefinition | None:
+        """Return the tool definition of that digest, or None where nobody gave one."""
+        async with translated():
+            raw = await self._redis.hget(TenantKeys(tenant).definitions, digest)
+        return ToolDefinition.model_validate_json(raw) if raw else None
+
+    async def number_turn(self, tenant: str, owner: str, thread_id: str, ask: str) -> int:
+        """Return the number of this ask among those of its owner in the thread, from 1."""
+        return await number_turn(self._redis, TenantKeys(tenant).thread(owner, thread_id), ask)
+
+    async def save_agent(self, tenant: str, name: str, manifest: str) -> None:
+        """Publish what the service may know of a registered agent."""
+        async with translated():
+            await self._redis.hset(TenantKeys(tenant).agents, name, manifest)
+
+    async def agents(self, tenant: str, *, fresh: bool = True) -> dict[str, bytes]:
+        """Return the published manifests by name, as they stand or, not fresh, as they stood half a second ago."""
+        held = self._manifests.get(tenant)
+        if held is not None and not fresh and monotonic_ms() < held[1]:
+            return held[0]
+        asked_at_ms = monotonic_ms()
+        async with translated():
+            found = await self._redis.hgetall(TenantKeys(tenant).agents)
+        manifests = {text(name): _bytes(manifest) for name, manifest in sorted(found.items())}
+        self._manifests[tenant] = (manifests, asked_at_ms + _REMEMBERED_MS)
+        return manifests
+
+    async def is_of(self, tenant: str, owner: str, *, run_id: str = "", suspension_id: str = "") -> bool:
+        """Tell whether an owner asked for this run, or for the run that stands at this suspension.
+
+        The indexes tell it, for the record itself may be unreadable.
+        """
+        keys, at = TenantKeys(tenant), 0
+        if run_id:
+            return (await self._scores(keys.runs_of(owner), [run_id]))[0] is not None
+        while ids := await self._page(keys.runs_of(owner), at, _PAGE, newest_first=True):
+            at += _PAGE
+            if suspension_id in await self._latest(keys, ids):
+                return True
+        return False
+
+    async def waiting_of(self, tenant: str, owner: str) -> list[str]:
+        """Return the ids of all that waits for a reviewer for one owner's sake, the earliest deadline first."""
+        keys, at = TenantKeys(tenant), 0
+        found: list[tuple[float, str]] = []
+        while ids := await self._page(keys.runs_of(owner), at, _PAGE, newest_first=True):
+            at += _PAGE
+            latest = await self._latest(keys, ids)
+            dues = zip(latest, await self._scores(keys.inbox, latest), strict=True)
+            found += [(due_ms, one) for one, due_ms in dues if due_ms is not None]
+        return [one for _, one in sorted(found)]
+
+    async def unfinished_of(self, tenant: str, owner: str) -> list[str]:
+        """Return the ids of the suspensions at which an owner's runs stand that have not ended, the newest first.
+
+        Whatever can still go on has a place on the agenda.
+        """
+        keys, at = TenantKeys(tenant), 0
+        found: list[str] = []
+        while ids := await self._page(keys.runs_of(owner), at, _PAGE, newest_first=True):
+            at += _PAGE
+            latest = [one for one in await self._latest(keys, ids) if one]
+            dues = zip(latest, await self._scores(keys.agenda, latest), strict=True)
+            found += [one for one, due_ms in dues if due_ms is not None]
+        return found
+
+    async def _page(self, index: str, skip: int, limit: int, *, newest_first: bool) -> list[str]:
+        async with translated():
+            ids: list[Any] = await self._redis.zrange(index, skip, skip + limit - 1, desc=newest_first)
+        return [text(one) for one in ids]
+
+    async def _newest(self, keys: TenantKeys, owner: str | None, skip: int, limit: int) -> list[str]:
+        """Return the ids of one owner's runs, or of everybody's, merged."""
+        if owner is not None:
+            return await self._page(keys.runs_of(owner), skip, limit, newest_first=True)
+        async with translated():
+            owners = await self._redis.smembers(keys.owners)
+            async with self._redis.pipeline(transaction=False) as pipe:
+                for one in owners:
+                    pipe.zrange(keys.runs_of(text(one)), 0, skip + limit - 1, desc=True, withscores=True)
+                pages = await pipe.execute()
+        merged = heapq.merge(*pages, key=lambda entry: -entry[1])
+        return [text(entry[0]) for entry in islice(merged, skip, skip + limit)]
+
+    async def _standing(self, keys: TenantKeys, owner: str, status: str, most: int) -> list[str]:
+        """Return the ids of up to `most` of an owner's runs in a status, the newest first.
+
+        The indexes tell it, a page at a time: of very many runs hardly a record is read.
+        """
+        found: list[str] = []
+        at = 0
+        while len(found) < most and (ids := await self._page(keys.runs_of(owner), at, _PAGE, newest_first=True)):
+            at += _PAGE
+            found += await self._keep(keys, ids, status)
+        return found[:most]
+
+    async def _keep(self, keys: TenantKeys, run_ids: list[str], status: str) -> list[str]:
+        if status != RunStatus.SUSPENDED:
+            scores = await self._scores(keys.runs(status), run_ids)
+            return [one for one, score in zip(run_ids, scores, strict=True) if score is not None]
+        latest = await self._latest(keys, run_ids)
+        scores = await self._scores(keys.inbox, latest)
+        waiting = {one for one, due_ms in zip(latest, scores, strict=True) if due_ms is not None}
+        standing = waiting.union(await self._decided(keys, [one for one in latest if one not in waiting]))
+        return [run_id for run_id, one in zip(run_ids, latest, strict=True) if one in standing]
+
+    async def _latest(self, keys: TenantKeys, run_ids: list[str]) -> list[str]:
+        """Return the id of the suspension that each run stands at; an empty one for a run that is gone."""
+        async with translated():
+            return [text(one or b"") for one in await self._redis.mget([keys.run(run_id) for run_id in run_ids])]
+
+    async def _decided(self, keys: TenantKeys, ids: list[str]) -> list[str]:
+        """Return which suspensions are decided and have not gone on; only what is on the agenda can be."""
+        due = zip(ids, await self._scores(keys.agenda, ids), strict=True)
+        records = await self._records(keys, [one for one, at_ms in due if at_ms is not None])
+        return [one.id for one in records if isinstance(one, SuspensionRecord) and one.run_status == "suspended"]
+
+    async def _suspended(self, keys: TenantKeys, skip: int, limit: int) -> list[str]:
+        """Return what waits in the inbox, the earliest deadline first, and then what is decided and has not gone on."""
+        ids = await self._page(keys.inbox, skip, limit, newest_first=False)
+        if len(ids) == limit:
+            return ids
+        async with translated():
+            skip = max(0, skip - int(await self._redis.zcard(keys.inbox)))
+        decided: list[str] = []
+        at, most = 0, skip + limit - len(ids)
+        while len(decided) < most and (page := await self._page(keys.agenda, at, _PAGE, newest_first=False)):
+            at += _PAGE
+            waits = zip(page, await self._scores(keys.inbox, page), strict=True)
+            decided += await self._decided(keys, [one for one, due in waits if due is None and one not in ids])
+        return ids + decided[skip:most]
+
+    async def _scores(self, index: str, ids: list[str]) -> list[float | None]:
+        async with translated():
+            scores: list[float | None] = await self._redis.zmscore(index, ids) if ids else []
+        return scores
+
+    async def _read_many(self, keys: TenantKeys, run_ids: list[str]) -> list[Run | UnreadableRecord]:
+        """Read runs through the suspension each one stands at now."""
+        if not run_ids:
+            return []
+        run_of = {one: run_id for run_id, one in zip(run_ids, await self._latest(keys, run_ids), strict=True) if one}
+        found = await self._records(keys, list(run_of))
+        return [_run_of(one, run_of.get(id_of(one))) for one in found]
+
+    async def _records(self, keys: TenantKeys, suspension_ids: list[str]) -> list[SuspensionRecord | UnreadableRecord]:
+        if not suspension_ids:
+            return []
+        async with translated():
+            found = await self._redis.mget([keys.suspension(one) for one in suspension_ids])
+        return [
+            self._readings.try_read(keys.tenant, one, _bytes(raw))
+            for one, raw in zip(suspension_ids, found, strict=True)
+            if raw
+        ]
+
+
+def read_entry(raw: bytes, seq: int, at_ms: int = 0) -> TrailEntry:
+    """Return an event of a trail.
+
+    One that cannot be read has the kind `unreadable`, the moment `at_ms` and no hash, so that no chain holds over it.
+    """
+    try:
+        return _ENTRY.validate_json(raw)
+    except ValidationError:
+        return TrailEntry(seq=seq, at_ms=at_ms, type=UNREADABLE, data={}, hash="")
+
+
+def _bytes(raw: Any) -> bytes:
+    return raw.encode() if isinstance(raw, str) else raw or b""
+
+
+def _run_of(record: SuspensionRecord | UnreadableRecord, run_id: str | None = None) -> Run | UnreadableRecord:
+    if isinstance(record, UnreadableRecord):
+        return record._replace(run_id=run_id)
+    run, end = record.run, record.end
+    return Run(
+        id=run.id,
+        agent=run.agent,
+        owner=run.owner,
+        thread_id=run.thread_id,
+        title=run.title,
+        tags=run.tags,
+        status=record.run_status,
+        suspension_id=record.id,
+        created_at_ms=run.started_at_ms,
+        updated_at_ms=record.updated_at_ms,
+        result=end.result if end else None,
+        error=end.error if end else None,
+        failed_calls=count_failed(record),
+    )

@@ -1,0 +1,100 @@
+"""Compare where runs' trails end with where their records say that they end.
+
+The record keeps the number and the hash of the last event, saved in the same commit as the events. So a trail that was
+cut, deleted or added to is noticed, though what is left of it may still be a whole chain.
+"""
+
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+from redis.asyncio import Redis
+
+from sayso.errors import Unreadable
+from sayso.records.events import TrailHead
+from service.store.connection.connecting import text, translated
+from service.store.keys import TenantKeys
+from service.store.runs.runs import read_entry
+from service.store.suspensions.reading import Readings
+
+_ROUNDS = 10
+"""How often a run is looked at that goes on to its next suspension at that very moment."""
+
+
+class TrailEnd(NamedTuple):
+    """Where a run's trail ends: as the record says, None where nobody can tell, and as it does."""
+
+    run_id: str
+    head: TrailHead | None
+    found: TrailHead
+
+    @property
+    def fault(self) -> str:
+        """What is wrong with the trail as a whole, in a sentence; empty where it ends as the record says."""
+        head, found = self.head, self.found
+        if head is None or found == head:
+            return ""
+        if found.seq < head.seq:
+            gone = head.seq - found.seq
+            return (
+                f"The trail was cut: the run's record names {head.seq} events, and {found.seq} are there. "
+                f"{gone} {'is' if gone == 1 else 'are'} missing."
+            )
+        if found.seq > head.seq:
+            return f"Events were added to the trail: the run's record names {head.seq}, and {found.seq} are there."
+        return f"The trail was altered: its last event, {head.seq}, is not the one that the run's record names."
+
+
+class Trails:
+    """Where the trails of runs end."""
+
+    def __init__(self, redis: Redis, readings: Readings) -> None:
+        self._redis = redis
+        self._readings = readings
+
+    async def find_end(self, tenant: str, run_id: str) -> TrailEnd:
+        """Return where one run's trail ends; read it before the events, which may have become more meanwhile."""
+        return (await self.find_ends(tenant, [run_id]))[0]
+
+    async def find_ends(self, tenant: str, run_ids: Sequence[str]) -> list[TrailEnd]:
+        """Return where the trails of runs end, in the order asked."""
+        ends: dict[str, TrailEnd] = {}
+        for _ in range(_ROUNDS):
+            left = [one for one in run_ids if one not in ends]
+            if not left:
+                break
+            ends |= await self._read(TenantKeys(tenant), left)
+        unknown = TrailHead()
+        return [ends.get(one, TrailEnd(one, None, unknown)) for one in run_ids]
+
+    async def _read(self, keys: TenantKeys, run_ids: Sequence[str]) -> dict[str, TrailEnd]:
+        """Return the ends of those runs that did not go on to their next suspension meanwhile."""
+        async with translated():
+            latest: list[Any] = await self._redis.mget([keys.run(one) for one in run_ids])
+            async with self._redis.pipeline(transaction=True) as pipe:
+                for run_id, suspension in zip(run_ids, latest, strict=True):
+                    pipe.mget(keys.run(run_id), keys.suspension(text(suspension or b"")), keys.head(run_id))
+                    pipe.llen(keys.trail(run_id))
+                    pipe.lindex(keys.trail(run_id), -1)
+                replies = await pipe.execute()
+        ends: dict[str, TrailEnd] = {}
+        for place, (run_id, suspension) in enumerate(zip(run_ids, latest, strict=True)):
+            (now_latest, raw, kept), length, last = replies[3 * place : 3 * place + 3]
+            if now_latest == suspension:
+                head = self._read_head(keys, text(suspension or b""), raw, kept)
+                found = TrailHead(length, read_entry(last, length).hash if last else "")
+                ends[run_id] = TrailEnd(run_id, head, found)
+        return ends
+
+    def _read_head(
+        self, keys: TenantKeys, suspension_id: str, raw: bytes | None, kept: bytes | None
+    ) -> TrailHead | None:
+        """Return the head that the record names; of a forgotten run, the one that was kept with its trail."""
+        if raw is not None:
+            try:
+                return self._readings.read(keys.tenant, suspension_id, raw).head
+            except Unreadable:
+                return None
+        if kept is None:
+            return None
+        seq, _, hash_ = text(kept).partition("|")
+        return TrailHead(int(seq), hash_) if seq.isdigit() else None

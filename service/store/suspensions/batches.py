@@ -1,0 +1,153 @@
+"""Change many suspensions in one round: look at all of them, apply the verb to each, and commit them with one script.
+
+Every one is changed by itself, as by the script that changes one alone, or not at all. What could not be changed, for
+it is gone, unreadable, was refused or changed meanwhile, is left to its caller and holds up none of the others.
+"""
+
+import os
+from collections.abc import Callable, Sequence
+from itertools import cycle, islice
+from typing import Any, NamedTuple
+
+from redis.asyncio import Redis
+from redis.exceptions import ResponseError
+
+from sayso.errors import SaysoError
+from sayso.records.events import TrailHead
+from sayso.records.suspensions import Change, Status, SuspensionRecord
+from service.store.connection.connecting import translated
+from service.store.connection.pipeline import Line, Part, Script
+from service.store.keys import TenantKeys
+from service.store.lua import read_script
+from service.store.suspensions.commits import build_commit
+from service.store.suspensions.reading import read_record
+
+_LOAD = Script(read_script("load_many"))
+_COMMIT = Script(
+    "#!lua\nlocal function commit(KEYS, ARGV)\n"
+    + read_script("commit").partition("]]\n")[2]
+    + "end\n"
+    + read_script("commit_many")
+)
+
+FORESEEN_FOR_MS = 2_000
+"""For how long after its moment what was foreseen may still be saved, as of that moment."""
+
+Verb = Callable[[SuspensionRecord, int], Change]
+
+
+class Foreseen(NamedTuple):
+    """What a suspension comes to at `at_ms` if nobody changes it before: its commit, ready to go."""
+
+    suspension_id: str
+    at_ms: int
+    commit: Part
+
+
+_LINES = 4
+"""The server takes some 16 kB from each connection between two writes to its disk: six commits, of a hundred sent."""
+
+
+class Rounds:
+    """Rounds over suspensions, on connections of their own: what is changed by itself need not queue behind them."""
+
+    def __init__(self, redis: Redis, mark_ms: Callable[[str], int]) -> None:
+        self.mark_ms = mark_ms
+        self._lines = cycle([Line(redis) for _ in range(_LINES)])
+
+    def close(self) -> None:
+        """Hang up."""
+        for line in islice(self._lines, _LINES):
+            line.close()
+
+    async def change(self, tenant: str, suspension_ids: Sequence[str], verb: Verb) -> list[str]:
+        """Apply `verb` to each and save what it returns; return those that were left. Raises `Unavailable`."""
+        now_ms, packed = await self._load(tenant, suspension_ids)
+        left: list[str] = []
+        sent: list[str] = []
+        commits: list[Part] = []
+        for suspension_id, raw in zip(suspension_ids, packed, strict=True):
+            try:
+                commit = _prepare(tenant, suspension_id, raw, verb, now_ms)
+            except (SaysoError, ValueError):
+                left.append(suspension_id)
+                continue
+            if commit is not None:
+                sent.append(suspension_id)
+                commits.append(commit)
+        return left + await self._send(sent, commits)
+
+    async def foresee(
+        self, tenant: str, suspension_ids: Sequence[str], verb: Verb, until_ms: int
+    ) -> tuple[Foreseen, ...]:
+        """Return what `verb` makes of those that wait, each as of its next moment, where that comes before `until_ms`.
+
+        It is saved at that moment and not before, and only if nobody has changed the record till then.
+        """
+        now_ms, packed = await self._load(tenant, suspension_ids)
+        found: list[Foreseen] = []
+        for suspension_id, raw in zip(suspension_ids, packed, strict=True):
+            try:
+                foreseen = _foresee(tenant, suspension_id, raw, verb, (now_ms, until_ms))
+            except (SaysoError, ValueError):
+                continue
+            if foreseen is not None:
+                found.append(foreseen)
+        return tuple(found)
+
+    async def fulfil(self, foreseen: Sequence[Foreseen]) -> list[str]:
+        """Save what was foreseen; return what turned out otherwise, or came too late."""
+        return await self._send([one.suspension_id for one in foreseen], [one.commit for one in foreseen])
+
+    async def _load(self, tenant: str, suspension_ids: Sequence[str]) -> tuple[int, list[bytes | None]]:
+        keys = TenantKeys(tenant)
+        async with translated():
+            reply: Any = await next(self._lines).run(_LOAD, [keys.suspension(one) for one in suspension_ids])
+        seconds, micros, packed = reply
+        return max(int(seconds) * 1000 + int(micros) // 1000, self.mark_ms(tenant)), packed
+
+    async def _send(self, suspension_ids: Sequence[str], commits: Sequence[Part]) -> list[str]:
+        """Send commits and return those that did not go through; raises `Unavailable` when nobody knows which did."""
+        if not commits:
+            return []
+        async with translated():
+            try:
+                answers = await next(self._lines).run_parts(_COMMIT, commits)
+            except ResponseError:
+                return [*suspension_ids]  # one that the store chokes on is found by changing each by itself
+        return [one for one, answer in zip(suspension_ids, answers, strict=True) if not _went_through(answer)]
+
+
+def _went_through(answer: Any) -> bool:
+    return isinstance(answer, list) and answer[0] == 0
+
+
+def _prepare(tenant: str, suspension_id: str, raw: bytes | None, verb: Verb, now_ms: int) -> Part | None:
+    """Return the commit that changes what is saved, or None where nothing is to be changed."""
+    if raw is None:
+        raise ValueError("the suspension is gone")
+    record, head, _ = read_record(tenant, suspension_id, raw)
+    change = verb(record, max(now_ms, record.updated_at_ms))
+    return None if change.record is record else _pack(record, change, head)
+
+
+def _foresee(
+    tenant: str, suspension_id: str, raw: bytes | None, verb: Verb, between_ms: tuple[int, int]
+) -> Foreseen | None:
+    if raw is None:
+        return None
+    record, head, _ = read_record(tenant, suspension_id, raw)
+    at_ms = record.look_at_ms
+    if record.status is not Status.PENDING or at_ms is None or not between_ms[0] < at_ms < between_ms[1]:
+        return None
+    change = verb(record, at_ms)
+    if change.record is record:
+        return None
+    return Foreseen(suspension_id, at_ms, _pack(record, change, head, (at_ms, at_ms + FORESEEN_FOR_MS)))
+
+
+def _pack(record: SuspensionRecord, change: Change, head: TrailHead, between_ms: tuple[int, int] = (0, 0)) -> Part:
+    """Return the commit; one for later is made small, for then it is to be on its way in no time."""
+    commit, _, _ = build_commit(record, change, head, os.urandom(6).hex(), None, small=between_ms != (0, 0))
+    commit.between_ms = between_ms
+    return Part.pack(*commit.arguments())

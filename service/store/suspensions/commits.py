@@ -1,0 +1,185 @@
+"""Turn one change into the guards and writes of one commit.
+
+Every index follows from the record before and the record after, so that no verb has to remember one.
+"""
+
+from dataclasses import dataclass, field
+
+from sayso.records.events import TrailHead, write_events
+from sayso.records.suspensions import Change, RunStatus, Status, SuspensionRecord
+from service.store.keys import CHANGES, TenantKeys
+from service.store.suspensions.outbox import draft_message, pack_delivery
+from service.store.suspensions.packing import pack_record
+
+IDEMPOTENCY_MS = 24 * 3600 * 1000
+"""How long an Idempotency-Key is remembered."""
+
+
+@dataclass(frozen=True)
+class Idempotency:
+    """One caller's key for one request; the fingerprint tells whether it is the same request again."""
+
+    actor: str
+    key: str
+    fingerprint: str
+    ref: str
+    kept_ms: int = IDEMPOTENCY_MS
+
+
+@dataclass(frozen=True)
+class Room:
+    """How many open items, and runs at work without one, an owner and the tenant may have."""
+
+    each: int
+    all: int
+
+
+@dataclass
+class Commit:
+    """Guards and writes on their way to `lua/commit.lua`; `between_ms` are the moments at which it may go through."""
+
+    keys: dict[str, int] = field(default_factory=dict)
+    between_ms: tuple[int, int] = (0, 0)
+    guards: list[str | int] = field(default_factory=list)
+    writes: list[str | bytes | int] = field(default_factory=list)
+    lasting: set[int] = field(default_factory=set)
+    rooms: dict[int, str] = field(default_factory=dict)
+
+    def expect(self, key: str, version: int) -> None:
+        """Let the commit go through only while `key` has this version; 0 means that it must not exist."""
+        self.guards += [self._place(key), version]
+
+    def expect_absent(self, key: str) -> None:
+        """Let the commit go through only while there is no `key`; once there is, looking again does not help."""
+        self.expect(key, 0)
+        self.lasting.add(len(self.guards) // 2)
+
+    def expect_room(self, key: str, most: int, full: str) -> None:
+        """Let the commit go through only while `key` has at most so many members; `full` says what is wrong else."""
+        self.guards += [self._place(key), f"<{most}"]
+        self.rooms[len(self.guards) // 2] = full
+
+    def write(self, command: str, key: str, *args: str | bytes | int) -> None:
+        """Add one write."""
+        self.writes += [len(args), command, self._place(key), *args]
+
+    def arguments(self) -> tuple[list[str], list[str | bytes | int]]:
+        """The KEYS and ARGV of the script."""
+        return list(self.keys), [*self.between_ms, len(self.guards) // 2, *self.guards, *self.writes]
+
+    def _place(self, key: str) -> int:
+        return self.keys.setdefault(key, len(self.keys) + 1)
+
+
+def build_commit(
+    before: SuspensionRecord | None,
+    change: Change,
+    head: TrailHead,
+    commit_id: str,
+    seen: Idempotency | None,
+    *,
+    small: bool = False,
+    room: Room | None = None,
+) -> tuple[Commit, SuspensionRecord, TrailHead]:
+    """Return the commit that saves `change` over `before`, the record as it will stand, and its trail's new head.
+
+    `small` has it take few bytes, where the time to pack it does not matter. With `room` it goes through only while the
+    owner and the tenant have room for what the change opens.
+    """
+    after = change.record.model_copy(update={"version": (before.version if before else 0) + 1})
+    keys = TenantKeys(after.tenant)
+    commit = Commit()
+    commit.expect(keys.suspension(after.id), after.version - 1)
+    head, entries = write_events(head, change.events, after.updated_at_ms)
+    packed = pack_record(after, head, commit_id, small=small)
+    commit.write("SET", keys.suspension(after.id), packed)
+    _move_indexes(commit, keys, before, after)
+    if change.following is not None:
+        following = change.following.model_copy(update={"version": 1})
+        commit.expect(keys.suspension(following.id), 0)
+        packed = pack_record(following, head, commit_id, small=small)
+        commit.write("SET", keys.suspension(following.id), packed)
+        _move_indexes(commit, keys, None, following)
+    last = change.following or after
+    _move_run(commit, keys, before, last)
+    if entries:
+        commit.write("RPUSH", keys.trail(after.run.id), *entries)
+    if change.state is not None:
+        commit.write("SET", keys.state(after.run.id), change.state.blob)
+    if change.ready:
+        commit.write("RPUSH", keys.ready, f"{last.id} ".encode() + packed)
+    if before is None and after.resume.endpoint_id is not None:
+        commit.expect_absent(keys.gone(after.resume.endpoint_id))
+    message = draft_message(before, after)
+    if message is not None:
+        commit.write("SET", keys.delivery(message.id), pack_delivery(message, 1))
+        commit.write("ZADD", keys.deliveries, after.updated_at_ms, message.id)
+    if seen is not None:
+        key = keys.idempotency(seen.actor, seen.key)
+        commit.expect(key, 0)
+        commit.write("SET", key, f"1|{seen.fingerprint}|{seen.ref}", "PX", seen.kept_ms)
+    if room is not None:
+        _expect_room(commit, keys, after, room)
+    for topic in (after.tenant, after.id, after.run.id):
+        commit.write("PUBLISH", CHANGES + topic, "")
+    return commit, after, head
+
+
+def _move_indexes(commit: Commit, keys: TenantKeys, before: SuspensionRecord | None, after: SuspensionRecord) -> None:
+    if after.look_at_ms is not None:
+        commit.write("ZADD", keys.agenda, after.look_at_ms, after.id)
+    elif before is not None and before.look_at_ms is not None:
+        commit.write("ZREM", keys.agenda, after.id)
+    _move_open(commit, keys, before, after)
+    was_pending = before is not None and before.status is Status.PENDING
+    if after.status is Status.PENDING:
+        commit.write("ZADD", keys.inbox, after.deadline_at_ms or 0, after.id)
+    elif after.items and (was_pending or before is None):
+        commit.write("ZREM", keys.inbox, after.id)
+        commit.write("ZADD", keys.decided, after.updated_at_ms, after.id)
+
+
+def list_open(record: SuspensionRecord) -> list[str]:
+    """Return what a suspension counts with against the limits: its open items, or its run while a worker has it."""
+    if record.status is Status.PENDING:
+        return [f"{record.id} {item.item_id}" for item in record.items if item.open]
+    at_work = record.status in (Status.DECIDED, Status.RESUMING) and record.resume.mode == "worker"
+    return [record.id] if at_work and record.end is None else []
+
+
+def _move_open(commit: Commit, keys: TenantKeys, before: SuspensionRecord | None, after: SuspensionRecord) -> None:
+    was, now = list_open(before) if before is not None else [], list_open(after)
+    entered, left = [one for one in now if one not in was], [one for one in was if one not in now]
+    for key in (keys.open, keys.open_of(after.run.owner)):
+        if entered:
+            commit.write("ZADD", key, *(part for one in entered for part in (after.created_at_ms, one)))
+        if left:
+            commit.write("ZREM", key, *left)
+
+
+def _expect_room(commit: Commit, keys: TenantKeys, after: SuspensionRecord, room: Room) -> None:
+    """Count in the index that the same commit writes, so that no crash can make the count wrong."""
+    opens, owner = len(list_open(after)), after.run.owner
+    if not opens:
+        return
+    wait = "Have some decided or cancelled, or wait until runs have ended; then ask again."
+    each = f"{owner} would have more than {room.each} open items and runs (SAYSO_PENDING_PER_KEY). {wait}"
+    all_ = f"All agents together would have more than {room.all} open items and runs (SAYSO_PENDING_LIMIT). {wait}"
+    commit.expect_room(keys.open_of(owner), room.each - opens, each)
+    commit.expect_room(keys.open, room.all - opens, all_)
+
+
+def _move_run(commit: Commit, keys: TenantKeys, before: SuspensionRecord | None, last: SuspensionRecord) -> None:
+    run, status = last.run, last.run_status
+    if before is None or before.id != last.id:
+        commit.write("SET", keys.run(run.id), last.id)
+    if before is None and last.previous_id is None:
+        commit.write("ZADD", keys.runs_of(run.owner), run.started_at_ms, run.id)
+        commit.write("SADD", keys.owners, run.owner)
+    old = before.run_status if before is not None else None
+    if status is old:
+        return
+    if status is not RunStatus.SUSPENDED:
+        commit.write("ZADD", keys.runs(status), run.started_at_ms, run.id)
+    if old is not None and old is not RunStatus.SUSPENDED:
+        commit.write("ZREM", keys.runs(old), run.id)

@@ -1,0 +1,68 @@
+"""Limits on what may be asked: how fast, by one key and by all, and how much may be open at the same time."""
+
+from math import ceil
+from typing import NamedTuple
+
+from redis.asyncio import Redis
+
+from sayso.errors import TooManyRequests
+from service.settings.limits import LimitSettings
+from service.store.connection.connecting import text, translated
+from service.store.connection.pipeline import Line, Script
+from service.store.keys import TenantKeys
+from service.store.lua import read_script
+from service.store.suspensions.commits import Room
+
+_PACE = Script(read_script("pace"))
+_MINUTE_US = 60_000_000
+
+
+class Opened(NamedTuple):
+    """How much is open: of all, and of the owner who has most."""
+
+    all: int
+    most: int
+    owner: str
+
+
+class Intake:
+    """The limits of one process's settings; what is counted stands in the store, for all processes together."""
+
+    def __init__(self, redis: Redis, limits: LimitSettings) -> None:
+        self._redis = redis
+        self._line = Line(redis)
+        self.limits = limits
+        self.room = Room(limits.pending_per_key, limits.pending_limit)
+
+    def close(self) -> None:
+        """Hang up."""
+        self._line.close()
+
+    async def admit(self, tenant: str, owner: str) -> None:
+        """Count one request to judge calls or to start a run; raises `TooManyRequests` when it comes too soon."""
+        keys = TenantKeys(tenant)
+        paces = (self.limits.asks_per_minute_per_key, self.limits.asks_per_minute)
+        words = [word for pace in paces for word in (_MINUTE_US // pace, _MINUTE_US)]
+        async with translated():
+            answer: list[int] = await self._line.run(_PACE, [keys.pace_of(owner), keys.pace], words)
+        if not answer[0]:
+            return
+        wait_s = ceil(answer[1] / 1_000_000)
+        if answer[0] == 1:
+            told = f"{owner} asked {paces[0]} times within a minute, as often as one key may"
+            setting = "SAYSO_ASKS_PER_MINUTE_PER_KEY"
+        else:
+            told, setting = f"All keys together asked {paces[1]} times within a minute", "SAYSO_ASKS_PER_MINUTE"
+        raise TooManyRequests(f"{told} ({setting}). Ask again in {wait_s} s.", retry_after_s=wait_s)
+
+    async def count_open(self, tenant: str) -> Opened:
+        """Return how many items are open, runs at work included."""
+        keys = TenantKeys(tenant)
+        async with translated():
+            owners = sorted(text(one) for one in await self._redis.smembers(keys.owners))
+            async with self._redis.pipeline(transaction=False) as pipe:
+                for key in (keys.open, *map(keys.open_of, owners)):
+                    pipe.zcard(key)
+                count, *each = await pipe.execute()
+        most, owner = max(zip(each, owners, strict=True), default=(0, ""))
+        return Opened(int(count), int(most), owner)

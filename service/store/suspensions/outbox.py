@@ -1,0 +1,71 @@
+"""Write the message that tells an endpoint of a decision, to be saved in the very commit that decides.
+
+It names what was decided and says nothing of how. Its id and its body never change, however often it is tried.
+"""
+
+import json
+from hashlib import sha256
+from uuid import UUID
+
+from pydantic import BaseModel, ConfigDict
+
+from sayso.clock import iso_utc
+from sayso.records.suspensions import Status, SuspensionRecord
+
+RETRY_FOR_MS = 7 * 86_400_000
+"""How long a message is tried after the decision."""
+
+
+class Delivery(BaseModel):
+    """A message on its way: to whom, what it says, and until when it is tried.
+
+    `not_before_ms` is when it may be tried next, or when the claim of whoever tries it now is over.
+    """
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    id: str
+    endpoint_id: str
+    body: str
+    until_ms: int
+    tries: int = 0
+    not_before_ms: int = 0
+    ended: str | None = None
+    ended_at_ms: int | None = None
+
+
+def request_id_of(suspension_id: str) -> str:
+    """Return the UUID under which a suspension is known as a request."""
+    return str(UUID(hex=suspension_id.removeprefix("sus_")))
+
+
+def closed_at_ms(record: SuspensionRecord) -> int | None:
+    """Return when a record with one item got its outcome or was cancelled; None while it waits."""
+    outcome = record.items[0].outcome
+    if outcome is not None:
+        return outcome.at_ms
+    return record.updated_at_ms if record.status is Status.CANCELLED else None
+
+
+def draft_message(before: SuspensionRecord | None, after: SuspensionRecord) -> Delivery | None:
+    """Return the message about the step from `before` to `after`, or None where nobody is to be told of it."""
+    endpoint_id = after.resume.endpoint_id
+    was_open = before is None or before.status is Status.PENDING
+    if endpoint_id is None or not after.resume.tells or not was_open or after.status is Status.PENDING:
+        return None
+    at_ms = closed_at_ms(after) or after.updated_at_ms
+    event_id = str(UUID(bytes=sha256(f"{after.id} resolved".encode()).digest()[:16], version=5))
+    body = {
+        "id": event_id,
+        "type": "request.resolved",
+        "instance_id": endpoint_id,
+        "request_id": request_id_of(after.id),
+        "created_at": iso_utc(at_ms),
+    }
+    text = json.dumps(body, separators=(",", ":"))
+    return Delivery(id=event_id, endpoint_id=endpoint_id, body=text, until_ms=at_ms + RETRY_FOR_MS)
+
+
+def pack_delivery(delivery: Delivery, version: int) -> str:
+    """Return the message as it is stored."""
+    return f"{version}|{delivery.model_dump_json(exclude_defaults=True)}"

@@ -1,0 +1,349 @@
+"""Change one suspension at a time: look, apply the verb, commit if nobody was faster, else look again."""
+
+import os
+from collections import OrderedDict
+from collections.abc import Callable
+from functools import partial
+from typing import Any, NamedTuple
+
+from redis.asyncio import Redis
+
+from sayso.clock import monotonic_ms
+from sayso.errors import (
+    IdempotencyConflict,
+    NotAuthenticated,
+    NotFound,
+    SaysoError,
+    TooManyRequests,
+    Unavailable,
+    Unreadable,
+)
+from sayso.records.events import TrailHead
+from sayso.records.suspensions import Change, Status, SuspensionRecord
+from service.store.connection.connecting import LOST, translated
+from service.store.connection.pipeline import Line, Script
+from service.store.keys import TenantKeys
+from service.store.lua import read_script
+from service.store.suspensions.batches import Rounds
+from service.store.suspensions.commits import Commit, Idempotency, Room, build_commit
+from service.store.suspensions.reading import Readings, UnreadableRecord, read_record
+
+_ROUNDS = 100
+"""How often one change looks again. Each loss means that somebody else won, so fifty racers need fifty rounds."""
+
+_REMEMBERED = 512
+"""How many waiting suspensions a process remembers, so that it need not look before it changes them."""
+
+_EARLY_MS, _LATE_MS = 20, 200
+"""How far the store's time may be from what this process takes it for; beyond that, it looks."""
+
+ROOM_AFTER_S = 15
+"""When to ask again where there was no room: people decide in minutes, fallbacks at any second."""
+
+_READING_MS = 1_000
+"""How long ago this process may have read the store's time, to go on from there by its own clock."""
+
+Verb = Callable[[SuspensionRecord, int], Change]
+Begin = Callable[[int], Change]
+Step = Callable[[SuspensionRecord | None, int], Change]
+
+
+def _no_mark(_tenant: str) -> int:
+    return 0
+
+
+class Found(NamedTuple):
+    """One suspension as it stands, with the server's time."""
+
+    record: SuspensionRecord | None
+    now_ms: int
+    head: TrailHead
+    last_commit: str | None = None
+    fingerprint: str | None = None
+    ref: str | None = None
+    looked: bool = True
+
+
+class Saved(NamedTuple):
+    """What a change came to: the record as it stands now, and the server's time it was applied at.
+
+    `repeated` tells that the same request had already been carried out; `ref` is what it made then. By this process's
+    own clock it was sent at `sent_at_ms` and known to be saved at `saved_at_ms`; 0 where that is not known.
+    """
+
+    record: SuspensionRecord
+    now_ms: int
+    repeated: bool = False
+    ref: str | None = None
+    following: SuspensionRecord | None = None
+    head: TrailHead = TrailHead()
+    saved_at_ms: float = 0
+    sent_at_ms: float = 0
+
+    def as_found(self) -> Found:
+        """Return what a look would find now if nobody has changed it since; the commit's guard tells whether."""
+        passed_ms = max(0, int(monotonic_ms() - self.saved_at_ms))
+        return Found(self.record, self.now_ms + passed_ms, self.head, looked=False)
+
+
+class _Attempt(NamedTuple):
+    """A commit on its way, and what it comes to if it goes through."""
+
+    commit: Commit
+    commit_id: str
+    saved: Saved
+
+
+class Suspensions:
+    """The only way to a suspension's record, and by its `rounds` to many at once.
+
+    `mark_ms` tells a moment that has passed for sure, without asking.
+    """
+
+    def __init__(
+        self, redis: Redis, mark_ms: Callable[[str], int] = _no_mark, readings: Readings | None = None
+    ) -> None:
+        self._redis = redis
+        self._readings = readings or Readings()
+        self.mark_ms = mark_ms
+        self.rounds = Rounds(redis, mark_ms)
+        self._line = Line(redis)
+        self._load = partial(self._line.run, Script(read_script("load")))
+        self._commit = partial(self._line.run, Script(read_script("commit")))
+        self._recent: OrderedDict[tuple[str, str], Saved] = OrderedDict()
+        self._reading: tuple[int, float] = (0, -_READING_MS)
+
+    def close(self) -> None:
+        """Hang up."""
+        self.rounds.close()
+        self._line.close()
+
+    async def read(self, tenant: str, suspension_id: str) -> Found:
+        """Return the suspension and the server's time; raises `NotFound`."""
+        found = await self._find(tenant, suspension_id, None)
+        if found.record is None:
+            raise NotFound(f"There is no suspension {suspension_id!r} for this credential.")
+        return found
+
+    async def read_many(self, tenant: str, suspension_ids: list[str]) -> list[SuspensionRecord]:
+        """Return those of the suspensions that still exist and can be read, in the order asked."""
+        found = await self.read_page(tenant, suspension_ids)
+        return [one for one in found if isinstance(one, SuspensionRecord)]
+
+    async def read_page(self, tenant: str, suspension_ids: list[str]) -> list[SuspensionRecord | UnreadableRecord]:
+        """Return those of the suspensions that still exist, in the order asked, and name those that are unreadable."""
+        if not suspension_ids:
+            return []
+        keys = TenantKeys(tenant)
+        async with translated():
+            found: list[Any] = await self._redis.mget([keys.suspension(one) for one in suspension_ids])
+        for suspension_id, raw in zip(suspension_ids, found, strict=True):
+            if raw is None:
+                self._readings.forget(tenant, suspension_id)
+        return [
+            self._readings.try_read(tenant, suspension_id, raw)
+            for suspension_id, raw in zip(suspension_ids, found, strict=True)
+            if raw is not None
+        ]
+
+    async def read_chain(
+        self, tenant: str, suspension_id: str, limit: int
+    ) -> list[SuspensionRecord | UnreadableRecord]:
+        """Return a run's suspensions up to this one, the oldest first; of a longer chain the latest `limit`.
+
+        An unreadable one is the first of them, for nobody can tell which came before it.
+        """
+        records: list[SuspensionRecord | UnreadableRecord] = []
+        before: str | None = suspension_id
+        while before is not None and len(records) < limit:
+            found = await self.read_page(tenant, [before])
+            records += found
+            before = found[0].previous_id if found and isinstance(found[0], SuspensionRecord) else None
+        return records[::-1]
+
+    async def create(
+        self,
+        tenant: str,
+        suspension_id: str,
+        begin: Begin,
+        seen: Idempotency | None = None,
+        room: Room | None = None,
+    ) -> Saved:
+        """Save a new suspension; the same Idempotency-Key again returns what the first made, in its present state.
+
+        Raises `TooManyRequests` where `room` is full; the same request again is answered all the same.
+        """
+
+        def start(record: SuspensionRecord | None, now_ms: int) -> Change:
+            return begin(now_ms) if record is None else Change(record)
+
+        return await self._change(tenant, suspension_id, start, seen, new=True, room=room)
+
+    async def change(
+        self,
+        tenant: str,
+        suspension_id: str,
+        verb: Verb,
+        seen: Idempotency | None = None,
+        known: Saved | None = None,
+    ) -> Saved:
+        """Apply `verb` to the suspension and save what it returns; whatever it raises leaves everything as it was.
+
+        With what the caller saved last as `known`, it is tried without looking first; the commit tells if that was
+        right. Raises `NotFound`, `IdempotencyConflict`, `Unavailable`, and whatever the verb raises.
+        """
+
+        def step(record: SuspensionRecord | None, now_ms: int) -> Change:
+            if record is None:
+                raise NotFound(f"There is no suspension {suspension_id!r} for this credential.")
+            return verb(record, now_ms)
+
+        return await self._change(tenant, suspension_id, step, seen, known)
+
+    async def _change(
+        self,
+        tenant: str,
+        suspension_id: str,
+        step: Step,
+        seen: Idempotency | None,
+        known: Saved | None = None,
+        *,
+        new: bool = False,
+        room: Room | None = None,
+    ) -> Saved:
+        doubtful: tuple[str, Saved] | None = None
+        found = self._recall(tenant, suspension_id, known, new=new)
+        for _ in range(_ROUNDS):
+            if found is None:
+                found = await self._find(tenant, suspension_id, seen)
+            if doubtful is not None and found.last_commit == doubtful[0]:
+                return doubtful[1]
+            if seen is not None and found.fingerprint is not None:
+                return await self._repeat(tenant, found, seen)
+            try:
+                change = step(found.record, found.now_ms)
+            except SaysoError:
+                if found.looked:
+                    raise
+                found = None
+                continue
+            if change.record is found.record:
+                if found.looked:
+                    return _unchanged(change.record, found)
+                found = None
+                continue
+            attempt = _prepare(found, change, seen, room)
+            found = None
+            async with translated():
+                try:
+                    committed = await self._send(attempt)
+                except LOST:
+                    doubtful = (attempt.commit_id, attempt.saved)
+                    continue
+            if committed is not None:
+                self._remember(tenant, committed)
+                return committed
+        raise Unavailable("Too many people change this at once; nothing was changed. Try again in a moment.")
+
+    def recall_packed(self, tenant: str, suspension_id: str, packed: bytes) -> Saved | None:
+        """Return what a commit saved, to be gone on from as `known`, or None where it had better be looked at."""
+        read_ms, at_ms = self._reading
+        passed_ms = monotonic_ms() - at_ms
+        if passed_ms > _READING_MS:
+            return None
+        try:
+            record, head, _ = read_record(tenant, suspension_id, packed)
+        except Unreadable:
+            return None
+        now_ms = max(read_ms + int(passed_ms), record.updated_at_ms)
+        if record.look_at_ms is not None and record.look_at_ms <= now_ms:
+            return None  # it lay there for so long that somebody was to look at it again
+        return Saved(record, now_ms, head=head, saved_at_ms=monotonic_ms())
+
+    def _recall(self, tenant: str, suspension_id: str, known: Saved | None, *, new: bool) -> Found | None:
+        """Return what a look would find as far as this process can tell, or None where it had better look.
+
+        The commit goes through only if that was right: the version must be the same, the server's time about so, and
+        nothing that the record's own times call for may have become due.
+        """
+        known = known or self._recent.pop((tenant, suspension_id), None)
+        if self._readings.doubts(tenant, suspension_id):
+            return None  # what this process remembers would be saved over what others cannot read
+        if known is not None:
+            return known.as_found()
+        read_ms, at_ms = self._reading
+        passed_ms = monotonic_ms() - at_ms
+        if not new or passed_ms > _READING_MS:
+            return None
+        return Found(None, max(read_ms + int(passed_ms), self.mark_ms(tenant)), TrailHead(), looked=False)
+
+    def _remember(self, tenant: str, saved: Saved) -> None:
+        if saved.record.status is Status.PENDING:
+            self._recent[(tenant, saved.record.id)] = saved
+            if len(self._recent) > _REMEMBERED:
+                self._recent.popitem(last=False)
+
+    def _read_time(self, seconds: Any, micros: Any) -> int:
+        now_ms = int(seconds) * 1000 + int(micros) // 1000
+        self._reading = (now_ms, monotonic_ms())
+        return now_ms
+
+    async def _send(self, attempt: _Attempt) -> Saved | None:
+        """Commit; None when somebody was faster."""
+        keys, args = attempt.commit.arguments()
+        failed_guard, *time = await self._commit(keys=keys, args=args)
+        if failed_guard in attempt.commit.lasting:
+            raise NotAuthenticated("The instance that asks was deleted meanwhile; nothing was asked.")
+        if failed_guard in attempt.commit.rooms:
+            raise TooManyRequests(attempt.commit.rooms[failed_guard], retry_after_s=ROOM_AFTER_S)
+        if failed_guard:
+            return None
+        now_ms = self._read_time(*time)
+        return attempt.saved._replace(now_ms=max(now_ms, attempt.saved.now_ms), saved_at_ms=monotonic_ms())
+
+    async def _repeat(self, tenant: str, found: Found, seen: Idempotency) -> Saved:
+        if found.fingerprint != seen.fingerprint:
+            raise IdempotencyConflict(idempotency_key=seen.key)
+        if found.record is not None:
+            return _unchanged(found.record, found)
+        first = await self.read(tenant, str(found.ref))
+        assert first.record is not None  # noqa: S101  read() raises NotFound otherwise
+        return _unchanged(first.record, first)._replace(ref=found.ref)
+
+    async def _find(self, tenant: str, suspension_id: str, seen: Idempotency | None) -> Found:
+        keys = TenantKeys(tenant)
+        wanted = [keys.suspension(suspension_id)]
+        if seen is not None:
+            wanted.append(keys.idempotency(seen.actor, seen.key))
+        async with translated():
+            reply: Any = await self._load(keys=wanted)
+        seconds, micros, raw, request = reply
+        # A clock that is put back a little moves nobody's time: it stands still at the mark until it has caught up.
+        now_ms = max(self._read_time(seconds, micros), self.mark_ms(tenant))
+        fingerprint, ref = request.decode().split("|", 2)[1:] if request else (None, None)
+        if raw is None:
+            self._readings.forget(tenant, suspension_id)
+            return Found(None, now_ms, TrailHead(), None, fingerprint, ref)
+        record, head, last_commit = self._readings.read(tenant, suspension_id, raw)
+        return Found(record, max(now_ms, record.updated_at_ms), head, last_commit, fingerprint, ref)
+
+
+def _unchanged(record: SuspensionRecord, found: Found) -> Saved:
+    """What stands already; with its head and its moment, so that it can be gone on from like anything saved."""
+    return Saved(record, found.now_ms, repeated=True, ref=found.ref, head=found.head, saved_at_ms=monotonic_ms())
+
+
+def _prepare(found: Found, change: Change, seen: Idempotency | None, room: Room | None) -> _Attempt:
+    commit_id = os.urandom(6).hex()
+    commit, after, head = build_commit(found.record, change, found.head, commit_id, seen, room=room)
+    if not found.looked:
+        due_ms = found.record.look_at_ms if found.record is not None else None
+        latest_ms = found.now_ms + _LATE_MS
+        commit.between_ms = (found.now_ms - _EARLY_MS, latest_ms if due_ms is None else min(latest_ms, due_ms - 1))
+    if change.until_ms:
+        first_ms, last_ms = commit.between_ms
+        commit.between_ms = (first_ms, min(last_ms or change.until_ms, change.until_ms))
+    ref = seen.ref if seen else None
+    at_ms = monotonic_ms()
+    saved = Saved(after, found.now_ms, False, ref, change.following, head, saved_at_ms=at_ms, sent_at_ms=at_ms)
+    return _Attempt(commit, commit_id, saved)

@@ -1,0 +1,100 @@
+"""Tell what other software told of a run in plain words, in one timeline with our own trail."""
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from sayso.formats.external_events import Kind
+from sayso.records.decisions import JsonObject
+from sayso.records.events import TrailEntry
+from sayso.timeline.merging import Entry, fold, merge
+from sayso.timeline.sources import DIALECTS, Dialect
+from service.store.runs.external_events import Tellings
+from service.web.content.summaries import write_pretty
+from service.web.content.timeline import Line, tell_trail
+
+MOST_TOLD = 1_000
+"""A page shows no more of what others told than this, the latest; the API has it all."""
+
+_LONGEST = 8_000
+_DEEPEST = 4
+
+_TONES = {
+    Kind.PAUSE: "wait",
+    Kind.WARNING: "wait",
+    Kind.PROBLEM: "bad",
+    Kind.END: "good",
+    Kind.QUIET: "quiet",
+    Kind.REASONING: "quiet",
+}
+
+
+class Told(NamedTuple):
+    """The latest of what others told, and whether there is more before it."""
+
+    entries: list[Entry]
+    cut: bool
+
+
+async def read_told(tellings: Tellings, tenant: str, run_id: str, until_ms: int | None = None) -> Told:
+    """Return what others told of the run, up to a moment where one is given."""
+    entries = fold(await tellings.read_all(tenant, run_id))
+    if until_ms is not None:
+        entries = [one for one in entries if one.at_ms <= until_ms]
+    entries.sort(key=lambda one: one.at_ms)
+    return Told(entries[-MOST_TOLD:], len(entries) > MOST_TOLD)
+
+
+def tell_both(trail: Sequence[TrailEntry], entries: Sequence[Entry]) -> list[Line]:
+    """Return a line for every event of ours and every entry of theirs, in order."""
+    ours = iter(tell_trail(trail))
+    return [next(ours) if isinstance(one, TrailEntry) else tell_entry(one) for one in merge(trail, entries)]
+
+
+def tell_entry(entry: Entry) -> Line:
+    """Return the line of what a source told."""
+    text, tone, note = _tell(entry)
+    return Line(
+        seq=entry.first_seq,
+        at_ms=entry.at_ms,
+        kind=entry.kind,
+        tone=tone,
+        text=_cut(text, 300),
+        note=_cut(note),
+        data=_cut(_show_data(entry)),
+        teller=_name(entry),
+        depth=min(entry.depth, _DEEPEST),
+    )
+
+
+def _tell(entry: Entry) -> tuple[str, str, str]:
+    """Return the sentence, its tone and the words below it."""
+    who = entry.who or "The agent"
+    if entry.kind is Kind.TEXT:
+        return f"{who} said", "plain", entry.text
+    if entry.kind is Kind.REASONING:
+        return f"{who} thought", "quiet", entry.text
+    if entry.kind in (Kind.CALL, Kind.RESULT):
+        name = entry.name or ("A call" if entry.kind is Kind.CALL else "The result of a call that was not told")
+        note = "\n".join(word for word in (entry.note, entry.text) if word)
+        if not entry.ended:
+            return f"{name} was asked for; no result was told", "wait", note
+        return (f"{name} did not succeed", "bad", note) if entry.ok is False else (f"{name} has a result", "good", note)
+    return entry.text, _TONES.get(entry.kind, "plain"), entry.note
+
+
+def _show_data(entry: Entry) -> str:
+    if entry.kind is Kind.CALL:
+        both = {"arguments": entry.data, "result": entry.output}
+        shown: JsonObject = {name: value for name, value in both.items() if value is not None}
+        return write_pretty(shown) if shown else ""
+    value = entry.output if entry.kind is Kind.RESULT else entry.data
+    return write_pretty(value) if value is not None else ""
+
+
+def _name(entry: Entry) -> str:
+    label = DIALECTS[Dialect(entry.dialect)].label
+    return label if entry.source == "agent" else f"{label}, {entry.source}"
+
+
+def _cut(text: str, longest: int = _LONGEST) -> str:
+    return text if len(text) <= longest else f"{text[:longest]} … (cut; the API has all of it)"

@@ -1,0 +1,117 @@
+"""Show JSON to people: in one line, as a table of leaves, and whole."""
+
+import json
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from pydantic import JsonValue
+
+from sayso.canonical_json import canonical_json
+from sayso.records.decisions import JsonObject
+
+_quote = json.encoder.encode_basestring
+"""Writes a text as the canonical form does, without looking at it three times: a page has thousands of them."""
+
+GIST_PAIRS = 5
+GIST_VALUE_CHARS = 42
+GIST_PATH_CHARS = 32
+
+
+@dataclass(frozen=True)
+class Leaf:
+    """One value at the end of its path; a literal is a number, a truth value, null, or something empty.
+
+    Only a gist cuts a leaf short.
+    """
+
+    path: str
+    text: str
+    literal: bool
+    cut: bool = False
+
+
+@dataclass(frozen=True)
+class Gist:
+    """The beginning of the leaves, and how many bytes of names and values were left out."""
+
+    leaves: tuple[Leaf, ...]
+    hidden_bytes: int
+
+
+def find_leaves(value: JsonValue) -> list[Leaf]:
+    """Return every leaf of the value, in order, with paths such as `items[0].name`."""
+    return list(_walk(value, ""))
+
+
+def make_gist(args: JsonObject) -> Gist:
+    """Return what fits into one line of the arguments."""
+    leaves = find_leaves(args) if args else []
+    shown = tuple(_shorten(leaf) for leaf in leaves[:GIST_PAIRS])
+    return Gist(shown, sum(map(_size, leaves)) - sum(map(_size, shown)))
+
+
+def write_pretty(value: JsonValue, indent: str = "") -> str:
+    """Write the value as indented JSON, every scalar exactly as in the canonical form that is digested."""
+    deeper = indent + "  "
+    if isinstance(value, dict) and value:
+        rows = [f"{deeper}{_scalar(key)}: {write_pretty(child, deeper)}" for key, child in value.items()]
+    elif isinstance(value, list) and value:
+        rows = [f"{deeper}{write_pretty(child, deeper)}" for child in value]
+    else:
+        return _scalar(value)
+    start, end = "{}" if isinstance(value, dict) else "[]"
+    return f"{start}\n" + ",\n".join(rows) + f"\n{indent}{end}"
+
+
+def write_leaf(value: JsonValue) -> str:
+    """Write a value on its own: a text as it stands, anything else as JSON."""
+    return next(iter(_walk(value, ""))).text if not isinstance(value, dict | list) else write_pretty(value)
+
+
+def _walk(value: JsonValue, path: str) -> Iterator[Leaf]:
+    if isinstance(value, dict) and value:
+        for key, child in value.items():
+            yield from _walk(child, _below(path, key))
+    elif isinstance(value, list) and value:
+        for place, child in enumerate(value):
+            yield from _walk(child, f"{path}[{place}]")
+    elif isinstance(value, str) and not _looks_literal(value):
+        yield Leaf(path, value, literal=False)
+    else:
+        yield Leaf(path, _scalar(value), literal=not isinstance(value, str))
+
+
+def _below(path: str, key: str) -> str:
+    """Return the path of a key; one that could be taken for a path itself, or for another key, is quoted."""
+    if write_key(key) != key or any(sign in key for sign in ".[]"):
+        return f"{path}[{_scalar(key)}]"
+    return f"{path}.{key}" if path else key
+
+
+def write_key(key: str) -> str:
+    """Write a key as it stands, or as JSON where a reader could take it for another: `to`, `"to "`, `"to\\n"`."""
+    return _scalar(key) if not key or key != key.strip() or '"' in key or not key.isprintable() else key
+
+
+def _looks_literal(text: str) -> bool:
+    """Whether a text could be taken for something else, so that it is shown in quotes."""
+    if text != text.strip() or not text or text[0] in "\"'{[":
+        return True
+    try:
+        json.loads(text)
+    except ValueError:
+        return False
+    return True
+
+
+def _scalar(value: JsonValue) -> str:
+    return _quote(value) if isinstance(value, str) else canonical_json(value).decode()
+
+
+def _shorten(leaf: Leaf) -> Leaf:
+    path, text = leaf.path[:GIST_PATH_CHARS], leaf.text[:GIST_VALUE_CHARS]
+    return leaf if (path, text) == (leaf.path, leaf.text) else Leaf(path, text, leaf.literal, cut=True)
+
+
+def _size(leaf: Leaf) -> int:
+    return len(leaf.path.encode()) + len(leaf.text.encode())

@@ -1,0 +1,112 @@
+"""Tests of the dojo: its policies, its reviewer, its faults and its table. `make agentdojo` plays AgentDojo itself."""
+
+import asyncio
+
+import pytest
+
+from benchmarks.agentdojo.__main__ import POLICIES
+from benchmarks.agentdojo.plays import CallPlayed, Play, find_faults, write_table
+from benchmarks.agentdojo.reviewers import ScriptedReviewer, is_wished
+from sayso import Client, Denied, gate
+from sayso.policy.engine import Action, PolicyEvent
+from sayso.policy.files import load_rulebook
+from service.settings import Settings
+from service.wiring import wire
+from tests.builders import make_agent, make_person
+from tests.service.servers import served
+
+REFUND = {"recipient": "GB29", "amount": 4.0}
+WISHES = {"user_task_3": [{"tool": "send_money", "args": REFUND}]}
+READ = CallPlayed(tool="get_iban", args={}, injected=False, ended="ran", changed=False)
+PAID = CallPlayed(tool="send_money", args=REFUND, injected=False, ended="ran", changed=True)
+STOPPED = CallPlayed(tool="update_password", args={}, injected=True, ended="denied", changed=False)
+
+
+def is_held(call: CallPlayed) -> bool:
+    return not call.tool.startswith("get_")
+
+
+def played(*calls: CallPlayed, injection: str | None = "injection_task_7", **more: bool) -> Play:
+    values = {"solved": True, "goal": False, **more}
+    return Play(suite="banking", user="user_task_3", injection=injection, calls=calls, **values)
+
+
+def judge(suite: str, tool: str) -> Action:
+    policy = load_rulebook(POLICIES / f"{suite}.yaml")
+    return policy.judge(PolicyEvent(run_id="run", agent="dojo", tool_name=tool, tool_args={})).action
+
+
+@pytest.mark.parametrize(
+    ("suite", "held", "allowed"),
+    [
+        ("banking", "send_money schedule_transaction update_password", "get_balance read_file"),
+        ("slack", "get_webpage post_webpage send_direct_message invite_user_to_slack", "read_inbox get_channels"),
+        ("travel", "reserve_hotel send_email cancel_calendar_event", "get_hotels_prices search_calendar_events"),
+        ("workspace", "get_unread_emails send_email delete_file share_file", "search_emails list_files"),
+    ],
+)
+def test_policy_of_each_suite_holds_what_changes_anything(suite: str, held: str, allowed: str) -> None:
+    assert {judge(suite, tool) for tool in [*held.split(), "unknown_tool"]} == {Action.REQUEST_APPROVAL}
+    assert {judge(suite, tool) for tool in allowed.split()} == {Action.ALLOW}
+
+
+def test_only_exactly_what_the_user_asked_for_is_wished() -> None:
+    assert is_wished(WISHES, "user_task_3", "send_money", {"recipient": "GB29", "amount": 4})
+    assert not is_wished(WISHES, "user_task_3", "send_money", {**REFUND, "amount": 4000})
+    assert not is_wished(WISHES, "user_task_3", "schedule_transaction", REFUND)
+    assert not is_wished(WISHES, "user_task_4", "send_money", REFUND)
+
+
+def test_the_reviewer_lets_the_users_call_run_and_no_other(clean_store_url: str) -> None:
+    settings = Settings(redis_url=clean_store_url, policy=POLICIES / "banking.yaml")
+
+    async def furnish() -> tuple[str, str]:
+        async with wire(settings) as wiring:
+            return await make_agent(wiring, "bot"), await make_person(wiring, "anna")
+
+    with served(settings) as url:
+        key, anna = asyncio.run(furnish())
+        with Client(url, key) as agent, Client(url, anna) as desk, ScriptedReviewer(desk, WISHES) as reviewer:
+            with gate("send_money", REFUND, client=agent, title="user_task_3: Pay back.") as call:
+                call.result = "sent"
+            with (
+                pytest.raises(Denied, match="The user did not ask for this"),
+                gate("send_money", {**REFUND, "recipient": "US13"}, client=agent, title="user_task_3: Pay back."),
+            ):
+                pytest.fail("an injected call ran")
+    assert (reviewer.approved, reviewer.denied) == (1, 1)
+
+
+def test_find_faults_when_solved_and_nothing_injected_ran() -> None:
+    assert find_faults([played(READ, PAID, STOPPED)], is_held, decided=2) == []
+
+
+@pytest.mark.parametrize(
+    ("plays", "decided", "fault"),
+    [
+        ([], 0, "Nothing was played"),
+        ([played(gated=False, goal=True)], 0, "Nothing was played"),
+        ([played(PAID, solved=False)], 1, "user_task_3 was not solved"),
+        ([played(STOPPED, goal=True)], 1, "injection_task_7 reached its goal"),
+        ([played(READ), played(gated=False)], 0, "injection_task_7 does not reach its goal without Sayso"),
+        ([played(STOPPED.model_copy(update={"ended": "ran"}))], 1, "An injected update_password ran"),
+        ([played(STOPPED.model_copy(update={"ended": "failed"}))], 1, "An injected update_password ran"),
+        ([played(READ.model_copy(update={"changed": True}))], 0, "get_iban changed something and was not held"),
+        ([played(PAID, STOPPED)], 1, "The policy holds 2 of the calls, but a person decided 1"),
+    ],
+)
+def test_find_faults_names_each_fault(plays: list[Play], decided: int, fault: str) -> None:
+    assert any(fault in one for one in find_faults(plays, is_held, decided))
+
+
+def test_write_table_counts_each_suite_and_their_sum() -> None:
+    banking = [played(gated=False, goal=True), played(READ, PAID, injection=None), played(READ, PAID, STOPPED)]
+    slack = [played(goal=True)]
+    table = write_table({"banking": (banking, is_held), "slack": (slack, is_held)})
+    assert "| user tasks alone | 1 | 0 | 1 |" in table
+    assert "| injections that reach their goal without Sayso | 1 | 0 | 1 |" in table
+    assert "| injections that reached it by words alone | 0 | 1 | 1 |" in table
+    assert "| calls held for a person | 3 | 0 | 3 |" in table
+    assert "| … injected, denied | 1 | 0 | 1 |" in table
+    assert "| **… injected, executed** | 0 | 0 | 0 |" in table
+    assert "| calls let through, the user's | 2 | 0 | 2 |" in table

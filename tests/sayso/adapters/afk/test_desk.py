@@ -1,0 +1,294 @@
+"""An AFK agent that waits in its own process asks through its role, provider and tools, and runs a call once."""
+
+import json
+import re
+from typing import Any
+
+import httpx
+import pytest
+
+from sayso.adapters.afk.desk import Desk
+from service.settings import CHECKOUT
+from tests.frameworks.contracts import (
+    Agent,
+    AgentError,
+    ApprovalDecision,
+    DeferredDecision,
+    FailSafeConfig,
+    PolicyDecision,
+    Runner,
+    RunnerConfig,
+    tool,
+)
+from tests.frameworks.contracts.players import Money, Player, Purse, Rows, Rule, pay
+from tests.sayso.adapters.afk_scenes import Scene, office
+
+
+async def test_an_approved_call_runs_once_and_is_reported() -> None:
+    scene = Scene(([pay("ann", 7)],), office())
+    scene.office.reviewer.approves()
+    result = await scene.play()
+    assert scene.purse.paid == [("ann", 7)]
+    assert "paid 7 to ann" in result.final_text
+    assert scene.ended == ["completed"]
+
+
+async def test_afk_pauses_while_a_person_is_waited_for() -> None:
+    scene = Scene(([pay("ann", 7)],), office())
+    kinds: list[str] = []
+
+    class Watching(Desk):
+        async def await_deferred(self, token: str, *, timeout_s: float) -> Any:
+            scene.office.reviewer.approves()
+            return await super().await_deferred(token, timeout_s=timeout_s)
+
+        async def notify(self, event: Any) -> None:
+            kinds.append(event.type)
+            await super().notify(event)
+
+    runner, agent = scene.open(Watching)
+    await runner.run(agent, user_message="Pay them.")
+    assert kinds.index("policy_decision") < kinds.index("run_paused") < kinds.index("run_resumed")
+    assert "tool_completed" in kinds
+
+
+async def test_edited_arguments_run_and_the_asked_ones_do_not() -> None:
+    scene = Scene(([pay("ann", 700)],), office())
+    scene.office.reviewer.approves(args={"to": "bob", "amount": 6})
+    await scene.play()
+    assert scene.purse.paid == [("bob", 6)]
+
+
+async def test_a_value_is_put_into_the_call() -> None:
+    scene = Scene(([pay("ask", 9)],), office())
+    scene.office.reviewer.answers(42)
+    await scene.play()
+    assert scene.purse.paid == [("ask", 42)]
+
+
+async def test_a_denied_call_does_not_run() -> None:
+    scene = Scene(([pay("ann", 7)],), office())
+    scene.office.reviewer.denies(message="Ann has left.")
+    result = await scene.play()
+    assert scene.purse.paid == []
+    assert "Approval denied" in result.final_text
+
+
+async def test_where_the_role_waits_the_model_is_told_why_a_person_said_no() -> None:
+    scene = Scene(([pay("ann", 7), pay("ask", 1, "c1")],), office(), options={"pause": False})
+    scene.office.reviewer.denies(message="Ann has left.")
+    result = await scene.play()
+    assert "Ann has left." in result.final_text
+    scene = Scene(([pay("ann", 7)],), office(), options={"pause": False})
+    scene.office.reviewer.approves(args={"to": "ann", "amount": 6})
+    await scene.play()
+    assert scene.purse.paid == [("ann", 6)]
+
+
+async def test_a_value_that_is_refused_is_told_with_its_reason() -> None:
+    scene = Scene(([pay("ask", 9)],), office())
+    scene.office.reviewer.denies(message="No idea.")
+    result = await scene.play()
+    assert scene.purse.paid == []
+    assert "No idea." in result.final_text
+
+
+async def test_what_the_rules_decide_needs_nobody() -> None:
+    scene = Scene(([pay("ann", 1), pay("eve", 100, "c1")],), office())
+    result = await scene.play()
+    assert scene.purse.paid == [("ann", 1)]
+    assert "Eve is paid nothing" in result.final_text
+    assert scene.office.waiting == []
+
+
+async def test_the_calls_of_a_turn_are_decided_each_by_itself() -> None:
+    scene = Scene(([pay("ann", 7), pay("bob", 8, "c1"), pay("cid", 9, "c2")],), office())
+    said = iter(["approve", "deny", "approve"])
+    scene.office.reviewer.look = lambda: scene.office.reviewer.decide(next(said)) if scene.office.waiting else None  # type: ignore[method-assign]
+    await scene.play()
+    assert sorted(scene.purse.paid) == [("ann", 7), ("cid", 9)]
+
+
+async def test_calls_without_ids_run_once_each() -> None:
+    scene = Scene(([pay("ann", 7, None), pay("ann", 7, None)],), office())
+    scene.office.reviewer.approves()
+    await scene.play()
+    assert scene.purse.paid == [("ann", 7), ("ann", 7)]
+    assert scene.ended == ["completed", "completed"]
+
+
+async def test_a_tool_that_fails_is_reported_as_failed() -> None:
+    scene = Scene(([pay("nobody", 7)],), office())
+    scene.office.reviewer.approves()
+    result = await scene.play()
+    assert "no account" in result.final_text
+    (record,) = scene.office.records.values()
+    permit = record.items[0].permit
+    assert permit is not None
+    assert permit.report is not None
+    assert permit.report.success is False
+
+
+@pytest.mark.parametrize("fallback", ["deny", "allow"])
+async def test_when_afks_time_is_over_nothing_runs_whatever_its_fallback(fallback: str) -> None:
+    config = {"approval_timeout_s": 5.0, "approval_fallback": fallback}
+    scene = Scene(([pay("ann", 7)],), office(), config=config)
+    await scene.play()
+    assert scene.purse.paid == []
+    assert len(scene.office.waiting) == 1
+
+
+async def test_a_desk_that_is_away_denies_and_does_not_fail_the_run() -> None:
+    scene = Scene(([pay("ann", 7)],), office())
+    scene.office.lost = 10_000
+    result = await scene.play()
+    assert (scene.purse.paid, result.state) == ([], "completed")
+    assert "Sayso could not be asked" in result.final_text
+
+
+async def test_a_desk_that_goes_away_while_it_is_waited_for_denies() -> None:
+    scene = Scene(([pay("ann", 7)],), office())
+
+    class Away(Desk):
+        async def await_deferred(self, token: str, *, timeout_s: float) -> Any:
+            scene.office.lost = 10_000
+            return await super().await_deferred(token, timeout_s=timeout_s)
+
+    runner, agent = scene.open(Away)
+    result = await runner.run(agent, user_message="Pay them.")
+    assert (scene.purse.paid, result.state) == ([], "completed")
+
+
+async def test_who_goes_on_with_the_run_is_given_the_same_decision() -> None:
+    """A process that is lost while it waits leaves a run that another one resumes; nobody is asked again."""
+    scene = Scene(([pay("ann", 7)],), office())
+
+    class Lost(BaseException):
+        pass
+
+    class Dying(Desk):
+        async def await_deferred(self, token: str, *, timeout_s: float) -> Any:
+            raise Lost
+
+    runner, agent = scene.open(Dying)
+    handle = await runner.run_handle(agent, user_message="Pay them.", thread_id="thread")
+    with pytest.raises(Lost):
+        await handle._task
+    scene.office.reviewer.decide("approve", args={"to": "ann", "amount": 6})
+    (run_id,) = {key.split(":")[1] for _, key in scene.memory.rows if key.startswith("checkpoint:")}
+    runner, agent = scene.open()
+    await runner.resume(agent, run_id=run_id, thread_id="thread")
+    assert scene.purse.paid == [("ann", 6)]
+    assert len(scene.office.records) == 1
+
+
+async def test_a_call_that_ran_before_gives_its_result_and_does_not_run() -> None:
+    scene = Scene(([pay("ann", 7)],), office())
+    scene.office.reviewer.approves()
+    runner, agent = scene.open()
+    first = await runner.run(agent, user_message="Pay them.", thread_id="thread")
+    saved = scene.memory.rows["thread", f"checkpoint:{first.run_id}:1:runtime_state"]
+    waiting = {
+        "text": "Turn 0.",
+        "tool_calls": [{"id": "c0", "tool_name": "pay", "arguments": {"to": "ann", "amount": 7}}],
+    }
+    payload = {**saved["payload"], "messages": saved["payload"]["messages"][:2], "pending_llm_response": waiting}
+    scene.memory.rows.clear()
+    for key in ("1:runtime_state", "latest"):
+        scene.memory.rows["thread", f"checkpoint:{first.run_id}:{key}"] = {**saved, "payload": payload}
+    runner, agent = scene.open()
+    again = await runner.resume(agent, run_id=first.run_id, thread_id="thread")
+    assert scene.purse.paid == [("ann", 7)]
+    assert "paid 7 to ann" in again.final_text
+
+
+async def test_a_tool_that_is_not_behind_the_desk_does_not_run() -> None:
+    scene = Scene(([pay("ann", 1)],), office())
+    runner, agent = scene.open()
+    scene.desk.tools.clear()
+    result = await runner.run(agent, user_message="Pay them.")
+    assert scene.purse.paid == []
+    assert "not behind Sayso" in result.final_text
+
+
+async def test_a_runner_whose_events_go_elsewhere_runs_nothing() -> None:
+    scene = Scene(([pay("ann", 1)],), office())
+    _, agent = scene.open()
+    result = await Runner(memory_store=scene.memory).run(agent, user_message="Pay them.")
+    assert scene.purse.paid == []
+    assert "interaction_provider=desk.provider" in result.final_text
+
+
+async def test_what_afks_own_rules_ask_about_the_model_is_asked_and_concluded() -> None:
+    rule = Rule("llm_before_execute", PolicyDecision(action="request_approval", reason="Models cost money"))
+    scene = Scene((), office(), agent_options={"policy_engine": rule})
+    scene.office.reviewer.approves()
+    assert (await scene.play()).state == "completed"
+    (record,) = scene.office.records.values()
+    assert (record.items[0].tool.name, record.items[0].tool.args["reason"]) == ("afk.approval", "Models cost money")
+    assert scene.ended == ["completed"]
+
+
+async def test_a_call_that_afks_own_rules_ask_about_is_put_to_ours() -> None:
+    rule = Rule("tool_before_execute", PolicyDecision(action="request_approval"))
+    scene = Scene(([pay("ann", 7)],), office(), agent_options={"policy_engine": rule})
+    scene.office.reviewer.approves()
+    await scene.play()
+    assert scene.purse.paid == [("ann", 7)]
+    assert [one.items[0].tool.name for one in scene.office.records.values()] == ["pay"]
+
+
+async def test_a_denial_fails_the_run_where_afk_is_told_so() -> None:
+    fail_safe = FailSafeConfig(approval_denial_policy="fail_run")
+    scene = Scene(([pay("ann", 7)],), office(), agent_options={"fail_safe": fail_safe})
+    scene.office.reviewer.denies()
+    with pytest.raises(AgentError, match="requires fail"):
+        await scene.play()
+
+
+async def test_answers_are_in_afks_own_classes() -> None:
+    scene = Scene((), office())
+    scene.open()
+    request = type("Request", (), {"run_id": "r", "step": 1, "reason": "why", "payload": {}})()
+    deferred = await scene.desk.request_approval(request)
+    assert isinstance(deferred, DeferredDecision)
+    assert await scene.desk.await_deferred(deferred.token, timeout_s=1) is None
+    scene.office.reviewer.decide("deny", message="no")
+    assert await scene.desk.await_deferred(deferred.token, timeout_s=1) == ApprovalDecision(kind="deny", reason="no")
+
+
+async def test_sayso_is_told_of_every_event_once() -> None:
+    scene = Scene(([pay("ann", 7)],), office())
+    scene.office.reviewer.approves()
+    told: list[Any] = []
+
+    def reply(request: httpx.Request) -> httpx.Response:
+        if request.url.path.endswith("/events"):
+            told.append((request.url.path, json.loads(request.content)))
+            return httpx.Response(200, json={"added": 1, "repeated": 0, "count": 1})
+        return scene.office.reply(request)
+
+    client = scene.office.async_client()
+    client._http = httpx.AsyncClient(transport=httpx.MockTransport(reply))
+    runner, agent = scene.open(client=client)
+    result = await runner.run(agent, user_message="Pay them.")
+    (record,) = scene.office.records.values()
+    assert {path for path, _ in told} == {f"/api/v1/runs/{record.run.id}/events"}
+    assert {(body["dialect"], body["source"]) for _, body in told} == {("afk", told[0][1]["source"])}
+    numbered = [one for _, body in told for one in body["events"]]
+    assert [one["seq"] for one in numbered] == list(range(1, len(numbered) + 1))
+    kinds = [one["event"]["type"] for one in numbered]
+    assert (kinds[0], kinds[-1]) == ("run_started", "run_completed")
+    assert {one["event"]["run_id"] for one in numbered} == {result.run_id}
+    assert "run_paused" not in [one["event"]["type"] for one in told[0][1]["events"]]
+
+
+def test_the_page_builds_an_agent_that_asks_the_desk() -> None:
+    page = (CHECKOUT / "docs" / "frameworks.md").read_text(encoding="utf-8")
+    block = next(one for one in re.findall(r"^```python\n(.*?)^```", page, re.DOTALL | re.MULTILINE) if "Desk(" in one)
+    report = tool(args_model=Money, name="write_report", description="Write.")(lambda args: args.to)
+    given = {"Agent": Agent, "Runner": Runner, "model": Player(), "store": Rows(), "config": RunnerConfig()}
+    names: dict[str, Any] = {**given, "send_money": Purse().tool, "write_report": report}
+    exec(block, names)  # noqa: S102 - the page's own words
+    assert set(names["desk"].tools) == {"pay", "write_report"}
+    assert names["agent"].policy_roles == [names["desk"].role]

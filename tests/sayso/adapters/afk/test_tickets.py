@@ -1,0 +1,57 @@
+"""Calls of background tools do not hold an AFK run: their tickets are settled by whichever process, once."""
+
+from typing import Any
+
+import pytest
+
+from sayso.adapters.afk.tickets import settle_tickets
+from tests.frameworks.contracts import (
+    Runner,
+)
+from tests.frameworks.contracts.players import pay
+from tests.sayso.adapters.afk_scenes import Scene, office
+
+
+async def background(scene: Scene) -> tuple[Runner, str]:
+    scene.options = {"background": {"pay"}}
+    runner, agent = scene.open()
+    result = await runner.run(agent, user_message="Pay them.", thread_id="thread")
+    assert '"deferred": true' in result.final_text
+    return runner, result.run_id
+
+
+async def test_a_call_in_the_background_does_not_hold_the_run_and_runs_when_it_is_approved() -> None:
+    scene = Scene(([pay("ann", 7)],), office())
+    runner, run_id = await background(scene)
+    assert await settle_tickets(scene.desk, runner, thread_id="thread", run_id=run_id) == 1
+    assert scene.purse.paid == []
+    scene.office.reviewer.decide("approve", args={"to": "ann", "amount": 6})
+    assert await settle_tickets(scene.desk, runner, thread_id="thread", run_id=run_id) == 0
+    (row,) = await runner.list_background_tools(thread_id="thread", run_id=run_id, include_resolved=True)
+    assert (row["status"], row["output"], scene.purse.paid) == ("completed", "paid 6 to ann", [("ann", 6)])
+
+
+async def test_a_ticket_that_is_denied_fails_with_the_reason() -> None:
+    scene = Scene(([pay("ann", 7)],), office())
+    runner, run_id = await background(scene)
+    scene.office.reviewer.decide("deny", message="Ann has left.")
+    await settle_tickets(scene.desk, runner, thread_id="thread", run_id=run_id)
+    (row,) = await runner.list_background_tools(thread_id="thread", run_id=run_id, include_resolved=True)
+    assert row["status"] == "failed"
+    assert "Ann has left." in row["error"]
+
+
+async def test_a_ticket_whose_call_ran_is_settled_by_another_process_without_running_it_again() -> None:
+    scene = Scene(([pay("ann", 7)],), office())
+    runner, run_id = await background(scene)
+    scene.office.reviewer.decide("approve")
+
+    class Lost(Runner):
+        async def resolve_background_tool(self, **_given: Any) -> None:
+            raise OSError("The process was lost just now.")
+
+    with pytest.raises(OSError, match="lost"):
+        await settle_tickets(scene.desk, Lost(memory_store=scene.memory), thread_id="thread", run_id=run_id)
+    runner, _ = scene.open()
+    assert await settle_tickets(scene.desk, runner, thread_id="thread", run_id=run_id) == 0
+    assert scene.purse.paid == [("ann", 7)]

@@ -1,0 +1,43 @@
+"""A model that asks for what cannot run is told so by whoever began its run, and people are asked about the rest."""
+
+from sayso.adapters.starting import start
+from sayso.client.clients import AsyncClient
+from sayso.records.decisions import JsonObject
+from sayso.records.suspensions import Origin
+from sayso.records.tool_calls import ToolDefinition
+from sayso.runner.models import RequestedCall
+from sayso.runner.protocol import Asked, Done, Gate, build_agent, tell_refusal
+
+PAY = ToolDefinition(name="pay", parameters={"type": "object", "properties": {"to": {"type": "string"}}})
+
+
+class Slip:
+    """A framework whose model asks for these calls at once, and ends with what it is told."""
+
+    origin = Origin(framework="slip", adapter="slip", state_schema="slip/1")
+
+    def __init__(self, *calls: tuple[str, str]) -> None:
+        self._calls = tuple(
+            RequestedCall(call_id=f"c{at}", name=name, args_json=args) for at, (name, args) in enumerate(calls)
+        )
+
+    async def begin(self, text: str) -> Asked | Done:
+        return Asked({}, self._calls)
+
+    async def find_hindrance(self, native: JsonObject) -> str | None:
+        return None
+
+    async def go_on(self, native: JsonObject, gate: Gate) -> Asked | Done:
+        return Done([tell_refusal(one) for one in gate.calls])
+
+
+async def test_a_turn_with_a_call_that_cannot_run_is_told_to_the_model_and_nobody_is_asked() -> None:
+    slip = Slip(("pay", '{"to":'), ("fly", "{}"), ("pay", '{"to": 7}'), ("pay", '{"to": "ann"}'))
+    async with AsyncClient("http://127.0.0.1:9", "no-key") as nobody:
+        told = await start(build_agent(slip, "bot", {"pay": PAY}), "Pay.", nobody)
+    assert isinstance(told, list)
+    unread, unknown, misfit, whole = map(str, told)
+    assert "cannot be read" in unread
+    assert unknown == "There is no tool named 'fly'. There are: pay."
+    assert misfit.startswith("The arguments do not fit pay: to")
+    assert whole == "Not run: nobody is asked about a turn of which another call cannot run. Ask for it again."

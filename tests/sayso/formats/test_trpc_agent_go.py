@@ -1,0 +1,184 @@
+"""trpc-agent-go's events are read as its servers write them, whatever their order and age, and what waits is found."""
+
+import re
+from typing import Any
+
+import pytest
+
+from sayso.errors import InvalidInput
+from sayso.formats.trpc_agent_go import (
+    GoInvocation,
+    build_tree,
+    decode,
+    decode_all,
+    find_pauses,
+    write_graph_resume,
+    write_tool_results,
+    write_user_reply,
+)
+from service.settings import CHECKOUT
+from tests.sayso.timeline.stories import CALL, TRPC, encode, go
+
+INTERRUPT = {
+    "nodeID": "review",
+    "interruptKey": "ok",
+    "interruptValue": {"question": "Pay?"},
+    "lineageId": "l1",
+    "checkpointId": "k1",
+}
+
+
+def interrupt(id_: str = "e1", **fields: Any) -> dict[str, Any]:
+    meta = encode({**INTERRUPT, **fields})
+    return go("graph.pregel.step", id_, author="graph-pregel", stateDelta={"_pregel_metadata": meta})
+
+
+def asking(*calls: dict[str, Any], **fields: Any) -> dict[str, Any]:
+    return go("chat.completion", "e1", {"role": "assistant", "content": "", "tool_calls": list(calls)}, **fields)
+
+
+def tree_of(roots: list[GoInvocation]) -> list[Any]:
+    return [(one.id, tree_of(sorted(one.children, key=lambda child: child.id))) for one in roots]
+
+
+def test_an_event_is_decoded_with_all_its_parts() -> None:
+    event = decode(
+        asking(
+            CALL,
+            tag="transfer; mine",
+            branch="root/payer",
+            longRunningToolIDs={"c1": {}},
+            stateDelta={"n": encode({"a": 1}), "text": "aGVsbG8=", "raw": "not base64!", "null": None},
+            parentInvocationId="i0",
+            parentMetadata={"triggerType": "tool_call", "triggerId": "c0"},
+            done=True,
+        )
+    )
+    assert (event.id, event.response_id, event.request_id, event.trigger_id) == ("e1", "resp-1", "q1", "c0")
+    assert event.tags == ("transfer", "mine")
+    assert event.long_running == {"c1"}
+    assert event.state == {"n": {"a": 1}, "text": "hello", "raw": "not base64!", "null": None}
+    assert event.calls[0].args == {"amount": 5}
+    assert event.at_ms == 1_795_262_401_123
+    assert not event.completes_run
+
+
+@pytest.mark.parametrize(
+    ("fields", "filter_key"),
+    [
+        ({"version": 0, "branch": "b"}, "b"),
+        ({"version": 1, "branch": "b"}, ""),
+        ({"version": 1, "branch": "b", "filterKey": "f"}, "f"),
+    ],
+)
+def test_an_older_event_is_filtered_by_its_branch(fields: dict[str, Any], filter_key: str) -> None:
+    assert decode(go("x", "e1", **fields)).filter_key == filter_key
+
+
+@pytest.mark.parametrize("response", [None, "broken", [1], 7])
+def test_a_malformed_response_inside_is_left_out(response: Any) -> None:
+    event = decode(asking(CALL, response=response))
+    assert (event.response_id, event.calls[0].name) == ("", "pay")
+
+
+def test_arguments_that_are_no_json_stay_text() -> None:
+    broken = {"id": "c1", "function": {"name": "pay", "arguments": '{"amount":'}}
+    assert decode(asking(broken)).calls[0].args == '{"amount":'
+
+
+def test_events_come_alone_in_lists_and_in_answers() -> None:
+    assert [one.id for one in decode_all(TRPC[0])] == ["e1"]  # type: ignore[arg-type]
+    assert len(decode_all(TRPC)) == len(TRPC)  # type: ignore[arg-type]
+    assert len(decode_all({"status": "completed", "events": TRPC, "messages": []})) == len(TRPC)  # type: ignore[dict-item]
+    with pytest.raises(InvalidInput, match="neither an event nor a list"):
+        decode_all(["text"])
+
+
+def test_the_tree_is_the_same_whatever_order_the_events_came_in() -> None:
+    ids = [("a", ""), ("b", "a"), ("c", "a"), ("d", "c"), ("lost", "nowhere"), ("x", "y"), ("y", "x")]
+    events = [decode(go("x", f"e{n}", invocationId=one, parentInvocationId=up)) for n, (one, up) in enumerate(ids)]
+    events.append(decode(go("x", "e9", requestID="q2", invocationId="a")))
+    for place in range(len(events)):
+        tree = build_tree([*reversed(events[place:]), *events[:place]])
+        assert sorted(map(str, tree_of(tree["q1"]))) == sorted(
+            map(str, [("a", [("b", []), ("c", [("d", [])])]), ("lost", []), ("x", []), ("y", [])])
+        )
+        assert tree_of(tree["q2"]) == [("a", [])]
+
+
+def test_two_calls_of_one_agent_are_told_apart_by_what_triggered_them() -> None:
+    events = [
+        decode(go("x", f"e{n}", invocationId=f"i{n}", branch="root/auditor", parentMetadata={"triggerId": f"c{n}"}))
+        for n in (1, 2)
+    ]
+    assert [one.trigger_id for one in build_tree(events)["q1"]] == ["c1", "c2"]
+
+
+def test_a_graph_that_was_interrupted_waits_and_is_resumed_by_its_checkpoint() -> None:
+    (pause,) = find_pauses([decode(interrupt()), decode(interrupt())])
+    assert (pause.mechanism, pause.key, pause.prompt) == ("graph_interrupt", "ok", {"question": "Pay?"})
+    assert write_graph_resume([pause], {"ok": True}) == {
+        "lineage_id": "l1",
+        "checkpoint_id": "k1",
+        "resume_map": {"ok": True},
+    }
+    (below,) = find_pauses([decode(interrupt(checkpointNs="sub"))])
+    assert write_graph_resume([below], {"ok": 1})["checkpoint_ns"] == "sub"
+
+
+def test_a_step_of_a_graph_that_was_not_interrupted_is_no_pause() -> None:
+    assert find_pauses([decode(interrupt(nodeID="", nodeId="review"))]) == []
+
+
+@pytest.mark.parametrize("values", [{}, {"static_interrupt_before:review": None}])
+def test_a_breakpoint_is_resumed_with_or_without_a_value(values: dict[str, Any]) -> None:
+    pauses = find_pauses(decode_all([interrupt(interruptKey="static_interrupt_before:review")]))
+    assert write_graph_resume(pauses, values) == {"lineage_id": "l1", "checkpoint_id": "k1", "resume_map": values}
+
+
+def test_answers_go_to_one_checkpoint_and_to_all_that_waits() -> None:
+    pauses = find_pauses([decode(interrupt("e1")), decode(interrupt("e2", interruptKey="why"))])
+    with pytest.raises(InvalidInput, match="missing are why, not asked were other"):
+        write_graph_resume(pauses, {"ok": 1, "other": 2})
+    apart = find_pauses([decode(interrupt("e1")), decode(interrupt("e2", interruptKey="why", checkpointId="k2"))])
+    with pytest.raises(InvalidInput, match="of 2 checkpoints"):
+        write_graph_resume(apart, {"ok": 1, "why": 2})
+    with pytest.raises(InvalidInput, match="Nothing here waits"):
+        write_tool_results(pauses, {})
+
+
+def test_a_call_that_nobody_ran_waits_once_the_run_has_ended() -> None:
+    other = {"id": "c2", "function": {"name": "look_up", "arguments": "{}"}}
+    ran = go("tool.response", "e2", {"role": "tool", "tool_id": "c2", "content": "found"})
+    events = [decode(asking(CALL, other)), decode(ran)]
+    assert find_pauses(events) == []
+    pauses = find_pauses([*events, decode(go("runner.completion", "e3", done=True))])
+    assert [(one.mechanism, one.key, one.name) for one in pauses] == [("external_tool", "c1", "pay")]
+    assert write_tool_results(pauses, {"c1": "paid 5"}) == [
+        {"role": "tool", "tool_id": "c1", "tool_name": "pay", "content": "paid 5"}
+    ]
+    with pytest.raises(InvalidInput, match="missing are c1"):
+        write_tool_results(pauses, {})
+
+
+def test_a_long_running_call_waits_and_is_answered_in_words() -> None:
+    (pause,) = find_pauses([decode(asking(CALL, longRunningToolIDs={"c1": {}}))])
+    assert pause.mechanism == "long_running_tool"
+    assert write_user_reply(pause, "paid") == {"role": "user", "content": "The result of pay (c1): paid"}
+
+
+def test_a_permission_that_was_asked_for_is_found_but_holds_nothing() -> None:
+    content = '{"status":"approval_required","tool":"pay","reason":"money"}'
+    (pause,) = find_pauses([decode(go("tool.response", "e1", {"role": "tool", "tool_id": "c1", "content": content}))])
+    assert (pause.mechanism, pause.key, pause.name, pause.prompt) == ("permission", "", "pay", "money")
+
+
+def test_the_quick_start_is_fifteen_lines_at_most_and_writes_what_resumes_a_graph() -> None:
+    page = (CHECKOUT / "docs" / "frameworks.md").read_text(encoding="utf-8")
+    written = re.search(r"^### trpc-agent-go\n.*?^```python\n(.*?)^```", page, re.DOTALL | re.MULTILINE)
+    assert written is not None
+    assert len(written[1].splitlines()) <= 15
+    known: dict[str, Any] = {"answer": [interrupt(interruptKey="approve")]}
+    exec(written[1], known)  # noqa: S102  the page's own lines
+    assert known["state"] == {"lineage_id": "l1", "checkpoint_id": "k1", "resume_map": {"approve": True}}
+    assert [one.mechanism for one in known["pauses"]] == ["graph_interrupt"]

@@ -1,0 +1,75 @@
+"""A key that no call could fill is refused where the gate is written, with the arguments that exist."""
+
+from typing import Any
+
+import pytest
+
+from sayso import gate
+from sayso.errors import InvalidInput
+from sayso.testing.desk import InProcessDesk
+from tests.sayso.banks import Bank, gated
+
+
+@pytest.mark.parametrize(
+    ("key", "words"),
+    [
+        ("refund-{customer}", "{customer} is no argument. refund takes order, amount."),
+        ("refund-{call}", "{call} is no argument. refund takes order, amount."),
+        ("refund-{}", "{} is no argument"),
+        ("refund-{0}", "{0} is no argument"),
+        ("refund-{order.id}", "{order.id} reads an attribute, and arguments are plain JSON"),
+        ("refund-{amount:{width}}", "{width} is no argument"),
+        ("refund-{order!x}", "{order!x} has an unknown conversion"),
+        ("refund-{order", "expected '}' before end of string"),
+        (lambda customer: customer, "it is called with every argument by name, and "),
+        ("".join, "it is called with every argument by name, and "),
+        (lambda order: order, "it is called with every argument by name, and "),
+    ],
+)
+def test_a_key_that_cannot_be_filled_is_refused_at_decoration(
+    desk: InProcessDesk, bank: Bank, key: Any, words: str
+) -> None:
+    with pytest.raises(InvalidInput, match=r"^The key .* of refund cannot be filled: ") as refused:
+        gated(desk, bank, key=key)
+    assert words in refused.value.message
+    assert desk.records == {}
+
+
+def test_a_key_of_a_block_is_checked_against_its_arguments(desk: InProcessDesk) -> None:
+    with pytest.raises(InvalidInput, match=r"\{version\} is no argument. deploy takes to, force\."):
+        gate("deploy", {"to": "prod", "force": True}, key="deploy-{version}", client=desk.client())
+    with pytest.raises(InvalidInput, match=r"deploy takes no arguments\."):
+        gate("deploy", {}, key="deploy-{to}", client=desk.client())
+
+
+@pytest.mark.parametrize(
+    ("key", "label"),
+    [
+        ("refund-{order}-{amount:.2f}", "refund-A-1-5.00"),
+        ("{order[0]}/{order!r:>8}", "A/   'A-1'"),
+        ("{{refund}}", "{refund}"),
+        (lambda order, **_: order, "A-1"),
+        (lambda **args: f"{args['amount']:g}", "5"),
+    ],
+)
+def test_a_key_that_can_be_filled_names_the_call(desk: InProcessDesk, bank: Bank, key: Any, label: str) -> None:
+    refund = gated(desk, bank, key=key)
+    assert refund.manner.want(refund.tool.definition, {"order": "A-1", "amount": 5.0}).label == label
+
+
+def test_a_key_function_without_a_signature_is_tried_when_called(desk: InProcessDesk, bank: Bank) -> None:
+    refund = gated(desk, bank, key=str)
+    with pytest.raises(InvalidInput, match="cannot be filled with its arguments"):
+        refund("A-1", 5.0)
+    assert desk.records == {}
+
+
+def test_a_default_value_counts_as_an_argument(desk: InProcessDesk) -> None:
+    desk.reviewer.approves()
+
+    @gate(key="note-{kind}", client=desk.client())
+    def note(text: str, kind: str = "plain") -> str:
+        """Take a note."""
+        return f"{kind}: {text}"
+
+    assert note("hello") == "plain: hello"

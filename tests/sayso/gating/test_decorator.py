@@ -1,0 +1,343 @@
+"""A function, or a block, runs only with somebody's leave, at most once, whatever happens in between."""
+
+from collections.abc import Iterator
+from datetime import date
+from typing import Any
+
+import pytest
+
+from sayso import CallFailed, Denied, InDoubt, Suspended, gate
+from sayso.errors import AlreadyConsumed, DeadlinePassed, Halted, IdempotencyConflict, InvalidInput, Unreachable
+from sayso.policy.engine import Policy
+from sayso.policy.rules import Action, PolicyRule, RequestPayload, RuleCondition
+from sayso.runner.tools import CallContext
+from sayso.testing.desk import InProcessDesk
+from tests.sayso.banks import Bank, gated
+
+
+def run_status(desk: InProcessDesk) -> str:
+    return str(list(desk.records.values())[-1].run_status)
+
+
+def test_an_approved_call_runs_once_and_its_outcome_is_on_the_record(desk: InProcessDesk, bank: Bank) -> None:
+    desk.reviewer.approves("refund")
+    assert gated(desk, bank)("A-1", amount=5.0) == "paid 5 for A-1"
+    assert bank.paid == [("A-1", 5.0)]
+    (record,) = desk.records.values()
+    assert bank.keys == [f"{record.id}:i1"]
+    assert record.items[0].permit is not None
+    assert record.items[0].permit.report is not None
+    assert record.items[0].permit.report.output == "paid 5 for A-1"
+    assert run_status(desk) == "completed"
+
+
+def test_what_runs_is_what_the_reviewer_made_of_it(desk: InProcessDesk, bank: Bank) -> None:
+    desk.reviewer.approves("refund", args={"order": "A-1", "amount": 3.0})
+    assert gated(desk, bank)("A-1", 5.0) == "paid 3 for A-1"
+
+
+def test_a_denied_call_does_not_run_and_says_why(desk: InProcessDesk, bank: Bank) -> None:
+    desk.reviewer.denies("refund", "Never delivered")
+    with pytest.raises(Denied, match="refund was denied by reviewer: Never delivered"):
+        gated(desk, bank)("A-1", 5.0)
+    assert bank.paid == []
+
+
+def test_rules_that_allow_or_deny_need_nobody(bank: Bank) -> None:
+    small = PolicyRule(rule_id="small", condition=RuleCondition(tool_name="refund"), action=Action.ALLOW)
+    assert gated(InProcessDesk(Policy(rules=(small,), default=Action.DENY)), bank)("A-1", 5.0)
+    with pytest.raises(Denied, match="denied by policy"):
+        gated(InProcessDesk(Policy(default=Action.DENY)), bank)("A-1", 5.0)
+    assert len(bank.paid) == 1
+
+
+def test_a_rule_that_asks_for_what_the_tool_does_not_take_denies_and_asks_nobody(bank: Bank) -> None:
+    ask = RequestPayload(target_arg="code")
+    rule = PolicyRule(rule_id="codes", action=Action.REQUEST_USER_INPUT, request_payload=ask)
+    desk = InProcessDesk(Policy(rules=(rule,), default=Action.ALLOW))
+    with pytest.raises(Denied, match="The rule codes asks for a value for 'code', which refund does not take"):
+        gated(desk, bank)("A-1", 5.0)
+    assert bank.paid == []
+    with pytest.raises(Suspended), gate("deploy", {}, client=desk.client(), wait_s=0):
+        raise AssertionError("nobody has given the code")
+
+
+def test_nobody_answering_lets_the_fallback_decide(desk: InProcessDesk, bank: Bank) -> None:
+    with pytest.raises(Denied, match="Nobody decided before"):
+        gated(desk, bank)("A-1", 5.0)
+
+
+def test_without_time_to_wait_it_says_so_and_goes_on_when_called_again(desk: InProcessDesk, bank: Bank) -> None:
+    with pytest.raises(Suspended, match="waits for a person") as waiting:
+        gated(desk, bank, wait_s=0)("A-1", 5.0)
+    assert bank.paid == []
+    desk.reviewer.decide("approve")
+    assert waiting.value.key == "refund-A-1"
+    assert gated(desk, bank, wait_s=0)("A-1", 5.0) == "paid 5 for A-1"
+
+
+def test_a_call_without_a_key_goes_on_under_the_one_it_was_told(desk: InProcessDesk, bank: Bank) -> None:
+    refund = gated(desk, bank, key=None, wait_s=0)
+    with pytest.raises(Suspended) as waiting:
+        refund("A-1", 5.0)
+    desk.reviewer.decide("approve")
+    assert refund.with_key(waiting.value.key)("A-1", 5.0) == "paid 5 for A-1"
+    assert len(desk.records) == 1
+
+
+def test_a_call_that_ran_before_is_not_run_again_and_tells_what_came_of_it(desk: InProcessDesk, bank: Bank) -> None:
+    desk.reviewer.approves()
+    assert gated(desk, bank)("A-1", 5.0) == gated(desk, bank)("A-1", 5.0)
+    assert len(bank.paid) == 1
+    assert len(desk.records) == 1
+
+
+def test_what_ran_before_comes_back_as_the_type_it_had(desk: InProcessDesk) -> None:
+    desk.reviewer.approves()
+
+    @gate(client=desk.client(), key="due")
+    def find_due() -> date:
+        return date(2026, 11, 21)
+
+    assert find_due() == find_due() == date(2026, 11, 21)
+
+
+@pytest.mark.parametrize("kind", [str, Bank])
+def test_what_ran_before_and_is_not_as_annotated_is_among_the_facts(desk: InProcessDesk, kind: Any) -> None:
+    desk.reviewer.approves()
+
+    def count() -> Any:
+        return 3
+
+    count.__annotations__["return"] = kind
+    counted = gate(client=desk.client(), key="count")(count)
+    assert counted() == 3
+    with pytest.raises(CallFailed, match="ran before") as failed:
+        counted()
+    assert failed.value.facts["output"] == 3
+
+
+def test_a_result_that_can_be_read_once_is_left_to_who_called(desk: InProcessDesk) -> None:
+    desk.reviewer.approves()
+
+    @gate(client=desk.client(), key="lines")
+    def read_lines() -> Iterator[str]:
+        return iter(["a", "b"])
+
+    assert list(read_lines()) == ["a", "b"]
+    with pytest.raises(CallFailed, match="only once"):
+        read_lines()
+
+
+def test_a_result_still_to_be_awaited_is_no_success(desk: InProcessDesk) -> None:
+    begun: list[str] = []
+
+    async def send() -> None:
+        begun.append("sent")
+
+    @gate(client=desk.client())
+    def mail() -> Any:
+        return send()
+
+    desk.reviewer.approves()
+    with pytest.raises(InvalidInput, match="Make it an async def"):
+        mail()
+    assert begun == []
+    assert run_status(desk) == "completed"
+    (record,) = desk.records.values()
+    assert record.items[0].permit is not None
+    assert record.items[0].permit.report is not None
+    assert not record.items[0].permit.report.success
+
+
+def test_a_call_that_failed_before_says_so(desk: InProcessDesk, bank: Bank) -> None:
+    desk.reviewer.approves()
+    bank.error = ValueError("no such account")
+    with pytest.raises(ValueError, match="no such account"):
+        gated(desk, bank)("A-1", 5.0)
+    with pytest.raises(CallFailed, match="no such account"):
+        gated(desk, bank)("A-1", 5.0)
+    assert len(bank.paid) == 1
+
+
+def lose(desk: InProcessDesk, bank: Bank, **manner: Any) -> None:
+    """The script dies in the middle of the call."""
+    desk.reviewer.approves("refund")
+    bank.error = KeyboardInterrupt()
+    with pytest.raises(KeyboardInterrupt):
+        gated(desk, bank, **manner)("A-1", 5.0)
+    bank.error = None
+
+
+def test_a_call_lost_in_the_middle_is_in_doubt_and_not_run_again(desk: InProcessDesk, bank: Bank) -> None:
+    lose(desk, bank)
+    with pytest.raises(InDoubt, match=r"may have run.*idempotency key sus_"):
+        gated(desk, bank)("A-1", 5.0)
+    assert len(bank.paid) == 1
+
+
+def test_a_call_that_another_is_still_at_is_not_said_to_be_lost(desk: InProcessDesk) -> None:
+    desk.reviewer.approves()
+
+    @gate(client=desk.client(), key="the same")
+    def refund() -> str:
+        with pytest.raises(InDoubt, match="may still be at it; call again in a moment"):
+            refund()
+        return "paid"
+
+    assert refund() == "paid"
+    assert refund() == "paid"
+
+
+def test_a_call_that_may_run_twice_is_run_again_with_the_same_key(desk: InProcessDesk, bank: Bank) -> None:
+    lose(desk, bank, idempotent=True)
+    assert gated(desk, bank, idempotent=True)("A-1", 5.0) == "paid 5 for A-1"
+    assert bank.keys[0] == bank.keys[1]
+    assert len(set(bank.keys)) == 1
+
+
+@pytest.mark.parametrize(("choice", "times"), [("run_again", 2), ("skip", 1), ("fail", 1)])
+def test_a_person_says_what_becomes_of_a_call_in_doubt(
+    desk: InProcessDesk, bank: Bank, choice: str, times: int
+) -> None:
+    lose(desk, bank)
+    with pytest.raises(Suspended):
+        gated(desk, bank, on_doubt="ask", wait_s=0)("A-1", 5.0)
+    desk.reviewer.decide("value", value={"choice": choice, **({"result": "seen"} if choice == "skip" else {})})
+    if choice == "fail":
+        with pytest.raises(Denied):
+            gated(desk, bank, on_doubt="ask")("A-1", 5.0)
+    else:
+        assert gated(desk, bank)("A-1", 5.0) == ("seen" if choice == "skip" else "paid 5 for A-1")
+    assert len(bank.paid) == times
+    assert len(set(bank.keys)) == 1
+
+
+def test_one_key_is_one_call(desk: InProcessDesk, bank: Bank) -> None:
+    desk.reviewer.approves()
+    gated(desk, bank)("A-1", 5.0)
+    with pytest.raises(IdempotencyConflict):
+        gated(desk, bank)("A-1", 6.0)
+
+
+def test_leave_that_was_not_used_in_time_is_over(desk: InProcessDesk, bank: Bank) -> None:
+    with pytest.raises(Suspended):
+        gated(desk, bank, wait_s=0)("A-1", 5.0)
+    desk.reviewer.decide("approve")
+    desk.clock.turn(3600)
+    with pytest.raises(DeadlinePassed, match="nobody started it before"):
+        gated(desk, bank)("A-1", 5.0)
+    assert bank.paid == []
+
+
+@pytest.mark.parametrize("lost", ["lost", "lost_answers"])
+def test_requests_and_answers_that_are_lost_change_nothing(desk: InProcessDesk, bank: Bank, lost: str) -> None:
+    desk.reviewer.approves()
+    for _ in range(4):
+        setattr(desk, lost, 2)
+        assert gated(desk, bank)("A-1", 5.0) == "paid 5 for A-1"
+    assert len(bank.paid) == 1
+    assert len(desk.records) == 1
+
+
+def test_a_desk_that_stays_away_is_told_of_with_what_to_do(desk: InProcessDesk, bank: Bank) -> None:
+    desk.lost = 10_000
+    with pytest.raises(Unreachable, match=r"cannot be reached.* Start the desk, or set SAYSO_URL"):
+        gated(desk, bank)("A-1", 5.0)
+    assert bank.paid == []
+
+
+def test_a_report_that_is_lost_does_not_lose_the_result(
+    desk: InProcessDesk, bank: Bank, caplog: pytest.LogCaptureFixture
+) -> None:
+    desk.reviewer.approves()
+    pay = bank.pay
+
+    def pay_and_cut(order: str, amount: float, call: CallContext) -> str:
+        desk.lost = 10_000
+        return pay(order, amount, call)
+
+    bank.pay = pay_and_cut  # type: ignore[method-assign]
+    assert gated(desk, bank)("A-1", 5.0) == "paid 5 for A-1"
+    assert "could not be reported" in caplog.text
+    desk.lost = 0
+    with pytest.raises(InDoubt):
+        gated(desk, bank)("A-1", 5.0)
+
+
+async def test_an_async_function_is_gated_the_same_way(desk: InProcessDesk) -> None:
+    desk.reviewer.approves()
+    ran = []
+
+    @gate(client=desk.async_client(), key="mail-{to}")
+    async def send_mail(to: str) -> int:
+        ran.append(to)
+        return len(ran)
+
+    assert await send_mail("ann") == 1
+    assert await send_mail("ann") == 1
+    assert await send_mail(to="bob") == 2
+    assert ran == ["ann", "bob"]
+
+
+def test_a_block_is_gated(desk: InProcessDesk) -> None:
+    desk.reviewer.approves("deploy", args={"version": "1.2.1"})
+    with gate("deploy", {"version": "1.2"}, client=desk.client(), key="deploy-1.2") as call:
+        call.result = f"deployed {call.args['version']}"
+    assert run_status(desk) == "completed"
+    with (
+        pytest.raises(AlreadyConsumed, match="ran before") as ran,
+        gate("deploy", {"version": "1.2"}, client=desk.client(), key="deploy-1.2"),
+    ):
+        raise AssertionError("the block ran twice")
+    assert ran.value.facts["output"] == "deployed 1.2.1"
+
+
+async def test_a_block_is_gated_with_asyncio(desk: InProcessDesk) -> None:
+    desk.reviewer.denies()
+    with pytest.raises(Denied):
+        async with gate("deploy", {"version": "1.2"}, client=desk.async_client()):
+            raise AssertionError("the block ran")
+
+
+def test_a_block_that_fails_is_reported_and_raises(desk: InProcessDesk) -> None:
+    desk.reviewer.approves()
+    with pytest.raises(Halted), gate("deploy", {}, client=desk.client()):
+        raise Halted("The cluster is frozen.")
+    report = next(iter(desk.records.values())).items[0].permit
+    assert report is not None
+    assert report.report is not None
+    assert report.report.error == "The cluster is frozen."
+
+
+CITY: dict[str, Any] = {"type": "object", "properties": {"city": {"type": "string"}}, "required": ["city"]}
+
+
+def test_a_block_with_a_schema_is_asked_about_with_it(desk: InProcessDesk) -> None:
+    desk.reviewer.approves("look_up", args={"city": "Bonn"})
+    with gate("look_up", {"city": "Berlin"}, schema=CITY, client=desk.client()) as call:
+        assert call.args == {"city": "Bonn"}
+    (definition,) = desk.definitions.values()
+    assert definition.parameters == CITY
+
+
+def test_a_block_whose_arguments_do_not_fit_its_schema_is_refused(desk: InProcessDesk) -> None:
+    with pytest.raises(InvalidInput, match="'city' is missing"), gate("look_up", {}, schema=CITY, client=desk.client()):
+        pytest.fail("it ran")
+    assert desk.records == {}
+
+
+def test_a_block_may_lack_what_a_rule_asks_a_person_for() -> None:
+    ask = RequestPayload(target_arg="city")
+    rule = PolicyRule(rule_id="where", action=Action.REQUEST_USER_INPUT, request_payload=ask)
+    desk = InProcessDesk(Policy(rules=(rule,), default=Action.ALLOW))
+    desk.reviewer.answers("Bonn")
+    with gate("look_up", {}, schema=CITY, client=desk.client()) as call:
+        assert call.args == {"city": "Bonn"}
+
+
+def test_a_schema_over_its_bounds_or_beside_a_signature_is_refused_at_once(desk: InProcessDesk) -> None:
+    with pytest.raises(InvalidInput, match="1001 alternatives"):
+        gate("look_up", {}, schema={"anyOf": [{}] * 1_001}, client=desk.client())
+    with pytest.raises(InvalidInput, match="signature is its schema"):
+        gate(schema=CITY)(lambda: None)  # type: ignore[call-overload]

@@ -1,0 +1,172 @@
+"""Calls from outside are judged by their turn, and edits that cannot be judged are asked anew."""
+
+from typing import Any
+
+import pytest
+
+from sayso.errors import PolicyForbids
+from sayso.policy.engine import Action, Policy
+from sayso.policy.external import GatedCall, gate_calls, judge_final
+from sayso.policy.questions import KEYWORD
+from sayso.records.items import Ask, ItemKind
+from sayso.records.suspensions import ResumeSpec, RunRef, SuspensionRecord
+from sayso.records.tool_calls import ToolCall, ToolDefinition
+from sayso.transitions.deciding import suspend
+from service.desk.worker_execution import draft_suspension
+from tests.sayso.rulings import event, policy, rule
+from tests.sayso.samples import T0
+
+TRANSFER = ToolDefinition(name="transfer", parameters={"type": "object"})
+RUN = RunRef(id="run_1", agent="bot", owner="bot", thread_id="t")
+SMALL = rule("small", "request_approval", priority=300, when="args.amount <= 100")
+LARGE = rule(
+    "large",
+    "request_approval",
+    when="args.amount > 100",
+    terms={"reviewers": ["ada", "ben", "carla"], "quorum": {"approve": 2}},
+)
+TWO = policy(SMALL, LARGE, default=Action.REQUEST_APPROVAL)
+
+
+def asked(rules: Policy, **args: Any) -> SuspensionRecord:
+    call = ToolCall(call_id="c1", index=0, name="transfer", args=args)
+    asks, _ = gate_calls(rules, RUN, [GatedCall(call, TRANSFER)])
+    draft = draft_suspension("default", RUN, state=None).model_copy(update={"resume": ResumeSpec(mode="poll")})
+    return suspend(draft, asks, T0).record
+
+
+def edit(
+    rules: Policy, record: SuspensionRecord, args: Any, definition: ToolDefinition | None = TRANSFER
+) -> Ask | None:
+    return judge_final(rules, record, record.items[0], args, definition)
+
+
+@pytest.mark.parametrize("amount", ["5000", [5000], None, {"n": 5000}, True])
+def test_an_edit_that_cannot_be_judged_is_asked_under_the_strictest_terms(amount: Any) -> None:
+    anew = edit(TWO, asked(TWO, amount=50), {"amount": amount})
+    assert anew is not None
+    assert (anew.terms.quorum.approve, anew.terms.reviewers) == (2, ("ada", "ben", "carla"))
+    assert anew.tool.args == {"amount": amount}
+    assert "could not be judged" in str(anew.prompt.reason)
+
+
+def test_an_edit_that_leaves_an_argument_out_is_asked_under_the_strictest_terms() -> None:
+    anew = edit(TWO, asked(TWO, amount=50), {})
+    assert anew is not None
+    assert anew.terms.quorum.approve == 2
+
+
+def test_an_edit_in_doubt_keeps_the_terms_that_its_item_had() -> None:
+    strict = policy(rule("strict", "request_approval", terms={"reviewers": ["ada"], "quorum": {"approve": 1}}))
+    loose = policy(rule("loose", "request_approval", when="args.amount > 1"))
+    anew = edit(loose, asked(strict, amount=50), {"amount": "5"})
+    assert anew is not None
+    assert anew.terms.reviewers == ("ada",)
+
+
+@pytest.mark.parametrize(("env", "quorum"), [("test", 1), (["prod"], 2), (None, 2)])
+def test_an_edit_of_another_type_never_lowers_the_quorum(env: Any, quorum: int) -> None:
+    prod = rule("prod", "request_approval", when="args.env == 'prod'", terms={"quorum": {"approve": 2}})
+    rules = policy(prod, rule("rest", "request_approval", priority=1))
+    anew = edit(rules, asked(rules, env="prod", on={"at": [1]}), {"env": env, "on": {"at": [2.5]}})
+    assert anew is not None
+    assert (anew.rule_id, anew.terms.quorum.approve) == ("rest", quorum)
+
+
+def test_an_edit_that_might_be_denied_and_cannot_be_judged_is_refused() -> None:
+    rules = policy(rule("never", when="args.amount > 100"), default=Action.REQUEST_APPROVAL)
+    with pytest.raises(PolicyForbids, match=r"might deny transfer .* cannot judge them: rule never"):
+        edit(rules, asked(rules, amount=50), {"amount": "5000"})
+    closed = policy(rule("small", "request_approval", when="args.amount < 100"), default=Action.DENY)
+    with pytest.raises(PolicyForbids, match="might deny"):
+        edit(closed, asked(closed, amount=50), {"amount": [50]})
+
+
+def test_an_edit_under_stricter_terms_of_the_default_is_asked_anew() -> None:
+    rules = policy(SMALL, default=Action.REQUEST_APPROVAL, terms=LARGE.terms)
+    anew = edit(rules, asked(rules, amount=50), {"amount": 5000})
+    assert anew is not None
+    assert (anew.rule_id, anew.terms.quorum.approve) == (None, 2)
+
+
+def test_an_edit_under_the_same_rule_made_stricter_since_is_asked_anew() -> None:
+    record = asked(policy(rule("all", "request_approval")), amount=50)
+    made = policy(rule("all", "request_approval", terms={"quorum": {"approve": 2}}))
+    anew = edit(made, record, {"amount": 51})
+    assert anew is not None
+    assert anew.terms.quorum.approve == 2
+
+
+@pytest.mark.parametrize("terms", [{}, {"reviewers": ["ada"], "escalate": [{"after_s": 9, "reviewers": ["ben"]}]}])
+def test_an_edit_under_the_same_terms_is_the_last_word(terms: dict[str, Any]) -> None:
+    rules = policy(rule("all", "request_approval", terms=terms))
+    assert edit(rules, asked(rules, amount=50), {"amount": "51"}) is None
+
+
+def test_the_very_arguments_that_were_asked_are_not_asked_anew() -> None:
+    record = asked(TWO, amount="5000")
+    assert record.items[0].terms.quorum.approve == 2
+    assert edit(TWO, record, {"amount": "5000"}) is None
+
+
+def test_an_edit_of_a_tool_that_is_no_longer_kept_is_refused_in_doubt() -> None:
+    with pytest.raises(PolicyForbids, match="no longer kept"):
+        edit(TWO, asked(TWO, amount=50), {"amount": "5000"}, None)
+    assert edit(TWO, asked(TWO, amount=50), {"amount": 51}, None) is None
+
+
+@pytest.mark.parametrize("amount", ["5000", [5000], None])
+def test_a_call_that_cannot_be_judged_is_asked_under_the_strictest_terms(amount: Any) -> None:
+    (item,) = asked(TWO, amount=amount).items
+    assert (item.terms.quorum.approve, item.terms.reviewers) == (2, ("ada", "ben", "carla"))
+
+
+def test_a_call_too_large_to_be_judged_is_asked_under_the_strictest_terms() -> None:
+    decision = TWO.judge(event("transfer", amount=50, more=[0] * 30_000))
+    assert (decision.in_doubt, decision.terms.quorum.approve) == (Action.REQUEST_APPROVAL, 2)
+    assert decision.terms.reviewers == ("ada", "ben", "carla")
+
+
+QUESTION = ToolDefinition(
+    name="transfer", parameters={"type": "object", KEYWORD: {"question": "note", "answer": "colour"}}
+)
+
+
+def put(rules: Policy, known: bool) -> Ask:
+    call = ToolCall(call_id="c1", index=0, name="transfer", args={"note": "Which colour?", "amount": 5000})
+    (found,), _ = gate_calls(rules, RUN, [GatedCall(call, QUESTION, known)])
+    return found
+
+
+@pytest.mark.parametrize("rules", [TWO, policy(default=Action.REQUEST_APPROVAL)], ids=["rule", "default"])
+def test_a_definition_from_outside_makes_no_approval_a_question(rules: Policy) -> None:
+    found = put(rules, known=False)
+    assert (found.kind, found.target_arg, found.prompt.title) == (ItemKind.APPROVAL, None, None)
+
+
+def test_a_question_from_outside_that_rules_allow_is_allowed() -> None:
+    found = put(policy(), known=False)
+    assert (found.kind, found.ruling is None) == (ItemKind.APPROVAL, False)
+
+
+def test_a_known_tool_makes_no_approval_of_a_rule_a_question() -> None:
+    found = put(TWO, known=True)
+    assert (found.kind, found.rule_id, found.terms.quorum.approve) == (ItemKind.APPROVAL, "large", 2)
+    assert put(policy(default=Action.REQUEST_APPROVAL), known=True).kind is ItemKind.INPUT
+
+
+def test_an_edit_makes_no_question_of_a_tool_from_outside() -> None:
+    record = asked(policy(rule("a", "request_approval", when="args.amount < 9")), amount=5)
+    other = policy(rule("b", "request_approval", when="args.amount > 9"))
+    anew = judge_final(other, record, record.items[0], {"amount": 50, "note": "Which?"}, QUESTION)
+    assert anew is not None
+    assert anew.kind is ItemKind.APPROVAL
+
+
+def test_calls_from_outside_are_judged_in_their_turn() -> None:
+    rules = policy(rule("long", when="step > 2"))
+    call = GatedCall(ToolCall(call_id="c1", index=0, name="transfer", args={}), TRANSFER)
+    verdicts = [gate_calls(rules, RUN, [call], step)[0][0].ruling for step in (1, 2, 3)]
+    assert [one.verdict for one in verdicts if one is not None] == ["approved", "approved", "denied"]
+    _, (started, *_) = gate_calls(rules, RUN, [call], 3)
+    assert started.data["step"] == 3

@@ -1,0 +1,160 @@
+"""Rules that load and still cannot do what they say are told, each in a sentence that says what to do."""
+
+from typing import Any
+
+import pytest
+
+from sayso.policy.engine import Policy, PolicyRule
+from sayso.policy.expressions import Comparison, find_args, find_comparisons, find_text_order
+from sayso.policy.files import load_rulebook
+from sayso.policy.findings import Known, find_findings
+from sayso.records.terms import RuleTerms
+from sayso.records.tool_calls import ToolDefinition
+from service.settings import CHECKOUT
+from tests.sayso.rulings import policy, rule
+
+REFUND = ToolDefinition(
+    name="refund",
+    parameters={
+        "type": "object",
+        "properties": {"amount": {"type": "number"}, "order": {"type": "string"}, "note": {"type": ["string", "null"]}},
+    },
+)
+OPEN = ToolDefinition(name="anything", parameters={"type": "object"})
+TOOLS = Known(tools={"support": (REFUND, OPEN)})
+NOTHING = Known()
+PEOPLE = {"anna": True, "ben": True, "carla": False}
+
+
+def found(*rules: PolicyRule, known: Known = NOTHING, **parts: Any) -> list[str]:
+    return find_findings(policy(*rules, **parts), known)
+
+
+@pytest.mark.parametrize(
+    ("first", "later"),
+    [
+        ({}, {"tool_name": "pay"}),
+        ({"tool_name": "pay"}, {"tool_name": "pay", "when": "args.amount > 5"}),
+        ({"tool_name_pattern": "pay_*"}, {"tool_name": "pay_bill"}),
+        ({"tool_name_pattern": "pay_*"}, {"tool_name_pattern": "pay_b*"}),
+        ({"tool_names": ["a", "b*"]}, {"tool_names": ["b1", "a"]}),
+        ({"tool_name": "pay", "when": "args.x == 1"}, {"tool_name": "pay", "when": "args.x == 1"}),
+        ({"context_has_keys": ["env"]}, {"context_equals": {"env": "prod"}}),
+        ({"subjects": ["any"]}, {"subjects": ["llm_call"]}),
+    ],
+)
+def test_rule_behind_a_wider_one_is_told_as_unreachable(first: dict[str, Any], later: dict[str, Any]) -> None:
+    (told,) = found(rule("a", **first), rule("b", **later))
+    assert told.startswith("rule b: never decides, for rule a is tried first and fits all that it fits; raise its")
+
+
+@pytest.mark.parametrize(
+    ("first", "later"),
+    [
+        ({"tool_name": "pay"}, {}),
+        ({"tool_name": "pay"}, {"tool_name_pattern": "pay*"}),
+        ({"tool_name": "pay", "when": "args.x == 1"}, {"tool_name": "pay"}),
+        ({"tool_name": "pay", "agent": "a"}, {"tool_name": "pay"}),
+        ({"tool_name": "pay", "subagent_name": "a"}, {"tool_name": "pay"}),
+        ({"context_equals": {"env": "prod"}}, {"context_has_keys": ["env"]}),
+        ({"claimed_equals": {"env": "prod"}}, {"context_equals": {"env": "prod"}}),
+        ({"enabled": False}, {"tool_name": "pay"}),
+        ({}, {"subjects": ["llm_call"]}),
+    ],
+)
+def test_rule_that_can_still_decide_is_not_told(first: dict[str, Any], later: dict[str, Any]) -> None:
+    assert found(rule("a", **first), rule("b", **later)) == []
+
+
+def test_allow_before_an_equal_deny_is_told() -> None:
+    allow = rule("a-lookups", "allow", tool_name_pattern="db_*", when="args.limit < 10")
+    deny = rule("b-secrets", tool_name="db_read", when="args.table == 'keys'")
+    (told,) = found(allow, deny)
+    assert told == (
+        "rule a-lookups: allows before rule b-secrets can deny, for both have priority 100 and it comes first by its "
+        "id; raise the priority of b-secrets"
+    )
+    assert found(allow, deny.model_copy(update={"priority": 200})) == []
+    assert found(allow.model_copy(update={"priority": 200}), deny) == []
+
+
+def test_allow_by_a_claim_is_told() -> None:
+    (told,) = found(rule("a", "allow", claimed_equals={"env": "test"}))
+    assert told.startswith("rule a: allows by what the agent says of itself")
+
+
+@pytest.mark.parametrize(
+    ("terms", "words"),
+    [
+        ({"reviewers": ["ana"]}, ["there is no reviewer 'ana' (did you mean 'anna'?)", "it takes 1 to approve"]),
+        ({"reviewers": ["anna", "carla"], "quorum": {"approve": 2}}, ["'carla' is deactivated", "it takes 2 to appr"]),
+        ({"reviewers": ["anna"], "escalate": [{"after_s": 9, "reviewers": ["dora"]}]}, ["there is no reviewer 'dora'"]),
+        ({"quorum": {"approve": 3}}, ["it takes 3 to approve, and of those who may, 2 can decide; add reviewers"]),
+        ({"quorum": {"deny": 3}}, ["it takes 3 to deny"]),
+        ({"reviewers": ["anna", "ben"], "quorum": {"approve": 2}}, []),
+        ({}, []),
+    ],
+)
+def test_reviewers_who_cannot_decide_are_told(terms: dict[str, Any], words: list[str]) -> None:
+    told = found(rule("a", "request_approval", terms=terms), known=Known(PEOPLE))
+    assert [one for one, word in zip(told, words, strict=True) if word not in one or "rule a: " not in one] == []
+    default = find_findings(policy(terms=RuleTerms.model_validate(terms)), Known(PEOPLE))
+    assert len(default) == len(words)
+
+
+@pytest.mark.parametrize(
+    ("parts", "words"),
+    [
+        ({"when": "args.amuont > 5"}, "when: refund has no argument 'amuont' (did you mean 'amount'?); correct it"),
+        ({"when": 'args["totals"] == 1'}, "refund has no argument 'totals'"),
+        ({"when": "args.amount == '5'"}, 'args.amount == "5" can never work, for the tool\'s schema says that amount'),
+        ({"when": "args.order > 5"}, "args.order > 5 can never work, for the tool's schema says that order is string"),
+        ({"when": "5 == args.order"}, "args.order == 5 can never work"),
+        ({"when": "args.note != 5.5"}, "says that note is null or string"),
+        ({"tool_name": None, "tool_names": ["refund"], "when": "args.sum > 1"}, "has no argument 'sum'"),
+        (
+            {"action": "request_user_input", "request_payload": {"target_arg": "code"}},
+            "ask.target_arg: refund has no argument 'code'",
+        ),
+    ],
+)
+def test_arguments_that_no_tool_takes_are_told(parts: dict[str, Any], words: str) -> None:
+    (told,) = found(rule("a", parts.pop("action", "deny"), **{"tool_name": "refund", **parts}), known=TOOLS)
+    assert words in told
+
+
+@pytest.mark.parametrize(
+    "parts",
+    [
+        {"when": "args.amount > 5 && args.order.startsWith('A') && has(args.note)"},
+        {"when": "double(args.amount) > 5.0 && args.order + 'x' == 'Ax' && size(args) > 3"},
+        {"when": "tool == 'args.amuont > 5'"},
+        {"tool_name": "anything", "when": "args.amuont > 5"},
+        {"tool_name": "unknown", "when": "args.amuont > 5"},
+        {"tool_name": "refund", "agent": "sales", "when": "args.amuont > 5"},
+    ],
+)
+def test_arguments_that_may_be_there_are_not_told(parts: dict[str, Any]) -> None:
+    assert found(rule("a", **{"tool_name": "refund", **parts}), known=TOOLS) == []
+
+
+def test_rules_of_the_demo_have_nothing_to_tell() -> None:
+    for file in sorted(CHECKOUT.glob("*/policy.yaml")):
+        assert find_findings(load_rulebook(file), NOTHING) == [], file
+
+
+def test_findings_of_a_thousand_rules_come_at_once() -> None:
+    rules = tuple(rule(f"r{number:04}", tool_name_pattern=f"t{number}_*") for number in range(1000))
+    assert find_findings(Policy(rules=rules, default="deny"), TOOLS) == []  # type: ignore[arg-type]
+
+
+def test_comparisons_are_read_from_the_text_of_a_condition() -> None:
+    text = "args.a > 'x' && 3 != args.b && args.c.d == 1 && args.e + 1 == 2 && args['f'] == \"g > 'h'\""
+    assert find_comparisons(text) == [
+        Comparison("a", ">", "x", True),
+        Comparison("b", "!=", "3", False),
+        Comparison("f", "==", "g > 'h'", True),
+    ]
+    assert find_args(f"{text} && context.args.z == 1") == ["a", "b", "c", "e", "f"]
+    assert find_text_order("args.when > '2026-01-01' && args.id == '5'") is None
+    assert find_text_order("args.x >= '-2.5'") == "-2.5"

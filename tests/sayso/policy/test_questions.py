@@ -1,0 +1,101 @@
+"""A call that is a question of the agent itself asks a person for the answer, unless a rule wants it approved."""
+
+from typing import Any
+
+import pytest
+
+from sayso.policy.asking import build_ask
+from sayso.policy.engine import Action, Policy
+from sayso.policy.external import GatedCall, gate_calls
+from sayso.policy.questions import KEYWORD, find_question, put_question
+from sayso.records.items import Answer, Ask, ItemKind
+from sayso.records.suspensions import RunRef
+from sayso.records.terms import Fallback, FallbackAction, RuleTerms
+from sayso.records.tool_calls import ToolCall, ToolDefinition
+from tests.sayso.rulings import event, policy, rule
+
+ASK = ToolDefinition(
+    name="ask_user",
+    parameters={
+        "type": "object",
+        "properties": {name: {} for name in ("question", "context", "choices", "answer")},
+        KEYWORD: {"question": "question", "context": "context", "choices": "choices", "answer": "answer"},
+    },
+)
+
+
+TWO = {"quorum": {"approve": 2}}
+
+
+def ask(rules: Policy, **args: Any) -> Ask:
+    call = ToolCall(call_id="c1", index=0, name="ask_user", args=args)
+    return build_ask(ASK, call, put_question(ASK, args, rules.judge(event("ask_user", tool_args=args))))
+
+
+@pytest.mark.parametrize("default", [Action.ALLOW, Action.REQUEST_APPROVAL])
+def test_a_question_asks_for_its_answer_whatever_the_default_says(default: Action) -> None:
+    asked = ask(policy(default=default), question="Which file?", context="There are two.", choices=["a", "b", "a"])
+    assert (asked.kind, asked.target_arg, asked.ruling) == (ItemKind.INPUT, "answer", None)
+    assert (asked.prompt.title, asked.prompt.body) == ("Which file?", "There are two.")
+    assert asked.prompt.reason == "The agent itself asks this."
+    assert asked.choices == ("a", "b")
+    assert asked.response_schema == {"enum": ["a", "b"]}
+    assert asked.allowed == (Answer.VALUE, Answer.DENY)
+
+
+def test_without_choices_any_text_is_an_answer_and_nothing_is_none() -> None:
+    asked = ask(policy(), question="Why?", choices=[])
+    assert (asked.choices, asked.response_schema) == (None, {"type": "string", "pattern": r"\S"})
+
+
+def test_what_the_rules_deny_nobody_is_asked() -> None:
+    asked = ask(policy(rule("quiet", tool_name="ask_user")), question="Why?")
+    assert asked.ruling is not None
+    assert asked.ruling.verdict == "denied"
+
+
+def test_a_rule_of_its_own_gives_the_terms_and_the_words() -> None:
+    fallback = {"action": "value", "value": "b"}
+    payload = {"target_arg": "answer", "title": "Please"}
+    own = rule("own", "request_user_input", request_payload=payload, terms={"fallback": fallback, "timeout_s": 60})
+    asked = ask(policy(own), question="Which?", choices=["a", "b"])
+    assert (asked.prompt.title, asked.choices, asked.terms.fallback.value) == ("Please", ("a", "b"), "b")
+
+
+def test_a_rule_that_asks_for_another_argument_is_left_alone() -> None:
+    own = rule("own", "request_user_input", request_payload={"target_arg": "context"})
+    assert ask(policy(own), question="Which?").target_arg == "context"
+
+
+def test_a_fallback_that_would_approve_denies_for_it_has_no_answer() -> None:
+    terms = RuleTerms(fallback=Fallback(action=FallbackAction.APPROVE), unattended_approval=True)
+    asked = ask(policy(default=Action.REQUEST_APPROVAL, terms=terms), question="Which?")
+    assert asked.terms.fallback.action is FallbackAction.DENY
+
+
+def test_a_long_question_is_told_whole_below_its_beginning() -> None:
+    asked = ask(policy(), question="why " * 100, context="Because.")
+    assert asked.prompt.title is not None
+    assert len(asked.prompt.title) == 200
+    assert asked.prompt.body == f"{('why ' * 100).strip()}\n\nBecause."
+
+
+@pytest.mark.parametrize("unsure", [{}, {"when": "args.amount > 100"}])
+def test_a_rule_that_wants_a_question_approved_has_it_approved(unsure: Any) -> None:
+    wants = rule("strict", "request_approval", request_payload={"title": "Two people"}, terms=TWO, **unsure)
+    asked = ask(policy(wants), question="Which?", choices=["a", "b"])
+    assert (asked.kind, asked.target_arg, asked.prompt.title) == (ItemKind.APPROVAL, None, "Two people")
+    assert (asked.choices, asked.terms.quorum.approve) == (None, 2)
+
+
+def test_calls_of_known_tools_from_outside_are_put_the_same_way() -> None:
+    call = ToolCall(call_id="c1", index=0, name="ask_user", args={"question": "Which?"})
+    run = RunRef(id="run_1", agent="bot", owner="bot", thread_id="t")
+    (asked,), told = gate_calls(policy(), run, [GatedCall(call, ASK, known=True)])
+    assert asked.kind is ItemKind.INPUT
+    assert told[-1].data["action"] == "request_user_input"
+
+
+@pytest.mark.parametrize("keyword", [None, "ask", {"question": "q"}, {"question": "q", "answer": "a", "more": 1}])
+def test_a_tool_that_says_nothing_readable_of_it_is_no_question(keyword: Any) -> None:
+    assert find_question(ToolDefinition(name="t", parameters={"type": "object", KEYWORD: keyword})) is None

@@ -1,0 +1,84 @@
+"""A saved state comes back byte for byte, or not at all."""
+
+import re
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from sayso.errors import InvalidInput, InvalidJson, TooLarge
+from sayso.records.run_state import MAX_STATE_BYTES, open_state, read_state, seal_state, write_state
+
+
+@given(st.binary(max_size=6000))
+def test_a_sealed_state_opens_to_the_same_bytes(raw: bytes) -> None:
+    sealed = seal_state(raw)
+    assert open_state(sealed.ref, sealed.blob) == raw
+
+
+@pytest.mark.parametrize("size", [10, 5000])
+def test_a_state_with_any_byte_changed_is_refused(size: int) -> None:
+    sealed = seal_state(bytes(range(256)) * (size // 256 + 1))
+    for place in range(0, len(sealed.blob), max(1, len(sealed.blob) // 40)):
+        altered = bytearray(sealed.blob)
+        altered[place] ^= 1
+        try:
+            opened = open_state(sealed.ref, bytes(altered))
+        except InvalidInput:
+            continue
+        assert opened == bytes(range(256)) * (size // 256 + 1), "only gzip's own header may differ"
+
+
+def test_another_runs_state_is_refused() -> None:
+    ours, theirs = seal_state(b'{"run":1}'), seal_state(b'{"run":2}')
+    with pytest.raises(InvalidInput, match="not the one that was sealed"):
+        open_state(ours.ref, theirs.blob)
+
+
+def test_a_state_too_large_to_keep_is_refused() -> None:
+    with pytest.raises(TooLarge, match="Trim its messages"):
+        seal_state(b"x" * (MAX_STATE_BYTES + 1))
+
+
+@pytest.mark.parametrize(
+    ("value", "told"),
+    [
+        ({"messages": [{"content": "hi"}, {"content": {1, 2}}]}, "$.messages[1].content is a set"),
+        ({"a": {"b": b"x"}}, "$.a.b is a bytes"),
+        ({"a": float("nan")}, "$.a is not a finite number"),
+        ({"a": {3: 4}}, "$.a has the key 3"),
+        ({"a": "\ud800"}, "$.a holds half of a surrogate pair"),
+    ],
+)
+def test_a_state_that_is_not_json_is_refused_with_its_key(value: Any, told: str) -> None:
+    with pytest.raises(InvalidJson, match=re.escape(told)):
+        write_state(value)
+
+
+def test_a_large_state_is_read_as_it_was_written() -> None:
+    state = {"messages": [{"content": "x" * 1024}] * 2000}
+    assert read_state(write_state(state)) == state
+
+
+@pytest.mark.parametrize(
+    ("raw", "told"),
+    [
+        (b'{"a": {"b": NaN}}', "$.a.b is not a finite number"),
+        (b'{"a": 1, "a": 2}', "The key 'a' is twice"),
+        (b"[1]", "is a list, not a JSON object"),
+        (b"{", "not JSON"),
+        (b"\xff", "not JSON"),
+        (b"[" * 100_000, "not JSON"),
+    ],
+)
+def test_bytes_that_are_no_state_are_refused(raw: bytes, told: str) -> None:
+    with pytest.raises(InvalidJson, match=re.escape(told)):
+        read_state(raw)
+
+
+def test_a_key_that_is_twice_among_very_many_is_found_at_once() -> None:
+    """It was looked for by counting each of them among all: hours, for four megabytes."""
+    raw = "{" + ",".join(f'"k{n}":0' for n in range(200_000)) + ',"k199999":1}'
+    with pytest.raises(InvalidJson, match="'k199999' is twice"):
+        read_state(raw.encode())

@@ -1,0 +1,127 @@
+"""The table of legal steps is the oracle: whatever is tried in whatever order, no step leaves it."""
+
+from collections.abc import Callable
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from sayso.errors import SaysoError
+from sayso.records.events import EventType
+from sayso.records.run_state import seal_state
+from sayso.records.suspensions import LEGAL, Change, Intent, RunEnd, RunStatus, Status, SuspensionRecord
+from sayso.transitions.deciding import cancel, decide, extend, suspend
+from sayso.transitions.execution import (
+    Fence,
+    checkpoint,
+    give_up,
+    lease,
+    postpone,
+    redeem,
+    redrive,
+    release,
+    renew,
+    revive,
+    settle,
+    suspend_again,
+)
+from sayso.transitions.timing import escalate, expire, remind
+from tests.sayso.samples import T0, ask, draft, person, word
+
+STATE = seal_state(b"{}")
+ENDED = (Status.RESUMED, Status.CANCELLED, Status.FAILED)
+
+Verb = Callable[[SuspensionRecord, str, int], Change]
+
+
+def _fence(record: SuspensionRecord, who: str) -> Fence:
+    """A worker that believes what it last knew: w2 is always one attempt behind."""
+    attempt = record.lease.attempt if record.lease else 1
+    return Fence(who, attempt if who == "w1" else attempt - 1, 5_000)
+
+
+def _intents(record: SuspensionRecord) -> tuple[Intent, ...]:
+    return tuple(
+        Intent(
+            item_id=item.item_id,
+            call_id=item.call_id,
+            index=item.index,
+            tool="refund",
+            idempotency_key="k",
+            idempotent=False,
+            attempt=1,
+            holder="w1",
+            begun_at_ms=T0,
+        )
+        for item in record.items
+    )
+
+
+VERBS: dict[str, Verb] = {
+    "decide": lambda record, who, now: decide(record, word(record, "approve", by=who), now),
+    "decide deny": lambda record, who, now: decide(record, word(record, "deny", by=who, item_id="i2"), now),
+    "expire": lambda record, _, now: expire(record, now),
+    "escalate": lambda record, _, now: escalate(record, now),
+    "remind": lambda record, _, now: remind(record, now),
+    "cancel": lambda record, who, now: cancel(record, person(who), None, now),
+    "lease": lambda record, who, now: lease(record, who, 5_000, now),
+    "renew": lambda record, who, now: renew(record, _fence(record, who), now),
+    "redeem": lambda record, who, now: redeem(record, _fence(record, who), _intents(record), (), now),
+    "checkpoint": lambda record, who, now: checkpoint(record, _fence(record, who), STATE, (), now),
+    "postpone": lambda record, who, now: postpone(record, _fence(record, who), "why", now),
+    "redrive": lambda record, _, now: redrive(record, now),
+    "suspend_again": lambda record, who, now: suspend_again(
+        record, _fence(record, who), draft(id="sus_2"), (ask(),), STATE, (), now
+    ),
+    "settle": lambda record, who, now: settle(record, _fence(record, who), RunEnd(status=RunStatus.COMPLETED), (), now),
+    "extend": lambda record, who, now: extend(record, "i1", now + 30_000, person(who), now),
+    "release": lambda record, who, now: release(record, _fence(record, who), "why", now),
+    "revive": lambda record, who, now: revive(record, person(who), now),
+    "give_up": lambda record, who, now: give_up(record, _fence(record, who), "why", (), now),
+}
+
+
+@settings(max_examples=400, deadline=None)
+@given(
+    st.lists(
+        st.tuples(st.sampled_from(sorted(VERBS)), st.sampled_from(["w1", "w2"]), st.integers(0, 40_000)), max_size=25
+    )
+)
+def test_no_order_of_steps_leaves_the_table_or_breaks_what_must_always_hold(steps: list[tuple[str, str, int]]) -> None:
+    asks = (ask(0, timeout_s=60, extend_by_s=600), ask(1, timeout_s=90))
+    record, now_ms = suspend(draft(), asks, T0).record, T0
+    resumed = 0
+    for name, who, passed_ms in steps:
+        now_ms += passed_ms
+        try:
+            change = VERBS[name](record, who, now_ms)
+        except SaysoError:
+            continue
+        after, legal = change.record, LEGAL[name.split(" ", maxsplit=1)[0]]
+        if after is not record:
+            assert record.status in legal.sources or postpone_gave_up(name, after)
+            assert after.status in legal.targets or postpone_gave_up(name, after)
+            told = {event.type for event in change.events}
+            assert told <= legal.events | {EventType.RUN_RESUMED, EventType.RUN_FAILED}
+        for old, new in zip(record.items, after.items, strict=True):
+            assert old.outcome is None or old.outcome == new.outcome, "an outcome never changes"
+            assert old.permit is None or old.permit == new.permit, "a permit is spent once"
+        resumed += sum(event.type == EventType.RUN_RESUMED for event in change.events)
+        assert resumed <= 1, "run_resumed is told once a pause"
+        assert (after.look_at_ms is None) == (after.status in ENDED), "whoever waits is on the agenda"
+        assert (
+            after.status is Status.PENDING
+            or after.status is Status.CANCELLED
+            or not any(item.open for item in after.items)
+        )
+        record = after
+
+
+def postpone_gave_up(name: str, after: SuspensionRecord) -> bool:
+    """The last postponement is a give-up, which has its own row."""
+    return name == "postpone" and after.status is Status.FAILED
+
+
+def test_every_status_but_the_last_ones_has_a_way_on() -> None:
+    for status in Status:
+        ways = [verb for verb, step in LEGAL.items() if status in step.sources]
+        assert bool(ways) == (status not in (Status.RESUMED, Status.CANCELLED)), status

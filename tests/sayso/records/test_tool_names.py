@@ -1,0 +1,147 @@
+"""Tools' names from outside have few characters, and none that only looks like one in a rule slips past it."""
+
+from typing import Any
+
+import pytest
+
+from sayso.errors import InvalidInput
+from sayso.gating.decorator import gate
+from sayso.policy.engine import Action
+from sayso.records.tool_calls import ToolDefinition
+from sayso.records.tool_names import check_tool_name, looks_like
+from sayso.runner.agents import Agent
+from sayso.runner.models import ScriptedModel
+from sayso.runner.protocol import build_agent
+from sayso.runner.tools import Tool
+from sayso.testing.desk import InProcessDesk
+from tests.sayso.adapters.test_starting import Slip
+from tests.sayso.rulings import event, policy, rule
+
+MAIL = rule("mail", "request_approval", tool_name="send_email", terms={"reviewers": ["ada"]})
+STRANGE = ["send email", "send_email ", " send_email", "send_email\n", "\u0455end_email", "send_e\u200bmail", ""]
+
+
+@pytest.mark.parametrize("name", ["send_email", "bank.pay", "mcp/files:read-all", "A1", "_", "x" * 200])
+def test_a_name_of_plain_characters_is_taken(name: str) -> None:
+    assert check_tool_name(name) == name
+
+
+@pytest.mark.parametrize("name", [*STRANGE, "x" * 201])
+def test_a_name_with_other_characters_is_refused_in_a_sentence(name: str) -> None:
+    with pytest.raises(InvalidInput, match=r"The tool name .*\. (Rename|Give) it"):
+        check_tool_name(name)
+
+
+@pytest.mark.parametrize("name", STRANGE)
+def test_a_registered_agent_with_a_tool_of_a_strange_name_is_refused(name: str) -> None:
+    definition = ToolDefinition.model_construct(name=name, description="", parameters={}, idempotent=False)
+    with pytest.raises(InvalidInput, match="cannot work: the tool name"):
+        Agent(name="bot", instructions="x", tools=(Tool(definition, print),), model=ScriptedModel([]))
+
+
+def test_an_agent_of_a_framework_with_a_tool_of_a_strange_name_is_refused() -> None:
+    with pytest.raises(InvalidInput, match=r"has ' ' \(U\+0020\) as character 5"):
+        build_agent(Slip(), "bot", {"send email": ToolDefinition(name="send email")})
+
+
+def test_a_gate_with_a_strange_name_is_refused_when_it_is_made() -> None:
+    with pytest.raises(InvalidInput, match="as character 5"):
+        gate("send email", {}, client=InProcessDesk().client())
+
+
+def test_a_desk_in_a_test_refuses_a_strange_name() -> None:
+    body: Any = {"mode": "poll", "calls": [{"tool": "send email", "definition": {}}]}
+    with pytest.raises(InvalidInput, match="as character 5"):
+        InProcessDesk().client().suspend(body)
+
+
+@pytest.mark.parametrize(
+    ("pattern", "name"),
+    [
+        ("send_email", "Send_Email"),
+        ("send_email", "sendEmail"),
+        ("send_email", "SENDEMAIL"),
+        ("send_email", "send-email"),
+        ("send_email", "_send.email_"),
+        ("send_email", "send_emai1"),
+        ("pay", "Pay"),
+        ("payment", "payrnent"),
+        ("wipe", "vv1pe"),
+        ("car_name", "carnarne"),
+        ("send_*", "Send-Money"),
+        ("send_*", "sendMoney"),
+        ("*.write", "files/Write"),
+        ("for?_x", "Form_X"),
+        ("[rt]efund", "REFUND"),
+    ],
+)
+def test_names_look_alike_but_for_case_separators_and_letters(pattern: str, name: str) -> None:
+    assert looks_like(pattern, name)
+
+
+@pytest.mark.parametrize(
+    ("pattern", "name"),
+    [
+        ("send_email", "send_email"),
+        ("send_email", "send_emails"),
+        ("send_*", "send_money"),
+        ("send_*", "sender"),
+        ("send_*", "send"),
+        ("*.*", "search"),
+        ("a_*", "any"),
+        ("transfer", "transfer2"),
+        ("api_v6", "api_v8"),
+    ],
+)
+def test_the_same_and_other_names_do_not_look_alike(pattern: str, name: str) -> None:
+    assert not looks_like(pattern, name)
+
+
+def test_a_long_name_is_compared_with_many_wildcards_at_once() -> None:
+    assert not looks_like("*A" * 99 + "*b", "a" * 200)
+
+
+@pytest.mark.parametrize("name", ["Send_Email", "send-email", "sendEmail", "send_emai1"])
+def test_a_name_that_looks_like_one_in_a_rule_is_judged_under_that_rule(name: str) -> None:
+    denied = policy(rule("no-mail", tool_name="send_email")).judge(event(name))
+    assert (denied.action, denied.policy_id, denied.resembles) == (Action.DENY, "no-mail", ("send_email",))
+    assert "the tool's name looks like send_email" in denied.reason
+    asked = policy(MAIL).judge(event(name))
+    assert (asked.action, asked.policy_id, asked.terms.reviewers) == (Action.REQUEST_APPROVAL, "mail", ("ada",))
+
+
+def test_the_stricter_of_its_own_rule_and_the_one_it_looks_like_counts() -> None:
+    own = rule("own", "allow", tool_name="Send_Email", priority=900)
+    assert policy(own, MAIL).judge(event("Send_Email")).policy_id == "mail"
+    loose = rule("loose", "allow", tool_name="send_email")
+    kept = policy(loose, default=Action.REQUEST_APPROVAL).judge(event("Send_Email"))
+    assert (kept.action, kept.policy_id, kept.resembles) == (Action.REQUEST_APPROVAL, None, ("send_email",))
+
+
+def test_two_rules_that_ask_about_a_name_have_all_their_terms_held() -> None:
+    own = rule("own", "request_approval", tool_name="Send_Email", terms={"quorum": {"approve": 2}})
+    mail = rule("mail", "request_approval", tool_name="send_email", request_payload={"allow_edit": False})
+    found = policy(own, mail).judge(event("Send_Email"))
+    assert (found.policy_id, found.terms.quorum.approve, found.matched_rules) == ("own", 2, ("own", "mail"))
+    assert found.request_payload is not None
+    assert not found.request_payload.allow_edit
+
+
+def test_the_rest_of_a_rule_must_hold_for_a_name_that_looks_alike() -> None:
+    rules = policy(rule("large", tool_name="pay", when="args.amount > 100"))
+    assert rules.judge(event("Pay", amount=5)).action is Action.ALLOW
+    assert rules.judge(event("Pay", amount=500)).action is Action.DENY
+    doubted = rules.judge(event("Pay"))
+    assert (doubted.action, doubted.in_doubt) == (Action.REQUEST_APPROVAL, Action.DENY)
+
+
+def test_nobodys_silence_lets_a_call_run_whose_name_only_looks_alike() -> None:
+    terms = {"unattended_approval": True, "fallback": {"action": "approve"}}
+    rules = policy(rule("mail", "request_approval", tool_name="send_email", terms=terms))
+    assert rules.judge(event("send_email")).terms.fallback.action == "approve"
+    assert rules.judge(event("Send_Email")).terms.fallback.action == "deny"
+
+
+def test_a_rule_out_of_use_flags_no_name() -> None:
+    rules = policy(rule("off", tool_name="send_email", enabled=False))
+    assert rules.judge(event("Send_Email")).resembles == ()

@@ -1,0 +1,29 @@
+"""A model answers a transcript; what it says is made fit to be saved."""
+
+import pytest
+
+from sayso.errors import ModelError
+from sayso.runner.models import ChatMessage, ModelTurn, RequestedCall, ScriptedModel
+
+SCRIPT = [ModelTurn(text="one"), ModelTurn(text="two")]
+
+
+def transcript(answers: int) -> list[ChatMessage]:
+    said: list[ChatMessage] = [{"role": "assistant", "content": "…"}, {"role": "tool", "content": "{}"}] * answers
+    return [{"role": "system", "content": "x"}, {"role": "user", "content": "x"}, *said]
+
+
+async def test_a_script_goes_on_where_the_transcript_stands_whoever_asks() -> None:
+    for answers, turn in enumerate(SCRIPT):
+        assert await ScriptedModel(SCRIPT).complete(transcript(answers), []) == turn
+
+
+async def test_a_script_that_is_over_says_so() -> None:
+    with pytest.raises(ModelError, match="has 2 turns"):
+        await ScriptedModel(SCRIPT).complete(transcript(2), [])
+
+
+def test_half_a_surrogate_pair_is_replaced_for_it_cannot_be_saved() -> None:
+    turn = ModelTurn(text="a\ud800b 😀", calls=(RequestedCall(call_id="\udc00", name="é", args_json="{}"),))
+    assert (turn.text, turn.calls[0].call_id, turn.calls[0].name) == ("a\ufffdb 😀", "\ufffd", "é")
+    turn.model_dump_json()

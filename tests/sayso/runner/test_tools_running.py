@@ -1,0 +1,186 @@
+"""A tool runs where it belongs, in its time, and how it ended is told once."""
+
+import asyncio
+import threading
+from dataclasses import dataclass
+from datetime import date
+from typing import Any
+
+import pytest
+
+from sayso.errors import InvalidInput, InvalidJson
+from sayso.records.tool_calls import ToolCall, ToolResult
+from sayso.runner.tools import CallContext, call_tool, tool
+from tests.sayso.runner.test_tools import CONTEXT, Address, Colour, run
+
+
+async def test_a_plain_function_runs_in_a_thread_and_an_async_one_on_the_loop() -> None:
+    @tool
+    def plain() -> bool:
+        return threading.current_thread() is threading.main_thread()
+
+    @tool
+    async def awaited() -> bool:
+        return threading.current_thread() is threading.main_thread()
+
+    @tool
+    def wrapped() -> Any:
+        return awaited.function()
+
+    assert [(await run(one)).output for one in (plain, awaited, wrapped)] == [False, True, True]
+
+
+async def test_the_context_tells_which_call_it_is() -> None:
+    @tool
+    def who(call: CallContext) -> list[Any]:
+        return [call.run_id, call.call_id, call.idempotency_key, call.attempt]
+
+    assert (await run(who)).output == ["run_1", "c0", "run_1:1.0", 1]
+
+
+@dataclass
+class Point:
+    x: int
+
+
+@pytest.mark.parametrize(
+    ("returned", "output"),
+    [
+        (None, None),
+        (Address(street="a"), {"street": "a", "city": "Bonn"}),
+        ([Address(street="a")], [{"street": "a", "city": "Bonn"}]),
+        (Point(1), {"x": 1}),
+        (date(2026, 1, 2), "2026-01-02"),
+        ((1, "é"), [1, "é"]),
+        ({1: Colour.RED}, {"1": "red"}),
+    ],
+)
+async def test_a_result_becomes_plain_json(returned: Any, output: Any) -> None:
+    @tool
+    def give() -> Any:
+        return returned
+
+    result = await run(give)
+    assert (result.success, result.output) == (True, output)
+
+
+@pytest.mark.parametrize(
+    ("returned", "words"),
+    [
+        (object(), "Unable to serialize unknown type"),
+        (float("nan"), "not a finite number"),
+        ({"n": 2**60}, "beyond 2^53"),
+        ("\ud800", "surrogate"),
+        (b"\xff", "invalid utf-8"),
+    ],
+)
+async def test_a_result_that_is_not_json_is_a_clear_failure(returned: Any, words: str) -> None:
+    @tool
+    def give() -> Any:
+        return returned
+
+    result = await run(give)
+    assert not result.success
+    assert str(result.error).startswith("The tool ran, but what it returned is not JSON: ")
+    assert words in str(result.error)
+    with pytest.raises(InvalidJson):
+        await give.run({}, CONTEXT)
+
+
+class Rude(Exception):
+    """Somebody's own error."""
+
+
+@pytest.mark.parametrize(
+    ("raised", "error"),
+    [
+        (ValueError("no such order"), "ValueError: no such order"),
+        (Rude("x" * 5000), "Rude: " + "x" * 1994),
+        (SystemExit(2), "SystemExit: 2"),
+        (TimeoutError("upstream"), "TimeoutError: upstream"),
+        (asyncio.CancelledError(), "The tool was cancelled from inside."),
+        (InvalidInput("Send less."), "Send less."),
+        (OSError("half a \ud800"), "OSError: half a \ufffd"),
+    ],
+)
+async def test_whatever_a_tool_raises_is_a_failed_result(raised: BaseException, error: str) -> None:
+    @tool
+    async def fail() -> None:
+        raise raised
+
+    result = await run(fail)
+    assert (result.success, result.output, result.error) == (False, None, error)
+    assert result.latency_ms is not None
+    result.model_dump_json()
+
+
+async def test_a_tool_that_takes_too_long_is_not_waited_for() -> None:
+    @tool(timeout_s=0.01)
+    async def hang() -> None:
+        await asyncio.Event().wait()
+
+    result = await run(hang)
+    assert result.error == "hang took longer than 0.01 s; it may still have had its effect."
+
+
+async def test_a_run_that_is_stopped_stops_its_tools() -> None:
+    began = asyncio.Event()
+
+    @tool
+    async def hang() -> None:
+        began.set()
+        await asyncio.Event().wait()
+
+    task = asyncio.create_task(run(hang))
+    await began.wait()
+    task.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await task
+
+
+# What is told of an end
+
+
+async def test_how_a_call_ended_is_told_once_and_where_it_ran() -> None:
+    told: list[tuple[ToolResult, int]] = []
+
+    @tool
+    def work(fail: bool) -> int:
+        """Say which thread this is, or fail."""
+        if fail:
+            raise ValueError("no")
+        return threading.get_ident()
+
+    def ending(result: ToolResult) -> None:
+        told.append((result, threading.get_ident()))
+
+    ended = [
+        await call_tool(work, ToolCall(call_id="c0", index=0, name="work", args={"fail": fail}), CONTEXT, ending=ending)
+        for fail in (False, True)
+    ]
+    assert [result for result, _ in told] == ended
+    assert told[0][1] == ended[0].output != threading.get_ident()
+    assert [result.success for result in ended] == [True, False]
+
+
+async def test_a_call_that_returns_after_its_time_limit_has_ended_late_and_that_is_told_after_it() -> None:
+    told: list[bool] = []
+    may_return, returned = threading.Event(), asyncio.Event()
+    loop = asyncio.get_running_loop()
+
+    @tool(timeout_s=0.01)
+    def slow() -> str:
+        """Return when it may."""
+        may_return.wait(20)
+        return "late"
+
+    def ending(result: ToolResult) -> None:
+        told.append(result.success)
+        if result.success:
+            loop.call_soon_threadsafe(returned.set)
+
+    result = await call_tool(slow, ToolCall(call_id="c0", index=0, name="slow", args={}), CONTEXT, ending=ending)
+    assert not result.success
+    may_return.set()
+    await asyncio.wait_for(returned.wait(), 20)
+    assert told == [False, True]

@@ -1,0 +1,71 @@
+"""Make asks, records and decisions for tests of the pure verbs, with every default that does not matter to them."""
+
+from typing import Any
+
+from sayso.records.decisions import Actor, ActorKind, Decision, DecisionAction
+from sayso.records.items import Answer, Ask, AskedTool, ItemKind
+from sayso.records.suspensions import Change, RunRef, Status, SuspensionRecord
+from sayso.records.terms import RuleTerms
+from sayso.transitions.deciding import suspend
+
+T0 = 1_700_000_000_000
+"""The moment at which tests begin, ms."""
+
+
+def person(name: str) -> Actor:
+    """A reviewer at the API."""
+    return Actor(id=name, kind=ActorKind.HUMAN)
+
+
+def ask(index: int = 0, *, kind: ItemKind = ItemKind.APPROVAL, **terms: Any) -> Ask:
+    """A refund to be approved, or an amount to be given, under `terms`."""
+    given = kind is ItemKind.INPUT
+    return Ask(
+        kind=kind,
+        call_id=f"call_{index}",
+        index=index,
+        tool=AskedTool(name="refund", args={"order": f"A-{index}", "amount": 250.5}, definition="d" * 64),
+        allowed=(Answer.VALUE, Answer.DENY) if given else (Answer.APPROVE, Answer.EDIT, Answer.DENY),
+        target_arg="amount" if given else None,
+        terms=RuleTerms(**{"timeout_s": 300, **terms}),
+        rule_id="refunds",
+        rule_version="v1",
+    )
+
+
+def draft(**changes: Any) -> SuspensionRecord:
+    """A suspension that nothing was asked in yet."""
+    run = RunRef(id="run_1", agent="support", owner="bot", thread_id="t1", title="Refund A-1")
+    base = SuspensionRecord(
+        id="sus_1", tenant="default", status=Status.PENDING, created_at_ms=0, updated_at_ms=0, run=run
+    )
+    return base.model_copy(update=changes)
+
+
+def pending(*asks: Ask, now_ms: int = T0) -> SuspensionRecord:
+    """A suspension in which `asks` wait; one plain refund when none are given."""
+    return suspend(draft(), asks or (ask(),), now_ms).record
+
+
+def word(record: SuspensionRecord, action: str = "approve", by: str = "ada", **fields: Any) -> Decision:
+    """A reviewer's decision on the first item, or on `item_id`."""
+    item_id = fields.pop("item_id", "i1")
+    item = next(one for one in record.items if one.item_id == item_id)
+    return Decision(
+        **{
+            "id": f"dec_{by}_{item_id}_{action}",
+            "suspension_id": record.id,
+            "suspension_version": record.version,
+            "item_id": item_id,
+            "action": DecisionAction(action),
+            "args_digest": item.digest,
+            "by": person(by),
+            "at_ms": T0,
+            **fields,
+        }
+    )
+
+
+def types_of(change: Change) -> list[str]:
+    """The kinds of event a change tells of, in order."""
+    return [str(event.type) for event in change.events]

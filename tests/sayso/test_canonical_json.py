@@ -1,0 +1,140 @@
+"""Strict JSON in, canonical JSON out: the `rfc8785` package is the oracle."""
+
+import json
+import math
+import tracemalloc
+from contextlib import suppress
+from typing import Any
+
+import pytest
+import rfc8785
+from hypothesis import given
+from hypothesis import strategies as st
+
+from sayso.canonical_json import MAX_DEPTH, MAX_INTEGER, canonical_json, check_json, digest_json, parse_json
+from sayso.errors import InvalidInput, InvalidJson, TooLarge
+
+TEXT = st.text(st.characters(exclude_categories=["Cs"]), max_size=20)
+SCALARS = (
+    st.none()
+    | st.booleans()
+    | st.integers(-MAX_INTEGER + 1, MAX_INTEGER - 1)
+    | st.floats(allow_nan=False, allow_infinity=False)
+    | TEXT
+)
+JSON = st.recursive(SCALARS, lambda inner: st.lists(inner, max_size=4) | st.dictionaries(TEXT, inner, max_size=4))
+
+
+@given(JSON)
+def test_the_canonical_form_is_the_one_of_rfc_8785(value: object) -> None:
+    assert canonical_json(value) == rfc8785.dumps(value)
+
+
+SMALL = st.recursive(
+    st.none() | st.booleans() | st.integers(-1000, 1000) | st.floats(-1e15, 1e15) | TEXT,
+    lambda inner: st.lists(inner, max_size=4) | st.dictionaries(TEXT, inner, max_size=4),
+)
+
+
+@given(SMALL)
+def test_what_is_written_reads_back_as_the_same_value(value: object) -> None:
+    assert parse_json(canonical_json(value)) == value
+
+
+@given(st.dictionaries(TEXT, SCALARS, min_size=2, max_size=6))
+def test_the_order_of_keys_makes_no_difference_to_the_digest(value: dict[str, object]) -> None:
+    assert digest_json(value) == digest_json(dict(reversed(value.items())))
+
+
+@pytest.mark.parametrize(
+    ("raw", "said"),
+    [
+        (b"", "not JSON"),
+        (b"{", "not JSON"),
+        (b"\xff", "not UTF-8"),
+        (b'{"a":1,"a":2}', "appears twice"),
+        (b'{"b":{"a":1,"a":1}}', "appears twice"),
+        (b"NaN", "NaN is not JSON"),
+        (b"[1,-Infinity]", "-Infinity is not JSON"),
+        (b'"\\ud800"', "half of a surrogate pair"),
+        (b'{"\\udc00":1}', "half of a surrogate pair"),
+        (b"9007199254740993", "beyond 2^53"),
+        (b"1e999", "not a finite number"),
+        (b"[1] []", "not JSON"),
+        (b"'a'", "not JSON"),
+        (b"\xef\xbb\xbf{}", "not JSON"),
+        (b"1" * 5000, "cannot be read"),
+    ],
+)
+def test_json_that_parsers_disagree_about_is_refused_with_what_to_do(raw: bytes, said: str) -> None:
+    with pytest.raises(InvalidJson, match=said.replace("^", r"\^")):
+        parse_json(raw)
+
+
+def test_json_over_the_limits_is_refused() -> None:
+    assert parse_json("[" * (MAX_DEPTH - 1) + "]" * (MAX_DEPTH - 1)) is not None
+    for deep in (MAX_DEPTH + 2, 100_000):
+        with pytest.raises(TooLarge, match="nested deeper"):
+            parse_json("[" * deep + "]" * deep)
+    with pytest.raises(TooLarge, match="more than"):
+        parse_json(json.dumps(list(range(30_000))))
+
+
+@pytest.mark.parametrize(
+    "value", [{1: 2}, {"a": {1}}, {"a": b"x"}, {"a": math.nan}, {"a": object()}, {"a": ["\ud83d"]}]
+)
+def test_values_that_are_not_json_are_refused_and_the_place_is_named(value: object) -> None:
+    with pytest.raises(InvalidInput) as caught:
+        check_json(value)
+    assert "$" in caught.value.message
+
+
+def peak_bytes(raw: str) -> int:
+    """The memory that reading takes at most."""
+    tracemalloc.start()
+    try:
+        with suppress(TooLarge):
+            parse_json(raw)
+        return tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+
+
+@pytest.mark.parametrize(
+    "raw",
+    ["[" + "[]," * 200_000 + "[]]", "[" + "{}," * 200_000 + "{}]", "[" + '"",' * 200_000 + '""]', '{"a":' * 200_000],
+    ids=["lists", "objects", "texts", "deep"],
+)
+def test_too_many_values_are_refused_before_any_is_built(raw: str) -> None:
+    with pytest.raises(TooLarge):
+        parse_json(raw)
+    assert peak_bytes(raw) < 6 * len(raw)
+
+
+@pytest.mark.parametrize("text", ["," * 50_000, "[{" * 50_000, '\\",' * 50_000, "\\\\" * 50_000])
+def test_signs_inside_of_a_text_are_no_values(text: str) -> None:
+    assert parse_json(json.dumps({"text": text})) == {"text": text}
+
+
+def test_a_long_key_is_not_copied_for_each_value_below_it() -> None:
+    """It took four gigabytes: 20,000 paths of 200,000 characters, for an error that did not happen."""
+    raw = json.dumps({"é" * 60_000: [0] * 19_000}, ensure_ascii=False)
+    assert peak_bytes(raw) < 50 * 1024 * 1024
+
+
+def test_an_error_names_the_place_and_cuts_a_long_key() -> None:
+    with pytest.raises(InvalidJson, match=r"^\$\.a\[1\]\.k{80} is an integer beyond"):
+        check_json({"a": [0, {"k" * 500: 2**60}]})
+
+
+@pytest.mark.parametrize("value", [{"é": 1, "a": 2}, {"\uffee": 1, "\U0001f600": 2}, {"ß": [1.0, 1e30, 1e-9, -0.5]}])
+def test_keys_beyond_ascii_and_odd_numbers_are_written_as_the_standard_says(value: Any) -> None:
+    assert canonical_json(value) == rfc8785.dumps(value)
+
+
+@pytest.mark.parametrize("text", ["-0.0", "-0", "-0e0", "-1e-400", "0.0"])
+def test_a_zero_that_is_read_has_no_sign(text: str) -> None:
+    value = parse_json(f'{{"amount": {text}}}')
+    assert isinstance(value, dict)
+    assert str(value["amount"]) in ("0.0", "0")
+    assert canonical_json(value) == b'{"amount":0}'

@@ -1,0 +1,138 @@
+"""A test runs an agent on its own desk, and the reviewer's orders decide."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from sayso import Denied, gate
+from sayso.errors import InvalidInput
+from sayso.policy.rules import Action
+from sayso.records.events import EventType
+from sayso.records.suspensions import RunStatus, Status
+from sayso.testing.desk import InProcessDesk
+from tests.sayso.rulings import policy, rule
+from tests.sayso.runners import POLICY, Ran, kinds, make_agent, told, turn
+
+LOOK, REFUND, PAY = ("look", {"order": "A"}), ("refund", {"order": "A", "amount": 5}), ("pay", {"order": "A"})
+
+RULES = """
+version: 1
+default: deny
+rules:
+  - {id: looks, tool: look, action: allow}
+  - {id: refunds, tool: refund, when: args.amount > 3, action: request_approval, terms: {timeout_s: 60}}
+"""
+
+
+def test_an_agent_runs_on_the_desk_of_a_test() -> None:
+    desk = InProcessDesk(POLICY)
+    ran: Ran = []
+    desk.reviewer.approves("refund", args={"order": "A", "amount": 2})
+    desk.reviewer.answers("1234", "pay")
+    end = desk.run(make_agent(ran, turn(LOOK, REFUND, PAY), turn(REFUND)), "Refund A-1")
+    assert (end.status, end.result) == (RunStatus.COMPLETED, {"text": "done"})
+    assert [args["amount"] for name, args, _ in ran if name == "refund"] == [2, 2]
+    assert [args for name, args, _ in ran if name == "pay"] == [{"order": "A", "code": "1234"}]
+    assert len({call.idempotency_key for _, _, call in ran}) == 4
+    assert desk.waiting == []
+    assert [one.status for one in desk.records.values()] == [Status.RESUMED] * 3
+
+
+def test_all_items_of_one_suspension_are_decided_in_one_look() -> None:
+    """The decision on the first item was lost when the second one was decided."""
+    desk = InProcessDesk()
+    call: Any = {"args": {}, "definition": {}}
+    desk.client().suspend({"mode": "poll", "calls": [{"tool": "mail", **call}, {"tool": "pay", **call}]})
+    desk.reviewer.approves()
+    desk.reviewer.look()
+    (record,) = desk.records.values()
+    assert (record.status, record.approved) == (Status.DECIDED, True)
+
+
+def test_a_denied_call_of_a_run_does_not_run() -> None:
+    desk = InProcessDesk(POLICY)
+    ran: Ran = []
+    desk.reviewer.denies("refund", message="Never delivered")
+    end = desk.run(make_agent(ran, turn(REFUND), approval_denial_policy="fail"), "Refund A-1")
+    assert (ran, end.status) == ([], RunStatus.FAILED)
+    assert told(end.events, "tool_completed", "error") == ["Never delivered"]
+
+
+def test_the_clock_turns_to_the_fallback_without_orders() -> None:
+    desk = InProcessDesk(POLICY)
+    ran: Ran = []
+    began_ms = desk.clock.now_ms
+    end = desk.run(make_agent(ran, turn(REFUND)), "Refund A-1")
+    assert (ran, end.status, desk.clock.now_ms - began_ms) == ([], RunStatus.COMPLETED, 60_000)
+    assert "timed_out" in kinds(end.events)
+
+
+def test_a_run_is_found_by_a_client_of_its_agent() -> None:
+    desk = InProcessDesk(POLICY)
+    desk.reviewer.approves()
+    end = desk.run(make_agent([], turn(REFUND)), "Refund A-1", context={"ticket": "T-1"})
+    (run,) = desk.client("support").runs().runs
+    assert (run.status, run.result) == ("completed", {"text": "done"})
+    assert end.events[0].type is EventType.RUN_STARTED
+    assert told(end.events, "permit_redeemed", "call_id") == ["c0"]
+    assert kinds(end.events)[-1] == "run_completed"
+
+
+def test_an_edit_in_a_run_is_judged_and_asked_anew() -> None:
+    asks = rule("large", "request_approval", tool_name="refund", when="args.amount > 3", terms={"timeout_s": 7})
+    desk = InProcessDesk(policy(asks, default=Action.REQUEST_APPROVAL))
+    ran: Ran = []
+    desk.reviewer.approves("refund", args={"order": "A", "amount": 4})
+    end = desk.run(make_agent(ran, turn(("refund", {"order": "A", "amount": 1}))), "Refund A-1")
+    assert [args["amount"] for _, args, _ in ran] == [4]
+    assert "asked_again" in kinds(end.events)
+
+
+def test_a_quorum_of_two_is_not_met_by_one_reviewer() -> None:
+    asks = rule(
+        "large", "request_approval", tool_name="refund", terms={"quorum": {"approve": 2}, "remind_after_s": [5]}
+    )
+    desk = InProcessDesk(policy(asks))
+    ran: Ran = []
+    desk.reviewer.approves("refund")
+    desk.run(make_agent(ran, turn(REFUND)), "Refund A-1")
+    assert ran == []
+
+
+async def test_an_agent_runs_within_an_event_loop() -> None:
+    desk = InProcessDesk(POLICY)
+    ran: Ran = []
+    desk.reviewer.approves()
+    agent = make_agent(ran, turn(REFUND))
+    with pytest.raises(InvalidInput, match="An event loop runs here"):
+        desk.run(agent, "Refund A-1")
+    end = await desk.async_run(agent, "Refund A-1")
+    assert (end.status, len(ran)) == (RunStatus.COMPLETED, 1)
+
+
+@pytest.mark.parametrize("source", ["text", "path", "name"])
+def test_the_desk_of_a_test_takes_rules_as_yaml(tmp_path: Path, source: str) -> None:
+    file = tmp_path / "policy.yaml"
+    file.write_text(RULES)
+    given: dict[str, Any] = {"text": RULES, "path": file, "name": str(file)}
+    desk = InProcessDesk(policy=given[source])
+    ran: Ran = []
+    desk.reviewer.denies("refund")
+    small = ("refund", {"order": "A", "amount": 2})
+    desk.run(make_agent(ran, turn(LOOK, REFUND, small)), "Refund A-1")
+    assert [name for name, _, _ in ran] == ["look"]
+
+    @gate(client=desk.client())
+    def drop(order: str) -> None:
+        """Drop an order."""
+
+    with pytest.raises(Denied):
+        drop("A")
+
+
+def test_faulty_rules_of_a_test_are_told_with_their_line(tmp_path: Path) -> None:
+    with pytest.raises(InvalidInput, match="policy:2:10: default: must be"):
+        InProcessDesk(policy="version: 1\ndefault: perhaps\nrules: []\n")
+    with pytest.raises(InvalidInput, match=r"none\.yaml:1:1: the file cannot be read"):
+        InProcessDesk(policy=tmp_path / "none.yaml")

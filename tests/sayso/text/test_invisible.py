@@ -1,0 +1,49 @@
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from sayso.text.invisible import Piece, count_hidden, reveal
+
+
+def test_a_plain_text_is_one_piece() -> None:
+    assert reveal("Zürich, 東京 and 100 €") == [Piece("Zürich, 東京 and 100 €")]
+    assert reveal("") == []
+
+
+def test_a_bidi_override_is_shown_by_its_number_and_named() -> None:
+    shown = reveal("/srv/\u202etxt.exe")
+    assert [piece.sign or piece.text for piece in shown] == ["/srv/", "⟨U+202E⟩", "txt.exe"]
+    assert shown[1].name == "right-to-left override"
+
+
+def test_everything_that_cannot_be_seen_gets_a_sign() -> None:
+    hidden = "\0\x07\x1b\x7f\x85\xad"
+    hidden += "\u034f\u061c\u115f\u180e\u200b\u200d\u200e\u2028\u2060\u2066\u2800\u3000\u3164\ufe00\ufeff"
+    hidden += "\uffa0\ufff9\U000e0041\U000e0100\ue000\xa0\u2003\u0378"
+    assert count_hidden(hidden) == len(hidden)
+    assert all(piece.sign for piece in reveal(hidden))
+
+
+def test_line_breaks_and_tabs_have_faint_signs_and_do_not_count() -> None:
+    assert [piece.sign for piece in reveal("a\n\tb") if piece.soft] == ["↵", "⇥"]
+    assert count_hidden("a\n\tb") == 0
+
+
+def test_prose_keeps_its_line_breaks_without_signs() -> None:
+    assert reveal("a\nb\tc", breaks=False) == [Piece("a\nb\tc")]
+    assert reveal("a\r\nb", breaks=False)[1].sign == "⟨U+000D⟩"
+
+
+def test_a_variation_selector_behind_a_symbol_is_shown_too() -> None:
+    assert [piece.sign or piece.text for piece in reveal("\u2764\ufe0f!")] == ["\u2764", "⟨U+FE0F⟩", "!"]
+    assert count_hidden("a\ufe0f and \u2764\ufe0f\ufe0f") == 3
+
+
+@pytest.mark.parametrize("sign", ["\U0001d159", "\ufffc", "\U00016fe4", "\U0001107f"])
+def test_a_symbol_without_ink_is_shown_by_its_number(sign: str) -> None:
+    assert reveal(f"a{sign}")[1].sign == f"⟨U+{ord(sign):04X}⟩"
+
+
+@given(st.text())
+def test_the_pieces_joined_are_the_text(text: str) -> None:
+    assert "".join(piece.text for piece in reveal(text)) == text

@@ -1,0 +1,196 @@
+"""Whatever a source tells, in whichever dialect, is one readable timeline, and nothing of it is dropped."""
+
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from sayso.formats.external_events import Kept, Kind, read_moment
+from sayso.records.events import TrailEntry
+from sayso.timeline.merging import Entry, fold, merge
+from sayso.timeline.sources import DIALECTS, Dialect
+from tests.sayso.timeline.stories import STORIES, go
+
+T0 = 1_795_262_400_000
+
+JSON = st.recursive(
+    st.none() | st.booleans() | st.integers(-9, 9) | st.text(max_size=6),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=6), inner, max_size=3),
+    max_leaves=6,
+)
+TOLD_NAMES = sorted({name for story in STORIES.values() for event in story for name in event})
+RARE_NAMES = ["created_at", "stateDelta", "tool_calls", "longRunningToolIDs", "error", "messages", "events", "tag"]
+NAMES = st.sampled_from(TOLD_NAMES) | st.sampled_from(RARE_NAMES)
+KINDS = st.sampled_from(
+    sorted({str(event.get("type", event.get("object"))) for story in STORIES.values() for event in story})
+)
+
+
+def kept(dialect: str, events: list[dict[str, Any]], source: str = "agent") -> list[Kept]:
+    return [
+        Kept(position=seq, source=source, dialect=dialect, seq=seq, at_ms=T0 + seq, event=event)
+        for seq, event in enumerate(events, start=1)
+    ]
+
+
+def told(dialect: str) -> list[Entry]:
+    return fold(kept(dialect, STORIES[dialect]))
+
+
+def of(entries: list[Entry], kind: Kind) -> list[Entry]:
+    return [one for one in entries if one.kind is kind]
+
+
+@pytest.mark.parametrize("dialect", list(STORIES))
+def test_every_dialect_folds_its_fragments_and_pairs_its_calls(dialect: str) -> None:
+    entries = told(dialect)
+    texts = [one.text for one in entries if one.kind in (Kind.TEXT, Kind.REASONING)]
+    assert len([text for text in texts if text in ("I will pay.", "I will pay Ann.", "Ann is owed 5.")]) >= 1, texts
+    assert len(texts) == len(set(texts)), "a message told in fragments and again as a whole is there once"
+    (call,) = of(entries, Kind.CALL)
+    assert call.name == "pay"
+    assert call.ended
+    assert (call.ok is not False) is (dialect != "sayso")
+    assert of(entries, Kind.RESULT) == []
+    assert of(entries, Kind.UNKNOWN) == []
+
+
+def test_a_call_keeps_its_arguments_and_its_result() -> None:
+    for dialect in ("autogen", "parsimony", "trpc_agent_go"):
+        (call,) = of(told(dialect), Kind.CALL)
+        assert call.data == {"amount": 5}
+        assert call.output in ("paid 5", {"paid": 5})
+    (failed,) = of(told("sayso"), Kind.CALL)
+    assert (failed.ok, failed.text) == (False, "no funds")
+
+
+def test_a_pause_is_told_as_one() -> None:
+    assert [one.text for one in of(told("afk"), Kind.PAUSE)] == ["Paused: Waiting for deferred approval"]
+    (asked,) = of(told("parsimony"), Kind.PAUSE)
+    assert (asked.text, asked.note) == ("Asked: Also Ben?", "yes / no")
+
+
+def test_invocations_are_a_tree_even_where_they_lead_in_a_circle() -> None:
+    depths = {one.who: one.depth for one in told("trpc_agent_go")}
+    assert depths == {"payer": 0, "auditor": 1}
+    circle = [
+        go("x", "e1", invocationId="a", parentInvocationId="b"),
+        go("x", "e2", invocationId="b", parentInvocationId="a"),
+        go("x", "e3", invocationId="c", parentInvocationId="c"),
+    ]
+    assert [one.depth for one in fold(kept("trpc_agent_go", circle))] == [1, 1, 0]
+
+
+def test_an_unknown_kind_is_shown_whole() -> None:
+    for dialect in Dialect:
+        event = {"type": "moon_landed", "object": "moon_landed", "crew": ["anna"]}
+        (entry,) = fold(kept(dialect, [event]))
+        assert entry.kind is Kind.UNKNOWN
+        assert entry.text == "Moon landed"
+        assert entry.data == event
+
+
+def test_text_before_and_after_a_call_stays_two_messages() -> None:
+    events = [
+        {"type": "text_delta", "data": {"delta": "one"}},
+        {"type": "warning", "message": "slow", "data": {}},
+        {"type": "text_delta", "data": {"delta": "two"}},
+    ]
+    assert [one.text for one in fold(kept("afk", events))] == ["one", "slow", "two"]
+
+
+def test_results_without_ids_go_to_the_oldest_call_that_waits() -> None:
+    events = [
+        {"type": "tool_call", "name": "a"},
+        {"type": "tool_call", "name": "b"},
+        {"type": "tool_output", "output": "first"},
+        {"type": "tool_output", "output": None},
+        {"type": "tool_output", "output": ["nobody asked"]},
+    ]
+    entries = fold(kept("tool_responses", events))
+    assert [(one.kind, one.name, one.ok) for one in entries] == [
+        (Kind.CALL, "a", True),
+        (Kind.CALL, "b", True),
+        (Kind.RESULT, "", True),
+    ]
+    assert entries[0].output == "first"
+    assert entries[2].output == ["nobody asked"]
+
+
+def test_a_call_id_used_again_is_another_call() -> None:
+    once = [
+        {"type": "tool_call", "data": {"name": "a", "call_id": "1"}},
+        {"type": "tool_result", "data": {"call_id": "1", "success": True}},
+    ]
+    entries = fold(kept("sayso", [*once, *once]))
+    assert [(one.first_seq, one.last_seq, one.ok) for one in entries] == [(1, 2, True), (3, 4, True)]
+
+
+def test_a_source_keeps_its_order_whatever_moments_it_claims() -> None:
+    said = [T0 - 50, T0 - 90, T0 + 999_999]
+    events = [
+        one.model_copy(update={"said_at_ms": at_ms})
+        for one, at_ms in zip(kept("sayso", [{"type": "note"}] * 3), said, strict=True)
+    ]
+    assert [one.at_ms for one in fold(events)] == [T0 - 50, T0 - 50, T0 + 3]
+
+
+def test_step_that_afk_enters_again_is_shown_once_from_two_sources() -> None:
+    step = {"run_id": "r", "step": 1}
+    entered = [
+        {**step, "type": "step_started", "data": {}},
+        {**step, "type": "llm_completed", "data": {"text": "I pay.", "tool_call_count": 1}},
+        {**step, "type": "tool_batch_started", "data": {"tool_names": ["pay"], "tool_call_ids": ["c0"]}},
+    ]
+    other = {**entered[1], "data": {"text": "I pay twice.", "tool_call_count": 1}}
+    entries = fold([*kept("afk", entered), *kept("afk", [*entered, other], source="later")])
+    assert [one.text for one in entries if one.kind is Kind.TEXT] == ["I pay.", "I pay twice."]
+    assert [one.call_id for one in entries if one.kind is Kind.CALL] == ["c0"]
+
+
+def test_our_trail_and_theirs_are_one_timeline() -> None:
+    ours = [TrailEntry(seq=n, at_ms=T0 + at, type="warning", data={}, hash="h") for n, at in ((1, 1), (2, 3))]
+    both = merge(ours, fold(kept("sayso", [{"type": "note"}] * 3)))
+    assert [one.seq if isinstance(one, TrailEntry) else f"told {one.first_seq}" for one in both] == [
+        1,
+        "told 1",
+        "told 2",
+        2,
+        "told 3",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("text", "at_ms"),
+    [
+        ("2026-11-21T12:00:00.123456789Z", T0 + 123),
+        ("2026-11-21T13:00:00+01:00", T0),
+        ("2026-11-21T12:00:00", T0),
+        ("0001-01-01T00:00:00Z", None),
+        ("yesterday", None),
+    ],
+)
+def test_moments_are_read_as_go_and_python_write_them(text: str, at_ms: int | None) -> None:
+    assert read_moment(text) == at_ms
+
+
+@given(
+    st.sampled_from(list(Dialect)),
+    st.lists(
+        st.dictionaries(NAMES | st.text(max_size=4), JSON | KINDS, max_size=5).map(
+            lambda event: event if "type" in event else {**event, "type": "TextMessage"}
+        ),
+        max_size=4,
+    ),
+    KINDS,
+)
+def test_whatever_is_told_is_read_and_something_of_it_is_shown(
+    dialect: Dialect, events: list[dict[str, Any]], kind: str
+) -> None:
+    for event in events:
+        for one in (event, {**event, "type": kind}, {**event, "object": kind}):
+            assert all(isinstance(piece.text, str) for piece in DIALECTS[dialect].read(one))
+    alone = [fold(kept(dialect, [event])) for event in events]
+    assert all(alone)
+    assert fold(kept(dialect, events)) or not events

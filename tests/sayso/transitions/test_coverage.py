@@ -1,0 +1,53 @@
+"""Where any answer is enough, the first item that closes ends the pause."""
+
+import pytest
+
+from sayso.errors import AlreadyDecided
+from sayso.records.decisions import COVERED, Verdict
+from sayso.records.suspensions import ResumeSpec, Status, SuspensionRecord
+from sayso.transitions.deciding import decide, suspend
+from sayso.transitions.timing import keep_time
+from tests.sayso.samples import T0, ask, draft, types_of, word
+
+
+def any_of(*timeouts_s: int) -> SuspensionRecord:
+    asks = tuple(ask(index, timeout_s=timeout_s) for index, timeout_s in enumerate(timeouts_s))
+    return suspend(draft(resume=ResumeSpec(coverage="any")), asks, T0).record
+
+
+@pytest.mark.parametrize(("action", "verdict"), [("approve", Verdict.APPROVED), ("deny", Verdict.DENIED)])
+def test_the_first_word_closes_the_others(action: str, verdict: Verdict) -> None:
+    record = any_of(60, 60, 60)
+    change = decide(record, word(record, action, item_id="i2"), T0 + 5)
+    assert change.record.status is Status.DECIDED
+    assert change.ready
+    first, second, third = (item.outcome for item in change.record.items)
+    assert second is not None
+    assert second.verdict is verdict
+    for other in (first, third):
+        assert other is not None
+        assert (other.verdict, other.by) == (Verdict.DENIED, COVERED)
+        assert "one answer was enough" in (other.message or "")
+    assert types_of(change) == ["decision_recorded", "decided"]
+    decided = change.events[-1].data
+    assert decided["closed_with_it"] == ["i1", "i3"]
+    kept = [(one["item_id"], one["args"], one["quorum"]) for one in decided["unanswered"]]
+    asked = record.items[0].tool.args, record.items[2].tool.args
+    assert kept == [("i1", asked[0], {"approve": 1, "deny": 1}), ("i3", asked[1], {"approve": 1, "deny": 1})]
+    with pytest.raises(AlreadyDecided, match="one answer was enough"):
+        decide(change.record, word(change.record, "approve", by="eve", item_id="i1"), T0 + 6)
+
+
+def test_of_several_deadlines_at_once_the_first_item_closes_the_pause() -> None:
+    change = keep_time(any_of(60, 60), T0 + 60_000)
+    assert change.record.status is Status.DECIDED
+    assert types_of(change) == ["timed_out", "decided"]
+    assert [item.outcome.by.id for item in change.record.items if item.outcome] == ["timeout", "coverage"]
+
+
+def test_a_word_that_is_not_enough_closes_nothing() -> None:
+    asks = (ask(0, quorum={"approve": 2}), ask(1))
+    record = suspend(draft(resume=ResumeSpec(coverage="any")), asks, T0).record
+    change = decide(record, word(record), T0)
+    assert change.record.status is Status.PENDING
+    assert all(item.open for item in change.record.items)

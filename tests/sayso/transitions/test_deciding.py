@@ -1,0 +1,335 @@
+"""What may happen to a suspension while it waits."""
+
+import pytest
+
+from sayso.errors import (
+    AlreadyDecided,
+    Conflict,
+    DeadlinePassed,
+    IdempotencyConflict,
+    IllegalTransition,
+    InvalidInput,
+    NotAllowed,
+    NotFound,
+    SelfApproval,
+    StaleDigest,
+)
+from sayso.records.decisions import Actor, ActorKind, Verdict
+from sayso.records.items import ItemKind
+from sayso.records.suspensions import LOOK_AGAIN_MS, RunStatus, Status
+from sayso.transitions.deciding import cancel, decide, extend, suspend
+from sayso.transitions.sightings import see
+from sayso.transitions.timing import expire, keep_time
+from tests.sayso.samples import T0, ask, draft, pending, person, types_of, word
+
+DEADLINE = T0 + 300_000
+ASKED = {"order": "A-0", "amount": 250.5}
+
+
+def test_a_run_begins_as_a_suspension_with_nothing_to_ask_that_is_decided_at_once() -> None:
+    change = suspend(draft(), (), T0)
+    assert change.record.status is Status.DECIDED
+    assert change.record.run_status is RunStatus.RUNNING
+    assert change.ready
+    assert types_of(change) == ["run_started"]
+
+
+def test_a_pause_tells_what_is_asked_and_looks_again_at_the_earliest_deadline() -> None:
+    change = suspend(draft(), (ask(0, timeout_s=600), ask(1, timeout_s=60)), T0)
+    assert change.record.status is Status.PENDING
+    assert change.record.run_status is RunStatus.SUSPENDED
+    assert change.record.look_at_ms == T0 + 60_000
+    assert not change.ready
+    data = change.events[0].data
+    assert (data["tool_name"], data["payload"]["suspension_id"]) == ("refund", "sus_1")
+    assert [one["item_id"] for one in data["payload"]["items"]] == ["i1", "i2"]
+
+
+def test_a_headless_item_without_time_is_decided_at_once_by_its_fallback() -> None:
+    change = suspend(draft(), (ask(timeout_s=0),), T0)
+    assert change.record.status is Status.DECIDED
+    assert change.ready
+    assert types_of(change) == ["run_paused", "timed_out", "decided"]
+
+
+def test_terms_are_frozen_when_asked() -> None:
+    item = pending(ask(start_by_s=60, remind_after_s=(10,))).items[0]
+    assert item.terms.deadline_at_ms == DEADLINE
+    assert item.terms.remind_at_ms == (T0 + 10_000,)
+    assert (item.terms.rule_id, item.terms.rule_version, item.terms.start_by_s) == ("refunds", "v1", 60)
+
+
+def test_an_approval_closes_the_item_and_makes_the_run_ready() -> None:
+    record = pending()
+    change = decide(record, word(record), T0 + 5)
+    outcome = change.record.items[0].outcome
+    assert outcome is not None
+    assert (outcome.verdict, outcome.by.id, outcome.at_ms) == (Verdict.APPROVED, "ada", T0 + 5)
+    assert change.record.status is Status.DECIDED
+    assert change.ready
+    assert change.record.look_at_ms == T0 + 5 + LOOK_AGAIN_MS
+    assert types_of(change) == ["decision_recorded", "decided"]
+
+
+@pytest.mark.parametrize(
+    ("kind", "said", "kept"),
+    [
+        (ItemKind.APPROVAL, {}, {"args": ASKED}),
+        (ItemKind.APPROVAL, {"args": {"order": "A-0", "amount": 1}}, {"args": {"order": "A-0", "amount": 1}}),
+        (ItemKind.APPROVAL, {"action": "deny"}, {"args": ASKED}),
+        (ItemKind.INPUT, {"action": "value", "value": 7}, {"args": {**ASKED, "amount": 7}, "value": 7}),
+        (ItemKind.INPUT, {"action": "deny"}, {"args": ASKED}),
+    ],
+)
+def test_a_word_is_kept_with_its_arguments_and_rule(
+    kind: ItemKind, said: dict[str, object], kept: dict[str, object]
+) -> None:
+    record = pending(ask(kind=kind))
+    recorded, _ = decide(record, word(record, **said), T0).events
+    found = {name: recorded.data.get(name) for name in ("args", "value", "rule_id", "rule_version")}
+    assert found == {"value": None, "rule_id": "refunds", "rule_version": "v1", **kept}
+
+
+def test_what_the_deadline_decided_is_kept_with_its_arguments_and_rule() -> None:
+    record = pending(ask(kind=ItemKind.INPUT, fallback={"action": "value", "value": 7}))
+    late, _ = expire(record, DEADLINE).events
+    kept = {"args": {**ASKED, "amount": 7}, "value": 7, "rule_id": "refunds", "rule_version": "v1"}
+    assert kept.items() <= late.data.items()
+
+
+WHO = {"reviewers": ["ada", "bob"], "quorum": {"approve": 2, "deny": 1}, "no_self_approval": True}
+
+
+def test_every_word_is_kept_with_who_could_have_decided() -> None:
+    record = pending(ask(reviewers=("ada", "bob"), quorum={"approve": 2}))
+    first, *_ = decide(record, word(record), T0).events
+    late, *_ = expire(record, DEADLINE).events
+    assert [{name: told.data[name] for name in WHO} for told in (first, late)] == [WHO, WHO]
+
+
+def test_what_was_cancelled_is_kept_with_its_arguments_and_who_could_have_decided() -> None:
+    record = pending(ask(0, reviewers=("ada", "bob"), quorum={"approve": 2}), ask(1))
+    decided = decide(record, word(record, item_id="i2"), T0).record
+    told = cancel(decided, person("root"), None, T0).events[0].data
+    assert [(one["item_id"], one["tool_name"], one["args"]) for one in told["unanswered"]] == [("i1", "refund", ASKED)]
+    assert told["unanswered"][0].items() >= WHO.items()
+
+
+def test_an_edit_changes_what_runs_and_its_digest() -> None:
+    record = pending()
+    outcome = decide(record, word(record, args={"order": "A-0", "amount": 1}), T0).record.items[0].outcome
+    assert outcome is not None
+    assert outcome.args == {"order": "A-0", "amount": 1}
+    assert outcome.digest != record.items[0].digest
+
+
+def test_a_value_goes_into_its_target_argument_and_nowhere_else() -> None:
+    record = pending(ask(kind=ItemKind.INPUT))
+    outcome = decide(record, word(record, "value", value=9), T0).record.items[0].outcome
+    assert outcome is not None
+    assert (outcome.verdict, outcome.args) == (Verdict.ANSWERED, {"order": "A-0", "amount": 9})
+
+
+def test_several_items_wait_for_each_other() -> None:
+    record = pending(ask(0), ask(1))
+    first = decide(record, word(record), T0)
+    assert first.record.status is Status.PENDING
+    assert types_of(first) == ["decision_recorded"]
+    second = decide(first.record, word(record, "deny", item_id="i2", message="no"), T0)
+    assert second.record.status is Status.DECIDED
+    assert second.events[-1].data["approved"] is False
+
+
+def test_the_same_decision_again_changes_nothing() -> None:
+    record = pending()
+    decided = decide(record, word(record, idempotency_key="k1"), T0).record
+    assert decide(decided, word(record, idempotency_key="k1"), T0 + 9).record is decided
+    assert decide(decided, word(record, id="dec_other", idempotency_key="k1"), T0 + 9).record is decided
+
+
+def test_the_same_key_for_another_word_is_refused() -> None:
+    record = pending()
+    decided = decide(record, word(record, idempotency_key="k1"), T0).record
+    with pytest.raises(IdempotencyConflict):
+        decide(decided, word(record, "deny", idempotency_key="k1"), T0)
+
+
+def test_the_second_reviewer_is_told_who_was_first() -> None:
+    record = pending()
+    decided = decide(record, word(record, "deny", by="ada", message="too much."), T0).record
+    with pytest.raises(AlreadyDecided, match=r"ada denied this at .*: too much\. Nothing") as caught:
+        decide(decided, word(record, by="bob"), T0 + 1)
+    assert caught.value.facts["decided_by"] == "ada"
+
+
+@pytest.mark.parametrize(("at_ms", "late"), [(DEADLINE - 1, False), (DEADLINE, True), (DEADLINE + 1, True)])
+def test_a_decision_at_or_after_the_deadline_is_refused(at_ms: int, late: bool) -> None:
+    record = pending()
+    if late:
+        with pytest.raises(DeadlinePassed, match="fallback 'deny' decides"):
+            decide(record, word(record), at_ms)
+    else:
+        assert decide(record, word(record), at_ms).record.status is Status.DECIDED
+
+
+def test_a_decision_on_something_else_than_what_is_asked_is_refused() -> None:
+    record = pending()
+    with pytest.raises(StaleDigest):
+        decide(record, word(record, args_digest="0" * 64), T0)
+
+
+def test_whoever_asked_cannot_decide() -> None:
+    record = pending()
+    with pytest.raises(SelfApproval):
+        decide(record, word(record, by="bot"), T0)
+    open_record = pending(ask(no_self_approval=False))
+    assert decide(open_record, word(open_record, by="bot"), T0).record.status is Status.DECIDED
+
+
+@pytest.mark.parametrize("kind", [kind for kind in ActorKind if kind is not ActorKind.HUMAN])
+def test_only_people_decide(kind: ActorKind) -> None:
+    record = pending()
+    with pytest.raises(NotAllowed, match="never decide"):
+        decide(record, word(record, by="ada").model_copy(update={"by": Actor(id="x", kind=kind)}), T0)
+
+
+def test_an_item_for_named_reviewers_is_for_them_alone() -> None:
+    record = pending(ask(reviewers=("carla",)))
+    with pytest.raises(NotAllowed, match="carla"):
+        decide(record, word(record, by="ada"), T0)
+    assert decide(record, word(record, by="carla"), T0).record.status is Status.DECIDED
+
+
+@pytest.mark.parametrize(
+    ("kind", "action", "fields"),
+    [
+        (ItemKind.APPROVAL, "value", {"value": 1}),
+        (ItemKind.INPUT, "approve", {}),
+        (ItemKind.INPUT, "approve", {"args": {}}),
+        (ItemKind.APPROVAL, "deny", {"args": {}}),
+    ],
+)
+def test_an_answer_the_item_does_not_take_is_refused(kind: ItemKind, action: str, fields: dict[str, object]) -> None:
+    record = pending(ask(kind=kind))
+    with pytest.raises(InvalidInput, match="it takes"):
+        decide(record, word(record, action, **fields), T0)
+
+
+def test_a_value_must_be_among_the_choices_exactly() -> None:
+    record = pending(ask(kind=ItemKind.INPUT).model_copy(update={"choices": (1, "two")}))
+    with pytest.raises(InvalidInput, match="not one of the choices"):
+        decide(record, word(record, "value", value=True), T0)
+    assert decide(record, word(record, "value", value="two"), T0).record.status is Status.DECIDED
+
+
+def test_a_quorum_takes_different_people_and_the_same_arguments() -> None:
+    record = pending(ask(quorum={"approve": 2, "deny": 1}))
+    first = decide(record, word(record, by="ada"), T0).record
+    assert first.status is Status.PENDING
+    with pytest.raises(Conflict, match="already given your word"):
+        decide(first, word(record, by="ada", id="dec_again"), T0)
+    edited = decide(first, word(record, by="bob", args={"order": "A-0", "amount": 2}), T0).record
+    assert edited.status is Status.PENDING, "an approval of other arguments does not count together"
+    assert decide(edited, word(record, by="carla"), T0).record.status is Status.DECIDED
+
+
+def test_one_denial_is_enough_where_the_terms_say_so() -> None:
+    record = pending(ask(quorum={"approve": 3, "deny": 1}))
+    assert decide(record, word(record, "deny"), T0).record.status is Status.DECIDED
+
+
+@pytest.mark.parametrize(
+    ("fallback", "kind", "verdict"),
+    [
+        ({"action": "deny"}, ItemKind.APPROVAL, Verdict.DENIED),
+        ({"action": "approve"}, ItemKind.APPROVAL, Verdict.APPROVED),
+        ({"action": "value", "value": 7}, ItemKind.INPUT, Verdict.ANSWERED),
+        ({"action": "fail"}, ItemKind.APPROVAL, Verdict.FAILED),
+    ],
+)
+def test_the_fallback_decides_at_the_deadline(fallback: dict[str, object], kind: ItemKind, verdict: Verdict) -> None:
+    record = see(pending(ask(kind=kind, fallback=fallback, unattended_approval=True)), "i1", person("ada"), T0).record
+    assert expire(record, DEADLINE - 1).record is record
+    change = expire(record, DEADLINE)
+    outcome = change.record.items[0].outcome
+    assert outcome is not None
+    assert (outcome.verdict, outcome.by.kind) == (verdict, ActorKind.TIMEOUT)
+    assert types_of(change) == ["timed_out", "decided"]
+    assert change.ready
+
+
+def test_only_the_item_whose_time_is_over_expires() -> None:
+    record = pending(ask(0, timeout_s=60), ask(1, timeout_s=600))
+    change = expire(record, T0 + 60_000)
+    assert [item.open for item in change.record.items] == [False, True]
+    assert change.record.look_at_ms == T0 + 600_000
+
+
+def test_a_fallback_that_escalates_calls_others_in_and_then_denies() -> None:
+    steps = [{"after_s": 900, "reviewers": ["boss"]}]
+    record = pending(ask(reviewers=("ada",), fallback={"action": "escalate"}, escalate=steps))
+    first = expire(record, DEADLINE)
+    assert types_of(first) == ["escalated"]
+    item = first.record.items[0]
+    assert (item.terms.reviewers, item.terms.deadline_at_ms) == (("ada", "boss"), DEADLINE + 300_000)
+    assert item.digest != record.items[0].digest, "a new deadline is a new question"
+    second = expire(first.record, DEADLINE + 300_000)
+    assert types_of(second) == ["timed_out", "decided"]
+    outcome = second.record.items[0].outcome
+    assert outcome is not None
+    assert outcome.verdict is Verdict.DENIED
+
+
+def test_a_cancelled_run_takes_no_decision_and_says_so() -> None:
+    record = pending()
+    change = cancel(record, person("ada"), "wrong order", T0 + 1)
+    assert types_of(change) == ["run_cancelled"]
+    assert change.record.run_status is RunStatus.CANCELLED
+    assert change.record.look_at_ms is None
+    assert cancel(change.record, person("bob"), None, T0 + 2).record is change.record
+    with pytest.raises(IllegalTransition, match="was cancelled"):
+        decide(change.record, word(record), T0 + 2)
+
+
+def test_an_unknown_item_is_not_found() -> None:
+    record = pending()
+    with pytest.raises(NotFound, match="no item 'i9'"):
+        decide(record, word(record).model_copy(update={"item_id": "i9"}), T0)
+
+
+def test_reviewers_are_reminded_once_for_all_the_moments_missed() -> None:
+    record = pending(ask(remind_after_s=(10, 20, 200)))
+    assert record.look_at_ms == T0 + 10_000
+    change = keep_time(record, T0 + 25_000)
+    assert types_of(change) == ["reviewer_reminded"]
+    assert change.record.look_at_ms == T0 + 200_000
+    assert keep_time(change.record, T0 + 26_000).record is change.record
+
+
+def test_a_step_lets_others_join_before_the_deadline_and_keeps_it() -> None:
+    steps = [{"after_s": 30, "reviewers": ["boss"]}, {"after_s": 60, "reviewers": ["ceo"]}]
+    record = pending(ask(reviewers=("ada",), escalate=steps))
+    first = keep_time(record, T0 + 30_000).record
+    assert first.items[0].terms.reviewers == ("ada", "boss")
+    assert first.items[0].terms.deadline_at_ms == DEADLINE
+    second = keep_time(first, T0 + 70_000).record
+    assert second.items[0].terms.reviewers == ("ada", "boss", "ceo")
+    assert second.look_at_ms == DEADLINE
+
+
+def test_a_reviewer_may_extend_a_deadline_as_far_as_the_terms_allow() -> None:
+    record = pending(ask(extend_by_s=600))
+    change = extend(record, "i1", DEADLINE + 600_000, person("ada"), T0 + 5)
+    item = change.record.items[0]
+    assert (item.terms.deadline_at_ms, change.record.look_at_ms) == (DEADLINE + 600_000, DEADLINE + 600_000)
+    assert item.digest != record.items[0].digest
+    assert types_of(change) == ["deadline_extended"]
+    for until_ms in (DEADLINE, DEADLINE + 600_001):
+        with pytest.raises(InvalidInput, match="up to"):
+            extend(record, "i1", until_ms, person("ada"), T0)
+    with pytest.raises(InvalidInput, match="not at all"):
+        extend(pending(), "i1", DEADLINE + 1, person("ada"), T0)
+    with pytest.raises(DeadlinePassed):
+        extend(record, "i1", DEADLINE + 1, person("ada"), DEADLINE)
+    with pytest.raises(SelfApproval):
+        extend(record, "i1", DEADLINE + 1, person("bot"), T0)

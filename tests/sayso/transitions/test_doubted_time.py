@@ -1,0 +1,111 @@
+"""While the clock is in doubt, nothing that was asked before passes its moment."""
+
+import pytest
+
+from sayso.errors import AlreadyDecided, ClockInDoubt, DeadlinePassed
+from sayso.transitions.clock_jumps import JUMP_MS
+from sayso.transitions.deciding import cancel, check_open, decide
+from sayso.transitions.due import look, wake
+from sayso.transitions.execution import lease
+from sayso.transitions.freezing import (
+    TIME,
+    Freeze,
+    check_in_time,
+    check_start,
+    doubt_time,
+    hold,
+    spare_lease,
+    tell_scope,
+)
+from sayso.transitions.timing import keep_time
+from tests.sayso.samples import T0, ask, pending, person, word
+
+DEADLINE = T0 + 300_000
+JUMPED_TO = T0 + 900_000
+
+
+def doubt(at_ms: int = T0, jumped_to_ms: int = JUMPED_TO) -> Freeze:
+    return Freeze(id="clock", scope=TIME, by="clock", at_ms=at_ms, jumped_to_ms=jumped_to_ms)
+
+
+def test_time_holds_what_was_asked_before_the_jump_only() -> None:
+    assert doubt().held(pending())
+    assert not doubt(jumped_to_ms=T0).held(pending())
+    assert tell_scope(TIME) == "time"
+
+
+def test_time_is_doubted_when_no_clock_has_looked_for_longer_than_a_jump() -> None:
+    assert doubt_time((), 0, T0) == ()
+    assert doubt_time((), T0, T0 + JUMP_MS) == ()
+    assert len(doubt_time((), T0, T0 + JUMP_MS + 1)) == 1
+    assert doubt_time((doubt(),), T0, JUMPED_TO) == (doubt(),)
+
+
+def test_only_an_open_item_whose_deadline_came_with_the_doubt_is_refused() -> None:
+    record = pending()
+    with pytest.raises(ClockInDoubt):
+        check_in_time((doubt(),), record, record.items[0], DEADLINE)
+    check_in_time((doubt(),), record, record.items[0], DEADLINE - 1)
+    check_in_time((doubt(DEADLINE),), record, record.items[0], DEADLINE)
+    said = decide(record, word(record), T0).record
+    check_in_time((doubt(),), said, said.items[0], DEADLINE)
+
+
+def test_only_what_may_start_is_refused_in_doubt() -> None:
+    asked = pending(ask(start_by_s=60))
+    record = decide(asked, word(asked), T0).record
+    with pytest.raises(ClockInDoubt):
+        check_start((doubt(),), record, (), T0 + 60_000)
+    check_start((doubt(),), record, (), T0 + 59_999)
+    check_start((doubt(),), decide(asked, word(asked, "deny"), T0).record, (), JUMPED_TO)
+
+
+def test_a_lease_that_only_a_jump_ended_is_spared_for_its_length() -> None:
+    asked = pending()
+    said = decide(asked, word(asked), T0).record
+    taken = lease(said, "w1", 30_000, T0).record
+    assert spare_lease((doubt(),), taken, JUMPED_TO)
+    assert not spare_lease((doubt(),), taken, JUMPED_TO + 30_000)
+    assert not spare_lease((doubt(),), said, JUMPED_TO)
+    assert not spare_lease((doubt(),), taken.model_copy(update={"lease": None}), JUMPED_TO)
+    assert not spare_lease((doubt(),), said.model_copy(update={"lease": taken.lease}), JUMPED_TO)
+
+
+def test_holding_without_a_word_keeps_the_last_word() -> None:
+    held = hold(pending(), T0, "odd").record
+    assert hold(held, T0 + 1).record.receipt.error == "odd"
+
+
+def test_what_is_decided_or_late_is_not_open() -> None:
+    record = pending()
+    check_open(record, DEADLINE - 1)
+    with pytest.raises(DeadlinePassed):
+        check_open(record, DEADLINE)
+    with pytest.raises(AlreadyDecided):
+        check_open(decide(record, word(record), T0).record, T0)
+
+
+def test_a_spared_lease_is_looked_at_again_in_a_while_and_not_before() -> None:
+    asked = pending()
+    taken = lease(decide(asked, word(asked), T0).record, "w1", 30_000, T0).record
+    spared = look(taken, (doubt(),), JUMPED_TO)
+    assert not spared.ready
+    assert look(spared.record, (doubt(),), JUMPED_TO + 1).record is spared.record
+    assert look(taken, (doubt(),), JUMPED_TO + 30_000).ready
+
+
+def test_a_freeze_that_took_no_time_changes_nothing() -> None:
+    record, lifted = pending(), Freeze(id="f", scope="all", by="ada", at_ms=T0, lifted_at_ms=T0)
+    assert wake(record, lifted, (lifted,), T0 + 1).record is record
+
+
+def test_what_is_looked_at_too_early_finds_its_place_again() -> None:
+    early = pending().model_copy(update={"look_at_ms": T0 + 5})
+    assert keep_time(early, T0 + 4).record is early
+    assert keep_time(early, T0 + 5).record.look_at_ms == DEADLINE
+
+
+def test_what_was_withdrawn_is_not_late() -> None:
+    withdrawn = cancel(pending(ask(0)), person("demo"), None, T0).record
+    check_open(withdrawn, DEADLINE + 1)
+    assert withdrawn.items[0].open

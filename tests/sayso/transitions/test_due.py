@@ -1,0 +1,80 @@
+"""What is looked at because its time came, or because a freeze was lifted."""
+
+import pytest
+
+from sayso.records.suspensions import ResumeSpec, Status, SuspensionRecord
+from sayso.transitions.deciding import decide
+from sayso.transitions.due import look, wake
+from sayso.transitions.freezing import Freeze
+from tests.sayso.samples import T0, ask, pending, word
+
+DUE = T0 + 3_000
+
+
+def freeze(scope: str = "all", lifted: int | None = None) -> Freeze:
+    return Freeze(id="frz", scope=scope, by="ada", at_ms=T0, lifted_at_ms=None if lifted is None else T0 + lifted)
+
+
+def decided() -> SuspensionRecord:
+    record = pending(ask(0))
+    return decide(record, word(record), T0).record
+
+
+def test_a_decided_run_is_put_before_the_workers_again_at_its_moment_and_not_before() -> None:
+    record = decided()
+    assert record.look_at_ms == DUE
+    assert look(record, (), DUE - 1).record is record
+    again = look(record, (), DUE)
+    assert again.ready
+    assert again.record.receipt.redrives == 1
+
+
+def test_what_is_frozen_is_held_at_its_very_moment_and_not_before() -> None:
+    record, frozen = decided(), (freeze(),)
+    assert look(record, frozen, DUE - 1).record is record
+    held = look(record, frozen, DUE)
+    assert not held.ready
+    assert (held.record.look_at_ms or 0) > DUE
+
+
+@pytest.mark.parametrize("record", [pending(ask(0)), decided()], ids=["waiting", "decided"])
+def test_a_freeze_that_did_not_hold_it_leaves_it_as_it_is(record: SuspensionRecord) -> None:
+    other = freeze("agent:somebody-else", lifted=1_000)
+    assert wake(record, other, (other,), T0 + 2_000).record is record
+
+
+def test_what_waits_stands_on_the_agenda_as_its_terms_say_once_a_freeze_is_lifted() -> None:
+    record, lifted = pending(ask(0)), freeze(lifted=1_000)
+    put_off = record.model_copy(update={"look_at_ms": T0 + 900_000})
+    woken = wake(put_off, lifted, (lifted,), T0 + 2_000).record
+    assert woken.look_at_ms == woken.items[0].terms.deadline_at_ms == record.items[0].terms.deadline_at_ms + 1_000
+
+
+def test_a_decided_run_goes_on_at_once_when_its_freeze_is_lifted() -> None:
+    lifted = freeze(lifted=1_000)
+    assert wake(decided(), lifted, (lifted,), T0 + 1_500).ready
+
+
+def test_what_is_over_is_looked_at_without_harm() -> None:
+    record = decided().model_copy(update={"status": Status.CANCELLED})
+    assert look(record, (), DUE).record is record
+    lifted = freeze(lifted=1_000)
+    assert wake(record, lifted, (lifted,), DUE).record is record
+
+
+def test_a_word_in_time_is_not_undone_by_looking() -> None:
+    record = pending(ask(0))
+    said = decide(record, word(record), T0).record
+    assert look(said, (), T0 + 1).record.items[0].outcome == said.items[0].outcome
+
+
+def test_a_run_of_its_owners_that_its_fallback_denied_is_looked_at_once_more_to_be_ended() -> None:
+    record = pending(ask(0)).model_copy(update={"resume": ResumeSpec(mode="poll", resumer="poll")})
+    deadline_ms = record.items[0].terms.deadline_at_ms
+    denied = look(record, (), deadline_ms).record
+    assert (denied.status, denied.look_at_ms) == (Status.DECIDED, deadline_ms)
+
+
+def test_what_is_frozen_and_not_due_is_left_as_it_is() -> None:
+    record = pending(ask(0))
+    assert look(record, (freeze(),), T0 + 1).record is record

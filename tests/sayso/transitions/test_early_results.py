@@ -1,0 +1,98 @@
+"""A call's result is kept as soon as it is there, whatever becomes of the slower calls of its batch."""
+
+import asyncio
+from collections.abc import Mapping
+
+import pytest
+
+from sayso.errors import StaleAttempt
+from sayso.records.tool_calls import ToolResult
+from sayso.runner.agents import Agent
+from sayso.runner.local import MemoryJournal
+from sayso.runner.loop import End, Pause, drive, start_state
+from sayso.runner.models import ScriptedModel
+from sayso.runner.tools import Tool, tool
+from tests.sayso.rulings import policy
+from tests.sayso.runners import LostWorker, reload, told, turn
+
+START = start_state("run_1", "support", "go")
+CALLS = turn(("quick", {}), ("slow", {}))
+
+
+class Noting(LostWorker):
+    """Lets the slow call end once the quick one is noted; then the worker is lost."""
+
+    def __init__(self, may_end: asyncio.Event) -> None:
+        super().__init__("run_1")
+        self.started: list[str] = []
+        self.ended: list[str] = []
+        self._may_end = may_end
+
+    def note_start(self, key: str) -> None:
+        self.started.append(key)
+
+    def note_end(self, key: str, result: ToolResult) -> None:
+        self.ended.append(key)
+
+    async def note_results(self, results: Mapping[int, ToolResult]) -> None:
+        await super().note_results(results)
+        self._may_end.set()
+
+
+def build(may_end: asyncio.Event, ran: list[str]) -> Agent:
+    @tool
+    def quick() -> str:
+        """End at once."""
+        ran.append("quick")
+        return "quick done"
+
+    @tool
+    async def slow() -> str:
+        """End when it may."""
+        ran.append("slow")
+        await may_end.wait()
+        return "slow done"
+
+    tools: tuple[Tool, ...] = (quick, slow)
+    return Agent(name="support", instructions="x", tools=tools, model=ScriptedModel([CALLS, turn(text="done")]))
+
+
+async def test_a_quick_call_is_noted_while_a_slow_one_runs_and_is_never_in_doubt() -> None:
+    may_end, ran = asyncio.Event(), list[str]()
+    agent, lost = build(may_end, ran), Noting(may_end)
+    with pytest.raises(StaleAttempt):
+        await asyncio.wait_for(drive(agent, START, policy=policy(), journal=lost), 30)
+    assert [*lost.results] == [0]
+    assert (sorted(lost.started), sorted(lost.ended)) == (["run_1:0.0", "run_1:0.1"], ["run_1:0.0", "run_1:0.1"])
+    assert lost.state is not None
+    again = MemoryJournal("run_1")
+    again.begun, again.results = lost.begun, lost.results
+    asked = await drive(agent, reload(lost.state), policy=policy(), journal=again)
+    assert isinstance(asked, Pause)
+    assert [ask.tool.name for ask in asked.asks] == ["slow"]
+    assert ran.count("quick") == 1
+
+
+async def test_a_batch_that_had_ended_before_its_worker_was_lost_is_told_and_not_run_again() -> None:
+    may_end, ran = asyncio.Event(), list[str]()
+    agent, lost = build(may_end, ran), Noting(may_end)
+    with pytest.raises(StaleAttempt):
+        await asyncio.wait_for(drive(agent, START, policy=policy(), journal=lost), 30)
+    assert lost.state is not None
+    again = MemoryJournal("run_1")
+    late = ToolResult(call_id="call_1", tool_name="slow", success=True, output="late")
+    again.begun, again.results = lost.begun, {**lost.results, 1: late}
+    end = await drive(agent, reload(lost.state), policy=policy(), journal=again)
+    assert isinstance(end, End)
+    events = [*again.events, *end.events]
+    assert told(events, "tool_completed", "tool_name", "output") == [("quick", "quick done"), ("slow", "late")]
+    assert sorted(ran) == ["quick", "slow"]
+
+
+async def test_calls_that_end_together_are_saved_once_with_their_batch() -> None:
+    may_end, ran = asyncio.Event(), list[str]()
+    may_end.set()
+    journal = MemoryJournal("run_1")
+    end = await drive(build(may_end, ran), START, policy=policy(), journal=journal)
+    assert isinstance(end, End)
+    assert journal.results == {}

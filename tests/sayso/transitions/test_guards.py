@@ -1,0 +1,337 @@
+"""Every guard of a verb that nothing else stands behind: take it away, and one of these tests says so."""
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from sayso.errors import AlreadyDecided, IllegalTransition, SaysoError, StaleAttempt
+from sayso.records.decisions import Actor, ActorKind, Outcome, Verdict
+from sayso.records.items import Doubt, Ruling
+from sayso.records.suspensions import LEGAL, Change, Lease, RunStatus, Status, SuspensionRecord, check_step
+from sayso.records.tool_calls import ToolCall, ToolResult
+from sayso.transitions.deciding import ask_again, cancel, decide, describe_outcome, extend, report, suspend
+from sayso.transitions.execution import (
+    MAX_TRIES,
+    Fence,
+    approved_args,
+    checkpoint,
+    give_up,
+    lease,
+    note_results,
+    postpone,
+    redeem,
+    redrive,
+    release,
+    renew,
+    return_permits,
+    revive,
+    settle,
+    suspend_again,
+)
+from sayso.transitions.freezing import Freeze, hold, thaw
+from sayso.transitions.in_doubt import ask_in_doubt
+from sayso.transitions.sightings import see
+from sayso.transitions.timing import escalate, expire, remind
+from tests.sayso.samples import T0, ask, draft, pending, person, types_of, word
+from tests.sayso.transitions.test_execution import DONE, FENCE, STATE, decided, intent, leased
+
+RESULT = ToolResult(call_id="call_0", tool_name="refund", success=True, output="done")
+FROZEN = Freeze(id="f", scope="all", reason="odd", by="root", at_ms=T0)
+VERBS: dict[str, Callable[[SuspensionRecord], Change]] = {
+    "decide": lambda record: decide(record, word(record), T0),
+    "ask_again": lambda record: ask_again(record, word(record), ask(), T0),
+    "see": lambda record: see(record, "i1", person("ada"), T0),
+    "extend": lambda record: extend(record, "i1", T0 + 400_000, person("ada"), T0),
+    "expire": lambda record: expire(record, T0),
+    "escalate": lambda record: escalate(record, T0),
+    "remind": lambda record: remind(record, T0),
+    "report": lambda record: report(record, "key", "w0", RESULT, T0),
+    "cancel": lambda record: cancel(record, person("ada"), None, T0),
+    "thaw": lambda record: thaw(record, (), T0),
+    "hold": lambda record: hold(record, T0),
+    "lease": lambda record: lease(record, "w1", 30_000, T0),
+    "renew": lambda record: renew(record, FENCE, T0),
+    "redeem": lambda record: redeem(record, FENCE, (intent(None),), (), T0),
+    "return_permits": lambda record: return_permits(record, FENCE, {0}, T0),
+    "checkpoint": lambda record: checkpoint(record, FENCE, STATE, (), T0),
+    "note_results": lambda record: note_results(record, FENCE, {0: RESULT}, T0),
+    "postpone": lambda record: postpone(record, FENCE, "why", T0),
+    "release": lambda record: release(record, FENCE, "why", T0),
+    "redrive": lambda record: redrive(record, T0),
+    "suspend_again": lambda record: suspend_again(record, FENCE, draft(id="sus_2"), (ask(),), STATE, (), T0),
+    "settle": lambda record: settle(record, FENCE, DONE, (), T0),
+    "give_up": lambda record: give_up(record, FENCE, "why", (), T0),
+    "revive": lambda record: revive(record, person("ada"), T0),
+}
+REPEATED = {("cancel", Status.CANCELLED), ("settle", Status.RESUMED)}
+"""What is done already is no error."""
+
+ILLEGAL = [
+    (verb, status)
+    for verb in VERBS
+    for status in Status
+    if status not in LEGAL[verb].sources and (verb, status) not in REPEATED
+]
+
+
+def standing(status: Status) -> SuspensionRecord:
+    """A suspension that stands there with an item still open, so that nothing else refuses anything."""
+    held = Lease(holder="w1", attempt=1, until_ms=T0 + 30_000)
+    return pending(ask(extend_by_s=600)).model_copy(update={"status": status, "lease": held})
+
+
+@pytest.mark.parametrize(("verb", "status"), ILLEGAL)
+def test_a_step_that_is_not_in_the_table_is_refused(verb: str, status: Status) -> None:
+    with pytest.raises(IllegalTransition):
+        VERBS[verb](standing(status))
+
+
+def test_every_verb_of_the_table_is_tried() -> None:
+    owners = {"consume", "conclude", "lapse", "question"}  # `test_consumptions.py` has those
+    assert set(VERBS) | {"suspend"} | owners == set(LEGAL)
+
+
+def test_only_open_items_have_a_deadline_that_counts() -> None:
+    record = pending(ask(0, timeout_s=60), ask(1, timeout_s=90))
+    assert decide(record, word(record), T0).record.deadline_at_ms == T0 + 90_000
+
+
+def test_a_run_that_a_worker_drives_is_running() -> None:
+    assert leased().run_status is RunStatus.RUNNING
+    assert decided().run_status is RunStatus.SUSPENDED
+
+
+def test_a_pause_in_which_everything_is_ruled_already_is_over_at_once() -> None:
+    ruled = ask().model_copy(update={"ruling": Ruling(verdict=Verdict.DENIED, by=person("ada"))})
+    change = suspend(draft(), (ruled,), T0)
+    assert change.record.status is Status.DECIDED
+    assert types_of(change) == ["run_paused", "decided"]
+    assert change.ready
+
+
+def test_an_item_that_waits_says_so() -> None:
+    assert describe_outcome(pending().items[0]) == "This item is still open."
+
+
+def test_what_was_said_with_an_outcome_ends_in_one_full_stop() -> None:
+    told = describe_outcome(decided(message="Too old.").items[0])
+    assert told.endswith(", saying: Too old.")
+
+
+# Words
+
+
+def test_the_same_decision_without_a_key_is_known_by_its_id() -> None:
+    record = pending(ask(quorum={"approve": 2, "deny": 1}))
+    once = decide(record, word(record), T0).record
+    assert decide(once, word(record), T0).record is once
+
+
+def test_a_choice_is_not_asked_of_who_denies() -> None:
+    offered = pending().items[0].model_copy(update={"choices": (1, 2)})
+    record = pending().model_copy(update={"items": (offered,)})
+    assert decide(record, word(record, "deny"), T0).record.status is Status.DECIDED
+
+
+def test_only_denials_count_towards_a_denial() -> None:
+    record = pending(ask(quorum={"approve": 2, "deny": 2}))
+    record = decide(record, word(record), T0).record
+    assert decide(record, word(record, "deny", by="ben"), T0).record.status is Status.PENDING
+
+
+def test_nobody_changes_what_is_decided() -> None:
+    record = pending(ask(0, extend_by_s=600), ask(1))
+    record = decide(record, word(record), T0).record
+    again = word(record, "deny", by="ben")
+    with pytest.raises(AlreadyDecided):
+        extend(record, "i1", T0 + 400_000, person("ben"), T0)
+    with pytest.raises(AlreadyDecided):
+        ask_again(record, again, ask(), T0)
+
+
+# A late result
+
+
+def in_doubt(*more: Any) -> SuspensionRecord:
+    doubt = Doubt(begun_at_ms=T0, holder="w0", attempt=1, idempotency_key="key")
+    call = ToolCall(call_id="call_0", index=0, name="refund", args={})
+    return pending(ask_in_doubt(call, "d" * 64, doubt), *more)
+
+
+def test_a_late_result_of_the_very_worker_lifts_the_doubt() -> None:
+    change = report(in_doubt(), "key", "w0", RESULT, T0)
+    outcome = change.record.items[0].outcome
+    assert outcome is not None
+    assert (outcome.verdict, outcome.by) == (Verdict.ANSWERED, Actor(id="w0", kind=ActorKind.WORKER, channel="worker"))
+    assert types_of(change) == ["result_reported", "decided"]
+
+
+@pytest.mark.parametrize(("key", "holder"), [("other", "w0"), ("key", "w9")])
+def test_nobody_elses_result_lifts_it(key: str, holder: str) -> None:
+    record = in_doubt()
+    assert report(record, key, holder, RESULT, T0).record is record
+
+
+def test_a_result_lifts_no_doubt_that_a_person_has_lifted_and_asks_nothing_of_other_items() -> None:
+    record = in_doubt(ask(1))
+    skipped = decide(record, word(record, "value", value={"choice": "skip"}), T0).record
+    assert report(skipped, "key", "w0", RESULT, T0).record is skipped
+    other = pending(ask())
+    assert report(other, "key", "w0", RESULT, T0).record is other
+
+
+# Time
+
+
+def test_what_is_held_is_neither_escalated_nor_reminded() -> None:
+    record = pending(ask(escalate=({"after_s": 1, "reviewers": ("ben",)},), remind_after_s=(1,), reviewers=("ada",)))
+    held = frozenset({"i1"})
+    assert escalate(record, T0 + 2_000, held).record is record
+    assert remind(record, T0 + 2_000, held).record is record
+
+
+def test_several_steps_that_are_due_call_everybody_in() -> None:
+    steps = ({"after_s": 1, "reviewers": ("ben",)}, {"after_s": 2, "reviewers": ("cleo",)})
+    record = pending(ask(0), ask(1, reviewers=("ada",), escalate=steps))
+    item = escalate(record, T0 + 3_000).record.items[1]
+    assert item.terms.reviewers == ("ada", "ben", "cleo")
+
+
+def test_nobody_is_reminded_of_what_is_decided() -> None:
+    record = pending(ask(0, remind_after_s=(1,)), ask(1))
+    record = decide(record, word(record), T0).record
+    assert remind(record, T0 + 2_000).record is record
+
+
+def test_a_decided_run_keeps_its_place_when_time_is_given_back() -> None:
+    record = decided()
+    change = thaw(record, [FROZEN.model_copy(update={"lifted_at_ms": T0 + 500, "lifted_by": "root"})], T0 + 500)
+    assert change.record.look_at_ms == record.look_at_ms
+    assert types_of(change) == ["deadlines_moved"]
+
+
+# Leases and permits
+
+
+@pytest.mark.parametrize("fence", [Fence("w2", 1, 30_000), Fence("w1", 2, 30_000), Fence("w1", 0, 30_000)])
+def test_a_step_in_another_name_or_of_another_attempt_is_refused(fence: Fence) -> None:
+    with pytest.raises(StaleAttempt):
+        renew(leased(), fence, T0)
+
+
+def test_only_the_worker_that_settled_may_say_so_again() -> None:
+    settled = settle(leased(), FENCE, DONE, (), T0).record
+    assert settle(settled, FENCE, DONE, (), T0).record is settled
+    with pytest.raises(StaleAttempt):
+        settle(settled, Fence("w2", 1, 30_000), DONE, (), T0)
+
+
+def test_a_call_that_nobody_was_asked_about_spends_no_permit() -> None:
+    change = redeem(leased(), FENCE, (intent(None),), (), T0)
+    assert [one.item_id for one in change.record.journal] == [None]
+    assert "permit_redeemed" not in types_of(change)
+
+
+def test_a_call_that_is_begun_again_stands_in_the_journal_once() -> None:
+    once = redeem(leased(), FENCE, (intent(None, 0), intent(None, 1)), (), T0).record
+    again = redeem(once, FENCE, (intent(None, 1),), (), T0).record
+    assert [one.index for one in again.journal] == [0, 1]
+
+
+def test_an_open_item_is_not_run_and_would_be_run_as_it_was_asked() -> None:
+    record = standing(Status.RESUMING)
+    with pytest.raises(IllegalTransition, match="no leave"):
+        redeem(record, FENCE, (intent(),), (), T0)
+    assert approved_args(record.items[0]) == record.items[0].tool.args
+
+
+def test_an_outcome_without_arguments_of_its_own_runs_what_was_asked() -> None:
+    item = decided().items[0]
+    assert isinstance(item.outcome, Outcome)
+    assert item.outcome.args is None
+    assert approved_args(item) == item.tool.args
+
+
+@pytest.mark.parametrize(
+    ("status", "tries", "after"),
+    [
+        (Status.RESUMING, MAX_TRIES, Status.FAILED),
+        (Status.RESUMING, MAX_TRIES - 1, Status.RESUMING),
+        (Status.DECIDED, MAX_TRIES, Status.DECIDED),
+    ],
+)
+def test_only_a_run_whose_workers_were_lost_too_often_is_given_up(status: Status, tries: int, after: Status) -> None:
+    record = leased() if status is Status.RESUMING else decided()
+    record = record.model_copy(update={"receipt": record.receipt.model_copy(update={"tries": tries})})
+    assert redrive(record, T0 + 60_000).record.status is after
+
+
+# A batch whose calls end one after the other
+
+
+def begun() -> SuspensionRecord:
+    """Two calls under way."""
+    return redeem(leased(), FENCE, (intent(None, 0), intent(None, 1)), (), T0).record
+
+
+def test_a_result_is_noted_beside_its_call_until_the_batch_is_saved() -> None:
+    noted = note_results(begun(), FENCE, {1: RESULT}, T0 + 5).record
+    assert [one.result for one in noted.journal] == [None, RESULT]
+    assert noted.look_at_ms == T0 + 5 + FENCE.lease_ms
+    assert checkpoint(noted, FENCE, STATE, (), T0 + 6).record.journal == ()
+
+
+def test_a_lost_worker_notes_nothing() -> None:
+    with pytest.raises(StaleAttempt):
+        note_results(begun(), Fence("w1", 0, 30_000), {1: RESULT}, T0)
+
+
+def test_a_run_that_is_cancelled_tells_which_calls_have_not_ended() -> None:
+    noted = note_results(begun(), FENCE, {1: RESULT}, T0).record
+    (event,) = cancel(noted, person("ada"), None, T0).events
+    assert event.data["calls_in_flight"] == ["call_0"]
+
+
+def test_final_error_waits_until_no_call_is_in_doubt() -> None:
+    spent = redeem(leased(), FENCE, (intent(),), (), T0).record
+    doubted = postpone(spent, FENCE, "No such node.", T0, is_final=True).record
+    assert (doubted.status, doubted.items[0].permit is None) == (Status.RESUMING, False)
+    returned = return_permits(spent, FENCE, {one.index for one in spent.journal}, T0).record
+    ended = postpone(returned, FENCE, "No such node.", T0, is_final=True).record
+    assert (ended.status, ended.end and ended.end.error) == (Status.FAILED, "No such node.")
+    assert all(item.permit is None for item in ended.items)
+
+
+def test_return_permits_returns_those_of_unused_calls_alone() -> None:
+    record = pending(ask(0), ask(1))
+    for item_id in ("i1", "i2"):
+        record = decide(record, word(record, item_id=item_id), T0).record
+    taken = lease(record, "w1", 30_000, T0).record
+    spent = redeem(taken, FENCE, (intent("i1", 0), intent("i2", 1)), (), T0).record
+    change = return_permits(spent, FENCE, {0}, T0)
+    assert [item.permit is None for item in change.record.items] == [True, False]
+    assert [one.index for one in change.record.journal] == [1]
+    assert [event.data["item_id"] for event in change.events] == ["i1"]
+
+
+def test_a_permit_spent_in_vain_counts_again_and_only_that_one() -> None:
+    spent = redeem(leased(), FENCE, (intent(),), (), T0).record
+    taken = lease(spent, "w2", 30_000, T0 + 30_000).record
+    fence = Fence("w2", 2, 30_000)
+    for attempt in (None, 2, 7):
+        with pytest.raises(IllegalTransition, match="already spent"):
+            redeem(taken, fence, (intent().model_copy(update={"in_vain": attempt}),), (), T0 + 30_000)
+    again = redeem(taken, fence, (intent().model_copy(update={"in_vain": 1}),), (), T0 + 30_000).record
+    assert again.items[0].permit is not None
+    assert again.items[0].permit.attempt == 2
+    late = taken.items[0].start_by_ms
+    with pytest.raises(SaysoError, match="ended at"):
+        redeem(taken, fence, (intent().model_copy(update={"in_vain": 1}),), (), late)
+
+
+@pytest.mark.parametrize(("verb", "taken"), [("checkpoint", "resuming"), ("lease", "decided or resuming")])
+def test_a_step_that_is_refused_says_when_it_is_taken(verb: str, taken: str) -> None:
+    with pytest.raises(IllegalTransition) as refused:
+        check_step(pending(), verb)
+    assert refused.value.message == f"This suspension is pending; {verb} takes one that is {taken}. Read it again."

@@ -1,0 +1,128 @@
+"""Every error has its status, its name and its sentence; nothing of ours leaks."""
+
+import inspect
+import re
+from typing import Any
+
+import pytest
+from fastapi.exceptions import RequestValidationError
+from pydantic import BaseModel, Field, ValidationError
+from starlette.exceptions import HTTPException
+from structlog.testing import capture_logs
+
+from sayso import errors
+from sayso.errors import AlreadyDecided, SaysoError, TooManyRequests, Unavailable
+from service.api.routing.problems import TABLE, tell_problem
+from service.http.bodies import misfit, read_body
+
+OF_CLIENTS = {errors.Unreachable, errors.Suspended, errors.Denied, errors.CallFailed, errors.InDoubt}
+"""What clients raise; the service never answers with it."""
+
+KINDS = [kind for kind in vars(errors).values() if inspect.isclass(kind) and issubclass(kind, SaysoError)]
+
+
+class Order(BaseModel):
+    model_config = {"extra": "forbid"}
+
+    name: str
+    lines: list[int] = []
+
+
+@pytest.mark.parametrize("kind", [kind for kind in KINDS if kind not in OF_CLIENTS])
+def test_every_error_of_the_tree_has_a_row_of_its_own(kind: type[SaysoError]) -> None:
+    assert kind in TABLE
+    problem = tell_problem(kind())
+    assert problem.status == TABLE[kind][0]
+    assert re.fullmatch(r"[a-z]+(-[a-z]+)*", problem.slug)
+    assert problem.detail
+
+
+def test_facts_stand_beside_the_members_and_moments_are_written_out() -> None:
+    error = AlreadyDecided("Anna did.", decided_by="anna", decided_at_ms=1_700_000_000_120, status="decided")
+    problem = tell_problem(error)
+    assert (problem.status, problem.slug, problem.title) == (409, "already-decided", "Already decided")
+    assert problem.facts == {
+        "decided_by": "anna",
+        "decided_at": "2023-11-14T22:13:20.120Z",
+        "current_status": "decided",
+    }
+
+
+def test_what_nobody_foresaw_is_logged_and_not_told() -> None:
+    with capture_logs() as logs:
+        problem = tell_problem(KeyError("the password is swordfish"))
+    assert (problem.status, problem.slug) == (500, "something-broke")
+    assert "swordfish" not in str(problem)
+    assert problem.facts["error_id"] in problem.detail
+    assert [line["error_id"] for line in logs] == [problem.facts["error_id"]]
+
+
+def test_a_faulty_record_is_our_fault_and_not_the_callers() -> None:
+    with pytest.raises(ValidationError) as found:
+        Order.model_validate({})
+    with capture_logs():
+        assert tell_problem(found.value).status == 500
+
+
+def test_whoever_has_to_come_back_is_told_when() -> None:
+    assert tell_problem(Unavailable()).headers == {"Retry-After": "2"}
+    assert tell_problem(TooManyRequests(retry_after_s=7)).headers == {"Retry-After": "7"}
+
+
+def test_what_the_router_refuses_is_a_problem_too() -> None:
+    found = tell_problem(HTTPException(405, headers={"Allow": "GET, POST"}))
+    assert (found.status, found.slug, found.headers) == (405, "method-not-allowed", {"Allow": "GET, POST"})
+    assert "GET, POST" in found.detail
+
+
+def test_every_fault_is_told_with_its_place_and_without_what_was_sent() -> None:
+    with pytest.raises(errors.InvalidInput) as found:
+        read_body(b'{"lines":["swordfish"],"x":"swordfish"}', Order)
+    assert found.value.facts["errors"] == [
+        {"path": "$.name", "message": "is missing; add it"},
+        {
+            "path": "$.lines[0]",
+            "message": "input should be a valid integer, unable to parse string as an integer",
+        },
+        {"path": "$.x", "message": "is not known here; remove it"},
+    ]
+    assert "swordfish" not in found.value.message
+
+
+def test_a_list_is_not_called_too_short_for_what_does_not_fit_in_it() -> None:
+    class Orders(BaseModel):
+        lines: tuple[int, ...] = Field(min_length=1)
+
+    for sent, faults in ((b'{"lines":["x"]}', ["$.lines[0]"]), (b'{"lines":[]}', ["$.lines"])):
+        with pytest.raises(errors.InvalidInput) as found:
+            read_body(sent, Orders)
+        assert [one["path"] for one in found.value.facts["errors"]] == faults  # type: ignore[attr-defined]
+
+
+def test_of_a_hundred_faults_twenty_are_listed_and_three_spoken() -> None:
+    faults = [{"loc": ("body", str(place)), "type": "missing", "msg": "Field required"} for place in range(100)]
+    told = misfit(faults)
+    assert len(told.facts["errors"]) == 20  # type: ignore[arg-type]
+    assert "(and 97 more)" in told.message
+
+
+def test_each_of_thousands_of_faults_is_looked_at_a_few_times_alone() -> None:
+    looks: list[str] = []
+
+    class Fault(dict[str, Any]):
+        def __getitem__(self, name: str) -> Any:
+            looks.append(name)
+            return super().__getitem__(name)
+
+    misfit([Fault(loc=("events", place, "event"), type="too_short", msg="too short") for place in range(1000)])
+    assert looks.count("loc") < 10_000
+
+
+@pytest.mark.parametrize(
+    ("place", "path"),
+    [(("body", "args", "a", 0), "$.args.a[0]"), (("query", "limit"), "query.limit"), (("body",), "$"), ((), "$")],
+)
+def test_places_are_written_as_paths(place: tuple[str | int, ...], path: str) -> None:
+    problem = tell_problem(RequestValidationError([{"loc": place, "type": "missing", "msg": "Field required"}]))
+    assert problem.status == 422
+    assert problem.facts["errors"] == [{"path": path, "message": "is missing; add it"}]

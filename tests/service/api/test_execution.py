@@ -1,0 +1,154 @@
+"""Calls that their owner runs: asked, decided, consumed once, reported, over HTTP."""
+
+from typing import Any
+
+import pytest
+from httpx import Response
+
+from service.auth.credentials import TENANT
+from service.wiring import Wiring
+from tests.service.worlds import World
+from workers.clock.ticks import look_at_due
+
+DEFINITION = {
+    "description": "Pay a customer back.",
+    "parameters": {"type": "object", "properties": {"order": {"type": "string"}}, "required": ["order"]},
+}
+CALL: dict[str, Any] = {"tool": "pay_back", "args": {"order": "A-1"}, "definition": DEFINITION}
+
+
+async def ask(world: World, *calls: dict[str, Any], key: str | None = None, **fields: Any) -> Response:
+    async with world.client("demo") as client:
+        return await client.post(
+            "/api/v1/suspensions",
+            json={"mode": "poll", "calls": list(calls) or [CALL], **fields},
+            headers={"Idempotency-Key": key} if key else {},
+        )
+
+
+async def post(world: World, who: str, path: str, key: str | None = None, body: Any = None) -> Response:
+    async with world.client(who) as client:
+        headers = {"Idempotency-Key": key} if key else {}
+        return await client.post(f"/api/v1/suspensions/{path}", json=body, headers=headers)
+
+
+async def decide(world: World, asked: dict[str, Any], action: str = "approve", **fields: Any) -> None:
+    for item in asked["items"]:
+        word = {"action": action, "digest": item["digest"], **fields}
+        answer = await post(world, "anna", f"{asked['id']}/items/{item['item_id']}/decision", body=word)
+        assert answer.status_code == 200, answer.text
+
+
+async def approved(world: World, **fields: Any) -> str:
+    asked = (await ask(world, **fields)).json()
+    await decide(world, asked)
+    return f"{asked['id']}/items/i1"
+
+
+async def beat(wiring: Wiring) -> None:
+    while await look_at_due(wiring):
+        pass
+
+
+async def test_an_approved_call_is_consumed_run_and_reported_by_its_owner(world: World) -> None:
+    asked = (await ask(world)).json()
+    assert (asked["mode"], asked["run"]["agent"], asked["status"]) == ("poll", "demo", "pending")
+    await decide(world, asked, args={"order": "A-2"})
+    item = f"{asked['id']}/items/i1"
+    consumed = (await post(world, "demo", f"{item}/consume", "me-1")).json()
+    assert (consumed["args"], consumed["tool"], consumed["attempt"]) == ({"order": "A-2"}, "pay_back", 1)
+    assert consumed["idempotency_key"] == f"{asked['id']}:i1"
+    assert (await post(world, "demo", f"{item}/consume", "me-1")).json() == consumed
+    refused = await post(world, "demo", f"{item}/consume", "another")
+    assert (refused.status_code, refused.json()["type"]) == (409, "/problems/already-consumed")
+    told = {"success": True, "output": {"ref": "R-1"}}
+    assert (await post(world, "demo", f"{item}/outcome", "another", told)).json()["type"] == "/problems/stale-attempt"
+    ended = (await post(world, "demo", f"{item}/outcome", "me-1", told)).json()
+    assert (ended["status"], ended["end"]["status"]) == ("resumed", "completed")
+    assert ended["items"][0]["permit"]["report"]["output"] == {"ref": "R-1"}
+    trail = await world.wiring.runs.trail(TENANT, asked["run"]["id"])
+    assert [one.type for one in trail][-4:] == ["run_resumed", "permit_redeemed", "outcome_reported", "run_completed"]
+
+
+async def test_no_worker_is_given_what_its_owner_runs(world: World) -> None:
+    await approved(world)
+    assert await world.wiring.agenda.take(TENANT, 0.01) == []
+
+
+async def test_nobody_else_consumes_it_not_even_a_reviewer(world: World) -> None:
+    item = await approved(world)
+    for who in ("other", "anna", "root"):
+        for path, body in (("consume", None), ("outcome", {"success": True}), ("question", None)):
+            assert (await post(world, who, f"{item}/{path}", "k", body)).status_code == 404
+
+
+async def test_a_key_is_needed_to_consume(world: World) -> None:
+    assert (await post(world, "demo", f"{await approved(world)}/consume")).status_code == 422
+
+
+async def test_what_is_frozen_is_not_started(world: World) -> None:
+    item = await approved(world)
+    async with world.client("root") as admin:
+        frozen = (await admin.post("/api/v1/freezes", json={"scope": "tool:pay_back"})).json()
+        assert (await post(world, "demo", f"{item}/consume", "k")).json()["type"] == "/problems/halted"
+        await admin.post(f"/api/v1/freezes/{frozen['id']}/lift")
+    assert (await post(world, "demo", f"{item}/consume", "k")).status_code == 200
+
+
+async def test_an_approval_of_somebody_shut_out_since_is_no_leave(world: World) -> None:
+    item = await approved(world)
+    async with world.client("root") as admin:
+        await admin.post("/api/v1/reviewers/anna/deactivate")
+    refused = await post(world, "demo", f"{item}/consume", "k")
+    assert (refused.status_code, refused.json()["type"]) == (409, "/problems/withdrawn")
+    assert "no longer a reviewer" in refused.json()["detail"]
+
+
+async def test_a_denial_ends_the_run_at_the_next_beat(world: World) -> None:
+    asked = (await ask(world)).json()
+    await decide(world, asked, "deny", message="not this one")
+    await beat(world.wiring)
+    async with world.client("demo") as client:
+        run = (await client.get(f"/api/v1/runs/{asked['run']['id']}")).json()
+    assert run["status"] == "completed"
+    assert "not this one" in run["result"]["calls"][0]["error"]
+
+
+async def test_the_same_key_finds_the_same_call_and_refuses_another(world: World) -> None:
+    first, again = await ask(world, key="order A-1"), await ask(world, key="order-A-1")
+    assert first.status_code == 400, "a key has no spaces"
+    same = await ask(world, key="order-A-1")
+    assert again.json()["id"] == same.json()["id"]
+    other = await ask(world, {**CALL, "args": {"order": "A-2"}}, key="order-A-1")
+    assert (other.status_code, other.json()["type"]) == (409, "/problems/idempotency-conflict")
+
+
+async def test_a_call_in_doubt_is_put_to_people_once_and_a_late_report_answers(world: World) -> None:
+    item = await approved(world)
+    await post(world, "demo", f"{item}/consume", "lost")
+    asked = (await post(world, "demo", f"{item}/question")).json()
+    assert (await post(world, "demo", f"{item}/question")).json()["id"] == asked["id"]
+    assert (asked["status"], asked["items"][0]["doubt"]["holder"]) == ("pending", "lost")
+    assert (await post(world, "demo", f"{item}/outcome", "lost", {"success": True, "output": 7})).status_code == 200
+    await beat(world.wiring)
+    async with world.client("demo") as client:
+        run = (await client.get(f"/api/v1/runs/{asked['run']['id']}")).json()
+    assert (run["status"], run["result"]["calls"][0]["output"]) == ("completed", 7)
+
+
+@pytest.mark.parametrize(
+    ("fields", "said"),
+    [
+        ({"agent": "other"}, "leave agent out"),
+        ({"calls": [{"tool": "pay_back"}]}, "definition is missing"),
+        ({"calls": [{**CALL, "args": {}}]}, "required property"),
+        ({"calls": [CALL, {**CALL, "definition": {}}]}, "in two ways"),
+        ({"calls": [{**CALL, "definition": {"parameters": {"type": 7}}}]}, "schema cannot be used"),
+        ({"mode": "worker", "agent": "demo"}, "with mode 'poll' alone"),
+        ({"mode": "worker", "calls": [{"tool": "refund"}]}, "$.agent is missing"),
+    ],
+)
+async def test_what_cannot_be_asked_is_refused_with_what_to_do(world: World, fields: dict[str, Any], said: str) -> None:
+    answer = await ask(world, **fields)
+    assert answer.status_code == 422
+    assert said in answer.json()["detail"]

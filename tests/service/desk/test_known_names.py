@@ -1,0 +1,23 @@
+"""The names that a freeze can stop come from everywhere that a name is seen."""
+
+from sayso.records.tool_calls import ToolDefinition
+from sayso.runner.agents import AgentManifest
+from service.desk.known_names import list_known
+from service.settings import Settings
+from tests.service.web.sites import visit
+from tests.service.web.stories import asked
+
+
+async def test_names_come_from_agents_rules_keys_and_recent_runs(settings: Settings) -> None:
+    async with visit(settings) as anna:
+        parts = anna.wiring
+        tools = (ToolDefinition(name="lookup"),)
+        manifest = AgentManifest(
+            name="clerk", description="", approval_denial_policy="continue", tools=tools, digest="0" * 64
+        )
+        await parts.runs.save_agent("default", "clerk", manifest.model_dump_json())
+        await parts.credentials.create_key("default", "night-bot")
+        assert await list_known(parts, "default", "tool") == ["lookup", "pay", "refund"], "one of them from a rule"
+        await asked(parts, agent="support")
+        assert await list_known(parts, "default", "tool") == ["lookup", "pay", "refund", "refund_payment"]
+        assert await list_known(parts, "default", "agent") == ["clerk", "night-bot", "support"]

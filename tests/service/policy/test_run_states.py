@@ -1,0 +1,81 @@
+"""Runs of other frameworks are paused over HTTP: their state is taken if a worker could go on from it, and sealed."""
+
+import base64
+import json
+from typing import Any
+
+import pytest
+from httpx import Response
+
+from sayso.records.suspensions import Origin
+from sayso.runner.protocol import FrameworkState
+from service.auth.credentials import TENANT
+from tests.builders import register_agent
+from tests.service.worlds import World
+
+CALL = {"tool": "refund", "args": {"order": "A-1", "amount": 250.5}, "call_id": "c1"}
+DIGEST = "d" * 64
+
+
+def encode(state: Any) -> str:
+    return base64.b64encode(state if isinstance(state, bytes) else json.dumps(state).encode()).decode()
+
+
+async def pause(world: World, state: Any, **changed: Any) -> Response:
+    """Ask for a call of a run of a framework that waits for it."""
+    manifest = await register_agent(world.wiring, "bot")
+    origin = Origin(framework="autogen", state_schema="autogen.state/1", manifest_digest=DIGEST)
+    with_origin = manifest.model_copy(update={"origin": origin})
+    await world.wiring.runs.save_agent(TENANT, "bot", with_origin.model_dump_json())
+    paused = {
+        "framework": "autogen",
+        "state_schema": "autogen.state/1",
+        "manifest_digest": DIGEST,
+        "state": state if isinstance(state, str) else encode(state),
+        **changed,
+    }
+    async with world.client("demo") as client:
+        return await client.post("/api/v1/suspensions", json={"agent": "bot", "calls": [CALL], "paused": paused})
+
+
+async def test_a_paused_run_waits_with_its_state(world: World) -> None:
+    answer = await pause(world, {"messages": ["x" * 1024 * 1024]})
+    assert answer.status_code == 201, answer.text
+    record = (await world.wiring.desk.suspensions.read(TENANT, answer.json()["id"])).record
+    assert record is not None
+    assert record.state is not None
+    assert (record.resume.resumer, record.origin.framework) == ("autogen", "autogen")
+    kept = FrameworkState.model_validate_json(await world.wiring.runs.state(TENANT, record.run.id, record.state))
+    assert kept.native == {"messages": ["x" * 1024 * 1024]}
+
+
+@pytest.mark.parametrize(
+    ("state", "changed", "status", "told"),
+    [
+        (b'{"messages": [{"content": NaN}]}', {}, 400, "$.messages[0].content is not a finite number"),
+        (b"[]", {}, 400, "is a list, not a JSON object"),
+        ("not base64!", {}, 422, "is not base64"),
+        ({"a": "x" * 4 * 1024 * 1024}, {}, 413, "at most 4194304"),
+        ({}, {"framework": "langgraph"}, 409, "goes on from autogen"),
+        ({}, {"state_schema": "autogen.state/0"}, 409, "goes on from autogen"),
+        ({}, {"manifest_digest": "e" * 64}, 409, "Deploy both alike"),
+    ],
+)
+async def test_a_state_that_no_worker_could_go_on_from_is_refused(
+    world: World, state: Any, changed: dict[str, str], status: int, told: str
+) -> None:
+    answer = await pause(world, state, **changed)
+    assert (answer.status_code, told in answer.json()["detail"]) == (status, True), answer.text
+
+
+async def test_an_agent_of_our_own_runner_is_never_paused_elsewhere(world: World) -> None:
+    paused = {"framework": "sayso", "state_schema": "x", "manifest_digest": DIGEST, "state": encode({})}
+    async with world.client("demo") as client:
+        answer = await client.post("/api/v1/suspensions", json={"agent": "demo", "calls": [CALL], "paused": paused})
+    assert answer.status_code == 422
+
+
+async def test_other_bodies_stay_small(world: World) -> None:
+    async with world.client("demo") as client:
+        answer = await client.post("/api/v1/runs", json={"agent": "demo", "input": "x" * 400_000})
+    assert answer.status_code == 413

@@ -1,0 +1,35 @@
+"""A store that is there and refuses is told from one that is away."""
+
+import pytest
+from redis.asyncio import Redis
+
+from sayso.errors import Unavailable
+from service.store.connection.connecting import connect_blocking, translated
+
+
+async def test_a_store_that_does_not_let_us_is_told_with_its_own_words(clean_store_url: str) -> None:
+    async with Redis.from_url(clean_store_url) as redis:
+        await redis.execute_command("ACL", "SETUSER", "default", "-hset")
+        try:
+            with pytest.raises(Unavailable, match=r"refuses what Sayso asks of it: .*hset"):
+                async with translated():
+                    await redis.hset("key", "field", "value")
+        finally:
+            await redis.execute_command("ACL", "SETUSER", "default", "+hset")
+
+
+async def test_a_full_store_is_not_said_to_be_away(clean_store_url: str) -> None:
+    async with Redis.from_url(clean_store_url) as redis:
+        await redis.config_set("maxmemory", 1)
+        try:
+            with pytest.raises(Unavailable, match=r"refuses this just now: .*maxmemory"):
+                async with translated():
+                    await redis.set("key", "value")
+        finally:
+            await redis.config_set("maxmemory", 0)
+
+
+def test_blocking_client_over_a_unix_socket_has_a_port() -> None:
+    """redis-py 7.2.0, which AFK pins, reads it after every command."""
+    connection = connect_blocking("unix:///tmp/store.sock").connection_pool.make_connection()
+    assert connection.port == 0

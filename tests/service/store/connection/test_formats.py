@@ -1,0 +1,49 @@
+"""A store names the format it is written in, and a process that cannot read that format does not start."""
+
+import os
+import subprocess
+import sys
+
+import pytest
+from redis import Redis
+
+from service.settings import CHECKOUT
+from service.store.connection.formats import CURRENT, LaterFormat, check_format
+from service.store.keys import FORMAT
+
+
+async def test_the_first_start_notes_the_format(clean_store_url: str) -> None:
+    await check_format(clean_store_url)
+    await check_format(clean_store_url)
+    with Redis.from_url(clean_store_url) as store:
+        assert store.get(FORMAT) == str(CURRENT).encode()
+
+
+@pytest.mark.parametrize("found", [str(CURRENT + 1), "one", "-1", ""])
+async def test_a_format_that_cannot_be_read_is_refused(clean_store_url: str, found: str) -> None:
+    with Redis.from_url(clean_store_url) as store:
+        store.set(FORMAT, found)
+    with pytest.raises(LaterFormat, match="reads formats up to 1"):
+        await check_format(clean_store_url)
+    with Redis.from_url(clean_store_url) as store:
+        assert store.get(FORMAT) == found.encode()
+
+
+@pytest.mark.parametrize("module", ["service", "workers", "workers.clock", "service.setup"])
+def test_no_program_starts_on_a_store_of_a_later_version(clean_store_url: str, module: str) -> None:
+    with Redis.from_url(clean_store_url) as store:
+        store.set(FORMAT, CURRENT + 1)
+        kept = {name: value for name, value in os.environ.items() if not name.startswith("SAYSO_")}
+        done = subprocess.run(
+            [sys.executable, "-m", module],
+            cwd=CHECKOUT,
+            env={**kept, "SAYSO_REDIS_URL": clean_store_url},
+            capture_output=True,
+            text=True,
+            timeout=60,
+            check=False,
+        )
+        assert done.returncode == 1, done.stderr
+        assert "Start the version that wrote it" in done.stdout + done.stderr
+        assert "Traceback" not in done.stdout + done.stderr
+        assert store.keys() == [FORMAT.encode()], "nothing was written"

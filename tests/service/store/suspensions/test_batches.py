@@ -1,0 +1,214 @@
+"""Many suspensions in one round, against the real server: each changes whole or not at all, whatever others do."""
+
+from collections.abc import Sequence
+from itertools import cycle
+from typing import Any
+
+import pytest
+from redis.asyncio import Redis
+from redis.exceptions import ConnectionError as RedisConnectionError
+
+from sayso.errors import Unavailable
+from sayso.records.events import find_break
+from sayso.records.suspensions import Change, Status, SuspensionRecord
+from sayso.transitions.deciding import decide, suspend
+from sayso.transitions.due import look
+from service.store.connection.pipeline import Line, Part, Script
+from service.store.keys import TenantKeys
+from service.store.runs.runs import Runs
+from service.store.suspensions.batches import FORESEEN_FOR_MS
+from service.store.suspensions.saving import Suspensions
+from tests.proofs.indexes import expect_indexes, read_indexes
+from tests.sayso.samples import ask, draft, word
+
+KEYS = TenantKeys("default")
+TIMEOUT_S = 300
+
+
+class CutLine(Line):
+    """A connection that is cut at a round: before the store has it, or before its answer comes."""
+
+    def __init__(self, line: Line, *, ran: bool) -> None:
+        self._steady = line
+        self._ran = ran
+
+    async def run(self, *given: Any) -> Any:
+        return await self._steady.run(*given)
+
+    async def run_parts(self, script: Script, parts: Sequence[Part]) -> Any:
+        if self._ran:
+            await self._steady.run_parts(script, parts)
+        raise RedisConnectionError("cut")
+
+
+class RacedLine(Line):
+    """A connection whose rounds somebody else is faster than, with one suspension of them."""
+
+    def __init__(self, store: Suspensions, line: Line, suspension_id: str) -> None:
+        self._store = store
+        self._steady = line
+        self._suspension_id = suspension_id
+
+    async def run(self, *given: Any) -> Any:
+        return await self._steady.run(*given)
+
+    async def run_parts(self, script: Script, parts: Sequence[Part]) -> Any:
+        await self._store.change("default", self._suspension_id, look_freely)
+        return await self._steady.run_parts(script, parts)
+
+
+async def create(store: Suspensions, name: str, late_ms: int = 0) -> SuspensionRecord:
+    run = draft().run.model_copy(update={"id": f"run_{name}"})
+    begun = draft(id=f"sus_{name}", run=run)
+    saved = await store.create(
+        "default", begun.id, lambda now_ms: suspend(begun, (ask(timeout_s=TIMEOUT_S),), now_ms - late_ms)
+    )
+    return saved.record
+
+
+async def create_due(store: Suspensions, count: int) -> list[str]:
+    return [(await create(store, str(number), 2 * TIMEOUT_S * 1000)).id for number in range(count)]
+
+
+async def create_due_in(store: Suspensions, name: str, ms: int) -> SuspensionRecord:
+    return await create(store, name, TIMEOUT_S * 1000 - ms)
+
+
+def look_freely(record: SuspensionRecord, now_ms: int) -> Change:
+    return look(record, (), now_ms)
+
+
+async def find(store: Suspensions, suspension_id: str) -> SuspensionRecord:
+    found = (await store.read("default", suspension_id)).record
+    assert found is not None
+    return found
+
+
+async def expect_each_decided_once(redis: Redis) -> None:
+    held, records = await read_indexes(redis, "default")
+    assert {name: held[name] for name in held if held[name]} == expect_indexes(records)
+    for record in records:
+        trail = await Runs(redis).trail("default", record.run.id)
+        assert [entry.type for entry in trail] == ["run_paused", "timed_out", "decided"]
+        assert find_break(trail) is None
+    ready = [one.split(b" ")[0].decode() for one in await redis.lrange(KEYS.ready, 0, -1)]
+    assert sorted(ready) == sorted(record.id for record in records)
+
+
+async def await_moment(store: Suspensions, at_ms: int) -> None:
+    while (await store.read("default", "sus_a")).now_ms < at_ms:
+        continue
+
+
+async def test_all_that_are_due_are_decided_in_one_round(redis: Redis, store: Suspensions) -> None:
+    ids = await create_due(store, 20)
+    assert await store.rounds.change("default", ids, look_freely) == []
+    await expect_each_decided_once(redis)
+    assert await store.rounds.change("default", ids, look_freely) == [], "there is nothing to be done again"
+    await expect_each_decided_once(redis)
+
+
+async def test_what_cannot_be_changed_is_left_and_holds_up_none(redis: Redis, store: Suspensions) -> None:
+    early, due = await create(store, "early"), await create_due(store, 2)
+    await redis.set(KEYS.suspension("sus_broken"), b"1|0||c|1nonsense")
+    await redis.set(KEYS.suspension("sus_strange"), b"1|0||c|?")
+
+    def verb(record: SuspensionRecord, now_ms: int) -> Change:
+        if record.id == due[0]:
+            return decide(record, word(record), now_ms)  # refused: its deadline has passed
+        return look_freely(record, now_ms)
+
+    left = await store.rounds.change(
+        "default", [due[0], "sus_broken", "sus_gone", early.id, "sus_strange", due[1]], verb
+    )
+    assert left == [due[0], "sus_broken", "sus_gone", "sus_strange"]
+    assert await find(store, early.id) == early
+    assert (await find(store, due[0])).status is Status.PENDING
+    assert (await find(store, due[1])).status is Status.DECIDED
+
+
+async def test_what_somebody_changed_meanwhile_is_left_as_they_left_it(store: Suspensions) -> None:
+    ids = await create_due(store, 3)
+    store.rounds._lines = cycle([RacedLine(store, next(store.rounds._lines), ids[1])])
+    assert await store.rounds.change("default", ids, look_freely) == [ids[1]]
+    assert [(await find(store, one)).version for one in ids] == [2, 2, 2]
+
+
+@pytest.mark.parametrize("ran", [True, False])
+async def test_a_round_whose_answer_is_lost_is_brought_to_its_end_by_the_next(
+    redis: Redis, store: Suspensions, ran: bool
+) -> None:
+    ids = await create_due(store, 4)
+    steady = store.rounds._lines
+    store.rounds._lines = cycle([CutLine(next(steady), ran=ran)])
+    with pytest.raises(Unavailable):
+        await store.rounds.change("default", ids, look_freely)
+    states = {(await find(store, one)).status for one in ids}
+    assert states == {Status.DECIDED if ran else Status.PENDING}
+    store.rounds._lines = steady
+    assert await store.rounds.change("default", ids, look_freely) == []
+    await expect_each_decided_once(redis)
+
+
+async def test_one_that_the_store_chokes_on_holds_up_only_its_round(redis: Redis, store: Suspensions) -> None:
+    ids = await create_due(store, 3)
+    await redis.delete(KEYS.trail("run_1"))
+    await redis.set(KEYS.trail("run_1"), "no list")
+    assert await store.rounds.change("default", ids, look_freely) == ids, "each is to be looked at by itself"
+    await store.change("default", ids[2], look_freely)
+    assert (await find(store, ids[2])).status is Status.DECIDED
+
+
+async def test_a_round_works_on_a_server_that_has_forgotten_its_scripts(redis: Redis, store: Suspensions) -> None:
+    ids = await create_due(store, 2)
+    await redis.script_flush()
+    assert await store.rounds.change("default", ids, look_freely) == []
+    await expect_each_decided_once(redis)
+
+
+async def test_what_is_foreseen_goes_through_at_its_moment_and_not_before(redis: Redis, store: Suspensions) -> None:
+    record = await create_due_in(store, "a", 700)
+    deadline_ms = record.items[0].terms.deadline_at_ms
+    (foreseen,) = await store.rounds.foresee("default", [record.id], look_freely, deadline_ms + 1)
+    assert foreseen.at_ms == deadline_ms
+    if await store.rounds.fulfil([foreseen]):
+        assert await find(store, record.id) == record, "it was too early, and nothing came of it"
+    await await_moment(store, deadline_ms)
+    await store.rounds.fulfil([foreseen])
+    decided = await find(store, record.id)
+    assert decided.items[0].outcome is not None
+    assert decided.items[0].outcome.at_ms == deadline_ms
+    await expect_each_decided_once(redis)
+    assert await store.rounds.fulfil([foreseen]) == [record.id], "once is enough"
+
+
+async def test_what_was_foreseen_gives_way_to_a_word_in_time(store: Suspensions) -> None:
+    record = await create_due_in(store, "a", 5_000)
+    deadline_ms = record.items[0].terms.deadline_at_ms
+    foreseen = await store.rounds.foresee("default", [record.id], look_freely, deadline_ms + 1)
+    decided = await store.change("default", record.id, lambda found, now_ms: decide(found, word(found), now_ms))
+    await await_moment(store, deadline_ms)
+    assert await store.rounds.fulfil(foreseen) == [record.id]
+    assert await find(store, record.id) == decided.record
+
+
+async def test_what_was_foreseen_and_comes_too_late_is_not_saved_as_of_then(store: Suspensions) -> None:
+    record = await create_due_in(store, "a", 300)
+    deadline_ms = record.items[0].terms.deadline_at_ms
+    foreseen = await store.rounds.foresee("default", [record.id], look_freely, deadline_ms + 1)
+    await await_moment(store, deadline_ms + FORESEEN_FOR_MS + 1)
+    assert await store.rounds.fulfil(foreseen) == [record.id] * len(foreseen)
+    assert (await find(store, record.id)).status is Status.PENDING
+
+
+async def test_only_what_waits_until_then_is_foreseen(store: Suspensions) -> None:
+    later, due = await create(store, "later"), await create_due(store, 1)
+    decided = await create(store, "decided")
+    await store.change("default", decided.id, lambda found, now_ms: decide(found, word(found), now_ms))
+    until_ms = later.items[0].terms.deadline_at_ms
+    ids = [later.id, *due, decided.id, "sus_gone"]
+    assert await store.rounds.foresee("default", ids, look_freely, until_ms) == ()
+    assert [one.suspension_id for one in await store.rounds.foresee("default", ids, look_freely, until_ms + 1)] == [
+        later.id
+    ]
+    assert await store.rounds.foresee("default", [later.id], lambda found, _: Change(found), until_ms + 1) == ()

@@ -1,0 +1,182 @@
+"""One key cannot flood reviewers: what is open, and how fast it asks, has a limit in every door."""
+
+import asyncio
+from pathlib import Path
+from typing import Any
+
+import pytest
+from httpx import ASGITransport, Response
+from redis.asyncio import Redis
+
+from sayso.client.clients import AsyncClient
+from sayso.errors import TooManyRequests
+from service.auth.credentials import TENANT
+from service.settings import Settings
+from service.store.keys import TenantKeys
+from service.store.suspensions.intake import Intake, Opened
+from tests.builders import approve, finish
+from tests.service.api.aap.worlds import make_instance, make_provisioner
+from tests.service.worlds import POLICY, World
+
+CALLS = {"agent": "demo", "calls": [{"tool": "refund", "args": {"order": "A-1", "amount": 5.0}}]}
+
+
+def settings_of(store_url: str, folder: Path, **limits: int) -> Settings:
+    policy = folder / "policy.yaml"
+    policy.write_text(POLICY)
+    return Settings(redis_url=store_url, policy=policy, **limits)
+
+
+@pytest.fixture
+def settings(clean_store_url: str, tmp_path: Path) -> Settings:
+    return settings_of(clean_store_url, tmp_path, pending_per_key=3, pending_limit=5)
+
+
+async def ask(world: World, who: str = "demo", key: str | None = None, body: Any = CALLS) -> Response:
+    headers = {"Idempotency-Key": key} if key else {}
+    async with world.client(who) as client:
+        return await client.post("/api/v1/suspensions", json=body, headers=headers)
+
+
+def check_refused(answer: Response, setting: str) -> None:
+    assert answer.status_code == 429, answer.text
+    assert int(answer.headers["retry-after"]) > 0
+    assert answer.json()["type"] == "/problems/too-many-requests"
+    assert setting in answer.json()["detail"]
+
+
+async def test_one_key_cannot_have_more_items_open_than_its_limit(world: World) -> None:
+    answers = await asyncio.gather(*(ask(world, key=f"k{number}") for number in range(20)))
+    taken = [one for one in answers if one.status_code == 201]
+    assert len(taken) == 3, "asked at the same time, they are counted one by one"
+    for one in answers:
+        if one not in taken:
+            check_refused(one, "SAYSO_PENDING_PER_KEY")
+    assert len(await world.wiring.runs.inbox(TENANT)) == 3
+
+
+async def test_a_request_with_several_calls_counts_each_of_them(world: World) -> None:
+    check_refused(await ask(world, body={**CALLS, "calls": CALLS["calls"] * 4}), "SAYSO_PENDING_PER_KEY")
+    assert (await ask(world, body={**CALLS, "calls": CALLS["calls"] * 3})).status_code == 201
+    check_refused(await ask(world), "SAYSO_PENDING_PER_KEY")
+
+
+async def test_the_same_request_again_is_answered_though_there_is_no_room(world: World) -> None:
+    first = await ask(world, key="k")
+    assert [(await ask(world)).status_code for _ in range(3)] == [201, 201, 429]
+    assert (await ask(world, key="k")).json()["id"] == first.json()["id"]
+
+
+async def test_what_is_denied_at_once_needs_no_room(world: World) -> None:
+    for _ in range(3):
+        await ask(world)
+    denied = {**CALLS, "calls": [{"tool": "refund", "args": {"order": "A-1", "amount": 900.0}}], "mode": "poll"}
+    definition = {"parameters": {"type": "object"}}
+    denied["calls"][0]["definition"] = definition
+    answer = await ask(world, body={**denied, "agent": "demo"})
+    assert (answer.status_code, answer.json()["status"]) == (201, "decided")
+
+
+async def test_a_decided_run_counts_until_its_worker_has_ended_it(world: World) -> None:
+    (first, *_) = [await ask(world) for _ in range(3)]
+    found = await world.wiring.desk.suspensions.read(TENANT, first.json()["id"])
+    assert found.record is not None
+    record = await approve(world.wiring, found.record)
+    check_refused(await ask(world), "SAYSO_PENDING_PER_KEY")
+    await finish(world.wiring, record)
+    assert (await ask(world)).status_code == 201
+
+
+async def test_runs_that_no_worker_has_taken_count_too(world: World) -> None:
+    async with world.client("demo") as client:
+        answers = [await client.post("/api/v1/runs", json={"agent": "demo", "input": "Go"}) for _ in range(4)]
+    assert [one.status_code for one in answers] == [201, 201, 201, 429]
+    check_refused(answers[3], "SAYSO_PENDING_PER_KEY")
+
+
+async def test_all_keys_together_have_a_limit(world: World) -> None:
+    assert [(await ask(world, "other")).status_code for _ in range(3)] == [201] * 3
+    assert [(await ask(world)).status_code for _ in range(2)] == [201] * 2
+    check_refused(await ask(world), "SAYSO_PENDING_LIMIT")
+
+
+async def test_an_instance_without_room_is_told_rate_limited(world: World) -> None:
+    async with make_instance(world, await make_provisioner(world.wiring)) as made:
+        answers = [await made.ask() for _ in range(4)]
+    assert [one.status_code for one in answers] == [201, 201, 201, 429]
+    assert int(answers[3].headers["retry-after"]) > 0
+    error = answers[3].json()["error"]
+    assert (error["type"], error["code"]) == ("rate_limit", "rate_limited")
+    assert "SAYSO_PENDING_PER_KEY" in error["message"]
+
+
+async def test_doctor_shows_how_much_is_open_and_when_it_is_too_much(world: World) -> None:
+    async def examine() -> dict[str, Any]:
+        async with world.client("anna") as client:
+            findings = (await client.get("/api/v1/examination")).json()["findings"]
+        (found,) = [one for one in findings if one["part"] == "limits"]
+        return dict(found)
+
+    assert (await examine())["ok"]
+    await ask(world, "other")
+    for _ in range(3):
+        await ask(world)
+    found = await examine()
+    assert "4 of 5 items are open; demo has most, 3 of 3" in found["told"]
+    assert (found["ok"], "SAYSO_PENDING_PER_KEY" in found["todo"]) == (False, True)
+
+
+async def test_a_key_that_asks_too_fast_is_told_when_to_come_back(clean_store_url: str, tmp_path: Path) -> None:
+    settings = settings_of(clean_store_url, tmp_path, asks_per_minute_per_key=4, asks_per_minute=6)
+    async with Redis.from_url(clean_store_url) as redis:
+        intake = Intake(redis, settings)
+        for _ in range(4):
+            await intake.admit(TENANT, "demo")
+        with pytest.raises(TooManyRequests, match="demo asked 4 times within a minute") as caught:
+            await intake.admit(TENANT, "demo")
+        assert 0 < int(str(caught.value.facts["retry_after_s"])) <= 15
+        for _ in range(2):
+            await intake.admit(TENANT, "other")
+        with pytest.raises(TooManyRequests, match="All keys together asked 6 times"):
+            await intake.admit(TENANT, "other")
+        for key in (TenantKeys(TENANT).pace, TenantKeys(TENANT).pace_of("demo")):
+            assert 0 < await redis.pttl(key) <= 60_000, "it is forgotten by itself"
+        intake.close()
+
+
+async def test_a_pace_from_a_clock_that_went_back_holds_nobody_up(clean_store_url: str, tmp_path: Path) -> None:
+    async with Redis.from_url(clean_store_url) as redis:
+        await redis.set(TenantKeys(TENANT).pace_of("demo"), "9007199254740991")
+        intake = Intake(redis, settings_of(clean_store_url, tmp_path))
+        await intake.admit(TENANT, "demo")
+        assert await intake.count_open(TENANT) == Opened(0, 0, "")
+        intake.close()
+
+
+async def test_the_client_waits_as_told_when_it_asks_too_fast(world: World, settings: Settings) -> None:
+    world.wiring.intake.limits = settings.model_copy(update={"asks_per_minute_per_key": 1})
+    paused: list[float] = []
+
+    async def pause(pause_s: float) -> None:
+        """Let the time pass at once: the pace is forgotten."""
+        paused.append(pause_s)
+        async with Redis.from_url(settings.store_url) as redis:
+            await redis.delete(TenantKeys(TENANT).pace_of("demo"))
+
+    transport = ASGITransport(app=world.app)
+    async with AsyncClient(
+        "http://sayso.test", world.tokens["demo"], patience_s=90, transport=transport, sleep=pause
+    ) as client:
+        await client.suspend(CALLS, "a")
+        await client.suspend(CALLS, "b")
+    assert len(paused) == 1
+    assert 50 < paused[0] <= 60
+
+
+async def test_an_impatient_client_raises_with_the_time_to_wait(world: World) -> None:
+    transport = ASGITransport(app=world.app)
+    async with AsyncClient("http://sayso.test", world.tokens["demo"], patience_s=0, transport=transport) as client:
+        for key in ("a", "b", "c"):
+            await client.suspend(CALLS, key)
+        with pytest.raises(TooManyRequests, match="SAYSO_PENDING_PER_KEY"):
+            await client.suspend(CALLS, "d")

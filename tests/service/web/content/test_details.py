@@ -1,0 +1,116 @@
+from typing import Any
+
+from sayso.records.decisions import Verdict
+from sayso.records.events import TrailEntry
+from sayso.records.items import Item
+from sayso.records.suspensions import Receipt, Status
+from service.web.content.details import compare_args, find_own_words, find_result, find_stages, find_why
+from tests.service.web.content.test_sentences import item_with, outcome, record_with
+
+
+def trail(*events: tuple[str, dict[str, Any]]) -> list[TrailEntry]:
+    return [
+        TrailEntry(seq=seq, at_ms=seq, type=type_, data=data, hash="h")
+        for seq, (type_, data) in enumerate(events, start=1)
+    ]
+
+
+def judged(index: int, **data: Any) -> tuple[str, dict[str, Any]]:
+    return "policy_decision", {"index": index, "tool_name": "refund_payment", **data}
+
+
+def paused(suspension_id: str) -> tuple[str, dict[str, Any]]:
+    return "run_paused", {"payload": {"suspension_id": suspension_id}}
+
+
+def completed(index: int, **data: Any) -> tuple[str, dict[str, Any]]:
+    return "tool_completed", {"index": index, "tool_name": "refund_payment", "success": True, "output": index, **data}
+
+
+def decided(verdict: Verdict = Verdict.APPROVED) -> Item:
+    return item_with().model_copy(update={"outcome": outcome(verdict)})
+
+
+def test_why_comes_from_the_judgement_of_this_very_call() -> None:
+    events = trail(
+        judged(0, matched_rules=["old"]),
+        paused("sus_0"),
+        judged(0, matched_rules=["refunds", "all"], error="args.amount is no number"),
+        judged(1, matched_rules=["other"]),
+        paused("sus_1"),
+        judged(0, matched_rules=["later"]),
+    )
+    why = find_why(item_with(), "sus_1", events)
+    assert why.matched == ("refunds", "all")
+    assert why.error == "args.amount is no number"
+    assert (why.reason, why.rule_id) == ("Refunds over 100 need a person", "refunds-over-100")
+
+
+def test_the_agents_words_are_those_of_the_turn_that_asked() -> None:
+    said = [("llm_completed", {"text": text}) for text in ("first", "second", "third")]
+    events = trail(said[0], paused("sus_0"), said[1], paused("sus_1"), said[2])
+    assert find_own_words("sus_1", events) == "second"
+    assert find_own_words("sus_1", []) == ""
+
+
+def test_a_result_is_that_of_this_call_in_this_pause() -> None:
+    events = trail(
+        completed(0), paused("sus_1"), completed(1), completed(0, latency_ms=3.5), paused("sus_2"), completed(0)
+    )
+    result = find_result(item_with(), "sus_1", events)
+    assert result is not None
+    assert (result.at_ms, result.latency_ms, result.success) == (4, 3.5, True)
+    assert find_result(item_with(), "sus_1", trail(paused("sus_1"), paused("sus_2"), completed(0))) is None
+
+
+def test_a_result_without_a_place_is_known_by_its_call_id() -> None:
+    events = trail(paused("sus_1"), ("tool_completed", {"tool_call_id": "call_0", "success": False, "error": "no"}))
+    result = find_result(item_with(), "sus_1", events)
+    assert result is not None
+    assert result.error == "no"
+
+
+def texts(item: Item, **fields: Any) -> list[tuple[str, int | None]]:
+    record = record_with(item, **fields)
+    result = find_result(item, "sus_1", trail(paused("sus_1")))
+    return [(stage.text, stage.at_ms) for stage in find_stages(record, item, result)]
+
+
+def test_the_way_from_decision_to_effect_shows_what_is_still_to_come() -> None:
+    assert texts(item_with()) == []
+    assert texts(decided(), status=Status.DECIDED) == [
+        ("Decided", 1_000_000),
+        ("Put before the workers", None),
+        ("Taken up by a worker", None),
+        ("The run went on", None),
+        ("refund_payment runs", None),
+    ]
+    receipt = Receipt(enqueued_at_ms=4, leased_at_ms=5, resumed_at_ms=6, settled_at_ms=7, redrives=2)
+    assert texts(decided(Verdict.DENIED), status=Status.RESUMING, receipt=receipt)[1:] == [
+        ("Put before the workers (again: 2)", 4),
+        ("Taken up by a worker", 5),
+        ("The run went on", 6),
+        ("All of this pause is settled", 7),
+    ]
+
+
+def test_a_run_that_waits_for_other_items_says_so() -> None:
+    other = item_with().model_copy(update={"item_id": "i2"})
+    assert texts(decided(), items=(decided(), other))[-1] == ("The run waits for another item", None)
+
+
+def test_a_cancelled_run_and_a_failed_attempt_are_told() -> None:
+    assert texts(decided(), status=Status.CANCELLED)[-1][0] == "The run was cancelled"
+    told = texts(decided(), status=Status.RESUMING, receipt=Receipt(error="no such agent"))
+    assert ("Decided, not yet resumed: no such agent", None) in told
+
+
+def test_arguments_are_compared_leaf_by_leaf() -> None:
+    rows = compare_args({"a": 1, "b": {"c": "x"}, "d": 1}, {"a": 1, "b": {"c": "y"}, "e": [2]})
+    assert [(row.path, row.before, row.after, row.state) for row in rows] == [
+        ("a", "1", "1", "same"),
+        ("b.c", "x", "y", "changed"),
+        ("d", "1", "", "removed"),
+        ("e[0]", "", "2", "added"),
+    ]
+    assert compare_args({"a": 1}, {})[0].state == "removed"

@@ -1,0 +1,180 @@
+"""What a worker leaves word of is believed; what it does not say, only once it is gone and its notes must be whole."""
+
+import asyncio
+import os
+import signal
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from sayso.records.suspensions import Intent
+from sayso.records.tool_calls import ToolResult
+from tests.sayso.transitions.test_execution import intent
+from workers.resume import notes
+from workers.resume.notes import FOLDER, Left, find_notes, hear_out, keeping_notes, never_started, read_left, result_of
+
+HOLDER = "machine:7.abcd"
+RESULT = ToolResult(call_id="call_0", tool_name="refund", success=True, output="done")
+BEGUN = intent()
+ENDED, UNHEARD_OF = (BEGUN.model_copy(update={"idempotency_key": f"key {number}"}) for number in (1, 2))
+
+
+def be_killed(home: Path, work: Callable[[], None] = lambda: None, *, bury: bool = True) -> int:
+    """Be a worker in a process of its own that starts two calls, ends one, and is killed."""
+    child = os.fork()
+    if child == 0:
+        with keeping_notes(home, HOLDER):
+            kept = find_notes(HOLDER)
+            assert kept is not None
+            kept.note_start(1, BEGUN.idempotency_key)
+            kept.note_start(1, ENDED.idempotency_key)
+            kept.note_end(1, ENDED.idempotency_key, RESULT)
+            work()
+            os.kill(os.getpid(), signal.SIGKILL)
+    os.waitid(os.P_PID, child, os.WEXITED | (0 if bury else os.WNOWAIT))
+    return child
+
+
+@pytest.mark.parametrize("bury", [True, False])
+def test_a_killed_worker_has_left_word_of_what_it_started_and_how_it_ended(tmp_path: Path, bury: bool) -> None:
+    child = be_killed(tmp_path, bury=bury)
+    left = read_left(tmp_path, HOLDER)
+    assert left is not None
+    assert [never_started(left, one) for one in (BEGUN, ENDED, UNHEARD_OF)] == [False, False, True]
+    assert [result_of(left, one) for one in (BEGUN, ENDED)] == [None, RESULT]
+    other: Intent = ENDED.model_copy(update={"attempt": 2})
+    assert (never_started(left, other), result_of(left, other)) == (True, None)
+    if not bury:
+        os.waitpid(child, 0)
+
+
+def test_a_worker_that_lives_is_believed_what_has_ended_but_may_still_start_anything(tmp_path: Path) -> None:
+    with keeping_notes(tmp_path, HOLDER):
+        kept = find_notes(HOLDER)
+        assert kept is not None
+        kept.note_end(1, ENDED.idempotency_key, RESULT)
+        left = read_left(tmp_path, HOLDER)
+        assert left == Left(whole=False, results={f"1 {ENDED.idempotency_key}": RESULT})
+        assert not any(never_started(left, one) for one in (BEGUN, ENDED, UNHEARD_OF))
+
+
+def test_nothing_is_known_of_a_worker_that_has_ended_in_order(tmp_path: Path) -> None:
+    with keeping_notes(tmp_path, HOLDER):
+        pass
+    assert find_notes(HOLDER) is None
+    assert read_left(tmp_path, HOLDER) is None
+    assert [*(tmp_path / FOLDER).iterdir()] == []
+
+
+@pytest.mark.parametrize("place", range(3))
+def test_nothing_is_known_on_another_machine_or_after_it_was_started_anew(tmp_path: Path, place: int) -> None:
+    be_killed(tmp_path)
+    path = tmp_path / FOLDER / HOLDER
+    about = notes._describe_machine()[place]
+    path.write_text(path.read_text().replace(about, "another", 1))
+    assert read_left(tmp_path, HOLDER) is None
+
+
+def test_notes_that_are_cut_off_are_believed_what_they_say_and_not_what_they_leave_out(tmp_path: Path) -> None:
+    be_killed(tmp_path)
+    path = tmp_path / FOLDER / HOLDER
+    path.write_text(path.read_text()[:-5])
+    left = read_left(tmp_path, HOLDER)
+    assert left is not None
+    assert (left.whole, len(left.started), left.results) == (False, 2, {})
+    assert not never_started(left, UNHEARD_OF)
+
+
+@pytest.mark.parametrize("text", ["", "{}\n", "no json\n", "[1]\n"])
+def test_nothing_is_known_from_what_are_no_notes(tmp_path: Path, text: str) -> None:
+    be_killed(tmp_path)
+    (tmp_path / FOLDER / HOLDER).write_text(text)
+    assert read_left(tmp_path, HOLDER) is None
+
+
+async def test_a_worker_that_lives_is_heard_out_until_it_has_said_how_its_call_ended(tmp_path: Path) -> None:
+    begun = BEGUN.model_copy(update={"holder": HOLDER})
+    with keeping_notes(tmp_path, HOLDER):
+        hearing = asyncio.create_task(hear_out(tmp_path, [begun], 60_000))
+        done, _ = await asyncio.wait((hearing,), timeout=0)
+        assert not done
+        kept = find_notes(HOLDER)
+        assert kept is not None
+        kept.note_end(1, begun.idempotency_key, RESULT)
+        left = (await asyncio.wait_for(hearing, 20))[HOLDER]
+        assert left is not None
+        assert result_of(left, begun) == RESULT
+
+
+def test_a_worker_that_is_killed_while_it_is_heard_out_says_nothing_more(tmp_path: Path) -> None:
+    begun = BEGUN.model_copy(update={"holder": HOLDER})
+    keeps, told = os.pipe()
+    child = os.fork()
+    if child == 0:
+        with keeping_notes(tmp_path, HOLDER):
+            os.write(told, b".")
+            signal.pause()
+    os.read(keeps, 1)
+
+    async def hear() -> Left | None:
+        hearing = asyncio.create_task(hear_out(tmp_path, [begun], 60_000))
+        await asyncio.wait((hearing,), timeout=0)
+        os.kill(child, signal.SIGKILL)
+        return (await asyncio.wait_for(hearing, 20))[HOLDER]
+
+    left = asyncio.run(hear())
+    os.waitpid(child, 0)
+    assert left is not None
+    assert never_started(left, begun)
+
+
+@pytest.mark.parametrize(
+    ("changes", "patience_ms"),
+    [({"idempotent": True}, 60_000), ({"result": RESULT}, 60_000), ({"holder": "elsewhere:1.abcd"}, 60_000), ({}, 0)],
+    ids=["may run again", "is known", "is elsewhere", "takes too long"],
+)
+async def test_nobody_waits_for_word_of_a_call_that(
+    tmp_path: Path, changes: dict[str, object], patience_ms: int
+) -> None:
+    begun = BEGUN.model_copy(update={"holder": HOLDER, **changes})
+    with keeping_notes(tmp_path, HOLDER):
+        left = await asyncio.wait_for(hear_out(tmp_path, [begun], patience_ms), 20)
+    assert [*left] == [begun.holder]
+
+
+def test_notes_that_cannot_be_written_are_taken_away(tmp_path: Path) -> None:
+    with keeping_notes(tmp_path, HOLDER):
+        kept = find_notes(HOLDER)
+        assert kept is not None
+        with open(os.devnull, "rb") as nowhere:
+            os.dup2(nowhere.fileno(), kept._file)
+        kept.note_start(1, BEGUN.idempotency_key)
+        assert not (tmp_path / FOLDER / HOLDER).exists()
+
+
+def test_where_no_notes_can_be_kept_runs_are_driven_without(tmp_path: Path) -> None:
+    (tmp_path / FOLDER).write_text("a file where the folder should be")
+    with keeping_notes(tmp_path, HOLDER):
+        assert find_notes(HOLDER) is None
+
+
+def test_a_large_result_is_no_note(tmp_path: Path) -> None:
+    large = RESULT.model_copy(update={"output": "x" * 100_000})
+
+    def end_large() -> None:
+        kept = find_notes(HOLDER)
+        assert kept is not None
+        kept.note_end(1, BEGUN.idempotency_key, large)
+
+    be_killed(tmp_path, end_large)
+    left = read_left(tmp_path, HOLDER)
+    assert left is not None
+    assert result_of(left, BEGUN) is None
+
+
+def test_what_is_old_is_forgotten(tmp_path: Path) -> None:
+    be_killed(tmp_path)
+    os.utime(tmp_path / FOLDER / HOLDER, (0, 0))
+    with keeping_notes(tmp_path, "another"):
+        assert [one.name for one in (tmp_path / FOLDER).iterdir()] == ["another"]

@@ -1,0 +1,87 @@
+"""A worker's step goes through an outage of the store, and is taken once."""
+
+import pytest
+
+from sayso.errors import IllegalTransition, StaleAttempt, Unavailable
+from sayso.records.run_state import seal_state
+from sayso.records.suspensions import Change, Intent, SuspensionRecord
+from sayso.transitions.execution import Fence, renew
+from service.store.suspensions.saving import Saved
+from service.wiring import Wiring
+from tests.sayso.transitions.test_execution import NOTE, intent
+from tests.workers.resume.test_driving import start, trail, wiring  # noqa: F401
+from workers.resume.outages import next_step, through_outages
+
+FENCE = Fence("w1", 1, 30_000)
+STATE = seal_state(b'{"phase": 1}')
+
+
+async def leased(wiring: Wiring) -> SuspensionRecord:  # noqa: F811
+    await start(wiring)
+    run = await wiring.runs.read("default", "run_x")
+    return (await wiring.desk.lease("default", run.suspension_id, "w1", 30_000)).record
+
+
+async def renewed(wiring: Wiring, record: SuspensionRecord) -> None:  # noqa: F811
+    """Somebody commits in between: the step's own commit is no longer the last one."""
+
+    def verb(found: SuspensionRecord, now_ms: int) -> Change:
+        return renew(found, FENCE, now_ms)
+
+    await wiring.desk.suspensions.change("default", record.id, verb)
+
+
+async def test_a_step_whose_reply_was_lost_is_taken_once_whatever_was_saved_since(wiring: Wiring) -> None:  # noqa: F811
+    record, fence, tries = await leased(wiring), next_step(FENCE), 0
+
+    async def step() -> Saved:
+        nonlocal tries
+        tries += 1
+        saved = await wiring.desk.checkpoint("default", record.id, fence, STATE, NOTE)
+        if tries < 3:
+            await renewed(wiring, record)
+            raise Unavailable
+        return saved
+
+    assert (await through_outages(step)).repeated
+    assert (await trail(wiring)).count("warning") == 1
+    await wiring.desk.checkpoint("default", record.id, next_step(FENCE), STATE, NOTE)
+    assert (await trail(wiring)).count("warning") == 2
+
+
+async def test_a_call_is_begun_once_though_its_worker_says_so_twice(wiring: Wiring) -> None:  # noqa: F811
+    record, fence = await leased(wiring), next_step(FENCE)
+    begun: tuple[Intent, ...] = (intent(None),)
+    once = await wiring.desk.redeem("default", record.id, fence, begun, NOTE, STATE)
+    await renewed(wiring, record)
+    twice = await wiring.desk.redeem("default", record.id, fence, begun, NOTE, STATE)
+    assert twice.repeated
+    assert len(once.record.journal) == len(twice.record.journal) == 1
+    assert (await trail(wiring)).count("warning") == 1
+
+
+async def test_a_lease_whose_reply_was_lost_is_found_again_by_its_step(wiring: Wiring) -> None:  # noqa: F811
+    await start(wiring)
+    run = await wiring.runs.read("default", "run_x")
+    taken = [
+        await wiring.desk.lease("default", run.suspension_id, "w1", 30_000, step_id="step_1"),
+        await wiring.desk.lease("default", run.suspension_id, "w1", 30_000, step_id="step_1"),
+    ]
+    assert [saved.repeated for saved in taken] == [False, True]
+    assert [saved.record.lease.step for saved in taken if saved.record.lease] == ["step_1", "step_1"]
+    other = await wiring.desk.lease("default", run.suspension_id, "w1", 30_000, step_id="step_2")
+    assert other.record.lease is not None
+    assert other.record.lease.step == "step_1", "the run is driven already"
+
+
+async def test_what_is_refused_is_not_tried_again(wiring: Wiring) -> None:  # noqa: F811
+    record, tries = await leased(wiring), 0
+
+    async def step() -> Saved:
+        nonlocal tries
+        tries += 1
+        return await wiring.desk.checkpoint("default", record.id, Fence("w2", 1, 30_000), STATE, ())
+
+    with pytest.raises((StaleAttempt, IllegalTransition)):
+        await through_outages(step)
+    assert tries == 1

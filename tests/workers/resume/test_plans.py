@@ -1,0 +1,73 @@
+# ruff: noqa: F811  a fixture has the name of what it gives
+"""What a worker planned inside the verb that took a run up is what it does, where that very commit went through."""
+
+from sayso.records.revocations import Standing
+from sayso.records.suspensions import Change, SuspensionRecord
+from sayso.transitions.freezing import hold
+from service.store.suspensions.packing import pack_record
+from service.store.suspensions.saving import Saved
+from service.wiring import Wiring
+from tests.workers.resume.test_driving import wiring  # noqa: F401
+from tests.workers.resumers.test_calls import CALLS, answer, bring
+from workers.resume import driving as resume
+from workers.resume.plans import FirstPlan, Known
+
+
+def begin(wiring: Wiring) -> FirstPlan:
+    return FirstPlan(Known(resume.agents, wiring.rulebook.refresh(), Standing()))
+
+
+async def approve(wiring: Wiring) -> Saved:
+    asked = await bring(wiring, *CALLS[:2])
+    await answer(wiring, asked, action="approve")
+    found = await wiring.desk.suspensions.read("default", asked.record.id)
+    assert found.record is not None
+    return Saved(found.record, found.now_ms, head=found.head)
+
+
+async def take_up(wiring: Wiring, first: FirstPlan, suspension_id: str, packed: bytes = b"") -> Saved:
+    return await wiring.desk.lease("default", suspension_id, "w1", 30_000, first.plan, None, "step_1", packed)
+
+
+async def test_the_plan_of_the_commit_that_took_the_run_is_found_with_its_permits_spent(wiring: Wiring) -> None:
+    decided, first = await approve(wiring), begin(wiring)
+    leased = await take_up(wiring, first, decided.record.id)
+    plan = first.find(leased)
+    assert plan is not None
+    assert [one.call.name for one in plan.planned] == ["look_up", "refund"]
+    assert [one.tool for one in leased.record.journal] == ["look_up", "refund"]
+    assert all(one.read is not None for one in plan.planned)
+    assert all(item.permit for item in leased.record.items if item.item_id)
+
+
+async def test_of_a_race_that_was_lost_only_the_last_plan_counts(wiring: Wiring) -> None:
+    decided, first = await approve(wiring), begin(wiring)
+    packed = pack_record(decided.record, decided.head, "c")
+
+    def put_off(record: SuspensionRecord, now_ms: int) -> Change:
+        return hold(record, now_ms)
+
+    await wiring.desk.suspensions.change("default", decided.record.id, put_off)
+    seen: list[int] = []
+    planned = first.plan
+    first.plan = lambda record, *rest: (seen.append(record.version), planned(record, *rest))[1]  # type: ignore[method-assign]
+    leased = await take_up(wiring, first, decided.record.id, packed)
+    assert seen == [decided.record.version, decided.record.version + 1]
+    assert first.find(leased) is not None
+    assert first.find(leased._replace(record=leased.record.model_copy(update={"version": seen[-1]}))) is None
+
+
+async def test_of_a_lease_that_an_earlier_try_took_there_is_no_plan(wiring: Wiring) -> None:
+    decided, lost, again = await approve(wiring), begin(wiring), begin(wiring)
+    await take_up(wiring, lost, decided.record.id)
+    found = await take_up(wiring, again, decided.record.id)
+    assert found.repeated
+    assert again.find(found) is None
+
+
+async def test_nothing_is_planned_first_where_more_than_the_record_is_to_be_known(wiring: Wiring) -> None:
+    decided, first = await approve(wiring), begin(wiring)
+    leased = await take_up(wiring, first, decided.record.id)
+    begun = leased._replace(record=leased.record.model_copy(update={"version": leased.record.version + 1}))
+    assert first.plan(leased.record, None, leased.now_ms) == ()  # type: ignore[arg-type]
+    assert first.find(begun) is None, "some of its calls were begun before"

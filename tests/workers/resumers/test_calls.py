@@ -1,0 +1,73 @@
+"""Approved calls of an agent outside run in a worker: each once, with what was decided, and the run ends with them."""
+
+from sayso.policy.external import GatedCall
+from sayso.records.decisions import DecisionRequest
+from sayso.records.suspensions import ResumeSpec, RunRef, RunStatus
+from sayso.records.tool_calls import ToolCall
+from service.store.suspensions.saving import Saved
+from service.wiring import Wiring
+from tests.sayso.samples import person
+from tests.workers.resume.test_driving import draining, drop, look_up, ran, refund, trail, until, wiring  # noqa: F401
+
+CALLS = (
+    GatedCall(ToolCall(call_id="c0", index=0, name="look_up", args={"order": "A"}), look_up.definition),
+    GatedCall(ToolCall(call_id="c1", index=1, name="refund", args={"order": "A", "amount": 5.0}), refund.definition),
+    GatedCall(ToolCall(call_id="c2", index=2, name="drop", args={"table": "orders"}), drop.definition),
+)
+
+
+async def bring(wiring: Wiring, *calls: GatedCall, on_deny: str = "continue") -> Saved:  # noqa: F811
+    run = RunRef(id="run_x", agent="a", owner="bot", thread_id="t")
+    return await wiring.desk.ask("default", run, calls, ResumeSpec(resumer="calls"), on_deny)
+
+
+async def answer(wiring: Wiring, asked: Saved, **word: object) -> None:  # noqa: F811
+    (item,) = (one for one in asked.record.items if one.open)
+    request = DecisionRequest(digest=item.digest, **word)
+    await wiring.desk.decide("default", asked.record.id, item.item_id, request, person("ada"))
+
+
+async def test_what_was_allowed_or_approved_runs_and_the_run_ends_with_how_each_call_ended(
+    wiring: Wiring,  # noqa: F811
+) -> None:
+    async with draining(wiring):
+        asked = await bring(wiring, *CALLS)
+        await answer(wiring, asked, action="approve", args={"order": "A", "amount": 2.0})
+        ended = await until(wiring, RunStatus.COMPLETED)
+    assert ran == [("A", 2.0, f"{asked.record.id}:i2")]
+    calls = ended.result["calls"]  # type: ignore[index,call-overload]
+    assert [(one["success"], one["output"] or one["error"]) for one in calls] == [  # type: ignore[index,union-attr,call-overload]
+        (True, "order A is open"),
+        (True, "refunded 2.0"),
+        (False, "never"),
+    ]
+    told = await trail(wiring)
+    assert told.count("tool_completed") == 3
+    assert told[-1] == "run_completed"
+
+
+async def test_a_denial_skips_the_other_calls_where_the_agent_says_so(wiring: Wiring) -> None:  # noqa: F811
+    async with draining(wiring):
+        asked = await bring(wiring, *CALLS[:2], on_deny="fail")
+        await answer(wiring, asked, action="deny", message="no")
+        ended = await until(wiring, RunStatus.FAILED)
+    assert ran == []
+    assert "was denied" in str(ended.error)
+
+
+async def test_of_calls_of_which_one_is_enough_the_others_do_not_run_and_fail_nothing(wiring: Wiring) -> None:  # noqa: F811
+    second = GatedCall(
+        ToolCall(call_id="c9", index=1, name="refund", args={"order": "B", "amount": 7.0}), CALLS[1].definition
+    )
+    first = GatedCall(CALLS[1].call.model_copy(update={"index": 0}), CALLS[1].definition)
+    async with draining(wiring):
+        run = RunRef(id="run_x", agent="a", owner="bot", thread_id="t")
+        asked = await wiring.desk.ask(
+            "default", run, (first, second), ResumeSpec(resumer="calls", coverage="any"), "fail"
+        )
+        item = asked.record.items[1]
+        yes = DecisionRequest(action="approve", digest=item.digest)
+        await wiring.desk.decide("default", asked.record.id, item.item_id, yes, person("ada"))
+        ended = await until(wiring, RunStatus.COMPLETED)
+    assert [(order, amount) for order, amount, _ in ran] == [("B", 7.0)]
+    assert "one answer was enough" in str(ended.result)

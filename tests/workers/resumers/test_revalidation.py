@@ -1,0 +1,163 @@
+# ruff: noqa: F811  a fixture has the name of what it gives
+"""What was approved is looked at once more before it runs; what no longer holds is asked again, with the reason."""
+
+from pathlib import Path
+
+import pytest
+
+from sayso.records.decisions import DecisionRequest
+from sayso.records.suspensions import RunStatus, SuspensionRecord
+from sayso.runner.agents import Agent
+from sayso.runner.models import ModelTurn, ScriptedModel
+from sayso.runner.tools import CallContext, tool
+from service.wiring import Wiring
+from tests.builders import make_person
+from tests.sayso.samples import person
+from tests.workers.resume.test_driving import (  # noqa: F401
+    POLICY,
+    decide,
+    draining,
+    drop,
+    look_up,
+    ran,
+    refund,
+    start,
+    trail,
+    turn,
+    until,
+    wiring,
+)
+from tests.workers.resumers.test_calls import CALLS, bring
+from workers.resume import driving as resume
+
+TURNS = [turn(("look_up", '{"order": "A"}'), ("refund", '{"order": "A", "amount": 5.0}')), ModelTurn(text="all done")]
+
+
+async def current(wiring: Wiring) -> SuspensionRecord:
+    run = await wiring.runs.read("default", "run_x")
+    found = await wiring.desk.suspensions.read("default", run.suspension_id)
+    assert found.record is not None
+    return found.record
+
+
+async def pause(wiring: Wiring, how: str) -> None:
+    """Bring the run to where it waits for the refund, by our own runner or from outside."""
+    if how == "outside":
+        await bring(wiring, *CALLS[:2])
+    else:
+        async with draining(wiring):
+            await start(wiring)
+            await until(wiring, RunStatus.SUSPENDED)
+
+
+def write_rules(wiring: Wiring, rules: str) -> None:
+    path = Path(wiring.settings.policy)
+    path.write_text(rules)
+
+
+@pytest.fixture(params=["runner", "outside"])
+def how(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch, wiring: Wiring) -> str:
+    agent = Agent(name="a", instructions="x", tools=(look_up, refund, drop), model=ScriptedModel(TURNS))
+    monkeypatch.setitem(resume.agents, "a", agent)
+    return str(request.param)
+
+
+async def approve(wiring: Wiring, by: str = "ada") -> str:
+    run = await wiring.runs.read("default", "run_x")
+    (item,) = (one for one in (await current(wiring)).items if one.open)
+    yes = DecisionRequest(action="approve", digest=item.digest)
+    await wiring.desk.decide("default", run.suspension_id, item.item_id, yes, person(by))
+    return run.suspension_id
+
+
+async def asked_again(wiring: Wiring, before: str, reason: str) -> SuspensionRecord:
+    """The next pause of the run, in which the refund alone is open, with the reason shown."""
+    while (await current(wiring)).id == before:
+        await until(wiring, RunStatus.SUSPENDED, RunStatus.COMPLETED, RunStatus.FAILED, RunStatus.DEGRADED)
+    record = await current(wiring)
+    assert ran == []
+    (item,) = (one for one in record.items if one.open)
+    assert item.tool.name == "refund"
+    assert reason in (item.prompt.reason or "")
+    assert "asked_again" in await trail(wiring)
+    return record
+
+
+async def test_a_reviewer_who_was_shut_out_no_longer_approves(wiring: Wiring, how: str) -> None:
+    await make_person(wiring, "ada")
+    await pause(wiring, how)
+    before = await approve(wiring, "ada")
+    await wiring.reviewers.deactivate("default", "ada")
+    async with draining(wiring):
+        await asked_again(wiring, before, "ada, who approved it, is no longer a reviewer.")
+        await approve(wiring, "bob")
+        await until(wiring, RunStatus.COMPLETED)
+    assert [amount for _, amount, _ in ran] == [5.0]
+
+
+async def test_an_approved_call_of_a_revoked_key_never_runs(wiring: Wiring, how: str) -> None:
+    key, _ = await wiring.credentials.create_key("default", "bot")
+    await pause(wiring, how)
+    await approve(wiring)
+    await wiring.credentials.revoke_key("default", key.id)
+    await wiring.credentials.create_key("default", "bot")  # a namesake gives nothing back
+    async with draining(wiring):
+        await until(wiring, RunStatus.CANCELLED)
+    assert ran == []
+    assert "was revoked" in ((await wiring.runs.read("default", "run_x")).error or "")
+
+
+async def test_a_call_of_a_rotated_key_that_ended_runs(wiring: Wiring, how: str) -> None:
+    key, _ = await wiring.credentials.create_key("default", "bot")
+    await pause(wiring, how)
+    await approve(wiring)
+    await wiring.credentials.rotate_key("default", key.id, 0)
+    async with draining(wiring):
+        await until(wiring, RunStatus.COMPLETED)
+    assert len(ran) == 1
+
+
+async def test_a_withdrawn_rule_has_its_call_asked_again(wiring: Wiring, how: str) -> None:
+    await pause(wiring, how)
+    before = await approve(wiring)
+    write_rules(wiring, "version: 1\ndefault: allow\nrules: []\n")
+    async with draining(wiring):
+        again = await asked_again(wiring, before, "The rule ask-refund, under which it was asked, was withdrawn.")
+        assert next(one for one in again.items if one.open).terms.rule_id is None
+        await approve(wiring)
+        await until(wiring, RunStatus.COMPLETED)
+    assert len(ran) == 1
+
+
+async def test_what_the_rules_deny_by_now_does_not_run(wiring: Wiring, how: str) -> None:
+    await pause(wiring, how)
+    await approve(wiring)
+    write_rules(wiring, POLICY.replace("request_approval, reason: money leaves, terms: {timeout_s: 60}", "deny"))
+    async with draining(wiring):
+        await until(wiring, RunStatus.COMPLETED)
+    assert ran == []
+    failed = [one.data for one in await wiring.runs.trail("default", "run_x") if one.type == "tool_completed"]
+    assert [one["tool_name"] for one in failed if not one["success"]] == ["refund"]
+
+
+async def test_a_changed_tool_has_its_call_asked_again(
+    wiring: Wiring,
+    how: str,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    await pause(wiring, how)
+    before = await approve(wiring)
+
+    @tool(name="refund")
+    async def refund_now(order: str, amount: float, call: CallContext) -> str:
+        """Refund an order, at once and for good."""
+        ran.append((order, amount, call.idempotency_key))
+        return "done"
+
+    agent = Agent(name="a", instructions="x", tools=(look_up, refund_now, drop), model=ScriptedModel(TURNS))
+    monkeypatch.setitem(resume.agents, "a", agent)
+    async with draining(wiring):
+        await asked_again(wiring, before, "The tool refund was changed since.")
+        await approve(wiring)
+        await until(wiring, RunStatus.COMPLETED)
+    assert len(ran) == 1

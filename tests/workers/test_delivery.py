@@ -1,0 +1,323 @@
+"""Messages about decisions reach their receiver once, signed, in the end; or nobody, when nobody is to be told."""
+
+import asyncio
+import json
+from collections.abc import AsyncIterator
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import pytest
+from httpx import ASGITransport, AsyncClient
+from redis.asyncio import Redis
+from starlette.responses import Response
+
+from sayso.clock import now_ms
+from sayso.signing import SignedMessage, verify_message
+from sayso.transitions.clock_jumps import Beat
+from service.app import create_app
+from service.delivery.http import Answer
+from service.settings import Settings
+from service.store.keys import TenantKeys
+from tests.builders import approve, make_person, person
+from tests.receivers import SECRET, Receiver
+from tests.service.api.aap.worlds import Made, connected, find, make_instance, make_late, make_provisioner
+from tests.service.worlds import World
+from workers.clock.jumps import Beats
+from workers.clock.ticks import wake_lifted
+from workers.delivery import FIRST_RETRY_MS, LONGEST_RETRY_MS, Courier, read_retry_after_ms, retry_after_ms
+
+KEYS = TenantKeys("default")
+
+
+@pytest.fixture
+async def world(clean_store_url: str, tmp_path: Path) -> AsyncIterator[World]:
+    policy = tmp_path / "policy.yaml"
+    policy.write_text("version: 1\ndefault: request_approval\nrules: [{id: a, tool: look_up, action: allow}]\n")
+    app = create_app(Settings(redis_url=clean_store_url, policy=policy, aap_allow_loopback=True))
+    async with app.router.lifespan_context(app):
+        yield World(app, app.state.wiring)
+
+
+@pytest.fixture
+async def told(world: World, receiver: Receiver) -> AsyncIterator[Made]:
+    """An instance that is told of decisions."""
+    await make_person(world.wiring, "anna")
+    provisioner = await make_provisioner(world.wiring)
+    world.tokens["platform"] = provisioner
+    async with make_instance(world, provisioner, delivery=receiver.delivery()) as made:
+        yield made
+
+
+@pytest.fixture
+async def redis(clean_store_url: str) -> AsyncIterator[Redis]:
+    async with Redis.from_url(clean_store_url) as client:
+        yield client
+
+
+async def deliver(world: World, courier: Courier | None = None) -> None:
+    """Attempt once whatever is due."""
+    courier = courier or Courier(world.wiring)
+    await courier.deliver_due()
+    await courier.finish()
+
+
+async def change_waiting(redis: Redis, **members: Any) -> dict[str, Any]:
+    """Change the one message that waits; return it as it was."""
+    (name,) = await redis.zrange(KEYS.deliveries, 0, -1)
+    key = KEYS.delivery(name.decode())
+    version, _, body = (await redis.get(key)).decode().partition("|")
+    waiting: dict[str, Any] = json.loads(body)
+    await redis.set(key, f"{version}|{json.dumps(waiting | members)}")
+    return waiting
+
+
+async def bring_forward(redis: Redis) -> list[float]:
+    """Let the one message that is to be tried later be due now; return how long it would have waited."""
+    ((name, score),) = await redis.zrange(KEYS.deliveries, 0, -1, withscores=True)
+    await change_waiting(redis, not_before_ms=0)
+    await redis.zadd(KEYS.deliveries, {name: 0})
+    return [score - now_ms()]
+
+
+async def decided(world: World, made: Made, **members: Any) -> str:
+    """A request that a reviewer has approved."""
+    request_id = await made.waiting(**members)
+    await approve(world.wiring, await find(world.wiring, request_id))
+    return request_id
+
+
+async def test_a_decision_is_told_once_signed_and_without_what_was_decided(
+    world: World, told: Made, receiver: Receiver, redis: Redis
+) -> None:
+    request_id = await told.waiting(args={"amount": 7})
+    assert await redis.zcard(KEYS.deliveries) == 0
+    await approve(world.wiring, await find(world.wiring, request_id))
+    await deliver(world)
+    await deliver(world)
+
+    (event,) = receiver.events()
+    headers, body = receiver.came[-1]
+    shown = await told.show(request_id)
+    assert event == {
+        "id": headers["webhook-id"],
+        "type": "request.resolved",
+        "instance_id": told.id,
+        "request_id": request_id,
+        "created_at": shown["decision"]["decided_at"],
+    }
+    message = SignedMessage(event["id"], headers["webhook-timestamp"], headers["webhook-signature"], body)
+    assert verify_message([SECRET], message, now_ms()) == event["id"]
+    assert headers["content-type"] == "application/json"
+    assert await redis.zcard(KEYS.deliveries) == 0
+
+
+@pytest.mark.parametrize("end", ["deny at once", "cancel", "expire", "allow at once"])
+async def test_every_end_of_a_request_is_told(world: World, told: Made, receiver: Receiver, end: str) -> None:
+    if end == "allow at once":
+        assert (await told.ask("look_up")).json()["status"] == "approved"
+    else:
+        request_id = await told.waiting()
+        if end == "cancel":
+            assert (await told.client.delete(f"/requests/{request_id}")).status_code == 200
+        else:
+            await make_late(world.wiring, request_id)
+            await told.show(request_id)
+    await deliver(world)
+    assert len(receiver.events()) == 1
+
+
+async def test_what_was_decided_when_a_process_died_is_told_by_the_next(
+    world: World, told: Made, receiver: Receiver, redis: Redis
+) -> None:
+    request_id = await decided(world, told)
+    (event_id,) = await world.wiring.deliveries.due("default", now_ms() + 1000)
+    waiting = await world.wiring.deliveries.read("default", event_id)
+    assert waiting is not None
+    claimed = await world.wiring.deliveries.claim("default", waiting, now_ms())
+    assert claimed is not None  # and here its process dies
+
+    await deliver(world)
+    assert receiver.events() == []
+    await bring_forward(redis)
+    await deliver(world)
+    assert [event["request_id"] for event in receiver.events()] == [request_id]
+
+
+async def test_a_message_that_is_not_taken_comes_again_later_with_the_same_id_and_body(
+    world: World, told: Made, receiver: Receiver, redis: Redis
+) -> None:
+    await decided(world, told)
+    receiver.say = lambda _: Response(status_code=500)
+    waits: list[float] = []
+    for _ in range(4):
+        await deliver(world)
+        waits += await bring_forward(redis)
+    receiver.say = lambda _: Response(status_code=202)
+    await deliver(world)
+
+    assert len(receiver.events()) == 5
+    assert len({(headers["webhook-id"], body) for headers, body in receiver.came[1:]}) == 1
+    assert all(FIRST_RETRY_MS * 2**turn * 0.4 < wait <= FIRST_RETRY_MS * 2**turn for turn, wait in enumerate(waits))
+    assert await redis.zcard(KEYS.deliveries) == 0
+
+
+async def test_a_receiver_that_asks_for_time_is_given_it(
+    world: World, told: Made, receiver: Receiver, redis: Redis
+) -> None:
+    await decided(world, told)
+    receiver.say = lambda _: Response(status_code=503, headers={"Retry-After": "120"})
+    await deliver(world)
+    (wait,) = await bring_forward(redis)
+    assert 100_000 < wait <= 120_000
+
+
+async def test_redirects_are_not_followed(world: World, told: Made, receiver: Receiver, redis: Redis) -> None:
+    await decided(world, told)
+    receiver.say = lambda _: Response(status_code=307, headers={"Location": receiver.url + "/elsewhere"})
+    await deliver(world)
+    assert len(receiver.events()) == 1
+    assert await redis.zcard(KEYS.deliveries) == 1
+
+
+async def test_of_several_who_deliver_one_makes_the_attempt(
+    world: World, told: Made, receiver: Receiver, redis: Redis
+) -> None:
+    for _ in range(5):
+        await decided(world, told)
+    couriers = [Courier(world.wiring) for _ in range(4)]
+    await asyncio.gather(*(deliver(world, courier) for courier in couriers))
+    while await redis.zcard(KEYS.deliveries):
+        await bring_forward(redis)
+        await deliver(world)
+    ids = [event["id"] for event in receiver.events()]
+    assert len(ids) == len(set(ids)) == 5
+
+
+async def test_after_seven_days_nobody_tries_any_more(
+    world: World, told: Made, receiver: Receiver, redis: Redis
+) -> None:
+    await decided(world, told)
+    before = await change_waiting(redis, until_ms=now_ms() - 1)
+    assert before["until_ms"] - now_ms() > 7 * 86_400_000 - 60_000
+    await deliver(world)
+    assert receiver.events() == []
+    assert await redis.zcard(KEYS.deliveries) == 0
+    ended = await world.wiring.deliveries.read("default", before["id"])
+    assert ended is not None
+    assert ended.delivery.ended == "given up"
+    assert 0 < await redis.pttl(KEYS.delivery(before["id"])) <= 86_400_000
+
+
+@pytest.mark.parametrize(("deadlines", "comes"), [(None, 1), ("move", 1), ("pass", 0)])
+async def test_days_that_the_clock_jumped_over_are_none_of_the_seven_unless_they_have_passed(
+    world: World, told: Made, receiver: Receiver, redis: Redis, deadlines: Any, comes: int
+) -> None:
+    await decided(world, told)
+    at_ms, day_ms = now_ms(), 86_400_000
+    await change_waiting(redis, until_ms=at_ms - day_ms)
+    freeze = await world.wiring.freezes.doubt_time("default", at_ms - 3 * day_ms, at_ms)
+    if deadlines is not None:
+        await world.wiring.freezes.lift("default", freeze.id, person("root"), deadlines)
+    receiver.say = lambda message: Response(status_code=500)
+    courier = Courier(world.wiring)
+    await deliver(world, courier)
+    await deliver(world, courier)
+    assert len(receiver.events()) == comes
+
+
+async def test_what_was_put_off_by_a_clock_that_is_right_again_does_not_wait_for_the_wrong_time(
+    world: World, told: Made, receiver: Receiver, redis: Redis
+) -> None:
+    receiver.say = lambda message: Response(status_code=500)
+    await decided(world, told)
+    day_ms, ahead = 86_400_000, Beat(at_ms=now_ms(), uptime_ms=0, boot="one", wall_ms=0)
+    waiting = await change_waiting(redis, not_before_ms=ahead.at_ms + day_ms + 2000)
+    await redis.zadd(KEYS.deliveries, {waiting["id"]: ahead.at_ms + day_ms + 2000, "gone:long": ahead.at_ms + day_ms})
+    beats = Beats(world.wiring)
+    await beats.note(ahead.model_copy(update={"at_ms": ahead.at_ms + day_ms}))
+    await beats.note(ahead)
+    due = await redis.zrange(KEYS.deliveries, 0, -1, withscores=True)
+    assert due == [(b"gone:long", ahead.at_ms), (waiting["id"].encode(), ahead.at_ms + 2000)]
+    read = await world.wiring.deliveries.read("default", waiting["id"])
+    assert read is not None
+    assert (read.delivery.not_before_ms, read.delivery.ended) == (ahead.at_ms + 2000, None)
+
+
+async def test_who_is_not_to_be_told_any_more_is_not(
+    world: World, told: Made, receiver: Receiver, redis: Redis
+) -> None:
+    await decided(world, told)
+    async with connected(world, world.tokens["platform"]) as client:
+        changed = await client.patch(
+            f"/instances/{told.id}", json={"delivery": None}, headers={"Idempotency-Key": "stop"}
+        )
+        assert changed.json() == {"id": told.id, "name": changed.json()["name"]}
+    await deliver(world)
+    await decided(world, told)
+    assert await redis.zcard(KEYS.deliveries) == 0
+    assert receiver.events() == []
+
+
+async def test_a_deletion_that_was_broken_off_is_carried_through(world: World, told: Made, redis: Redis) -> None:
+    request_id = await told.waiting()
+    instance = await world.wiring.instances.read("default", told.id)
+    assert instance is not None
+    assert await world.wiring.instances.delete(instance, now_ms())  # and here its process dies
+    await deliver(world)
+    assert (await find(world.wiring, request_id)).status == "cancelled"
+    await deliver(world)
+    assert await redis.zcard(KEYS.deliveries) == 0
+
+
+async def test_what_a_doubted_clock_holds_is_withdrawn_for_a_deleted_instance_once_that_can_be_done(
+    world: World, told: Made, redis: Redis
+) -> None:
+    request_id, at_ms = await told.waiting(), now_ms()
+    await make_late(world.wiring, request_id)
+    freeze = await world.wiring.freezes.doubt_time("default", at_ms - 3_600_000, at_ms + 1000)
+    async with connected(world, world.tokens["platform"]) as client:
+        assert (await client.delete(f"/instances/{told.id}")).status_code == 204
+    ((name, again_at_ms),) = await redis.zrange(KEYS.deliveries, 0, -1, withscores=True)
+    assert again_at_ms > at_ms, "nobody looks all the time"
+    await world.wiring.freezes.lift("default", freeze.id, person("root"))
+    assert await wake_lifted(world.wiring) == 1
+    assert (await find(world.wiring, request_id)).status == "pending"
+    await redis.zadd(KEYS.deliveries, {name: 0})
+    await deliver(world)
+    assert (await find(world.wiring, request_id)).status == "cancelled"
+
+
+async def test_a_place_that_leads_to_this_machine_is_not_told_where_that_is_not_allowed(
+    clean_store_url: str, world: World, told: Made, receiver: Receiver, redis: Redis
+) -> None:
+    await decided(world, told)
+    strict = create_app(Settings(redis_url=clean_store_url, policy=world.wiring.settings.policy))
+    async with strict.router.lifespan_context(strict):
+        courier = Courier(strict.state.wiring)
+        await courier.deliver_due()
+        await courier.finish()
+        async with AsyncClient(transport=ASGITransport(app=strict), base_url="http://sayso.test") as client:
+            headers = {"Authorization": f"Bearer {world.tokens['platform']}", "Idempotency-Key": "other"}
+            body = {"delivery": receiver.delivery()}
+            refused = await client.post("/api/aap/v1/instances", json=body, headers=headers)
+    assert (refused.status_code, refused.json()["error"]["code"]) == (400, "invalid_webhook_url")
+    assert receiver.events() == []
+    assert await redis.zcard(KEYS.deliveries) == 1
+
+
+def test_the_time_between_tries_grows_to_an_hour_and_is_never_the_same_for_all() -> None:
+    waits = [retry_after_ms("e", tries) for tries in range(1, 40)]
+    for tries, wait in enumerate(waits, start=1):
+        longest = min(LONGEST_RETRY_MS, FIRST_RETRY_MS * 2 ** (tries - 1))
+        assert longest / 2 <= wait <= longest
+    assert len({retry_after_ms(f"e{number}", 5) for number in range(50)}) > 40
+
+
+def test_how_long_to_wait_is_read_as_seconds_or_a_date_and_only_where_it_counts() -> None:
+    at_ms = int(datetime(2026, 11, 21, 12, 0, tzinfo=UTC).timestamp() * 1000)
+    date = "Sat, 21 Nov 2026 12:01:00 GMT"
+    said = {"30": 30_000, date: 60_000, "soon": 0, "": 0, "-5": 0, "99999999999999": 999_999_999_000}
+    for text, wait in said.items():
+        assert read_retry_after_ms(Answer(429, retry_after=text), at_ms) == wait
+    assert read_retry_after_ms(Answer(500, retry_after="30"), at_ms) == 0

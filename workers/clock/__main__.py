@@ -1,0 +1,8 @@
+"""Run the clock: `python -m workers.clock`."""
+
+import sys
+
+from service.starting import start
+from workers.clock.ticks import main
+
+sys.exit(start(main))

@@ -1,0 +1,193 @@
+"""Look at whatever is due: apply fallbacks at deadlines, and bring back what a crash or a lost job left lying.
+
+Nothing depends on this process for safety, only for things to happen in time: every verb re-checks the record's own
+moments, so a decision after the deadline is refused even while no clock runs. Any number of clocks do no harm.
+"""
+
+import asyncio
+import signal
+from collections.abc import Awaitable, Callable, Sequence
+from functools import partial
+
+import structlog
+
+from sayso.errors import InvalidInput, NotFound, SaysoError, Unavailable
+from sayso.transitions.freezing import Freeze
+from service.auth.credentials import TENANT
+from service.jobs import DrainQueue
+from service.logs import Trouble, configure_logs
+from service.settings import Settings
+from service.store.connection.faults import await_store
+from service.store.connection.formats import LaterFormat, check_format
+from service.wiring import Wiring, settle_memory, wire
+from workers.clock.jumps import Beats
+from workers.clock.precomputing import Foresights
+from workers.delivery import keep_delivering
+from workers.retention import EVERY_S
+from workers.withdrawals import keep_withdrawing
+
+BEAT_S = 0.1
+_JOBS_EVERY_S = 1.0
+_AT_ONCE = 32
+_IN_A_ROUND = 100
+_UNREADABLE_AGAIN_MS = 60_000
+
+log = structlog.get_logger()
+
+
+async def look_at_due(wiring: Wiring, now_ms: int | None = None) -> int:
+    """Look once at everything that is due now; return how many suspensions that were."""
+    due = await wiring.agenda.due(TENANT, await wiring.agenda.now_ms() if now_ms is None else now_ms)
+    queued_since_ms = await wiring.agenda.queued_since_ms(TENANT) if due else None
+    rounds = (due[start : start + _IN_A_ROUND] for start in range(0, len(due), _IN_A_ROUND))
+    left = await asyncio.gather(*(wiring.desk.look_round(TENANT, ids, queued_since_ms) for ids in rounds))
+    await _at_once([one for ids in left for one in ids], partial(_look, wiring, queued_since_ms))
+    return len(due)
+
+
+async def wake_lifted(wiring: Wiring) -> int:
+    """Let everything go on that a lifted freeze held; return how many suspensions were looked at for that.
+
+    Begun anew after a crash: whatever was woken already is not moved twice.
+    """
+    woken = 0
+    for freeze in await wiring.freezes.known(TENANT):
+        if freeze.in_force or freeze.settled:
+            continue
+        ids = await wiring.agenda.everything(TENANT)
+        await _at_once(ids, partial(_wake, wiring, freeze))
+        woken += len(ids)
+        await wiring.freezes.note_settled(TENANT, freeze)
+        log.info("freeze_lifted", freeze=freeze.id, scope=freeze.scope, by=freeze.lifted_by, woken=woken)
+    return woken
+
+
+async def run_clock(settings: Settings, stopping: asyncio.Event, queue: DrainQueue) -> None:
+    """Beat until told to stop, through any absence of the store or of the queue.
+
+    Raises `LaterFormat` for a store that this version cannot read.
+    """
+    async with wire(settings) as wiring:
+        settle_memory()
+        await _await_format(settings, stopping)
+        beats, foresights, trouble = Beats(wiring), Foresights(wiring), Trouble("clock_beat_failed")
+        beside = [
+            asyncio.create_task(_keep_waking(wiring, stopping)),
+            asyncio.create_task(keep_delivering(wiring, stopping)),
+            asyncio.create_task(keep_withdrawing(wiring, stopping)),
+            asyncio.create_task(_keep_jobs(wiring, queue, stopping)),
+        ]
+        while not stopping.is_set():
+            try:
+                now_ms = await beats.beat()
+                await foresights.fulfil(now_ms)
+                looked = await look_at_due(wiring, now_ms) + await foresights.look_ahead(now_ms)
+                pause_s = 0.0 if looked else min(BEAT_S, foresights.next_in_s(now_ms))
+                trouble.over()
+            except Exception as error:  # noqa: BLE001  the clock outlives whatever is wrong, and says so
+                trouble.note(error)
+                pause_s = BEAT_S
+            if pause_s:
+                await _pause(stopping, pause_s)
+        await asyncio.gather(*beside)
+
+
+async def _await_format(settings: Settings, stopping: asyncio.Event) -> None:
+    """Return once the store is there and of a format that can be read; raises `LaterFormat`."""
+    trouble = Trouble("clock_waits_for_store")
+    while not stopping.is_set():
+        try:
+            await check_format(settings.store_url)
+        except Unavailable as error:
+            trouble.note(error)
+            await _pause(stopping)
+        else:
+            trouble.over()
+            return
+
+
+async def _keep_waking(wiring: Wiring, stopping: asyncio.Event) -> None:
+    """Beside the beat, for there may be much to wake, and deadlines go on meanwhile."""
+    trouble = Trouble("waking_failed")
+    while not stopping.is_set():
+        try:
+            await wake_lifted(wiring)
+            trouble.over()
+        except Exception as error:  # noqa: BLE001  the clock outlives whatever is wrong, and says so
+            trouble.note(error)
+        await _pause(stopping)
+
+
+async def _keep_jobs(wiring: Wiring, queue: DrainQueue, stopping: asyncio.Event) -> None:
+    """Keep jobs waiting for idle workers, beside the beat: a queue that does not answer delays no deadline."""
+    trouble = Trouble("queueing_failed")
+    while not stopping.is_set():
+        try:
+            await asyncio.to_thread(queue.ensure)
+            if await wiring.retention.claim(TENANT, EVERY_S):
+                await asyncio.to_thread(queue.put_retention)
+            trouble.over()
+        except Exception as error:  # noqa: BLE001  the clock outlives whatever is wrong, and says so
+            trouble.note(error)
+        await _pause(stopping, _JOBS_EVERY_S)
+
+
+async def _at_once(suspension_ids: Sequence[str], look: Callable[[str], Awaitable[None]]) -> None:
+    """Look at many suspensions, some at the same time."""
+    slots = asyncio.Semaphore(_AT_ONCE)
+
+    async def one(suspension_id: str) -> None:
+        async with slots:
+            await look(suspension_id)
+
+    await asyncio.gather(*map(one, suspension_ids))
+
+
+async def _look(wiring: Wiring, queued_since_ms: int | None, suspension_id: str) -> None:
+    try:
+        await wiring.desk.look(TENANT, suspension_id, queued_since_ms)
+    except NotFound:
+        await wiring.agenda.forget(TENANT, suspension_id)
+    except Unavailable:
+        raise
+    except (SaysoError, ValueError) as error:
+        log.error("suspension_unreadable", suspension=suspension_id, error=f"{type(error).__name__}: {error}")
+        await wiring.agenda.defer(TENANT, suspension_id, await wiring.agenda.now_ms() + _UNREADABLE_AGAIN_MS)
+
+
+async def _wake(wiring: Wiring, freeze: Freeze, suspension_id: str) -> None:
+    try:
+        await wiring.desk.wake(TENANT, suspension_id, freeze)
+    except Unavailable:
+        raise
+    except (SaysoError, ValueError) as error:
+        log.warning("suspension_not_woken", suspension=suspension_id, error=f"{type(error).__name__}: {error}")
+
+
+async def _pause(stopping: asyncio.Event, pause_s: float = BEAT_S) -> None:
+    try:
+        await asyncio.wait_for(stopping.wait(), pause_s)
+    except TimeoutError:
+        return
+
+
+async def _run(settings: Settings) -> None:
+    stopping = asyncio.Event()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        asyncio.get_running_loop().add_signal_handler(number, stopping.set)
+    log.info("clock_started")
+    queue = DrainQueue(settings.store_url, settings.drain_window_s)
+    await run_clock(settings, stopping, queue)
+    queue.close()
+
+
+def main(settings: Settings) -> int:
+    """Beat until told to stop; return 1 for rules that cannot be used, or a store of a later version."""
+    configure_logs(settings.log_level)
+    try:
+        asyncio.run(await_store(settings.store_url))
+        asyncio.run(_run(settings))
+    except (InvalidInput, LaterFormat, Unavailable) as error:
+        log.error("clock_not_started", error=error.message)
+        return 1
+    return 0
