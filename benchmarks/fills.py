@@ -4,14 +4,14 @@ import asyncio
 
 from benchmarks.agents import refund
 from benchmarks.peers import Parked, arguments
-from sayso.policy.external import GatedCall, gate_calls
+from sayso.policy.external import ExternalCall, evaluate_calls
 from sayso.records.suspensions import ResumeSpec, RunRef, SuspensionRecord
 from sayso.records.tool_calls import ToolCall
 from sayso.transitions.deciding import suspend
 from service.desk.desk import draft_suspension
 from service.settings import CHECKOUT, Settings
 from service.settings.limits import COUNTS, MOST
-from service.wiring import Wiring, wire
+from service.wiring import Wiring, assemble
 
 _AT_ONCE = 16
 SETTINGS = Settings(policy=CHECKOUT / "benchmarks" / "policy.yaml").model_copy(update=dict.fromkeys(COUNTS, MOST))
@@ -23,7 +23,7 @@ async def fill(
     """Suspend `count` runs, each with one call waiting; with a deadline, all within some time from that moment on."""
     parked: list[Parked] = []
     numbers = iter(range(count))
-    async with wire(SETTINGS.model_copy(update={"redis_url": url})) as wiring:
+    async with assemble(SETTINGS.model_copy(update={"redis_url": url})) as wiring:
 
         async def work() -> None:
             for number in numbers:
@@ -38,17 +38,19 @@ async def _suspend(wiring: Wiring, name: str, deadline_at_ms: int | None, size: 
     definition, tool_call = refund.definition, ToolCall(call_id="", index=0, name="refund", args=arguments(name, size))
     run = RunRef(id=f"run_{name}", agent="bench", owner="bench", thread_id=name)
     if deadline_at_ms is None:
-        asked = await wiring.desk.ask("default", run, [GatedCall(tool_call, definition)], ResumeSpec(resumer="calls"))
+        asked = await wiring.desk.ask(
+            "default", run, [ExternalCall(tool_call, definition)], ResumeSpec(resumer="calls")
+        )
         record = asked.record
     else:
-        record = await _suspend_until(wiring, run, GatedCall(tool_call, definition), deadline_at_ms)
+        record = await _suspend_until(wiring, run, ExternalCall(tool_call, definition), deadline_at_ms)
     return Parked(name, f"/api/v1/suspensions/{record.id}/items/i1/decision", record.items[0].digest)
 
 
-async def _suspend_until(wiring: Wiring, run: RunRef, call: GatedCall, deadline_at_ms: int) -> SuspensionRecord:
+async def _suspend_until(wiring: Wiring, run: RunRef, call: ExternalCall, deadline_at_ms: int) -> SuspensionRecord:
     """Suspend a run as if it had been asked just so long ago that its rule's time ends at that moment."""
     draft = draft_suspension("default", run, state=None).model_copy(update={"resume": ResumeSpec(resumer="calls")})
-    asks, _ = gate_calls(wiring.rulebook.policy, run, [call])
-    asked_at_ms = deadline_at_ms - asks[0].terms.timeout_s * 1000
-    saved = await wiring.desk.suspensions.create("default", draft.id, lambda _: suspend(draft, asks, asked_at_ms))
+    drafts, _ = evaluate_calls(wiring.rulebook.policy, run, [call])
+    asked_at_ms = deadline_at_ms - drafts[0].terms.timeout_s * 1000
+    saved = await wiring.desk.suspensions.create("default", draft.id, lambda _: suspend(draft, drafts, asked_at_ms))
     return saved.record

@@ -48,7 +48,7 @@ def _show(home: Path) -> list[str]:
     _say("Starting the server, the service, two workers, the clock and the recorded model.")
     with running_stack(home) as stack:
         _say(f"The agent is asked, all at once:\n\n{request_text()}\n")
-        journey = asyncio.run(asyncio.wait_for(perform(stack, _tell_pause), TIMEOUT_S))
+        journey = asyncio.run(asyncio.wait_for(perform(stack, _describe_pause), TIMEOUT_S))
         effects = Effects(home).read()
     _print_timeline(journey)
     print("\nWhat the tools did:\n")
@@ -57,7 +57,7 @@ def _show(home: Path) -> list[str]:
     return find_faults(journey.run.status, journey.trail, effects)
 
 
-def _tell_pause(paused: SuspensionSeen) -> None:
+def _describe_pause(paused: SuspensionSeen) -> None:
     _say(f"The run waits for: {', '.join(item.tool.name for item in paused.items)}.")
 
 

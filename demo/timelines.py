@@ -3,14 +3,14 @@
 from collections.abc import Iterator, Sequence
 
 from sayso.records.events import TrailEntry
-from service.web.content.timeline import Line, tell_trail
+from service.web.content.timeline import Line, describe_trail
 
 LONGEST_LINE = 160
 
 
 def render_timeline(trail: Sequence[TrailEntry]) -> Iterator[str]:
     """Yield a line for each entry: seconds since the first, the kind of event, and what it tells."""
-    for line in tell_trail(trail):
+    for line in describe_trail(trail):
         text = f"{(line.at_ms - trail[0].at_ms) / 1000:8.3f} s  {line.kind:<20}  {_gist(line)}"
         yield text if len(text) <= LONGEST_LINE else text[: LONGEST_LINE - 1] + "…"
 

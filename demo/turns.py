@@ -9,19 +9,19 @@ from pathlib import Path
 
 from pydantic import JsonValue
 
-from sayso.records.base import Frozen
+from sayso.records.base import Immutable
 
 RECORDINGS = Path(__file__).with_name("turns.jsonl")
 
 
-class RecordedMessage(Frozen):
+class RecordedMessage(Immutable):
     """What was said to the model."""
 
     role: str
     content: str
 
 
-class RecordedTool(Frozen):
+class RecordedTool(Immutable):
     """A tool the model was offered."""
 
     name: str
@@ -29,14 +29,14 @@ class RecordedTool(Frozen):
     parameters: dict[str, JsonValue]
 
 
-class RecordedCall(Frozen):
+class RecordedCall(Immutable):
     """A call the model answered with."""
 
     name: str
     arguments: dict[str, JsonValue]
 
 
-class Turn(Frozen):
+class Turn(Immutable):
     """One recorded turn: what was asked, with which tools, and the batch of calls that came."""
 
     id: str

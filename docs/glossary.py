@@ -13,34 +13,33 @@ from sayso.records import decisions, events, suspensions, terms, tool_calls
 from sayso.records import items as requests
 from sayso.records import run_state as states
 from sayso.runner import agents
-from sayso.transitions import execution as resumptions
+from sayso.transitions import execution
 from service.desk import desk
 from service.store import keys
 from service.store.connection import watch
 from service.store.runs import runs
-from service.store.suspensions import commits
-from service.store.suspensions import schedule as agenda
+from service.store.suspensions import commits, schedule
 from workers import resumers
 
 PAGE = Path(__file__).with_name("glossary.md")
 
 WORDS: dict[str, object] = {
     "actor": decisions.Actor,
-    "agenda": agenda.Agenda,
+    "schedule": schedule.Schedule,
     "agent": agents.Agent,
-    "ask": requests.Ask,
+    "ask": requests.ItemDraft,
     "binding": requests.Binding,
     "commit": commits.Commit,
     "decision": decisions.Decision,
     "desk": desk,
     "event": events.Event,
     "fallback": terms.Fallback,
-    "fence": resumptions.Fence,
+    "fence": execution.Fence,
     "idempotency key": commits.Idempotency,
     "intent": suspensions.Intent,
     "item": requests.Item,
     "lease": suspensions.Lease,
-    "leave": leaves.Leave,
+    "leave": leaves.Permission,
     "outcome": decisions.Outcome,
     "permit": decisions.Permit,
     "policy": policies.Policy,

@@ -20,10 +20,10 @@ from one table at the edge (`service/api/routing/problems.py`).
     │   ├── StaleDigest         not what the reviewer saw
     │   ├── IdempotencyConflict one key, two different requests
     │   ├── IllegalTransition   no such step from this status
-    │   ├── AlreadyConsumed     the leave to run this call was spent before
+    │   ├── AlreadyRedeemed     the leave to run this call was spent before
     │   ├── Withdrawn           what an approval rested on no longer holds
     │   ├── LeaseHeld           another worker drives this run
-    │   ├── Halted              an admin has stopped this
+    │   ├── Frozen              an admin has stopped this
     │   │   └── ClockInDoubt    nobody can say whether a deadline has passed
     │   └── StaleAttempt        this worker's lease is over
     ├── TooManyRequests         slow down
@@ -115,7 +115,7 @@ class IllegalTransition(Conflict):
     """The suspension cannot take this step from the status it is in."""
 
 
-class AlreadyConsumed(Conflict):
+class AlreadyRedeemed(Conflict):
     """The leave to run this call was already spent; the call may have run and is not started again."""
 
 
@@ -127,11 +127,11 @@ class LeaseHeld(Conflict):
     """Another worker is driving this run."""
 
 
-class Halted(Conflict):
+class Frozen(Conflict):
     """An admin has frozen this; nothing new starts until that is lifted."""
 
 
-class ClockInDoubt(Halted):
+class ClockInDoubt(Frozen):
     """The store's clock jumped; until an admin says whether it is right nobody knows if this is still in time."""
 
 

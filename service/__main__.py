@@ -19,7 +19,7 @@ from service.policy.loading import rulebook_of
 from service.settings import Settings
 from service.starting import start
 from service.store.connection.durability import WeakDurability, check_durability
-from service.store.connection.formats import LaterFormat, check_format
+from service.store.connection.formats import OtherFormat, check_format
 from service.wiring import settle_memory
 
 GRACE_S = 10
@@ -75,7 +75,7 @@ def main(settings: Settings) -> int:
         rulebook_of(settings.policy)
         weakness = asyncio.run(check_durability(settings.store_url, allow_weak=settings.allow_weak_durability))
         asyncio.run(check_format(settings.store_url))
-    except (RulebookError, WeakDurability, LaterFormat, Unavailable) as error:
+    except (RulebookError, WeakDurability, OtherFormat, Unavailable) as error:
         print(error.message, file=sys.stderr)
         return 1
     if weakness is not None:

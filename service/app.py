@@ -14,12 +14,12 @@ from uvicorn.middleware.proxy_headers import ProxyHeadersMiddleware
 
 from sayso import __version__
 from sayso.errors import SaysoError
-from service.api import asks, suspensions
+from service.api import calls, suspensions
 from service.api.aap.app import RequestIds, create_aap, speaks_aap
 from service.api.aap.documents import PREFIX as AAP
 from service.api.aap.problems import answer_refusal
 from service.api.routers import api, health_router
-from service.api.routing.problems import tell_problem
+from service.api.routing.problems import describe_problem
 from service.api.routing.quick_routes import QuickDoor
 from service.auth.credentials import TENANT
 from service.channels.webhook.inbound import router as webhook_router
@@ -30,7 +30,7 @@ from service.settings import CHECKOUT, Settings
 from service.web.errors import render_problem
 from service.web.routes import PAGES
 from service.web.routes import router as pages
-from service.wiring import wire
+from service.wiring import assemble
 
 VERSION = __version__
 _ABOUT = (
@@ -65,7 +65,7 @@ def create_app(settings: Settings, weak_durability: str | None = None) -> FastAP
         app.include_router(router)
     app.mount(AAP, create_aap(app.state, VERSION))
     app.mount("/static", StaticFiles(directory=CHECKOUT / "templates" / "static"))
-    app.add_middleware(QuickDoor, prefix=api.prefix, routers=(suspensions.decisions, asks.router))
+    app.add_middleware(QuickDoor, prefix=api.prefix, routers=(suspensions.decisions, calls.router))
     app.add_middleware(
         Guards,
         limit_bytes=settings.body_limit_bytes,
@@ -90,7 +90,7 @@ def answer_error(request: Request, error: Exception) -> Response:
     """Answer an error: as a problem to machines, as a page to people."""
     if speaks_aap(request.url.path):
         return answer_refusal(request, error)
-    problem = tell_problem(error)
+    problem = describe_problem(error)
     if _is_for_machines(request):
         return problem.response()
     try:
@@ -114,7 +114,7 @@ def _is_for_machines(request: Request) -> bool:
 def _serve(app: FastAPI, settings: Settings) -> AbstractAsyncContextManager[None]:
     @asynccontextmanager
     async def serve() -> AsyncIterator[None]:
-        async with wire(settings) as wiring, wiring.rules.kept(TENANT, "service"):
+        async with assemble(settings) as wiring, wiring.rules.kept(TENANT, "service"):
             app.state.wiring = wiring
             app.state.closing = asyncio.Event()
             listening = asyncio.create_task(wiring.watch.listen())

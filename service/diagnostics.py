@@ -29,7 +29,7 @@ class Finding:
     todo: str = ""
 
 
-async def examine(wiring: Wiring) -> AsyncIterator[Finding]:
+async def diagnose(wiring: Wiring) -> AsyncIterator[Finding]:
     """Yield a finding for each part that this process can see."""
     yield await _examine_durability(wiring)
     try:
@@ -59,14 +59,14 @@ async def _examine_durability(wiring: Wiring) -> Finding:
 
 
 async def _examine_time(wiring: Wiring) -> Finding:
-    drift_ms = now_ms() - await wiring.agenda.now_ms()
+    drift_ms = now_ms() - await wiring.schedule.now_ms()
     told = f"The service and the store are {abs(drift_ms)} ms apart."
     todo = "Let both machines follow the same time server; deadlines follow the store's."
     return Finding("time", abs(drift_ms) <= CLOCK_DRIFT_MS, told, todo if abs(drift_ms) > CLOCK_DRIFT_MS else "")
 
 
 async def _examine_clock(wiring: Wiring) -> Finding:
-    due = await wiring.agenda.due(TENANT, await wiring.agenda.now_ms() - OVERDUE_MS, limit=1)
+    due = await wiring.schedule.due(TENANT, await wiring.schedule.now_ms() - OVERDUE_MS, limit=1)
     if not due:
         return Finding("clock", True, "Nothing is overdue.")
     return Finding("clock", False, "Deadlines are overdue: no clock looks at them.", "Start `python -m workers.clock`.")

@@ -10,7 +10,7 @@ from service.store.runs.runs import Runs
 from service.store.runs.trails import TrailEnd, Trails
 from service.store.suspensions.reading import Readings, UnreadableRecord
 from service.store.suspensions.saving import Suspensions
-from service.store.suspensions.schedule import Agenda
+from service.store.suspensions.schedule import Schedule
 
 _SAMPLE = 50
 _SAMPLE_EVERY_MS = 5_000
@@ -24,12 +24,12 @@ class Inspections:
     """What one process finds out about the records of a tenant."""
 
     def __init__(
-        self, suspensions: Suspensions, runs: Runs, trails: Trails, agenda: Agenda, readings: Readings
+        self, suspensions: Suspensions, runs: Runs, trails: Trails, schedule: Schedule, readings: Readings
     ) -> None:
         self._suspensions = suspensions
         self._runs = runs
         self._trails = trails
-        self._agenda = agenda
+        self._schedule = schedule
         self._readings = readings
         self._sampled_at_ms: dict[str, float] = {}
 
@@ -58,7 +58,7 @@ class Inspections:
     async def _list_ids(self, tenant: str, limit: int) -> list[str]:
         known = [one.suspension_id for one in self._readings.list_unreadable(tenant)]
         waiting = await self._runs.inbox(tenant, limit=limit)
-        scheduled = (await self._agenda.everything(tenant))[:limit]
+        scheduled = (await self._schedule.everything(tenant))[:limit]
         decided = await self._runs.decided(tenant, limit=limit)
         latest = await self._runs.latest(tenant, limit)
         return list(dict.fromkeys([*known, *waiting, *scheduled, *decided, *latest]))

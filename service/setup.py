@@ -15,7 +15,7 @@ from service.settings import Settings, variable_of
 from service.starting import start
 from service.store.connection.durability import check_durability
 from service.store.connection.formats import check_format
-from service.wiring import Wiring, wire
+from service.wiring import Wiring, assemble
 
 ADMIN = "admin"
 DEMO = "demo"
@@ -36,7 +36,7 @@ async def set_up(settings: Settings) -> AsyncIterator[str]:
         password=settings.admin_password.get_secret_value() if settings.admin_password else None,
         key=settings.agent_key.get_secret_value() if settings.agent_key else None,
     )
-    async with wire(settings) as wiring:
+    async with assemble(settings) as wiring:
         yield await _set_up_admin(wiring, wanted.password, settings.public_url)
         yield await _set_up_demo_key(wiring, wanted.key)
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from service.auth.credentials import Credentials
 from service.auth.reviewers import Reviewers
-from service.auth.revocations import Standings
+from service.auth.revocations import RevocationCache
 from service.delivery.http import Posts
 from service.desk.desk import Desk
 from service.desk.freezing import Freezes
@@ -27,14 +27,14 @@ from service.store.idempotency import Replays
 from service.store.instances import Instances
 from service.store.people import People
 from service.store.rules import RuleStore
-from service.store.runs.external_events import Tellings
+from service.store.runs.external_events import ExternalEvents
 from service.store.runs.retention import Retention
 from service.store.runs.runs import Runs
 from service.store.runs.trails import Trails
 from service.store.suspensions.intake import Intake
 from service.store.suspensions.reading import Readings
 from service.store.suspensions.saving import Suspensions
-from service.store.suspensions.schedule import Agenda
+from service.store.suspensions.schedule import Schedule
 
 _COLLECT_AFTER = 50_000
 
@@ -48,15 +48,15 @@ class Wiring:
     rules: RulesInForce
     desk: Desk
     runs: Runs
-    tellings: Tellings
-    agenda: Agenda
+    external_events: ExternalEvents
+    schedule: Schedule
     watch: Watch
     reviewers: Reviewers
     credentials: Credentials
     replays: Replays
     freezes: Freezes
     retention: Retention
-    standings: Standings
+    revocation_cache: RevocationCache
     instances: Instances
     deliveries: Deliveries
     attempts: Attempts
@@ -75,7 +75,7 @@ def settle_memory() -> None:
 
 
 @asynccontextmanager
-async def wire(settings: Settings) -> AsyncIterator[Wiring]:
+async def assemble(settings: Settings) -> AsyncIterator[Wiring]:
     """Connect to the store and build the parts on it; close the connections in the end."""
     redis = connect(settings.store_url)
     blocking = connect(settings.store_url, blocking=True)
@@ -89,7 +89,7 @@ async def wire(settings: Settings) -> AsyncIterator[Wiring]:
     trouble, address = Trouble("store_away"), show_address(settings.store_url)
     posts = Posts(loopback=settings.aap_allow_loopback)
     freezes = Freezes(FreezeStore(redis))
-    suspensions, agenda = Suspensions(redis, freezes.mark_ms, readings), Agenda(redis)
+    suspensions, schedule = Suspensions(redis, freezes.mark_ms, readings), Schedule(redis)
     reviewers = Reviewers(people, Attempts(redis), idle_s=settings.session_idle_s, max_s=settings.session_max_s)
     try:
         yield Wiring(
@@ -98,27 +98,27 @@ async def wire(settings: Settings) -> AsyncIterator[Wiring]:
             rules=rules,
             desk=Desk(suspensions, runs, rules.policy, freezes.known, freezes.sure_until_ms, intake),
             runs=runs,
-            tellings=Tellings(redis),
-            agenda=agenda,
+            external_events=ExternalEvents(redis),
+            schedule=schedule,
             watch=Watch(blocking, on_lost=lambda error: trouble.note(error, address=address), on_found=trouble.over),
             reviewers=reviewers,
             credentials=Credentials(people, reviewers),
             replays=Replays(redis),
             freezes=freezes,
             retention=Retention(redis, readings),
-            standings=Standings(people),
+            revocation_cache=RevocationCache(people),
             instances=Instances(redis),
             deliveries=Deliveries(redis),
             attempts=Attempts(redis),
             posts=posts,
             waiters=Waiters(settings.waits_per_key),
             intake=intake,
-            inspections=Inspections(suspensions, runs, trails, agenda, readings),
+            inspections=Inspections(suspensions, runs, trails, schedule, readings),
             trails=trails,
         )
     finally:
         suspensions.close()
-        agenda.close()
+        schedule.close()
         intake.close()
         await posts.aclose()
         await redis.aclose()

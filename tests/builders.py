@@ -5,9 +5,10 @@ from typing import Any
 
 from pwdlib import PasswordHash
 
+from sayso.canonical_json import JsonObject
 from sayso.clock import new_id, new_secret, now_ms
-from sayso.records.decisions import Actor, ActorKind, DecisionRequest, JsonObject
-from sayso.records.items import Answer, Ask, AskedTool, Item, ItemKind, digest_item
+from sayso.records.decisions import Actor, ActorKind, DecisionRequest
+from sayso.records.items import Answer, Item, ItemDraft, ItemKind, ItemTool, digest_item
 from sayso.records.run_state import seal_state
 from sayso.records.suspensions import Change, RunEnd, RunRef, RunStatus, SuspensionRecord
 from sayso.records.terms import RuleTerms
@@ -42,14 +43,16 @@ def person(name: str, channel: str = "api") -> Actor:
     return Actor(id=name, kind=ActorKind.HUMAN, channel=channel)
 
 
-def ask(index: int = 0, *, kind: ItemKind = ItemKind.APPROVAL, terms: RuleTerms | None = None, **args: Any) -> Ask:
+def ask(
+    index: int = 0, *, kind: ItemKind = ItemKind.APPROVAL, terms: RuleTerms | None = None, **args: Any
+) -> ItemDraft:
     """A refund to be approved, or its amount to be given."""
     given = kind is ItemKind.INPUT
-    return Ask(
+    return ItemDraft(
         kind=kind,
         call_id=f"call_{index}",
         index=index,
-        tool=AskedTool(name=REFUND.name, args={"order": "A-1", "amount": 250.5, **args}, definition=REFUND.digest),
+        tool=ItemTool(name=REFUND.name, args={"order": "A-1", "amount": 250.5, **args}, definition=REFUND.digest),
         allowed=(Answer.VALUE, Answer.DENY) if given else (Answer.APPROVE, Answer.EDIT, Answer.DENY),
         target_arg="amount" if given else None,
         terms=terms or RuleTerms(),
@@ -71,13 +74,13 @@ def run_ref(owner: str = "demo", **fields: Any) -> RunRef:
     return RunRef(**{"id": run_id, "agent": "demo", "owner": owner, "thread_id": run_id, "title": "A refund", **fields})
 
 
-async def make_pending(wiring: Wiring, *asks: Ask, owner: str = "demo", late_ms: int = 0) -> SuspensionRecord:
+async def make_pending(wiring: Wiring, *drafts: ItemDraft, owner: str = "demo", late_ms: int = 0) -> SuspensionRecord:
     """A run that waits for people, since `late_ms` ago."""
     await wiring.runs.save_definitions(TENANT, [REFUND])
     draft = draft_suspension(TENANT, run_ref(owner), state=seal_state(b"{}"))
 
     def begin(at_ms: int) -> Change:
-        return suspend(draft, asks or (ask(),), at_ms - late_ms)
+        return suspend(draft, drafts or (ask(),), at_ms - late_ms)
 
     return (await wiring.desk.suspensions.create(TENANT, draft.id, begin)).record
 

@@ -9,7 +9,7 @@ from redis import Redis
 from launch.server import running_server
 from service.delivery import http as posts
 from service.settings import Settings
-from service.wiring import Wiring, wire
+from service.wiring import Wiring, assemble
 from tests.receivers import Receiver, make_certificate, receiving
 
 
@@ -33,7 +33,7 @@ async def wiring(clean_store_url: str, tmp_path: Path) -> AsyncIterator[Wiring]:
     """The parts of a process on a store of its own, where rules ask about every call."""
     policy = tmp_path / "policy.yaml"
     policy.write_text("version: 1\ndefault: request_approval\nrules: []\n")
-    async with wire(Settings(home=tmp_path, redis_url=clean_store_url, policy=policy)) as wired:
+    async with assemble(Settings(home=tmp_path, redis_url=clean_store_url, policy=policy)) as wired:
         yield wired
 
 

@@ -31,7 +31,7 @@ from service.starting import start
 from service.store.connection.connecting import LOST
 from service.store.connection.faults import await_store, describe_fault
 from service.store.connection.formats import check_format
-from service.wiring import wire
+from service.wiring import assemble
 from workers.resume.driving import import_agents
 
 log = structlog.get_logger()
@@ -86,7 +86,7 @@ class DrainWorker(Worker):
 
 async def publish_agents(settings: Settings, agents: Mapping[str, Agent]) -> None:
     """Tell the service the agents' names and tools; it never sees their code."""
-    async with wire(settings) as wiring:
+    async with assemble(settings) as wiring:
         for agent in agents.values():
             manifest = agent.manifest()
             await wiring.runs.save_definitions(TENANT, list(manifest.tools))

@@ -27,7 +27,7 @@ from service.store.instances import Instance
 from service.store.suspensions.outbox import RETRY_FOR_MS
 from service.wiring import Wiring
 
-BEAT_S = 0.1
+TICK_S = 0.1
 FIRST_RETRY_MS = 2_000
 LONGEST_RETRY_MS = 3_600_000
 _BUSY_MS = 1_000
@@ -75,7 +75,7 @@ class Courier:
 
     async def deliver_due(self) -> int:
         """Begin an attempt at everything that is due now and not under way here; return how many were begun."""
-        now_ms = await self.wiring.agenda.now_ms()
+        now_ms = await self.wiring.schedule.now_ms()
         due = await self.wiring.deliveries.due(self.tenant, now_ms)
         free = max(0, _AT_ONCE - len(self.under_way))
         begun = [name for name in due if name not in self.under_way][:free]
@@ -96,14 +96,14 @@ class Courier:
             else:
                 await self._deliver(name)
         except Exception as error:  # noqa: BLE001  the next beat tries again, and says so
-            await asyncio.sleep(BEAT_S)
+            await asyncio.sleep(TICK_S)
             self.trouble.note(error, message=name)
         finally:
             del self.under_way[name]
 
     async def _deliver(self, event_id: str) -> None:
         waiting = await self.wiring.deliveries.read(self.tenant, event_id)
-        now_ms = await self.wiring.agenda.now_ms()
+        now_ms = await self.wiring.schedule.now_ms()
         if waiting is None or waiting.delivery.ended is not None:
             await self.wiring.deliveries.forget(self.tenant, event_id)
             return
@@ -155,7 +155,7 @@ class Courier:
             answer = await self.wiring.posts.post(told.url, told.signing_secret, message.id, message.body.encode())
         except UnsafeUrl as error:
             answer = Answer(0, error=error.message)
-        now_ms = await self.wiring.agenda.now_ms()
+        now_ms = await self.wiring.schedule.now_ms()
         facts = {"message": message.id, "instance": instance.id, "tries": message.tries, "status": answer.status}
         if answer.accepted:
             await self.wiring.deliveries.end(self.tenant, claimed, "delivered", now_ms)
@@ -177,5 +177,5 @@ async def keep_delivering(wiring: Wiring, stopping: asyncio.Event) -> None:
         except Exception as error:  # noqa: BLE001  this outlives whatever is wrong, and says so
             trouble.note(error)
         with suppress(TimeoutError):
-            await asyncio.wait_for(stopping.wait(), BEAT_S)
+            await asyncio.wait_for(stopping.wait(), TICK_S)
     await courier.finish()

@@ -7,7 +7,7 @@ import structlog
 from sayso.clock import monotonic_ms
 from service.auth.credentials import TENANT
 from service.settings import Settings, load
-from service.wiring import Wiring, wire
+from service.wiring import Wiring, assemble
 
 EVERY_S = 3_600
 _BATCH = 200
@@ -23,8 +23,8 @@ def retain() -> None:
 
 
 async def _retain(settings: Settings) -> None:
-    async with wire(settings) as wiring:
-        await forget_old(wiring, await wiring.agenda.now_ms())
+    async with assemble(settings) as wiring:
+        await forget_old(wiring, await wiring.schedule.now_ms())
 
 
 async def forget_old(wiring: Wiring, now_ms: int) -> tuple[int, int]:

@@ -15,10 +15,9 @@ from typing import Any
 import httpx
 from pydantic import BaseModel, ConfigDict, Field, JsonValue, ValidationError
 
-from sayso.canonical_json import MAX_INTEGER
+from sayso.canonical_json import MAX_INTEGER, JsonObject
 from sayso.clock import now_ms
 from sayso.errors import InvalidInput, ModelError
-from sayso.records.decisions import JsonObject
 from sayso.records.tool_calls import ToolDefinition
 from sayso.runner.models import ChatMessage, ModelTurn, RequestedCall
 

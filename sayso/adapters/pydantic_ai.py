@@ -30,8 +30,8 @@ from pydantic_ai.toolsets import AbstractToolset, CombinedToolset, FunctionTools
 from pydantic_ai.usage import RunUsage
 
 from sayso.adapters.reachability import reach
+from sayso.canonical_json import JsonObject
 from sayso.errors import InvalidInput
-from sayso.records.decisions import JsonObject
 from sayso.records.suspensions import Origin
 from sayso.records.tool_calls import ToolDefinition
 from sayso.runner.models import RequestedCall
@@ -43,10 +43,10 @@ from sayso.runner.protocol import (
     ToolFailed,
     build_agent,
     current_gate,
+    describe_edit,
+    describe_refusal,
+    describe_result,
     known_id,
-    tell_edit,
-    tell_refusal,
-    tell_result,
 )
 from sayso.runner.tools import plain_json
 
@@ -121,9 +121,9 @@ class _Gated(WrapperToolset[Any]):
             return native[0]
 
         result = await gate.run(asked, execute)
-        if native and result.success and tell_edit(asked) is None:
+        if native and result.success and describe_edit(asked) is None:
             return native[0]  # such as an image, which the model is to see and not to read
-        return tell_result(asked, result)
+        return describe_result(asked, result)
 
 
 @dataclass(frozen=True)
@@ -162,7 +162,7 @@ class PydanticAi:
         own = {known_id(part.tool_call_id): part.tool_call_id for part in _find_calls(history)}
         answers = DeferredToolResults()
         for one in gate.calls:
-            refusal = tell_refusal(one)
+            refusal = describe_refusal(one)
             answers.approvals[own[one.call.call_id]] = (
                 ToolApproved(override_args=one.call.args) if refusal is None else ToolDenied(refusal)
             )

@@ -6,19 +6,18 @@ from collections.abc import Sequence
 
 from pydantic import JsonValue
 
-from sayso.canonical_json import parse_json
+from sayso.canonical_json import JsonObject, parse_json
 from sayso.client.clients import AsyncClient
 from sayso.client.responses import Suspension
 from sayso.errors import SaysoError
 from sayso.policy.engine import ASK_EVERYTHING, PolicyEvent
-from sayso.records.decisions import JsonObject
 from sayso.records.run_state import write_state
 from sayso.records.suspensions import RunStatus
 from sayso.runner.batches import Batch, end_call
 from sayso.runner.judging import judge_turn
 from sayso.runner.protocol import Asked, Done, FrameworkAgent, Gate, open_gate, read_turn
 from sayso.timeline.limits import MOST_AT_ONCE, fit_events
-from sayso.timeline.sources import Dialect
+from sayso.timeline.sources import SourceFormat
 
 _LOG = logging.getLogger("sayso")
 _UNASKED = "Not run: nobody is asked about a turn of which another call cannot run. Ask for it again."
@@ -64,7 +63,7 @@ async def _keep_nothing(_batch: Batch) -> None:
 
 async def _tell(client: AsyncClient, run_id: str, framework: str, told: Sequence[JsonObject]) -> None:
     """Tell what was said up to there; the run waits all the same where that fails."""
-    if not told or framework not in set(Dialect):
+    if not told or framework not in set(SourceFormat):
         return
     try:
         await client.tell(run_id, framework, fit_events(told)[:MOST_AT_ONCE], source=framework)

@@ -13,7 +13,7 @@ from rich.live import Live
 from sayso import __version__
 from sayso.canonical_json import parse_json
 from sayso.cli.accounts import change_password, people, sessions
-from sayso.cli.diagnostics import examine, show_findings
+from sayso.cli.diagnostics import diagnose, show_findings
 from sayso.cli.freezes import freeze, list_freezes, unfreeze
 from sayso.cli.keys import keys
 from sayso.cli.logins import Login, connect, forget_login, save_login
@@ -30,7 +30,7 @@ from sayso.cli.screens import (
     show_line,
     show_suspension,
 )
-from sayso.client import requests as exchanges
+from sayso.client import requests
 from sayso.client.clients import URL, Client, write_word
 from sayso.client.responses import ItemSeen, Suspension, SuspensionPage
 from sayso.errors import AlreadyDecided, InvalidInput, InvalidJson, NotFound, SaysoError
@@ -70,13 +70,13 @@ def run() -> int:
     except (typer.Abort, KeyboardInterrupt):
         return 130
     except Exception as error:
-        tell_usage: Callable[[], str] | None = getattr(error, "format_message", None)
-        if tell_usage is None:
+        describe_usage: Callable[[], str] | None = getattr(error, "format_message", None)
+        if describe_usage is None:
             raise
         if type(error).__name__ == "NoArgsIsHelpError":  # the whole help, where no command was typed
-            typer.echo(tell_usage(), err=True)
+            typer.echo(describe_usage(), err=True)
             return 2
-        make_console(error=True).print(show(f"{tell_usage().rstrip('.')}. See --help.", "red"))
+        make_console(error=True).print(show(f"{describe_usage().rstrip('.')}. See --help.", "red"))
         return 2
     return code if isinstance(code, int) else 0
 
@@ -211,7 +211,7 @@ def answer(
 @app.command()
 def doctor(json: JsonOption = False) -> None:
     """Look at every part of Sayso, and say what to do about what does not work."""
-    found = examine()
+    found = diagnose()
     if json:
         print_json(found)
     else:
@@ -245,7 +245,7 @@ def _decide(id_: str, item_id: str | None, action: str, given: dict[str, JsonVal
         kept: dict[str, JsonValue] = {name: value for name, value in given.items() if value is not None}
         if "value" in kept:
             kept["value"] = _read_value(item, str(kept["value"]))
-        told = client.exchange(exchanges.decide(found.id, item.item_id, write_word(item, action, kept), None))
+        told = client.exchange(requests.decide(found.id, item.item_id, write_word(item, action, kept), None))
     verdict = told.outcome.verdict if told.outcome is not None else "recorded; it waits for others"
     console.print(show_line(f"{item.tool.name}: {verdict}.", "bold"))
 

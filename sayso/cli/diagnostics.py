@@ -5,7 +5,7 @@ from rich.text import Text
 
 from sayso.cli.logins import connect
 from sayso.cli.screens import show_line
-from sayso.client import requests as exchanges
+from sayso.client import requests
 from sayso.client.responses import Finding
 from sayso.errors import NotAllowed, NotAuthenticated, SaysoError
 
@@ -19,7 +19,7 @@ def show_findings(console: Console, found: list[Finding]) -> None:
             console.print(Text.assemble("    → ", show_line(one.todo, width=500)))
 
 
-def examine() -> list[Finding]:
+def diagnose() -> list[Finding]:
     """Return a finding for each part, up to the first that keeps the others from being seen."""
     try:
         client = connect()
@@ -32,12 +32,12 @@ def examine() -> list[Finding]:
             ("store", "/readyz", "Start the store, or correct the service's SAYSO_REDIS_URL."),
         ):
             try:
-                client.exchange(exchanges.look(path))
+                client.exchange(requests.look(path))
             except SaysoError as error:
                 return [*found, Finding(part=part, ok=False, told=error.message, todo=todo)]
             found.append(Finding(part=part, ok=True, told=f"{client.url} answers."))
         try:
-            found += client.exchange(exchanges.examine()).findings
+            found += client.exchange(requests.diagnose()).findings
         except NotAllowed:
             found.append(
                 Finding(part="login", ok=True, told="An agent's key holds. A reviewer's sees the other parts.")

@@ -10,7 +10,7 @@ from rich.text import Text
 from sayso.cli.logins import connect
 from sayso.cli.outputs import JsonOption, print_json
 from sayso.cli.screens import make_console, show, show_line
-from sayso.client import requests as exchanges
+from sayso.client import requests
 from sayso.client.clients import Client
 from sayso.client.responses import FreezeSeen
 from sayso.errors import InvalidInput, UnknownName
@@ -24,17 +24,17 @@ def freeze(
     """Let nothing new of a tool or an agent start, or nothing at all; for admins."""
     with connect() as client:
         try:
-            made = client.exchange(exchanges.freeze(scope, reason, confirm=confirm))
+            made = client.exchange(requests.freeze(scope, reason, confirm=confirm))
         except UnknownName as error:
             _ask_twice(error)
-            made = client.exchange(exchanges.freeze(scope, reason, confirm=True))
+            made = client.exchange(requests.freeze(scope, reason, confirm=True))
     make_console().print(show_line(f"{made.scope} is frozen by {made.by}. `sayso unfreeze {made.id}` ends that."))
 
 
 def list_freezes(json: JsonOption = False) -> None:
     """List what is frozen."""
     with connect() as client:
-        found = client.exchange(exchanges.list_freezes()).freezes
+        found = client.exchange(requests.list_freezes()).freezes
     if json:
         print_json(found)
         return
@@ -50,13 +50,13 @@ def list_freezes(json: JsonOption = False) -> None:
 def unfreeze(freeze_id: Annotated[str, typer.Argument(metavar="ID", help="As `sayso freezes` lists it.")]) -> None:
     """Let what was frozen go on; deadlines move by the time that it took. For admins."""
     with connect() as client:
-        gone = client.exchange(exchanges.unfreeze(_find(client, freeze_id).id))
+        gone = client.exchange(requests.unfreeze(_find(client, freeze_id).id))
     make_console().print(show_line(f"{gone.scope} is no longer frozen."))
 
 
 def _find(client: Client, freeze_id: str) -> FreezeSeen:
     """Return the freeze in force of that id; one of time is for the page, for it takes a choice."""
-    found = next((one for one in client.exchange(exchanges.list_freezes()).freezes if one.id == freeze_id), None)
+    found = next((one for one in client.exchange(requests.list_freezes()).freezes if one.id == freeze_id), None)
     if found is None:
         raise InvalidInput(f"Nothing is frozen under {freeze_id!r}. `sayso freezes` lists what is.")
     if found.scope == "time":

@@ -46,7 +46,7 @@ def list_all(json: JsonOption = False) -> None:
         table.add_column(column, overflow="fold")
     for one in found:
         made = f"{one.created_at:%Y-%m-%d %H:%M}"
-        table.add_row(show_line(one.id), show_line(one.name), show_line(one.kind), made, _tell_state(one))
+        table.add_row(show_line(one.id), show_line(one.name), show_line(one.kind), made, _describe_state(one))
     make_console().print(table)
 
 
@@ -74,7 +74,7 @@ def _print_new(made: Key) -> None:
     make_console().print(show_line(told, width=400), soft_wrap=True)
 
 
-def _tell_state(one: Key) -> str:
+def _describe_state(one: Key) -> str:
     if one.revoked_at is not None:
         return f"revoked {one.revoked_at:%Y-%m-%d %H:%M}"
     return f"ends {one.ends_at:%Y-%m-%d %H:%M}" if one.ends_at is not None else "holds"

@@ -8,7 +8,7 @@ import typer
 from sayso.cli.logins import connect
 from sayso.cli.outputs import JsonOption, print_json
 from sayso.cli.screens import make_console, show, show_line
-from sayso.client import requests as exchanges
+from sayso.client import requests
 from sayso.client.responses import RulesChecked
 from sayso.errors import InvalidInput, NotAuthenticated, Unavailable
 from sayso.policy.findings import Known, find_findings
@@ -53,7 +53,7 @@ def _check(raw: bytes, file: Path, offline: bool) -> RulesChecked:
             return here
     try:
         with connect() as client:
-            return client.exchange(exchanges.check_rules(_read_text(raw, file), file.name))
+            return client.exchange(requests.check_rules(_read_text(raw, file), file.name))
     except (NotAuthenticated, Unavailable) as error:
         if here is None:
             check_packages("cli,policies")

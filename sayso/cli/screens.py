@@ -74,7 +74,7 @@ def show_inbox(found: list[Suspension], unreadable: list[UnreadableSeen]) -> Ren
                 call = show_line(f"{item.tool.name} {json.dumps(item.tool.args, ensure_ascii=False)}", width=60)
                 why = show_line(item.prompt.reason or "", width=40)
                 row = (show_line(one.id), show_line(item.item_id), call, show_line(one.run.agent, width=24), why)
-                table.add_row(*row, tell_left(item.terms.deadline_at))
+                table.add_row(*row, describe_left(item.terms.deadline_at))
     return Group(table, *damaged)
 
 
@@ -119,13 +119,13 @@ def _show_item(item: ItemSeen) -> list[RenderableType]:
     if item.outcome is not None:
         by = Text.assemble(show_line(item.outcome.verdict, "bold"), " by ", show_line(item.outcome.by.id))
         worst = item.state if item.state != item.outcome.verdict else ""
-        parts.append(Text.assemble(tell_state(worst), "; ", by) if worst else by)
+        parts.append(Text.assemble(describe_state(worst), "; ", by) if worst else by)
         if item.permit is not None and item.permit.report is not None and item.permit.report.error:
             parts.append(show(item.permit.report.error, "red"))
         parts += [show(item.outcome.message)] if item.outcome.message else []
     else:
         parts.append(
-            Text.assemble("answers: ", show_line(", ".join(item.allowed)), "; ", tell_left(item.terms.deadline_at))
+            Text.assemble("answers: ", show_line(", ".join(item.allowed)), "; ", describe_left(item.terms.deadline_at))
         )
     return parts
 
@@ -147,12 +147,12 @@ def show_runs(found: list[Run]) -> RenderableType:
         table.add_column(name, overflow="fold")
     for one in found:
         title = show_line(one.claimed_title, width=50)
-        words = (show_line(one.id), tell_state(one.state or one.status), show_line(one.agent))
+        words = (show_line(one.id), describe_state(one.state or one.status), show_line(one.agent))
         table.add_row(*words, title, f"{one.created_at:%Y-%m-%d %H:%M}")
     return table if found else Text("There are none.", "dim")
 
 
-def tell_state(state: str) -> Text:
+def describe_state(state: str) -> Text:
     """Say the worst that is known of an item or a run; what failed, or may have, is red."""
     return show_line(state.replace("_", " "), "bold red" if state in _BAD else "")
 
@@ -164,7 +164,7 @@ def show_event(event: RunEvent) -> Text:
     return Text.assemble((place, "dim"), show_line(event.type, "bold"), "  ", show_line(data))
 
 
-def tell_left(deadline: datetime) -> Text:
+def describe_left(deadline: datetime) -> Text:
     """Say how much time is left."""
     left_s = (deadline.timestamp() * 1000 - now_ms()) / 1000
     if left_s <= 0:

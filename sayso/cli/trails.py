@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 
-from sayso.client import requests as exchanges
+from sayso.client import requests
 from sayso.client.clients import Client
 from sayso.client.responses import EventPage, RunEvent
 from sayso.errors import SaysoError
@@ -13,7 +13,7 @@ _PAGE = 200
 
 def read_trail(client: Client, write: Callable[[RunEvent], None], run_id: str, head: TrailHead) -> TrailHead:
     """Write the events behind `head` and return the last; raises `SaysoError` where the trail was altered or cut."""
-    while (page := client.exchange(exchanges.list_events(run_id, head.seq, _PAGE))).events:
+    while (page := client.exchange(requests.list_events(run_id, head.seq, _PAGE))).events:
         for event in page.events:
             write(event)
             head = _follow(head, event)

@@ -1,4 +1,4 @@
-"""Speak with a desk from Python: `Client`, and `AsyncClient` for asyncio, over the same requests and the same flows.
+"""Speak with a desk from Python: `Client`, and `AsyncClient` for asyncio, over the same requests and the same retries.
 
 Both try again while the desk is away, always with the same key, so that nothing is done twice.
 """
@@ -15,15 +15,16 @@ import httpx
 from pydantic import JsonValue
 from pydantic_core import to_json
 
-from sayso.canonical_json import check_json
+from sayso.canonical_json import JsonObject, check_json
 from sayso.client import requests as exchanges
-from sayso.client import retries as flows
+from sayso.client import retries
 from sayso.client.keys import AsyncKeyCalls, KeyCalls
 from sayso.client.polling import AsyncPolling, Polling
 from sayso.client.problems import Answer
 from sayso.client.requests import Exchange, headers_of
 from sayso.client.responses import (
     DecidedItem,
+    ExternalEventsSeen,
     ItemSeen,
     Reply,
     Run,
@@ -31,11 +32,9 @@ from sayso.client.responses import (
     RunPage,
     Suspension,
     SuspensionPage,
-    ToldSeen,
 )
 from sayso.client.retries import PATIENCE_S, Flow, Lost, Patience, Pause, Send
 from sayso.errors import InvalidInput
-from sayso.records.decisions import JsonObject
 
 URL = "http://127.0.0.1:8321"
 """Where `make up` serves, unless told otherwise."""
@@ -121,30 +120,30 @@ class Client(_Caller, KeyCalls, Polling):
 
     def exchange(self, one: Exchange[Answered]) -> Answered:
         """Send one request, trying again while the desk is away."""
-        return self.run(flows.send(self.patience, one))
+        return self.run(retries.send(self.patience, one))
 
     def suspend(self, body: JsonObject, key: str | None = None) -> Suspension:
         """Have calls judged, as `POST /api/v1/suspensions` says; the same key again leads to the same suspension."""
-        return self.run(flows.send(self.patience, exchanges.ask_for_calls(body, key)))
+        return self.run(retries.send(self.patience, exchanges.ask_for_calls(body, key)))
 
     def find(self, suspension_id: str) -> Suspension:
         """Return a suspension as it stands."""
-        return self.run(flows.send(self.patience, exchanges.find_suspension(suspension_id)))
+        return self.run(retries.send(self.patience, exchanges.find_suspension(suspension_id)))
 
     def wait(self, suspension_id: str, wait_s: float | None = None) -> Suspension:
         """Return the suspension once it is decided, through any restart of the desk; or as it stands after `wait_s`."""
-        return self.run(flows.await_decision(self.patience, suspension_id, wait_s))
+        return self.run(retries.await_decision(self.patience, suspension_id, wait_s))
 
     def waiting(self, status: str = "pending", skip: int = 0, limit: int = 50) -> SuspensionPage:
         """Return what waits for people, or with `decided` what did."""
-        return self.run(flows.send(self.patience, exchanges.list_suspensions(status, skip, limit)))
+        return self.run(retries.send(self.patience, exchanges.list_suspensions(status, skip, limit)))
 
     def decide(
         self, suspension_id: str, item: ItemSeen, action: str, *, key: str | None = None, **given: JsonValue
     ) -> DecidedItem:
         """Give a word on exactly the item that was seen; `args`, `value` and `message` go with it."""
         word = write_word(item, action, given)
-        return self.run(flows.send(self.patience, exchanges.decide(suspension_id, item.item_id, word, key)))
+        return self.run(retries.send(self.patience, exchanges.decide(suspension_id, item.item_id, word, key)))
 
     def start_run(
         self,
@@ -156,24 +155,24 @@ class Client(_Caller, KeyCalls, Polling):
         key: str | None = None,
     ) -> Run:
         """Start a run of a registered agent."""
-        return self.run(flows.send(self.patience, exchanges.start_run(agent, text, title, context or {}, key)))
+        return self.run(retries.send(self.patience, exchanges.start_run(agent, text, title, context or {}, key)))
 
     def find_run(self, run_id: str) -> Run:
         """Return a run as it stands."""
-        return self.run(flows.send(self.patience, exchanges.find_run(run_id)))
+        return self.run(retries.send(self.patience, exchanges.find_run(run_id)))
 
     def await_run(self, run_id: str, wait_s: float | None = None) -> Run:
         """Return the run once it has ended; or as it stands after `wait_s`."""
-        return self.run(flows.await_end(self.patience, run_id, wait_s))
+        return self.run(retries.await_end(self.patience, run_id, wait_s))
 
     def runs(self, status: str | None = None, skip: int = 0, limit: int = 50) -> RunPage:
         """Return the newest runs."""
-        return self.run(flows.send(self.patience, exchanges.list_runs(status, skip, limit)))
+        return self.run(retries.send(self.patience, exchanges.list_runs(status, skip, limit)))
 
     def events(self, run_id: str, after: int = 0) -> Iterator[RunEvent]:
         """Yield the run's events so far, in order, behind a number."""
         while True:
-            page = self.run(flows.send(self.patience, exchanges.list_events(run_id, after, _PAGE)))
+            page = self.run(retries.send(self.patience, exchanges.list_events(run_id, after, _PAGE)))
             yield from page.events
             if not page.events:
                 return
@@ -182,23 +181,23 @@ class Client(_Caller, KeyCalls, Polling):
     def tell(
         self,
         run_id: str,
-        dialect: str,
+        source_format: str,
         events: Sequence[JsonObject],
         *,
         source: str = "agent",
         first_seq: int = 1,
         at: Sequence[datetime | None] = (),
-    ) -> ToldSeen:
+    ) -> ExternalEventsSeen:
         """Tell what happened to a run, in its dialect; sent again under the same numbers it is kept once.
 
         `at` has the moment of each event, for dialects whose events do not say it.
         """
-        one = exchanges.tell_events(run_id, dialect, events, source, first_seq, at)
-        return self.run(flows.send(self.patience, one))
+        one = exchanges.report_events(run_id, source_format, events, source, first_seq, at)
+        return self.run(retries.send(self.patience, one))
 
     def cancel(self, run_id: str, reason: str | None = None, *, key: str | None = None) -> Run:
         """End a run for good."""
-        return self.run(flows.send(self.patience, exchanges.cancel_run(run_id, reason, key)))
+        return self.run(retries.send(self.patience, exchanges.cancel_run(run_id, reason, key)))
 
 
 class AsyncClient(_Caller, AsyncKeyCalls, AsyncPolling):
@@ -249,30 +248,30 @@ class AsyncClient(_Caller, AsyncKeyCalls, AsyncPolling):
 
     async def exchange(self, one: Exchange[Answered]) -> Answered:
         """Send one request, trying again while the desk is away."""
-        return await self.run(flows.send(self.patience, one))
+        return await self.run(retries.send(self.patience, one))
 
     async def suspend(self, body: JsonObject, key: str | None = None) -> Suspension:
         """Have calls judged, as `POST /api/v1/suspensions` says; the same key again leads to the same suspension."""
-        return await self.run(flows.send(self.patience, exchanges.ask_for_calls(body, key)))
+        return await self.run(retries.send(self.patience, exchanges.ask_for_calls(body, key)))
 
     async def find(self, suspension_id: str) -> Suspension:
         """Return a suspension as it stands."""
-        return await self.run(flows.send(self.patience, exchanges.find_suspension(suspension_id)))
+        return await self.run(retries.send(self.patience, exchanges.find_suspension(suspension_id)))
 
     async def wait(self, suspension_id: str, wait_s: float | None = None) -> Suspension:
         """Return the suspension once it is decided, through any restart of the desk; or as it stands after `wait_s`."""
-        return await self.run(flows.await_decision(self.patience, suspension_id, wait_s))
+        return await self.run(retries.await_decision(self.patience, suspension_id, wait_s))
 
     async def waiting(self, status: str = "pending", skip: int = 0, limit: int = 50) -> SuspensionPage:
         """Return what waits for people, or with `decided` what did."""
-        return await self.run(flows.send(self.patience, exchanges.list_suspensions(status, skip, limit)))
+        return await self.run(retries.send(self.patience, exchanges.list_suspensions(status, skip, limit)))
 
     async def decide(
         self, suspension_id: str, item: ItemSeen, action: str, *, key: str | None = None, **given: JsonValue
     ) -> DecidedItem:
         """Give a word on exactly the item that was seen; `args`, `value` and `message` go with it."""
         word = write_word(item, action, given)
-        return await self.run(flows.send(self.patience, exchanges.decide(suspension_id, item.item_id, word, key)))
+        return await self.run(retries.send(self.patience, exchanges.decide(suspension_id, item.item_id, word, key)))
 
     async def start_run(
         self,
@@ -284,24 +283,24 @@ class AsyncClient(_Caller, AsyncKeyCalls, AsyncPolling):
         key: str | None = None,
     ) -> Run:
         """Start a run of a registered agent."""
-        return await self.run(flows.send(self.patience, exchanges.start_run(agent, text, title, context or {}, key)))
+        return await self.run(retries.send(self.patience, exchanges.start_run(agent, text, title, context or {}, key)))
 
     async def find_run(self, run_id: str) -> Run:
         """Return a run as it stands."""
-        return await self.run(flows.send(self.patience, exchanges.find_run(run_id)))
+        return await self.run(retries.send(self.patience, exchanges.find_run(run_id)))
 
     async def await_run(self, run_id: str, wait_s: float | None = None) -> Run:
         """Return the run once it has ended; or as it stands after `wait_s`."""
-        return await self.run(flows.await_end(self.patience, run_id, wait_s))
+        return await self.run(retries.await_end(self.patience, run_id, wait_s))
 
     async def runs(self, status: str | None = None, skip: int = 0, limit: int = 50) -> RunPage:
         """Return the newest runs."""
-        return await self.run(flows.send(self.patience, exchanges.list_runs(status, skip, limit)))
+        return await self.run(retries.send(self.patience, exchanges.list_runs(status, skip, limit)))
 
     async def events(self, run_id: str, after: int = 0) -> AsyncIterator[RunEvent]:
         """Yield the run's events so far, in order, behind a number."""
         while True:
-            page = await self.run(flows.send(self.patience, exchanges.list_events(run_id, after, _PAGE)))
+            page = await self.run(retries.send(self.patience, exchanges.list_events(run_id, after, _PAGE)))
             for event in page.events:
                 yield event
             if not page.events:
@@ -311,23 +310,23 @@ class AsyncClient(_Caller, AsyncKeyCalls, AsyncPolling):
     async def tell(
         self,
         run_id: str,
-        dialect: str,
+        source_format: str,
         events: Sequence[JsonObject],
         *,
         source: str = "agent",
         first_seq: int = 1,
         at: Sequence[datetime | None] = (),
-    ) -> ToldSeen:
+    ) -> ExternalEventsSeen:
         """Tell what happened to a run, in its dialect; sent again under the same numbers it is kept once.
 
         `at` has the moment of each event, for dialects whose events do not say it.
         """
-        one = exchanges.tell_events(run_id, dialect, events, source, first_seq, at)
-        return await self.run(flows.send(self.patience, one))
+        one = exchanges.report_events(run_id, source_format, events, source, first_seq, at)
+        return await self.run(retries.send(self.patience, one))
 
     async def cancel(self, run_id: str, reason: str | None = None, *, key: str | None = None) -> Run:
         """End a run for good."""
-        return await self.run(flows.send(self.patience, exchanges.cancel_run(run_id, reason, key)))
+        return await self.run(retries.send(self.patience, exchanges.cancel_run(run_id, reason, key)))
 
 
 def write_word(item: ItemSeen, action: str, given: JsonObject) -> JsonObject:

@@ -12,10 +12,18 @@ from typing import Literal
 from pydantic import JsonValue
 
 from sayso.canonical_json import JsonObject, digest_json
-from sayso.client.requests import Exchange, ask_for_call, consume, find_suspension, new_key, question, report_outcome
+from sayso.client.requests import (
+    Exchange,
+    ask_for_call,
+    find_suspension,
+    mark_in_doubt,
+    new_key,
+    redeem,
+    report_outcome,
+)
 from sayso.client.responses import ItemSeen, ReportSeen, Suspension
 from sayso.client.retries import Flow, Patience, await_decision, send
-from sayso.errors import AlreadyConsumed, DeadlinePassed, Denied, IdempotencyConflict, InDoubt, Suspended
+from sayso.errors import AlreadyRedeemed, DeadlinePassed, Denied, IdempotencyConflict, InDoubt, Suspended
 from sayso.records.terms import REPORT_WITHIN_S
 from sayso.records.tool_calls import ToolDefinition
 
@@ -52,7 +60,7 @@ class Wanted:
 
 
 @dataclass(frozen=True)
-class Leave:
+class Permission:
     """Leave that was spent for one try: run exactly these arguments, then conclude."""
 
     suspension_id: str
@@ -71,7 +79,7 @@ class Ran:
     report: ReportSeen
 
 
-def obtain(patience: Patience, wanted: Wanted) -> Flow[Leave | Ran]:
+def obtain(patience: Patience, wanted: Wanted) -> Flow[Permission | Ran]:
     """Ask, wait, and spend the leave to run the call once.
 
     Raises `Suspended` when nobody has decided in time, `Denied`, `InDoubt`, `DeadlinePassed` when the leave ended
@@ -88,21 +96,23 @@ def obtain(patience: Patience, wanted: Wanted) -> Flow[Leave | Ran]:
         item = _check(wanted, found)
         if (known := _known(item)) is not None:
             return Ran(known)
-        _check_leave(found, item)
+        _check_permission(found, item)
         if item.permit is not None and not item.tool.idempotent:
             if wanted.on_doubt == "raise":
-                raise _tell_doubt(wanted, found, item)
-            found = yield from send(patience, question(found.id, item.item_id))
+                raise _describe_doubt(wanted, found, item)
+            found = yield from send(patience, mark_in_doubt(found.id, item.item_id))
             continue
         try:
-            return (yield from _spend(patience, wanted, found, item))
-        except AlreadyConsumed:
+            return (yield from _redeem(patience, wanted, found, item))
+        except AlreadyRedeemed:
             found = yield from send(patience, find_suspension(found.id))
 
 
-def conclude(patience: Patience, leave: Leave, success: bool, output: JsonValue, error: str | None) -> Flow[Suspension]:
+def conclude(
+    patience: Patience, permission: Permission, success: bool, output: JsonValue, error: str | None
+) -> Flow[Suspension]:
     """Say what came of the call."""
-    told = report_outcome(leave.suspension_id, leave.item_id, leave.holder, success, output, error)
+    told = report_outcome(permission.suspension_id, permission.item_id, permission.holder, success, output, error)
     return send(patience, told)
 
 
@@ -132,10 +142,10 @@ def _link_of(patience: Patience, found: Suspension) -> str:
     return f"{patience.url}/items/{found.id}/{found.items[0].item_id}"
 
 
-def _spend(patience: Patience, wanted: Wanted, found: Suspension, item: ItemSeen) -> Flow[Leave]:
+def _redeem(patience: Patience, wanted: Wanted, found: Suspension, item: ItemSeen) -> Flow[Permission]:
     holder = f"try-{new_key()}"
-    spent = yield from send(patience, consume(found.id, item.item_id, holder, wanted.report_within_s))
-    return Leave(
+    spent = yield from send(patience, redeem(found.id, item.item_id, holder, wanted.report_within_s))
+    return Permission(
         suspension_id=found.id,
         item_id=item.item_id,
         run_id=found.run.id,
@@ -178,7 +188,7 @@ def _is_failed(answer: JsonValue) -> bool:
     return read_choice(answer).choice is Choice.FAIL
 
 
-def _check_leave(found: Suspension, item: ItemSeen) -> None:
+def _check_permission(found: Suspension, item: ItemSeen) -> None:
     outcome, name = item.outcome, item.tool.name
     failed = item.doubt is not None and outcome is not None and _is_failed(outcome.value)
     if outcome is None or not outcome.may_run or failed:
@@ -190,7 +200,7 @@ def _check_leave(found: Suspension, item: ItemSeen) -> None:
         raise DeadlinePassed(found.end.error or f"The leave to run {name} ended unused. Ask again with a new key.")
 
 
-def _tell_doubt(wanted: Wanted, found: Suspension, item: ItemSeen) -> InDoubt:
+def _describe_doubt(wanted: Wanted, found: Suspension, item: ItemSeen) -> InDoubt:
     idempotency_key = item.doubt.idempotency_key if item.doubt is not None else f"{found.id}:{item.item_id}"
     begun = item.permit.redeemed_at.isoformat(timespec="seconds") if item.permit is not None else "some time"
     return InDoubt(

@@ -5,9 +5,8 @@ from typing import TypeVar
 
 from pydantic import JsonValue
 
-from sayso.client import requests as exchanges
-from sayso.client import retries as flows
-from sayso.client.responses import ConsumedItem, Suspension
+from sayso.client import requests, retries
+from sayso.client.responses import RedeemedItem, Suspension
 from sayso.client.retries import Flow, Patience
 from sayso.records.terms import REPORT_WITHIN_S
 
@@ -23,14 +22,14 @@ class Polling(ABC):
     def run(self, flow: Flow[T]) -> T:
         """Do what a flow says, to its end."""
 
-    def consume(
+    def redeem(
         self, suspension_id: str, item_id: str, key: str, report_within_s: int = REPORT_WITHIN_S
-    ) -> ConsumedItem:
+    ) -> RedeemedItem:
         """Spend the leave to run a call once, right before it starts; the answer has the arguments to run.
 
-        `key` names this one try: the same key again gets the same answer, any other raises `AlreadyConsumed`.
+        `key` names this one try: the same key again gets the same answer, any other raises `AlreadyRedeemed`.
         """
-        return self.run(flows.send(self.patience, exchanges.consume(suspension_id, item_id, key, report_within_s)))
+        return self.run(retries.send(self.patience, requests.redeem(suspension_id, item_id, key, report_within_s)))
 
     def outcome(
         self,
@@ -43,8 +42,8 @@ class Polling(ABC):
         error: str | None = None,
     ) -> Suspension:
         """Report how a call ended, under the key that consumed it."""
-        one = exchanges.report_outcome(suspension_id, item_id, key, success, output, error)
-        return self.run(flows.send(self.patience, one))
+        one = requests.report_outcome(suspension_id, item_id, key, success, output, error)
+        return self.run(retries.send(self.patience, one))
 
 
 class AsyncPolling(ABC):
@@ -56,15 +55,15 @@ class AsyncPolling(ABC):
     async def run(self, flow: Flow[T]) -> T:
         """Do what a flow says, to its end."""
 
-    async def consume(
+    async def redeem(
         self, suspension_id: str, item_id: str, key: str, report_within_s: int = REPORT_WITHIN_S
-    ) -> ConsumedItem:
+    ) -> RedeemedItem:
         """Spend the leave to run a call once, right before it starts; the answer has the arguments to run.
 
-        `key` names this one try: the same key again gets the same answer, any other raises `AlreadyConsumed`.
+        `key` names this one try: the same key again gets the same answer, any other raises `AlreadyRedeemed`.
         """
-        one = exchanges.consume(suspension_id, item_id, key, report_within_s)
-        return await self.run(flows.send(self.patience, one))
+        one = requests.redeem(suspension_id, item_id, key, report_within_s)
+        return await self.run(retries.send(self.patience, one))
 
     async def outcome(
         self,
@@ -77,5 +76,5 @@ class AsyncPolling(ABC):
         error: str | None = None,
     ) -> Suspension:
         """Report how a call ended, under the key that consumed it."""
-        one = exchanges.report_outcome(suspension_id, item_id, key, success, output, error)
-        return await self.run(flows.send(self.patience, one))
+        one = requests.report_outcome(suspension_id, item_id, key, success, output, error)
+        return await self.run(retries.send(self.patience, one))

@@ -9,7 +9,7 @@ from pydantic import JsonValue
 from pydantic_core import to_json
 
 from sayso.canonical_json import JsonObject
-from sayso.client.permits import Leave, Ran, conclude
+from sayso.client.permits import Permission, Ran, conclude
 from sayso.client.retries import Flow, Patience
 from sayso.errors import CallFailed, InvalidJson, SaysoError
 from sayso.runner.tools import describe_error, plain_json
@@ -27,18 +27,18 @@ _LOG = logging.getLogger("sayso")
 class Call:
     """A call with leave to run: run exactly `args`, and put what came of it in `result`."""
 
-    leave: Leave
+    permission: Permission
     result: Any = None
 
     @property
     def args(self) -> JsonObject:
         """The arguments that were decided on: as asked, or as a reviewer edited them."""
-        return self.leave.args
+        return self.permission.args
 
     @property
     def idempotency_key(self) -> str:
         """Pass it on to whatever the call changes: it is the same for every try of this call."""
-        return self.leave.idempotency_key
+        return self.permission.idempotency_key
 
 
 def is_known(error: BaseException | None) -> bool:
@@ -49,7 +49,7 @@ def is_known(error: BaseException | None) -> bool:
 def report(client: "Client", call: Call, error: BaseException | None) -> None:
     """Report how the call ended; a report that cannot be made is logged, for the call has run."""
     try:
-        client.run(_tell_outcome(client.patience, call, error))
+        client.run(_describe_outcome(client.patience, call, error))
     except SaysoError as lost:
         _log_lost(call, lost)
 
@@ -57,16 +57,16 @@ def report(client: "Client", call: Call, error: BaseException | None) -> None:
 async def report_async(client: "AsyncClient", call: Call, error: BaseException | None) -> None:
     """Report how the call ended, with asyncio."""
     try:
-        await client.run(_tell_outcome(client.patience, call, error))
+        await client.run(_describe_outcome(client.patience, call, error))
     except SaysoError as lost:
         _log_lost(call, lost)
 
 
-def _tell_outcome(patience: Patience, call: Call, error: BaseException | None) -> Flow[Any]:
+def _describe_outcome(patience: Patience, call: Call, error: BaseException | None) -> Flow[Any]:
     if error is not None:
-        return conclude(patience, call.leave, False, None, describe_error(error))
+        return conclude(patience, call.permission, False, None, describe_error(error))
     output, note = _fit(call.result)
-    return conclude(patience, call.leave, True, output, note)
+    return conclude(patience, call.permission, True, output, note)
 
 
 def _fit(returned: Any) -> tuple[JsonValue, str | None]:
@@ -88,7 +88,7 @@ def _log_lost(call: Call, lost: SaysoError) -> None:
     _LOG.warning("The outcome of %s could not be reported: %s", call.idempotency_key, lost.message)
 
 
-def tell_earlier(name: str, ran: Ran) -> JsonValue:
+def describe_earlier(name: str, ran: Ran) -> JsonValue:
     """Return what an earlier try of the call returned; raises `CallFailed` where it failed or that is not kept."""
     if not ran.report.success:
         raise CallFailed(f"{name} ran before, and failed: {ran.report.error}. Use a new key to try again.")

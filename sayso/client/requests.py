@@ -11,15 +11,16 @@ from pydantic import JsonValue
 
 from sayso.canonical_json import JsonObject
 from sayso.client.responses import (
-    ConsumedItem,
     DecidedItem,
     EventPage,
+    ExternalEventsSeen,
     FindingPage,
     FreezePage,
     FreezeSeen,
     Key,
     KeyPage,
     Nothing,
+    RedeemedItem,
     Reply,
     RulesChecked,
     Run,
@@ -27,7 +28,6 @@ from sayso.client.responses import (
     SessionSeen,
     Suspension,
     SuspensionPage,
-    ToldSeen,
 )
 from sayso.clock import new_secret
 from sayso.errors import InvalidInput
@@ -104,10 +104,10 @@ def decide(suspension_id: str, item_id: str, word: JsonObject, key: str | None) 
     return Exchange("POST", path, DecidedItem, body=word, key=key or new_key())
 
 
-def consume(suspension_id: str, item_id: str, holder: str, report_within_s: int) -> Exchange[ConsumedItem]:
+def redeem(suspension_id: str, item_id: str, holder: str, report_within_s: int) -> Exchange[RedeemedItem]:
     """Spend the leave to run a call, in the name of this holder."""
     body: JsonObject = {"report_within_s": report_within_s}
-    return Exchange("POST", f"{_item(suspension_id, item_id)}/consume", ConsumedItem, body=body, key=holder)
+    return Exchange("POST", f"{_item(suspension_id, item_id)}/redeem", RedeemedItem, body=body, key=holder)
 
 
 def report_outcome(
@@ -118,9 +118,9 @@ def report_outcome(
     return Exchange("POST", f"{_item(suspension_id, item_id)}/outcome", Suspension, body=body, key=holder)
 
 
-def question(suspension_id: str, item_id: str) -> Exchange[Suspension]:
+def mark_in_doubt(suspension_id: str, item_id: str) -> Exchange[Suspension]:
     """Have people asked whether a call that was begun has run."""
-    return Exchange("POST", f"{_item(suspension_id, item_id)}/question", Suspension)
+    return Exchange("POST", f"{_item(suspension_id, item_id)}/in-doubt", Suspension)
 
 
 def start_run(agent: str, text: str, title: str | None, context: JsonObject, key: str | None) -> Exchange[Run]:
@@ -151,14 +151,14 @@ def list_events(run_id: str, after: int, limit: int) -> Exchange[EventPage]:
     return Exchange("GET", f"/api/v1/runs/{_part(run_id)}/events", EventPage, query=query)
 
 
-def tell_events(
+def report_events(
     run_id: str,
-    dialect: str,
+    source_format: str,
     events: Sequence[JsonObject],
     source: str,
     first_seq: int,
     at: Sequence[datetime | None] = (),
-) -> Exchange[ToldSeen]:
+) -> Exchange[ExternalEventsSeen]:
     """Tell what happened to a run, and when; the numbers make it safe to send again."""
     if at and len(at) != len(events):
         raise InvalidInput(f"There are {len(events)} events and {len(at)} moments in at; give one for each, or none.")
@@ -167,8 +167,8 @@ def tell_events(
         {"seq": seq, "event": event, **({"at": moment} if moment else {})}
         for seq, (event, moment) in enumerate(zip(events, moments, strict=True), start=first_seq)
     ]
-    body: JsonObject = {"dialect": dialect, "source": source, "events": numbered}
-    return Exchange("POST", f"/api/v1/runs/{_part(run_id)}/events", ToldSeen, body=body)
+    body: JsonObject = {"source_format": source_format, "source": source, "events": numbered}
+    return Exchange("POST", f"/api/v1/runs/{_part(run_id)}/events", ExternalEventsSeen, body=body)
 
 
 def _moment(at: datetime) -> str:
@@ -204,7 +204,7 @@ def revoke_key(key_id: str) -> Exchange[Key]:
     return Exchange("POST", f"/api/v1/keys/{_part(key_id)}/revoke", Key)
 
 
-def examine() -> Exchange[FindingPage]:
+def diagnose() -> Exchange[FindingPage]:
     """Have the desk look at its parts."""
     return Exchange("GET", "/api/v1/examination", FindingPage)
 

@@ -230,7 +230,7 @@ class DecidedItem(Reply):
     outcome: OutcomeSeen | None = None
 
 
-class ConsumedItem(Reply):
+class RedeemedItem(Reply):
     """Leave that was spent: exactly this may run now."""
 
     suspension_id: str
@@ -314,7 +314,7 @@ class RulesChecked(Reply):
     warnings: tuple[str, ...] = ()
 
 
-class ToldSeen(Reply):
+class ExternalEventsSeen(Reply):
     """What became of events that were told."""
 
     added: int

@@ -8,10 +8,9 @@ from enum import StrEnum
 
 from pydantic import JsonValue
 
-from sayso.canonical_json import parse_json
+from sayso.canonical_json import JsonObject, parse_json
 from sayso.errors import InvalidInput
-from sayso.records.base import Frozen
-from sayso.records.decisions import JsonObject
+from sayso.records.base import Immutable
 
 LATEST_MS = 253_402_300_799_000
 """The last second of the year 9999."""
@@ -35,12 +34,12 @@ class Kind(StrEnum):
     UNKNOWN = "unknown"
 
 
-class Kept(Frozen):
+class Kept(Immutable):
     """One event as it came: its number among those of its source, when it was received, when it says it happened."""
 
     position: int
     source: str
-    dialect: str
+    source_format: str
     seq: int
     at_ms: int
     said_at_ms: int | None = None
@@ -133,7 +132,7 @@ def read_json(value: JsonValue) -> JsonValue:
         return value
 
 
-def tell_unknown(fields: Fields, kind: str) -> Piece:
+def describe_unknown(fields: Fields, kind: str) -> Piece:
     """Return an event that nobody knows, whole."""
     name = kind.replace("_", " ").strip()
     text = name[:1].upper() + name[1:] if name else "An event without a kind"

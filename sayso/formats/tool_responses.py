@@ -10,9 +10,8 @@ from typing import Any, NamedTuple
 
 from pydantic import BaseModel, ConfigDict, JsonValue, ValidationError
 
-from sayso.canonical_json import parse_json
+from sayso.canonical_json import JsonObject, parse_json
 from sayso.errors import InvalidInput
-from sayso.records.decisions import JsonObject
 
 REQUEST, DECISION, ERROR = "approval_request", "approval_decision", "error"
 _FRIENDLY = "Approval"
@@ -82,8 +81,8 @@ def decision_card(agent_name: str, suspension: Mapping[str, Any], item: Mapping[
     return ToolResponse(response_type=DECISION, agent_name=agent_name, friendly_name=label, response=response)
 
 
-def tell_refused(agent_name: str) -> Callable[[str, str], str]:
-    """Return what writes a denial for the model as the envelope, for `openai_agents.gate(tell_refused=…)`."""
+def describe_refused(agent_name: str) -> Callable[[str, str], str]:
+    """Return what writes a denial for the model as the envelope, for `openai_agents.gate(describe_refused=…)`."""
 
     def tell(tool: str, why: str) -> str:
         label = f"{_FRIENDLY} of {tool}"

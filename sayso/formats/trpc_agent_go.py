@@ -12,9 +12,9 @@ from typing import Literal
 
 from pydantic import JsonValue
 
+from sayso.canonical_json import JsonObject
 from sayso.errors import InvalidInput
 from sayso.formats.external_events import Fields, read_json, read_moment
-from sayso.records.decisions import JsonObject
 
 PREGEL, NODE_CUSTOM = "_pregel_metadata", "_node_custom_metadata"
 TRANSFER, CODE, CODE_RESULT = "transfer", "code_execution_code", "code_execution_result"
@@ -66,7 +66,7 @@ Mechanism = Literal["graph_interrupt", "external_tool", "long_running_tool", "pe
 
 
 @dataclass(frozen=True)
-class GoPause:
+class GoSuspension:
     """One thing a run waits for. What has no `key`, such as a permission, cannot be answered by a resume body."""
 
     mechanism: Mechanism
@@ -174,18 +174,18 @@ def _is_above(
     return False
 
 
-def find_pauses(events: Sequence[GoEvent]) -> list[GoPause]:
+def find_suspensions(events: Sequence[GoEvent]) -> list[GoSuspension]:
     """Return what waits for somebody, in order: interrupts of graphs, calls that were not run here, permissions."""
     answered = {tool_id for event in events for tool_id in _answers(event)}
     ended = {event.request_id for event in events if event.completes_run}
-    pauses: dict[tuple[str, str], GoPause] = {}
+    pauses: dict[tuple[str, str], GoSuspension] = {}
     for event in events:
         for pause in (*_find_interrupts(event), *_find_permissions(event)):
             pauses.setdefault((pause.mechanism, f"{pause.checkpoint_id}/{pause.key or pause.name}"), pause)
         for call in event.calls:
             mechanism = _wait_of(event, call, answered, ended)
             if mechanism is not None:
-                pause = GoPause(mechanism, event.request_id, event.invocation_id, call.id, call.name, call.args)
+                pause = GoSuspension(mechanism, event.request_id, event.invocation_id, call.id, call.name, call.args)
                 pauses.setdefault((mechanism, call.id), pause)
     return list(pauses.values())
 
@@ -198,7 +198,7 @@ def _wait_of(event: GoEvent, call: GoCall, answered: set[str], ended: set[str]) 
     return None
 
 
-def write_tool_results(pauses: Sequence[GoPause], results: Mapping[str, str]) -> list[JsonObject]:
+def write_tool_results(pauses: Sequence[GoSuspension], results: Mapping[str, str]) -> list[JsonObject]:
     """Return the `role: tool` messages that end the next request's list; raises `InvalidInput` unless all are answered.
 
     Refusals are results, too: the words in which the model is told that the call was not run.
@@ -211,7 +211,7 @@ def write_tool_results(pauses: Sequence[GoPause], results: Mapping[str, str]) ->
     ]
 
 
-def write_graph_resume(pauses: Sequence[GoPause], values: Mapping[str, JsonValue]) -> JsonObject:
+def write_graph_resume(pauses: Sequence[GoSuspension], values: Mapping[str, JsonValue]) -> JsonObject:
     """Return the `state` of an AG-UI request that resumes a graph from its checkpoint; raises `InvalidInput`.
 
     A breakpoint needs no value. The server turns `resume_map` into a command with a state resolver of its own; as plain
@@ -228,7 +228,7 @@ def write_graph_resume(pauses: Sequence[GoPause], values: Mapping[str, JsonValue
     return {**state, "checkpoint_ns": namespace} if namespace else state
 
 
-def write_user_reply(pause: GoPause, text: str) -> JsonObject:
+def write_user_reply(pause: GoSuspension, text: str) -> JsonObject:
     """Return the user's message that tells of a long-running call: there is no other tie to it than its id's text."""
     return {"role": "user", "content": f"The result of {pause.name} ({pause.key}): {text}"}
 
@@ -282,10 +282,10 @@ def _answers(event: GoEvent) -> Iterable[str]:
             yield message.word("tool_id")
 
 
-def _find_interrupts(event: GoEvent) -> Iterable[GoPause]:
+def _find_interrupts(event: GoEvent) -> Iterable[GoSuspension]:
     meta = Fields(event.state.get(PREGEL))
     if meta.word("nodeID"):
-        yield GoPause(
+        yield GoSuspension(
             "graph_interrupt",
             event.request_id,
             event.invocation_id,
@@ -298,7 +298,7 @@ def _find_interrupts(event: GoEvent) -> Iterable[GoPause]:
         )
 
 
-def _find_permissions(event: GoEvent) -> Iterable[GoPause]:
+def _find_permissions(event: GoEvent) -> Iterable[GoSuspension]:
     """A permission asked for does not hold the run: the model was told so, and went on."""
     for choice in event.choices:
         message = choice.inner("message")
@@ -306,4 +306,4 @@ def _find_permissions(event: GoEvent) -> Iterable[GoPause]:
         if message.word("role") == "tool" and said.word("status") == "approval_required":
             tool = said.word("tool") or message.word("tool_name")
             name = tool or message.word("tool_id")
-            yield GoPause("permission", event.request_id, event.invocation_id, "", name, said.word("reason"))
+            yield GoSuspension("permission", event.request_id, event.invocation_id, "", name, said.word("reason"))

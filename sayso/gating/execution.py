@@ -18,9 +18,9 @@ from pydantic_core import PydanticSerializationError, to_jsonable_python
 
 import sayso
 from sayso.canonical_json import JsonObject
-from sayso.client.permits import Leave, OnDoubt, Ran, Wanted, obtain
-from sayso.client.reports import Call, is_known, report, report_async, tell_earlier
-from sayso.errors import AlreadyConsumed, CallFailed, InvalidInput
+from sayso.client.permits import OnDoubt, Permission, Ran, Wanted, obtain
+from sayso.client.reports import Call, describe_earlier, is_known, report, report_async
+from sayso.errors import AlreadyRedeemed, CallFailed, InvalidInput
 from sayso.gating.call_keys import KeyOf, check_key, fill_key
 from sayso.records.terms import LONGEST_WAIT_S, REPORT_WITHIN_S
 from sayso.records.tool_calls import ToolDefinition
@@ -98,13 +98,13 @@ class Gated(Generic[P, R]):
 
     def _call(self, wanted: Wanted) -> Any:
         with _client_for(self.manner.client) as client:
-            leave = client.run(obtain(client.patience, wanted))
-            if isinstance(leave, Ran):
-                return self._repeat(leave)
-            call = Call(leave)
+            permission = client.run(obtain(client.patience, wanted))
+            if isinstance(permission, Ran):
+                return self._repeat(permission)
+            call = Call(permission)
             try:
                 function: Any = self._function
-                call.result = self._refuse_awaitable(function(**self._bind(leave)))
+                call.result = self._refuse_awaitable(function(**self._bind(permission)))
             except Exception as error:
                 report(client, call, error)
                 raise
@@ -115,13 +115,13 @@ class Gated(Generic[P, R]):
         given = self.manner.client
         client = given if isinstance(given, sayso.AsyncClient) else sayso.AsyncClient()
         try:
-            leave = await client.run(obtain(client.patience, wanted))
-            if isinstance(leave, Ran):
-                return self._repeat(leave)
-            call = Call(leave)
+            permission = await client.run(obtain(client.patience, wanted))
+            if isinstance(permission, Ran):
+                return self._repeat(permission)
+            call = Call(permission)
             try:
                 function: Any = self._function
-                call.result = await function(**self._bind(leave))
+                call.result = await function(**self._bind(permission))
             except Exception as error:
                 await report_async(client, call, error)
                 raise
@@ -131,9 +131,9 @@ class Gated(Generic[P, R]):
             if client is not given:
                 await client.close()
 
-    def _bind(self, leave: Leave) -> dict[str, Any]:
-        context = CallContext(leave.run_id, leave.item_id, leave.idempotency_key, leave.attempt)
-        return self.tool.bind(leave.args, context)
+    def _bind(self, permission: Permission) -> dict[str, Any]:
+        context = CallContext(permission.run_id, permission.item_id, permission.idempotency_key, permission.attempt)
+        return self.tool.bind(permission.args, context)
 
     def _refuse_awaitable(self, result: Any) -> Any:
         """Return the result; raises `InvalidInput` for one still to be awaited: nobody here would know of it."""
@@ -166,7 +166,7 @@ class Gated(Generic[P, R]):
         return signature.replace(parameters=[one for name, one in signature.parameters.items() if name != "call"])
 
     def _repeat(self, ran: Ran) -> Any:
-        output = tell_earlier(self.tool.name, ran)
+        output = describe_earlier(self.tool.name, ran)
         returns = get_type_hints(self._function, include_extras=True).get("return", Any)
         try:
             return TypeAdapter(returns).validate_python(output)
@@ -178,7 +178,7 @@ class Gated(Generic[P, R]):
 class Gate:
     """Some lines that run only with somebody's leave, for `with` and `async with`.
 
-    A block cannot be left out: where it ran before, entering it raises `AlreadyConsumed` with what came of it.
+    A block cannot be left out: where it ran before, entering it raises `AlreadyRedeemed` with what came of it.
     """
 
     def __init__(self, definition: ToolDefinition, args: JsonObject, manner: Manner) -> None:
@@ -226,11 +226,11 @@ class Gate:
         finally:
             await self._close_async()
 
-    def _open(self, leave: Leave | Ran) -> Call:
-        if isinstance(leave, Ran):
-            output = tell_earlier(self._wanted.definition.name, leave)
-            raise AlreadyConsumed(f"{self._wanted.definition.name} ran before, under this key.", output=output)
-        self._call = Call(leave)
+    def _open(self, permission: Permission | Ran) -> Call:
+        if isinstance(permission, Ran):
+            output = describe_earlier(self._wanted.definition.name, permission)
+            raise AlreadyRedeemed(f"{self._wanted.definition.name} ran before, under this key.", output=output)
+        self._call = Call(permission)
         return self._call
 
     def _close(self) -> None:

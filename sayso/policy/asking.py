@@ -4,11 +4,12 @@ from collections.abc import Mapping
 
 from pydantic import JsonValue
 
+from sayso.canonical_json import JsonObject
 from sayso.policy.engine import Action, PolicyDecision
 from sayso.policy.rules import ASKING, RequestPayload
-from sayso.records.decisions import Actor, ActorKind, JsonObject, Verdict
+from sayso.records.decisions import Actor, ActorKind, Verdict
 from sayso.records.events import Event, EventType
-from sayso.records.items import Answer, Ask, AskedTool, ItemKind, Prompt, Ruling
+from sayso.records.items import Answer, ItemDraft, ItemKind, ItemTool, PresetOutcome, Prompt
 from sayso.records.terms import RuleTerms
 from sayso.records.tool_calls import ToolCall, ToolDefinition
 
@@ -31,7 +32,7 @@ def find_misplaced(definition: ToolDefinition, decision: PolicyDecision) -> str 
     )
 
 
-def tell_judged(call: ToolCall, decision: PolicyDecision) -> Event:
+def describe_judged(call: ToolCall, decision: PolicyDecision) -> Event:
     """Return the event that tells how a call was judged."""
     rules: JsonObject = {
         "policy_id": decision.policy_id,
@@ -42,10 +43,10 @@ def tell_judged(call: ToolCall, decision: PolicyDecision) -> Event:
     failed |= {"resembles": [*decision.resembles]} if decision.resembles else {}
     # What is put to somebody is told with their word: while it waits, it should weigh little.
     args: JsonObject = {} if decision.action in ASKING else {"args": call.args}
-    return tell_action(call, decision.action, decision.reason, rules | failed | args)
+    return describe_action(call, decision.action, decision.reason, rules | failed | args)
 
 
-def tell_action(call: ToolCall, action: Action, reason: str, rules: JsonObject) -> Event:
+def describe_action(call: ToolCall, action: Action, reason: str, rules: JsonObject) -> Event:
     """Return the trail event for an action on a call; `rules` says which rules led to it."""
     about: JsonObject = {
         "tool_name": call.name,
@@ -63,18 +64,18 @@ def target_of(decision: PolicyDecision) -> str | None:
     return payload.target_arg if payload and decision.action is Action.REQUEST_USER_INPUT else None
 
 
-def build_ask(
+def build_item(
     definition: ToolDefinition, call: ToolCall, decision: PolicyDecision, timeout_s: int | None = None
-) -> Ask:
+) -> ItemDraft:
     """Return what is asked about a call that was judged; `timeout_s` holds where the rule states no time to answer in.
 
-    A call that the policy allows or denies is not put to anybody: the policy's word is its ruling.
+    A call that the policy allows or denies is not put to anybody: the policy's word is its preset.
     """
     payload = decision.request_payload or _NO_WORDS
     target = target_of(decision)
     approval = (Answer.APPROVE, Answer.EDIT, Answer.DENY) if payload.allow_edit else (Answer.APPROVE, Answer.DENY)
-    asked = AskedTool(name=call.name, args=call.args, definition=definition.digest, idempotent=definition.idempotent)
-    return Ask(
+    asked = ItemTool(name=call.name, args=call.args, definition=definition.digest, idempotent=definition.idempotent)
+    return ItemDraft(
         kind=ItemKind.APPROVAL if target is None else ItemKind.INPUT,
         call_id=call.call_id,
         index=call.index,
@@ -89,15 +90,15 @@ def build_ask(
         rule_id=decision.policy_id,
         rule_version=decision.rule_version,
         resembles=decision.resembles,
-        ruling=_rule(decision),
+        preset=_rule(decision),
     )
 
 
-def _rule(decision: PolicyDecision) -> Ruling | None:
+def _rule(decision: PolicyDecision) -> PresetOutcome | None:
     verdict = {Action.ALLOW: Verdict.APPROVED, Action.DENY: Verdict.DENIED}.get(decision.action)
     if verdict is None:
         return None
-    return Ruling(verdict=verdict, by=Actor(id="policy", kind=ActorKind.POLICY), message=decision.reason or None)
+    return PresetOutcome(verdict=verdict, by=Actor(id="policy", kind=ActorKind.POLICY), message=decision.reason or None)
 
 
 def _write_prompt(payload: RequestPayload, decision: PolicyDecision) -> Prompt:

@@ -31,7 +31,7 @@ from sayso.policy.rules import (
     same_json,
 )
 from sayso.policy.strictness import STRICTNESS, guard_terms, strictest_terms
-from sayso.records.base import Frozen
+from sayso.records.base import Immutable
 from sayso.records.terms import RuleTerms
 from sayso.records.tool_names import find_alike
 
@@ -51,7 +51,7 @@ __all__ = [
 MAX_ERROR_CHARS = 2000
 
 
-class PolicyEvent(Frozen):
+class PolicyEvent(Immutable):
     """Something an agent is about to do, as the rules see it.
 
     Arguments and context are taken as they are, so that a value which is not JSON is asked about instead of refused.
@@ -77,7 +77,7 @@ class PolicyEvent(Frozen):
         return SUBJECTS[self.event_type]
 
 
-class PolicyDecision(Frozen):
+class PolicyDecision(Immutable):
     """What the rules say of one event, and why. `error` tells what could not be judged, whoever decided.
 
     `in_doubt` is there where the event could not be judged: the strictest action that it could have fallen under.
@@ -98,7 +98,7 @@ class PolicyDecision(Frozen):
     resembles: tuple[str, ...] = ()
 
 
-class Policy(Frozen):
+class Policy(Immutable):
     """The rules in force, in the order they are tried, and what happens when none of them matches."""
 
     rules: tuple[PolicyRule, ...] = ()

@@ -7,21 +7,21 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from sayso.canonical_json import JsonObject
 from sayso.errors import PolicyForbids
-from sayso.policy.asking import build_ask, find_misplaced, tell_judged
+from sayso.policy.asking import build_item, describe_judged, find_misplaced
 from sayso.policy.engine import Policy, PolicyDecision, PolicyEvent
 from sayso.policy.questions import put_question
 from sayso.policy.rules import ASKING, Action, same_json
 from sayso.policy.strictness import guard_terms, is_stricter, state_terms, strictest_terms
-from sayso.records.decisions import JsonObject
 from sayso.records.events import Event, EventType
-from sayso.records.items import Ask, Item
+from sayso.records.items import Item, ItemDraft
 from sayso.records.suspensions import RunRef, SuspensionRecord
 from sayso.records.tool_calls import ToolCall, ToolDefinition
 
 
 @dataclass(frozen=True)
-class GatedCall:
+class ExternalCall:
     """A call that is to be gated, with the definition of its tool.
 
     The desk has `known` the tool where a worker registered its agent; any other definition is the caller's own word.
@@ -34,17 +34,17 @@ class GatedCall:
     step: int = 1
 
 
-def gate_calls(
-    policy: Policy, run: RunRef, calls: Sequence[GatedCall], step: int = 1
-) -> tuple[tuple[Ask, ...], tuple[Event, ...]]:
-    """Return what is to be asked about the calls, the policy's own rulings included, and the events that tell of it.
+def evaluate_calls(
+    policy: Policy, run: RunRef, calls: Sequence[ExternalCall], step: int = 1
+) -> tuple[tuple[ItemDraft, ...], tuple[Event, ...]]:
+    """Return what is to be asked about the calls, the policy's own presets included, and the events that tell of it.
 
     `step` is the number of the model's turn that the calls are of.
     """
     names = [one.call.name for one in calls]
     data = {"tool_call_count": len(names), "step": step, "tool_names": names, "agent": run.agent, "owner": run.owner}
     events = [Event(type=EventType.TOOL_BATCH_STARTED, data=data)]
-    asks: list[Ask] = []
+    drafts: list[ItemDraft] = []
     for one in calls:
         event = PolicyEvent(
             run_id=run.id,
@@ -62,14 +62,14 @@ def gate_calls(
             decision = put_question(one.definition, one.call.args, decision)
         if misplaced := find_misplaced(one.definition, decision):
             decision = decision.model_copy(update={"action": Action.DENY, "reason": misplaced})
-        asks.append(build_ask(one.definition, one.call, decision))
-        events.append(tell_judged(one.call, decision))
-    return tuple(asks), tuple(events)
+        drafts.append(build_item(one.definition, one.call, decision))
+        events.append(describe_judged(one.call, decision))
+    return tuple(drafts), tuple(events)
 
 
 def judge_final(
     policy: Policy, record: SuspensionRecord, item: Item, args: JsonObject, definition: ToolDefinition | None
-) -> Ask | None:
+) -> ItemDraft | None:
     """Judge what a reviewer made of an item's arguments; return what is to be asked about them anew, if anything is.
 
     They are asked anew where another rule asks about them, where the terms are stricter than those of the item, and
@@ -92,7 +92,7 @@ def judge_final(
         terms = guard_terms(strictest_terms([judged.terms, state_terms(item.terms)]))
         judged = judged.model_copy(update={"terms": terms})
     call = ToolCall(call_id=item.call_id, index=item.index, name=item.tool.name, args=args, subagent=item.subagent)
-    return build_ask(definition, call, judged)
+    return build_item(definition, call, judged)
 
 
 def _check_final(item: Item, judged: PolicyDecision, definition: ToolDefinition | None) -> None:

@@ -14,11 +14,11 @@ from typing import Any, TypeVar
 from pydantic import BaseModel, JsonValue, ValidationError
 from pydantic_core import ErrorDetails
 
+from sayso.canonical_json import JsonObject
 from sayso.errors import InvalidInput, SaysoError
 from sayso.policy.engine import Action, Policy
 from sayso.policy.rules import RequestPayload
 from sayso.policy.yaml_documents import MAX_BYTES, Document, Loc, Problem, read_document
-from sayso.records.decisions import JsonObject
 from sayso.records.terms import EscalationStep, Fallback, Quorum, RuleTerms
 from sayso.schemas.validators import check_schema, check_value
 

@@ -8,10 +8,10 @@ from itertools import islice
 
 from pydantic import JsonValue
 
+from sayso.canonical_json import JsonObject
 from sayso.policy.engine import Policy
 from sayso.policy.expressions import Comparison, find_args, find_comparisons
 from sayso.policy.rules import ASKING, Action, PolicyRule, RuleCondition, Subject, same_json
-from sayso.records.decisions import JsonObject
 from sayso.records.terms import RuleTerms
 from sayso.records.tool_calls import ToolDefinition
 

@@ -9,10 +9,10 @@ from collections.abc import Mapping
 
 from pydantic import JsonValue, ValidationError
 
+from sayso.canonical_json import JsonObject
 from sayso.policy.engine import Action, PolicyDecision
 from sayso.policy.rules import RequestPayload
-from sayso.records.base import Frozen
-from sayso.records.decisions import JsonObject
+from sayso.records.base import Immutable
 from sayso.records.terms import Fallback, FallbackAction
 from sayso.records.tool_calls import ToolDefinition
 
@@ -22,7 +22,7 @@ _TITLE_CHARS = 200
 _REASON = "The agent itself asks this."
 
 
-class Question(Frozen):
+class Question(Immutable):
     """The names of the arguments that make a call a question."""
 
     question: str

@@ -8,7 +8,7 @@ from pydantic import AfterValidator, BeforeValidator, Field, JsonValue, Validati
 
 from sayso.policy.conditions import compile_condition
 from sayso.policy.expressions import find_text_order
-from sayso.records.base import Frozen
+from sayso.records.base import Immutable
 from sayso.records.terms import Fallback, FallbackAction, RuleTerms
 
 JsonObject = dict[str, JsonValue]
@@ -78,7 +78,7 @@ SUBJECTS: dict[str, Subject] = {"tool_before_execute": Subject.TOOL_CALL, "llm_b
 """What each type of event is about."""
 
 
-class RuleCondition(Frozen):
+class RuleCondition(Immutable):
     """When a rule applies: every part that is given must hold, and `when` is looked at last."""
 
     event_type: EventType | None = None
@@ -128,7 +128,7 @@ class RuleCondition(Frozen):
         return when
 
 
-class RequestPayload(Frozen):
+class RequestPayload(Immutable):
     """How a rule asks: the words a reviewer reads, and for a value where it goes and what it may be."""
 
     prompt: str | None = Field(default=None, max_length=20_000)
@@ -140,7 +140,7 @@ class RequestPayload(Frozen):
     metadata: JsonObject = Field(default_factory=dict)
 
 
-class PolicyRule(Frozen):
+class PolicyRule(Immutable):
     """One rule: when it applies, what it does, and under which terms it asks."""
 
     rule_id: RuleId
@@ -163,8 +163,8 @@ class PolicyRule(Frozen):
     @field_validator("subjects")
     @classmethod
     def _check_subjects(cls, subjects: tuple[Subject, ...] | None, info: ValidationInfo) -> tuple[Subject, ...] | None:
-        asks = info.data.get("action") in ASKING
-        if asks and subjects and set(subjects) & {Subject.ANY, Subject.LLM_CALL}:
+        asks_person = info.data.get("action") in ASKING
+        if asks_person and subjects and set(subjects) & {Subject.ANY, Subject.LLM_CALL}:
             raise ValueError(_ASKS_MODEL)
         return subjects
 

@@ -8,7 +8,7 @@ from pydantic import BaseModel, ConfigDict
 _put = object.__setattr__
 
 
-class Frozen(BaseModel):  # noqa: PLW1641  pydantic gives every frozen model its hash
+class Immutable(BaseModel):  # noqa: PLW1641  pydantic gives every frozen model its hash
     """A value that refuses unknown fields and is replaced, not changed.
 
     Copying and comparing come to what they do in every model; a verb copies several values and saving one compares it

@@ -5,8 +5,8 @@ from typing import Literal, Self
 
 from pydantic import Field, JsonValue, model_validator
 
-from sayso.canonical_json import JsonObject as JsonObject  # noqa: PLC0414 - everybody who reads decisions knows it from here
-from sayso.records.base import Frozen
+from sayso.canonical_json import JsonObject
+from sayso.records.base import Immutable
 
 
 class ActorKind(StrEnum):
@@ -20,7 +20,7 @@ class ActorKind(StrEnum):
     WORKER = "worker"
 
 
-class Actor(Frozen):
+class Actor(Immutable):
     """Somebody, and the way they came."""
 
     id: str
@@ -56,7 +56,7 @@ class DecisionAction(StrEnum):
     FAIL = "fail"
 
 
-class Decision(Frozen):
+class Decision(Immutable):
     """One reviewer's, or the timeout's, word on one item; `sayso.decision/1`.
 
     `args` is there only where the reviewer edited them; `args_digest` is the digest of the item as the reviewer saw it.
@@ -85,7 +85,7 @@ class Verdict(StrEnum):
     FAILED = "failed"
 
 
-class Outcome(Frozen):
+class Outcome(Immutable):
     """The terminal outcome of an item; it never changes. `args` are exactly what runs, where something runs."""
 
     verdict: Verdict
@@ -103,7 +103,7 @@ class Outcome(Frozen):
         return self.verdict in (Verdict.APPROVED, Verdict.ANSWERED)
 
 
-class Report(Frozen):
+class Report(Immutable):
     """What whoever ran a call outside says came of it; `error` says why it failed, or is a note."""
 
     success: bool
@@ -112,7 +112,7 @@ class Report(Frozen):
     at_ms: int
 
 
-class Permit(Frozen):
+class Permit(Immutable):
     """Proof that the leave to run an item's call was spent: when, in which attempt, and by which worker.
 
     `ended_at_ms` and `success` tell how the call ended, from when its result was saved on. Where the call runs outside,
@@ -131,7 +131,7 @@ class Permit(Frozen):
 DIGEST_PATTERN = "^[0-9a-f]{64}$"
 
 
-class DecisionRequest(Frozen):
+class DecisionRequest(Immutable):
     """What a reviewer sends, by whichever channel: the strict model every inbound decision is parsed into.
 
     `digest` is the digest of the item that the reviewer saw; a decision on anything else is refused.

@@ -9,7 +9,7 @@ from hashlib import sha256
 from typing import Any, NamedTuple
 
 from sayso.canonical_json import canonical_json
-from sayso.records.base import Frozen
+from sayso.records.base import Immutable
 
 
 class EventType(StrEnum):
@@ -56,7 +56,7 @@ class Event(NamedTuple):
     data: dict[str, Any] = {}  # noqa: RUF012  nobody changes what an event says
 
 
-class TrailEntry(Frozen):
+class TrailEntry(Immutable):
     """An event in its place: numbered from 1, timed by the store's clock, chained by `hash` to the entry before."""
 
     seq: int

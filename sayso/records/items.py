@@ -5,9 +5,9 @@ from typing import NamedTuple
 
 from pydantic import Field, JsonValue
 
-from sayso.canonical_json import digest_json
-from sayso.records.base import Frozen
-from sayso.records.decisions import Actor, Decision, JsonObject, Outcome, Permit, Verdict
+from sayso.canonical_json import JsonObject, digest_json
+from sayso.records.base import Immutable
+from sayso.records.decisions import Actor, Decision, Outcome, Permit, Verdict
 from sayso.records.terms import RuleTerms, Terms, freeze_terms
 
 
@@ -28,7 +28,7 @@ class Answer(StrEnum):
     VALUE = "value"
 
 
-class AskedTool(Frozen):
+class ItemTool(Immutable):
     """The call an item is about; `definition` is the digest of the tool's definition."""
 
     name: str
@@ -37,7 +37,7 @@ class AskedTool(Frozen):
     idempotent: bool = False
 
 
-class Prompt(Frozen):
+class Prompt(Immutable):
     """What a reviewer reads beside the call itself."""
 
     title: str | None = Field(default=None, max_length=200)
@@ -54,7 +54,7 @@ def _say_nothing() -> Prompt:
     return _NOTHING
 
 
-class Ruling(Frozen):
+class PresetOutcome(Immutable):
     """An outcome that stands already when its item is asked: the policy's own word, or one carried over."""
 
     verdict: Verdict
@@ -65,7 +65,7 @@ class Ruling(Frozen):
     start_by_ms: int | None = None
 
 
-class Doubt(Frozen):
+class Doubt(Immutable):
     """A call that was begun and of which no result is known: when, by whom, and under which key."""
 
     begun_at_ms: int
@@ -74,13 +74,13 @@ class Doubt(Frozen):
     idempotency_key: str
 
 
-class Ask(Frozen):
-    """What a runner or an agent wants asked, before the desk has frozen its terms. With a ruling nobody is asked."""
+class ItemDraft(Immutable):
+    """What a runner or an agent wants asked, before the desk has frozen its terms. With a preset nobody is asked."""
 
     kind: ItemKind = ItemKind.APPROVAL
     call_id: str
     index: int
-    tool: AskedTool
+    tool: ItemTool
     subagent: str | None = None
     prompt: Prompt = Field(default_factory=_say_nothing)
     allowed: tuple[Answer, ...] = (Answer.APPROVE, Answer.EDIT, Answer.DENY)
@@ -91,19 +91,19 @@ class Ask(Frozen):
     rule_id: str | None = None
     rule_version: str = ""
     resembles: tuple[str, ...] = ()
-    ruling: Ruling | None = None
+    preset: PresetOutcome | None = None
     doubt: Doubt | None = None
     fixed: bool = False
 
 
-class Item(Frozen):
+class Item(Immutable):
     """One thing asked in a suspension, with its frozen terms and the digest of what is asked."""
 
     item_id: str
     kind: ItemKind = ItemKind.APPROVAL
     call_id: str
     index: int = 0
-    tool: AskedTool
+    tool: ItemTool
     subagent: str | None = Field(default=None, description="Who makes the call: a sub-agent, or empty for the agent.")
     prompt: Prompt = Field(default_factory=_say_nothing)
     allowed: tuple[Answer, ...] = (Answer.APPROVE, Answer.EDIT, Answer.DENY)
@@ -146,7 +146,7 @@ class Binding(NamedTuple):
     suspension_id: str
 
 
-def freeze_item(ask: Ask, item_id: str, binding: Binding, now_ms: int) -> Item:
+def freeze_item(ask: ItemDraft, item_id: str, binding: Binding, now_ms: int) -> Item:
     """Return the item that asks `ask` from `now_ms` on, its terms frozen and its digest computed."""
     terms = freeze_terms(ask.terms, rule_id=ask.rule_id, rule_version=ask.rule_version, now_ms=now_ms)
     return Item(
@@ -170,7 +170,7 @@ def freeze_item(ask: Ask, item_id: str, binding: Binding, now_ms: int) -> Item:
 
 
 def digest_item(
-    binding: Binding, item_id: str, tool: AskedTool, args: JsonObject, target_arg: str | None, terms: Terms
+    binding: Binding, item_id: str, tool: ItemTool, args: JsonObject, target_arg: str | None, terms: Terms
 ) -> str:
     """Return the digest that binds a decision to exactly this call under exactly these terms."""
     return digest_json(

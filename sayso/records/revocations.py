@@ -58,7 +58,7 @@ class NamedKey(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Standing:
+class Revocations:
     """Whom to trust no longer: keys whose runs are withdrawn, and reviewers who were deactivated."""
 
     revoked: frozenset[str] = frozenset()

@@ -9,10 +9,9 @@ from dataclasses import dataclass
 from hashlib import sha256
 from typing import Any, Literal
 
-from sayso.canonical_json import TOP, Place, write_path
+from sayso.canonical_json import TOP, JsonObject, Place, write_path
 from sayso.errors import InvalidInput, InvalidJson, TooLarge
-from sayso.records.base import Frozen
-from sayso.records.decisions import JsonObject
+from sayso.records.base import Immutable
 
 MAX_STATE_BYTES = 8 * 1024 * 1024
 _GZIP_FROM_BYTES = 2048
@@ -20,7 +19,7 @@ _GZIP = 31
 """zlib's word for a gzip wrapper around the largest window."""
 
 
-class StateRef(Frozen):
+class StateRef(Immutable):
     """What a record says of its run's state: how it is encoded, how large it is, and its SHA-256."""
 
     encoding: Literal["json", "json+gzip"] = "json"

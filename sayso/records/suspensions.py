@@ -11,15 +11,15 @@ from typing import Literal, NamedTuple
 
 from pydantic import AliasChoices, Field, JsonValue
 
+from sayso.canonical_json import JsonObject
 from sayso.errors import IllegalTransition
-from sayso.records.base import Frozen
-from sayso.records.decisions import JsonObject
+from sayso.records.base import Immutable
 from sayso.records.events import Event, EventType
 from sayso.records.items import Binding, Item
 from sayso.records.run_state import SealedState, StateRef
 from sayso.records.tool_calls import ToolResult
 
-LOOK_AGAIN_MS = 3_000
+DUE_AGAIN_MS = 3_000
 """How soon a decided suspension that no worker has leased is put on the ready list again."""
 
 
@@ -76,7 +76,7 @@ LEGAL: dict[str, Step] = {
     "see": _step("pending", "pending", EventType.ITEM_SEEN),
     "extend": _step("pending", "pending", EventType.DEADLINE_EXTENDED),
     "ask_again": _step("pending", "pending", EventType.ASKED_AGAIN),
-    "thaw": _step("pending decided resuming", "pending decided resuming", EventType.DEADLINES_MOVED),
+    "shift_deadlines": _step("pending decided resuming", "pending decided resuming", EventType.DEADLINES_MOVED),
     "hold": _step("pending decided resuming", "pending decided resuming"),
     "expire": _step("pending", "pending decided", EventType.TIMED_OUT, EventType.DECIDED, EventType.ESCALATED),
     "report": _step("pending", "pending decided", EventType.RESULT_REPORTED, EventType.DECIDED),
@@ -97,10 +97,10 @@ LEGAL: dict[str, Step] = {
         EventType.RUN_RESUMED,
         *_ENDS,
     ),
-    "consume": _step("decided resuming", "resuming", EventType.RUN_RESUMED, EventType.PERMIT_REDEEMED),
+    "client_redeem": _step("decided resuming", "resuming", EventType.RUN_RESUMED, EventType.PERMIT_REDEEMED),
     "conclude": _step("resuming", "resuming resumed", EventType.OUTCOME_REPORTED, *_ENDS),
     "lapse": _step("decided resuming", "decided resuming resumed", EventType.PERMIT_LAPSED, *_ENDS),
-    "question": _step("resuming", "resumed", EventType.RUN_PAUSED),
+    "mark_in_doubt": _step("resuming", "resumed", EventType.RUN_PAUSED),
     "give_up": _step("resuming", "failed", EventType.RUN_FAILED),
     "revive": _step("failed", "decided", EventType.RUN_REVIVED),
 }
@@ -110,7 +110,7 @@ drives (`sayso/transitions/client_execution.py`); all others from `lease` to `se
 `docs/decisions/` says why they are steps of their own."""
 
 
-class RunRef(Frozen):
+class RunRef(Immutable):
     """The run a suspension belongs to. `owner` is the name of who asked for it, `key_id` the credential they used.
 
     `facts` are the run's trusted context, from its registered agent or its credential. `claimed` is the context that
@@ -134,7 +134,7 @@ OURS = "sayso"
 """The framework of a run that is driven by our own runner."""
 
 
-class Origin(Frozen):
+class Origin(Immutable):
     """Which software paused the run, and from which set of tools it was built."""
 
     framework: str = OURS
@@ -149,7 +149,7 @@ class Origin(Frozen):
         return "runner" if self.framework == OURS else self.framework
 
 
-class ResumeSpec(Frozen):
+class ResumeSpec(Immutable):
     """How the run goes on: driven by a worker's resumer, called back, or fetched by whoever asked."""
 
     mode: Literal["worker", "callback", "poll"] = "worker"
@@ -159,7 +159,7 @@ class ResumeSpec(Frozen):
     tells: bool = Field(default=False, description="Whether the endpoint is told by a signed message once it is over.")
 
 
-class Lease(Frozen):
+class Lease(Immutable):
     """One worker's turn at driving the run; the attempt is the fencing token, `step` names the last step it saved."""
 
     holder: str
@@ -168,7 +168,7 @@ class Lease(Frozen):
     step: str = ""
 
 
-class Intent(Frozen):
+class Intent(Immutable):
     """A call that was about to start: written before the tool runs, cleared when its batch is saved.
 
     `item_id` names the item whose permit it spends; a call that the policy allowed has none. `result` is there when
@@ -188,7 +188,7 @@ class Intent(Frozen):
     in_vain: int | None = Field(default=None, description="The earlier attempt that is known not to have started it.")
 
 
-class RunEnd(Frozen):
+class RunEnd(Immutable):
     """How a run ended: its final status, what it produced, and why where it went wrong."""
 
     status: RunStatus
@@ -196,7 +196,7 @@ class RunEnd(Frozen):
     error: str | None = None
 
 
-class Receipt(Frozen):
+class Receipt(Immutable):
     """What became of the decision, with the moment of each stage."""
 
     decided_at_ms: int | None = None
@@ -210,7 +210,7 @@ class Receipt(Frozen):
     error: str | None = None
 
 
-class SuspensionRecord(Frozen):
+class SuspensionRecord(Immutable):
     """The saved pause of one run; `sayso.suspension/1`."""
 
     id: str
@@ -234,7 +234,7 @@ class SuspensionRecord(Frozen):
     failed_calls: int = Field(default=0, description="How many calls that people let run failed before this pause.")
     previous_id: str | None = None
     following_id: str | None = None
-    look_at_ms: int | None = Field(default=None, description="When somebody must look; a copy of it is on the agenda.")
+    due_at_ms: int | None = Field(default=None, description="When somebody must look; a copy of it is on the schedule.")
 
     @property
     def binding(self) -> Binding:

@@ -9,7 +9,7 @@ from typing import Annotated
 
 from pydantic import Field, JsonValue, ValidationInfo, field_validator
 
-from sayso.records.base import Frozen
+from sayso.records.base import Immutable
 
 APPROVAL_TIMEOUT_S = 300
 """How long an approval waits when its rule does not say, the default of the tool-call lifecycle."""
@@ -32,7 +32,7 @@ class FallbackAction(StrEnum):
     FAIL = "fail"
 
 
-class Fallback(Frozen):
+class Fallback(Immutable):
     """The word that is given for the reviewers when the deadline passes."""
 
     action: FallbackAction = FallbackAction.DENY
@@ -40,21 +40,21 @@ class Fallback(Frozen):
     message: str | None = Field(default=None, max_length=2000)
 
 
-class Quorum(Frozen):
+class Quorum(Immutable):
     """How many different people must approve, and how many must deny, before an item is decided."""
 
     approve: int = Field(default=1, ge=1, le=20)
     deny: int = Field(default=1, ge=1, le=20)
 
 
-class EscalationStep(Frozen):
+class EscalationStep(Immutable):
     """Reviewers who join an item that is still undecided some time after it was asked."""
 
     after_s: int = Field(ge=1, le=LONGEST_WAIT_S)
     reviewers: tuple[str, ...] = Field(min_length=1)
 
 
-class RuleTerms(Frozen):
+class RuleTerms(Immutable):
     """Terms as a rule states them, in seconds from the moment of asking."""
 
     reviewers: tuple[str, ...] = ()
@@ -85,7 +85,7 @@ class RuleTerms(Frozen):
         return fallback
 
 
-class Terms(Frozen):
+class Terms(Immutable):
     """The terms of one item, frozen when it was asked. An empty list of reviewers means: any reviewer."""
 
     rule_id: str | None = None

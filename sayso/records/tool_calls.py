@@ -7,11 +7,11 @@ from pydantic import Field, JsonValue, ValidationError
 
 from sayso.canonical_json import JsonObject, digest_json, parse_json
 from sayso.errors import InvalidInput
-from sayso.records.base import Frozen
+from sayso.records.base import Immutable
 from sayso.records.tool_names import check_tool_name
 
 
-class ToolDefinition(Frozen):
+class ToolDefinition(Immutable):
     """A tool as its agent declares it. Its digest is bound into every approval, so that a redefined tool is noticed."""
 
     name: str = Field(min_length=1, max_length=200)
@@ -41,7 +41,7 @@ def define(name: str, description: str, parameters: JsonObject, idempotent: bool
         raise InvalidInput(f"Tool {name[:80]!r} cannot be defined so: {faults}.") from error
 
 
-class ToolCall(Frozen):
+class ToolCall(Immutable):
     """One call of one model turn. The id is the model's own and may be empty or repeated; the index never is.
 
     `subagent` is the sub-agent that makes the call, "" where the agent makes it itself, None where nobody knows.
@@ -54,7 +54,7 @@ class ToolCall(Frozen):
     subagent: str | None = None
 
 
-class ToolResult(Frozen):
+class ToolResult(Immutable):
     """How one call ended: run, failed, denied, timed out or skipped. Latency is None for a call that never ran."""
 
     call_id: str

@@ -8,10 +8,9 @@ from typing import Literal, get_args
 
 from pydantic import Field
 
-from sayso.canonical_json import check_json, digest_json
+from sayso.canonical_json import JsonObject, check_json, digest_json
 from sayso.errors import InvalidInput, SaysoError
-from sayso.records.base import Frozen
-from sayso.records.decisions import JsonObject
+from sayso.records.base import Immutable
 from sayso.records.suspensions import Origin
 from sayso.records.terms import LONGEST_WAIT_S, Fallback, FallbackAction
 from sayso.records.tool_calls import ToolDefinition
@@ -42,7 +41,7 @@ class Budgets:
     max_transcript_bytes: int = 2 * 1024 * 1024
 
 
-class AgentManifest(Frozen):
+class AgentManifest(Immutable):
     """What the service may know of an agent: plain JSON, no code. The digest changes with its name and its tools.
 
     Its `context` is trusted, for a worker registered it.

@@ -12,13 +12,13 @@ from typing import NamedTuple
 
 from pydantic import BaseModel, JsonValue
 
-from sayso.canonical_json import check_json
+from sayso.canonical_json import JsonObject, check_json
 from sayso.errors import TooLarge
 from sayso.policy.engine import Action
-from sayso.records.base import Frozen
-from sayso.records.decisions import COVERED, ActorKind, JsonObject, Outcome, Verdict
+from sayso.records.base import Immutable
+from sayso.records.decisions import COVERED, ActorKind, Outcome, Verdict
 from sayso.records.events import Event, EventType
-from sayso.records.items import Ask, Doubt
+from sayso.records.items import Doubt, ItemDraft
 from sayso.records.suspensions import RunStatus
 from sayso.records.tool_calls import ToolCall, ToolResult
 from sayso.runner.agents import Agent, DenialPolicy
@@ -44,14 +44,14 @@ class Stop(StrEnum):
     UNKNOWN = "unknown"
 
 
-class BatchCall(Frozen):
+class BatchCall(Immutable):
     """One call of a batch: as judged, then as decided, then with its result."""
 
     call: ToolCall
     action: Action
     reason: str
     rule_id: str | None = None
-    ask: Ask | None = None
+    ask: ItemDraft | None = None
     decided: bool = False
     item_id: str | None = None
     key: str | None = None
@@ -69,14 +69,14 @@ class BatchCall(Frozen):
         return not self.waits and self.result is None
 
 
-class Batch(Frozen):
+class Batch(Immutable):
     """All calls of one model turn, in the model's order."""
 
     calls: tuple[BatchCall, ...]
     started_step: int
 
     @property
-    def asks(self) -> tuple[Ask, ...]:
+    def drafts(self) -> tuple[ItemDraft, ...]:
         """What people still have to answer before any call may run."""
         return tuple(one.ask for one in self.calls if one.ask is not None and one.waits)
 
@@ -262,7 +262,7 @@ def results_of(batch: Batch) -> tuple[ToolResult, ...]:
     return tuple(one.result for one in batch.calls if one.result is not None)
 
 
-def tell_model(results: Sequence[ToolResult]) -> tuple[ChatMessage, ...]:
+def describe_model(results: Sequence[ToolResult]) -> tuple[ChatMessage, ...]:
     """Return the messages that tell the model how its calls ended, in its order."""
     return tuple(
         {"role": "tool", "tool_call_id": result.call_id, "content": json.dumps(result.tool_message, ensure_ascii=False)}

@@ -4,16 +4,17 @@ from collections.abc import Callable, Iterable, Mapping
 
 from pydantic import JsonValue
 
+from sayso.canonical_json import JsonObject
 from sayso.policy.rules import same_json
-from sayso.records.decisions import Actor, ActorKind, DecisionAction, JsonObject, Outcome, Verdict
-from sayso.records.items import Ask, ItemKind
+from sayso.records.decisions import Actor, ActorKind, DecisionAction, Outcome, Verdict
+from sayso.records.items import ItemDraft, ItemKind
 from sayso.records.terms import Fallback, FallbackAction
 from sayso.runner.batches import Resumption
 
 HEADLESS = Actor(id="headless", kind=ActorKind.POLICY, channel="headless")
 """Who decides where there is nobody to ask."""
 
-Fits = Callable[[Ask, JsonValue], bool]
+Fits = Callable[[ItemDraft, JsonValue], bool]
 """Whether a value is one of the answers that an ask takes."""
 
 NOBODY_ASKED = "Denied: this agent runs where nobody can be asked."
@@ -27,7 +28,7 @@ _VERDICTS = {
 
 
 def resolve(
-    ask: Ask,
+    ask: ItemDraft,
     action: DecisionAction,
     *,
     by: Actor,
@@ -52,20 +53,20 @@ def resolve(
     return Resumption(item_id=None, outcome=outcome, args=ask.tool.args if args is None else args)
 
 
-def is_offered(ask: Ask, value: JsonValue) -> bool:
+def is_offered(ask: ItemDraft, value: JsonValue) -> bool:
     """Whether a value is one of the choices, where there are some; what its schema says takes a library to know."""
     return ask.choices is None or any(same_json(value, choice) for choice in ask.choices)
 
 
 def fall_back(
-    asks: Iterable[Ask], approval: Fallback, given: Fallback, at_ms: int, fits: Fits = is_offered
+    drafts: Iterable[ItemDraft], approval: Fallback, given: Fallback, at_ms: int, fits: Fits = is_offered
 ) -> Mapping[int, Resumption]:
     """Answer every ask by a fallback. Only a rule that allows it lets an approval be given with nobody looking."""
     fallbacks = {ItemKind.APPROVAL: approval}
-    return {ask.index: _fall_back(ask, fallbacks.get(ask.kind, given), at_ms, fits) for ask in asks}
+    return {ask.index: _fall_back(ask, fallbacks.get(ask.kind, given), at_ms, fits) for ask in drafts}
 
 
-def _fall_back(ask: Ask, fallback: Fallback, at_ms: int, fits: Fits) -> Resumption:
+def _fall_back(ask: ItemDraft, fallback: Fallback, at_ms: int, fits: Fits) -> Resumption:
     if fallback.action is FallbackAction.FAIL:
         message = fallback.message or "Nobody can be asked, and the agent's fallback fails the run."
         return resolve(ask, DecisionAction.FAIL, by=HEADLESS, at_ms=at_ms, message=message)

@@ -10,12 +10,12 @@ from typing import Protocol
 
 from pydantic import JsonValue
 
+from sayso.canonical_json import JsonObject
 from sayso.clock import now_ms
 from sayso.errors import InvalidInput
 from sayso.policy.engine import Policy, PolicyEvent
-from sayso.records.decisions import JsonObject
 from sayso.records.events import Event
-from sayso.records.items import Ask, Doubt
+from sayso.records.items import Doubt, ItemDraft
 from sayso.records.run_state import check_state
 from sayso.records.suspensions import RunEnd, RunRef, RunStatus
 from sayso.runner.batches import (
@@ -70,11 +70,11 @@ class FrameworkJournal(Protocol):
 
 
 @dataclass(frozen=True)
-class FrameworkPause:
+class FrameworkSuspension:
     """The run waits for people. State and events are not saved yet."""
 
     state: FrameworkState
-    asks: tuple[Ask, ...]
+    drafts: tuple[ItemDraft, ...]
     events: tuple[Event, ...]
     told: tuple[JsonObject, ...] = ()
 
@@ -97,7 +97,7 @@ async def drive_framework(
     policy: Policy,
     journal: FrameworkJournal,
     fits: Fits = is_offered,
-) -> FrameworkPause | FrameworkEnd:
+) -> FrameworkSuspension | FrameworkEnd:
     """Drive the run until it has to ask people or ends; `outcomes` are the answers to what it asked, by call index.
 
     A headless agent's fallback gives a value only where it `fits`.
@@ -141,8 +141,8 @@ class _Drive:
         self._events: list[Event] = []
         self._told: list[JsonObject] = []
 
-    async def go(self, outcomes: Mapping[int, Resumption]) -> FrameworkPause | FrameworkEnd:
-        reached: Asked | Done | FrameworkPause | FrameworkEnd
+    async def go(self, outcomes: Mapping[int, Resumption]) -> FrameworkSuspension | FrameworkEnd:
+        reached: Asked | Done | FrameworkSuspension | FrameworkEnd
         if self._state.batch is not None:
             reached = await self._take_up(self._state.batch, outcomes)
         elif denied := judge_model_call(self._agent, self._policy, self._describe()):
@@ -157,18 +157,18 @@ class _Drive:
 
     async def _take_up(
         self, batch: Batch, outcomes: Mapping[int, Resumption]
-    ) -> Asked | Done | FrameworkPause | FrameworkEnd:
+    ) -> Asked | Done | FrameworkSuspension | FrameworkEnd:
         """Go on with the batch that was saved: with the answers to what it asked, or after a worker was lost."""
         unfinished = self._journal.unfinished()
         told = all(one.result is not None for one in batch.calls)
         if not unfinished and not told:
             self._events += warn_of_timeouts(batch, outcomes)
         doubted = doubt_unfinished(self._answer(batch, outcomes), unfinished, self._agent)
-        if doubted.asks:
+        if doubted.drafts:
             return self._pause(doubted)
         return await self._go_on(doubted, saved=True, told=told, repeated=frozenset(unfinished))
 
-    async def _judge(self, asked: Asked) -> Asked | Done | FrameworkPause | FrameworkEnd:
+    async def _judge(self, asked: Asked) -> Asked | Done | FrameworkSuspension | FrameworkEnd:
         """Judge all calls of a turn; then it waits for people, or goes on."""
         check_state(asked.native)
         turn = read_turn(asked)
@@ -176,11 +176,11 @@ class _Drive:
         self._state = self._state.model_copy(update=update)
         batch, events = judge_turn(self._agent, turn, self._policy, self._describe())
         self._events += (*report_turn(turn), *events)
-        if batch.asks and find_ending(batch, self._agent.approval_denial_policy) is None:
+        if batch.drafts and find_ending(batch, self._agent.approval_denial_policy) is None:
             if self._agent.interaction == "desk":
                 return self._pause(batch)
             agent = self._agent
-            answers = fall_back(batch.asks, agent.approval_fallback, agent.input_fallback, now_ms(), self._fits)
+            answers = fall_back(batch.drafts, agent.approval_fallback, agent.input_fallback, now_ms(), self._fits)
             batch = self._answer(batch, answers)
         return await self._go_on(batch)
 
@@ -266,8 +266,8 @@ class _Drive:
         self._events.append(event)
         return self._stop(ending)
 
-    def _pause(self, batch: Batch) -> FrameworkPause:
-        return FrameworkPause(self._now(batch), batch.asks, self._take_events())
+    def _pause(self, batch: Batch) -> FrameworkSuspension:
+        return FrameworkSuspension(self._now(batch), batch.drafts, self._take_events())
 
     def _complete(self, done: Done) -> FrameworkEnd:
         return FrameworkEnd(RunEnd(status=done.status, result=done.result, error=done.error), self._take_events())

@@ -8,13 +8,19 @@ import json
 
 from pydantic import JsonValue
 
-from sayso.canonical_json import check_json, parse_json
+from sayso.canonical_json import JsonObject, check_json, parse_json
 from sayso.errors import SaysoError
-from sayso.policy.asking import MAX_REASON_CHARS, build_ask, find_misplaced, target_of, tell_action, tell_judged
+from sayso.policy.asking import (
+    MAX_REASON_CHARS,
+    build_item,
+    describe_action,
+    describe_judged,
+    find_misplaced,
+    target_of,
+)
 from sayso.policy.engine import Action, Policy, PolicyDecision, PolicyEvent
 from sayso.policy.questions import put_question
 from sayso.policy.rules import same_json
-from sayso.records.decisions import JsonObject
 from sayso.records.events import Event, EventType
 from sayso.records.tool_calls import ToolCall
 from sayso.runner.agents import Agent
@@ -84,7 +90,7 @@ def _judge(
     decision = put_question(tool.definition, args, decision)
     if decision.action is not Action.DENY and (fault := _find_fault(tool, args, decision)):
         return _refuse(call, fault)
-    return _follow(agent, policy, tool, call, decision), tell_judged(call, decision)
+    return _follow(agent, policy, tool, call, decision), describe_judged(call, decision)
 
 
 def _with_context(agent: Agent, about: PolicyEvent) -> PolicyEvent:
@@ -108,13 +114,13 @@ def _follow(agent: Agent, policy: Policy, tool: Tool, call: ToolCall, decision: 
         return one
     if decision.action is Action.DENY:
         return end_call(one, _denial(policy, decision), Stop.DENIED)
-    return one.model_copy(update={"ask": build_ask(tool.definition, call, decision, agent.approval_timeout_s)})
+    return one.model_copy(update={"ask": build_item(tool.definition, call, decision, agent.approval_timeout_s)})
 
 
 def _refuse(call: ToolCall, fault: str) -> tuple[BatchCall, Event]:
     fault = fault[:MAX_REASON_CHARS]
     one = BatchCall(call=call, action=Action.DENY, reason=fault)
-    return end_call(one, fault), tell_action(call, Action.DENY, fault, {"policy_id": None, "matched_rules": []})
+    return end_call(one, fault), describe_action(call, Action.DENY, fault, {"policy_id": None, "matched_rules": []})
 
 
 def _warn(decided: JsonObject) -> Event:

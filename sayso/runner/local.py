@@ -4,11 +4,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Protocol
 
+from sayso.canonical_json import JsonObject
 from sayso.clock import new_id, now_ms
 from sayso.policy.engine import Policy
-from sayso.records.decisions import JsonObject
 from sayso.records.events import Event, EventType
-from sayso.records.items import Ask, Doubt
+from sayso.records.items import Doubt, ItemDraft
 from sayso.records.terms import Fallback
 from sayso.records.tool_calls import ToolResult
 from sayso.runner.agents import DENY, Agent
@@ -21,7 +21,7 @@ from sayso.runner.transcripts import RunState, start_state
 class InteractionProvider(Protocol):
     """Whoever answers what a run asks."""
 
-    async def answer(self, asks: Sequence[Ask]) -> Mapping[int, Resumption]:
+    async def answer(self, drafts: Sequence[ItemDraft]) -> Mapping[int, Resumption]:
         """Return an answer to every ask, by its call's index; `sayso.runner.fallbacks.resolve` makes one. None means no."""
         ...
 
@@ -33,9 +33,9 @@ class HeadlessProvider:
     approval_fallback: Fallback = DENY
     input_fallback: Fallback = DENY
 
-    async def answer(self, asks: Sequence[Ask]) -> Mapping[int, Resumption]:
+    async def answer(self, drafts: Sequence[ItemDraft]) -> Mapping[int, Resumption]:
         """Return what the fallbacks say."""
-        return fall_back(asks, self.approval_fallback, self.input_fallback, now_ms())
+        return fall_back(drafts, self.approval_fallback, self.input_fallback, now_ms())
 
 
 class MemoryJournal:
@@ -116,17 +116,17 @@ async def run_agent(
         if isinstance(rest, End):
             return replace(rest, events=tuple(journal.events))
         journal.events.append(_run_paused(rest))
-        state, outcomes = rest.state, await provider.answer(rest.asks)
+        state, outcomes = rest.state, await provider.answer(rest.drafts)
         journal.events.append(_run_resumed(rest, outcomes))
 
 
 def _run_paused(pause: Pause) -> Event:
-    first = pause.asks[0]
-    asked = [{"call_id": ask.call_id, "index": ask.index, "tool_name": ask.tool.name} for ask in pause.asks]
+    first = pause.drafts[0]
+    asked = [{"call_id": ask.call_id, "index": ask.index, "tool_name": ask.tool.name} for ask in pause.drafts]
     data = {"tool_name": first.tool.name, "reason": first.prompt.reason, "payload": {"items": asked}}
     return Event(type=EventType.RUN_PAUSED, data=data)
 
 
 def _run_resumed(pause: Pause, outcomes: Mapping[int, Resumption]) -> Event:
-    approved = all(ask.index in outcomes and outcomes[ask.index].outcome.may_run for ask in pause.asks)
+    approved = all(ask.index in outcomes and outcomes[ask.index].outcome.may_run for ask in pause.drafts)
     return Event(type=EventType.RUN_RESUMED, data={"approved": approved})

@@ -17,7 +17,7 @@ from sayso.clock import monotonic_ms, now_ms
 from sayso.errors import ModelError
 from sayso.policy.engine import Policy
 from sayso.records.events import Event, EventType
-from sayso.records.items import Ask, Doubt
+from sayso.records.items import Doubt, ItemDraft
 from sayso.records.suspensions import RunStatus
 from sayso.records.tool_calls import ToolResult
 from sayso.runner.agents import Agent
@@ -123,7 +123,7 @@ class Pause:
     """The run waits for people. State and events are not saved yet: that is one with saving the pause."""
 
     state: RunState
-    asks: tuple[Ask, ...]
+    drafts: tuple[ItemDraft, ...]
     events: tuple[Event, ...]
 
 
@@ -231,13 +231,13 @@ class _Drive:
             self._events += warn_of_timeouts(batch, outcomes)
         answered = self._answer(complete_batch(batch, finished), outcomes)
         doubted = doubt_unfinished(answered, unfinished, self._agent)
-        saved, repeated = bool(batch.asks), frozenset(unfinished)
-        if not doubted.asks:
+        saved, repeated = bool(batch.drafts), frozenset(unfinished)
+        if not doubted.drafts:
             return await self._finish(doubted, saved=saved, repeated=repeated)
         known, _ = await self._execute(doubted, saved, repeated)  # what may run again need not wait for the answer
         known, warnings = fit_outputs(known)
         self._events += warnings
-        return Pause(self._now(known), known.asks, self._take_events())
+        return Pause(self._now(known), known.drafts, self._take_events())
 
     async def _take_step(self) -> Pause | End | None:
         if stopped := self._find_stop():
@@ -286,10 +286,10 @@ class _Drive:
         agent = self._agent
         batch, events = judge_turn(agent, turn, self._policy, describe_run(self._state))
         self._events += events
-        if batch.asks and find_ending(batch, agent.approval_denial_policy) is None:
+        if batch.drafts and find_ending(batch, agent.approval_denial_policy) is None:
             if agent.interaction == "desk":
-                return Pause(self._now(batch), batch.asks, self._take_events())
-            answers = fall_back(batch.asks, agent.approval_fallback, agent.input_fallback, now_ms(), self._fits)
+                return Pause(self._now(batch), batch.drafts, self._take_events())
+            answers = fall_back(batch.drafts, agent.approval_fallback, agent.input_fallback, now_ms(), self._fits)
             batch = self._answer(batch, answers)
         return await self._finish(batch)
 

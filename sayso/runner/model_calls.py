@@ -1,7 +1,7 @@
 """Judge model calls before the model is asked: the rules allow or deny them, and nobody is asked about one."""
 
+from sayso.canonical_json import JsonObject
 from sayso.policy.engine import Action, Policy, PolicyEvent
-from sayso.records.decisions import JsonObject
 from sayso.records.events import Event, EventType
 from sayso.records.suspensions import RunStatus
 from sayso.runner.agents import Agent

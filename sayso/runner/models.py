@@ -7,7 +7,7 @@ from pydantic import BeforeValidator, Field
 
 from sayso.canonical_json import MAX_INTEGER, JsonObject
 from sayso.errors import ModelError
-from sayso.records.base import Frozen
+from sayso.records.base import Immutable
 from sayso.records.tool_calls import ToolDefinition
 
 ChatMessage = JsonObject
@@ -25,7 +25,7 @@ Text = Annotated[str, BeforeValidator(clean_text)]
 Count = Annotated[int, Field(ge=0, le=MAX_INTEGER)]
 
 
-class RequestedCall(Frozen):
+class RequestedCall(Immutable):
     """A call as the model wrote it; its arguments are text that may be anything.
 
     `subagent` is the sub-agent whose model wrote it, "" for the agent itself, None where its adapter does not know.
@@ -37,7 +37,7 @@ class RequestedCall(Frozen):
     subagent: str | None = None
 
 
-class ModelTurn(Frozen):
+class ModelTurn(Immutable):
     """One answer of a model. An answer without calls is its last."""
 
     text: Text = ""

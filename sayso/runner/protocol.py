@@ -15,11 +15,11 @@ from typing import Any, Literal, Protocol
 
 from pydantic import JsonValue
 
+from sayso.canonical_json import JsonObject
 from sayso.clock import monotonic_ms
 from sayso.errors import IllegalTransition, InvalidInput, ModelError, SaysoError
 from sayso.policy.rules import same_json
-from sayso.records.base import Frozen
-from sayso.records.decisions import JsonObject
+from sayso.records.base import Immutable
 from sayso.records.suspensions import Origin, RunStatus
 from sayso.records.tool_calls import ToolCall, ToolDefinition, ToolResult
 from sayso.runner.agents import Agent, AgentManifest
@@ -84,7 +84,7 @@ class Framework(Protocol):
         ...
 
 
-class FrameworkState(Frozen):
+class FrameworkState(Immutable):
     """Where a run of another framework stands; `sayso.framework/1`. `native` is missing until its first stop."""
 
     format: Literal["sayso.framework/1"] = "sayso.framework/1"
@@ -285,31 +285,31 @@ def read_turn(asked: Asked) -> ModelTurn:
     return ModelTurn(text=asked.text, calls=calls)
 
 
-def tell_result(one: BatchCall, result: ToolResult) -> JsonValue:
+def describe_result(one: BatchCall, result: ToolResult) -> JsonValue:
     """Return what the model is told of a call that ran: its output, and that a reviewer changed its arguments."""
     if not result.success:
         return result.tool_message
-    note = tell_edit(one)
+    note = describe_edit(one)
     if note is None:
         return result.output
     text = isinstance(result.output, str)
     return f"{note} Result: {result.output}" if text else {"note": note, "output": result.output}
 
 
-def tell_edit(one: BatchCall) -> str | None:
+def describe_edit(one: BatchCall) -> str | None:
     """Return the words in which the model is told that a reviewer changed the arguments, or None where nobody did."""
     if one.ask is None or same_json(one.ask.tool.args, one.call.args):
         return None
     return _EDITED.format(args=json.dumps(one.call.args, ensure_ascii=False))
 
 
-def tell_text(one: BatchCall, result: ToolResult) -> str:
+def describe_text(one: BatchCall, result: ToolResult) -> str:
     """Return the same for a framework whose models are told text alone."""
-    told = tell_result(one, result)
+    told = describe_result(one, result)
     return told if isinstance(told, str) else json.dumps(told, ensure_ascii=False)
 
 
-def tell_refusal(one: BatchCall) -> str | None:
+def describe_refusal(one: BatchCall) -> str | None:
     """Return the words in which the model is told that a call does not run, or None for one that does or did."""
     if one.result is None or one.result.success:
         return None

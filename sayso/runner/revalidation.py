@@ -7,14 +7,14 @@ is no longer the one that counted is asked again, with the reason shown; the res
 from collections.abc import Mapping
 from typing import NamedTuple
 
-from sayso.policy.asking import build_ask, find_misplaced
+from sayso.policy.asking import build_item, find_misplaced
 from sayso.policy.engine import Action, Policy, PolicyDecision
 from sayso.policy.external import describe_item
 from sayso.policy.questions import put_question
 from sayso.records.decisions import ActorKind, Verdict
 from sayso.records.events import Event, EventType
-from sayso.records.items import Ask, Item, Ruling
-from sayso.records.revocations import Standing
+from sayso.records.items import Item, ItemDraft, PresetOutcome
+from sayso.records.revocations import Revocations
 from sayso.records.suspensions import SuspensionRecord
 from sayso.records.terms import RuleTerms
 from sayso.records.tool_calls import ToolCall
@@ -22,20 +22,20 @@ from sayso.runner.agents import Agent
 from sayso.transitions.execution import approved_args
 
 
-class Recheck(NamedTuple):
+class Revalidation(NamedTuple):
     """What came of looking again: what is to be asked instead, and what is denied by now, both by call index."""
 
-    again: Mapping[int, Ask]
+    again: Mapping[int, ItemDraft]
     reasons: Mapping[int, str]
     denied: Mapping[int, str]
 
 
-def recheck(record: SuspensionRecord, agent: Agent, policy: Policy, standing: Standing) -> Recheck:
+def revalidate(record: SuspensionRecord, agent: Agent, policy: Policy, revocations: Revocations) -> Revalidation:
     """Look again at everything that has leave to run and has not begun; a call in doubt is its own question."""
-    again: dict[int, Ask] = {}
+    again: dict[int, ItemDraft] = {}
     reasons: dict[int, str] = {}
     denied: dict[int, str] = {}
-    withdrawn = standing.find_withdrawal(record.run)
+    withdrawn = revocations.find_withdrawal(record.run)
     for item in record.items:
         if not _may_begin(record, item):
             continue
@@ -46,19 +46,21 @@ def recheck(record: SuspensionRecord, agent: Agent, policy: Policy, standing: St
         decision = None if asked else judge_approved(record, item, policy)  # the same rules say the same of it
         if decision is not None and decision.action is Action.DENY:
             denied[item.index] = f"Denied by policy: {decision.reason}" if decision.reason else "Denied by policy"
-        elif reason := _find_reason(record, item, agent, policy, standing):
+        elif reason := _find_reason(record, item, agent, policy, revocations):
             decision = decision or judge_approved(record, item, policy)
             if misplaced := find_misplaced(agent.tools_by_name[item.tool.name].definition, decision):
                 denied[item.index] = f"Denied by policy: {misplaced}"
                 continue
             again[item.index] = _ask_again(item, agent, policy, decision, reason)
             reasons[item.index] = reason
-    return Recheck(again, reasons, denied)
+    return Revalidation(again, reasons, denied)
 
 
-def carry_over(record: SuspensionRecord, checked: Recheck) -> tuple[tuple[Ask, ...], tuple[Event, ...]]:
+def carry_over(record: SuspensionRecord, checked: Revalidation) -> tuple[tuple[ItemDraft, ...], tuple[Event, ...]]:
     """Return all that the record asked as it is to be asked now, what stands with its outcome, and what to tell."""
-    asks = tuple(checked.again.get(item.index) or _keep(item, checked.denied.get(item.index)) for item in record.items)
+    drafts = tuple(
+        checked.again.get(item.index) or _keep(item, checked.denied.get(item.index)) for item in record.items
+    )
     events = tuple(
         Event(
             type=EventType.ASKED_AGAIN,
@@ -67,7 +69,7 @@ def carry_over(record: SuspensionRecord, checked: Recheck) -> tuple[tuple[Ask, .
         for item in record.items
         if item.index in checked.reasons
     )
-    return asks, events
+    return drafts, events
 
 
 def _may_begin(record: SuspensionRecord, item: Item) -> bool:
@@ -81,22 +83,24 @@ def judge_approved(record: SuspensionRecord, item: Item, policy: Policy) -> Poli
     return policy.judge(describe_item(record, item, approved_args(item)))
 
 
-def _find_reason(record: SuspensionRecord, item: Item, agent: Agent, policy: Policy, standing: Standing) -> str | None:
+def _find_reason(
+    record: SuspensionRecord, item: Item, agent: Agent, policy: Policy, revocations: Revocations
+) -> str | None:
     """Say what the approval rested on and no longer can, or None where it holds."""
     tool = agent.tools_by_name.get(item.tool.name)
     if tool is None:
         return None
     changed = f"The tool {item.tool.name} was changed since." if tool.digest != item.tool.definition else None
-    reason = changed or find_loss(record, item, policy, standing)
+    reason = changed or find_loss(record, item, policy, revocations)
     cannot_run = reason is not None and tool.find_fault(approved_args(item))  # at all, whoever is asked
     return None if cannot_run else reason
 
 
-def find_loss(record: SuspensionRecord, item: Item, policy: Policy, standing: Standing) -> str | None:
+def find_loss(record: SuspensionRecord, item: Item, policy: Policy, revocations: Revocations) -> str | None:
     """Say which person or rule an approval rested on no longer counts, or None; the rules rest on none."""
     if item.outcome is None or item.outcome.by.kind is ActorKind.POLICY:
         return None
-    gone = next((name for name in _deciders(item) if name in standing.inactive), None)
+    gone = next((name for name in _deciders(item) if name in revocations.inactive), None)
     if gone is not None:
         return f"{gone}, who approved it, is no longer a reviewer."
     rules = {rule.rule_id for rule in policy.rules if rule.enabled}
@@ -112,7 +116,7 @@ def _deciders(item: Item) -> list[str]:
     return [one.id for one in deciders if one.kind is ActorKind.HUMAN]
 
 
-def _ask_again(item: Item, agent: Agent, policy: Policy, decision: PolicyDecision, reason: str) -> Ask:
+def _ask_again(item: Item, agent: Agent, policy: Policy, decision: PolicyDecision, reason: str) -> ItemDraft:
     """Return the question anew: about the arguments that were approved, under the terms that hold now."""
     args = approved_args(item)
     call = ToolCall(call_id=item.call_id, index=item.index, name=item.tool.name, args=args, subagent=item.subagent)
@@ -121,17 +125,17 @@ def _ask_again(item: Item, agent: Agent, policy: Policy, decision: PolicyDecisio
             update={"action": Action.REQUEST_APPROVAL, "terms": policy.terms, "policy_id": None}
         )
     definition = agent.tools_by_name[item.tool.name].definition
-    ask = build_ask(definition, call, put_question(definition, call.args, decision), agent.approval_timeout_s)
+    ask = build_item(definition, call, put_question(definition, call.args, decision), agent.approval_timeout_s)
     before = f" It was asked because: {item.prompt.reason}" if item.prompt.reason else ""
     told = f"Asked again. {reason}{before}"[:2000]
     return ask.model_copy(update={"prompt": item.prompt.model_copy(update={"reason": told})})
 
 
-def _keep(item: Item, denied: str | None) -> Ask:
+def _keep(item: Item, denied: str | None) -> ItemDraft:
     outcome = item.outcome
     assert outcome is not None  # noqa: S101  only decided suspensions are looked at again
     verdict = Verdict.DENIED if denied else outcome.verdict
-    ruling = Ruling(
+    preset = PresetOutcome(
         verdict=verdict,
         by=outcome.by,
         args=None if denied else outcome.args,
@@ -140,7 +144,7 @@ def _keep(item: Item, denied: str | None) -> Ask:
         start_by_ms=item.start_by_ms,
     )
     terms = item.terms
-    return Ask(
+    return ItemDraft(
         kind=item.kind,
         call_id=item.call_id,
         index=item.index,
@@ -155,6 +159,6 @@ def _keep(item: Item, denied: str | None) -> Ask:
         rule_id=terms.rule_id,
         rule_version=terms.rule_version,
         resembles=item.resembles,
-        ruling=ruling,
+        preset=preset,
         doubt=item.doubt,
     )

@@ -8,13 +8,13 @@ from typing import Literal, NamedTuple
 
 from pydantic import AliasChoices, Field, JsonValue
 
+from sayso.canonical_json import JsonObject
 from sayso.policy.engine import PolicyEvent
-from sayso.records.base import Frozen
-from sayso.records.decisions import JsonObject
+from sayso.records.base import Immutable
 from sayso.records.events import Event, EventType
 from sayso.records.tool_calls import ToolResult
 from sayso.runner.agents import Budgets
-from sayso.runner.batches import Batch, tell_model
+from sayso.runner.batches import Batch, describe_model
 from sayso.runner.judging import write_turn
 from sayso.runner.models import ChatMessage, ModelTurn
 
@@ -22,7 +22,7 @@ _BY_ITSELF = (None, "stop", "tool_calls", "function_call")
 """How a turn ends that the model ended itself."""
 
 
-class RunState(Frozen):
+class RunState(Immutable):
     """Where a run stands; `sayso.run/1`. The batch is there from being judged until the model is told its results."""
 
     format: Literal["sayso.run/1"] = "sayso.run/1"
@@ -73,7 +73,7 @@ def add_results(state: RunState, results: Sequence[ToolResult]) -> RunState:
     """Return the state after the model has been told how its calls ended."""
     return state.model_copy(
         update={
-            "messages": (*state.messages, *tell_model(results)),
+            "messages": (*state.messages, *describe_model(results)),
             "executions": (*state.executions, *results),
             "batch": None,
         }

@@ -23,14 +23,14 @@ import httpx
 from pydantic import JsonValue, ValidationError
 from pydantic_core import to_json
 
-from sayso.canonical_json import digest_json, parse_json
+from sayso.canonical_json import JsonObject, digest_json, parse_json
 from sayso.client.clients import AsyncClient, Client
 from sayso.errors import IdempotencyConflict, InvalidInput, NotFound, SaysoError
 from sayso.policy.engine import Policy
-from sayso.policy.external import gate_calls, judge_final
+from sayso.policy.external import evaluate_calls, judge_final
 from sayso.policy.packages import read_policy
 from sayso.policy.rules import Action
-from sayso.records.decisions import Actor, ActorKind, Decision, DecisionAction, DecisionRequest, JsonObject, Report
+from sayso.records.decisions import Actor, ActorKind, Decision, DecisionAction, DecisionRequest, Report
 from sayso.records.events import Event
 from sayso.records.items import Item, final_args
 from sayso.records.suspensions import Change, ResumeSpec, RunRef, Status, SuspensionRecord
@@ -42,16 +42,16 @@ from sayso.testing.requests import (
     AskedBody,
     check_asked,
     check_outline,
+    describe_misfit,
+    describe_problem,
     read_call,
     show_dates,
     show_part,
     show_record,
-    tell_misfit,
-    tell_problem,
 )
 from sayso.testing.reviewers import FakeReviewer
 from sayso.testing.runs import run_on_desk
-from sayso.transitions import client_execution as consumptions
+from sayso.transitions import client_execution
 from sayso.transitions.deciding import ask_again, cancel, decide, find_item, suspend
 from sayso.transitions.execution import approved_args
 from sayso.transitions.timing import keep_time
@@ -61,7 +61,7 @@ __all__ = ["URL", "FakeReviewer", "InProcessDesk", "TurnedClock"]
 URL = "http://desk.test"
 """Where a desk in the test's own process says it is."""
 
-_PATHS = re.compile(r"/api/v1/(suspensions|runs)(?:/([^/]+))?(?:/items/([^/]+))?(?:/([a-z]+))?")
+_PATHS = re.compile(r"/api/v1/(suspensions|runs)(?:/([^/]+))?(?:/items/([^/]+))?(?:/([a-z-]+))?")
 
 
 @dataclass
@@ -140,7 +140,7 @@ class InProcessDesk:
         try:
             word = DecisionRequest.model_validate({"action": action, "digest": item.digest, **given})
         except ValidationError as error:
-            raise tell_misfit(error) from error
+            raise describe_misfit(error) from error
         decision = Decision(
             id=f"dec_{len(self.trails)}_{record.version}_{by}",
             suspension_id=record.id,
@@ -170,8 +170,8 @@ class InProcessDesk:
         for record in list(self.records.values()):
             if record.status is Status.PENDING:
                 self.save(keep_time(record, self.clock.now_ms))
-            elif record.look_at_ms is not None and record.resume.mode == "poll":
-                self.save(consumptions.lapse(record, self.clock.now_ms))
+            elif record.due_at_ms is not None and record.resume.mode == "poll":
+                self.save(client_execution.lapse(record, self.clock.now_ms))
 
     def save(self, change: Change) -> SuspensionRecord:
         """Keep a change, and return its record as it is kept."""
@@ -192,7 +192,7 @@ class InProcessDesk:
         except SaysoError as error:
             answer = _refuse(error)
         except ValidationError as error:
-            answer = _refuse(tell_misfit(error))
+            answer = _refuse(describe_misfit(error))
         if self.lost_answers:
             self.lost_answers -= 1
             raise httpx.ReadTimeout("the answer is lost")
@@ -215,9 +215,9 @@ class InProcessDesk:
             ("POST", "suspensions", None): self._ask,
             ("GET", "suspensions", None): self._find,
             ("POST", "suspensions", "decision"): self._decide,
-            ("POST", "suspensions", "consume"): self._consume,
+            ("POST", "suspensions", "redeem"): self._redeem,
             ("POST", "suspensions", "outcome"): self._conclude,
-            ("POST", "suspensions", "question"): self._question,
+            ("POST", "suspensions", "in-doubt"): self._mark_in_doubt,
             ("GET", "runs", None): self._find_run,
             ("POST", "runs", "cancel"): self._cancel,
         }
@@ -249,8 +249,8 @@ class InProcessDesk:
         calls = [read_call(*one) for one in enumerate(body.calls)]
         earlier = [one for one in self.records.values() if one.run.owner == asked.agent]
         turn = max(body.step or 1, 1 + sum(one.run.thread_id == run.thread_id for one in earlier))
-        asks, judged = gate_calls(self.policy, run, calls, turn)
-        for call, ask in zip(calls, asks, strict=True):
+        drafts, judged = evaluate_calls(self.policy, run, calls, turn)
+        for call, ask in zip(calls, drafts, strict=True):
             check_asked(call, ask)
         self.definitions |= {one.definition.digest: one.definition for one in calls}
         draft = SuspensionRecord(
@@ -264,7 +264,7 @@ class InProcessDesk:
             resume=ResumeSpec(mode="poll", resumer="poll", coverage=body.coverage),
             on_deny=body.on_deny,
         )
-        begun = suspend(draft, asks, self.clock.now_ms)
+        begun = suspend(draft, drafts, self.clock.now_ms)
         return show_record(self.save(Change(begun.record, judged + begun.events)))
 
     def _find(self, asked: "_Asked") -> JsonValue:
@@ -315,9 +315,9 @@ class InProcessDesk:
         outcome = show_part(after.outcome.model_dump(mode="json")) if after.outcome else None
         return {"suspension_id": record.id, "item_id": item.item_id, "status": record.status, "outcome": outcome}
 
-    def _consume(self, asked: "_Asked") -> JsonValue:
+    def _redeem(self, asked: "_Asked") -> JsonValue:
         within_s = asked.body.get("report_within_s", REPORT_WITHIN_S)
-        spent = consumptions.consume(self._own(asked), asked.item_id, asked.key, self.clock.now_ms, within_s)
+        spent = client_execution.client_redeem(self._own(asked), asked.item_id, asked.key, self.clock.now_ms, within_s)
         record = self.save(spent)
         item = find_item(record, asked.item_id)
         return {
@@ -325,16 +325,18 @@ class InProcessDesk:
             "item_id": item.item_id,
             "tool": item.tool.name,
             "args": approved_args(item),
-            "idempotency_key": consumptions.key_of(record, item),
+            "idempotency_key": client_execution.key_of(record, item),
             "attempt": item.permit.attempt if item.permit else 0,
         }
 
     def _conclude(self, asked: "_Asked") -> JsonValue:
         told = Report.model_validate({**asked.body, "at_ms": 0})
         now_ms = self.clock.now_ms
-        return show_record(self.save(consumptions.conclude(self._own(asked), asked.item_id, asked.key, told, now_ms)))
+        return show_record(
+            self.save(client_execution.conclude(self._own(asked), asked.item_id, asked.key, told, now_ms))
+        )
 
-    def _question(self, asked: "_Asked") -> JsonValue:
+    def _mark_in_doubt(self, asked: "_Asked") -> JsonValue:
         record = self._own(asked)
         if record.following_id is None:
             draft = SuspensionRecord(
@@ -347,7 +349,7 @@ class InProcessDesk:
                 resume=record.resume,
                 on_deny=record.on_deny,
             )
-            record = self.save(consumptions.question(record, asked.item_id, draft, self.clock.now_ms))
+            record = self.save(client_execution.mark_in_doubt(record, asked.item_id, draft, self.clock.now_ms))
         return show_record(self.records[record.following_id or record.id])
 
     def _own(self, asked: "_Asked") -> SuspensionRecord:
@@ -376,5 +378,5 @@ class _Asked:
 
 
 def _refuse(error: SaysoError) -> httpx.Response:
-    status, body = tell_problem(error)
+    status, body = describe_problem(error)
     return httpx.Response(status, json=body)

@@ -6,12 +6,12 @@ from typing import Any, Literal
 
 from pydantic import Field, JsonValue, ValidationError
 
+from sayso.canonical_json import JsonObject
 from sayso.clock import iso_utc
 from sayso.errors import Conflict, InvalidInput, NotAllowed, NotFound, SaysoError
-from sayso.policy.external import GatedCall
-from sayso.records.base import Frozen
-from sayso.records.decisions import JsonObject
-from sayso.records.items import Ask
+from sayso.policy.external import ExternalCall
+from sayso.records.base import Immutable
+from sayso.records.items import ItemDraft
 from sayso.records.suspensions import RunRef, SuspensionRecord
 from sayso.records.tool_calls import ToolCall, ToolDefinition
 from sayso.records.tool_names import check_tool_name
@@ -31,7 +31,7 @@ _KINDS: Mapping[str, Any] = {
 }
 
 
-class AskedDefinition(Frozen):
+class AskedDefinition(Immutable):
     """What a tool is."""
 
     description: str = ""
@@ -39,7 +39,7 @@ class AskedDefinition(Frozen):
     idempotent: bool = False
 
 
-class AskedCall(Frozen):
+class AskedCall(Immutable):
     """One call that is to be judged."""
 
     tool: str = Field(min_length=1)
@@ -48,7 +48,7 @@ class AskedCall(Frozen):
     call_id: str = ""
 
 
-class AskedBody(Frozen):
+class AskedBody(Immutable):
     """Calls that are to be judged together, of a run that whoever asks drives."""
 
     mode: Literal["poll"]
@@ -62,7 +62,7 @@ class AskedBody(Frozen):
     step: int | None = Field(default=None, strict=True, ge=1, le=1_000_000)
 
 
-def read_call(index: int, asked: AskedCall) -> GatedCall:
+def read_call(index: int, asked: AskedCall) -> ExternalCall:
     """Return the call with its tool's definition."""
     definition = ToolDefinition(
         name=check_tool_name(asked.tool),
@@ -70,10 +70,10 @@ def read_call(index: int, asked: AskedCall) -> GatedCall:
         parameters=asked.definition.parameters,
         idempotent=asked.definition.idempotent,
     )
-    return GatedCall(ToolCall(call_id=asked.call_id, index=index, name=asked.tool, args=asked.args), definition)
+    return ExternalCall(ToolCall(call_id=asked.call_id, index=index, name=asked.tool, args=asked.args), definition)
 
 
-def check_asked(call: GatedCall, ask: Ask) -> None:
+def check_asked(call: ExternalCall, ask: ItemDraft) -> None:
     """Raise `InvalidInput` for arguments that do not fit their tool, but for one that a person is to give."""
     schema, target = call.definition.parameters, ask.target_arg
     opened = schema if target is None else without_argument(schema, target)
@@ -102,7 +102,7 @@ def check_outline(schema: JsonObject, value: JsonValue, name: str) -> None:
             check_outline(inner, value[key], f"{name}.{key}")
 
 
-def tell_misfit(error: ValidationError) -> InvalidInput:
+def describe_misfit(error: ValidationError) -> InvalidInput:
     """Return the first fault of a request as an error that names its place."""
     fault = error.errors(include_url=False)[0]
     return InvalidInput(f"This does not fit: {'.'.join(map(str, fault['loc'])) or 'the body'}: {fault['msg']}.")
@@ -143,7 +143,7 @@ def show_dates(part: JsonObject) -> JsonObject:
     }
 
 
-def tell_problem(error: SaysoError) -> tuple[int, JsonObject]:
+def describe_problem(error: SaysoError) -> tuple[int, JsonObject]:
     """Return the status and the body of the answer that tells of an error."""
     slug = re.sub(r"(?<!^)(?=[A-Z])", "-", type(error).__name__).lower()
     status = next((status for kind, status in _STATUSES if isinstance(error, kind)), 500)

@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING
 
 from pydantic import JsonValue
 
+from sayso.canonical_json import JsonObject
 from sayso.errors import InvalidInput
-from sayso.records.decisions import JsonObject
 
 if TYPE_CHECKING:
     from sayso.testing.desk import InProcessDesk

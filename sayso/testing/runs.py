@@ -4,8 +4,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from sayso.canonical_json import JsonObject
 from sayso.clock import new_id
-from sayso.records.decisions import JsonObject
 from sayso.records.events import Event
 from sayso.records.run_state import SealedState, seal_state
 from sayso.records.suspensions import Change, RunEnd, RunRef, Status, SuspensionRecord
@@ -15,7 +15,7 @@ from sayso.runner.batches import PlannedCall, Resumption
 from sayso.runner.intents import plan_call
 from sayso.runner.local import MemoryJournal
 from sayso.runner.loop import End, Pause, RunState, drive, start_state
-from sayso.transitions import execution as resumptions
+from sayso.transitions import execution
 from sayso.transitions.deciding import suspend
 from sayso.transitions.execution import Fence, approved_args
 
@@ -32,7 +32,7 @@ async def run_on_desk(desk: "InProcessDesk", agent: Agent, input_text: str, clai
     state = start_state(new_id("run"), agent.name, input_text, claimed)
     record = desk.save(suspend(_draft(agent, state), (), desk.clock.now_ms))
     while True:
-        turn = _Turn(desk, desk.save(resumptions.lease(record, WORKER, _LEASE_MS, desk.clock.now_ms)))
+        turn = _Turn(desk, desk.save(execution.lease(record, WORKER, _LEASE_MS, desk.clock.now_ms)))
         came_to = await drive(agent, state, policy=desk.policy, journal=turn, outcomes=turn.outcomes())
         if isinstance(came_to, End):
             turn.settle(came_to)
@@ -70,7 +70,7 @@ def _await_decision(desk: "InProcessDesk", suspension_id: str) -> SuspensionReco
             seen |= digests
             desk.reviewer.look()
         else:
-            desk.clock.now_ms = max(desk.clock.now_ms, record.look_at_ms or 0)
+            desk.clock.now_ms = max(desk.clock.now_ms, record.due_at_ms or 0)
             desk.keep_time()
     return record
 
@@ -97,16 +97,16 @@ class _Turn(MemoryJournal):
         """Spend the permits of the calls that are about to start."""
         step = state.step if state else self._leased.step
         intents = tuple(plan_call(self._record, self._fence, one, step) for one in calls)
-        self._keep(resumptions.redeem(self._record, self._fence, intents, tuple(events), self._now_ms))
+        self._keep(execution.redeem(self._record, self._fence, intents, tuple(events), self._now_ms))
         return {intent.index: intent.idempotency_key for intent in intents}
 
     async def checkpoint(self, state: RunState, events: Sequence[Event]) -> None:
         """Keep how far the run has come."""
-        self._keep(resumptions.checkpoint(self._record, self._fence, _seal(state), tuple(events), self._now_ms))
+        self._keep(execution.checkpoint(self._record, self._fence, _seal(state), tuple(events), self._now_ms))
 
     async def note_results(self, results: Mapping[int, ToolResult]) -> None:
         """Keep how calls ended while others of their batch still run."""
-        self._keep(resumptions.note_results(self._record, self._fence, results, self._now_ms))
+        self._keep(execution.note_results(self._record, self._fence, results, self._now_ms))
 
     def suspend_again(self, pause: Pause) -> str:
         """Put what the run asks to the reviewer, and return the id of the suspension that waits."""
@@ -122,14 +122,14 @@ class _Turn(MemoryJournal):
         )
         state, events = _seal(pause.state), pause.events
         self._keep(
-            resumptions.suspend_again(self._record, self._fence, following, pause.asks, state, events, self._now_ms)
+            execution.suspend_again(self._record, self._fence, following, pause.drafts, state, events, self._now_ms)
         )
         return following.id
 
     def settle(self, end: End) -> None:
         """End the run as it came out."""
         ended = RunEnd(status=end.status, result=end.result, error=end.error)
-        self._keep(resumptions.settle(self._record, self._fence, ended, end.events, self._now_ms))
+        self._keep(execution.settle(self._record, self._fence, ended, end.events, self._now_ms))
 
     @property
     def _record(self) -> SuspensionRecord:

@@ -3,8 +3,8 @@
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 
-from sayso.formats.external_events import Fields, Kind, Piece, tell_unknown
-from sayso.records.decisions import JsonObject
+from sayso.canonical_json import JsonObject
+from sayso.formats.external_events import Fields, Kind, Piece, describe_unknown
 
 Tell = Callable[[Fields, Fields], tuple[Piece, ...]]
 """What an event is told as, from itself and from its data."""
@@ -28,7 +28,7 @@ def read_with(tellers: Mapping[str, Tell], event: JsonObject) -> tuple[Piece, ..
     fields = Fields(event)
     data, kind = fields.inner("data"), fields.word("type")
     tell = tellers.get(kind)
-    pieces = tell(fields, data) if tell is not None else (tell_unknown(fields, kind),)
+    pieces = tell(fields, data) if tell is not None else (describe_unknown(fields, kind),)
     invocation = fields.word("run_id", "invocation")
     parent = fields.word("parent_run_id", "parent") or data.word("parent_run_id")
     who = fields.word("who") or data.word("agent_name")

@@ -5,8 +5,8 @@ from dataclasses import replace
 
 from pydantic import JsonValue
 
-from sayso.formats.external_events import Fields, Kind, Piece, read_json, read_moment, tell_unknown
-from sayso.records.decisions import JsonObject
+from sayso.canonical_json import JsonObject
+from sayso.formats.external_events import Fields, Kind, Piece, describe_unknown, read_json, read_moment
 
 Tell = Callable[[Fields], tuple[Piece, ...]]
 
@@ -23,7 +23,7 @@ def _read(fields: Fields, depth: int) -> tuple[Piece, ...]:
     if depth < _DEEPEST and ("chat_message" in fields.raw or isinstance(fields.value("messages"), list)):
         return _read_many(fields, depth)
     tell = TELLERS.get(fields.word("type"))
-    pieces = tell(fields) if tell is not None else (tell_unknown(fields, fields.word("type")),)
+    pieces = tell(fields) if tell is not None else (describe_unknown(fields, fields.word("type")),)
     at_ms, message_id, who = read_moment(fields.word("created_at")), fields.word("id"), fields.word("source")
     return tuple(
         replace(piece, who=who, at_ms=at_ms, once=f"{message_id}:{place}" if message_id else "")

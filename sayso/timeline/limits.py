@@ -2,9 +2,8 @@
 
 from collections.abc import Iterable
 
-from sayso.canonical_json import canonical_json
+from sayso.canonical_json import JsonObject, canonical_json
 from sayso.errors import SaysoError
-from sayso.records.decisions import JsonObject
 
 MOST_AT_ONCE = 500
 _LONGEST_BYTES = 60 * 1024

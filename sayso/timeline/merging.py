@@ -5,10 +5,10 @@ from dataclasses import dataclass, field
 
 from pydantic import JsonValue
 
-from sayso.formats.external_events import Fields, Kept, Kind, Piece, tell_unknown
-from sayso.records.base import Frozen
+from sayso.formats.external_events import Fields, Kept, Kind, Piece, describe_unknown
+from sayso.records.base import Immutable
 from sayso.records.events import TrailEntry
-from sayso.timeline.sources import DIALECTS, Dialect
+from sayso.timeline.sources import SOURCE_FORMATS, SourceFormat
 
 DEEPEST = 8
 """Invocations further down are shown at this depth."""
@@ -16,11 +16,11 @@ DEEPEST = 8
 _FRAGMENTS = (Kind.TEXT, Kind.REASONING)
 
 
-class Entry(Frozen):
+class Entry(Immutable):
     """One thing a source told: a message with all its fragments, or a call with what came of it, or anything else."""
 
     source: str
-    dialect: str
+    source_format: str
     first_seq: int
     last_seq: int
     at_ms: int
@@ -61,7 +61,7 @@ def fold(kept: Iterable[Kept]) -> list[Entry]:
     streams: dict[str, _Stream] = {}
     once: dict[str, set[str]] = {}
     for one in sorted(kept, key=lambda event: (event.source, event.seq)):
-        told = once.setdefault(one.dialect, set())
+        told = once.setdefault(one.source_format, set())
         streams.setdefault(one.source, _Stream(told)).add(one)
     return [entry for stream in streams.values() for entry in stream.finish()]
 
@@ -86,8 +86,8 @@ class _Stream:
 
     def add(self, one: Kept) -> None:
         """Read one event and add what it shows."""
-        pieces = DIALECTS[Dialect(one.dialect)].read(one.event)
-        for piece in pieces or (tell_unknown(Fields(one.event), ""),):
+        pieces = SOURCE_FORMATS[SourceFormat(one.source_format)].read(one.event)
+        for piece in pieces or (describe_unknown(Fields(one.event), ""),):
             if piece.once and piece.once in self._told:
                 continue
             self._told.add(piece.once)
@@ -184,7 +184,7 @@ class _Stream:
             piece = draft.piece
             yield Entry(
                 source=draft.kept.source,
-                dialect=draft.kept.dialect,
+                source_format=draft.kept.source_format,
                 first_seq=draft.kept.seq,
                 last_seq=max(draft.last_seq, draft.kept.seq),
                 at_ms=draft.at_ms,

@@ -2,8 +2,8 @@
 
 from collections.abc import Callable, Mapping
 
-from sayso.formats.external_events import Fields, Kind, Piece, read_json, tell_unknown
-from sayso.records.decisions import JsonObject
+from sayso.canonical_json import JsonObject
+from sayso.formats.external_events import Fields, Kind, Piece, describe_unknown, read_json
 
 Tell = Callable[[Fields], tuple[Piece, ...]]
 
@@ -13,7 +13,7 @@ def read(event: JsonObject) -> tuple[Piece, ...]:
     fields = Fields(event)
     kind = fields.word("type")
     tell = TELLERS.get(kind)
-    return tell(fields) if tell is not None else (tell_unknown(fields, kind),)
+    return tell(fields) if tell is not None else (describe_unknown(fields, kind),)
 
 
 def _text(kind: Kind) -> Tell:

@@ -1,7 +1,7 @@
 """Read our own events: `type` and `data` as in a run's trail, with `who`, `invocation` and `parent` where they help."""
 
+from sayso.canonical_json import JsonObject
 from sayso.formats.external_events import Piece
-from sayso.records.decisions import JsonObject
 from sayso.timeline.afk import OUR_TELLERS, read_with
 
 

@@ -4,12 +4,12 @@ from collections.abc import Callable
 from enum import StrEnum
 from typing import NamedTuple
 
+from sayso.canonical_json import JsonObject
 from sayso.formats.external_events import Piece
-from sayso.records.decisions import JsonObject
 from sayso.timeline import afk, autogen, parsimony, sayso, tool_responses, trpc_agent_go
 
 
-class Dialect(StrEnum):
+class SourceFormat(StrEnum):
     """In which words a source tells of a run."""
 
     SAYSO = "sayso"
@@ -27,11 +27,11 @@ class Reader(NamedTuple):
     read: Callable[[JsonObject], tuple[Piece, ...]]
 
 
-DIALECTS: dict[Dialect, Reader] = {
-    Dialect.SAYSO: Reader("the agent", sayso.read),
-    Dialect.AFK: Reader("AFK", afk.read),
-    Dialect.AUTOGEN: Reader("AutoGen", autogen.read),
-    Dialect.PARSIMONY: Reader("parsimony-agents", parsimony.read),
-    Dialect.TOOL_RESPONSES: Reader("the chat", tool_responses.read),
-    Dialect.TRPC_AGENT_GO: Reader("trpc-agent-go", trpc_agent_go.read),
+SOURCE_FORMATS: dict[SourceFormat, Reader] = {
+    SourceFormat.SAYSO: Reader("the agent", sayso.read),
+    SourceFormat.AFK: Reader("AFK", afk.read),
+    SourceFormat.AUTOGEN: Reader("AutoGen", autogen.read),
+    SourceFormat.PARSIMONY: Reader("parsimony-agents", parsimony.read),
+    SourceFormat.TOOL_RESPONSES: Reader("the chat", tool_responses.read),
+    SourceFormat.TRPC_AGENT_GO: Reader("trpc-agent-go", trpc_agent_go.read),
 }

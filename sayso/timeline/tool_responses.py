@@ -3,9 +3,9 @@
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 
-from sayso.formats.external_events import Fields, Kind, Piece, tell_unknown
+from sayso.canonical_json import JsonObject
+from sayso.formats.external_events import Fields, Kind, Piece, describe_unknown
 from sayso.formats.tool_responses import ERROR, ToolResponse, draw, read_output
-from sayso.records.decisions import JsonObject
 
 Tell = Callable[[Fields], tuple[Piece, ...]]
 
@@ -17,7 +17,7 @@ def read(event: JsonObject) -> tuple[Piece, ...]:
         return (_result(read_output(event)),)
     kind = fields.word("type")
     tell = TELLERS.get(kind)
-    pieces = tell(fields) if tell is not None else (tell_unknown(fields, kind),)
+    pieces = tell(fields) if tell is not None else (describe_unknown(fields, kind),)
     return tuple(replace(piece, who=piece.who or fields.word("current_agent")) for piece in pieces)
 
 

@@ -2,9 +2,9 @@
 
 from dataclasses import replace
 
-from sayso.formats.external_events import Fields, Kind, Piece, read_json, tell_unknown
-from sayso.formats.trpc_agent_go import CODE, CODE_RESULT, NODE_CUSTOM, GoEvent, decode, find_pauses
-from sayso.records.decisions import JsonObject
+from sayso.canonical_json import JsonObject
+from sayso.formats.external_events import Fields, Kind, Piece, describe_unknown, read_json
+from sayso.formats.trpc_agent_go import CODE, CODE_RESULT, NODE_CUSTOM, GoEvent, decode, find_suspensions
 
 _OBJECTS = {
     "agent.transfer": (Kind.STEP, "Handed over"),
@@ -113,7 +113,7 @@ def _custom(event: GoEvent) -> list[Piece]:
 def _pauses(event: GoEvent) -> list[Piece]:
     return [
         Piece(Kind.PAUSE, f"Waits at {pause.name}", pause.prompt if isinstance(pause.prompt, str) else "", data=rest)
-        for pause in find_pauses([event])
+        for pause in find_suspensions([event])
         if pause.mechanism in ("graph_interrupt", "permission")
         for rest in [None if isinstance(pause.prompt, str) else pause.prompt]
     ]
@@ -129,4 +129,4 @@ def _other(event: GoEvent, fields: Fields) -> Piece:
         return Piece(Kind.QUIET, event.object, data=dict(event.state) or None)
     if event.object.startswith("chat.completion"):
         return Piece(Kind.QUIET, "The model answered")
-    return tell_unknown(fields, event.object)
+    return describe_unknown(fields, event.object)

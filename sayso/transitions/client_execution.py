@@ -11,9 +11,10 @@ from hashlib import sha256
 
 from pydantic import JsonValue
 
+from sayso.canonical_json import JsonObject
 from sayso.clock import iso_utc
-from sayso.errors import AlreadyConsumed, Conflict, IllegalTransition, StaleAttempt
-from sayso.records.decisions import JsonObject, Permit, Report, Verdict
+from sayso.errors import AlreadyRedeemed, Conflict, IllegalTransition, StaleAttempt
+from sayso.records.decisions import Permit, Report, Verdict
 from sayso.records.events import Event, EventType
 from sayso.records.items import Doubt, Item
 from sayso.records.suspensions import Change, Lease, RunEnd, RunRef, RunStatus, Status, SuspensionRecord, check_step
@@ -21,18 +22,18 @@ from sayso.records.terms import REPORT_WITHIN_S
 from sayso.records.tool_calls import ToolCall, ToolResult
 from sayso.transitions.closing import may_start, next_lapse
 from sayso.transitions.deciding import find_item, suspend
-from sayso.transitions.execution import END_EVENTS, approved_args, end_pause, follow, note_resumed, spend
+from sayso.transitions.execution import END_EVENTS, approved_args, end_suspension, follow, note_resumed, redeem_permit
 from sayso.transitions.in_doubt import Choice, ask_in_doubt, read_choice
 
 _STATUSES = {"continue": RunStatus.COMPLETED, "degrade": RunStatus.DEGRADED, "fail": RunStatus.FAILED}
 
 
-def consume(
+def client_redeem(
     record: SuspensionRecord, item_id: str, key: str, now_ms: int, report_within_s: int = REPORT_WITHIN_S
 ) -> Change:
     """Spend the leave to run one item's call, for the holder of `key`; the same key again changes nothing.
 
-    Raises `AlreadyConsumed` for any other key (a call declared idempotent may be begun again until it is reported),
+    Raises `AlreadyRedeemed` for any other key (a call declared idempotent may be begun again until it is reported),
     `DeadlinePassed` when it is too late to start, `StaleDigest` when the arguments are not those decided on, and
     `IllegalTransition` when there is no leave.
     """
@@ -42,18 +43,18 @@ def consume(
     if before is not None and before.holder == key:
         return Change(record)
     if before is not None and (before.report is not None or not item.tool.idempotent):
-        raise AlreadyConsumed(
+        raise AlreadyRedeemed(
             f"The leave to run {item.tool.name} was spent at {iso_utc(before.redeemed_at_ms)} by {before.holder}. "
             "The call may have run; it is not started again.",
             consumed_at_ms=before.redeemed_at_ms,
             reported=before.report is not None,
         )
-    check_step(record, "consume")
+    check_step(record, "client_redeem")
     _check_leave(record, item)
     attempt = before.attempt + 1 if before is not None else 1
     report_by_ms = now_ms + report_within_s * 1000
     permit = Permit(redeemed_at_ms=now_ms, attempt=attempt, holder=key, report_by_ms=report_by_ms)
-    consumed = _put(record, spend(record, item, permit, now_ms), now_ms)
+    consumed = _put(record, redeem_permit(record, item, permit, now_ms), now_ms)
     lease = Lease(holder=key, attempt=record.lease.attempt + 1 if record.lease else 1, until_ms=report_by_ms)
     receipt = record.receipt.model_copy(update={"leased_at_ms": record.receipt.leased_at_ms or now_ms})
     consumed = consumed.model_copy(update={"status": Status.RESUMING, "lease": lease, "receipt": receipt})
@@ -91,20 +92,20 @@ def lapse(record: SuspensionRecord, now_ms: int) -> Change:
     """End what nobody used, or nobody reported, in time; before that change nothing."""
     check_step(record, "lapse")
     _check_polled(record)
-    if record.look_at_ms is None or now_ms < record.look_at_ms:
+    if record.due_at_ms is None or now_ms < record.due_at_ms:
         return Change(record)
     if _is_over(record, now_ms):
-        return _end_if_over(record, _tell_lapsed(record, now_ms), now_ms)
-    return Change(_look_later(record, now_ms))
+        return _end_if_over(record, _describe_lapsed(record, now_ms), now_ms)
+    return Change(_postpone_due(record, now_ms))
 
 
-def question(record: SuspensionRecord, item_id: str, following: SuspensionRecord, now_ms: int) -> Change:
+def mark_in_doubt(record: SuspensionRecord, item_id: str, following: SuspensionRecord, now_ms: int) -> Change:
     """Ask people about a consumed call of which nobody can say whether it ran: that is the run's next suspension.
 
     Raises `IllegalTransition` when nothing is in doubt, or other calls of the pause are still to be run.
     """
     _check_polled(record)
-    check_step(record, "question")
+    check_step(record, "mark_in_doubt")
     item = find_item(record, item_id)
     permit = item.permit
     if permit is None or permit.report is not None:
@@ -119,9 +120,9 @@ def question(record: SuspensionRecord, item_id: str, following: SuspensionRecord
         idempotency_key=key_of(record, item),
     )
     call = ToolCall(call_id=item.call_id, index=item.index, name=item.tool.name, args=approved_args(item))
-    asks = (ask_in_doubt(call, item.tool.definition, doubt, outside=True),)
-    begun = suspend(following.model_copy(update=follow(record)), asks, now_ms)
-    ended = end_pause(record, now_ms, {"following_id": following.id, "updated_at_ms": now_ms})
+    drafts = (ask_in_doubt(call, item.tool.definition, doubt, outside=True),)
+    begun = suspend(following.model_copy(update=follow(record)), drafts, now_ms)
+    ended = end_suspension(record, now_ms, {"following_id": following.id, "updated_at_ms": now_ms})
     return Change(ended, begun.events, following=begun.record)
 
 
@@ -152,16 +153,16 @@ def _check_leave(record: SuspensionRecord, item: Item) -> None:
 
 def _put(record: SuspensionRecord, item: Item, now_ms: int) -> SuspensionRecord:
     items = tuple(item if other.item_id == item.item_id else other for other in record.items)
-    return _look_later(record.model_copy(update={"items": items}), now_ms)
+    return _postpone_due(record.model_copy(update={"items": items}), now_ms)
 
 
-def _look_later(record: SuspensionRecord, now_ms: int) -> SuspensionRecord:
+def _postpone_due(record: SuspensionRecord, now_ms: int) -> SuspensionRecord:
     """Let somebody look at the next moment that calls for it; those that have passed call for nothing any more."""
     moments = [item.start_by_ms for item in record.items if _waits_for_start(record, item)]
     moments += [item.permit.report_by_ms for item in record.items if item.permit and not item.permit.report]
     ahead = [at_ms for at_ms in moments if at_ms > now_ms]
-    look_at_ms = min(ahead, default=next_lapse(record, now_ms))
-    return record.model_copy(update={"updated_at_ms": now_ms, "look_at_ms": look_at_ms})
+    due_at_ms = min(ahead, default=next_lapse(record, now_ms))
+    return record.model_copy(update={"updated_at_ms": now_ms, "due_at_ms": due_at_ms})
 
 
 def _waits_for_start(record: SuspensionRecord, item: Item) -> bool:
@@ -182,12 +183,12 @@ def _end_if_over(record: SuspensionRecord, events: tuple[Event, ...], now_ms: in
     if not _is_over(record, now_ms):
         return Change(record, events)
     end = _end_of(record)
-    ended = end_pause(record, now_ms, {"end": end, "updated_at_ms": now_ms})
+    ended = end_suspension(record, now_ms, {"end": end, "updated_at_ms": now_ms})
     told = Event(type=END_EVENTS[end.status], data={"result": end.result, "error": end.error})
     return Change(ended, (*events, told))
 
 
-def _tell_lapsed(record: SuspensionRecord, now_ms: int) -> tuple[Event, ...]:
+def _describe_lapsed(record: SuspensionRecord, now_ms: int) -> tuple[Event, ...]:
     """Tell of the leave that nobody used, and of the calls that nobody reported on."""
     told: list[Event] = []
     for item in record.items:
@@ -230,7 +231,7 @@ def _answer_of(item: Item) -> Report | None:
 def _result_of(record: SuspensionRecord, item: Item) -> ToolResult:
     report = item.permit.report if item.permit is not None else _answer_of(item)
     if report is None:
-        report = Report(success=False, error=_tell_why(record, item), at_ms=0)
+        report = Report(success=False, error=_describe_why(record, item), at_ms=0)
     return ToolResult(
         call_id=item.call_id,
         tool_name=item.tool.name,
@@ -240,7 +241,7 @@ def _result_of(record: SuspensionRecord, item: Item) -> ToolResult:
     )
 
 
-def _tell_why(record: SuspensionRecord, item: Item) -> str:
+def _describe_why(record: SuspensionRecord, item: Item) -> str:
     name, outcome, permit = item.tool.name, item.outcome, item.permit
     if permit is not None:
         return f"{name} was begun at {iso_utc(permit.redeemed_at_ms)}, and nobody reported what came of it."

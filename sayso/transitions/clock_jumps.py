@@ -6,13 +6,13 @@ clock agrees with the store's.
 """
 
 from sayso.clock import iso_utc
-from sayso.records.base import Frozen
+from sayso.records.base import Immutable
 
 JUMP_MS = 300_000
 """From how much on a step of the store's clock is a jump."""
 
 
-class Beat(Frozen):
+class Beat(Immutable):
     """One beat of a clock: the store's time, beside the uptime and the wall clock of the machine that read it."""
 
     at_ms: int
@@ -32,7 +32,7 @@ def find_drift_ms(last: Beat, now: Beat) -> int:
     return min(ahead_ms, passed_ms) if ahead_ms > JUMP_MS else 0
 
 
-def tell_jump(from_ms: int, to_ms: int) -> str:
+def describe_jump(from_ms: int, to_ms: int) -> str:
     """Say from where to where the store's clock jumped, to the second."""
     before, after = (f"{iso_utc(at_ms)[:19].replace('T', ' ')} UTC" for at_ms in (from_ms, to_ms))
     return f"The store's clock jumped from {before} to {after}"

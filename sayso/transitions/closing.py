@@ -1,9 +1,10 @@
 """Close an item with its outcome, and a suspension with its last item."""
 
-from sayso.records.decisions import COVERED, Decision, DecisionAction, JsonObject, Outcome, Verdict
+from sayso.canonical_json import JsonObject
+from sayso.records.decisions import COVERED, Decision, DecisionAction, Outcome, Verdict
 from sayso.records.events import Event, EventType
-from sayso.records.items import Item, Ruling, digest_item, final_args
-from sayso.records.suspensions import LOOK_AGAIN_MS, Change, Status, SuspensionRecord
+from sayso.records.items import Item, PresetOutcome, digest_item, final_args
+from sayso.records.suspensions import DUE_AGAIN_MS, Change, Status, SuspensionRecord
 from sayso.transitions.in_doubt import Choice, read_choice
 
 _VERDICTS = {
@@ -26,15 +27,15 @@ def close_item(record: SuspensionRecord, item: Item, decision: Decision, now_ms:
     return _end(record, item, decision, _VERDICTS[decision.action], args, now_ms)
 
 
-def rule_item(record: SuspensionRecord, item: Item, ruling: Ruling, now_ms: int) -> Item:
+def rule_item(record: SuspensionRecord, item: Item, preset: PresetOutcome, now_ms: int) -> Item:
     """Return the item with the outcome that stands already."""
-    return _end(record, item, ruling, ruling.verdict, ruling.args, now_ms, ruling.start_by_ms)
+    return _end(record, item, preset, preset.verdict, preset.args, now_ms, preset.start_by_ms)
 
 
 def _end(
     record: SuspensionRecord,
     item: Item,
-    said: Decision | Ruling,
+    said: Decision | PresetOutcome,
     verdict: Verdict,
     args: JsonObject | None,
     now_ms: int,
@@ -56,19 +57,19 @@ def _end(
     return item.model_copy(update={"outcome": outcome})
 
 
-def tell_words(item: Item, decision: Decision) -> JsonObject:
+def describe_words(item: Item, decision: Decision) -> JsonObject:
     """Return what the trail keeps of a decision when the item is gone: the arguments, the rule, who could decide."""
     denied = decision.action not in (DecisionAction.APPROVE, DecisionAction.VALUE)
-    words = {"args": item.tool.args if denied else args_of(item, decision), **_tell_rule(item)}
+    words = {"args": item.tool.args if denied else args_of(item, decision), **_describe_rule(item)}
     return words | ({"value": decision.value} if decision.action is DecisionAction.VALUE else {})
 
 
-def tell_unanswered(item: Item) -> JsonObject:
+def describe_unanswered(item: Item) -> JsonObject:
     """Return what the trail keeps of an item that ends without anybody's word on it."""
-    return {"item_id": item.item_id, "tool_name": item.tool.name, "args": item.tool.args, **_tell_rule(item)}
+    return {"item_id": item.item_id, "tool_name": item.tool.name, "args": item.tool.args, **_describe_rule(item)}
 
 
-def _tell_rule(item: Item) -> JsonObject:
+def _describe_rule(item: Item) -> JsonObject:
     """Return under which rule an item was asked, and who could decide it then."""
     terms = item.terms
     return {
@@ -93,24 +94,24 @@ def put_item(record: SuspensionRecord, item: Item, events: tuple[Event, ...], no
     items = tuple(item if other.item_id == item.item_id else other for other in record.items)
     if not item.open and record.resume.coverage == "any":
         message = f"Closed: {item.tool.name} ({item.item_id}) was decided first, and one answer was enough."
-        rest = Ruling(verdict=Verdict.DENIED, by=COVERED, message=message)
+        rest = PresetOutcome(verdict=Verdict.DENIED, by=COVERED, message=message)
         items = tuple(rule_item(record, other, rest, now_ms) if other.open else other for other in items)
     record = record.model_copy(update={"items": items, "updated_at_ms": now_ms})
     if any(other.open for other in items):
-        return Change(record.model_copy(update={"look_at_ms": next_look(record)}), events)
-    return close_pause(record, (*events, tell_decided(record)), now_ms)
+        return Change(record.model_copy(update={"due_at_ms": next_due(record)}), events)
+    return close_suspension(record, (*events, describe_decided(record)), now_ms)
 
 
-def tell_decided(record: SuspensionRecord) -> Event:
+def describe_decided(record: SuspensionRecord) -> Event:
     """Return the event that the last item has closed."""
     covered = [item for item in record.items if item.outcome and item.outcome.by == COVERED]
-    ids, unanswered = [item.item_id for item in covered], [tell_unanswered(item) for item in covered]
+    ids, unanswered = [item.item_id for item in covered], [describe_unanswered(item) for item in covered]
     closed: JsonObject = {"closed_with_it": [*ids], "unanswered": [*unanswered]} if covered else {}
     data: JsonObject = {"suspension_id": record.id, "approved": record.approved}
     return Event(type=EventType.DECIDED, data=data | closed)
 
 
-def close_pause(record: SuspensionRecord, events: tuple[Event, ...], now_ms: int) -> Change:
+def close_suspension(record: SuspensionRecord, events: tuple[Event, ...], now_ms: int) -> Change:
     """The pause is over: the run may be taken up, and somebody looks again soon whether it was.
 
     A run that whoever asked drives itself is put before no worker; somebody looks when its leave ends.
@@ -118,9 +119,9 @@ def close_pause(record: SuspensionRecord, events: tuple[Event, ...], now_ms: int
     if record.resume.mode == "poll":
         receipt = record.receipt.model_copy(update={"decided_at_ms": now_ms})
         record = record.model_copy(update={"status": Status.DECIDED, "receipt": receipt})
-        return Change(record.model_copy(update={"look_at_ms": next_lapse(record, now_ms)}), events)
+        return Change(record.model_copy(update={"due_at_ms": next_lapse(record, now_ms)}), events)
     receipt = record.receipt.model_copy(update={"decided_at_ms": now_ms, "enqueued_at_ms": now_ms})
-    update = {"status": Status.DECIDED, "receipt": receipt, "look_at_ms": now_ms + LOOK_AGAIN_MS}
+    update = {"status": Status.DECIDED, "receipt": receipt, "due_at_ms": now_ms + DUE_AGAIN_MS}
     return Change(record.model_copy(update=update), events, ready=True)
 
 
@@ -141,7 +142,7 @@ def next_lapse(record: SuspensionRecord, now_ms: int) -> int:
     return min((*unused, *unreported), default=now_ms)
 
 
-def next_look(record: SuspensionRecord) -> int | None:
+def next_due(record: SuspensionRecord) -> int | None:
     """Return the next moment at which time calls for something on a waiting suspension: None when nothing is open."""
     moments: list[int] = []
     for item in record.items:

@@ -5,7 +5,7 @@ What time does to it is in `sayso/transitions/timing.py`.
 Plain functions on frozen records: no store, no network, no clock. `now_ms` is the store server's time.
 """
 
-from sayso.canonical_json import canonical_json
+from sayso.canonical_json import JsonObject, canonical_json
 from sayso.clock import iso_utc
 from sayso.errors import (
     AlreadyDecided,
@@ -18,32 +18,32 @@ from sayso.errors import (
     SelfApproval,
     StaleDigest,
 )
-from sayso.records.decisions import Actor, ActorKind, Decision, DecisionAction, JsonObject, Verdict
+from sayso.records.decisions import Actor, ActorKind, Decision, DecisionAction, Verdict
 from sayso.records.events import Event, EventType
-from sayso.records.items import Answer, Ask, Item, Ruling, digest_item, freeze_item
+from sayso.records.items import Answer, Item, ItemDraft, PresetOutcome, digest_item, freeze_item
 from sayso.records.suspensions import Change, RunEnd, RunStatus, Status, SuspensionRecord, check_step
 from sayso.records.tool_calls import ToolResult
 from sayso.transitions.closing import (
     args_of,
     close_item,
-    close_pause,
-    next_look,
+    close_suspension,
+    describe_decided,
+    describe_unanswered,
+    describe_words,
+    next_due,
     put_item,
     rule_item,
-    tell_decided,
-    tell_unanswered,
-    tell_words,
 )
 from sayso.transitions.timing import expire
 
 
-def suspend(draft: SuspensionRecord, asks: tuple[Ask, ...], now_ms: int) -> Change:
+def suspend(draft: SuspensionRecord, drafts: tuple[ItemDraft, ...], now_ms: int) -> Change:
     """Save a pause: freeze what is asked, or, with nothing to ask, make the run ready to start.
 
     An item whose time is already over (a headless run has none) is decided at once by its fallback.
     """
     binding = draft.binding
-    items = tuple(freeze_item(ask, f"i{place}", binding, now_ms) for place, ask in enumerate(asks, start=1))
+    items = tuple(freeze_item(ask, f"i{place}", binding, now_ms) for place, ask in enumerate(drafts, start=1))
     run = draft.run if draft.run.started_at_ms else draft.run.model_copy(update={"started_at_ms": now_ms})
     update = {"items": items, "run": run, "status": Status.PENDING, "created_at_ms": now_ms, "updated_at_ms": now_ms}
     record = draft.model_copy(update=update)
@@ -52,16 +52,16 @@ def suspend(draft: SuspensionRecord, asks: tuple[Ask, ...], now_ms: int) -> Chan
             type=EventType.RUN_STARTED,
             data={"agent": draft.run.agent, "claimed_title": draft.run.title, "owner": draft.run.owner},
         )
-        return close_pause(record, (started,), now_ms)
+        return close_suspension(record, (started,), now_ms)
     ruled = [
-        rule_item(record, item, ask.ruling, now_ms) if ask.ruling else item
-        for item, ask in zip(items, asks, strict=True)
+        rule_item(record, item, ask.preset, now_ms) if ask.preset else item
+        for item, ask in zip(items, drafts, strict=True)
     ]
     record = record.model_copy(update={"items": tuple(ruled)})
     paused = (_run_paused(record),)
     if not any(item.open for item in record.items):
-        return close_pause(record, (*paused, tell_decided(record)), now_ms)
-    waiting = record.model_copy(update={"look_at_ms": next_look(record)})
+        return close_suspension(record, (*paused, describe_decided(record)), now_ms)
+    waiting = record.model_copy(update={"due_at_ms": next_due(record)})
     expired = expire(waiting, now_ms)
     return Change(expired.record, paused + expired.events, ready=expired.ready)
 
@@ -85,7 +85,7 @@ def decide(record: SuspensionRecord, decision: Decision, now_ms: int, lost_ms: i
     return put_item(record, item, (recorded,), now_ms)
 
 
-def ask_again(record: SuspensionRecord, decision: Decision, ask: Ask, now_ms: int, lost_ms: int = 0) -> Change:
+def ask_again(record: SuspensionRecord, decision: Decision, ask: ItemDraft, now_ms: int, lost_ms: int = 0) -> Change:
     """Put what a reviewer made of an item to people anew, for another rule asks about that: `ask` is the question.
 
     Nobody's word on the old question counts for the new one. Raises as `decide` does.
@@ -114,7 +114,7 @@ def report(record: SuspensionRecord, key: str, holder: str, result: ToolResult, 
         if item.open and doubt is not None and (doubt.idempotency_key, doubt.holder) == (key, holder):
             value: JsonObject = {"choice": "reported", "result": result.model_dump(mode="json")}
             by = Actor(id=holder, kind=ActorKind.WORKER, channel="worker")
-            closed = rule_item(record, item, Ruling(verdict=Verdict.ANSWERED, by=by, value=value), now_ms)
+            closed = rule_item(record, item, PresetOutcome(verdict=Verdict.ANSWERED, by=by, value=value), now_ms)
             data = {"suspension_id": record.id, "item_id": item.item_id, "worker": holder, "success": result.success}
             return put_item(record, closed, (Event(type=EventType.RESULT_REPORTED, data=data),), now_ms)
     return Change(record)
@@ -155,7 +155,7 @@ def cancel(record: SuspensionRecord, by: Actor, reason: str | None, now_ms: int)
         update={
             "status": Status.CANCELLED,
             "updated_at_ms": now_ms,
-            "look_at_ms": None,
+            "due_at_ms": None,
             "end": RunEnd(status=RunStatus.CANCELLED, error=error),
         }
     )
@@ -163,7 +163,7 @@ def cancel(record: SuspensionRecord, by: Actor, reason: str | None, now_ms: int)
     if record.resume.mode == "poll":
         in_flight = [item.call_id for item in record.items if item.permit is not None and item.permit.report is None]
     data: JsonObject = {"by": by.model_dump(mode="json"), "reason": reason, "calls_in_flight": [*in_flight]}
-    unanswered = [tell_unanswered(item) for item in record.items if item.open]
+    unanswered = [describe_unanswered(item) for item in record.items if item.open]
     data |= {"suspension_id": record.id, "unanswered": [*unanswered]} if unanswered else {}
     return Change(cancelled, (Event(type=EventType.RUN_CANCELLED, data=data),))
 
@@ -312,5 +312,5 @@ def _decision_data(record: SuspensionRecord, item: Item, decision: Decision) -> 
         "edited": decision.args is not None,
         "digest": decision.args_digest,
         "verdict": item.outcome.verdict if item.outcome else None,
-        **tell_words(item, decision),
+        **describe_words(item, decision),
     }

@@ -5,12 +5,20 @@ Plain functions on frozen records. Nothing is done to what is frozen; it is look
 
 from collections.abc import Sequence
 
-from sayso.errors import Halted
+from sayso.errors import Frozen
 from sayso.records.suspensions import Change, Status, SuspensionRecord
 from sayso.transitions.client_execution import lapse
-from sayso.transitions.closing import next_look
+from sayso.transitions.closing import next_due
 from sayso.transitions.execution import redrive
-from sayso.transitions.freezing import Freeze, check_start, find_held, hold, spare_lease, thaw, tools_to_start
+from sayso.transitions.freezing import (
+    Freeze,
+    check_start,
+    find_held,
+    hold,
+    shift_deadlines,
+    spare_lease,
+    tools_to_start,
+)
 from sayso.transitions.timing import keep_time
 
 
@@ -31,44 +39,44 @@ def look(
 def wake(record: SuspensionRecord, freeze: Freeze, freezes: Sequence[Freeze], now_ms: int) -> Change:
     """Let a suspension go on at once that `freeze` held before it was lifted: its time begins again, or its run.
 
-    Its moments stand on the agenda again as its terms say, however late the look at it was put off to.
+    Its moments stand on the schedule again as its terms say, however late the look at it was put off to.
     """
     if not freeze.held(record):
         return Change(record)
     if record.status is Status.PENDING:
-        thawed = thaw(record, freezes, now_ms)
-        look_at_ms = next_look(thawed.record)
-        if look_at_ms == thawed.record.look_at_ms:
-            return thawed
-        return thawed._replace(record=thawed.record.model_copy(update={"look_at_ms": look_at_ms}))
+        shifted = shift_deadlines(record, freezes, now_ms)
+        due_at_ms = next_due(shifted.record)
+        if due_at_ms == shifted.record.due_at_ms:
+            return shifted
+        return shifted._replace(record=shifted.record.model_copy(update={"due_at_ms": due_at_ms}))
     if record.status is Status.DECIDED:
-        return _bring_back(record.model_copy(update={"look_at_ms": now_ms}), freezes, now_ms)
+        return _bring_back(record.model_copy(update={"due_at_ms": now_ms}), freezes, now_ms)
     return Change(record)
 
 
 def _keep_time(record: SuspensionRecord, freezes: Sequence[Freeze], now_ms: int) -> Change:
-    thawed = thaw(record, freezes, now_ms) if freezes else Change(record)
-    held = find_held(thawed.record, freezes)
-    kept = keep_time(thawed.record, now_ms, held)
+    shifted = shift_deadlines(record, freezes, now_ms) if freezes else Change(record)
+    held = find_held(shifted.record, freezes)
+    kept = keep_time(shifted.record, now_ms, held)
     after = kept.record
-    if held and after.status is Status.PENDING and (after.look_at_ms or 0) <= now_ms:
+    if held and after.status is Status.PENDING and (after.due_at_ms or 0) <= now_ms:
         after = hold(after, now_ms).record
-    return Change(after, thawed.events + kept.events, ready=kept.ready)
+    return Change(after, shifted.events + kept.events, ready=kept.ready)
 
 
 def _bring_back(
     record: SuspensionRecord, freezes: Sequence[Freeze], now_ms: int, queued_since_ms: int | None = None
 ) -> Change:
     """Put a run before a worker again, or end it when leave that whoever asked had was not used in time."""
-    due = record.look_at_ms is not None and record.look_at_ms <= now_ms
+    due = record.due_at_ms is not None and record.due_at_ms <= now_ms
     try:
         check_start(freezes, record, tools_to_start(record), now_ms)
-    except Halted as halt:
+    except Frozen as halt:
         return hold(record, now_ms, halt.message) if due else Change(record)
     if due and spare_lease(freezes, record, now_ms):
         return hold(record, now_ms)
     if record.resume.mode != "poll":
         return redrive(record, now_ms, queued_since_ms)
-    thawed = thaw(record, freezes, now_ms) if freezes else Change(record)
-    lapsed = lapse(thawed.record, now_ms)
-    return Change(lapsed.record, thawed.events + lapsed.events)
+    shifted = shift_deadlines(record, freezes, now_ms) if freezes else Change(record)
+    lapsed = lapse(shifted.record, now_ms)
+    return Change(lapsed.record, shifted.events + lapsed.events)

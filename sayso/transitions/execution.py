@@ -7,14 +7,15 @@ a step of a lease that is over is refused, whatever that worker still believes.
 from collections.abc import Collection, Mapping
 from typing import NamedTuple
 
+from sayso.canonical_json import JsonObject
 from sayso.clock import iso_utc
 from sayso.errors import DeadlinePassed, IllegalTransition, LeaseHeld, StaleAttempt, StaleDigest
-from sayso.records.decisions import Actor, JsonObject, Permit
+from sayso.records.decisions import Actor, Permit
 from sayso.records.events import Event, EventType
-from sayso.records.items import Ask, Item, digest_item
+from sayso.records.items import Item, ItemDraft, digest_item
 from sayso.records.run_state import SealedState
 from sayso.records.suspensions import (
-    LOOK_AGAIN_MS,
+    DUE_AGAIN_MS,
     Change,
     Intent,
     Lease,
@@ -31,7 +32,7 @@ from sayso.transitions.item_states import count_failed
 MAX_TRIES = 5
 """How often a resume may begin before the run is given up, until somebody revives it."""
 
-_LOOK_AT_LEAST_MS = 10 * LOOK_AGAIN_MS
+_SHORTEST_DUE_MS = 10 * DUE_AGAIN_MS
 """However often it was looked at in vain, a decided run is looked at again after that."""
 
 _NOT_TAKEN = "No worker has taken it up yet; it was put before them again."
@@ -82,7 +83,7 @@ def lease(
             "status": Status.RESUMING,
             "updated_at_ms": now_ms,
             "lease": Lease(holder=holder, attempt=attempt, until_ms=until_ms, step=step),
-            "look_at_ms": until_ms,
+            "due_at_ms": until_ms,
             "waits_for": (),
             "receipt": record.receipt.model_copy(
                 update={"leased_at_ms": now_ms, "job_id": job_id, "tries": record.receipt.tries + 1}
@@ -113,7 +114,7 @@ def redeem(
         if intent.item_id is None:
             continue
         permit = Permit(redeemed_at_ms=now_ms, attempt=fence.attempt, holder=fence.holder)
-        item = spend(record, find_item(record, intent.item_id), permit, now_ms, intent.in_vain)
+        item = redeem_permit(record, find_item(record, intent.item_id), permit, now_ms, intent.in_vain)
         items[item.item_id] = item
         data = {"item_id": item.item_id, "call_id": item.call_id, "digest": item.outcome.digest if item.outcome else ""}
         spent.append(Event(type=EventType.PERMIT_REDEEMED, data={**data, "attempt": fence.attempt}))
@@ -170,7 +171,7 @@ def postpone(record: SuspensionRecord, fence: Fence, error: str, now_ms: int, *,
     again_at_ms = now_ms + 1000 * 2**tries
     update = {
         "lease": record.lease.model_copy(update={"until_ms": again_at_ms}),
-        "look_at_ms": again_at_ms,
+        "due_at_ms": again_at_ms,
         "receipt": record.receipt.model_copy(update={"error": error}),
     }
     data = {"attempt": fence.attempt, "error": error, "again_at_ms": again_at_ms}
@@ -186,7 +187,7 @@ def redrive(record: SuspensionRecord, now_ms: int, queued_since_ms: int | None =
     A run whose workers died under it as often as it may be tried is given up: it may be what kills them.
     """
     check_step(record, "redrive")
-    if record.look_at_ms is None or now_ms < record.look_at_ms:
+    if record.due_at_ms is None or now_ms < record.due_at_ms:
         return Change(record)
     if record.status is Status.RESUMING and record.receipt.tries >= MAX_TRIES:
         return _fail(
@@ -196,14 +197,14 @@ def redrive(record: SuspensionRecord, now_ms: int, queued_since_ms: int | None =
     in_line = queued_since_ms is not None and queued_since_ms <= enqueued_at_ms <= now_ms
     if record.status is Status.DECIDED and in_line:
         waited_ms = now_ms - enqueued_at_ms
-        look_at_ms = now_ms + min(max(waited_ms, LOOK_AGAIN_MS), _LOOK_AT_LEAST_MS)
+        due_at_ms = now_ms + min(max(waited_ms, DUE_AGAIN_MS), _SHORTEST_DUE_MS)
         receipt = record.receipt.model_copy(update={"error": _QUEUED})
-        return Change(record.model_copy(update={"updated_at_ms": now_ms, "look_at_ms": look_at_ms, "receipt": receipt}))
+        return Change(record.model_copy(update={"updated_at_ms": now_ms, "due_at_ms": due_at_ms, "receipt": receipt}))
     redrives = record.receipt.redrives + 1
     error = _NOT_TAKEN if record.status is Status.DECIDED else record.receipt.error
     update = {
         "updated_at_ms": now_ms,
-        "look_at_ms": now_ms + min(LOOK_AGAIN_MS * redrives, _LOOK_AT_LEAST_MS),
+        "due_at_ms": now_ms + min(DUE_AGAIN_MS * redrives, _SHORTEST_DUE_MS),
         "receipt": record.receipt.model_copy(update={"redrives": redrives, "enqueued_at_ms": now_ms, "error": error}),
     }
     return Change(record.model_copy(update=update), ready=True)
@@ -213,15 +214,15 @@ def suspend_again(
     record: SuspensionRecord,
     fence: Fence,
     following: SuspensionRecord,
-    asks: tuple[Ask, ...],
+    drafts: tuple[ItemDraft, ...],
     state: SealedState,
     events: tuple[Event, ...],
     now_ms: int,
 ) -> Change:
     """End this pause and begin the run's next one, in one step."""
     record = _note_endings(_continue(record, "suspend_again", fence, now_ms), events, now_ms)
-    begun = suspend(following.model_copy(update={"state": state.ref, **follow(record)}), asks, now_ms)
-    ended = end_pause(record, now_ms, {"following_id": following.id})
+    begun = suspend(following.model_copy(update={"state": state.ref, **follow(record)}), drafts, now_ms)
+    ended = end_suspension(record, now_ms, {"following_id": following.id})
     noted = note_resumed(Change(ended, events), now_ms)
     return Change(noted.record, noted.events + begun.events, following=begun.record, state=state, ready=begun.ready)
 
@@ -231,7 +232,7 @@ def settle(record: SuspensionRecord, fence: Fence, end: RunEnd, events: tuple[Ev
     if record.status is Status.RESUMED and record.lease is not None and record.lease.holder == fence.holder:
         return Change(record)
     record = _note_endings(_continue(record, "settle", fence, now_ms), events, now_ms)
-    noted = note_resumed(Change(end_pause(record, now_ms, {"end": end}), events), now_ms)
+    noted = note_resumed(Change(end_suspension(record, now_ms, {"end": end}), events), now_ms)
     ended = Event(type=END_EVENTS[end.status], data={"result": end.result, "error": end.error})
     return Change(noted.record, (*noted.events, ended))
 
@@ -257,8 +258,8 @@ def release(
     enqueued_at_ms = record.receipt.enqueued_at_ms if waits_for else now_ms
     error = reason if waits_for else record.receipt.error
     receipt = record.receipt.model_copy(update={"tries": tries, "enqueued_at_ms": enqueued_at_ms, "error": error})
-    look_at_ms = now_ms + LOOK_AGAIN_MS
-    update = {"status": Status.DECIDED, "look_at_ms": look_at_ms, "receipt": receipt, "waits_for": waits_for}
+    due_at_ms = now_ms + DUE_AGAIN_MS
+    update = {"status": Status.DECIDED, "due_at_ms": due_at_ms, "receipt": receipt, "waits_for": waits_for}
     released = Event(type=EventType.RUN_RELEASED, data={"attempt": fence.attempt, "reason": reason})
     return Change(record.model_copy(update=update), (released,), ready=not waits_for)
 
@@ -270,7 +271,7 @@ def revive(record: SuspensionRecord, by: Actor, now_ms: int) -> Change:
     update = {
         "status": Status.DECIDED,
         "updated_at_ms": now_ms,
-        "look_at_ms": now_ms + LOOK_AGAIN_MS,
+        "due_at_ms": now_ms + DUE_AGAIN_MS,
         "receipt": receipt,
         "end": None,
     }
@@ -282,7 +283,7 @@ def _fail(record: SuspensionRecord, error: str, events: tuple[Event, ...], now_m
     update = {
         "status": Status.FAILED,
         "updated_at_ms": now_ms,
-        "look_at_ms": None,
+        "due_at_ms": None,
         "end": RunEnd(status=RunStatus.FAILED, error=error),
     }
     failed = Event(type=EventType.RUN_FAILED, data={"result": None, "error": error})
@@ -297,10 +298,12 @@ def _continue(record: SuspensionRecord, verb: str, fence: Fence, now_ms: int) ->
     check_step(record, verb)
     until_ms = now_ms + fence.lease_ms
     lease_ = held.model_copy(update={"until_ms": until_ms, "step": fence.step or held.step})
-    return record.model_copy(update={"updated_at_ms": now_ms, "lease": lease_, "look_at_ms": until_ms})
+    return record.model_copy(update={"updated_at_ms": now_ms, "lease": lease_, "due_at_ms": until_ms})
 
 
-def spend(record: SuspensionRecord, item: Item, permit: Permit, now_ms: int, in_vain: int | None = None) -> Item:
+def redeem_permit(
+    record: SuspensionRecord, item: Item, permit: Permit, now_ms: int, in_vain: int | None = None
+) -> Item:
     """Return the item with its leave spent, for exactly the arguments decided on; raises as `redeem` does.
 
     A permit that the attempt `in_vain` spent, for its worker was killed before the call began, counts again.
@@ -360,8 +363,8 @@ def follow(record: SuspensionRecord) -> dict[str, object]:
     return {"previous_id": record.id, "failed_calls": count_failed(record)}
 
 
-def end_pause(record: SuspensionRecord, now_ms: int, update: dict[str, object]) -> SuspensionRecord:
+def end_suspension(record: SuspensionRecord, now_ms: int, update: dict[str, object]) -> SuspensionRecord:
     """Return the pause as it is once the run has gone on from it, or has ended."""
     receipt = record.receipt.model_copy(update={"settled_at_ms": now_ms})
-    ended = {"status": Status.RESUMED, "journal": (), "look_at_ms": None, "receipt": receipt}
+    ended = {"status": Status.RESUMED, "journal": (), "due_at_ms": None, "receipt": receipt}
     return record.model_copy(update={**ended, **update})

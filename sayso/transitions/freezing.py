@@ -12,26 +12,26 @@ from typing import Literal
 
 from pydantic import Field, JsonValue
 
+from sayso.canonical_json import JsonObject
 from sayso.clock import iso_utc
-from sayso.errors import ClockInDoubt, Halted
-from sayso.records.base import Frozen
-from sayso.records.decisions import JsonObject
+from sayso.errors import ClockInDoubt, Frozen
+from sayso.records.base import Immutable
 from sayso.records.events import Event, EventType
 from sayso.records.items import Item, digest_item
 from sayso.records.suspensions import Change, Status, SuspensionRecord, check_step
 from sayso.transitions.clock_jumps import JUMP_MS
-from sayso.transitions.closing import next_look
+from sayso.transitions.closing import next_due
 
 ALL = "all"
 TIME = "time"
 """The scope that only the clock freezes: what would happen because a moment has come."""
 
 SCOPE_PATTERN = r"^(all|agent:[^\x00-\x1f]{1,200}|tool:[^\x00-\x1f]{1,200})$"
-LOOK_AT_FROZEN_MS = 5_000
+FROZEN_RETRY_MS = 5_000
 """How soon somebody looks again at what is due and frozen."""
 
 
-class Freeze(Frozen):
+class Freeze(Immutable):
     """An admin's word that nothing new starts within `scope`: everything, one agent, or one tool.
 
     Of time it is the clock's own, from the last moment that is sure on; `jumped_to_ms` is what the store said next.
@@ -42,8 +42,8 @@ class Freeze(Frozen):
     reason: str = Field(default="", max_length=2000)
     by: str
     at_ms: int
-    lifted_by: str | None = None
-    lifted_at_ms: int | None = None
+    unfrozen_by: str | None = None
+    unfrozen_at_ms: int | None = None
     jumped_to_ms: int | None = None
     deadlines: Literal["move", "pass"] = Field(
         default="move", description="Whether lifting it moves deadlines by the time that it took, or lets them pass."
@@ -53,7 +53,7 @@ class Freeze(Frozen):
     @property
     def in_force(self) -> bool:
         """Whether nobody has lifted it."""
-        return self.lifted_at_ms is None
+        return self.unfrozen_at_ms is None
 
     def covers(self, agent: str, tool: str | None = None) -> bool:
         """Whether a call of this tool by this agent is within the scope."""
@@ -91,7 +91,7 @@ def check_in_time(freezes: Iterable[Freeze], record: SuspensionRecord, item: Ite
 
 
 def check_start(freezes: Iterable[Freeze], record: SuspensionRecord, tools: Iterable[str], now_ms: int) -> None:
-    """Raise `Halted` when the record's agent or a tool that would start is frozen, or whether it may start in doubt."""
+    """Raise `Frozen` when the record's agent or a tool that would start is frozen, or whether it may start in doubt."""
     names = tuple(tools)
     for freeze in freezes:
         may_start = [item for item in record.items if item.outcome and item.outcome.may_run and not item.permit]
@@ -102,8 +102,8 @@ def check_start(freezes: Iterable[Freeze], record: SuspensionRecord, tools: Iter
             )
         if freeze.in_force and any(freeze.covers(record.run.agent, tool) for tool in (None, *names)):
             why = f": {freeze.reason.removesuffix('.')}" if freeze.reason else ""
-            raise Halted(
-                f"{freeze.by} has frozen {tell_scope(freeze.scope)}{why}. The run waits until an admin lifts that.",
+            raise Frozen(
+                f"{freeze.by} has frozen {describe_scope(freeze.scope)}{why}. The run waits until an admin lifts that.",
                 scope=freeze.scope,
                 tools=list(names),
             )
@@ -124,7 +124,7 @@ def spare_lease(freezes: Iterable[Freeze], record: SuspensionRecord, now_ms: int
     return any(held.until_ms <= (to_ms := one.jumped_to_ms or 0) <= now_ms < to_ms + length_ms for one in freezes)
 
 
-def tell_scope(scope: str) -> str:
+def describe_scope(scope: str) -> str:
     """Say what a scope means."""
     kind, _, name = scope.partition(":")
     if kind == TIME:
@@ -155,7 +155,7 @@ def _count_lost(record: SuspensionRecord, item: Item, freezes: Iterable[Freeze],
     """
     since_ms = counted_to_ms = _counted_from(record, item)
     spans = sorted(
-        (max(one.at_ms, since_ms), min(now_ms, now_ms if one.lifted_at_ms is None else one.lifted_at_ms))
+        (max(one.at_ms, since_ms), min(now_ms, now_ms if one.unfrozen_at_ms is None else one.unfrozen_at_ms))
         for one in freezes
         if _costs_time(one, record, item)
     )
@@ -177,22 +177,22 @@ def _costs_time(freeze: Freeze, record: SuspensionRecord, item: Item) -> bool:
     return doubted or _holds(freeze, record, item)
 
 
-def _tell_freezes(record: SuspensionRecord, items: list[Item], freezes: Iterable[Freeze]) -> list[JsonValue]:
+def _describe_freezes(record: SuspensionRecord, items: list[Item], freezes: Iterable[Freeze]) -> list[JsonValue]:
     """Say which freezes took time of these items, and who made and lifted them: they are forgotten before the trail."""
     return [
-        one.model_dump(mode="json", include={"id", "scope", "by", "lifted_by"})
+        one.model_dump(mode="json", include={"id", "scope", "by", "unfrozen_by"})
         for one in freezes
         if any(_costs_time(one, record, item) and not _over_by(one, _counted_from(record, item)) for item in items)
     ]
 
 
 def _over_by(freeze: Freeze, at_ms: int) -> bool:
-    return freeze.lifted_at_ms is not None and freeze.lifted_at_ms <= at_ms
+    return freeze.unfrozen_at_ms is not None and freeze.unfrozen_at_ms <= at_ms
 
 
-def thaw(record: SuspensionRecord, freezes: Iterable[Freeze], now_ms: int) -> Change:
+def shift_deadlines(record: SuspensionRecord, freezes: Iterable[Freeze], now_ms: int) -> Change:
     """Put off every moment of the items that are no longer frozen by as long as they were; done twice, it is once."""
-    check_step(record, "thaw")
+    check_step(record, "shift_deadlines")
     known = tuple(freezes)
     held = find_held(record, known)
     moved: list[JsonObject] = []
@@ -208,17 +208,21 @@ def thaw(record: SuspensionRecord, freezes: Iterable[Freeze], now_ms: int) -> Ch
             moved.append({"item_id": item.item_id, "by_ms": lost, "deadline_at_ms": items[-1].terms.deadline_at_ms})
     if not moved:
         return Change(record)
-    thawed = record.model_copy(update={"items": tuple(items), "updated_at_ms": now_ms})
+    shifted = record.model_copy(update={"items": tuple(items), "updated_at_ms": now_ms})
     if record.status is Status.PENDING:
-        thawed = thawed.model_copy(update={"look_at_ms": next_look(thawed)})
-    data: JsonObject = {"suspension_id": record.id, "items": [*moved], "freezes": _tell_freezes(record, late, known)}
-    return Change(thawed, (Event(type=EventType.DEADLINES_MOVED, data=data),))
+        shifted = shifted.model_copy(update={"due_at_ms": next_due(shifted)})
+    data: JsonObject = {
+        "suspension_id": record.id,
+        "items": [*moved],
+        "freezes": _describe_freezes(record, late, known),
+    }
+    return Change(shifted, (Event(type=EventType.DEADLINES_MOVED, data=data),))
 
 
 def hold(record: SuspensionRecord, now_ms: int, why: str | None = None) -> Change:
     """Look at something frozen again in a while: it is due, and nothing may come of that now. `why` is shown."""
     check_step(record, "hold")
-    update: dict[str, object] = {"look_at_ms": now_ms + LOOK_AT_FROZEN_MS}
+    update: dict[str, object] = {"due_at_ms": now_ms + FROZEN_RETRY_MS}
     if why is not None:
         update["receipt"] = record.receipt.model_copy(update={"error": why})
     return Change(record.model_copy(update=update))

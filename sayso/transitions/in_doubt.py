@@ -8,11 +8,11 @@ from enum import StrEnum
 
 from pydantic import JsonValue, ValidationError
 
+from sayso.canonical_json import JsonObject
 from sayso.clock import iso_utc
 from sayso.errors import InvalidInput
-from sayso.records.base import Frozen
-from sayso.records.decisions import JsonObject
-from sayso.records.items import Answer, Ask, AskedTool, Doubt, ItemKind, Prompt
+from sayso.records.base import Immutable
+from sayso.records.items import Answer, Doubt, ItemDraft, ItemKind, ItemTool, Prompt
 from sayso.records.terms import Fallback, FallbackAction, RuleTerms
 from sayso.records.tool_calls import ToolCall
 
@@ -36,7 +36,7 @@ ASKED = (Choice.RUN_AGAIN, Choice.SKIP, Choice.FAIL)
 """What a person may choose."""
 
 
-class DoubtAnswer(Frozen):
+class DoubtAnswer(Immutable):
     """The answer to the question; a skipped call may be given the result that somebody has looked up."""
 
     choice: Choice
@@ -58,7 +58,7 @@ _SCHEMA: JsonObject = {
 }
 
 
-def ask_in_doubt(call: ToolCall, definition: str, doubt: Doubt, *, outside: bool = False) -> Ask:
+def ask_in_doubt(call: ToolCall, definition: str, doubt: Doubt, *, outside: bool = False) -> ItemDraft:
     """Return the question about a call that a worker, or `outside` whoever asked for it, began and may have run."""
     begun = f"{call.name} was started at {iso_utc(doubt.begun_at_ms)} by"
     known = f"{begun} worker {doubt.holder} (attempt {doubt.attempt}), and that worker was lost before it could report"
@@ -70,11 +70,11 @@ def ask_in_doubt(call: ToolCall, definition: str, doubt: Doubt, *, outside: bool
         " a result. The call may or may not have had its effect. Look it up where it would show; "
         f"its idempotency key is {doubt.idempotency_key}."
     )
-    return Ask(
+    return ItemDraft(
         kind=ItemKind.INPUT,
         call_id=call.call_id,
         index=call.index,
-        tool=AskedTool(name=call.name, args=call.args, definition=definition),
+        tool=ItemTool(name=call.name, args=call.args, definition=definition),
         prompt=Prompt(title="This call may already have run", body=known, reason=reason),
         allowed=(Answer.VALUE,),
         response_schema=_SCHEMA,

@@ -3,13 +3,14 @@
 Plain functions on frozen records. Each looks at the record's own moments and changes nothing before they have come.
 """
 
+from sayso.canonical_json import JsonObject
 from sayso.clock import iso_utc
-from sayso.records.decisions import TIMEOUT, Decision, DecisionAction, JsonObject
+from sayso.records.decisions import TIMEOUT, Decision, DecisionAction
 from sayso.records.events import Event, EventType
 from sayso.records.items import Item, digest_item
 from sayso.records.suspensions import Change, Status, SuspensionRecord, check_step
 from sayso.records.terms import FallbackAction
-from sayso.transitions.closing import close_item, next_look, put_item, tell_words
+from sayso.transitions.closing import close_item, describe_words, next_due, put_item
 from sayso.transitions.sightings import needs_sight
 
 NOTHING_HELD: frozenset[str] = frozenset()
@@ -69,15 +70,15 @@ def keep_time(record: SuspensionRecord, now_ms: int, held: frozenset[str] = NOTH
     for step in (escalate, remind):
         if change.record.status is Status.PENDING:
             change = _then(change, step(change.record, now_ms, held))
-    return change if held else _look_next(change, now_ms)
+    return change if held else _schedule_next(change, now_ms)
 
 
-def _look_next(change: Change, now_ms: int) -> Change:
-    """Put what was looked at too early, for it was held and is no longer, in its place on the agenda again."""
+def _schedule_next(change: Change, now_ms: int) -> Change:
+    """Put what was looked at too early, for it was held and is no longer, in its place on the schedule again."""
     record = change.record
-    if record.status is not Status.PENDING or (record.look_at_ms or 0) > now_ms:
+    if record.status is not Status.PENDING or (record.due_at_ms or 0) > now_ms:
         return change
-    return Change(record.model_copy(update={"look_at_ms": next_look(record)}), change.events, ready=change.ready)
+    return Change(record.model_copy(update={"due_at_ms": next_due(record)}), change.events, ready=change.ready)
 
 
 def _then(first: Change, second: Change) -> Change:
@@ -108,7 +109,7 @@ def _time_out(record: SuspensionRecord, item: Item, now_ms: int) -> Change:
     )
     closed = close_item(record, item.model_copy(update={"decisions": (*item.decisions, decision)}), decision, now_ms)
     verdict = closed.outcome.verdict if closed.outcome else None
-    data = {**_about(record, item), "fallback": fallback.action, "verdict": verdict, **tell_words(closed, decision)}
+    data = {**_about(record, item), "fallback": fallback.action, "verdict": verdict, **describe_words(closed, decision)}
     return put_item(record, closed, (Event(type=EventType.TIMED_OUT, data=data),), now_ms)
 
 

@@ -123,7 +123,7 @@ async def end_session(name: ReviewerName, session_id: SessionId, caller: Admin, 
 
 
 async def _list(parts: Wiring, caller: Principal, name: str, token: str | None) -> SessionList:
-    now_ms, own = await parts.agenda.now_ms(), hash_token(token) if token is not None else ""
+    now_ms, own = await parts.schedule.now_ms(), hash_token(token) if token is not None else ""
     found = await parts.reviewers.list_sessions(caller.tenant, name)
     return SessionList(sessions=[_view(parts, one, now_ms, own) for one in found])
 

@@ -7,7 +7,7 @@ from sayso.policy.findings import Known
 from service.api.routing.dependencies import Caller, Parts, Person
 from service.api.routing.routes import SignedInRoute
 from service.api.routing.views import View
-from service.diagnostics import examine
+from service.diagnostics import diagnose
 from service.http.openapi import problems
 from service.policy.checking import find_known
 
@@ -52,10 +52,10 @@ class RulesChecked(BaseModel):
     warnings: list[str] = Field(description="What can be put in force and still cannot work, as far as it is known.")
 
 
-@router.get("/examination", operation_id="examine", responses=problems(401, 403))
-async def examine_parts(_caller: Person, parts: Parts) -> FindingList:
+@router.get("/examination", operation_id="diagnose", responses=problems(401, 403))
+async def diagnose_parts(_caller: Person, parts: Parts) -> FindingList:
     """Look at the store, the clock, the workers, the rules and the channels; for people."""
-    return FindingList(findings=[FindingView.model_validate(one) async for one in examine(parts)])
+    return FindingList(findings=[FindingView.model_validate(one) async for one in diagnose(parts)])
 
 
 @router.post("/policy/check", operation_id="checkRules", responses=problems(400, 401, 415, 429))

@@ -5,8 +5,9 @@ from typing import Annotated
 from fastapi import APIRouter, Body
 from pydantic import BaseModel, ConfigDict, Field, JsonValue
 
+from sayso.canonical_json import JsonObject
 from sayso.errors import InvalidInput, NotFound, Unreadable
-from sayso.records.decisions import JsonObject, Report
+from sayso.records.decisions import Report
 from sayso.records.suspensions import SuspensionRecord
 from sayso.records.terms import LONGEST_WAIT_S, REPORT_WITHIN_S
 from sayso.transitions.client_execution import key_of
@@ -26,7 +27,7 @@ class _Request(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid")
 
 
-class ConsumeRequest(_Request):
+class RedeemRequest(_Request):
     """How long you have to say what came of the call."""
 
     report_within_s: int = Field(default=REPORT_WITHIN_S, strict=True, ge=1, le=LONGEST_WAIT_S)
@@ -40,7 +41,7 @@ class OutcomeRequest(_Request):
     error: str | None = Field(default=None, max_length=4000, description="Why it failed.")
 
 
-class ConsumedItem(BaseModel):
+class RedeemedItem(BaseModel):
     """Leave that was spent: run exactly this, now, and say what came of it."""
 
     suspension_id: str
@@ -53,26 +54,26 @@ class ConsumedItem(BaseModel):
     report_by: Moment
 
 
-@router.post("/{suspension_id}/items/{item_id}/consume", operation_id="consumeItem", responses=WRITES)
-async def consume_item(
+@router.post("/{suspension_id}/items/{item_id}/redeem", operation_id="redeemItem", responses=WRITES)
+async def redeem_item(
     suspension_id: SuspensionId,
     item_id: ItemId,
     caller: Caller,
     parts: Parts,
     key: IdempotencyKey,
-    body: Annotated[ConsumeRequest | None, Body()] = None,
-) -> ConsumedItem:
+    body: Annotated[RedeemRequest | None, Body()] = None,
+) -> RedeemedItem:
     """Spend the leave to run a call, once, before it starts; for suspensions that were asked with `mode: poll`.
 
     The Idempotency-Key is needed, and names whoever runs the call: choose a new one for every process that tries. The
-    same key again gets the same answer, any other 409 `/problems/already-consumed`.
+    same key again gets the same answer, any other 409 `/problems/already-redeemed`.
     """
     await _check_own(parts, caller, suspension_id)
     holder = _need(key)
-    standing = await parts.standings.find(caller.tenant)
-    within_s = (body or ConsumeRequest()).report_within_s
-    saved = await parts.desk.consume(caller.tenant, suspension_id, item_id, holder, standing, within_s)
-    return _tell_consumed(saved.record, item_id)
+    revocations = await parts.revocation_cache.find(caller.tenant)
+    within_s = (body or RedeemRequest()).report_within_s
+    saved = await parts.desk.client_redeem(caller.tenant, suspension_id, item_id, holder, revocations, within_s)
+    return _describe_redeemed(saved.record, item_id)
 
 
 @router.post("/{suspension_id}/items/{item_id}/outcome", operation_id="reportOutcome", responses=WRITES)
@@ -91,14 +92,16 @@ async def report_outcome(
     return SuspensionView.of(saved.record)
 
 
-@router.post("/{suspension_id}/items/{item_id}/question", operation_id="questionItem", responses=WRITES)
-async def question_item(suspension_id: SuspensionId, item_id: ItemId, caller: Caller, parts: Parts) -> SuspensionView:
+@router.post("/{suspension_id}/items/{item_id}/in-doubt", operation_id="markInDoubt", responses=WRITES)
+async def mark_item_in_doubt(
+    suspension_id: SuspensionId, item_id: ItemId, caller: Caller, parts: Parts
+) -> SuspensionView:
     """Ask people about a call whose leave was spent and of which nobody knows whether it ran.
 
     Returns the suspension that asks them; asked already, it is returned as it stands.
     """
     await _check_own(parts, caller, suspension_id)
-    saved = await parts.desk.question(caller.tenant, suspension_id, item_id)
+    saved = await parts.desk.mark_in_doubt(caller.tenant, suspension_id, item_id)
     return SuspensionView.of(saved.following or saved.record)
 
 
@@ -124,11 +127,11 @@ async def _check_own(parts: Wiring, caller: Principal, suspension_id: str) -> No
         raise unknown
 
 
-def _tell_consumed(record: SuspensionRecord, item_id: str) -> ConsumedItem:
+def _describe_redeemed(record: SuspensionRecord, item_id: str) -> RedeemedItem:
     item = find_item(record, item_id)
     permit = item.permit
-    assert permit is not None  # noqa: S101  consume() has just put it there, or found it
-    return ConsumedItem(
+    assert permit is not None  # noqa: S101  client_redeem() has just put it there, or found it
+    return RedeemedItem(
         suspension_id=record.id,
         item_id=item_id,
         tool=item.tool.name,

@@ -5,19 +5,18 @@ from typing import Annotated
 from fastapi import APIRouter, Query
 from pydantic import BaseModel, ConfigDict, Field, JsonValue, model_validator
 
-from sayso.canonical_json import canonical_json
+from sayso.canonical_json import JsonObject, canonical_json
 from sayso.errors import NotAllowed
 from sayso.formats.external_events import Kept, Kind
-from sayso.records.decisions import JsonObject
 from sayso.records.events import TrailEntry
 from sayso.timeline.merging import Entry, fold, merge
-from sayso.timeline.sources import Dialect
+from sayso.timeline.sources import SourceFormat
 from service.api.routing.dependencies import Caller, Limit, Parts, RunId
 from service.api.routing.routes import SignedInRoute
 from service.api.routing.views import EventView, Moment, SentMoment, View
 from service.api.runs import find_run
 from service.http.openapi import READS, WRITES
-from service.store.runs.external_events import Telling
+from service.store.runs.external_events import ExternalEvent
 
 router = APIRouter(prefix="/runs", tags=["runs"], route_class=SignedInRoute)
 
@@ -28,7 +27,7 @@ _LONGEST_TRAIL = 5_000
 Source = Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9._:/@-]{0,99}$", examples=["worker-1"])]
 
 
-class ToldEvent(BaseModel):
+class ExternalEventBody(BaseModel):
     """One event as its framework wrote it."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
@@ -38,7 +37,7 @@ class ToldEvent(BaseModel):
     event: JsonObject = Field(min_length=1, description=f"At most {LONGEST_EVENT_BYTES} bytes of JSON.")
 
     @model_validator(mode="after")
-    def _fits(self) -> "ToldEvent":
+    def _fits(self) -> "ExternalEventBody":
         if self.at is not None and self.at.year < 1971:
             raise ValueError("at is before 1971; say when it happened")
         if len(canonical_json(self.event)) > LONGEST_EVENT_BYTES:
@@ -46,12 +45,12 @@ class ToldEvent(BaseModel):
         return self
 
     @property
-    def telling(self) -> Telling:
+    def external_event(self) -> ExternalEvent:
         """The same, for the store."""
-        return Telling(self.seq, None if self.at is None else round(self.at.timestamp() * 1000), self.event)
+        return ExternalEvent(self.seq, None if self.at is None else round(self.at.timestamp() * 1000), self.event)
 
 
-class TellRequest(BaseModel):
+class ExternalEventsRequest(BaseModel):
     """Events of one source, in one dialect."""
 
     model_config = ConfigDict(
@@ -60,7 +59,7 @@ class TellRequest(BaseModel):
         json_schema_extra={
             "examples": [
                 {
-                    "dialect": "afk",
+                    "source_format": "afk",
                     "source": "worker-1",
                     "events": [{"seq": 1, "event": {"type": "run_started", "data": {"agent_name": "support"}}}],
                 }
@@ -68,12 +67,12 @@ class TellRequest(BaseModel):
         },
     )
 
-    dialect: Dialect
+    source_format: SourceFormat
     source: Source = Field(default="agent", description="Who tells; each source counts its own events from 1.")
-    events: tuple[ToldEvent, ...] = Field(min_length=1, max_length=MOST_AT_ONCE)
+    events: tuple[ExternalEventBody, ...] = Field(min_length=1, max_length=MOST_AT_ONCE)
 
 
-class TellAnswer(BaseModel):
+class ExternalEventsResponse(BaseModel):
     """What became of the events."""
 
     added: int = Field(description="How many were new.")
@@ -86,7 +85,7 @@ class KeptView(View):
 
     position: int
     source: str
-    dialect: Dialect
+    source_format: SourceFormat
     seq: int
     at: Moment = Field(validation_alias="at_ms", description="When it was received.")
     event: JsonObject
@@ -103,7 +102,7 @@ class EntryView(View):
     """What a source told, folded: a message with all its fragments, a call with its result, or anything else."""
 
     source: str
-    dialect: Dialect
+    source_format: SourceFormat
     first_seq: int
     last_seq: int
     kind: Kind
@@ -144,7 +143,9 @@ class Timeline(BaseModel):
 
 
 @router.post("/{run_id}/events", operation_id="tellEvents", responses=WRITES)
-async def tell_events(run_id: RunId, body: TellRequest, caller: Caller, parts: Parts) -> TellAnswer:
+async def report_events(
+    run_id: RunId, body: ExternalEventsRequest, caller: Caller, parts: Parts
+) -> ExternalEventsResponse:
     """Tell what happened to a run, as its own agent: all of these events are kept, or none.
 
     An event sent again under its number is kept once; under a number that is taken it is refused.
@@ -152,13 +153,13 @@ async def tell_events(run_id: RunId, body: TellRequest, caller: Caller, parts: P
     run = await find_run(parts, caller, run_id)
     if run.owner != caller.name:
         raise NotAllowed(f"Only {run.owner}, who asked for this run, tells what happened to it.")
-    tellings = [one.telling for one in body.events]
-    told = await parts.tellings.add(caller.tenant, run_id, body.source, body.dialect, tellings)
-    return TellAnswer(added=told.added, repeated=len(tellings) - told.added, count=told.kept)
+    external_events = [one.external_event for one in body.events]
+    told = await parts.external_events.add(caller.tenant, run_id, body.source, body.source_format, external_events)
+    return ExternalEventsResponse(added=told.added, repeated=len(external_events) - told.added, count=told.kept)
 
 
 @router.get("/{run_id}/events/told", operation_id="listToldEvents", responses=READS)
-async def list_told_events(
+async def list_external_events(
     run_id: RunId,
     caller: Caller,
     parts: Parts,
@@ -167,7 +168,7 @@ async def list_told_events(
 ) -> KeptPage:
     """Return what sources told of a run, as it came; it is deleted with the run."""
     await find_run(parts, caller, run_id)
-    kept: list[Kept] = await parts.tellings.read(caller.tenant, run_id, after=after, limit=limit)
+    kept: list[Kept] = await parts.external_events.read(caller.tenant, run_id, after=after, limit=limit)
     views = [KeptView.model_validate(one) for one in kept]
     return KeptPage(events=views, next_after=kept[-1].position if kept else after)
 
@@ -183,7 +184,7 @@ async def get_timeline(
     """Return our trail and what sources told as one timeline: fragments folded, calls with their results."""
     await find_run(parts, caller, run_id)
     trail = await parts.runs.trail(caller.tenant, run_id, limit=_LONGEST_TRAIL)
-    both = merge(trail, fold(await parts.tellings.read_all(caller.tenant, run_id)))
+    both = merge(trail, fold(await parts.external_events.read_all(caller.tenant, run_id)))
     page = both[skip : skip + limit]
     more = len(both) > skip + limit
     return Timeline(moments=[MomentView.of(one) for one in page], next_skip=skip + limit if more else None)

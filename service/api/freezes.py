@@ -33,7 +33,7 @@ class FreezeRequest(BaseModel):
     )
 
 
-class LiftRequest(BaseModel):
+class UnfreezeRequest(BaseModel):
     """What becomes of the deadlines that were held."""
 
     model_config = ConfigDict(frozen=True, extra="forbid", json_schema_extra={"examples": [{"deadlines": "move"}]})
@@ -56,8 +56,8 @@ class FreezeView(View):
     jumped_to: Moment | None = Field(
         validation_alias="jumped_to_ms", description="Of time: what the store's clock said next after `at`."
     )
-    lifted_by: str | None
-    lifted_at: Moment | None = Field(validation_alias="lifted_at_ms")
+    unfrozen_by: str | None
+    unfrozen_at: Moment | None = Field(validation_alias="unfrozen_at_ms")
 
     @classmethod
     def of(cls, freeze: Freeze) -> "FreezeView":
@@ -89,9 +89,9 @@ async def freeze(body: FreezeRequest, caller: Admin, parts: Parts) -> FreezeView
 
 
 @router.post("/{freeze_id}/lift", operation_id="liftFreeze", responses=WRITES)
-async def lift(
-    freeze_id: FreezeId, caller: Admin, parts: Parts, body: Annotated[LiftRequest | None, Body()] = None
+async def unfreeze(
+    freeze_id: FreezeId, caller: Admin, parts: Parts, body: Annotated[UnfreezeRequest | None, Body()] = None
 ) -> FreezeView:
     """Let what waited go on at once; deadlines move by as long as they were held, unless they are to pass."""
     deadlines = body.deadlines if body is not None else "move"
-    return FreezeView.of(await parts.freezes.lift(caller.tenant, freeze_id, caller.actor("api"), deadlines))
+    return FreezeView.of(await parts.freezes.unfreeze(caller.tenant, freeze_id, caller.actor("api"), deadlines))

@@ -45,7 +45,7 @@ async def healthz() -> Alive:
 @router.get("/readyz", operation_id="getReadiness", responses=problems())
 async def readyz(parts: Parts) -> Ready:
     """Answer while the store can be reached and takes writes; 503 otherwise."""
-    now_ms = await parts.agenda.writing_ms()
+    now_ms = await parts.schedule.writing_ms()
     unreadable = len(await parts.inspections.sample(TENANT))
     if any(one.scope == TIME for one in await parts.freezes.in_force(TENANT, fresh=True)):
         return Ready(clock="in doubt", unreadable=unreadable)

@@ -2,25 +2,36 @@
 
 from fastapi import APIRouter
 
-from service.api import accounts, agents, asks, freezes, health, people, runs, sessions, suspensions, trails
-from service.api import diagnostics as examinations
-from service.api import execution as consumptions
-from service.api import external_events as tellings
+from service.api import (
+    accounts,
+    agents,
+    calls,
+    diagnostics,
+    execution,
+    external_events,
+    freezes,
+    health,
+    people,
+    runs,
+    sessions,
+    suspensions,
+    trails,
+)
 
 api = APIRouter(prefix="/api/v1")
 for _router in (  # those first that everybody waits for: routes are tried in order
     suspensions.decisions,
-    asks.router,
+    calls.router,
     sessions.opening,
     sessions.closing,
     agents.router,
     runs.router,
     trails.router,
-    tellings.router,
-    consumptions.router,
+    external_events.router,
+    execution.router,
     suspensions.router,
     freezes.router,
-    examinations.router,
+    diagnostics.router,
     accounts.account,
     accounts.reviewers,
     people.reviewers,

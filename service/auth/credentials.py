@@ -51,7 +51,7 @@ class Credentials:
         self._people = people
         self._reviewers = reviewers
         self._remembered: dict[str, tuple[Principal, float]] = {}
-        self._looking: dict[tuple[str, bool], asyncio.Task[Principal | None]] = {}
+        self._ticking: dict[tuple[str, bool], asyncio.Task[Principal | None]] = {}
 
     async def identify(self, token: str | None, *, in_use: bool = True) -> Principal:
         """Return who holds the token; raises `NotAuthenticated`. A session not in use grows idle all the same."""
@@ -78,7 +78,7 @@ class Credentials:
         """Trust this token no longer without another look."""
         self._remembered.pop(token, None)
         for in_use in (True, False):
-            self._looking.pop((token, in_use), None)
+            self._ticking.pop((token, in_use), None)
 
     async def create_key(
         self,
@@ -160,10 +160,10 @@ class Credentials:
     async def _look_up_once(self, token: str, in_use: bool) -> Principal | None:
         """Look a token up once for all who ask at the same time: thousands that wait may be woken by one event."""
         about = (token, in_use)
-        looking = self._looking.get(about)
+        looking = self._ticking.get(about)
         if looking is None or looking.done():
-            looking = self._looking[about] = asyncio.create_task(self._look_up(token, in_use))
-            looking.add_done_callback(lambda _: self._looking.pop(about, None))
+            looking = self._ticking[about] = asyncio.create_task(self._look_up(token, in_use))
+            looking.add_done_callback(lambda _: self._ticking.pop(about, None))
         return await asyncio.shield(looking)
 
     async def _look_up(self, token: str, in_use: bool) -> Principal | None:

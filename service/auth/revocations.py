@@ -1,26 +1,26 @@
 """Know whose word and whose key no longer count, without asking the store for every decision."""
 
-from sayso.records.revocations import NamedKey, Standing, find_revoked
+from sayso.records.revocations import NamedKey, Revocations, find_revoked
 from service.cache import Memory
 from service.store.people import People
 
 
-class Standings:
+class RevocationCache:
     """Reviewers who were shut out and keys that were revoked, as they stood less than a second ago."""
 
     def __init__(self, people: People) -> None:
         self._people = people
         self._memory = Memory(self._read)
 
-    async def find(self, tenant: str, *, fresh: bool = False) -> Standing:
+    async def find(self, tenant: str, *, fresh: bool = False) -> Revocations:
         """Return whom to trust no longer, as of less than a second ago or, fresh, as of now."""
         return await self._memory.find(tenant, fresh=fresh)
 
-    async def _read(self, tenant: str) -> Standing:
+    async def _read(self, tenant: str) -> Revocations:
         keys = await self._people.list_keys(tenant)
         by_name: dict[str, tuple[NamedKey, ...]] = {}
         for key in keys:
             if key.kind == "agent":
                 by_name[key.name] = (*by_name.get(key.name, ()), NamedKey(key.id, key.created_at_ms))
         inactive = {one.name for one in await self._people.list_reviewers(tenant) if not one.active}
-        return Standing(find_revoked(keys), by_name, frozenset(inactive))
+        return Revocations(find_revoked(keys), by_name, frozenset(inactive))

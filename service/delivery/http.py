@@ -75,7 +75,7 @@ class Posts:
         except TimeoutError:
             return replace(answer, error=f"no answer within {self._attempt_s:g} s")
         except (httpcore.NetworkError, httpcore.TimeoutException, httpcore.ProtocolError, OSError) as error:
-            return replace(answer, error=_tell_failure(error), detail=f"{type(error).__name__}: {error}"[:500])
+            return replace(answer, error=_describe_failure(error), detail=f"{type(error).__name__}: {error}"[:500])
         return answer
 
     def _connections(self) -> httpcore.AsyncConnectionPool:
@@ -91,7 +91,7 @@ class Posts:
         return self._pool
 
 
-def _tell_failure(error: Exception) -> str:
+def _describe_failure(error: Exception) -> str:
     """Say what failed, without the address that was spoken to and without what the system says of it."""
     if isinstance(error.__cause__, ssl.SSLError) or isinstance(error.__context__, ssl.SSLError):
         return "no secure connection could be made: check its certificate"

@@ -9,14 +9,14 @@ from sayso.errors import Conflict, Withdrawn
 from sayso.policy.engine import Action, Policy
 from sayso.records.decisions import Report
 from sayso.records.items import Item
-from sayso.records.revocations import Standing
+from sayso.records.revocations import Revocations
 from sayso.records.suspensions import Change, SuspensionRecord
 from sayso.records.terms import REPORT_WITHIN_S
 from sayso.records.tool_calls import ToolResult
 from sayso.runner.revalidation import find_loss, judge_approved
-from sayso.transitions.client_execution import conclude, consume, key_of, question
+from sayso.transitions.client_execution import client_redeem, conclude, key_of, mark_in_doubt
 from sayso.transitions.deciding import find_item, report
-from sayso.transitions.freezing import Freeze, check_start, thaw
+from sayso.transitions.freezing import Freeze, check_start, shift_deadlines
 from service.desk.worker_execution import (
     KnownFreezes,
     Leases,
@@ -29,7 +29,7 @@ from service.store.runs.runs import Runs
 from service.store.suspensions.saving import Saved, Suspensions
 
 
-class Consumptions(Leases):
+class ClientExecution(Leases):
     """What the owner of a run in `poll` mode does with it."""
 
     def __init__(
@@ -43,18 +43,18 @@ class Consumptions(Leases):
         super().__init__(suspensions, runs, freezes, sure_until_ms)
         self._policy = policy
 
-    async def consume(
+    async def client_redeem(
         self,
         tenant: str,
         suspension_id: str,
         item_id: str,
         key: str,
-        standing: Standing,
+        revocations: Revocations,
         report_within_s: int = REPORT_WITHIN_S,
     ) -> Saved:
         """Spend the leave to run one call, once; only after this may it start. The same key again changes nothing.
 
-        What it rests on is looked at once more. Raises what `sayso.transitions.client_execution.consume` raises, `Halted`, and
+        What it rests on is looked at once more. Raises what `sayso.transitions.client_execution.consume` raises, `Frozen`, and
         `Withdrawn` when a rule denies the call by now, when who approved no longer counts, or when the key that asked
         was revoked: then not even the same key again is told to go on.
         """
@@ -62,15 +62,15 @@ class Consumptions(Leases):
 
         def spend(record: SuspensionRecord, now_ms: int, freezes: tuple[Freeze, ...]) -> Change:
             item = find_item(record, item_id)
-            if (withdrawn := standing.find_withdrawal(record.run)) is not None:
+            if (withdrawn := revocations.find_withdrawal(record.run)) is not None:
                 raise Withdrawn(f"{withdrawn} The call is not to start; a new key has to ask for it anew.")
-            thawed = thaw(record, freezes, now_ms) if freezes and _is_decided(record) else Change(record)
-            spent = consume(thawed.record, item_id, key, now_ms, report_within_s)
-            if spent.record is thawed.record:
+            shifted = shift_deadlines(record, freezes, now_ms) if freezes and _is_decided(record) else Change(record)
+            spent = client_redeem(shifted.record, item_id, key, now_ms, report_within_s)
+            if spent.record is shifted.record:
                 return Change(record)
             check_start(freezes, record, (item.tool.name,), now_ms)
-            _check_standing(record, item, policy, standing)
-            return Change(spent.record, thawed.events + spent.events)
+            _check_revocations(record, item, policy, revocations)
+            return Change(spent.record, shifted.events + spent.events)
 
         async def step(known: Sure) -> Saved:
             return await self.suspensions.change(
@@ -94,7 +94,7 @@ class Consumptions(Leases):
                 raise
             return late
 
-    async def question(self, tenant: str, suspension_id: str, item_id: str) -> Saved:
+    async def mark_in_doubt(self, tenant: str, suspension_id: str, item_id: str) -> Saved:
         """Ask people about a consumed call that may have run; `following` of what is returned is what asks them.
 
         Asked already, it is returned as it stands. Raises what `sayso.transitions.client_execution.question` raises.
@@ -105,7 +105,7 @@ class Consumptions(Leases):
                 return Change(record)
             draft = draft_suspension(tenant, record.run, state=None, on_deny=record.on_deny, step=record.step)
             draft = draft.model_copy(update={"origin": record.origin, "resume": record.resume})
-            return question(record, item_id, draft, now_ms)
+            return mark_in_doubt(record, item_id, draft, now_ms)
 
         saved = await self.suspensions.change(tenant, suspension_id, ask)
         following_id = saved.record.following_id or suspension_id
@@ -128,10 +128,10 @@ class Consumptions(Leases):
             output=told.output,
             error=told.error if not told.success else None,
         )
-        lifted, holder = key_of(found, item), key or item.permit.holder
+        unfrozen, holder = key_of(found, item), key or item.permit.holder
         try:
             saved = await self.suspensions.change(
-                tenant, found.following_id, lambda record, now_ms: report(record, lifted, holder, result, now_ms)
+                tenant, found.following_id, lambda record, now_ms: report(record, unfrozen, holder, result, now_ms)
             )
         except Conflict:
             return None
@@ -139,13 +139,13 @@ class Consumptions(Leases):
 
 
 def _is_decided(record: SuspensionRecord) -> bool:
-    return not any(item.open for item in record.items) and record.look_at_ms is not None
+    return not any(item.open for item in record.items) and record.due_at_ms is not None
 
 
-def _check_standing(record: SuspensionRecord, item: Item, policy: Policy, standing: Standing) -> None:
+def _check_revocations(record: SuspensionRecord, item: Item, policy: Policy, revocations: Revocations) -> None:
     judged = judge_approved(record, item, policy)
     if judged.action is Action.DENY:
         why = f": {judged.reason.removesuffix('.')}" if judged.reason else ""
         raise Withdrawn(f"The rules deny {item.tool.name} by now{why}. The call is not to start.")
-    if (loss := find_loss(record, item, policy, standing)) is not None:
+    if (loss := find_loss(record, item, policy, revocations)) is not None:
         raise Withdrawn(f"{loss} The call is not to start; ask again.")

@@ -1,6 +1,6 @@
 """The one door: every change to a suspension goes through `Desk`, one method a verb, whoever causes it.
 
-What a change brings with it (the run's trail, its place on the agenda, waking a worker, telling who waits) hangs on the
+What a change brings with it (the run's trail, its place on the schedule, waking a worker, external_event who waits) hangs on the
 verb and is saved with it in one commit, so that no caller can forget it.
 """
 
@@ -14,10 +14,10 @@ from sayso.canonical_json import digest_json
 from sayso.clock import new_id
 from sayso.errors import Conflict, DeadlinePassed, IdempotencyConflict, InvalidInput
 from sayso.policy.engine import Policy
-from sayso.policy.external import GatedCall, gate_calls, judge_final
+from sayso.policy.external import ExternalCall, evaluate_calls, judge_final
 from sayso.records.decisions import Actor, Decision, DecisionAction, DecisionRequest
 from sayso.records.events import Event
-from sayso.records.items import Ask, Item, ItemKind, final_args
+from sayso.records.items import Item, ItemDraft, ItemKind, final_args
 from sayso.records.run_state import SealedState
 from sayso.records.suspensions import Change, Origin, ResumeSpec, RunRef, Status, SuspensionRecord
 from sayso.schemas.bounds import without_argument
@@ -32,7 +32,7 @@ from sayso.transitions.freezing import (
 )
 from sayso.transitions.in_doubt import check_choice
 from sayso.transitions.sightings import see
-from service.desk.scheduling import Looks
+from service.desk.scheduling import Scheduling
 from service.desk.worker_execution import KnownFreezes, be_sure_for_ever, draft_suspension, know_no_freezes
 from service.policy.evaluations import Evaluations
 from service.policy.schemas import Fit
@@ -57,18 +57,18 @@ class Foreign:
 
     origin: Origin
     state: SealedState
-    fit: Callable[[Ask], Ask] | None = None
+    fit: Callable[[ItemDraft], ItemDraft] | None = None
     kept_ms: int = 0
     words: tuple[Event, ...] = ()
 
-    def keep(self, seen: Idempotency | None, asks: Sequence[Ask]) -> Idempotency | None:
+    def keep(self, seen: Idempotency | None, drafts: Sequence[ItemDraft]) -> Idempotency | None:
         """Return the caller's key, remembered for `kept_ms` after the deadline."""
         if not self.kept_ms or seen is None:
             return seen
-        return replace(seen, kept_ms=max(ask.terms.timeout_s for ask in asks) * 1000 + self.kept_ms)
+        return replace(seen, kept_ms=max(ask.terms.timeout_s for ask in drafts) * 1000 + self.kept_ms)
 
 
-class Desk(Looks):
+class Desk(Scheduling):
     """Suspend, decide, expire, cancel; for workers lease, redeem, checkpoint, suspend again, settle.
 
     For whoever drives their own run: consume, conclude, question.
@@ -118,7 +118,7 @@ class Desk(Looks):
         self,
         tenant: str,
         run: RunRef,
-        calls: Sequence[GatedCall],
+        calls: Sequence[ExternalCall],
         resume: ResumeSpec,
         on_deny: str = "continue",
         key: str | None = None,
@@ -139,16 +139,16 @@ class Desk(Looks):
         if foreign is None and resume.mode == "poll" and key is not None:
             return await self._ask_once(draft, calls, key, digest_json(["ask", request]))
         seen = _seen(run.owner, key, ["ask", request], draft.id)
-        asks, judged = gate_calls(self._policy(), run, calls, turn)
-        await self._check_calls(draft, calls, asks, foreign)
+        drafts, judged = evaluate_calls(self._policy(), run, calls, turn)
+        await self._check_calls(draft, calls, drafts, foreign)
         said: tuple[Event, ...] = ()
         if foreign is not None:
             draft = draft.model_copy(update={"origin": foreign.origin})
-            asks = tuple(map(foreign.fit, asks)) if foreign.fit else asks
-            said, seen = foreign.words, foreign.keep(seen, asks)
+            drafts = tuple(map(foreign.fit, drafts)) if foreign.fit else drafts
+            said, seen = foreign.words, foreign.keep(seen, drafts)
 
         def begin(now_ms: int) -> Change:
-            asked = suspend(draft, asks, now_ms)
+            asked = suspend(draft, drafts, now_ms)
             return Change(asked.record, said + judged + asked.events, state=state, ready=asked.ready)
 
         return await self.suspensions.create(tenant, draft.id, begin, seen, self._room)
@@ -158,18 +158,18 @@ class Desk(Looks):
         if self._intake is not None:
             await self._intake.admit(tenant, run.owner)
 
-    async def _ask_once(self, draft: SuspensionRecord, calls: Sequence[GatedCall], key: str, told: str) -> Saved:
+    async def _ask_once(self, draft: SuspensionRecord, calls: Sequence[ExternalCall], key: str, told: str) -> Saved:
         """Ask for calls that their owner runs: the key names the suspension, so that it is asked once while it is kept.
 
         An agent that comes back after weeks finds what it began; a key's usual day would have it ask, and run, anew.
         """
         run = name_run(draft.run, key, told)
         named = draft.model_copy(update={"id": run.id.replace("run_", "sus_", 1), "run": run})
-        asks, judged = gate_calls(self._policy(), run, calls, draft.step)
-        await self._check_calls(named, calls, asks)
+        drafts, judged = evaluate_calls(self._policy(), run, calls, draft.step)
+        await self._check_calls(named, calls, drafts)
 
         def begin(now_ms: int) -> Change:
-            asked = suspend(named, asks, now_ms)
+            asked = suspend(named, drafts, now_ms)
             return Change(asked.record, judged + asked.events, ready=asked.ready)
 
         saved = await self.suspensions.create(named.tenant, named.id, begin, room=self._room)
@@ -186,8 +186,8 @@ class Desk(Looks):
     async def _check_calls(
         self,
         draft: SuspensionRecord,
-        calls: Sequence[GatedCall],
-        asks: Sequence[Ask],
+        calls: Sequence[ExternalCall],
+        drafts: Sequence[ItemDraft],
         foreign: Foreign | None = None,
     ) -> None:
         """Check the arguments against their schemas, but for one that a person is to give, and keep the definitions."""
@@ -199,7 +199,7 @@ class Desk(Looks):
                 one.call.args,
                 f"calls[{one.call.index}].args",
             )
-            for one, ask in zip(calls, asks, strict=True)
+            for one, ask in zip(calls, drafts, strict=True)
         ]
         await self.evaluations.check_values(fits, caller=draft.run.owner)
         if foreign is None or foreign.fit is None:
@@ -332,7 +332,7 @@ class Desk(Looks):
 
     async def _check_answer(
         self, tenant: str, suspension_id: str, item_id: str, request: DecisionRequest, caller: str
-    ) -> Ask | None:
+    ) -> ItemDraft | None:
         """Check the final arguments, and return what is to be asked about them where another rule asks than before.
 
         The digest in the request makes sure that the commit is about the same item.

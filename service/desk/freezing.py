@@ -11,7 +11,7 @@ from typing import Literal
 from sayso.clock import new_id
 from sayso.errors import Conflict, InvalidInput, NotFound
 from sayso.records.decisions import Actor
-from sayso.transitions.clock_jumps import JUMP_MS, Beat, tell_jump
+from sayso.transitions.clock_jumps import JUMP_MS, Beat, describe_jump
 from sayso.transitions.freezing import TIME, Freeze
 from service.cache import Memory
 from service.store.freezes import FreezeStore, Kept
@@ -69,7 +69,9 @@ class Freezes:
         await self.known(tenant, fresh=True)
         return made
 
-    async def lift(self, tenant: str, freeze_id: str, by: Actor, deadlines: Literal["move", "pass"] = "move") -> Freeze:
+    async def unfreeze(
+        self, tenant: str, freeze_id: str, by: Actor, deadlines: Literal["move", "pass"] = "move"
+    ) -> Freeze:
         """End a freeze: what waited goes on, and its deadlines move by as long as it was frozen.
 
         After a freeze of time deadlines may also pass, because the clock is right. Raises `NotFound`, `Conflict`.
@@ -81,12 +83,12 @@ class Freezes:
             return found
         if deadlines == "pass" and found.scope != TIME:
             raise Conflict("Deadlines always move by what an admin froze. Lift it without letting them pass.")
-        return await self._lift(tenant, found, by.id, deadlines)
+        return await self._unfreeze(tenant, found, by.id, deadlines)
 
     async def doubt_time(self, tenant: str, last_ms: int, now_ms: int) -> Freeze:
         """Freeze time from the last moment that was sure on; frozen already, it covers this jump too."""
         frozen = [one for one in await self.in_force(tenant, fresh=True) if one.scope == TIME]
-        reason = tell_jump(last_ms, now_ms)
+        reason = describe_jump(last_ms, now_ms)
         made = Freeze(id=new_id("frz"), scope=TIME, reason=reason, by=_CLOCK, at_ms=last_ms, jumped_to_ms=now_ms)
         if frozen:
             made = frozen[0].model_copy(update={"jumped_to_ms": now_ms})
@@ -98,7 +100,7 @@ class Freezes:
         """Lift a freeze of time when the store's clock has gone back by what it had jumped; return what was lifted."""
         for one in await self.in_force(tenant, fresh=True):
             if one.scope == TIME and abs((one.jumped_to_ms or 0) - one.at_ms - back_ms) <= JUMP_MS:
-                return await self._lift(tenant, one, _CLOCK, "pass", now_ms)
+                return await self._unfreeze(tenant, one, _CLOCK, "pass", now_ms)
         return None
 
     async def keep_beat(self, tenant: str, beat: Beat, *, went_back: bool = False) -> None:
@@ -119,15 +121,15 @@ class Freezes:
         await self._store.save(tenant, freeze.model_copy(update={"settled": True}))
         await self.known(tenant, fresh=True)
 
-    async def _lift(
+    async def _unfreeze(
         self, tenant: str, freeze: Freeze, by: str, deadlines: Literal["move", "pass"], now_ms: int | None = None
     ) -> Freeze:
         now_ms = await self._store.now_ms() if now_ms is None else now_ms
-        update = {"lifted_by": by, "lifted_at_ms": now_ms, "deadlines": deadlines}
-        lifted = freeze.model_copy(update=update)
-        await self._store.save(tenant, lifted, now_ms if freeze.scope == TIME else None)
+        update = {"unfrozen_by": by, "unfrozen_at_ms": now_ms, "deadlines": deadlines}
+        unfrozen = freeze.model_copy(update=update)
+        await self._store.save(tenant, unfrozen, now_ms if freeze.scope == TIME else None)
         await self.known(tenant, fresh=True)
-        return lifted
+        return unfrozen
 
     def _last(self, tenant: str) -> Kept:
         return self._memory.last(tenant) or Kept()

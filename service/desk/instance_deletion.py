@@ -21,7 +21,7 @@ async def withdraw_all(parts: Wiring, tenant: str, instance_id: str) -> int:
         except Conflict:
             continue  # it was decided at that very moment: it does not wait any more
     if late:
-        await parts.deliveries.defer(tenant, f"gone:{instance_id}", await parts.agenda.now_ms() + _AGAIN_MS)
+        await parts.deliveries.defer(tenant, f"gone:{instance_id}", await parts.schedule.now_ms() + _AGAIN_MS)
     else:
         await parts.deliveries.forget(tenant, f"gone:{instance_id}")
     return withdrawn

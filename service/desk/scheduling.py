@@ -1,4 +1,4 @@
-"""Look at suspensions because their time has come, one or many at once, or foresee what their next moment will bring.
+"""Look at suspensions because their time has come, one or many at once, or precompute what their next moment will bring.
 
 These verbs are the desk's own (`service/desk/desk.py`), for the clock and for whoever meets a moment that has passed.
 """
@@ -9,20 +9,20 @@ from dataclasses import dataclass
 from sayso.records.suspensions import Change, SuspensionRecord
 from sayso.transitions.due import look, wake
 from sayso.transitions.freezing import Freeze, doubt_time
-from service.desk.client_execution import Consumptions
+from service.desk.client_execution import ClientExecution
 from service.store.suspensions.batches import Foreseen, Verb
 from service.store.suspensions.saving import Saved
 
 
 @dataclass(frozen=True)
-class Foresight:
+class Precomputed:
     """What suspensions come to at their next moments, as long as `freezes` are what is frozen."""
 
     freezes: tuple[Freeze, ...]
     foreseen: tuple[Foreseen, ...]
 
 
-class Looks(Consumptions):
+class Scheduling(ClientExecution):
     """What time calls for."""
 
     async def look(self, tenant: str, suspension_id: str, queued_since_ms: int | None = None) -> Saved:
@@ -31,32 +31,32 @@ class Looks(Consumptions):
         What is frozen is left as it is and looked at again in a while; what was gets its time back. What has been in
         line for a worker since `queued_since_ms` or later is not put there twice.
         """
-        return await self.suspensions.change(tenant, suspension_id, await self._looking(tenant, queued_since_ms))
+        return await self.suspensions.change(tenant, suspension_id, await self._ticking(tenant, queued_since_ms))
 
-    async def look_round(
+    async def tick_batch(
         self, tenant: str, suspension_ids: Sequence[str], queued_since_ms: int | None = None
     ) -> list[str]:
         """Look at many in one round; return those that must be looked at by themselves."""
-        verb = await self._looking(tenant, queued_since_ms)
-        return await self.suspensions.rounds.change(tenant, suspension_ids, verb)
+        verb = await self._ticking(tenant, queued_since_ms)
+        return await self.suspensions.due_batches.change(tenant, suspension_ids, verb)
 
-    async def foresee(self, tenant: str, suspension_ids: Sequence[str], until_ms: int) -> Foresight:
+    async def precompute(self, tenant: str, suspension_ids: Sequence[str], until_ms: int) -> Precomputed:
         """Find out what a look at each will do at its next moment, and save nothing."""
         known = await self._freezes(tenant, False)
-        found = await self.suspensions.rounds.foresee(
+        found = await self.suspensions.due_batches.precompute(
             tenant, suspension_ids, lambda record, at_ms: look(record, known, at_ms), until_ms
         )
-        return Foresight(known, found)
+        return Precomputed(known, found)
 
-    async def fulfil(self, tenant: str, foresight: Foresight, now_ms: int) -> list[str]:
+    async def fulfil(self, tenant: str, precomputed: Precomputed, now_ms: int) -> list[str]:
         """Do what was foreseen for moments that have come; return those that must be looked at after all.
 
         That is all of them when anything was frozen or lifted meanwhile, or the time is in doubt.
         """
         known = await self._freezes(tenant, False)
-        if doubt_time(known, self.suspensions.mark_ms(tenant), now_ms) != foresight.freezes:
-            return [one.suspension_id for one in foresight.foreseen]
-        return await self.suspensions.rounds.fulfil(foresight.foreseen)
+        if doubt_time(known, self.suspensions.mark_ms(tenant), now_ms) != precomputed.freezes:
+            return [one.suspension_id for one in precomputed.foreseen]
+        return await self.suspensions.due_batches.fulfil(precomputed.foreseen)
 
     async def wake(self, tenant: str, suspension_id: str, freeze: Freeze) -> Saved:
         """Let a suspension go on at once that `freeze` held before it was lifted: its time begins again, or its run."""
@@ -66,7 +66,7 @@ class Looks(Consumptions):
             tenant, suspension_id, lambda record, now_ms: wake(record, freeze, freezes, now_ms)
         )
 
-    async def _looking(self, tenant: str, queued_since_ms: int | None) -> Verb:
+    async def _ticking(self, tenant: str, queued_since_ms: int | None) -> Verb:
         known = await self._freezes(tenant, False)
 
         def verb(record: SuspensionRecord, now_ms: int) -> Change:

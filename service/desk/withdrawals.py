@@ -18,12 +18,12 @@ async def withdraw_runs(parts: Wiring, tenant: str, name: str) -> int:
 
     Begun again after a crash it comes to the same. A run that cannot be read now is left: no call of it starts.
     """
-    standing = await parts.standings.find(tenant, fresh=True)
+    revocations = await parts.revocation_cache.find(tenant, fresh=True)
     cancelled = 0
     for suspension_id in await parts.runs.unfinished_of(tenant, name):
         try:
             found = await parts.desk.suspensions.read(tenant, suspension_id)
-            reason = standing.find_withdrawal(found.record.run) if found.record is not None else None
+            reason = revocations.find_withdrawal(found.record.run) if found.record is not None else None
             if found.record is not None and reason is not None:
                 await withdraw_run(parts, tenant, found.record.run, reason)
                 cancelled += 1

@@ -7,9 +7,9 @@ from collections.abc import Awaitable, Callable, Collection, Mapping
 from typing import NamedTuple
 
 from sayso.clock import new_id
-from sayso.errors import Conflict, Halted, Unavailable
+from sayso.errors import Conflict, Frozen, Unavailable
 from sayso.records.events import Event
-from sayso.records.items import Ask
+from sayso.records.items import ItemDraft
 from sayso.records.run_state import SealedState
 from sayso.records.suspensions import Change, Intent, Origin, ResumeSpec, RunEnd, RunRef, Status, SuspensionRecord
 from sayso.records.tool_calls import ToolResult
@@ -27,7 +27,7 @@ from sayso.transitions.execution import (
     settle,
     suspend_again,
 )
-from sayso.transitions.freezing import Freeze, check_start, doubt_time, thaw, tools_to_start
+from sayso.transitions.freezing import Freeze, check_start, doubt_time, shift_deadlines, tools_to_start
 from service.store.runs.runs import Runs
 from service.store.suspensions.saving import Saved, Suspensions, Verb
 
@@ -97,7 +97,7 @@ class Leases:
         step_id: str = "",
         packed: bytes = b"",
     ) -> Saved:
-        """Take a decided run up; raises `LeaseHeld`, `IllegalTransition` or `Halted` when it is not to be had.
+        """Take a decided run up; raises `LeaseHeld`, `IllegalTransition` or `Frozen` when it is not to be had.
 
         With the `step_id` of an earlier try whose reply was lost, the lease it took is found again by its name.
         `plan` says which calls the worker will start first; their permits are spent in the same commit where they can.
@@ -107,7 +107,7 @@ class Leases:
         def begin(record: SuspensionRecord, now_ms: int, freezes: tuple[Freeze, ...]) -> Change:
             freezes = doubt_time(freezes, self.suspensions.mark_ms(tenant), now_ms)
             check_start(freezes, record, tools_to_start(record), now_ms)
-            back = thaw(record, freezes, now_ms) if freezes else Change(record)
+            back = shift_deadlines(record, freezes, now_ms) if freezes else Change(record)
             taken = lease(back.record, holder, lease_ms, now_ms, job_id, step_id)
             taken = Change(taken.record, back.events + taken.events)
             if taken.record is back.record or taken.record.lease is None:
@@ -148,7 +148,7 @@ class Leases:
     ) -> Saved:
         """Journal the calls about to start and spend their permits; only after this may a tool run.
 
-        Raises `Halted` when one of them, their agent or everything is frozen.
+        Raises `Frozen` when one of them, their agent or everything is frozen.
 
         `known` is what the worker saved last: with it, its next step need not look first.
         """
@@ -205,7 +205,7 @@ class Leases:
         self,
         leased: SuspensionRecord,
         fence: Fence,
-        asks: tuple[Ask, ...],
+        drafts: tuple[ItemDraft, ...],
         state: SealedState,
         events: tuple[Event, ...],
         step: int,
@@ -216,7 +216,7 @@ class Leases:
         return await self.suspensions.change(
             leased.tenant,
             leased.id,
-            _once(fence, lambda record, now_ms: suspend_again(record, fence, draft, asks, state, events, now_ms)),
+            _once(fence, lambda record, now_ms: suspend_again(record, fence, draft, drafts, state, events, now_ms)),
         )
 
     async def settle(
@@ -274,7 +274,7 @@ class Leases:
         """Take a step with what is known to be frozen; before it is refused for that, look whether it still is."""
         try:
             return await step(await self._know(tenant))
-        except Halted:
+        except Frozen:
             return await step(await self._know(tenant, fresh=True))
 
     async def _know(self, tenant: str, *, fresh: bool = False) -> Sure:

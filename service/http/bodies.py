@@ -50,13 +50,13 @@ def misfit(errors: Sequence[Mapping[str, Any]], root: str | None = None) -> Inva
     ):  # a list is said to be too short also where something in it does not fit
         around = {tuple(error["loc"][:depth]) for error in errors for depth in range(len(error["loc"]))}
         errors = [error for error in errors if error["type"] != "too_short" or tuple(error["loc"]) not in around]
-    faults = [_tell_fault(error, root) for error in errors[:_LISTED]]
+    faults = [_describe_fault(error, root) for error in errors[:_LISTED]]
     spoken = "; ".join(f"{fault['path']} {fault['message']}" for fault in faults[:_SPOKEN])
     more = f" (and {len(errors) - _SPOKEN} more)" if len(errors) > _SPOKEN else ""
     return InvalidInput(f"This does not fit: {spoken}{more}. Correct it and send it again.", errors=faults)
 
 
-def _tell_fault(error: Mapping[str, Any], root: str | None) -> dict[str, str]:
+def _describe_fault(error: Mapping[str, Any], root: str | None) -> dict[str, str]:
     plain = _PLAIN.get(error["type"]) or _SHAPES.get(str(error.get("ctx", {}).get("pattern")))
     said = str(error["msg"]).removeprefix("Value error, ")
     message = plain or said[:1].lower() + said[1:].rstrip(".")

@@ -14,12 +14,12 @@ from pydantic import JsonValue
 from sayso.canonical_json import JsonObject
 from sayso.errors import InvalidInput
 from sayso.policy.findings import Known
-from sayso.records.base import Frozen
+from sayso.records.base import Immutable
 from sayso.records.run_state import SealedState, StateRef
 from sayso.runner.agents import AgentManifest
 from sayso.schemas.validators import refuse
 from service.concurrency import Turns
-from service.policy.run_states import PausedFramework, check_paused, pack_state
+from service.policy.run_states import SuspendedFramework, check_suspended, pack_state
 from service.policy.sandbox import Overrun, Sandbox
 from service.policy.schemas import SANDBOX, Fit
 
@@ -37,7 +37,7 @@ _WAITING = 16
 """Jobs of one caller that may wait for their turn."""
 
 
-class RulesFound(Frozen):
+class RulesFound(Immutable):
     """Rules that were checked: their number, version and warnings, or the faults that keep them from being loaded."""
 
     rules: int = 0
@@ -97,10 +97,10 @@ class Evaluations:
             return RulesFound(faults=(words,))
 
     async def seal_state(
-        self, manifest: AgentManifest, paused: PausedFramework, limit_bytes: int, *, caller: str
+        self, manifest: AgentManifest, paused: SuspendedFramework, limit_bytes: int, *, caller: str
     ) -> SealedState:
         """Return the state of a framework's run on its way to the store; raises what `service.policy.run_states` raises."""
-        check_paused(manifest, paused)
+        check_suspended(manifest, paused)
         if len(paused.state) <= SMALL_STATE_CHARS:
             return pack_state(manifest.name, paused, limit_bytes)
         job: JsonObject = {

@@ -23,7 +23,7 @@ class Rulebook:
         self.error: RulebookError | None = None
 
     def refresh(self) -> Policy:
-        """Return the policy of the file as it now is, or the last good one, with `error` telling why."""
+        """Return the policy of the file as it now is, or the last good one, with `error` external_event why."""
         seen = _stamp(self._path)  # before the reading: a change during it is seen the next time
         if seen != self._seen:
             self._seen = seen

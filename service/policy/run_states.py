@@ -12,7 +12,7 @@ from sayso.runner.agents import AgentManifest
 from sayso.runner.protocol import FrameworkState
 
 
-class PausedFramework(BaseModel):
+class SuspendedFramework(BaseModel):
     """The run of another framework that waits for these calls: what a worker needs to take it up."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
@@ -28,7 +28,7 @@ class PausedFramework(BaseModel):
     )
 
 
-def check_paused(manifest: AgentManifest, paused: PausedFramework) -> None:
+def check_suspended(manifest: AgentManifest, paused: SuspendedFramework) -> None:
     """Raise `Conflict` for a state that is not of the very agent that workers have registered, or `InvalidInput`."""
     origin = manifest.origin
     if origin.framework == OURS:
@@ -45,7 +45,7 @@ def check_paused(manifest: AgentManifest, paused: PausedFramework) -> None:
         )
 
 
-def pack_state(agent: str, paused: PausedFramework, limit_bytes: int) -> SealedState:
+def pack_state(agent: str, paused: SuspendedFramework, limit_bytes: int) -> SealedState:
     """Return the state on its way to the store; raises `TooLarge` and `InvalidInput` for what cannot be kept."""
     native = read_state(_decode(paused.state, limit_bytes))
     state = FrameworkState(

@@ -116,7 +116,7 @@ class Sandbox:
         self._threads = ThreadPoolExecutor(self._places, thread_name_prefix="sandbox")
 
 
-def tell_refusal(error: InvalidInput) -> JsonObject:
+def describe_refusal(error: InvalidInput) -> JsonObject:
     """Return the answer of a job that ended with an error of ours; `Sandbox.run` raises the error again."""
     kind = next(one.__name__ for one in type(error).__mro__ if one.__name__ in _ERRORS)
     return {"refused": kind, "message": error.message, "facts": to_jsonable_python(error.facts)}

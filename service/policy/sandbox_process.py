@@ -18,8 +18,8 @@ from sayso.policy.files import RulebookError, parse_rulebook
 from sayso.policy.findings import Known, find_findings
 from sayso.records.tool_calls import ToolDefinition
 from sayso.schemas.bounds import weigh
-from service.policy.run_states import PausedFramework, pack_state
-from service.policy.sandbox import READY, tell_refusal
+from service.policy.run_states import SuspendedFramework, pack_state
+from service.policy.sandbox import READY, describe_refusal
 from service.policy.schemas import Fit, find_problems
 
 _GRACE_S = 1.0
@@ -38,7 +38,7 @@ def serve(memory_mb: int) -> None:
         try:
             answer = _JOBS[job["kind"]](job)
         except InvalidInput as error:
-            answer = tell_refusal(error)
+            answer = describe_refusal(error)
         signal.setitimer(signal.ITIMER_REAL, 0)
         sys.stdout.buffer.write(json.dumps(answer).encode() + b"\n")
         sys.stdout.buffer.flush()
@@ -62,7 +62,7 @@ def _check_rules(job: dict[str, Any]) -> JsonObject:
 
 
 def _pack_state(job: dict[str, Any]) -> JsonObject:
-    sealed = pack_state(job["agent"], PausedFramework.model_validate(job["paused"]), job["most"])
+    sealed = pack_state(job["agent"], SuspendedFramework.model_validate(job["paused"]), job["most"])
     return {"ref": sealed.ref.model_dump(), "blob": base64.b64encode(sealed.blob).decode()}
 
 

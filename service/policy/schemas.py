@@ -11,7 +11,7 @@ from pydantic_core import from_json, to_json
 
 from sayso.canonical_json import JsonObject, count_values
 from sayso.errors import InvalidInput
-from sayso.records.items import Ask
+from sayso.records.items import ItemDraft
 from sayso.runner.fallbacks import is_offered
 from sayso.schemas.bounds import Weight, check_size, weigh
 from sayso.schemas.validators import compile_schema, list_problems, refuse
@@ -96,7 +96,7 @@ def find_problems(fit: Fit) -> list[str]:
     return list_problems(fit.schema, fit.value, fit.name, formats=fit.formats)
 
 
-def is_answer(ask: Ask, value: JsonValue) -> bool:
+def is_answer(ask: ItemDraft, value: JsonValue) -> bool:
     """Whether a reviewer could have given this value: it is one of the choices, and fits the schema."""
     try:
         check_value(ask.response_schema or {}, value, "value", formats=True)

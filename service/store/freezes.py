@@ -73,7 +73,7 @@ class FreezeStore:
         old = [
             one.id
             for one in (await self.load(tenant)).freezes
-            if one.lifted_at_ms and one.lifted_at_ms < now_ms - _KEPT_MS
+            if one.unfrozen_at_ms and one.unfrozen_at_ms < now_ms - _KEPT_MS
         ]
         if old:
             async with translated():

@@ -53,7 +53,7 @@ class TenantKeys:
         """What other sources told of a run."""
         return f"{self.prefix}told:{run_id}"
 
-    def told_seen(self, run_id: str) -> str:
+    def external_events_seen(self, run_id: str) -> str:
         """Which of it is there already."""
         return f"{self.prefix}told-seen:{run_id}"
 
@@ -104,9 +104,9 @@ class TenantKeys:
         return f"{self.prefix}owners"
 
     @property
-    def agenda(self) -> str:
+    def schedule(self) -> str:
         """When somebody must look at which suspension."""
-        return f"{self.prefix}agenda"
+        return f"{self.prefix}schedule"
 
     @property
     def inbox(self) -> str:

@@ -11,7 +11,7 @@ from service.auth.reviewers import hash_token, id_of_session
 from service.settings import LONGEST_PASSWORD, SHORTEST_PASSWORD
 from service.store.people import Session
 from service.web.errors import Problem, show_again
-from service.web.form_posts import Post, check_session, read_form, tell_refusal
+from service.web.form_posts import Post, check_session, describe_refusal, read_form
 from service.web.pages import render, show
 from service.web.sessions import SignedIn, Visitor, set_session, wiring_of
 
@@ -74,7 +74,7 @@ async def _end(request: Request, visitor: Visitor, post: Post) -> None:
 
 
 async def _show_refusal(request: Request, visitor: Visitor, error: SaysoError) -> None:
-    context = await _gather(request, visitor, tell_refusal(error), None)
+    context = await _gather(request, visitor, describe_refusal(error), None)
 
     def again(problem: Problem) -> Response:
         return render(request, "pages/account.html", code=problem.status, visitor=visitor, **context)

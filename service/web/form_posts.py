@@ -27,7 +27,7 @@ class EarlierSignIn(NotAllowed):
     """This page belongs to an earlier sign-in. Open it again and send the form from there."""
 
 
-def tell_refusal(error: SaysoError) -> str:
+def describe_refusal(error: SaysoError) -> str:
     """Say why a form was refused, on a page that shows it again with all that was typed."""
     return f"You have signed in anew. {SEND_AGAIN}" if isinstance(error, EarlierSignIn) else error.message
 

@@ -11,13 +11,13 @@ from sayso.transitions.freezing import SCOPE_PATTERN
 from service.auth.reviewers import require_role
 from service.desk.known_names import freeze_known
 from service.web.errors import Problem, show_again
-from service.web.form_posts import Post, check_session, read_form, read_post, tell_refusal
+from service.web.form_posts import Post, check_session, describe_refusal, read_form, read_post
 from service.web.pages import render, show
 from service.web.sessions import SignedIn, Visitor, wiring_of
 from service.web.sign_ins import find_sender
 
 _KINDS = ("all", "agent", "tool")
-_MOST_LIFTED = 20
+_MAX_UNFROZEN = 20
 
 router = APIRouter()
 
@@ -43,7 +43,7 @@ async def freeze(request: Request) -> Response:
         by, confirmed = visitor.principal.actor("web"), post.get("confirm") == scope
         await freeze_known(wiring, visitor.tenant, scope, reason, by, confirmed=confirmed)
     except SaysoError as error:
-        context = await _gather(request, visitor, post, tell_refusal(error))
+        context = await _gather(request, visitor, post, describe_refusal(error))
         context["unknown"] = error.facts.get("scope") if isinstance(error, UnknownName) else None
 
         def again(problem: Problem) -> Response:
@@ -55,12 +55,12 @@ async def freeze(request: Request) -> Response:
 
 
 @router.post("/freezes/{freeze_id}/lift")
-async def lift(request: Request, visitor: SignedIn, freeze_id: str) -> Response:
+async def unfreeze(request: Request, visitor: SignedIn, freeze_id: str) -> Response:
     """Lift a freeze; of time, with what the form says about the deadlines."""
     post = await read_post(request, visitor)
     require_role(visitor.principal.roles, "admin")
     deadlines: Literal["move", "pass"] = "pass" if post.get("deadlines") == "pass" else "move"
-    await wiring_of(request).freezes.lift(visitor.tenant, freeze_id, visitor.principal.actor("web"), deadlines)
+    await wiring_of(request).freezes.unfreeze(visitor.tenant, freeze_id, visitor.principal.actor("web"), deadlines)
     return RedirectResponse("/freezes", 303)
 
 
@@ -68,7 +68,7 @@ async def _gather(request: Request, visitor: Visitor, typed: Post, sentence: str
     known = await wiring_of(request).freezes.known(visitor.tenant)
     return {
         "title": "Freezes",
-        "lifted": [one for one in reversed(known) if not one.in_force][:_MOST_LIFTED],
+        "lifted": [one for one in reversed(known) if not one.in_force][:_MAX_UNFROZEN],
         "typed": {name: typed.get(name, "") for name in ("kind", "named", "reason")},
         "sentence": sentence,
         "unknown": None,

@@ -37,22 +37,22 @@ from service.web.content.details import (
     find_stages,
     find_why,
 )
-from service.web.content.external_events import read_told, tell_both
+from service.web.content.external_events import describe_both, read_external_events
 from service.web.content.sentences import (
+    describe_deadlock,
+    describe_denial,
+    describe_failure,
+    describe_fallback,
+    describe_hold,
+    describe_outcome,
+    describe_quorum,
+    describe_resemblance,
+    describe_reviewers,
+    describe_word,
     find_hindrance,
     name_question,
-    tell_deadlock,
-    tell_denial,
-    tell_failure,
-    tell_fallback,
-    tell_hold,
-    tell_outcome,
-    tell_quorum,
-    tell_resemblance,
-    tell_reviewers,
-    tell_word,
 )
-from service.web.content.summaries import make_gist
+from service.web.content.summaries import summarize
 from service.web.content.trails import MOST_ENTRIES, read_trail
 from service.web.errors import Problem, show_again
 from service.web.form_posts import SEND_AGAIN, EarlierSignIn, Post, check_session, read_form
@@ -185,7 +185,9 @@ async def _gather(request: Request, visitor: Visitor, suspension_id: str, item_i
     run = await wiring.runs.read(visitor.tenant, record.run.id)
     end = await wiring.trails.find_end(visitor.tenant, record.run.id)
     trail = await read_trail(wiring.runs, visitor.tenant, record.run.id)
-    told = await read_told(wiring.tellings, visitor.tenant, record.run.id, until_ms=record.created_at_ms)
+    told = await read_external_events(
+        wiring.external_events, visitor.tenant, record.run.id, until_ms=record.created_at_ms
+    )
     definition = await wiring.runs.definition(visitor.tenant, item.tool.definition)
     freezes = await wiring.freezes.known(visitor.tenant)
     result = find_result(item, record.id, trail)
@@ -196,18 +198,18 @@ async def _gather(request: Request, visitor: Visitor, suspension_id: str, item_i
         "now_ms": found.now_ms,
         "record": record,
         "item": item,
-        "hold": tell_hold(record, item, freezes, found.now_ms),
+        "hold": describe_hold(record, item, freezes, found.now_ms),
         "run": run,
         "run_id": run.id,
         "definition": definition,
         "why": find_why(item, record.id, trail),
         "claims": claims,
-        "lines": tell_both(trail, told.entries),
+        "lines": describe_both(trail, told.entries),
         "told_cut": told.cut,
         "trail_fault": end.fault,
         "trail_cut": len(trail) >= MOST_ENTRIES,
         "result": result,
-        "failure": tell_failure(record, item, result.error if result is not None else ""),
+        "failure": describe_failure(record, item, result.error if result is not None else ""),
         "stages": find_stages(record, item, result),
         "forms": forms,
         "editing": request.query_params.get("answer") == Answer.EDIT and Answer.EDIT in forms.allowed,
@@ -225,17 +227,19 @@ def _words(record: SuspensionRecord, item: Item, name: str) -> dict[str, object]
         "extensions": find_extensions(item) if record.status is Status.PENDING else [],
         "takes_answers": item.open and record.status is Status.PENDING,
         "hindrance": find_hindrance(record, item, name),
-        "fallback": tell_fallback(record, item),
-        "denial": tell_denial(record) if Answer.DENY in item.allowed else "",
-        "reviewers": tell_reviewers(record, item),
-        "quorum": tell_quorum(item),
-        "resemblance": tell_resemblance(item),
-        "deadlock": tell_deadlock(record, item),
-        "outcome": tell_outcome(item),
+        "fallback": describe_fallback(record, item),
+        "denial": describe_denial(record) if Answer.DENY in item.allowed else "",
+        "reviewers": describe_reviewers(record, item),
+        "quorum": describe_quorum(item),
+        "resemblance": describe_resemblance(item),
+        "deadlock": describe_deadlock(record, item),
+        "outcome": describe_outcome(item),
         "changes": compare_args(item.tool.args, decided) if decided is not None else [],
-        "words": [(tell_word(one), one.message or "", one.at_ms, find_changes(item, one)) for one in item.decisions],
+        "words": [
+            (describe_word(one), one.message or "", one.at_ms, find_changes(item, one)) for one in item.decisions
+        ],
         "siblings": [
-            (other, make_gist(other.tool.args), find_item_state(record, other))
+            (other, summarize(other.tool.args), find_item_state(record, other))
             for other in record.items
             if other.item_id != item.item_id
         ],
@@ -251,9 +255,9 @@ def _heading(error: SaysoError, problem: Problem, item: Item) -> str:
 def _sentence(error: SaysoError, record: SuspensionRecord, item: Item) -> str:
     """The error's sentence, or, where the page is simply behind, what has happened meanwhile."""
     if not item.open:
-        return f"{tell_outcome(item)}. Nothing was changed."
+        return f"{describe_outcome(item)}. Nothing was changed."
     if record.status is Status.CANCELLED:
         return "The run was cancelled. Nothing was changed."
     if isinstance(error, DeadlinePassed):
-        return f"The deadline has passed: {tell_fallback(record, item)}. Nothing was changed."
+        return f"The deadline has passed: {describe_fallback(record, item)}. Nothing was changed."
     return next((sentence for kind, sentence in _SENTENCES if isinstance(error, kind)), error.message)

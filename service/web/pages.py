@@ -11,11 +11,11 @@ from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from sayso.clock import iso_utc, now_ms
 from sayso.text.blanks import fold
 from sayso.text.invisible import UNCHECKED, count_hidden, write_signs
-from sayso.transitions.freezing import tell_scope
+from sayso.transitions.freezing import describe_scope
 from service.settings import CHECKOUT
 from service.web.content.sentences import ITEM_STATES, RUN_STATUSES, join_words
 from service.web.content.summaries import find_leaves, write_leaf, write_pretty
-from service.web.content.times import tell_ago, tell_clock, tell_hour, tell_span
+from service.web.content.times import describe_ago, describe_clock, describe_hour, describe_span
 from service.web.sessions import Visitor, wiring_of
 
 STATIC = CHECKOUT / "templates" / "static"
@@ -35,7 +35,7 @@ async def show(
 ) -> HTMLResponse:
     """Return the page for somebody who is signed in, with the store's time and the number of runs that wait."""
     wiring = wiring_of(request)
-    context.setdefault("now_ms", await wiring.agenda.now_ms())
+    context.setdefault("now_ms", await wiring.schedule.now_ms())
     pending = await wiring.runs.count_pending(visitor.tenant)
     await wiring.freezes.known(visitor.tenant)
     fill = partial(render, request, template, title=title, code=code, visitor=visitor, pending=pending, **context)
@@ -81,16 +81,16 @@ def _make_environment() -> Environment:
         "reveal": fold,
         "count_hidden": count_hidden,
         "signs": write_signs,
-        "ago": tell_ago,
-        "clock": tell_clock,
-        "hour": tell_hour,
+        "ago": describe_ago,
+        "clock": describe_clock,
+        "hour": describe_hour,
         "iso": iso_utc,
-        "span": tell_span,
+        "span": describe_span,
         "leaves": find_leaves,
         "pretty": write_pretty,
         "leaf": write_leaf,
         "listed": join_words,
-        "scope": tell_scope,
+        "scope": describe_scope,
     }
     environment.globals |= {
         "asset": asset,

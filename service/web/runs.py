@@ -14,12 +14,12 @@ from sayso.transitions.item_states import find_item_state
 from service.store.runs.runs import Run
 from service.store.suspensions.reading import UnreadableRecord, split_readable
 from service.web.content.cards import item_href
-from service.web.content.external_events import read_told, tell_both
+from service.web.content.external_events import describe_both, read_external_events
 from service.web.content.sentences import RUN_STATUSES
-from service.web.content.summaries import Gist, make_gist
+from service.web.content.summaries import Summary, summarize
 from service.web.content.trails import MOST_ENTRIES, read_trail
 from service.web.errors import Problem, show_again
-from service.web.form_posts import EarlierSignIn, check_session, read_form, read_post, tell_refusal
+from service.web.form_posts import EarlierSignIn, check_session, describe_refusal, read_form, read_post
 from service.web.pages import render, show
 from service.web.sessions import SignedIn, Visitor, wiring_of
 from service.web.sign_ins import find_sender
@@ -31,7 +31,7 @@ _MOST_PAUSES = 50
 
 router = APIRouter()
 
-_Line = tuple[str, str, Gist, str]
+_Line = tuple[str, str, Summary, str]
 
 
 @router.get("/runs")
@@ -111,7 +111,7 @@ async def cancel(request: Request, run_id: str) -> Response:
         await wiring.desk.cancel(visitor.tenant, run_id, visitor.principal.actor("web"), reason or None)
     except (Conflict, EarlierSignIn) as error:
         run = await wiring.runs.read(visitor.tenant, run_id)
-        sentence = tell_refusal(error)
+        sentence = describe_refusal(error)
 
         def again(problem: Problem) -> Response:
             return render(
@@ -135,14 +135,14 @@ async def _gather(request: Request, visitor: Visitor, run_id: str) -> dict[str, 
     run = await wiring.runs.read(visitor.tenant, run_id)
     end = await wiring.trails.find_end(visitor.tenant, run_id)  # before the events: there may be more meanwhile
     trail = await read_trail(wiring.runs, visitor.tenant, run_id)
-    told = await read_told(wiring.tellings, visitor.tenant, run_id)
+    told = await read_external_events(wiring.external_events, visitor.tenant, run_id)
     chain = await wiring.desk.suspensions.read_chain(visitor.tenant, run.suspension_id, _MOST_PAUSES)
     records, damaged = split_readable(chain)
     return {
         "title": f"Run of {run.agent}",
         "run": run,
         "run_id": run.id,
-        "lines": tell_both(trail, told.entries),
+        "lines": describe_both(trail, told.entries),
         "told_cut": told.cut,
         "trail_fault": end.fault,
         "trail_cut": len(trail) >= MOST_ENTRIES,
@@ -159,7 +159,7 @@ def _list_pauses(records: Sequence[SuspensionRecord]) -> list[tuple[SuspensionRe
 
 
 def _line(record: SuspensionRecord, item: Item) -> _Line:
-    return item_href(record, item), item.tool.name, make_gist(item.tool.args), find_item_state(record, item)
+    return item_href(record, item), item.tool.name, summarize(item.tool.args), find_item_state(record, item)
 
 
 async def _find(

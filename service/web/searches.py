@@ -6,7 +6,7 @@ from fastapi import APIRouter, Query, Request
 from fastapi.responses import RedirectResponse, Response
 
 from sayso.errors import NotFound
-from service.store.suspensions.reading import UnreadableRecord, tell_unreadable
+from service.store.suspensions.reading import UnreadableRecord, describe_unreadable
 from service.web.content.cards import item_href
 from service.web.pages import show
 from service.web.sessions import SignedIn, Visitor, wiring_of
@@ -34,5 +34,5 @@ async def _find(request: Request, visitor: Visitor, wanted: str) -> str | None:
         return None
     record = found[0]
     if isinstance(record, UnreadableRecord):
-        raise tell_unreadable(record)
+        raise describe_unreadable(record)
     return item_href(record, record.items[0]) if record.items else f"/runs/{record.run.id}"

@@ -11,7 +11,7 @@ from sayso import Client, Denied, gate
 from sayso.policy.engine import Action, PolicyEvent
 from sayso.policy.files import load_rulebook
 from service.settings import Settings
-from service.wiring import wire
+from service.wiring import assemble
 from tests.builders import make_agent, make_person
 from tests.service.servers import served
 
@@ -61,7 +61,7 @@ def test_the_reviewer_lets_the_users_call_run_and_no_other(clean_store_url: str)
     settings = Settings(redis_url=clean_store_url, policy=POLICIES / "banking.yaml")
 
     async def furnish() -> tuple[str, str]:
-        async with wire(settings) as wiring:
+        async with assemble(settings) as wiring:
             return await make_agent(wiring, "bot"), await make_person(wiring, "anna")
 
     with served(settings) as url:

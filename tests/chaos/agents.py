@@ -8,9 +8,8 @@ from pathlib import Path
 
 from pydantic import JsonValue
 
-from sayso.canonical_json import digest_json
+from sayso.canonical_json import JsonObject, digest_json
 from sayso.clock import new_id, now_ms
-from sayso.records.decisions import JsonObject
 from sayso.records.tool_calls import ToolDefinition
 from sayso.runner.agents import Agent, DenialPolicy
 from sayso.runner.models import ChatMessage, ModelTurn, RequestedCall
@@ -69,7 +68,7 @@ def _act(name: str, kind: Kind, args: JsonObject, call: CallContext) -> JsonValu
     )
     write_effect(_home(), line)
     if kind.slow:
-        time.sleep(SLOW_S)
+        time.sleep(SLOW_S)  # between looks: a tool that outlasts its lease
     write_effect(_home(), line.model_copy(update={"what": "end", "at_ms": now_ms()}))
     return {"effect": line.effect}
 

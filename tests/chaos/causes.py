@@ -18,11 +18,11 @@ CAUSES = (CUT_OFF, ENDED, NOT_STARTED, REPORTED)
 
 def count_causes(history: History) -> Counter[str]:
     """Return how many questions about calls in doubt there were in one run, by what had become of the call."""
-    return Counter(_tell_cause(history, asked) for asked in history.reading.asked.values() if asked.about_doubt)
+    return Counter(_describe_cause(history, asked) for asked in history.reading.asked.values() if asked.about_doubt)
 
 
-def _tell_cause(history: History, asked: Asked) -> str:
-    """What its worker told before any person did is told apart, whatever kept it from telling in time."""
+def _describe_cause(history: History, asked: Asked) -> str:
+    """What its worker told before any person did is told apart, whatever kept it from external_event in time."""
     closing = history.reading.closing_of(asked)
     if closing is not None and closing.entry.type == EventType.RESULT_REPORTED:
         return REPORTED

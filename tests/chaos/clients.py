@@ -9,9 +9,9 @@ from typing import Literal, cast
 import httpx
 from pydantic import JsonValue
 
+from sayso.canonical_json import JsonObject
 from sayso.clock import monotonic_ms, now_ms
 from sayso.errors import SaysoError
-from sayso.records.decisions import JsonObject
 from tests.chaos.logs import ClientLog, Said, shorten
 
 TIMEOUT_S = 15

@@ -6,9 +6,9 @@ from contextlib import suppress
 
 from pydantic import BaseModel, ConfigDict
 
+from sayso.canonical_json import JsonObject
 from sayso.clock import monotonic_ms
 from sayso.errors import SaysoError
-from sayso.records.decisions import JsonObject
 from sayso.records.suspensions import RunStatus
 from tests.chaos.clients import Clients, Errand
 from tests.chaos.plans import REVIEWERS, Plan, dice, plan_run

@@ -3,9 +3,9 @@
 from collections import defaultdict
 from collections.abc import Iterator
 
-from sayso.canonical_json import digest_json
+from sayso.canonical_json import JsonObject, digest_json
 from sayso.clock import iso_utc
-from sayso.records.decisions import JsonObject, Verdict
+from sayso.records.decisions import Verdict
 from tests.chaos.effects import EffectLine
 from tests.chaos.freezes import overlap_ms
 from tests.chaos.histories import Asked, History, ItemKey
@@ -81,11 +81,11 @@ def find_frozen_starts(history: History) -> Iterator[str]:
     for call_id, permits in history.reading.permits.items():
         tool = history.plan.calls[call_id].tool
         for permit in permits:
-            if any(one.told_at_ms + HOLDS_WITHIN_MS < permit.at_ms < one.lifted_at_ms for one in spans[tool]):
+            if any(one.told_at_ms + HOLDS_WITHIN_MS < permit.at_ms < one.unfrozen_at_ms for one in spans[tool]):
                 yield f"{tool} of call {call_id} used its leave at {iso_utc(permit.at_ms)}, while it was frozen"
     for start in history.starts:
         within_ms = HOLDS_WITHIN_MS + BEGINS_WITHIN_MS
-        if any(one.told_at_ms + within_ms < start.at_ms < one.lifted_at_ms for one in spans[start.tool]):
+        if any(one.told_at_ms + within_ms < start.at_ms < one.unfrozen_at_ms for one in spans[start.tool]):
             yield f"{start.tool} of call {start.call_id} started at {iso_utc(start.at_ms)}, while it was frozen"
 
 

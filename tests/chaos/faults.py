@@ -87,8 +87,7 @@ def was_denied(trail: Trail, reading: Reading) -> bool:
 
 
 def was_approved(trail: Trail, reading: Reading) -> bool:
-    (asked, *_) = [*reading.asked.values()] or [None]
-    return was_decided(trail, reading) and reading.words[0].action == "approve" and asked is not None
+    return was_decided(trail, reading) and reading.words[0].action == "approve"
 
 
 def a_lost_write(evidence: Evidence) -> None:
@@ -327,13 +326,13 @@ def leave_used_while_frozen(evidence: Evidence) -> None:
     place, _ = evidence.find(was_approved)
     permit = next(one for one in evidence.trails[place].entries if one.type == EventType.PERMIT_REDEEMED)
     at_ms = permit.at_ms - 1_500
-    evidence.freezes.append(FreezeLine(scope="all", at_ms=at_ms, told_at_ms=at_ms, lifted_at_ms=permit.at_ms + 10))
+    evidence.freezes.append(FreezeLine(scope="all", at_ms=at_ms, told_at_ms=at_ms, unfrozen_at_ms=permit.at_ms + 10))
 
 
 def a_start_while_frozen(evidence: Evidence) -> None:
     line = evidence.effects[0]
     scope, at_ms = f"tool:{line.tool}", line.at_ms - 6_000
-    evidence.freezes.append(FreezeLine(scope=scope, at_ms=at_ms, told_at_ms=at_ms, lifted_at_ms=line.at_ms + 10))
+    evidence.freezes.append(FreezeLine(scope=scope, at_ms=at_ms, told_at_ms=at_ms, unfrozen_at_ms=line.at_ms + 10))
 
 
 def a_move_without_a_freeze(evidence: Evidence) -> None:
@@ -356,7 +355,7 @@ def a_decision_after_a_freeze_of_something_else(evidence: Evidence) -> None:
     (asked,) = reading.asked.values()
     other = next(name for name in TOOLS if name != asked.tool)
     at_ms, until_ms = asked.deadline_at_ms - 5_000, asked.deadline_at_ms
-    freeze = FreezeLine(scope=f"tool:{other}", at_ms=at_ms, told_at_ms=at_ms, lifted_at_ms=until_ms)
+    freeze = FreezeLine(scope=f"tool:{other}", at_ms=at_ms, told_at_ms=at_ms, unfrozen_at_ms=until_ms)
     evidence.freezes.append(freeze)
 
 

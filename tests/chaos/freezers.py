@@ -30,7 +30,7 @@ class _FreezeSeen(BaseModel):
     id: str
     scope: str
     at: str
-    lifted_at: str | None
+    unfrozen_at: str | None
 
 
 class Freezer:
@@ -60,12 +60,12 @@ class Freezer:
         made = await self._post("/api/v1/freezes", {"scope": scope, "reason": "The storm", "confirm": True})
         told_at_ms = now_ms()
         await _pause(over, for_s)
-        lifted = await self._post(f"/api/v1/freezes/{made.id}/lift", {})
+        unfrozen = await self._post(f"/api/v1/freezes/{made.id}/lift", {})
         line = FreezeLine(
             scope=made.scope,
             at_ms=read_moment(made.at),
             told_at_ms=told_at_ms,
-            lifted_at_ms=read_moment(str(lifted.lifted_at)),
+            unfrozen_at_ms=read_moment(str(unfrozen.unfrozen_at)),
         )
         write_freeze(self._home, line)
         self.frozen += 1

@@ -20,7 +20,7 @@ class FreezeLine(BaseModel):
     scope: str
     at_ms: int
     told_at_ms: int
-    lifted_at_ms: int
+    unfrozen_at_ms: int
 
     def covers(self, agent: str, tool: str) -> bool:
         """Whether calls of this tool by this agent stood still."""
@@ -44,7 +44,7 @@ def overlap_ms(freezes: Iterable[FreezeLine], from_ms: int, to_ms: int) -> int:
     """Return for how long between two moments any of these freezes held, whatever overlaps."""
     total, counted_to_ms = 0, from_ms
     for one in sorted(freezes, key=lambda line: line.at_ms):
-        end_ms = min(one.lifted_at_ms, to_ms)
+        end_ms = min(one.unfrozen_at_ms, to_ms)
         total += max(0, end_ms - max(one.at_ms, counted_to_ms))
         counted_to_ms = max(counted_to_ms, end_ms)
     return total

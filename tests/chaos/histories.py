@@ -161,7 +161,7 @@ class History:
 
     def tell(self) -> str:
         """Return everything that is known of the run, in the order of time."""
-        lines = [(said.done_ms, f"client {_tell_said(said)}") for said in self.said]
+        lines = [(said.done_ms, f"client {_describe_said(said)}") for said in self.said]
         lines += [(one.at_ms, f"trail  {one.seq} {one.type} {one.data}") for one in self.entries]
         lines += [(one.at_ms, f"effect {one.what} {one.tool} {one.model_dump_json()}") for one in self.effects]
         told = [f"{iso_utc(at_ms)} {text}" for at_ms, text in sorted(lines, key=lambda line: line[0])]
@@ -276,7 +276,7 @@ def _objects(value: object) -> list[dict[str, Any]]:
     return [one for one in value if isinstance(one, dict)] if isinstance(value, list) else []
 
 
-def _tell_said(said: Said) -> str:
+def _describe_said(said: Said) -> str:
     about = f"{said.suspension_id or ''}/{said.item_id or ''}"
     told = f"{said.actor} {said.kind} key={said.key} sent={iso_utc(said.at_ms)} {about}"
     return f"{told} {said.body} -> {said.status or 'no reply'} {said.answer}"

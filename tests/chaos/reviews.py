@@ -10,8 +10,8 @@ from random import Random
 
 from pydantic import BaseModel, ConfigDict, Field, JsonValue
 
+from sayso.canonical_json import JsonObject
 from sayso.clock import now_ms
-from sayso.records.decisions import JsonObject
 from tests.chaos.clients import Clients, Errand
 from tests.chaos.logs import Said
 from tests.chaos.plans import AGENT_KEY, REVIEWERS, Plan, dice

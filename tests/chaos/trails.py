@@ -6,7 +6,7 @@ from pathlib import Path
 
 from pydantic import BaseModel, ConfigDict, JsonValue
 
-from sayso.records.decisions import JsonObject
+from sayso.canonical_json import JsonObject
 from sayso.records.events import TrailEntry
 from sayso.records.suspensions import RunStatus
 from tests.chaos.clients import Clients

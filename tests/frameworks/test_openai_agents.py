@@ -16,7 +16,7 @@ pytestmark = [
 ]
 
 
-def read_told(text: str) -> list[ToolResponse]:
+def read_external_events(text: str) -> list[ToolResponse]:
     """Return what the model was told: the bot says it again, as Python or as JSON writes it."""
     parts = text.removeprefix("told: ").split(" | ")
     return [read_output(ast.literal_eval(one) if one.startswith("{'") else one) for one in parts]
@@ -29,7 +29,7 @@ async def test_denials_edits_and_results_are_envelopes(stand: Stand) -> None:
         denied = {"action": "deny", "message": "Not Cid."}
         await decide(reviewer, waiting.suspension_id, {"action": "approve"}, edited, denied)
         _, text = await finished(agent, waiting.run_id)
-        as_asked, changed, refused = read_told(text)
+        as_asked, changed, refused = read_external_events(text)
         assert (as_asked.response_type, as_asked.friendly_name) == ("send_google_email", "Sent")
         assert changed.response_type == "send_google_email"
         assert "A reviewer changed the arguments" in changed.friendly_name

@@ -7,7 +7,7 @@ from sayso.clock import new_id
 from sayso.errors import AlreadyDecided, DeadlinePassed
 from sayso.records.decisions import Actor, ActorKind, DecisionRequest, Verdict
 from sayso.records.events import EventType, find_break
-from sayso.records.items import Ask, AskedTool
+from sayso.records.items import ItemDraft, ItemTool
 from sayso.records.run_state import seal_state
 from sayso.records.suspensions import Change, RunRef, Status, SuspensionRecord
 from sayso.records.terms import RuleTerms
@@ -16,7 +16,7 @@ from service.auth.credentials import TENANT
 from service.desk.desk import draft_suspension
 from service.settings import Settings
 from service.store.suspensions.saving import Saved
-from service.wiring import Wiring, wire
+from service.wiring import Wiring, assemble
 
 ROUNDS = 200
 LEFT_MS = 12
@@ -26,11 +26,11 @@ ANNA = Actor(id="anna", kind=ActorKind.HUMAN)
 
 
 async def test_decider_against_timeout_has_one_outcome_in_each_of_200_rounds(clean_store_url: str) -> None:
-    async with wire(Settings(redis_url=clean_store_url)) as wiring:
+    async with assemble(Settings(redis_url=clean_store_url)) as wiring:
         rounds = [await race(wiring, head_start_ms=place % 9 - 4) for place in range(ROUNDS)]
 
         outcomes = Counter([await outcome_of(wiring, suspension_id, told) for suspension_id, told in rounds])
-        ready = await wiring.agenda.take(TENANT, 1, ROUNDS + 1)
+        ready = await wiring.schedule.take(TENANT, 1, ROUNDS + 1)
         assert sum(outcomes.values()) == ROUNDS
         assert set(outcomes) <= {"anna", "timeout"}
         assert sorted(one.id for one in ready) == sorted(suspension_id for suspension_id, _ in rounds)
@@ -41,7 +41,7 @@ async def race(wiring: Wiring, head_start_ms: int) -> tuple[str, Saved | Excepti
     asked = await ask(wiring)
     (item,) = asked.items
     yes = DecisionRequest(action="approve", digest=item.digest)
-    while await wiring.agenda.now_ms() < item.terms.deadline_at_ms - head_start_ms:
+    while await wiring.schedule.now_ms() < item.terms.deadline_at_ms - head_start_ms:
         pass
     told, *looks = await asyncio.gather(
         wiring.desk.decide(TENANT, asked.id, item.item_id, yes, ANNA),
@@ -60,8 +60,8 @@ async def ask(wiring: Wiring) -> SuspensionRecord:
     """Suspend a run with one item that has `LEFT_MS` left of its second."""
     run = RunRef(id=new_id("run"), agent="demo", owner="demo", thread_id="thread")
     draft = draft_suspension(TENANT, run, state=seal_state(b"{}"))
-    call = AskedTool(name="send_email", args={"to": "ben@example.com"}, definition="")
-    one = Ask(call_id="call_1", index=0, tool=call, terms=RuleTerms(timeout_s=1))
+    call = ItemTool(name="send_email", args={"to": "ben@example.com"}, definition="")
+    one = ItemDraft(call_id="call_1", index=0, tool=call, terms=RuleTerms(timeout_s=1))
 
     def begin(now_ms: int) -> Change:
         return suspend(draft, (one,), now_ms - 1000 + LEFT_MS)

@@ -33,7 +33,7 @@ class Clocks(Bench):
         moment += {"before": -1, "at": 0, "after": 1, "short": -(moment - self.now) // 2}[step]
         self.store.now_ms = max(self.now, moment)
 
-    @precondition(lambda self: self.standing("pending", "decided", "resuming"))
+    @precondition(lambda self: self.revocations("pending", "decided", "resuming"))
     @rule(place=PLACES, fault=FAULT)
     def look(self, place: int, fault: str | None) -> None:
         held = self.prefer(place, "pending", "decided", "resuming")
@@ -44,7 +44,7 @@ class Clocks(Bench):
     @rule()
     def beat(self) -> None:
         """The clock looks at all that is due."""
-        for suspension_id in self.wait(self.agenda.due(self.tenant, self.now)):
+        for suspension_id in self.wait(self.schedule.due(self.tenant, self.now)):
             held = next(one for one in self.held if one.id == suspension_id)
             self.act(
                 lambda held=held: self.desk.look(self.tenant, held.id),
@@ -63,20 +63,20 @@ class Clocks(Bench):
         self.freezes.append(Freeze(id=f"frz_{len(self.freezes)}", scope=scope, by="root", at_ms=self.now))
         self.frozen.append(Span(scope, self.now))
 
-    @precondition(lambda self: any(one.lifted is None for one in self.frozen))
+    @precondition(lambda self: any(one.unfrozen is None for one in self.frozen))
     @rule(place=PLACES)
-    def lift(self, place: int) -> None:
-        standing = [at for at, one in enumerate(self.frozen) if one.lifted is None]
-        at = standing[place % len(standing)]
-        self.frozen[at].lifted = self.now
-        self.freezes[at] = self.freezes[at].model_copy(update={"lifted_by": "root", "lifted_at_ms": self.now})
+    def unfreeze(self, place: int) -> None:
+        revocations = [at for at, one in enumerate(self.frozen) if one.unfrozen is None]
+        at = revocations[place % len(revocations)]
+        self.frozen[at].unfrozen = self.now
+        self.freezes[at] = self.freezes[at].model_copy(update={"unfrozen_by": "root", "unfrozen_at_ms": self.now})
 
-    @precondition(lambda self: any(one.lifted is not None for one in self.frozen))
+    @precondition(lambda self: any(one.unfrozen is not None for one in self.frozen))
     @rule(place=PLACES, which=PLACES, fault=FAULT)
     def wake(self, place: int, which: int, fault: str | None) -> None:
         """The clock goes through what a lifted freeze held, and may begin anew with that."""
-        lifted = [at for at, one in enumerate(self.frozen) if one.lifted is not None]
-        at, held = lifted[which % len(lifted)], self.prefer(place, "pending", "decided")
+        unfrozen = [at for at, one in enumerate(self.frozen) if one.unfrozen is not None]
+        at, held = unfrozen[which % len(unfrozen)], self.prefer(place, "pending", "decided")
         self.act(
             lambda: self.desk.wake(self.tenant, held.id, self.freezes[at]),
             lambda: models.wake(held.pause, self.frozen[at], self.now),

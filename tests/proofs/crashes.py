@@ -34,11 +34,11 @@ from service.settings import Settings
 from service.store.connection.connecting import connect
 from service.store.connection.pipeline import Part
 from service.store.runs.runs import Run
-from service.store.suspensions.batches import Rounds
+from service.store.suspensions.batches import DueBatches
 from service.store.suspensions.commits import Idempotency, Room
 from service.store.suspensions.saving import Begin, Saved, Suspensions, Verb
-from service.store.suspensions.schedule import Agenda
-from service.wiring import Wiring, wire
+from service.store.suspensions.schedule import Schedule
+from service.wiring import Wiring, assemble
 from tests.proofs.indexes import expect_indexes, find_detour, read_indexes
 from tests.sayso.samples import person
 from workers.clock import ticks as clock
@@ -95,7 +95,7 @@ class LaterSuspensions(Suspensions):
 
     def __init__(self, redis: Redis, steps: Steps, later_ms: int) -> None:
         super().__init__(redis)
-        self.rounds = LaterRounds(redis, steps, later_ms)
+        self.due_batches = LaterRounds(redis, steps, later_ms)
         self._later_ms = later_ms
         commit = self._commit
         self._commit = lambda **arguments: steps.take(  # type: ignore[assignment]
@@ -129,8 +129,8 @@ class LaterSuspensions(Suspensions):
         return await super().change(tenant, suspension_id, step, seen, known)
 
 
-class LaterRounds(Rounds):
-    """Rounds as a process makes them some time later; each commit of one is a step."""
+class LaterRounds(DueBatches):
+    """DueBatches as a process makes them some time later; each commit of one is a step."""
 
     def __init__(self, redis: Redis, steps: Steps, later_ms: int) -> None:
         super().__init__(redis, lambda _: 0)
@@ -152,8 +152,8 @@ class LaterRounds(Rounds):
         return left
 
 
-class LaterAgenda(Agenda):
-    """The agenda as a process finds it some time later."""
+class LaterAgenda(Schedule):
+    """The schedule as a process finds it some time later."""
 
     later_ms = 0
 
@@ -208,11 +208,11 @@ async def live(settings: Settings, point: Point | None, later_ms: int, report: P
     steps = Steps(point)
     resume.agents["a"] = build_agent(steps, settings.home / "effects")
     redis = connect(settings.store_url)
-    async with wire(settings) as wired:
+    async with assemble(settings) as wired:
         desk = Desk(LaterSuspensions(redis, steps, later_ms), wired.runs, wired.rulebook.refresh)
-        agenda = LaterAgenda(redis)
-        agenda.later_ms = later_ms
-        wiring = replace(wired, desk=desk, agenda=agenda)
+        schedule = LaterAgenda(redis)
+        schedule.later_ms = later_ms
+        wiring = replace(wired, desk=desk, schedule=schedule)
         listening = asyncio.create_task(wiring.watch.listen())
         driving = asyncio.create_task(resume.Drain(wiring, f"w-{os.getpid()}").run(asyncio.Event()))
         state = start_state(RUN, "a", "refund order A")
@@ -232,7 +232,7 @@ async def see_through(wiring: Wiring) -> bool:
     with wiring.watch.on(RUN) as moved:
         while True:
             moved.clear()
-            await clock.look_at_due(wiring)
+            await clock.process_due(wiring)
             run = await wiring.runs.read(TENANT, RUN)
             if run.status.ended:
                 return doubted

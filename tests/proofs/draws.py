@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from redis.asyncio import Redis
 
 from sayso.records.events import Event, EventType
-from sayso.records.items import Answer, Ask, AskedTool, Doubt, ItemKind
+from sayso.records.items import Answer, Doubt, ItemDraft, ItemKind, ItemTool
 from sayso.records.run_state import seal_state
 from sayso.records.suspensions import Intent, SuspensionRecord
 from sayso.records.terms import RuleTerms
@@ -16,11 +16,11 @@ from sayso.records.tool_calls import ToolCall, ToolDefinition, ToolResult
 from sayso.transitions.execution import Fence
 from sayso.transitions.in_doubt import ask_in_doubt
 from service.store.suspensions.saving import Saved
-from service.store.suspensions.schedule import Agenda
+from service.store.suspensions.schedule import Schedule
 from tests.proofs import models
 from tests.proofs.models import Pause, Thing
 from tests.proofs.shaky import FAULTS
-from tests.sayso.rulings import policy, rule
+from tests.sayso.rule_builders import policy, rule
 from tests.sayso.samples import T0
 
 LEASE_MS = 4_000
@@ -69,7 +69,7 @@ class World:
 
     loop: asyncio.Runner
     redis: Redis
-    agenda: Agenda
+    schedule: Schedule
 
 
 @dataclass
@@ -85,17 +85,17 @@ class Held:
     digests: dict[tuple[int, int], str] = field(default_factory=dict)
 
 
-def ask_of(place: int, drawn: dict[str, Any]) -> Ask:
+def ask_of(place: int, drawn: dict[str, Any]) -> ItemDraft:
     given = drawn["kind"] is ItemKind.INPUT
     steps = [{"after_s": after_s, "reviewers": ("bob", f"boss-{after_s}")} for after_s in drawn["escalate"]]
     fallback = "value" if given and drawn["fallback"] == "approve" else drawn["fallback"]
     if fallback == "escalate" and not steps:
         fallback = "deny"
-    return Ask(
+    return ItemDraft(
         kind=drawn["kind"],
         call_id=f"call_{place}",
         index=place,
-        tool=AskedTool(name="refund", args={"amount": 1}, definition=REFUND.digest, idempotent=drawn["idempotent"]),
+        tool=ItemTool(name="refund", args={"amount": 1}, definition=REFUND.digest, idempotent=drawn["idempotent"]),
         allowed=(Answer.VALUE, Answer.DENY) if given else (Answer.APPROVE, Answer.EDIT, Answer.DENY),
         target_arg="amount" if given else None,
         terms=RuleTerms(
@@ -112,7 +112,7 @@ def ask_of(place: int, drawn: dict[str, Any]) -> Ask:
     )
 
 
-def thing_of(ask: Ask, now: int) -> Thing:
+def thing_of(ask: ItemDraft, now: int) -> Thing:
     terms = ask.terms
     return Thing(
         kind="doubt" if ask.doubt else str(ask.kind),
@@ -134,7 +134,7 @@ def describe(record: SuspensionRecord) -> dict[str, Any]:
     """What the model knows of a record, as the record has it."""
     return {
         "status": str(record.status),
-        "look": record.look_at_ms,
+        "look": record.due_at_ms,
         "lease": (record.lease.holder, record.lease.attempt, record.lease.until_ms) if record.lease else None,
         "counts": (record.receipt.tries, record.receipt.redrives),
         "journal": {intent.index for intent in record.journal},
@@ -197,7 +197,7 @@ def intents_of(held: Held, things: list[Thing], fence: Fence) -> tuple[Intent, .
     )
 
 
-def doubts_of(held: Held) -> list[Ask]:
+def doubts_of(held: Held) -> list[ItemDraft]:
     """The questions about the calls of a run that were begun and of which nothing is known."""
     return [
         ask_in_doubt(

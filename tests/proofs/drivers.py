@@ -6,7 +6,7 @@ from typing import Any
 from hypothesis import strategies as st
 from hypothesis.stateful import precondition, rule
 
-from sayso.records.items import Ask
+from sayso.records.items import ItemDraft
 from sayso.records.suspensions import RunEnd, RunStatus
 from sayso.transitions.execution import Fence
 from service.store.suspensions.saving import Saved
@@ -38,12 +38,12 @@ class Drivers(Bench):
     @precondition(lambda self: self.ready)
     @rule(worker=st.sampled_from(WORKERS), fault=FAULT)
     def take(self, worker: str, fault: str | None) -> None:
-        (taken,) = self.wait(self.agenda.take(self.tenant, 1))
+        (taken,) = self.wait(self.schedule.take(self.tenant, 1))
         assert taken.id == self.ready.pop(0)
         held = next(one for one in self.held if one.id == taken.id)
         self.lease_held(held, worker, fault)
 
-    @precondition(lambda self: self.standing("decided", "resuming"))
+    @precondition(lambda self: self.revocations("decided", "resuming"))
     @rule(place=PLACES, worker=st.sampled_from(WORKERS), fault=FAULT)
     def lease(self, place: int, worker: str, fault: str | None) -> None:
         self.lease_held(self.prefer(place, "decided"), worker, fault)
@@ -75,7 +75,7 @@ class Drivers(Bench):
             if settles and (held.pause.status, held.pause.holder) == ("resumed", fence.holder):
                 return  # it did so before, and was not told
             if starts and models.stands_still(held.pause):
-                raise Refused("Halted")
+                raise Refused("Frozen")
             leases.check_fence(held.pause, (fence.holder, fence.attempt))
             check(held.pause)
             leases.renew(held.pause, LEASE_MS, self.now)
@@ -87,12 +87,12 @@ class Drivers(Bench):
             self.note_ready(held.id, held.pause.run)
         return held, saved
 
-    @precondition(lambda self: self.standing("resuming"))
+    @precondition(lambda self: self.revocations("resuming"))
     @rule(place=PLACES, late=LATE, fault=FAULT)
     def renew(self, place: int, late: bool, fault: str | None) -> None:
         self.drive(place, late, fault, lambda held, fence: self.desk.renew(self.tenant, held.id, fence), lambda _: None)
 
-    @precondition(lambda self: self.standing("resuming"))
+    @precondition(lambda self: self.revocations("resuming"))
     @rule(place=PLACES, late=LATE, every=LATE, with_state=st.booleans(), fault=FAULT)
     def redeem(self, place: int, late: bool, every: bool, with_state: bool, fault: str | None) -> None:
         """Begin the calls that may run, or, as no worker of ours does, all; where nothing was asked, one of its own."""
@@ -123,7 +123,7 @@ class Drivers(Bench):
             starts=True,
         )
 
-    @precondition(lambda self: any(held.pause.journal for held in self.standing("resuming")))
+    @precondition(lambda self: any(held.pause.journal for held in self.revocations("resuming")))
     @rule(place=PLACES, late=LATE, ended=st.sets(st.sampled_from([0, 1, models.UNASKED]), min_size=1), fault=FAULT)
     def note_results(self, place: int, late: bool, ended: set[int], fault: str | None) -> None:
         """Some of the calls that were begun have ended, and some that were not."""
@@ -140,7 +140,7 @@ class Drivers(Bench):
             predict,
         )
 
-    @precondition(lambda self: self.standing("resuming"))
+    @precondition(lambda self: self.revocations("resuming"))
     @rule(place=PLACES, late=LATE, fault=FAULT)
     def checkpoint(self, place: int, late: bool, fault: str | None) -> None:
         self.drive(
@@ -151,11 +151,11 @@ class Drivers(Bench):
             leases.checkpoint,
         )
 
-    @precondition(lambda self: self.standing("resuming"))
+    @precondition(lambda self: self.revocations("resuming"))
     @rule(place=PLACES, late=LATE, batch=BATCHES, fault=FAULT)
     def suspend_again(self, place: int, late: bool, batch: list[dict[str, Any]], fault: str | None) -> None:
         """The run pauses again: about calls in doubt where there are some, else about a new batch."""
-        asked: list[Ask] = []
+        asked: list[ItemDraft] = []
 
         async def call(held: Held, fence: Fence) -> Saved:
             asked[:] = doubts_of(held) or [ask_of(at, drawn) for at, drawn in enumerate(batch)]
@@ -175,7 +175,7 @@ class Drivers(Bench):
             self.hold(str(following.following_id), run.pauses[-1])
             self.note_ready(str(following.following_id), run)
 
-    @precondition(lambda self: self.standing("resuming"))
+    @precondition(lambda self: self.revocations("resuming"))
     @rule(place=PLACES, late=LATE, status=st.sampled_from(["completed", "degraded", "failed"]), fault=FAULT)
     def settle(self, place: int, late: bool, status: str, fault: str | None) -> None:
         end = RunEnd(status=RunStatus(status))
@@ -188,7 +188,7 @@ class Drivers(Bench):
             settles=True,
         )
 
-    @precondition(lambda self: self.standing("resuming"))
+    @precondition(lambda self: self.revocations("resuming"))
     @rule(place=PLACES, late=LATE, fault=FAULT)
     def postpone(self, place: int, late: bool, fault: str | None) -> None:
         self.drive(
@@ -199,7 +199,7 @@ class Drivers(Bench):
             lambda pause: leases.postpone(pause, self.now),
         )
 
-    @precondition(lambda self: self.standing("resuming"))
+    @precondition(lambda self: self.revocations("resuming"))
     @rule(place=PLACES, late=LATE, waits=st.booleans(), fault=FAULT)
     def release(self, place: int, late: bool, waits: bool, fault: str | None) -> None:
         waits_for = ("refund",) if waits else ()
@@ -217,7 +217,7 @@ class Drivers(Bench):
             check,
         )
 
-    @precondition(lambda self: self.standing("failed"))
+    @precondition(lambda self: self.revocations("failed"))
     @rule(place=PLACES, fault=FAULT)
     def revive(self, place: int, fault: str | None) -> None:
         held = self.prefer(place, "failed")

@@ -40,7 +40,7 @@ class Explorer:
         self._workers = range(reviewers, reviewers + workers)
         self._clock = reviewers + workers
         self._owner = self._clock + 1
-        self._calls = (UNASKED, *(f"i{place}" for place in range(1, max(1, len(scenario.asks)) + 1)))
+        self._calls = (UNASKED, *(f"i{place}" for place in range(1, max(1, len(scenario.drafts)) + 1)))
 
     def explore(self) -> Explored:
         """Walk every reachable state; raises `Breach` where something does not hold or the run cannot end any more."""
@@ -61,11 +61,11 @@ class Explorer:
                     if not fault:
                         sources[number].append(at)
             except Breach as breach:
-                raise Breach(f"{breach} {self._tell_way(ways, states, at)}") from None
+                raise Breach(f"{breach} {self._describe_way(ways, states, at)}") from None
             at += 1
         self._explored.states, self._explored.stands = len(states), len(self._stands.known)
         if (stuck := self._find_stuck(states, sources)) is not None:
-            raise Breach(f"the run can never end from here. {self._tell_way(ways, states, stuck)}")
+            raise Breach(f"the run can never end from here. {self._describe_way(ways, states, stuck)}")
         return self._explored
 
     def _begin(self) -> State:
@@ -326,7 +326,7 @@ class Explorer:
         stuck = seen.find(0)
         return None if stuck < 0 else stuck
 
-    def _tell_way(self, ways: list[tuple[int, str]], states: list[State], at: int) -> str:
+    def _describe_way(self, ways: list[tuple[int, str]], states: list[State], at: int) -> str:
         records = [self._stands.known[stand][0] for stand in states[at].stands]
         steps: list[str] = []
         while at > 0:

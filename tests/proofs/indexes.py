@@ -19,8 +19,8 @@ def expect_indexes(records: list[SuspensionRecord]) -> Indexes:
     expected: Indexes = defaultdict(dict)
     latest: dict[str, SuspensionRecord] = {}
     for record in records:
-        if record.look_at_ms is not None:
-            expected["agenda"][record.id] = record.look_at_ms
+        if record.due_at_ms is not None:
+            expected["schedule"][record.id] = record.due_at_ms
         for one in list_open(record):
             expected["open"][one] = expected[f"open-of:{record.run.owner}"][one] = record.created_at_ms
         if record.status is Status.PENDING:
@@ -42,7 +42,7 @@ async def read_indexes(redis: Redis, tenant: str) -> tuple[Indexes, list[Suspens
     keys = TenantKeys(tenant)
     names = [key.decode() async for key in redis.scan_iter(f"{keys.prefix}*".replace("{", "\\{"), count=1000)]
     places = [name.removeprefix(keys.prefix) for name in names]
-    sets = [place for place in places if place.startswith(("agenda", "inbox", "decided", "runs", "open"))]
+    sets = [place for place in places if place.startswith(("schedule", "inbox", "decided", "runs", "open"))]
     suspensions = [place for place in places if place.startswith("s:")]
     runs = [place for place in places if place.startswith("r:")]
     pipe = redis.pipeline(transaction=False)
@@ -67,16 +67,18 @@ def find_detour(trail: list[TrailEntry], status: Status) -> str | None:
     """Say where the kinds of a run's trail leave the table of steps, or where they do not lead to `status`."""
     if (broken := find_break(trail)) is not None:
         return f"the chain is broken at {broken}"
-    standing: set[Status | None] = {None}
+    revocations: set[Status | None] = {None}
     known = {kind for step in LEGAL.values() for kind in step.events}
     for entry in trail:
         kind = EventType(entry.type)
         if kind not in known:
             continue
-        standing = {after for before in standing for after in _lead(before, kind)}
-        if not standing:
+        revocations = {after for before in revocations for after in _lead(before, kind)}
+        if not revocations:
             return f"{entry.seq} {entry.type} follows from no step"
-    return None if status in standing else f"the trail leads to {sorted(map(str, standing))}, the record is {status}"
+    return (
+        None if status in revocations else f"the trail leads to {sorted(map(str, revocations))}, the record is {status}"
+    )
 
 
 def _lead(before: Status | None, kind: EventType) -> set[Status | None]:
@@ -85,7 +87,7 @@ def _lead(before: Status | None, kind: EventType) -> set[Status | None]:
     for verb, step in LEGAL.items():
         told = step.events | ({EventType.RUN_RESUMED} if verb == "redeem" else set())
         if before in step.sources and kind in told:
-            found |= LEGAL["suspend"].targets if verb in ("suspend_again", "question") else step.targets
+            found |= LEGAL["suspend"].targets if verb in ("suspend_again", "mark_in_doubt") else step.targets
             if kind is not EventType.RUN_PAUSED and verb not in ("suspend", "lease"):
                 found.add(before)  # the step tells of more
     return found

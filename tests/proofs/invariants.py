@@ -16,7 +16,7 @@ OVER = (Status.RESUMED, Status.CANCELLED)
 _STEPS_OWN = frozenset().union(*(step.events for step in LEGAL.values()))
 """The kinds of event that steps tell of; all others are what the driven run tells of itself, in any of its steps."""
 
-_TELL_NOBODY = ("redrive", "hold", "thaw")
+_TELL_NOBODY = ("redrive", "hold", "shift_deadlines")
 """Steps of what is decided already, and was told to the workers then."""
 
 _TELLS_OF_RESUMING = ("redeem", "checkpoint", "suspend_again", "settle")
@@ -78,10 +78,10 @@ def _step(tried: Tried) -> Iterable[str]:
 
 
 def _rest(record: SuspensionRecord, *, held: bool = False) -> Iterable[str]:
-    """I5, I12: what waits has its place on the agenda, what is over has none, and an end is an end."""
-    if (record.look_at_ms is None) != (record.status in ENDED):
-        yield f"a suspension that is {record.status} has {record.look_at_ms} as its place on the agenda"
-    if not held and record.status is Status.PENDING and (record.look_at_ms or 0) > (record.deadline_at_ms or 0):
+    """I5, I12: what waits has its place on the schedule, what is over has none, and an end is an end."""
+    if (record.due_at_ms is None) != (record.status in ENDED):
+        yield f"a suspension that is {record.status} has {record.due_at_ms} as its place on the schedule"
+    if not held and record.status is Status.PENDING and (record.due_at_ms or 0) > (record.deadline_at_ms or 0):
         yield "a pending suspension is looked at only after its deadline"
     if record.status in (Status.CANCELLED, Status.FAILED) and record.end is None:
         yield f"a suspension is {record.status} and its run has no end"

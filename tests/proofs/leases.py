@@ -1,16 +1,16 @@
 """Say in the plainest words what each step of a worker must come to."""
 
-from tests.proofs.models import LOOK_AGAIN_MS, MOST_TRIES, UNASKED, Pause, Refused, Thing, fail, halts, thaw
+from tests.proofs.models import DUE_AGAIN_MS, MOST_TRIES, UNASKED, Pause, Refused, Thing, fail, halts, shift_deadlines
 
 
 def lease(pause: Pause, holder: str, lease_ms: int, now: int) -> bool:
     if halts(pause):
-        raise Refused("Halted")
+        raise Refused("Frozen")
     if pause.status not in ("decided", "resuming"):
         raise Refused("IllegalTransition")
     if pause.status == "resuming" and now < pause.until and pause.holder != holder:
         raise Refused("LeaseHeld")
-    moved = thaw(pause, now)
+    moved = shift_deadlines(pause, now)
     if pause.status == "resuming" and now < pause.until:
         return moved
     pause.waits = False
@@ -92,7 +92,7 @@ def postpone(pause: Pause, now: int) -> None:
 
 def release(pause: Pause, now: int, *, waits: bool) -> None:
     pause.tries = max(0, pause.tries - 1)
-    pause.status, pause.look, pause.waits = "decided", now + LOOK_AGAIN_MS, waits
+    pause.status, pause.look, pause.waits = "decided", now + DUE_AGAIN_MS, waits
     pause.run.ready += not waits
     pause.run.tell("run_released")
 
@@ -101,6 +101,6 @@ def revive(pause: Pause, now: int) -> None:
     if pause.status != "failed":
         raise Refused("IllegalTransition")
     pause.status, pause.end, pause.tries, pause.redrives = "decided", None, 0, 0
-    pause.look = now + LOOK_AGAIN_MS
+    pause.look = now + DUE_AGAIN_MS
     pause.run.ready += 1
     pause.run.tell("run_revived")

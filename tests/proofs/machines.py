@@ -35,7 +35,7 @@ class Bench(RuleBasedStateMachine):
         self.store = ShakySuspensions(world.redis, T0)
         self.runs = Runs(world.redis)
         self.desk = Desk(self.store, self.runs, lambda: POLICY, self.freezes_known)
-        self.agenda = world.agenda
+        self.schedule = world.schedule
         self.held: list[Held] = []
         self.known: dict[str, Run] = {}
         self.ready: list[str] = []
@@ -54,12 +54,12 @@ class Bench(RuleBasedStateMachine):
     def wait(self, coroutine: Coroutine[Any, Any, T]) -> T:
         return self.world.loop.run(coroutine)
 
-    def standing(self, *statuses: str) -> list[Held]:
+    def revocations(self, *statuses: str) -> list[Held]:
         return [held for held in self.held if held.pause.status in statuses]
 
     def prefer(self, place: int, *statuses: str) -> Held:
         """Pick a suspension: mostly one that stands so, where there is any."""
-        preferred = self.standing(*statuses) if place else []
+        preferred = self.revocations(*statuses) if place else []
         return (preferred or self.held)[place % len(preferred or self.held)]
 
     def act(
@@ -136,7 +136,7 @@ class Bench(RuleBasedStateMachine):
     async def check_lists(self, found: dict[str, SuspensionRecord]) -> None:
         ready = await self.world.redis.lrange(TenantKeys(self.tenant).ready, 0, -1)
         assert [one.split(b" ")[0].decode() for one in ready] == self.ready
-        assert set(await self.agenda.due(self.tenant, self.now)) == {held.id for held in self.due}
+        assert set(await self.schedule.due(self.tenant, self.now)) == {held.id for held in self.due}
         for run_id, run in self.known.items():
             latest = found[next(one.id for one in self.held if one.pause is run.pauses[-1])]
             trail = await self.runs.trail(self.tenant, run_id)

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from tests.proofs import spans
 from tests.proofs.spans import Span
 
-LOOK_AGAIN_MS = 3_000
+DUE_AGAIN_MS = 3_000
 HELD_AGAIN_MS = 5_000
 MOST_TRIES = 5
 UNASKED = 9
@@ -134,7 +134,7 @@ def over(pause: Pause, now: int) -> None:
     """Everything is decided: a worker is told, and somebody looks again whether one came."""
     if pause.things:
         pause.run.tell("decided")
-    pause.status, pause.look = "decided", now + LOOK_AGAIN_MS
+    pause.status, pause.look = "decided", now + DUE_AGAIN_MS
     pause.run.ready += 1
 
 
@@ -155,7 +155,7 @@ def wait(pause: Pause) -> None:
 def look(pause: Pause, now: int) -> bool:
     """Do what time calls for; return whether anything was."""
     if pause.status == "pending":
-        thaw(pause, now)
+        shift_deadlines(pause, now)
         if pause.open and stands_still(pause):
             if now >= (pause.look or 0):
                 pause.look = now + HELD_AGAIN_MS
@@ -175,7 +175,7 @@ def look(pause: Pause, now: int) -> bool:
             fail(pause)
         else:
             pause.redrives += 1
-            pause.look = now + LOOK_AGAIN_MS * min(pause.redrives, 10)
+            pause.look = now + DUE_AGAIN_MS * min(pause.redrives, 10)
             pause.run.ready += 1
         return True
     return False
@@ -202,7 +202,7 @@ def is_late(pause: Pause, thing: Thing, now: int) -> bool:
     return now - lost(pause, thing, now) >= thing.deadline
 
 
-def thaw(pause: Pause, now: int) -> bool:
+def shift_deadlines(pause: Pause, now: int) -> bool:
     """Everything that no longer stands still gets the time back that it lost."""
     moved = False
     for thing in pause.things:
@@ -228,7 +228,7 @@ def wake(pause: Pause, span: Span, now: int) -> None:
     if not span.held(tools=bool(pause.things) or pause.waits):
         return
     if pause.status == "pending":
-        thaw(pause, now)
+        shift_deadlines(pause, now)
         wait(pause)
     elif pause.status == "decided":
         pause.look = now

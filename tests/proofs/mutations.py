@@ -79,7 +79,7 @@ EQUIVALENT: dict[tuple[str, str, str], str] = {
     ): "the count that follows comes to the same",
     ("sayso/transitions/execution.py", "part", "held is not None"): "whatever is being resumed has a lease",
     ("sayso/transitions/execution.py", "part", "record.lease is not None"): "whatever was resumed had a lease",
-    ("sayso/transitions/execution.py", "part", "record.look_at_ms is None"): "whatever is decided is on the agenda",
+    ("sayso/transitions/execution.py", "part", "record.due_at_ms is None"): "whatever is decided is on the schedule",
     ("sayso/transitions/execution.py", "filter", "item.outcome is not None"): "whatever is leased has all its outcomes",
     ("sayso/transitions/execution.py", "filter", "intent.item_id is not None"): "no item has no name",
     ("sayso/transitions/execution.py", "guard", "not begun"): "where nothing was under way, nothing is noted",
@@ -104,24 +104,24 @@ EQUIVALENT: dict[tuple[str, str, str], str] = {
     (
         "service/store/suspensions/saving.py",
         "guard",
-        "record.look_at_ms is not None and record.look_at_ms <= now_ms",
+        "record.due_at_ms is not None and record.due_at_ms <= now_ms",
     ): "it saves a commit that cannot go through",
     (
         "service/store/suspensions/saving.py",
         "part",
-        "record.look_at_ms is not None",
-    ): "whatever is ready is on the agenda",
+        "record.due_at_ms is not None",
+    ): "whatever is ready is on the schedule",
     (
         "service/store/suspensions/saving.py",
         "edge",
-        "record.look_at_ms <= now_ms",
+        "record.due_at_ms <= now_ms",
     ): "it saves a commit that cannot go through",
     (
         "service/store/suspensions/saving.py",
         "part",
-        "record.look_at_ms <= now_ms",
+        "record.due_at_ms <= now_ms",
     ): "where it is looked at too often, it is slow",
-    ("service/store/suspensions/batches.py", "part", "at_ms is None"): "whatever waits is on the agenda",
+    ("service/store/suspensions/batches.py", "part", "at_ms is None"): "whatever waits is on the schedule",
     ("service/store/suspensions/batches.py", "guard", "not commits"): "a script without changes does nothing",
     (
         "service/desk/worker_execution.py",
@@ -166,7 +166,7 @@ def find_mutations(file: str) -> list[Mutation]:
 
 
 class _Finder:
-    """Looks through one file. Positions are those of characters, for what is cut out is text."""
+    """Scheduling through one file. Positions are those of characters, for what is cut out is text."""
 
     def __init__(self, file: str, source: str) -> None:
         self._file = file

@@ -4,16 +4,15 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
-from sayso.canonical_json import canonical_json
-from sayso.records.decisions import Decision, DecisionAction, JsonObject, Verdict
-from sayso.records.items import Ask, Doubt, Item
+from sayso.canonical_json import JsonObject, canonical_json
+from sayso.records.decisions import Decision, DecisionAction, Verdict
+from sayso.records.items import Doubt, Item, ItemDraft
 from sayso.records.run_state import SealedState, seal_state
 from sayso.records.suspensions import Change, Intent, Receipt, RunEnd, RunStatus, Status, SuspensionRecord
 from sayso.records.tool_calls import ToolCall, ToolResult
 from sayso.transitions import deciding as pauses
-from sayso.transitions import execution as resumptions
+from sayso.transitions import execution, sightings
 from sayso.transitions import freezing as freezes
-from sayso.transitions import sightings
 from sayso.transitions import timing as deadlines
 from sayso.transitions.execution import MAX_TRIES, Fence
 from sayso.transitions.freezing import ALL, Freeze
@@ -63,22 +62,22 @@ class Verbs:
     extend: Callable[..., Change] = pauses.extend
     see: Callable[..., Change] = sightings.see
     hold: Callable[..., Change] = freezes.hold
-    thaw: Callable[..., Change] = freezes.thaw
+    shift_deadlines: Callable[..., Change] = freezes.shift_deadlines
     report: Callable[..., Change] = pauses.report
     cancel: Callable[..., Change] = pauses.cancel
     keep_time: Callable[..., Change] = deadlines.keep_time
-    redrive: Callable[..., Change] = resumptions.redrive
-    revive: Callable[..., Change] = resumptions.revive
-    lease: Callable[..., Change] = resumptions.lease
-    renew: Callable[..., Change] = resumptions.renew
-    release: Callable[..., Change] = resumptions.release
-    redeem: Callable[..., Change] = resumptions.redeem
-    return_permits: Callable[..., Change] = resumptions.return_permits
-    note_results: Callable[..., Change] = resumptions.note_results
-    checkpoint: Callable[..., Change] = resumptions.checkpoint
-    postpone: Callable[..., Change] = resumptions.postpone
-    suspend_again: Callable[..., Change] = resumptions.suspend_again
-    settle: Callable[..., Change] = resumptions.settle
+    redrive: Callable[..., Change] = execution.redrive
+    revive: Callable[..., Change] = execution.revive
+    lease: Callable[..., Change] = execution.lease
+    renew: Callable[..., Change] = execution.renew
+    release: Callable[..., Change] = execution.release
+    redeem: Callable[..., Change] = execution.redeem
+    return_permits: Callable[..., Change] = execution.return_permits
+    note_results: Callable[..., Change] = execution.note_results
+    checkpoint: Callable[..., Change] = execution.checkpoint
+    postpone: Callable[..., Change] = execution.postpone
+    suspend_again: Callable[..., Change] = execution.suspend_again
+    settle: Callable[..., Change] = execution.settle
 
 
 @dataclass(frozen=True)
@@ -90,7 +89,7 @@ class Scenario:
     """
 
     name: str
-    asks: tuple[Ask, ...] = ()
+    drafts: tuple[ItemDraft, ...] = ()
     words: tuple[tuple[Word, ...], ...] = ()
     workers: tuple[str, ...] = ("w1", "w2")
     deeds: tuple[str, ...] = ()
@@ -110,12 +109,12 @@ class Scenario:
 
     def begin(self) -> SuspensionRecord:
         """Return the run's first suspension, in which nothing is asked."""
-        begins = "call" if self.calls else "ask" if self.asks else "end"
+        begins = "call" if self.calls else "ask" if self.drafts else "end"
         return self._draft(0).model_copy(update={"state": STATES[begins].ref})
 
     def idempotent(self, call: str) -> bool:
         """Whether the call may run twice with one key."""
-        return call != UNASKED and bool(self.asks) and self.asks[int(call[1:]) - 1].tool.idempotent
+        return call != UNASKED and bool(self.drafts) and self.drafts[int(call[1:]) - 1].tool.idempotent
 
     def plan(self, record: SuspensionRecord, now_ms: int) -> tuple[str, ...]:
         """What a worker does once it has the lease, as the runner does it."""
@@ -160,7 +159,7 @@ class Scenario:
             "cancel": lambda: verbs.cancel(record, person("owner"), None, now_ms),
             "revive": lambda: verbs.revive(record, person("owner"), now_ms),
             "hold": lambda: verbs.hold(record, now_ms),
-            "thaw": lambda: verbs.thaw(record, (_lifted(now_ms),), now_ms),
+            "shift_deadlines": lambda: verbs.shift_deadlines(record, (_lifted(now_ms),), now_ms),
             "lease": lambda: verbs.lease(record, verb[1], self.lease_ms, now_ms),
             "report": lambda: verbs.report(record, about, verb[1], _RESULT, now_ms),
         }
@@ -190,10 +189,10 @@ class Scenario:
     def _suspend_again(self, record: SuspensionRecord, fence: Fence, about: str, now_ms: int) -> Change:
         assert record.state is not None
         following = self._draft(_number(record) + 1)
-        asks, state = self.asks, STATES["act" if PHASES[record.state.digest] == "ask" else "act again"]
+        drafts, state = self.drafts, STATES["act" if PHASES[record.state.digest] == "ask" else "act again"]
         if about == "in doubt":
-            asks, state = tuple(_doubt(one) for one in record.journal if not one.idempotent), STATES["doubt"]
-        return self.verbs.suspend_again(record, fence, following, asks, state, (), now_ms)
+            drafts, state = tuple(_doubt(one) for one in record.journal if not one.idempotent), STATES["doubt"]
+        return self.verbs.suspend_again(record, fence, following, drafts, state, (), now_ms)
 
     def _redeem(self, record: SuspensionRecord, fence: Fence, now_ms: int) -> Change:
         """What needs no leave is saved together with the state it starts from, as the desk does it."""
@@ -227,13 +226,13 @@ class Scenario:
             at_ms=now_ms,
         )
         if word.action == "again":
-            return "ask_again", self.verbs.ask_again(record, decision, self.asks[item.index], now_ms)
+            return "ask_again", self.verbs.ask_again(record, decision, self.drafts[item.index], now_ms)
         return "decide", self.verbs.decide(record, decision, now_ms)
 
     def _next_phase(self, phase: str) -> str:
         if phase == "act" and self.nested:
             return "ask again"
-        return "end" if phase == "call" and not self.asks else NEXT_PHASE.get(phase, "end")
+        return "end" if phase == "call" and not self.drafts else NEXT_PHASE.get(phase, "end")
 
     def _draft(self, number: int) -> SuspensionRecord:
         return draft(id=f"sus_{number}", receipt=Receipt(tries=self.tries))
@@ -255,7 +254,7 @@ def _starts(item: Item, now_ms: int) -> bool:
 
 def _lifted(now_ms: int) -> Freeze:
     """A freeze of everything that is lifted now and took one step of the grid."""
-    return Freeze(id="frz", scope=ALL, by="root", at_ms=now_ms - GRID_MS, lifted_by="root", lifted_at_ms=now_ms)
+    return Freeze(id="frz", scope=ALL, by="root", at_ms=now_ms - GRID_MS, unfrozen_by="root", unfrozen_at_ms=now_ms)
 
 
 def _first_begun(record: SuspensionRecord) -> int:
@@ -269,7 +268,7 @@ def _key(record: SuspensionRecord, call: str) -> str:
     return item.doubt.idempotency_key if item is not None and item.doubt is not None else f"{record.id}:{call}"
 
 
-def _doubt(intent: Intent) -> Ask:
+def _doubt(intent: Intent) -> ItemDraft:
     """The question about a call in doubt, with terms of the scenario's grid."""
     doubt = Doubt(
         begun_at_ms=intent.begun_at_ms,

@@ -13,14 +13,14 @@ class Span:
 
     scope: str
     begun: int
-    lifted: int | None = None
+    unfrozen: int | None = None
 
     def held(self, *, tools: bool) -> bool:
         """Whether it concerns a run: all of it, or the calls that there are."""
         return self.scope in ("all", "agent:a") or (tools and self.scope == "tool:refund")
 
     def holds(self, *, tools: bool) -> bool:
-        return self.lifted is None and self.held(tools=tools)
+        return self.unfrozen is None and self.held(tools=tools)
 
 
 def lost(spans: list[Span], since: int, now: int) -> int:
@@ -36,4 +36,4 @@ def last(spans: list[Span], now: int) -> int:
 
 
 def _ends(span: Span, now: int) -> tuple[int, int]:
-    return span.begun, now if span.lifted is None else span.lifted
+    return span.begun, now if span.unfrozen is None else span.unfrozen

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import precondition, rule
 
 from sayso.records.decisions import DecisionRequest
-from sayso.records.items import Ask
+from sayso.records.items import ItemDraft
 from sayso.records.suspensions import RunRef
 from sayso.transitions.deciding import suspend
 from service.desk.desk import draft_suspension
@@ -23,20 +23,20 @@ from tests.sayso.samples import person
 class Speakers(Bench):
     """Whoever asks, and whoever decides."""
 
-    def begin(self, asks: tuple[Ask, ...], key: str, fault: str | None) -> None:
+    def begin(self, drafts: tuple[ItemDraft, ...], key: str, fault: str | None) -> None:
         run, run_id = Run("bot", frozen=self.frozen), f"run_{len(self.known)}"
         self.known[run_id] = run
         ref = RunRef(id=run_id, agent="a", owner="bot", thread_id="t")
 
         def call() -> Coroutine[Any, Any, Saved]:
-            if not asks:
+            if not drafts:
                 return self.desk.start(self.tenant, ref, STATE, key=key, request="the same")
             draft = draft_suspension(self.tenant, ref, state=None)
             seen = Idempotency("bot", key, "the same", draft.id)
-            return self.store.create(self.tenant, draft.id, lambda now_ms: suspend(draft, asks, now_ms), seen)
+            return self.store.create(self.tenant, draft.id, lambda now_ms: suspend(draft, drafts, now_ms), seen)
 
         saved = self.act(
-            call, lambda: models.start(run, [thing_of(ask, self.now) for ask in asks], self.now), fault, keyed=True
+            call, lambda: models.start(run, [thing_of(ask, self.now) for ask in drafts], self.now), fault, keyed=True
         )
         assert saved is not None
         self.hold(saved.record.id, run.pauses[0])
@@ -80,7 +80,7 @@ class Speakers(Bench):
 
     # Whoever decides
 
-    @precondition(lambda self: self.standing("pending") or len(self.held) > MOST_RUNS)
+    @precondition(lambda self: self.revocations("pending") or len(self.held) > MOST_RUNS)
     @rule(
         place=PLACES,
         item=st.integers(0, 1),
@@ -135,7 +135,7 @@ class Speakers(Bench):
             self.act(call, predict, None if late else fault, keyed=True)
         self.note_ready(held.id, held.pause.run)
 
-    @precondition(lambda self: any(thing.unseen for held in self.standing("pending") for thing in held.pause.open))
+    @precondition(lambda self: any(thing.unseen for held in self.revocations("pending") for thing in held.pause.open))
     @rule(place=PLACES, item=st.integers(0, 1), by=st.sampled_from(REVIEWERS), fault=FAULT)
     def see(self, place: int, item: int, by: str, fault: str | None) -> None:
         held = self.prefer(place, "pending")
@@ -149,7 +149,7 @@ class Speakers(Bench):
         )
 
     @precondition(
-        lambda self: any(thing.extend_until for held in self.standing("pending") for thing in held.pause.open)
+        lambda self: any(thing.extend_until for held in self.revocations("pending") for thing in held.pause.open)
     )
     @rule(place=PLACES, by=st.sampled_from(REVIEWERS), more_s=st.sampled_from([1, 4, 30]), fault=FAULT)
     def extend(self, place: int, by: str, more_s: int, fault: str | None) -> None:

@@ -37,7 +37,7 @@ class Stands:
         if number == len(self.known):
             self.known.append((record, now_ms))
             self.changes_in_ms.append(min((at - now_ms for at in _moments(record) if at > now_ms), default=None))
-            self.due.append(record.look_at_ms is not None and record.look_at_ms <= now_ms)
+            self.due.append(record.due_at_ms is not None and record.due_at_ms <= now_ms)
             self.ended.append(record.status in ENDED)
         return number
 
@@ -61,7 +61,7 @@ def _describe(record: SuspensionRecord, now_ms: int) -> tuple[Any, ...]:
     return (
         record.id,
         record.status,
-        left(record.look_at_ms),
+        left(record.due_at_ms),
         (lease.holder, lease.attempt > 1, left(lease.until_ms)) if lease else None,
         tuple(_describe_item(item, left) for item in record.items),
         tuple((one.item_id, one.call_id) for one in record.journal),
@@ -83,8 +83,8 @@ def _moments(record: SuspensionRecord) -> Iterator[int]:
     """When something about a record changes by itself."""
     if record.status in ENDED:
         return
-    if record.look_at_ms is not None:
-        yield record.look_at_ms
+    if record.due_at_ms is not None:
+        yield record.due_at_ms
     if record.lease is not None and record.status is Status.RESUMING:
         yield record.lease.until_ms
     for item in record.items:

@@ -9,10 +9,10 @@ from typing import Any
 
 import pytest
 
-from sayso.records.items import Ask, ItemKind
+from sayso.records.items import ItemDraft, ItemKind
 from sayso.records.suspensions import LEGAL, Change, Status, SuspensionRecord
 from sayso.transitions import deciding as pauses
-from sayso.transitions import execution as resumptions
+from sayso.transitions import execution
 from sayso.transitions import timing as deadlines
 from sayso.transitions.execution import Fence
 from sayso.transitions.in_doubt import Choice
@@ -30,11 +30,11 @@ ALWAYS = {"suspend", "lease", "redrive", "settle"}
 ASKED = {*ALWAYS, "suspend_again", "decide", "expire"}
 DRIVEN = {*ASKED, "redeem", "checkpoint", "renew"}
 
-OWNERS = {"consume", "conclude", "lapse", "question"}
+OWNERS = {"client_redeem", "conclude", "lapse", "mark_in_doubt"}
 """No worker takes these: `tests/sayso/transitions/test_client_execution.py` walks them."""
 
 
-def idempotent(one: Ask) -> Ask:
+def idempotent(one: ItemDraft) -> ItemDraft:
     return one.model_copy(update={"tool": one.tool.model_copy(update={"idempotent": True})})
 
 
@@ -109,8 +109,8 @@ SCENARIOS: tuple[tuple[Scenario, set[str]], ...] = (
         {*DRIVEN, "see"},
     ),
     (
-        Scenario("frozen and lifted at any time", (REFUND,), AGAINST, deeds=("hold", "thaw"), crashes=2),
-        {*DRIVEN, "hold", "thaw"},
+        Scenario("frozen and lifted at any time", (REFUND,), AGAINST, deeds=("hold", "shift_deadlines"), crashes=2),
+        {*DRIVEN, "hold", "shift_deadlines"},
     ),
     (
         Scenario(
@@ -180,18 +180,18 @@ def test_the_scenarios_reach_every_row_of_the_table() -> None:
 
 def leases_what_is_leased(record: SuspensionRecord, holder: str, lease_ms: int, now_ms: int) -> Change:
     held = record.lease.model_copy(update={"until_ms": 0}) if record.lease else None
-    return resumptions.lease(record.model_copy(update={"lease": held}), holder, lease_ms, now_ms)
+    return execution.lease(record.model_copy(update={"lease": held}), holder, lease_ms, now_ms)
 
 
 def spends_no_permit(record: SuspensionRecord, fence: Fence, intents: Any, events: Any, now_ms: int) -> Change:
-    spent = resumptions.redeem(record, fence, intents, events, now_ms)
+    spent = execution.redeem(record, fence, intents, events, now_ms)
     return spent._replace(record=spent.record.model_copy(update={"items": record.items, "journal": ()}))
 
 
 def saves_for_a_lost_lease(record: SuspensionRecord, fence: Fence, *rest: Any) -> Change:
     assert record.lease is not None
     mine = Fence(record.lease.holder, record.lease.attempt, fence.lease_ms)
-    return resumptions.checkpoint(record, mine, *rest)
+    return execution.checkpoint(record, mine, *rest)
 
 
 def decides_late(record: SuspensionRecord, decision: Any, now_ms: int) -> Change:
@@ -211,8 +211,8 @@ def never_looks_again(record: SuspensionRecord, now_ms: int) -> Change:
 
 
 def forgets_the_agenda(record: SuspensionRecord, *rest: Any) -> Change:
-    change = resumptions.settle(record, *rest)
-    return change._replace(record=change.record.model_copy(update={"look_at_ms": record.look_at_ms}))
+    change = execution.settle(record, *rest)
+    return change._replace(record=change.record.model_copy(update={"due_at_ms": record.due_at_ms}))
 
 
 def forgets_the_workers(record: SuspensionRecord, *rest: Any) -> Change:
@@ -220,14 +220,14 @@ def forgets_the_workers(record: SuspensionRecord, *rest: Any) -> Change:
 
 
 def remembers_no_doubt(record: SuspensionRecord, *rest: Any) -> Change:
-    leased = resumptions.lease(record, *rest)
+    leased = execution.lease(record, *rest)
     unspent = tuple(item.model_copy(update={"permit": None}) for item in leased.record.items)
     return leased._replace(record=leased.record.model_copy(update={"journal": (), "items": unspent}))
 
 
 def tells_of_resuming_twice(record: SuspensionRecord, *rest: Any) -> Change:
     receipt = record.receipt.model_copy(update={"resumed_at_ms": None})
-    return resumptions.checkpoint(record.model_copy(update={"receipt": receipt}), *rest)
+    return execution.checkpoint(record.model_copy(update={"receipt": receipt}), *rest)
 
 
 def believes_anybody(record: SuspensionRecord, key: str, holder: str, *rest: Any) -> Change:
@@ -245,7 +245,7 @@ def cancels_what_has_ended(record: SuspensionRecord, *rest: Any) -> Change:
 
 
 def gives_back_what_is_under_way(record: SuspensionRecord, *rest: Any) -> Change:
-    return resumptions.release(record.model_copy(update={"journal": ()}), *rest)
+    return execution.release(record.model_copy(update={"journal": ()}), *rest)
 
 
 def never_times_out(record: SuspensionRecord, now_ms: int) -> Change:
@@ -267,7 +267,7 @@ UNASKED = replace(SCENARIOS[4][0], releases=True)
         (ONE, {"decide": decides_again}, "decide led from decided"),
         (ONE, {"redrive": never_looks_again}, "finds nothing to do"),
         (ONE, {"keep_time": never_times_out}, "finds nothing to do"),
-        (ONE, {"settle": forgets_the_agenda}, "place on the agenda"),
+        (ONE, {"settle": forgets_the_agenda}, "place on the schedule"),
         (ONE, {"decide": forgets_the_workers}, "no worker is told"),
         (ONE, {"lease": remembers_no_doubt}, "the permit of i1|started twice"),
         (ONE, {"checkpoint": tells_of_resuming_twice}, "not told exactly once a pause"),

@@ -29,7 +29,7 @@ from service.store.keys import TenantKeys
 from service.store.runs.runs import Runs
 from service.store.suspensions.commits import Idempotency
 from service.store.suspensions.saving import Saved, Suspensions
-from service.store.suspensions.schedule import Agenda
+from service.store.suspensions.schedule import Schedule
 from tests.proofs.indexes import expect_indexes, read_indexes
 from tests.proofs.proxies import RUNS, Fault, Proxy, running_proxy
 from tests.sayso.samples import ask, person
@@ -352,13 +352,13 @@ async def test_a_permit_is_spent_once_even_if_its_reply_is_lost_and_the_lease_is
 
 async def test_an_id_that_was_taken_and_never_arrived_is_brought_back(net: Net) -> None:
     record = await begin(net)
-    agenda = Agenda(net.redis)
-    assert [one.id for one in await agenda.take(net.tenant, 1)] == [record.id], (
+    schedule = Schedule(net.redis)
+    assert [one.id for one in await schedule.take(net.tenant, 1)] == [record.id], (
         "the server has handed it out, and its worker never had it"
     )
-    assert await agenda.due(net.tenant, await agenda.now_ms()) == []
-    assert record.look_at_ms is not None
-    assert await agenda.due(net.tenant, record.look_at_ms) == [record.id]
+    assert await schedule.due(net.tenant, await schedule.now_ms()) == []
+    assert record.due_at_ms is not None
+    assert await schedule.due(net.tenant, record.due_at_ms) == [record.id]
 
 
 def test_the_proxy_knows_after_which_faults_the_command_has_run() -> None:

@@ -15,7 +15,7 @@ def answer_all(state: RunState) -> dict[int, Resumption]:
     assert state.batch is not None
     return {
         ask.index: approve(ask, amount=1) if ask.tool.name == "refund" else give(ask, "1234")
-        for ask in state.batch.asks
+        for ask in state.batch.drafts
     }
 
 

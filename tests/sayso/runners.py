@@ -5,11 +5,11 @@ from typing import Annotated, Any
 
 from pydantic import Field, JsonValue
 
-from sayso.canonical_json import canonical_json
+from sayso.canonical_json import JsonObject, canonical_json
 from sayso.errors import StaleAttempt
-from sayso.records.decisions import TIMEOUT, DecisionAction, JsonObject
+from sayso.records.decisions import TIMEOUT, DecisionAction
 from sayso.records.events import Event
-from sayso.records.items import Ask
+from sayso.records.items import ItemDraft
 from sayso.runner.agents import Agent
 from sayso.runner.batches import PlannedCall, Resumption
 from sayso.runner.fallbacks import resolve
@@ -17,7 +17,7 @@ from sayso.runner.local import MemoryJournal
 from sayso.runner.loop import RunState
 from sayso.runner.models import ModelTurn, RequestedCall, ScriptedModel
 from sayso.runner.tools import CallContext, Tool, tool
-from tests.sayso.rulings import policy, rule
+from tests.sayso.rule_builders import policy, rule
 from tests.sayso.samples import T0, person
 
 ADA = person("ada")
@@ -85,27 +85,27 @@ def turn(*calls: tuple[str, JsonObject | str], text: str = "") -> ModelTurn:
     return ModelTurn(text=text, calls=tuple(asked), finish_reason="tool_calls")
 
 
-def approve(ask: Ask, **args: JsonValue) -> Resumption:
+def approve(ask: ItemDraft, **args: JsonValue) -> Resumption:
     """Ada approves, with other arguments where some are given."""
     return resolve(ask, DecisionAction.APPROVE, by=ADA, at_ms=T0, args={**ask.tool.args, **args} if args else None)
 
 
-def deny(ask: Ask, message: str | None = None) -> Resumption:
+def deny(ask: ItemDraft, message: str | None = None) -> Resumption:
     """Ada denies."""
     return resolve(ask, DecisionAction.DENY, by=ADA, at_ms=T0, message=message)
 
 
-def give(ask: Ask, value: JsonValue) -> Resumption:
+def give(ask: ItemDraft, value: JsonValue) -> Resumption:
     """Ada gives a value."""
     return resolve(ask, DecisionAction.VALUE, by=ADA, at_ms=T0, value=value)
 
 
-def time_out(ask: Ask) -> Resumption:
+def time_out(ask: ItemDraft) -> Resumption:
     """Nobody answers in time, and the fallback denies."""
     return resolve(ask, DecisionAction.DENY, by=TIMEOUT, at_ms=T0, message="Nobody decided in time.")
 
 
-def fail(ask: Ask) -> Resumption:
+def fail(ask: ItemDraft) -> Resumption:
     """Nobody answers in time, and the fallback fails the run."""
     return resolve(ask, DecisionAction.FAIL, by=TIMEOUT, at_ms=T0, message="Nobody answered.")
 

@@ -3,7 +3,7 @@
 from typing import Any
 
 from sayso.records.decisions import Actor, ActorKind, Decision, DecisionAction
-from sayso.records.items import Answer, Ask, AskedTool, ItemKind
+from sayso.records.items import Answer, ItemDraft, ItemKind, ItemTool
 from sayso.records.suspensions import Change, RunRef, Status, SuspensionRecord
 from sayso.records.terms import RuleTerms
 from sayso.transitions.deciding import suspend
@@ -17,14 +17,14 @@ def person(name: str) -> Actor:
     return Actor(id=name, kind=ActorKind.HUMAN)
 
 
-def ask(index: int = 0, *, kind: ItemKind = ItemKind.APPROVAL, **terms: Any) -> Ask:
+def ask(index: int = 0, *, kind: ItemKind = ItemKind.APPROVAL, **terms: Any) -> ItemDraft:
     """A refund to be approved, or an amount to be given, under `terms`."""
     given = kind is ItemKind.INPUT
-    return Ask(
+    return ItemDraft(
         kind=kind,
         call_id=f"call_{index}",
         index=index,
-        tool=AskedTool(name="refund", args={"order": f"A-{index}", "amount": 250.5}, definition="d" * 64),
+        tool=ItemTool(name="refund", args={"order": f"A-{index}", "amount": 250.5}, definition="d" * 64),
         allowed=(Answer.VALUE, Answer.DENY) if given else (Answer.APPROVE, Answer.EDIT, Answer.DENY),
         target_arg="amount" if given else None,
         terms=RuleTerms(**{"timeout_s": 300, **terms}),
@@ -42,9 +42,9 @@ def draft(**changes: Any) -> SuspensionRecord:
     return base.model_copy(update=changes)
 
 
-def pending(*asks: Ask, now_ms: int = T0) -> SuspensionRecord:
+def pending(*drafts: ItemDraft, now_ms: int = T0) -> SuspensionRecord:
     """A suspension in which `asks` wait; one plain refund when none are given."""
-    return suspend(draft(), asks or (ask(),), now_ms).record
+    return suspend(draft(), drafts or (ask(),), now_ms).record
 
 
 def word(record: SuspensionRecord, action: str = "approve", by: str = "ada", **fields: Any) -> Decision:

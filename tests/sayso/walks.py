@@ -6,7 +6,7 @@ from typing import Any
 
 from sayso.canonical_json import canonical_json
 from sayso.records.events import Event
-from sayso.records.items import Ask
+from sayso.records.items import ItemDraft
 from sayso.records.suspensions import RunStatus
 from sayso.runner.agents import Agent
 from sayso.runner.batches import Resumption
@@ -31,7 +31,7 @@ CALLS = {
     "value": ("pay", {"order": "A"}),
     "timeout": ("refund", {"order": "A", "amount": 9}),
 }
-ANSWERS: dict[str, Callable[[Ask], Resumption]] = {
+ANSWERS: dict[str, Callable[[ItemDraft], Resumption]] = {
     "approve": approve,
     "edit": lambda ask: approve(ask, amount=1),
     "value": lambda ask: give(ask, "1234"),
@@ -63,7 +63,7 @@ class Walk:
             assert self.ran == [], "nothing of a batch runs while any of it waits"
             self.pauses.append(rest)
             self.journal.events += rest.events
-            outcomes = {ask.index: ANSWERS[mix[ask.index]](ask) for ask in rest.asks}
+            outcomes = {ask.index: ANSWERS[mix[ask.index]](ask) for ask in rest.drafts}
             rest = await drive(self.agent, reload(rest.state), policy=POLICY, journal=self.journal, outcomes=outcomes)
         self.events = [*self.journal.events, *rest.events]
         return rest

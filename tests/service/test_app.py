@@ -155,7 +155,7 @@ async def test_readiness_tells_of_a_clock_that_is_silent_or_in_doubt(world: Worl
     """The service serves all the same: what is in time is decided."""
     async with world.client() as client:
         told = []
-        now_ms = await world.wiring.agenda.now_ms()
+        now_ms = await world.wiring.schedule.now_ms()
         beat = Beat(at_ms=now_ms, uptime_ms=0, boot="one", wall_ms=now_ms)
         for note in (
             None,

@@ -18,7 +18,8 @@ from launch.checks import is_healthy
 from launch.server import running_server
 from launch.waits import wait_until
 from service.settings import CHECKOUT, Settings
-from service.wiring import wire
+from service.store.connection.formats import check_format
+from service.wiring import assemble
 from tests.builders import make_agent, make_pending
 
 
@@ -49,7 +50,8 @@ def environ(url: str, settings: Mapping[str, str]) -> dict[str, str]:
 
 
 async def test_it_stops_at_once_though_somebody_waits(clean_store_url: str) -> None:
-    async with wire(Settings(redis_url=clean_store_url)) as wiring:
+    async with assemble(Settings(redis_url=clean_store_url)) as wiring:
+        await check_format(clean_store_url)
         key = await make_agent(wiring, "demo")
         record = await make_pending(wiring)
     port = find_ports()

@@ -5,7 +5,7 @@ from pydantic import SecretStr
 from service.auth.credentials import TENANT
 from service.settings import Settings
 from service.setup import set_up
-from service.wiring import wire
+from service.wiring import assemble
 
 
 async def lines_of(url: str, password: str | None = None, key: str | None = None) -> list[str]:
@@ -18,12 +18,12 @@ async def lines_of(url: str, password: str | None = None, key: str | None = None
 
 
 async def signs_in(url: str, password: str) -> bool:
-    async with wire(Settings(redis_url=url)) as wiring:
+    async with assemble(Settings(redis_url=url)) as wiring:
         return await wiring.reviewers.has_password(TENANT, "admin", password)
 
 
 async def names_of(url: str, *keys: str) -> list[str]:
-    async with wire(Settings(redis_url=url)) as wiring:
+    async with assemble(Settings(redis_url=url)) as wiring:
         return [(await wiring.credentials.identify(key)).name for key in keys]
 
 
@@ -60,17 +60,17 @@ async def test_a_password_that_was_changed_in_the_settings_is_changed(clean_stor
 
 async def test_a_key_that_was_revoked_stays_revoked(clean_store_url: str) -> None:
     await lines_of(clean_store_url, "a known password", "a-known-key-of-length")
-    async with wire(Settings(redis_url=clean_store_url)) as wiring:
+    async with assemble(Settings(redis_url=clean_store_url)) as wiring:
         (key,) = await wiring.credentials.list_keys(TENANT)
         await wiring.credentials.revoke_key(TENANT, key.id)
     _, line = await lines_of(clean_store_url, "a known password", "a-known-key-of-length")
     assert "was revoked" in line
-    async with wire(Settings(redis_url=clean_store_url)) as wiring:
+    async with assemble(Settings(redis_url=clean_store_url)) as wiring:
         assert [one.revoked_at_ms is not None for one in await wiring.credentials.list_keys(TENANT)] == [True]
 
 
 async def test_a_key_that_is_not_the_demo_agents_is_not_told_to_be(clean_store_url: str) -> None:
-    async with wire(Settings(redis_url=clean_store_url)) as wiring:
+    async with assemble(Settings(redis_url=clean_store_url)) as wiring:
         await wiring.credentials.create_key(TENANT, "other", "the-key-of-another-agent")
         ended, _ = await wiring.credentials.create_key(TENANT, "demo", "a-key-that-has-ended")
         await wiring.credentials.rotate_key(TENANT, ended.id, 0)
@@ -82,7 +82,7 @@ async def test_a_key_that_is_not_the_demo_agents_is_not_told_to_be(clean_store_u
 
 async def test_an_admin_who_was_shut_out_is_not_told_to_sign_in(clean_store_url: str) -> None:
     await lines_of(clean_store_url, "a known password")
-    async with wire(Settings(redis_url=clean_store_url)) as wiring:
+    async with assemble(Settings(redis_url=clean_store_url)) as wiring:
         await wiring.reviewers.deactivate(TENANT, "admin")
     for password in (None, "a known password"):
         line, _ = await lines_of(clean_store_url, password)

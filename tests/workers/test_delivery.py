@@ -24,7 +24,7 @@ from tests.receivers import SECRET, Receiver
 from tests.service.api.aap.worlds import Made, connected, find, make_instance, make_late, make_provisioner
 from tests.service.worlds import World
 from workers.clock.jumps import Beats
-from workers.clock.ticks import wake_lifted
+from workers.clock.ticks import wake_unfrozen
 from workers.delivery import FIRST_RETRY_MS, LONGEST_RETRY_MS, Courier, read_retry_after_ms, retry_after_ms
 
 KEYS = TenantKeys("default")
@@ -63,7 +63,7 @@ async def deliver(world: World, courier: Courier | None = None) -> None:
 
 
 async def change_waiting(redis: Redis, **members: Any) -> dict[str, Any]:
-    """Change the one message that waits; return it as it was."""
+    """Change the one message that waits; return it was."""
     (name,) = await redis.zrange(KEYS.deliveries, 0, -1)
     key = KEYS.delivery(name.decode())
     version, _, body = (await redis.get(key)).decode().partition("|")
@@ -218,7 +218,7 @@ async def test_days_that_the_clock_jumped_over_are_none_of_the_seven_unless_they
     await change_waiting(redis, until_ms=at_ms - day_ms)
     freeze = await world.wiring.freezes.doubt_time("default", at_ms - 3 * day_ms, at_ms)
     if deadlines is not None:
-        await world.wiring.freezes.lift("default", freeze.id, person("root"), deadlines)
+        await world.wiring.freezes.unfreeze("default", freeze.id, person("root"), deadlines)
     receiver.say = lambda message: Response(status_code=500)
     courier = Courier(world.wiring)
     await deliver(world, courier)
@@ -280,8 +280,8 @@ async def test_what_a_doubted_clock_holds_is_withdrawn_for_a_deleted_instance_on
         assert (await client.delete(f"/instances/{told.id}")).status_code == 204
     ((name, again_at_ms),) = await redis.zrange(KEYS.deliveries, 0, -1, withscores=True)
     assert again_at_ms > at_ms, "nobody looks all the time"
-    await world.wiring.freezes.lift("default", freeze.id, person("root"))
-    assert await wake_lifted(world.wiring) == 1
+    await world.wiring.freezes.unfreeze("default", freeze.id, person("root"))
+    assert await wake_unfrozen(world.wiring) == 1
     assert (await find(world.wiring, request_id)).status == "pending"
     await redis.zadd(KEYS.deliveries, {name: 0})
     await deliver(world)

@@ -16,7 +16,7 @@ from launch.waits import wait_until
 from service.auth.credentials import TENANT
 from service.jobs import worker_pids
 from service.settings import CHECKOUT, Settings
-from service.wiring import wire
+from service.wiring import assemble
 from tests.service.test_main import environ
 from tests.waits import PATIENCE_S, until
 
@@ -74,7 +74,7 @@ async def test_a_store_that_was_emptied_soon_knows_the_worker_and_its_agents_aga
     clean_store_url: str, tmp_path: Path
 ) -> None:
     settings = {"home": str(tmp_path), "drain_window_s": "1"}
-    async with wire(Settings(redis_url=clean_store_url)) as wiring, Redis.from_url(clean_store_url) as redis:
+    async with assemble(Settings(redis_url=clean_store_url)) as wiring, Redis.from_url(clean_store_url) as redis:
 
         async def is_known() -> bool:
             return bool(await redis.scard("rq:workers")) and bool(await wiring.runs.agents(TENANT))

@@ -11,8 +11,8 @@ from sayso.errors import Conflict, NotFound
 from sayso.records.suspensions import RunStatus
 from service.jobs import DRAIN, QUEUE, RETAIN, DrainQueue
 from service.settings import Settings
-from service.store.runs.external_events import Telling
-from service.wiring import Wiring, wire
+from service.store.runs.external_events import ExternalEvent
+from service.wiring import Wiring, assemble
 from tests.builders import approve, finish, give_up, make_pending, make_running, person
 from tests.proofs.indexes import expect_indexes, read_indexes
 from workers.retention import EVERY_S, forget_old
@@ -25,7 +25,7 @@ async def wiring(clean_store_url: str, tmp_path: Path) -> AsyncIterator[Wiring]:
     policy = tmp_path / "policy.yaml"
     policy.write_text("version: 1\ndefault: request_approval\nrules: []\n")
     settings = Settings(home=tmp_path, redis_url=clean_store_url, policy=policy, keep_runs_days=2, keep_trail_days=5)
-    async with wire(settings) as wired:
+    async with assemble(settings) as wired:
         yield wired
 
 
@@ -43,15 +43,19 @@ async def keys_of(url: str, *parts: str) -> list[str]:
 
 async def test_an_ended_run_goes_first_and_its_trail_last(wiring: Wiring, clean_store_url: str) -> None:
     ended = await finish(wiring, await approve(wiring, await make_pending(wiring)))
-    await wiring.tellings.add("default", ended.run.id, "agent", "sayso", [Telling(1, None, {"type": "note"})])
-    now_ms = await wiring.agenda.now_ms()
+    await wiring.external_events.add(
+        "default", ended.run.id, "agent", "sayso", [ExternalEvent(1, None, {"type": "note"})]
+    )
+    now_ms = await wiring.schedule.now_ms()
     assert await forget_old(wiring, now_ms + DAY_MS) == (0, 0)
     assert await forget_old(wiring, now_ms + 3 * DAY_MS) == (1, 0)
     with pytest.raises(NotFound):
         await wiring.runs.read("default", ended.run.id)
-    assert await wiring.tellings.read_all("default", ended.run.id) == [], "what others told goes with the run"
+    assert await wiring.external_events.read_all("default", ended.run.id) == [], "what others told goes with the run"
     with pytest.raises(NotFound):
-        await wiring.tellings.add("default", ended.run.id, "agent", "sayso", [Telling(2, None, {"type": "note"})])
+        await wiring.external_events.add(
+            "default", ended.run.id, "agent", "sayso", [ExternalEvent(2, None, {"type": "note"})]
+        )
     assert [one.seq for one in await wiring.runs.trail("default", ended.run.id)][:2] == [1, 2]
     assert await forget_old(wiring, now_ms + 6 * DAY_MS) == (0, 1)
     assert await keys_of(clean_store_url, ended.run.id, ended.id) == [], "all keys of a run go in the end"
@@ -62,7 +66,7 @@ async def test_what_waits_or_runs_is_kept_whatever_its_age(wiring: Wiring, clean
     cancelled, failed = await make_pending(wiring), await approve(wiring, await make_pending(wiring))
     await wiring.desk.cancel("default", cancelled.run.id, person("ada"))
     await give_up(wiring, failed)
-    now_ms = await wiring.agenda.now_ms()
+    now_ms = await wiring.schedule.now_ms()
     assert await forget_old(wiring, now_ms + 400 * DAY_MS) == (2, 2)
     async with Redis.from_url(clean_store_url) as redis:
         held, records = await read_indexes(redis, "default")
@@ -72,7 +76,7 @@ async def test_what_waits_or_runs_is_kept_whatever_its_age(wiring: Wiring, clean
 
 async def test_a_run_revived_at_that_very_moment_is_kept(wiring: Wiring) -> None:
     failed = await give_up(wiring, await approve(wiring, await make_pending(wiring)))
-    later_ms = await wiring.agenda.now_ms() + 3 * DAY_MS
+    later_ms = await wiring.schedule.now_ms() + 3 * DAY_MS
     revive = wiring.desk.revive("default", failed.id, person("ada"))
     (runs, _), revived = await asyncio.gather(forget_old(wiring, later_ms), revive, return_exceptions=True)
     if runs:
@@ -84,7 +88,7 @@ async def test_a_run_revived_at_that_very_moment_is_kept(wiring: Wiring) -> None
 async def test_many_runs_go_in_batches_and_those_that_ended_late_are_passed_over(wiring: Wiring) -> None:
     for _ in range(7):
         await finish(wiring, await make_running(wiring))
-    now_ms = await wiring.agenda.now_ms()
+    now_ms = await wiring.schedule.now_ms()
     assert await wiring.retention.forget_runs("default", now_ms + 1000, 3) == 3
     assert await wiring.retention.forget_runs("default", now_ms - 60_000, 100) == 0
     assert await wiring.retention.forget_runs("default", now_ms + 1000, 100) == 4

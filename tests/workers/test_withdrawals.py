@@ -32,7 +32,7 @@ class RevokesFirst:
     async def complete(self, messages: object, tools: object) -> ModelTurn:
         """Revoke the key, then call the tool."""
         await self._wiring.credentials.revoke_key("default", self._key_id)
-        await self._wiring.standings.find("default", fresh=True)
+        await self._wiring.revocation_cache.find("default", fresh=True)
         return turn(("pay", '{"order": "A"}'))
 
 

@@ -29,7 +29,7 @@ class Beats:
     async def beat(self) -> int:
         """Return the store's time, once it is known whether it can be believed."""
         uptime = uptime_ms()
-        at_ms = await self._wiring.agenda.now_ms()
+        at_ms = await self._wiring.schedule.now_ms()
         await self.note(Beat(at_ms=at_ms, uptime_ms=uptime, boot=self._boot, wall_ms=now_ms()))
         return at_ms
 
@@ -59,5 +59,5 @@ class Beats:
 
     async def _notice_return(self, beat: Beat, back_ms: int) -> None:
         await self._wiring.deliveries.follow_back(TENANT, back_ms, beat.at_ms)
-        lifted = await self._wiring.freezes.notice_return(TENANT, back_ms, beat.at_ms)
-        log.error("store_clock_went_back", by_ms=back_ms, lifted=lifted.id if lifted else None)
+        unfrozen = await self._wiring.freezes.notice_return(TENANT, back_ms, beat.at_ms)
+        log.error("store_clock_went_back", by_ms=back_ms, unfrozen=unfrozen.id if unfrozen else None)

@@ -13,7 +13,7 @@ from operator import attrgetter
 
 from sayso.clock import monotonic_ms
 from service.auth.credentials import TENANT
-from service.desk.scheduling import Foresight
+from service.desk.scheduling import Precomputed
 from service.store.suspensions.batches import Foreseen
 from service.wiring import Wiring
 
@@ -39,14 +39,14 @@ _MOST = 10_000
 """How many are remembered, some 2 kB each; the deadlines beyond are looked at when they have come."""
 
 
-class Foresights:
+class Precomputing:
     """What one clock has found out of the next seconds."""
 
     def __init__(self, wiring: Wiring) -> None:
         self._wiring = wiring
         self._seen_to_ms = 0
         self._ahead: deque[str] = deque()
-        self._coming = Foresight((), ())
+        self._coming = Precomputed((), ())
 
     async def look_ahead(self, now_ms: int) -> int:
         """Find out what some of the next deadlines will bring; return how many were looked at for that."""
@@ -54,23 +54,23 @@ class Foresights:
         if not self._ahead:
             room = _MOST - len(self._coming.foreseen)
             after_ms = max(self._seen_to_ms, now_ms)
-            self._ahead += await self._wiring.agenda.deadlines(TENANT, after_ms, until_ms, room)
+            self._ahead += await self._wiring.schedule.deadlines(TENANT, after_ms, until_ms, room)
             self._seen_to_ms = until_ms
         ids = [self._ahead.popleft() for _ in range(min(len(self._ahead), _FORESEEN_AT_ONCE))]
         if ids:
-            self._keep(await self._wiring.desk.foresee(TENANT, ids, until_ms))
+            self._keep(await self._wiring.desk.precompute(TENANT, ids, until_ms))
         return len(ids)
 
     async def fulfil(self, now_ms: int) -> int:
         """Do what was foreseen for moments that have come; return how many that were, however they turned out."""
         freezes, coming = self._coming.freezes, self._coming.foreseen
         count = bisect_right(coming, now_ms, key=attrgetter("at_ms"))
-        due, self._coming = coming[:count], Foresight(freezes, coming[count:])
+        due, self._coming = coming[:count], Precomputed(freezes, coming[count:])
         writes = _divide(due, now_ms - monotonic_ms())
 
         async def send() -> None:
             for foreseen in writes:
-                await self._wiring.desk.fulfil(TENANT, Foresight(freezes, foreseen), now_ms)
+                await self._wiring.desk.fulfil(TENANT, Precomputed(freezes, foreseen), now_ms)
 
         await asyncio.gather(*(send() for _ in range(_ON_THE_WAY)))
         return count
@@ -80,11 +80,11 @@ class Foresights:
         foreseen = self._coming.foreseen
         return max(_TICK_MS, foreseen[0].at_ms - now_ms) / 1000 if foreseen else inf
 
-    def _keep(self, found: Foresight) -> None:
+    def _keep(self, found: Precomputed) -> None:
         """Keep it with the rest; what was foreseen under other freezes would not come true."""
         rest = self._coming.foreseen if self._coming.freezes == found.freezes else ()
         together = sorted((*rest, *found.foreseen), key=attrgetter("at_ms"))
-        self._coming = Foresight(found.freezes, tuple(together))
+        self._coming = Precomputed(found.freezes, tuple(together))
 
 
 def _divide(due: tuple[Foreseen, ...], ahead_ms: float) -> Iterator[tuple[Foreseen, ...]]:

@@ -18,34 +18,34 @@ from service.jobs import DrainQueue
 from service.logs import Trouble, configure_logs
 from service.settings import Settings
 from service.store.connection.faults import await_store
-from service.store.connection.formats import LaterFormat, check_format
-from service.wiring import Wiring, settle_memory, wire
+from service.store.connection.formats import OtherFormat, check_format
+from service.wiring import Wiring, assemble, settle_memory
 from workers.clock.jumps import Beats
-from workers.clock.precomputing import Foresights
+from workers.clock.precomputing import Precomputing
 from workers.delivery import keep_delivering
 from workers.retention import EVERY_S
 from workers.withdrawals import keep_withdrawing
 
-BEAT_S = 0.1
+TICK_S = 0.1
 _JOBS_EVERY_S = 1.0
 _AT_ONCE = 32
-_IN_A_ROUND = 100
+_BATCH_SIZE = 100
 _UNREADABLE_AGAIN_MS = 60_000
 
 log = structlog.get_logger()
 
 
-async def look_at_due(wiring: Wiring, now_ms: int | None = None) -> int:
+async def process_due(wiring: Wiring, now_ms: int | None = None) -> int:
     """Look once at everything that is due now; return how many suspensions that were."""
-    due = await wiring.agenda.due(TENANT, await wiring.agenda.now_ms() if now_ms is None else now_ms)
-    queued_since_ms = await wiring.agenda.queued_since_ms(TENANT) if due else None
-    rounds = (due[start : start + _IN_A_ROUND] for start in range(0, len(due), _IN_A_ROUND))
-    left = await asyncio.gather(*(wiring.desk.look_round(TENANT, ids, queued_since_ms) for ids in rounds))
+    due = await wiring.schedule.due(TENANT, await wiring.schedule.now_ms() if now_ms is None else now_ms)
+    queued_since_ms = await wiring.schedule.queued_since_ms(TENANT) if due else None
+    due_batches = (due[start : start + _BATCH_SIZE] for start in range(0, len(due), _BATCH_SIZE))
+    left = await asyncio.gather(*(wiring.desk.tick_batch(TENANT, ids, queued_since_ms) for ids in due_batches))
     await _at_once([one for ids in left for one in ids], partial(_look, wiring, queued_since_ms))
     return len(due)
 
 
-async def wake_lifted(wiring: Wiring) -> int:
+async def wake_unfrozen(wiring: Wiring) -> int:
     """Let everything go on that a lifted freeze held; return how many suspensions were looked at for that.
 
     Begun anew after a crash: whatever was woken already is not moved twice.
@@ -54,23 +54,23 @@ async def wake_lifted(wiring: Wiring) -> int:
     for freeze in await wiring.freezes.known(TENANT):
         if freeze.in_force or freeze.settled:
             continue
-        ids = await wiring.agenda.everything(TENANT)
+        ids = await wiring.schedule.everything(TENANT)
         await _at_once(ids, partial(_wake, wiring, freeze))
         woken += len(ids)
         await wiring.freezes.note_settled(TENANT, freeze)
-        log.info("freeze_lifted", freeze=freeze.id, scope=freeze.scope, by=freeze.lifted_by, woken=woken)
+        log.info("freeze_lifted", freeze=freeze.id, scope=freeze.scope, by=freeze.unfrozen_by, woken=woken)
     return woken
 
 
 async def run_clock(settings: Settings, stopping: asyncio.Event, queue: DrainQueue) -> None:
     """Beat until told to stop, through any absence of the store or of the queue.
 
-    Raises `LaterFormat` for a store that this version cannot read.
+    Raises `OtherFormat` for a store that this version cannot read.
     """
-    async with wire(settings) as wiring:
+    async with assemble(settings) as wiring:
         settle_memory()
         await _await_format(settings, stopping)
-        beats, foresights, trouble = Beats(wiring), Foresights(wiring), Trouble("clock_beat_failed")
+        beats, precomputing, trouble = Beats(wiring), Precomputing(wiring), Trouble("clock_beat_failed")
         beside = [
             asyncio.create_task(_keep_waking(wiring, stopping)),
             asyncio.create_task(keep_delivering(wiring, stopping)),
@@ -80,20 +80,20 @@ async def run_clock(settings: Settings, stopping: asyncio.Event, queue: DrainQue
         while not stopping.is_set():
             try:
                 now_ms = await beats.beat()
-                await foresights.fulfil(now_ms)
-                looked = await look_at_due(wiring, now_ms) + await foresights.look_ahead(now_ms)
-                pause_s = 0.0 if looked else min(BEAT_S, foresights.next_in_s(now_ms))
+                await precomputing.fulfil(now_ms)
+                looked = await process_due(wiring, now_ms) + await precomputing.look_ahead(now_ms)
+                pause_s = 0.0 if looked else min(TICK_S, precomputing.next_in_s(now_ms))
                 trouble.over()
             except Exception as error:  # noqa: BLE001  the clock outlives whatever is wrong, and says so
                 trouble.note(error)
-                pause_s = BEAT_S
+                pause_s = TICK_S
             if pause_s:
                 await _pause(stopping, pause_s)
         await asyncio.gather(*beside)
 
 
 async def _await_format(settings: Settings, stopping: asyncio.Event) -> None:
-    """Return once the store is there and of a format that can be read; raises `LaterFormat`."""
+    """Return once the store is there and of a format that can be read; raises `OtherFormat`."""
     trouble = Trouble("clock_waits_for_store")
     while not stopping.is_set():
         try:
@@ -111,7 +111,7 @@ async def _keep_waking(wiring: Wiring, stopping: asyncio.Event) -> None:
     trouble = Trouble("waking_failed")
     while not stopping.is_set():
         try:
-            await wake_lifted(wiring)
+            await wake_unfrozen(wiring)
             trouble.over()
         except Exception as error:  # noqa: BLE001  the clock outlives whatever is wrong, and says so
             trouble.note(error)
@@ -147,12 +147,12 @@ async def _look(wiring: Wiring, queued_since_ms: int | None, suspension_id: str)
     try:
         await wiring.desk.look(TENANT, suspension_id, queued_since_ms)
     except NotFound:
-        await wiring.agenda.forget(TENANT, suspension_id)
+        await wiring.schedule.forget(TENANT, suspension_id)
     except Unavailable:
         raise
     except (SaysoError, ValueError) as error:
         log.error("suspension_unreadable", suspension=suspension_id, error=f"{type(error).__name__}: {error}")
-        await wiring.agenda.defer(TENANT, suspension_id, await wiring.agenda.now_ms() + _UNREADABLE_AGAIN_MS)
+        await wiring.schedule.defer(TENANT, suspension_id, await wiring.schedule.now_ms() + _UNREADABLE_AGAIN_MS)
 
 
 async def _wake(wiring: Wiring, freeze: Freeze, suspension_id: str) -> None:
@@ -164,7 +164,7 @@ async def _wake(wiring: Wiring, freeze: Freeze, suspension_id: str) -> None:
         log.warning("suspension_not_woken", suspension=suspension_id, error=f"{type(error).__name__}: {error}")
 
 
-async def _pause(stopping: asyncio.Event, pause_s: float = BEAT_S) -> None:
+async def _pause(stopping: asyncio.Event, pause_s: float = TICK_S) -> None:
     try:
         await asyncio.wait_for(stopping.wait(), pause_s)
     except TimeoutError:
@@ -187,7 +187,7 @@ def main(settings: Settings) -> int:
     try:
         asyncio.run(await_store(settings.store_url))
         asyncio.run(_run(settings))
-    except (InvalidInput, LaterFormat, Unavailable) as error:
+    except (InvalidInput, OtherFormat, Unavailable) as error:
         log.error("clock_not_started", error=error.message)
         return 1
     return 0

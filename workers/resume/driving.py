@@ -18,7 +18,7 @@ import uvloop
 from sayso.clock import monotonic_ms, new_id
 from sayso.errors import (
     Conflict,
-    Halted,
+    Frozen,
     IllegalTransition,
     LeaseHeld,
     NotFound,
@@ -36,7 +36,7 @@ from service.desk.withdrawals import withdraw_run
 from service.jobs import DrainQueue, current_job_id
 from service.settings import Settings, load
 from service.store.suspensions.schedule import Ready
-from service.wiring import Wiring, settle_memory, wire
+from service.wiring import Wiring, assemble, settle_memory
 from workers.resume.notes import keeping_notes
 from workers.resume.outages import through_outages
 from workers.resume.plans import FirstPlan, Known, Taken
@@ -85,7 +85,7 @@ async def _drain(settings: Settings, holder: str, job_id: str | None) -> None:
     loop.add_signal_handler(signal.SIGTERM, stopping.set)
     settle_memory()
     share_turns()
-    async with wire(settings) as wiring, wiring.rules.kept(TENANT, "worker"):
+    async with assemble(settings) as wiring, wiring.rules.kept(TENANT, "worker"):
         await Drain(wiring, holder, job_id).run(stopping)
 
 
@@ -126,7 +126,7 @@ class Drain:
 
     async def _take(self, limit: int) -> list[Ready]:
         try:
-            return await self._wiring.agenda.take(TENANT, _TAKE_S, limit)
+            return await self._wiring.schedule.take(TENANT, _TAKE_S, limit)
         except Unavailable:
             await asyncio.sleep(_TAKE_S)
             return []
@@ -151,8 +151,8 @@ class Drain:
     async def _take_up(self, ready: Ready, step_id: str) -> Taken | None:
         """Lease the run; None where this very worker drives it already."""
         lease_ms = self._wiring.settings.lease_s * 1000
-        standing = await self._wiring.standings.find(TENANT)
-        first = FirstPlan(Known(agents, self._wiring.rules.policy(), standing))
+        revocations = await self._wiring.revocation_cache.find(TENANT)
+        first = FirstPlan(Known(agents, self._wiring.rules.policy(), revocations))
         leased = await self._wiring.desk.lease(
             TENANT, ready.id, self._holder, lease_ms, first.plan, self._job_id, step_id, ready.packed
         )
@@ -164,15 +164,15 @@ class Drain:
     async def _resume(self, taken: Taken) -> None:
         record, fence = taken.leased.record, taken.fence
         try:
-            standing = await self._wiring.standings.find(TENANT)
-            if (why := standing.find_withdrawal(record.run)) is not None:
+            revocations = await self._wiring.revocation_cache.find(TENANT)
+            if (why := revocations.find_withdrawal(record.run)) is not None:
                 raise Withdrawn(why)
             await RESUMERS[record.resume.resumer](self._wiring, agents, taken)
         except Withdrawn as withdrawn:
             log.info("run_withdrawn", suspension=record.id, run=record.run.id, why=withdrawn.message)
             with suppress(Conflict, Unavailable):
                 await withdraw_run(self._wiring, TENANT, record.run, withdrawn.message)
-        except Halted as halt:
+        except Frozen as halt:
             log.info("run_frozen", suspension=record.id, run=record.run.id, why=halt.message)
             await self._release(record.id, fence, halt.message, _tools_of(halt))
         except (LeaseHeld, StaleAttempt, Unreadable, Unavailable) as refusal:
@@ -229,7 +229,7 @@ async def _turn() -> None:
     await asyncio.sleep(0)
 
 
-def _tools_of(halt: Halted) -> tuple[str, ...]:
+def _tools_of(halt: Frozen) -> tuple[str, ...]:
     tools = halt.facts.get("tools")
     return tuple(map(str, tools)) if isinstance(tools, list) else ()
 

@@ -6,9 +6,10 @@ from types import MappingProxyType
 import structlog
 from pydantic import BaseModel
 
+from sayso.canonical_json import JsonObject
 from sayso.clock import iso_utc, monotonic_ms
 from sayso.errors import Conflict, NotFound, Unavailable, Withdrawn
-from sayso.records.decisions import JsonObject, Verdict
+from sayso.records.decisions import Verdict
 from sayso.records.events import Event, EventType
 from sayso.records.items import Doubt, Item
 from sayso.records.run_state import SealedState, seal_state
@@ -18,7 +19,7 @@ from sayso.runner.agents import Agent
 from sayso.runner.batches import Batch, PlannedCall, Resumption, is_small
 from sayso.runner.intents import plan_call
 from sayso.runner.protocol import FrameworkState
-from sayso.runner.revalidation import Recheck
+from sayso.runner.revalidation import Revalidation
 from sayso.runner.transcripts import RunState
 from sayso.transitions.execution import Fence, approved_args
 from service.store.suspensions.saving import Saved
@@ -44,7 +45,7 @@ class DeskJournal:
         self, wiring: Wiring, leased: Saved, fence: Fence, left: Mapping[str, Left | None] = MappingProxyType({})
     ) -> None:
         self._desk = wiring.desk
-        self._standings = wiring.standings
+        self._standings = wiring.revocation_cache
         self._record = leased.record
         self._saved = leased
         self._fence = fence
@@ -70,7 +71,7 @@ class DeskJournal:
         planned = (plan_call(self._record, self._fence, one, step) for one in calls)
         intents = tuple(one.model_copy(update={"in_vain": self._in_vain.get(one.index)}) for one in planned)
         sealed = seal(state) if state is not None else None
-        await self._check_standing()
+        await self._check_revocations()
         tenant, suspension_id, fence = self._record.tenant, self._record.id, next_step(self._fence)
         self._saved = await through_outages(
             lambda: self._desk.redeem(tenant, suspension_id, fence, intents, tuple(events), sealed, self._saved)
@@ -78,9 +79,9 @@ class DeskJournal:
         self._begun = intents
         return {intent.index: intent.idempotency_key for intent in intents}
 
-    async def _check_standing(self) -> None:
-        standing = await through_outages(lambda: self._standings.find(self._record.tenant))
-        if (withdrawn := standing.find_withdrawal(self._record.run)) is not None:
+    async def _check_revocations(self) -> None:
+        revocations = await through_outages(lambda: self._standings.find(self._record.tenant))
+        if (withdrawn := revocations.find_withdrawal(self._record.run)) is not None:
             raise Withdrawn(withdrawn)
 
     async def confirm(self) -> None:
@@ -238,12 +239,12 @@ def seal(state: BaseModel) -> SealedState:
     return seal_state(state.model_dump_json().encode())
 
 
-def tell_outcomes(record: SuspensionRecord, checked: Recheck, now_ms: int) -> Mapping[int, Resumption]:
+def describe_outcomes(record: SuspensionRecord, checked: Revalidation, now_ms: int) -> Mapping[int, Resumption]:
     """Return what a run is told of all that it asked, by call index."""
-    return {item.index: _tell_outcome(item, checked.denied.get(item.index), now_ms) for item in record.items}
+    return {item.index: _describe_outcome(item, checked.denied.get(item.index), now_ms) for item in record.items}
 
 
-def ask_in(batch: Batch, checked: Recheck) -> Batch:
+def ask_in(batch: Batch, checked: Revalidation) -> Batch:
     """Return the batch with the questions that are asked again in the place of the old ones."""
     calls = [
         one.model_copy(update={"ask": checked.again[one.call.index]}) if one.call.index in checked.again else one
@@ -252,7 +253,7 @@ def ask_in(batch: Batch, checked: Recheck) -> Batch:
     return batch.model_copy(update={"calls": tuple(calls)})
 
 
-def _tell_outcome(item: Item, denied: str | None, now_ms: int) -> Resumption:
+def _describe_outcome(item: Item, denied: str | None, now_ms: int) -> Resumption:
     """Return what a run is told of an item; leave that was not used in time is no leave."""
     outcome = item.outcome
     assert outcome is not None  # noqa: S101  only decided suspensions are leased

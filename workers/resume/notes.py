@@ -159,7 +159,7 @@ def _name(attempt: int, key: str) -> str:
 
 
 def _describe_machine() -> list[str]:
-    """What makes unwritten files whole and process numbers comparable. Raises `OSError` where there is no telling."""
+    """What makes unwritten files whole and process numbers comparable. Raises `OSError` where there is no external_event."""
     boot = Path("/proc/sys/kernel/random/boot_id").read_text(encoding="ascii").strip()
     return [os.uname().nodename, boot, os.readlink("/proc/self/ns/pid")]
 

@@ -9,8 +9,8 @@ from types import MappingProxyType
 from typing import NamedTuple
 
 from sayso.policy.engine import Action, Policy
-from sayso.records.items import Ask, Doubt, Item
-from sayso.records.revocations import Standing
+from sayso.records.items import Doubt, Item, ItemDraft
+from sayso.records.revocations import Revocations
 from sayso.records.suspensions import Intent, SuspensionRecord
 from sayso.records.tool_calls import ToolCall, ToolResult
 from sayso.runner.agents import Agent
@@ -28,16 +28,16 @@ from sayso.runner.batches import (
     skip_rest,
 )
 from sayso.runner.intents import plan_call
-from sayso.runner.revalidation import Recheck, recheck
+from sayso.runner.revalidation import Revalidation, revalidate
 from sayso.transitions.execution import Fence
 from service.store.suspensions.saving import Saved
-from workers.resume.journals import tell_outcomes
+from workers.resume.journals import describe_outcomes
 
 
 class CallPlan(NamedTuple):
     """What is to come of a batch: asked again as `checked` says, ended as `ending` says, or run as far as `planned`."""
 
-    checked: Recheck
+    checked: Revalidation
     batch: Batch
     ending: Ending | None = None
     planned: tuple[PlannedCall, ...] = ()
@@ -48,7 +48,7 @@ class Known(NamedTuple):
 
     agents: Mapping[str, Agent]
     policy: Policy
-    standing: Standing
+    revocations: Revocations
 
 
 class Taken(NamedTuple):
@@ -78,9 +78,9 @@ class FirstPlan:
         agent = self._known.agents.get(record.run.agent)
         if agent is None or record.resume.resumer != "calls" or record.state is not None or record.journal:
             return ()
-        if self._known.standing.find_withdrawal(record.run) is not None:
+        if self._known.revocations.find_withdrawal(record.run) is not None:
             return ()
-        checked = recheck(record, agent, self._known.policy, self._known.standing)
+        checked = revalidate(record, agent, self._known.policy, self._known.revocations)
         plan = plan_batch(agent, record, read_asked(record), checked, now_ms)
         self._made = _Made(record.version, now_ms, plan)
         return tuple(plan_call(record, fence, one, record.step) for one in plan.planned)
@@ -97,7 +97,7 @@ def plan_batch(
     agent: Agent,
     record: SuspensionRecord,
     asked: Batch,
-    checked: Recheck,
+    checked: Revalidation,
     now_ms: int,
     finished: Mapping[int, ToolResult] = MappingProxyType({}),
     unfinished: Mapping[int, Doubt] = MappingProxyType({}),
@@ -106,9 +106,9 @@ def plan_batch(
     if checked.again:
         return CallPlan(checked, asked)
     known = complete_batch(asked, finished)
-    fitted = fit_calls(answer_batch(known, tell_outcomes(record, checked, now_ms)), agent)
+    fitted = fit_calls(answer_batch(known, describe_outcomes(record, checked, now_ms)), agent)
     batch = doubt_unfinished(fitted.batch, unfinished, agent)
-    ending = None if batch.asks else find_ending(batch, record.on_deny)
+    ending = None if batch.drafts else find_ending(batch, record.on_deny)
     if ending is not None:
         batch = skip_rest(batch, ending.reason)
     return CallPlan(checked, batch, ending, plan_calls(batch, agent, fitted.read))
@@ -120,7 +120,7 @@ def read_asked(record: SuspensionRecord) -> Batch:
 
 
 def _read_call(item: Item) -> BatchCall:
-    ask = Ask(kind=item.kind, call_id=item.call_id, index=item.index, tool=item.tool, target_arg=item.target_arg)
+    ask = ItemDraft(kind=item.kind, call_id=item.call_id, index=item.index, tool=item.tool, target_arg=item.target_arg)
     call = ToolCall(
         call_id=item.call_id, index=item.index, name=item.tool.name, args=item.tool.args, subagent=item.subagent
     )

@@ -12,7 +12,7 @@ from sayso.records.suspensions import RunEnd, RunStatus, SuspensionRecord
 from sayso.runner.agents import Agent
 from sayso.runner.batches import Batch, complete_batch, fit_outputs, report_batch, results_of
 from sayso.runner.loop import run_calls
-from sayso.runner.revalidation import carry_over, recheck
+from sayso.runner.revalidation import carry_over, revalidate
 from service.wiring import Wiring
 from workers.resume.journals import DeskJournal, ask_in, find_agent, open_journal, seal
 from workers.resume.outages import next_step, through_outages
@@ -26,9 +26,9 @@ async def resume(wiring: Wiring, agents: Mapping[str, Agent], taken: Taken) -> N
     journal = await open_journal(wiring, taken.leased, fence)
     plan = taken.plan or await _plan(wiring, agent, taken, journal)
     if plan.checked.again:
-        asks, told = carry_over(record, plan.checked)
+        drafts, told = carry_over(record, plan.checked)
         sealed = seal(ask_in(plan.batch, plan.checked))
-        await wiring.desk.suspend_again(record, fence, asks, sealed, told, record.step)
+        await wiring.desk.suspend_again(record, fence, drafts, sealed, told, record.step)
         return
     batch, ending, began_ms = plan.batch, plan.ending, monotonic_ms()
     if plan.planned:
@@ -36,10 +36,10 @@ async def resume(wiring: Wiring, agents: Mapping[str, Agent], taken: Taken) -> N
         results = await run_calls(agent, record.run.id, plan.planned, keys, journal, journal.unfinished())
         batch = complete_batch(batch, results)
     batch, warnings = fit_outputs(batch)
-    if batch.asks:
+    if batch.drafts:
         last, sealed = next_step(fence), seal(batch)
         await through_outages(
-            lambda: wiring.desk.suspend_again(record, last, batch.asks, sealed, warnings, record.step)
+            lambda: wiring.desk.suspend_again(record, last, batch.drafts, sealed, warnings, record.step)
         )
         return
     events = (*warnings, *report_batch(batch, monotonic_ms() - began_ms))
@@ -51,7 +51,7 @@ async def resume(wiring: Wiring, agents: Mapping[str, Agent], taken: Taken) -> N
 async def _plan(wiring: Wiring, agent: Agent, taken: Taken, journal: DeskJournal) -> CallPlan:
     """Return the plan of a run of which more is to be known than its record tells."""
     record, now_ms = taken.leased.record, taken.leased.now_ms
-    checked = recheck(record, agent, wiring.rules.policy(), await wiring.standings.find(record.tenant))
+    checked = revalidate(record, agent, wiring.rules.policy(), await wiring.revocation_cache.find(record.tenant))
     asked = await _read_batch(wiring, record)
     return plan_batch(agent, record, asked, checked, now_ms, journal.finished(), journal.unfinished())
 

@@ -4,20 +4,20 @@ from collections.abc import Mapping, Sequence
 
 import structlog
 
+from sayso.canonical_json import JsonObject
 from sayso.errors import Conflict, InvalidInput, TooLarge, Unavailable
-from sayso.records.decisions import JsonObject
 from sayso.records.suspensions import SuspensionRecord
 from sayso.runner.agents import Agent
-from sayso.runner.framework_loop import FrameworkPause, drive_framework
+from sayso.runner.framework_loop import FrameworkSuspension, drive_framework
 from sayso.runner.protocol import FrameworkAgent, FrameworkState
-from sayso.runner.revalidation import carry_over, recheck
+from sayso.runner.revalidation import carry_over, revalidate
 from sayso.timeline.limits import fit_events
-from sayso.timeline.sources import Dialect
+from sayso.timeline.sources import SourceFormat
 from service.policy.schemas import is_answer
-from service.store.runs.external_events import Telling
+from service.store.runs.external_events import ExternalEvent
 from service.store.suspensions.saving import Saved
 from service.wiring import Wiring
-from workers.resume.journals import ask_in, find_agent, open_journal, seal, tell_outcomes
+from workers.resume.journals import ask_in, describe_outcomes, find_agent, open_journal, seal
 from workers.resume.plans import Taken, read_asked
 
 log = structlog.get_logger()
@@ -34,21 +34,21 @@ async def resume(wiring: Wiring, agents: Mapping[str, Agent], taken: Taken) -> N
         raise InvalidInput(f"{agent.name!r} is no agent of {record.origin.framework} here. Register the one that was.")
     state = await _read_state(wiring, record)
     policy = wiring.rules.policy()
-    checked = recheck(record, agent, policy, await wiring.standings.find(record.tenant))
-    if checked.again and state.batch is not None and state.batch.asks:
-        asks, told = carry_over(record, checked)
+    checked = revalidate(record, agent, policy, await wiring.revocation_cache.find(record.tenant))
+    if checked.again and state.batch is not None and state.batch.drafts:
+        drafts, told = carry_over(record, checked)
         waiting = state.model_copy(update={"batch": ask_in(state.batch, checked)})
-        await wiring.desk.suspend_again(record, fence, asks, seal(waiting), told, record.step)
+        await wiring.desk.suspend_again(record, fence, drafts, seal(waiting), told, record.step)
         return
-    outcomes = tell_outcomes(record, checked, leased.now_ms)
+    outcomes = describe_outcomes(record, checked, leased.now_ms)
     journal = await open_journal(wiring, leased, fence)
     reached = await drive_framework(agent, record.run, state, outcomes, policy=policy, journal=journal, fits=is_answer)
     await _tell(wiring, leased, reached.told)
-    if isinstance(reached, FrameworkPause):
+    if isinstance(reached, FrameworkSuspension):
         facts = {**record.run.facts, **agent.context}  # what the rules saw: they are asked again about any edit
         paused = record.model_copy(update={"run": record.run.model_copy(update={"facts": facts})})
         await wiring.desk.suspend_again(
-            paused, fence, reached.asks, seal(reached.state), reached.events, reached.state.step
+            paused, fence, reached.drafts, seal(reached.state), reached.events, reached.state.step
         )
     else:
         await journal.settle(reached.end, reached.events)
@@ -60,12 +60,14 @@ async def _tell(wiring: Wiring, leased: Saved, told: Sequence[JsonObject]) -> No
     What was said before has lower numbers: it was said by whoever began the run, or under an earlier lease.
     """
     record, framework = leased.record, leased.record.origin.framework
-    if not told or framework not in set(Dialect):
+    if not told or framework not in set(SourceFormat):
         return
     first = leased.now_ms * _MOST_TOLD
-    tellings = [Telling(first + place, None, event) for place, event in enumerate(fit_events(told[:_MOST_TOLD]))]
+    external_events = [
+        ExternalEvent(first + place, None, event) for place, event in enumerate(fit_events(told[:_MOST_TOLD]))
+    ]
     try:
-        await wiring.tellings.add(record.tenant, record.run.id, framework, framework, tellings)
+        await wiring.external_events.add(record.tenant, record.run.id, framework, framework, external_events)
     except (Conflict, TooLarge, Unavailable) as refusal:
         log.warning("not_told", run=record.run.id, why=refusal.message)
 

@@ -19,9 +19,9 @@ from sayso.adapters.afk.checkpoints import Memory, Waiting, is_elsewhere, put_ba
 from sayso.adapters.afk.classes import load_words
 from sayso.adapters.afk.hooks import NOT_ASKED, Seams
 from sayso.adapters.afk.tools import define_tool
+from sayso.canonical_json import JsonObject
 from sayso.clock import new_id, now_ms
 from sayso.errors import InvalidInput
-from sayso.records.decisions import JsonObject
 from sayso.records.run_state import check_state
 from sayso.records.suspensions import Origin, RunStatus
 from sayso.runner.protocol import Asked, Done, FrameworkAgent, Gate, build_agent, current_gate
@@ -119,16 +119,16 @@ class Afk:
         except Exception as error:
             if not load_words().ends_run(error):
                 raise
-            return Done(None, RunStatus.FAILED, str(error) or type(error).__name__, told=seams.tellings.said)
+            return Done(None, RunStatus.FAILED, str(error) or type(error).__name__, told=seams.external_events.said)
         if seams.stopped.is_set():
             return await self._read_stop(seams)
         if reached is None:
-            return Done(None, RunStatus.CANCELLED, "AFK cancelled the run.", told=seams.tellings.said)
+            return Done(None, RunStatus.CANCELLED, "AFK cancelled the run.", told=seams.external_events.said)
         result: JsonObject = {"text": reached.final_text}
         if reached.state == "completed":
-            return Done(result, told=seams.tellings.said)
+            return Done(result, told=seams.external_events.said)
         status = _STATUSES.get(reached.state, RunStatus.FAILED)
-        return Done({**result, "state": reached.state}, status, reached.final_text, told=seams.tellings.said)
+        return Done({**result, "state": reached.state}, status, reached.final_text, told=seams.external_events.said)
 
     async def _read_stop(self, seams: Seams) -> Asked:
         place, gate = seams.stopped_at, current_gate()
@@ -138,7 +138,7 @@ class Afk:
         native = await read_waiting(seams.memory, place.run_id, str(seams.turns.thread_id), place.step, now_ms())
         check_state(native)
         waiting = read_native(native)
-        return Asked(native, waiting.calls, waiting.text, told=seams.tellings.said)
+        return Asked(native, waiting.calls, waiting.text, told=seams.external_events.said)
 
 
 def check_agent(agent: Any, gated: Sequence[Any], role: Any) -> None:

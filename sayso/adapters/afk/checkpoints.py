@@ -8,8 +8,8 @@ from typing import Any, Protocol
 
 from pydantic import BaseModel, ConfigDict, JsonValue, ValidationError
 
+from sayso.canonical_json import JsonObject
 from sayso.errors import InvalidInput
-from sayso.records.decisions import JsonObject
 from sayso.runner.models import RequestedCall
 
 _MARK = "sayso:{run_id}:driven"

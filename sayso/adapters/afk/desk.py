@@ -15,13 +15,13 @@ from typing import Any
 from pydantic import JsonValue
 
 from sayso.adapters.afk.classes import load_words
-from sayso.adapters.afk.events import Tellings
+from sayso.adapters.afk.events import ExternalEvents
 from sayso.adapters.afk.tools import Called, define_tool, find_tools, wrap_tools
 from sayso.adapters.afk.turns import JUDGING_CALL, Place, Turns
 from sayso.canonical_json import JsonObject
 from sayso.client.clients import AsyncClient
 from sayso.client.permits import OnDoubt, Ran, Wanted, obtain
-from sayso.client.reports import Call, report_async, tell_earlier
+from sayso.client.reports import Call, describe_earlier, report_async
 from sayso.client.responses import Suspension
 from sayso.client.retries import send
 from sayso.errors import CallFailed, SaysoError
@@ -60,7 +60,7 @@ class Desk:
         self._pause = pause
         self._words = load_words()
         self._turns = Turns()
-        self._tellings: dict[str, Tellings] = {}
+        self._tellings: dict[str, ExternalEvents] = {}
         self._told: dict[str, str] = {}
         self._admitted: list[tuple[Place, Wanted]] = []
         self._own: dict[str, Wanted] = {}
@@ -138,7 +138,7 @@ class Desk:
     async def notify(self, event: Any) -> None:
         """Follow the run, and tell Sayso of the rest of it once it has ended."""
         self._turns.follow(event)
-        self._tellings.setdefault(event.run_id, Tellings()).note(event)
+        self._tellings.setdefault(event.run_id, ExternalEvents()).note(event)
         if event.type in _ENDS:
             await self._tell(event.run_id)
             self._forget(event.run_id)
@@ -146,13 +146,13 @@ class Desk:
     async def run(self, called: Called, wanted: Wanted) -> Any:
         """Run a call with leave, with the arguments that were decided on, once, and report it; as AFK's result."""
         try:
-            leave = await self.client.run(obtain(self.client.patience, wanted))
-            if isinstance(leave, Ran):
-                return self._words.tool_result(output=tell_earlier(called.name, leave))
+            permission = await self.client.run(obtain(self.client.patience, wanted))
+            if isinstance(permission, Ran):
+                return self._words.tool_result(output=describe_earlier(called.name, permission))
         except SaysoError as error:
             return self._words.fail(error.message)
-        call = Call(leave)
-        result = await called.run(leave.args)
+        call = Call(permission)
+        result = await called.run(permission.args)
         call.result = result.output
         failed = None if result.success else CallFailed(result.error_message or "The tool failed without a word.")
         await report_async(self.client, call, failed)
@@ -231,9 +231,9 @@ class Desk:
         """Conclude a question of AFK's own rules: nothing runs for it, and it has been answered."""
         if (wanted := self._own.pop(found.id, None)) is None:
             return
-        leave = await self.client.run(obtain(self.client.patience, wanted))
-        if not isinstance(leave, Ran):
-            await report_async(self.client, Call(leave, "AFK was told."), None)
+        permission = await self.client.run(obtain(self.client.patience, wanted))
+        if not isinstance(permission, Ran):
+            await report_async(self.client, Call(permission, "AFK was told."), None)
 
     async def _ask(self, wanted: Wanted, run_id: str) -> Suspension:
         """Ask once under the call's name; whatever was told of the AFK run before stands before the pause."""

@@ -6,13 +6,13 @@ from datetime import UTC, datetime
 from typing import Any
 
 from sayso.adapters.afk.classes import POLICY_ID
+from sayso.canonical_json import JsonObject
 from sayso.client.clients import AsyncClient
 from sayso.clock import new_id, now_ms
 from sayso.errors import SaysoError
-from sayso.records.decisions import JsonObject
 from sayso.runner.tools import plain_json
 from sayso.timeline.limits import MOST_AT_ONCE, fit_events
-from sayso.timeline.sources import Dialect
+from sayso.timeline.sources import SourceFormat
 
 _MOST = 2_000
 _OUR_DENIAL = ("deny", POLICY_ID)
@@ -27,7 +27,7 @@ class Told:
     at: datetime
 
 
-class Tellings:
+class ExternalEvents:
     """The events of some stretch of a run; they are numbered under a name of their own."""
 
     def __init__(self) -> None:
@@ -55,7 +55,7 @@ class Tellings:
             for first in range(self._sent.get(run_id, 0), until, MOST_AT_ONCE):
                 some = self.events[first : min(until, first + MOST_AT_ONCE)]
                 told, moments = fit_events(one.event for one in some), [one.at for one in some]
-                await client.tell(run_id, Dialect.AFK, told, source=self._source, first_seq=first + 1, at=moments)
+                await client.tell(run_id, SourceFormat.AFK, told, source=self._source, first_seq=first + 1, at=moments)
         except SaysoError as error:
             _LOG.warning("AFK's events could not be told to %s: %s", run_id, error.message)
             return

@@ -11,13 +11,13 @@ from typing import Any
 
 from sayso.adapters.afk.checkpoints import Memory, Waiting
 from sayso.adapters.afk.classes import load_words
-from sayso.adapters.afk.events import Tellings
+from sayso.adapters.afk.events import ExternalEvents
 from sayso.adapters.afk.tools import Called, find_tools, read_deferred, wrap_tools, write_deferred
 from sayso.adapters.afk.turns import JUDGING_CALL, Place, Turns
-from sayso.records.decisions import JsonObject
+from sayso.canonical_json import JsonObject
 from sayso.records.tool_calls import ToolResult
 from sayso.runner.batches import BatchCall
-from sayso.runner.protocol import Gate, ToolFailed, current_gate, known_id, tell_refusal, tell_result
+from sayso.runner.protocol import Gate, ToolFailed, current_gate, describe_refusal, describe_result, known_id
 
 NOT_ASKED = "Nobody was asked about this call; it is not run."
 _NOT_A_CALL = "Nobody can be asked about this here: only tool calls are put to people."
@@ -38,7 +38,7 @@ class Seams:
         self.tools: list[Any] = []
         self.stopped = asyncio.Event()
         self.stopped_at: Place | None = None
-        self.tellings = Tellings()
+        self.external_events = ExternalEvents()
         self._words = load_words()
         self.turns = Turns(waiting.run_id, waiting.thread_id) if waiting is not None else Turns()
         self._waiting = waiting
@@ -101,7 +101,7 @@ class Seams:
     async def notify(self, event: Any) -> None:
         """Follow the run."""
         self.turns.follow(event)
-        self.tellings.note(event)
+        self.external_events.note(event)
 
     async def _call(self, called: Called) -> Any:
         """Run the call through the gate, with the arguments that were decided on, whatever AFK gives."""
@@ -128,13 +128,13 @@ class Seams:
             return native if native is not None else self._words.fail(result.error or "")
         if (ticket := read_deferred(result.output)) is not None:
             return native or self._words.tool_result(deferred=self._words.tool_deferred_handle(**ticket))
-        told = tell_result(one, result)
+        told = describe_result(one, result)
         return replace(native, output=told) if native is not None else self._words.tool_result(output=told)
 
     def _admit(self, place: Place, name: str) -> tuple[BatchCall | None, str]:
         """Return the call that was decided to run, or why it does not."""
         one = self._find(place, name)
-        refusal = NOT_ASKED if one is None else tell_refusal(one)
+        refusal = NOT_ASKED if one is None else describe_refusal(one)
         if one is None or refusal is not None:
             return None, refusal or NOT_ASKED
         self._admitted.append(one)

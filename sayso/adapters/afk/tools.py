@@ -5,7 +5,7 @@ from collections.abc import Awaitable, Callable, Collection, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from sayso.records.decisions import JsonObject
+from sayso.canonical_json import JsonObject
 from sayso.records.tool_calls import ToolDefinition
 
 _DEFERRED = "afk_deferred"

@@ -29,14 +29,14 @@ from autogen_core import CancellationToken, FunctionCall
 from autogen_core.models import FunctionExecutionResult, FunctionExecutionResultMessage
 
 from sayso.adapters.autogen.checks import check_team
+from sayso.canonical_json import JsonObject
 from sayso.errors import InvalidInput
-from sayso.records.decisions import JsonObject
 from sayso.records.run_state import read_state, write_state
 from sayso.records.suspensions import Origin
 from sayso.records.tool_calls import ToolDefinition
 from sayso.runner.batches import BatchCall
 from sayso.runner.models import RequestedCall
-from sayso.runner.protocol import Asked, Done, FrameworkAgent, Gate, ToolFailed, build_agent, tell_text
+from sayso.runner.protocol import Asked, Done, FrameworkAgent, Gate, ToolFailed, build_agent, describe_text
 
 DESK = "sayso"
 """To whom an agent hands off while its calls wait: `HandoffTermination(DESK)` ends a team's run there."""
@@ -154,7 +154,7 @@ class GatedAgent(BaseChatAgent):
             raise InvalidInput(f"No workbench of {self.name} has the tool {call.name}.")
 
         result = await gate.run(one, execute)
-        content = tell_text(one, result) if result.success else result.error or ""
+        content = describe_text(one, result) if result.success else result.error or ""
         return FunctionExecutionResult(content=content, name=call.name, call_id=call_id, is_error=not result.success)
 
     def _summarise(

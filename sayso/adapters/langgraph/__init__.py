@@ -23,10 +23,10 @@ from pydantic import JsonValue
 
 from sayso.adapters.langgraph.checks import check_graph
 from sayso.adapters.langgraph.middleware import Asking, Journalled, Mode
+from sayso.canonical_json import JsonObject
 from sayso.clock import new_id
 from sayso.errors import InvalidInput
 from sayso.policy.rules import same_json
-from sayso.records.decisions import JsonObject
 from sayso.records.suspensions import Origin
 from sayso.records.tool_calls import ToolDefinition
 from sayso.runner.batches import BatchCall
@@ -37,7 +37,7 @@ from sayso.runner.protocol import (
     FrameworkAgent,
     Gate,
     build_agent,
-    tell_refusal,
+    describe_refusal,
 )
 from sayso.runner.tools import plain_json
 
@@ -249,7 +249,7 @@ def _answer(asked: Sequence[Mapping[str, Any]], gate: Gate) -> Any:
 
 def _decide(one: BatchCall) -> Any:
     """Return the middleware's word; a call whose result is known goes on too, for the gate has its result."""
-    refusal = tell_refusal(one)
+    refusal = describe_refusal(one)
     if refusal is not None:
         return {"type": "reject", "message": refusal}
     if one.ask is None or same_json(one.ask.tool.args, one.call.args):

@@ -14,10 +14,10 @@ from langchain_core.tracers.context import register_configure_hook
 from langgraph.errors import GraphBubbleUp
 
 from sayso.adapters.langgraph.checks import check_names
+from sayso.canonical_json import JsonObject
 from sayso.clock import new_id
 from sayso.errors import IllegalTransition
-from sayso.records.decisions import JsonObject
-from sayso.runner.protocol import ToolFailed, current_gate, tell_text
+from sayso.runner.protocol import ToolFailed, current_gate, describe_text
 
 Mode = Literal["batched", "per_call"]
 
@@ -89,7 +89,7 @@ class Journalled(AgentMiddleware[Any, Any]):
         if native:
             return native[0]
         status = "success" if result.success else "error"
-        return ToolMessage(tell_text(one, result), tool_call_id=call["id"], name=call["name"], status=status)
+        return ToolMessage(describe_text(one, result), tool_call_id=call["id"], name=call["name"], status=status)
 
 
 def give_ids(message: AIMessage, used: set[str | None]) -> AIMessage:

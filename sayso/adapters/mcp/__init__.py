@@ -19,14 +19,13 @@ from mcp_types.version import MODERN_PROTOCOL_VERSIONS
 from pydantic import BaseModel, ValidationError
 from pydantic_core import to_json
 
-from sayso.canonical_json import digest_json
-from sayso.client import retries as flows
+from sayso.canonical_json import JsonObject, digest_json
+from sayso.client import retries
 from sayso.client.clients import AsyncClient
-from sayso.client.permits import Leave, Ran, Wanted, obtain
-from sayso.client.reports import Call, report_async, tell_earlier
+from sayso.client.permits import Permission, Ran, Wanted, obtain
+from sayso.client.reports import Call, describe_earlier, report_async
 from sayso.client.requests import new_key
 from sayso.errors import CallFailed, Denied, InDoubt, InvalidInput, NotFound, SaysoError, Suspended, Unavailable
-from sayso.records.decisions import JsonObject
 from sayso.records.tool_calls import ToolDefinition
 from sayso.records.tool_names import check_tool_name
 
@@ -87,20 +86,20 @@ class Proxy:
             tool = await self._find_tool(params.name)
             wanted = self._want(ctx, tool, params)
             try:
-                leave = await self._obtain(ctx, wanted, withdraw=params.request_state is None)
+                permission = await self._obtain(ctx, wanted, withdraw=params.request_state is None)
             except Suspended as waits:
                 return self._give_back(ctx, wanted, waits)
-            if isinstance(leave, Ran):
-                return _read_earlier(wanted.definition.name, leave)
-            return await self._forward(ctx, tool, wanted, leave)
+            if isinstance(permission, Ran):
+                return _read_earlier(wanted.definition.name, permission)
+            return await self._forward(ctx, tool, wanted, permission)
         except Denied as denied:
-            return _tell_error(f"{denied.message} It did not run. Go on without it.")
+            return _describe_error(f"{denied.message} It did not run. Go on without it.")
         except InDoubt:
-            return _tell_error(
+            return _describe_error(
                 f"{params.name} was begun before and has not reported back: it may have run. Look it up."
             )
         except SaysoError as refused:
-            return _tell_error(refused.message)
+            return _describe_error(refused.message)
 
     def make_server(self) -> Server[Any]:
         """Return the server that clients speak with: it offers what the one behind it offers."""
@@ -164,8 +163,8 @@ class Proxy:
             report_within_s=self.manner.report_within_s,
         )
 
-    async def _obtain(self, ctx: Any, wanted: Wanted, withdraw: bool) -> Leave | Ran:
-        telling = asyncio.create_task(self._tell_waiting(ctx, wanted))
+    async def _obtain(self, ctx: Any, wanted: Wanted, withdraw: bool) -> Permission | Ran:
+        external_event = asyncio.create_task(self._describe_waiting(ctx, wanted))
         try:
             return await self.desk.run(obtain(self.desk.patience, wanted))
         except asyncio.CancelledError:
@@ -173,9 +172,9 @@ class Proxy:
                 await self._withdraw(wanted)
             raise
         finally:
-            telling.cancel()
+            external_event.cancel()
 
-    async def _tell_waiting(self, ctx: Any, wanted: Wanted) -> None:
+    async def _describe_waiting(self, ctx: Any, wanted: Wanted) -> None:
         """Send progress while the call waits, so that the client does not give up."""
         waited_s = 0.0
         while True:
@@ -191,7 +190,7 @@ class Proxy:
         """Take back a question whose client is gone, or has no more use for the answer."""
         with anyio.move_on_after(_SETTLE_S, shield=True):
             try:
-                found = await self.desk.run(flows.send(self.desk.patience, wanted.exchange))
+                found = await self.desk.run(retries.send(self.desk.patience, wanted.exchange))
                 await self.desk.cancel(found.run.id, "The MCP client no longer waits for this call.")
             except SaysoError as lost:
                 _LOG.warning("%s could not be withdrawn: %s", wanted.definition.name, lost.message)
@@ -204,30 +203,34 @@ class Proxy:
         if len(self._left) >= _MOST_LEFT:
             del self._left[next(iter(self._left))]
         self._left[_digest(wanted.definition, wanted.args)] = wanted.label
-        return _tell_error(
+        return _describe_error(
             f"{wanted.definition.name} was not run: it waits for a person ({waits.facts['link']}). "
             "Make the very same call again later to go on."
         )
 
-    async def _forward(self, ctx: Any, tool: types.Tool, wanted: Wanted, leave: Leave) -> types.CallToolResult:
+    async def _forward(
+        self, ctx: Any, tool: types.Tool, wanted: Wanted, permission: Permission
+    ) -> types.CallToolResult:
         """Make the call once. A call that nobody knows the end of is not reported: the desk has it in doubt."""
-        call = Call(leave)
+        call = Call(permission)
         try:
             if await self._find_tool(tool.name) != tool:
                 raise CallFailed(f"{tool.name} was changed by its server after it was asked about; it was not run.")
-            result = await self._send(ctx, tool.name, leave)
+            result = await self._send(ctx, tool.name, permission)
         except (CallFailed, NotFound, Unavailable) as failed:
             await self._report(call, failed)
             raise
         call.result = result.model_dump(mode="json", by_alias=True, exclude_none=True)
         await self._report(call, CallFailed(_read_text(result)) if result.is_error else None)
-        if leave.args == wanted.args:
+        if permission.args == wanted.args:
             return result
-        note = f"A reviewer changed the arguments before this ran; it ran with {to_json(leave.args).decode()}. Result:"
+        note = f"A reviewer changed the arguments before this ran; it ran with {to_json(permission.args).decode()}. Result:"
         return result.model_copy(update={"content": [types.TextContent(type="text", text=note), *result.content]})
 
-    async def _send(self, ctx: Any, name: str, leave: Leave) -> types.CallToolResult:
-        params = types.CallToolRequestParams(name=name, arguments=leave.args, _meta={KEY: leave.idempotency_key})
+    async def _send(self, ctx: Any, name: str, permission: Permission) -> types.CallToolResult:
+        params = types.CallToolRequestParams(
+            name=name, arguments=permission.args, _meta={KEY: permission.idempotency_key}
+        )
         request = types.CallToolRequest(params=params)
         begun = 10.0**9  # above whatever was told while the call waited: progress must grow
 
@@ -264,7 +267,7 @@ class Proxy:
 
 def _read_earlier(name: str, ran: Ran) -> types.CallToolResult:
     """Return what the call came to when it ran; a person who was asked may have told it in words of their own."""
-    output = tell_earlier(name, ran)
+    output = describe_earlier(name, ran)
     try:
         return types.CallToolResult.model_validate(output)
     except ValidationError:
@@ -275,7 +278,7 @@ def _digest(definition: ToolDefinition, args: JsonObject) -> str:
     return digest_json({"definition": definition.digest, "args": args})
 
 
-def _tell_error(message: str) -> types.CallToolResult:
+def _describe_error(message: str) -> types.CallToolResult:
     return types.CallToolResult(content=[types.TextContent(type="text", text=message)], is_error=True)
 
 

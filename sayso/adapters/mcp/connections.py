@@ -50,12 +50,12 @@ async def stand_before(backend: Client, manner: Manner) -> None:
         lost, others = group.split((MCPError, httpx2.HTTPError))
         if lost is None or others is not None:
             raise
-        raise _tell_away(group) from group
+        raise _describe_away(group) from group
     except MCPError as error:
-        raise _tell_away(error) from error
+        raise _describe_away(error) from error
 
 
-def _tell_away(error: BaseException) -> Unavailable:
+def _describe_away(error: BaseException) -> Unavailable:
     while isinstance(error, BaseExceptionGroup):
         error = error.exceptions[0]
     return Unavailable(f"The MCP server cannot be spoken with: {error}. Correct its command or address, or start it.")

@@ -20,9 +20,9 @@ from agents.tool_context import ToolContext
 
 from sayso.adapters.openai_agents.guardrails import gate_guardrail, put_in
 from sayso.adapters.reachability import reach
+from sayso.canonical_json import JsonObject
 from sayso.errors import IllegalTransition, InvalidInput
 from sayso.formats.tool_responses import note_edit
-from sayso.records.decisions import JsonObject
 from sayso.records.suspensions import Origin, RunStatus
 from sayso.records.tool_calls import ToolDefinition, ToolResult
 from sayso.runner.batches import BatchCall
@@ -34,10 +34,10 @@ from sayso.runner.protocol import (
     Gate,
     build_agent,
     current_gate,
+    describe_edit,
+    describe_refusal,
+    describe_result,
     known_id,
-    tell_edit,
-    tell_refusal,
-    tell_result,
 )
 from sayso.runner.tools import plain_json
 
@@ -58,18 +58,18 @@ def gate(
     idempotent: Collection[str] = (),
     run_config: RunConfig | None = None,
     max_turns: int | None = DEFAULT_MAX_TURNS,
-    tell_refused: Refusal | None = None,
+    describe_refused: Refusal | None = None,
     **options: Any,
 ) -> FrameworkAgent:
     """Return the agent, with the agents it hands off to, with all their tools behind Sayso.
 
     `context` makes the run's context anew wherever it goes on; it is not saved. `max_turns` are those of the whole run,
-    however often it waits; None sets no limit. `tell_refused` writes what the model
-    is told of a call that was denied or failed, such as `tool_responses.tell_refused`. Raises `InvalidInput` for tools
+    however often it waits; None sets no limit. `describe_refused` writes what the model
+    is told of a call that was denied or failed, such as `tool_responses.describe_refused`. Raises `InvalidInput` for tools
     that run elsewhere, or that run another agent with tools.
     """
     tools: dict[str, FunctionTool] = {}
-    gated = _gate_agent(agent, tools, {}, tell_refused)
+    gated = _gate_agent(agent, tools, {}, describe_refused)
     definitions = {
         one.name: ToolDefinition(
             name=one.name,
@@ -79,7 +79,7 @@ def gate(
         )
         for one in tools.values()
     }
-    tell = tell_refused or (lambda _tool, why: why)
+    tell = describe_refused or (lambda _tool, why: why)
     framework = OpenAiAgents(gated, context or (lambda: None), run_config, tell, max_turns)
     return build_agent(framework, name, definitions, **options)
 
@@ -91,7 +91,7 @@ class OpenAiAgents:
     agent: Agent[Any]
     context: Callable[[], Any]
     run_config: RunConfig | None
-    tell_refused: Refusal
+    describe_refused: Refusal
     max_turns: int | None = DEFAULT_MAX_TURNS
 
     @property
@@ -120,11 +120,11 @@ class OpenAiAgents:
             item = pending.get((one.call.call_id, one.call.name))
             if item is None:
                 raise InvalidInput(f"The saved run does not wait for {one.call.name}; it cannot go on with its answer.")
-            refusal = tell_refusal(one)
+            refusal = describe_refusal(one)
             if refusal is None:
                 state.approve(item)
             else:
-                state.reject(item, rejection_message=self.tell_refused(one.call.name, refusal))
+                state.reject(item, rejection_message=self.describe_refused(one.call.name, refusal))
         return await self._run(state)
 
     async def _run(self, start: str | RunState[Any, Any]) -> Asked | Done:
@@ -213,9 +213,9 @@ def _tell(one: BatchCall, result: ToolResult, tell: Refusal | None) -> Any:
     """Return what the model is told of a call that ran; an envelope stays one, and with `tell` a failure is one too."""
     if not result.success:
         return tell(one.call.name, result.error or "It failed.") if tell else json.dumps(result.tool_message)
-    note = tell_edit(one)
+    note = describe_edit(one)
     noted = note_edit(result.output, note) if note is not None else None
-    return noted if noted is not None else tell_result(one, result)
+    return noted if noted is not None else describe_result(one, result)
 
 
 def _id_of(item: ToolApprovalItem) -> tuple[str, str]:

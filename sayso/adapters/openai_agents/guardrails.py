@@ -8,7 +8,7 @@ from typing import Any
 from agents import ToolGuardrailFunctionOutput, ToolInputGuardrail, ToolInputGuardrailData
 from agents.tool_context import ToolContext
 
-from sayso.records.decisions import JsonObject
+from sayso.canonical_json import JsonObject
 from sayso.runner.protocol import ToolFailed, current_gate
 
 _REFUSED = "The guardrail {name} refused the arguments, so the call was not run."

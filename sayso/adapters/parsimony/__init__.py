@@ -23,13 +23,13 @@ from pydantic import JsonValue
 
 from sayso.adapters.parsimony.records import find_turn, read_calls, read_record, read_text, write_record
 from sayso.adapters.parsimony.turns import ASK_USER, RETURN_DONE, RETURN_UNABLE, Stretch, Turn
+from sayso.canonical_json import JsonObject
 from sayso.policy.questions import KEYWORD
-from sayso.records.decisions import JsonObject
 from sayso.records.suspensions import Origin, RunStatus
 from sayso.records.tool_calls import ToolDefinition
 from sayso.runner.batches import BatchCall
 from sayso.runner.models import RequestedCall
-from sayso.runner.protocol import Asked, Done, FrameworkAgent, Gate, ToolFailed, build_agent, tell_edit
+from sayso.runner.protocol import Asked, Done, FrameworkAgent, Gate, ToolFailed, build_agent, describe_edit
 from sayso.runner.tools import plain_json
 
 _QUESTION = ToolDefinition(
@@ -107,7 +107,7 @@ class Parsimony:
             assert turn is not None  # noqa: S101  a tool of the turn has raised it
             reached = _ask(turn.suspend(request), request.choices)
         except TerminationRequest as request:
-            reached = _hand_off(_tell_end("handoff", request, "rationale", "blockers"))
+            reached = _hand_off(_describe_end("handoff", request, "rationale", "blockers"))
         return replace(reached, told=tuple(stretch.told))
 
     def _make(self, stretch: Stretch) -> Agent:
@@ -126,7 +126,7 @@ async def _reply(gate: Gate) -> str:
     edited = [
         f"{one.call.name}: {note}"
         for one in gate.calls
-        if one.call.name != ASK_USER and (one.result is None or one.result.success) and (note := tell_edit(one))
+        if one.call.name != ASK_USER and (one.result is None or one.result.success) and (note := describe_edit(one))
     ]
     return "\n".join([_DECIDED, *edited, *told])
 
@@ -174,11 +174,11 @@ def _end(last: Mapping[str, Any], summary: str | None) -> Done:
         task = asyncio.current_task()
         if task is not None and task.cancelling():  # it is the worker that stops, not the run
             raise asyncio.CancelledError
-        return Done(_tell_end("cancelled", cancelled, "reason"), RunStatus.CANCELLED, cancelled.message)
+        return Done(_describe_end("cancelled", cancelled, "reason"), RunStatus.CANCELLED, cancelled.message)
     if (handoff := last.get("handoff")) is not None:
-        return _hand_off(_tell_end("handoff", handoff, "rationale", "blockers", "suggested_next_steps"))
+        return _hand_off(_describe_end("handoff", handoff, "rationale", "blockers", "suggested_next_steps"))
     if (partial := last.get("partial_run_summary")) is not None:
-        result = _tell_end("partial", partial, "missing", "learned_facts", "next_step_plan")
+        result = _describe_end("partial", partial, "missing", "learned_facts", "next_step_plan")
         return Done(result, RunStatus.DEGRADED, "The agent ended early with what it had.")
     if summary is not None:
         return Done({"text": summary})
@@ -192,7 +192,7 @@ def _hand_off(told: JsonObject) -> Done:
     return Done({"outcome": "handoff", **told}, RunStatus.DEGRADED, error)
 
 
-def _tell_end(outcome: str, event: Any, *names: str) -> JsonObject:
+def _describe_end(outcome: str, event: Any, *names: str) -> JsonObject:
     return {"outcome": outcome, **{name: plain_json(getattr(event, name)) for name in names}}
 
 

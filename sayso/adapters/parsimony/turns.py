@@ -18,11 +18,11 @@ from parsimony_agents.tools import Tool, ToolResult
 from pydantic import JsonValue
 
 from sayso.adapters.parsimony.records import close_turn, find_turn, read_calls, read_text
+from sayso.canonical_json import JsonObject
 from sayso.errors import InvalidInput
 from sayso.policy.rules import same_json
-from sayso.records.decisions import JsonObject
 from sayso.runner.batches import BatchCall
-from sayso.runner.protocol import Gate, ToolFailed, tell_text
+from sayso.runner.protocol import Gate, ToolFailed, describe_text
 from sayso.runner.tools import plain_json
 
 ASK_USER, RETURN_DONE, RETURN_UNABLE = "ask_user", "return_done", "return_unable"
@@ -190,7 +190,7 @@ class Turn:
             return None if result.success else result.error
         if one.result is None:
             return None
-        return tell_text(one, one.result) if one.result.success else one.result.error
+        return describe_text(one, one.result) if one.result.success else one.result.error
 
 
 def _write_turn(calls: list[tuple[str, BatchCall]]) -> Any:

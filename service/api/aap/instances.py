@@ -42,7 +42,7 @@ async def create_instance(
     if again is not None:
         response.status_code = 200
         return again
-    instance_id, salt, at_ms = new_uuid(), new_secret(), await parts.agenda.now_ms()
+    instance_id, salt, at_ms = new_uuid(), new_secret(), await parts.schedule.now_ms()
     told = body.delivery.register() if body.delivery is not None else None
     if told is not None:
         await verify_receiver(parts, scope.name, instance_id, told)
@@ -109,7 +109,7 @@ async def delete_instance(id_: Id, scope: Provisioner, parts: Parts) -> None:
         found = await parts.instances.read(scope.tenant, id_)
         if found is None or found.scope != scope.name:
             break
-        if await parts.instances.delete(found, await parts.agenda.now_ms()):
+        if await parts.instances.delete(found, await parts.schedule.now_ms()):
             break
     if not await parts.instances.is_gone(scope.tenant, id_, scope.name):
         raise _unknown(id_)

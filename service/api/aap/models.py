@@ -7,7 +7,7 @@ from typing import Annotated, Any, Literal, Self
 
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
-from sayso.records.decisions import JsonObject
+from sayso.canonical_json import JsonObject
 from sayso.records.tool_names import NAME_CHARACTERS, ToolName
 from service.store.instances import Instance, Registration
 
@@ -78,7 +78,7 @@ class Delivery(Submitted):
     )
 
     def register(self) -> Registration:
-        """Return it as it is kept."""
+        """Return it is kept."""
         return Registration(url=self.url, registration_id=self.registration_id, signing_secret=self.signing_secret)
 
 

@@ -60,9 +60,9 @@ TABLE: Mapping[type[Exception], tuple[int, str]] = {
     errors.IdempotencyConflict: (409, "idempotency_conflict"),
     errors.AlreadyDecided: (409, "already_terminal"),
     errors.DeadlinePassed: (409, "already_terminal"),
-    errors.AlreadyConsumed: (409, "already_consumed"),
+    errors.AlreadyRedeemed: (409, "already_consumed"),
     errors.Withdrawn: (409, "approval_withdrawn"),
-    errors.Halted: (409, "frozen"),
+    errors.Frozen: (409, "frozen"),
     errors.Unreadable: (409, "conflict"),
     errors.TooManyRequests: (429, "rate_limited"),
     errors.Unavailable: (503, "store_unavailable"),
@@ -102,9 +102,9 @@ def _tell(error: Exception) -> _Told:
     if isinstance(error, Refusal):
         return _Told(error.status, error.code, error.message, error.param)
     if isinstance(error, RequestValidationError):
-        return _tell_misfit(error)
+        return _describe_misfit(error)
     if isinstance(error, HTTPException):
-        return _tell_routing(error)
+        return _describe_routing(error)
     row = next((TABLE[kind] for kind in type(error).__mro__ if kind in TABLE), None)
     if row is None or not isinstance(error, SaysoError):
         _LOG.error("something broke", exc_info=error)
@@ -114,7 +114,7 @@ def _tell(error: Exception) -> _Told:
     return _Told(status, code, error.message, _place(faults), _headers_of(status, error))
 
 
-def _tell_misfit(error: RequestValidationError) -> _Told:
+def _describe_misfit(error: RequestValidationError) -> _Told:
     """A header, a path or a query that does not fit is 400, a body 422."""
     told = misfit(error.errors())
     first = error.errors()[0]
@@ -128,7 +128,7 @@ def _tell_misfit(error: RequestValidationError) -> _Told:
     return _Told(400, "invalid_parameter", told.message, name)
 
 
-def _tell_routing(error: HTTPException) -> _Told:
+def _describe_routing(error: HTTPException) -> _Told:
     if error.status_code == 405:
         headers = dict(error.headers or {})
         return _Told(

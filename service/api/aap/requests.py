@@ -4,14 +4,14 @@ from typing import Annotated
 
 from fastapi import APIRouter, Query, Request, Response
 
-from sayso.errors import AlreadyConsumed, Conflict, Halted, InvalidInput, NotFound, Unreadable, Withdrawn
+from sayso.errors import AlreadyRedeemed, Conflict, Frozen, InvalidInput, NotFound, Unreadable, Withdrawn
 from sayso.records.decisions import Actor, ActorKind, Report
 from sayso.records.run_state import seal_state
 from sayso.records.suspensions import ResumeSpec, Status, SuspensionRecord
-from service.api.aap.asks import ADAPTER, KEPT_MS, draft_call, draft_run, fitting_for, origin, tell_words
 from service.api.aap.callers import Asker, Id, InstanceRoute, Key, find_instance
 from service.api.aap.documents import problems, replays
 from service.api.aap.exact_json import write_exactly
+from service.api.aap.items import ADAPTER, KEPT_MS, describe_words, draft_call, draft_run, fitting_for, origin
 from service.api.aap.models import DURATION, NewOutcome, NewRequest, RequestView
 from service.api.aap.problems import Refusal
 from service.api.aap.views import status_of, write_request
@@ -57,7 +57,7 @@ async def create_request(request: Request, body: NewRequest, caller: Asker, part
         state=seal_state(raw),
         fit=fitting_for(body).fit,
         kept_ms=KEPT_MS,
-        words=tell_words(body),
+        words=describe_words(body),
     )
     saved = await parts.desk.ask(
         caller.tenant,
@@ -113,10 +113,10 @@ async def consume_approval(request: Request, id_: Id, caller: Asker, parts: Part
     if await request.body():
         raise InvalidInput("This takes no body; send none.")
     found = await _find(parts, caller, id_)
-    standing = await parts.standings.find(caller.tenant)
+    revocations = await parts.revocation_cache.find(caller.tenant)
     try:
-        saved = await parts.desk.consume(caller.tenant, found.id, _ITEM, key, standing, REPORT_WITHIN_S)
-    except (AlreadyConsumed, Halted, Withdrawn):
+        saved = await parts.desk.client_redeem(caller.tenant, found.id, _ITEM, key, revocations, REPORT_WITHIN_S)
+    except (AlreadyRedeemed, Frozen, Withdrawn):
         raise
     except Conflict as error:
         raise _refuse_consumption(found, error) from error

@@ -41,7 +41,7 @@ async def _challenge(parts: Wiring, instance_id: str, told: Registration) -> Non
         "type": "webhook.verification",
         "registration_id": told.registration_id,
         "instance_id": instance_id,
-        "created_at": iso_utc(await parts.agenda.now_ms()),
+        "created_at": iso_utc(await parts.schedule.now_ms()),
         "challenge": challenge,
     }
     answer = await parts.posts.post(told.url, told.signing_secret, message_id, json.dumps(message).encode())

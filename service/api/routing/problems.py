@@ -54,10 +54,10 @@ TABLE: Mapping[type[Exception], tuple[int, str]] = {
     errors.StaleDigest: (409, "Stale digest"),
     errors.IdempotencyConflict: (409, "Idempotency-Key used before"),
     errors.IllegalTransition: (409, "No such step"),
-    errors.AlreadyConsumed: (409, "Already consumed"),
+    errors.AlreadyRedeemed: (409, "Already consumed"),
     errors.Withdrawn: (409, "Approval withdrawn"),
     errors.LeaseHeld: (409, "Lease held"),
-    errors.Halted: (409, "Halted"),
+    errors.Frozen: (409, "Frozen"),
     errors.ClockInDoubt: (409, "Clock in doubt"),
     errors.StaleAttempt: (409, "Stale attempt"),
     errors.Unreadable: (409, "Unreadable record"),
@@ -93,19 +93,19 @@ class Problem:
         return JSONResponse(members, self.status, headers=dict(self.headers), media_type=MEDIA_TYPE)
 
 
-def tell_problem(error: Exception) -> Problem:
+def describe_problem(error: Exception) -> Problem:
     """Return what to tell of an error. What nobody foresaw goes to the log; the caller is told only where to look."""
     if isinstance(error, RequestValidationError):
         error = misfit(error.errors())
     if isinstance(error, HTTPException):
-        return _tell_refusal(error)
+        return _describe_refusal(error)
     status, title = next((TABLE[kind] for kind in type(error).__mro__ if kind in TABLE), TABLE[SaysoError])
     if not isinstance(error, SaysoError) or status == HTTPStatus.INTERNAL_SERVER_ERROR:
-        return _tell_breakage(error)
+        return _describe_breakage(error)
     return Problem(status, _slug_of(type(error)), title, error.message, _facts_of(error), _headers_of(status, error))
 
 
-def _tell_refusal(error: HTTPException) -> Problem:
+def _describe_refusal(error: HTTPException) -> Problem:
     """Tell what the router or the framework refused."""
     headers = dict(error.headers or {})
     status = HTTPStatus(error.status_code)
@@ -117,7 +117,7 @@ def _tell_refusal(error: HTTPException) -> Problem:
     return Problem(status, status.phrase.lower().replace(" ", "-"), status.phrase, detail, headers=headers)
 
 
-def _tell_breakage(error: Exception) -> Problem:
+def _describe_breakage(error: Exception) -> Problem:
     error_id = new_id("err")
     _LOG.error("something broke", error_id=error_id, exc_info=error)
     detail = f"Something broke on our side. Ask the operator to look for {error_id} in the log."

@@ -15,10 +15,11 @@ from pydantic import (
     WithJsonSchema,
 )
 
+from sayso.canonical_json import JsonObject
 from sayso.clock import iso_utc
-from sayso.records.decisions import Actor, Decision, DecisionAction, JsonObject, Verdict
+from sayso.records.decisions import Actor, Decision, DecisionAction, Verdict
 from sayso.records.events import TrailEntry
-from sayso.records.items import Answer, AskedTool, Item, ItemKind, Prompt
+from sayso.records.items import Answer, Item, ItemKind, ItemTool, Prompt
 from sayso.records.suspensions import RunEnd, RunRef, RunStatus, Status, SuspensionRecord
 from sayso.records.terms import EscalationStep, Fallback, Quorum
 from sayso.transitions.item_states import ItemState, RunState, find_item_state
@@ -212,7 +213,7 @@ class ItemView(View):
     kind: ItemKind
     call_id: str
     index: int
-    tool: AskedTool
+    tool: ItemTool
     subagent: str | None = Field(
         description="The sub-agent that makes the call; empty for the agent itself, null where nobody knows."
     )

@@ -1,6 +1,7 @@
-"""Keep the version of the format in which the store is written, so that no earlier Sayso works on what it cannot read.
+"""The version of the format in which the store is written.
 
-It is written at the first start. A version that writes what this one cannot read takes the next number.
+A program of another version would misread the store, so it does not start. A version that writes what this one cannot
+read takes the next number.
 """
 
 import re
@@ -11,28 +12,42 @@ from sayso.errors import SaysoError
 from service.store.connection.connecting import connect, text, translated
 from service.store.keys import FORMAT
 
-CURRENT = 1
-"""The format that this version writes, and the latest that it reads."""
+CURRENT = 2
+"""The format that this version reads and writes. Format 2 renamed stored fields and keys."""
+
+_UNNUMBERED = "1"
+"""The format of a store that holds Sayso's keys and no number."""
 
 
-class LaterFormat(SaysoError):
-    """The store was written by a later version of Sayso; start that version, or use another store."""
+class OtherFormat(SaysoError):
+    """Another version of Sayso wrote the store. Start that version, or use another store."""
 
 
 async def check_format(url: str) -> None:
-    """Note the format in a store that names none; raises `LaterFormat` for a later one, and `Unavailable`."""
+    """Write the format into an empty store. Raises `OtherFormat` for any other format, and `Unavailable`."""
     async with connect(url) as redis:
         await claim_format(redis)
 
 
 async def claim_format(redis: Redis) -> None:
-    """Do what `check_format` does, on a connection that is there."""
+    """Do what `check_format` does, on an open connection."""
     async with translated():
-        await redis.set(FORMAT, CURRENT, nx=True)
         raw = await redis.get(FORMAT)
-    found = text(raw) if raw is not None else str(CURRENT)
-    if not re.fullmatch(r"[1-9][0-9]{0,8}", found) or int(found) > CURRENT:
-        raise LaterFormat(
-            f"The store is written in format {found[:40]!r}, and this version of Sayso reads formats up to {CURRENT}. "
+        if raw is None and not await _holds_keys(redis):
+            await redis.set(FORMAT, CURRENT, nx=True)
+            raw = await redis.get(FORMAT)
+    found = _UNNUMBERED if raw is None else text(raw)
+    if found != str(CURRENT):
+        later = re.fullmatch(r"[1-9][0-9]{0,8}", found) and int(found) > CURRENT
+        wrote = "A later version" if later else "An earlier version" if found == "1" else "Another version"
+        raise OtherFormat(
+            f"{wrote} of Sayso wrote this store, in format {found[:40]!r}; this version reads format {CURRENT} only. "
             "Start the version that wrote it, or set SAYSO_REDIS_URL to another store. Nothing was changed."
         )
+
+
+async def _holds_keys(redis: Redis) -> bool:
+    """Whether Sayso has written to this store before."""
+    async for _ in redis.scan_iter(match="sayso:{*", count=1000):
+        return True
+    return False

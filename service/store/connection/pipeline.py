@@ -106,16 +106,16 @@ class Line:
             self._wire.close()
 
     async def _run(self, script: Script, command: bytes) -> Any:
-        wire = await self._open()
-        found = await wire.send(command)
+        assemble = await self._open()
+        found = await assemble.send(command)
         if isinstance(found, ResponseError) and str(found).startswith("NOSCRIPT"):
-            await wire.send(_pack("SCRIPT", "LOAD", script.source))
-            found = await wire.send(command)
+            await assemble.send(_pack("SCRIPT", "LOAD", script.source))
+            found = await assemble.send(command)
         return _taken(found)
 
     async def _open(self) -> "_Wire":
-        wire = self._wire
-        return wire if wire is not None and wire.open else await self._connect()
+        assemble = self._wire
+        return assemble if assemble is not None and assemble.open else await self._connect()
 
     async def _connect(self) -> "_Wire":
         async with self._connecting:

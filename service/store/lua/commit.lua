@@ -12,7 +12,7 @@ lifetime is given.
   sayso:{t}:state:<run>     string  the paused run's own state, sealed by the digest in the record
   sayso:{t}:told:<run>      list    what others told of the run, as it came; goes with the run; see `told.lua`
   sayso:{t}:told-seen:<run> hash    "<source> <seq>" -> digest of the event of that number; "bytes": how many are kept
-  sayso:{t}:agenda          zset    suspension -> next moment somebody must look, ms
+  sayso:{t}:schedule          zset    suspension -> next moment somebody must look, ms
   sayso:{t}:inbox           zset    pending suspension -> earliest deadline, ms
   sayso:{t}:open            zset    "<suspension> <item>" of every open item, and the suspension of every run at work
                                     without one -> when that suspension was made, ms; limits count its members

@@ -21,7 +21,7 @@ _SCRIPT = read_script("told")
 _THERE, _NO_RUN, _OTHER, _TOO_MANY, _TOO_MUCH = range(5)
 
 
-class Telling(NamedTuple):
+class ExternalEvent(NamedTuple):
     """One event to keep, as its source numbered it."""
 
     seq: int
@@ -36,31 +36,33 @@ class Told(NamedTuple):
     kept: int
 
 
-class Tellings:
+class ExternalEvents:
     """The events of all sources of a run, in the order they came."""
 
     def __init__(self, redis: Redis) -> None:
         self._redis = redis
         self._append = redis.register_script(_SCRIPT)
 
-    async def add(self, tenant: str, run_id: str, source: str, dialect: str, tellings: Sequence[Telling]) -> Told:
+    async def add(
+        self, tenant: str, run_id: str, source: str, source_format: str, external_events: Sequence[ExternalEvent]
+    ) -> Told:
         """Keep those that are not there yet, all or none.
 
         Raises `IdempotencyConflict` for a number that is there with another event, and `TooLarge` over the limits.
         """
         keys = TenantKeys(tenant)
         args: list[str | int | bytes] = [MOST_EVENTS, MOST_BYTES, CHANGES + run_id]
-        for one in tellings:
+        for one in external_events:
             said = "" if one.said_at_ms is None else one.said_at_ms
-            head = f"{source}|{dialect}|{one.seq}|{said}|".encode()
-            digest = digest_json([dialect, one.said_at_ms, one.event])
+            head = f"{source}|{source_format}|{one.seq}|{said}|".encode()
+            digest = digest_json([source_format, one.said_at_ms, one.event])
             args += [f"{source} {one.seq}", digest[:32], head + canonical_json(one.event)]
         async with translated():
             verdict, *facts = await self._append(
-                keys=[keys.run(run_id), keys.told(run_id), keys.told_seen(run_id)], args=args
+                keys=[keys.run(run_id), keys.told(run_id), keys.external_events_seen(run_id)], args=args
             )
         if verdict != _THERE:
-            raise _refuse(verdict, run_id, source, tellings, int(facts[0]) if facts else 0)
+            raise _refuse(verdict, run_id, source, external_events, int(facts[0]) if facts else 0)
         return Told(int(facts[0]), int(facts[1]))
 
     async def read(self, tenant: str, run_id: str, after: int = 0, limit: int = 200) -> list[Kept]:
@@ -75,12 +77,12 @@ class Tellings:
 
 
 def _refuse(
-    verdict: int, run_id: str, source: str, tellings: Sequence[Telling], fact: int
+    verdict: int, run_id: str, source: str, external_events: Sequence[ExternalEvent], fact: int
 ) -> NotFound | IdempotencyConflict | TooLarge:
     if verdict == _NO_RUN:
         return NotFound(f"There is no run {run_id!r} for this credential.")
     if verdict == _OTHER:
-        seq = tellings[fact].seq
+        seq = external_events[fact].seq
         return IdempotencyConflict(
             f"Event {seq} of {source!r} is there already with other content; nothing of this request was kept. "
             "Send the same event under the same number, and a new one under the next.",
@@ -97,8 +99,8 @@ def _refuse(
 
 
 def _unpack(raw: bytes | str, position: int) -> Kept:
-    at, source, dialect, seq, said, event = text(raw).split("|", 5)
+    at, source, source_format, seq, said, event = text(raw).split("|", 5)
     return Kept.model_validate_json(
-        f'{{"position":{position},"at_ms":{at},"source":"{source}","dialect":"{dialect}","seq":{seq},'
+        f'{{"position":{position},"at_ms":{at},"source":"{source}","source_format":"{source_format}","seq":{seq},'
         f'"said_at_ms":{said or "null"},"event":{event}}}'
     )

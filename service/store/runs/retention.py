@@ -137,10 +137,10 @@ def _build(keys: TenantKeys, records: list[SuspensionRecord], head: TrailHead) -
     commit.expect(keys.suspension(last.id), last.version)
     for record in records:
         commit.write("DEL", keys.suspension(record.id))
-        for index in (keys.decided, keys.inbox, keys.agenda):
+        for index in (keys.decided, keys.inbox, keys.schedule):
             commit.write("ZREM", index, record.id)
     commit.write("DEL", keys.run(last.run.id))
-    for key in (keys.state(last.run.id), keys.told(last.run.id), keys.told_seen(last.run.id)):
+    for key in (keys.state(last.run.id), keys.told(last.run.id), keys.external_events_seen(last.run.id)):
         commit.write("DEL", key)
     commit.write("ZREM", keys.runs(last.run_status), last.run.id)
     commit.write("ZREM", keys.runs_of(last.run.owner), last.run.id)

@@ -19,7 +19,7 @@ from sayso.records.tool_calls import ToolDefinition
 from sayso.transitions.item_states import RunState, count_failed, find_run_state
 from service.store.connection.connecting import text, translated
 from service.store.keys import TenantKeys
-from service.store.suspensions.reading import Readings, UnreadableRecord, id_of, tell_unreadable
+from service.store.suspensions.reading import Readings, UnreadableRecord, describe_unreadable, id_of
 from service.store.suspensions.turns import number_turn
 
 
@@ -73,7 +73,7 @@ class Runs:
             raise NotFound(f"There is no run {run_id!r} for this credential.")
         run = runs[0]
         if isinstance(run, UnreadableRecord):
-            raise tell_unreadable(run)
+            raise describe_unreadable(run)
         return run
 
     async def list_runs(
@@ -200,14 +200,14 @@ class Runs:
     async def unfinished_of(self, tenant: str, owner: str) -> list[str]:
         """Return the ids of the suspensions at which an owner's runs stand that have not ended, the newest first.
 
-        Whatever can still go on has a place on the agenda.
+        Whatever can still go on has a place on the schedule.
         """
         keys, at = TenantKeys(tenant), 0
         found: list[str] = []
         while ids := await self._page(keys.runs_of(owner), at, _PAGE, newest_first=True):
             at += _PAGE
             latest = [one for one in await self._latest(keys, ids) if one]
-            dues = zip(latest, await self._scores(keys.agenda, latest), strict=True)
+            dues = zip(latest, await self._scores(keys.schedule, latest), strict=True)
             found += [one for one, due_ms in dues if due_ms is not None]
         return found
 
@@ -248,8 +248,8 @@ class Runs:
         latest = await self._latest(keys, run_ids)
         scores = await self._scores(keys.inbox, latest)
         waiting = {one for one, due_ms in zip(latest, scores, strict=True) if due_ms is not None}
-        standing = waiting.union(await self._decided(keys, [one for one in latest if one not in waiting]))
-        return [run_id for run_id, one in zip(run_ids, latest, strict=True) if one in standing]
+        revocations = waiting.union(await self._decided(keys, [one for one in latest if one not in waiting]))
+        return [run_id for run_id, one in zip(run_ids, latest, strict=True) if one in revocations]
 
     async def _latest(self, keys: TenantKeys, run_ids: list[str]) -> list[str]:
         """Return the id of the suspension that each run stands at; an empty one for a run that is gone."""
@@ -257,8 +257,8 @@ class Runs:
             return [text(one or b"") for one in await self._redis.mget([keys.run(run_id) for run_id in run_ids])]
 
     async def _decided(self, keys: TenantKeys, ids: list[str]) -> list[str]:
-        """Return which suspensions are decided and have not gone on; only what is on the agenda can be."""
-        due = zip(ids, await self._scores(keys.agenda, ids), strict=True)
+        """Return which suspensions are decided and have not gone on; only what is on the schedule can be."""
+        due = zip(ids, await self._scores(keys.schedule, ids), strict=True)
         records = await self._records(keys, [one for one, at_ms in due if at_ms is not None])
         return [one.id for one in records if isinstance(one, SuspensionRecord) and one.run_status == "suspended"]
 
@@ -271,7 +271,7 @@ class Runs:
             skip = max(0, skip - int(await self._redis.zcard(keys.inbox)))
         decided: list[str] = []
         at, most = 0, skip + limit - len(ids)
-        while len(decided) < most and (page := await self._page(keys.agenda, at, _PAGE, newest_first=False)):
+        while len(decided) < most and (page := await self._page(keys.schedule, at, _PAGE, newest_first=False)):
             at += _PAGE
             waits = zip(page, await self._scores(keys.inbox, page), strict=True)
             decided += await self._decided(keys, [one for one, due in waits if due is None and one not in ids])

@@ -48,8 +48,8 @@ _LINES = 4
 """The server takes some 16 kB from each connection between two writes to its disk: six commits, of a hundred sent."""
 
 
-class Rounds:
-    """Rounds over suspensions, on connections of their own: what is changed by itself need not queue behind them."""
+class DueBatches:
+    """DueBatches over suspensions, on connections of their own: what is changed by itself need not queue behind them."""
 
     def __init__(self, redis: Redis, mark_ms: Callable[[str], int]) -> None:
         self.mark_ms = mark_ms
@@ -77,7 +77,7 @@ class Rounds:
                 commits.append(commit)
         return left + await self._send(sent, commits)
 
-    async def foresee(
+    async def precompute(
         self, tenant: str, suspension_ids: Sequence[str], verb: Verb, until_ms: int
     ) -> tuple[Foreseen, ...]:
         """Return what `verb` makes of those that wait, each as of its next moment, where that comes before `until_ms`.
@@ -88,7 +88,7 @@ class Rounds:
         found: list[Foreseen] = []
         for suspension_id, raw in zip(suspension_ids, packed, strict=True):
             try:
-                foreseen = _foresee(tenant, suspension_id, raw, verb, (now_ms, until_ms))
+                foreseen = _precompute(tenant, suspension_id, raw, verb, (now_ms, until_ms))
             except (SaysoError, ValueError):
                 continue
             if foreseen is not None:
@@ -131,13 +131,13 @@ def _prepare(tenant: str, suspension_id: str, raw: bytes | None, verb: Verb, now
     return None if change.record is record else _pack(record, change, head)
 
 
-def _foresee(
+def _precompute(
     tenant: str, suspension_id: str, raw: bytes | None, verb: Verb, between_ms: tuple[int, int]
 ) -> Foreseen | None:
     if raw is None:
         return None
     record, head, _ = read_record(tenant, suspension_id, raw)
-    at_ms = record.look_at_ms
+    at_ms = record.due_at_ms
     if record.status is not Status.PENDING or at_ms is None or not between_ms[0] < at_ms < between_ms[1]:
         return None
     change = verb(record, at_ms)

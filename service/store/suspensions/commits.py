@@ -126,10 +126,10 @@ def build_commit(
 
 
 def _move_indexes(commit: Commit, keys: TenantKeys, before: SuspensionRecord | None, after: SuspensionRecord) -> None:
-    if after.look_at_ms is not None:
-        commit.write("ZADD", keys.agenda, after.look_at_ms, after.id)
-    elif before is not None and before.look_at_ms is not None:
-        commit.write("ZREM", keys.agenda, after.id)
+    if after.due_at_ms is not None:
+        commit.write("ZADD", keys.schedule, after.due_at_ms, after.id)
+    elif before is not None and before.due_at_ms is not None:
+        commit.write("ZREM", keys.schedule, after.id)
     _move_open(commit, keys, before, after)
     was_pending = before is not None and before.status is Status.PENDING
     if after.status is Status.PENDING:

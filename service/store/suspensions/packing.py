@@ -32,7 +32,7 @@ _WORDS = (
     b'"updated_at_ms":17,"run":{"id":"run_01a1","agent":"","owner":"","thread_id":"","title":"","started_at_ms":17},'
     b'"step":1,"items":[{"item_id":"i1","call_id":"call_","index":1,"tool":{"name":"","args":{"amount":,'
     b'"definition":""},"prompt":{"title":"","body":"","reason":"","metadata":{},"terms":{"rule_id":"",'
-    b'"rule_version":"","reviewers":["","deadline_at_ms":17,"start_by_s":3600},"digest":""}],"look_at_ms":17'
+    b'"rule_version":"","reviewers":["","deadline_at_ms":17,"start_by_s":3600},"digest":""}],"due_at_ms":17'
 )
 _DICTIONARIES = {b"1": _WORDS}
 """Dictionaries ever used; a packed record names its own, so one is added and none is ever changed."""

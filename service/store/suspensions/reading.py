@@ -57,11 +57,11 @@ def read_record(tenant: str, suspension_id: str, raw: bytes) -> Stored:
         if (stored.record.tenant, stored.record.id) != (tenant, suspension_id):
             raise Unreadable("It is the record of another suspension.")
     except Unreadable as error:
-        raise tell_unreadable(UnreadableRecord(suspension_id, error.message)) from error
+        raise describe_unreadable(UnreadableRecord(suspension_id, error.message)) from error
     return stored
 
 
-def tell_unreadable(found: UnreadableRecord) -> Unreadable:
+def describe_unreadable(found: UnreadableRecord) -> Unreadable:
     """Return the error that tells of the record: which one, why, and what to do."""
     return Unreadable(
         f"The record {found.suspension_id} cannot be read: {found.reason} Nothing about it can be decided, and nothing "

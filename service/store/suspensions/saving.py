@@ -24,7 +24,7 @@ from service.store.connection.connecting import LOST, translated
 from service.store.connection.pipeline import Line, Script
 from service.store.keys import TenantKeys
 from service.store.lua import read_script
-from service.store.suspensions.batches import Rounds
+from service.store.suspensions.batches import DueBatches
 from service.store.suspensions.commits import Commit, Idempotency, Room, build_commit
 from service.store.suspensions.reading import Readings, UnreadableRecord, read_record
 
@@ -106,7 +106,7 @@ class Suspensions:
         self._redis = redis
         self._readings = readings or Readings()
         self.mark_ms = mark_ms
-        self.rounds = Rounds(redis, mark_ms)
+        self.due_batches = DueBatches(redis, mark_ms)
         self._line = Line(redis)
         self._load = partial(self._line.run, Script(read_script("load")))
         self._commit = partial(self._line.run, Script(read_script("commit")))
@@ -115,7 +115,7 @@ class Suspensions:
 
     def close(self) -> None:
         """Hang up."""
-        self.rounds.close()
+        self.due_batches.close()
         self._line.close()
 
     async def read(self, tenant: str, suspension_id: str) -> Found:
@@ -256,7 +256,7 @@ class Suspensions:
         except Unreadable:
             return None
         now_ms = max(read_ms + int(passed_ms), record.updated_at_ms)
-        if record.look_at_ms is not None and record.look_at_ms <= now_ms:
+        if record.due_at_ms is not None and record.due_at_ms <= now_ms:
             return None  # it lay there for so long that somebody was to look at it again
         return Saved(record, now_ms, head=head, saved_at_ms=monotonic_ms())
 
@@ -337,7 +337,7 @@ def _prepare(found: Found, change: Change, seen: Idempotency | None, room: Room 
     commit_id = os.urandom(6).hex()
     commit, after, head = build_commit(found.record, change, found.head, commit_id, seen, room=room)
     if not found.looked:
-        due_ms = found.record.look_at_ms if found.record is not None else None
+        due_ms = found.record.due_at_ms if found.record is not None else None
         latest_ms = found.now_ms + _LATE_MS
         commit.between_ms = (found.now_ms - _EARLY_MS, latest_ms if due_ms is None else min(latest_ms, due_ms - 1))
     if change.until_ms:

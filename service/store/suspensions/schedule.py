@@ -1,6 +1,6 @@
 """Find what is due, and hand what is ready to exactly one taker at a time.
 
-Both lists are hints: every verb re-checks the record, and what a taker loses comes back through the agenda.
+Both lists are hints: every verb re-checks the record, and what a taker loses comes back through the schedule.
 """
 
 from dataclasses import dataclass
@@ -26,7 +26,7 @@ class Ready:
     packed: bytes
 
 
-class Agenda:
+class Schedule:
     """When somebody must look at which suspension, and what waits for a worker."""
 
     def __init__(self, redis: Redis) -> None:
@@ -52,7 +52,7 @@ class Agenda:
     async def due(self, tenant: str, now_ms: int, limit: int = 500) -> list[str]:
         """Return the suspensions whose moment has come, the most overdue first."""
         async with translated():
-            ids = await self._redis.zrangebyscore(TenantKeys(tenant).agenda, "-inf", now_ms, start=0, num=limit)
+            ids = await self._redis.zrangebyscore(TenantKeys(tenant).schedule, "-inf", now_ms, start=0, num=limit)
         return [_id_of(one) for one in ids]
 
     async def deadlines(self, tenant: str, after_ms: int, until_ms: int, limit: int) -> list[str]:
@@ -66,18 +66,18 @@ class Agenda:
     async def everything(self, tenant: str) -> list[str]:
         """Return all that anybody will ever look at, the earliest first."""
         async with translated():
-            ids = await self._redis.zrange(TenantKeys(tenant).agenda, 0, -1)
+            ids = await self._redis.zrange(TenantKeys(tenant).schedule, 0, -1)
         return [_id_of(one) for one in ids]
 
     async def forget(self, tenant: str, suspension_id: str) -> None:
         """Take an id off whose record is gone; any other comes off in its own commit."""
         async with translated():
-            await self._redis.zrem(TenantKeys(tenant).agenda, suspension_id)
+            await self._redis.zrem(TenantKeys(tenant).schedule, suspension_id)
 
-    async def defer(self, tenant: str, suspension_id: str, look_at_ms: int) -> None:
+    async def defer(self, tenant: str, suspension_id: str, due_at_ms: int) -> None:
         """Look later at a record that cannot be read, so that it does not hold up the others."""
         async with translated():
-            await self._redis.zadd(TenantKeys(tenant).agenda, {suspension_id: look_at_ms}, xx=True)
+            await self._redis.zadd(TenantKeys(tenant).schedule, {suspension_id: due_at_ms}, xx=True)
 
     async def queued_since_ms(self, tenant: str) -> int | None:
         """Return when the first of those that are ready was put there; None when none is, or nobody can tell."""

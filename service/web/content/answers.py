@@ -4,9 +4,9 @@ from dataclasses import dataclass, replace
 
 from pydantic import JsonValue, ValidationError
 
-from sayso.canonical_json import canonical_json
+from sayso.canonical_json import JsonObject, canonical_json
 from sayso.errors import InvalidInput, SaysoError, TooLarge
-from sayso.records.decisions import DecisionRequest, JsonObject
+from sayso.records.decisions import DecisionRequest
 from sayso.records.items import Answer, Item
 from sayso.records.tool_calls import ToolDefinition
 from service.http.bodies import misfit

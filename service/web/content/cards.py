@@ -8,15 +8,15 @@ from sayso.records.suspensions import Status, SuspensionRecord
 from sayso.transitions.freezing import Freeze
 from sayso.transitions.item_states import ItemState, find_item_state
 from service.web.content.sentences import (
+    describe_fallback,
+    describe_hold,
+    describe_outcome,
+    describe_quorum,
+    describe_resemblance,
     find_hindrance,
     name_question,
-    tell_fallback,
-    tell_hold,
-    tell_outcome,
-    tell_quorum,
-    tell_resemblance,
 )
-from service.web.content.summaries import Gist, make_gist
+from service.web.content.summaries import Summary, summarize
 
 
 @dataclass(frozen=True)
@@ -27,7 +27,7 @@ class Card:
     tool: str
     title: str
     question: str
-    gist: Gist
+    summary: Summary
     reason: str
     run: str
     agent: str
@@ -47,7 +47,7 @@ class Row:
 
     href: str
     tool: str
-    gist: Gist
+    summary: Summary
     state: str
     told: str
     note: str
@@ -63,7 +63,7 @@ def item_href(record: SuspensionRecord, item: Item) -> str:
 def make_cards(records: Iterable[SuspensionRecord], name: str, freezes: Sequence[Freeze], now_ms: int) -> list[Card]:
     """Return a card for every open item, the earliest deadline first, as this person should see it."""
     cards = [
-        _card(record, item, name, tell_hold(record, item, freezes, now_ms))
+        _card(record, item, name, describe_hold(record, item, freezes, now_ms))
         for record in records
         if record.status is Status.PENDING
         for item in record.items
@@ -83,7 +83,7 @@ def _card(record: SuspensionRecord, item: Item, name: str, hold: str) -> Card:
         tool=item.tool.name,
         title=item.prompt.title or "",
         question=name_question(item),
-        gist=make_gist(item.tool.args),
+        summary=summarize(item.tool.args),
         reason=item.prompt.reason or "",
         run=record.run.title,
         agent=record.run.agent,
@@ -91,10 +91,10 @@ def _card(record: SuspensionRecord, item: Item, name: str, hold: str) -> Card:
         asked_at_ms=record.created_at_ms,
         deadline_at_ms=item.terms.deadline_at_ms,
         hold=hold,
-        fallback=tell_fallback(record, item),
-        quorum=tell_quorum(item),
+        fallback=describe_fallback(record, item),
+        quorum=describe_quorum(item),
         hindrance=find_hindrance(record, item, name) or "",
-        resemblance=tell_resemblance(item),
+        resemblance=describe_resemblance(item),
     )
 
 
@@ -104,9 +104,9 @@ def _row(record: SuspensionRecord, item: Item) -> Row:
     return Row(
         href=item_href(record, item),
         tool=item.tool.name,
-        gist=make_gist(args),
+        summary=summarize(args),
         state=find_item_state(record, item),
-        told=tell_outcome(item) or "The run was cancelled",
+        told=describe_outcome(item) or "The run was cancelled",
         note=(outcome.message or "") if outcome is not None else "",
         agent=record.run.agent,
         at_ms=outcome.at_ms if outcome is not None else record.updated_at_ms,

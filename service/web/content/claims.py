@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from sayso.records.decisions import JsonObject
+from sayso.canonical_json import JsonObject
 from sayso.records.suspensions import SuspensionRecord
 from sayso.records.tool_calls import ToolDefinition
 

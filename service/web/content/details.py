@@ -5,7 +5,8 @@ from dataclasses import dataclass
 
 from pydantic import JsonValue
 
-from sayso.records.decisions import Decision, DecisionAction, JsonObject
+from sayso.canonical_json import JsonObject
+from sayso.records.decisions import Decision, DecisionAction
 from sayso.records.events import EventType, TrailEntry
 from sayso.records.items import Item
 from sayso.records.suspensions import Status, SuspensionRecord

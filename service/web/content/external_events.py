@@ -3,16 +3,16 @@
 from collections.abc import Sequence
 from typing import NamedTuple
 
+from sayso.canonical_json import JsonObject
 from sayso.formats.external_events import Kind
-from sayso.records.decisions import JsonObject
 from sayso.records.events import TrailEntry
 from sayso.timeline.merging import Entry, fold, merge
-from sayso.timeline.sources import DIALECTS, Dialect
-from service.store.runs.external_events import Tellings
+from sayso.timeline.sources import SOURCE_FORMATS, SourceFormat
+from service.store.runs.external_events import ExternalEvents
 from service.web.content.summaries import write_pretty
-from service.web.content.timeline import Line, tell_trail
+from service.web.content.timeline import Line, describe_trail
 
-MOST_TOLD = 1_000
+MAX_EXTERNAL_EVENTS = 1_000
 """A page shows no more of what others told than this, the latest; the API has it all."""
 
 _LONGEST = 8_000
@@ -35,22 +35,24 @@ class Told(NamedTuple):
     cut: bool
 
 
-async def read_told(tellings: Tellings, tenant: str, run_id: str, until_ms: int | None = None) -> Told:
+async def read_external_events(
+    external_events: ExternalEvents, tenant: str, run_id: str, until_ms: int | None = None
+) -> Told:
     """Return what others told of the run, up to a moment where one is given."""
-    entries = fold(await tellings.read_all(tenant, run_id))
+    entries = fold(await external_events.read_all(tenant, run_id))
     if until_ms is not None:
         entries = [one for one in entries if one.at_ms <= until_ms]
     entries.sort(key=lambda one: one.at_ms)
-    return Told(entries[-MOST_TOLD:], len(entries) > MOST_TOLD)
+    return Told(entries[-MAX_EXTERNAL_EVENTS:], len(entries) > MAX_EXTERNAL_EVENTS)
 
 
-def tell_both(trail: Sequence[TrailEntry], entries: Sequence[Entry]) -> list[Line]:
+def describe_both(trail: Sequence[TrailEntry], entries: Sequence[Entry]) -> list[Line]:
     """Return a line for every event of ours and every entry of theirs, in order."""
-    ours = iter(tell_trail(trail))
-    return [next(ours) if isinstance(one, TrailEntry) else tell_entry(one) for one in merge(trail, entries)]
+    ours = iter(describe_trail(trail))
+    return [next(ours) if isinstance(one, TrailEntry) else describe_entry(one) for one in merge(trail, entries)]
 
 
-def tell_entry(entry: Entry) -> Line:
+def describe_entry(entry: Entry) -> Line:
     """Return the line of what a source told."""
     text, tone, note = _tell(entry)
     return Line(
@@ -92,7 +94,7 @@ def _show_data(entry: Entry) -> str:
 
 
 def _name(entry: Entry) -> str:
-    label = DIALECTS[Dialect(entry.dialect)].label
+    label = SOURCE_FORMATS[SourceFormat(entry.source_format)].label
     return label if entry.source == "agent" else f"{label}, {entry.source}"
 
 

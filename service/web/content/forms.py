@@ -11,9 +11,8 @@ from typing import Any, Final
 
 from pydantic import JsonValue
 
-from sayso.canonical_json import canonical_json, parse_json
+from sayso.canonical_json import JsonObject, canonical_json, parse_json
 from sayso.errors import InvalidInput
-from sayso.records.decisions import JsonObject
 from service.web.content.schemas import Shape, properties_of, shape_of
 from service.web.content.summaries import write_key, write_pretty
 

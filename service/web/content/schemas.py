@@ -5,7 +5,7 @@ from typing import Any
 
 from pydantic import JsonValue
 
-from sayso.records.decisions import JsonObject
+from sayso.canonical_json import JsonObject
 
 _KINDS = {"string": "text", "integer": "integer", "number": "number", "boolean": "boolean"}
 _MOST_OPTIONS = 100

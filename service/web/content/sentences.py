@@ -14,7 +14,7 @@ from sayso.transitions.item_states import ItemState, RunState, find_item_state
 from sayso.transitions.sightings import needs_sight
 from sayso.transitions.timing import time_given_ms
 from service.web.content.summaries import write_leaf
-from service.web.content.times import tell_span
+from service.web.content.times import describe_span
 
 VERDICTS = {
     Verdict.APPROVED: "approved",
@@ -72,7 +72,7 @@ _AFTER_DENIAL = {
 }
 
 
-def tell_fallback(record: SuspensionRecord, item: Item) -> str:
+def describe_fallback(record: SuspensionRecord, item: Item) -> str:
     """Say what happens when nobody answers in time, to go behind 'If nobody answers, …'."""
     fallback, steps = item.terms.fallback, item.terms.escalate[item.escalated :]
     if fallback.action is FallbackAction.APPROVE:
@@ -83,23 +83,23 @@ def tell_fallback(record: SuspensionRecord, item: Item) -> str:
     if fallback.action is FallbackAction.FAIL:
         return "the whole run fails"
     if fallback.action is FallbackAction.ESCALATE and steps:
-        span = tell_span(time_given_ms(record, item))
+        span = describe_span(time_given_ms(record, item))
         return f"{join_words(steps[0].reviewers)} can decide too, for another {span}"
     return "it is denied"
 
 
-def tell_denial(record: SuspensionRecord) -> str:
+def describe_denial(record: SuspensionRecord) -> str:
     """Say what a denial does to the run."""
     return _AFTER_DENIAL[record.on_deny]
 
 
-def tell_reviewers(record: SuspensionRecord, item: Item) -> str:
+def describe_reviewers(record: SuspensionRecord, item: Item) -> str:
     """Say who may decide an item."""
     people = join_words(item.terms.reviewers, "or") if item.terms.reviewers else "Any reviewer"
     return f"{people}, except {record.run.owner}, who asked" if item.terms.no_self_approval else people
 
 
-def tell_quorum(item: Item) -> str:
+def describe_quorum(item: Item) -> str:
     """Say how many have to agree and how many do; nothing where one is enough.
 
     Approvals count together only for the same arguments, so of different ones the most that agree are told.
@@ -114,17 +114,17 @@ def tell_quorum(item: Item) -> str:
     return f"{most} of {quorum.approve} approvals{same}, {denials} of {quorum.deny} denials"
 
 
-def tell_hold(record: SuspensionRecord, item: Item, freezes: Sequence[Freeze], now_ms: int) -> str:
+def describe_hold(record: SuspensionRecord, item: Item, freezes: Sequence[Freeze], now_ms: int) -> str:
     """Say that an item's time stands still and how much of it is left then; nothing while it passes."""
     if item.item_id not in find_held(record, freezes):
         return ""
     if any(one.scope == TIME and one.in_force for one in freezes):  # how much is left is just what is in doubt
         return "on hold"
     left_ms = item.terms.deadline_at_ms + lost_ms(record, item, freezes, now_ms) - now_ms
-    return f"{tell_span(left_ms)} left, on hold" if left_ms > 0 else ""
+    return f"{describe_span(left_ms)} left, on hold" if left_ms > 0 else ""
 
 
-def tell_deadlock(record: SuspensionRecord, item: Item) -> str:
+def describe_deadlock(record: SuspensionRecord, item: Item) -> str:
     """Say that the words given can no longer come to a decision, and what the deadline brings; else nothing."""
     terms = item.terms
     if not item.open or not terms.reviewers:
@@ -135,19 +135,19 @@ def tell_deadlock(record: SuspensionRecord, item: Item) -> str:
     denials = len(item.decisions) - approvals.total()
     if max(approvals.values(), default=0) + left >= terms.quorum.approve or denials + left >= terms.quorum.deny:
         return ""
-    return f"Too few people are left to agree on anything. At the deadline {tell_fallback(record, item)}."
+    return f"Too few people are left to agree on anything. At the deadline {describe_fallback(record, item)}."
 
 
 def _count_approvals(item: Item) -> Counter[bytes]:
     return Counter(canonical_json(args_of(item, one)) for one in item.decisions if one.action != "deny")
 
 
-def tell_actor(actor: Actor) -> str:
+def describe_actor(actor: Actor) -> str:
     """Name who acted."""
     return _MACHINES.get(actor.kind, actor.id)
 
 
-def tell_outcome(item: Item) -> str:
+def describe_outcome(item: Item) -> str:
     """Say how an item ended and through whom; nothing while it is open."""
     outcome = item.outcome
     if outcome is None:
@@ -156,15 +156,15 @@ def tell_outcome(item: Item) -> str:
         return f"Nobody answered in time: {_BY_FALLBACK[outcome.verdict]}"
     if outcome.by == COVERED:
         return "Closed, for another answer was enough"
-    who = tell_actor(outcome.by)
+    who = describe_actor(outcome.by)
     who = who[:1].upper() + who[1:] if outcome.by.kind in _MACHINES else who
     if outcome.verdict is Verdict.ANSWERED:
-        return f"{who} {_tell_choice(item, outcome)}"
+        return f"{who} {_describe_choice(item, outcome)}"
     edited = " with other arguments" if outcome.verdict is Verdict.APPROVED and outcome.args is not None else ""
     return f"{who} {VERDICTS[outcome.verdict]} this{edited}"
 
 
-def tell_failure(record: SuspensionRecord, item: Item, error: str) -> str:
+def describe_failure(record: SuspensionRecord, item: Item, error: str) -> str:
     """Say what went wrong since an item was decided, with the call's own error; nothing where nothing did."""
     state = find_item_state(record, item)
     if item.outcome is None or not item.outcome.may_run:
@@ -175,17 +175,17 @@ def tell_failure(record: SuspensionRecord, item: Item, error: str) -> str:
     return _SINCE.get(state, "")
 
 
-def _tell_choice(item: Item, outcome: Outcome) -> str:
+def _describe_choice(item: Item, outcome: Outcome) -> str:
     """A value as a deed; of a call in doubt its choice says what becomes of it."""
     choice = outcome.value.get("choice") if item.doubt is not None and isinstance(outcome.value, dict) else None
     return _CHOICES.get(str(choice), "gave a value")
 
 
-def tell_word(decision: Decision) -> str:
+def describe_word(decision: Decision) -> str:
     """Say what one reviewer said."""
     words = {"approve": "approved", "deny": "denied", "value": "gave a value", "fail": "failed it"}
     edited = " with other arguments" if decision.args is not None else ""
-    return f"{tell_actor(decision.by)} {words[decision.action]}{edited}"
+    return f"{describe_actor(decision.by)} {words[decision.action]}{edited}"
 
 
 def find_hindrance(record: SuspensionRecord, item: Item, name: str) -> str | None:
@@ -195,7 +195,7 @@ def find_hindrance(record: SuspensionRecord, item: Item, name: str) -> str | Non
     if item.terms.reviewers and name not in item.terms.reviewers:
         return f"This is for {join_words(item.terms.reviewers, 'or')} to decide."
     if any(one.by.id == name for one in item.decisions):
-        return f"You have given your word. {tell_deadlock(record, item) or 'It now takes the others.'}"
+        return f"You have given your word. {describe_deadlock(record, item) or 'It now takes the others.'}"
     return None
 
 
@@ -208,7 +208,7 @@ def name_question(item: Item) -> str:
     return "needs approval"
 
 
-def tell_resemblance(item: Item) -> str:
+def describe_resemblance(item: Item) -> str:
     """Say which names in the rules the tool's name looks like; nothing where it looks like none."""
     if not item.resembles:
         return ""

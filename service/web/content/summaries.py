@@ -6,22 +6,21 @@ from dataclasses import dataclass
 
 from pydantic import JsonValue
 
-from sayso.canonical_json import canonical_json
-from sayso.records.decisions import JsonObject
+from sayso.canonical_json import JsonObject, canonical_json
 
 _quote = json.encoder.encode_basestring
 """Writes a text as the canonical form does, without looking at it three times: a page has thousands of them."""
 
-GIST_PAIRS = 5
-GIST_VALUE_CHARS = 42
-GIST_PATH_CHARS = 32
+SUMMARY_PAIRS = 5
+SUMMARY_VALUE_CHARS = 42
+SUMMARY_PATH_CHARS = 32
 
 
 @dataclass(frozen=True)
 class Leaf:
     """One value at the end of its path; a literal is a number, a truth value, null, or something empty.
 
-    Only a gist cuts a leaf short.
+    Only a summary cuts a leaf short.
     """
 
     path: str
@@ -31,7 +30,7 @@ class Leaf:
 
 
 @dataclass(frozen=True)
-class Gist:
+class Summary:
     """The beginning of the leaves, and how many bytes of names and values were left out."""
 
     leaves: tuple[Leaf, ...]
@@ -43,11 +42,11 @@ def find_leaves(value: JsonValue) -> list[Leaf]:
     return list(_walk(value, ""))
 
 
-def make_gist(args: JsonObject) -> Gist:
+def summarize(args: JsonObject) -> Summary:
     """Return what fits into one line of the arguments."""
     leaves = find_leaves(args) if args else []
-    shown = tuple(_shorten(leaf) for leaf in leaves[:GIST_PAIRS])
-    return Gist(shown, sum(map(_size, leaves)) - sum(map(_size, shown)))
+    shown = tuple(_shorten(leaf) for leaf in leaves[:SUMMARY_PAIRS])
+    return Summary(shown, sum(map(_size, leaves)) - sum(map(_size, shown)))
 
 
 def write_pretty(value: JsonValue, indent: str = "") -> str:
@@ -109,7 +108,7 @@ def _scalar(value: JsonValue) -> str:
 
 
 def _shorten(leaf: Leaf) -> Leaf:
-    path, text = leaf.path[:GIST_PATH_CHARS], leaf.text[:GIST_VALUE_CHARS]
+    path, text = leaf.path[:SUMMARY_PATH_CHARS], leaf.text[:SUMMARY_VALUE_CHARS]
     return leaf if (path, text) == (leaf.path, leaf.text) else Leaf(path, text, leaf.literal, cut=True)
 
 

@@ -11,7 +11,7 @@ from sayso.text.invisible import UNCHECKED
 from service.store.runs.runs import UNREADABLE
 from service.web.content.sentences import join_words
 from service.web.content.summaries import write_pretty
-from service.web.content.times import tell_clock, tell_span
+from service.web.content.times import describe_clock, describe_span
 
 
 @dataclass(frozen=True)
@@ -76,7 +76,7 @@ class Facts:
 
     def moment(self, key: str) -> str:
         """Return a moment in words."""
-        return tell_clock(self.count(key)) if self.count(key) else "an unknown moment"
+        return describe_clock(self.count(key)) if self.count(key) else "an unknown moment"
 
     @property
     def item(self) -> str:
@@ -89,7 +89,7 @@ Told = tuple[str, str, str]
 """Tone, sentence, note."""
 
 
-def tell_trail(entries: Iterable[TrailEntry]) -> list[Line]:
+def describe_trail(entries: Iterable[TrailEntry]) -> list[Line]:
     """Return a line for every entry, in order."""
     names: dict[str, str] = {}
     lines: list[Line] = []
@@ -209,8 +209,8 @@ def _asked_again(facts: Facts) -> Told:
 
 
 def _deadlines_moved(facts: Facts) -> Told:
-    span = tell_span(max((row.count("by_ms") for row in facts.rows("items")), default=0))
-    people = join_words(sorted({who for row in facts.rows("freezes") if (who := row.word("lifted_by"))}))
+    span = describe_span(max((row.count("by_ms") for row in facts.rows("items")), default=0))
+    people = join_words(sorted({who for row in facts.rows("freezes") if (who := row.word("unfrozen_by"))}))
     return "plain", f"No longer frozen: every deadline moved by {span}", f"lifted by {people}" if people else ""
 
 

@@ -5,7 +5,7 @@ from datetime import UTC, datetime
 _UNITS = ((86_400, "d"), (3_600, "h"), (60, "min"), (1, "s"))
 
 
-def tell_span(span_ms: int) -> str:
+def describe_span(span_ms: int) -> str:
     """Say a span in its two largest units, such as `4 min 10 s`; anything under a second is `0 s`."""
     left_s = max(0, span_ms) // 1000
     words: list[str] = []
@@ -20,19 +20,19 @@ def tell_span(span_ms: int) -> str:
     return " ".join(words)
 
 
-def tell_ago(at_ms: int, now_ms: int) -> str:
+def describe_ago(at_ms: int, now_ms: int) -> str:
     """Say how long ago a moment was, in its largest unit: `12 s ago`, `3 h ago`."""
     if now_ms - at_ms < 1000:
         return "just now"
-    count, unit, *_ = tell_span(now_ms - at_ms).split(" ")
+    count, unit, *_ = describe_span(now_ms - at_ms).split(" ")
     return f"{count} {unit} ago"
 
 
-def tell_clock(at_ms: int) -> str:
+def describe_clock(at_ms: int) -> str:
     """Say a moment to the second, in UTC: `2026-11-21 12:03:04 UTC`."""
     return datetime.fromtimestamp(at_ms / 1000, tz=UTC).strftime("%Y-%m-%d %H:%M:%S UTC")
 
 
-def tell_hour(at_ms: int) -> str:
+def describe_hour(at_ms: int) -> str:
     """Say the time of day to the second, in UTC: `12:03:04`."""
     return datetime.fromtimestamp(at_ms / 1000, tz=UTC).strftime("%H:%M:%S")

@@ -57,5 +57,5 @@ bot = gate(
     name="bot",
     idempotent={"look_up"},
     run_config=RunConfig(tracing_disabled=True),
-    tell_refused=tool_responses.tell_refused("Bank"),
+    describe_refused=tool_responses.describe_refused("Bank"),
 )

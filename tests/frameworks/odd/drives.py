@@ -7,14 +7,14 @@ from typing import Any
 from sayso.errors import SaysoError
 from sayso.policy.engine import ASK_EVERYTHING
 from sayso.records.events import Event
-from sayso.records.items import Ask, Doubt
+from sayso.records.items import Doubt, ItemDraft
 from sayso.records.suspensions import RunRef
 from sayso.runner.batches import PlannedCall, Resumption
 from sayso.runner.framework_loop import FrameworkEnd, FrameworkJournal, drive_framework
 from sayso.runner.protocol import Asked, FrameworkAgent, FrameworkState, open_gate
 from tests.sayso.runners import approve
 
-Rule = Callable[[Ask], Resumption]
+Rule = Callable[[ItemDraft], Resumption]
 LONG_ID = "thought-" * 500
 """An id in which a model's endpoint has hidden more than a name."""
 
@@ -51,14 +51,14 @@ async def play(bot: FrameworkAgent, rule: Rule = approve, later: FrameworkAgent 
 async def _play(bot: FrameworkAgent, rule: Rule, asked: list[Any], later: FrameworkAgent) -> FrameworkEnd:
     origin, run = bot.framework.origin, RunRef(id="run_1", agent=bot.name, owner="o", thread_id="t")
     state = FrameworkState(agent=bot.name, framework=origin.framework, state_schema=origin.state_schema, text="Play.")
-    rulings: dict[int, Resumption] = {}
+    presets: dict[int, Resumption] = {}
     while True:
-        rest = await drive_framework(bot, run, state, rulings, policy=ASK_EVERYTHING, journal=_Journal())
+        rest = await drive_framework(bot, run, state, presets, policy=ASK_EVERYTHING, journal=_Journal())
         if isinstance(rest, FrameworkEnd):
             return rest
-        asked += [[one.call_id, one.tool.args] for one in rest.asks]
+        asked += [[one.call_id, one.tool.args] for one in rest.drafts]
         state = FrameworkState.model_validate_json(rest.state.model_dump_json())
-        bot, rulings = later, {one.index: rule(one) for one in rest.asks}
+        bot, presets = later, {one.index: rule(one) for one in rest.drafts}
 
 
 async def find_callers(bot: FrameworkAgent) -> list[list[str | None]]:

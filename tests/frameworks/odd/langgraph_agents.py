@@ -14,7 +14,7 @@ from langgraph.prebuilt import ToolNode
 from langgraph.types import interrupt
 
 from sayso.adapters.langgraph import Mode, gate, sqlite
-from sayso.records.items import Ask
+from sayso.records.items import ItemDraft
 from sayso.runner.batches import Resumption
 from sayso.runner.protocol import FrameworkAgent
 from tests.frameworks.odd.drives import play, refusal, say
@@ -131,7 +131,7 @@ def build_around(*, checkpointer: Any, middleware: Any) -> Any:
     return graph.compile(checkpointer=checkpointer)
 
 
-def deny_ann(asked: Ask) -> Resumption:
+def deny_ann(asked: ItemDraft) -> Resumption:
     return deny(asked, "Not Ann.") if asked.tool.args["to"] == "ann" else approve(asked)
 
 

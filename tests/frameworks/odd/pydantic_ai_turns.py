@@ -10,7 +10,7 @@ from pydantic_ai.models.function import AgentInfo, FunctionModel
 from pydantic_ai.models.test import TestModel
 
 from sayso.adapters.pydantic_ai import gate
-from sayso.records.items import Ask
+from sayso.records.items import ItemDraft
 from sayso.runner.batches import Resumption
 from tests.frameworks.odd.drives import play, refusal, say
 from tests.sayso.runners import approve, deny
@@ -72,15 +72,15 @@ def make(*turns: tuple[str, str], tool: Any = send_money, **options: Any) -> Age
     return Agent(FunctionModel(answer), tools=[tool], **options)
 
 
-def deny_ann(asked: Ask) -> Resumption:
+def deny_ann(asked: ItemDraft) -> Resumption:
     return deny(asked, "Not Ann.") if asked.tool.args["to"] == "ann" else approve(asked)
 
 
 def deny_later() -> Any:
     """Return a rule that approves what is asked first and denies what comes after it."""
-    asked: list[Ask] = []
+    asked: list[ItemDraft] = []
 
-    def rule(ask: Ask) -> Resumption:
+    def rule(ask: ItemDraft) -> Resumption:
         asked.append(ask)
         return approve(ask) if len(asked) == 1 else deny(ask, "Not again.")
 

@@ -413,7 +413,7 @@ async def test_denied_call_and_resumed_step_are_on_the_timeline_once() -> None:
     ended = await go_on(bot, asked, decide(asked, True, "Not Bob."))
     at = range(len(asked.told) + len(ended.told))
     kept = [
-        Kept_(position=n, source="afk", dialect="afk", seq=n, at_ms=n, event=event)
+        Kept_(position=n, source="afk", source_format="afk", seq=n, at_ms=n, event=event)
         for n, event in zip(at, (*asked.told, *ended.told), strict=True)
     ]
     entries = fold(kept)

@@ -1,12 +1,12 @@
 """A model that asks for what cannot run is told so by whoever began its run, and people are asked about the rest."""
 
 from sayso.adapters.starting import start
+from sayso.canonical_json import JsonObject
 from sayso.client.clients import AsyncClient
-from sayso.records.decisions import JsonObject
 from sayso.records.suspensions import Origin
 from sayso.records.tool_calls import ToolDefinition
 from sayso.runner.models import RequestedCall
-from sayso.runner.protocol import Asked, Done, Gate, build_agent, tell_refusal
+from sayso.runner.protocol import Asked, Done, Gate, build_agent, describe_refusal
 
 PAY = ToolDefinition(name="pay", parameters={"type": "object", "properties": {"to": {"type": "string"}}})
 
@@ -28,7 +28,7 @@ class Slip:
         return None
 
     async def go_on(self, native: JsonObject, gate: Gate) -> Asked | Done:
-        return Done([tell_refusal(one) for one in gate.calls])
+        return Done([describe_refusal(one) for one in gate.calls])
 
 
 async def test_a_turn_with_a_call_that_cannot_run_is_told_to_the_model_and_nobody_is_asked() -> None:

@@ -14,13 +14,13 @@ from redis import Redis
 
 from launch.waits import wait_until
 from sayso.canonical_json import JsonObject
-from sayso.client import requests as exchanges
+from sayso.client import requests
 from sayso.client.clients import Client
 from sayso.errors import NotAuthenticated
 from service.auth.credentials import TENANT
 from service.settings import CHECKOUT, Settings
 from service.store.keys import TenantKeys
-from service.wiring import wire
+from service.wiring import assemble
 from tests.builders import PASSWORD, make_agent, make_person
 from tests.service.damages import tear
 from tests.service.servers import served
@@ -43,7 +43,7 @@ def desk(clean_store_url: str, tmp_path: Path) -> Iterator[tuple[str, str, str, 
     settings = Settings(redis_url=clean_store_url, policy=policy, pending_per_key=1_000)
 
     async def furnish() -> tuple[str, str, str]:
-        async with wire(settings) as wiring:
+        async with assemble(settings) as wiring:
             anna = await make_person(wiring, "anna")
             return await make_agent(wiring, "bot"), anna, await make_person(wiring, "root", "reviewer", "admin")
 
@@ -274,8 +274,8 @@ def test_a_failed_call_is_shown_as_failed(desk: tuple[str, str, str, str], sayso
     waiting = ask(desk)
     assert sayso("approve", waiting, "--yes").returncode == 0
     with Client(desk[0], desk[1]) as agent:
-        agent.exchange(exchanges.consume(waiting, "i1", "once", 60))
-        agent.exchange(exchanges.report_outcome(waiting, "i1", "once", False, None, "payment provider answered 502"))
+        agent.exchange(requests.redeem(waiting, "i1", "once", 60))
+        agent.exchange(requests.report_outcome(waiting, "i1", "once", False, None, "payment provider answered 502"))
     told = sayso("show", waiting).stdout
     assert "failed; approved by anna" in told
     assert "payment provider answered 502" in told

@@ -9,7 +9,7 @@ import pytest
 
 from sayso.client.clients import Client
 from service.settings import CHECKOUT, Settings
-from service.wiring import wire
+from service.wiring import assemble
 from tests.builders import make_agent, make_person
 from tests.service.servers import served
 from tests.terminals import terminal
@@ -21,7 +21,7 @@ HARMLESS = re.compile(rb"\x1b\[[0-9;]*m|\x1b\[[0-9]*[AGK]|\x1b\[2?K|\x1b\[\?25[l
 
 async def furnish(settings: Settings) -> tuple[str, str]:
     """Return an agent's key and a person's token."""
-    async with wire(settings) as wiring:
+    async with assemble(settings) as wiring:
         return await make_agent(wiring, "bot"), await make_person(wiring, "anna")
 
 

@@ -9,14 +9,13 @@ from typing import Any
 import pytest
 
 from sayso import AsyncClient, Client
-from sayso.client import requests as exchanges
-from sayso.client import retries as flows
-from sayso.errors import AlreadyConsumed, NotAllowed, NotAuthenticated, NotFound, SaysoError
+from sayso.client import requests, retries
+from sayso.errors import AlreadyRedeemed, NotAllowed, NotAuthenticated, NotFound, SaysoError
 from sayso.records.events import Event, EventType
 from sayso.records.suspensions import Change, SuspensionRecord
 from service.auth.credentials import TENANT
 from service.settings import Settings
-from service.wiring import wire
+from service.wiring import assemble
 from tests.builders import PASSWORD, make_agent, make_person, make_running, register_agent
 from tests.service.servers import served
 
@@ -90,7 +89,7 @@ def furnished(clean_store_url: str, settings: Settings) -> Iterator[tuple[str, s
     """A running desk's address, an agent's key, and a run with more events than one page holds."""
 
     async def furnish() -> tuple[str, str]:
-        async with wire(settings) as wiring:
+        async with assemble(settings) as wiring:
             await register_agent(wiring)
             await make_person(wiring, "root", "reviewer", "admin")
             running = await make_running(wiring)
@@ -136,8 +135,8 @@ def play_calls(agent: Player, admin: Player) -> None:
     assert admin("decide", asked.id, item, "approve", args={"amount": 4}).outcome.verdict == "approved"
     assert asked.id in [one.id for one in admin("waiting", "decided").suspensions]
     assert agent("wait", asked.id).status == "decided"
-    assert agent("consume", asked.id, "i1", "try-1").args == {"amount": 4}
-    assert agent.refused("consume", asked.id, "i1", "try-2") == AlreadyConsumed.__name__
+    assert agent("redeem", asked.id, "i1", "try-1").args == {"amount": 4}
+    assert agent.refused("redeem", asked.id, "i1", "try-2") == AlreadyRedeemed.__name__
     assert agent("outcome", asked.id, "i1", "try-1", output="paid").items[0].permit.report.output == "paid"
 
 
@@ -148,8 +147,8 @@ def play_runs(agent: Player) -> None:
     assert agent("tell", begun.id, "sayso", [note]).added == 1
     assert agent("cancel", begun.id, "enough", key="c").status == "cancelled"
     assert begun.id in [one.id for one in agent("runs", "cancelled").runs]
-    assert agent("run", flows.send(agent.client.patience, exchanges.find_run(begun.id))).ended
-    assert agent("exchange", exchanges.find_run(begun.id)) == agent("find_run", begun.id)
+    assert agent("run", retries.send(agent.client.patience, requests.find_run(begun.id))).ended
+    assert agent("exchange", requests.find_run(begun.id)) == agent("find_run", begun.id)
 
 
 def test_every_method_does_the_same_with_both_clients(

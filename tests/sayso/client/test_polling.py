@@ -2,7 +2,7 @@
 
 import pytest
 
-from sayso.errors import AlreadyConsumed
+from sayso.errors import AlreadyRedeemed
 from sayso.testing.desk import InProcessDesk
 
 BODY = {"mode": "poll", "calls": [{"tool": "pay", "args": {"amount": 5}, "definition": {}}]}
@@ -12,11 +12,11 @@ def test_a_client_consumes_the_leave_once_and_reports_the_outcome(desk: InProces
     desk.reviewer.approves("pay")
     client = desk.client()
     asked = client.wait(client.suspend(BODY, key="k").id)
-    spent = client.consume(asked.id, "i1", "try-1")
+    spent = client.redeem(asked.id, "i1", "try-1")
     assert (spent.args, spent.attempt) == ({"amount": 5}, 1)
-    assert client.consume(asked.id, "i1", "try-1") == spent
-    with pytest.raises(AlreadyConsumed):
-        client.consume(asked.id, "i1", "try-2")
+    assert client.redeem(asked.id, "i1", "try-1") == spent
+    with pytest.raises(AlreadyRedeemed):
+        client.redeem(asked.id, "i1", "try-2")
     reported = client.outcome(asked.id, "i1", "try-1", output="paid")
     assert reported.items[0].permit is not None
     assert reported.items[0].permit.report is not None
@@ -27,7 +27,7 @@ async def test_an_async_client_reports_a_failure_alike(desk: InProcessDesk) -> N
     desk.reviewer.approves("pay")
     client = desk.async_client()
     asked = await client.wait((await client.suspend(BODY, key="k")).id)
-    assert (await client.consume(asked.id, "i1", "try-1")).args == {"amount": 5}
+    assert (await client.redeem(asked.id, "i1", "try-1")).args == {"amount": 5}
     reported = await client.outcome(asked.id, "i1", "try-1", success=False, error="no funds")
     assert reported.items[0].permit is not None
     assert reported.items[0].permit.report is not None

@@ -10,11 +10,11 @@ from sayso.formats.tool_responses import (
     ToolResponse,
     ask_card,
     decision_card,
+    describe_refused,
     draw,
     note_edit,
     read_event,
     read_output,
-    tell_refused,
 )
 
 KEYS = {"response_type", "agent_name", "friendly_name", "response", "display_response"}
@@ -51,7 +51,7 @@ def test_a_decision_is_a_card_with_the_arguments_that_ran() -> None:
 
 
 def test_a_denial_reaches_the_model_as_an_envelope() -> None:
-    told = json.loads(tell_refused("GMail")("send_mail", "Not today."))
+    told = json.loads(describe_refused("GMail")("send_mail", "Not today."))
     assert told.keys() == KEYS
     assert (told["response_type"], told["response"]["message"]) == ("error", "Not today.")
 

@@ -11,7 +11,7 @@ from sayso.formats.trpc_agent_go import (
     build_tree,
     decode,
     decode_all,
-    find_pauses,
+    find_suspensions,
     write_graph_resume,
     write_tool_results,
     write_user_reply,
@@ -115,32 +115,32 @@ def test_two_calls_of_one_agent_are_told_apart_by_what_triggered_them() -> None:
 
 
 def test_a_graph_that_was_interrupted_waits_and_is_resumed_by_its_checkpoint() -> None:
-    (pause,) = find_pauses([decode(interrupt()), decode(interrupt())])
+    (pause,) = find_suspensions([decode(interrupt()), decode(interrupt())])
     assert (pause.mechanism, pause.key, pause.prompt) == ("graph_interrupt", "ok", {"question": "Pay?"})
     assert write_graph_resume([pause], {"ok": True}) == {
         "lineage_id": "l1",
         "checkpoint_id": "k1",
         "resume_map": {"ok": True},
     }
-    (below,) = find_pauses([decode(interrupt(checkpointNs="sub"))])
+    (below,) = find_suspensions([decode(interrupt(checkpointNs="sub"))])
     assert write_graph_resume([below], {"ok": 1})["checkpoint_ns"] == "sub"
 
 
 def test_a_step_of_a_graph_that_was_not_interrupted_is_no_pause() -> None:
-    assert find_pauses([decode(interrupt(nodeID="", nodeId="review"))]) == []
+    assert find_suspensions([decode(interrupt(nodeID="", nodeId="review"))]) == []
 
 
 @pytest.mark.parametrize("values", [{}, {"static_interrupt_before:review": None}])
 def test_a_breakpoint_is_resumed_with_or_without_a_value(values: dict[str, Any]) -> None:
-    pauses = find_pauses(decode_all([interrupt(interruptKey="static_interrupt_before:review")]))
+    pauses = find_suspensions(decode_all([interrupt(interruptKey="static_interrupt_before:review")]))
     assert write_graph_resume(pauses, values) == {"lineage_id": "l1", "checkpoint_id": "k1", "resume_map": values}
 
 
 def test_answers_go_to_one_checkpoint_and_to_all_that_waits() -> None:
-    pauses = find_pauses([decode(interrupt("e1")), decode(interrupt("e2", interruptKey="why"))])
+    pauses = find_suspensions([decode(interrupt("e1")), decode(interrupt("e2", interruptKey="why"))])
     with pytest.raises(InvalidInput, match="missing are why, not asked were other"):
         write_graph_resume(pauses, {"ok": 1, "other": 2})
-    apart = find_pauses([decode(interrupt("e1")), decode(interrupt("e2", interruptKey="why", checkpointId="k2"))])
+    apart = find_suspensions([decode(interrupt("e1")), decode(interrupt("e2", interruptKey="why", checkpointId="k2"))])
     with pytest.raises(InvalidInput, match="of 2 checkpoints"):
         write_graph_resume(apart, {"ok": 1, "why": 2})
     with pytest.raises(InvalidInput, match="Nothing here waits"):
@@ -151,8 +151,8 @@ def test_a_call_that_nobody_ran_waits_once_the_run_has_ended() -> None:
     other = {"id": "c2", "function": {"name": "look_up", "arguments": "{}"}}
     ran = go("tool.response", "e2", {"role": "tool", "tool_id": "c2", "content": "found"})
     events = [decode(asking(CALL, other)), decode(ran)]
-    assert find_pauses(events) == []
-    pauses = find_pauses([*events, decode(go("runner.completion", "e3", done=True))])
+    assert find_suspensions(events) == []
+    pauses = find_suspensions([*events, decode(go("runner.completion", "e3", done=True))])
     assert [(one.mechanism, one.key, one.name) for one in pauses] == [("external_tool", "c1", "pay")]
     assert write_tool_results(pauses, {"c1": "paid 5"}) == [
         {"role": "tool", "tool_id": "c1", "tool_name": "pay", "content": "paid 5"}
@@ -162,14 +162,16 @@ def test_a_call_that_nobody_ran_waits_once_the_run_has_ended() -> None:
 
 
 def test_a_long_running_call_waits_and_is_answered_in_words() -> None:
-    (pause,) = find_pauses([decode(asking(CALL, longRunningToolIDs={"c1": {}}))])
+    (pause,) = find_suspensions([decode(asking(CALL, longRunningToolIDs={"c1": {}}))])
     assert pause.mechanism == "long_running_tool"
     assert write_user_reply(pause, "paid") == {"role": "user", "content": "The result of pay (c1): paid"}
 
 
 def test_a_permission_that_was_asked_for_is_found_but_holds_nothing() -> None:
     content = '{"status":"approval_required","tool":"pay","reason":"money"}'
-    (pause,) = find_pauses([decode(go("tool.response", "e1", {"role": "tool", "tool_id": "c1", "content": content}))])
+    (pause,) = find_suspensions(
+        [decode(go("tool.response", "e1", {"role": "tool", "tool_id": "c1", "content": content}))]
+    )
     assert (pause.mechanism, pause.key, pause.name, pause.prompt) == ("permission", "", "pay", "money")
 
 

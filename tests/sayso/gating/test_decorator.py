@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from sayso import CallFailed, Denied, InDoubt, Suspended, gate
-from sayso.errors import AlreadyConsumed, DeadlinePassed, Halted, IdempotencyConflict, InvalidInput, Unreachable
+from sayso.errors import AlreadyRedeemed, DeadlinePassed, Frozen, IdempotencyConflict, InvalidInput, Unreachable
 from sayso.policy.engine import Policy
 from sayso.policy.rules import Action, PolicyRule, RequestPayload, RuleCondition
 from sayso.runner.tools import CallContext
@@ -286,7 +286,7 @@ def test_a_block_is_gated(desk: InProcessDesk) -> None:
         call.result = f"deployed {call.args['version']}"
     assert run_status(desk) == "completed"
     with (
-        pytest.raises(AlreadyConsumed, match="ran before") as ran,
+        pytest.raises(AlreadyRedeemed, match="ran before") as ran,
         gate("deploy", {"version": "1.2"}, client=desk.client(), key="deploy-1.2"),
     ):
         raise AssertionError("the block ran twice")
@@ -302,8 +302,8 @@ async def test_a_block_is_gated_with_asyncio(desk: InProcessDesk) -> None:
 
 def test_a_block_that_fails_is_reported_and_raises(desk: InProcessDesk) -> None:
     desk.reviewer.approves()
-    with pytest.raises(Halted), gate("deploy", {}, client=desk.client()):
-        raise Halted("The cluster is frozen.")
+    with pytest.raises(Frozen), gate("deploy", {}, client=desk.client()):
+        raise Frozen("The cluster is frozen.")
     report = next(iter(desk.records.values())).items[0].permit
     assert report is not None
     assert report.report is not None

@@ -11,7 +11,7 @@ from sayso.policy.engine import Policy
 from sayso.policy.rules import Action
 from sayso.testing.desk import InProcessDesk
 from tests.sayso.banks import Bank, gated
-from tests.sayso.rulings import policy, rule
+from tests.sayso.rule_builders import policy, rule
 
 
 def lines(capsys: pytest.CaptureFixture[str]) -> list[str]:

@@ -9,7 +9,7 @@ from pydantic import ValidationError
 
 from sayso.policy.engine import ASK_EVERYTHING, Action, PolicyDecision, PolicyEvent, PolicyRule, Subject, stricter
 from sayso.records.terms import RuleTerms
-from tests.sayso.rulings import UNSURE, event, policy, rule
+from tests.sayso.rule_builders import UNSURE, event, policy, rule
 
 MODEL_CALL = event(None, event_type="llm_before_execute", step=3, metadata={"model": "m-1", "provider": "models.test"})
 

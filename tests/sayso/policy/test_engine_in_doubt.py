@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from sayso.policy.engine import Action, Policy, PolicyDecision, PolicyRule, RequestPayload, RuleCondition
 from sayso.records.terms import Fallback, FallbackAction, Quorum, RuleTerms
-from tests.sayso.rulings import UNSURE, event, policy, rule
+from tests.sayso.rule_builders import UNSURE, event, policy, rule
 
 
 def test_a_rule_that_cannot_be_judged_before_an_allowing_one_makes_the_call_asked() -> None:

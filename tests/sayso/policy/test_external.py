@@ -6,14 +6,14 @@ import pytest
 
 from sayso.errors import PolicyForbids
 from sayso.policy.engine import Action, Policy
-from sayso.policy.external import GatedCall, gate_calls, judge_final
+from sayso.policy.external import ExternalCall, evaluate_calls, judge_final
 from sayso.policy.questions import KEYWORD
-from sayso.records.items import Ask, ItemKind
+from sayso.records.items import ItemDraft, ItemKind
 from sayso.records.suspensions import ResumeSpec, RunRef, SuspensionRecord
 from sayso.records.tool_calls import ToolCall, ToolDefinition
 from sayso.transitions.deciding import suspend
 from service.desk.worker_execution import draft_suspension
-from tests.sayso.rulings import event, policy, rule
+from tests.sayso.rule_builders import event, policy, rule
 from tests.sayso.samples import T0
 
 TRANSFER = ToolDefinition(name="transfer", parameters={"type": "object"})
@@ -30,14 +30,14 @@ TWO = policy(SMALL, LARGE, default=Action.REQUEST_APPROVAL)
 
 def asked(rules: Policy, **args: Any) -> SuspensionRecord:
     call = ToolCall(call_id="c1", index=0, name="transfer", args=args)
-    asks, _ = gate_calls(rules, RUN, [GatedCall(call, TRANSFER)])
+    drafts, _ = evaluate_calls(rules, RUN, [ExternalCall(call, TRANSFER)])
     draft = draft_suspension("default", RUN, state=None).model_copy(update={"resume": ResumeSpec(mode="poll")})
-    return suspend(draft, asks, T0).record
+    return suspend(draft, drafts, T0).record
 
 
 def edit(
     rules: Policy, record: SuspensionRecord, args: Any, definition: ToolDefinition | None = TRANSFER
-) -> Ask | None:
+) -> ItemDraft | None:
     return judge_final(rules, record, record.items[0], args, definition)
 
 
@@ -132,9 +132,9 @@ QUESTION = ToolDefinition(
 )
 
 
-def put(rules: Policy, known: bool) -> Ask:
+def put(rules: Policy, known: bool) -> ItemDraft:
     call = ToolCall(call_id="c1", index=0, name="transfer", args={"note": "Which colour?", "amount": 5000})
-    (found,), _ = gate_calls(rules, RUN, [GatedCall(call, QUESTION, known)])
+    (found,), _ = evaluate_calls(rules, RUN, [ExternalCall(call, QUESTION, known)])
     return found
 
 
@@ -146,7 +146,7 @@ def test_a_definition_from_outside_makes_no_approval_a_question(rules: Policy) -
 
 def test_a_question_from_outside_that_rules_allow_is_allowed() -> None:
     found = put(policy(), known=False)
-    assert (found.kind, found.ruling is None) == (ItemKind.APPROVAL, False)
+    assert (found.kind, found.preset is None) == (ItemKind.APPROVAL, False)
 
 
 def test_a_known_tool_makes_no_approval_of_a_rule_a_question() -> None:
@@ -165,8 +165,8 @@ def test_an_edit_makes_no_question_of_a_tool_from_outside() -> None:
 
 def test_calls_from_outside_are_judged_in_their_turn() -> None:
     rules = policy(rule("long", when="step > 2"))
-    call = GatedCall(ToolCall(call_id="c1", index=0, name="transfer", args={}), TRANSFER)
-    verdicts = [gate_calls(rules, RUN, [call], step)[0][0].ruling for step in (1, 2, 3)]
+    call = ExternalCall(ToolCall(call_id="c1", index=0, name="transfer", args={}), TRANSFER)
+    verdicts = [evaluate_calls(rules, RUN, [call], step)[0][0].preset for step in (1, 2, 3)]
     assert [one.verdict for one in verdicts if one is not None] == ["approved", "approved", "denied"]
-    _, (started, *_) = gate_calls(rules, RUN, [call], 3)
+    _, (started, *_) = evaluate_calls(rules, RUN, [call], 3)
     assert started.data["step"] == 3

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from sayso.policy.engine import Action, PolicyRule, RequestPayload, RuleCondition, Subject
 from sayso.policy.files import RulebookError, parse_rulebook
 from sayso.records.terms import EscalationStep, Fallback, FallbackAction, Quorum, RuleTerms
-from tests.sayso.rulings import event
+from tests.sayso.rule_builders import event
 
 HEAD = "version: 1\ndefault: allow\nrules:\n"
 

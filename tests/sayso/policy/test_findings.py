@@ -11,7 +11,7 @@ from sayso.policy.findings import Known, find_findings
 from sayso.records.terms import RuleTerms
 from sayso.records.tool_calls import ToolDefinition
 from service.settings import CHECKOUT
-from tests.sayso.rulings import policy, rule
+from tests.sayso.rule_builders import policy, rule
 
 REFUND = ToolDefinition(
     name="refund",

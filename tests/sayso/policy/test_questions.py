@@ -4,15 +4,15 @@ from typing import Any
 
 import pytest
 
-from sayso.policy.asking import build_ask
+from sayso.policy.asking import build_item
 from sayso.policy.engine import Action, Policy
-from sayso.policy.external import GatedCall, gate_calls
+from sayso.policy.external import ExternalCall, evaluate_calls
 from sayso.policy.questions import KEYWORD, find_question, put_question
-from sayso.records.items import Answer, Ask, ItemKind
+from sayso.records.items import Answer, ItemDraft, ItemKind
 from sayso.records.suspensions import RunRef
 from sayso.records.terms import Fallback, FallbackAction, RuleTerms
 from sayso.records.tool_calls import ToolCall, ToolDefinition
-from tests.sayso.rulings import event, policy, rule
+from tests.sayso.rule_builders import event, policy, rule
 
 ASK = ToolDefinition(
     name="ask_user",
@@ -27,15 +27,15 @@ ASK = ToolDefinition(
 TWO = {"quorum": {"approve": 2}}
 
 
-def ask(rules: Policy, **args: Any) -> Ask:
+def ask(rules: Policy, **args: Any) -> ItemDraft:
     call = ToolCall(call_id="c1", index=0, name="ask_user", args=args)
-    return build_ask(ASK, call, put_question(ASK, args, rules.judge(event("ask_user", tool_args=args))))
+    return build_item(ASK, call, put_question(ASK, args, rules.judge(event("ask_user", tool_args=args))))
 
 
 @pytest.mark.parametrize("default", [Action.ALLOW, Action.REQUEST_APPROVAL])
 def test_a_question_asks_for_its_answer_whatever_the_default_says(default: Action) -> None:
     asked = ask(policy(default=default), question="Which file?", context="There are two.", choices=["a", "b", "a"])
-    assert (asked.kind, asked.target_arg, asked.ruling) == (ItemKind.INPUT, "answer", None)
+    assert (asked.kind, asked.target_arg, asked.preset) == (ItemKind.INPUT, "answer", None)
     assert (asked.prompt.title, asked.prompt.body) == ("Which file?", "There are two.")
     assert asked.prompt.reason == "The agent itself asks this."
     assert asked.choices == ("a", "b")
@@ -50,8 +50,8 @@ def test_without_choices_any_text_is_an_answer_and_nothing_is_none() -> None:
 
 def test_what_the_rules_deny_nobody_is_asked() -> None:
     asked = ask(policy(rule("quiet", tool_name="ask_user")), question="Why?")
-    assert asked.ruling is not None
-    assert asked.ruling.verdict == "denied"
+    assert asked.preset is not None
+    assert asked.preset.verdict == "denied"
 
 
 def test_a_rule_of_its_own_gives_the_terms_and_the_words() -> None:
@@ -91,7 +91,7 @@ def test_a_rule_that_wants_a_question_approved_has_it_approved(unsure: Any) -> N
 def test_calls_of_known_tools_from_outside_are_put_the_same_way() -> None:
     call = ToolCall(call_id="c1", index=0, name="ask_user", args={"question": "Which?"})
     run = RunRef(id="run_1", agent="bot", owner="bot", thread_id="t")
-    (asked,), told = gate_calls(policy(), run, [GatedCall(call, ASK, known=True)])
+    (asked,), told = evaluate_calls(policy(), run, [ExternalCall(call, ASK, known=True)])
     assert asked.kind is ItemKind.INPUT
     assert told[-1].data["action"] == "request_user_input"
 

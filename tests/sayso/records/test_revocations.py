@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 import pytest
 
-from sayso.records.revocations import NamedKey, Standing, find_revoked
+from sayso.records.revocations import NamedKey, Revocations, find_revoked
 from sayso.records.suspensions import RunRef
 
 
@@ -55,13 +55,13 @@ def test_a_rotated_key_revoked_in_its_overlap_leaves_its_successor_alone() -> No
 
 
 def test_a_run_is_withdrawn_by_its_keys_id_alone() -> None:
-    standing = Standing(frozenset({"k1"}), {"bot": (NamedKey("k1", 1), NamedKey("k2", 20))})
-    assert standing.find_withdrawal(asked_by("k1")) == "The key k1 of bot, which asked for it, was revoked."
-    assert standing.find_withdrawal(asked_by("k2")) is None
+    revocations = Revocations(frozenset({"k1"}), {"bot": (NamedKey("k1", 1), NamedKey("k2", 20))})
+    assert revocations.find_withdrawal(asked_by("k1")) == "The key k1 of bot, which asked for it, was revoked."
+    assert revocations.find_withdrawal(asked_by("k2")) is None
 
 
 @pytest.mark.parametrize(("started_at_ms", "withdrawn"), [(15, True), (20, False), (0, False)])
 def test_a_run_that_names_no_key_goes_by_the_keys_of_its_time(started_at_ms: int, withdrawn: bool) -> None:
-    standing = Standing(frozenset({"k1"}), {"bot": (NamedKey("k1", 1), NamedKey("k2", 20))})
-    found = standing.find_withdrawal(asked_by(None, started_at_ms))
+    revocations = Revocations(frozenset({"k1"}), {"bot": (NamedKey("k1", 1), NamedKey("k2", 20))})
+    found = revocations.find_withdrawal(asked_by(None, started_at_ms))
     assert (found is not None) is withdrawn

@@ -87,8 +87,8 @@ VERBS: dict[str, Verb] = {
     )
 )
 def test_no_order_of_steps_leaves_the_table_or_breaks_what_must_always_hold(steps: list[tuple[str, str, int]]) -> None:
-    asks = (ask(0, timeout_s=60, extend_by_s=600), ask(1, timeout_s=90))
-    record, now_ms = suspend(draft(), asks, T0).record, T0
+    drafts = (ask(0, timeout_s=60, extend_by_s=600), ask(1, timeout_s=90))
+    record, now_ms = suspend(draft(), drafts, T0).record, T0
     resumed = 0
     for name, who, passed_ms in steps:
         now_ms += passed_ms
@@ -107,7 +107,7 @@ def test_no_order_of_steps_leaves_the_table_or_breaks_what_must_always_hold(step
             assert old.permit is None or old.permit == new.permit, "a permit is spent once"
         resumed += sum(event.type == EventType.RUN_RESUMED for event in change.events)
         assert resumed <= 1, "run_resumed is told once a pause"
-        assert (after.look_at_ms is None) == (after.status in ENDED), "whoever waits is on the agenda"
+        assert (after.due_at_ms is None) == (after.status in ENDED), "whoever waits is on the schedule"
         assert (
             after.status is Status.PENDING
             or after.status is Status.CANCELLED

@@ -15,7 +15,7 @@ from sayso.runner.protocol import build_agent
 from sayso.runner.tools import Tool
 from sayso.testing.desk import InProcessDesk
 from tests.sayso.adapters.test_starting import Slip
-from tests.sayso.rulings import event, policy, rule
+from tests.sayso.rule_builders import event, policy, rule
 
 MAIL = rule("mail", "request_approval", tool_name="send_email", terms={"reviewers": ["ada"]})
 STRANGE = ["send email", "send_email ", " send_email", "send_email\n", "\u0455end_email", "send_e\u200bmail", ""]

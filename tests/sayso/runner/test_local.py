@@ -2,12 +2,12 @@
 
 from collections.abc import Mapping, Sequence
 
-from sayso.records.items import Ask
+from sayso.records.items import ItemDraft
 from sayso.records.suspensions import RunStatus
 from sayso.records.terms import Fallback, FallbackAction
 from sayso.runner.batches import Resumption
 from sayso.runner.local import HeadlessProvider, run_agent
-from tests.sayso.rulings import policy, rule
+from tests.sayso.rule_builders import policy, rule
 from tests.sayso.runners import POLICY, Ran, approve, deny, give, kinds, make_agent, told, turn
 
 LOOK, REFUND, PAY = ("look", {"order": "A"}), ("refund", {"order": "A", "amount": 5}), ("pay", {"order": "A"})
@@ -19,11 +19,11 @@ class Ada:
     def __init__(self) -> None:
         self.asked: list[list[str]] = []
 
-    async def answer(self, asks: Sequence[Ask]) -> Mapping[int, Resumption]:
-        self.asked.append([ask.tool.name for ask in asks])
+    async def answer(self, drafts: Sequence[ItemDraft]) -> Mapping[int, Resumption]:
+        self.asked.append([ask.tool.name for ask in drafts])
         if len(self.asked) > 1:
-            return {ask.index: deny(ask) for ask in asks}
-        return {ask.index: give(ask, "1234") if ask.target_arg else approve(ask, amount=2) for ask in asks}
+            return {ask.index: deny(ask) for ask in drafts}
+        return {ask.index: give(ask, "1234") if ask.target_arg else approve(ask, amount=2) for ask in drafts}
 
 
 async def test_whoever_is_asked_answers_and_the_end_tells_the_whole_story() -> None:
@@ -79,7 +79,7 @@ async def test_without_anybody_the_fallbacks_answer() -> None:
 
 async def test_an_answer_that_is_not_given_is_a_denial() -> None:
     class Nobody:
-        async def answer(self, asks: Sequence[Ask]) -> Mapping[int, Resumption]:
+        async def answer(self, drafts: Sequence[ItemDraft]) -> Mapping[int, Resumption]:
             return {}
 
     ran: Ran = []

@@ -7,7 +7,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from sayso.canonical_json import parse_json
-from sayso.records.items import Ask
+from sayso.records.items import ItemDraft
 from sayso.records.suspensions import RunStatus
 from sayso.records.tool_calls import ToolDefinition
 from sayso.runner.batches import Resumption
@@ -50,7 +50,7 @@ async def test_every_mix_of_calls_goes_as_the_lifecycle_says(denial_policy: str)
         expected += [*["tool_completed"] * len(mix), "tool_batch_completed", *([] if stopped else ["llm_completed"])]
 
         assert end.status is (ENDS[denial_policy] if stopped else RunStatus.COMPLETED), mix
-        assert [[ask.index for ask in pause.asks] for pause in walk.pauses] == ([] if nobody_asked else [asked]), mix
+        assert [[ask.index for ask in pause.drafts] for pause in walk.pauses] == ([] if nobody_asked else [asked]), mix
         assert sort([[name, args] for name, args, _ in ran]) == sort(runs), mix
         assert kinds(walk.events) == expected, mix
         assert told(walk.events, "policy_decision", "index", "action") == [
@@ -143,7 +143,7 @@ REPLIES = [approve, deny, time_out, fail, lambda ask: approve(ask, amount=0), la
     headless=st.booleans(),
 )
 async def test_any_batch_tells_of_every_call_once_and_runs_only_what_it_may(
-    mix: list[str], replies: list[Callable[[Ask], Resumption]], denial_policy: str, headless: bool
+    mix: list[str], replies: list[Callable[[ItemDraft], Resumption]], denial_policy: str, headless: bool
 ) -> None:
     ran: Ran = []
     agent = make_agent(
@@ -160,7 +160,7 @@ async def test_any_batch_tells_of_every_call_once_and_runs_only_what_it_may(
     if isinstance(rest, Pause):
         assert not ran
         assert not headless
-        outcomes = {ask.index: replies[ask.index](ask) for ask in rest.asks}
+        outcomes = {ask.index: replies[ask.index](ask) for ask in rest.drafts}
         allowed |= {index for index, told_ in outcomes.items() if told_.outcome.may_run}
         journal.events += rest.events
         rest = await drive(agent, reload(rest.state), policy=POLICY, journal=journal, outcomes=outcomes)

@@ -9,7 +9,7 @@ from sayso.records.items import Answer, ItemKind
 from sayso.records.suspensions import RunStatus
 from sayso.runner.loop import End, Pause, drive
 from sayso.runner.tools import tool
-from tests.sayso.rulings import policy, rule
+from tests.sayso.rule_builders import policy, rule
 from tests.sayso.runners import (
     POLICY,
     Ledger,
@@ -39,7 +39,7 @@ async def test_an_approval_carries_all_that_a_reviewer_needs() -> None:
     )
     rules = policy(asking)
     pause = await pause_for(CALLS["approve"], rules=rules)
-    (ask,) = pause.asks
+    (ask,) = pause.drafts
     assert (ask.kind, ask.call_id, ask.index, ask.target_arg) == (ItemKind.APPROVAL, "c0", 0, None)
     assert (ask.tool.name, ask.tool.args, ask.tool.idempotent) == ("refund", {"order": "A", "amount": 5}, False)
     assert (ask.prompt.title, ask.prompt.body, ask.prompt.reason) == ("Refund", "Is it due?", "money leaves")
@@ -50,32 +50,32 @@ async def test_an_approval_carries_all_that_a_reviewer_needs() -> None:
 
 
 async def test_an_input_is_asked_with_the_schema_of_its_argument_unless_the_rule_has_one() -> None:
-    (ask,) = (await pause_for(CALLS["value"])).asks
+    (ask,) = (await pause_for(CALLS["value"])).drafts
     assert (ask.kind, ask.target_arg, ask.allowed) == (ItemKind.INPUT, "code", (Answer.VALUE, Answer.DENY))
     assert ask.response_schema == {"type": "string", "pattern": "^[0-9]{4}$"}
     payload = {"target_arg": "code", "response_schema": {"type": "string", "maxLength": 4}}
     own = policy(rule("codes", "request_user_input", tool_name="pay", request_payload=payload))
-    (ask,) = (await pause_for(CALLS["value"], rules=own)).asks
+    (ask,) = (await pause_for(CALLS["value"], rules=own)).drafts
     assert ask.response_schema == {"type": "string", "maxLength": 4}
     payload = {"target_arg": "code", "choices": ["1111", "2222"]}
     chosen = policy(rule("codes", "request_user_input", tool_name="pay", request_payload=payload))
-    (ask,) = (await pause_for(CALLS["value"], rules=chosen)).asks
+    (ask,) = (await pause_for(CALLS["value"], rules=chosen)).drafts
     assert ask.choices == ("1111", "2222")
 
 
 async def test_a_rules_time_to_answer_wins_over_the_agents() -> None:
     silent = policy(rule("refunds", "request_approval", tool_name="refund"))
     for rules, timeout_s in ((POLICY, 60), (silent, 7)):
-        (ask,) = (await pause_for(CALLS["approve"], rules=rules, approval_timeout_s=7)).asks
+        (ask,) = (await pause_for(CALLS["approve"], rules=rules, approval_timeout_s=7)).drafts
         assert ask.terms.timeout_s == timeout_s
-    (ask,) = (await pause_for(CALLS["approve"], rules=silent)).asks
+    (ask,) = (await pause_for(CALLS["approve"], rules=silent)).drafts
     assert ask.terms.timeout_s == 300
 
 
 async def test_a_call_that_cannot_be_judged_is_asked_with_the_error_shown() -> None:
     unsure = policy(rule("big", "allow", tool_name="look", when="args.amount > 100"))
     pause = await pause_for(CALLS["allow"], rules=unsure)
-    assert "rule big" in str(pause.asks[0].prompt.metadata["judging_error"])
+    assert "rule big" in str(pause.drafts[0].prompt.metadata["judging_error"])
     assert "rule big" in told(pause.events, "policy_decision", "error")[0]
     assert "rule big" in told(pause.events, "warning", "message")[0]
 

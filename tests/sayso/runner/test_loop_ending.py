@@ -8,7 +8,7 @@ import pytest
 
 from sayso.errors import ModelError
 from sayso.records.events import TrailHead
-from sayso.records.items import Ask
+from sayso.records.items import ItemDraft
 from sayso.records.suspensions import RunStatus
 from sayso.records.terms import Fallback, FallbackAction
 from sayso.records.tool_calls import ToolDefinition
@@ -17,7 +17,7 @@ from sayso.runner.batches import Resumption
 from sayso.runner.loop import End, Pause, drive
 from sayso.runner.models import ChatMessage, ModelTurn
 from sayso.runner.tools import CallContext, tool
-from tests.sayso.rulings import policy, rule
+from tests.sayso.rule_builders import policy, rule
 from tests.sayso.runners import (
     DONE,
     POLICY,
@@ -46,13 +46,13 @@ async def resume(
     return end, journal
 
 
-async def answer(call: str, reply: Callable[[Ask], Resumption], rules: Any = POLICY, **changes: Any) -> Any:
+async def answer(call: str, reply: Callable[[ItemDraft], Resumption], rules: Any = POLICY, **changes: Any) -> Any:
     """Ask about one call, answer it, and return what ran, what its result was, and how the run ended."""
     ran: Ran = []
     agent = make_agent(ran, turn(CALLS[call]), **changes)
     pause = await drive(agent, START, policy=rules, journal=Ledger("run_1"))
     assert isinstance(pause, Pause)
-    end, journal = await resume(pause, agent, {0: reply(pause.asks[0])}, rules)
+    end, journal = await resume(pause, agent, {0: reply(pause.drafts[0])}, rules)
     (error,) = told([*journal.events, *end.events], "tool_completed", "error")
     return [args for _, args, _ in ran], error, end
 
@@ -85,7 +85,7 @@ async def test_an_outcome_that_fails_ends_the_run_and_every_call_is_still_told()
     agent = make_agent(ran, turn(CALLS["allow"], CALLS["approve"]))
     pause = await drive(agent, START, policy=POLICY, journal=Ledger("run_1"))
     assert isinstance(pause, Pause)
-    end, journal = await resume(pause, agent, {1: fail(pause.asks[0])})
+    end, journal = await resume(pause, agent, {1: fail(pause.drafts[0])})
     assert (end.status, end.error, ran) == (RunStatus.FAILED, "refund: Nobody answered.", [])
     assert journal.steps == []
     assert told(end.events, "tool_completed", "error") == ["Skipped: refund: Nobody answered.", "Nobody answered."]
@@ -126,7 +126,7 @@ async def test_a_tool_that_was_changed_or_taken_away_while_its_call_waited_does_
         """Refund an order twice."""
         ran.append(("refund", {}, CallContext("", "", "")))
 
-    _, journal = await resume(pause, make_agent(ran, tools=(changed,)), {0: approve(pause.asks[0])})
+    _, journal = await resume(pause, make_agent(ran, tools=(changed,)), {0: approve(pause.drafts[0])})
     assert ran == []
     assert told(journal.events, "tool_completed", "error") == [
         "The tool refund is no longer the one that was approved. Ask again.",
@@ -225,7 +225,7 @@ async def test_time_spent_is_carried_over_a_pause_and_waiting_is_not_counted() -
     assert isinstance(pause, Pause)
     assert 999_000 < pause.state.spent_ms < 1_000_000
     late = pause.state.model_copy(update={"spent_ms": 1_000_001})
-    end = await drive(agent, late, policy=POLICY, journal=Ledger("run_1"), outcomes={0: approve(pause.asks[0])})
+    end = await drive(agent, late, policy=POLICY, journal=Ledger("run_1"), outcomes={0: approve(pause.drafts[0])})
     assert isinstance(end, End)
     assert end.status is RunStatus.DEGRADED
     assert [result.success for result in end.state.executions] == [True], "what was approved is done first"

@@ -8,7 +8,7 @@ import pytest
 
 from sayso.errors import StaleAttempt
 from sayso.records.decisions import DecisionAction
-from sayso.records.items import Ask
+from sayso.records.items import ItemDraft
 from sayso.records.suspensions import RunStatus
 from sayso.runner.agents import Agent
 from sayso.runner.batches import Resumption
@@ -50,8 +50,8 @@ def drive_elsewhere(state: RunState) -> RunState:
 async def test_a_run_that_paused_here_goes_on_in_another_process() -> None:
     pause = await drive(make_agent([], turn(*CALLS)), START, policy=POLICY, journal=Ledger("run_1"))
     assert isinstance(pause, Pause)
-    asks = [Ask.model_validate_json(ask.model_dump_json()) for ask in pause.asks]
-    assert tuple(asks) == pause.asks
+    drafts = [ItemDraft.model_validate_json(ask.model_dump_json()) for ask in pause.drafts]
+    assert tuple(drafts) == pause.drafts
     there = drive_elsewhere(pause.state)
     here = await drive(
         make_agent([], turn(*CALLS)),
@@ -79,7 +79,7 @@ async def test_a_resumed_batch_spends_the_permits_of_its_items_and_is_not_saved_
     agent = make_agent([], turn(LOOK, REFUND))
     pause = await drive(agent, START, policy=POLICY, journal=Ledger("run_1"))
     assert isinstance(pause, Pause)
-    approved = approve(pause.asks[0])
+    approved = approve(pause.drafts[0])
     spent: list[tuple[str | None, bool]] = []
 
     class Noting(Ledger):
@@ -143,7 +143,7 @@ async def doubt(ran: Ran, *calls: tuple[str, dict[str, object]]) -> tuple[Agent,
 
 async def settle(agent: Agent, pause: Pause, value: object) -> tuple[End, Ledger]:
     """Answer the question and drive on."""
-    (ask,) = pause.asks
+    (ask,) = pause.drafts
     answered = resolve(ask, DecisionAction.VALUE, by=person("ada"), at_ms=T0, value=value)
     outcomes = {ask.index: Resumption("i1", answered.outcome, answered.args)}
     journal = Ledger("run_1")
@@ -156,7 +156,7 @@ async def test_any_other_call_whose_worker_was_lost_becomes_a_question_to_a_pers
     ran: Ran = []
     _, pause, again = await doubt(ran, LOOK, CRASH)
     assert sorted(name for name, _, _ in ran) == ["crash", "look", "look"], "only the idempotent call runs again"
-    (ask,) = pause.asks
+    (ask,) = pause.drafts
     assert (ask.tool.name, ask.allowed, ask.terms.fallback.action) == ("crash", ("value",), "fail")
     assert ask.prompt.body is not None
     assert "this process (attempt 1)" in ask.prompt.body
@@ -203,7 +203,7 @@ async def test_an_approved_call_whose_worker_was_lost_is_treated_the_same() -> N
     agent = make_agent(ran, turn(REFUND))
     pause = await drive(agent, START, policy=POLICY, journal=Ledger("run_1"))
     assert isinstance(pause, Pause)
-    lost, outcomes = LostWorker("run_1"), {0: approve(pause.asks[0])}
+    lost, outcomes = LostWorker("run_1"), {0: approve(pause.drafts[0])}
     with pytest.raises(StaleAttempt):
         await drive(agent, reload(pause.state), policy=POLICY, journal=lost, outcomes=outcomes)
     again = Ledger("run_1")
@@ -211,7 +211,7 @@ async def test_an_approved_call_whose_worker_was_lost_is_treated_the_same() -> N
     asked = await drive(agent, reload(pause.state), policy=POLICY, journal=again, outcomes=outcomes)
     assert isinstance(asked, Pause)
     assert len(ran) == 1
-    assert asked.asks[0].doubt is not None
+    assert asked.drafts[0].doubt is not None
 
 
 async def test_a_headless_agent_has_nobody_to_ask_and_its_run_fails() -> None:
@@ -235,7 +235,7 @@ async def test_a_later_batch_does_not_take_the_answers_of_the_one_that_was_asked
     assert isinstance(pause, Pause)
     for reply, runs in ((deny, ["look"]), (approve, ["refund", "look"])):
         ran.clear()
-        outcomes = {0: reply(pause.asks[0])}
+        outcomes = {0: reply(pause.drafts[0])}
         second = await drive(agent, reload(pause.state), policy=POLICY, journal=Ledger("run_1"), outcomes=outcomes)
         assert isinstance(second, Pause), "the second refund is asked about anew"
         assert [name for name, _, _ in ran] == runs

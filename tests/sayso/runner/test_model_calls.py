@@ -13,7 +13,7 @@ from sayso.runner.loop import End, drive
 from sayso.runner.model_calls import judge_model_call
 from sayso.runner.models import ChatMessage, ModelTurn
 from sayso.runner.transcripts import describe_run
-from tests.sayso.rulings import policy, rule
+from tests.sayso.rule_builders import policy, rule
 from tests.sayso.runners import Ledger, make_agent, told, turn
 from tests.sayso.walks import CALLS, START
 

@@ -7,10 +7,10 @@ import pytest
 
 from sayso.errors import Conflict, IllegalTransition
 from sayso.policy.engine import Action
-from sayso.records.items import Ask, AskedTool
+from sayso.records.items import ItemDraft, ItemTool
 from sayso.records.tool_calls import ToolCall, ToolDefinition
 from sayso.runner.batches import Batch, BatchCall, end_call
-from sayso.runner.protocol import FrameworkTool, Gate, current_call, tell_refusal, tell_text
+from sayso.runner.protocol import FrameworkTool, Gate, current_call, describe_refusal, describe_text
 from sayso.runner.tools import CallContext
 
 
@@ -118,7 +118,7 @@ async def test_a_call_that_has_ended_gives_its_result_and_does_not_run() -> None
     denied = end_call(called(0, amount=1), "Not today.")
     result = await make_gate(Kept(), denied).run(denied, pay)
     assert (result.success, result.error) == (False, "Not today.")
-    assert tell_refusal(denied) == "Not today."
+    assert describe_refusal(denied) == "Not today."
 
 
 async def test_what_a_tool_raises_is_its_result() -> None:
@@ -179,10 +179,12 @@ async def test_a_call_that_never_came_is_told_apart_from_one_that_nobody_sees(un
 
 
 async def test_the_model_is_told_that_the_arguments_were_changed() -> None:
-    asked = AskedTool(name="pay", args={"amount": 5}, definition="d")
-    edited = called(0, amount=3).model_copy(update={"ask": Ask(call_id="c0", index=0, tool=asked), "decided": True})
+    asked = ItemTool(name="pay", args={"amount": 5}, definition="d")
+    edited = called(0, amount=3).model_copy(
+        update={"ask": ItemDraft(call_id="c0", index=0, tool=asked), "decided": True}
+    )
     result = await make_gate(Kept(), edited).run(edited, pay)
-    assert tell_text(edited, result).startswith("A reviewer changed the arguments")
+    assert describe_text(edited, result).startswith("A reviewer changed the arguments")
 
 
 @pytest.mark.parametrize(

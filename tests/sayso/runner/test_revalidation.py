@@ -3,21 +3,21 @@
 import pytest
 
 from sayso.records.decisions import Actor, ActorKind
-from sayso.records.items import Ask
-from sayso.records.revocations import Standing
+from sayso.records.items import ItemDraft
+from sayso.records.revocations import Revocations
 from sayso.records.suspensions import SuspensionRecord
 from sayso.runner.agents import Agent
 from sayso.runner.models import ScriptedModel
-from sayso.runner.revalidation import carry_over, recheck
+from sayso.runner.revalidation import carry_over, revalidate
 from sayso.runner.tools import tool
 from sayso.transitions.deciding import decide
 from sayso.transitions.execution import lease, redeem
-from tests.sayso.rulings import policy, rule
+from tests.sayso.rule_builders import policy, rule
 from tests.sayso.samples import T0, ask, pending, person, word
 from tests.sayso.transitions.test_execution import FENCE, intent
 
 ASKS = policy(rule("refunds", "request_approval", tool_name="refund"))
-SHUT_OUT = Standing(inactive=frozenset({"ada"}))
+SHUT_OUT = Revocations(inactive=frozenset({"ada"}))
 
 
 @tool(name="refund")
@@ -29,7 +29,7 @@ def refund(order: str, amount: float) -> str:
 AGENT = Agent(name="support", instructions="x", tools=(refund,), model=ScriptedModel([]))
 
 
-def asking(index: int = 0) -> Ask:
+def asking(index: int = 0) -> ItemDraft:
     """A question about the very tool that the agent has."""
     plain = ask(index)
     return plain.model_copy(update={"tool": plain.tool.model_copy(update={"definition": refund.definition.digest})})
@@ -41,7 +41,7 @@ def approved(action: str = "approve") -> SuspensionRecord:
 
 
 def test_what_still_holds_is_left_alone() -> None:
-    checked = recheck(approved(), AGENT, ASKS, Standing())
+    checked = revalidate(approved(), AGENT, ASKS, Revocations())
     assert (checked.again, checked.reasons, checked.denied) == ({}, {}, {})
 
 
@@ -50,25 +50,25 @@ def test_the_same_rules_are_not_asked_twice_about_the_same_arguments() -> None:
     record = approved()
     terms = record.items[0].terms.model_copy(update={"rule_version": rules.version})
     asked = record.model_copy(update={"items": (record.items[0].model_copy(update={"terms": terms}),)})
-    assert recheck(asked, AGENT, rules, Standing()).denied == {}
+    assert revalidate(asked, AGENT, rules, Revocations()).denied == {}
     outcome = record.items[0].outcome
     assert outcome is not None
     edited = asked.items[0].model_copy(update={"outcome": outcome.model_copy(update={"args": {"order": "B"}})})
-    told = recheck(asked.model_copy(update={"items": (edited,)}), AGENT, rules, Standing())
+    told = revalidate(asked.model_copy(update={"items": (edited,)}), AGENT, rules, Revocations())
     assert told.denied == {0: "Denied by policy: closed"}
 
 
 def test_what_would_be_asked_again_and_nobody_can_answer_is_denied() -> None:
-    asks = {"action": "request_user_input", "tool_name": "refund", "request_payload": {"target_arg": "code"}}
-    checked = recheck(approved(), AGENT, policy(rule("codes", **asks)), SHUT_OUT)
+    drafts = {"action": "request_user_input", "tool_name": "refund", "request_payload": {"target_arg": "code"}}
+    checked = revalidate(approved(), AGENT, policy(rule("codes", **drafts)), SHUT_OUT)
     assert checked.again == {}
     assert "'code', which refund does not take" in checked.denied[0]
 
 
 def test_what_was_denied_is_not_looked_at_again() -> None:
-    checked = recheck(approved("deny"), AGENT, ASKS, SHUT_OUT)
+    checked = revalidate(approved("deny"), AGENT, ASKS, SHUT_OUT)
     assert (checked.again, checked.denied) == ({}, {})
-    assert recheck(approved("deny"), AGENT, policy(rule("no", tool_name="refund")), Standing()).denied == {}
+    assert revalidate(approved("deny"), AGENT, policy(rule("no", tool_name="refund")), Revocations()).denied == {}
 
 
 @pytest.mark.parametrize("left", ["permit", "journal"])
@@ -76,56 +76,56 @@ def test_what_has_begun_is_not_looked_at_again(left: str) -> None:
     taken = lease(approved(), "w1", 30_000, T0).record
     begun = redeem(taken, FENCE, (intent(),), (), T0).record
     begun = begun.model_copy(update={"items": taken.items} if left == "journal" else {"journal": ()})
-    assert recheck(begun, AGENT, ASKS, SHUT_OUT).again == {}
-    assert recheck(begun, AGENT, policy(rule("no", tool_name="refund")), Standing()).denied == {}
+    assert revalidate(begun, AGENT, ASKS, SHUT_OUT).again == {}
+    assert revalidate(begun, AGENT, policy(rule("no", tool_name="refund")), Revocations()).denied == {}
 
 
 def test_what_the_rules_deny_by_now_is_denied_with_their_reason() -> None:
-    told = recheck(approved(), AGENT, policy(rule("no", tool_name="refund", reason="closed")), SHUT_OUT)
+    told = revalidate(approved(), AGENT, policy(rule("no", tool_name="refund", reason="closed")), SHUT_OUT)
     assert (told.denied, told.again) == ({0: "Denied by policy: closed"}, {})
     plain = rule("no", tool_name="refund").model_copy(update={"reason": ""})
-    assert recheck(approved(), AGENT, policy(plain), Standing()).denied[0].startswith("Denied by policy")
+    assert revalidate(approved(), AGENT, policy(plain), Revocations()).denied[0].startswith("Denied by policy")
 
 
 def test_a_reviewer_who_was_shut_out_no_longer_counts() -> None:
-    checked = recheck(approved(), AGENT, ASKS, SHUT_OUT)
+    checked = revalidate(approved(), AGENT, ASKS, SHUT_OUT)
     assert checked.reasons == {0: "ada, who approved it, is no longer a reviewer."}
-    asks, events = carry_over(approved(), checked)
-    assert asks[0].prompt.reason == f"Asked again. {checked.reasons[0]}"
+    drafts, events = carry_over(approved(), checked)
+    assert drafts[0].prompt.reason == f"Asked again. {checked.reasons[0]}"
     assert [event.data["reason"] for event in events] == [checked.reasons[0]]
-    assert recheck(approved(), AGENT, ASKS, Standing(inactive=frozenset({"ben"}))).again == {}
+    assert revalidate(approved(), AGENT, ASKS, Revocations(inactive=frozenset({"ben"}))).again == {}
 
 
 def test_what_a_revoked_key_asked_is_denied_whoever_approved_it() -> None:
     record = approved()
     record = record.model_copy(update={"run": record.run.model_copy(update={"key_id": "key_1"})})
-    told = recheck(record, AGENT, ASKS, Standing(revoked=frozenset({"key_1"})))
+    told = revalidate(record, AGENT, ASKS, Revocations(revoked=frozenset({"key_1"})))
     assert (told.again, told.denied) == ({}, {0: "The key key_1 of bot, which asked for it, was revoked."})
-    assert recheck(record, AGENT, ASKS, Standing(revoked=frozenset({"key_2"}))).denied == {}
+    assert revalidate(record, AGENT, ASKS, Revocations(revoked=frozenset({"key_2"}))).denied == {}
 
 
 def test_a_rule_that_was_withdrawn_has_its_call_asked_again() -> None:
-    assert "withdrawn" in recheck(approved(), AGENT, policy(), Standing()).reasons[0]
+    assert "withdrawn" in revalidate(approved(), AGENT, policy(), Revocations()).reasons[0]
     off = rule("refunds", "request_approval", tool_name="refund", enabled=False)
-    assert "withdrawn" in recheck(approved(), AGENT, policy(off), Standing()).reasons[0]
+    assert "withdrawn" in revalidate(approved(), AGENT, policy(off), Revocations()).reasons[0]
     (item,) = approved().items
     free = item.model_copy(update={"terms": item.terms.model_copy(update={"rule_id": None})})
-    assert recheck(approved().model_copy(update={"items": (free,)}), AGENT, policy(), Standing()).again == {}
+    assert revalidate(approved().model_copy(update={"items": (free,)}), AGENT, policy(), Revocations()).again == {}
 
 
 def test_a_tool_that_is_not_the_same_has_its_call_asked_again() -> None:
     (item,) = approved().items
     other = item.model_copy(update={"tool": item.tool.model_copy(update={"definition": "e" * 64})})
     record = approved().model_copy(update={"items": (other,)})
-    assert "was changed" in recheck(record, AGENT, ASKS, Standing()).reasons[0]
+    assert "was changed" in revalidate(record, AGENT, ASKS, Revocations()).reasons[0]
 
 
 def test_what_cannot_run_at_all_is_asked_of_nobody() -> None:
     none = Agent(name="support", instructions="x", tools=(), model=ScriptedModel([]))
-    assert recheck(approved(), none, ASKS, SHUT_OUT).again == {}
+    assert revalidate(approved(), none, ASKS, SHUT_OUT).again == {}
     (item,) = approved().items
     unfit = item.model_copy(update={"tool": item.tool.model_copy(update={"args": {"order": 7}})})
-    assert recheck(approved().model_copy(update={"items": (unfit,)}), AGENT, ASKS, SHUT_OUT).again == {}
+    assert revalidate(approved().model_copy(update={"items": (unfit,)}), AGENT, ASKS, SHUT_OUT).again == {}
 
 
 def test_what_a_rule_let_pass_rests_on_nobodys_word() -> None:
@@ -133,7 +133,7 @@ def test_what_a_rule_let_pass_rests_on_nobodys_word() -> None:
     assert item.outcome is not None
     by_rule = item.outcome.model_copy(update={"by": Actor(id="refunds", kind=ActorKind.POLICY)})
     record = approved().model_copy(update={"items": (item.model_copy(update={"outcome": by_rule, "decisions": ()}),)})
-    assert recheck(record, AGENT, policy(), Standing()).again == {}
+    assert revalidate(record, AGENT, policy(), Revocations()).again == {}
 
 
 def test_what_a_fallback_approved_rests_on_nobodys_word() -> None:
@@ -141,33 +141,33 @@ def test_what_a_fallback_approved_rests_on_nobodys_word() -> None:
     assert item.outcome is not None
     by_time = item.outcome.model_copy(update={"by": Actor(id="ada", kind=ActorKind.TIMEOUT)})
     record = approved().model_copy(update={"items": (item.model_copy(update={"outcome": by_time, "decisions": ()}),)})
-    assert recheck(record, AGENT, ASKS, SHUT_OUT).again == {}
+    assert revalidate(record, AGENT, ASKS, SHUT_OUT).again == {}
 
 
 def test_of_an_outcome_that_was_carried_over_the_last_word_counts() -> None:
     (item,) = approved().items
     carried = approved().model_copy(update={"items": (item.model_copy(update={"decisions": ()}),)})
-    assert recheck(carried, AGENT, ASKS, SHUT_OUT).again
+    assert revalidate(carried, AGENT, ASKS, SHUT_OUT).again
     earlier = word(pending(asking()), "deny", by="ben")
     mixed = item.model_copy(update={"decisions": (earlier, *item.decisions)})
-    shut = Standing(inactive=frozenset({"ben"}))
-    assert recheck(approved().model_copy(update={"items": (mixed,)}), AGENT, ASKS, shut).again == {}
+    shut = Revocations(inactive=frozenset({"ben"}))
+    assert revalidate(approved().model_copy(update={"items": (mixed,)}), AGENT, ASKS, shut).again == {}
 
 
 def test_what_nobody_would_be_asked_about_by_now_is_asked_all_the_same() -> None:
     allowing = policy(rule("refunds", "allow", tool_name="refund"))
-    again = recheck(approved(), AGENT, allowing, SHUT_OUT).again[0]
+    again = revalidate(approved(), AGENT, allowing, SHUT_OUT).again[0]
     assert again.rule_id is None
-    assert recheck(approved(), AGENT, ASKS, SHUT_OUT).again[0].rule_id == "refunds"
+    assert revalidate(approved(), AGENT, ASKS, SHUT_OUT).again[0].rule_id == "refunds"
 
 
 def test_what_stands_is_carried_over_with_its_outcome() -> None:
     record = pending(asking(0), asking(1))
     record = decide(record, word(record), T0).record
     record = decide(record, word(record, item_id="i2", by="ben"), T0).record
-    checked = recheck(record, AGENT, ASKS, SHUT_OUT)
-    asks, events = carry_over(record, checked)
-    assert [one.ruling is None for one in asks] == [True, False]
-    assert asks[1].ruling is not None
-    assert (asks[1].ruling.by, asks[1].ruling.verdict) == (person("ben"), "approved")
+    checked = revalidate(record, AGENT, ASKS, SHUT_OUT)
+    drafts, events = carry_over(record, checked)
+    assert [one.preset is None for one in drafts] == [True, False]
+    assert drafts[1].preset is not None
+    assert (drafts[1].preset.by, drafts[1].preset.verdict) == (person("ben"), "approved")
     assert len(events) == 1

@@ -9,8 +9,8 @@ from typing import Annotated, Any, Literal
 import pytest
 from pydantic import AfterValidator, BaseModel, Field
 
+from sayso.canonical_json import JsonObject
 from sayso.errors import InvalidInput
-from sayso.records.decisions import JsonObject
 from sayso.records.tool_calls import ToolCall, ToolResult
 from sayso.runner.tools import CallContext, Tool, call_tool, tool
 

@@ -9,7 +9,7 @@ from sayso.errors import InvalidInput, PolicyForbids
 from sayso.policy.rules import Action
 from sayso.testing.desk import InProcessDesk
 from tests.sayso.banks import Bank, gated
-from tests.sayso.rulings import policy, rule
+from tests.sayso.rule_builders import policy, rule
 
 
 def test_a_reviewer_with_nothing_to_decide_says_so(desk: InProcessDesk) -> None:
@@ -90,8 +90,8 @@ def test_a_step_that_is_no_number_of_a_turn_is_refused(desk: InProcessDesk, bank
 
 
 def test_a_question_of_the_callers_own_making_asks_for_approval(desk: InProcessDesk) -> None:
-    asks: Any = {"type": "object", "x-sayso-question": {"question": "note", "answer": "colour"}}
-    call: Any = {"tool": "transfer", "args": {"note": "Which?"}, "definition": {"parameters": asks}}
+    drafts: Any = {"type": "object", "x-sayso-question": {"question": "note", "answer": "colour"}}
+    call: Any = {"tool": "transfer", "args": {"note": "Which?"}, "definition": {"parameters": drafts}}
     desk.client().suspend({"mode": "poll", "calls": [call]})
     ((_, item),) = desk.waiting
     assert (item.kind, item.prompt.title) == ("approval", None)

@@ -11,7 +11,7 @@ from sayso.policy.rules import Action
 from sayso.records.events import EventType
 from sayso.records.suspensions import RunStatus, Status
 from sayso.testing.desk import InProcessDesk
-from tests.sayso.rulings import policy, rule
+from tests.sayso.rule_builders import policy, rule
 from tests.sayso.runners import POLICY, Ran, kinds, make_agent, told, turn
 
 LOOK, REFUND, PAY = ("look", {"order": "A"}), ("refund", {"order": "A", "amount": 5}), ("pay", {"order": "A"})
@@ -80,8 +80,8 @@ def test_a_run_is_found_by_a_client_of_its_agent() -> None:
 
 
 def test_an_edit_in_a_run_is_judged_and_asked_anew() -> None:
-    asks = rule("large", "request_approval", tool_name="refund", when="args.amount > 3", terms={"timeout_s": 7})
-    desk = InProcessDesk(policy(asks, default=Action.REQUEST_APPROVAL))
+    drafts = rule("large", "request_approval", tool_name="refund", when="args.amount > 3", terms={"timeout_s": 7})
+    desk = InProcessDesk(policy(drafts, default=Action.REQUEST_APPROVAL))
     ran: Ran = []
     desk.reviewer.approves("refund", args={"order": "A", "amount": 4})
     end = desk.run(make_agent(ran, turn(("refund", {"order": "A", "amount": 1}))), "Refund A-1")
@@ -90,10 +90,10 @@ def test_an_edit_in_a_run_is_judged_and_asked_anew() -> None:
 
 
 def test_a_quorum_of_two_is_not_met_by_one_reviewer() -> None:
-    asks = rule(
+    drafts = rule(
         "large", "request_approval", tool_name="refund", terms={"quorum": {"approve": 2}, "remind_after_s": [5]}
     )
-    desk = InProcessDesk(policy(asks))
+    desk = InProcessDesk(policy(drafts))
     ran: Ran = []
     desk.reviewer.approves("refund")
     desk.run(make_agent(ran, turn(REFUND)), "Refund A-1")

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from sayso.formats.external_events import Kept, Kind, read_moment
 from sayso.records.events import TrailEntry
 from sayso.timeline.merging import Entry, fold, merge
-from sayso.timeline.sources import DIALECTS, Dialect
+from sayso.timeline.sources import SOURCE_FORMATS, SourceFormat
 from tests.sayso.timeline.stories import STORIES, go
 
 T0 = 1_795_262_400_000
@@ -27,38 +27,38 @@ KINDS = st.sampled_from(
 )
 
 
-def kept(dialect: str, events: list[dict[str, Any]], source: str = "agent") -> list[Kept]:
+def kept(source_format: str, events: list[dict[str, Any]], source: str = "agent") -> list[Kept]:
     return [
-        Kept(position=seq, source=source, dialect=dialect, seq=seq, at_ms=T0 + seq, event=event)
+        Kept(position=seq, source=source, source_format=source_format, seq=seq, at_ms=T0 + seq, event=event)
         for seq, event in enumerate(events, start=1)
     ]
 
 
-def told(dialect: str) -> list[Entry]:
-    return fold(kept(dialect, STORIES[dialect]))
+def told(source_format: str) -> list[Entry]:
+    return fold(kept(source_format, STORIES[source_format]))
 
 
 def of(entries: list[Entry], kind: Kind) -> list[Entry]:
     return [one for one in entries if one.kind is kind]
 
 
-@pytest.mark.parametrize("dialect", list(STORIES))
-def test_every_dialect_folds_its_fragments_and_pairs_its_calls(dialect: str) -> None:
-    entries = told(dialect)
+@pytest.mark.parametrize("source_format", list(STORIES))
+def test_every_dialect_folds_its_fragments_and_pairs_its_calls(source_format: str) -> None:
+    entries = told(source_format)
     texts = [one.text for one in entries if one.kind in (Kind.TEXT, Kind.REASONING)]
     assert len([text for text in texts if text in ("I will pay.", "I will pay Ann.", "Ann is owed 5.")]) >= 1, texts
     assert len(texts) == len(set(texts)), "a message told in fragments and again as a whole is there once"
     (call,) = of(entries, Kind.CALL)
     assert call.name == "pay"
     assert call.ended
-    assert (call.ok is not False) is (dialect != "sayso")
+    assert (call.ok is not False) is (source_format != "sayso")
     assert of(entries, Kind.RESULT) == []
     assert of(entries, Kind.UNKNOWN) == []
 
 
 def test_a_call_keeps_its_arguments_and_its_result() -> None:
-    for dialect in ("autogen", "parsimony", "trpc_agent_go"):
-        (call,) = of(told(dialect), Kind.CALL)
+    for source_format in ("autogen", "parsimony", "trpc_agent_go"):
+        (call,) = of(told(source_format), Kind.CALL)
         assert call.data == {"amount": 5}
         assert call.output in ("paid 5", {"paid": 5})
     (failed,) = of(told("sayso"), Kind.CALL)
@@ -83,9 +83,9 @@ def test_invocations_are_a_tree_even_where_they_lead_in_a_circle() -> None:
 
 
 def test_an_unknown_kind_is_shown_whole() -> None:
-    for dialect in Dialect:
+    for source_format in SourceFormat:
         event = {"type": "moon_landed", "object": "moon_landed", "crew": ["anna"]}
-        (entry,) = fold(kept(dialect, [event]))
+        (entry,) = fold(kept(source_format, [event]))
         assert entry.kind is Kind.UNKNOWN
         assert entry.text == "Moon landed"
         assert entry.data == event
@@ -176,7 +176,7 @@ def test_moments_are_read_as_go_and_python_write_them(text: str, at_ms: int | No
 
 
 @given(
-    st.sampled_from(list(Dialect)),
+    st.sampled_from(list(SourceFormat)),
     st.lists(
         st.dictionaries(NAMES | st.text(max_size=4), JSON | KINDS, max_size=5).map(
             lambda event: event if "type" in event else {**event, "type": "TextMessage"}
@@ -186,11 +186,11 @@ def test_moments_are_read_as_go_and_python_write_them(text: str, at_ms: int | No
     KINDS,
 )
 def test_whatever_is_told_is_read_and_something_of_it_is_shown(
-    dialect: Dialect, events: list[dict[str, Any]], kind: str
+    source_format: SourceFormat, events: list[dict[str, Any]], kind: str
 ) -> None:
     for event in events:
         for one in (event, {**event, "type": kind}, {**event, "object": kind}):
-            assert all(isinstance(piece.text, str) for piece in DIALECTS[dialect].read(one))
-    alone = [fold(kept(dialect, [event])) for event in events]
+            assert all(isinstance(piece.text, str) for piece in SOURCE_FORMATS[source_format].read(one))
+    alone = [fold(kept(source_format, [event])) for event in events]
     assert all(alone)
-    assert fold(kept(dialect, events)) or not events
+    assert fold(kept(source_format, events)) or not events

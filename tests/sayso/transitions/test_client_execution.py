@@ -8,15 +8,15 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from sayso.canonical_json import MAX_DEPTH, MAX_NODES
-from sayso.errors import AlreadyConsumed, Conflict, DeadlinePassed, IllegalTransition, SaysoError, StaleAttempt
+from sayso.errors import AlreadyRedeemed, Conflict, DeadlinePassed, IllegalTransition, SaysoError, StaleAttempt
 from sayso.records.decisions import Report
 from sayso.records.events import TrailHead, find_break
-from sayso.records.items import Ask
+from sayso.records.items import ItemDraft
 from sayso.records.suspensions import LEGAL, Change, ResumeSpec, RunStatus, Status, SuspensionRecord, check_step
 from sayso.records.terms import REPORT_WITHIN_S
 from sayso.records.tool_calls import ToolResult
-from sayso.transitions.client_execution import conclude, consume, lapse, question
-from sayso.transitions.closing import next_look
+from sayso.transitions.client_execution import client_redeem, conclude, lapse, mark_in_doubt
+from sayso.transitions.closing import next_due
 from sayso.transitions.deciding import cancel, decide, report, suspend
 from sayso.transitions.execution import lease
 from tests.sayso.samples import T0, ask, draft, person, types_of, word
@@ -28,20 +28,20 @@ BROKE = Report(success=False, error="the bank said no", at_ms=0)
 START_BY_MS = T0 + 60_000
 
 
-def polled(*asks: Ask, **fields: Any) -> SuspensionRecord:
+def polled(*drafts: ItemDraft, **fields: Any) -> SuspensionRecord:
     """A pending suspension whose owner runs what is approved, within a minute."""
-    return suspend(draft(resume=POLL, **fields), asks or (ask(start_by_s=60),), T0).record
+    return suspend(draft(resume=POLL, **fields), drafts or (ask(start_by_s=60),), T0).record
 
 
-def approved(*asks: Ask, **fields: Any) -> SuspensionRecord:
+def approved(*drafts: ItemDraft, **fields: Any) -> SuspensionRecord:
     """The same, decided on: everything is approved."""
-    record = polled(*asks, **fields)
+    record = polled(*drafts, **fields)
     for item in record.items:
         record = decide(record, word(record, item_id=item.item_id), T0).record
     return record
 
 
-def idempotent(**terms: Any) -> Ask:
+def idempotent(**terms: Any) -> ItemDraft:
     one = ask(start_by_s=60, **terms)
     return one.model_copy(update={"tool": one.tool.model_copy(update={"idempotent": True})})
 
@@ -50,48 +50,50 @@ def test_a_decided_pause_is_put_before_no_worker_and_is_looked_at_when_its_leave
     record = polled()
     change = decide(record, word(record), T0)
     assert (change.record.status, change.ready) == (Status.DECIDED, False)
-    assert change.record.look_at_ms == START_BY_MS
+    assert change.record.due_at_ms == START_BY_MS
     with pytest.raises(IllegalTransition, match="no worker takes it up"):
         lease(change.record, "w1", 30_000, T0)
 
 
 def test_leave_is_consumed_once_by_whoever_names_their_key_first() -> None:
-    change = consume(approved(), "i1", "mine", T0 + 1)
+    change = client_redeem(approved(), "i1", "mine", T0 + 1)
     record = change.record
     assert types_of(change) == ["run_resumed", "permit_redeemed"]
     assert record.status is Status.RESUMING
     permit = record.items[0].permit
     assert permit is not None
     assert (permit.holder, permit.attempt, permit.redeemed_at_ms) == ("mine", 1, T0 + 1)
-    assert record.look_at_ms == permit.report_by_ms == T0 + 1 + REPORT_WITHIN_S * 1000
-    assert consume(record, "i1", "mine", START_BY_MS + 1).record is record, "the same answer, however late"
-    with pytest.raises(AlreadyConsumed, match="by mine") as refused:
-        consume(record, "i1", "other", T0 + 2)
+    assert record.due_at_ms == permit.report_by_ms == T0 + 1 + REPORT_WITHIN_S * 1000
+    assert client_redeem(record, "i1", "mine", START_BY_MS + 1).record is record, "the same answer, however late"
+    with pytest.raises(AlreadyRedeemed, match="by mine") as refused:
+        client_redeem(record, "i1", "other", T0 + 2)
     assert refused.value.facts == {"consumed_at_ms": T0 + 1, "reported": False}
 
 
 def test_leave_is_not_consumed_after_its_time_or_where_there_is_none() -> None:
     with pytest.raises(DeadlinePassed):
-        consume(approved(), "i1", "k", START_BY_MS)
-    with pytest.raises(IllegalTransition, match="This suspension is pending; consume takes one that is decided or"):
-        consume(polled(), "i1", "k", T0)
+        client_redeem(approved(), "i1", "k", START_BY_MS)
+    with pytest.raises(
+        IllegalTransition, match="This suspension is pending; client redeem takes one that is decided or"
+    ):
+        client_redeem(polled(), "i1", "k", T0)
     record = polled()
     with pytest.raises(IllegalTransition, match="no leave"):
-        consume(decide(record, word(record, "deny"), T0).record, "i1", "k", T0)
+        client_redeem(decide(record, word(record, "deny"), T0).record, "i1", "k", T0)
     with pytest.raises(IllegalTransition):
-        consume(cancel(approved(), person("ada"), None, T0).record, "i1", "k", T0)
+        client_redeem(cancel(approved(), person("ada"), None, T0).record, "i1", "k", T0)
     with pytest.raises(IllegalTransition, match="Workers run"):
-        consume(approved().model_copy(update={"resume": ResumeSpec()}), "i1", "k", T0)
+        client_redeem(approved().model_copy(update={"resume": ResumeSpec()}), "i1", "k", T0)
 
 
 def test_a_run_that_is_cancelled_tells_which_calls_may_have_run() -> None:
-    record = consume(approved(), "i1", "mine", T0 + 1).record
+    record = client_redeem(approved(), "i1", "mine", T0 + 1).record
     assert cancel(approved(), person("ada"), None, T0).events[0].data["calls_in_flight"] == []
     assert cancel(record, person("ada"), None, T0 + 2).events[0].data["calls_in_flight"] == ["call_0"]
 
 
 def test_the_report_of_the_last_call_ends_the_run() -> None:
-    record = consume(approved(), "i1", "mine", T0 + 1).record
+    record = client_redeem(approved(), "i1", "mine", T0 + 1).record
     with pytest.raises(StaleAttempt, match="consumed by mine"):
         conclude(record, "i1", "other", DONE, T0 + 2)
     change = conclude(record, "i1", "mine", DONE, T0 + 2)
@@ -99,12 +101,12 @@ def test_the_report_of_the_last_call_ends_the_run() -> None:
     end = change.record.end
     assert end is not None
     assert (change.record.status, end.status, end.error) == (Status.RESUMED, RunStatus.COMPLETED, None)
-    assert change.record.look_at_ms is None
+    assert change.record.due_at_ms is None
     assert conclude(change.record, "i1", "mine", DONE, T0 + 3).record is change.record
     with pytest.raises(Conflict, match="Another outcome"):
         conclude(change.record, "i1", "mine", BROKE, T0 + 3)
-    with pytest.raises(AlreadyConsumed):
-        consume(change.record, "i1", "other", T0 + 3)
+    with pytest.raises(AlreadyRedeemed):
+        client_redeem(change.record, "i1", "other", T0 + 3)
 
 
 def test_nothing_is_reported_before_it_was_consumed() -> None:
@@ -114,8 +116,8 @@ def test_nothing_is_reported_before_it_was_consumed() -> None:
 
 def test_a_run_goes_on_until_each_of_its_calls_is_reported_or_too_late() -> None:
     record = approved(ask(0, start_by_s=60), ask(1, start_by_s=60))
-    record = conclude(consume(record, "i1", "a", T0).record, "i1", "a", BROKE, T0 + 1).record
-    assert (record.status, record.look_at_ms) == (Status.RESUMING, START_BY_MS)
+    record = conclude(client_redeem(record, "i1", "a", T0).record, "i1", "a", BROKE, T0 + 1).record
+    assert (record.status, record.due_at_ms) == (Status.RESUMING, START_BY_MS)
     assert lapse(record, START_BY_MS - 1).record is record
     change = lapse(record, START_BY_MS)
     assert types_of(change) == ["permit_lapsed", "run_failed"]
@@ -126,14 +128,14 @@ def test_a_run_goes_on_until_each_of_its_calls_is_reported_or_too_late() -> None
 def test_leave_that_nobody_used_ends_the_run_visibly() -> None:
     change = lapse(approved(), START_BY_MS)
     assert types_of(change) == ["permit_lapsed", "run_failed"]
-    assert (change.record.status, change.record.look_at_ms) == (Status.RESUMED, None)
+    assert (change.record.status, change.record.due_at_ms) == (Status.RESUMED, None)
 
 
 def test_a_run_ends_whose_results_together_are_more_than_may_come_in_at_once() -> None:
     record = approved(*(ask(start_by_s=60, index=index) for index in range(2)))
     long, deep = [0] * (MAX_NODES - 10), reduce(lambda inside, _: [inside], range(MAX_DEPTH - 1), 0)
     for item_id, output in (("i1", long), ("i2", [long, deep])):
-        record = consume(record, item_id, "mine", T0 + 1).record
+        record = client_redeem(record, item_id, "mine", T0 + 1).record
         change = conclude(record, item_id, "mine", DONE.model_copy(update={"output": output}), T0 + 2)
         record = change.record
     _, entries = append_events(TrailHead(), change.events, T0 + 2)
@@ -142,7 +144,7 @@ def test_a_run_ends_whose_results_together_are_more_than_may_come_in_at_once() -
 
 
 def test_a_report_that_never_comes_ends_the_run_visibly() -> None:
-    record = consume(approved(), "i1", "mine", T0, report_within_s=10).record
+    record = client_redeem(approved(), "i1", "mine", T0, report_within_s=10).record
     change = lapse(record, T0 + 10_000)
     assert types_of(change) == ["permit_lapsed", "run_degraded"]
     assert change.record.end is not None
@@ -156,7 +158,7 @@ def test_a_report_that_never_comes_ends_the_run_visibly() -> None:
 def test_a_denied_pause_ends_at_once(on_deny: str, status: RunStatus) -> None:
     record = polled(on_deny=on_deny)
     denied = decide(record, word(record, "deny", message="too much"), T0 + 5).record
-    assert denied.look_at_ms == T0 + 5
+    assert denied.due_at_ms == T0 + 5
     change = lapse(denied, T0 + 5)
     assert change.record.end is not None
     assert change.record.end.status is status
@@ -168,25 +170,25 @@ def test_a_denial_that_ends_a_run_takes_the_leave_of_the_others() -> None:
     record = decide(record, word(record, item_id="i1"), T0).record
     record = decide(record, word(record, "deny", item_id="i2"), T0).record
     with pytest.raises(IllegalTransition, match="was denied"):
-        consume(record, "i1", "k", T0)
+        client_redeem(record, "i1", "k", T0)
 
 
 def test_a_call_that_may_run_twice_is_begun_again_until_it_is_reported() -> None:
-    record = consume(approved(idempotent()), "i1", "a", T0).record
-    again = consume(record, "i1", "b", START_BY_MS + 1).record
+    record = client_redeem(approved(idempotent()), "i1", "a", T0).record
+    again = client_redeem(record, "i1", "b", START_BY_MS + 1).record
     permit = again.items[0].permit
     assert permit is not None
     assert (permit.holder, permit.attempt) == ("b", 2)
     with pytest.raises(StaleAttempt):
         conclude(again, "i1", "a", DONE, T0)
     reported = conclude(again, "i1", "b", DONE, START_BY_MS + 2).record
-    with pytest.raises(AlreadyConsumed):
-        consume(reported, "i1", "c", START_BY_MS + 3)
+    with pytest.raises(AlreadyRedeemed):
+        client_redeem(reported, "i1", "c", START_BY_MS + 3)
 
 
 def in_doubt() -> Change:
-    record = consume(approved(), "i1", "mine", T0).record
-    return question(record, "i1", draft(id="sus_2", resume=POLL), T0 + 1)
+    record = client_redeem(approved(), "i1", "mine", T0).record
+    return mark_in_doubt(record, "i1", draft(id="sus_2", resume=POLL), T0 + 1)
 
 
 def test_a_call_in_doubt_becomes_the_runs_next_question() -> None:
@@ -204,8 +206,8 @@ def test_a_call_in_doubt_becomes_the_runs_next_question() -> None:
 
 
 def test_a_step_that_is_not_open_is_told_in_words() -> None:
-    with pytest.raises(IllegalTransition, match="This suspension is resumed; consume takes one that is"):
-        check_step(in_doubt().record, "consume")
+    with pytest.raises(IllegalTransition, match="This suspension is resumed; client redeem takes one that is"):
+        check_step(in_doubt().record, "client_redeem")
 
 
 @pytest.mark.parametrize(("choice", "status"), [("skip", "completed"), ("fail", "failed")])
@@ -214,7 +216,7 @@ def test_an_answer_not_to_run_again_ends_the_run(choice: str, status: str) -> No
     assert following is not None
     answered = decide(following, word(following, "value", value={"choice": choice}), T0 + 2).record
     with pytest.raises(IllegalTransition, match="not to run the call again"):
-        consume(answered, "i1", "next", T0 + 3)
+        client_redeem(answered, "i1", "next", T0 + 3)
     end = lapse(answered, T0 + 3).record.end
     assert end is not None
     assert end.status == status
@@ -224,10 +226,10 @@ def test_an_answer_to_run_again_is_leave_for_once_with_the_same_idempotency_key(
     following = in_doubt().following
     assert following is not None
     answered = decide(following, word(following, "value", value={"choice": "run_again"}), T0 + 2).record
-    again = consume(answered, "i1", "next", T0 + 3).record
-    with pytest.raises(AlreadyConsumed):
-        consume(again, "i1", "another", T0 + 3)
-    asked = question(again, "i1", draft(id="sus_3", resume=POLL), T0 + 4).following
+    again = client_redeem(answered, "i1", "next", T0 + 3).record
+    with pytest.raises(AlreadyRedeemed):
+        client_redeem(again, "i1", "another", T0 + 3)
+    asked = mark_in_doubt(again, "i1", draft(id="sus_3", resume=POLL), T0 + 4).following
     assert asked is not None
     assert asked.items[0].doubt is not None
     assert asked.items[0].doubt.idempotency_key == "sus_1:i1"
@@ -237,8 +239,8 @@ def test_a_late_report_answers_the_question() -> None:
     following = in_doubt().following
     assert following is not None
     late = ToolResult(call_id="call_0", tool_name="refund", success=True, output="R-1")
-    lifted = report(following, "sus_1:i1", "mine", late, T0 + 2).record
-    end = lapse(lifted, T0 + 2).record.end
+    unfrozen = report(following, "sus_1:i1", "mine", late, T0 + 2).record
+    end = lapse(unfrozen, T0 + 2).record.end
     assert end is not None
     assert end.status is RunStatus.COMPLETED
     assert "R-1" in str(end.result)
@@ -246,24 +248,24 @@ def test_a_late_report_answers_the_question() -> None:
 
 def test_nothing_else_is_put_in_doubt() -> None:
     with pytest.raises(IllegalTransition):
-        question(approved(), "i1", draft(id="sus_2"), T0)
+        mark_in_doubt(approved(), "i1", draft(id="sus_2"), T0)
     done = approved(ask(0, start_by_s=60), ask(1, start_by_s=60))
     with pytest.raises(IllegalTransition, match="Other calls"):
-        question(consume(done, "i1", "a", T0).record, "i1", draft(id="sus_2"), T0)
+        mark_in_doubt(client_redeem(done, "i1", "a", T0).record, "i1", draft(id="sus_2"), T0)
 
 
 STEPS: dict[str, Any] = {
     "decide": lambda record, item, key, now: decide(record, word(record, by=key, item_id=item), now),
     "decide deny": lambda record, item, key, now: decide(record, word(record, "deny", by=key, item_id=item), now),
-    "consume": lambda record, item, key, now: consume(record, item, key, now, 30),
+    "client_redeem": lambda record, item, key, now: client_redeem(record, item, key, now, 30),
     "conclude": lambda record, item, key, now: conclude(record, item, key, DONE, now),
     "lapse": lambda record, item, key, now: lapse(record, now),
-    "question": lambda record, item, key, now: question(record, item, draft(id="sus_2", resume=POLL), now),
+    "mark_in_doubt": lambda record, item, key, now: mark_in_doubt(record, item, draft(id="sus_2", resume=POLL), now),
     "cancel": lambda record, item, key, now: cancel(record, person(key), None, now),
 }
 MOVES = st.lists(
     st.tuples(
-        st.sampled_from([*STEPS, "consume", "conclude", "consume", "decide"]),
+        st.sampled_from([*STEPS, "client_redeem", "conclude", "client_redeem", "decide"]),
         st.sampled_from(["i1", "i2"]),
         st.sampled_from(["a", "b"]),
         st.integers(0, 20_000),
@@ -285,7 +287,7 @@ def test_no_order_of_steps_starts_a_call_twice_or_leaves_the_table(moves: list[A
             continue
         after, legal = change.record, LEGAL[name.split(" ", maxsplit=1)[0]]
         assert not change.ready, "no worker is troubled"
-        if name == "consume":
+        if name == "client_redeem":
             assert started.setdefault(item_id, key) == key, "a call is started once"
         if after is not record:
             assert record.status in legal.sources
@@ -293,12 +295,12 @@ def test_no_order_of_steps_starts_a_call_twice_or_leaves_the_table(moves: list[A
             assert {event.type for event in change.events} <= legal.events
             assert record.status not in (Status.RESUMED, Status.CANCELLED)
         over = after.status in (Status.RESUMED, Status.CANCELLED)
-        assert (after.look_at_ms is None) == over, "whoever waits is on the agenda"
+        assert (after.due_at_ms is None) == over, "whoever waits is on the schedule"
         if after.status is Status.RESUMED:
             assert (after.end is None) != (after.following_id is None)
         record = after
-    while record.look_at_ms is not None and record.status is not Status.PENDING:
-        looked = lapse(record, record.look_at_ms).record
+    while record.due_at_ms is not None and record.status is not Status.PENDING:
+        looked = lapse(record, record.due_at_ms).record
         assert looked is not record, "the clock is never called in vain"
         record = looked
-    assert record.status is not Status.PENDING or next_look(record) is not None
+    assert record.status is not Status.PENDING or next_due(record) is not None

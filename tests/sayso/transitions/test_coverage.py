@@ -11,8 +11,8 @@ from tests.sayso.samples import T0, ask, draft, types_of, word
 
 
 def any_of(*timeouts_s: int) -> SuspensionRecord:
-    asks = tuple(ask(index, timeout_s=timeout_s) for index, timeout_s in enumerate(timeouts_s))
-    return suspend(draft(resume=ResumeSpec(coverage="any")), asks, T0).record
+    drafts = tuple(ask(index, timeout_s=timeout_s) for index, timeout_s in enumerate(timeouts_s))
+    return suspend(draft(resume=ResumeSpec(coverage="any")), drafts, T0).record
 
 
 @pytest.mark.parametrize(("action", "verdict"), [("approve", Verdict.APPROVED), ("deny", Verdict.DENIED)])
@@ -46,8 +46,8 @@ def test_of_several_deadlines_at_once_the_first_item_closes_the_pause() -> None:
 
 
 def test_a_word_that_is_not_enough_closes_nothing() -> None:
-    asks = (ask(0, quorum={"approve": 2}), ask(1))
-    record = suspend(draft(resume=ResumeSpec(coverage="any")), asks, T0).record
+    drafts = (ask(0, quorum={"approve": 2}), ask(1))
+    record = suspend(draft(resume=ResumeSpec(coverage="any")), drafts, T0).record
     change = decide(record, word(record), T0)
     assert change.record.status is Status.PENDING
     assert all(item.open for item in change.record.items)

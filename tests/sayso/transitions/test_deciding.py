@@ -16,7 +16,7 @@ from sayso.errors import (
 )
 from sayso.records.decisions import Actor, ActorKind, Verdict
 from sayso.records.items import ItemKind
-from sayso.records.suspensions import LOOK_AGAIN_MS, RunStatus, Status
+from sayso.records.suspensions import DUE_AGAIN_MS, RunStatus, Status
 from sayso.transitions.deciding import cancel, decide, extend, suspend
 from sayso.transitions.sightings import see
 from sayso.transitions.timing import expire, keep_time
@@ -38,7 +38,7 @@ def test_a_pause_tells_what_is_asked_and_looks_again_at_the_earliest_deadline() 
     change = suspend(draft(), (ask(0, timeout_s=600), ask(1, timeout_s=60)), T0)
     assert change.record.status is Status.PENDING
     assert change.record.run_status is RunStatus.SUSPENDED
-    assert change.record.look_at_ms == T0 + 60_000
+    assert change.record.due_at_ms == T0 + 60_000
     assert not change.ready
     data = change.events[0].data
     assert (data["tool_name"], data["payload"]["suspension_id"]) == ("refund", "sus_1")
@@ -67,7 +67,7 @@ def test_an_approval_closes_the_item_and_makes_the_run_ready() -> None:
     assert (outcome.verdict, outcome.by.id, outcome.at_ms) == (Verdict.APPROVED, "ada", T0 + 5)
     assert change.record.status is Status.DECIDED
     assert change.ready
-    assert change.record.look_at_ms == T0 + 5 + LOOK_AGAIN_MS
+    assert change.record.due_at_ms == T0 + 5 + DUE_AGAIN_MS
     assert types_of(change) == ["decision_recorded", "decided"]
 
 
@@ -262,7 +262,7 @@ def test_only_the_item_whose_time_is_over_expires() -> None:
     record = pending(ask(0, timeout_s=60), ask(1, timeout_s=600))
     change = expire(record, T0 + 60_000)
     assert [item.open for item in change.record.items] == [False, True]
-    assert change.record.look_at_ms == T0 + 600_000
+    assert change.record.due_at_ms == T0 + 600_000
 
 
 def test_a_fallback_that_escalates_calls_others_in_and_then_denies() -> None:
@@ -285,7 +285,7 @@ def test_a_cancelled_run_takes_no_decision_and_says_so() -> None:
     change = cancel(record, person("ada"), "wrong order", T0 + 1)
     assert types_of(change) == ["run_cancelled"]
     assert change.record.run_status is RunStatus.CANCELLED
-    assert change.record.look_at_ms is None
+    assert change.record.due_at_ms is None
     assert cancel(change.record, person("bob"), None, T0 + 2).record is change.record
     with pytest.raises(IllegalTransition, match="was cancelled"):
         decide(change.record, word(record), T0 + 2)
@@ -299,10 +299,10 @@ def test_an_unknown_item_is_not_found() -> None:
 
 def test_reviewers_are_reminded_once_for_all_the_moments_missed() -> None:
     record = pending(ask(remind_after_s=(10, 20, 200)))
-    assert record.look_at_ms == T0 + 10_000
+    assert record.due_at_ms == T0 + 10_000
     change = keep_time(record, T0 + 25_000)
     assert types_of(change) == ["reviewer_reminded"]
-    assert change.record.look_at_ms == T0 + 200_000
+    assert change.record.due_at_ms == T0 + 200_000
     assert keep_time(change.record, T0 + 26_000).record is change.record
 
 
@@ -314,14 +314,14 @@ def test_a_step_lets_others_join_before_the_deadline_and_keeps_it() -> None:
     assert first.items[0].terms.deadline_at_ms == DEADLINE
     second = keep_time(first, T0 + 70_000).record
     assert second.items[0].terms.reviewers == ("ada", "boss", "ceo")
-    assert second.look_at_ms == DEADLINE
+    assert second.due_at_ms == DEADLINE
 
 
 def test_a_reviewer_may_extend_a_deadline_as_far_as_the_terms_allow() -> None:
     record = pending(ask(extend_by_s=600))
     change = extend(record, "i1", DEADLINE + 600_000, person("ada"), T0 + 5)
     item = change.record.items[0]
-    assert (item.terms.deadline_at_ms, change.record.look_at_ms) == (DEADLINE + 600_000, DEADLINE + 600_000)
+    assert (item.terms.deadline_at_ms, change.record.due_at_ms) == (DEADLINE + 600_000, DEADLINE + 600_000)
     assert item.digest != record.items[0].digest
     assert types_of(change) == ["deadline_extended"]
     for until_ms in (DEADLINE, DEADLINE + 600_001):

@@ -12,10 +12,10 @@ from sayso.transitions.freezing import (
     Freeze,
     check_in_time,
     check_start,
+    describe_scope,
     doubt_time,
     hold,
     spare_lease,
-    tell_scope,
 )
 from sayso.transitions.timing import keep_time
 from tests.sayso.samples import T0, ask, pending, person, word
@@ -31,7 +31,7 @@ def doubt(at_ms: int = T0, jumped_to_ms: int = JUMPED_TO) -> Freeze:
 def test_time_holds_what_was_asked_before_the_jump_only() -> None:
     assert doubt().held(pending())
     assert not doubt(jumped_to_ms=T0).held(pending())
-    assert tell_scope(TIME) == "time"
+    assert describe_scope(TIME) == "time"
 
 
 def test_time_is_doubted_when_no_clock_has_looked_for_longer_than_a_jump() -> None:
@@ -95,14 +95,14 @@ def test_a_spared_lease_is_looked_at_again_in_a_while_and_not_before() -> None:
 
 
 def test_a_freeze_that_took_no_time_changes_nothing() -> None:
-    record, lifted = pending(), Freeze(id="f", scope="all", by="ada", at_ms=T0, lifted_at_ms=T0)
-    assert wake(record, lifted, (lifted,), T0 + 1).record is record
+    record, unfrozen = pending(), Freeze(id="f", scope="all", by="ada", at_ms=T0, unfrozen_at_ms=T0)
+    assert wake(record, unfrozen, (unfrozen,), T0 + 1).record is record
 
 
 def test_what_is_looked_at_too_early_finds_its_place_again() -> None:
-    early = pending().model_copy(update={"look_at_ms": T0 + 5})
+    early = pending().model_copy(update={"due_at_ms": T0 + 5})
     assert keep_time(early, T0 + 4).record is early
-    assert keep_time(early, T0 + 5).record.look_at_ms == DEADLINE
+    assert keep_time(early, T0 + 5).record.due_at_ms == DEADLINE
 
 
 def test_what_was_withdrawn_is_not_late() -> None:

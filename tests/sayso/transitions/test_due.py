@@ -11,8 +11,8 @@ from tests.sayso.samples import T0, ask, pending, word
 DUE = T0 + 3_000
 
 
-def freeze(scope: str = "all", lifted: int | None = None) -> Freeze:
-    return Freeze(id="frz", scope=scope, by="ada", at_ms=T0, lifted_at_ms=None if lifted is None else T0 + lifted)
+def freeze(scope: str = "all", unfrozen: int | None = None) -> Freeze:
+    return Freeze(id="frz", scope=scope, by="ada", at_ms=T0, unfrozen_at_ms=None if unfrozen is None else T0 + unfrozen)
 
 
 def decided() -> SuspensionRecord:
@@ -22,7 +22,7 @@ def decided() -> SuspensionRecord:
 
 def test_a_decided_run_is_put_before_the_workers_again_at_its_moment_and_not_before() -> None:
     record = decided()
-    assert record.look_at_ms == DUE
+    assert record.due_at_ms == DUE
     assert look(record, (), DUE - 1).record is record
     again = look(record, (), DUE)
     assert again.ready
@@ -34,32 +34,32 @@ def test_what_is_frozen_is_held_at_its_very_moment_and_not_before() -> None:
     assert look(record, frozen, DUE - 1).record is record
     held = look(record, frozen, DUE)
     assert not held.ready
-    assert (held.record.look_at_ms or 0) > DUE
+    assert (held.record.due_at_ms or 0) > DUE
 
 
 @pytest.mark.parametrize("record", [pending(ask(0)), decided()], ids=["waiting", "decided"])
 def test_a_freeze_that_did_not_hold_it_leaves_it_as_it_is(record: SuspensionRecord) -> None:
-    other = freeze("agent:somebody-else", lifted=1_000)
+    other = freeze("agent:somebody-else", unfrozen=1_000)
     assert wake(record, other, (other,), T0 + 2_000).record is record
 
 
 def test_what_waits_stands_on_the_agenda_as_its_terms_say_once_a_freeze_is_lifted() -> None:
-    record, lifted = pending(ask(0)), freeze(lifted=1_000)
-    put_off = record.model_copy(update={"look_at_ms": T0 + 900_000})
-    woken = wake(put_off, lifted, (lifted,), T0 + 2_000).record
-    assert woken.look_at_ms == woken.items[0].terms.deadline_at_ms == record.items[0].terms.deadline_at_ms + 1_000
+    record, unfrozen = pending(ask(0)), freeze(unfrozen=1_000)
+    put_off = record.model_copy(update={"due_at_ms": T0 + 900_000})
+    woken = wake(put_off, unfrozen, (unfrozen,), T0 + 2_000).record
+    assert woken.due_at_ms == woken.items[0].terms.deadline_at_ms == record.items[0].terms.deadline_at_ms + 1_000
 
 
 def test_a_decided_run_goes_on_at_once_when_its_freeze_is_lifted() -> None:
-    lifted = freeze(lifted=1_000)
-    assert wake(decided(), lifted, (lifted,), T0 + 1_500).ready
+    unfrozen = freeze(unfrozen=1_000)
+    assert wake(decided(), unfrozen, (unfrozen,), T0 + 1_500).ready
 
 
 def test_what_is_over_is_looked_at_without_harm() -> None:
     record = decided().model_copy(update={"status": Status.CANCELLED})
     assert look(record, (), DUE).record is record
-    lifted = freeze(lifted=1_000)
-    assert wake(record, lifted, (lifted,), DUE).record is record
+    unfrozen = freeze(unfrozen=1_000)
+    assert wake(record, unfrozen, (unfrozen,), DUE).record is record
 
 
 def test_a_word_in_time_is_not_undone_by_looking() -> None:
@@ -72,7 +72,7 @@ def test_a_run_of_its_owners_that_its_fallback_denied_is_looked_at_once_more_to_
     record = pending(ask(0)).model_copy(update={"resume": ResumeSpec(mode="poll", resumer="poll")})
     deadline_ms = record.items[0].terms.deadline_at_ms
     denied = look(record, (), deadline_ms).record
-    assert (denied.status, denied.look_at_ms) == (Status.DECIDED, deadline_ms)
+    assert (denied.status, denied.due_at_ms) == (Status.DECIDED, deadline_ms)
 
 
 def test_what_is_frozen_and_not_due_is_left_as_it_is() -> None:

@@ -12,7 +12,7 @@ from sayso.runner.local import MemoryJournal
 from sayso.runner.loop import End, Pause, drive, start_state
 from sayso.runner.models import ScriptedModel
 from sayso.runner.tools import Tool, tool
-from tests.sayso.rulings import policy
+from tests.sayso.rule_builders import policy
 from tests.sayso.runners import LostWorker, reload, told, turn
 
 START = start_state("run_1", "support", "go")
@@ -69,7 +69,7 @@ async def test_a_quick_call_is_noted_while_a_slow_one_runs_and_is_never_in_doubt
     again.begun, again.results = lost.begun, lost.results
     asked = await drive(agent, reload(lost.state), policy=policy(), journal=again)
     assert isinstance(asked, Pause)
-    assert [ask.tool.name for ask in asked.asks] == ["slow"]
+    assert [ask.tool.name for ask in asked.drafts] == ["slow"]
     assert ran.count("quick") == 1
 
 

@@ -33,7 +33,7 @@ NOTE = (Event(type=EventType.WARNING, data={"message": "x"}),)
 
 
 def decided(**fields: object) -> SuspensionRecord:
-    record = pending(*fields.pop("asks", ()))  # type: ignore[misc]
+    record = pending(*fields.pop("drafts", ()))  # type: ignore[misc]
     return decide(record, word(record, **fields), T0).record
 
 
@@ -58,7 +58,7 @@ def intent(item_id: str | None = "i1", index: int = 0) -> Intent:
 def test_a_lease_gives_the_run_to_one_worker_for_a_while() -> None:
     change = lease(decided(), "w1", 30_000, T0 + 1)
     assert change.record.status is Status.RESUMING
-    assert change.record.look_at_ms == T0 + 30_001
+    assert change.record.due_at_ms == T0 + 30_001
     assert types_of(change) == ["run_resuming"]
     with pytest.raises(LeaseHeld, match="w1 drives this run"):
         lease(change.record, "w2", 30_000, T0 + 30_000)
@@ -83,7 +83,7 @@ def test_a_lapsed_lease_goes_to_the_next_attempt_and_fences_the_first_off() -> N
 
 
 def test_every_step_of_a_worker_extends_its_lease() -> None:
-    assert renew(leased(), FENCE, T0 + 10_000).record.look_at_ms == T0 + 40_000
+    assert renew(leased(), FENCE, T0 + 10_000).record.due_at_ms == T0 + 40_000
 
 
 def test_a_permit_is_spent_once_and_journalled_before_the_tool_runs() -> None:
@@ -100,7 +100,7 @@ def test_a_permit_is_spent_once_and_journalled_before_the_tool_runs() -> None:
 def test_an_idempotent_call_may_be_started_again_by_the_next_attempt() -> None:
     plain = ask()
     again = plain.model_copy(update={"tool": plain.tool.model_copy(update={"idempotent": True})})
-    spent = redeem(leased(asks=(again,)), FENCE, (intent(),), (), T0).record
+    spent = redeem(leased(drafts=(again,)), FENCE, (intent(),), (), T0).record
     next_one = lease(spent, "w2", 30_000, T0 + 30_000).record
     assert [one.index for one in next_one.journal] == [0], "what was begun is still known"
     late_ms = T0 + 3_600_000 + 1
@@ -108,7 +108,7 @@ def test_an_idempotent_call_may_be_started_again_by_the_next_attempt() -> None:
 
 
 def test_a_permit_not_started_in_time_is_refused() -> None:
-    record = leased(asks=(ask(start_by_s=60),))
+    record = leased(drafts=(ask(start_by_s=60),))
     assert redeem(record, FENCE, (intent(),), (), T0 + 59_999).record.items[0].permit is not None
     with pytest.raises(DeadlinePassed, match="leave to run refund ended"):
         redeem(record, FENCE, (intent(),), (), T0 + 60_000)
@@ -176,7 +176,7 @@ def test_settling_tells_once_that_the_run_went_on_and_how_it_ended() -> None:
     assert types_of(change) == ["run_resumed", "warning", "run_completed"]
     assert change.events[0].data["approved"] is False
     assert (change.record.status, change.record.run_status) == (Status.RESUMED, RunStatus.COMPLETED)
-    assert change.record.look_at_ms is None
+    assert change.record.due_at_ms is None
     assert settle(change.record, FENCE, DONE, (), T0 + 1).record is change.record
 
 
@@ -195,8 +195,8 @@ def test_a_resume_that_cannot_go_on_comes_back_later_and_is_given_up_in_the_end(
         change = postpone(record, Fence("w1", attempt, 30_000), "no such agent", now_ms)
         assert types_of(change) == ["run_postponed"]
         assert change.record.receipt.error == "no such agent"
-        assert change.record.look_at_ms == now_ms + 1000 * 2**attempt
-        now_ms = change.record.look_at_ms
+        assert change.record.due_at_ms == now_ms + 1000 * 2**attempt
+        now_ms = change.record.due_at_ms
         record = lease(change.record, "w1", 30_000, now_ms).record
     last = postpone(record, Fence("w1", MAX_TRIES, 30_000), "no such agent", now_ms)
     assert (last.record.status, last.record.run_status) == (Status.FAILED, RunStatus.FAILED)
@@ -208,9 +208,9 @@ def test_a_decided_run_nobody_took_is_put_before_a_worker_again_ever_more_slowly
     assert redrive(record, T0 + 2_999).record is record
     first = redrive(record, T0 + 3_000)
     assert first.ready
-    assert first.record.look_at_ms == T0 + 6_000
+    assert first.record.due_at_ms == T0 + 6_000
     second = redrive(first.record, T0 + 6_000)
-    assert second.record.look_at_ms == T0 + 12_000
+    assert second.record.due_at_ms == T0 + 12_000
 
 
 @pytest.mark.parametrize("since_ms", [T0 - 5_000, T0], ids=["behind others", "the first"])
@@ -220,9 +220,9 @@ def test_a_decided_run_that_is_in_line_is_not_put_there_twice(since_ms: int) -> 
     assert not first.ready
     assert first.record.receipt.redrives == 0
     assert "it waits in line" in str(first.record.receipt.error)
-    assert first.record.look_at_ms == T0 + 6_000
+    assert first.record.due_at_ms == T0 + 6_000
     later = redrive(first.record, T0 + 100_000, since_ms)
-    assert later.record.look_at_ms == T0 + 130_000, "it is looked at ever more slowly, and never less than that"
+    assert later.record.due_at_ms == T0 + 130_000, "it is looked at ever more slowly, and never less than that"
 
 
 @pytest.mark.parametrize("since_ms", [None, T0 + 1], ids=["nobody is in line", "all in line came later"])
@@ -272,7 +272,7 @@ def test_a_run_whose_workers_keep_dying_is_given_up_and_can_be_revived() -> None
         now_ms += 1_000
     given_up = redrive(record, now_ms)
     assert types_of(given_up) == ["run_failed"]
-    assert (given_up.record.status, given_up.record.look_at_ms, given_up.ready) == (Status.FAILED, None, False)
+    assert (given_up.record.status, given_up.record.due_at_ms, given_up.ready) == (Status.FAILED, None, False)
     back = revive(given_up.record, person("ada"), now_ms)
     assert (back.record.status, back.ready, back.record.receipt.tries) == (Status.DECIDED, True, 0)
     assert back.record.end is None

@@ -2,21 +2,27 @@
 
 import pytest
 
-from sayso.errors import DeadlinePassed, Halted, IllegalTransition
+from sayso.errors import DeadlinePassed, Frozen, IllegalTransition
 from sayso.records.suspensions import Intent, Status
 from sayso.transitions.deciding import cancel, decide
 from sayso.transitions.execution import Fence, lease, redeem, release
-from sayso.transitions.freezing import Freeze, check_start, find_held, hold, lost_ms, thaw, tools_to_start
+from sayso.transitions.freezing import Freeze, check_start, find_held, hold, lost_ms, shift_deadlines, tools_to_start
 from sayso.transitions.timing import keep_time
 from tests.sayso.samples import T0, ask, pending, person, types_of, word
 
 
-def freeze(scope: str = "all", at: int = 0, lifted: int | None = None) -> Freeze:
+def freeze(scope: str = "all", at: int = 0, unfrozen: int | None = None) -> Freeze:
     """A freeze by root, in ms since the beginning."""
-    by = None if lifted is None else "root"
-    lifted_at_ms = None if lifted is None else T0 + lifted
+    by = None if unfrozen is None else "root"
+    unfrozen_at_ms = None if unfrozen is None else T0 + unfrozen
     return Freeze(
-        id=f"{scope}{at}", scope=scope, reason="odd.", by="root", at_ms=T0 + at, lifted_by=by, lifted_at_ms=lifted_at_ms
+        id=f"{scope}{at}",
+        scope=scope,
+        reason="odd.",
+        by="root",
+        at_ms=T0 + at,
+        unfrozen_by=by,
+        unfrozen_at_ms=unfrozen_at_ms,
     )
 
 
@@ -30,9 +36,9 @@ def test_a_freeze_stops_what_is_within_its_scope(scope: str, covered: bool) -> N
     if not covered:
         check_start([freeze(scope)], record, tools_to_start(record), T0)
         return
-    with pytest.raises(Halted, match=r"root has frozen .*: odd\. The run"):
+    with pytest.raises(Frozen, match=r"root has frozen .*: odd\. The run"):
         check_start([freeze(scope)], record, tools_to_start(record), T0)
-    check_start([freeze(scope, lifted=5)], record, tools_to_start(record), T0)
+    check_start([freeze(scope, unfrozen=5)], record, tools_to_start(record), T0)
 
 
 def test_a_tool_that_has_run_or_was_denied_holds_nothing_up() -> None:
@@ -46,19 +52,19 @@ def test_time_does_nothing_to_what_is_held() -> None:
     assert held == {"i1"}
     assert keep_time(record, T0 + 90_000, held).record is record
     later = hold(record, T0 + 90_000).record
-    assert later.look_at_ms == T0 + 95_000
+    assert later.due_at_ms == T0 + 95_000
 
 
 @pytest.mark.parametrize(
     ("freezes", "lost"),
     [
-        ([freeze(at=10, lifted=30)], 20),
-        ([freeze(at=10, lifted=30), freeze("tool:refund", at=20, lifted=50)], 40),
-        ([freeze(at=10, lifted=60), freeze("tool:refund", at=20, lifted=30)], 50),
-        ([freeze(at=10, lifted=20), freeze("agent:support", at=40, lifted=45)], 15),
-        ([freeze(at=-50, lifted=5)], 5),
+        ([freeze(at=10, unfrozen=30)], 20),
+        ([freeze(at=10, unfrozen=30), freeze("tool:refund", at=20, unfrozen=50)], 40),
+        ([freeze(at=10, unfrozen=60), freeze("tool:refund", at=20, unfrozen=30)], 50),
+        ([freeze(at=10, unfrozen=20), freeze("agent:support", at=40, unfrozen=45)], 15),
+        ([freeze(at=-50, unfrozen=5)], 5),
         ([freeze(at=90)], 10),
-        ([freeze("tool:other", at=10, lifted=30)], 0),
+        ([freeze("tool:other", at=10, unfrozen=30)], 0),
     ],
 )
 def test_the_time_lost_is_that_under_any_freeze_counted_once(freezes: list[Freeze], lost: int) -> None:
@@ -71,46 +77,48 @@ def test_every_moment_of_an_open_item_moves_by_the_time_it_was_frozen() -> None:
         ask(timeout_s=60, extend_by_s=60, remind_after_s=(10, 30), escalate=[{"after_s": 20, "reviewers": ["eve"]}])
     )
     before = keep_time(record, T0 + 10_000).record
-    lifted = [freeze(at=15_000, lifted=115_000)]
-    change = thaw(before, lifted, T0 + 116_000)
+    unfrozen = [freeze(at=15_000, unfrozen=115_000)]
+    change = shift_deadlines(before, unfrozen, T0 + 116_000)
     (item,) = change.record.items
     assert types_of(change) == ["deadlines_moved"]
     assert change.events[0].data["items"][0]["by_ms"] == 100_000
     assert item.terms.deadline_at_ms == T0 + 160_000
     assert item.terms.extend_until_ms == T0 + 220_000
     assert item.terms.remind_at_ms == (T0 + 10_000, T0 + 130_000)
-    assert change.record.look_at_ms == T0 + 120_000, "the step to the next reviewers moves too"
+    assert change.record.due_at_ms == T0 + 120_000, "the step to the next reviewers moves too"
     assert item.digest != before.items[0].digest
-    again = thaw(change.record, lifted, T0 + 117_000)
+    again = shift_deadlines(change.record, unfrozen, T0 + 117_000)
     assert again.record is change.record
 
 
 def test_time_is_made_up_once_when_freezes_end_one_after_the_other() -> None:
     everything, tool = freeze(at=0), freeze("tool:refund", at=5_000)
     record = pending(ask(timeout_s=60))
-    lifted = freeze(at=0, lifted=10_000)
-    assert thaw(record, [lifted, tool], T0 + 10_000).record is record, "the tool is frozen still"
-    both = [lifted, freeze("tool:refund", at=5_000, lifted=30_000)]
-    thawed = thaw(record, both, T0 + 30_000).record
-    assert thawed.items[0].terms.deadline_at_ms == T0 + 90_000
+    unfrozen = freeze(at=0, unfrozen=10_000)
+    assert shift_deadlines(record, [unfrozen, tool], T0 + 10_000).record is record, "the tool is frozen still"
+    both = [unfrozen, freeze("tool:refund", at=5_000, unfrozen=30_000)]
+    shifted = shift_deadlines(record, both, T0 + 30_000).record
+    assert shifted.items[0].terms.deadline_at_ms == T0 + 90_000
     assert everything.in_force
 
 
 def test_the_trail_says_who_made_and_lifted_the_freezes_that_moved_a_deadline() -> None:
-    over = freeze("agent:support", at=-50, lifted=0)
-    [told] = thaw(pending(), [over, freeze("tool:other", at=10, lifted=30), freeze(at=10, lifted=30)], T0 + 30).events
-    assert told.data["freezes"] == [{"id": "all10", "scope": "all", "by": "root", "lifted_by": "root"}]
+    over = freeze("agent:support", at=-50, unfrozen=0)
+    [told] = shift_deadlines(
+        pending(), [over, freeze("tool:other", at=10, unfrozen=30), freeze(at=10, unfrozen=30)], T0 + 30
+    ).events
+    assert told.data["freezes"] == [{"id": "all10", "scope": "all", "by": "root", "unfrozen_by": "root"}]
 
 
 def test_a_freeze_that_became_known_after_time_was_made_up_counts_from_its_first_moment() -> None:
     record = pending(ask(timeout_s=60))
-    first, second = freeze(at=1_000, lifted=3_000), freeze(at=3_000, lifted=7_000)
-    once = thaw(record, [first], T0 + 3_400).record
+    first, second = freeze(at=1_000, unfrozen=3_000), freeze(at=3_000, unfrozen=7_000)
+    once = shift_deadlines(record, [first], T0 + 3_400).record
     assert once.items[0].terms.deadline_at_ms == T0 + 62_000
     assert once.items[0].held_to_ms == T0 + 3_000
-    twice = thaw(once, [first, second], T0 + 8_000).record
+    twice = shift_deadlines(once, [first, second], T0 + 8_000).record
     assert twice.items[0].terms.deadline_at_ms == T0 + 66_000
-    assert thaw(twice, [first, second], T0 + 9_000).record is twice
+    assert shift_deadlines(twice, [first, second], T0 + 9_000).record is twice
 
 
 def test_a_person_may_decide_while_a_freeze_holds_the_deadline() -> None:
@@ -123,10 +131,10 @@ def test_a_person_may_decide_while_a_freeze_holds_the_deadline() -> None:
 
 def test_a_permit_that_was_frozen_may_be_spent_that_much_later() -> None:
     record = decide(pending(ask(start_by_s=10)), word(pending(ask(start_by_s=10))), T0 + 1_000).record
-    thawed = thaw(record, [freeze(at=0, lifted=60_000)], T0 + 60_000).record
-    assert thawed.items[0].outcome == record.items[0].outcome, "the outcome itself never changes"
-    assert thawed.items[0].start_by_ms == T0 + 11_000 + 59_000
-    taken = lease(thawed, "w1", 30_000, T0 + 65_000).record
+    shifted = shift_deadlines(record, [freeze(at=0, unfrozen=60_000)], T0 + 60_000).record
+    assert shifted.items[0].outcome == record.items[0].outcome, "the outcome itself never changes"
+    assert shifted.items[0].start_by_ms == T0 + 11_000 + 59_000
+    taken = lease(shifted, "w1", 30_000, T0 + 65_000).record
     intent = Intent(
         item_id="i1",
         call_id="call_0",
@@ -140,8 +148,8 @@ def test_a_permit_that_was_frozen_may_be_spent_that_much_later() -> None:
     )
     spent = redeem(taken, Fence("w1", 1, 30_000), (intent,), (), T0 + 65_000).record
     assert spent.items[0].permit is not None
-    lifted = thaw(spent, [freeze(at=70_000, lifted=80_000)], T0 + 80_000)
-    assert (lifted.record, lifted.events) == (spent, ()), "leave that was spent needs no more time"
+    unfrozen = shift_deadlines(spent, [freeze(at=70_000, unfrozen=80_000)], T0 + 80_000)
+    assert (unfrozen.record, unfrozen.events) == (spent, ()), "leave that was spent needs no more time"
 
 
 def test_a_run_sent_back_by_a_freeze_waits_for_its_tools_and_is_put_before_nobody() -> None:
@@ -150,13 +158,13 @@ def test_a_run_sent_back_by_a_freeze_waits_for_its_tools_and_is_put_before_nobod
     back = release(taken, Fence("w1", 1, 30_000), "frozen", T0, ("look_up",))
     assert not back.ready
     assert tools_to_start(back.record) == ("look_up",)
-    with pytest.raises(Halted):
+    with pytest.raises(Frozen):
         check_start([freeze("tool:look_up")], back.record, tools_to_start(back.record), T0)
     assert lease(back.record, "w1", 30_000, T0).record.waits_for == ()
 
 
 def test_what_is_over_is_neither_held_nor_thawed() -> None:
     over = cancel(pending(), person("ada"), None, T0).record
-    for step in (lambda: hold(over, T0), lambda: thaw(over, [freeze(lifted=5)], T0)):
+    for step in (lambda: hold(over, T0), lambda: shift_deadlines(over, [freeze(unfrozen=5)], T0)):
         with pytest.raises(IllegalTransition):
             step()

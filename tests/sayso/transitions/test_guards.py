@@ -7,7 +7,7 @@ import pytest
 
 from sayso.errors import AlreadyDecided, IllegalTransition, SaysoError, StaleAttempt
 from sayso.records.decisions import Actor, ActorKind, Outcome, Verdict
-from sayso.records.items import Doubt, Ruling
+from sayso.records.items import Doubt, PresetOutcome
 from sayso.records.suspensions import LEGAL, Change, Lease, RunStatus, Status, SuspensionRecord, check_step
 from sayso.records.tool_calls import ToolCall, ToolResult
 from sayso.transitions.deciding import ask_again, cancel, decide, describe_outcome, extend, report, suspend
@@ -29,7 +29,7 @@ from sayso.transitions.execution import (
     settle,
     suspend_again,
 )
-from sayso.transitions.freezing import Freeze, hold, thaw
+from sayso.transitions.freezing import Freeze, hold, shift_deadlines
 from sayso.transitions.in_doubt import ask_in_doubt
 from sayso.transitions.sightings import see
 from sayso.transitions.timing import escalate, expire, remind
@@ -48,7 +48,7 @@ VERBS: dict[str, Callable[[SuspensionRecord], Change]] = {
     "remind": lambda record: remind(record, T0),
     "report": lambda record: report(record, "key", "w0", RESULT, T0),
     "cancel": lambda record: cancel(record, person("ada"), None, T0),
-    "thaw": lambda record: thaw(record, (), T0),
+    "shift_deadlines": lambda record: shift_deadlines(record, (), T0),
     "hold": lambda record: hold(record, T0),
     "lease": lambda record: lease(record, "w1", 30_000, T0),
     "renew": lambda record: renew(record, FENCE, T0),
@@ -75,7 +75,7 @@ ILLEGAL = [
 ]
 
 
-def standing(status: Status) -> SuspensionRecord:
+def revocations(status: Status) -> SuspensionRecord:
     """A suspension that stands there with an item still open, so that nothing else refuses anything."""
     held = Lease(holder="w1", attempt=1, until_ms=T0 + 30_000)
     return pending(ask(extend_by_s=600)).model_copy(update={"status": status, "lease": held})
@@ -84,11 +84,11 @@ def standing(status: Status) -> SuspensionRecord:
 @pytest.mark.parametrize(("verb", "status"), ILLEGAL)
 def test_a_step_that_is_not_in_the_table_is_refused(verb: str, status: Status) -> None:
     with pytest.raises(IllegalTransition):
-        VERBS[verb](standing(status))
+        VERBS[verb](revocations(status))
 
 
 def test_every_verb_of_the_table_is_tried() -> None:
-    owners = {"consume", "conclude", "lapse", "question"}  # `test_consumptions.py` has those
+    owners = {"client_redeem", "conclude", "lapse", "mark_in_doubt"}  # `test_consumptions.py` has those
     assert set(VERBS) | {"suspend"} | owners == set(LEGAL)
 
 
@@ -103,7 +103,7 @@ def test_a_run_that_a_worker_drives_is_running() -> None:
 
 
 def test_a_pause_in_which_everything_is_ruled_already_is_over_at_once() -> None:
-    ruled = ask().model_copy(update={"ruling": Ruling(verdict=Verdict.DENIED, by=person("ada"))})
+    ruled = ask().model_copy(update={"preset": PresetOutcome(verdict=Verdict.DENIED, by=person("ada"))})
     change = suspend(draft(), (ruled,), T0)
     assert change.record.status is Status.DECIDED
     assert types_of(change) == ["run_paused", "decided"]
@@ -206,8 +206,10 @@ def test_nobody_is_reminded_of_what_is_decided() -> None:
 
 def test_a_decided_run_keeps_its_place_when_time_is_given_back() -> None:
     record = decided()
-    change = thaw(record, [FROZEN.model_copy(update={"lifted_at_ms": T0 + 500, "lifted_by": "root"})], T0 + 500)
-    assert change.record.look_at_ms == record.look_at_ms
+    change = shift_deadlines(
+        record, [FROZEN.model_copy(update={"unfrozen_at_ms": T0 + 500, "unfrozen_by": "root"})], T0 + 500
+    )
+    assert change.record.due_at_ms == record.due_at_ms
     assert types_of(change) == ["deadlines_moved"]
 
 
@@ -240,7 +242,7 @@ def test_a_call_that_is_begun_again_stands_in_the_journal_once() -> None:
 
 
 def test_an_open_item_is_not_run_and_would_be_run_as_it_was_asked() -> None:
-    record = standing(Status.RESUMING)
+    record = revocations(Status.RESUMING)
     with pytest.raises(IllegalTransition, match="no leave"):
         redeem(record, FENCE, (intent(),), (), T0)
     assert approved_args(record.items[0]) == record.items[0].tool.args
@@ -278,7 +280,7 @@ def begun() -> SuspensionRecord:
 def test_a_result_is_noted_beside_its_call_until_the_batch_is_saved() -> None:
     noted = note_results(begun(), FENCE, {1: RESULT}, T0 + 5).record
     assert [one.result for one in noted.journal] == [None, RESULT]
-    assert noted.look_at_ms == T0 + 5 + FENCE.lease_ms
+    assert noted.due_at_ms == T0 + 5 + FENCE.lease_ms
     assert checkpoint(noted, FENCE, STATE, (), T0 + 6).record.journal == ()
 
 

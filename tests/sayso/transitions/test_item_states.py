@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from sayso.records.decisions import Actor, ActorKind, Outcome, Permit, Report, Verdict
-from sayso.records.items import Ask, AskedTool, Binding, Doubt, Item, freeze_item
+from sayso.records.items import Binding, Doubt, Item, ItemDraft, ItemTool, freeze_item
 from sayso.records.suspensions import ResumeSpec, RunEnd, RunRef, RunStatus, Status, SuspensionRecord
 from sayso.transitions.item_states import ItemState, RunState, count_failed, find_item_state, find_run_state
 
@@ -18,7 +18,7 @@ POLL = {"resume": ResumeSpec(mode="poll"), "end": RunEnd(status=RunStatus.FAILED
 
 
 def item_with(verdict: Verdict | None = Verdict.APPROVED, permit: Permit | None = None, **fields: Any) -> Item:
-    ask = Ask(call_id="c", index=0, tool=AskedTool(name="pay", args={}, definition=""))
+    ask = ItemDraft(call_id="c", index=0, tool=ItemTool(name="pay", args={}, definition=""))
     item = freeze_item(ask, "i1", Binding("t", "r", 1, "s"), 0)
     value = fields.pop("value", None)
     outcome = Outcome(verdict=verdict, by=BEN, at_ms=0, start_by_ms=9, digest="d", value=value) if verdict else None

@@ -3,7 +3,7 @@
 import pytest
 
 from sayso.records.decisions import Actor, ActorKind, Verdict
-from sayso.records.items import Ask
+from sayso.records.items import ItemDraft
 from sayso.records.suspensions import SuspensionRecord
 from sayso.transitions.deciding import decide, extend, suspend
 from sayso.transitions.sightings import needs_sight, see
@@ -14,7 +14,7 @@ OVER = T0 + 300_000
 AGENT = Actor(id="ada", kind=ActorKind.AGENT)
 
 
-def unattended(**terms: object) -> Ask:
+def unattended(**terms: object) -> ItemDraft:
     """An approval that its fallback gives."""
     return ask(unattended_approval=True, fallback={"action": "approve", "message": "As agreed."}, **terms)
 

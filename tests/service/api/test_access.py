@@ -73,17 +73,17 @@ ROWS: dict[str, Row] = {
     "streamEvents": owner_and_people(),
     "tellEvents": Row(
         (401, 401, 200, 404, 403, 403),
-        {"dialect": "sayso", "source": "agent", "events": [{"seq": 1, "event": {"type": "note", "data": {}}}]},
+        {"source_format": "sayso", "source": "agent", "events": [{"seq": 1, "event": {"type": "note", "data": {}}}]},
     ),
     "listToldEvents": owner_and_people(),
     "getTimeline": owner_and_people(),
     "askForCalls": signed_in(
         201, {"agent": "demo", "calls": [{"tool": "refund", "args": {"order": "A-1", "amount": 5}}]}
     ),
-    "consumeItem": Row((401, 401, 422, 404, 404, 404)),
+    "redeemItem": Row((401, 401, 422, 404, 404, 404)),
     "reportOutcome": Row((401, 401, 422, 404, 404, 404), {"success": True}),
-    "questionItem": Row((401, 401, 409, 404, 404, 404)),
-    "examine": people(),
+    "markInDoubt": Row((401, 401, 409, 404, 404, 404)),
+    "diagnose": people(),
     "checkRules": signed_in(200, {"text": "version: 1"}),
     "listSuspensions": signed_in(),
     "getSuspension": owner_and_people(),

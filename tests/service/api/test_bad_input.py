@@ -17,7 +17,7 @@ RUNS = "/api/v1/runs"
 SUSPENSIONS = "/api/v1/suspensions"
 DECISION = "/api/v1/suspensions/{pending}/items/i1/decision"
 VALUE = "/api/v1/suspensions/{input}/items/i1/decision"
-CONSUME = "/api/v1/suspensions/{decided}/items/i1/consume"
+CONSUME = "/api/v1/suspensions/{decided}/items/i1/redeem"
 OUTCOME = "/api/v1/suspensions/{decided}/items/i1/outcome"
 TOLD = "/api/v1/runs/{run}/events"
 CANCEL = "/api/v1/runs/{run}/cancel"
@@ -83,7 +83,7 @@ def deep(levels: int) -> bytes:
 
 
 def told(at: object) -> dict[str, Any]:
-    return {"dialect": "sayso", "events": [{"seq": 1, "at": at, "event": {"type": "message"}}]}
+    return {"source_format": "sayso", "events": [{"seq": 1, "at": at, "event": {"type": "message"}}]}
 
 
 SAYS_YES = {"tool": "refund", "definition": {"idempotent": "yes"}}

@@ -27,7 +27,7 @@ from sayso.records.decisions import DecisionRequest
 from service.api.runs import RunRequest
 from service.app import create_app
 from service.settings import Settings
-from service.wiring import wire
+from service.wiring import assemble
 from tests.builders import finish, make_agent, make_pending, make_person, make_running, person, register_agent
 from tests.service.servers import served
 from tests.service.worlds import World
@@ -63,7 +63,7 @@ def site(clean_store_url: str) -> Iterator[Site]:
 
 
 async def furnish(settings: Settings) -> tuple[str, dict[str, str], str]:
-    async with wire(settings) as wiring:
+    async with assemble(settings) as wiring:
         await register_agent(wiring)
         await make_agent(wiring, "demo")
         await make_person(wiring, "anna")

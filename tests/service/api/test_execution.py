@@ -8,7 +8,7 @@ from httpx import Response
 from service.auth.credentials import TENANT
 from service.wiring import Wiring
 from tests.service.worlds import World
-from workers.clock.ticks import look_at_due
+from workers.clock.ticks import process_due
 
 DEFINITION = {
     "description": "Pay a customer back.",
@@ -46,7 +46,7 @@ async def approved(world: World, **fields: Any) -> str:
 
 
 async def beat(wiring: Wiring) -> None:
-    while await look_at_due(wiring):
+    while await process_due(wiring):
         pass
 
 
@@ -55,12 +55,12 @@ async def test_an_approved_call_is_consumed_run_and_reported_by_its_owner(world:
     assert (asked["mode"], asked["run"]["agent"], asked["status"]) == ("poll", "demo", "pending")
     await decide(world, asked, args={"order": "A-2"})
     item = f"{asked['id']}/items/i1"
-    consumed = (await post(world, "demo", f"{item}/consume", "me-1")).json()
+    consumed = (await post(world, "demo", f"{item}/redeem", "me-1")).json()
     assert (consumed["args"], consumed["tool"], consumed["attempt"]) == ({"order": "A-2"}, "pay_back", 1)
     assert consumed["idempotency_key"] == f"{asked['id']}:i1"
-    assert (await post(world, "demo", f"{item}/consume", "me-1")).json() == consumed
-    refused = await post(world, "demo", f"{item}/consume", "another")
-    assert (refused.status_code, refused.json()["type"]) == (409, "/problems/already-consumed")
+    assert (await post(world, "demo", f"{item}/redeem", "me-1")).json() == consumed
+    refused = await post(world, "demo", f"{item}/redeem", "another")
+    assert (refused.status_code, refused.json()["type"]) == (409, "/problems/already-redeemed")
     told = {"success": True, "output": {"ref": "R-1"}}
     assert (await post(world, "demo", f"{item}/outcome", "another", told)).json()["type"] == "/problems/stale-attempt"
     ended = (await post(world, "demo", f"{item}/outcome", "me-1", told)).json()
@@ -72,34 +72,34 @@ async def test_an_approved_call_is_consumed_run_and_reported_by_its_owner(world:
 
 async def test_no_worker_is_given_what_its_owner_runs(world: World) -> None:
     await approved(world)
-    assert await world.wiring.agenda.take(TENANT, 0.01) == []
+    assert await world.wiring.schedule.take(TENANT, 0.01) == []
 
 
 async def test_nobody_else_consumes_it_not_even_a_reviewer(world: World) -> None:
     item = await approved(world)
     for who in ("other", "anna", "root"):
-        for path, body in (("consume", None), ("outcome", {"success": True}), ("question", None)):
+        for path, body in (("redeem", None), ("outcome", {"success": True}), ("in-doubt", None)):
             assert (await post(world, who, f"{item}/{path}", "k", body)).status_code == 404
 
 
 async def test_a_key_is_needed_to_consume(world: World) -> None:
-    assert (await post(world, "demo", f"{await approved(world)}/consume")).status_code == 422
+    assert (await post(world, "demo", f"{await approved(world)}/redeem")).status_code == 422
 
 
 async def test_what_is_frozen_is_not_started(world: World) -> None:
     item = await approved(world)
     async with world.client("root") as admin:
         frozen = (await admin.post("/api/v1/freezes", json={"scope": "tool:pay_back"})).json()
-        assert (await post(world, "demo", f"{item}/consume", "k")).json()["type"] == "/problems/halted"
+        assert (await post(world, "demo", f"{item}/redeem", "k")).json()["type"] == "/problems/frozen"
         await admin.post(f"/api/v1/freezes/{frozen['id']}/lift")
-    assert (await post(world, "demo", f"{item}/consume", "k")).status_code == 200
+    assert (await post(world, "demo", f"{item}/redeem", "k")).status_code == 200
 
 
 async def test_an_approval_of_somebody_shut_out_since_is_no_leave(world: World) -> None:
     item = await approved(world)
     async with world.client("root") as admin:
         await admin.post("/api/v1/reviewers/anna/deactivate")
-    refused = await post(world, "demo", f"{item}/consume", "k")
+    refused = await post(world, "demo", f"{item}/redeem", "k")
     assert (refused.status_code, refused.json()["type"]) == (409, "/problems/withdrawn")
     assert "no longer a reviewer" in refused.json()["detail"]
 
@@ -125,9 +125,9 @@ async def test_the_same_key_finds_the_same_call_and_refuses_another(world: World
 
 async def test_a_call_in_doubt_is_put_to_people_once_and_a_late_report_answers(world: World) -> None:
     item = await approved(world)
-    await post(world, "demo", f"{item}/consume", "lost")
-    asked = (await post(world, "demo", f"{item}/question")).json()
-    assert (await post(world, "demo", f"{item}/question")).json()["id"] == asked["id"]
+    await post(world, "demo", f"{item}/redeem", "lost")
+    asked = (await post(world, "demo", f"{item}/in-doubt")).json()
+    assert (await post(world, "demo", f"{item}/in-doubt")).json()["id"] == asked["id"]
     assert (asked["status"], asked["items"][0]["doubt"]["holder"]) == ("pending", "lost")
     assert (await post(world, "demo", f"{item}/outcome", "lost", {"success": True, "output": 7})).status_code == 200
     await beat(world.wiring)

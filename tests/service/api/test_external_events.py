@@ -12,16 +12,16 @@ from sayso.errors import IdempotencyConflict, InvalidInput
 from service.auth.credentials import TENANT
 from service.settings import Settings
 from service.store.connection.watch import wait_woken
-from service.store.runs import external_events as tellings
+from service.store.runs import external_events
 from tests.builders import approve, finish, make_pending, make_running
 from tests.sayso.timeline.stories import STORIES
 from tests.service.servers import served
 from tests.service.worlds import World, read_store
 
 
-def body(*events: dict[str, Any], dialect: str = "sayso", first: int = 1, **more: Any) -> dict[str, Any]:
+def body(*events: dict[str, Any], source_format: str = "sayso", first: int = 1, **more: Any) -> dict[str, Any]:
     numbered = [{"seq": seq, "event": event} for seq, event in enumerate(events, start=first)]
-    return {"dialect": dialect, "events": numbered, **more}
+    return {"source_format": source_format, "events": numbered, **more}
 
 
 def note(text: str) -> dict[str, Any]:
@@ -32,12 +32,12 @@ async def tell(client: AsyncClient, run_id: str, sent: dict[str, Any]) -> Any:
     return await client.post(f"/api/v1/runs/{run_id}/events", json=sent)
 
 
-@pytest.mark.parametrize("dialect", list(STORIES))
-async def test_each_dialect_is_kept_as_it_came_and_shown_with_our_trail(world: World, dialect: str) -> None:
+@pytest.mark.parametrize("source_format", list(STORIES))
+async def test_each_dialect_is_kept_as_it_came_and_shown_with_our_trail(world: World, source_format: str) -> None:
     run_id = (await make_pending(world.wiring)).run.id
-    events = STORIES[dialect]
+    events = STORIES[source_format]
     async with world.client("demo") as client:
-        answer = await tell(client, run_id, body(*events, dialect=dialect))
+        answer = await tell(client, run_id, body(*events, source_format=source_format))
         raw = (await client.get(f"/api/v1/runs/{run_id}/events/told")).json()
         timeline = (await client.get(f"/api/v1/runs/{run_id}/timeline")).json()
     assert answer.json() == {"added": len(events), "repeated": 0, "count": len(events)}
@@ -75,7 +75,7 @@ async def test_a_number_that_is_taken_refuses_the_whole_request(world: World, cl
         await tell(client, run_id, body(note("a"), note("b")))
         before = await read_store(clean_store_url)
         taken = await tell(client, run_id, body(note("c"), note("new"), first=2))
-        twice = {"dialect": "sayso", "events": [{"seq": 7, "event": note("x")}, {"seq": 7, "event": note("y")}]}
+        twice = {"source_format": "sayso", "events": [{"seq": 7, "event": note("x")}, {"seq": 7, "event": note("y")}]}
         refused = await tell(client, run_id, twice)
     for answer, seq in ((taken, 2), (refused, 7)):
         assert answer.status_code == 409
@@ -118,17 +118,20 @@ async def test_only_whoever_asked_for_the_run_tells_of_it(world: World) -> None:
 @pytest.mark.parametrize(
     ("sent", "says"),
     [
-        ({"dialect": "klingon", "events": [{"seq": 1, "event": {"a": 1}}]}, "$.dialect"),
-        ({"dialect": "afk", "events": []}, "$.events"),
-        ({"dialect": "afk", "events": [{"seq": 0, "event": {"a": 1}}]}, "$.events[0].seq"),
-        ({"dialect": "afk", "events": [{"seq": "1", "event": {"a": 1}}]}, "$.events[0].seq"),
-        ({"dialect": "afk", "events": [{"seq": 1, "event": {}}]}, "$.events[0].event"),
-        ({"dialect": "afk", "events": [{"seq": 1, "event": "text"}]}, "$.events[0].event"),
-        ({"dialect": "afk", "events": [{"seq": 1, "event": {"a": 1}, "x": 1}]}, "$.events[0].x"),
-        ({"dialect": "afk", "events": [{"seq": 1, "at": "2026-11-21T12:00:00", "event": {"a": 1}}]}, "has no zone"),
-        ({"dialect": "afk", "source": "a|b", "events": [{"seq": 1, "event": {"a": 1}}]}, "$.source"),
-        ({"dialect": "afk", "events": [{"seq": 1, "event": {"a": "x" * 70_000}}]}, "over 65536 bytes"),
-        ({"dialect": "afk", "events": [{"seq": n, "event": {"a": 1}} for n in range(1, 502)]}, "$.events"),
+        ({"source_format": "klingon", "events": [{"seq": 1, "event": {"a": 1}}]}, "$.source_format"),
+        ({"source_format": "afk", "events": []}, "$.events"),
+        ({"source_format": "afk", "events": [{"seq": 0, "event": {"a": 1}}]}, "$.events[0].seq"),
+        ({"source_format": "afk", "events": [{"seq": "1", "event": {"a": 1}}]}, "$.events[0].seq"),
+        ({"source_format": "afk", "events": [{"seq": 1, "event": {}}]}, "$.events[0].event"),
+        ({"source_format": "afk", "events": [{"seq": 1, "event": "text"}]}, "$.events[0].event"),
+        ({"source_format": "afk", "events": [{"seq": 1, "event": {"a": 1}, "x": 1}]}, "$.events[0].x"),
+        (
+            {"source_format": "afk", "events": [{"seq": 1, "at": "2026-11-21T12:00:00", "event": {"a": 1}}]},
+            "has no zone",
+        ),
+        ({"source_format": "afk", "source": "a|b", "events": [{"seq": 1, "event": {"a": 1}}]}, "$.source"),
+        ({"source_format": "afk", "events": [{"seq": 1, "event": {"a": "x" * 70_000}}]}, "over 65536 bytes"),
+        ({"source_format": "afk", "events": [{"seq": n, "event": {"a": 1}} for n in range(1, 502)]}, "$.events"),
     ],
 )
 async def test_what_does_not_fit_is_refused_whole(world: World, sent: Any, says: str, clean_store_url: str) -> None:
@@ -143,13 +146,13 @@ async def test_what_does_not_fit_is_refused_whole(world: World, sent: Any, says:
 
 async def test_a_run_has_only_so_many_events(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
     run_id = (await make_running(world.wiring)).run.id
-    monkeypatch.setattr(tellings, "MOST_EVENTS", 3)
+    monkeypatch.setattr(external_events, "MOST_EVENTS", 3)
     async with world.client("demo") as client:
         await tell(client, run_id, body(note("a"), note("b")))
         many = await tell(client, run_id, body(note("c"), note("d"), first=3))
         fits = await tell(client, run_id, body(note("c"), first=3))
-        monkeypatch.setattr(tellings, "MOST_BYTES", 300)
-        monkeypatch.setattr(tellings, "MOST_EVENTS", 100)
+        monkeypatch.setattr(external_events, "MOST_BYTES", 300)
+        monkeypatch.setattr(external_events, "MOST_EVENTS", 100)
         long = await tell(client, run_id, body(note("x" * 300), first=4))
     assert (many.status_code, fits.status_code, long.status_code) == (413, 200, 413)
     assert "has 2 events of 3" in many.json()["detail"]
@@ -180,7 +183,7 @@ async def test_the_client_tells_and_may_tell_again(world: World, settings: Setti
             await desk.tell(run_id, "sayso", [note("other")])
     assert (first.added, again.added, again.repeated, again.count) == (2, 1, 1, 3)
     with served(settings) as url:
-        told = await asyncio.to_thread(tell_plainly, url, world.tokens["demo"], run_id)
+        told = await asyncio.to_thread(describe_plainly, url, world.tokens["demo"], run_id)
     assert told == 4
 
 
@@ -201,6 +204,6 @@ async def test_the_client_tells_when_each_event_happened(world: World) -> None:
     assert next(one["at"] for one in moments if one["told"]) == "2026-11-20T12:00:00.000Z"
 
 
-def tell_plainly(url: str, key: str, run_id: str) -> int:
+def describe_plainly(url: str, key: str, run_id: str) -> int:
     with client.Client(url, key) as desk:
         return desk.tell(run_id, "afk", [{"type": "warning", "message": "slow"}], source="afk").count

@@ -13,8 +13,8 @@ async def test_a_freeze_is_made_listed_and_lifted(world: World) -> None:
         assert (await root.get("/api/v1/freezes")).json() == {"freezes": [made]}
         refused = await root.post(f"/api/v1/freezes/{made['id']}/lift", json={"deadlines": "pass"})
         assert (refused.status_code, refused.json()["type"]) == (409, "/problems/conflict")
-        lifted = await root.post(f"/api/v1/freezes/{made['id']}/lift")
-        assert lifted.json()["lifted_by"] == "root"
+        unfrozen = await root.post(f"/api/v1/freezes/{made['id']}/lift")
+        assert unfrozen.json()["unfrozen_by"] == "root"
         assert (await root.get("/api/v1/freezes")).json() == {"freezes": []}
 
 
@@ -28,15 +28,15 @@ async def test_a_pattern_that_would_stop_nothing_is_refused(world: World) -> Non
 async def test_only_clocks_freeze_time_and_an_admin_lifts_that(world: World) -> None:
     async with world.client("root") as root:
         assert (await root.post("/api/v1/freezes", json={"scope": "time"})).status_code == 422
-        now_ms = await world.wiring.agenda.now_ms()
+        now_ms = await world.wiring.schedule.now_ms()
         await world.wiring.freezes.doubt_time("default", now_ms - 3_600_000, now_ms)
         (told,) = (await root.get("/api/v1/freezes")).json()["freezes"]
         assert (told["scope"], told["by"]) == ("time", "clock")
         assert told["at"] < told["jumped_to"]
-        lifted = await root.post(f"/api/v1/freezes/{told['id']}/lift", json={"deadlines": "pass"})
-        assert lifted.status_code == 200
+        unfrozen = await root.post(f"/api/v1/freezes/{told['id']}/lift", json={"deadlines": "pass"})
+        assert unfrozen.status_code == 200
     (kept,) = await world.wiring.freezes.known("default", fresh=True)
-    assert (kept.deadlines, kept.lifted_by) == ("pass", person("root").id)
+    assert (kept.deadlines, kept.unfrozen_by) == ("pass", person("root").id)
 
 
 async def test_a_name_that_nobody_knows_is_refused_with_the_near_ones(world: World) -> None:

@@ -53,19 +53,19 @@ async def test_a_namesake_cannot_spend_the_permit_of_a_revoked_key(world: World)
     item, key = await approved(world), await key_of(world)
     await world.wiring.credentials.revoke_key(TENANT, key.id)  # nobody has swept yet
     await renew(world)
-    await world.wiring.standings.find(TENANT, fresh=True)
-    spent = await post(world, "demo", f"{item}/consume", "me-1")
+    await world.wiring.revocation_cache.find(TENANT, fresh=True)
+    spent = await post(world, "demo", f"{item}/redeem", "me-1")
     assert (spent.status_code, spent.json()["type"]) == (409, "/problems/withdrawn")
     assert key.id in spent.json()["detail"]
 
 
 async def test_a_namesake_is_not_told_to_go_on_with_a_call_begun_before(world: World) -> None:
     item, key = await approved(world), await key_of(world)
-    assert (await post(world, "demo", f"{item}/consume", "me-1")).status_code == 200
+    assert (await post(world, "demo", f"{item}/redeem", "me-1")).status_code == 200
     await world.wiring.credentials.revoke_key(TENANT, key.id)
     await renew(world)
-    await world.wiring.standings.find(TENANT, fresh=True)
-    assert (await post(world, "demo", f"{item}/consume", "me-1")).json()["type"] == "/problems/withdrawn"
+    await world.wiring.revocation_cache.find(TENANT, fresh=True)
+    assert (await post(world, "demo", f"{item}/redeem", "me-1")).json()["type"] == "/problems/withdrawn"
 
 
 async def test_a_namesake_who_sends_the_same_request_gets_the_withdrawn_one(world: World) -> None:
@@ -92,9 +92,9 @@ async def test_a_rotated_keys_successor_goes_on_with_what_was_asked(world: World
     waits, item, key = (await ask(world)).json(), await approved(world), await key_of(world)
     _, world.tokens["demo"] = await world.wiring.credentials.rotate_key(TENANT, key.id, 0)
     await Withdrawals(world.wiring, again_ms=0).sweep()
-    assert (await post(world, "demo", f"{item}/consume", "me-1")).status_code == 200
+    assert (await post(world, "demo", f"{item}/redeem", "me-1")).status_code == 200
     await decide(world, waits)
-    assert (await post(world, "demo", f"{waits['id']}/items/i1/consume", "me-2")).status_code == 200
+    assert (await post(world, "demo", f"{waits['id']}/items/i1/redeem", "me-2")).status_code == 200
 
 
 async def test_revoking_the_successor_withdraws_what_the_ended_key_asked(world: World) -> None:

@@ -23,7 +23,7 @@ async def test_a_started_run_is_saved_with_all_that_was_asked_and_is_ready_for_a
     assert answer.headers["Location"] == f"/api/v1/runs/{run['id']}"
     assert (run["agent"], run["owner"], run["thread_id"], run["claimed_title"]) == ("demo", "demo", "t-1", "Refund")
     assert (run["tags"], run["status"], run["result"], run["error"]) == (["refunds"], "running", None, None)
-    assert [one.id for one in await world.wiring.agenda.take(TENANT, 1)] == [run["suspension_id"]]
+    assert [one.id for one in await world.wiring.schedule.take(TENANT, 1)] == [run["suspension_id"]]
     record = (await world.wiring.desk.suspensions.read(TENANT, run["suspension_id"])).record
     assert record is not None
     assert record.state is not None

@@ -68,7 +68,7 @@ async def test_approving_decides_the_item_and_makes_the_run_ready(world: World) 
     assert told["outcome"]["args"] is None
     assert told["decision"]["by"] == {"id": "anna", "kind": "human", "channel": "api"}
     assert told["decision"]["message"] == "Fine."
-    assert [one.id for one in await world.wiring.agenda.take(TENANT, 1)] == [record.id]
+    assert [one.id for one in await world.wiring.schedule.take(TENANT, 1)] == [record.id]
 
 
 async def test_edited_arguments_are_what_will_run(world: World) -> None:
@@ -171,7 +171,7 @@ async def test_a_decision_on_something_else_than_what_is_asked_is_refused(world:
 
 async def test_a_decision_after_the_deadline_is_refused_even_though_no_clock_runs(world: World) -> None:
     record = await make_pending(world.wiring, ask(terms=RuleTerms(timeout_s=300)), late_ms=299_999)
-    while await world.wiring.agenda.now_ms() < record.items[0].terms.deadline_at_ms:
+    while await world.wiring.schedule.now_ms() < record.items[0].terms.deadline_at_ms:
         pass
     answer = await send(world, record, action="approve")
     assert (answer.status_code, answer.json()["type"]) == (409, "/problems/deadline-passed")
@@ -237,7 +237,7 @@ async def test_pending_ones_are_listed_by_deadline_and_decided_ones_the_latest_f
         pending = (await client.get("/api/v1/suspensions")).json()
         assert [one["id"] for one in pending["suspensions"]] == [sooner.id, later.id]
         first = await approve(world.wiring, later)
-        while await world.wiring.agenda.now_ms() <= first.updated_at_ms + 200:
+        while await world.wiring.schedule.now_ms() <= first.updated_at_ms + 200:
             continue  # nothing orders what is decided at about the same time: a record may take it for 200 ms earlier
         await finish(world.wiring, await approve(world.wiring, sooner))
         decided = (await client.get("/api/v1/suspensions?status=decided&limit=1")).json()

@@ -8,7 +8,7 @@ from redis.asyncio import Redis
 from sayso.clock import now_ms
 from sayso.errors import NotAuthenticated
 from service.settings import Settings
-from service.wiring import wire
+from service.wiring import assemble
 from tests.builders import PASSWORD, make_agent, make_person
 
 
@@ -18,7 +18,7 @@ async def gets(redis: Redis) -> int:
 
 
 async def test_many_who_ask_at_once_with_one_key_take_one_look(clean_store_url: str) -> None:
-    async with wire(Settings(redis_url=clean_store_url)) as wiring, Redis.from_url(clean_store_url) as redis:
+    async with assemble(Settings(redis_url=clean_store_url)) as wiring, Redis.from_url(clean_store_url) as redis:
         key = await make_agent(wiring, "demo")
         await redis.config_resetstat()
         found = await asyncio.gather(*(wiring.credentials.identify(key) for _ in range(500)))
@@ -27,7 +27,7 @@ async def test_many_who_ask_at_once_with_one_key_take_one_look(clean_store_url: 
 
 
 async def test_who_gives_up_waiting_for_the_look_does_not_spoil_it_for_the_others(clean_store_url: str) -> None:
-    async with wire(Settings(redis_url=clean_store_url)) as wiring:
+    async with assemble(Settings(redis_url=clean_store_url)) as wiring:
         key = await make_agent(wiring, "demo")
         first, second = (asyncio.create_task(wiring.credentials.identify(key)) for _ in range(2))
         await asyncio.sleep(0)  # both have asked
@@ -36,7 +36,7 @@ async def test_who_gives_up_waiting_for_the_look_does_not_spoil_it_for_the_other
 
 
 async def test_a_look_that_nobody_waited_for_is_not_believed_later(clean_store_url: str) -> None:
-    async with wire(Settings(redis_url=clean_store_url)) as wiring:
+    async with assemble(Settings(redis_url=clean_store_url)) as wiring:
         key = await make_agent(wiring, "demo")
         asking = asyncio.create_task(wiring.credentials.identify(key))
         await asyncio.sleep(0)  # it has asked
@@ -48,7 +48,7 @@ async def test_a_look_that_nobody_waited_for_is_not_believed_later(clean_store_u
 
 
 async def test_a_key_that_is_revoked_while_it_is_rotated_stays_revoked(clean_store_url: str) -> None:
-    async with wire(Settings(redis_url=clean_store_url)) as wiring:
+    async with assemble(Settings(redis_url=clean_store_url)) as wiring:
         for _ in range(10):
             old, secret = await wiring.credentials.create_key("default", "demo")
             await asyncio.gather(
@@ -61,7 +61,7 @@ async def test_a_key_that_is_revoked_while_it_is_rotated_stays_revoked(clean_sto
 
 
 async def test_a_reviewer_who_is_shut_out_while_their_password_is_set_stays_out(clean_store_url: str) -> None:
-    async with wire(Settings(redis_url=clean_store_url)) as wiring:
+    async with assemble(Settings(redis_url=clean_store_url)) as wiring:
         await make_person(wiring, "anna")
         await asyncio.gather(
             wiring.reviewers.set_password("default", "anna", "a new password"),
@@ -72,7 +72,7 @@ async def test_a_reviewer_who_is_shut_out_while_their_password_is_set_stays_out(
 
 
 async def test_a_session_of_a_password_that_was_replaced_while_signing_in_does_not_hold(clean_store_url: str) -> None:
-    async with wire(Settings(redis_url=clean_store_url)) as wiring:
+    async with assemble(Settings(redis_url=clean_store_url)) as wiring:
         await make_person(wiring, "anna")
 
         async def replace() -> None:

@@ -3,7 +3,7 @@
 import pytest
 
 from sayso.errors import IdempotencyConflict, NotFound
-from sayso.policy.external import GatedCall
+from sayso.policy.external import ExternalCall
 from sayso.records.run_state import seal_state
 from sayso.records.suspensions import Origin, ResumeSpec, SuspensionRecord
 from sayso.records.tool_calls import ToolCall
@@ -12,7 +12,7 @@ from service.desk.desk import Foreign
 from service.wiring import Wiring
 from tests.builders import REFUND, run_ref
 
-CALL = GatedCall(ToolCall(call_id="c0", index=0, name="refund", args={"order": "A", "amount": 5}), REFUND)
+CALL = ExternalCall(ToolCall(call_id="c0", index=0, name="refund", args={"order": "A", "amount": 5}), REFUND)
 POLL, CALLBACK = ResumeSpec(mode="poll"), ResumeSpec(mode="callback")
 FOREIGN = Foreign(Origin(framework="aap"), seal_state(b"{}"))
 FITTED = Foreign(Origin(framework="aap"), seal_state(b"{}"), fit=lambda asked: asked)

@@ -25,7 +25,7 @@ from service.desk.desk import Desk, draft_suspension
 from service.settings import Settings
 from service.store.keys import TenantKeys
 from service.store.runs.runs import Run, Runs
-from service.wiring import Wiring, wire
+from service.wiring import Wiring, assemble
 from tests.builders import ask, make_pending, make_running, person, run_ref
 
 STATE = seal_state(b"{}")
@@ -34,7 +34,7 @@ LEASE_MS = 30_000
 
 @pytest.fixture
 async def wiring(settings: Settings) -> AsyncIterator[Wiring]:
-    async with wire(settings) as wired:
+    async with assemble(settings) as wired:
         yield wired
 
 
@@ -176,7 +176,7 @@ async def test_a_decided_run_that_nobody_took_is_put_before_the_workers_again(wi
     long_ago = await desk.suspensions.create(TENANT, draft.id, lambda now_ms: suspend(draft, (), now_ms - 60_000))
     looked = await desk.look(TENANT, long_ago.record.id)
     assert looked.record.receipt.redrives == 1
-    assert [one.id for one in await wiring.agenda.take(TENANT, 1, 3)] == [draft.id, draft.id]
+    assert [one.id for one in await wiring.schedule.take(TENANT, 1, 3)] == [draft.id, draft.id]
 
 
 # Cancelling

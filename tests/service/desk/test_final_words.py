@@ -16,7 +16,7 @@ from sayso.records.tool_calls import ToolCall
 from sayso.transitions.execution import Fence
 from sayso.transitions.in_doubt import ask_in_doubt
 from service.settings import Settings
-from service.wiring import Wiring, wire
+from service.wiring import Wiring, assemble
 from tests.builders import REFUND, approve, ask, make_pending, make_running, person, run_ref
 
 POLICY = """
@@ -33,7 +33,7 @@ rules:
 async def wiring(clean_store_url: str, tmp_path: Path) -> AsyncIterator[Wiring]:
     policy = tmp_path / "policy.yaml"
     policy.write_text(POLICY)
-    async with wire(Settings(home=tmp_path, redis_url=clean_store_url, policy=policy)) as wired:
+    async with assemble(Settings(home=tmp_path, redis_url=clean_store_url, policy=policy)) as wired:
         yield wired
 
 
@@ -72,8 +72,8 @@ async def test_an_edit_that_another_rule_asks_about_is_refused_for_an_unknown_to
 async def test_a_lifted_freeze_wakes_nothing_that_it_did_not_hold(wiring: Wiring) -> None:
     record = await approve(wiring, await make_pending(wiring))
     freeze = await wiring.freezes.freeze("default", "tool:other", "", person("root"))
-    lifted = await wiring.freezes.lift("default", freeze.id, person("root"))
-    woken = await wiring.desk.wake("default", record.id, lifted)
+    unfrozen = await wiring.freezes.unfreeze("default", freeze.id, person("root"))
+    woken = await wiring.desk.wake("default", record.id, unfrozen)
     assert woken.record.version == record.version
 
 

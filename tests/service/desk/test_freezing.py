@@ -4,16 +4,16 @@ import asyncio
 
 import pytest
 
-from sayso.errors import Halted, NotFound, Unavailable
+from sayso.errors import Frozen, NotFound, Unavailable
 from sayso.records.decisions import DecisionRequest
 from sayso.records.suspensions import Intent, Status
 from sayso.records.terms import RuleTerms
 from sayso.transitions.execution import Fence
 from sayso.transitions.freezing import Freeze
 from service.desk.desk import Desk
-from service.wiring import Wiring, wire
+from service.wiring import Wiring, assemble
 from tests.builders import approve, ask, make_pending, make_running, person
-from workers.clock.ticks import look_at_due, wake_lifted
+from workers.clock.ticks import process_due, wake_unfrozen
 
 
 def intent(tool: str = "refund", item_id: str | None = "i1") -> Intent:
@@ -32,7 +32,7 @@ def intent(tool: str = "refund", item_id: str | None = "i1") -> Intent:
 
 async def until_due(wiring: Wiring) -> None:
     for _ in range(100_000):
-        if await look_at_due(wiring):
+        if await process_due(wiring):
             return
     raise AssertionError("nothing was ever due")
 
@@ -40,14 +40,14 @@ async def until_due(wiring: Wiring) -> None:
 @pytest.mark.parametrize("scope", ["all", "agent:demo", "tool:refund"])
 async def test_what_is_frozen_is_not_leased_and_goes_on_when_it_is_lifted(wiring: Wiring, scope: str) -> None:
     record = await approve(wiring, await make_pending(wiring))
-    assert [one.id for one in await wiring.agenda.take("default", 0.1)] == [record.id]
+    assert [one.id for one in await wiring.schedule.take("default", 0.1)] == [record.id]
     freeze = await wiring.freezes.freeze("default", scope, "odd", person("root"))
-    with pytest.raises(Halted, match="root has frozen"):
+    with pytest.raises(Frozen, match="root has frozen"):
         await wiring.desk.lease("default", record.id, "w1", 30_000)
-    await wiring.freezes.lift("default", freeze.id, person("root"))
-    assert await wake_lifted(wiring) == 1
-    assert await wake_lifted(wiring) == 0, "that is done once"
-    assert [one.id for one in await wiring.agenda.take("default", 0.1)] == [record.id]
+    await wiring.freezes.unfreeze("default", freeze.id, person("root"))
+    assert await wake_unfrozen(wiring) == 1
+    assert await wake_unfrozen(wiring) == 0, "that is done once"
+    assert [one.id for one in await wiring.schedule.take("default", 0.1)] == [record.id]
     assert (await wiring.desk.lease("default", record.id, "w1", 30_000)).record.status is Status.RESUMING
 
 
@@ -56,21 +56,21 @@ async def test_a_run_under_way_starts_nothing_that_is_frozen(wiring: Wiring) -> 
     await wiring.desk.lease("default", record.id, "w1", 30_000)
     fence = Fence("w1", 1, 30_000)
     freeze = await wiring.freezes.freeze("default", "tool:look_up", "", person("root"))
-    with pytest.raises(Halted) as refused:
+    with pytest.raises(Frozen) as refused:
         await wiring.desk.redeem("default", record.id, fence, (intent("look_up", None),), (), None)
     assert refused.value.facts["tools"] == ["look_up"]
     await wiring.desk.redeem("default", record.id, fence, (intent("refund", None),), (), None)
-    await wiring.freezes.lift("default", freeze.id, person("root"))
+    await wiring.freezes.unfreeze("default", freeze.id, person("root"))
     await wiring.desk.redeem("default", record.id, fence, (intent("look_up", None),), (), None)
 
 
 async def test_another_process_knows_of_a_lifted_freeze_before_it_refuses(wiring: Wiring) -> None:
     record = await make_running(wiring)
     freeze = await wiring.freezes.freeze("default", "all", "", person("root"))
-    async with wire(wiring.settings) as other:
-        with pytest.raises(Halted):
+    async with assemble(wiring.settings) as other:
+        with pytest.raises(Frozen):
             await other.desk.lease("default", record.id, "w1", 30_000)
-        await wiring.freezes.lift("default", freeze.id, person("root"))
+        await wiring.freezes.unfreeze("default", freeze.id, person("root"))
         assert (await other.desk.lease("default", record.id, "w1", 30_000)).record.status is Status.RESUMING
 
 
@@ -81,16 +81,16 @@ async def test_no_fallback_decides_what_is_frozen_and_its_deadline_moves(wiring:
     held = (await wiring.desk.suspensions.read("default", record.id)).record
     assert held is not None
     assert held.status is Status.PENDING
-    assert held.look_at_ms is not None
-    assert held.look_at_ms > record.items[0].terms.deadline_at_ms, "it is not looked at all the time"
-    await wiring.freezes.lift("default", freeze.id, person("root"))
-    await wake_lifted(wiring)
-    thawed = (await wiring.desk.suspensions.read("default", record.id)).record
-    assert thawed is not None
-    assert thawed.items[0].terms.deadline_at_ms > record.items[0].terms.deadline_at_ms
+    assert held.due_at_ms is not None
+    assert held.due_at_ms > record.items[0].terms.deadline_at_ms, "it is not looked at all the time"
+    await wiring.freezes.unfreeze("default", freeze.id, person("root"))
+    await wake_unfrozen(wiring)
+    shifted = (await wiring.desk.suspensions.read("default", record.id)).record
+    assert shifted is not None
+    assert shifted.items[0].terms.deadline_at_ms > record.items[0].terms.deadline_at_ms
     trail = await wiring.runs.trail("default", record.run.id)
     assert [entry.type for entry in trail] == ["run_paused", "deadlines_moved"]
-    ended = thawed
+    ended = shifted
     while ended.status is Status.PENDING:  # on a busy machine it may be looked at before its moment, too
         await until_due(wiring)
         found = (await wiring.desk.suspensions.read("default", record.id)).record
@@ -115,19 +115,19 @@ async def test_people_go_on_deciding_what_is_frozen_even_after_its_old_deadline(
 async def test_the_same_scope_is_frozen_once_and_lifted_once(wiring: Wiring) -> None:
     first, second = [await wiring.freezes.freeze("default", "all", "", person(name)) for name in ("root", "ruth")]
     assert first == second
-    lifted, again = [await wiring.freezes.lift("default", first.id, person(name)) for name in ("root", "ruth")]
-    assert lifted == again
-    assert lifted.lifted_by == "root"
+    unfrozen, again = [await wiring.freezes.unfreeze("default", first.id, person(name)) for name in ("root", "ruth")]
+    assert unfrozen == again
+    assert unfrozen.unfrozen_by == "root"
     with pytest.raises(NotFound):
-        await wiring.freezes.lift("default", "frz_0", person("root"))
+        await wiring.freezes.unfreeze("default", "frz_0", person("root"))
 
 
 async def test_racing_leases_and_a_lift_leave_one_worker_with_the_run(wiring: Wiring) -> None:
     record = await make_running(wiring)
     freeze = await wiring.freezes.freeze("default", "all", "", person("root"))
-    lift = wiring.freezes.lift("default", freeze.id, person("root"))
+    unfreeze = wiring.freezes.unfreeze("default", freeze.id, person("root"))
     leases = [wiring.desk.lease("default", record.id, f"w{place}", 30_000) for place in range(8)]
-    await asyncio.gather(lift, *leases, return_exceptions=True)
+    await asyncio.gather(unfreeze, *leases, return_exceptions=True)
     found = (await wiring.desk.suspensions.read("default", record.id)).record
     assert found is not None
     assert (found.lease.attempt if found.lease else 1) == 1
@@ -135,9 +135,9 @@ async def test_racing_leases_and_a_lift_leave_one_worker_with_the_run(wiring: Wi
 
 async def test_nothing_starts_by_what_was_known_to_be_frozen_more_than_a_second_ago(wiring: Wiring) -> None:
     record = await make_running(wiring)
-    now_ms = await wiring.agenda.now_ms()
+    now_ms = await wiring.schedule.now_ms()
     known = await wiring.freezes.known("default", fresh=True)
-    assert now_ms + 1_000 <= wiring.freezes.sure_until_ms("default") <= await wiring.agenda.now_ms() + 1_000
+    assert now_ms + 1_000 <= wiring.freezes.sure_until_ms("default") <= await wiring.schedule.now_ms() + 1_000
     assert wiring.freezes.sure_until_ms("another") == 0
 
     async def recall(_tenant: str, _fresh: bool) -> tuple[Freeze, ...]:

@@ -30,7 +30,7 @@ async def test_what_is_decided_or_late_cannot_be_withdrawn(wiring: Wiring) -> No
 
 async def test_nobody_decides_what_is_late_only_by_a_clock_in_doubt(wiring: Wiring) -> None:  # noqa: F811
     record = await make_pending(wiring, ask(terms=RuleTerms(timeout_s=1)), late_ms=5_000)
-    now_ms = await wiring.agenda.now_ms()
+    now_ms = await wiring.schedule.now_ms()
     await wiring.freezes.doubt_time(TENANT, now_ms - 4_500, now_ms)
     yes = DecisionRequest(action="approve", digest=record.items[0].digest)
     with pytest.raises(ClockInDoubt, match="Nobody can say whether the deadline"):

@@ -5,12 +5,12 @@ from pathlib import Path
 import pytest
 
 from sayso.errors import PolicyForbids, StaleDigest
-from sayso.policy.external import GatedCall
+from sayso.policy.external import ExternalCall
 from sayso.records.decisions import DecisionRequest
 from sayso.records.suspensions import ResumeSpec, Status
 from sayso.records.tool_calls import ToolCall, ToolDefinition
 from service.settings import Settings
-from service.wiring import wire
+from service.wiring import assemble
 from tests.builders import make_pending, person, run_ref
 
 POLICY = """
@@ -36,7 +36,7 @@ rules:
 async def test_an_edit_that_another_rule_asks_about_is_asked_anew(clean_store_url: str, tmp_path: Path) -> None:
     policy = tmp_path / "policy.yaml"
     policy.write_text(POLICY)
-    async with wire(Settings(home=tmp_path, redis_url=clean_store_url, policy=policy)) as wiring:
+    async with assemble(Settings(home=tmp_path, redis_url=clean_store_url, policy=policy)) as wiring:
         record = await make_pending(wiring)
         old = record.items[0].digest
 
@@ -60,7 +60,7 @@ async def test_an_edit_that_another_rule_asks_about_is_asked_anew(clean_store_ur
 async def test_an_edit_under_the_same_rule_is_the_last_word(clean_store_url: str, tmp_path: Path) -> None:
     policy = tmp_path / "policy.yaml"
     policy.write_text(POLICY)
-    async with wire(Settings(home=tmp_path, redis_url=clean_store_url, policy=policy)) as wiring:
+    async with assemble(Settings(home=tmp_path, redis_url=clean_store_url, policy=policy)) as wiring:
         record = await make_pending(wiring)
         word = DecisionRequest(action="approve", digest=record.items[0].digest, args={"order": "A-1", "amount": 20})
         assert (await wiring.desk.decide("default", record.id, "i1", word, person("anna"))).record.approved
@@ -69,10 +69,10 @@ async def test_an_edit_under_the_same_rule_is_the_last_word(clean_store_url: str
 async def test_an_edit_that_cannot_be_judged_waits_for_the_higher_quorum(clean_store_url: str, tmp_path: Path) -> None:
     policy = tmp_path / "policy.yaml"
     policy.write_text(TRANSFERS)
-    async with wire(Settings(home=tmp_path, redis_url=clean_store_url, policy=policy)) as wiring:
+    async with assemble(Settings(home=tmp_path, redis_url=clean_store_url, policy=policy)) as wiring:
         run = run_ref(owner="bot")
         call = ToolCall(call_id="c1", index=0, name="transfer", args={"amount": 50})
-        gated = GatedCall(call, ToolDefinition(name="transfer", parameters={"type": "object"}))
+        gated = ExternalCall(call, ToolDefinition(name="transfer", parameters={"type": "object"}))
         record = (await wiring.desk.ask("default", run, (gated,), ResumeSpec(mode="poll", resumer="poll"))).record
         edited = DecisionRequest(action="approve", digest=record.items[0].digest, args={"amount": "5000"})
         record = (await wiring.desk.decide("default", record.id, "i1", edited, person("anna"))).record
@@ -88,7 +88,7 @@ async def test_an_edit_that_a_rule_asks_for_what_the_tool_does_not_take_is_refus
 ) -> None:
     policy = tmp_path / "policy.yaml"
     policy.write_text(POLICY)
-    async with wire(Settings(home=tmp_path, redis_url=clean_store_url, policy=policy)) as wiring:
+    async with assemble(Settings(home=tmp_path, redis_url=clean_store_url, policy=policy)) as wiring:
         record = await make_pending(wiring)
         word = DecisionRequest(action="approve", digest=record.items[0].digest, args={"order": "A-1", "amount": 999})
         with pytest.raises(PolicyForbids, match="'code', which refund does not take"):

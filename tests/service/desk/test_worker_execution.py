@@ -12,14 +12,14 @@ from service.desk.desk import Foreign
 from service.desk.worker_execution import Sure
 from service.settings import Settings
 from service.store.suspensions.commits import Idempotency
-from service.wiring import Wiring, wire
+from service.wiring import Wiring, assemble
 from tests.builders import approve, make_pending
 from tests.sayso.samples import T0, ask, pending
 
 
 @pytest.fixture
 async def wiring(settings: Settings) -> AsyncIterator[Wiring]:
-    async with wire(settings) as wired:
+    async with assemble(settings) as wired:
         yield wired
 
 
@@ -44,10 +44,10 @@ async def test_a_lease_with_nothing_planned_does_not_tell_that_the_run_goes_on(w
 
 
 def test_a_key_is_kept_longer_only_where_the_protocol_says_so() -> None:
-    seen, asks = Idempotency("bot", "k", "f", "sus_1"), (ask(timeout_s=2), ask(1, timeout_s=3))
+    seen, drafts = Idempotency("bot", "k", "f", "sus_1"), (ask(timeout_s=2), ask(1, timeout_s=3))
     for kept_ms, expected in ((0, seen.kept_ms), (5, 3_005)):
         foreign = Foreign(Origin(), seal_state(b"{}"), kept_ms=kept_ms)
-        kept = foreign.keep(seen, asks)
+        kept = foreign.keep(seen, drafts)
         assert kept is not None
         assert kept.kept_ms == expected
-        assert foreign.keep(None, asks) is None
+        assert foreign.keep(None, drafts) is None

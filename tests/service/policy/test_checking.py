@@ -6,7 +6,7 @@ import pytest
 from structlog.testing import capture_logs
 
 from service.app import create_app
-from service.diagnostics import examine
+from service.diagnostics import diagnose
 from service.settings import Settings
 from tests.builders import make_person, register_agent
 from tests.service.worlds import World
@@ -63,7 +63,7 @@ async def test_doctor_tells_of_rules_in_force_that_cannot_work(world: World) -> 
     await make_eve(world)
     assert world.wiring.settings.policy is not None
     world.wiring.settings.policy.write_text(DOUBTFUL)
-    told = [one for one in [one async for one in examine(world.wiring)] if one.part == "rules"]
+    told = [one for one in [one async for one in diagnose(world.wiring)] if one.part == "rules"]
     assert [one.ok for one in told] == [True] + [False] * len(WARNINGS)
     assert [one.told for one, start in zip(told[1:], WARNINGS, strict=True) if not one.told.startswith(start)] == []
     assert all(one.todo for one in told[1:])

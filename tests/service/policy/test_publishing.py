@@ -8,15 +8,15 @@ import pytest
 from redis import Redis
 
 from sayso.errors import Unavailable
-from sayso.policy.external import GatedCall
+from sayso.policy.external import ExternalCall
 from sayso.records.suspensions import ResumeSpec
 from sayso.records.tool_calls import ToolCall
 from service.auth.credentials import TENANT
-from service.diagnostics import Finding, examine
+from service.diagnostics import Finding, diagnose
 from service.policy.publishing import RulesInForce
 from service.settings import Settings
 from service.store.keys import TenantKeys
-from service.wiring import Wiring, wire
+from service.wiring import Wiring, assemble
 from tests.builders import REFUND, run_ref
 
 OLD = "version: 1\ndefault: allow\nrules: []\n"
@@ -35,7 +35,7 @@ def start(clean_store_url: str, tmp_path: Path) -> Start:
         file = tmp_path / f"{name}.yaml"
         if text:
             file.write_text(text)
-        async with wire(Settings(home=tmp_path, redis_url=clean_store_url, policy=file)) as wiring:
+        async with assemble(Settings(home=tmp_path, redis_url=clean_store_url, policy=file)) as wiring:
             await wiring.rules.compare(TENANT, name)
             yield wiring
 
@@ -45,14 +45,14 @@ def start(clean_store_url: str, tmp_path: Path) -> Start:
 async def verdict(wiring: Wiring) -> str | None:
     """What becomes of a refund that is asked of this process."""
     await wiring.rules.compare(TENANT, "any")
-    call = GatedCall(ToolCall(call_id="c1", index=0, name="refund", args={"order": "A-1", "amount": 5}), REFUND)
+    call = ExternalCall(ToolCall(call_id="c1", index=0, name="refund", args={"order": "A-1", "amount": 5}), REFUND)
     saved = await wiring.desk.ask(TENANT, run_ref(), [call], ResumeSpec())
     outcome = saved.record.items[0].outcome
     return outcome.verdict if outcome is not None else None
 
 
 async def find_held(wiring: Wiring) -> Finding:
-    (found,) = [one async for one in examine(wiring) if one.part == "rules held"]
+    (found,) = [one async for one in diagnose(wiring) if one.part == "rules held"]
     return found
 
 

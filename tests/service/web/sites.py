@@ -23,7 +23,7 @@ from service.settings import Settings
 from service.store.connection.connecting import connect
 from service.store.people import People, Reviewer, Session
 from service.web.sessions import cookie_name
-from service.wiring import Wiring, wire
+from service.wiring import Wiring, assemble
 from tests.service.web.stories import TENANT
 
 PASSWORD = "correct horse battery"
@@ -112,7 +112,7 @@ class Site:
         """Do something through the desk, as another process would."""
 
         async def run() -> T:
-            async with wire(self.settings) as wiring:
+            async with assemble(self.settings) as wiring:
                 return await story(wiring)
 
         return self._beside(run)

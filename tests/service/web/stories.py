@@ -8,7 +8,7 @@ from pydantic import JsonValue
 from sayso.clock import new_id
 from sayso.records.decisions import Actor, ActorKind, DecisionRequest
 from sayso.records.events import Event, EventType
-from sayso.records.items import Answer, Ask, AskedTool, Item, ItemKind, Prompt
+from sayso.records.items import Answer, Item, ItemDraft, ItemKind, ItemTool, Prompt
 from sayso.records.run_state import seal_state
 from sayso.records.suspensions import Intent, RunEnd, RunRef, SuspensionRecord
 from sayso.records.terms import RuleTerms
@@ -72,13 +72,13 @@ BOOK_HOTEL_ARGS: dict[str, JsonValue] = {
 
 def make_ask(
     definition: ToolDefinition = REFUND, args: dict[str, JsonValue] | None = None, index: int = 0, **fields: Any
-) -> Ask:
+) -> ItemDraft:
     """An ask for approval of one call, as the runner makes it."""
     prompt = Prompt(reason=fields.pop("reason", "Refunds over 100 need a person"), **fields.pop("prompt", {}))
-    return Ask(
+    return ItemDraft(
         call_id=f"call_{index}",
         index=index,
-        tool=AskedTool(name=definition.name, args=REFUND_ARGS if args is None else args, definition=definition.digest),
+        tool=ItemTool(name=definition.name, args=REFUND_ARGS if args is None else args, definition=definition.digest),
         prompt=prompt,
         rule_id=fields.pop("rule_id", "refunds-over-100"),
         rule_version="1f4f1c23b69a0c77",
@@ -87,7 +87,9 @@ def make_ask(
     )
 
 
-def ask_value(definition: ToolDefinition = BOOK_HOTEL, args: dict[str, JsonValue] | None = None, **fields: Any) -> Ask:
+def ask_value(
+    definition: ToolDefinition = BOOK_HOTEL, args: dict[str, JsonValue] | None = None, **fields: Any
+) -> ItemDraft:
     """An ask for a value that goes into one argument."""
     given = {
         "kind": ItemKind.INPUT,
@@ -107,7 +109,7 @@ async def begin(wiring: Wiring, agent: str = "support", title: str = "", owner: 
 
 
 async def pause(
-    wiring: Wiring, record: SuspensionRecord, asks: Sequence[Ask], words: str = "", others: Sequence[Event] = ()
+    wiring: Wiring, record: SuspensionRecord, drafts: Sequence[ItemDraft], words: str = "", others: Sequence[Event] = ()
 ) -> SuspensionRecord:
     """Drive the run to where it asks, as a worker does."""
     fence = await take_up(wiring, record)
@@ -124,24 +126,24 @@ async def pause(
                 "matched_rules": [ask.rule_id, "everything-else"],
             },
         )
-        for ask in asks
+        for ask in drafts
     ]
-    names = [ask.tool.name for ask in asks]
+    names = [ask.tool.name for ask in drafts]
     turn = [
-        Event(type=EventType.LLM_COMPLETED, data={"text": words, "tool_call_count": len(asks)}),
-        Event(type=EventType.TOOL_BATCH_STARTED, data={"tool_call_count": len(asks), "step": 1, "tool_names": names}),
+        Event(type=EventType.LLM_COMPLETED, data={"text": words, "tool_call_count": len(drafts)}),
+        Event(type=EventType.TOOL_BATCH_STARTED, data={"tool_call_count": len(drafts), "step": 1, "tool_names": names}),
     ]
-    saved = await wiring.desk.suspend_again(record, fence, tuple(asks), STATE, (*turn, *judged, *others), 1)
+    saved = await wiring.desk.suspend_again(record, fence, tuple(drafts), STATE, (*turn, *judged, *others), 1)
     assert saved.following is not None
     return saved.following
 
 
 async def asked(
-    wiring: Wiring, *asks: Ask, words: str = "I checked the order; the cup arrived broken.", **run: str
+    wiring: Wiring, *drafts: ItemDraft, words: str = "I checked the order; the cup arrived broken.", **run: str
 ) -> SuspensionRecord:
     """A run that waits for reviewers."""
     await wiring.runs.save_definitions(TENANT, [REFUND, BOOK_HOTEL])
-    return await pause(wiring, await begin(wiring, **run), asks or (make_ask(),), words)
+    return await pause(wiring, await begin(wiring, **run), drafts or (make_ask(),), words)
 
 
 async def decide(

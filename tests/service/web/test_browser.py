@@ -6,7 +6,7 @@ import pytest
 from playwright.sync_api import Browser, Page, expect
 
 from sayso.records.suspensions import SuspensionRecord
-from service.web.content.times import tell_ago, tell_span
+from service.web.content.times import describe_ago, describe_span
 from service.wiring import Wiring
 from tests.browser import PHONE
 from tests.builders import person
@@ -231,7 +231,7 @@ def test_what_is_frozen_is_shown_without_a_reload(site: Site, open_as: Callable[
     expect(page.get_by_text("Nothing is frozen.")).to_be_visible()
     freeze = site.act(lambda wiring: wiring.freezes.freeze("default", "tool:refund_payment", "Wrong", person("root")))
     expect(page.locator("#now")).to_contain_text("the tool refund_payment, by root")
-    site.act(lambda wiring: wiring.freezes.lift("default", freeze.id, person("root")))
+    site.act(lambda wiring: wiring.freezes.unfreeze("default", freeze.id, person("root")))
     expect(page.get_by_text("Nothing is frozen.")).to_be_visible()
     expect(page.locator("#past")).to_contain_text("lifted by root")
 
@@ -243,7 +243,7 @@ def test_an_open_item_says_that_its_time_stands_still(site: Site, open_as: Calla
     freeze = site.act(lambda wiring: wiring.freezes.freeze("default", "agent:support", "Wrong", person("root")))
     expect(page.locator(".now")).to_contain_text("left, on hold")
     expect(page.locator("#frost")).to_contain_text("the agent support")
-    site.act(lambda wiring: wiring.freezes.lift("default", freeze.id, person("root")))
+    site.act(lambda wiring: wiring.freezes.unfreeze("default", freeze.id, person("root")))
     expect(page.locator(".now")).not_to_contain_text("on hold")
 
 
@@ -290,9 +290,9 @@ def test_the_script_says_times_in_the_words_of_the_pages(site: Site, open_as: Ca
     )
     expect(page.locator(".probe").first).not_to_be_empty()
     told = page.locator(".probe").all_inner_texts()
-    possible = [{tell_ago(0, span + late) for late in range(0, 8000, 500)} for span in spans]
+    possible = [{describe_ago(0, span + late) for late in range(0, 8000, 500)} for span in spans]
     assert [words in allowed for words, allowed in zip(told, possible, strict=True)] == [True] * len(spans)
-    assert tell_span(250_900) == "4 min 10 s"
+    assert describe_span(250_900) == "4 min 10 s"
 
 
 def test_everything_can_be_reached_with_the_keyboard(site: Site, open_as: Callable[..., Page]) -> None:

@@ -104,7 +104,7 @@ async def test_a_clock_in_doubt_is_an_alarm_on_every_page_until_an_admin_says_wh
         await make_admin(anna)
         freezes = anna.wiring.freezes
         for said in ("pass", "move"):
-            now_ms = await anna.wiring.agenda.now_ms()
+            now_ms = await anna.wiring.schedule.now_ms()
             freeze = await freezes.doubt_time("default", now_ms - 3_600_000, now_ms)
             for place in ("/", "/runs", "/decided", "/freezes"):
                 page = await anna.read(place)
@@ -114,13 +114,13 @@ async def test_a_clock_in_doubt_is_an_alarm_on_every_page_until_an_admin_says_wh
             assert "Let them pass" in await anna.read("/freezes")
             await anna.send(f"/freezes/{freeze.id}/lift", deadlines=said)
             assert "Clock in doubt:" not in await anna.read("/")
-            (lifted,) = [one for one in await freezes.known("default", fresh=True) if one.id == freeze.id]
-            assert (lifted.lifted_by, lifted.deadlines) == ("anna", said)
+            (unfrozen,) = [one for one in await freezes.known("default", fresh=True) if one.id == freeze.id]
+            assert (unfrozen.unfrozen_by, unfrozen.deadlines) == ("anna", said)
 
 
 async def test_a_reviewer_does_not_say_whether_the_clock_is_right(settings: Settings) -> None:
     async with visit(settings) as anna:
-        now_ms = await anna.wiring.agenda.now_ms()
+        now_ms = await anna.wiring.schedule.now_ms()
         freeze = await anna.wiring.freezes.doubt_time("default", now_ms - 3_600_000, now_ms)
         assert "Let them pass" not in await anna.read("/freezes")
         await anna.send(f"/freezes/{freeze.id}/lift", status=403, deadlines="pass")

@@ -88,7 +88,7 @@ async def test_a_page_about_a_run_is_told_of_what_is_frozen(settings: Settings) 
             await follow(lines, "event: run")
             freeze = await desk.wiring.freezes.freeze("default", "agent:other", "Wrong", person("root"))
             await follow(lines, "event: run")
-            await desk.wiring.freezes.lift("default", freeze.id, person("root"))
+            await desk.wiring.freezes.unfreeze("default", freeze.id, person("root"))
             await follow(lines, "event: run")
 
 

@@ -11,14 +11,14 @@ from sayso.transitions.freezing import TIME, Freeze
 from service.wiring import Wiring
 from tests.builders import approve, ask, make_pending, person, with_deadline
 from workers.clock.jumps import Beats
-from workers.clock.ticks import look_at_due, wake_lifted
+from workers.clock.ticks import process_due, wake_unfrozen
 
 HOUR = 3_600_000
 
 
 async def reading(wiring: Wiring, *, ago_ms: int = 0, uptime_ms: int = 0, boot: str = "one") -> Beat:
     """A beat as it was `ago_ms` ago on the store's clock."""
-    at_ms = await wiring.agenda.now_ms() - ago_ms
+    at_ms = await wiring.schedule.now_ms() - ago_ms
     return Beat(at_ms=at_ms, uptime_ms=uptime_ms, boot=boot, wall_ms=at_ms)
 
 
@@ -37,7 +37,7 @@ async def age(wiring: Wiring, record: SuspensionRecord, by_ms: int) -> Suspensio
         (asked,) = found.items
         item = with_deadline(found, asked, asked.terms.deadline_at_ms - by_ms)
         update = {"created_at_ms": found.created_at_ms - by_ms, "updated_at_ms": found.updated_at_ms - by_ms}
-        return found.model_copy(update={**update, "items": (item,), "look_at_ms": item.terms.deadline_at_ms})
+        return found.model_copy(update={**update, "items": (item,), "due_at_ms": item.terms.deadline_at_ms})
 
     saved = await wiring.desk.suspensions.change("default", record.id, lambda found, _now_ms: Change(earlier(found)))
     return saved.record
@@ -67,11 +67,11 @@ async def test_a_jump_holds_what_would_expire_by_it(wiring: Wiring) -> None:
     await jump(wiring)
     (freeze,) = await frozen(wiring)
     assert "jumped from" in freeze.reason
-    assert await look_at_due(wiring) == 1
+    assert await process_due(wiring) == 1
     held = await find(wiring, record)
     assert held.status is Status.PENDING
     assert held.updated_at_ms == record.updated_at_ms, "its own time stays where it was"
-    assert await look_at_due(wiring) == 0, "it is not looked at all the time"
+    assert await process_due(wiring) == 0, "it is not looked at all the time"
 
 
 async def test_nobody_decides_what_may_be_too_late_and_it_stays_open(wiring: Wiring) -> None:
@@ -96,7 +96,7 @@ async def test_what_was_asked_after_the_jump_expires_in_its_own_time(wiring: Wir
     await jump(wiring)
     record = await make_pending(wiring, ask(terms=RuleTerms(timeout_s=1)))
     for _ in range(100_000):
-        if await look_at_due(wiring):
+        if await process_due(wiring):
             break
     assert (await find(wiring, record)).status is Status.DECIDED
 
@@ -112,13 +112,13 @@ async def test_what_had_passed_before_the_jump_has_passed(wiring: Wiring) -> Non
 async def test_an_admin_gives_the_time_back(wiring: Wiring) -> None:
     record = await asked_before(wiring)
     await jump(wiring)
-    await look_at_due(wiring)
+    await process_due(wiring)
     (freeze,) = await frozen(wiring)
-    await wiring.freezes.lift("default", freeze.id, person("root"))
-    assert await wake_lifted(wiring) == 1
+    await wiring.freezes.unfreeze("default", freeze.id, person("root"))
+    assert await wake_unfrozen(wiring) == 1
     moved = await find(wiring, record)
     assert moved.items[0].terms.deadline_at_ms >= record.items[0].terms.deadline_at_ms + HOUR - 1000
-    assert moved.look_at_ms == moved.items[0].terms.deadline_at_ms
+    assert moved.due_at_ms == moved.items[0].terms.deadline_at_ms
     saved = await wiring.desk.decide("default", record.id, "i1", yes(moved), person("anna"))
     assert saved.record.status is Status.DECIDED
 
@@ -126,18 +126,18 @@ async def test_an_admin_gives_the_time_back(wiring: Wiring) -> None:
 async def test_an_admin_lets_the_deadlines_pass(wiring: Wiring) -> None:
     record = await asked_before(wiring)
     await jump(wiring)
-    await look_at_due(wiring)
+    await process_due(wiring)
     (freeze,) = await frozen(wiring)
-    await wiring.freezes.lift("default", freeze.id, person("root"), "pass")
-    await wake_lifted(wiring)
-    await look_at_due(wiring)
+    await wiring.freezes.unfreeze("default", freeze.id, person("root"), "pass")
+    await wake_unfrozen(wiring)
+    await process_due(wiring)
     assert (await find(wiring, record)).items[0].outcome is not None
 
 
 async def test_the_deadlines_of_an_admins_freeze_always_move(wiring: Wiring) -> None:
     freeze = await wiring.freezes.freeze("default", "all", "", person("root"))
     with pytest.raises(Conflict, match="always move"):
-        await wiring.freezes.lift("default", freeze.id, person("root"), "pass")
+        await wiring.freezes.unfreeze("default", freeze.id, person("root"), "pass")
     assert await wiring.freezes.in_force("default") == [freeze]
 
 
@@ -149,14 +149,14 @@ async def test_a_clock_that_is_put_right_again_lifts_the_doubt_and_nothing_has_c
     ahead = (await reading(wiring, uptime_ms=1000)).at_ms + HOUR
     await beats.note(Beat(at_ms=ahead, uptime_ms=1000, boot="one", wall_ms=0))
     (freeze,) = await frozen(wiring)
-    await wiring.agenda.defer("default", record.id, ahead + 5000)
+    await wiring.schedule.defer("default", record.id, ahead + 5000)
     await beats.note(await reading(wiring, uptime_ms=2000))
     assert await frozen(wiring) == []
-    assert await wake_lifted(wiring) == 1
+    assert await wake_unfrozen(wiring) == 1
     assert (await find(wiring, record)).items == record.items
     assert wiring.freezes.mark_ms("default") < ahead
     known = await wiring.freezes.known("default")
-    assert [(one.id, one.lifted_by, one.deadlines) for one in known] == [(freeze.id, "clock", "pass")]
+    assert [(one.id, one.unfrozen_by, one.deadlines) for one in known] == [(freeze.id, "clock", "pass")]
 
 
 async def test_an_hour_without_a_clock_is_an_hour(wiring: Wiring) -> None:
@@ -166,7 +166,7 @@ async def test_an_hour_without_a_clock_is_an_hour(wiring: Wiring) -> None:
         await wiring.desk.decide("default", record.id, "i1", yes(record), person("anna"))
     await Beats(wiring).note(await reading(wiring, uptime_ms=HOUR))
     assert await frozen(wiring) == []
-    await look_at_due(wiring)
+    await process_due(wiring)
     assert (await find(wiring, record)).items[0].outcome is not None
 
 
@@ -181,7 +181,7 @@ async def test_two_clocks_tell_of_one_jump_once_even_after_it_is_lifted(wiring: 
     await other.note(await reading(wiring, ago_ms=HOUR))
     await jump(wiring)
     (freeze,) = await frozen(wiring)
-    await wiring.freezes.lift("default", freeze.id, person("root"))
+    await wiring.freezes.unfreeze("default", freeze.id, person("root"))
     await other.note(await reading(wiring, uptime_ms=2000))
     assert await frozen(wiring) == []
 
@@ -209,8 +209,8 @@ async def test_a_call_that_may_be_too_late_to_start_waits(wiring: Wiring) -> Non
     with pytest.raises(ClockInDoubt, match="may still start"):
         await wiring.desk.lease("default", record.id, "w1", 30_000)
     (freeze,) = await frozen(wiring)
-    await wiring.freezes.lift("default", freeze.id, person("root"))
-    await wake_lifted(wiring)
+    await wiring.freezes.unfreeze("default", freeze.id, person("root"))
+    await wake_unfrozen(wiring)
     leased = await wiring.desk.lease("default", record.id, "w1", 30_000)
     assert leased.record.items[0].start_by_ms > leased.now_ms, "it was given its time back"
 
@@ -220,15 +220,15 @@ async def test_a_worker_has_the_time_to_renew_a_lease_that_the_jump_ended(wiring
     leased = (await wiring.desk.lease("default", record.id, "w1", 30_000)).record
     assert leased.lease is not None
     early = leased.lease.model_copy(update={"until_ms": leased.lease.until_ms - HOUR})
-    update = {"lease": early, "updated_at_ms": leased.updated_at_ms - HOUR, "look_at_ms": early.until_ms}
+    update = {"lease": early, "updated_at_ms": leased.updated_at_ms - HOUR, "due_at_ms": early.until_ms}
     update["created_at_ms"] = leased.created_at_ms - HOUR
     await wiring.desk.suspensions.change(
         "default", record.id, lambda found, _now_ms: Change(found.model_copy(update=update))
     )
     await jump(wiring)
-    await wiring.agenda.take("default", 0.1)
-    assert await look_at_due(wiring) == 1
-    assert [one.id for one in await wiring.agenda.take("default", 0.1)] == [], "nobody is to take it over yet"
+    await wiring.schedule.take("default", 0.1)
+    assert await process_due(wiring) == 1
+    assert [one.id for one in await wiring.schedule.take("default", 0.1)] == [], "nobody is to take it over yet"
     assert (await find(wiring, record)).receipt.redrives == 0
 
 

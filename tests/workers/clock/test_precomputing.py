@@ -4,8 +4,8 @@ from sayso.records.suspensions import Status, SuspensionRecord
 from sayso.records.terms import RuleTerms
 from service.wiring import Wiring
 from tests.builders import approve, ask, make_pending, person
-from workers.clock.precomputing import AHEAD_MS, LATE_MS, Foresights
-from workers.clock.ticks import look_at_due
+from workers.clock.precomputing import AHEAD_MS, LATE_MS, Precomputing
+from workers.clock.ticks import process_due
 
 
 async def due_in(wiring: Wiring, timeout_s: int) -> SuspensionRecord:
@@ -18,47 +18,47 @@ async def find(wiring: Wiring, record: SuspensionRecord) -> SuspensionRecord:
     return found
 
 
-async def look_ahead(wiring: Wiring) -> tuple[Foresights, int]:
-    foresights, seen = Foresights(wiring), 0
-    while count := await foresights.look_ahead(await wiring.agenda.now_ms()):
+async def look_ahead(wiring: Wiring) -> tuple[Precomputing, int]:
+    precomputing, seen = Precomputing(wiring), 0
+    while count := await precomputing.look_ahead(await wiring.schedule.now_ms()):
         seen += count
-    return foresights, seen
+    return precomputing, seen
 
 
 async def await_moment(wiring: Wiring, at_ms: int) -> int:
-    while (now_ms := await wiring.agenda.now_ms()) < at_ms:
+    while (now_ms := await wiring.schedule.now_ms()) < at_ms:
         continue
     return now_ms
 
 
 async def test_a_deadline_passes_as_was_foreseen_and_is_not_looked_at_again(wiring: Wiring) -> None:
     records = [await due_in(wiring, 2) for _ in range(120)]
-    foresights, seen = await look_ahead(wiring)
+    precomputing, seen = await look_ahead(wiring)
     assert seen == 120, "none twice"
     last_ms = max(record.items[0].terms.deadline_at_ms for record in records)
     now_ms = await await_moment(wiring, last_ms)
-    assert foresights.next_in_s(now_ms) < 1
-    assert await foresights.fulfil(now_ms) == 120
+    assert precomputing.next_in_s(now_ms) < 1
+    assert await precomputing.fulfil(now_ms) == 120
     for record in records:
         outcome = (await find(wiring, record)).items[0].outcome
         assert outcome is not None
         assert outcome.at_ms == record.items[0].terms.deadline_at_ms
-    assert await look_at_due(wiring, now_ms) == 0
-    assert await foresights.fulfil(now_ms) == 0
-    assert foresights.next_in_s(now_ms) > 1
+    assert await process_due(wiring, now_ms) == 0
+    assert await precomputing.fulfil(now_ms) == 0
+    assert precomputing.next_in_s(now_ms) > 1
 
 
 async def test_deadlines_pass_as_was_foreseen_when_they_have_become_late(wiring: Wiring) -> None:
     records = [await due_in(wiring, 2) for _ in range(60)]
-    foresights, _ = await look_ahead(wiring)
+    precomputing, _ = await look_ahead(wiring)
     last_ms = max(record.items[0].terms.deadline_at_ms for record in records)
     now_ms = await await_moment(wiring, last_ms + LATE_MS + 1)
-    assert await foresights.fulfil(now_ms) == 60
+    assert await precomputing.fulfil(now_ms) == 60
     for record in records:
         outcome = (await find(wiring, record)).items[0].outcome
         assert outcome is not None
         assert outcome.at_ms == record.items[0].terms.deadline_at_ms
-    assert await look_at_due(wiring, now_ms) == 0
+    assert await process_due(wiring, now_ms) == 0
 
 
 async def test_only_the_next_seconds_are_foreseen(wiring: Wiring) -> None:
@@ -68,35 +68,35 @@ async def test_only_the_next_seconds_are_foreseen(wiring: Wiring) -> None:
 
 async def test_what_a_person_decided_in_time_stays_so(wiring: Wiring) -> None:
     record = await due_in(wiring, 2)
-    foresights, _ = await look_ahead(wiring)
+    precomputing, _ = await look_ahead(wiring)
     decided = await approve(wiring, record)
-    await foresights.fulfil(await await_moment(wiring, record.items[0].terms.deadline_at_ms))
+    await precomputing.fulfil(await await_moment(wiring, record.items[0].terms.deadline_at_ms))
     assert await find(wiring, decided) == decided
 
 
 async def test_what_is_frozen_meanwhile_does_not_come_true(wiring: Wiring) -> None:
     record = await due_in(wiring, 2)
-    foresights, _ = await look_ahead(wiring)
+    precomputing, _ = await look_ahead(wiring)
     await wiring.freezes.freeze("default", "tool:refund", "", person("root"))
     now_ms = await await_moment(wiring, record.items[0].terms.deadline_at_ms)
-    assert await foresights.fulfil(now_ms) == 1
+    assert await precomputing.fulfil(now_ms) == 1
     assert (await find(wiring, record)).status is Status.PENDING
-    assert await look_at_due(wiring) == 1
+    assert await process_due(wiring) == 1
     held = await find(wiring, record)
     assert held.status is Status.PENDING
-    assert held.look_at_ms is not None
-    assert held.look_at_ms > now_ms
+    assert held.due_at_ms is not None
+    assert held.due_at_ms > now_ms
 
 
 async def test_what_was_foreseen_before_a_freeze_is_forgotten_with_what_is_foreseen_after_it(wiring: Wiring) -> None:
     before = await due_in(wiring, 2)
-    foresights, _ = await look_ahead(wiring)
+    precomputing, _ = await look_ahead(wiring)
     freeze = await wiring.freezes.freeze("default", "tool:other", "", person("root"))
     after = await due_in(wiring, AHEAD_MS // 1000 + 1)
     now_ms = await await_moment(wiring, before.items[0].terms.deadline_at_ms)
-    assert await foresights.look_ahead(now_ms) == 1
-    assert await foresights.fulfil(now_ms) == 0
-    assert await look_at_due(wiring) == 1
+    assert await precomputing.look_ahead(now_ms) == 1
+    assert await precomputing.fulfil(now_ms) == 0
+    assert await process_due(wiring) == 1
     assert (await find(wiring, before)).status is Status.DECIDED
-    await wiring.freezes.lift("default", freeze.id, person("root"))
+    await wiring.freezes.unfreeze("default", freeze.id, person("root"))
     assert (await find(wiring, after)).status is Status.PENDING

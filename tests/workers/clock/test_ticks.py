@@ -8,7 +8,7 @@ from service.jobs import DrainQueue
 from service.wiring import Wiring
 from tests.builders import approve, ask, make_pending
 from tests.waits import PATIENCE_S, until
-from workers.clock.ticks import look_at_due, run_clock
+from workers.clock.ticks import process_due, run_clock
 
 
 async def decide_some(wiring: Wiring, count: int = 3) -> list[str]:
@@ -19,13 +19,13 @@ async def make_due(wiring: Wiring, suspension_id: str) -> None:
     """Have its next look be now, though it was decided only just."""
 
     def hurry(record: SuspensionRecord, now_ms: int) -> Change:
-        return Change(record.model_copy(update={"look_at_ms": now_ms, "updated_at_ms": now_ms}))
+        return Change(record.model_copy(update={"due_at_ms": now_ms, "updated_at_ms": now_ms}))
 
     await wiring.desk.suspensions.change("default", suspension_id, hurry)
 
 
 async def take_all(wiring: Wiring) -> list[str]:
-    return [one.id for one in await wiring.agenda.take("default", 0.01, 100)]
+    return [one.id for one in await wiring.schedule.take("default", 0.01, 100)]
 
 
 async def test_what_no_worker_takes_is_in_line_once_however_often_it_is_looked_at(wiring: Wiring) -> None:
@@ -33,17 +33,17 @@ async def test_what_no_worker_takes_is_in_line_once_however_often_it_is_looked_a
     for _ in range(3):
         for one in ids:
             await make_due(wiring, one)
-        assert await look_at_due(wiring) == 3
-        assert await look_at_due(wiring) == 0
+        assert await process_due(wiring) == 3
+        assert await process_due(wiring) == 0
     assert await take_all(wiring) == ids
 
 
 async def test_what_a_worker_took_and_lost_comes_back_behind_those_in_line(wiring: Wiring) -> None:
     lost, *others = await decide_some(wiring)
-    assert [one.id for one in await wiring.agenda.take("default", 0.01)] == [lost]
+    assert [one.id for one in await wiring.schedule.take("default", 0.01)] == [lost]
     for one in (lost, *others):
         await make_due(wiring, one)
-    await look_at_due(wiring)
+    await process_due(wiring)
     assert await take_all(wiring) == [*others, lost]
 
 
@@ -52,7 +52,7 @@ async def test_what_was_lost_comes_back_where_nothing_is_in_line(wiring: Wiring)
     assert await take_all(wiring) == ids
     for one in ids:
         await make_due(wiring, one)
-    await look_at_due(wiring)
+    await process_due(wiring)
     assert sorted(await take_all(wiring)) == sorted(ids)
 
 

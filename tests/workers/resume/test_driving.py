@@ -21,7 +21,7 @@ from sayso.transitions.execution import Fence
 from service.settings import Settings
 from service.store.runs.runs import Run
 from service.store.suspensions.saving import Saved
-from service.wiring import Wiring, wire
+from service.wiring import Wiring, assemble
 from tests.sayso.samples import person
 from workers.clock import ticks as clock
 from workers.resume import driving as resume
@@ -95,7 +95,7 @@ async def wiring(clean_store_url: str, tmp_path: Path, monkeypatch: pytest.Monke
     agent = Agent(name="a", instructions="x", tools=(look_up, refund, drop), model=ScriptedModel(TURNS))
     monkeypatch.setitem(resume.agents, "a", agent)
     settings = Settings(home=tmp_path, redis_url=clean_store_url, policy=policy, lease_s=1, drain_window_s=60)
-    async with wire(settings) as wired:
+    async with assemble(settings) as wired:
         yield wired
 
 
@@ -161,7 +161,7 @@ async def decide(wiring: Wiring, run: Run, **word: object) -> Saved:
 
 async def until_something_is_due(wiring: Wiring) -> None:
     for _ in range(100_000):
-        if await clock.look_at_due(wiring):
+        if await clock.process_due(wiring):
             return
     raise AssertionError("nothing was ever due")
 
@@ -230,7 +230,7 @@ async def test_a_run_of_an_unknown_agent_is_postponed_visibly(wiring: Wiring) ->
 
 async def test_an_id_that_was_taken_and_lost_is_brought_back_by_the_clock(wiring: Wiring) -> None:
     await start(wiring)
-    assert await wiring.agenda.take("default", 1) != [], "a worker took it and died"
+    assert await wiring.schedule.take("default", 1) != [], "a worker took it and died"
     async with draining(wiring):
         await until_something_is_due(wiring)
         await until(wiring, RunStatus.SUSPENDED)
@@ -258,7 +258,7 @@ async def test_a_worker_that_stops_gives_its_run_back_at_once(wiring: Wiring, mo
         await start(wiring, agent="slow")
         await asyncio.wait_for(slow.asked.wait(), 20)
     assert await trail(wiring) == ["run_started", "run_resuming", "run_released"]
-    assert await wiring.agenda.take("default", 1) != [], "it is ready for the next worker"
+    assert await wiring.schedule.take("default", 1) != [], "it is ready for the next worker"
 
 
 async def test_a_late_result_of_the_worker_that_began_lifts_the_doubt(
@@ -348,11 +348,11 @@ async def test_a_frozen_tool_sends_the_run_back_and_it_goes_on_when_that_is_lift
                 await asyncio.wait_for(moved.wait(), 20)
                 moved.clear()
             listening.cancel()
-        await wiring.freezes.lift("default", freeze.id, person("root"))
+        await wiring.freezes.unfreeze("default", freeze.id, person("root"))
         assert ran == [], "the batch has a call of the frozen tool"
         for _ in range(100_000):
-            await clock.wake_lifted(wiring)
-            await clock.look_at_due(wiring)
+            await clock.wake_unfrozen(wiring)
+            await clock.process_due(wiring)
             if (await wiring.runs.read("default", "run_x")).status.ended:
                 break
     assert [order for order, _, _ in ran] == ["A"]

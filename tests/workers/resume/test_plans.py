@@ -1,7 +1,7 @@
 # ruff: noqa: F811  a fixture has the name of what it gives
 """What a worker planned inside the verb that took a run up is what it does, where that very commit went through."""
 
-from sayso.records.revocations import Standing
+from sayso.records.revocations import Revocations
 from sayso.records.suspensions import Change, SuspensionRecord
 from sayso.transitions.freezing import hold
 from service.store.suspensions.packing import pack_record
@@ -14,7 +14,7 @@ from workers.resume.plans import FirstPlan, Known
 
 
 def begin(wiring: Wiring) -> FirstPlan:
-    return FirstPlan(Known(resume.agents, wiring.rulebook.refresh(), Standing()))
+    return FirstPlan(Known(resume.agents, wiring.rulebook.refresh(), Revocations()))
 
 
 async def approve(wiring: Wiring) -> Saved:

@@ -1,6 +1,6 @@
 """Approved calls of an agent outside run in a worker: each once, with what was decided, and the run ends with them."""
 
-from sayso.policy.external import GatedCall
+from sayso.policy.external import ExternalCall
 from sayso.records.decisions import DecisionRequest
 from sayso.records.suspensions import ResumeSpec, RunRef, RunStatus
 from sayso.records.tool_calls import ToolCall
@@ -10,13 +10,13 @@ from tests.sayso.samples import person
 from tests.workers.resume.test_driving import draining, drop, look_up, ran, refund, trail, until, wiring  # noqa: F401
 
 CALLS = (
-    GatedCall(ToolCall(call_id="c0", index=0, name="look_up", args={"order": "A"}), look_up.definition),
-    GatedCall(ToolCall(call_id="c1", index=1, name="refund", args={"order": "A", "amount": 5.0}), refund.definition),
-    GatedCall(ToolCall(call_id="c2", index=2, name="drop", args={"table": "orders"}), drop.definition),
+    ExternalCall(ToolCall(call_id="c0", index=0, name="look_up", args={"order": "A"}), look_up.definition),
+    ExternalCall(ToolCall(call_id="c1", index=1, name="refund", args={"order": "A", "amount": 5.0}), refund.definition),
+    ExternalCall(ToolCall(call_id="c2", index=2, name="drop", args={"table": "orders"}), drop.definition),
 )
 
 
-async def bring(wiring: Wiring, *calls: GatedCall, on_deny: str = "continue") -> Saved:  # noqa: F811
+async def bring(wiring: Wiring, *calls: ExternalCall, on_deny: str = "continue") -> Saved:  # noqa: F811
     run = RunRef(id="run_x", agent="a", owner="bot", thread_id="t")
     return await wiring.desk.ask("default", run, calls, ResumeSpec(resumer="calls"), on_deny)
 
@@ -56,10 +56,10 @@ async def test_a_denial_skips_the_other_calls_where_the_agent_says_so(wiring: Wi
 
 
 async def test_of_calls_of_which_one_is_enough_the_others_do_not_run_and_fail_nothing(wiring: Wiring) -> None:  # noqa: F811
-    second = GatedCall(
+    second = ExternalCall(
         ToolCall(call_id="c9", index=1, name="refund", args={"order": "B", "amount": 7.0}), CALLS[1].definition
     )
-    first = GatedCall(CALLS[1].call.model_copy(update={"index": 0}), CALLS[1].definition)
+    first = ExternalCall(CALLS[1].call.model_copy(update={"index": 0}), CALLS[1].definition)
     async with draining(wiring):
         run = RunRef(id="run_x", agent="a", owner="bot", thread_id="t")
         asked = await wiring.desk.ask(

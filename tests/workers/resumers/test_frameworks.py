@@ -6,13 +6,13 @@ from typing import Any
 
 import pytest
 
+from sayso.canonical_json import JsonObject
 from sayso.errors import IllegalTransition, ModelError, PolicyForbids
-from sayso.records.decisions import JsonObject
 from sayso.records.run_state import seal_state
 from sayso.records.suspensions import Origin, RunRef, RunStatus
 from sayso.records.tool_calls import ToolDefinition
 from sayso.runner.models import RequestedCall
-from sayso.runner.protocol import Asked, Done, FrameworkAgent, FrameworkState, Gate, build_agent, tell_result
+from sayso.runner.protocol import Asked, Done, FrameworkAgent, FrameworkState, Gate, build_agent, describe_result
 from service.wiring import Wiring
 from tests.workers.resume.test_driving import decide, draining, trail, until, wiring  # noqa: F401
 from workers.clock import ticks as clock
@@ -47,7 +47,7 @@ class Plain:
         for at, one in enumerate(gate.calls):
             if (fault := self.faults.pop(at, None)) is not None:
                 raise fault
-            told.append(tell_result(one, await gate.run(one, self._run)))
+            told.append(describe_result(one, await gate.run(one, self._run)))
         if self.fails_after_tools:
             self.fails_after_tools -= 1
             raise ModelError("The model is away.")
@@ -266,8 +266,10 @@ async def test_what_a_framework_says_is_told_once_in_its_own_dialect(
         await decide(wiring, await until(wiring, RunStatus.SUSPENDED), action="approve")
         await until_told(wiring, "run_postponed")
         await until_looked_at(wiring)
-    told = await wiring.tellings.read_all("default", "run_x")
-    assert [(one.source, one.dialect, one.event["n"]) for one in told] == [("autogen", "autogen", n) for n in (0, 1)]
+    told = await wiring.external_events.read_all("default", "run_x")
+    assert [(one.source, one.source_format, one.event["n"]) for one in told] == [
+        ("autogen", "autogen", n) for n in (0, 1)
+    ]
     assert told[0].seq < told[1].seq
 
 
@@ -336,7 +338,7 @@ def write_rules(wiring: Wiring, text: str) -> None:  # noqa: F811
 async def until_looked_at(wiring: Wiring) -> None:  # noqa: F811
     """Look at what is due until the run has ended."""
     for _ in range(100_000):
-        await clock.look_at_due(wiring)
+        await clock.process_due(wiring)
         if (await wiring.runs.read("default", "run_x")).status.ended:
             return
     raise AssertionError("the run never ended")

@@ -274,7 +274,7 @@ async def test_sayso_is_told_of_every_event_once() -> None:
     result = await runner.run(agent, user_message="Pay them.")
     (record,) = scene.office.records.values()
     assert {path for path, _ in told} == {f"/api/v1/runs/{record.run.id}/events"}
-    assert {(body["dialect"], body["source"]) for _, body in told} == {("afk", told[0][1]["source"])}
+    assert {(body["source_format"], body["source"]) for _, body in told} == {("afk", told[0][1]["source"])}
     numbered = [one for _, body in told for one in body["events"]]
     assert [one["seq"] for one in numbered] == list(range(1, len(numbered) + 1))
     kinds = [one["event"]["type"] for one in numbered]

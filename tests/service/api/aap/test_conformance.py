@@ -186,7 +186,7 @@ async def test_when_an_approval_ends_is_fixed_for_ever_and_the_call_starts_befor
     assert _moment(shown["decision"]["expires_at"]) - _moment(shown["decision"]["decided_at"]) == 5
     frozen = await bot.consume(request_id)
     assert (frozen.status_code, frozen.json()["error"]["code"]) == (409, "frozen")
-    await world.wiring.freezes.lift("default", freeze.id, person("root"))
+    await world.wiring.freezes.unfreeze("default", freeze.id, person("root"))
     await world.wiring.desk.wake("default", (await find(world.wiring, request_id)).id, freeze)
     assert (await bot.show(request_id))["decision"] == shown["decision"]
 

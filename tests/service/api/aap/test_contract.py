@@ -26,7 +26,7 @@ from starlette.datastructures import State
 from service.api.aap.app import create_aap
 from service.api.aap.models import NewRequest
 from service.settings import Settings
-from service.wiring import wire
+from service.wiring import assemble
 from tests.service.api.aap.worlds import make_instance, make_provisioner
 from tests.service.servers import served
 from tests.service.worlds import World
@@ -68,7 +68,7 @@ def site(clean_store_url: str) -> Iterator[Site]:
 
 
 async def furnish(settings: Settings, url: str) -> Site:
-    async with wire(settings) as wiring:
+    async with assemble(settings) as wiring:
         provisioner = await make_provisioner(wiring)
         async with make_instance(url, provisioner) as made:
             answer = await made.ask("refund", {"amount": 1})

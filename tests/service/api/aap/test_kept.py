@@ -27,7 +27,7 @@ async def test_a_request_is_kept_for_eight_days_after_its_deadline_with_the_key_
     asked = await bot.ask(key="one", timeout="48h")
     request_id = asked.json()["id"]
     assert (await bot.client.delete(f"/requests/{request_id}")).status_code == 200
-    now_ms = await world.wiring.agenda.now_ms()
+    now_ms = await world.wiring.schedule.now_ms()
 
     assert await forget_old(world.wiring, now_ms + 9 * DAY_MS) == (0, 0)
     assert (await bot.ask(key="one", timeout="48h")).json()["id"] == request_id

@@ -108,6 +108,6 @@ async def make_stale(wiring: Wiring, request_id: str) -> None:
         assert item.outcome is not None
         outcome = item.outcome.model_copy(update={"start_by_ms": now_ms - 1000, "at_ms": now_ms - 60_000})
         stale = item.model_copy(update={"outcome": outcome})
-        return Change(record.model_copy(update={"items": (stale,), "look_at_ms": now_ms - 1000}))
+        return Change(record.model_copy(update={"items": (stale,), "due_at_ms": now_ms - 1000}))
 
     await wiring.desk.suspensions.change("default", suspension_of(request_id), verb)

@@ -12,7 +12,7 @@ from structlog.testing import capture_logs
 
 from sayso import errors
 from sayso.errors import AlreadyDecided, SaysoError, TooManyRequests, Unavailable
-from service.api.routing.problems import TABLE, tell_problem
+from service.api.routing.problems import TABLE, describe_problem
 from service.http.bodies import misfit, read_body
 
 OF_CLIENTS = {errors.Unreachable, errors.Suspended, errors.Denied, errors.CallFailed, errors.InDoubt}
@@ -31,7 +31,7 @@ class Order(BaseModel):
 @pytest.mark.parametrize("kind", [kind for kind in KINDS if kind not in OF_CLIENTS])
 def test_every_error_of_the_tree_has_a_row_of_its_own(kind: type[SaysoError]) -> None:
     assert kind in TABLE
-    problem = tell_problem(kind())
+    problem = describe_problem(kind())
     assert problem.status == TABLE[kind][0]
     assert re.fullmatch(r"[a-z]+(-[a-z]+)*", problem.slug)
     assert problem.detail
@@ -39,7 +39,7 @@ def test_every_error_of_the_tree_has_a_row_of_its_own(kind: type[SaysoError]) ->
 
 def test_facts_stand_beside_the_members_and_moments_are_written_out() -> None:
     error = AlreadyDecided("Anna did.", decided_by="anna", decided_at_ms=1_700_000_000_120, status="decided")
-    problem = tell_problem(error)
+    problem = describe_problem(error)
     assert (problem.status, problem.slug, problem.title) == (409, "already-decided", "Already decided")
     assert problem.facts == {
         "decided_by": "anna",
@@ -50,7 +50,7 @@ def test_facts_stand_beside_the_members_and_moments_are_written_out() -> None:
 
 def test_what_nobody_foresaw_is_logged_and_not_told() -> None:
     with capture_logs() as logs:
-        problem = tell_problem(KeyError("the password is swordfish"))
+        problem = describe_problem(KeyError("the password is swordfish"))
     assert (problem.status, problem.slug) == (500, "something-broke")
     assert "swordfish" not in str(problem)
     assert problem.facts["error_id"] in problem.detail
@@ -61,16 +61,16 @@ def test_a_faulty_record_is_our_fault_and_not_the_callers() -> None:
     with pytest.raises(ValidationError) as found:
         Order.model_validate({})
     with capture_logs():
-        assert tell_problem(found.value).status == 500
+        assert describe_problem(found.value).status == 500
 
 
 def test_whoever_has_to_come_back_is_told_when() -> None:
-    assert tell_problem(Unavailable()).headers == {"Retry-After": "2"}
-    assert tell_problem(TooManyRequests(retry_after_s=7)).headers == {"Retry-After": "7"}
+    assert describe_problem(Unavailable()).headers == {"Retry-After": "2"}
+    assert describe_problem(TooManyRequests(retry_after_s=7)).headers == {"Retry-After": "7"}
 
 
 def test_what_the_router_refuses_is_a_problem_too() -> None:
-    found = tell_problem(HTTPException(405, headers={"Allow": "GET, POST"}))
+    found = describe_problem(HTTPException(405, headers={"Allow": "GET, POST"}))
     assert (found.status, found.slug, found.headers) == (405, "method-not-allowed", {"Allow": "GET, POST"})
     assert "GET, POST" in found.detail
 
@@ -123,6 +123,6 @@ def test_each_of_thousands_of_faults_is_looked_at_a_few_times_alone() -> None:
     [(("body", "args", "a", 0), "$.args.a[0]"), (("query", "limit"), "query.limit"), (("body",), "$"), ((), "$")],
 )
 def test_places_are_written_as_paths(place: tuple[str | int, ...], path: str) -> None:
-    problem = tell_problem(RequestValidationError([{"loc": place, "type": "missing", "msg": "Field required"}]))
+    problem = describe_problem(RequestValidationError([{"loc": place, "type": "missing", "msg": "Field required"}]))
     assert problem.status == 422
     assert problem.facts["errors"] == [{"path": path, "message": "is missing; add it"}]

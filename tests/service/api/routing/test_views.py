@@ -28,7 +28,7 @@ from service.store.people import ApiKey, Reviewer
 from service.store.runs.runs import Run
 
 OUR_OWN = {
-    SuspensionRecord: {"tenant", "origin", "resume", "state", "journal", "look_at_ms", "waits_for", "failed_calls"},
+    SuspensionRecord: {"tenant", "origin", "resume", "state", "journal", "due_at_ms", "waits_for", "failed_calls"},
     Run: {"failed_calls"},
     Item: {"reminded", "escalated", "held_ms", "held_to_ms", "grace_ms", "fixed"},
     Decision: {"suspension_id", "suspension_version", "idempotency_key"},

@@ -8,7 +8,7 @@ import pytest
 from redis import Redis
 
 from service.settings import CHECKOUT
-from service.store.connection.formats import CURRENT, LaterFormat, check_format
+from service.store.connection.formats import CURRENT, OtherFormat, check_format
 from service.store.keys import FORMAT
 
 
@@ -19,14 +19,23 @@ async def test_the_first_start_notes_the_format(clean_store_url: str) -> None:
         assert store.get(FORMAT) == str(CURRENT).encode()
 
 
-@pytest.mark.parametrize("found", [str(CURRENT + 1), "one", "-1", ""])
+@pytest.mark.parametrize("found", [str(CURRENT + 1), "1", "one", "-1", ""])
 async def test_a_format_that_cannot_be_read_is_refused(clean_store_url: str, found: str) -> None:
     with Redis.from_url(clean_store_url) as store:
         store.set(FORMAT, found)
-    with pytest.raises(LaterFormat, match="reads formats up to 1"):
+    with pytest.raises(OtherFormat, match="reads format 2 only"):
         await check_format(clean_store_url)
     with Redis.from_url(clean_store_url) as store:
         assert store.get(FORMAT) == found.encode()
+
+
+async def test_an_earlier_store_without_a_format_is_refused(clean_store_url: str) -> None:
+    with Redis.from_url(clean_store_url) as store:
+        store.set("sayso:{default}:s:sus_1", "0|0||x|")
+    with pytest.raises(OtherFormat, match="An earlier version of Sayso wrote this store"):
+        await check_format(clean_store_url)
+    with Redis.from_url(clean_store_url) as store:
+        assert store.keys() == [b"sayso:{default}:s:sus_1"]
 
 
 @pytest.mark.parametrize("module", ["service", "workers", "workers.clock", "service.setup"])

@@ -9,7 +9,7 @@ from redis.asyncio import Redis
 
 from service.settings import Settings
 from service.store.runs.runs import Run
-from service.wiring import Wiring, wire
+from service.wiring import Wiring, assemble
 from tests.builders import TENANT, approve, finish, make_pending, make_running, person
 
 OWNERS = ("demo", "other")
@@ -18,7 +18,7 @@ STATUSES = ("running", "suspended", "completed", "cancelled", "failed")
 
 @pytest.fixture
 async def wiring(clean_store_url: str, tmp_path: Path) -> AsyncIterator[Wiring]:
-    async with wire(Settings(home=tmp_path, redis_url=clean_store_url)) as wiring:
+    async with assemble(Settings(home=tmp_path, redis_url=clean_store_url)) as wiring:
         yield wiring
 
 

@@ -7,9 +7,9 @@ import pytest
 from redis import Redis
 
 from service.auth.credentials import TENANT
-from service.diagnostics import examine
+from service.diagnostics import diagnose
 from service.settings import Settings
-from service.wiring import wire
+from service.wiring import assemble
 from tests.builders import approve, finish, make_pending
 from tests.service.damages import KEYS
 from tests.service.web.sites import settings_for, visit
@@ -63,7 +63,7 @@ async def test_a_trail_that_was_harmed_is_noticed_by_api_and_doctor(
         assert page["head"]["seq"] == 3
         fine = (await demo.get(f"/api/v1/runs/{whole.run.id}/events?limit=1")).json()
         assert (fine["fault"], fine["head"]["seq"], len(fine["events"])) == (None, 3, 1)
-    (found,) = [one async for one in examine(world.wiring) if one.part == "trails"]
+    (found,) = [one async for one in diagnose(world.wiring) if one.part == "trails"]
     assert not found.ok
     assert "1 of 2 do not end" in found.told
     assert record.run.id in found.told
@@ -101,9 +101,9 @@ async def test_the_trail_of_a_forgotten_run_is_still_compared(
     clean_store_url: str, tmp_path_factory: pytest.TempPathFactory
 ) -> None:
     settings = settings_for(clean_store_url, tmp_path_factory.mktemp("home"))
-    async with wire(Settings.model_validate({**settings.model_dump(), "keep_runs_days": 2})) as wiring:
+    async with assemble(Settings.model_validate({**settings.model_dump(), "keep_runs_days": 2})) as wiring:
         ended = await finish(wiring, await approve(wiring, await make_pending(wiring)))
-        await forget_old(wiring, await wiring.agenda.now_ms() + 3 * DAY_MS)
+        await forget_old(wiring, await wiring.schedule.now_ms() + 3 * DAY_MS)
         assert (await wiring.trails.find_end(TENANT, ended.run.id)).fault == ""
         with Redis.from_url(clean_store_url) as store:
             cut(store, KEYS.trail(ended.run.id))

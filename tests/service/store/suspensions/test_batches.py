@@ -102,9 +102,9 @@ async def await_moment(store: Suspensions, at_ms: int) -> None:
 
 async def test_all_that_are_due_are_decided_in_one_round(redis: Redis, store: Suspensions) -> None:
     ids = await create_due(store, 20)
-    assert await store.rounds.change("default", ids, look_freely) == []
+    assert await store.due_batches.change("default", ids, look_freely) == []
     await expect_each_decided_once(redis)
-    assert await store.rounds.change("default", ids, look_freely) == [], "there is nothing to be done again"
+    assert await store.due_batches.change("default", ids, look_freely) == [], "there is nothing to be done again"
     await expect_each_decided_once(redis)
 
 
@@ -118,7 +118,7 @@ async def test_what_cannot_be_changed_is_left_and_holds_up_none(redis: Redis, st
             return decide(record, word(record), now_ms)  # refused: its deadline has passed
         return look_freely(record, now_ms)
 
-    left = await store.rounds.change(
+    left = await store.due_batches.change(
         "default", [due[0], "sus_broken", "sus_gone", early.id, "sus_strange", due[1]], verb
     )
     assert left == [due[0], "sus_broken", "sus_gone", "sus_strange"]
@@ -129,8 +129,8 @@ async def test_what_cannot_be_changed_is_left_and_holds_up_none(redis: Redis, st
 
 async def test_what_somebody_changed_meanwhile_is_left_as_they_left_it(store: Suspensions) -> None:
     ids = await create_due(store, 3)
-    store.rounds._lines = cycle([RacedLine(store, next(store.rounds._lines), ids[1])])
-    assert await store.rounds.change("default", ids, look_freely) == [ids[1]]
+    store.due_batches._lines = cycle([RacedLine(store, next(store.due_batches._lines), ids[1])])
+    assert await store.due_batches.change("default", ids, look_freely) == [ids[1]]
     assert [(await find(store, one)).version for one in ids] == [2, 2, 2]
 
 
@@ -139,14 +139,14 @@ async def test_a_round_whose_answer_is_lost_is_brought_to_its_end_by_the_next(
     redis: Redis, store: Suspensions, ran: bool
 ) -> None:
     ids = await create_due(store, 4)
-    steady = store.rounds._lines
-    store.rounds._lines = cycle([CutLine(next(steady), ran=ran)])
+    steady = store.due_batches._lines
+    store.due_batches._lines = cycle([CutLine(next(steady), ran=ran)])
     with pytest.raises(Unavailable):
-        await store.rounds.change("default", ids, look_freely)
+        await store.due_batches.change("default", ids, look_freely)
     states = {(await find(store, one)).status for one in ids}
     assert states == {Status.DECIDED if ran else Status.PENDING}
-    store.rounds._lines = steady
-    assert await store.rounds.change("default", ids, look_freely) == []
+    store.due_batches._lines = steady
+    assert await store.due_batches.change("default", ids, look_freely) == []
     await expect_each_decided_once(redis)
 
 
@@ -154,7 +154,7 @@ async def test_one_that_the_store_chokes_on_holds_up_only_its_round(redis: Redis
     ids = await create_due(store, 3)
     await redis.delete(KEYS.trail("run_1"))
     await redis.set(KEYS.trail("run_1"), "no list")
-    assert await store.rounds.change("default", ids, look_freely) == ids, "each is to be looked at by itself"
+    assert await store.due_batches.change("default", ids, look_freely) == ids, "each is to be looked at by itself"
     await store.change("default", ids[2], look_freely)
     assert (await find(store, ids[2])).status is Status.DECIDED
 
@@ -162,42 +162,42 @@ async def test_one_that_the_store_chokes_on_holds_up_only_its_round(redis: Redis
 async def test_a_round_works_on_a_server_that_has_forgotten_its_scripts(redis: Redis, store: Suspensions) -> None:
     ids = await create_due(store, 2)
     await redis.script_flush()
-    assert await store.rounds.change("default", ids, look_freely) == []
+    assert await store.due_batches.change("default", ids, look_freely) == []
     await expect_each_decided_once(redis)
 
 
 async def test_what_is_foreseen_goes_through_at_its_moment_and_not_before(redis: Redis, store: Suspensions) -> None:
     record = await create_due_in(store, "a", 700)
     deadline_ms = record.items[0].terms.deadline_at_ms
-    (foreseen,) = await store.rounds.foresee("default", [record.id], look_freely, deadline_ms + 1)
+    (foreseen,) = await store.due_batches.precompute("default", [record.id], look_freely, deadline_ms + 1)
     assert foreseen.at_ms == deadline_ms
-    if await store.rounds.fulfil([foreseen]):
+    if await store.due_batches.fulfil([foreseen]):
         assert await find(store, record.id) == record, "it was too early, and nothing came of it"
     await await_moment(store, deadline_ms)
-    await store.rounds.fulfil([foreseen])
+    await store.due_batches.fulfil([foreseen])
     decided = await find(store, record.id)
     assert decided.items[0].outcome is not None
     assert decided.items[0].outcome.at_ms == deadline_ms
     await expect_each_decided_once(redis)
-    assert await store.rounds.fulfil([foreseen]) == [record.id], "once is enough"
+    assert await store.due_batches.fulfil([foreseen]) == [record.id], "once is enough"
 
 
 async def test_what_was_foreseen_gives_way_to_a_word_in_time(store: Suspensions) -> None:
     record = await create_due_in(store, "a", 5_000)
     deadline_ms = record.items[0].terms.deadline_at_ms
-    foreseen = await store.rounds.foresee("default", [record.id], look_freely, deadline_ms + 1)
+    foreseen = await store.due_batches.precompute("default", [record.id], look_freely, deadline_ms + 1)
     decided = await store.change("default", record.id, lambda found, now_ms: decide(found, word(found), now_ms))
     await await_moment(store, deadline_ms)
-    assert await store.rounds.fulfil(foreseen) == [record.id]
+    assert await store.due_batches.fulfil(foreseen) == [record.id]
     assert await find(store, record.id) == decided.record
 
 
 async def test_what_was_foreseen_and_comes_too_late_is_not_saved_as_of_then(store: Suspensions) -> None:
     record = await create_due_in(store, "a", 300)
     deadline_ms = record.items[0].terms.deadline_at_ms
-    foreseen = await store.rounds.foresee("default", [record.id], look_freely, deadline_ms + 1)
+    foreseen = await store.due_batches.precompute("default", [record.id], look_freely, deadline_ms + 1)
     await await_moment(store, deadline_ms + FORESEEN_FOR_MS + 1)
-    assert await store.rounds.fulfil(foreseen) == [record.id] * len(foreseen)
+    assert await store.due_batches.fulfil(foreseen) == [record.id] * len(foreseen)
     assert (await find(store, record.id)).status is Status.PENDING
 
 
@@ -207,8 +207,8 @@ async def test_only_what_waits_until_then_is_foreseen(store: Suspensions) -> Non
     await store.change("default", decided.id, lambda found, now_ms: decide(found, word(found), now_ms))
     until_ms = later.items[0].terms.deadline_at_ms
     ids = [later.id, *due, decided.id, "sus_gone"]
-    assert await store.rounds.foresee("default", ids, look_freely, until_ms) == ()
-    assert [one.suspension_id for one in await store.rounds.foresee("default", ids, look_freely, until_ms + 1)] == [
-        later.id
-    ]
-    assert await store.rounds.foresee("default", [later.id], lambda found, _: Change(found), until_ms + 1) == ()
+    assert await store.due_batches.precompute("default", ids, look_freely, until_ms) == ()
+    assert [
+        one.suspension_id for one in await store.due_batches.precompute("default", ids, look_freely, until_ms + 1)
+    ] == [later.id]
+    assert await store.due_batches.precompute("default", [later.id], lambda found, _: Change(found), until_ms + 1) == ()

@@ -41,7 +41,7 @@ def written(before: SuspensionRecord | None, change: Change) -> set[str]:
 
 OPENS = {"ZADD open", "ZADD open-of:bot"}
 CLOSES = {"ZREM open", "ZREM open-of:bot"}
-PAUSED = {"ZADD agenda", "ZADD inbox", "SET r:run_1", "ZADD runs-of:bot", "SADD owners", "RPUSH e:run_1", *OPENS}
+PAUSED = {"ZADD schedule", "ZADD inbox", "SET r:run_1", "ZADD runs-of:bot", "SADD owners", "RPUSH e:run_1", *OPENS}
 
 
 def test_a_pause_goes_into_the_inbox_and_stands_under_its_owner() -> None:
@@ -56,7 +56,7 @@ def test_a_run_that_asks_nothing_goes_to_the_workers_and_into_no_inbox() -> None
 
 def test_what_nobody_has_to_look_at_is_on_no_agenda_from_the_start() -> None:
     begun = draft(status=Status.CANCELLED)
-    assert "agenda" not in " ".join(written(None, Change(begun)))
+    assert "schedule" not in " ".join(written(None, Change(begun)))
 
 
 def test_what_follows_a_pause_of_another_run_is_no_new_run_of_its_owner() -> None:
@@ -67,38 +67,38 @@ def test_what_follows_a_pause_of_another_run_is_no_new_run_of_its_owner() -> Non
 def test_a_decision_takes_it_out_of_the_inbox_and_puts_it_before_the_workers() -> None:
     record = suspend(draft(), (ask(),), T0).record
     change = decide(record, word(record), T0)
-    moved = {"ZADD agenda", "ZREM inbox", "ZADD decided", "RPUSH ready", "RPUSH e:run_1"}
+    moved = {"ZADD schedule", "ZREM inbox", "ZADD decided", "RPUSH ready", "RPUSH e:run_1"}
     assert written(record, change) == moved | OPENS | CLOSES, "a worker has it in the place of the reviewers"
 
 
 def test_a_word_that_decides_nothing_yet_moves_nothing() -> None:
     record = suspend(draft(), (ask(quorum={"approve": 2, "deny": 1}),), T0).record
     change = decide(record, word(record), T0)
-    assert written(record, change) == {"ZADD agenda", "ZADD inbox", "RPUSH e:run_1"}
+    assert written(record, change) == {"ZADD schedule", "ZADD inbox", "RPUSH e:run_1"}
 
 
 def test_a_lease_tells_of_itself_and_its_renewal_moves_its_place_on_the_agenda_alone() -> None:
     record = decided()
-    assert written(record, lease(record, "w1", 30_000, T0)) == {"ZADD agenda", "RPUSH e:run_1", "ZADD runs:running"}
+    assert written(record, lease(record, "w1", 30_000, T0)) == {"ZADD schedule", "RPUSH e:run_1", "ZADD runs:running"}
     held = leased()
-    assert written(held, renew(held, FENCE, T0 + 1)) == {"ZADD agenda"}
+    assert written(held, renew(held, FENCE, T0 + 1)) == {"ZADD schedule"}
 
 
 def test_a_run_that_is_given_back_goes_to_the_workers_again_and_out_of_no_inbox() -> None:
     held = leased()
-    back = {"ZADD agenda", "RPUSH ready", "RPUSH e:run_1", "ZREM runs:running"}
+    back = {"ZADD schedule", "RPUSH ready", "RPUSH e:run_1", "ZREM runs:running"}
     assert written(held, release(held, FENCE, "stopping", T0)) == back
 
 
 def test_how_far_it_came_is_written_beside_it() -> None:
     held = redeem(leased(), FENCE, (intent(),), (), T0).record
-    assert written(held, checkpoint(held, FENCE, STATE, (), T0)) == {"ZADD agenda", "SET state:run_1"}
+    assert written(held, checkpoint(held, FENCE, STATE, (), T0)) == {"ZADD schedule", "SET state:run_1"}
 
 
 def test_an_end_takes_it_off_the_agenda_once_and_moves_the_run() -> None:
     held = leased()
     ended = settle(held, FENCE, DONE, (), T0)
-    over = {"ZREM agenda", "RPUSH e:run_1", "ZADD runs:completed", "ZREM runs:running"}
+    over = {"ZREM schedule", "RPUSH e:run_1", "ZADD runs:completed", "ZREM runs:running"}
     assert written(held, ended) == over | CLOSES
     assert written(ended.record, Change(ended.record.model_copy(update={"updated_at_ms": T0 + 1}))) == set()
 
@@ -106,7 +106,7 @@ def test_an_end_takes_it_off_the_agenda_once_and_moves_the_run() -> None:
 def test_a_pause_that_is_cancelled_was_suspended_and_stands_in_no_list_of_runs_to_be_taken_out_of() -> None:
     record = suspend(draft(), (ask(),), T0).record
     change = cancel(record, person("bot"), None, T0)
-    over = {"ZREM agenda", "ZREM inbox", "ZADD decided", "RPUSH e:run_1", "ZADD runs:cancelled"}
+    over = {"ZREM schedule", "ZREM inbox", "ZADD decided", "RPUSH e:run_1", "ZADD runs:cancelled"}
     assert written(record, change) == over | CLOSES
 
 
@@ -117,9 +117,9 @@ def test_the_next_pause_of_a_run_is_written_with_the_end_of_this_one() -> None:
     commit = build(held, change)
     found = writes_of(commit)
     assert set(found) - set(ALWAYS) == {
-        "ZREM agenda",
+        "ZREM schedule",
         "SET s:sus_2",
-        "ZADD agenda",
+        "ZADD schedule",
         "ZADD inbox",
         "SET r:run_1",
         "ZREM runs:running",

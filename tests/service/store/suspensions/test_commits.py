@@ -42,7 +42,7 @@ async def test_what_is_saved_is_found_again_in_its_place_in_every_index(redis: R
     assert found.record == record
     assert record.version == 1
     deadline = record.items[0].terms.deadline_at_ms
-    assert await redis.zscore(KEYS.agenda, "sus_1") == deadline
+    assert await redis.zscore(KEYS.schedule, "sus_1") == deadline
     assert await redis.zscore(KEYS.inbox, "sus_1") == deadline
     assert [run.status for run in await Runs(redis).list_runs("default")] == ["suspended"]
     assert [run.id for run in await Runs(redis).list_runs("default", status="suspended", owner="bot")] == ["run_1"]
@@ -56,7 +56,7 @@ async def test_a_decision_moves_every_index_in_the_same_commit(redis: Redis, sto
     assert await redis.zcard(KEYS.inbox) == 0
     assert await redis.zrange(KEYS.decided, 0, -1) == [b"sus_1"]
     assert [one.split(b" ")[0] for one in await redis.lrange(KEYS.ready, 0, -1)] == [b"sus_1"]
-    assert await redis.zscore(KEYS.agenda, "sus_1") == saved.record.look_at_ms
+    assert await redis.zscore(KEYS.schedule, "sus_1") == saved.record.due_at_ms
 
 
 async def test_of_fifty_racing_deciders_one_wins_and_the_others_are_told_who(store: Suspensions, redis: Redis) -> None:
@@ -142,13 +142,13 @@ async def test_a_malformed_write_is_refused_before_anything_is_written(store: Su
     await create(store)
     before = await dump(redis)
     commit = Commit()
-    commit.write("ZADD", KEYS.agenda, 5, "sus_1")
-    commit.write("FLUSHALL", KEYS.agenda)
+    commit.write("ZADD", KEYS.schedule, 5, "sus_1")
+    commit.write("FLUSHALL", KEYS.schedule)
     keys, args = commit.arguments()
     with pytest.raises(ResponseError, match="malformed write FLUSHALL"):
         await store._commit(keys=keys, args=args)
     nowhere = Commit()
-    nowhere.write("ZADD", KEYS.agenda, 5, "sus_1")
+    nowhere.write("ZADD", KEYS.schedule, 5, "sus_1")
     with pytest.raises(ResponseError, match="malformed write ZADD"):
         await store._commit(keys=[], args=nowhere.arguments()[1])
     with pytest.raises(ResponseError, match="malformed write SADD"):

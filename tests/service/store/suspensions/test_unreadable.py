@@ -8,15 +8,15 @@ from sayso.errors import Unreadable
 from sayso.records.decisions import DecisionRequest
 from sayso.records.suspensions import SuspensionRecord
 from service.auth.credentials import TENANT
-from service.diagnostics import examine
+from service.diagnostics import diagnose
 from service.settings import Settings
-from service.wiring import Wiring, wire
+from service.wiring import Wiring, assemble
 from tests.builders import approve, finish, make_pending, person
 from tests.service.damages import KEYS, add_field, alter, raise_amount, tear
 from tests.service.web.sites import settings_for, visit
 from tests.service.worlds import World
 from tests.waits import until
-from workers.clock.ticks import look_at_due
+from workers.clock.ticks import process_due
 from workers.retention import forget_old
 
 DAY_MS = 86_400_000
@@ -58,7 +58,7 @@ async def test_an_unreadable_record_is_told_of_by_readyz_and_doctor(world: World
     waiting, decided, _ = await break_two(world.wiring, clean_store_url)
     async with world.client() as nobody:
         assert (await nobody.get("/readyz")).json()["unreadable"] == 2
-    found = {one.part: one async for one in examine(world.wiring)}
+    found = {one.part: one async for one in diagnose(world.wiring)}
     assert not found["records"].ok
     assert "2 of 4 cannot be read" in found["records"].told
     assert waiting.id in found["records"].told
@@ -66,7 +66,7 @@ async def test_an_unreadable_record_is_told_of_by_readyz_and_doctor(world: World
     assert "later version" in found["records"].told
     with Redis.from_url(clean_store_url) as store:
         store.delete(KEYS.suspension(waiting.id), KEYS.suspension(decided.id))
-    assert [one.ok async for one in examine(world.wiring) if one.part == "records"] == [True]
+    assert [one.ok async for one in diagnose(world.wiring) if one.part == "records"] == [True]
     async with world.client() as nobody:
         assert (await nobody.get("/readyz")).json()["unreadable"] == 0
 
@@ -125,7 +125,7 @@ async def test_approved_arguments_that_were_altered_start_nothing(wiring: Wiring
     edited = DecisionRequest(action="approve", digest=record.items[0].digest, args={"order": "A-1", "amount": 7})
     await wiring.desk.decide(TENANT, record.id, "i1", edited, person("anna"))
     alter(clean_store_url, record.id, lambda doc: doc["items"][0]["outcome"]["args"].update(amount=9_999))
-    (ready,) = await wiring.agenda.take(TENANT, 0.01)
+    (ready,) = await wiring.schedule.take(TENANT, 0.01)
     with pytest.raises(Unreadable, match="altered in the store"):
         await wiring.desk.lease(TENANT, record.id, "worker-1", 30_000)
     other = await make_pending(wiring)
@@ -144,10 +144,10 @@ async def test_retention_passes_over_an_unreadable_run(
     clean_store_url: str, tmp_path_factory: pytest.TempPathFactory
 ) -> None:
     settings = settings_for(clean_store_url, tmp_path_factory.mktemp("home"))
-    async with wire(Settings.model_validate({**settings.model_dump(), "keep_runs_days": 2})) as wiring:
+    async with assemble(Settings.model_validate({**settings.model_dump(), "keep_runs_days": 2})) as wiring:
         ended = [await finish(wiring, await approve(wiring, await make_pending(wiring))) for _ in range(3)]
         tear(clean_store_url, ended[0].id)
-        later_ms = await wiring.agenda.now_ms() + 3 * DAY_MS
+        later_ms = await wiring.schedule.now_ms() + 3 * DAY_MS
         assert (await forget_old(wiring, later_ms))[0] == 2
         assert (await forget_old(wiring, later_ms))[0] == 0
         assert [one.suspension_id for one in await wiring.inspections.sample(TENANT)] == [ended[0].id]
@@ -159,10 +159,10 @@ async def test_the_clock_expires_others_beside_an_unreadable_record(wiring: Wiri
     after_ms = max(one.items[0].terms.deadline_at_ms for one in late)
 
     async def are_due() -> bool:
-        return await wiring.agenda.now_ms() > after_ms
+        return await wiring.schedule.now_ms() > after_ms
 
     await until(are_due)
-    assert await look_at_due(wiring) == 3
-    assert await look_at_due(wiring) == 0, "what is unreadable is looked at again in a minute"
+    assert await process_due(wiring) == 3
+    assert await process_due(wiring) == 0, "what is unreadable is looked at again in a minute"
     readable = await wiring.desk.suspensions.read_many(TENANT, [one.id for one in late])
     assert [(one.id, one.status) for one in readable] == [(late[0].id, "decided"), (late[2].id, "decided")]

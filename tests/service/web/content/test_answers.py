@@ -3,12 +3,12 @@ from typing import Any
 import pytest
 
 from sayso.errors import InvalidInput, TooLarge
-from sayso.records.items import Answer, Ask, Binding, Item, freeze_item
+from sayso.records.items import Answer, Binding, Item, ItemDraft, freeze_item
 from service.web.content.answers import Forms, make_forms, mark, read_answer, refill
 from tests.service.web.stories import BOOK_HOTEL, REFUND, REFUND_ARGS, ask_value, make_ask
 
 
-def item_of(ask: Ask) -> Item:
+def item_of(ask: ItemDraft) -> Item:
     return freeze_item(ask, "i1", Binding(tenant="t", run_id="r", attempt=1, suspension_id="s"), 1000)
 
 

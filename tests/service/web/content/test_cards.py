@@ -28,7 +28,7 @@ def test_a_row_shows_the_arguments_that_were_decided_on() -> None:
     ended = outcome(Verdict.APPROVED, args={"amount": 1}, message="half")
     item = item_with().model_copy(update={"outcome": ended})
     (row,) = make_rows(record_with(item, status=Status.DECIDED))
-    assert [leaf.text for leaf in row.gist.leaves] == ["1"]
+    assert [leaf.text for leaf in row.summary.leaves] == ["1"]
     assert (row.state, row.told, row.note) == ("approved", "ben approved this with other arguments", "half")
 
 

@@ -3,7 +3,7 @@
 import re
 
 from sayso.clock import new_id
-from sayso.policy.external import GatedCall
+from sayso.policy.external import ExternalCall
 from sayso.records.suspensions import ResumeSpec, RunRef, SuspensionRecord
 from sayso.records.tool_calls import ToolCall, ToolDefinition
 from sayso.text.invisible import UNCHECKED
@@ -22,7 +22,7 @@ async def ask_by_poll(wiring: Wiring, mode: str = "poll") -> SuspensionRecord:
     """Have a call asked that an agent outside describes by itself."""
     definition = ToolDefinition(name="pay", description=DESCRIPTION, parameters={"type": "object"})
     run = RunRef(id=new_id("run"), agent="bot", owner="bot", thread_id="t", title=TITLE, claimed={"note": CONTEXT})
-    call = GatedCall(ToolCall(call_id="", index=0, name="pay", args={"amount": 1}), definition)
+    call = ExternalCall(ToolCall(call_id="", index=0, name="pay", args={"amount": 1}), definition)
     spec = ResumeSpec(mode=mode, resumer="poll" if mode == "poll" else "calls")  # type: ignore[arg-type]
     return (await wiring.desk.ask(TENANT, run, [call], spec, "continue")).record
 

@@ -6,8 +6,8 @@ import pytest
 
 from sayso.formats.external_events import Kind
 from service.settings import Settings
-from service.store.runs.external_events import Telling
-from service.web.content.external_events import MOST_TOLD, read_told, tell_entry
+from service.store.runs.external_events import ExternalEvent
+from service.web.content.external_events import MAX_EXTERNAL_EVENTS, describe_entry, read_external_events
 from service.wiring import Wiring
 from tests.sayso.timeline.stories import STORIES
 from tests.sayso.timeline.test_merging import told
@@ -18,30 +18,30 @@ EVIL = "<script>alert(1)</script>\u202e"
 
 
 async def tell(wiring: Wiring, run_id: str, *events: dict[str, Any], first: int = 1) -> None:
-    numbered = [Telling(seq, None, event) for seq, event in enumerate(events, start=first)]
-    await wiring.tellings.add(TENANT, run_id, "agent", "sayso", numbered)
+    numbered = [ExternalEvent(seq, None, event) for seq, event in enumerate(events, start=first)]
+    await wiring.external_events.add(TENANT, run_id, "agent", "sayso", numbered)
 
 
 def note(text: str) -> dict[str, Any]:
     return {"type": "message", "who": "payer", "data": {"text": text}}
 
 
-@pytest.mark.parametrize("dialect", list(STORIES))
-def test_every_entry_has_words(dialect: str) -> None:
-    lines = [tell_entry(one) for one in told(dialect)]
+@pytest.mark.parametrize("source_format", list(STORIES))
+def test_every_entry_has_words(source_format: str) -> None:
+    lines = [describe_entry(one) for one in told(source_format)]
     assert all(line.text and line.teller for line in lines)
-    assert [line.tone for line in lines if line.kind == Kind.CALL] == ["bad" if dialect == "sayso" else "good"]
+    assert [line.tone for line in lines if line.kind == Kind.CALL] == ["bad" if source_format == "sayso" else "good"]
 
 
 async def test_the_run_shows_all_and_the_item_what_came_before_its_pause(settings: Settings) -> None:
     async with visit(settings) as site:
         record = await asked(site.wiring)
-        early = [Telling(1, record.created_at_ms - 5, note("before the pause"))]
-        await site.wiring.tellings.add(TENANT, record.run.id, "early", "sayso", early)
+        early = [ExternalEvent(1, record.created_at_ms - 5, note("before the pause"))]
+        await site.wiring.external_events.add(TENANT, record.run.id, "early", "sayso", early)
         await decide(site.wiring, record, "approve")
         await tell(site.wiring, record.run.id, note("after the pause"))
-        late = [Telling(1, record.created_at_ms + 1, note("late words"))]
-        await site.wiring.tellings.add(TENANT, record.run.id, "late", "sayso", late)
+        late = [ExternalEvent(1, record.created_at_ms + 1, note("late words"))]
+        await site.wiring.external_events.add(TENANT, record.run.id, "late", "sayso", late)
         run = await site.read(f"/runs/{record.run.id}")
         item = await site.read(f"/items/{record.id}/i1")
     assert "before the pause" in run
@@ -66,10 +66,10 @@ async def test_nothing_that_is_told_reaches_the_page_as_markup(settings: Setting
 async def test_a_page_shows_the_latest_and_says_that_there_is_more(settings: Settings) -> None:
     async with visit(settings) as site:
         record = await asked(site.wiring)
-        for first in range(1, MOST_TOLD + 2, 200):
+        for first in range(1, MAX_EXTERNAL_EVENTS + 2, 200):
             await tell(site.wiring, record.run.id, *(note(f"w{first + n}") for n in range(200)), first=first)
-        shown = await read_told(site.wiring.tellings, TENANT, record.run.id)
+        shown = await read_external_events(site.wiring.external_events, TENANT, record.run.id)
         page = await site.read(f"/runs/{record.run.id}")
-    assert (len(shown.entries), shown.cut) == (MOST_TOLD, True)
+    assert (len(shown.entries), shown.cut) == (MAX_EXTERNAL_EVENTS, True)
     assert shown.entries[-1].text == "w1200"
     assert "The agent told more before this" in page

@@ -8,16 +8,16 @@ from sayso.records.suspensions import RunRef, Status, SuspensionRecord
 from sayso.transitions.freezing import Freeze
 from sayso.transitions.timing import keep_time
 from service.web.content.sentences import (
+    describe_denial,
+    describe_fallback,
+    describe_hold,
+    describe_outcome,
+    describe_quorum,
+    describe_reviewers,
+    describe_word,
     find_hindrance,
     join_words,
     name_question,
-    tell_denial,
-    tell_fallback,
-    tell_hold,
-    tell_outcome,
-    tell_quorum,
-    tell_reviewers,
-    tell_word,
 )
 from tests.service.web.stories import ask_value, make_ask
 
@@ -65,7 +65,7 @@ def word(action: str, **fields: Any) -> Decision:
 )
 def test_what_happens_at_the_deadline_is_said_plainly(terms: dict[str, Any], words: str) -> None:
     item = item_with(**terms)
-    assert tell_fallback(record_with(item), item) == words
+    assert describe_fallback(record_with(item), item) == words
 
 
 def test_who_is_called_in_next_is_named_and_after_the_last_it_is_denied() -> None:
@@ -74,23 +74,23 @@ def test_who_is_called_in_next_is_named_and_after_the_last_it_is_denied() -> Non
     record, told = record_with(item), []
     for at_ms in (NOW, NOW + 600_000, NOW + 900_000):
         record = keep_time(record, at_ms).record
-        told.append(tell_fallback(record, record.items[0]))
+        told.append(describe_fallback(record, record.items[0]))
     assert told == ["cleo can decide too, for another 15 min", "dan can decide too, for another 15 min", "it is denied"]
     assert record.items[0].terms.deadline_at_ms == NOW + 2 * 900_000
 
 
 def test_who_may_decide_is_named() -> None:
     anybody, few = item_with(), item_with(reviewers=["anna", "ben"], no_self_approval=False)
-    assert tell_reviewers(record_with(anybody), anybody) == "Any reviewer, except demo, who asked"
-    assert tell_reviewers(record_with(few), few) == "anna or ben"
+    assert describe_reviewers(record_with(anybody), anybody) == "Any reviewer, except demo, who asked"
+    assert describe_reviewers(record_with(few), few) == "anna or ben"
 
 
 def test_a_quorum_is_counted_only_where_one_is_not_enough() -> None:
-    assert tell_quorum(item_with()) == ""
+    assert describe_quorum(item_with()) == ""
     item = item_with(quorum={"approve": 2, "deny": 1}).model_copy(update={"decisions": (word("approve"),)})
-    assert tell_quorum(item) == "1 of 2 approvals, 0 of 1 denials"
+    assert describe_quorum(item) == "1 of 2 approvals, 0 of 1 denials"
     apart = item.model_copy(update={"decisions": (word("approve"), word("approve", args={"amount": 1}), word("deny"))})
-    assert tell_quorum(apart) == "1 of 2 approvals of the same arguments, 1 of 1 denials"
+    assert describe_quorum(apart) == "1 of 2 approvals of the same arguments, 1 of 1 denials"
 
 
 @pytest.mark.parametrize(
@@ -105,12 +105,14 @@ def test_a_quorum_is_counted_only_where_one_is_not_enough() -> None:
     ],
 )
 def test_an_outcome_names_who_and_what(ended: Outcome, words: str) -> None:
-    assert tell_outcome(item_with().model_copy(update={"outcome": ended})) == words
+    assert describe_outcome(item_with().model_copy(update={"outcome": ended})) == words
 
 
 def test_what_machines_did_is_said_too() -> None:
     def told(by: Actor, verdict: Verdict, **fields: Any) -> str:
-        return tell_outcome(item_with().model_copy(update={"outcome": outcome(verdict, by, **fields), "doubt": DOUBT}))
+        return describe_outcome(
+            item_with().model_copy(update={"outcome": outcome(verdict, by, **fields), "doubt": DOUBT})
+        )
 
     rules = Actor(id="policy", kind=ActorKind.POLICY)
     worker = Actor(id="host:1", kind=ActorKind.WORKER)
@@ -120,12 +122,12 @@ def test_what_machines_did_is_said_too() -> None:
     assert told(BEN, Verdict.ANSWERED, value={"choice": "skip", "result": "7"}) == "ben chose to skip it"
     reported = told(worker, Verdict.ANSWERED, value={"choice": "reported"})
     assert reported == "The worker that had begun it reported its result after all"
-    assert tell_outcome(item_with()) == ""
+    assert describe_outcome(item_with()) == ""
 
 
 def test_one_word_of_several_is_told() -> None:
-    assert tell_word(word("approve", args={"a": 1})) == "ben approved with other arguments"
-    assert tell_word(word("deny", by=TIMEOUT)) == "the deadline denied"
+    assert describe_word(word("approve", args={"a": 1})) == "ben approved with other arguments"
+    assert describe_word(word("deny", by=TIMEOUT)) == "the deadline denied"
 
 
 def test_a_question_says_what_is_needed() -> None:
@@ -144,7 +146,7 @@ def test_who_cannot_decide_is_told_why() -> None:
 
 
 def test_what_a_denial_does_to_the_run_is_said() -> None:
-    told = {tell_denial(record_with(item_with(), on_deny=policy)) for policy in ("continue", "degrade", "fail")}
+    told = {describe_denial(record_with(item_with(), on_deny=policy)) for policy in ("continue", "degrade", "fail")}
     assert len(told) == 3
 
 
@@ -164,7 +166,7 @@ STOP = {"id": "frz_1", "by": "root", "at_ms": NOW + 60_000}
         ({"scope": "all"}, 60, "4 min left, on hold"),
         ({"scope": "all"}, 7_200, "4 min left, on hold"),
         ({"scope": "tool:other"}, 60, ""),
-        ({"scope": "all", "lifted_by": "root", "lifted_at_ms": NOW + 70_000}, 80, ""),
+        ({"scope": "all", "unfrozen_by": "root", "unfrozen_at_ms": NOW + 70_000}, 80, ""),
         ({"scope": "time", "jumped_to_ms": NOW + 7_200_000}, 7_200, "on hold"),
         ({"scope": "time", "jumped_to_ms": NOW + 90_000}, 90, "on hold"),
     ],
@@ -174,4 +176,4 @@ def test_time_that_stands_still_is_told_with_what_is_left_of_it(
 ) -> None:
     item = item_with(timeout_s=300)
     freezes = [Freeze.model_validate({**STOP, **freeze})]
-    assert tell_hold(record_with(item), item, freezes, NOW + after_s * 1000) == words
+    assert describe_hold(record_with(item), item, freezes, NOW + after_s * 1000) == words

@@ -5,7 +5,7 @@ from hypothesis import strategies as st
 
 from sayso.canonical_json import canonical_json, parse_json
 from service.web.content.forms import args_fields
-from service.web.content.summaries import GIST_PAIRS, Leaf, find_leaves, make_gist, write_leaf, write_pretty
+from service.web.content.summaries import SUMMARY_PAIRS, Leaf, find_leaves, summarize, write_leaf, write_pretty
 from tests.service.web.stories import REFUND_ARGS
 
 JSON = st.recursive(
@@ -46,17 +46,17 @@ def test_labels_of_arguments_that_differ_in_blanks_alone_differ() -> None:
 
 
 def test_a_gist_shows_the_first_leaves_and_counts_the_bytes_it_leaves_out() -> None:
-    gist = make_gist(REFUND_ARGS)
-    assert [leaf.path for leaf in gist.leaves] == ["order_id", "amount", "currency", "notify", "note"]
-    assert gist.leaves[-1].cut
+    summary = summarize(REFUND_ARGS)
+    assert [leaf.path for leaf in summary.leaves] == ["order_id", "amount", "currency", "notify", "note"]
+    assert summary.leaves[-1].cut
     whole = sum(len(leaf.path.encode()) + len(leaf.text.encode()) for leaf in find_leaves(REFUND_ARGS))
-    shown = sum(len(leaf.path.encode()) + len(leaf.text.encode()) for leaf in gist.leaves)
-    assert gist.hidden_bytes == whole - shown > 0
+    shown = sum(len(leaf.path.encode()) + len(leaf.text.encode()) for leaf in summary.leaves)
+    assert summary.hidden_bytes == whole - shown > 0
 
 
 def test_a_gist_of_little_hides_nothing() -> None:
-    assert make_gist({"city": "Bern"}).hidden_bytes == 0
-    assert make_gist({}).leaves == ()
+    assert summarize({"city": "Bern"}).hidden_bytes == 0
+    assert summarize({}).leaves == ()
 
 
 def test_numbers_are_written_as_they_are_digested() -> None:
@@ -73,10 +73,12 @@ def test_pretty_json_is_the_same_json(value: object) -> None:
 
 @given(st.dictionaries(st.text(max_size=40), JSON, max_size=9))
 def test_a_gist_is_never_longer_than_promised(args: dict[str, object]) -> None:
-    gist = make_gist(args)  # type: ignore[arg-type]
-    assert len(gist.leaves) <= GIST_PAIRS
-    assert gist.hidden_bytes >= 0
-    assert (gist.hidden_bytes > 0) == any(leaf.cut for leaf in gist.leaves) or len(find_leaves(args)) > GIST_PAIRS  # type: ignore[arg-type]
+    summary = summarize(args)  # type: ignore[arg-type]
+    assert len(summary.leaves) <= SUMMARY_PAIRS
+    assert summary.hidden_bytes >= 0
+    assert (summary.hidden_bytes > 0) == any(leaf.cut for leaf in summary.leaves) or len(
+        find_leaves(args)
+    ) > SUMMARY_PAIRS  # type: ignore[arg-type]
 
 
 def test_a_name_that_looks_like_a_path_is_told_apart_from_one() -> None:

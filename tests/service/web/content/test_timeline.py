@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from sayso.records.events import EventType, TrailEntry
-from service.web.content.timeline import TELLERS, Line, tell_trail
+from service.web.content.timeline import TELLERS, Line, describe_trail
 from tests.service.web.content.test_summaries import JSON
 
 
@@ -14,7 +14,7 @@ def entry(type_: str, seq: int = 1, **data: Any) -> TrailEntry:
 
 
 def tell(type_: str, **data: Any) -> Line:
-    (line,) = tell_trail([entry(type_, **data)])
+    (line,) = describe_trail([entry(type_, **data)])
     return line
 
 
@@ -79,7 +79,7 @@ def test_items_are_called_by_their_tools() -> None:
     said = entry("decision_recorded", 2, suspension_id="sus_1", item_id="i2", action="approve", by={"id": "ben"})
     late = entry("timed_out", 3, suspension_id="sus_1", item_id="i1", verdict="denied", fallback="deny")
     spent = entry("permit_redeemed", 4, item_id="i2")
-    texts = [line.text for line in tell_trail([PAUSED, said, late, spent])]
+    texts = [line.text for line in describe_trail([PAUSED, said, late, spent])]
     assert texts == [
         "Waiting for people: refund and mail",
         "ben approved mail; it takes more",

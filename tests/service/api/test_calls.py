@@ -106,8 +106,8 @@ async def test_a_name_that_looks_like_one_in_a_rule_is_flagged(world: World) -> 
 
 
 async def test_a_question_in_a_definition_from_outside_asks_for_approval(world: World) -> None:
-    asks = {"type": "object", "x-sayso-question": {"question": "note", "answer": "colour"}}
-    call = {"tool": "transfer", "args": {"note": "Which colour?", "amount": 5000}, "definition": {"parameters": asks}}
+    drafts = {"type": "object", "x-sayso-question": {"question": "note", "answer": "colour"}}
+    call = {"tool": "transfer", "args": {"note": "Which colour?", "amount": 5000}, "definition": {"parameters": drafts}}
     (item,) = (await own(world, call)).json()["items"]
     assert (item["kind"], item["target_arg"], item["prompt"]["title"]) == ("approval", None, None)
     async with world.client("anna") as reviewer:
@@ -185,7 +185,7 @@ async def test_a_required_argument_that_a_person_is_to_give_may_lack(world: Worl
         assert (refused.status_code, '"savings", "giro"' in refused.json()["detail"]) == (422, True)
         assert (await client.post(f"{path}/decision", json={**word, "value": "giro"})).status_code == 200
     async with world.client("demo") as client:
-        spent = await client.post(f"{path}/consume", headers={"Idempotency-Key": "try-1"})
+        spent = await client.post(f"{path}/redeem", headers={"Idempotency-Key": "try-1"})
     assert spent.json()["args"] == {"amount": 5, "account": "giro"}
 
 

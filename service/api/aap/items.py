@@ -2,12 +2,12 @@
 
 from dataclasses import dataclass
 
-from sayso.canonical_json import parse_json
+from sayso.canonical_json import JsonObject, parse_json
 from sayso.clock import new_id
-from sayso.policy.external import GatedCall
-from sayso.records.decisions import Actor, ActorKind, JsonObject, Verdict
+from sayso.policy.external import ExternalCall
+from sayso.records.decisions import Actor, ActorKind, Verdict
 from sayso.records.events import Event, EventType
-from sayso.records.items import Answer, Ask, ItemKind, Ruling
+from sayso.records.items import Answer, ItemDraft, ItemKind, PresetOutcome
 from sayso.records.suspensions import Origin, RunRef
 from sayso.records.terms import LONGEST_WAIT_S, Fallback, FallbackAction, RuleTerms
 from sayso.records.tool_calls import ToolCall, ToolDefinition
@@ -25,16 +25,16 @@ class Fitting:
 
     timeout_s: int
 
-    def fit(self, ask: Ask) -> Ask:
+    def fit(self, ask: ItemDraft) -> ItemDraft:
         """Return the ask as a plain approval within the time the agent waits.
 
         A rule that wants a value is answered with a denial: a value cannot be carried back, and the call as it is was
         not what the rule would let through.
         """
-        ruling = ask.ruling
-        if ask.kind is not ItemKind.APPROVAL and ruling is None:
+        preset = ask.preset
+        if ask.kind is not ItemKind.APPROVAL and preset is None:
             why = f"The rule {ask.rule_id or 'default'} asks a person for a value, which this protocol cannot carry."
-            ruling = Ruling(verdict=Verdict.DENIED, by=Actor(id="policy", kind=ActorKind.POLICY), message=why)
+            preset = PresetOutcome(verdict=Verdict.DENIED, by=Actor(id="policy", kind=ActorKind.POLICY), message=why)
         return ask.model_copy(
             update={
                 "kind": ItemKind.APPROVAL,
@@ -43,7 +43,7 @@ class Fitting:
                 "response_schema": None,
                 "target_arg": None,
                 "terms": fit_terms(ask.terms, self.timeout_s),
-                "ruling": ruling,
+                "preset": preset,
                 "fixed": True,
             }
         )
@@ -80,10 +80,10 @@ def draft_run(instance: Instance, asked: NewRequest) -> RunRef:
     )
 
 
-def draft_call(asked: NewRequest) -> GatedCall:
+def draft_call(asked: NewRequest) -> ExternalCall:
     """Return the call that is to be judged; what is not told of its tool is not known."""
     definition = ToolDefinition(name=asked.tool, parameters={"type": "object"})
-    return GatedCall(ToolCall(call_id="", index=0, name=asked.tool, args=asked.arguments), definition)
+    return ExternalCall(ToolCall(call_id="", index=0, name=asked.tool, args=asked.arguments), definition)
 
 
 def fitting_for(asked: NewRequest) -> Fitting:
@@ -91,7 +91,7 @@ def fitting_for(asked: NewRequest) -> Fitting:
     return Fitting(asked.timeout_s)
 
 
-def tell_words(asked: NewRequest) -> tuple[Event, ...]:
+def describe_words(asked: NewRequest) -> tuple[Event, ...]:
     """Return the event that tells what the agent says about its own call."""
     if not asked.agent_reasoning:
         return ()

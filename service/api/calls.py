@@ -6,11 +6,10 @@ from typing import Annotated, Literal
 from fastapi import APIRouter, Response
 from pydantic import BaseModel, ConfigDict, Field
 
-from sayso.canonical_json import digest_json
+from sayso.canonical_json import JsonObject, digest_json
 from sayso.clock import new_id
 from sayso.errors import InvalidInput
-from sayso.policy.external import GatedCall
-from sayso.records.decisions import JsonObject
+from sayso.policy.external import ExternalCall
 from sayso.records.suspensions import Origin, ResumeSpec, RunRef
 from sayso.records.tool_calls import ToolCall, ToolDefinition
 from sayso.records.tool_names import NAME_CHARACTERS, ToolName
@@ -24,7 +23,7 @@ from service.api.runs import find_agent
 from service.auth.credentials import Principal
 from service.desk.desk import Foreign
 from service.http.openapi import ASKS
-from service.policy.run_states import PausedFramework
+from service.policy.run_states import SuspendedFramework
 from service.wiring import Wiring
 
 router = APIRouter(prefix="/suspensions", tags=["suspensions"], route_class=QuickRoute)
@@ -85,7 +84,7 @@ class AskRequest(BaseModel):
     )
     mode: Literal["worker", "poll"] = Field(
         default="worker",
-        description="Who runs what is approved: a worker, or with `poll` you, after `POST …/items/{item_id}/consume`.",
+        description="Who runs what is approved: a worker, or with `poll` you, after `POST …/items/{item_id}/redeem`.",
     )
     calls: tuple[AskedCall, ...] = Field(min_length=1, max_length=50)
     title: str = Field(default="", max_length=200, description="What people see.")
@@ -105,7 +104,7 @@ class AskRequest(BaseModel):
     on_deny: Literal["continue", "degrade", "fail"] = Field(
         default="continue", description="What a denial means for the other calls: they run, or all are skipped."
     )
-    paused: PausedFramework | None = Field(
+    paused: SuspendedFramework | None = Field(
         default=None, description="The framework's run that waits for these calls; a worker takes it up afterwards."
     )
 
@@ -200,7 +199,7 @@ def _describe_own(body: AskRequest, caller: Principal) -> AgentManifest:
     )
 
 
-def _gated(manifest: AgentManifest, index: int, call: AskedCall) -> GatedCall:
+def _gated(manifest: AgentManifest, index: int, call: AskedCall) -> ExternalCall:
     """Return the call with its tool's definition; raises `InvalidInput` for a tool that the agent does not have."""
     definition = next((one for one in manifest.tools if one.name == call.tool), None)
     if definition is None:
@@ -210,8 +209,8 @@ def _gated(manifest: AgentManifest, index: int, call: AskedCall) -> GatedCall:
             f"The agent {manifest.name!r} has no tool {call.tool!r}. It has: {known}.",
             errors=[{"path": path, "message": "is not a tool of the agent"}],
         )
-    return GatedCall(ToolCall(call_id=call.call_id, index=index, name=call.tool, args=call.args), definition)
+    return ExternalCall(ToolCall(call_id=call.call_id, index=index, name=call.tool, args=call.args), definition)
 
 
-def _origin(paused: PausedFramework) -> Origin:
+def _origin(paused: SuspendedFramework) -> Origin:
     return Origin.model_validate(paused.model_dump(exclude={"state", "unseen"}))
