@@ -243,7 +243,7 @@ def _number(record: SuspensionRecord) -> int:
 
 
 def _starts(item: Item, now_ms: int) -> bool:
-    """Whether the runner starts the call of a decided item: `workers/resume/journals.py` takes leave away that is too late."""
+    """Whether the runner may still start the call of a decided item."""
     outcome = item.outcome
     if outcome is None or not outcome.may_run:
         return False
