@@ -16,7 +16,6 @@ class ActorKind(StrEnum):
     AGENT = "agent"
     POLICY = "policy"
     TIMEOUT = "timeout"
-    GRANT = "grant"
     WORKER = "worker"
 
 

@@ -16,7 +16,6 @@ class ItemKind(StrEnum):
 
     APPROVAL = "approval"
     INPUT = "input"
-    EXTERNAL = "external"
 
 
 class Answer(StrEnum):

@@ -1,9 +1,6 @@
-"""Hold the saved pause of one run, and say which steps it may take.
+"""Frozen models for suspensions, their runs and leases.
 
-The record is frozen; the verbs in `sayso/transitions/deciding.py` and `sayso/transitions/execution.py` return the next one. `LEGAL` is the
-table of steps as data: the verbs check themselves against it, and tests use it as their oracle.
-
-A run begins as a suspension with nothing to ask: it is decided at once, and starting is the same as resuming.
+A run begins as a suspension without items. It is decided at once, so starting a run is the same as resuming one.
 """
 
 from enum import StrEnum
@@ -12,9 +9,8 @@ from typing import Literal, NamedTuple
 from pydantic import AliasChoices, Field, JsonValue
 
 from sayso.canonical_json import JsonObject
-from sayso.errors import IllegalTransition
 from sayso.records.base import Immutable
-from sayso.records.events import Event, EventType
+from sayso.records.events import Event
 from sayso.records.items import Binding, Item
 from sayso.records.run_state import SealedState, StateRef
 from sayso.records.tool_calls import ToolResult
@@ -48,66 +44,6 @@ class RunStatus(StrEnum):
     def ended(self) -> bool:
         """Whether nothing more can happen to the run."""
         return self not in (RunStatus.RUNNING, RunStatus.SUSPENDED)
-
-
-class Step(NamedTuple):
-    """One row of the table: from which status to which, and the kinds of event that tell of it."""
-
-    sources: frozenset[Status | None]
-    targets: frozenset[Status]
-    events: frozenset[EventType]
-
-
-def _step(sources: str, targets: str, *events: EventType) -> Step:
-    return Step(
-        frozenset(None if name == "-" else Status(name) for name in sources.split()),
-        frozenset(map(Status, targets.split())),
-        frozenset(events),
-    )
-
-
-_ENDS = (EventType.RUN_COMPLETED, EventType.RUN_DEGRADED, EventType.RUN_FAILED)
-
-LEGAL: dict[str, Step] = {
-    "suspend": _step("-", "pending decided", EventType.RUN_STARTED, EventType.RUN_PAUSED),
-    "decide": _step("pending", "pending decided", EventType.DECISION_RECORDED, EventType.DECIDED),
-    "remind": _step("pending", "pending", EventType.REVIEWER_REMINDED),
-    "escalate": _step("pending", "pending", EventType.ESCALATED),
-    "see": _step("pending", "pending", EventType.ITEM_SEEN),
-    "extend": _step("pending", "pending", EventType.DEADLINE_EXTENDED),
-    "ask_again": _step("pending", "pending", EventType.ASKED_AGAIN),
-    "shift_deadlines": _step("pending decided resuming", "pending decided resuming", EventType.DEADLINES_MOVED),
-    "hold": _step("pending decided resuming", "pending decided resuming"),
-    "expire": _step("pending", "pending decided", EventType.TIMED_OUT, EventType.DECIDED, EventType.ESCALATED),
-    "report": _step("pending", "pending decided", EventType.RESULT_REPORTED, EventType.DECIDED),
-    "cancel": _step("pending decided resuming", "cancelled", EventType.RUN_CANCELLED),
-    "lease": _step("decided resuming", "resuming", EventType.RUN_RESUMING),
-    "renew": _step("resuming", "resuming"),
-    "redeem": _step("resuming", "resuming", EventType.PERMIT_REDEEMED),
-    "return_permits": _step("resuming", "resuming", EventType.PERMIT_RETURNED),
-    "checkpoint": _step("resuming", "resuming", EventType.RUN_RESUMED),
-    "note_results": _step("resuming", "resuming"),
-    "postpone": _step("resuming", "resuming", EventType.RUN_POSTPONED),
-    "release": _step("resuming", "decided", EventType.RUN_RELEASED),
-    "redrive": _step("decided resuming", "decided resuming failed", EventType.RUN_FAILED),
-    "suspend_again": _step("resuming", "resumed", EventType.RUN_RESUMED, EventType.ASKED_AGAIN, EventType.RUN_PAUSED),
-    "settle": _step(
-        "resuming",
-        "resumed",
-        EventType.RUN_RESUMED,
-        *_ENDS,
-    ),
-    "client_redeem": _step("decided resuming", "resuming", EventType.RUN_RESUMED, EventType.PERMIT_REDEEMED),
-    "conclude": _step("resuming", "resuming resumed", EventType.OUTCOME_REPORTED, *_ENDS),
-    "lapse": _step("decided resuming", "decided resuming resumed", EventType.PERMIT_LAPSED, *_ENDS),
-    "mark_in_doubt": _step("resuming", "resumed", EventType.RUN_PAUSED),
-    "give_up": _step("resuming", "failed", EventType.RUN_FAILED),
-    "revive": _step("failed", "decided", EventType.RUN_REVIVED),
-}
-"""Every step a suspension can take. `consume`, `conclude`, `lapse` and `question` are those of a run that its own owner
-drives (`sayso/transitions/client_execution.py`); all others from `lease` to `settle` are a worker's. `renew`, `checkpoint`,
-`note_results`, `postpone`, `hold` and `redrive` are a worker's and the clock's bookkeeping inside one status;
-`docs/decisions/` says why they are steps of their own."""
 
 
 class RunRef(Immutable):
@@ -152,7 +88,7 @@ class Origin(Immutable):
 class ResumeSpec(Immutable):
     """How the run goes on: driven by a worker's resumer, called back, or fetched by whoever asked."""
 
-    mode: Literal["worker", "callback", "poll"] = "worker"
+    mode: Literal["worker", "poll"] = "worker"
     coverage: Literal["all", "any"] = "all"
     resumer: str = "runner"
     endpoint_id: str | None = Field(default=None, description="The instance of another protocol that asks.")
@@ -274,17 +210,3 @@ class Change(NamedTuple):
     state: SealedState | None = None
     ready: bool = False
     until_ms: int = 0
-
-
-def check_step(record: SuspensionRecord | None, verb: str) -> None:
-    """Raise `IllegalTransition` unless `LEGAL` lets `verb` start from the record's status."""
-    status = record.status if record is not None else None
-    sources = LEGAL[verb].sources
-    if status not in sources:
-        needed = " or ".join(one for one in Status if one in sources) or "new"
-        raise IllegalTransition(
-            f"This suspension is {status or 'not there'}; {verb.replace('_', ' ')} takes one that is {needed}. "
-            "Read it again.",
-            verb=verb,
-            status=status,
-        )

@@ -7,7 +7,7 @@ from fastapi import APIRouter, Request
 from fastapi.responses import RedirectResponse, Response
 
 from sayso.errors import InvalidInput, SaysoError, UnknownName
-from sayso.transitions.freezing import SCOPE_PATTERN
+from sayso.records.freezes import SCOPE_PATTERN
 from service.auth.reviewers import require_role
 from service.desk.known_names import freeze_known
 from service.web.errors import Problem, show_again

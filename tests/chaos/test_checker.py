@@ -5,7 +5,7 @@ from collections.abc import Callable
 import pytest
 
 from sayso.records.events import EventType
-from sayso.records.suspensions import LEGAL
+from sayso.transitions.table import LEGAL
 from tests.chaos.faults import PLANTED, Evidence, read_evidence
 from tests.chaos.invariants import INVARIANTS
 from tests.chaos.steps import MOVES, OF_STEPS

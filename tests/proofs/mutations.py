@@ -43,6 +43,8 @@ GUARDED: dict[str, tuple[str, ...]] = {
     _source(name): tests
     for name, tests in {
         "records/suspensions.py": DECIDING + EXECUTION + TABLE,
+        "records/freezes.py": FREEZES + TABLE + _tests("desk/test_freezing"),
+        "transitions/table.py": DECIDING + EXECUTION + TABLE,
         "transitions/deciding.py": DECIDING + FREEZES + TABLE + CLIENT,
         "transitions/timing.py": DECIDING + FREEZES + TABLE,
         "transitions/sightings.py": DECIDING + TABLE,
