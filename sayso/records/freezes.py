@@ -1,4 +1,4 @@
-"""Frozen models for freezes: what an admin, or a clock in doubt, keeps from starting."""
+"""Frozen models for freezes."""
 
 from typing import Literal
 
@@ -9,15 +9,15 @@ from sayso.records.suspensions import SuspensionRecord
 
 ALL = "all"
 TIME = "time"
-"""The scope that only the clock freezes: what would happen because a moment has come."""
+"""The scope of a clock in doubt. Only the clock freezes it."""
 
 SCOPE_PATTERN = r"^(all|agent:[^\x00-\x1f]{1,200}|tool:[^\x00-\x1f]{1,200})$"
 
 
 class Freeze(Immutable):
-    """An admin's word that nothing new starts within `scope`: everything, one agent, or one tool.
+    """An emergency stop: nothing new starts within `scope`, which is everything, one agent or one tool.
 
-    Of time it is the clock's own, from the last moment that is sure on; `jumped_to_ms` is what the store said next.
+    A freeze of time begins at the last reading of the clock that is certain; `jumped_to_ms` is the next reading.
     """
 
     id: str
@@ -29,26 +29,26 @@ class Freeze(Immutable):
     unfrozen_at_ms: int | None = None
     jumped_to_ms: int | None = None
     deadlines: Literal["move", "pass"] = Field(
-        default="move", description="Whether lifting it moves deadlines by the time that it took, or lets them pass."
+        default="move", description="Whether unfreezing moves deadlines by the frozen time, or lets them pass."
     )
-    settled: bool = Field(default=False, description="Whether all that it held was woken after it was lifted.")
+    settled: bool = Field(default=False, description="Whether everything it held was resumed after unfreezing.")
 
     @property
     def in_force(self) -> bool:
-        """Whether nobody has lifted it."""
+        """Whether nobody has unfrozen it."""
         return self.unfrozen_at_ms is None
 
     def covers(self, agent: str, tool: str | None = None) -> bool:
-        """Whether a call of this tool by this agent is within the scope."""
+        """Whether a call of this tool by this agent is in scope."""
         return self.scope in (ALL, f"agent:{agent}") or (tool is not None and self.scope == f"tool:{tool}")
 
     def held(self, record: SuspensionRecord) -> bool:
-        """Whether anything of the record was within the scope."""
+        """Whether any part of the record was in scope."""
         if self.scope == TIME:
             return self.doubts(record)
         tools = {item.tool.name for item in record.items} | set(record.waits_for)
         return any(self.covers(record.run.agent, tool) for tool in (None, *tools))
 
     def doubts(self, record: SuspensionRecord) -> bool:
-        """Whether it is of time, and began after the record did."""
+        """Whether this is a freeze of time that began after the record."""
         return self.jumped_to_ms is not None and record.created_at_ms < self.jumped_to_ms

@@ -16,11 +16,11 @@ from sayso.records.run_state import SealedState, StateRef
 from sayso.records.tool_calls import ToolResult
 
 DUE_AGAIN_MS = 3_000
-"""How soon a decided suspension that no worker has leased is put on the ready list again."""
+"""The delay before a decided suspension without a lease is put on the ready list again."""
 
 
 class Status(StrEnum):
-    """Where a suspension stands."""
+    """The status of a suspension."""
 
     PENDING = "pending"
     DECIDED = "decided"
@@ -31,7 +31,7 @@ class Status(StrEnum):
 
 
 class RunStatus(StrEnum):
-    """Where a run stands."""
+    """The status of a run."""
 
     RUNNING = "running"
     SUSPENDED = "suspended"
@@ -42,15 +42,14 @@ class RunStatus(StrEnum):
 
     @property
     def ended(self) -> bool:
-        """Whether nothing more can happen to the run."""
         return self not in (RunStatus.RUNNING, RunStatus.SUSPENDED)
 
 
 class RunRef(Immutable):
-    """The run a suspension belongs to. `owner` is the name of who asked for it, `key_id` the credential they used.
+    """The run of a suspension; `owner` is the name behind the credential `key_id`.
 
-    `facts` are the run's trusted context, from its registered agent or its credential. `claimed` is the context that
-    came with the request, which nobody has checked; records of earlier versions call it `context`.
+    `facts` are trusted context of the registered agent or the credential. `claimed` is context of the request, which
+    nobody has checked; records of earlier versions call it `context`.
     """
 
     id: str
@@ -63,15 +62,15 @@ class RunRef(Immutable):
     facts: JsonObject = Field(default_factory=dict)
     claimed: JsonObject = Field(default_factory=dict, validation_alias=AliasChoices("claimed", "context"))
     started_at_ms: int = 0
-    key_id: str | None = Field(default=None, description="Null for a session, and for a run of an earlier version.")
+    key_id: str | None = Field(default=None, description="Null for a session, and for runs of earlier versions.")
 
 
 OURS = "sayso"
-"""The framework of a run that is driven by our own runner."""
+"""The framework of runs that Sayso's own runner drives."""
 
 
 class Origin(Immutable):
-    """Which software paused the run, and from which set of tools it was built."""
+    """The software that suspended the run, and the digest of its tools."""
 
     framework: str = OURS
     framework_version: str = "1"
@@ -81,22 +80,24 @@ class Origin(Immutable):
 
     @property
     def resumer(self) -> str:
-        """How a run of this software goes on."""
+        """The name of the resumer for this framework."""
         return "runner" if self.framework == OURS else self.framework
 
 
 class ResumeSpec(Immutable):
-    """How the run goes on: driven by a worker's resumer, called back, or fetched by whoever asked."""
+    """How the run continues: a worker resumes it, or its client polls and runs the calls."""
 
     mode: Literal["worker", "poll"] = "worker"
     coverage: Literal["all", "any"] = "all"
     resumer: str = "runner"
-    endpoint_id: str | None = Field(default=None, description="The instance of another protocol that asks.")
-    tells: bool = Field(default=False, description="Whether the endpoint is told by a signed message once it is over.")
+    endpoint_id: str | None = Field(
+        default=None, description="The instance of another protocol that created the suspension."
+    )
+    tells: bool = Field(default=False, description="Whether the endpoint gets a signed message when it is decided.")
 
 
 class Lease(Immutable):
-    """One worker's turn at driving the run; the attempt is the fencing token, `step` names the last step it saved."""
+    """One worker's exclusive right to drive the run. `attempt` is the fencing token, `step` the last saved step."""
 
     holder: str
     attempt: int
@@ -105,10 +106,10 @@ class Lease(Immutable):
 
 
 class Intent(Immutable):
-    """A call that was about to start: written before the tool runs, cleared when its batch is saved.
+    """A call that is about to start, saved before the tool runs and removed when its batch is saved.
 
-    `item_id` names the item whose permit it spends; a call that the policy allowed has none. `result` is there when
-    the call has ended while others of its batch still ran.
+    `item_id` is the item whose permit it redeems; None for a call that the policy allowed. `result` is set when the
+    call ended while others of its batch still ran.
     """
 
     item_id: str | None = None
@@ -121,11 +122,13 @@ class Intent(Immutable):
     holder: str
     begun_at_ms: int
     result: ToolResult | None = None
-    in_vain: int | None = Field(default=None, description="The earlier attempt that is known not to have started it.")
+    in_vain: int | None = Field(
+        default=None, description="An earlier attempt that is known not to have started the call."
+    )
 
 
 class RunEnd(Immutable):
-    """How a run ended: its final status, what it produced, and why where it went wrong."""
+    """How a run ended: its final status, its result, and an error."""
 
     status: RunStatus
     result: JsonValue = None
@@ -133,7 +136,7 @@ class RunEnd(Immutable):
 
 
 class Receipt(Immutable):
-    """What became of the decision, with the moment of each stage."""
+    """The progress after the decision, with the moment of each stage."""
 
     decided_at_ms: int | None = None
     enqueued_at_ms: int | None = None
@@ -147,7 +150,7 @@ class Receipt(Immutable):
 
 
 class SuspensionRecord(Immutable):
-    """The saved pause of one run; `sayso.suspension/1`."""
+    """The saved wait of one run; `sayso.suspension/1`."""
 
     id: str
     tenant: str
@@ -166,30 +169,30 @@ class SuspensionRecord(Immutable):
     journal: tuple[Intent, ...] = ()
     receipt: Receipt = Receipt()
     end: RunEnd | None = None
-    waits_for: tuple[str, ...] = Field(default=(), description="The tools that a freeze kept the run from starting.")
-    failed_calls: int = Field(default=0, description="How many calls that people let run failed before this pause.")
+    waits_for: tuple[str, ...] = Field(default=(), description="The tools that a freeze keeps from starting.")
+    failed_calls: int = Field(default=0, description="How many approved calls failed before this suspension.")
     previous_id: str | None = None
     following_id: str | None = None
-    due_at_ms: int | None = Field(default=None, description="When somebody must look; a copy of it is on the schedule.")
+    due_at_ms: int | None = Field(default=None, description="The next moment due; the schedule has a copy.")
 
     @property
     def binding(self) -> Binding:
-        """What the digests of this suspension's items are bound to."""
+        """The identity that the digests of this suspension's items include."""
         return Binding(tenant=self.tenant, run_id=self.run.id, attempt=1, suspension_id=self.id)
 
     @property
     def approved(self) -> bool:
-        """Whether every item ended with leave to go on."""
+        """Whether the outcome of every item lets its call run."""
         return all(item.outcome is not None and item.outcome.may_run for item in self.items)
 
     @property
     def deadline_at_ms(self) -> int | None:
-        """The earliest deadline among the items still open."""
+        """The earliest deadline of the open items."""
         return min((item.terms.deadline_at_ms for item in self.items if item.open), default=None)
 
     @property
     def run_status(self) -> RunStatus:
-        """Where the run stands, as far as this suspension tells."""
+        """The status of the run, as far as this suspension shows it."""
         if self.end is not None:
             return self.end.status
         if self.status in (Status.PENDING, Status.DECIDED) and self.items:
@@ -198,10 +201,10 @@ class SuspensionRecord(Immutable):
 
 
 class Change(NamedTuple):
-    """What a verb returns: the next record and all that is to be saved with it, in one commit.
+    """The result of a transition: the next record, and everything saved with it in one commit.
 
-    `following` is the run's next suspension; `ready` puts the suspension on the list of what a worker is to take up.
-    After `until_ms`, where that is not 0, it may no longer be saved: what it rests on is not known for longer.
+    `following` is the run's next suspension. `ready` puts the suspension on the workers' ready list. The change must be
+    saved before `until_ms`, unless that is 0.
     """
 
     record: SuspensionRecord

@@ -167,7 +167,7 @@ TABLE = [
     word("another digest", 409, "send its current digest", digest="0" * 64),
     word("an endless message", 422, "$.message", message="x" * 2001),
     word("arguments that are a list", 422, "$.args", args=[1]),
-    word("arguments with a denial", 422, "args go only with approve", action="deny", args={"order": "A-1"}),
+    word("arguments with a denial", 422, "args are accepted only with approve", action="deny", args={"order": "A-1"}),
     word("a value with an approval", 422, "value goes only with", value=7),
     word("an action value without its value", 422, "add it as value", action="value"),
     word("a value where none is asked", 422, "send approve or deny", action="value", value=7),
