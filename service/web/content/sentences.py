@@ -13,7 +13,7 @@ from sayso.transitions.closing import args_of
 from sayso.transitions.freezing import find_held, lost_ms
 from sayso.transitions.item_states import ItemState, RunState, find_item_state
 from sayso.transitions.sightings import needs_sight
-from sayso.transitions.timing import time_given_ms
+from sayso.transitions.timing import escalation_time_ms
 from service.web.content.summaries import write_leaf
 from service.web.content.times import describe_span
 
@@ -84,7 +84,7 @@ def describe_fallback(record: SuspensionRecord, item: Item) -> str:
     if fallback.action is FallbackAction.FAIL:
         return "the whole run fails"
     if fallback.action is FallbackAction.ESCALATE and steps:
-        span = describe_span(time_given_ms(record, item))
+        span = describe_span(escalation_time_ms(record, item))
         return f"{join_words(steps[0].reviewers)} can decide too, for another {span}"
     return "it is denied"
 
