@@ -133,7 +133,7 @@ def warn_of_timeouts(batch: Batch, outcomes: Mapping[int, Resumption]) -> tuple[
     )
 
 
-def doubt_unfinished(batch: Batch, unfinished: Mapping[int, Doubt], agent: Agent) -> Batch:
+def mark_unfinished(batch: Batch, unfinished: Mapping[int, Doubt], agent: Agent) -> Batch:
     """Return the batch with every call in doubt that an earlier attempt began and that must not simply run again.
 
     A person is asked about it; a headless agent has nobody to ask, so its call ends.
