@@ -68,7 +68,7 @@ def _act(name: str, kind: ToolKind, args: JsonObject, call: CallContext) -> Json
     )
     write_effect(_home(), line)
     if kind.slow:
-        time.sleep(SLOW_S)
+        time.sleep(SLOW_S)  # between looks: the tool outlasts its lease
     write_effect(_home(), line.model_copy(update={"what": "end", "at_ms": now_ms()}))
     return {"effect": line.effect}
 
