@@ -1,4 +1,4 @@
-"""Drive all runs of a storm from start to end, some dozens at a time, through whatever is killed meanwhile."""
+"""The driver of all runs: start them, several dozen at a time, and wait until they end."""
 
 import asyncio
 from collections.abc import Callable
@@ -10,20 +10,20 @@ from sayso.canonical_json import JsonObject
 from sayso.clock import monotonic_ms
 from sayso.errors import SaysoError
 from sayso.records.suspensions import RunStatus
-from tests.chaos.clients import Clients, Errand
-from tests.chaos.plans import REVIEWERS, Plan, dice, plan_run
-from tests.chaos.reviews import InboxSeen, SuspensionSeen, review
+from tests.chaos.workload.clients import Clients, Request
+from tests.chaos.workload.plans import REVIEWERS, Plan, plan_run, seeded_random
+from tests.chaos.workload.reviews import InboxView, SuspensionView, review
 
 AT_ONCE = 40
-LOOK_S = 0.2
+POLL_S = 0.2
 WAIT_S = 10
 RUN_PATIENCE_S = 240
-"""A run that has not ended after this is left, and the checker says so; no term of the storm's rules is as long."""
+"""The driver stops waiting for a run after this; the checker then reports it. No rule's deadline is as long."""
 
 _PAGE = 200
 
 
-class _RunSeen(BaseModel):
+class _RunView(BaseModel):
     model_config = ConfigDict(frozen=True, extra="ignore")
 
     id: str
@@ -31,7 +31,7 @@ class _RunSeen(BaseModel):
 
 
 class Driver:
-    """One storm's runs: `started` and `ended` tell how far it is; `may_start` holds runs back for the kills."""
+    """Drives all runs. `started` and `ended` count them; `may_start` holds runs back until kills catch up."""
 
     def __init__(self, clients: Clients, seed: int, runs: int, may_start: Callable[[int], bool]) -> None:
         self._clients = clients
@@ -47,12 +47,12 @@ class Driver:
 
     @property
     def run_ids(self) -> dict[str, Plan]:
-        """The plans of the runs that were started, by the runs' ids."""
+        """The plans of started runs, by run id."""
         return self._by_run
 
     async def drive(self) -> None:
-        """Return when every run has ended, or was waited for long enough."""
-        looking = asyncio.create_task(self._look())
+        """Return when every run has ended or its time is over."""
+        polling = asyncio.create_task(self._poll_inbox())
         try:
             async with asyncio.TaskGroup() as group:
                 for plan in self._plans:
@@ -60,19 +60,19 @@ class Driver:
                     await self._await_turn(plan)
                     self.started += 1
                     group.create_task(self._drive(plan))
-                    if looking.done():
-                        looking.result()
+                    if polling.done():
+                        polling.result()
         finally:
-            looking.cancel()
+            polling.cancel()
             with suppress(asyncio.CancelledError):
-                await looking
+                await polling
         await asyncio.gather(*self._reviewing)
 
     async def _await_turn(self, plan: Plan) -> None:
         while True:
             if self._may_start(plan.number):
                 return
-            await asyncio.sleep(LOOK_S)
+            await asyncio.sleep(POLL_S)
 
     async def _drive(self, plan: Plan) -> None:
         try:
@@ -85,43 +85,43 @@ class Driver:
             self._slots.release()
 
     async def _start(self, plan: Plan) -> str:
-        """Start the run; now and then the request goes out twice, or the key is used for something else again."""
-        throw = dice(self._seed, "start", plan.number)
-        body: JsonObject = {"agent": plan.agent, "input": plan.model_dump_json(), "title": f"Storm {plan.number}"}
-        errand = Errand(
+        """Start the run. Some requests go out twice, and some keys are used again for another request."""
+        rng = seeded_random(self._seed, "start", plan.number)
+        body: JsonObject = {"agent": plan.agent, "input": plan.model_dump_json(), "title": f"Chaos {plan.number}"}
+        request = Request(
             kind="start", run=plan.number, actor=plan.owner, path="/api/v1/runs", key=f"start-{plan.number}", body=body
         )
-        twice = 2 if throw.random() < 0.1 else 1
-        said, *_ = await asyncio.gather(*(self._clients.run(errand) for _ in range(twice)))
-        if not said.done:
-            raise SaysoError(f"The run {plan.number} was not started: {said.status} {said.answer}")
-        run = _RunSeen.model_validate(said.answer)
+        copies = 2 if rng.random() < 0.1 else 1
+        exchange, *_ = await asyncio.gather(*(self._clients.send(request) for _ in range(copies)))
+        if not exchange.confirmed:
+            raise SaysoError(f"The run {plan.number} was not started: {exchange.status} {exchange.answer}")
+        run = _RunView.model_validate(exchange.answer)
         self._by_run[run.id] = plan
-        if throw.random() < 0.05:
+        if rng.random() < 0.05:
             other = {**body, "title": "Something else"}
-            await self._clients.run(Errand("start", plan.number, plan.owner, "/api/v1/runs", errand.key, other))
+            await self._clients.send(Request("start", plan.number, plan.owner, "/api/v1/runs", request.key, other))
         return run.id
 
     async def _cancel(self, plan: Plan, run_id: str) -> None:
         if plan.cancel_after_s is None:
             return
         await asyncio.sleep(plan.cancel_after_s)
-        path, body = f"/api/v1/runs/{run_id}/cancel", JsonObject(reason="The storm cancels it")
-        person = dice(self._seed, "cancel", plan.number).choice([plan.owner, *REVIEWERS])
-        await self._clients.run(Errand("cancel", plan.number, person, path, f"cancel-{run_id}", body, run_id))
+        path, body = f"/api/v1/runs/{run_id}/cancel", JsonObject(reason="Cancelled by the experiment")
+        person = seeded_random(self._seed, "cancel", plan.number).choice([plan.owner, *REVIEWERS])
+        await self._clients.send(Request("cancel", plan.number, person, path, f"cancel-{run_id}", body, run_id))
 
     async def _await_end(self, run_id: str) -> None:
         until_ms = monotonic_ms() + RUN_PATIENCE_S * 1000
         while monotonic_ms() < until_ms:
             found = await self._clients.read(REVIEWERS[0], f"/api/v1/runs/{run_id}?wait={WAIT_S}s", WAIT_S)
-            if _RunSeen.model_validate(found).status.ended:
+            if _RunView.model_validate(found).status.ended:
                 return
 
-    async def _look(self) -> None:
-        """Take what waits for people to the reviewers, each item once, and again when it has become another one."""
+    async def _poll_inbox(self) -> None:
+        """Pass every pending item to the reviewers once, and again when its digest changes."""
         while True:
             found = await self._clients.read(REVIEWERS[0], f"/api/v1/suspensions?status=pending&limit={_PAGE}")
-            for seen in InboxSeen.model_validate(found).suspensions:
+            for seen in InboxView.model_validate(found).suspensions:
                 plan = self._by_run.get(seen.run.id)
                 fresh = self._pick_fresh(seen)
                 if plan is None or not fresh.items:
@@ -130,10 +130,10 @@ class Driver:
                 reviewing = asyncio.create_task(review(self._clients, plan, fresh, self._seed))
                 self._reviewing.add(reviewing)
                 reviewing.add_done_callback(self._note_reviewed)
-            await asyncio.sleep(LOOK_S)
+            await asyncio.sleep(POLL_S)
 
-    def _pick_fresh(self, seen: SuspensionSeen) -> SuspensionSeen:
-        """Return the pause with the open items that nobody was shown; a deadline that moves makes another digest."""
+    def _pick_fresh(self, seen: SuspensionView) -> SuspensionView:
+        """Return the suspension with its unseen open items; a moved deadline changes the digest."""
         fresh = [
             item
             for item in seen.items

@@ -1,8 +1,7 @@
-"""Write down outside of Sayso what its tools really did: a line when a call starts, another when it has ended.
+"""The tools' evidence, written outside of Sayso: one line when a call starts, one when it ends.
 
-The file is the ground truth of a storm. A line is one write to a file opened for appending: what the operating system
-has, no kill of a process can take back. It need not wait for the disk, for no storm takes the machine's power; and that
-wait would make every call longer, of which it is then in doubt whether it was cut off.
+A line is one write to a file opened for appending; no kill of a process can undo it. Lines are not flushed to disk,
+because an experiment never cuts the power, and a flush would prolong every call.
 """
 
 import os
@@ -17,7 +16,7 @@ FILE = "effects.jsonl"
 
 
 class EffectLine(BaseModel):
-    """One start or end of one call; both carry the id of this very execution."""
+    """The start or the end of one execution; both have its id in `effect`."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
@@ -44,7 +43,7 @@ def _open(home: Path) -> int:
 
 
 def read_effects(home: Path) -> Iterator[EffectLine]:
-    """Return everything that was written, in order."""
+    """Return all lines in order."""
     if (home / FILE).exists():
         with (home / FILE).open(encoding="utf-8") as lines:
             yield from map(EffectLine.model_validate_json, lines)

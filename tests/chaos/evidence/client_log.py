@@ -1,4 +1,4 @@
-"""Keep the client's side of a storm: every request with its answer or that none came, one JSON line each."""
+"""The clients' evidence: every request with its answer, or without one, as JSON lines."""
 
 import json
 from collections.abc import Iterator
@@ -14,12 +14,12 @@ FILE = "client.jsonl"
 _KEPT = ("id", "status", "outcome", "decision", "type", "detail", "error_id")
 
 
-class Said(BaseModel):
-    """One request of one client in the name of one planned run; a status of None means that no reply came."""
+class Exchange(BaseModel):
+    """One request of one client for one planned run; without a status the reply was lost."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
-    kind: Literal["start", "decide", "cancel", "see"]
+    kind: Literal["start", "decide", "cancel", "view"]
     run: int
     at_ms: int
     done_ms: int
@@ -33,44 +33,44 @@ class Said(BaseModel):
     answer: JsonValue = None
 
     @property
-    def done(self) -> bool:
-        """Whether it was answered that what was asked for is done."""
+    def confirmed(self) -> bool:
+        """Whether the answer confirms the request."""
         return self.status is not None and 200 <= self.status < 300
 
     @property
     def refused(self) -> bool:
-        """Whether it was answered, for good, that it will not be done."""
+        """Whether the answer refuses the request for good."""
         return self.status is not None and 400 <= self.status < 500 and self.status != 429
 
 
 class ClientLog:
-    """The log while the storm goes on."""
+    """Appends to the log during an experiment."""
 
     def __init__(self, folder: Path) -> None:
         self._file = (folder / FILE).open("a", encoding="utf-8")
 
-    def write(self, said: Said) -> None:
+    def write(self, exchange: Exchange) -> None:
         """Add one line."""
-        self._file.write(said.model_dump_json(exclude_defaults=True) + "\n")
+        self._file.write(exchange.model_dump_json(exclude_defaults=True) + "\n")
 
     def close(self) -> None:
         """Close the file."""
         self._file.close()
 
 
-def read_log(folder: Path) -> Iterator[Said]:
-    """Return everything that was said, in the order in which the answers came."""
+def read_log(folder: Path) -> Iterator[Exchange]:
+    """Return all exchanges in the order of their answers."""
     with (folder / FILE).open(encoding="utf-8") as lines:
-        yield from map(Said.model_validate_json, lines)
+        yield from map(Exchange.model_validate_json, lines)
 
 
-def read_moment(text: str) -> int:
-    """Return the milliseconds since 1970 of a moment as the API writes it."""
+def parse_ms(text: str) -> int:
+    """Return an RFC 3339 time as milliseconds since 1970."""
     return round(datetime.fromisoformat(text).timestamp() * 1000)
 
 
 def shorten(answer: str) -> JsonValue:
-    """Return what of an answer is evidence: ids, outcomes and refusals, not what was sent anyway."""
+    """Return the parts of an answer that are evidence: ids, outcomes and refusals."""
     try:
         parsed: JsonValue = json.loads(answer)
     except ValueError:

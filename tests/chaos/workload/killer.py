@@ -1,4 +1,4 @@
-"""Kill and stop the processes of a running Sayso, one after the other, in an order that its seed makes."""
+"""Kill and stop processes of a running Sayso, one after the other, in an order derived from the seed."""
 
 import asyncio
 import os
@@ -10,22 +10,22 @@ from pathlib import Path
 
 from demo.stacks import Stack
 from launch.errors import NotReady
-from tests.chaos.plans import dice
+from tests.chaos.workload.plans import seeded_random
 
 STOPPED_S = 3.0
-"""How long a worker is stopped: longer than its lease."""
+"""Time for which a worker is stopped: longer than its lease."""
 
 VICTIMS = {"horse": 38, "worker": 16, "service": 13, "clock": 8, "server": 7, "stopped horse": 13, "stopped worker": 5}
 _SUPERVISED = {"horse": "worker", "stopped horse": "worker", "stopped worker": "worker"}
-_PAUSE_S = (0.3, 0.8)
+_INTERVAL_S = (0.3, 0.8)
 
 
 class Killer:
-    """Kills up to `kills` times while `may_kill` lets it; `killed` counts what was hit."""
+    """Kills up to `kills` times while `may_kill` allows it; `killed` counts the victims."""
 
     def __init__(self, stack: Stack, seed: int, kills: int, may_kill: Callable[[int], bool]) -> None:
         self._stack = stack
-        self._throw = dice(seed, "kills")
+        self._rng = seeded_random(seed, "kills")
         self._kills = kills
         self._may_kill = may_kill
         self._waking: set[asyncio.Task[None]] = set()
@@ -33,22 +33,22 @@ class Killer:
 
     @property
     def done(self) -> int:
-        """How often it has hit."""
+        """Number of kills so far."""
         return self.killed.total()
 
     async def run(self) -> None:
-        """Return after the last kill, with everybody awake again."""
+        """Return after the last kill, when every stopped process runs again."""
         while self.done < self._kills:
-            await asyncio.sleep(self._throw.uniform(*_PAUSE_S))
+            await asyncio.sleep(self._rng.uniform(*_INTERVAL_S))
             if self._may_kill(self.done):
-                await self._strike(self._throw.choices([*VICTIMS], [*VICTIMS.values()])[0])
+                await self._kill_one(self._rng.choices([*VICTIMS], [*VICTIMS.values()])[0])
         await asyncio.gather(*self._waking)
 
-    async def _strike(self, victim: str) -> None:
+    async def _kill_one(self, victim: str) -> None:
         pids = await asyncio.to_thread(self._find, victim)
         if not pids:
             return
-        pid = self._throw.choice(sorted(pids))
+        pid = self._rng.choice(sorted(pids))
         stops = victim.startswith("stopped")
         with suppress(ProcessLookupError):
             os.kill(pid, signal.SIGSTOP if stops else signal.SIGKILL)
@@ -59,7 +59,7 @@ class Killer:
                 waking.add_done_callback(self._waking.discard)
 
     def _find(self, victim: str) -> list[int]:
-        """Return the processes that are such a victim just now."""
+        """Return the current processes of this kind."""
         name = _SUPERVISED.get(victim, victim)
         try:
             states = self._stack.programs()
@@ -70,7 +70,7 @@ class Killer:
 
 
 async def _wake(pid: int) -> None:
-    """Let a stopped process go on after a while, whether or not the storm is being ended."""
+    """Continue a stopped process after a while, also when the experiment is interrupted."""
     try:
         await asyncio.sleep(STOPPED_S)
     finally:
@@ -79,7 +79,7 @@ async def _wake(pid: int) -> None:
 
 
 def _children_of(pid: int) -> list[int]:
-    """Return the processes that one forked: a worker's work horse, with the work in progress."""
+    """Return the child processes: a worker's work horses."""
     with suppress(OSError):
         return [int(child) for child in Path(f"/proc/{pid}/task/{pid}/children").read_text(encoding="ascii").split()]
     return []

@@ -1,4 +1,4 @@
-"""Read over the API, when a storm is over, what Sayso says happened to each run."""
+"""Sayso's evidence: status and audit trail of every run, read over the API after the experiment."""
 
 import asyncio
 from collections.abc import Iterable, Iterator
@@ -9,9 +9,9 @@ from pydantic import BaseModel, ConfigDict, JsonValue
 from sayso.canonical_json import JsonObject
 from sayso.records.events import TrailEntry
 from sayso.records.suspensions import RunStatus
-from tests.chaos.clients import Clients
-from tests.chaos.logs import read_moment
-from tests.chaos.plans import REVIEWERS
+from tests.chaos.evidence.client_log import parse_ms
+from tests.chaos.workload.clients import Clients
+from tests.chaos.workload.plans import REVIEWERS
 
 FILE = "trails.jsonl"
 _PAGE = 200
@@ -19,7 +19,7 @@ _AT_ONCE = 8
 
 
 class Trail(BaseModel):
-    """One run as Sayso tells it: its status in the end, and every event."""
+    """The final status of one run, and its trail events."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
@@ -29,13 +29,13 @@ class Trail(BaseModel):
     fault: str | None = None
 
 
-class _RunSeen(BaseModel):
+class _RunView(BaseModel):
     model_config = ConfigDict(frozen=True, extra="ignore")
 
     status: RunStatus
 
 
-class _EventSeen(BaseModel):
+class _EventView(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid")
 
     seq: int
@@ -45,20 +45,20 @@ class _EventSeen(BaseModel):
     hash: str
 
     def as_entry(self) -> TrailEntry:
-        return TrailEntry(seq=self.seq, at_ms=read_moment(self.at), type=self.type, data=self.data, hash=self.hash)
+        return TrailEntry(seq=self.seq, at_ms=parse_ms(self.at), type=self.type, data=self.data, hash=self.hash)
 
 
-class _PageSeen(BaseModel):
+class _PageView(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid")
 
-    events: tuple[_EventSeen, ...]
+    events: tuple[_EventView, ...]
     next_after: int
     head: dict[str, JsonValue] | None = None
     fault: str | None = None
 
 
 async def save_trails(clients: Clients, run_ids: Iterable[str], folder: Path) -> None:
-    """Write the trails of all these runs into the folder, one JSON line a run."""
+    """Write the trails of these runs into the folder, one JSON line per run."""
     slots = asyncio.Semaphore(_AT_ONCE)
 
     async def read(run_id: str) -> Trail:
@@ -71,17 +71,17 @@ async def save_trails(clients: Clients, run_ids: Iterable[str], folder: Path) ->
 
 
 def read_trails(folder: Path) -> Iterator[Trail]:
-    """Return the trails that were saved, one at a time."""
+    """Return the saved trails, one at a time."""
     with (folder / FILE).open(encoding="utf-8") as lines:
         yield from map(Trail.model_validate_json, lines)
 
 
 async def _read_trail(clients: Clients, run_id: str) -> Trail:
-    run = _RunSeen.model_validate(await clients.read(REVIEWERS[0], f"/api/v1/runs/{run_id}"))
+    run = _RunView.model_validate(await clients.read(REVIEWERS[0], f"/api/v1/runs/{run_id}"))
     entries: list[TrailEntry] = []
     while True:
         path = f"/api/v1/runs/{run_id}/events?after={len(entries)}&limit={_PAGE}"
-        page = _PageSeen.model_validate(await clients.read(REVIEWERS[0], path))
+        page = _PageView.model_validate(await clients.read(REVIEWERS[0], path))
         entries += [event.as_entry() for event in page.events]
         if len(page.events) < _PAGE:
             return Trail(run_id=run_id, status=run.status, entries=tuple(entries), fault=page.fault)

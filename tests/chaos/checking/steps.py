@@ -1,4 +1,4 @@
-"""Follow a trail through the table of legal steps: where each event leaves the suspension that it tells of."""
+"""Check that a trail follows the table of legal transitions."""
 
 from collections.abc import Iterator, Sequence
 
@@ -17,25 +17,25 @@ MOVES: dict[EventType, tuple[Status, ...]] = {
     EventType.RUN_FAILED: (Status.RESUMED, Status.FAILED),
     EventType.RUN_CANCELLED: (Status.CANCELLED,),
 }
-"""Where a suspension stands after each kind of event that moves it; no outcome of an item does, `decided` follows."""
+"""Status after each event that changes it. An item's outcome changes none; `decided` follows."""
 
 OF_STEPS = frozenset().union(*(step.events for step in LEGAL.values()))
-"""The kinds that some step tells of; all others tell of what a leased worker does."""
+"""Events of transitions. All other events belong to a leased worker."""
 
 
 def find_illegal_step(entries: Sequence[TrailEntry]) -> Iterator[str]:
-    """Yield the first event that no verb of the table could have told where the run stood."""
+    """Yield the first event that no legal transition explains."""
     status: Status | None = None
     for entry in entries:
         following = _follow(status, EventType(entry.type))
         if following is None:
-            yield f"entry {entry.seq} tells of {entry.type} while the suspension was {status or 'not there'}"
+            yield f"entry {entry.seq} is {entry.type} while the suspension was {status or 'missing'}"
             return
         status = following
 
 
 def _follow(status: Status | None, kind: EventType) -> Status | None:
-    """Return where the run's latest suspension stands after the event, or None when there is no such step."""
+    """Return the status of the run's latest suspension after the event, or None without such a step."""
     if kind is EventType.RUN_PAUSED:  # one commit: this suspension is resumed, and the run's next one waits
         again = _is_step(status, kind, Status.RESUMED)
         return Status.PENDING if again and Status.PENDING in LEGAL["suspend"].targets else None

@@ -1,4 +1,4 @@
-"""Let a storm pass over a whole Sayso of real processes, and keep the three inputs from which it is judged."""
+"""One chaos experiment: a whole Sayso of real processes, runs, kills and freezes, and the evidence they leave."""
 
 import asyncio
 from collections import Counter
@@ -13,14 +13,14 @@ from pydantic import BaseModel, ConfigDict
 from demo.stacks import Stack, running_stack
 from sayso.clock import monotonic_ms, new_secret
 from service.settings.limits import UNLIMITED
-from tests.chaos.agents import PATHS
-from tests.chaos.clients import PAUSE_S, Clients
-from tests.chaos.drivers import AT_ONCE, Driver
-from tests.chaos.freezers import Freezer
-from tests.chaos.killers import Killer
-from tests.chaos.logs import ClientLog
-from tests.chaos.plans import AGENT_KEY, AGENTS, REVIEWERS, dice
-from tests.chaos.trails import save_trails
+from tests.chaos.evidence.client_log import ClientLog
+from tests.chaos.evidence.trails import save_trails
+from tests.chaos.workload.agents import PATHS
+from tests.chaos.workload.clients import PAUSE_S, Clients
+from tests.chaos.workload.driver import AT_ONCE, Driver
+from tests.chaos.workload.freezer import Freezer
+from tests.chaos.workload.killer import Killer
+from tests.chaos.workload.plans import AGENT_KEY, AGENTS, REVIEWERS, seeded_random
 
 ADMIN = "admin"
 SETTINGS = {
@@ -33,21 +33,21 @@ SETTINGS = {
     "SAYSO_LOG_LEVEL": "warning",
     **UNLIMITED,
 }
-"""Short leases and windows, so that everything that follows from a kill happens often."""
+"""Short leases and drain windows make the consequences of a kill frequent."""
 
 FREEZERS = 2
-"""How many admins freeze and lift: what they freeze overlaps."""
+"""Number of admins who freeze and unfreeze; their freezes overlap."""
 
-RUNS_OF_A_CALM = 2_000
-"""From so many runs on, freezes come more seldom in a longer storm, so that there are some hundreds at most."""
+RUNS_PER_PAUSE_FACTOR = 2_000
+"""Above this number of runs, admins pause longer, so that an experiment has a few hundred freezes at most."""
 
 _AHEAD = 2
-"""How many kills' worth of runs may be started before the kills themselves, and the other way round."""
+"""How far runs may be ahead of kills, and kills ahead of runs, in kills."""
 
 
 @dataclass(frozen=True)
-class Passed:
-    """A storm that is over: what was killed, how often something was frozen, and how long it took."""
+class ExperimentResult:
+    """The figures of a finished experiment."""
 
     runs: int
     killed: Counter[str]
@@ -55,31 +55,31 @@ class Passed:
     took_s: float
 
 
-class _AgentSeen(BaseModel):
+class _AgentView(BaseModel):
     model_config = ConfigDict(frozen=True, extra="ignore")
 
     name: str
 
 
-class _AgentsSeen(BaseModel):
+class _AgentsView(BaseModel):
     model_config = ConfigDict(frozen=True, extra="ignore")
 
-    agents: tuple[_AgentSeen, ...]
+    agents: tuple[_AgentView, ...]
 
 
-class _SessionSeen(BaseModel):
+class _SessionView(BaseModel):
     model_config = ConfigDict(frozen=True, extra="ignore")
 
     token: str
 
 
-def pass_over(home: Path, runs: int, kills: int, seed: int) -> Passed:
-    """Run the storm in a Sayso of its own in `home`; afterwards client log, trails and effects lie there."""
+def run_experiment(home: Path, runs: int, kills: int, seed: int) -> ExperimentResult:
+    """Run the experiment in a Sayso of its own in `home`, which then holds the evidence."""
     with running_stack(home, SETTINGS) as stack:
-        return asyncio.run(_pass_over(stack, runs, kills, seed))
+        return asyncio.run(_run(stack, runs, kills, seed))
 
 
-async def _pass_over(stack: Stack, runs: int, kills: int, seed: int) -> Passed:
+async def _run(stack: Stack, runs: int, kills: int, seed: int) -> ExperimentResult:
     log = ClientLog(stack.home)
     began_ms = monotonic_ms()
     async with _clients(stack, log, seed, runs) as (clients, freezers):
@@ -96,12 +96,12 @@ async def _pass_over(stack: Stack, runs: int, kills: int, seed: int) -> Passed:
         took_s = (monotonic_ms() - began_ms) / 1000
         await save_trails(clients, driver.run_ids, stack.home)
     log.close()
-    return Passed(runs, killer.killed, sum(freezer.frozen for freezer in freezers), took_s)
+    return ExperimentResult(runs, killer.killed, sum(freezer.frozen for freezer in freezers), took_s)
 
 
 @asynccontextmanager
 async def _clients(stack: Stack, log: ClientLog, seed: int, runs: int) -> AsyncIterator[tuple[Clients, list[Freezer]]]:
-    """Give everybody who takes part a credential, and wait for the agents."""
+    """Sign in all clients and wait until the agents are registered."""
     limits = httpx.Limits(max_connections=4 * AT_ONCE, max_keepalive_connections=AT_ONCE)
     async with httpx.AsyncClient(base_url=stack.url, limits=limits) as http:
         admin = await _sign_in(http, ADMIN, stack.admin_password)
@@ -113,15 +113,21 @@ async def _clients(stack: Stack, log: ClientLog, seed: int, runs: int) -> AsyncI
             )
             added.raise_for_status()
             tokens[name] = await _sign_in(http, name, password)
-        clients = Clients(http, log, tokens, dice(seed, "clients"))
+        clients = Clients(http, log, tokens, seeded_random(seed, "clients"))
         await _await_agents(clients)
-        calm = max(1, runs / RUNS_OF_A_CALM)
-        yield clients, [Freezer(http, admin, stack.home, dice(seed, "freezer", one), calm) for one in range(FREEZERS)]
+        pause_factor = max(1, runs / RUNS_PER_PAUSE_FACTOR)
+        yield (
+            clients,
+            [
+                Freezer(http, admin, stack.home, seeded_random(seed, "freezer", one), pause_factor)
+                for one in range(FREEZERS)
+            ],
+        )
 
 
 async def _await_agents(clients: Clients) -> None:
     while True:
-        found = _AgentsSeen.model_validate(await clients.read(AGENT_KEY, "/api/v1/agents"))
+        found = _AgentsView.model_validate(await clients.read(AGENT_KEY, "/api/v1/agents"))
         if {*AGENTS} <= {agent.name for agent in found.agents}:
             return
         await asyncio.sleep(PAUSE_S)
@@ -130,7 +136,7 @@ async def _await_agents(clients: Clients) -> None:
 async def _sign_in(http: httpx.AsyncClient, name: str, password: str) -> str:
     answer = await http.post("/api/v1/sessions", json={"name": name, "password": password})
     answer.raise_for_status()
-    return _SessionSeen.model_validate_json(answer.content).token
+    return _SessionView.model_validate_json(answer.content).token
 
 
 def _bearer(token: str) -> dict[str, str]:
