@@ -9,11 +9,10 @@ import itertools
 from collections import defaultdict
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
-ROOT = Path(__file__).resolve().parents[2]
-PACKAGES = ("sayso", "service", "workers", "launch", "demo")
+from tests.architecture.sources import modules, place
+
 SHARED_LINES = 12
 SEED_STEPS = 3
 Alike = tuple[str, range, str, range]
@@ -47,14 +46,15 @@ class _Blank(ast.NodeTransformer):
 
 
 def test_no_two_places_share_twelve_lines() -> None:
-    assert shared_places(product()) == []
+    found = shared_places(product())
+    assert not found, "\n".join(found)
 
 
 def test_a_copy_with_other_names_and_literals_is_found() -> None:
     body = "\n".join(f"    total = add(total, values[{n}], limit={n})" for n in range(11))
     other = body.replace("total", "amount").replace("add", "self.sum").replace("limit", "most")
-    modules = {"a.py": f"def first(values):\n{body}\n", "b.py": f"x = 1\n\n\ndef other(values: list):\n{other}\n"}
-    assert shared_places(modules) == ["a.py:1-12 b.py:4-15"]
+    texts = {"a.py": f"def first(values):\n{body}\n", "b.py": f"x = 1\n\n\ndef other(values: list):\n{other}\n"}
+    assert shared_places(texts) == ["a.py:1-12 b.py:4-15"]
 
 
 def test_declarations_are_alike_only_with_their_names() -> None:
@@ -66,21 +66,20 @@ def test_declarations_are_alike_only_with_their_names() -> None:
 
 def product() -> dict[str, str]:
     """Return the text of every module of the product by its path."""
-    paths = (path for package in PACKAGES for path in sorted((ROOT / package).rglob("*.py")))
-    return {str(path.relative_to(ROOT)): path.read_text() for path in paths}
+    return {place(path): path.read_text() for path in modules()}
 
 
-def shared_places(modules: dict[str, str]) -> list[str]:
+def shared_places(texts: dict[str, str]) -> list[str]:
     """Return the pairs of places that share `SHARED_LINES` lines or more, one line a pair."""
-    steps = {name: list(_steps(ast.parse(text).body, declares=True)) for name, text in modules.items()}
+    steps = {module: list(_steps(ast.parse(text).body, declares=True)) for module, text in texts.items()}
     return sorted(
         f"{left}:{a.start}-{a.stop - 1} {right}:{b.start}-{b.stop - 1}" for left, a, right, b in _alike(steps)
     )
 
 
-def _alike(modules: dict[str, list[Step]]) -> Iterator[Alike]:
-    for (left, i), (right, j) in _seeds(modules):
-        a, b = modules[left], modules[right]
+def _alike(places: dict[str, list[Step]]) -> Iterator[Alike]:
+    for (left, i), (right, j) in _seeds(places):
+        a, b = places[left], places[right]
         if i and j and a[i - 1].shape == b[j - 1].shape:
             continue  # the run that begins one step earlier covers this one
         most = min(len(a) - i, len(b) - j, j - i if left == right else len(a))
@@ -90,15 +89,15 @@ def _alike(modules: dict[str, list[Step]]) -> Iterator[Alike]:
             yield left, _span(lines[0]), right, _span(lines[1])
 
 
-def _seeds(modules: dict[str, list[Step]]) -> Iterator[tuple[tuple[str, int], tuple[str, int]]]:
+def _seeds(texts: dict[str, list[Step]]) -> Iterator[tuple[tuple[str, int], tuple[str, int]]]:
     """Yield each pair of places that begin with the same few steps."""
     places: dict[tuple[str, ...], list[tuple[str, int]]] = defaultdict(list)
-    for name, steps in modules.items():
+    for module, steps in texts.items():
         for start in range(len(steps)):
             for size in range(1, SEED_STEPS + 1):
                 window = steps[start : start + size]
                 if size == SEED_STEPS or len(_lines(window)) >= SHARED_LINES:
-                    places[tuple(step.shape for step in window)].append((name, start))
+                    places[tuple(step.shape for step in window)].append((module, start))
                     break
     for alike in places.values():
         yield from itertools.combinations(alike, 2)
