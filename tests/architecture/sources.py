@@ -25,9 +25,8 @@ def functions() -> Iterator[tuple[Path, Function]]:
 def pages() -> list[Path]:
     """Return every Markdown page of the repository."""
     hidden = (".", "node_modules")
-    return [
-        path for path in sorted(ROOT.rglob("*.md")) if not any(p.startswith(hidden) for p in place(path).split("/"))
-    ]
+    paths = sorted(ROOT.rglob("*.md"))
+    return [path for path in paths if not any(part.startswith(hidden) for part in place(path).split("/"))]
 
 
 def place(path: Path) -> str:
