@@ -24,4 +24,4 @@ def test_groups_are_known_and_in_order() -> None:
 
 def test_entry_is_one_line() -> None:
     entries = [line for line in TEXT.splitlines() if line.startswith(("- ", "  "))]
-    assert [line for line in entries if not re.fullmatch(r"- [A-Z`@].{0,116}\.", line)] == []
+    assert [line for line in entries if not re.fullmatch(r"- [A-Z`@].{0,117}\.", line)] == []
