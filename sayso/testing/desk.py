@@ -381,5 +381,5 @@ class _Asked:
 
 
 def _refuse(error: SaysoError) -> httpx.Response:
-    status, body = describe_problem(error)
-    return httpx.Response(status, json=body)
+    problem = describe_problem(error)
+    return httpx.Response(problem.status, json=problem.document())

@@ -22,6 +22,7 @@ from sayso.runner.protocol import FrameworkState
 from sayso.runner.revalidation import Revalidation
 from sayso.runner.transcripts import RunState
 from sayso.transitions.execution import Fence, approved_args
+from sayso.transitions.in_doubt import doubt_intent
 from service.store.suspensions.saving import Saved
 from service.wiring import Wiring
 from workers.resume.notes import Left, find_notes, hear_out, never_started, result_of
@@ -189,12 +190,7 @@ class DeskJournal:
         """The calls that an earlier attempt began and of which no result is known."""
         finished = self.finished()
         return {
-            intent.index: Doubt(
-                begun_at_ms=intent.begun_at_ms,
-                holder=intent.holder,
-                attempt=intent.attempt,
-                idempotency_key=intent.idempotency_key,
-            )
+            intent.index: doubt_intent(intent)
             for intent in self._earlier
             if intent.index not in finished and intent.index not in self._in_vain
         }
