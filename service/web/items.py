@@ -50,7 +50,7 @@ from service.web.content.sentences import (
     describe_resemblance,
     describe_reviewers,
     describe_word,
-    find_hindrance,
+    find_fault,
     name_question,
 )
 from service.web.content.summaries import summarize
@@ -227,7 +227,7 @@ def _words(record: SuspensionRecord, item: Item, name: str) -> dict[str, object]
         "question": name_question(item),
         "extensions": find_extensions(item) if record.status is Status.PENDING else [],
         "takes_answers": item.open and record.status is Status.PENDING,
-        "hindrance": find_hindrance(record, item, name),
+        "hindrance": find_fault(record, item, name),
         "fallback": describe_fallback(record, item),
         "denial": describe_denial(record) if Answer.DENY in item.allowed else "",
         "reviewers": describe_reviewers(record, item),

@@ -13,7 +13,7 @@ from service.web.content.sentences import (
     describe_outcome,
     describe_quorum,
     describe_resemblance,
-    find_hindrance,
+    find_fault,
     name_question,
 )
 from service.web.content.summaries import Summary, summarize
@@ -93,7 +93,7 @@ def _card(record: SuspensionRecord, item: Item, name: str, hold: str) -> Card:
         hold=hold,
         fallback=describe_fallback(record, item),
         quorum=describe_quorum(item),
-        hindrance=find_hindrance(record, item, name) or "",
+        hindrance=find_fault(record, item, name) or "",
         resemblance=describe_resemblance(item),
     )
 

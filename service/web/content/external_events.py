@@ -6,7 +6,7 @@ from typing import NamedTuple
 from sayso.canonical_json import JsonObject
 from sayso.formats.external_events import Kind
 from sayso.records.events import TrailEntry
-from sayso.timeline.merging import Entry, fold, merge
+from sayso.timeline.merging import Entry, build_entries, merge
 from sayso.timeline.sources import SOURCE_FORMATS, SourceFormat
 from service.store.runs.external_events import ExternalEvents
 from service.web.content.summaries import write_pretty
@@ -39,7 +39,7 @@ async def read_external_events(
     external_events: ExternalEvents, tenant: str, run_id: str, until_ms: int | None = None
 ) -> Told:
     """Return what others told of the run, up to a moment where one is given."""
-    entries = fold(await external_events.read_all(tenant, run_id))
+    entries = build_entries(await external_events.read_all(tenant, run_id))
     if until_ms is not None:
         entries = [one for one in entries if one.at_ms <= until_ms]
     entries.sort(key=lambda one: one.at_ms)

@@ -189,7 +189,7 @@ def describe_word(decision: Decision) -> str:
     return f"{describe_actor(decision.by)} {words[decision.action]}{edited}"
 
 
-def find_hindrance(record: SuspensionRecord, item: Item, name: str) -> str | None:
+def find_fault(record: SuspensionRecord, item: Item, name: str) -> str | None:
     """Say why this person cannot decide an open item, or None where they can; the desk has the last word."""
     if item.terms.no_self_approval and name == record.run.owner:
         return "You asked for this call, so somebody else has to decide it."

@@ -15,7 +15,7 @@ from service.web.content.sentences import (
     describe_quorum,
     describe_reviewers,
     describe_word,
-    find_hindrance,
+    find_fault,
     join_words,
     name_question,
 )
@@ -139,10 +139,10 @@ def test_a_question_says_what_is_needed() -> None:
 def test_who_cannot_decide_is_told_why() -> None:
     item, few = item_with(), item_with(reviewers=["anna"])
     given = item.model_copy(update={"decisions": (word("approve"),)})
-    assert find_hindrance(record_with(item), item, "anna") is None
-    assert "You asked for this" in (find_hindrance(record_with(item), item, "demo") or "")
-    assert find_hindrance(record_with(few), few, "ben") == "This is for anna to decide."
-    assert "given your word" in (find_hindrance(record_with(given), given, "ben") or "")
+    assert find_fault(record_with(item), item, "anna") is None
+    assert "You asked for this" in (find_fault(record_with(item), item, "demo") or "")
+    assert find_fault(record_with(few), few, "ben") == "This is for anna to decide."
+    assert "given your word" in (find_fault(record_with(given), given, "ben") or "")
 
 
 def test_what_a_denial_does_to_the_run_is_said() -> None:
