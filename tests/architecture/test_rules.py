@@ -13,7 +13,7 @@ import pytest
 import sayso.errors
 from sayso.errors import SaysoError
 from sayso.records.events import EventType
-from sayso.records.suspensions import LEGAL
+from sayso.transitions.table import LEGAL
 from service.jobs import JOBS
 from service.store.keys import TenantKeys
 from tests.architecture.sources import ROOT, modules, place
