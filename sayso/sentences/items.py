@@ -13,7 +13,7 @@ from sayso.text.summaries import write_leaf
 from sayso.transitions.closing import args_of
 from sayso.transitions.freezing import find_held, lost_ms
 from sayso.transitions.sightings import needs_sight
-from sayso.transitions.timing import time_given_ms
+from sayso.transitions.timing import escalation_time_ms
 
 _AFTER_DENIAL = {
     "continue": "If you deny it, the agent receives your reason and continues.",
@@ -42,7 +42,7 @@ def describe_fallback(record: SuspensionRecord, item: Item) -> str:
     if fallback.action is FallbackAction.FAIL:
         return "the run fails"
     if fallback.action is FallbackAction.ESCALATE and steps:
-        span = describe_span(time_given_ms(record, item))
+        span = describe_span(escalation_time_ms(record, item))
         return f"{join_words(steps[0].reviewers)} can also decide, for another {span}"
     return "it is denied"
 
