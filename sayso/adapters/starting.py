@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from pydantic import JsonValue
 
 from sayso.canonical_json import JsonObject, parse_json
-from sayso.client.clients import AsyncClient
+from sayso.client import AsyncClient
 from sayso.client.responses import Suspension
 from sayso.errors import SaysoError
 from sayso.policy.engine import ASK_EVERYTHING, PolicyEvent
@@ -66,7 +66,7 @@ async def _tell(client: AsyncClient, run_id: str, framework: str, told: Sequence
     if not told or framework not in set(SourceFormat):
         return
     try:
-        await client.tell(run_id, framework, fit_events(told)[:MOST_AT_ONCE], source=framework)
+        await client.report_events(run_id, framework, fit_events(told)[:MOST_AT_ONCE], source=framework)
     except SaysoError as error:
         _LOG.warning("Sayso was not told what the run said before it waited: %s", error.message)
 

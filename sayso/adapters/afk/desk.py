@@ -19,11 +19,10 @@ from sayso.adapters.afk.events import ExternalEvents
 from sayso.adapters.afk.tools import Called, define_tool, find_tools, wrap_tools
 from sayso.adapters.afk.turns import JUDGING_CALL, Place, Turns
 from sayso.canonical_json import JsonObject
-from sayso.client.clients import AsyncClient
-from sayso.client.permits import OnDoubt, Ran, Wanted, obtain
-from sayso.client.reports import Call, describe_earlier, report_async
+from sayso.client import AsyncClient
+from sayso.client.permits import EarlierResult, GatedCall, OnDoubt, obtain_permit
+from sayso.client.reports import Call, replay, report
 from sayso.client.responses import Suspension
-from sayso.client.retries import send
 from sayso.errors import CallFailed, SaysoError
 from sayso.records.tool_calls import ToolDefinition
 from sayso.records.tool_names import check_tool_name
@@ -62,8 +61,8 @@ class Desk:
         self._turns = Turns()
         self._tellings: dict[str, ExternalEvents] = {}
         self._told: dict[str, str] = {}
-        self._admitted: list[tuple[Place, Wanted]] = []
-        self._own: dict[str, Wanted] = {}
+        self._admitted: list[tuple[Place, GatedCall]] = []
+        self._own: dict[str, GatedCall] = {}
 
     @property
     def provider(self) -> "Desk":
@@ -76,7 +75,7 @@ class Desk:
         self.tools |= {check_tool_name(one.spec.name): one for one in found}
         return wrap_tools(found, self._call)
 
-    def want(self, tool: Any, args: JsonObject, label: str, wait_s: float | None = 0) -> Wanted:
+    def want(self, tool: Any, args: JsonObject, label: str, wait_s: float | None = 0) -> GatedCall:
         """Return a call of a tool as it is asked about."""
         return self._want(define_tool(tool, self._idempotent), args, label, wait_s)
 
@@ -143,19 +142,19 @@ class Desk:
             await self._tell(event.run_id)
             self._forget(event.run_id)
 
-    async def run(self, called: Called, wanted: Wanted) -> Any:
+    async def run(self, called: Called, wanted: GatedCall) -> Any:
         """Run a call with leave, with the arguments that were decided on, once, and report it; as AFK's result."""
         try:
-            permission = await self.client.run(obtain(self.client.patience, wanted))
-            if isinstance(permission, Ran):
-                return self._words.tool_result(output=describe_earlier(called.name, permission))
+            permission = await self.client.run(obtain_permit(self.client.retry_policy, wanted))
+            if isinstance(permission, EarlierResult):
+                return self._words.tool_result(output=replay(called.name, permission))
         except SaysoError as error:
             return self._words.fail(error.message)
         call = Call(permission)
         result = await called.run(permission.args)
         call.result = result.output
         failed = None if result.success else CallFailed(result.error_message or "The tool failed without a word.")
-        await report_async(self.client, call, failed)
+        await self.client.run(report(self.client.retry_policy, call, failed))
         return result
 
     async def _call(self, called: Called) -> Any:
@@ -167,7 +166,7 @@ class Desk:
             return ticket
         return await self.run(called, wanted)
 
-    async def _open_ticket(self, wanted: Wanted, run_id: str) -> Any:
+    async def _open_ticket(self, wanted: GatedCall, run_id: str) -> Any:
         """Return a ticket for a call that waits for a person; None for one that is decided."""
         name = wanted.definition.name
         try:
@@ -231,13 +230,13 @@ class Desk:
         """Conclude a question of AFK's own rules: nothing runs for it, and it has been answered."""
         if (wanted := self._own.pop(found.id, None)) is None:
             return
-        permission = await self.client.run(obtain(self.client.patience, wanted))
-        if not isinstance(permission, Ran):
-            await report_async(self.client, Call(permission, "AFK was told."), None)
+        permission = await self.client.run(obtain_permit(self.client.retry_policy, wanted))
+        if not isinstance(permission, EarlierResult):
+            await self.client.run(report(self.client.retry_policy, Call(permission, "AFK was told."), None))
 
-    async def _ask(self, wanted: Wanted, run_id: str) -> Suspension:
+    async def _ask(self, wanted: GatedCall, run_id: str) -> Suspension:
         """Ask once under the call's name; whatever was told of the AFK run before stands before the pause."""
-        found: Suspension = await self.client.run(send(self.client.patience, wanted.exchange))
+        found = await self.client.exchange(wanted.request)
         self._told[run_id] = found.run.id
         await self._tell(run_id)
         return found
@@ -252,11 +251,11 @@ class Desk:
         if run_id in self._told and run_id in self._tellings:
             await self._tellings[run_id].send(self.client, self._told[run_id])
 
-    def _want(self, definition: ToolDefinition, args: JsonObject, label: str, wait_s: float | None) -> Wanted:
+    def _want(self, definition: ToolDefinition, args: JsonObject, label: str, wait_s: float | None) -> GatedCall:
         title = self._title or definition.name
-        return Wanted(definition, args, label, title, self._context, wait_s, self._on_doubt)
+        return GatedCall(definition, args, label, title, self._context, wait_s, self._on_doubt)
 
-    def _take(self, run_id: str, name: str, call_id: str | None) -> Wanted | None:
+    def _take(self, run_id: str, name: str, call_id: str | None) -> GatedCall | None:
         """Return a call as the role asked about it, once; where the model gave no ids, in the order it asked."""
         mine = [one for one in self._admitted if (one[0].run_id, one[1].definition.name) == (run_id, name)]
         ids = [self._turns.id_of(place) for place, _ in mine]

@@ -7,7 +7,7 @@ from typing import Any
 
 from sayso.adapters.afk.classes import POLICY_ID
 from sayso.canonical_json import JsonObject
-from sayso.client.clients import AsyncClient
+from sayso.client import AsyncClient
 from sayso.clock import new_id, now_ms
 from sayso.errors import SaysoError
 from sayso.runner.tools import plain_json
@@ -55,7 +55,9 @@ class ExternalEvents:
             for first in range(self._sent.get(run_id, 0), until, MOST_AT_ONCE):
                 some = self.events[first : min(until, first + MOST_AT_ONCE)]
                 told, moments = fit_events(one.event for one in some), [one.at for one in some]
-                await client.tell(run_id, SourceFormat.AFK, told, source=self._source, first_seq=first + 1, at=moments)
+                await client.report_events(
+                    run_id, SourceFormat.AFK, told, source=self._source, first_seq=first + 1, at=moments
+                )
         except SaysoError as error:
             _LOG.warning("AFK's events could not be told to %s: %s", run_id, error.message)
             return

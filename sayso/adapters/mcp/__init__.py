@@ -20,10 +20,9 @@ from pydantic import BaseModel, ValidationError
 from pydantic_core import to_json
 
 from sayso.canonical_json import JsonObject, digest_json
-from sayso.client import retries
-from sayso.client.clients import AsyncClient
-from sayso.client.permits import Permission, Ran, Wanted, obtain
-from sayso.client.reports import Call, describe_earlier, report_async
+from sayso.client import AsyncClient
+from sayso.client.permits import EarlierResult, GatedCall, RedeemedPermit, obtain_permit
+from sayso.client.reports import Call, replay, report
 from sayso.client.requests import new_key
 from sayso.errors import CallFailed, Denied, InDoubt, InvalidInput, NotFound, SaysoError, Suspended, Unavailable
 from sayso.records.tool_calls import ToolDefinition
@@ -89,7 +88,7 @@ class Proxy:
                 permission = await self._obtain(ctx, wanted, withdraw=params.request_state is None)
             except Suspended as waits:
                 return self._give_back(ctx, wanted, waits)
-            if isinstance(permission, Ran):
+            if isinstance(permission, EarlierResult):
                 return _read_earlier(wanted.definition.name, permission)
             return await self._forward(ctx, tool, wanted, permission)
         except Denied as denied:
@@ -140,7 +139,7 @@ class Proxy:
             raise Unavailable(f"The MCP server is away ({error.message}). {name} was not run.") from error
         raise NotFound(f"The MCP server has no tool {name!r}. Choose one that it lists.")
 
-    def _want(self, ctx: Any, tool: types.Tool, params: types.CallToolRequestParams) -> Wanted:
+    def _want(self, ctx: Any, tool: types.Tool, params: types.CallToolRequestParams) -> GatedCall:
         hints, args = tool.annotations or types.ToolAnnotations(), params.arguments or {}
         label = check_tool_name(f"{self.manner.name}.{tool.name}" if self.manner.name else tool.name)
         try:
@@ -153,7 +152,7 @@ class Proxy:
         except ValidationError as error:
             raise InvalidInput(f"{label} cannot be shown to a person: {error.errors()[0]['msg']}.") from error
         known = params.request_state or self._left.pop(_digest(definition, args), None)
-        return Wanted(
+        return GatedCall(
             definition=definition,
             args=args,
             label=known or new_key(),
@@ -163,10 +162,10 @@ class Proxy:
             report_within_s=self.manner.report_within_s,
         )
 
-    async def _obtain(self, ctx: Any, wanted: Wanted, withdraw: bool) -> Permission | Ran:
+    async def _obtain(self, ctx: Any, wanted: GatedCall, withdraw: bool) -> RedeemedPermit | EarlierResult:
         external_event = asyncio.create_task(self._describe_waiting(ctx, wanted))
         try:
-            return await self.desk.run(obtain(self.desk.patience, wanted))
+            return await self.desk.run(obtain_permit(self.desk.retry_policy, wanted))
         except asyncio.CancelledError:
             if withdraw:
                 await self._withdraw(wanted)
@@ -174,7 +173,7 @@ class Proxy:
         finally:
             external_event.cancel()
 
-    async def _describe_waiting(self, ctx: Any, wanted: Wanted) -> None:
+    async def _describe_waiting(self, ctx: Any, wanted: GatedCall) -> None:
         """Send progress while the call waits, so that the client does not give up."""
         waited_s = 0.0
         while True:
@@ -186,17 +185,17 @@ class Proxy:
             except (MCPError, anyio.ClosedResourceError, anyio.BrokenResourceError):
                 return
 
-    async def _withdraw(self, wanted: Wanted) -> None:
+    async def _withdraw(self, wanted: GatedCall) -> None:
         """Take back a question whose client is gone, or has no more use for the answer."""
         with anyio.move_on_after(_SETTLE_S, shield=True):
             try:
-                found = await self.desk.run(retries.send(self.desk.patience, wanted.exchange))
+                found = await self.desk.exchange(wanted.request)
                 await self.desk.cancel(found.run.id, "The MCP client no longer waits for this call.")
             except SaysoError as lost:
                 _LOG.warning("%s could not be withdrawn: %s", wanted.definition.name, lost.message)
 
     def _give_back(
-        self, ctx: Any, wanted: Wanted, waits: Suspended
+        self, ctx: Any, wanted: GatedCall, waits: Suspended
     ) -> types.CallToolResult | types.InputRequiredResult:
         if self._parks(ctx):
             return types.InputRequiredResult(request_state=wanted.label)
@@ -209,7 +208,7 @@ class Proxy:
         )
 
     async def _forward(
-        self, ctx: Any, tool: types.Tool, wanted: Wanted, permission: Permission
+        self, ctx: Any, tool: types.Tool, wanted: GatedCall, permission: RedeemedPermit
     ) -> types.CallToolResult:
         """Make the call once. A call that nobody knows the end of is not reported: the desk has it in doubt."""
         call = Call(permission)
@@ -227,7 +226,7 @@ class Proxy:
         note = f"A reviewer changed the arguments before this ran; it ran with {to_json(permission.args).decode()}. Result:"
         return result.model_copy(update={"content": [types.TextContent(type="text", text=note), *result.content]})
 
-    async def _send(self, ctx: Any, name: str, permission: Permission) -> types.CallToolResult:
+    async def _send(self, ctx: Any, name: str, permission: RedeemedPermit) -> types.CallToolResult:
         params = types.CallToolRequestParams(
             name=name, arguments=permission.args, _meta={KEY: permission.idempotency_key}
         )
@@ -254,7 +253,7 @@ class Proxy:
 
     async def _report(self, call: Call, error: SaysoError | None) -> None:
         with anyio.move_on_after(_SETTLE_S, shield=True):
-            await report_async(self.desk, call, error)
+            await self.desk.run(report(self.desk.retry_policy, call, error))
 
     def _parks(self, ctx: Any) -> bool:
         return self.manner.park_s is not None and ctx.protocol_version in MODERN_PROTOCOL_VERSIONS
@@ -265,9 +264,9 @@ class Proxy:
         return self.manner.name or (info.name if info else "")
 
 
-def _read_earlier(name: str, ran: Ran) -> types.CallToolResult:
+def _read_earlier(name: str, ran: EarlierResult) -> types.CallToolResult:
     """Return what the call came to when it ran; a person who was asked may have told it in words of their own."""
-    output = describe_earlier(name, ran)
+    output = replay(name, ran)
     try:
         return types.CallToolResult.model_validate(output)
     except ValidationError:

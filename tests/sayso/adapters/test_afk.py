@@ -23,7 +23,7 @@ from sayso.records.tool_calls import ToolResult as OurResult
 from sayso.runner.batches import Batch, BatchCall, end_call
 from sayso.runner.protocol import Asked, Done, Gate, open_gate
 from sayso.runner.tools import CallContext
-from sayso.testing.desk import InProcessDesk
+from sayso.testing import InProcessDesk
 from sayso.timeline.merging import fold
 from service.settings import CHECKOUT
 from tests.frameworks.contracts import (
