@@ -1,23 +1,20 @@
 """Errors of `sayso/errors.py`, rebuilt from the desk's problem responses."""
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from http import HTTPStatus
-from typing import Any
 
 from pydantic import ValidationError
 
-from sayso import errors
 from sayso.canonical_json import parse_json
 from sayso.client.requests import Request
 from sayso.client.responses import ResponseModelT
-from sayso.errors import InvalidJson, NotAuthenticated, NotFound, SaysoError, TooLarge, Unavailable, Unreachable
+from sayso.errors import InvalidJson, NotAuthenticated, SaysoError, TooLarge, Unavailable, Unreachable
+from sayso.problems import RESERVED_MEMBERS, error_class_of
 
 RETRYABLE = frozenset({429, 502, 503, 504})
 """Statuses of requests that changed nothing and may be sent again."""
-
-_OWN = frozenset({"type", "title", "status", "detail", "instance"})
 
 
 @dataclass(frozen=True)
@@ -50,9 +47,8 @@ def read_problem(response: Response, url: str) -> SaysoError:
         problem = None
     if not isinstance(problem, dict) or not {"type", "detail"} <= problem.keys():  # other servers send a detail, too
         return _read_foreign(response, url)
-    slug = str(problem.get("type", "")).rpartition("/")[2]
-    facts = {name: value for name, value in problem.items() if name not in _OWN}
-    kind = _KINDS.get(slug) or _kind_of(response.status)
+    facts = {name: value for name, value in problem.items() if name not in RESERVED_MEMBERS}
+    kind = error_class_of(str(problem["type"]), response.status)
     if kind is NotAuthenticated:
         message = f"{problem['detail']} Agents take their key for {url} from SAYSO_KEY; people use `sayso login`."
         return NotAuthenticated(message, **facts)
@@ -77,22 +73,3 @@ def _describe_foreign(response: Response, url: str) -> str:
         f"{url} answered {response.status} with {kind}, so it is not a Sayso desk. "
         "Set SAYSO_URL to the address of a desk, such as http://127.0.0.1:8321."
     )
-
-
-def _kind_of(status: int) -> type[SaysoError]:
-    kinds = {401: NotAuthenticated, 403: errors.NotAllowed, 404: NotFound, 409: errors.Conflict, 413: TooLarge}
-    kinds |= {429: errors.TooManyRequests, 503: Unavailable}
-    return kinds.get(status, SaysoError if status >= HTTPStatus.INTERNAL_SERVER_ERROR else errors.InvalidInput)
-
-
-def _all_kinds(kind: type[SaysoError]) -> Iterator[type[SaysoError]]:
-    yield kind
-    for inner in kind.__subclasses__():
-        yield from _all_kinds(inner)
-
-
-def _slug(kind: type[Any]) -> str:
-    return re.sub(r"(?<!^)(?=[A-Z])", "-", kind.__name__).lower()
-
-
-_KINDS = {_slug(kind): kind for kind in _all_kinds(SaysoError) if kind.__module__ == errors.__name__}

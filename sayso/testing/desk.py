@@ -20,7 +20,8 @@ from sayso.records.items import Item, final_args
 from sayso.records.suspensions import Change, Status, SuspensionRecord
 from sayso.records.tool_calls import ToolDefinition
 from sayso.runner.agents import Agent
-from sayso.runner.loop import End
+from sayso.runner.protocol import RunEnded
+from sayso.runner.transcripts import RunState
 from sayso.testing.api import InProcessApi
 from sayso.testing.requests import check_outline, describe_misfit, describe_problem
 from sayso.testing.reviewers import FakeReviewer
@@ -84,7 +85,7 @@ class InProcessDesk:
         client.retry_policy = replace(client.retry_policy, clock_ms=self._read_clock)
         return client
 
-    def run(self, agent: Agent, input_text: str, *, context: JsonObject | None = None) -> End:
+    def run(self, agent: Agent, input_text: str, *, context: JsonObject | None = None) -> RunEnded[RunState]:
         """Run an agent to its end, and return the end with all events of the run.
 
         Items without an instruction of the reviewer wait for their fallback: the clock advances to the deadline.
@@ -95,7 +96,9 @@ class InProcessDesk:
             return asyncio.run(self.async_run(agent, input_text, context=context))
         raise InvalidInput("An event loop is running. Write: await desk.async_run(agent, input_text).")
 
-    async def async_run(self, agent: Agent, input_text: str, *, context: JsonObject | None = None) -> End:
+    async def async_run(
+        self, agent: Agent, input_text: str, *, context: JsonObject | None = None
+    ) -> RunEnded[RunState]:
         """Do the same as `run`, with asyncio."""
         return await run_on_desk(self, agent, input_text, context or {})
 
@@ -174,5 +177,5 @@ class InProcessDesk:
 
 
 def _refuse(error: SaysoError) -> httpx.Response:
-    status, body = describe_problem(error)
-    return httpx.Response(status, json=body)
+    problem = describe_problem(error)
+    return httpx.Response(problem.status, json=problem.document())

@@ -8,13 +8,16 @@ from sayso.canonical_json import JsonObject
 from sayso.clock import new_id
 from sayso.records.events import Event
 from sayso.records.run_state import SealedState, seal_state
-from sayso.records.suspensions import Change, RunEnd, RunRef, Status, SuspensionRecord
+from sayso.records.suspensions import Change, RunRef, Status, SuspensionRecord
 from sayso.records.tool_calls import ToolResult
 from sayso.runner.agents import Agent
 from sayso.runner.batches import PlannedCall, Resumption
-from sayso.runner.intents import plan_call
+from sayso.runner.execution import plan_intent
 from sayso.runner.local import MemoryJournal
-from sayso.runner.loop import End, Pause, RunState, drive, start_state
+from sayso.runner.loop import drive
+from sayso.runner.protocol import RunEnded, RunSuspended
+from sayso.runner.runs import ModelRun
+from sayso.runner.transcripts import RunState, start_state
 from sayso.testing.requests import draft_suspension
 from sayso.transitions import execution
 from sayso.transitions.deciding import suspend
@@ -27,19 +30,19 @@ _WORKER = "test worker"
 _LEASE_MS = 86_400_000
 
 
-async def run_on_desk(desk: "InProcessDesk", agent: Agent, input_text: str, claimed: JsonObject) -> End:
+async def run_on_desk(desk: "InProcessDesk", agent: Agent, input_text: str, claimed: JsonObject) -> RunEnded[RunState]:
     """Run the agent to its end."""
     desk.definitions |= {tool.definition.digest: tool.definition for tool in agent.tools}
     state = start_state(new_id("run"), agent.name, input_text, claimed)
     record = desk.save(suspend(_draft(agent, state), (), desk.clock.now_ms))
     while True:
         turn = _Turn(desk, desk.save(execution.lease(record, _WORKER, _LEASE_MS, desk.clock.now_ms)))
-        came_to = await drive(agent, state, policy=desk.policy, journal=turn, outcomes=turn.outcomes())
-        if isinstance(came_to, End):
-            turn.settle(came_to)
-            return replace(came_to, events=tuple(desk.trails[state.run_id]))
-        state = came_to.state
-        record = _await_decision(desk, turn.suspend_again(came_to))
+        reached = await drive(ModelRun(agent, state), policy=desk.policy, journal=turn, outcomes=turn.outcomes())
+        if isinstance(reached, RunEnded):
+            turn.settle(reached)
+            return replace(reached, events=tuple(desk.trails[state.run_id]))
+        state = reached.state
+        record = _await_decision(desk, turn.suspend_again(reached))
 
 
 def _draft(agent: Agent, state: RunState) -> SuspensionRecord:
@@ -68,7 +71,7 @@ def _await_decision(desk: "InProcessDesk", suspension_id: str) -> SuspensionReco
     return record
 
 
-class _Turn(MemoryJournal):
+class _Turn(MemoryJournal[RunState]):
     """The journal of one lease, saved with the run's suspension."""
 
     def __init__(self, desk: "InProcessDesk", leased: SuspensionRecord) -> None:
@@ -89,7 +92,7 @@ class _Turn(MemoryJournal):
     ) -> Mapping[int, str]:
         """Redeem the permits of calls that are about to start."""
         step = state.step if state else self._leased.step
-        intents = tuple(plan_call(self._record, self._fence, call, step) for call in calls)
+        intents = tuple(plan_intent(self._record, self._fence, call, step) for call in calls)
         self._keep(execution.redeem(self._record, self._fence, intents, tuple(events), self._now_ms))
         return {intent.index: intent.idempotency_key for intent in intents}
 
@@ -101,20 +104,17 @@ class _Turn(MemoryJournal):
         """Save results of calls whose batch still runs."""
         self._keep(execution.note_results(self._record, self._fence, results, self._now_ms))
 
-    def suspend_again(self, pause: Pause) -> str:
+    def suspend_again(self, suspended: RunSuspended[RunState]) -> str:
         """Suspend the run again, and return the id of its new suspension."""
         leased = self._leased
-        following = draft_suspension(new_id("sus"), leased.run, step=pause.state.step, on_deny=leased.on_deny)
-        state, events = _seal(pause.state), pause.events
-        self._keep(
-            execution.suspend_again(self._record, self._fence, following, pause.drafts, state, events, self._now_ms)
-        )
+        following = draft_suspension(new_id("sus"), leased.run, step=suspended.state.step, on_deny=leased.on_deny)
+        state, drafts, events = _seal(suspended.state), suspended.drafts, suspended.events
+        self._keep(execution.suspend_again(self._record, self._fence, following, drafts, state, events, self._now_ms))
         return following.id
 
-    def settle(self, end: End) -> None:
+    def settle(self, ended: RunEnded[RunState]) -> None:
         """Settle the run."""
-        ended = RunEnd(status=end.status, result=end.result, error=end.error)
-        self._keep(execution.settle(self._record, self._fence, ended, end.events, self._now_ms))
+        self._keep(execution.settle(self._record, self._fence, ended.end, ended.events, self._now_ms))
 
     @property
     def _record(self) -> SuspensionRecord:

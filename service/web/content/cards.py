@@ -3,9 +3,9 @@
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
+from sayso.records.freezes import Freeze
 from sayso.records.items import Item
 from sayso.records.suspensions import Status, SuspensionRecord
-from sayso.transitions.freezing import Freeze
 from sayso.transitions.item_states import ItemState, find_item_state
 from service.web.content.sentences import (
     describe_fallback,

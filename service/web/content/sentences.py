@@ -5,11 +5,12 @@ from collections.abc import Sequence
 
 from sayso.canonical_json import canonical_json
 from sayso.records.decisions import COVERED, Actor, ActorKind, Decision, Outcome, Verdict
+from sayso.records.freezes import TIME, Freeze
 from sayso.records.items import Answer, Item, ItemKind
 from sayso.records.suspensions import RunStatus, SuspensionRecord
 from sayso.records.terms import FallbackAction
 from sayso.transitions.closing import args_of
-from sayso.transitions.freezing import TIME, Freeze, find_held, lost_ms
+from sayso.transitions.freezing import find_held, lost_ms
 from sayso.transitions.item_states import ItemState, RunState, find_item_state
 from sayso.transitions.sightings import needs_sight
 from sayso.transitions.timing import time_given_ms

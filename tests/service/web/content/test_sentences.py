@@ -3,9 +3,9 @@ from typing import Any
 import pytest
 
 from sayso.records.decisions import COVERED, TIMEOUT, Actor, ActorKind, Decision, Outcome, Verdict
+from sayso.records.freezes import Freeze
 from sayso.records.items import Binding, Doubt, Item, freeze_item
 from sayso.records.suspensions import RunRef, Status, SuspensionRecord
-from sayso.transitions.freezing import Freeze
 from sayso.transitions.timing import keep_time
 from service.web.content.sentences import (
     describe_denial,
