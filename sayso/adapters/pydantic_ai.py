@@ -34,19 +34,18 @@ from sayso.canonical_json import JsonObject
 from sayso.errors import InvalidInput
 from sayso.records.suspensions import Origin
 from sayso.records.tool_calls import ToolDefinition
+from sayso.runner.execution import CallExecutor, current_executor
+from sayso.runner.judging import known_id
 from sayso.runner.models import RequestedCall
 from sayso.runner.protocol import (
-    Asked,
     Done,
     FrameworkAgent,
-    Gate,
+    FrameworkTurn,
     ToolFailed,
     build_agent,
-    current_gate,
     describe_edit,
     describe_refusal,
     describe_result,
-    known_id,
 )
 from sayso.runner.tools import plain_json
 
@@ -105,9 +104,9 @@ class _Gated(WrapperToolset[Any]):
 
         A call of a later turn is deferred even when its model gives it the id of an earlier one.
         """
-        gate = current_gate()
-        asked = gate.find(ctx.tool_call_id or "", name) if gate is not None and ctx.tool_call_approved else None
-        if gate is None or asked is None:
+        executor = current_executor()
+        asked = executor.find(ctx.tool_call_id or "", name) if executor is not None and ctx.tool_call_approved else None
+        if executor is None or asked is None:
             raise ApprovalRequired
 
         native: list[Any] = []
@@ -120,7 +119,7 @@ class _Gated(WrapperToolset[Any]):
                 raise ToolFailed(_DEFERS.format(name=name)) from error
             return native[0]
 
-        result = await gate.run(asked, execute)
+        result = await executor.run(asked, execute)
         if native and result.success and describe_edit(asked) is None:
             return native[0]  # such as an image, which the model is to see and not to read
         return describe_result(asked, result)
@@ -148,20 +147,20 @@ class PydanticAi:
         context: RunContext[Any] = RunContext(deps=self.deps(), model=TestModel(), usage=RunUsage())
         return [one.tool_def for one in (await self._tools().get_tools(context)).values()]
 
-    async def begin(self, text: str) -> Asked | Done:
+    async def begin(self, text: str) -> FrameworkTurn | Done:
         """Run up to the first turn that calls tools, or to the end."""
         return await self._run(text, None, None)
 
-    async def find_hindrance(self, native: JsonObject) -> str | None:
+    async def find_fault(self, native: JsonObject) -> str | None:
         """Return None: the state is all there is to go on from, and it was kept."""
         return None
 
-    async def go_on(self, native: JsonObject, gate: Gate) -> Asked | Done:
+    async def resume(self, native: JsonObject, executor: CallExecutor) -> FrameworkTurn | Done:
         """Answer all deferred calls together and run on."""
         history = ModelMessagesTypeAdapter.validate_python(native["messages"])
         own = {known_id(part.tool_call_id): part.tool_call_id for part in _find_calls(history)}
         answers = DeferredToolResults()
-        for one in gate.calls:
+        for one in executor.calls:
             refusal = describe_refusal(one)
             answers.approvals[own[one.call.call_id]] = (
                 ToolApproved(override_args=one.call.args) if refusal is None else ToolDenied(refusal)
@@ -171,7 +170,7 @@ class PydanticAi:
     def _tools(self) -> AbstractToolset[Any]:
         return _Gated(CombinedToolset(list(self.agent.toolsets)))
 
-    async def _run(self, text: str | None, history: Any, answers: DeferredToolResults | None) -> Asked | Done:
+    async def _run(self, text: str | None, history: Any, answers: DeferredToolResults | None) -> FrameworkTurn | Done:
         gated = self._tools()
         with self.agent.override(toolsets=[gated], tools=[]):
             result = await self.agent.run(
@@ -182,7 +181,7 @@ class PydanticAi:
                 deps=self.deps(),
             )
         if isinstance(result.output, DeferredToolRequests):
-            return Asked(_write(result), _read_calls(result))
+            return FrameworkTurn(_write(result), _read_calls(result))
         return Done({"text": result.output} if isinstance(result.output, str) else plain_json(result.output))
 
 

@@ -14,8 +14,9 @@ from sayso.policy.engine import ASK_EVERYTHING, PolicyEvent
 from sayso.records.run_state import write_state
 from sayso.records.suspensions import RunStatus
 from sayso.runner.batches import Batch, end_call
+from sayso.runner.execution import CallExecutor, use_executor
 from sayso.runner.judging import judge_turn
-from sayso.runner.protocol import Asked, Done, FrameworkAgent, Gate, open_gate, read_turn
+from sayso.runner.protocol import Done, FrameworkAgent, FrameworkTurn, read_turn
 from sayso.timeline.limits import MOST_AT_ONCE, fit_events
 from sayso.timeline.sources import SourceFormat
 
@@ -30,14 +31,14 @@ async def start(agent: FrameworkAgent, text: str, client: AsyncClient, title: st
     are no JSON or of no tool, is told so first. Raises `InvalidJson`, naming the key, for a state that is not JSON
     (then nothing was asked), and what a client raises.
     """
-    with open_gate(None):
+    with use_executor(None):
         reached = await agent.framework.begin(text)
-    told = [*reached.told]
-    while isinstance(reached, Asked) and (refused := _refuse(agent, reached)) is not None:
-        gate = Gate(refused, {}, _keep_nothing, reached.unseen)
-        with open_gate(gate):
-            reached = await agent.framework.go_on(reached.native, gate)
-        told += reached.told
+    told = [*reached.external_events]
+    while isinstance(reached, FrameworkTurn) and (refused := _refuse(agent, reached)) is not None:
+        executor = CallExecutor(refused, {}, _keep_nothing, reached.unseen)
+        with use_executor(executor):
+            reached = await agent.framework.resume(reached.native, executor)
+        told += reached.external_events
     if isinstance(reached, Done):
         if reached.status is RunStatus.FAILED:
             raise SaysoError(reached.error or f"The run of {agent.name!r} failed before it asked for anything.")
@@ -47,7 +48,7 @@ async def start(agent: FrameworkAgent, text: str, client: AsyncClient, title: st
     return waiting
 
 
-def _refuse(agent: FrameworkAgent, asked: Asked) -> Batch | None:
+def _refuse(agent: FrameworkAgent, asked: FrameworkTurn) -> Batch | None:
     """Return the turn with none of its calls run, where one of them cannot; None where people can be asked."""
     about = PolicyEvent(run_id="", agent=agent.name)
     batch, _ = judge_turn(agent, read_turn(asked), ASK_EVERYTHING, about)
@@ -71,7 +72,7 @@ async def _tell(client: AsyncClient, run_id: str, framework: str, told: Sequence
         _LOG.warning("Sayso was not told what the run said before it waited: %s", error.message)
 
 
-def _write(agent: FrameworkAgent, asked: Asked, title: str) -> JsonObject:
+def _write(agent: FrameworkAgent, asked: FrameworkTurn, title: str) -> JsonObject:
     origin = agent.manifest().origin
     return {
         "agent": agent.name,

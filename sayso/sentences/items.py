@@ -4,13 +4,14 @@ from collections import Counter
 from collections.abc import Sequence
 
 from sayso.canonical_json import canonical_json
+from sayso.records.freezes import TIME, Freeze
 from sayso.records.items import Answer, Item, ItemKind
 from sayso.records.suspensions import SuspensionRecord
 from sayso.records.terms import FallbackAction
 from sayso.sentences.times import describe_left, describe_span
 from sayso.text.summaries import write_leaf
 from sayso.transitions.closing import args_of
-from sayso.transitions.freezing import TIME, Freeze, find_held, lost_ms
+from sayso.transitions.freezing import find_held, lost_ms
 from sayso.transitions.sightings import needs_sight
 from sayso.transitions.timing import time_given_ms
 

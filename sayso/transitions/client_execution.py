@@ -17,13 +17,14 @@ from sayso.errors import AlreadyRedeemed, Conflict, IllegalTransition, StaleAtte
 from sayso.records.decisions import Permit, Report, Verdict
 from sayso.records.events import Event, EventType
 from sayso.records.items import Doubt, Item
-from sayso.records.suspensions import Change, Lease, RunEnd, RunRef, RunStatus, Status, SuspensionRecord, check_step
+from sayso.records.suspensions import Change, Lease, RunEnd, RunRef, RunStatus, Status, SuspensionRecord
 from sayso.records.terms import REPORT_WITHIN_S
 from sayso.records.tool_calls import ToolCall, ToolResult
 from sayso.transitions.closing import may_start, next_lapse
 from sayso.transitions.deciding import find_item, suspend
 from sayso.transitions.execution import END_EVENTS, approved_args, end_suspension, follow, note_resumed, redeem_permit
-from sayso.transitions.in_doubt import Choice, ask_in_doubt, read_choice
+from sayso.transitions.in_doubt import Choice, put_in_doubt, read_choice
+from sayso.transitions.table import check_step
 
 _STATUSES = {"continue": RunStatus.COMPLETED, "degrade": RunStatus.DEGRADED, "fail": RunStatus.FAILED}
 
@@ -120,7 +121,7 @@ def mark_in_doubt(record: SuspensionRecord, item_id: str, following: SuspensionR
         idempotency_key=key_of(record, item),
     )
     call = ToolCall(call_id=item.call_id, index=item.index, name=item.tool.name, args=approved_args(item))
-    drafts = (ask_in_doubt(call, item.tool.definition, doubt, outside=True),)
+    drafts = (put_in_doubt(call, item.tool.definition, doubt, by_client=True),)
     begun = suspend(following.model_copy(update=follow(record)), drafts, now_ms)
     ended = end_suspension(record, now_ms, {"following_id": following.id, "updated_at_ms": now_ms})
     return Change(ended, begun.events, following=begun.record)

@@ -21,7 +21,7 @@ from sayso.errors import (
 from sayso.records.decisions import Actor, ActorKind, Decision, DecisionAction, Verdict
 from sayso.records.events import Event, EventType
 from sayso.records.items import Answer, Item, ItemDraft, PresetOutcome, digest_item, freeze_item
-from sayso.records.suspensions import Change, RunEnd, RunStatus, Status, SuspensionRecord, check_step
+from sayso.records.suspensions import Change, RunEnd, RunStatus, Status, SuspensionRecord
 from sayso.records.tool_calls import ToolResult
 from sayso.transitions.closing import (
     args_of,
@@ -34,6 +34,7 @@ from sayso.transitions.closing import (
     put_item,
     rule_item,
 )
+from sayso.transitions.table import check_step
 from sayso.transitions.timing import expire
 
 

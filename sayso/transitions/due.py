@@ -6,19 +6,12 @@ Plain functions on frozen records. Nothing is done to what is frozen; it is look
 from collections.abc import Sequence
 
 from sayso.errors import Frozen
+from sayso.records.freezes import Freeze
 from sayso.records.suspensions import Change, Status, SuspensionRecord
 from sayso.transitions.client_execution import lapse
 from sayso.transitions.closing import next_due
 from sayso.transitions.execution import redrive
-from sayso.transitions.freezing import (
-    Freeze,
-    check_start,
-    find_held,
-    hold,
-    shift_deadlines,
-    spare_lease,
-    tools_to_start,
-)
+from sayso.transitions.freezing import check_start, find_held, hold, shift_deadlines, spare_lease, tools_to_start
 from sayso.transitions.timing import keep_time
 
 

@@ -14,20 +14,11 @@ from sayso.records.decisions import Actor, Permit
 from sayso.records.events import Event, EventType
 from sayso.records.items import Item, ItemDraft, digest_item
 from sayso.records.run_state import SealedState
-from sayso.records.suspensions import (
-    DUE_AGAIN_MS,
-    Change,
-    Intent,
-    Lease,
-    RunEnd,
-    RunStatus,
-    Status,
-    SuspensionRecord,
-    check_step,
-)
+from sayso.records.suspensions import DUE_AGAIN_MS, Change, Intent, Lease, RunEnd, RunStatus, Status, SuspensionRecord
 from sayso.records.tool_calls import ToolResult
 from sayso.transitions.deciding import find_item, suspend
 from sayso.transitions.item_states import count_failed
+from sayso.transitions.table import check_step
 
 MAX_TRIES = 5
 """How often a resume may begin before the run is given up, until somebody revives it."""

@@ -6,9 +6,10 @@ Plain functions on frozen records. An item is seen when somebody who may decide 
 from sayso.records.decisions import Actor, ActorKind
 from sayso.records.events import Event, EventType
 from sayso.records.items import Item
-from sayso.records.suspensions import Change, SuspensionRecord, check_step
+from sayso.records.suspensions import Change, SuspensionRecord
 from sayso.records.terms import FallbackAction
 from sayso.transitions.closing import put_item
+from sayso.transitions.table import check_step
 
 
 def needs_sight(record: SuspensionRecord, item: Item) -> bool:

@@ -8,10 +8,11 @@ from sayso.clock import iso_utc
 from sayso.records.decisions import TIMEOUT, Decision, DecisionAction
 from sayso.records.events import Event, EventType
 from sayso.records.items import Item, digest_item
-from sayso.records.suspensions import Change, Status, SuspensionRecord, check_step
+from sayso.records.suspensions import Change, Status, SuspensionRecord
 from sayso.records.terms import FallbackAction
 from sayso.transitions.closing import close_item, describe_words, next_due, put_item
 from sayso.transitions.sightings import needs_sight
+from sayso.transitions.table import check_step
 
 NOTHING_HELD: frozenset[str] = frozenset()
 """No item's time stands still."""

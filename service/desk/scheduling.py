@@ -6,9 +6,10 @@ These verbs are the desk's own (`service/desk/desk.py`), for the clock and for w
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from sayso.records.freezes import Freeze
 from sayso.records.suspensions import Change, SuspensionRecord
 from sayso.transitions.due import look, wake
-from sayso.transitions.freezing import Freeze, doubt_time
+from sayso.transitions.freezing import doubt_time
 from service.desk.client_execution import ClientExecution
 from service.store.suspensions.batches import Foreseen, Verb
 from service.store.suspensions.saving import Saved

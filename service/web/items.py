@@ -19,6 +19,7 @@ from sayso.errors import (
     SaysoError,
     StaleDigest,
 )
+from sayso.problems import Problem
 from sayso.records.decisions import ActorKind, DecisionRequest
 from sayso.records.items import Answer, Item
 from sayso.records.suspensions import Status, SuspensionRecord
@@ -52,7 +53,7 @@ from service.web.content.details import (
 from service.web.content.external_events import describe_both, read_external_events
 from service.web.content.stages import list_stages
 from service.web.content.trails import MOST_ENTRIES, read_trail
-from service.web.errors import Problem, show_again
+from service.web.errors import show_again
 from service.web.form_posts import SEND_AGAIN, EarlierSignIn, Post, check_session, read_form
 from service.web.pages import render, show
 from service.web.sessions import BY_ITSELF, SignedIn, Visitor, wiring_of

@@ -8,6 +8,7 @@ from fastapi import APIRouter, Query, Request
 from fastapi.responses import RedirectResponse, Response
 
 from sayso.errors import Conflict
+from sayso.problems import Problem
 from sayso.records.items import Item
 from sayso.records.suspensions import RunStatus, Status, SuspensionRecord
 from sayso.sentences.outcomes import describe_state
@@ -18,7 +19,7 @@ from service.store.suspensions.reading import UnreadableRecord, split_readable
 from service.web.content.cards import item_href
 from service.web.content.external_events import describe_both, read_external_events
 from service.web.content.trails import MOST_ENTRIES, read_trail
-from service.web.errors import Problem, show_again
+from service.web.errors import show_again
 from service.web.form_posts import EarlierSignIn, check_session, describe_refusal, read_form, read_post
 from service.web.pages import render, show
 from service.web.sessions import SignedIn, Visitor, wiring_of

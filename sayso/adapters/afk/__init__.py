@@ -24,7 +24,8 @@ from sayso.clock import new_id, now_ms
 from sayso.errors import InvalidInput
 from sayso.records.run_state import check_state
 from sayso.records.suspensions import Origin, RunStatus
-from sayso.runner.protocol import Asked, Done, FrameworkAgent, Gate, build_agent, current_gate
+from sayso.runner.execution import CallExecutor, current_executor
+from sayso.runner.protocol import Done, FrameworkAgent, FrameworkTurn, build_agent
 
 _ELSEWHERE = (
     "The run {run_id} no longer waits where this was asked: somebody else has gone on with it. The answers are not "
@@ -74,32 +75,34 @@ class Afk:
             state_schema="afk.runtime_state/1",
         )
 
-    async def begin(self, text: str) -> Asked | Done:
+    async def begin(self, text: str) -> FrameworkTurn | Done:
         """Run up to the first call that nobody was asked about, none of its turn having started, or to the end."""
         async with self._opened() as memory:
             runner, agent, seams = self.make(memory)
             handle = await runner.run_handle(agent, user_message=text, thread_id=new_id("thread"))
             return await self._rest(seams, handle)
 
-    async def find_hindrance(self, native: JsonObject) -> str | None:
+    async def find_fault(self, native: JsonObject) -> str | None:
         """Say that the run waits elsewhere by now, or has ended: somebody else has gone on with it."""
         waiting = read_native(native)
         async with self._opened() as memory:
             elsewhere = await is_elsewhere(memory, waiting)
         return _ELSEWHERE.format(run_id=waiting.run_id) if elsewhere else None
 
-    async def go_on(self, native: JsonObject, gate: Gate) -> Asked | Done:
+    async def resume(self, native: JsonObject, executor: CallExecutor) -> FrameworkTurn | Done:
         """Put the run back where it waits and run on; its clocks are moved by the time it waited."""
         waiting = read_native(native)
         async with self._opened() as memory:
-            runner, agent, seams = self.make(memory, waiting, gate)
+            runner, agent, seams = self.make(memory, waiting, executor)
             await put_back(memory, waiting, now_ms())
             handle = await runner.resume_handle(agent, run_id=waiting.run_id, thread_id=waiting.thread_id)
             return await self._rest(seams, handle)
 
-    def make(self, memory: Memory, waiting: Waiting | None = None, gate: Gate | None = None) -> tuple[Any, Any, Seams]:
+    def make(
+        self, memory: Memory, waiting: Waiting | None = None, executor: CallExecutor | None = None
+    ) -> tuple[Any, Any, Seams]:
         """Return the runner and the agent; raises `InvalidInput` where something of it would run unasked."""
-        seams = Seams(memory, waiting, gate)
+        seams = Seams(memory, waiting, executor)
         runner, agent = self.build(seams)
         check_agent(agent, seams.tools, seams.role)
         return runner, agent, seams
@@ -113,32 +116,36 @@ class Afk:
         finally:
             await memory.close()
 
-    async def _rest(self, seams: Seams, handle: Any) -> Asked | Done:
+    async def _rest(self, seams: Seams, handle: Any) -> FrameworkTurn | Done:
         try:
             reached = await _await_rest(seams, handle)
         except Exception as error:
             if not load_words().ends_run(error):
                 raise
-            return Done(None, RunStatus.FAILED, str(error) or type(error).__name__, told=seams.external_events.said)
+            return Done(
+                None, RunStatus.FAILED, str(error) or type(error).__name__, external_events=seams.external_events.said
+            )
         if seams.stopped.is_set():
             return await self._read_stop(seams)
         if reached is None:
-            return Done(None, RunStatus.CANCELLED, "AFK cancelled the run.", told=seams.external_events.said)
+            return Done(None, RunStatus.CANCELLED, "AFK cancelled the run.", external_events=seams.external_events.said)
         result: JsonObject = {"text": reached.final_text}
         if reached.state == "completed":
-            return Done(result, told=seams.external_events.said)
+            return Done(result, external_events=seams.external_events.said)
         status = _STATUSES.get(reached.state, RunStatus.FAILED)
-        return Done({**result, "state": reached.state}, status, reached.final_text, told=seams.external_events.said)
+        return Done(
+            {**result, "state": reached.state}, status, reached.final_text, external_events=seams.external_events.said
+        )
 
-    async def _read_stop(self, seams: Seams) -> Asked:
-        place, gate = seams.stopped_at, current_gate()
+    async def _read_stop(self, seams: Seams) -> FrameworkTurn:
+        place, executor = seams.stopped_at, current_executor()
         if place is None:
-            assert gate is not None  # noqa: S101  only a call that went wrong in the gate stops without a place
-            raise gate.fault or InvalidInput(NOT_ASKED)
+            assert executor is not None  # noqa: S101  only a call that went wrong in the gate stops without a place
+            raise executor.fault or InvalidInput(NOT_ASKED)
         native = await read_waiting(seams.memory, place.run_id, str(seams.turns.thread_id), place.step, now_ms())
         check_state(native)
         waiting = read_native(native)
-        return Asked(native, waiting.calls, waiting.text, told=seams.external_events.said)
+        return FrameworkTurn(native, waiting.calls, waiting.text, external_events=seams.external_events.said)
 
 
 def check_agent(agent: Any, gated: Sequence[Any], role: Any) -> None:

@@ -17,7 +17,9 @@ from sayso.adapters.afk.turns import JUDGING_CALL, Place, Turns
 from sayso.canonical_json import JsonObject
 from sayso.records.tool_calls import ToolResult
 from sayso.runner.batches import BatchCall
-from sayso.runner.protocol import Gate, ToolFailed, current_gate, describe_refusal, describe_result, known_id
+from sayso.runner.execution import CallExecutor, current_executor
+from sayso.runner.judging import known_id
+from sayso.runner.protocol import ToolFailed, describe_refusal, describe_result
 
 NOT_ASKED = "Nobody was asked about this call; it is not run."
 _NOT_A_CALL = "Nobody can be asked about this here: only tool calls are put to people."
@@ -33,7 +35,7 @@ class Seams:
     One stretch of a run goes through it: up to the first call that nobody was asked about, or to the end.
     """
 
-    def __init__(self, memory: Memory, waiting: Waiting | None = None, gate: Gate | None = None) -> None:
+    def __init__(self, memory: Memory, waiting: Waiting | None = None, executor: CallExecutor | None = None) -> None:
         self.memory = memory
         self.tools: list[Any] = []
         self.stopped = asyncio.Event()
@@ -42,7 +44,7 @@ class Seams:
         self._words = load_words()
         self.turns = Turns(waiting.run_id, waiting.thread_id) if waiting is not None else Turns()
         self._waiting = waiting
-        self._gate = gate
+        self._executor = executor
         self._admitted: list[BatchCall] = []
 
     @property
@@ -105,8 +107,8 @@ class Seams:
 
     async def _call(self, called: Called) -> Any:
         """Run the call through the gate, with the arguments that were decided on, whatever AFK gives."""
-        gate, one = self._gate, self._take(called.name, called.call_id)
-        if gate is None or one is None or current_gate() is not gate:
+        executor, one = self._executor, self._take(called.name, called.call_id)
+        if executor is None or one is None or current_executor() is not executor:
             return self._words.fail(NOT_ASKED)
         ran: list[Any] = []
 
@@ -117,7 +119,7 @@ class Seams:
             return ran[0].output if ran[0].deferred is None else write_deferred(ran[0].deferred)
 
         try:
-            result = await gate.run(one, execute)
+            result = await executor.run(one, execute)
         except Exception as fault:  # the gate keeps it; AFK would tell its model of it and go on
             raise self._stop(None) from fault
         return self._tell(one, result, ran[0] if ran else None)
@@ -141,11 +143,11 @@ class Seams:
         return one, ""
 
     def _is_known(self, place: Place) -> bool:
-        return self._gate is not None and self._waiting is not None and place.step == self._waiting.step
+        return self._executor is not None and self._waiting is not None and place.step == self._waiting.step
 
     def _find(self, place: Place, name: str) -> BatchCall | None:
         """Return the call at this place of the turn that was decided, unless another tool stands there."""
-        calls = self._gate.calls if self._gate is not None else ()
+        calls = self._executor.calls if self._executor is not None else ()
         one = calls[place.occurrence] if place.occurrence < len(calls) else None
         return one if one is not None and one.call.name == name else None
 

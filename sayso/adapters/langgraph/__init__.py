@@ -30,15 +30,9 @@ from sayso.policy.rules import same_json
 from sayso.records.suspensions import Origin
 from sayso.records.tool_calls import ToolDefinition
 from sayso.runner.batches import BatchCall
+from sayso.runner.execution import CallExecutor
 from sayso.runner.models import RequestedCall
-from sayso.runner.protocol import (
-    Asked,
-    Done,
-    FrameworkAgent,
-    Gate,
-    build_agent,
-    describe_refusal,
-)
+from sayso.runner.protocol import Done, FrameworkAgent, FrameworkTurn, build_agent, describe_refusal
 from sayso.runner.tools import plain_json
 
 Saver = Callable[[], AbstractAsyncContextManager[Any]]
@@ -119,13 +113,13 @@ class LangGraph:
             state_schema="langgraph.thread/1",
         )
 
-    async def begin(self, text: str) -> Asked | Done:
+    async def begin(self, text: str) -> FrameworkTurn | Done:
         """Run a new thread up to its first interrupts, or to the end."""
         thread_id = new_id("thread")
         async with self._graph() as graph:
             return await self._run(graph, thread_id, self.write_input(text))
 
-    async def find_hindrance(self, native: JsonObject) -> str | None:
+    async def find_fault(self, native: JsonObject) -> str | None:
         """Say that the thread waits elsewhere by now, or has ended: somebody else has gone on with it."""
         asked: Any = native["interrupts"]
         async with self._graph() as graph:
@@ -135,22 +129,22 @@ class LangGraph:
             return None
         return _ELSEWHERE.format(thread_id=native["thread_id"])
 
-    async def go_on(self, native: JsonObject, gate: Gate) -> Asked | Done:
+    async def resume(self, native: JsonObject, executor: CallExecutor) -> FrameworkTurn | Done:
         """Answer the very interrupts that were asked about, all together, and run on.
 
         Raises `InvalidInput` when the thread waits at others by now and not everything that was asked has ended.
         """
         thread_id = str(native["thread_id"])
         asked: Any = native["interrupts"]
-        async with self._graph(one.call.name for one in gate.calls) as graph:
+        async with self._graph(one.call.name for one in executor.calls) as graph:
             snapshot = await graph.aget_state(_config(thread_id))
             waiting = {one.id for one in snapshot.interrupts}
             ours = {one["id"] for one in asked}
             if ours and ours <= waiting:
-                return await self._run(graph, thread_id, Command(resume=_answer(asked, gate)))
+                return await self._run(graph, thread_id, Command(resume=_answer(asked, executor)))
             if not waiting and snapshot.next:  # the answers are taken already, and the calls come after them
                 return await self._run(graph, thread_id, None)
-            if any(one.result is None for one in gate.calls):
+            if any(one.result is None for one in executor.calls):
                 raise InvalidInput(_ELSEWHERE.format(thread_id=thread_id))
             return _read(thread_id, snapshot.values, snapshot)
 
@@ -169,7 +163,7 @@ class LangGraph:
         async with self.checkpointer() as saver:
             yield self.make(saver, asked=asked)
 
-    async def _run(self, graph: Any, thread_id: str, given: Any) -> Asked | Done:
+    async def _run(self, graph: Any, thread_id: str, given: Any) -> FrameworkTurn | Done:
         values = await graph.ainvoke(given, _config(thread_id), durability="sync")
         snapshot = await graph.aget_state(_config(thread_id))
         return _read(thread_id, values, snapshot)
@@ -179,7 +173,7 @@ def _config(thread_id: str) -> Any:
     return {"configurable": {"thread_id": thread_id, _STRICT: True}}
 
 
-def _read(thread_id: str, values: Any, snapshot: Any) -> Asked | Done:
+def _read(thread_id: str, values: Any, snapshot: Any) -> FrameworkTurn | Done:
     """Return what the graph waits for, or what it came to."""
     interrupts: Sequence[Interrupt] = snapshot.interrupts
     if not interrupts:
@@ -197,7 +191,7 @@ def _read(thread_id: str, values: Any, snapshot: Any) -> Asked | Done:
         for one, (_, found, _) in read
         for call in _name_calls(values, found)
     )
-    return Asked(native, calls, unseen=any(kind == "inbox" for _, (kind, _, _) in read))
+    return FrameworkTurn(native, calls, unseen=any(kind == "inbox" for _, (kind, _, _) in read))
 
 
 def _read_interrupt(interrupt: Interrupt) -> tuple[str, list[RequestedCall], JsonObject]:
@@ -231,10 +225,10 @@ def _name_calls(values: Any, calls: list[RequestedCall]) -> Iterator[RequestedCa
             yield call.model_copy(update={"call_id": asked[place]["id"] or ""})
 
 
-def _answer(asked: Sequence[Mapping[str, Any]], gate: Gate) -> Any:
+def _answer(asked: Sequence[Mapping[str, Any]], executor: CallExecutor) -> Any:
     """Return the answer to each interrupt by its id."""
     answers: dict[str, Any] = {}
-    left = list(gate.calls)
+    left = list(executor.calls)
     for interrupt in asked:
         own, left = left[: interrupt["calls"]], left[interrupt["calls"] :]
         if interrupt["kind"] == "batched":

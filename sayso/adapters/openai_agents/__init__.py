@@ -26,18 +26,17 @@ from sayso.formats.tool_responses import note_edit
 from sayso.records.suspensions import Origin, RunStatus
 from sayso.records.tool_calls import ToolDefinition, ToolResult
 from sayso.runner.batches import BatchCall
+from sayso.runner.execution import CallExecutor, current_executor
+from sayso.runner.judging import known_id
 from sayso.runner.models import RequestedCall
 from sayso.runner.protocol import (
-    Asked,
     Done,
     FrameworkAgent,
-    Gate,
+    FrameworkTurn,
     build_agent,
-    current_gate,
     describe_edit,
     describe_refusal,
     describe_result,
-    known_id,
 )
 from sayso.runner.tools import plain_json
 
@@ -104,19 +103,19 @@ class OpenAiAgents:
             state_schema="openai_agents.run_state/1",
         )
 
-    async def begin(self, text: str) -> Asked | Done:
+    async def begin(self, text: str) -> FrameworkTurn | Done:
         """Run up to the first turn that calls tools, or to the end."""
         return await self._run(text)
 
-    async def find_hindrance(self, native: JsonObject) -> str | None:
+    async def find_fault(self, native: JsonObject) -> str | None:
         """Return None: the state is all there is to go on from, and it was kept."""
         return None
 
-    async def go_on(self, native: JsonObject, gate: Gate) -> Asked | Done:
+    async def resume(self, native: JsonObject, executor: CallExecutor) -> FrameworkTurn | Done:
         """Approve or reject every pending call, and run on."""
         state = await RunState.from_json(self.agent, native, context_override=self.context())
         pending = {_id_of(item): item for item in state.get_interruptions()}
-        for one in gate.calls:
+        for one in executor.calls:
             item = pending.get((one.call.call_id, one.call.name))
             if item is None:
                 raise InvalidInput(f"The saved run does not wait for {one.call.name}; it cannot go on with its answer.")
@@ -127,7 +126,7 @@ class OpenAiAgents:
                 state.reject(item, rejection_message=self.describe_refused(one.call.name, refusal))
         return await self._run(state)
 
-    async def _run(self, start: str | RunState[Any, Any]) -> Asked | Done:
+    async def _run(self, start: str | RunState[Any, Any]) -> FrameworkTurn | Done:
         context = self.context() if isinstance(start, str) else None
         try:
             result = await Runner.run(
@@ -137,7 +136,7 @@ class OpenAiAgents:
             return Done(None, RunStatus.FAILED, f"The guardrail {halt.guardrail.get_name()} stopped the run.")
         if result.interruptions:
             native = result.to_state().to_json(context_serializer=lambda _: {})
-            return Asked(native, tuple(_read_call(one, self.agent.name) for one in result.interruptions))
+            return FrameworkTurn(native, tuple(_read_call(one, self.agent.name) for one in result.interruptions))
         output = result.final_output
         return Done({"text": output} if isinstance(output, str) else plain_json(output))
 
@@ -193,15 +192,15 @@ def _gate_tool(tool: FunctionTool, tell: Refusal | None) -> FunctionTool:
     """Return the tool so that it begins through the gate alone, and its input guardrails check what really runs."""
 
     async def invoke(context: ToolContext[Any], _args_json: str) -> Any:
-        gate = current_gate()
-        one = gate.find(context.tool_call_id, tool.name) if gate is not None else None
-        if gate is None or one is None:
+        executor = current_executor()
+        one = executor.find(context.tool_call_id, tool.name) if executor is not None else None
+        if executor is None or one is None:
             raise IllegalTransition(f"Nobody was asked about this call of {tool.name}; it is not run.")
 
         async def execute(args: JsonObject) -> Any:
             return await tool.on_invoke_tool(put_in(context, args), json.dumps(args))
 
-        return _tell(one, await gate.run(one, execute), tell)
+        return _tell(one, await executor.run(one, execute), tell)
 
     guardrails = [gate_guardrail(one, tool.name) for one in tool.tool_input_guardrails or ()]
     return dataclasses.replace(

@@ -28,8 +28,9 @@ from sayso.policy.questions import KEYWORD
 from sayso.records.suspensions import Origin, RunStatus
 from sayso.records.tool_calls import ToolDefinition
 from sayso.runner.batches import BatchCall
+from sayso.runner.execution import CallExecutor
 from sayso.runner.models import RequestedCall
-from sayso.runner.protocol import Asked, Done, FrameworkAgent, Gate, ToolFailed, build_agent, describe_edit
+from sayso.runner.protocol import Done, FrameworkAgent, FrameworkTurn, ToolFailed, build_agent, describe_edit
 from sayso.runner.tools import plain_json
 
 _QUESTION = ToolDefinition(
@@ -79,25 +80,25 @@ class Parsimony:
             state_schema="parsimony.suspension/1",
         )
 
-    async def begin(self, text: str) -> Asked | Done:
+    async def begin(self, text: str) -> FrameworkTurn | Done:
         """Run up to the first turn that calls tools or asks, or to the end."""
         stretch = Stretch()
         reached = await _follow(self._make(stretch).run(text), stretch)
-        return replace(reached, told=tuple(stretch.told))
+        return replace(reached, external_events=tuple(stretch.told))
 
-    async def find_hindrance(self, native: JsonObject) -> str | None:
+    async def find_fault(self, native: JsonObject) -> str | None:
         """Say that the run was suspended under another secret, which the framework would refuse."""
         agent, record = self.build(), read_record(native["record"])
         _adopt(agent, record)
         return None if verify_suspension_token(record=record, secret=agent.suspension_secret) else _FOREIGN
 
-    async def go_on(self, native: JsonObject, gate: Gate) -> Asked | Done:
+    async def resume(self, native: JsonObject, executor: CallExecutor) -> FrameworkTurn | Done:
         """Run what has leave within the rehydrated record, and resume it with what is to be told."""
-        stretch = Stretch(gate)
+        stretch = Stretch(executor)
         agent, record = self._make(stretch), read_record(native["record"])
         _adopt(agent, record)
-        turn = Turn(agent, record, stretch, gate) if native["turn"] else None
-        reply = await _reply(gate)
+        turn = Turn(agent, record, stretch, executor) if native["turn"] else None
+        reply = await _reply(executor)
         resumed = agent.resume(
             record, reply, max_suspension_age_s=None, configure_ctx=turn.play if turn is not None else None
         )
@@ -108,7 +109,7 @@ class Parsimony:
             reached = _ask(turn.suspend(request), request.choices)
         except TerminationRequest as request:
             reached = _hand_off(_describe_end("handoff", request, "rationale", "blockers"))
-        return replace(reached, told=tuple(stretch.told))
+        return replace(reached, external_events=tuple(stretch.told))
 
     def _make(self, stretch: Stretch) -> Agent:
         agent = self.build()
@@ -116,32 +117,32 @@ class Parsimony:
         return agent
 
 
-async def _reply(gate: Gate) -> str:
+async def _reply(executor: CallExecutor) -> str:
     """Return the message that goes on: the answers to what was asked, or that calls were decided."""
-    questions = [one for one in gate.calls if one.call.name == ASK_USER]
-    answers = [await _answer(gate, one) for one in questions]
-    if len(gate.calls) == 1 and answers:
+    questions = [one for one in executor.calls if one.call.name == ASK_USER]
+    answers = [await _answer(executor, one) for one in questions]
+    if len(executor.calls) == 1 and answers:
         return answers[0]
     told = [f"{one.call.args.get('question', '')} {answer}" for one, answer in zip(questions, answers, strict=True)]
     edited = [
         f"{one.call.name}: {note}"
-        for one in gate.calls
+        for one in executor.calls
         if one.call.name != ASK_USER and (one.result is None or one.result.success) and (note := describe_edit(one))
     ]
     return "\n".join([_DECIDED, *edited, *told])
 
 
-async def _answer(gate: Gate, one: BatchCall) -> str:
+async def _answer(executor: CallExecutor, one: BatchCall) -> str:
     async def read(args: JsonObject) -> JsonValue:
         if "answer" not in args:  # a rule wanted the question approved, and nobody wrote the answer in
             raise ToolFailed("The question was approved, but nobody answered it.")
         return args["answer"]
 
-    result = await gate.run(one, read)
+    result = await executor.run(one, read)
     return str(result.output) if result.success else result.error or "Nobody answered."
 
 
-async def _follow(events: AsyncIterator[Any], stretch: Stretch) -> Asked | Done:
+async def _follow(events: AsyncIterator[Any], stretch: Stretch) -> FrameworkTurn | Done:
     """Read the run's events to their end and return where it came to."""
     last: dict[str, Any] = {}
     async for event in events:
@@ -152,20 +153,22 @@ async def _follow(events: AsyncIterator[Any], stretch: Stretch) -> Asked | Done:
     return _pause(asked.suspension_record) if stretch.stopped else _ask(asked.suspension_record, asked.choices)
 
 
-def _pause(record: SuspensionRecord) -> Asked:
+def _pause(record: SuspensionRecord) -> FrameworkTurn:
     """Return the calls of the turn that suspended the run."""
     message = record.messages[find_turn(record.messages)]
     calls = tuple(one for one in read_calls(message) if one.name not in (RETURN_DONE, RETURN_UNABLE))
-    return Asked({"record": write_record(record), "turn": True}, calls, text=str(read_text(message.content or "")))
+    return FrameworkTurn(
+        {"record": write_record(record), "turn": True}, calls, text=str(read_text(message.content or ""))
+    )
 
 
-def _ask(record: SuspensionRecord, choices: list[str] | None) -> Asked:
+def _ask(record: SuspensionRecord, choices: list[str] | None) -> FrameworkTurn:
     """Return a question that no call asked as if one had."""
     args = {"question": record.pending_question, "context": record.pending_question_context, "choices": choices}
     call_id = f"question-{record.suspension_token.partition('.')[0]}"
     given = {name: value for name, value in args.items() if value is not None}
     call = RequestedCall(call_id=call_id, name=ASK_USER, args_json=json.dumps(given), subagent="")
-    return Asked({"record": write_record(record), "turn": False}, (call,))
+    return FrameworkTurn({"record": write_record(record), "turn": False}, (call,))
 
 
 def _end(last: Mapping[str, Any], summary: str | None) -> Done:

@@ -22,7 +22,8 @@ from sayso.canonical_json import JsonObject
 from sayso.errors import InvalidInput
 from sayso.policy.rules import same_json
 from sayso.runner.batches import BatchCall
-from sayso.runner.protocol import Gate, ToolFailed, describe_text
+from sayso.runner.execution import CallExecutor
+from sayso.runner.protocol import ToolFailed, describe_text
 from sayso.runner.tools import plain_json
 
 ASK_USER, RETURN_DONE, RETURN_UNABLE = "ask_user", "return_done", "return_unable"
@@ -45,7 +46,7 @@ _TIMED_OUT = "{name} took longer than the agent's tool_timeout_s and was cut off
 class Stretch:
     """What happens between two stops: which calls may start, and what came of them."""
 
-    gate: Gate | None = None
+    executor: CallExecutor | None = None
     ready: list[BatchCall] = field(default_factory=list)
     begun: set[int] = field(default_factory=set)
     results: dict[int, Any] = field(default_factory=dict)
@@ -83,7 +84,7 @@ class Stretch:
 
     async def _run(self, tool: Tool, given: Mapping[str, Any]) -> Any:
         one = self._take(tool.name, given)
-        if self.gate is None or one is None:
+        if self.executor is None or one is None:
             self.stopped = True
             raise SuspensionRequest(f"{tool.name} waits for a decision.")
         native: list[ToolResult] = []
@@ -101,7 +102,7 @@ class Stretch:
             return _read_output(native[0].data)
 
         self.begun.add(one.call.index)
-        result = self.results[one.call.index] = await self.gate.run(one, execute)
+        result = self.results[one.call.index] = await self.executor.run(one, execute)
         if raised:
             raise raised[0]
         return native[0] if native else ToolResult(exception_message=result.error, data=None)
@@ -118,22 +119,22 @@ class Stretch:
 class Turn:
     """The turn in which the run was suspended: its calls are run, and its transcript is told of all of them."""
 
-    def __init__(self, agent: Agent, record: SuspensionRecord, stretch: Stretch, gate: Gate) -> None:
+    def __init__(self, agent: Agent, record: SuspensionRecord, stretch: Stretch, executor: CallExecutor) -> None:
         self._agent = agent
         self._record = record
         self._stretch = stretch
-        self._gate = gate
+        self._executor = executor
 
     async def play(self, ctx: Any) -> None:
         """Run what has leave, as the framework does, in the context it has rebuilt."""
         place = find_turn(ctx.messages)
         turn = read_calls(ctx.messages[place])
         asked = [at for at, one in enumerate(turn) if one.name not in (RETURN_DONE, RETURN_UNABLE)]
-        calls = dict(zip(asked, self._gate.calls, strict=True))
+        calls = dict(zip(asked, self._executor.calls, strict=True))
         ctx.messages = list(ctx.messages[: place + 1])
         ready = [(turn[at].call_id, one) for at, one in calls.items() if one.may_run and one.call.name != ASK_USER]
         ending = await self._dispatch(ctx, ready)
-        await self._gate.close()
+        await self._executor.close()
         told = {at: self._tell(calls[at]) if at in calls else _NOT_YET for at in range(len(turn))}
         ctx.messages = close_turn(ctx.messages, {at: one for at, one in told.items() if one is not None})
         if isinstance(ending, SuspensionRequest):

@@ -305,7 +305,7 @@ class SuspensionView(View):
     )
     run: RunRefView
     step: int
-    mode: Literal["worker", "callback", "poll"] = Field(
+    mode: Literal["worker", "poll"] = Field(
         validation_alias=AliasPath("resume", "mode"), description="Who runs what is approved: a worker, or who asked."
     )
     items: tuple[ItemView, ...]

@@ -3,6 +3,7 @@
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
+from sayso.records.freezes import Freeze
 from sayso.records.items import Item
 from sayso.records.suspensions import Status, SuspensionRecord
 from sayso.sentences.items import (
@@ -15,7 +16,6 @@ from sayso.sentences.items import (
 )
 from sayso.sentences.outcomes import describe_outcome
 from sayso.text.summaries import Summary, summarize
-from sayso.transitions.freezing import Freeze
 from sayso.transitions.item_states import ItemState, find_item_state
 
 

@@ -4,6 +4,7 @@ from typing import Any
 
 import pytest
 
+from sayso.records.freezes import Freeze
 from sayso.records.items import Answer, ItemKind
 from sayso.sentences.items import (
     describe_deadlock,
@@ -17,7 +18,6 @@ from sayso.sentences.items import (
     describe_reviewers,
     join_words,
 )
-from sayso.transitions.freezing import Freeze
 from sayso.transitions.timing import keep_time
 from tests.sayso.sentences.samples import NOW, make_decision, make_item, make_record
 

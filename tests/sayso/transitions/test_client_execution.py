@@ -12,13 +12,14 @@ from sayso.errors import AlreadyRedeemed, Conflict, DeadlinePassed, IllegalTrans
 from sayso.records.decisions import Report
 from sayso.records.events import TrailHead, find_break
 from sayso.records.items import ItemDraft
-from sayso.records.suspensions import LEGAL, Change, ResumeSpec, RunStatus, Status, SuspensionRecord, check_step
+from sayso.records.suspensions import Change, ResumeSpec, RunStatus, Status, SuspensionRecord
 from sayso.records.terms import REPORT_WITHIN_S
 from sayso.records.tool_calls import ToolResult
 from sayso.transitions.client_execution import client_redeem, conclude, lapse, mark_in_doubt
 from sayso.transitions.closing import next_due
 from sayso.transitions.deciding import cancel, decide, report, suspend
 from sayso.transitions.execution import lease
+from sayso.transitions.table import LEGAL, check_step
 from tests.sayso.samples import T0, ask, draft, person, types_of, word
 from tests.trails import append_events
 
@@ -73,9 +74,7 @@ def test_leave_is_consumed_once_by_whoever_names_their_key_first() -> None:
 def test_leave_is_not_consumed_after_its_time_or_where_there_is_none() -> None:
     with pytest.raises(DeadlinePassed):
         client_redeem(approved(), "i1", "k", START_BY_MS)
-    with pytest.raises(
-        IllegalTransition, match="This suspension is pending; client redeem takes one that is decided or"
-    ):
+    with pytest.raises(IllegalTransition, match="Cannot redeem: the suspension is pending, not decided or"):
         client_redeem(polled(), "i1", "k", T0)
     record = polled()
     with pytest.raises(IllegalTransition, match="no leave"):
@@ -200,13 +199,13 @@ def test_a_call_in_doubt_becomes_the_runs_next_question() -> None:
     assert doubt is not None
     assert (doubt.holder, doubt.idempotency_key) == ("mine", "sus_1:i1")
     asked = following.items[0].prompt
-    assert "by the agent itself (under the key mine)" in asked.body
-    assert "worker" not in asked.body + str(asked.reason)
+    assert "by its client (key mine)" in str(asked.body)
+    assert "worker" not in f"{asked.body}{asked.reason}"
     assert not change.ready
 
 
 def test_a_step_that_is_not_open_is_told_in_words() -> None:
-    with pytest.raises(IllegalTransition, match="This suspension is resumed; client redeem takes one that is"):
+    with pytest.raises(IllegalTransition, match="Cannot redeem: the suspension is resumed, not"):
         check_step(in_doubt().record, "client_redeem")
 
 

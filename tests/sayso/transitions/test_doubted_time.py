@@ -3,20 +3,12 @@
 import pytest
 
 from sayso.errors import AlreadyDecided, ClockInDoubt, DeadlinePassed
+from sayso.records.freezes import TIME, Freeze
 from sayso.transitions.clock_jumps import JUMP_MS
 from sayso.transitions.deciding import cancel, check_open, decide
 from sayso.transitions.due import look, wake
 from sayso.transitions.execution import lease
-from sayso.transitions.freezing import (
-    TIME,
-    Freeze,
-    check_in_time,
-    check_start,
-    describe_scope,
-    doubt_time,
-    hold,
-    spare_lease,
-)
+from sayso.transitions.freezing import check_in_time, check_start, describe_scope, doubt_time, hold, spare_lease
 from sayso.transitions.timing import keep_time
 from tests.sayso.samples import T0, ask, pending, person, word
 

@@ -2,10 +2,10 @@
 
 import pytest
 
+from sayso.records.freezes import Freeze
 from sayso.records.suspensions import ResumeSpec, Status, SuspensionRecord
 from sayso.transitions.deciding import decide
 from sayso.transitions.due import look, wake
-from sayso.transitions.freezing import Freeze
 from tests.sayso.samples import T0, ask, pending, word
 
 DUE = T0 + 3_000

@@ -243,7 +243,7 @@ def test_a_moment_that_has_not_come_tells_nothing_of_who_is_in_line() -> None:
 def test_a_cancelled_run_refuses_its_workers_writes() -> None:
     record = cancel(redeem(leased(), FENCE, (intent(),), (), T0).record, person("ada"), None, T0)
     assert record.events[0].data["calls_in_flight"] == ["call_0"]
-    with pytest.raises(IllegalTransition, match="is cancelled; checkpoint takes"):
+    with pytest.raises(IllegalTransition, match="Cannot checkpoint: the suspension is cancelled"):
         checkpoint(record.record, FENCE, STATE, (), T0)
 
 

@@ -9,7 +9,7 @@ from sayso.records.items import Doubt
 from sayso.records.suspensions import SuspensionRecord
 from sayso.records.tool_calls import ToolCall
 from sayso.text.summaries import write_pretty
-from sayso.transitions.in_doubt import ask_in_doubt
+from sayso.transitions.in_doubt import put_in_doubt
 from service.settings import Settings
 from tests.service.web.sites import CSRF, Visit, visit
 from tests.service.web.stories import (
@@ -240,7 +240,7 @@ async def test_a_call_that_may_already_have_run_is_put_as_a_question(settings: S
     call = ToolCall(call_id="call_0", index=0, name=REFUND.name, args=REFUND_ARGS)
     doubt = Doubt(begun_at_ms=1_795_262_584_120, holder="host:1", attempt=1, idempotency_key="sus_0:i1")
     async with visit(settings) as anna:
-        record = await asked(anna.wiring, ask_in_doubt(call, REFUND.digest, doubt))
+        record = await asked(anna.wiring, put_in_doubt(call, REFUND.digest, doubt))
         page = await anna.read(place_of(record))
         for words in (
             "This call may already have run",
@@ -253,7 +253,7 @@ async def test_a_call_that_may_already_have_run_is_put_as_a_question(settings: S
         assert "No rule matched" not in page
         for choice in ("run_again", "fail"):
             page = await answer(anna, record, "value", 422, v0=f'"{choice}"', v1="rf_81")
-            assert 'id="v1-problem">A result goes only with skip.' in page
+            assert 'id="v1-problem">A result is accepted only with skip.' in page
         await answer(anna, record, "value", v0='"skip"', v1="rf_81")
         assert (await now(anna, record)).outcome.value == {"choice": "skip", "result": "rf_81"}
         assert "anna chose to skip it" in await anna.read(place_of(record))

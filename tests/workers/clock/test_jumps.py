@@ -4,10 +4,10 @@ import pytest
 
 from sayso.errors import ClockInDoubt, Conflict, DeadlinePassed
 from sayso.records.decisions import DecisionRequest
+from sayso.records.freezes import TIME, Freeze
 from sayso.records.suspensions import Change, Status, SuspensionRecord
 from sayso.records.terms import RuleTerms
 from sayso.transitions.clock_jumps import Beat
-from sayso.transitions.freezing import TIME, Freeze
 from service.wiring import Wiring
 from tests.builders import approve, ask, make_pending, person, with_deadline
 from workers.clock.jumps import Beats
