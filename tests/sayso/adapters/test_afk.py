@@ -8,6 +8,7 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
+from tests.sayso.runner.test_protocol import Kept
 
 from sayso.adapters.afk import Afk, gate
 from sayso.adapters.afk.checkpoints import shift
@@ -44,7 +45,6 @@ from tests.frameworks.contracts import (
     tool,
 )
 from tests.frameworks.contracts.players import Money, Player, Purse, Rows, Rule, pay
-from tests.sayso.runner.test_protocol import Kept
 
 
 @dataclass
