@@ -133,7 +133,7 @@ async def test_what_cannot_be_read_is_marked_and_nothing_typed_is_lost(settings:
     async with visit(settings) as anna:
         record = await asked(anna.wiring)
         page = await answer(anna, record, "edit", 422, **fields_of_refund(f1="a lot", f4="My own words"))
-        for words in ('role="alert"', "Write a number", 'value="a lot"', "My own words", 'aria-invalid="true"'):
+        for words in ('role="alert"', "Enter a number", 'value="a lot"', "My own words", 'aria-invalid="true"'):
             assert words in page, words
         assert 'class="edit"' in page
         assert 'class="approval"' not in page

@@ -92,7 +92,7 @@ async def test_a_damaged_event_hides_none_of_the_others(
         with Redis.from_url(clean_store_url) as store:
             store.lset(KEYS.trail(record.run.id), 1, "{")
         page = await anna.read(f"/runs/{record.run.id}")
-        assert "An event that cannot be read" in page
+        assert "This event is damaged in the store" in page
         kinds = [one.type for one in await anna.wiring.runs.trail(TENANT, record.run.id)]
         assert kinds == ["run_paused", "unreadable", "decided"]
 
