@@ -34,7 +34,7 @@ async def resume(wiring: Wiring, agents: Mapping[str, Agent], taken: Taken) -> N
         raise InvalidInput(f"{agent.name!r} is no agent of {record.origin.framework} here. Register the one that was.")
     state = await _read_state(wiring, record)
     policy = wiring.rules.policy()
-    checked = revalidate(record, agent, policy, await wiring.revocation_cache.find(record.tenant))
+    checked = revalidate(record, agent, policy, await wiring.revocation_cache.find())
     if checked.again and state.batch is not None and state.batch.drafts:
         drafts, told = carry_over(record, checked)
         waiting = state.model_copy(update={"batch": ask_in(state.batch, checked)})
@@ -67,7 +67,7 @@ async def _tell(wiring: Wiring, leased: Saved, told: Sequence[JsonObject]) -> No
         ExternalEvent(first + place, None, event) for place, event in enumerate(fit_events(told[:_MOST_TOLD]))
     ]
     try:
-        await wiring.external_events.add(record.tenant, record.run.id, framework, framework, external_events)
+        await wiring.external_events.add(record.run.id, framework, framework, external_events)
     except (Conflict, TooLarge, Unavailable) as refusal:
         log.warning("not_told", run=record.run.id, why=refusal.message)
 
@@ -78,7 +78,7 @@ async def _read_state(wiring: Wiring, record: SuspensionRecord) -> FrameworkStat
     A run that was asked for from outside comes without its batch: that is what its suspension asked.
     """
     assert record.state is not None  # noqa: S101  a run of a framework is never saved without its state
-    raw = await wiring.runs.state(record.tenant, record.run.id, record.state)
+    raw = await wiring.runs.state(record.run.id, record.state)
     state = FrameworkState.model_validate_json(raw)
     if state.native is None or state.batch is not None:
         return state

@@ -19,9 +19,9 @@ async def resume(wiring: Wiring, agents: Mapping[str, Agent], taken: Taken) -> N
     leased, fence, record = taken.leased, taken.fence, taken.leased.record
     agent = find_agent(agents, record)
     assert record.state is not None  # noqa: S101  a run of this runner is never saved without its state
-    state = RunState.model_validate_json(await wiring.runs.state(record.tenant, record.run.id, record.state))
+    state = RunState.model_validate_json(await wiring.runs.state(record.run.id, record.state))
     policy = wiring.rules.policy()
-    checked = revalidate(record, agent, policy, await wiring.revocation_cache.find(record.tenant))
+    checked = revalidate(record, agent, policy, await wiring.revocation_cache.find())
     if checked.again and state.batch is not None and state.batch.drafts:
         drafts, told = carry_over(record, checked)
         waiting = state.model_copy(update={"batch": ask_in(state.batch, checked)})

@@ -9,7 +9,6 @@ import pytest
 from sayso.records.items import ItemKind
 from sayso.records.suspensions import SuspensionRecord
 from sayso.records.terms import RuleTerms
-from service.auth.credentials import TENANT
 from tests.builders import PASSWORD, approve, ask, make_pending
 from tests.service.worlds import World, read_store
 
@@ -187,7 +186,7 @@ TABLE = [
     on("an expired item", DECISION.replace("pending", "expired"), 409, "timeout denied this at", NO),
     on("one's own call", DECISION.replace("pending", "own"), 403, "another reviewer has to", yes("own")),
     on("somebody else's item", DECISION.replace("pending", "bens"), 403, "This item is for ben", yes("bens")),
-    on("an agent that decides", DECISION, 403, "takes a reviewer", yes("pending"), who="demo"),
+    on("an agent that decides", DECISION, 403, "needs a reviewer", yes("pending"), who="demo"),
     on("a foreign run, cancelled", CANCEL, 404, "no run", None, who="other"),
     on("a reason that is too long", CANCEL, 422, "$.reason", {"reason": "x" * 2001}),
     on("a reason in an unknown field", CANCEL, 422, "$.why is not known", {"why": "x"}),
@@ -298,4 +297,4 @@ async def make_records(world: World) -> dict[str, SuspensionRecord]:
 
 async def expire(world: World, record: SuspensionRecord) -> SuspensionRecord:
     """The suspension after the clock has come round."""
-    return (await world.wiring.desk.look(TENANT, record.id)).record
+    return (await world.wiring.desk.look(record.id)).record
