@@ -8,7 +8,6 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from tests.sayso.runner.test_protocol import Kept
 
 from sayso.adapters.afk import Afk, gate
 from sayso.adapters.afk.checkpoints import shift

@@ -4,7 +4,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from sayso.canonical_json import canonical_json, parse_json
-from sayso.text.summaries import SUMMARY_PAIRS, Leaf, find_leaves, summarize, write_leaf, write_pretty
 from sayso.text.summaries import SUMMARY_PAIRS, Leaf, list_values, summarize, write_leaf, write_pretty
 from service.web.content.forms import args_fields
 from tests.service.web.stories import REFUND_ARGS
