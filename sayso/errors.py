@@ -1,13 +1,16 @@
 """The errors of Sayso, in one tree.
 
-The first line of a class's docstring is its default message. Facts are attributes. `service/api/routing/problems.py`
-maps classes to HTTP statuses.
+The first line of a class's docstring is its default message. Facts are attributes. `sayso/problems.py` maps classes
+to HTTP statuses.
 
     SaysoError
     ├── InvalidInput            the request is invalid
     │   ├── InvalidJson         not strict JSON
+    │   ├── InvalidHeader       a header is malformed or sent twice
     │   ├── TooLarge            over a limit of bytes, depth or values
-    │   └── UnknownName         no tool or agent of that name was seen
+    │   ├── UnknownName         no tool or agent of that name was seen
+    │   ├── UnknownHost         a host that this service does not serve
+    │   └── UnsupportedMediaType  a body that is not JSON
     ├── NotAuthenticated        no valid credential
     │   └── InvalidSignature    a signed message that does not verify
     ├── NotAllowed              the credential lacks the right
@@ -59,12 +62,24 @@ class InvalidJson(InvalidInput):
     """The body is not strict JSON; send one UTF-8 JSON value without duplicate keys, NaN or lone surrogates."""
 
 
+class InvalidHeader(InvalidInput):
+    """A header is invalid; correct it and send the request again."""
+
+
 class TooLarge(InvalidInput):
     """The body is over a limit; send less."""
 
 
 class UnknownName(InvalidInput):
     """No tool or agent of that name was seen here; correct it, or confirm the name."""
+
+
+class UnknownHost(InvalidInput):
+    """The service does not serve the host that the request names; use its public address."""
+
+
+class UnsupportedMediaType(InvalidInput):
+    """The body has an unsupported media type; send JSON as Content-Type: application/json."""
 
 
 class NotAuthenticated(SaysoError):

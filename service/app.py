@@ -17,9 +17,9 @@ from sayso.errors import SaysoError
 from service.api import calls, suspensions
 from service.api.aap.app import RequestIds, create_aap, speaks_aap
 from service.api.aap.documents import PREFIX as AAP
-from service.api.aap.problems import answer_refusal
+from service.api.aap.problems import render_refusal
 from service.api.routers import api, health_router
-from service.api.routing.problems import describe_problem
+from service.api.routing.problems import describe_problem, problem_response
 from service.api.routing.quick_routes import QuickDoor
 from service.auth.credentials import TENANT
 from service.channels.webhook.inbound import router as webhook_router
@@ -30,7 +30,7 @@ from service.settings import CHECKOUT, Settings
 from service.web.errors import render_problem
 from service.web.routes import PAGES
 from service.web.routes import router as pages
-from service.wiring import assemble
+from service.wiring import open_process
 
 VERSION = __version__
 _ABOUT = (
@@ -83,21 +83,21 @@ def create_app(settings: Settings, weak_durability: str | None = None) -> FastAP
 def begin_closing(app: FastAPI) -> None:
     """Let everybody who waits have their answer now."""
     app.state.closing.set()
-    app.state.wiring.watch.wake_all()
+    app.state.process.watch.wake_all()
 
 
 def answer_error(request: Request, error: Exception) -> Response:
     """Answer an error: as a problem to machines, as a page to people."""
     if speaks_aap(request.url.path):
-        return answer_refusal(request, error)
+        return render_refusal(request, error)
     problem = describe_problem(error)
     if _is_for_machines(request):
-        return problem.response()
+        return problem_response(problem)
     try:
         return render_problem(request, problem)
     except Exception:  # noqa: BLE001 - a broken template must not hide the error it should show
         _LOG.exception("the page of an error cannot be shown", detail=problem.detail)
-        return problem.response()
+        return problem_response(problem)
 
 
 async def _answer(request: Request, error: Exception) -> Response:
@@ -114,11 +114,11 @@ def _is_for_machines(request: Request) -> bool:
 def _serve(app: FastAPI, settings: Settings) -> AbstractAsyncContextManager[None]:
     @asynccontextmanager
     async def serve() -> AsyncIterator[None]:
-        async with assemble(settings) as wiring, wiring.rules.kept(TENANT, "service"):
-            app.state.wiring = wiring
+        async with open_process(settings) as process, process.tenant(TENANT).rules.kept("service"):
+            app.state.process = process
             app.state.closing = asyncio.Event()
-            listening = asyncio.create_task(wiring.watch.listen())
-            checking = asyncio.create_task(log_warnings(wiring))
+            listening = asyncio.create_task(process.watch.listen())
+            checking = asyncio.create_task(log_warnings(process.tenant(TENANT)))
             try:
                 yield
             finally:

@@ -9,8 +9,8 @@ from sayso.errors import NotAllowed
 from service.api.people import ReviewerView
 from service.api.routing.dependencies import Admin, Parts, Person, ReviewerName
 from service.api.routing.routes import SignedInRoute, bearer_token
-from service.api.routing.views import Moment
 from service.api.sessions import Password, SessionView, view_session
+from service.api.views.base import Timestamp
 from service.auth.credentials import Principal
 from service.auth.hosts import origin_of
 from service.auth.reviewers import hash_token, id_of_session
@@ -39,9 +39,9 @@ class OpenSessionView(BaseModel):
     """A session that holds."""
 
     id: str
-    opened_at: Moment
-    expires_at: Moment = Field(description="When it ends in any case.")
-    idle_until: Moment = Field(description="When it ends for want of use.")
+    opened_at: Timestamp
+    expires_at: Timestamp = Field(description="When it ends in any case.")
+    idle_until: Timestamp = Field(description="When it ends for want of use.")
     address: str = Field(description="The address it was opened from, as far as it is known.")
     client: str = Field(description="What the client that opened it called itself. Nothing vouches for it.")
     current: bool = Field(description="Whether it is the session of this request.")
@@ -88,20 +88,20 @@ async def list_own_sessions(request: Request, caller: Member, parts: Parts) -> S
 @account.delete("/sessions", operation_id="endOtherSessions", responses=_ENDS)
 async def end_other_sessions(request: Request, caller: Member, parts: Parts) -> EndedSessions:
     """End all your sessions but this one."""
-    ended = await parts.reviewers.end_sessions(caller.tenant, caller.name, but=bearer_token(request))
+    ended = await parts.reviewers.end_sessions(caller.name, but=bearer_token(request))
     return EndedSessions(ended=ended)
 
 
 @account.delete("/sessions/{session_id}", status_code=204, operation_id="endOwnSession", responses=_ENDS)
 async def end_own_session(session_id: SessionId, caller: Member, parts: Parts) -> None:
     """End one of your sessions."""
-    await parts.reviewers.end_session(caller.tenant, caller.name, session_id)
+    await parts.reviewers.end_session(caller.name, session_id)
 
 
 @reviewers.post("/{name}/activate", operation_id="activateReviewer", responses=WRITES)
 async def activate_reviewer(name: ReviewerName, caller: Admin, parts: Parts) -> ReviewerView:
     """Let a reviewer in again who was shut out, with the password they had. They sign in anew."""
-    return ReviewerView.model_validate(await parts.reviewers.activate(caller.tenant, name))
+    return ReviewerView.model_validate(await parts.reviewers.activate(name))
 
 
 @reviewers.get("/{name}/sessions", operation_id="listSessions", responses=_READS)
@@ -113,18 +113,18 @@ async def list_sessions(name: ReviewerName, caller: Admin, parts: Parts) -> Sess
 @reviewers.delete("/{name}/sessions", operation_id="endSessions", responses=_ENDS)
 async def end_sessions(name: ReviewerName, caller: Admin, parts: Parts) -> EndedSessions:
     """End all sessions of a reviewer."""
-    return EndedSessions(ended=await parts.reviewers.end_sessions(caller.tenant, name))
+    return EndedSessions(ended=await parts.reviewers.end_sessions(name))
 
 
 @reviewers.delete("/{name}/sessions/{session_id}", status_code=204, operation_id="endSession", responses=_ENDS)
 async def end_session(name: ReviewerName, session_id: SessionId, caller: Admin, parts: Parts) -> None:
     """End one session of a reviewer."""
-    await parts.reviewers.end_session(caller.tenant, name, session_id)
+    await parts.reviewers.end_session(name, session_id)
 
 
 async def _list(parts: Wiring, caller: Principal, name: str, token: str | None) -> SessionList:
     now_ms, own = await parts.schedule.now_ms(), hash_token(token) if token is not None else ""
-    found = await parts.reviewers.list_sessions(caller.tenant, name)
+    found = await parts.reviewers.list_sessions(name)
     return SessionList(sessions=[_view(parts, one, now_ms, own) for one in found])
 
 

@@ -18,8 +18,8 @@ from sayso.schemas.bounds import check_size
 from service.api.routing.contexts import Context
 from service.api.routing.dependencies import Caller, IdempotencyKey, Parts
 from service.api.routing.quick_routes import QuickRoute
-from service.api.routing.views import SuspensionView
 from service.api.runs import find_agent
+from service.api.views.suspensions import SuspensionView
 from service.auth.credentials import Principal
 from service.desk.desk import Foreign
 from service.http.openapi import ASKS
@@ -143,7 +143,6 @@ async def ask_for_calls(
         key_id=caller.key_id,
     )
     saved = await parts.desk.ask(
-        caller.tenant,
         run,
         gated,
         ResumeSpec(mode=body.mode, resumer=_find_resumer(body, manifest), coverage=body.coverage),
@@ -168,7 +167,7 @@ async def _find_registered(parts: Wiring, caller: Principal, name: str | None) -
             "$.agent is missing; say which registered agent it is, or run the calls yourself with mode 'poll'.",
             errors=[{"path": "$.agent", "message": "is missing; add it"}],
         )
-    return await find_agent(parts, caller.tenant, name)
+    return await find_agent(parts, name)
 
 
 def _describe_own(body: AskRequest, caller: Principal) -> AgentManifest:

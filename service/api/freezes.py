@@ -8,7 +8,7 @@ from pydantic import BaseModel, ConfigDict, Field
 from sayso.records.freezes import SCOPE_PATTERN, Freeze
 from service.api.routing.dependencies import Admin, Parts, Person
 from service.api.routing.routes import SignedInRoute
-from service.api.routing.views import Moment, View
+from service.api.views.base import Timestamp, View
 from service.desk.known_names import freeze_known
 from service.http.openapi import WRITES, problems
 
@@ -52,12 +52,12 @@ class FreezeView(View):
     scope: str
     reason: str
     by: str
-    at: Moment = Field(validation_alias="at_ms")
-    jumped_to: Moment | None = Field(
+    at: Timestamp = Field(validation_alias="at_ms")
+    jumped_to: Timestamp | None = Field(
         validation_alias="jumped_to_ms", description="Of time: what the store's clock said next after `at`."
     )
     unfrozen_by: str | None
-    unfrozen_at: Moment | None = Field(validation_alias="unfrozen_at_ms")
+    unfrozen_at: Timestamp | None = Field(validation_alias="unfrozen_at_ms")
 
     @classmethod
     def of(cls, freeze: Freeze) -> "FreezeView":
@@ -74,7 +74,7 @@ class FreezeList(BaseModel):
 @router.get("", operation_id="listFreezes", responses=problems(401, 403))
 async def list_freezes(caller: Person, parts: Parts) -> FreezeList:
     """List what is frozen."""
-    return FreezeList(freezes=[FreezeView.of(one) for one in await parts.freezes.in_force(caller.tenant, fresh=True)])
+    return FreezeList(freezes=[FreezeView.of(one) for one in await parts.freezes.in_force(fresh=True)])
 
 
 @router.post("", status_code=201, operation_id="freeze", responses=WRITES)
@@ -85,7 +85,7 @@ async def freeze(body: FreezeRequest, caller: Admin, parts: Parts) -> FreezeView
     `confirm` it.
     """
     by = caller.actor("api")
-    return FreezeView.of(await freeze_known(parts, caller.tenant, body.scope, body.reason, by, confirmed=body.confirm))
+    return FreezeView.of(await freeze_known(parts, body.scope, body.reason, by, confirmed=body.confirm))
 
 
 @router.post("/{freeze_id}/lift", operation_id="liftFreeze", responses=WRITES)
@@ -94,4 +94,4 @@ async def unfreeze(
 ) -> FreezeView:
     """Let what waited go on at once; deadlines move by as long as they were held, unless they are to pass."""
     deadlines = body.deadlines if body is not None else "move"
-    return FreezeView.of(await parts.freezes.unfreeze(caller.tenant, freeze_id, caller.actor("api"), deadlines))
+    return FreezeView.of(await parts.freezes.unfreeze(freeze_id, caller.actor("api"), deadlines))

@@ -8,7 +8,7 @@ from urllib.parse import parse_qsl, urlsplit
 from fastapi import Request
 
 from sayso.errors import InvalidInput, NotAllowed, SaysoError
-from service.web.sessions import Visitor, wiring_of
+from service.web.sessions import Visitor, process_of
 
 _FORM = "application/x-www-form-urlencoded"
 _MOST_FIELDS = 200
@@ -19,7 +19,7 @@ Post = Mapping[str, str]
 """What was typed, by the name of the control."""
 
 
-SEND_AGAIN = "Nothing was changed. Look at it again below, with all that you typed, and send it."
+SEND_AGAIN = "Nothing was changed. Check your input below and send it again."
 """What a page says of an `EarlierSignIn` when it shows itself again."""
 
 
@@ -29,7 +29,7 @@ class EarlierSignIn(NotAllowed):
 
 def describe_refusal(error: SaysoError) -> str:
     """Say why a form was refused, on a page that shows it again with all that was typed."""
-    return f"You have signed in anew. {SEND_AGAIN}" if isinstance(error, EarlierSignIn) else error.message
+    return f"You have signed in again. {SEND_AGAIN}" if isinstance(error, EarlierSignIn) else error.message
 
 
 async def check_origin(request: Request) -> None:
@@ -81,5 +81,5 @@ def _parse(body: bytes) -> Post:
 
 def _is_own(request: Request, origin: str) -> bool:
     """Whether the origin is the address the browser used, or the one the service is known by."""
-    own = {request.headers.get("host"), urlsplit(wiring_of(request).settings.public_url).netloc}
+    own = {request.headers.get("host"), urlsplit(process_of(request).settings.public_url).netloc}
     return urlsplit(origin).netloc in own

@@ -9,13 +9,14 @@ from fastapi.responses import HTMLResponse
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
 from sayso.clock import iso_utc, now_ms
+from sayso.sentences.items import join_words
+from sayso.sentences.outcomes import describe_state
+from sayso.sentences.times import describe_ago, describe_clock, describe_hour, describe_left, describe_span
 from sayso.text.blanks import fold
 from sayso.text.invisible import UNCHECKED, count_hidden, write_signs
+from sayso.text.summaries import list_values, write_pretty
 from sayso.transitions.freezing import describe_scope
 from service.settings import CHECKOUT
-from service.web.content.sentences import ITEM_STATES, RUN_STATUSES, join_words
-from service.web.content.summaries import find_leaves, write_leaf, write_pretty
-from service.web.content.times import describe_ago, describe_clock, describe_hour, describe_span
 from service.web.sessions import Visitor, wiring_of
 
 STATIC = CHECKOUT / "templates" / "static"
@@ -36,8 +37,8 @@ async def show(
     """Return the page for somebody who is signed in, with the store's time and the number of runs that wait."""
     wiring = wiring_of(request)
     context.setdefault("now_ms", await wiring.schedule.now_ms())
-    pending = await wiring.runs.count_pending(visitor.tenant)
-    await wiring.freezes.known(visitor.tenant)
+    pending = await wiring.runs.count_pending()
+    await wiring.freezes.known()
     fill = partial(render, request, template, title=title, code=code, visitor=visitor, pending=pending, **context)
     return await asyncio.to_thread(fill)  # arguments of a quarter of a megabyte take most of a second
 
@@ -62,7 +63,7 @@ def render(
         "weak_durability": getattr(request.app.state, "weak_durability", None),
         "now_ms": now_ms(),
         "run_id": None,
-        "frozen": wiring_of(request).freezes.last_known(visitor.tenant) if visitor is not None else [],
+        "frozen": wiring_of(request).freezes.last_known() if visitor is not None else [],
     }
     html = _ENVIRONMENT.get_template(template).render({**frame, **context})
     # Browsers send the origin of a form only under this policy; without it no form could be told from a forged one.
@@ -86,16 +87,15 @@ def _make_environment() -> Environment:
         "hour": describe_hour,
         "iso": iso_utc,
         "span": describe_span,
-        "leaves": find_leaves,
+        "left": describe_left,
+        "state": describe_state,
+        "pairs": list_values,
         "pretty": write_pretty,
-        "leaf": write_leaf,
         "listed": join_words,
         "scope": describe_scope,
     }
     environment.globals |= {
         "asset": asset,
-        "RUN_STATUSES": RUN_STATUSES,
-        "ITEM_STATES": ITEM_STATES,
         "UNCHECKED": UNCHECKED,
     }
     return environment

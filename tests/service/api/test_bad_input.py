@@ -9,7 +9,6 @@ import pytest
 from sayso.records.items import ItemKind
 from sayso.records.suspensions import SuspensionRecord
 from sayso.records.terms import RuleTerms
-from service.auth.credentials import TENANT
 from tests.builders import PASSWORD, approve, ask, make_pending
 from tests.service.worlds import World, read_store
 
@@ -216,10 +215,10 @@ TABLE = [
     get("events behind a word", RUNS + "/{run}/events?after=end", 422, "query.after"),
     get("a last event that is none", RUNS + "/{run}/events/stream", 400, "Last-Event-ID", **{"Last-Event-ID": "x"}),
     get("a last event below zero", RUNS + "/{run}/events/stream", 400, "Last-Event-ID", **{"Last-Event-ID": "-1"}),
-    get("a path that is not there", "/api/v1/run", 404, "nothing at this path"),
-    get("a path with a slash too many", RUNS + "/", 404, "nothing at this path"),
-    Bad("a method that is not taken", RUNS, 405, "it takes GET, POST.", method="PUT"),
-    Bad("options of a path", "/readyz", 405, "it takes GET, HEAD.", method="OPTIONS"),
+    get("a path that is not there", "/api/v1/run", 404, "Nothing exists at this path"),
+    get("a path with a slash too many", RUNS + "/", 404, "Nothing exists at this path"),
+    Bad("a method that is not taken", RUNS, 405, "it accepts GET, POST.", method="PUT"),
+    Bad("options of a path", "/readyz", 405, "it accepts GET, HEAD.", method="OPTIONS"),
     get(
         "behind an event that is not there yet",
         RUNS + "/{run}/events/stream",
@@ -298,4 +297,4 @@ async def make_records(world: World) -> dict[str, SuspensionRecord]:
 
 async def expire(world: World, record: SuspensionRecord) -> SuspensionRecord:
     """The suspension after the clock has come round."""
-    return (await world.wiring.desk.look(TENANT, record.id)).record
+    return (await world.wiring.desk.look(record.id)).record

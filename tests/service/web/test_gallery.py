@@ -22,7 +22,7 @@ async def gallery(wiring: Wiring) -> dict[str, str]:
     both = await asked(wiring, make_ask(), odd, title="A very long title " * 9)
     value = await asked(wiring, ask_value(choices=("HH-1", "HH-2")))
     quorum = await asked(wiring, make_ask(terms={"quorum": {"approve": 2}, "reviewers": ["anna", "ben"]}))
-    hindered = await asked(wiring, make_ask(terms={"reviewers": ["ben"]}))
+    ineligible = await asked(wiring, make_ask(terms={"reviewers": ["ben"]}))
     edited = await decide(wiring, await asked(wiring), "approve", args={**REFUND_ARGS, "amount": 7})
     await finish(wiring, edited, {"refund_id": "rf_1"})
     denied = await finish(wiring, await decide(wiring, await asked(wiring), "deny", message="Too old"))
@@ -34,7 +34,7 @@ async def gallery(wiring: Wiring) -> dict[str, str]:
         "hard": place_of(both, "i2"),
         "value": place_of(value),
         "quorum": place_of(await decide(wiring, quorum, "approve")),
-        "hindered": place_of(hindered),
+        "ineligible": place_of(ineligible),
         "edited": place_of(edited),
         "denied": place_of(denied),
         "late": place_of(late),
@@ -69,7 +69,7 @@ def test_every_page_is_accessible_and_fits_its_screen(
     page.get_by_label("amount").fill("a lot")
     check_page(page, "edit form")
     read_to_the_end(page)
-    page.get_by_role("button", name="Approve with these arguments").click()
+    page.get_by_role("button", name="Approve edited arguments").click()
     expect(page.get_by_role("alert")).to_be_visible()
     check_page(page, "marked form")
     page.get_by_text("Deny", exact=True).first.click()
