@@ -11,7 +11,6 @@ from sayso.transitions.deciding import cancel, decide, suspend
 from sayso.transitions.execution import (
     MAX_TRIES,
     Fence,
-    approved_args,
     checkpoint,
     give_up,
     lease,
@@ -24,6 +23,7 @@ from sayso.transitions.execution import (
     settle,
     suspend_again,
 )
+from sayso.transitions.permits import approved_args
 from tests.sayso.samples import T0, ask, draft, pending, person, types_of, word
 
 FENCE = Fence("w1", 1, 30_000)
