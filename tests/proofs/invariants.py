@@ -1,6 +1,6 @@
 """Say of one change of one suspension which of the things that must always hold it breaks, if any."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
 from sayso.records.decisions import ActorKind
@@ -39,7 +39,7 @@ def find_breach(tried: Tried) -> str | None:
     return next(_breaches(tried), None)
 
 
-def _breaches(tried: Tried) -> Iterable[str]:
+def _breaches(tried: Tried) -> Iterator[str]:
     before, after = tried.before, tried.change.record
     if after is before:
         if tried.change.events or tried.change.ready or tried.change.following:

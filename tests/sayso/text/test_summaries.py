@@ -2,8 +2,9 @@ import json
 
 from hypothesis import given
 from hypothesis import strategies as st
+from pydantic import JsonValue
 
-from sayso.canonical_json import canonical_json, parse_json
+from sayso.canonical_json import JsonObject, canonical_json, parse_json
 from sayso.text.summaries import SUMMARY_PAIRS, Leaf, list_values, summarize, write_leaf, write_pretty
 from service.web.content.forms import args_fields
 from tests.service.web.stories import REFUND_ARGS
@@ -15,7 +16,7 @@ JSON = st.recursive(
 )
 
 
-TO = {"type": "object", "properties": {"to": {"type": "string"}}}
+TO: JsonObject = {"type": "object", "properties": {"to": {"type": "string"}}}
 
 
 def test_every_leaf_has_its_path() -> None:
@@ -72,13 +73,13 @@ def test_pretty_json_is_the_same_json(value: object) -> None:
 
 
 @given(st.dictionaries(st.text(max_size=40), JSON, max_size=9))
-def test_a_gist_is_never_longer_than_promised(args: dict[str, object]) -> None:
-    summary = summarize(args)  # type: ignore[arg-type]
+def test_a_gist_is_never_longer_than_promised(args: dict[str, JsonValue]) -> None:
+    summary = summarize(args)
     assert len(summary.shown) <= SUMMARY_PAIRS
     assert summary.hidden_bytes >= 0
     assert (summary.hidden_bytes > 0) == any(leaf.cut for leaf in summary.shown) or len(
         list_values(args)
-    ) > SUMMARY_PAIRS  # type: ignore[arg-type]
+    ) > SUMMARY_PAIRS
 
 
 def test_a_name_that_looks_like_a_path_is_told_apart_from_one() -> None:
