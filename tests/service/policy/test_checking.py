@@ -24,10 +24,10 @@ rules:
   - {id: zero, tool: refund, when: args.amuont > 100, action: deny}
 """
 WARNINGS = [
-    "rule zero: never decides, for rule refunds is tried first",
+    "rule zero: never decides, because rule refunds is tried first",
     "rule refunds: there is no reviewer 'dora'",
     "rule refunds: the reviewer 'eve' is deactivated",
-    "rule refunds: it takes 2 to approve, and of those who may, 1 can decide",
+    "rule refunds: 2 must approve, but only 1 of the reviewers can decide",
     "rule refunds: when: refund has no argument 'amuont' (did you mean 'amount'?)",
     "rule zero: when: refund has no argument 'amuont' (did you mean 'amount'?)",
 ]
