@@ -1,7 +1,7 @@
 """The errors of Sayso, in one tree.
 
-The first line of a class's docstring is its default message. Facts are attributes. `sayso/problems.py` maps
-classes to HTTP statuses.
+The first line of a class's docstring is its default message. Facts are attributes. `sayso/problems.py` maps classes
+to HTTP statuses.
 
     SaysoError
     ├── InvalidInput            the request is invalid
@@ -9,7 +9,7 @@ classes to HTTP statuses.
     │   ├── InvalidHeader       a header is malformed or sent twice
     │   ├── TooLarge            over a limit of bytes, depth or values
     │   ├── UnknownName         no tool or agent of that name was seen
-    │   ├── UnknownHost         the request names a host that is not ours
+    │   ├── UnknownHost         a host that this service does not serve
     │   └── UnsupportedMediaType  a body that is not JSON
     ├── NotAuthenticated        no valid credential
     │   └── InvalidSignature    a signed message that does not verify
