@@ -44,7 +44,7 @@ from tests.frameworks.contracts import (
     tool,
 )
 from tests.frameworks.contracts.players import Money, Player, Purse, Rows, Rule, pay
-from tests.sayso.runner.test_protocol import Kept
+from tests.sayso.runner.test_execution import Kept
 
 
 @dataclass
