@@ -10,7 +10,7 @@ import sys
 import tempfile
 from pathlib import Path
 
-from launch.stops import heard_stops
+from launch.stops import catch_stop_signals
 from sayso.clock import now_ms
 from sayso.errors import InvalidInput
 from tests.chaos.checker import Judgement, check_storm
@@ -32,7 +32,7 @@ def main() -> int:
     home = Path(tempfile.mkdtemp(prefix="sayso-storm-"))
     print(f"A storm of {runs} runs and {kills} kills, seed {seed}.", flush=True)
     try:
-        with heard_stops():
+        with catch_stop_signals():
             passed = pass_over(home, runs, kills, seed)
     except KeyboardInterrupt:
         shutil.rmtree(home)
