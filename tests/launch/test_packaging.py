@@ -76,7 +76,7 @@ def assert_types_are_known(python: Path, folder: Path) -> None:
     """Check that mypy reads the types of the installed package."""
     script = folder / "uses_sayso.py"
     script.write_text("from sayso import Client\n\nrun = Client().find_run(7)\nprint(run.status)\n")
-    check = [sys.executable, "-m", "mypy", "--strict", "--python-executable", python, script.name]
+    check = [sys.executable, "-m", "mypy", "--strict", "--python-executable", str(python), script.name]
     done = subprocess.run(check, cwd=folder, capture_output=True, text=True, check=False)
     (fault,) = [line for line in done.stdout.splitlines() if ": error: " in line]
     assert 'has incompatible type "int"; expected "str"' in fault
