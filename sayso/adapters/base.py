@@ -1,7 +1,7 @@
 """Base of the framework adapters.
 
 An adapter puts the agent of one framework behind `sayso.runner.protocol.Framework`. It stops the framework at every
-turn that calls tools, saves the framework's state as JSON, and runs tools only through the `Gate`.
+turn that calls tools, saves the framework's state as JSON, and runs tools only through the `CallExecutor`.
 """
 
 import asyncio
@@ -41,7 +41,7 @@ class Adapter:
             state_schema=self.state_schema,
         )
 
-    async def find_hindrance(self, native: JsonObject) -> str | None:
+    async def find_fault(self, native: JsonObject) -> str | None:
         """Return None: the saved state is all that the framework needs to go on."""
         return None
 

@@ -31,19 +31,18 @@ from sayso.adapters.base import Adapter, define_tool, run_blocking
 from sayso.adapters.reachability import reach
 from sayso.canonical_json import JsonObject
 from sayso.errors import InvalidInput
+from sayso.runner.execution import CallExecutor, current_executor
+from sayso.runner.judging import known_id
 from sayso.runner.models import RequestedCall
 from sayso.runner.protocol import (
-    Asked,
     Done,
     FrameworkAgent,
-    Gate,
+    FrameworkTurn,
     ToolFailed,
     build_agent,
-    current_gate,
     describe_edit,
     describe_refusal,
     describe_result,
-    known_id,
 )
 from sayso.runner.tools import plain_json
 
@@ -97,9 +96,9 @@ class _Gated(WrapperToolset[Any]):
 
         A call in a later turn is deferred even if the model reuses the id of an earlier one.
         """
-        gate = current_gate()
-        call = gate.find(ctx.tool_call_id or "", name) if gate is not None and ctx.tool_call_approved else None
-        if gate is None or call is None:
+        executor = current_executor()
+        call = executor.find(ctx.tool_call_id or "", name) if executor is not None and ctx.tool_call_approved else None
+        if executor is None or call is None:
             raise ApprovalRequired
 
         native: list[Any] = []
@@ -112,7 +111,7 @@ class _Gated(WrapperToolset[Any]):
                 raise ToolFailed(_DEFERS.format(name=name)) from error
             return native[0]
 
-        result = await gate.run(call, execute)
+        result = await executor.run(call, execute)
         if native and result.success and describe_edit(call) is None:
             return native[0]  # an image must stay an image for the model
         return describe_result(call, result)
@@ -134,14 +133,14 @@ class PydanticAi(Adapter):
         context: RunContext[Any] = RunContext(deps=self.deps(), model=TestModel(), usage=RunUsage())
         return [tool.tool_def for tool in (await self._tools().get_tools(context)).values()]
 
-    async def begin(self, text: str) -> Asked | Done:
+    async def begin(self, text: str) -> FrameworkTurn | Done:
         return await self._run(text, None, None)
 
-    async def go_on(self, native: JsonObject, gate: Gate) -> Asked | Done:
+    async def resume(self, native: JsonObject, executor: CallExecutor) -> FrameworkTurn | Done:
         history = ModelMessagesTypeAdapter.validate_python(native["messages"])
         native_ids = {known_id(part.tool_call_id): part.tool_call_id for part in _find_calls(history)}
         answers = DeferredToolResults()
-        for one in gate.calls:
+        for one in executor.calls:
             refusal = describe_refusal(one)
             answers.approvals[native_ids[one.call.call_id]] = (
                 ToolApproved(override_args=one.call.args) if refusal is None else ToolDenied(refusal)
@@ -151,7 +150,7 @@ class PydanticAi(Adapter):
     def _tools(self) -> AbstractToolset[Any]:
         return _Gated(CombinedToolset(list(self.agent.toolsets)))
 
-    async def _run(self, text: str | None, history: Any, answers: DeferredToolResults | None) -> Asked | Done:
+    async def _run(self, text: str | None, history: Any, answers: DeferredToolResults | None) -> FrameworkTurn | Done:
         gated = self._tools()
         with self.agent.override(toolsets=[gated], tools=[]):
             result = await self.agent.run(
@@ -162,7 +161,7 @@ class PydanticAi(Adapter):
                 deps=self.deps(),
             )
         if isinstance(result.output, DeferredToolRequests):
-            return Asked(_write(result), _read_calls(result))
+            return FrameworkTurn(_write(result), _read_calls(result))
         return Done({"text": result.output} if isinstance(result.output, str) else plain_json(result.output))
 
 

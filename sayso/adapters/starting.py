@@ -14,8 +14,9 @@ from sayso.policy.engine import ASK_EVERYTHING, PolicyEvent
 from sayso.records.run_state import write_state
 from sayso.records.suspensions import RunStatus
 from sayso.runner.batches import Batch, end_call
+from sayso.runner.execution import CallExecutor, use_executor
 from sayso.runner.judging import judge_turn
-from sayso.runner.protocol import Asked, Done, FrameworkAgent, Gate, open_gate, read_turn
+from sayso.runner.protocol import Done, FrameworkAgent, FrameworkTurn, read_turn
 from sayso.timeline.limits import MAX_BATCH_EVENTS, fit_events
 from sayso.timeline.sources import SourceFormat
 
@@ -30,14 +31,14 @@ async def start(agent: FrameworkAgent, text: str, client: AsyncClient, title: st
     the model first. Raises `InvalidJson`, which names the key, for a state that is not JSON. Nothing is suspended then.
     Raises the errors of the client.
     """
-    with open_gate(None):
+    with use_executor(None):
         reached = await agent.framework.begin(text)
-    events = [*reached.told]
-    while isinstance(reached, Asked) and (refused := _refuse(agent, reached)) is not None:
-        gate = Gate(refused, {}, _keep_nothing, reached.unseen)
-        with open_gate(gate):
-            reached = await agent.framework.go_on(reached.native, gate)
-        events += reached.told
+    events = [*reached.external_events]
+    while isinstance(reached, FrameworkTurn) and (refused := _refuse(agent, reached)) is not None:
+        executor = CallExecutor(refused, {}, _keep_nothing, reached.unseen)
+        with use_executor(executor):
+            reached = await agent.framework.resume(reached.native, executor)
+        events += reached.external_events
     if isinstance(reached, Done):
         if reached.status is RunStatus.FAILED:
             raise SaysoError(reached.error or f"The run of {agent.name!r} failed before its first tool call.")
@@ -47,7 +48,7 @@ async def start(agent: FrameworkAgent, text: str, client: AsyncClient, title: st
     return suspension
 
 
-def _refuse(agent: FrameworkAgent, asked: Asked) -> Batch | None:
+def _refuse(agent: FrameworkAgent, asked: FrameworkTurn) -> Batch | None:
     """Return the turn with all calls ended if one of them cannot run, or None if all can be reviewed."""
     about = PolicyEvent(run_id="", agent=agent.name)
     batch, _ = judge_turn(agent, read_turn(asked), ASK_EVERYTHING, about)
@@ -71,7 +72,7 @@ async def _send_events(client: AsyncClient, run_id: str, framework: str, events:
         _LOG.warning("The events of run %s before its suspension were not sent: %s", run_id, error.message)
 
 
-def _write(agent: FrameworkAgent, asked: Asked, title: str) -> JsonObject:
+def _write(agent: FrameworkAgent, asked: FrameworkTurn, title: str) -> JsonObject:
     origin = agent.manifest().origin
     return {
         "agent": agent.name,

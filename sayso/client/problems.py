@@ -1,22 +1,19 @@
 """Turn what a desk answers when it refuses into the errors of `sayso/errors.py`, with its facts and its own words."""
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from http import HTTPStatus
-from typing import Any
 
 from pydantic import ValidationError
 
-from sayso import errors
 from sayso.canonical_json import parse_json
 from sayso.client.requests import Exchange, R
-from sayso.errors import InvalidJson, NotAuthenticated, NotFound, SaysoError, TooLarge, Unavailable, Unreachable
+from sayso.errors import InvalidJson, NotAuthenticated, SaysoError, TooLarge, Unavailable, Unreachable
+from sayso.problems import RESERVED_MEMBERS, error_class_of
 
 AGAIN = frozenset({429, 502, 503, 504})
 """Whoever answers like this did nothing; the same request may be sent again in a moment."""
-
-_OWN = frozenset({"type", "title", "status", "detail", "instance"})
 
 
 @dataclass(frozen=True)
@@ -46,9 +43,8 @@ def read_problem(answer: Answer, url: str) -> SaysoError:
         told = None
     if not isinstance(told, dict) or not {"type", "detail"} <= told.keys():  # other programs, too, have a detail
         return _read_stranger(answer, url)
-    slug = str(told.get("type", "")).rpartition("/")[2]
-    facts = {name: value for name, value in told.items() if name not in _OWN}
-    kind = _KINDS.get(slug) or _kind_of(answer.status)
+    facts = {name: value for name, value in told.items() if name not in RESERVED_MEMBERS}
+    kind = error_class_of(str(told["type"]), answer.status)
     if kind is NotAuthenticated:
         message = f"{told['detail']} Agents take their key for {url} from SAYSO_KEY; people use `sayso login`."
         return NotAuthenticated(message, **facts)
@@ -73,22 +69,3 @@ def _no_desk(answer: Answer, url: str) -> str:
         f"{url} answered {answer.status} with {kind}, as no Sayso does. "
         "Set SAYSO_URL to where one runs, such as http://127.0.0.1:8321."
     )
-
-
-def _kind_of(status: int) -> type[SaysoError]:
-    kinds = {401: NotAuthenticated, 403: errors.NotAllowed, 404: NotFound, 409: errors.Conflict, 413: TooLarge}
-    kinds |= {429: errors.TooManyRequests, 503: Unavailable}
-    return kinds.get(status, SaysoError if status >= HTTPStatus.INTERNAL_SERVER_ERROR else errors.InvalidInput)
-
-
-def _all_kinds(kind: type[SaysoError]) -> Iterator[type[SaysoError]]:
-    yield kind
-    for inner in kind.__subclasses__():
-        yield from _all_kinds(inner)
-
-
-def _slug(kind: type[Any]) -> str:
-    return re.sub(r"(?<!^)(?=[A-Z])", "-", kind.__name__).lower()
-
-
-_KINDS = {_slug(kind): kind for kind in _all_kinds(SaysoError) if kind.__module__ == errors.__name__}

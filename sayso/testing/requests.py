@@ -8,8 +8,9 @@ from pydantic import Field, JsonValue, ValidationError
 
 from sayso.canonical_json import JsonObject
 from sayso.clock import iso_utc
-from sayso.errors import Conflict, InvalidInput, NotAllowed, NotFound, SaysoError
+from sayso.errors import InvalidInput, SaysoError
 from sayso.policy.external import ExternalCall
+from sayso.problems import Problem, problem_type_of
 from sayso.records.base import Immutable
 from sayso.records.items import ItemDraft
 from sayso.records.suspensions import RunRef, SuspensionRecord
@@ -18,7 +19,6 @@ from sayso.records.tool_names import check_tool_name
 from sayso.schemas.bounds import without_argument
 from sayso.transitions.item_states import find_item_state
 
-_STATUSES = ((Conflict, 409), (NotFound, 404), (NotAllowed, 403), (InvalidInput, 422))
 _MOMENT = re.compile(r"(.*\b|.*_)?(at|by)_ms")
 _KINDS: Mapping[str, Any] = {
     "string": str,
@@ -143,12 +143,11 @@ def show_dates(part: JsonObject) -> JsonObject:
     }
 
 
-def describe_problem(error: SaysoError) -> tuple[int, JsonObject]:
-    """Return the status and the body of the answer that tells of an error."""
-    slug = re.sub(r"(?<!^)(?=[A-Z])", "-", type(error).__name__).lower()
-    status = next((status for kind, status in _STATUSES if isinstance(error, kind)), 500)
+def describe_problem(error: SaysoError) -> Problem:
+    """Return the problem that answers an error."""
+    row = problem_type_of(type(error))
     facts = {name: value for name, value in error.facts.items() if isinstance(value, str | int | float | bool)}
-    return status, {"type": f"/problems/{slug}", "status": status, "detail": error.message, **facts}
+    return Problem(row.status, row.slug, row.title, error.message, facts)
 
 
 def _is_of(kind: Any, value: JsonValue) -> bool:

@@ -13,8 +13,9 @@ from sayso.timeline.merging import Entry, build_entries, merge
 from sayso.timeline.sources import SourceFormat
 from service.api.routing.dependencies import Caller, Limit, Parts, RunId
 from service.api.routing.routes import SignedInRoute
-from service.api.routing.views import EventView, Moment, SentMoment, View
 from service.api.runs import find_run
+from service.api.views.base import SentTimestamp, Timestamp, View
+from service.api.views.runs import EventView
 from service.http.openapi import READS, WRITES
 from service.store.runs.external_events import ExternalEvent
 
@@ -33,7 +34,7 @@ class ExternalEventBody(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid")
 
     seq: int = Field(strict=True, ge=1, le=10**9, description="Its number among those of its source.")
-    at: SentMoment | None = Field(default=None, description="When it happened, where the event itself does not say.")
+    at: SentTimestamp | None = Field(default=None, description="When it happened, where the event itself does not say.")
     event: JsonObject = Field(min_length=1, description=f"At most {LONGEST_EVENT_BYTES} bytes of JSON.")
 
     @model_validator(mode="after")
@@ -87,7 +88,7 @@ class KeptView(View):
     source: str
     source_format: SourceFormat
     seq: int
-    at: Moment = Field(validation_alias="at_ms", description="When it was received.")
+    at: Timestamp = Field(validation_alias="at_ms", description="When it was received.")
     event: JsonObject
 
 
@@ -123,7 +124,7 @@ class EntryView(View):
 class MomentView(BaseModel):
     """One moment of the timeline: an event of our trail, or what a source told."""
 
-    at: Moment
+    at: Timestamp
     event: EventView | None = None
     told: EntryView | None = None
 

@@ -24,7 +24,8 @@ from sayso.clock import new_id, now_ms
 from sayso.errors import InvalidInput
 from sayso.records.run_state import check_state
 from sayso.records.suspensions import RunStatus
-from sayso.runner.protocol import Asked, Done, FrameworkAgent, Gate, build_agent, current_gate
+from sayso.runner.execution import CallExecutor, current_executor
+from sayso.runner.protocol import Done, FrameworkAgent, FrameworkTurn, build_agent
 
 _STATUSES = {"degraded": RunStatus.DEGRADED, "cancelled": RunStatus.CANCELLED}
 """The run status for each AFK state except `completed`. Any other state is a failure."""
@@ -63,34 +64,34 @@ class Afk(Adapter):
     build: Build
     memory: Callable[[], Memory]
 
-    async def begin(self, text: str) -> Asked | Done:
+    async def begin(self, text: str) -> FrameworkTurn | Done:
         """Run until the first turn with an undecided call, before any of its calls start, or to the end."""
         async with self._opened() as memory:
             runner, agent, hooks = self.make(memory)
             handle = await runner.run_handle(agent, user_message=text, thread_id=new_id("thread"))
             return await self._rest(hooks, handle)
 
-    async def find_hindrance(self, native: JsonObject) -> str | None:
+    async def find_fault(self, native: JsonObject) -> str | None:
         """Return an error if another process has resumed or ended the run, else None."""
         waiting = read_native(native)
         async with self._opened() as memory:
             elsewhere = await was_resumed_elsewhere(memory, waiting)
         return RESUMED_ELSEWHERE.format(what=f"run {waiting.run_id}") if elsewhere else None
 
-    async def go_on(self, native: JsonObject, gate: Gate) -> Asked | Done:
+    async def resume(self, native: JsonObject, executor: CallExecutor) -> FrameworkTurn | Done:
         """Restore the run where it waits and resume it. AFK's clocks are shifted by the time it waited."""
         waiting = read_native(native)
         async with self._opened() as memory:
-            runner, agent, hooks = self.make(memory, waiting, gate)
+            runner, agent, hooks = self.make(memory, waiting, executor)
             await restore(memory, waiting, now_ms())
             handle = await runner.resume_handle(agent, run_id=waiting.run_id, thread_id=waiting.thread_id)
             return await self._rest(hooks, handle)
 
     def make(
-        self, memory: Memory, waiting: WaitingRun | None = None, gate: Gate | None = None
+        self, memory: Memory, waiting: WaitingRun | None = None, executor: CallExecutor | None = None
     ) -> tuple[Any, Any, Hooks]:
         """Return the runner and the agent. Raises `InvalidInput` if the agent could run tools ungated."""
-        hooks = Hooks(memory, waiting, gate)
+        hooks = Hooks(memory, waiting, executor)
         runner, agent = self.build(hooks)
         check_agent(agent, hooks.tools, hooks.role)
         return runner, agent, hooks
@@ -104,32 +105,36 @@ class Afk(Adapter):
         finally:
             await memory.close()
 
-    async def _rest(self, hooks: Hooks, handle: Any) -> Asked | Done:
+    async def _rest(self, hooks: Hooks, handle: Any) -> FrameworkTurn | Done:
         try:
             reached = await _await_rest(hooks, handle)
         except Exception as error:
             if not load_types().ends_run(error):
                 raise
-            return Done(None, RunStatus.FAILED, str(error) or type(error).__name__, told=hooks.external_events.raw)
+            return Done(
+                None, RunStatus.FAILED, str(error) or type(error).__name__, external_events=hooks.external_events.raw
+            )
         if hooks.stopped.is_set():
             return await self._read_stop(hooks)
         if reached is None:
-            return Done(None, RunStatus.CANCELLED, "AFK cancelled the run.", told=hooks.external_events.raw)
+            return Done(None, RunStatus.CANCELLED, "AFK cancelled the run.", external_events=hooks.external_events.raw)
         result: JsonObject = {"text": reached.final_text}
         if reached.state == "completed":
-            return Done(result, told=hooks.external_events.raw)
+            return Done(result, external_events=hooks.external_events.raw)
         status = _STATUSES.get(reached.state, RunStatus.FAILED)
-        return Done({**result, "state": reached.state}, status, reached.final_text, told=hooks.external_events.raw)
+        return Done(
+            {**result, "state": reached.state}, status, reached.final_text, external_events=hooks.external_events.raw
+        )
 
-    async def _read_stop(self, hooks: Hooks) -> Asked:
-        position, gate = hooks.stopped_at, current_gate()
+    async def _read_stop(self, hooks: Hooks) -> FrameworkTurn:
+        position, executor = hooks.stopped_at, current_executor()
         if position is None:
-            assert gate is not None  # noqa: S101  only a failure in the gate stops a run without a position
-            raise gate.fault or InvalidInput(NOT_DECIDED)
+            assert executor is not None  # noqa: S101  only a failure in the gate stops a run without a position
+            raise executor.fault or InvalidInput(NOT_DECIDED)
         native = await read_waiting(hooks.memory, position.run_id, str(hooks.turns.thread_id), position.step, now_ms())
         check_state(native)
         waiting = read_native(native)
-        return Asked(native, waiting.calls, waiting.text, told=hooks.external_events.raw)
+        return FrameworkTurn(native, waiting.calls, waiting.text, external_events=hooks.external_events.raw)
 
 
 def check_agent(agent: Any, gated: Sequence[Any], role: Any) -> None:

@@ -14,7 +14,9 @@ from sayso.adapters.base import TOOL_ERROR
 from sayso.canonical_json import JsonObject
 from sayso.records.tool_calls import ToolResult
 from sayso.runner.batches import BatchCall
-from sayso.runner.protocol import Gate, ToolFailed, current_gate, describe_refusal, describe_result, known_id
+from sayso.runner.execution import CallExecutor, current_executor
+from sayso.runner.judging import known_id
+from sayso.runner.protocol import ToolFailed, describe_refusal, describe_result
 
 NOT_DECIDED = "No decision covers this call. It did not run."
 _NOT_A_CALL = "Reviewers decide only on tool calls here."
@@ -31,7 +33,7 @@ class Hooks:
     answer each time AFK asks.
     """
 
-    def __init__(self, memory: Memory, waiting: WaitingRun | None = None, gate: Gate | None = None) -> None:
+    def __init__(self, memory: Memory, waiting: WaitingRun | None = None, executor: CallExecutor | None = None) -> None:
         self.memory = memory
         self.tools: list[Any] = []
         self.stopped = asyncio.Event()
@@ -40,7 +42,7 @@ class Hooks:
         self._types = load_types()
         self.turns = Turns(waiting.run_id, waiting.thread_id) if waiting is not None else Turns()
         self._waiting = waiting
-        self._gate = gate
+        self._executor = executor
         self._admitted: list[BatchCall] = []
 
     @property
@@ -102,8 +104,8 @@ class Hooks:
 
     async def _call(self, call: AfkCall) -> Any:
         """Run the call through the gate with the approved arguments, whatever AFK passes."""
-        gate, one = self._gate, self._pop_admitted(call.name, call.call_id)
-        if gate is None or one is None or current_gate() is not gate:
+        executor, one = self._executor, self._pop_admitted(call.name, call.call_id)
+        if executor is None or one is None or current_executor() is not executor:
             return self._types.fail(NOT_DECIDED)
         ran: list[Any] = []
 
@@ -114,7 +116,7 @@ class Hooks:
             return ran[0].output if ran[0].deferred is None else write_deferred(ran[0].deferred)
 
         try:
-            result = await gate.run(one, execute)
+            result = await executor.run(one, execute)
         except Exception as fault:  # the gate keeps it; AFK would report it to its model and continue
             raise self._stop(None) from fault
         return self._write_result(one, result, ran[0] if ran else None)
@@ -138,11 +140,11 @@ class Hooks:
         return one, ""
 
     def _is_decided(self, position: Position) -> bool:
-        return self._gate is not None and self._waiting is not None and position.step == self._waiting.step
+        return self._executor is not None and self._waiting is not None and position.step == self._waiting.step
 
     def _find(self, position: Position, name: str) -> BatchCall | None:
         """Return the decided call at this position, unless its tool differs."""
-        calls = self._gate.calls if self._gate is not None else ()
+        calls = self._executor.calls if self._executor is not None else ()
         one = calls[position.occurrence] if position.occurrence < len(calls) else None
         return one if one is not None and one.call.name == name else None
 

@@ -33,8 +33,9 @@ from sayso.errors import InvalidInput
 from sayso.records.run_state import read_state, write_state
 from sayso.records.tool_calls import ToolDefinition
 from sayso.runner.batches import BatchCall
+from sayso.runner.execution import CallExecutor
 from sayso.runner.models import RequestedCall
-from sayso.runner.protocol import Asked, Done, FrameworkAgent, Gate, ToolFailed, build_agent, describe_text
+from sayso.runner.protocol import Done, FrameworkAgent, FrameworkTurn, ToolFailed, build_agent, describe_text
 
 DESK = "sayso"
 """The handoff target while calls wait: `HandoffTermination(DESK)` ends a team's run there."""
@@ -49,7 +50,7 @@ class GatedAgent(BaseChatAgent):
     def __init__(self, inner: AssistantAgent) -> None:
         super().__init__(inner.name, inner.description)
         self.inner = inner
-        self.gate: Gate | None = None
+        self.executor: CallExecutor | None = None
         self.pending: ToolCallRequestEvent | None = None
         self._used = 0
 
@@ -69,10 +70,10 @@ class GatedAgent(BaseChatAgent):
         """Yield the assistant's messages up to its next calls. The response holds all of them."""
         history: list[Any] = []
         if self.pending is not None:
-            if self.gate is None:
+            if self.executor is None:
                 raise InvalidInput(f"The agent {self.name} waits for a decision and accepts no messages until then.")
-            pending, results = self.pending, await self._run_calls(self.pending, self.gate, cancellation_token)
-            self.pending = self.gate = None
+            pending, results = self.pending, await self._run_calls(self.pending, self.executor, cancellation_token)
+            self.pending = self.executor = None
             history.append(ToolCallExecutionEvent(content=results, source=self.name))
             yield history[0]
             if (summary := self._summarise(pending.content, results)) is not None:
@@ -125,17 +126,19 @@ class GatedAgent(BaseChatAgent):
         return [call for call in calls if call.name in names or call.name not in handoffs]
 
     async def _run_calls(
-        self, pending: ToolCallRequestEvent, gate: Gate, token: CancellationToken
+        self, pending: ToolCallRequestEvent, executor: CallExecutor, token: CancellationToken
     ) -> list[FunctionExecutionResult]:
         gated = await self.find_gated(pending.content)
-        calls = list(zip(gated, gate.calls, strict=True))
-        ran = await asyncio.gather(*(self._run(call.id, one, gate, token) for call, one in calls))
+        calls = list(zip(gated, executor.calls, strict=True))
+        ran = await asyncio.gather(*(self._run(call.id, one, executor, token) for call, one in calls))
         by_call = {id(call): result for call, result in zip(gated, ran, strict=True)}
         results = [by_call.get(id(call)) or _skip(call) for call in pending.content]
         await self.inner.model_context.add_message(FunctionExecutionResultMessage(content=results))
         return results
 
-    async def _run(self, call_id: str, one: BatchCall, gate: Gate, token: CancellationToken) -> FunctionExecutionResult:
+    async def _run(
+        self, call_id: str, one: BatchCall, executor: CallExecutor, token: CancellationToken
+    ) -> FunctionExecutionResult:
         call = one.call
 
         async def execute(args: JsonObject) -> Any:
@@ -147,7 +150,7 @@ class GatedAgent(BaseChatAgent):
                     return result.to_text()
             raise InvalidInput(f"No workbench of {self.name} has the tool {call.name}.")
 
-        result = await gate.run(one, execute)
+        result = await executor.run(one, execute)
         content = describe_text(one, result) if result.success else result.error or ""
         return FunctionExecutionResult(content=content, name=call.name, call_id=call_id, is_error=not result.success)
 
@@ -201,18 +204,18 @@ class AutoGen(Adapter):
         _, gated = await self._make()
         return [tool for agent in gated.values() for tool in await agent.list_tools()]
 
-    async def begin(self, text: str) -> Asked | Done:
+    async def begin(self, text: str) -> FrameworkTurn | Done:
         runnable, gated = await self._make()
         return await self._rest(runnable, gated, await runnable.run(task=text))
 
-    async def go_on(self, native: JsonObject, gate: Gate) -> Asked | Done:
+    async def resume(self, native: JsonObject, executor: CallExecutor) -> FrameworkTurn | Done:
         """Hand back to the agent that waited, with the gate for its calls."""
         runnable, gated = await self._make()
         await runnable.load_state(native["state"])
         waiting = gated.get(str(native["agent"]))
         if waiting is None or waiting.pending is None:
             raise InvalidInput(f"No agent {native['agent']!r} waits for a decision. Cancel this run.")
-        waiting.gate = gate
+        waiting.executor = executor
         handoff = HandoffMessage(source=DESK, target=waiting.name, content=_DECIDED)
         return await self._rest(runnable, gated, await runnable.run(task=handoff))
 
@@ -228,18 +231,18 @@ class AutoGen(Adapter):
         await check_team(runnable, gated.values(), [agent.inner for agent in gated.values()], DESK)
         return runnable, gated
 
-    async def _rest(self, runnable: Any, gated: Mapping[str, GatedAgent], result: Any) -> Asked | Done:
+    async def _rest(self, runnable: Any, gated: Mapping[str, GatedAgent], result: Any) -> FrameworkTurn | Done:
         events = tuple(json.loads(message.model_dump_json()) for message in result.messages)
         waiting = next((agent for agent in gated.values() if agent.pending is not None), None)
         if waiting is None or waiting.pending is None:
-            return Done({"text": result.messages[-1].to_text()}, told=events)
+            return Done({"text": result.messages[-1].to_text()}, external_events=events)
         native: JsonObject = {
             "agent": waiting.name,
             "state": read_state(write_state(dict(await runnable.save_state()))),
         }
         calls = await waiting.find_gated(waiting.pending.content)
         member = "" if runnable is waiting else waiting.name
-        return Asked(native, tuple(_read_call(call, member) for call in calls), told=events)
+        return FrameworkTurn(native, tuple(_read_call(call, member) for call in calls), external_events=events)
 
 
 def _read_call(call: FunctionCall, member: str) -> RequestedCall:

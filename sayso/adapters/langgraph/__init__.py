@@ -29,15 +29,9 @@ from sayso.errors import InvalidInput
 from sayso.policy.rules import same_json
 from sayso.records.tool_calls import ToolDefinition
 from sayso.runner.batches import BatchCall
+from sayso.runner.execution import CallExecutor
 from sayso.runner.models import RequestedCall
-from sayso.runner.protocol import (
-    Asked,
-    Done,
-    FrameworkAgent,
-    Gate,
-    build_agent,
-    describe_refusal,
-)
+from sayso.runner.protocol import Done, FrameworkAgent, FrameworkTurn, build_agent, describe_refusal
 from sayso.runner.tools import plain_json
 
 Saver = Callable[[], AbstractAsyncContextManager[Any]]
@@ -105,13 +99,13 @@ class LangGraph(Adapter):
     interrupt_mode: Mode
     write_input: Callable[[str], Any]
 
-    async def begin(self, text: str) -> Asked | Done:
+    async def begin(self, text: str) -> FrameworkTurn | Done:
         """Run a new thread until its first interrupts, or to the end."""
         thread_id = new_id("thread")
         async with self._graph() as graph:
             return await self._run(graph, thread_id, self.write_input(text))
 
-    async def find_hindrance(self, native: JsonObject) -> str | None:
+    async def find_fault(self, native: JsonObject) -> str | None:
         """Return an error if another process has resumed the thread, else None."""
         saved: Any = native["interrupts"]
         async with self._graph() as graph:
@@ -121,22 +115,22 @@ class LangGraph(Adapter):
             return None
         return RESUMED_ELSEWHERE.format(what=f"thread {native['thread_id']}")
 
-    async def go_on(self, native: JsonObject, gate: Gate) -> Asked | Done:
+    async def resume(self, native: JsonObject, executor: CallExecutor) -> FrameworkTurn | Done:
         """Resume the saved interrupts, all together.
 
         Raises `InvalidInput` if the thread waits at other interrupts and some of the calls have no result.
         """
         thread_id = str(native["thread_id"])
         saved: Any = native["interrupts"]
-        async with self._graph(one.call.name for one in gate.calls) as graph:
+        async with self._graph(one.call.name for one in executor.calls) as graph:
             snapshot = await graph.aget_state(_config(thread_id))
             waiting = {interrupt.id for interrupt in snapshot.interrupts}
             ids = {interrupt["id"] for interrupt in saved}
             if ids and ids <= waiting:
-                return await self._run(graph, thread_id, Command(resume=_answer(saved, gate)))
+                return await self._run(graph, thread_id, Command(resume=_answer(saved, executor)))
             if not waiting and snapshot.next:  # the resume values were applied, the calls have not run
                 return await self._run(graph, thread_id, None)
-            if any(one.result is None for one in gate.calls):
+            if any(one.result is None for one in executor.calls):
                 raise InvalidInput(RESUMED_ELSEWHERE.format(what=f"thread {thread_id}"))
             return _read(thread_id, snapshot.values, snapshot)
 
@@ -155,7 +149,7 @@ class LangGraph(Adapter):
         async with self.checkpointer() as saver:
             yield self.make(saver, asked=asked)
 
-    async def _run(self, graph: Any, thread_id: str, given: Any) -> Asked | Done:
+    async def _run(self, graph: Any, thread_id: str, given: Any) -> FrameworkTurn | Done:
         values = await graph.ainvoke(given, _config(thread_id), durability="sync")
         snapshot = await graph.aget_state(_config(thread_id))
         return _read(thread_id, values, snapshot)
@@ -165,7 +159,7 @@ def _config(thread_id: str) -> Any:
     return {"configurable": {"thread_id": thread_id, _STRICT: True}}
 
 
-def _read(thread_id: str, values: Any, snapshot: Any) -> Asked | Done:
+def _read(thread_id: str, values: Any, snapshot: Any) -> FrameworkTurn | Done:
     """Return the interrupts of the graph, or its result."""
     interrupts: Sequence[Interrupt] = snapshot.interrupts
     if not interrupts:
@@ -188,7 +182,7 @@ def _read(thread_id: str, values: Any, snapshot: Any) -> Asked | Done:
         for interrupt_id, (_, found, _) in read
         for call in _name_calls(values, found)
     )
-    return Asked(native, calls, unseen=any(kind == "inbox" for _, (kind, _, _) in read))
+    return FrameworkTurn(native, calls, unseen=any(kind == "inbox" for _, (kind, _, _) in read))
 
 
 def _read_interrupt(interrupt: Interrupt) -> tuple[str, list[RequestedCall], JsonObject]:
@@ -222,10 +216,10 @@ def _name_calls(values: Any, calls: list[RequestedCall]) -> Iterator[RequestedCa
             yield call.model_copy(update={"call_id": named[place]["id"] or ""})
 
 
-def _answer(saved: Sequence[Mapping[str, Any]], gate: Gate) -> Any:
+def _answer(saved: Sequence[Mapping[str, Any]], executor: CallExecutor) -> Any:
     """Return the resume value of each interrupt by its id."""
     answers: dict[str, Any] = {}
-    remaining = list(gate.calls)
+    remaining = list(executor.calls)
     for interrupt in saved:
         own, remaining = remaining[: interrupt["calls"]], remaining[interrupt["calls"] :]
         if interrupt["kind"] == "batched":

@@ -18,7 +18,8 @@ from sayso.adapters.langgraph.checks import check_names
 from sayso.canonical_json import JsonObject
 from sayso.clock import new_id
 from sayso.errors import IllegalTransition
-from sayso.runner.protocol import ToolFailed, current_gate, describe_text
+from sayso.runner.execution import current_executor
+from sayso.runner.protocol import ToolFailed, describe_text
 
 Mode = Literal["batched", "per_call"]
 
@@ -66,12 +67,12 @@ class GateMiddleware(AgentMiddleware[Any, Any]):
     async def awrap_tool_call(self, request: Any, handler: Any) -> Any:
         """Run the call once, with the approved arguments."""
         call = request.tool_call
-        gate = current_gate()
-        one = gate.find(call["id"], call["name"]) if gate is not None else None
+        executor = current_executor()
+        one = executor.find(call["id"], call["name"]) if executor is not None else None
         if one is None and request.tool is None:
             text = f"There is no tool named {call['name']!r}. There are: {', '.join(self._known)}."
             return ToolMessage(text, tool_call_id=call["id"], name=call["name"], status="error")
-        if gate is None or one is None:
+        if executor is None or one is None:
             raise IllegalTransition(NOT_REVIEWED.format(name=call["name"]))
         native: list[Any] = []
 
@@ -84,7 +85,7 @@ class GateMiddleware(AgentMiddleware[Any, Any]):
                 raise ToolFailed(str(message.content))
             return message.content
 
-        result = await gate.run(one, execute)
+        result = await executor.run(one, execute)
         if native:
             return native[0]
         status = "success" if result.success else "error"

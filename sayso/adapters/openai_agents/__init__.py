@@ -26,18 +26,17 @@ from sayso.formats.tool_responses import note_edit
 from sayso.records.suspensions import RunStatus
 from sayso.records.tool_calls import ToolResult
 from sayso.runner.batches import BatchCall
+from sayso.runner.execution import CallExecutor, current_executor
+from sayso.runner.judging import known_id
 from sayso.runner.models import RequestedCall
 from sayso.runner.protocol import (
-    Asked,
     Done,
     FrameworkAgent,
-    Gate,
+    FrameworkTurn,
     build_agent,
-    current_gate,
     describe_edit,
     describe_refusal,
     describe_result,
-    known_id,
 )
 from sayso.runner.tools import plain_json
 
@@ -93,14 +92,14 @@ class OpenAiAgents(Adapter):
     describe_refused: Refusal
     max_turns: int | None = DEFAULT_MAX_TURNS
 
-    async def begin(self, text: str) -> Asked | Done:
+    async def begin(self, text: str) -> FrameworkTurn | Done:
         return await self._run(text)
 
-    async def go_on(self, native: JsonObject, gate: Gate) -> Asked | Done:
+    async def resume(self, native: JsonObject, executor: CallExecutor) -> FrameworkTurn | Done:
         """Approve or reject each pending call and resume."""
         state = await RunState.from_json(self.agent, native, context_override=self.context())
         pending = {_id_of(item): item for item in state.get_interruptions()}
-        for one in gate.calls:
+        for one in executor.calls:
             item = pending.get((one.call.call_id, one.call.name))
             if item is None:
                 raise InvalidInput(f"The saved run does not wait for {one.call.name}. Cancel this run.")
@@ -111,7 +110,7 @@ class OpenAiAgents(Adapter):
                 state.reject(item, rejection_message=self.describe_refused(one.call.name, refusal))
         return await self._run(state)
 
-    async def _run(self, start: str | RunState[Any, Any]) -> Asked | Done:
+    async def _run(self, start: str | RunState[Any, Any]) -> FrameworkTurn | Done:
         context = self.context() if isinstance(start, str) else None
         try:
             result = await Runner.run(
@@ -121,7 +120,7 @@ class OpenAiAgents(Adapter):
             return Done(None, RunStatus.FAILED, f"The guardrail {stop.guardrail.get_name()} stopped the run.")
         if result.interruptions:
             native = result.to_state().to_json(context_serializer=lambda _: {})
-            return Asked(native, tuple(_read_call(item, self.agent.name) for item in result.interruptions))
+            return FrameworkTurn(native, tuple(_read_call(item, self.agent.name) for item in result.interruptions))
         output = result.final_output
         return Done({"text": output} if isinstance(output, str) else plain_json(output))
 
@@ -177,15 +176,15 @@ def _gate_tool(tool: FunctionTool, describe: Refusal | None) -> FunctionTool:
     """Return the tool such that it runs only through the gate. Its guardrails check the approved arguments."""
 
     async def invoke(context: ToolContext[Any], _args_json: str) -> Any:
-        gate = current_gate()
-        one = gate.find(context.tool_call_id, tool.name) if gate is not None else None
-        if gate is None or one is None:
+        executor = current_executor()
+        one = executor.find(context.tool_call_id, tool.name) if executor is not None else None
+        if executor is None or one is None:
             raise IllegalTransition(NOT_REVIEWED.format(name=tool.name))
 
         async def execute(args: JsonObject) -> Any:
             return await tool.on_invoke_tool(replace_arguments(context, args), json.dumps(args))
 
-        return _describe_result(one, await gate.run(one, execute), describe)
+        return _describe_result(one, await executor.run(one, execute), describe)
 
     guardrails = [gate_guardrail(guardrail, tool.name) for guardrail in tool.tool_input_guardrails or ()]
     return dataclasses.replace(

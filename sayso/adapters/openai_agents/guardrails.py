@@ -9,7 +9,8 @@ from agents import ToolGuardrailFunctionOutput, ToolInputGuardrail, ToolInputGua
 from agents.tool_context import ToolContext
 
 from sayso.canonical_json import JsonObject
-from sayso.runner.protocol import ToolFailed, current_gate
+from sayso.runner.execution import current_executor
+from sayso.runner.protocol import ToolFailed
 
 _REFUSED = "The guardrail {name} refused the arguments, so the call did not run."
 
@@ -22,9 +23,9 @@ def gate_guardrail(guardrail: ToolInputGuardrail[Any], tool: str) -> ToolInputGu
     name = guardrail.get_name()
 
     async def check(data: ToolInputGuardrailData) -> ToolGuardrailFunctionOutput:
-        gate = current_gate()
-        one = gate.find(data.context.tool_call_id, tool) if gate is not None else None
-        if gate is None or one is None:
+        executor = current_executor()
+        one = executor.find(data.context.tool_call_id, tool) if executor is not None else None
+        if executor is None or one is None:
             return await guardrail.run(data)
         if one.result is not None:
             return ToolGuardrailFunctionOutput.allow()  # nothing runs
@@ -34,7 +35,7 @@ def gate_guardrail(guardrail: ToolInputGuardrail[Any], tool: str) -> ToolInputGu
             raise ToolFailed(str(output.behavior.get("message") or _REFUSED.format(name=name)))
 
         if output.behavior["type"] != "allow":
-            await gate.run(one, refuse)
+            await executor.run(one, refuse)
         return output
 
     return ToolInputGuardrail(guardrail_function=check, name=name)

@@ -28,8 +28,9 @@ from sayso.policy.questions import KEYWORD
 from sayso.records.suspensions import RunStatus
 from sayso.records.tool_calls import ToolDefinition
 from sayso.runner.batches import BatchCall
+from sayso.runner.execution import CallExecutor
 from sayso.runner.models import RequestedCall
-from sayso.runner.protocol import Asked, Done, FrameworkAgent, Gate, ToolFailed, build_agent, describe_edit
+from sayso.runner.protocol import Done, FrameworkAgent, FrameworkTurn, ToolFailed, build_agent, describe_edit
 from sayso.runner.tools import plain_json
 
 _QUESTION = ToolDefinition(
@@ -74,24 +75,24 @@ class Parsimony(Adapter):
 
     build: Callable[[], Agent]
 
-    async def begin(self, text: str) -> Asked | Done:
+    async def begin(self, text: str) -> FrameworkTurn | Done:
         segment = Segment()
         reached = await _follow(self._make(segment).run(text), segment)
-        return replace(reached, told=tuple(segment.events))
+        return replace(reached, external_events=tuple(segment.events))
 
-    async def find_hindrance(self, native: JsonObject) -> str | None:
+    async def find_fault(self, native: JsonObject) -> str | None:
         """Return an error if the run was suspended with another secret, which the framework would refuse."""
         agent, record = self.build(), read_record(native["record"])
         _adopt(agent, record)
         return None if verify_suspension_token(record=record, secret=agent.suspension_secret) else _OTHER_SESSION
 
-    async def go_on(self, native: JsonObject, gate: Gate) -> Asked | Done:
+    async def resume(self, native: JsonObject, executor: CallExecutor) -> FrameworkTurn | Done:
         """Run the approved calls within the rehydrated record and resume it with the reply."""
-        segment = Segment(gate)
+        segment = Segment(executor)
         agent, record = self._make(segment), read_record(native["record"])
         _adopt(agent, record)
-        turn = Turn(agent, record, segment, gate) if native["turn"] else None
-        reply = await _reply(gate)
+        turn = Turn(agent, record, segment, executor) if native["turn"] else None
+        reply = await _reply(executor)
         resumed = agent.resume(
             record, reply, max_suspension_age_s=None, configure_ctx=turn.play if turn is not None else None
         )
@@ -102,7 +103,7 @@ class Parsimony(Adapter):
             reached = _read_question(turn.suspend(request), request.choices)
         except TerminationRequest as request:
             reached = _hand_off(_describe_end("handoff", request, "rationale", "blockers"))
-        return replace(reached, told=tuple(segment.events))
+        return replace(reached, external_events=tuple(segment.events))
 
     def _make(self, segment: Segment) -> Agent:
         agent = self.build()
@@ -110,32 +111,32 @@ class Parsimony(Adapter):
         return agent
 
 
-async def _reply(gate: Gate) -> str:
+async def _reply(executor: CallExecutor) -> str:
     """Return the next message: the answers to questions, or a note that calls were decided."""
-    questions = [one for one in gate.calls if one.call.name == ASK_USER]
-    answers = [await _answer(gate, one) for one in questions]
-    if len(gate.calls) == 1 and answers:
+    questions = [one for one in executor.calls if one.call.name == ASK_USER]
+    answers = [await _answer(executor, one) for one in questions]
+    if len(executor.calls) == 1 and answers:
         return answers[0]
     answered = [f"{one.call.args.get('question', '')} {answer}" for one, answer in zip(questions, answers, strict=True)]
     edited = [
         f"{one.call.name}: {note}"
-        for one in gate.calls
+        for one in executor.calls
         if one.call.name != ASK_USER and (one.result is None or one.result.success) and (note := describe_edit(one))
     ]
     return "\n".join([_DECIDED, *edited, *answered])
 
 
-async def _answer(gate: Gate, one: BatchCall) -> str:
+async def _answer(executor: CallExecutor, one: BatchCall) -> str:
     async def read(args: JsonObject) -> JsonValue:
         if "answer" not in args:  # a rule required approval of the question itself
             raise ToolFailed("The question was approved but not answered.")
         return args["answer"]
 
-    result = await gate.run(one, read)
+    result = await executor.run(one, read)
     return str(result.output) if result.success else result.error or "Nobody answered."
 
 
-async def _follow(events: AsyncIterator[Any], segment: Segment) -> Asked | Done:
+async def _follow(events: AsyncIterator[Any], segment: Segment) -> FrameworkTurn | Done:
     """Consume the run's events and return where it stopped."""
     last: dict[str, Any] = {}
     async for event in events:
@@ -150,20 +151,22 @@ async def _follow(events: AsyncIterator[Any], segment: Segment) -> Asked | Done:
     )
 
 
-def _read_turn(record: SuspensionRecord) -> Asked:
+def _read_turn(record: SuspensionRecord) -> FrameworkTurn:
     """Return the calls of the turn that suspended the run."""
     message = record.messages[find_turn(record.messages)]
     calls = tuple(call for call in read_calls(message) if call.name not in (RETURN_DONE, RETURN_UNABLE))
-    return Asked({"record": write_record(record), "turn": True}, calls, text=str(read_text(message.content or "")))
+    return FrameworkTurn(
+        {"record": write_record(record), "turn": True}, calls, text=str(read_text(message.content or ""))
+    )
 
 
-def _read_question(record: SuspensionRecord, choices: list[str] | None) -> Asked:
+def _read_question(record: SuspensionRecord, choices: list[str] | None) -> FrameworkTurn:
     """Return a question that no call asked as a call of `ask_user`."""
     args = {"question": record.pending_question, "context": record.pending_question_context, "choices": choices}
     call_id = f"question-{record.suspension_token.partition('.')[0]}"
     given = {name: value for name, value in args.items() if value is not None}
     call = RequestedCall(call_id=call_id, name=ASK_USER, args_json=json.dumps(given), subagent="")
-    return Asked({"record": write_record(record), "turn": False}, (call,))
+    return FrameworkTurn({"record": write_record(record), "turn": False}, (call,))
 
 
 def _end(last: Mapping[str, Any], summary: str | None) -> Done:

@@ -23,7 +23,8 @@ from sayso.canonical_json import JsonObject
 from sayso.errors import InvalidInput
 from sayso.policy.rules import same_json
 from sayso.runner.batches import BatchCall
-from sayso.runner.protocol import Gate, ToolFailed, describe_text
+from sayso.runner.execution import CallExecutor
+from sayso.runner.protocol import ToolFailed, describe_text
 from sayso.runner.tools import plain_json
 
 ASK_USER, RETURN_DONE, RETURN_UNABLE = "ask_user", "return_done", "return_unable"
@@ -46,7 +47,7 @@ _TIMED_OUT = "{name} exceeded the agent's tool_timeout_s. Its effect is unknown.
 class Segment:
     """One segment of a run, between two suspensions: the calls that may start, and their results."""
 
-    gate: Gate | None = None
+    executor: CallExecutor | None = None
     ready: list[BatchCall] = field(default_factory=list)
     started: set[int] = field(default_factory=set)
     results: dict[int, Any] = field(default_factory=dict)
@@ -84,7 +85,7 @@ class Segment:
 
     async def _run(self, tool: Tool, given: Mapping[str, Any]) -> Any:
         one = self._pop_ready(tool.name, given)
-        if self.gate is None or one is None:
+        if self.executor is None or one is None:
             self.stopped = True
             raise SuspensionRequest(f"{tool.name} waits for a decision.")
         native: list[ToolResult] = []
@@ -102,7 +103,7 @@ class Segment:
             return _read_output(native[0].data)
 
         self.started.add(one.call.index)
-        result = self.results[one.call.index] = await self.gate.run(one, execute)
+        result = self.results[one.call.index] = await self.executor.run(one, execute)
         if raised:
             raise raised[0]
         return native[0] if native else ToolResult(exception_message=result.error, data=None)
@@ -119,24 +120,24 @@ class Segment:
 class Turn:
     """The turn that was suspended. It runs approved calls and writes all results to the transcript."""
 
-    def __init__(self, agent: Agent, record: SuspensionRecord, segment: Segment, gate: Gate) -> None:
+    def __init__(self, agent: Agent, record: SuspensionRecord, segment: Segment, executor: CallExecutor) -> None:
         self._agent = agent
         self._record = record
         self._segment = segment
-        self._gate = gate
+        self._executor = executor
 
     async def play(self, ctx: Any) -> None:
         """Run the approved calls in the context that the framework has rebuilt."""
         place = find_turn(ctx.messages)
         turn = read_calls(ctx.messages[place])
         gated = [index for index, call in enumerate(turn) if call.name not in (RETURN_DONE, RETURN_UNABLE)]
-        calls = dict(zip(gated, self._gate.calls, strict=True))
+        calls = dict(zip(gated, self._executor.calls, strict=True))
         ctx.messages = list(ctx.messages[: place + 1])
         ready = [
             (turn[index].call_id, one) for index, one in calls.items() if one.may_run and one.call.name != ASK_USER
         ]
         ending = await self._dispatch(ctx, ready)
-        await self._gate.close()
+        await self._executor.close()
         texts = {at: self._describe_result(calls[at]) if at in calls else _NOT_RUN for at in range(len(turn))}
         ctx.messages = close_turn(ctx.messages, {at: text for at, text in texts.items() if text is not None})
         if isinstance(ending, SuspensionRequest):

@@ -20,7 +20,8 @@ from sayso.records.suspensions import RunStatus
 from sayso.records.tool_calls import ToolCall as OurCall
 from sayso.records.tool_calls import ToolResult as OurResult
 from sayso.runner.batches import Batch, BatchCall, end_call
-from sayso.runner.protocol import Asked, Done, Gate, open_gate
+from sayso.runner.execution import CallExecutor, use_executor
+from sayso.runner.protocol import Done, FrameworkTurn
 from sayso.runner.tools import CallContext
 from sayso.testing.desk import InProcessDesk
 from sayso.timeline.merging import build_entries
@@ -42,7 +43,7 @@ from tests.frameworks.contracts import (
     tool,
 )
 from tests.frameworks.contracts.players import Money, Player, Purse, Rows, Rule, pay
-from tests.sayso.runner.test_protocol import Kept
+from tests.sayso.runner.test_execution import Kept
 
 
 @dataclass
@@ -70,14 +71,14 @@ class Bot:
         config = RunnerConfig(interaction_mode="external", checkpoint_async_writes=False)
         return Runner(memory_store=hooks.memory, interaction_provider=hooks.provider, config=config), agent
 
-    async def begin(self) -> Asked:
+    async def begin(self) -> FrameworkTurn:
         """Run to the first calls."""
         reached = await self.framework.begin("Pay them.")
-        assert isinstance(reached, Asked)
+        assert isinstance(reached, FrameworkTurn)
         return reached
 
 
-def decide(asked: Asked, *said: Any, kept: Kept | None = None) -> Gate:
+def decide(asked: FrameworkTurn, *said: Any, kept: Kept | None = None) -> CallExecutor:
     """Return a gate for the calls: True to run one, arguments to run it with, words to deny it, or its result."""
     calls, contexts = [], {}
     for index, (one, word) in enumerate(zip(asked.calls, said, strict=True)):
@@ -92,16 +93,16 @@ def decide(asked: Asked, *said: Any, kept: Kept | None = None) -> Gate:
         else:
             contexts[index] = CallContext("run", one.call_id, f"key{index}")
         calls.append(call)
-    return Gate(Batch(calls=tuple(calls), started_step=1), contexts, (kept or Kept()).keep)
+    return CallExecutor(Batch(calls=tuple(calls), started_step=1), contexts, (kept or Kept()).keep)
 
 
-async def go_on(bot: Bot, asked: Asked, gate: Gate) -> Asked | Done:
+async def resume(bot: Bot, asked: FrameworkTurn, gate: CallExecutor) -> FrameworkTurn | Done:
     """Go on as a worker does."""
-    with open_gate(gate):
-        return await bot.framework.go_on(asked.native, gate)
+    with use_executor(gate):
+        return await bot.framework.resume(asked.native, gate)
 
 
-def text_of(reached: Asked | Done) -> str:
+def text_of(reached: FrameworkTurn | Done) -> str:
     assert isinstance(reached, Done)
     assert isinstance(reached.result, dict)
     return str(reached.result["text"])
@@ -117,7 +118,7 @@ async def test_a_run_stops_with_all_calls_of_its_turn_before_any_of_them() -> No
 async def test_it_goes_on_with_what_was_decided_on_each_call() -> None:
     bot = Bot(([pay("ann", 1), pay("bob", 2, "c1"), pay("cid", 3, "c2")],))
     asked = await bot.begin()
-    reached = await go_on(bot, asked, decide(asked, True, "Not Bob.", {"to": "cid", "amount": 9}))
+    reached = await resume(bot, asked, decide(asked, True, "Not Bob.", {"to": "cid", "amount": 9}))
     assert sorted(bot.purse.paid) == [("ann", 1), ("cid", 9)]
     assert "Not Bob." in text_of(reached)
 
@@ -126,24 +127,24 @@ async def test_calls_that_were_not_the_ones_decided_on_do_not_run() -> None:
     """A state may hold other calls than those that were asked about: only what was decided runs."""
     bot = Bot(([pay("ann", 1), pay("eve", 1000, "c1")],))
     asked = await bot.begin()
-    fewer = Asked(asked.native, asked.calls[:1])
-    await go_on(bot, asked, decide(fewer, True))
+    fewer = FrameworkTurn(asked.native, asked.calls[:1])
+    await resume(bot, asked, decide(fewer, True))
     assert bot.purse.paid == [("ann", 1)]
-    renamed = Asked(asked.native, (asked.calls[0].model_copy(update={"name": "look"}),))
+    renamed = FrameworkTurn(asked.native, (asked.calls[0].model_copy(update={"name": "look"}),))
     gate = decide(renamed, True)
-    await go_on(bot, asked, gate)
+    await resume(bot, asked, gate)
     assert bot.purse.paid == [("ann", 1)]
     changed = decide(fewer, {"to": "bob", "amount": 2})
     bot.memory.rows.clear()
-    await go_on(bot, asked, changed)
+    await resume(bot, asked, changed)
     assert bot.purse.paid == [("ann", 1), ("bob", 2)]
 
 
 async def test_the_next_turn_stops_again() -> None:
     bot = Bot(([pay("ann", 1)], [pay("bob", 2)]))
     first = await bot.begin()
-    second = await go_on(bot, first, decide(first, True))
-    assert isinstance(second, Asked)
+    second = await resume(bot, first, decide(first, True))
+    assert isinstance(second, FrameworkTurn)
     assert (first.native["step"], second.native["step"], bot.purse.paid) == (1, 2, [("ann", 1)])
 
 
@@ -151,7 +152,7 @@ async def test_a_run_goes_on_where_nothing_is_left_of_its_store() -> None:
     bot = Bot(([pay("ann", 1)],))
     asked = await bot.begin()
     bot.memory.rows.clear()
-    await go_on(bot, asked, decide(asked, True))
+    await resume(bot, asked, decide(asked, True))
     assert bot.purse.paid == [("ann", 1)]
 
 
@@ -159,9 +160,9 @@ async def test_the_same_answers_are_given_however_often_it_is_gone_on_with() -> 
     """A call that ran has its result, and one that was denied is denied, whatever AFK saved meanwhile."""
     bot = Bot(([pay("ann", 1), pay("bob", 2, "c1")],))
     asked = await bot.begin()
-    first = await go_on(bot, asked, decide(asked, True, "No."))
+    first = await resume(bot, asked, decide(asked, True, "No."))
     result = OurResult(call_id="c0", tool_name="pay", success=True, output="paid 1 to ann")
-    second = await go_on(bot, asked, decide(asked, result, "No."))
+    second = await resume(bot, asked, decide(asked, result, "No."))
     assert bot.purse.paid == [("ann", 1)]
     assert text_of(first) == text_of(second)
 
@@ -169,7 +170,7 @@ async def test_the_same_answers_are_given_however_often_it_is_gone_on_with() -> 
 async def test_calls_without_ids_each_run_once() -> None:
     bot = Bot(([pay("ann", 1, None), pay("ann", 1, None)],))
     asked = await bot.begin()
-    await go_on(bot, asked, decide(asked, True, True))
+    await resume(bot, asked, decide(asked, True, True))
     assert bot.purse.paid == [("ann", 1), ("ann", 1)]
 
 
@@ -177,7 +178,7 @@ async def test_results_that_cannot_be_kept_stop_the_run() -> None:
     bot = Bot(([pay("ann", 1)],))
     asked = await bot.begin()
     with pytest.raises(Conflict):
-        await go_on(bot, asked, decide(asked, True, kept=Kept(refuse=True)))
+        await resume(bot, asked, decide(asked, True, kept=Kept(refuse=True)))
     assert not [key for _, key in bot.memory.rows if "post_tool_batch" in key]
 
 
@@ -188,7 +189,7 @@ async def test_waiting_is_not_charged_to_the_run() -> None:
     hours_ago = {**saved, "payload": {**saved["payload"], "started_at_s": saved["payload"]["started_at_s"] - 7200}}
     paused: Any = asked.native["paused_at_ms"]
     native = {**asked.native, "saved": hours_ago, "paused_at_ms": paused - 7_200_000}
-    await go_on(bot, Asked(native, asked.calls), decide(asked, True))
+    await resume(bot, FrameworkTurn(native, asked.calls), decide(asked, True))
     assert bot.purse.paid == [("ann", 1)]
 
 
@@ -197,7 +198,7 @@ async def test_time_that_the_run_itself_took_is_charged() -> None:
     asked = await bot.begin()
     saved: Any = asked.native["saved"]
     late = {**saved, "payload": {**saved["payload"], "started_at_s": saved["payload"]["started_at_s"] - 7200}}
-    ended = await go_on(bot, Asked({**asked.native, "saved": late}, asked.calls), decide(asked, True))
+    ended = await resume(bot, FrameworkTurn({**asked.native, "saved": late}, asked.calls), decide(asked, True))
     assert isinstance(ended, Done)
     assert (ended.status, "max_wall_time_s" in str(ended.error), bot.purse.paid) == (RunStatus.FAILED, True, [])
 
@@ -217,18 +218,18 @@ async def test_a_tool_that_goes_on_in_the_background_keeps_its_ticket_and_resolv
     bot = Bot(([pay("ann", 1)], [pay("bob", 2)]), tools=[later])
     asked = await bot.begin()
     kept = Kept()
-    second = await go_on(bot, asked, decide(asked, True, kept=kept))
-    assert isinstance(second, Asked)
+    second = await resume(bot, asked, decide(asked, True, kept=kept))
+    assert isinstance(second, FrameworkTurn)
     result = kept.batches[0].calls[0].result
     assert result is not None
     where = {"thread_id": str(asked.native["thread_id"]), "run_id": str(asked.native["run_id"])}
     runner, _ = bot.build(Hooks(bot.memory))
     assert [one["ticket_id"] for one in await runner.list_background_tools(**where)] == ["t1"]
     bot.memory.rows.clear()
-    again = await go_on(bot, asked, decide(asked, result))  # a worker was lost: the call is not run again
-    assert isinstance(again, Asked)
+    again = await resume(bot, asked, decide(asked, result))  # a worker was lost: the call is not run again
+    assert isinstance(again, FrameworkTurn)
     await runner.resolve_background_tool(**where, ticket_id="t1", output="paid after all")
-    ended = await go_on(bot, again, decide(again, "Not Bob."))
+    ended = await resume(bot, again, decide(again, "Not Bob."))
     assert "paid after all" in text_of(ended)
 
 
@@ -253,19 +254,19 @@ async def test_a_runner_that_saves_elsewhere_is_told_so() -> None:
 async def test_a_run_that_somebody_else_went_on_with_is_hindered() -> None:
     bot = Bot(([pay("ann", 1)],))
     asked = await bot.begin()
-    assert await bot.framework.find_hindrance(asked.native) is None
+    assert await bot.framework.find_fault(asked.native) is None
     _, agent = bot.build(Hooks(bot.memory))
     stranger = Runner(memory_store=bot.memory)
     await stranger.resume(agent, run_id=str(asked.native["run_id"]), thread_id=str(asked.native["thread_id"]))
-    assert "another process has resumed it" in str(await bot.framework.find_hindrance(asked.native))
+    assert "another process has resumed it" in str(await bot.framework.find_fault(asked.native))
     assert bot.purse.paid == []
 
 
 async def test_our_own_earlier_try_to_go_on_is_no_hindrance() -> None:
     bot = Bot(([pay("ann", 1)],))
     asked = await bot.begin()
-    await go_on(bot, asked, decide(asked, True))
-    assert await bot.framework.find_hindrance(asked.native) is None
+    await resume(bot, asked, decide(asked, True))
+    assert await bot.framework.find_fault(asked.native) is None
 
 
 @pytest.mark.parametrize("said", [True, "No."])
@@ -273,7 +274,7 @@ async def test_a_call_that_afks_own_rules_ask_about_is_put_to_sayso(said: Any) -
     rule = Rule("tool_before_execute", PolicyDecision(action="request_approval", reason="Ask"))
     bot = Bot(([pay("ann", 1)],), options={"policy_engine": rule})
     asked = await bot.begin()
-    await go_on(bot, asked, decide(asked, said))
+    await resume(bot, asked, decide(asked, said))
     assert bot.purse.paid == ([("ann", 1)] if said is True else [])
 
 
@@ -284,7 +285,7 @@ async def test_a_value_that_afks_own_rules_ask_for_is_given_by_sayso(said: Any, 
     )
     bot = Bot(([pay("ann", 3)],), options={"policy_engine": rule})
     asked = await bot.begin()
-    reached = await go_on(bot, asked, decide(asked, said))
+    reached = await resume(bot, asked, decide(asked, said))
     assert bot.purse.paid == paid
     assert ("No." in text_of(reached)) is (said == "No.")
 
@@ -300,7 +301,7 @@ async def test_a_call_that_afks_own_rules_deny_stays_denied() -> None:
     bot = Bot(([pay("bob", 2), pay("ann", 1, "c1")],), options={"policy_engine": rule})
     asked = await bot.begin()
     gate = decide(asked, True, True)
-    await go_on(bot, asked, gate)
+    await resume(bot, asked, gate)
     assert bot.purse.paid == [("ann", 1)]
     await gate.close()
 
@@ -372,7 +373,7 @@ def test_the_agents_tools_are_known_by_their_own_words() -> None:
 
 async def test_the_part_before_the_pause_is_told_with_the_question() -> None:
     asked = await Bot(([pay("ann", 1)],)).begin()
-    kinds = [one["type"] for one in asked.told]
+    kinds = [one["type"] for one in asked.external_events]
     assert (kinds[0], kinds[-1]) == ("run_started", "run_paused")
 
 
@@ -384,7 +385,7 @@ async def test_go_on_ends_the_run_as_afk_does_and_leaves_no_doubt(policy: str, s
     bot = Bot(([pay("ann", 1), pay("bob", 2, "c1")],), {"fail_safe": fail_safe})
     asked, kept = await bot.begin(), Kept()
     gate = decide(asked, True, "Not Bob.", kept=kept)
-    ended = await go_on(bot, asked, gate)
+    ended = await resume(bot, asked, gate)
     await gate.close()
     assert isinstance(ended, Done)
     assert (ended.status, bot.purse.paid) == (status, [])
@@ -403,17 +404,17 @@ async def test_go_on_raises_an_error_that_may_pass() -> None:
     asked = await bot.begin()
     bot.turns = (bot.turns[0], Away("The circuit is open."))
     with pytest.raises(Away):
-        await go_on(bot, asked, decide(asked, True))
+        await resume(bot, asked, decide(asked, True))
 
 
 async def test_denied_call_and_resumed_step_are_on_the_timeline_once() -> None:
     bot = Bot(([pay("ann", 1), pay("bob", 2, "c1")],))
     asked = await bot.begin()
-    ended = await go_on(bot, asked, decide(asked, True, "Not Bob."))
-    at = range(len(asked.told) + len(ended.told))
+    ended = await resume(bot, asked, decide(asked, True, "Not Bob."))
+    at = range(len(asked.external_events) + len(ended.external_events))
     kept = [
         StoredEvent(position=n, source="afk", source_format="afk", seq=n, at_ms=n, event=event)
-        for n, event in zip(at, (*asked.told, *ended.told), strict=True)
+        for n, event in zip(at, (*asked.external_events, *ended.external_events), strict=True)
     ]
     entries = build_entries(kept)
     calls = [(one.name, one.call_id) for one in entries if one.kind is Kind.CALL]
@@ -427,7 +428,7 @@ async def test_a_state_that_is_no_runs_is_refused() -> None:
     asked = await Bot(([pay("ann", 1)],)).begin()
     for native in ({}, {**asked.native, "saved": {"step": 1}}, {**asked.native, "step": "one"}):
         with pytest.raises(InvalidInput, match="not a waiting AFK run"):
-            await Bot(()).framework.go_on(native, decide(asked, True))
+            await Bot(()).framework.resume(native, decide(asked, True))
 
 
 def test_without_afk_it_is_said_where_it_comes_from() -> None:
@@ -445,4 +446,4 @@ async def test_afks_own_runner_suspends_and_goes_on() -> None:
     assert Runner is Real
     bot = Bot(([pay("ann", 1)],), options={})
     asked = await bot.begin()
-    assert "paid 1 to ann" in text_of(await go_on(bot, asked, decide(asked, True)))
+    assert "paid 1 to ann" in text_of(await resume(bot, asked, decide(asked, True)))
