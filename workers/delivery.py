@@ -18,7 +18,7 @@ from sayso.transitions.freezing import doubt_time
 from service.auth.credentials import TENANT
 from service.concurrency import Slots
 from service.delivery.addresses import UnsafeUrl
-from service.delivery.destinations import place_of
+from service.delivery.addresses import host_and_port
 from service.delivery.http import Answer
 from service.desk.instance_deletion import withdraw_all
 from service.logs import Trouble
@@ -133,7 +133,7 @@ class Courier:
 
     async def _attempt(self, waiting: Waiting, instance: Instance, now_ms: int) -> None:
         assert instance.delivery is not None  # noqa: S101  the caller has looked
-        place = place_of(instance.delivery.url)
+        place = host_and_port(instance.delivery.url)
         with self.slots.take((f"instance {instance.id}", f"place {place}")) as free:
             if not free:
                 await self.wiring.deliveries.defer(waiting.delivery.id, now_ms + _BUSY_MS)
