@@ -37,7 +37,8 @@ from sayso.records.suspensions import Change, ResumeSpec, RunRef, Status, Suspen
 from sayso.records.terms import REPORT_WITHIN_S
 from sayso.records.tool_calls import ToolDefinition
 from sayso.runner.agents import Agent
-from sayso.runner.loop import End
+from sayso.runner.protocol import RunEnded
+from sayso.runner.transcripts import RunState
 from sayso.testing.requests import (
     AskedBody,
     check_asked,
@@ -113,8 +114,8 @@ class InProcessDesk:
         client.patience = self._patience(client.patience)
         return client
 
-    def run(self, agent: Agent, input_text: str, *, context: JsonObject | None = None) -> End:
-        """Run an agent to its end, the reviewer deciding what it asks; the `End` holds every event of the run.
+    def run(self, agent: Agent, input_text: str, *, context: JsonObject | None = None) -> RunEnded[RunState]:
+        """Run an agent to its end, the reviewer deciding what it asks; the `RunEnded` holds every event of the run.
 
         Where the reviewer has no orders, the clock is turned until the deadline's fallback decides.
         """
@@ -124,7 +125,9 @@ class InProcessDesk:
             return asyncio.run(self.async_run(agent, input_text, context=context))
         raise InvalidInput("An event loop runs here already. Write: await desk.async_run(agent, input_text).")
 
-    async def async_run(self, agent: Agent, input_text: str, *, context: JsonObject | None = None) -> End:
+    async def async_run(
+        self, agent: Agent, input_text: str, *, context: JsonObject | None = None
+    ) -> RunEnded[RunState]:
         """Run an agent as `run` does, for asyncio."""
         return await run_on_desk(self, agent, input_text, context or {})
 

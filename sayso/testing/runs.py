@@ -8,13 +8,16 @@ from sayso.canonical_json import JsonObject
 from sayso.clock import new_id
 from sayso.records.events import Event
 from sayso.records.run_state import SealedState, seal_state
-from sayso.records.suspensions import Change, RunEnd, RunRef, Status, SuspensionRecord
+from sayso.records.suspensions import Change, RunRef, Status, SuspensionRecord
 from sayso.records.tool_calls import ToolResult
 from sayso.runner.agents import Agent
 from sayso.runner.batches import PlannedCall, Resumption
-from sayso.runner.intents import plan_call
+from sayso.runner.execution import plan_intent
 from sayso.runner.local import MemoryJournal
-from sayso.runner.loop import End, Pause, RunState, drive, start_state
+from sayso.runner.loop import drive
+from sayso.runner.protocol import RunEnded, RunSuspended
+from sayso.runner.runs import ModelRun
+from sayso.runner.transcripts import RunState, start_state
 from sayso.transitions import execution
 from sayso.transitions.deciding import suspend
 from sayso.transitions.execution import Fence, approved_args
@@ -26,15 +29,15 @@ WORKER = "test worker"
 _LEASE_MS = 86_400_000
 
 
-async def run_on_desk(desk: "InProcessDesk", agent: Agent, input_text: str, claimed: JsonObject) -> End:
+async def run_on_desk(desk: "InProcessDesk", agent: Agent, input_text: str, claimed: JsonObject) -> RunEnded[RunState]:
     """Run the agent to its end; its questions wait on the desk until they are decided there."""
     desk.definitions |= {tool.definition.digest: tool.definition for tool in agent.tools}
     state = start_state(new_id("run"), agent.name, input_text, claimed)
     record = desk.save(suspend(_draft(agent, state), (), desk.clock.now_ms))
     while True:
         turn = _Turn(desk, desk.save(execution.lease(record, WORKER, _LEASE_MS, desk.clock.now_ms)))
-        came_to = await drive(agent, state, policy=desk.policy, journal=turn, outcomes=turn.outcomes())
-        if isinstance(came_to, End):
+        came_to = await drive(ModelRun(agent, state), policy=desk.policy, journal=turn, outcomes=turn.outcomes())
+        if isinstance(came_to, RunEnded):
             turn.settle(came_to)
             return replace(came_to, events=tuple(desk.trails[state.run_id]))
         state = came_to.state
@@ -75,7 +78,7 @@ def _await_decision(desk: "InProcessDesk", suspension_id: str) -> SuspensionReco
     return record
 
 
-class _Turn(MemoryJournal):
+class _Turn(MemoryJournal[RunState]):
     """One lease of a run: the journal of what it does, kept on the run's suspension."""
 
     def __init__(self, desk: "InProcessDesk", leased: SuspensionRecord) -> None:
@@ -96,7 +99,7 @@ class _Turn(MemoryJournal):
     ) -> Mapping[int, str]:
         """Spend the permits of the calls that are about to start."""
         step = state.step if state else self._leased.step
-        intents = tuple(plan_call(self._record, self._fence, one, step) for one in calls)
+        intents = tuple(plan_intent(self._record, self._fence, one, step) for one in calls)
         self._keep(execution.redeem(self._record, self._fence, intents, tuple(events), self._now_ms))
         return {intent.index: intent.idempotency_key for intent in intents}
 
@@ -108,7 +111,7 @@ class _Turn(MemoryJournal):
         """Keep how calls ended while others of their batch still run."""
         self._keep(execution.note_results(self._record, self._fence, results, self._now_ms))
 
-    def suspend_again(self, pause: Pause) -> str:
+    def suspend_again(self, pause: RunSuspended[RunState]) -> str:
         """Put what the run asks to the reviewer, and return the id of the suspension that waits."""
         following = SuspensionRecord(
             id=new_id("sus"),
@@ -126,10 +129,9 @@ class _Turn(MemoryJournal):
         )
         return following.id
 
-    def settle(self, end: End) -> None:
+    def settle(self, end: RunEnded[RunState]) -> None:
         """End the run as it came out."""
-        ended = RunEnd(status=end.status, result=end.result, error=end.error)
-        self._keep(execution.settle(self._record, self._fence, ended, end.events, self._now_ms))
+        self._keep(execution.settle(self._record, self._fence, end.end, end.events, self._now_ms))
 
     @property
     def _record(self) -> SuspensionRecord:

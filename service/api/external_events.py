@@ -7,9 +7,9 @@ from pydantic import BaseModel, ConfigDict, Field, JsonValue, model_validator
 
 from sayso.canonical_json import JsonObject, canonical_json
 from sayso.errors import NotAllowed
-from sayso.formats.external_events import Kept, Kind
+from sayso.formats.external_events import Kind, StoredEvent
 from sayso.records.events import TrailEntry
-from sayso.timeline.merging import Entry, fold, merge
+from sayso.timeline.merging import Entry, build_entries, merge
 from sayso.timeline.sources import SourceFormat
 from service.api.routing.dependencies import Caller, Limit, Parts, RunId
 from service.api.routing.routes import SignedInRoute
@@ -169,7 +169,7 @@ async def list_external_events(
 ) -> KeptPage:
     """Return what sources told of a run, as it came; it is deleted with the run."""
     await find_run(parts, caller, run_id)
-    kept: list[Kept] = await parts.external_events.read(caller.tenant, run_id, after=after, limit=limit)
+    kept: list[StoredEvent] = await parts.external_events.read(caller.tenant, run_id, after=after, limit=limit)
     views = [KeptView.model_validate(one) for one in kept]
     return KeptPage(events=views, next_after=kept[-1].position if kept else after)
 
@@ -185,7 +185,7 @@ async def get_timeline(
     """Return our trail and what sources told as one timeline: fragments folded, calls with their results."""
     await find_run(parts, caller, run_id)
     trail = await parts.runs.trail(caller.tenant, run_id, limit=_LONGEST_TRAIL)
-    both = merge(trail, fold(await parts.external_events.read_all(caller.tenant, run_id)))
+    both = merge(trail, build_entries(await parts.external_events.read_all(caller.tenant, run_id)))
     page = both[skip : skip + limit]
     more = len(both) > skip + limit
     return Timeline(moments=[MomentView.of(one) for one in page], next_skip=skip + limit if more else None)

@@ -12,8 +12,8 @@ from sayso.errors import InvalidInput, NotFound, Unreadable
 from sayso.records.run_state import seal_state
 from sayso.records.suspensions import OURS, RunRef, RunStatus
 from sayso.runner.agents import AgentManifest
-from sayso.runner.loop import RunState, start_state
 from sayso.runner.protocol import FrameworkState
+from sayso.runner.transcripts import RunState, start_state
 from service.api.routing.contexts import Context
 from service.api.routing.dependencies import (
     LONGEST_PAGE,

@@ -7,9 +7,9 @@ from dataclasses import dataclass
 
 from redis.asyncio import Redis
 
+from sayso.records.freezes import Freeze
 from sayso.records.terms import LONGEST_WAIT_S
 from sayso.transitions.clock_jumps import Beat
-from sayso.transitions.freezing import Freeze
 from service.store.connection.connecting import translated
 from service.store.keys import CHANGES, TenantKeys
 

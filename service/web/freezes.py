@@ -8,7 +8,7 @@ from fastapi.responses import RedirectResponse, Response
 
 from sayso.errors import InvalidInput, SaysoError, UnknownName
 from sayso.problems import Problem
-from sayso.transitions.freezing import SCOPE_PATTERN
+from sayso.records.freezes import SCOPE_PATTERN
 from service.auth.reviewers import require_role
 from service.desk.known_names import freeze_known
 from service.web.errors import show_again
@@ -69,7 +69,7 @@ async def _gather(request: Request, visitor: Visitor, typed: Post, sentence: str
     known = await wiring_of(request).freezes.known(visitor.tenant)
     return {
         "title": "Freezes",
-        "lifted": [one for one in reversed(known) if not one.in_force][:_MAX_UNFROZEN],
+        "ended": [one for one in reversed(known) if not one.in_force][:_MAX_UNFROZEN],
         "typed": {name: typed.get(name, "") for name in ("kind", "named", "reason")},
         "sentence": sentence,
         "unknown": None,

@@ -49,7 +49,7 @@ class SuspensionView(View):
     )
     run: RunRefView
     step: int
-    mode: Literal["worker", "callback", "poll"] = Field(
+    mode: Literal["worker", "poll"] = Field(
         validation_alias=AliasPath("resume", "mode"), description="Who runs approved calls: a worker or the client."
     )
     items: tuple[ItemView, ...]

@@ -3,7 +3,8 @@
 from collections.abc import Iterator, Sequence
 
 from sayso.records.events import EventType, TrailEntry
-from sayso.records.suspensions import LEGAL, Status
+from sayso.records.suspensions import Status
+from sayso.transitions.table import LEGAL
 
 MOVES: dict[EventType, tuple[Status, ...]] = {
     EventType.RUN_STARTED: (Status.DECIDED,),

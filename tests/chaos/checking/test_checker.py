@@ -5,7 +5,7 @@ from collections.abc import Callable
 import pytest
 
 from sayso.records.events import EventType
-from sayso.records.suspensions import LEGAL
+from sayso.transitions.table import LEGAL
 from tests.chaos.checking.faults import PLANTED
 from tests.chaos.checking.invariants import INVARIANTS
 from tests.chaos.checking.steps import MOVES, OF_STEPS

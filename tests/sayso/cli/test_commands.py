@@ -123,7 +123,7 @@ def test_a_name_that_looks_like_one_in_a_rule_is_flagged_on_the_terminal(
     desk: tuple[str, str, str, str], sayso: Run
 ) -> None:
     waiting = ask(desk, "P1ck")
-    assert "This name only looks like pick in the rules." in sayso("show", waiting).stdout
+    assert "This tool name resembles pick in the rules but is not the same." in sayso("show", waiting).stdout
     with Client(desk[0], desk[1]) as agent:
         assert agent.find(waiting).items[0].resembles == ("pick",)
 
@@ -277,7 +277,7 @@ def test_a_failed_call_is_shown_as_failed(desk: tuple[str, str, str, str], sayso
         agent.exchange(requests.redeem(waiting, "i1", "once", 60))
         agent.exchange(requests.report_outcome(waiting, "i1", "once", False, None, "payment provider answered 502"))
     told = sayso("show", waiting).stdout
-    assert "failed; approved by anna" in told
+    assert "failed; anna approved this" in told
     assert "payment provider answered 502" in told
     assert "call failed" in sayso("runs").stdout
     assert "completed" not in sayso("runs").stdout

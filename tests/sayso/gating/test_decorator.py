@@ -225,7 +225,7 @@ def test_leave_that_was_not_used_in_time_is_over(desk: InProcessDesk, bank: Bank
         gated(desk, bank, wait_s=0)("A-1", 5.0)
     desk.reviewer.decide("approve")
     desk.clock.turn(3600)
-    with pytest.raises(DeadlinePassed, match="nobody started it before"):
+    with pytest.raises(DeadlinePassed, match="its client did not start it before"):
         gated(desk, bank)("A-1", 5.0)
     assert bank.paid == []
 

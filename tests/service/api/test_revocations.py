@@ -43,7 +43,7 @@ async def test_items_of_a_revoked_key_cannot_be_decided(world: World) -> None:
     await revoke(world, key)
     found = await read(world, suspension["id"])
     assert found["status"] == "cancelled"
-    assert found["end"]["error"] == f"Cancelled by desk: The key {key.id} of demo, which suspension for it, was revoked"
+    assert found["end"]["error"] == f"Cancelled by desk: Key {key.id} of demo, which started the run, was revoked"
     decision = {"action": "approve", "digest": suspension["items"][0]["digest"]}
     answer = await post(world, "anna", f"{suspension['id']}/items/i1/decision", body=decision)
     assert answer.status_code == 409

@@ -11,8 +11,9 @@ from sayso.errors import IllegalTransition, ModelError, PolicyForbids
 from sayso.records.run_state import seal_state
 from sayso.records.suspensions import Origin, RunRef, RunStatus
 from sayso.records.tool_calls import ToolDefinition
+from sayso.runner.execution import CallExecutor
 from sayso.runner.models import RequestedCall
-from sayso.runner.protocol import Asked, Done, FrameworkAgent, FrameworkState, Gate, build_agent, describe_result
+from sayso.runner.protocol import Done, FrameworkAgent, FrameworkState, FrameworkTurn, build_agent, describe_result
 from service.wiring import Wiring
 from tests.workers.resume.test_driving import decide, draining, trail, until, wiring  # noqa: F401
 from workers.clock import ticks as clock
@@ -36,32 +37,32 @@ class Plain:
     end: Done | None = None
     subagent: str | None = None
 
-    async def begin(self, text: str) -> Asked | Done:
+    async def begin(self, text: str) -> FrameworkTurn | Done:
         return self._next({"told": []})
 
-    async def find_hindrance(self, native: JsonObject) -> str | None:
+    async def find_fault(self, native: JsonObject) -> str | None:
         return self.hindrance
 
-    async def go_on(self, native: JsonObject, gate: Gate) -> Asked | Done:
+    async def resume(self, native: JsonObject, executor: CallExecutor) -> FrameworkTurn | Done:
         told: list[Any] = list(native["told"])  # type: ignore[arg-type]
-        for at, one in enumerate(gate.calls):
+        for at, one in enumerate(executor.calls):
             if (fault := self.faults.pop(at, None)) is not None:
                 raise fault
-            told.append(describe_result(one, await gate.run(one, self._run)))
+            told.append(describe_result(one, await executor.run(one, self._run)))
         if self.fails_after_tools:
             self.fails_after_tools -= 1
             raise ModelError("The model is away.")
         return self._next({"told": told, "turn": int(str(native.get("turn", 0))) + 1})
 
-    def _next(self, native: JsonObject) -> Asked | Done:
+    def _next(self, native: JsonObject) -> FrameworkTurn | Done:
         turn = int(str(native.get("turn", 0)))
         if turn == len(self.turns):
-            return self.end or Done(native["told"], told=({"type": "note", "n": turn},))
+            return self.end or Done(native["told"], external_events=({"type": "note", "n": turn},))
         calls = [
             RequestedCall(call_id=f"c{at}", name=name, args_json=a, subagent=self.subagent)
             for at, (name, a) in enumerate(self.turns[turn])
         ]
-        return Asked(native, tuple(calls), told=({"type": "note", "n": turn},))
+        return FrameworkTurn(native, tuple(calls), external_events=({"type": "note", "n": turn},))
 
     async def _run(self, args: JsonObject) -> str:
         self.ran.append(args)

@@ -14,7 +14,10 @@ from sayso.runner.agents import Agent
 from sayso.runner.batches import Resumption
 from sayso.runner.fallbacks import resolve
 from sayso.runner.local import MemoryJournal
-from sayso.runner.loop import End, Pause, RunState, drive, start_state
+from sayso.runner.loop import drive
+from sayso.runner.protocol import RunEnded, RunSuspended
+from sayso.runner.runs import ModelRun
+from sayso.runner.transcripts import RunState, start_state
 from tests.sayso.resuming import CALLS, answer_all
 from tests.sayso.runners import (
     POLICY,
@@ -48,14 +51,13 @@ def drive_elsewhere(state: RunState) -> RunState:
 
 
 async def test_a_run_that_paused_here_goes_on_in_another_process() -> None:
-    pause = await drive(make_agent([], turn(*CALLS)), START, policy=POLICY, journal=Ledger("run_1"))
-    assert isinstance(pause, Pause)
+    pause = await drive(ModelRun(make_agent([], turn(*CALLS)), START), policy=POLICY, journal=Ledger("run_1"))
+    assert isinstance(pause, RunSuspended)
     drafts = [ItemDraft.model_validate_json(ask.model_dump_json()) for ask in pause.drafts]
     assert tuple(drafts) == pause.drafts
     there = drive_elsewhere(pause.state)
     here = await drive(
-        make_agent([], turn(*CALLS)),
-        pause.state,
+        ModelRun(make_agent([], turn(*CALLS)), pause.state),
         policy=POLICY,
         journal=Ledger("run_1"),
         outcomes=answer_all(pause.state),
@@ -69,7 +71,7 @@ async def test_a_run_that_paused_here_goes_on_in_another_process() -> None:
 
 async def test_what_is_about_to_run_is_saved_with_its_events_before_it_runs() -> None:
     journal = Ledger("run_1")
-    await drive(make_agent([], turn(LOOK, DROP)), START, policy=POLICY, journal=journal)
+    await drive(ModelRun(make_agent([], turn(LOOK, DROP)), START), policy=POLICY, journal=journal)
     begun = ["llm_completed", "tool_batch_started", "policy_decision", "policy_decision"]
     ended = ["tool_completed", "tool_completed", "tool_batch_completed"]
     assert journal.steps == [("redeem", begun, True), ("checkpoint", ended, True)]
@@ -77,8 +79,8 @@ async def test_what_is_about_to_run_is_saved_with_its_events_before_it_runs() ->
 
 async def test_a_resumed_batch_spends_the_permits_of_its_items_and_is_not_saved_again() -> None:
     agent = make_agent([], turn(LOOK, REFUND))
-    pause = await drive(agent, START, policy=POLICY, journal=Ledger("run_1"))
-    assert isinstance(pause, Pause)
+    pause = await drive(ModelRun(agent, START), policy=POLICY, journal=Ledger("run_1"))
+    assert isinstance(pause, RunSuspended)
     approved = approve(pause.drafts[0])
     spent: list[tuple[str | None, bool]] = []
 
@@ -89,30 +91,32 @@ async def test_a_resumed_batch_spends_the_permits_of_its_items_and_is_not_saved_
 
     journal = Noting("run_1")
     outcomes = {1: Resumption("i1", approved.outcome, approved.args)}
-    await drive(agent, reload(pause.state), policy=POLICY, journal=journal, outcomes=outcomes)
+    await drive(ModelRun(agent, reload(pause.state)), policy=POLICY, journal=journal, outcomes=outcomes)
     assert spent == [(None, True), ("i1", False)]
     assert journal.steps[0] == ("redeem", [], False)
 
 
 async def test_a_batch_in_which_nothing_runs_is_saved_in_one_step() -> None:
     journal = Ledger("run_1")
-    await drive(make_agent([], turn(DROP)), START, policy=POLICY, journal=journal)
+    await drive(ModelRun(make_agent([], turn(DROP)), START), policy=POLICY, journal=journal)
     assert [step for step, _, _ in journal.steps] == ["checkpoint"]
 
 
 async def lose_worker(agent_ran: Ran, *calls: tuple[str, dict[str, object]]) -> LostWorker:
     journal = LostWorker("run_1")
     with pytest.raises(StaleAttempt):
-        await drive(make_agent(agent_ran, turn(*calls)), START, policy=POLICY, journal=journal)
+        await drive(ModelRun(make_agent(agent_ran, turn(*calls)), START), policy=POLICY, journal=journal)
     return journal
 
 
-async def take_up(journal: MemoryJournal, ran: Ran, *calls: tuple[str, dict[str, object]]) -> tuple[End, Ledger]:
+async def take_up(
+    journal: MemoryJournal[RunState], ran: Ran, *calls: tuple[str, dict[str, object]]
+) -> tuple[RunEnded[RunState], Ledger]:
     assert journal.state is not None
     again = Ledger("run_1")
     again.begun = journal.begun
-    end = await drive(make_agent(ran, turn(*calls)), reload(journal.state), policy=POLICY, journal=again)
-    assert isinstance(end, End)
+    end = await drive(ModelRun(make_agent(ran, turn(*calls)), reload(journal.state)), policy=POLICY, journal=again)
+    assert isinstance(end, RunEnded)
     return end, again
 
 
@@ -130,25 +134,25 @@ async def test_an_idempotent_call_whose_worker_was_lost_runs_again_with_the_same
 CRASH = ("crash", {"order": "A"})
 
 
-async def doubt(ran: Ran, *calls: tuple[str, dict[str, object]]) -> tuple[Agent, Pause, Ledger]:
+async def doubt(ran: Ran, *calls: tuple[str, dict[str, object]]) -> tuple[Agent, RunSuspended[RunState], Ledger]:
     """Lose the worker in the middle of `calls`, and return the question that the next one asks."""
     lost = await lose_worker(ran, *calls)
     assert lost.state is not None
     agent, again = make_agent(ran, turn(*calls)), Ledger("run_1")
     again.begun = lost.begun
-    pause = await drive(agent, reload(lost.state), policy=POLICY, journal=again)
-    assert isinstance(pause, Pause)
+    pause = await drive(ModelRun(agent, reload(lost.state)), policy=POLICY, journal=again)
+    assert isinstance(pause, RunSuspended)
     return agent, pause, again
 
 
-async def settle(agent: Agent, pause: Pause, value: object) -> tuple[End, Ledger]:
+async def settle(agent: Agent, pause: RunSuspended[RunState], value: object) -> tuple[RunEnded[RunState], Ledger]:
     """Answer the question and drive on."""
     (ask,) = pause.drafts
     answered = resolve(ask, DecisionAction.VALUE, by=person("ada"), at_ms=T0, value=value)
     outcomes = {ask.index: Resumption("i1", answered.outcome, answered.args)}
     journal = Ledger("run_1")
-    end = await drive(agent, reload(pause.state), policy=POLICY, journal=journal, outcomes=outcomes)
-    assert isinstance(end, End)
+    end = await drive(ModelRun(agent, reload(pause.state)), policy=POLICY, journal=journal, outcomes=outcomes)
+    assert isinstance(end, RunEnded)
     return end, journal
 
 
@@ -201,15 +205,15 @@ async def test_a_doubt_that_is_not_lifted_fails_the_run(value: object) -> None:
 async def test_an_approved_call_whose_worker_was_lost_is_treated_the_same() -> None:
     ran: Ran = []
     agent = make_agent(ran, turn(REFUND))
-    pause = await drive(agent, START, policy=POLICY, journal=Ledger("run_1"))
-    assert isinstance(pause, Pause)
+    pause = await drive(ModelRun(agent, START), policy=POLICY, journal=Ledger("run_1"))
+    assert isinstance(pause, RunSuspended)
     lost, outcomes = LostWorker("run_1"), {0: approve(pause.drafts[0])}
     with pytest.raises(StaleAttempt):
-        await drive(agent, reload(pause.state), policy=POLICY, journal=lost, outcomes=outcomes)
+        await drive(ModelRun(agent, reload(pause.state)), policy=POLICY, journal=lost, outcomes=outcomes)
     again = Ledger("run_1")
     again.begun = lost.begun
-    asked = await drive(agent, reload(pause.state), policy=POLICY, journal=again, outcomes=outcomes)
-    assert isinstance(asked, Pause)
+    asked = await drive(ModelRun(agent, reload(pause.state)), policy=POLICY, journal=again, outcomes=outcomes)
+    assert isinstance(asked, RunSuspended)
     assert len(ran) == 1
     assert asked.drafts[0].doubt is not None
 
@@ -221,8 +225,8 @@ async def test_a_headless_agent_has_nobody_to_ask_and_its_run_fails() -> None:
     again = Ledger("run_1")
     again.begun = lost.begun
     agent = make_agent(ran, turn(CRASH), interaction="headless")
-    end = await drive(agent, reload(lost.state), policy=POLICY, journal=again)
-    assert isinstance(end, End)
+    end = await drive(ModelRun(agent, reload(lost.state)), policy=POLICY, journal=again)
+    assert isinstance(end, RunEnded)
     unknown = "crash may already have run before its worker was lost; nobody knows its result."
     assert (end.status, end.error, len(ran)) == (RunStatus.FAILED, unknown, 1)
 
@@ -231,18 +235,20 @@ async def test_a_later_batch_does_not_take_the_answers_of_the_one_that_was_asked
     """The outcomes of a pause stay with its worker, which drives on to batches with the same indexes."""
     ran: Ran = []
     agent = make_agent(ran, turn(REFUND), turn(LOOK), turn(REFUND))
-    pause = await drive(agent, START, policy=POLICY, journal=Ledger("run_1"))
-    assert isinstance(pause, Pause)
+    pause = await drive(ModelRun(agent, START), policy=POLICY, journal=Ledger("run_1"))
+    assert isinstance(pause, RunSuspended)
     for reply, runs in ((deny, ["look"]), (approve, ["refund", "look"])):
         ran.clear()
         outcomes = {0: reply(pause.drafts[0])}
-        second = await drive(agent, reload(pause.state), policy=POLICY, journal=Ledger("run_1"), outcomes=outcomes)
-        assert isinstance(second, Pause), "the second refund is asked about anew"
+        second = await drive(
+            ModelRun(agent, reload(pause.state)), policy=POLICY, journal=Ledger("run_1"), outcomes=outcomes
+        )
+        assert isinstance(second, RunSuspended), "the second refund is asked about anew"
         assert [name for name, _, _ in ran] == runs
 
 
 async def test_the_wall_time_spent_is_saved_with_every_step() -> None:
     journal = Ledger("run_1")
-    await drive(make_agent([], turn(LOOK)), START, policy=POLICY, journal=journal)
+    await drive(ModelRun(make_agent([], turn(LOOK)), START), policy=POLICY, journal=journal)
     assert journal.state is not None
     assert journal.state.spent_ms > 0

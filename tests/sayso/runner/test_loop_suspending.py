@@ -7,8 +7,11 @@ import pytest
 from sayso.records.events import TrailHead
 from sayso.records.items import Answer, ItemKind
 from sayso.records.suspensions import RunStatus
-from sayso.runner.loop import End, Pause, drive
+from sayso.runner.loop import drive
+from sayso.runner.protocol import RunEnded, RunSuspended
+from sayso.runner.runs import ModelRun
 from sayso.runner.tools import tool
+from sayso.runner.transcripts import RunState
 from tests.sayso.rule_builders import policy, rule
 from tests.sayso.runners import (
     POLICY,
@@ -22,9 +25,9 @@ from tests.sayso.walks import CALLS, START
 from tests.trails import append_events
 
 
-async def pause_for(*calls: tuple[str, Any], rules: Any = POLICY, **changes: Any) -> Pause:
-    rest = await drive(make_agent([], turn(*calls), **changes), START, policy=rules, journal=Ledger("run_1"))
-    assert isinstance(rest, Pause)
+async def pause_for(*calls: tuple[str, Any], rules: Any = POLICY, **changes: Any) -> RunSuspended[RunState]:
+    rest = await drive(ModelRun(make_agent([], turn(*calls), **changes), START), policy=rules, journal=Ledger("run_1"))
+    assert isinstance(rest, RunSuspended)
     return rest
 
 
@@ -88,7 +91,9 @@ async def test_claims_of_a_run_are_apart_from_its_agents_context() -> None:
     assert START.claimed == {"tier": "gold"}
     for rules, context, action in cases:
         journal = Ledger("run_1")
-        await drive(make_agent([], turn(CALLS["allow"]), context=context), START, policy=rules, journal=journal)
+        await drive(
+            ModelRun(make_agent([], turn(CALLS["allow"]), context=context), START), policy=rules, journal=journal
+        )
         assert told(journal.events, "policy_decision", "action") == [action]
 
 
@@ -121,8 +126,8 @@ async def test_a_call_that_cannot_run_is_refused_before_anybody_is_asked(call: t
     ran: Ran = []
     agent = make_agent(ran, turn(call), approval_denial_policy="fail")
     journal = Ledger("run_1")
-    end = await drive(agent, START, policy=POLICY, journal=journal)
-    assert isinstance(end, End)
+    end = await drive(ModelRun(agent, START), policy=POLICY, journal=journal)
+    assert isinstance(end, RunEnded)
     assert end.status is RunStatus.COMPLETED, "a mistake of the model is no denial"
     assert told(journal.events, "policy_decision", "action") == ["deny"]
     assert words in told(journal.events, "policy_decision", "reason")[0]
@@ -133,8 +138,8 @@ async def test_a_call_that_cannot_run_is_refused_before_anybody_is_asked(call: t
 
 async def test_a_call_that_the_rules_deny_is_denied_whatever_its_arguments() -> None:
     agent = make_agent([], turn(("drop", {})), approval_denial_policy="degrade")
-    end = await drive(agent, START, policy=POLICY, journal=Ledger("run_1"))
-    assert isinstance(end, End)
+    end = await drive(ModelRun(agent, START), policy=POLICY, journal=Ledger("run_1"))
+    assert isinstance(end, RunEnded)
     assert (end.status, told(end.events, "tool_completed", "error")) == (RunStatus.DEGRADED, ["Denied by policy"])
 
 
@@ -142,7 +147,7 @@ async def test_a_rule_that_asks_for_an_argument_the_tool_does_not_take_runs_noth
     ran: Ran = []
     rules = policy(rule("codes", "request_user_input", tool_name="look", request_payload={"target_arg": "code"}))
     journal = Ledger("run_1")
-    await drive(make_agent(ran, turn(CALLS["allow"])), START, policy=rules, journal=journal)
+    await drive(ModelRun(make_agent(ran, turn(CALLS["allow"])), START), policy=rules, journal=journal)
     assert "'code', which look does not take" in told(journal.events, "tool_completed", "error")[0]
     assert ran == []
 
@@ -155,5 +160,7 @@ async def test_a_call_without_arguments_may_come_as_an_empty_text() -> None:
         """Ring."""
         rang.append(1)
 
-    await drive(make_agent([], turn(("ring", " ")), tools=(ring,)), START, policy=policy(), journal=Ledger("run_1"))
+    await drive(
+        ModelRun(make_agent([], turn(("ring", " ")), tools=(ring,)), START), policy=policy(), journal=Ledger("run_1")
+    )
     assert rang == [1]

@@ -10,7 +10,8 @@ from sayso.policy.engine import Action
 from sayso.records.items import ItemDraft, ItemTool
 from sayso.records.tool_calls import ToolCall, ToolDefinition
 from sayso.runner.batches import Batch, BatchCall, end_call
-from sayso.runner.protocol import FrameworkTool, Gate, current_call, describe_refusal, describe_text
+from sayso.runner.execution import CallExecutor, current_call
+from sayso.runner.protocol import FrameworkTool, describe_refusal, describe_text
 from sayso.runner.tools import CallContext
 
 
@@ -36,11 +37,11 @@ class Kept:
         self.batches.append(batch)
 
 
-def make_gate(kept: Kept, *calls: BatchCall, unseen: bool = False) -> Gate:
+def make_gate(kept: Kept, *calls: BatchCall, unseen: bool = False) -> CallExecutor:
     open_ = {
         one.call.index: CallContext("run", one.call.call_id, f"key{one.call.index}") for one in calls if one.may_run
     }
-    return Gate(Batch(calls=calls, started_step=1), open_, kept.keep, unseen)
+    return CallExecutor(Batch(calls=calls, started_step=1), open_, kept.keep, unseen)
 
 
 async def pay(args: Any) -> str:
@@ -52,10 +53,10 @@ async def pay(args: Any) -> str:
 async def test_results_are_kept_with_the_last_call_and_not_before() -> None:
     kept = Kept()
     first, second = called(0, amount=1), called(1, amount=2)
-    gate = make_gate(kept, first, second)
-    await gate.run(first, pay)
+    executor = make_gate(kept, first, second)
+    await executor.run(first, pay)
     assert kept.batches == []
-    result = await gate.run(second, pay)
+    result = await executor.run(second, pay)
     assert result.output == "paid 2 under key1"
     assert [one.result and one.result.output for one in kept.batches[0].calls] == [
         "paid 1 under key0",
@@ -65,48 +66,48 @@ async def test_results_are_kept_with_the_last_call_and_not_before() -> None:
 
 async def test_a_call_does_not_run_twice() -> None:
     one = called(0, amount=1)
-    gate = make_gate(Kept(), one)
-    await gate.run(one, pay)
+    executor = make_gate(Kept(), one)
+    await executor.run(one, pay)
     with pytest.raises(IllegalTransition):
-        await gate.run(one, pay)
+        await executor.run(one, pay)
 
 
 async def test_calls_of_one_id_each_run_once_with_their_own_arguments() -> None:
     ids = {"call_id": ""}
     calls = [one.model_copy(update={"call": one.call.model_copy(update=ids)}) for one in map(twin, range(3))]
     calls[0] = end_call(calls[0], "Not that.")
-    gate = make_gate(Kept(), *calls)
+    executor = make_gate(Kept(), *calls)
     for amount in (1, 2):
-        one = gate.find("", "pay")
+        one = executor.find("", "pay")
         assert one is not None
-        assert (await gate.run(one, pay)).output == f"paid {amount} under key{amount}"
+        assert (await executor.run(one, pay)).output == f"paid {amount} under key{amount}"
 
 
 async def test_find_returns_none_when_a_later_turn_reuses_an_id() -> None:
     denied = end_call(called(1, amount=2), "Not today.")
-    gate = make_gate(Kept(), called(0, amount=1), denied)
+    executor = make_gate(Kept(), called(0, amount=1), denied)
     for index in (0, 1):
-        one = gate.find(f"c{index}", "pay")
+        one = executor.find(f"c{index}", "pay")
         assert one is not None
-        await gate.run(one, pay)
-        assert gate.find(f"c{index}", "pay") is None
+        await executor.run(one, pay)
+        assert executor.find(f"c{index}", "pay") is None
 
 
 async def test_close_tells_a_call_broken_off_from_one_never_started() -> None:
     kept, begun = Kept(), called(0, amount=1)
-    gate = make_gate(kept, begun, called(1, amount=2))
+    executor = make_gate(kept, begun, called(1, amount=2))
     under_way = asyncio.Event()
 
     async def hang(_args: Any) -> Any:
         under_way.set()
         await asyncio.Event().wait()
 
-    task = asyncio.create_task(gate.run(begun, hang))
+    task = asyncio.create_task(executor.run(begun, hang))
     await under_way.wait()
     task.cancel()
     with pytest.raises(asyncio.CancelledError):
         await task
-    await gate.close()
+    await executor.close()
     errors = [one.result and one.result.error for one in kept.batches[0].calls]
     assert errors == [
         "The framework broke this call off in the middle; nobody knows what it did.",
@@ -143,11 +144,11 @@ async def test_a_tool_that_is_cancelled_from_inside_has_failed_and_its_run_goes_
 
 async def test_once_results_cannot_be_kept_nothing_more_is_told_or_run() -> None:
     one = called(0, amount=1)
-    gate = make_gate(Kept(refuse=True), one)
+    executor = make_gate(Kept(refuse=True), one)
     with pytest.raises(Conflict):
-        await gate.run(one, pay)
+        await executor.run(one, pay)
     with pytest.raises(Conflict):
-        await gate.close()
+        await executor.close()
 
 
 async def test_nothing_runs_in_a_process_that_may_have_lost_the_run() -> None:
@@ -160,19 +161,21 @@ async def test_nothing_runs_in_a_process_that_may_have_lost_the_run() -> None:
         ran.append(args)
 
     one = called(0, amount=1)
-    gate = Gate(Batch(calls=(one,), started_step=1), {0: CallContext("run", "c0", "key0")}, Kept().keep, confirm=lose)
+    executor = CallExecutor(
+        Batch(calls=(one,), started_step=1), {0: CallContext("run", "c0", "key0")}, Kept().keep, confirm=lose
+    )
     with pytest.raises(Conflict):
-        await gate.run(one, note)
+        await executor.run(one, note)
     with pytest.raises(Conflict):
-        await gate.close()
+        await executor.close()
     assert ran == []
 
 
 @pytest.mark.parametrize("unseen", [True, False])
 async def test_a_call_that_never_came_is_told_apart_from_one_that_nobody_sees(unseen: bool) -> None:
     kept = Kept()
-    gate = make_gate(kept, called(0, amount=1), unseen=unseen)
-    await gate.close()
+    executor = make_gate(kept, called(0, amount=1), unseen=unseen)
+    await executor.close()
     result = kept.batches[0].calls[0].result
     assert result is not None
     assert result.success is unseen
