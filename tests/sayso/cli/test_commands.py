@@ -14,8 +14,7 @@ from redis import Redis
 
 from launch.waits import wait_until
 from sayso.canonical_json import JsonObject
-from sayso.client import requests
-from sayso.client.clients import Client
+from sayso.client import Client, requests
 from sayso.errors import NotAuthenticated
 from service.auth.credentials import TENANT
 from service.settings import CHECKOUT, Settings
@@ -133,19 +132,19 @@ def test_whoever_comes_second_is_told_who_was_first(desk: tuple[str, str, str, s
     assert sayso("deny", waiting, "-m", "no", "-y").returncode == 0
     late = sayso("approve", waiting, "-y")
     assert (late.returncode, late.stdout) == (1, "")
-    assert "Nothing of sus_" in late.stderr
+    assert "has no open item" in late.stderr
 
 
 def test_of_several_items_one_is_named(desk: tuple[str, str, str, str], sayso: Run) -> None:
     waiting = ask(desk, "refund", "mail")
-    assert "Say which: --item" in sayso("approve", waiting, "-y").stderr
+    assert "Choose one with --item" in sayso("approve", waiting, "-y").stderr
     assert "mail: approved." in sayso("approve", waiting, "--item", "i2", "-y").stdout
 
 
 def test_nothing_is_decided_where_nobody_can_be_asked_once_more(desk: tuple[str, str, str, str], sayso: Run) -> None:
     waiting = ask(desk)
     refused = sayso("approve", waiting)
-    assert (refused.returncode, "say --yes" in refused.stderr) == (1, True)
+    assert (refused.returncode, "Give --yes" in refused.stderr) == (1, True)
     with Client(desk[0], desk[1]) as agent:
         assert agent.find(waiting).pending
 
@@ -197,7 +196,7 @@ def test_keys_are_provisioned_rotated_and_revoked_from_the_shell(desk: tuple[str
     second = sayso("keys", "rotate", key_id, "--overlap-s", "600", key=root).stdout.strip()
     for key in (first, second):
         assert sayso("runs", key=key).returncode == 0
-    assert "ends " in sayso("keys", "list", key=root).stdout
+    assert "expires " in sayso("keys", "list", key=root).stdout
     assert "is revoked" in sayso("keys", "revoke", key_id, key=root).stdout
     with Client(desk[0], first) as client:
         assert wait_until(lambda: fails(client.runs), 2), "a revoked key fails"

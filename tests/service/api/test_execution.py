@@ -5,7 +5,6 @@ from typing import Any
 import pytest
 from httpx import Response
 
-from service.auth.credentials import TENANT
 from service.wiring import Wiring
 from tests.service.worlds import World
 from workers.clock.ticks import process_due
@@ -68,13 +67,13 @@ async def test_owner_redeems_and_reports_an_approved_call(world: World) -> None:
     ended = (await post(world, "demo", f"{item}/outcome", "me-1", outcome)).json()
     assert (ended["status"], ended["end"]["status"]) == ("resumed", "completed")
     assert ended["items"][0]["permit"]["report"]["output"] == {"ref": "R-1"}
-    trail = await world.wiring.runs.trail(TENANT, suspension["run"]["id"])
+    trail = await world.wiring.runs.trail(suspension["run"]["id"])
     assert [one.type for one in trail][-4:] == ["run_resumed", "permit_redeemed", "outcome_reported", "run_completed"]
 
 
 async def test_poll_suspension_is_not_enqueued(world: World) -> None:
     await approved(world)
-    assert await world.wiring.schedule.take(TENANT, 0.01) == []
+    assert await world.wiring.schedule.take(0.01) == []
 
 
 async def test_only_the_owner_redeems(world: World) -> None:

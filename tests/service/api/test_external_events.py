@@ -9,7 +9,6 @@ from httpx import ASGITransport, AsyncClient
 
 from sayso.client import clients as client
 from sayso.errors import IdempotencyConflict, InvalidInput
-from service.auth.credentials import TENANT
 from service.settings import Settings
 from service.store.connection.watch import wait_woken
 from service.store.runs import external_events
@@ -45,7 +44,7 @@ async def test_external_events_are_stored_unchanged_and_merged(world: World, sou
     assert raw["next_after"] == len(events)
     ours = [one["event"]["type"] for one in timeline["moments"] if one["event"]]
     theirs = [one["told"] for one in timeline["moments"] if one["told"]]
-    assert ours == [one.type for one in await world.wiring.runs.trail(TENANT, run_id)]
+    assert ours == [one.type for one in await world.wiring.runs.trail(run_id)]
     assert [one["name"] for one in theirs if one["kind"] == "call"] == ["pay"]
     assert timeline["next_skip"] is None
 
@@ -179,10 +178,10 @@ async def test_client_reports_events_and_may_repeat_them(world: World, settings:
     run_id = (await make_running(world.wiring)).run.id
     transport = ASGITransport(app=world.app)
     async with client.AsyncClient("http://sayso.test", world.tokens["demo"], transport=transport) as desk:
-        first = await desk.tell(run_id, "sayso", [note("a"), note("b")])
-        again = await desk.tell(run_id, "sayso", [note("b"), note("c")], first_seq=2)
+        first = await desk.report_events(run_id, "sayso", [note("a"), note("b")])
+        again = await desk.report_events(run_id, "sayso", [note("b"), note("c")], first_seq=2)
         with pytest.raises(IdempotencyConflict):
-            await desk.tell(run_id, "sayso", [note("other")])
+            await desk.report_events(run_id, "sayso", [note("other")])
     assert (first.added, again.added, again.repeated, again.count) == (2, 1, 1, 3)
     with served(settings) as url:
         count = await asyncio.to_thread(describe_plainly, url, world.tokens["demo"], run_id)
@@ -194,12 +193,12 @@ async def test_client_reports_the_time_of_each_event(world: World) -> None:
     moment = datetime(2026, 11, 20, 12, 0, tzinfo=UTC)
     transport = ASGITransport(app=world.app)
     async with client.AsyncClient("http://sayso.test", world.tokens["demo"], transport=transport) as desk:
-        await desk.tell(run_id, "afk", [note("a"), note("b")], at=[moment, None])
-        again = await desk.tell(run_id, "afk", [note("a"), note("b")], at=[moment, None])
+        await desk.report_events(run_id, "afk", [note("a"), note("b")], at=[moment, None])
+        again = await desk.report_events(run_id, "afk", [note("a"), note("b")], at=[moment, None])
         with pytest.raises(InvalidInput, match="one for each"):
-            await desk.tell(run_id, "afk", [note("c")], at=[moment, moment])
-        with pytest.raises(InvalidInput, match="no zone"):
-            await desk.tell(run_id, "afk", [note("c")], at=[moment.replace(tzinfo=None)])
+            await desk.report_events(run_id, "afk", [note("c")], at=[moment, moment])
+        with pytest.raises(InvalidInput, match="no time zone"):
+            await desk.report_events(run_id, "afk", [note("c")], at=[moment.replace(tzinfo=None)])
     assert (again.added, again.repeated) == (0, 2)
     async with world.client("demo") as reader:
         moments = (await reader.get(f"/api/v1/runs/{run_id}/timeline")).json()["moments"]
@@ -208,4 +207,4 @@ async def test_client_reports_the_time_of_each_event(world: World) -> None:
 
 def describe_plainly(url: str, key: str, run_id: str) -> int:
     with client.Client(url, key) as desk:
-        return desk.tell(run_id, "afk", [{"type": "warning", "message": "slow"}], source="afk").count
+        return desk.report_events(run_id, "afk", [{"type": "warning", "message": "slow"}], source="afk").count

@@ -11,7 +11,6 @@ from sayso.records.events import find_break
 from sayso.records.items import ItemKind
 from sayso.records.suspensions import SuspensionRecord
 from sayso.records.terms import EscalationStep, Fallback, Quorum, RuleTerms
-from service.auth.credentials import TENANT
 from tests.builders import approve, ask, finish, make_pending, make_person
 from tests.service.worlds import World, waiting
 
@@ -68,7 +67,7 @@ async def test_approval_decides_the_item_and_enqueues_the_run(world: World) -> N
     assert decided["outcome"]["args"] is None
     assert decided["decision"]["by"] == {"id": "anna", "kind": "human", "channel": "api"}
     assert decided["decision"]["message"] == "Fine."
-    assert [one.id for one in await world.wiring.schedule.take(TENANT, 1)] == [record.id]
+    assert [one.id for one in await world.wiring.schedule.take(1)] == [record.id]
 
 
 async def test_edited_arguments_are_the_outcome(world: World) -> None:
@@ -124,11 +123,10 @@ async def test_one_of_50_concurrent_decisions_wins(world: World) -> None:
     lost = [answer.json() for answer in answers if answer.status_code == 409]
     assert (len(won), len(lost)) == (1, 49)
     winner = won[0]["decision"]["by"]["id"]
-    assert {
-        (decided["type"], decided["decided_by"], decided["verdict"], decided["decided_at"]) for decided in lost
-    } == {("/problems/already-decided", winner, won[0]["outcome"]["verdict"], won[0]["outcome"]["at"])}
+    facts = {(problem["type"], problem["decided_by"], problem["verdict"], problem["decided_at"]) for problem in lost}
+    assert facts == {("/problems/already-decided", winner, won[0]["outcome"]["verdict"], won[0]["outcome"]["at"])}
     assert all(problem["detail"].startswith(f"{winner} ") for problem in lost)
-    trail = await world.wiring.runs.trail(TENANT, record.run.id)
+    trail = await world.wiring.runs.trail(record.run.id)
     assert [entry.type for entry in trail] == ["run_paused", "decision_recorded", "decided"]
     assert find_break(trail) is None
 
@@ -141,7 +139,7 @@ async def test_repeated_decision_counts_once(world: World) -> None:
     assert (first.status_code, again.status_code, other.status_code) == (200, 200, 409)
     assert first.json() == again.json()
     assert other.json()["type"] == "/problems/idempotency-conflict"
-    assert len(await world.wiring.runs.trail(TENANT, record.run.id)) == 3
+    assert len(await world.wiring.runs.trail(record.run.id)) == 3
 
 
 async def test_extend_item_is_idempotent(world: World) -> None:
