@@ -22,7 +22,8 @@ from service.settings import Settings
 from service.store.keys import TenantKeys
 from tests.builders import approve, make_person, person
 from tests.receivers import SECRET, Receiver
-from tests.service.api.aap.worlds import Made, connected, find, make_instance, make_late, make_provisioner
+from tests.service.api.aap.clients import InstanceClient as Made
+from tests.service.api.aap.clients import connected, find, make_instance, make_late, make_provisioner
 from tests.service.worlds import World
 from workers.clock.jumps import Beats
 from workers.clock.ticks import wake_unfrozen

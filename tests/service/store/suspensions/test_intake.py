@@ -15,7 +15,7 @@ from service.settings import Settings
 from service.store.keys import TenantKeys
 from service.store.suspensions.intake import Intake, Opened
 from tests.builders import approve, finish, store_of
-from tests.service.api.aap.worlds import make_instance, make_provisioner
+from tests.service.api.aap.clients import make_instance, make_provisioner
 from tests.service.worlds import POLICY, World
 
 CALLS = {"agent": "demo", "calls": [{"tool": "refund", "args": {"order": "A-1", "amount": 5.0}}]}
