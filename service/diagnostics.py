@@ -25,7 +25,7 @@ class Finding:
 
     part: str
     ok: bool
-    told: str
+    message: str
     todo: str = ""
 
 

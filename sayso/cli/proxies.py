@@ -28,12 +28,12 @@ def mcp(
     headers = _read_headers(header or [])
     if find_spec("mcp") is None:
         raise InvalidInput("The MCP proxy requires the mcp package: pip install 'sayso[cli,mcp]'.")
-    from sayso.adapters.mcp import Manner
-    from sayso.adapters.mcp.connections import connect_command, connect_url, stand_before
+    from sayso.adapters.mcp import ProxyOptions
+    from sayso.adapters.mcp.connections import connect_command, connect_url, serve_proxy
 
     backend = connect_url(url, headers) if url else connect_command(command or [])
     try:
-        asyncio.run(stand_before(backend, Manner(name, wait, park, trust_hints)))
+        asyncio.run(serve_proxy(backend, ProxyOptions(name, wait, park, trust_hints)))
     except OSError as error:
         raise Unavailable(f"The MCP server cannot be started: {error}. Correct its command.") from error
 

@@ -120,7 +120,7 @@ def test_inbox_lists_more_items_than_one_page(desk: tuple[str, str, str, str], s
 
 def test_show_flags_a_name_that_resembles_one_in_a_rule(desk: tuple[str, str, str, str], sayso: Run) -> None:
     waiting = ask(desk, "P1ck")
-    assert "This name only looks like pick in the rules." in sayso("show", waiting).stdout
+    assert "This tool name resembles pick in the rules but is not the same." in sayso("show", waiting).stdout
     with Client(desk[0], desk[1]) as agent:
         assert agent.find(waiting).items[0].resembles == ("pick",)
 
@@ -271,8 +271,14 @@ def test_show_marks_a_failed_call(desk: tuple[str, str, str, str], sayso: Run) -
     with Client(desk[0], desk[1]) as agent:
         agent.exchange(requests.redeem(waiting, "i1", "once", 60))
         agent.exchange(requests.report_outcome(waiting, "i1", "once", False, None, "payment provider answered 502"))
+<<<<<<< HEAD
     shown = sayso("show", waiting).stdout
     assert "failed; approved by anna" in shown
     assert "payment provider answered 502" in shown
+=======
+    told = sayso("show", waiting).stdout
+    assert "failed; anna approved this" in told
+    assert "payment provider answered 502" in told
+>>>>>>> main
     assert "call failed" in sayso("runs").stdout
     assert "completed" not in sayso("runs").stdout

@@ -21,7 +21,7 @@ def test_reviewer_decide_without_open_items(desk: InProcessDesk) -> None:
 @pytest.mark.parametrize(
     ("decision", "message"),
     [
-        ({"args": {"zz": 1}}, "'order' is missing; 'amount' is missing; 'zz' is unknown"),
+        ({"args": {"zz": 1}}, "args does not fit the schema: 'order' is missing; 'amount' is missing; 'zz' is unknown"),
         (
             {"args": {"order": "A-1", "amount": "much"}},
             "args.amount does not fit the schema: 'much' is not of type number",

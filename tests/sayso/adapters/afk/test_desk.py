@@ -143,7 +143,7 @@ async def test_a_desk_that_is_away_denies_and_does_not_fail_the_run() -> None:
     scene.office.drop_requests = 10_000
     result = await scene.play()
     assert (scene.purse.paid, result.state) == ([], "completed")
-    assert "Sayso could not be asked" in result.final_text
+    assert "Sayso is unavailable" in result.final_text
 
 
 async def test_a_desk_that_goes_away_while_it_is_waited_for_denies() -> None:
@@ -208,7 +208,7 @@ async def test_a_tool_that_is_not_behind_the_desk_does_not_run() -> None:
     scene.desk.tools.clear()
     result = await runner.run(agent, user_message="Pay them.")
     assert scene.purse.paid == []
-    assert "not behind Sayso" in result.final_text
+    assert "not gated by Sayso" in result.final_text
 
 
 async def test_a_runner_whose_events_go_elsewhere_runs_nothing() -> None:
