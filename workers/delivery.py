@@ -17,8 +17,7 @@ from sayso.records.freezes import TIME
 from sayso.transitions.freezing import doubt_time
 from service.auth.credentials import TENANT
 from service.concurrency import Slots
-from service.delivery.addresses import UnsafeUrl
-from service.delivery.addresses import host_and_port
+from service.delivery.addresses import UnsafeUrl, host_and_port
 from service.delivery.http import Answer
 from service.desk.instance_deletion import withdraw_all
 from service.logs import Trouble

@@ -7,8 +7,7 @@ from sayso.clock import iso_utc, new_secret, new_uuid
 from sayso.errors import SaysoError, TooManyRequests
 from service.api.aap.problems import Refusal
 from service.concurrency import Slots
-from service.delivery.addresses import UnsafeUrl, check_url
-from service.delivery.addresses import host_and_port
+from service.delivery.addresses import UnsafeUrl, check_url, host_and_port
 from service.delivery.http import Answer
 from service.store.attempts import Allowance
 from service.store.instances import Registration
