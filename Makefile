@@ -1,6 +1,6 @@
-# Sayso. `make up` is all that is needed to run it, `make demo` shows its whole job once.
+# `make up` runs Sayso on this machine, `make demo` shows its whole job once, `make help` lists the rest.
 .DEFAULT_GOAL := help
-.PHONY: up demo test proofs check aap openapi frameworks agentdojo bench chaos mutations lock clean help
+.PHONY: up demo test proofs check aap openapi frameworks agentdojo bench chaos mutations release lock clean help
 
 UV_VERSION := 0.13.8
 VENV := .venv
@@ -24,42 +24,45 @@ up: $(RUNTIME) ## run Sayso on this machine until Ctrl-C
 demo: $(RUNTIME) ## show the whole job once, unattended, on free ports
 	@$(PYTHON) -m demo
 
-test: $(DEV) ## run every test but the proofs (TESTS=tests/launch for some)
+test: $(DEV) ## run all tests except the proofs (TESTS=tests/launch for some)
 	@$(PYTHON) -m launch.browser
 	@$(PYTHON) -m pytest $(TESTS) -q -n 2 --dist worksteal
 
-proofs: $(DEV) ## explore every interleaving, crash point and lost guard of the transitions
+proofs: $(DEV) ## explore interleavings, crash points and removed guards of the transitions
 	@$(PYTHON) -m pytest tests/proofs -q -n 2 --dist worksteal
 
-check: $(DEV) ## lint, formatting, types, imports, architecture tests
+check: $(DEV) ## check lint, format, types, imports and architecture
 	@$(PYTHON) -m ruff check .
 	@$(PYTHON) -m ruff format --check .
 	@$(PYTHON) -m mypy
 	@$(VENV)/bin/lint-imports --no-logo
 	@$(PYTHON) -m pytest tests/architecture -q
 
-aap: $(RUNTIME) $(AAP) ## let the Agent Approval Protocol's own client and its framework adapters use a running Sayso
+aap: $(RUNTIME) $(AAP) ## run the Agent Approval Protocol's own client and adapters against Sayso
 	@$(AAP_VENV)/bin/python -m pytest -c tests/conformance/pytest.ini tests/conformance -q --ignore tests/conformance/openapi
 
-openapi: $(RUNTIME) $(OPENAPI) ## check the OpenAPI files with two validators, and start a run with a client generated from one
+openapi: $(RUNTIME) $(OPENAPI) ## validate the OpenAPI files and use a client generated from one
 	@$(OPENAPI_VENV)/bin/python -m pytest -c tests/conformance/pytest.ini tests/conformance/openapi -q
 
-agentdojo: $(RUNTIME) $(AGENTDOJO) ## play AgentDojo's tasks and injections through a running Sayso (ARGS="2 slack" for some)
+agentdojo: $(RUNTIME) $(AGENTDOJO) ## run AgentDojo's tasks and injections through Sayso (ARGS="2 slack" for some)
 	@$(PYTHON) -m benchmarks.agentdojo $(ARGS)
 
-bench: $(DEV) ## measure Sayso beside two floors (ARGS="--rounds 1 --scale 0.05" for a look)
+bench: $(DEV) ## measure Sayso against two floors (ARGS="--rounds 1 --scale 0.05" for a quick run)
 	@$(PYTHON) -m benchmarks $(ARGS)
 
-chaos: $(DEV) ## kill everything while it works, and check what came of it (RUNS=1000 KILLS=100 SEED=1)
+chaos: $(DEV) ## kill processes under load, then check every run (RUNS=1000 KILLS=100 SEED=1)
 	@RUNS=$(RUNS) KILLS=$(KILLS) SEED=$(SEED) $(PYTHON) -m tests.chaos
 
-mutations: $(DEV) ## take away every guard of every verb, one at a time, and see that some test notices
+mutations: $(DEV) ## remove each guard of each transition and check that a test fails
 	@MUTATIONS=all $(PYTHON) -m pytest tests/proofs/test_mutations.py -q -n 2 --dist worksteal
 
-frameworks: $(DEV) ## suspend and resume runs of every framework, print what each can do (ARGS="pydantic_ai" for one)
+frameworks: $(DEV) ## suspend and resume runs of every framework (ARGS="pydantic_ai" for one)
 	@$(PYTHON) -m tests.frameworks $(ARGS)
 
-lock: $(DEV) ## resolve the versions anew into the lock files
+release: $(DEV) ## build and check the distribution of this version, then tag the commit
+	@.ci/release
+
+lock: $(DEV) ## resolve the newest allowed versions into the lock files
 	$(VENV)/bin/uv pip compile pyproject.toml --extra server --extra cli --universal --python-version 3.11 \
 		--upgrade --generate-hashes --no-annotate --no-header --quiet --output-file requirements.lock
 	$(VENV)/bin/uv pip compile pyproject.toml --extra server --extra cli --group dev --constraints requirements.lock \
@@ -85,11 +88,11 @@ lock: $(DEV) ## resolve the versions anew into the lock files
 		--universal --python-version 3.11 --upgrade --generate-hashes --no-annotate --no-header --quiet \
 		--output-file tests/frameworks/locks/mcp.lock
 
-clean: ## remove the environment and all caches; the data in the home stays
+clean: ## remove environments and caches; the data directory stays
 	rm -rf $(VENV) $(AAP_VENV) $(AGENTDOJO_VENV) $(OPENAPI_VENV) tests/conformance/openapi/node_modules $(CACHES)
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
 
-help: ## list what make can do
+help: ## list the targets
 	@sed -n 's/^\([a-z]*\):.*## /\1\t/p' Makefile | while IFS='	' read -r name what; do printf '  make %-10s %s\n' "$$name" "$$what"; done
 
 $(RUNTIME): requirements.lock

@@ -13,7 +13,7 @@ from sayso.records import decisions, events, suspensions, terms, tool_calls
 from sayso.records import items as requests
 from sayso.records import run_state as states
 from sayso.runner import agents
-from sayso.transitions import execution
+from sayso.transitions import execution, table
 from service.desk import desk
 from service.store import keys
 from service.store.connection import watch
@@ -39,7 +39,7 @@ WORDS: dict[str, object] = {
     "intent": suspensions.Intent,
     "item": requests.Item,
     "lease": suspensions.Lease,
-    "leave": leaves.Permission,
+    "leave": leaves.RedeemedPermit,
     "outcome": decisions.Outcome,
     "permit": decisions.Permit,
     "policy": policies.Policy,
@@ -54,7 +54,7 @@ WORDS: dict[str, object] = {
     "run status": suspensions.RunStatus,
     "sealed state": states.SealedState,
     "status": suspensions.Status,
-    "step": suspensions.Step,
+    "step": table.Step,
     "suspension": suspensions.SuspensionRecord,
     "tenant": keys.TenantKeys,
     "terms": terms.Terms,

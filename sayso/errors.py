@@ -1,13 +1,16 @@
 """Say what went wrong, with facts, and what to do about it.
 
 One tree. The first line of a class's docstring is its default sentence; facts are attributes; the HTTP status comes
-from one table at the edge (`service/api/routing/problems.py`).
+from one table (`sayso/problems.py`).
 
     SaysoError
     ├── InvalidInput            what came in cannot be taken as it is
     │   ├── InvalidJson         not the one strict JSON we read
+    │   ├── InvalidHeader       a header is malformed or sent twice
     │   ├── TooLarge            over a limit of bytes, depth or nodes
-    │   └── UnknownName         no tool or agent of that name was ever seen
+    │   ├── UnknownName         no tool or agent of that name was ever seen
+    │   ├── UnknownHost         the request names a host that is not ours
+    │   └── UnsupportedMediaType  a body that is not JSON
     ├── NotAuthenticated        no credential, or one that does not hold
     │   └── InvalidSignature    a signed message that does not verify
     ├── NotAllowed              known, but not for you
@@ -59,12 +62,24 @@ class InvalidJson(InvalidInput):
     """The body is not strict JSON; send one UTF-8 JSON value without duplicate keys, NaN or lone surrogates."""
 
 
+class InvalidHeader(InvalidInput):
+    """A header is invalid; correct it and send the request again."""
+
+
 class TooLarge(InvalidInput):
     """The body is over a limit; send less."""
 
 
 class UnknownName(InvalidInput):
     """No tool or agent of that name was seen here; correct it, or confirm that you mean it."""
+
+
+class UnknownHost(InvalidInput):
+    """The service does not serve the host that the request names; use its public address."""
+
+
+class UnsupportedMediaType(InvalidInput):
+    """The body has an unsupported media type; send JSON as Content-Type: application/json."""
 
 
 class NotAuthenticated(SaysoError):

@@ -17,9 +17,9 @@ from sayso.errors import SaysoError
 from service.api import calls, suspensions
 from service.api.aap.app import RequestIds, create_aap, speaks_aap
 from service.api.aap.documents import PREFIX as AAP
-from service.api.aap.problems import answer_refusal
+from service.api.aap.problems import render_refusal
 from service.api.routers import api, health_router
-from service.api.routing.problems import describe_problem
+from service.api.routing.problems import describe_problem, problem_response
 from service.api.routing.quick_routes import QuickDoor
 from service.auth.credentials import TENANT
 from service.channels.webhook.inbound import router as webhook_router
@@ -89,15 +89,15 @@ def begin_closing(app: FastAPI) -> None:
 def answer_error(request: Request, error: Exception) -> Response:
     """Answer an error: as a problem to machines, as a page to people."""
     if speaks_aap(request.url.path):
-        return answer_refusal(request, error)
+        return render_refusal(request, error)
     problem = describe_problem(error)
     if _is_for_machines(request):
-        return problem.response()
+        return problem_response(problem)
     try:
         return render_problem(request, problem)
     except Exception:  # noqa: BLE001 - a broken template must not hide the error it should show
         _LOG.exception("the page of an error cannot be shown", detail=problem.detail)
-        return problem.response()
+        return problem_response(problem)
 
 
 async def _answer(request: Request, error: Exception) -> Response:

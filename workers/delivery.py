@@ -13,7 +13,8 @@ from hashlib import sha256
 import structlog
 
 from sayso.errors import TooManyRequests
-from sayso.transitions.freezing import TIME, doubt_time
+from sayso.records.freezes import TIME
+from sayso.transitions.freezing import doubt_time
 from service.auth.credentials import TENANT
 from service.concurrency import Slots
 from service.delivery.addresses import UnsafeUrl

@@ -1,4 +1,4 @@
-"""Be what every value of the language is: strict about its fields, and never changed."""
+"""The base class of all records."""
 
 from collections.abc import Mapping
 from typing import Any, Self
@@ -9,29 +9,29 @@ _put = object.__setattr__
 
 
 class Immutable(BaseModel):  # noqa: PLW1641  pydantic gives every frozen model its hash
-    """A value that refuses unknown fields and is replaced, not changed.
+    """A frozen model that refuses unknown fields.
 
-    Copying and comparing come to what they do in every model; a verb copies several values and saving one compares it
-    with all its defaults, so they leave out what a value without extra or private fields has no use for.
+    `model_copy` and `__eq__` behave as in pydantic, but skip the work for extra and private fields. A transition copies
+    several records, and saving one compares it with its defaults.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
     def model_copy(self, *, update: Mapping[str, Any] | None = None, deep: bool = False) -> Self:
-        """Return the value with some fields replaced; what they are replaced with is not validated."""
+        """Return a copy with some fields replaced. The new values are not validated."""
         if deep or self.__pydantic_private__ is not None:
             return super().model_copy(update=update, deep=deep)
         cls = type(self)
         copied = cls.__new__(cls)
-        given = update or {}
-        _put(copied, "__dict__", {**self.__dict__, **given})
+        replaced = update or {}
+        _put(copied, "__dict__", {**self.__dict__, **replaced})
         _put(copied, "__pydantic_extra__", None)
-        _put(copied, "__pydantic_fields_set__", {*self.__pydantic_fields_set__, *given})
+        _put(copied, "__pydantic_fields_set__", {*self.__pydantic_fields_set__, *replaced})
         _put(copied, "__pydantic_private__", None)
         return copied
 
     def __eq__(self, other: object) -> bool:
-        """Whether it is the same, or of the same kind with the same fields."""
+        """Whether both are of the same class and have equal fields."""
         if self is other:
             return True
         if type(self) is not type(other) or self.__pydantic_private__ is not None:

@@ -1,4 +1,4 @@
-"""Record one word on one item, and what came of it in the end."""
+"""Frozen models for decisions, outcomes, permits and the actors behind them."""
 
 from enum import StrEnum
 from typing import Literal, Self
@@ -10,18 +10,17 @@ from sayso.records.base import Immutable
 
 
 class ActorKind(StrEnum):
-    """Who acts: a person, an agent's credential, or one of the machine's own parts."""
+    """A person, an agent's credential, or a part of Sayso."""
 
     HUMAN = "human"
     AGENT = "agent"
     POLICY = "policy"
     TIMEOUT = "timeout"
-    GRANT = "grant"
     WORKER = "worker"
 
 
 class Actor(Immutable):
-    """Somebody, and the way they came."""
+    """The author of a change, and the channel it came by."""
 
     id: str
     kind: ActorKind
@@ -29,11 +28,11 @@ class Actor(Immutable):
 
 
 TIMEOUT = Actor(id="timeout", kind=ActorKind.TIMEOUT, channel="clock")
-"""Who decides when nobody has."""
+"""The author of decisions made by a fallback."""
 
 
 COVERED = Actor(id="coverage", kind=ActorKind.POLICY, channel="desk")
-"""Who closes the other items of a pause for which one answer is enough."""
+"""The author of outcomes closed because one decision of the suspension is enough."""
 
 
 OUR_NAMES = frozenset({"policy", "timeout", "coverage", "headless", "clock", "worker", "provisioner", "desk"}) | {
@@ -41,14 +40,14 @@ OUR_NAMES = frozenset({"policy", "timeout", "coverage", "headless", "clock", "wo
     "sayso",
     "system",
 }
-"""Who acts where no person does; nobody else may have one of these names, for the trail would not tell them apart."""
+"""Reserved names. A person or agent with one of them could not be told apart in the audit trail."""
 
 OUR_PREFIXES = ("aap:", "aap/", "aap-scope:")
-"""How the names begin under which runs and requests of the Agent Approval Protocol are kept."""
+"""Reserved beginnings of names: runs and requests of the Agent Approval Protocol use them."""
 
 
 class DecisionAction(StrEnum):
-    """What a decision says."""
+    """What a decision does with its item."""
 
     APPROVE = "approve"
     DENY = "deny"
@@ -57,9 +56,9 @@ class DecisionAction(StrEnum):
 
 
 class Decision(Immutable):
-    """One reviewer's, or the timeout's, word on one item; `sayso.decision/1`.
+    """One decision of a reviewer, or of the timeout, on one item; `sayso.decision/1`.
 
-    `args` is there only where the reviewer edited them; `args_digest` is the digest of the item as the reviewer saw it.
+    `args` are the edited arguments. `args_digest` is the digest of the item as the reviewer saw it.
     """
 
     id: str
@@ -86,7 +85,7 @@ class Verdict(StrEnum):
 
 
 class Outcome(Immutable):
-    """The terminal outcome of an item; it never changes. `args` are exactly what runs, where something runs."""
+    """The final state of an item. `args` are the arguments to run where they differ from the item's own."""
 
     verdict: Verdict
     args: JsonObject | None = None
@@ -99,12 +98,12 @@ class Outcome(Immutable):
 
     @property
     def may_run(self) -> bool:
-        """Whether the call is to be executed."""
+        """Whether the call may be executed."""
         return self.verdict in (Verdict.APPROVED, Verdict.ANSWERED)
 
 
 class Report(Immutable):
-    """What whoever ran a call outside says came of it; `error` says why it failed, or is a note."""
+    """The result of a call that the client ran. `error` is the failure, or a note."""
 
     success: bool
     output: JsonValue = None
@@ -113,10 +112,10 @@ class Report(Immutable):
 
 
 class Permit(Immutable):
-    """Proof that the leave to run an item's call was spent: when, in which attempt, and by which worker.
+    """The redeemed right to run one call.
 
-    `ended_at_ms` and `success` tell how the call ended, from when its result was saved on. Where the call runs outside,
-    the holder is the key it was consumed with, and a `report` is expected in time.
+    A worker's permit gets `ended_at_ms` and `success` when the result is saved. A client's permit is held by its key
+    and expects a `report` by `report_by_ms`.
     """
 
     redeemed_at_ms: int
@@ -132,23 +131,23 @@ DIGEST_PATTERN = "^[0-9a-f]{64}$"
 
 
 class DecisionRequest(Immutable):
-    """What a reviewer sends, by whichever channel: the strict model every inbound decision is parsed into.
+    """A reviewer's decision as every channel sends it.
 
-    `digest` is the digest of the item that the reviewer saw; a decision on anything else is refused.
+    `digest` is the digest of the item that the reviewer saw. A decision with another digest is refused.
     """
 
     action: Literal["approve", "deny", "value"]
     digest: str = Field(pattern=DIGEST_PATTERN, description="The digest of the item as you saw it.")
     args: JsonObject | None = Field(default=None, description="Edited arguments, whole; only with approve.")
-    value: JsonValue = Field(default=None, description="The value asked for; only with value.")
-    message: str | None = Field(default=None, max_length=2000, description="A reason; the agent is told it.")
+    value: JsonValue = Field(default=None, description="The value; only with the action value.")
+    message: str | None = Field(default=None, max_length=2000, description="A reason; the agent sees it.")
 
     @model_validator(mode="after")
     def _check_parts(self) -> Self:
         if self.args is not None and self.action != "approve":
-            raise ValueError("args go only with approve; leave them out, or approve")
+            raise ValueError("args are accepted only with approve; omit them, or approve")
         if self.value is not None and self.action != "value":
-            raise ValueError("value goes only with the action value; leave it out, or give the value")
+            raise ValueError("value is accepted only with the action value; omit it, or choose value")
         if self.action == "value" and "value" not in self.model_fields_set:
-            raise ValueError("the action value needs the value to give; add it as value")
+            raise ValueError("the action value needs a value; add it as value")
         return self

@@ -1,7 +1,7 @@
-"""Name what happens to a run, in the order it happens, so that a year later anybody can read it.
+"""The events of a run, and their hash chain.
 
-The first six kinds and their data fields are those of the tool-call lifecycle (seed 003). Each event of a run carries
-the next sequence number and is chained to the one before by hash.
+The first six kinds and their data fields are those of the tool-call lifecycle (seed 003). Each event of a run has the
+next sequence number and is chained to the previous one by hash.
 """
 
 from enum import StrEnum
@@ -13,7 +13,7 @@ from sayso.records.base import Immutable
 
 
 class EventType(StrEnum):
-    """Every kind of event that Sayso itself writes."""
+    """The kinds of event that Sayso writes."""
 
     TOOL_BATCH_STARTED = "tool_batch_started"
     POLICY_DECISION = "policy_decision"
@@ -50,14 +50,14 @@ class EventType(StrEnum):
 
 
 class Event(NamedTuple):
-    """Something that happened, before it has its place in the run's trail."""
+    """An event that is not yet in the audit trail."""
 
     type: EventType
-    data: dict[str, Any] = {}  # noqa: RUF012  nobody changes what an event says
+    data: dict[str, Any] = {}  # noqa: RUF012  never changed
 
 
 class TrailEntry(Immutable):
-    """An event in its place: numbered from 1, timed by the store's clock, chained by `hash` to the entry before."""
+    """A numbered event of the audit trail; `hash` chains it to the previous entry."""
 
     seq: int
     at_ms: int
@@ -67,44 +67,40 @@ class TrailEntry(Immutable):
 
 
 class TrailHead(NamedTuple):
-    """Where a run's trail ends: the last sequence number and its hash."""
+    """The last sequence number of a trail, and its hash."""
 
     seq: int = 0
     hash: str = ""
 
 
 def write_events(head: TrailHead, events: tuple[Event, ...], at_ms: int) -> tuple[TrailHead, list[str]]:
-    """Return the entries that `events` become behind `head` as JSON, made of what is hashed, and the new head."""
+    """Return the new head, and the entries for `events` after `head` as JSON."""
     entries: list[str] = []
     seq, hash_ = head.seq, head.hash
     for event in events:
         seq += 1
-        said = _say(seq, at_ms, event.type, event.data)
-        hash_ = _hash(hash_, said)
-        data = said[len(f'[{seq},{at_ms},"{event.type}",') : -1].decode()
+        hashed = _serialize(seq, at_ms, event.type, event.data)
+        hash_ = _hash(hash_, hashed)
+        data = hashed[len(f'[{seq},{at_ms},"{event.type}",') : -1].decode()
         entries.append(f'{{"seq":{seq},"at_ms":{at_ms},"type":"{event.type}","data":{data},"hash":"{hash_}"}}')
     return TrailHead(seq, hash_), entries
 
 
 def find_break(entries: list[TrailEntry], head: TrailHead | None = None) -> int | None:
-    """Return the sequence number of the first entry that does not follow from the ones before, or None."""
+    """Return the sequence number of the first entry that breaks the chain, or None."""
     head = head or TrailHead()
     for entry in entries:
-        expected = _chain(head.hash, head.seq + 1, entry.at_ms, entry.type, entry.data)
+        expected = _hash(head.hash, _serialize(head.seq + 1, entry.at_ms, entry.type, entry.data))
         if entry.seq != head.seq + 1 or entry.hash != expected:
             return head.seq + 1
         head = TrailHead(seq=entry.seq, hash=entry.hash)
     return None
 
 
-def _chain(before: str, seq: int, at_ms: int, type_: str, data: dict[str, Any]) -> str:
-    return _hash(before, _say(seq, at_ms, type_, data))
-
-
-def _say(seq: int, at_ms: int, type_: str, data: dict[str, Any]) -> bytes:
-    """Return what is hashed. Its parts kept to the limits when they came in; together they may well be over them."""
+def _serialize(seq: int, at_ms: int, type_: str, data: dict[str, Any]) -> bytes:
+    # Each part was within the JSON limits on input; together they may exceed them.
     return canonical_json([seq, at_ms, type_, data], limited=False)
 
 
-def _hash(before: str, said: bytes) -> str:
-    return sha256(before.encode() + said).hexdigest()[:32]
+def _hash(before: str, hashed: bytes) -> str:
+    return sha256(before.encode() + hashed).hexdigest()[:32]

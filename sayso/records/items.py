@@ -1,4 +1,4 @@
-"""Put a tool call to people: what is asked, of which kind, and with which answers allowed."""
+"""Frozen models for items, and the digest that binds decisions to them."""
 
 from enum import StrEnum
 from typing import NamedTuple
@@ -12,15 +12,14 @@ from sayso.records.terms import RuleTerms, Terms, freeze_terms
 
 
 class ItemKind(StrEnum):
-    """An item asks for leave, for a value, or for a result from outside."""
+    """What an item needs: an approval or a value."""
 
     APPROVAL = "approval"
     INPUT = "input"
-    EXTERNAL = "external"
 
 
 class Answer(StrEnum):
-    """An answer that a reviewer may give to an item."""
+    """A decision that a reviewer may make on an item."""
 
     APPROVE = "approve"
     EDIT = "edit"
@@ -29,7 +28,7 @@ class Answer(StrEnum):
 
 
 class ItemTool(Immutable):
-    """The call an item is about; `definition` is the digest of the tool's definition."""
+    """The tool call of an item; `definition` is the digest of the tool's definition."""
 
     name: str
     args: JsonObject
@@ -38,7 +37,7 @@ class ItemTool(Immutable):
 
 
 class Prompt(Immutable):
-    """What a reviewer reads beside the call itself."""
+    """Text shown to reviewers beside the call."""
 
     title: str | None = Field(default=None, max_length=200)
     body: str | None = Field(default=None, max_length=20_000)
@@ -46,16 +45,16 @@ class Prompt(Immutable):
     metadata: JsonObject = Field(default_factory=dict)
 
 
-_NOTHING = Prompt()
+_EMPTY_PROMPT = Prompt()
 
 
-def _say_nothing() -> Prompt:
-    """What is the default itself would be copied for every item, for it holds a dictionary."""
-    return _NOTHING
+def _default_prompt() -> Prompt:
+    """A shared default: pydantic would copy one that holds a dictionary for every item."""
+    return _EMPTY_PROMPT
 
 
 class PresetOutcome(Immutable):
-    """An outcome that stands already when its item is asked: the policy's own word, or one carried over."""
+    """An outcome that exists when its item is created: decided by the policy, or carried over."""
 
     verdict: Verdict
     by: Actor
@@ -66,7 +65,7 @@ class PresetOutcome(Immutable):
 
 
 class Doubt(Immutable):
-    """A call that was begun and of which no result is known: when, by whom, and under which key."""
+    """A call that was started and has no known result."""
 
     begun_at_ms: int
     holder: str
@@ -75,14 +74,14 @@ class Doubt(Immutable):
 
 
 class ItemDraft(Immutable):
-    """What a runner or an agent wants asked, before the desk has frozen its terms. With a preset nobody is asked."""
+    """An item before its terms are resolved. With a preset, no reviewer is asked."""
 
     kind: ItemKind = ItemKind.APPROVAL
     call_id: str
     index: int
     tool: ItemTool
     subagent: str | None = None
-    prompt: Prompt = Field(default_factory=_say_nothing)
+    prompt: Prompt = Field(default_factory=_default_prompt)
     allowed: tuple[Answer, ...] = (Answer.APPROVE, Answer.EDIT, Answer.DENY)
     choices: tuple[JsonValue, ...] | None = None
     response_schema: JsonObject | None = None
@@ -97,21 +96,21 @@ class ItemDraft(Immutable):
 
 
 class Item(Immutable):
-    """One thing asked in a suspension, with its frozen terms and the digest of what is asked."""
+    """One thing a person is asked, with its resolved terms and digest."""
 
     item_id: str
     kind: ItemKind = ItemKind.APPROVAL
     call_id: str
     index: int = 0
     tool: ItemTool
-    subagent: str | None = Field(default=None, description="Who makes the call: a sub-agent, or empty for the agent.")
-    prompt: Prompt = Field(default_factory=_say_nothing)
+    subagent: str | None = Field(default=None, description="The sub-agent that makes the call, or empty for the agent.")
+    prompt: Prompt = Field(default_factory=_default_prompt)
     allowed: tuple[Answer, ...] = (Answer.APPROVE, Answer.EDIT, Answer.DENY)
     choices: tuple[JsonValue, ...] | None = None
     response_schema: JsonObject | None = None
     target_arg: str | None = None
     terms: Terms
-    resembles: tuple[str, ...] = Field(default=(), description="Names in rules that the tool's name looks like.")
+    resembles: tuple[str, ...] = Field(default=(), description="Names in rules that look like the tool's name.")
     digest: str
     decisions: tuple[Decision, ...] = ()
     outcome: Outcome | None = None
@@ -119,26 +118,28 @@ class Item(Immutable):
     doubt: Doubt | None = None
     reminded: int = 0
     escalated: int = 0
-    held_ms: int = Field(default=0, description="How much time freezes took from the reviewers and was made up.")
-    held_to_ms: int = Field(default=0, description="Up to when frozen time was made up.")
-    fixed: bool = Field(default=False, description="Whether its moments were promised to whoever asked: none moves.")
-    seen_by: Actor | None = Field(default=None, description="Who saw it first; noted where its fallback approves.")
+    held_ms: int = Field(default=0, description="Frozen time that was added to the deadlines.")
+    held_to_ms: int = Field(default=0, description="The moment up to which frozen time was added.")
+    fixed: bool = Field(default=False, description="Whether its deadlines were promised to the client and never move.")
+    seen_by: Actor | None = Field(
+        default=None, description="The first reviewer who saw it; recorded where its fallback approves."
+    )
     seen_at_ms: int | None = None
-    grace_ms: int = Field(default=0, description="How much later than decided the call may start, for it was frozen.")
+    grace_ms: int = Field(default=0, description="Frozen time that was added to the latest start of the call.")
 
     @property
     def open(self) -> bool:
-        """Whether the item still waits for its outcome."""
+        """Whether the item has no outcome yet."""
         return self.outcome is None
 
     @property
     def start_by_ms(self) -> int:
-        """Until when the call may start; 0 while nobody has decided."""
+        """The latest start of the call; 0 without an outcome."""
         return self.outcome.start_by_ms + self.grace_ms if self.outcome is not None else 0
 
 
 class Binding(NamedTuple):
-    """What every item digest of a suspension is bound to, beside the item itself."""
+    """The parts of an item's digest that identify its suspension."""
 
     tenant: str
     run_id: str
@@ -146,33 +147,33 @@ class Binding(NamedTuple):
     suspension_id: str
 
 
-def freeze_item(ask: ItemDraft, item_id: str, binding: Binding, now_ms: int) -> Item:
-    """Return the item that asks `ask` from `now_ms` on, its terms frozen and its digest computed."""
-    terms = freeze_terms(ask.terms, rule_id=ask.rule_id, rule_version=ask.rule_version, now_ms=now_ms)
+def freeze_item(draft: ItemDraft, item_id: str, binding: Binding, now_ms: int) -> Item:
+    """Return the item for a draft: resolve its terms from `now_ms`, and compute its digest."""
+    terms = freeze_terms(draft.terms, rule_id=draft.rule_id, rule_version=draft.rule_version, now_ms=now_ms)
     return Item(
         item_id=item_id,
-        kind=ask.kind,
-        call_id=ask.call_id,
-        index=ask.index,
-        tool=ask.tool,
-        subagent=ask.subagent,
-        prompt=ask.prompt,
-        allowed=ask.allowed,
-        choices=ask.choices,
-        response_schema=ask.response_schema,
-        target_arg=ask.target_arg,
+        kind=draft.kind,
+        call_id=draft.call_id,
+        index=draft.index,
+        tool=draft.tool,
+        subagent=draft.subagent,
+        prompt=draft.prompt,
+        allowed=draft.allowed,
+        choices=draft.choices,
+        response_schema=draft.response_schema,
+        target_arg=draft.target_arg,
         terms=terms,
-        resembles=ask.resembles,
-        doubt=ask.doubt,
-        fixed=ask.fixed,
-        digest=digest_item(binding, item_id, ask.tool, ask.tool.args, ask.target_arg, terms),
+        resembles=draft.resembles,
+        doubt=draft.doubt,
+        fixed=draft.fixed,
+        digest=digest_item(binding, item_id, draft.tool, draft.tool.args, draft.target_arg, terms),
     )
 
 
 def digest_item(
     binding: Binding, item_id: str, tool: ItemTool, args: JsonObject, target_arg: str | None, terms: Terms
 ) -> str:
-    """Return the digest that binds a decision to exactly this call under exactly these terms."""
+    """Return the digest that binds a decision to this call under these terms."""
     return digest_json(
         {
             **binding._asdict(),
@@ -190,7 +191,7 @@ def digest_item(
 
 
 def final_args(item: Item, *, edited: JsonObject | None, value: JsonValue) -> JsonObject:
-    """Return the arguments that would run: as asked, as edited, or with the value in its target argument."""
+    """Return the arguments to run: as requested, as edited, or with the value in the target argument."""
     if item.kind is ItemKind.INPUT and item.target_arg is not None:
         return {**item.tool.args, item.target_arg: value}
     return dict(item.tool.args) if edited is None else edited

@@ -1,7 +1,7 @@
-"""Revoked keys and deactivated reviewers, and what a revoked key asked.
+"""Revoked keys and deactivated reviewers, and the runs that a revocation withdraws.
 
-A revocation is for good. It withdraws what the key asked, whatever other key has the same name by now. A rotated key
-that ends at the end of its overlap is not revoked: its successor goes on with what it asked, until that is revoked.
+A revocation is permanent. It withdraws the runs of the key even when another key has the same name now. A rotated key
+that ends after its overlap is not revoked: its runs continue until its successor is revoked.
 """
 
 from collections.abc import Iterable, Mapping
@@ -12,32 +12,22 @@ from sayso.records.suspensions import RunRef
 
 
 class Key(Protocol):
-    """What a revocation needs to know of a key."""
+    """The fields of a key that a revocation depends on."""
 
     @property
-    def id(self) -> str:
-        """The key's id."""
-        ...
+    def id(self) -> str: ...
 
     @property
-    def name(self) -> str:
-        """The name of the key's holder."""
-        ...
+    def name(self) -> str: ...
 
     @property
-    def kind(self) -> str:
-        """What the key may do."""
-        ...
+    def kind(self) -> str: ...
 
     @property
-    def created_at_ms(self) -> int:
-        """When the key was made."""
-        ...
+    def created_at_ms(self) -> int: ...
 
     @property
-    def revoked_at_ms(self) -> int | None:
-        """When the key was revoked."""
-        ...
+    def revoked_at_ms(self) -> int | None: ...
 
     @property
     def ends_at_ms(self) -> int | None:
@@ -51,7 +41,7 @@ class Key(Protocol):
 
 
 class NamedKey(NamedTuple):
-    """An agent's key, for runs that were saved before they named their key."""
+    """An agent's key, for runs saved before records held a key id."""
 
     id: str
     created_at_ms: int
@@ -59,30 +49,30 @@ class NamedKey(NamedTuple):
 
 @dataclass(frozen=True)
 class Revocations:
-    """Whom to trust no longer: keys whose runs are withdrawn, and reviewers who were deactivated."""
+    """Keys whose runs are withdrawn, and deactivated reviewers."""
 
     revoked: frozenset[str] = frozenset()
     by_name: Mapping[str, tuple[NamedKey, ...]] = field(default_factory=dict)
     inactive: frozenset[str] = frozenset()
 
     def find_withdrawal(self, run: RunRef) -> str | None:
-        """Return why nothing of this run may start any more, or None while the key that asked for it counts.
+        """Return why the run is withdrawn, or None.
 
-        A run without a key's id is withdrawn when every key that its owner had when it started is.
+        A run without a key id is withdrawn when all keys that its owner had at its start are revoked.
         """
         if run.key_id is not None:
             revoked = run.key_id in self.revoked
-            return f"The key {run.key_id} of {run.owner}, which asked for it, was revoked." if revoked else None
-        had = [key.id for key in self.by_name.get(run.owner, ()) if key.created_at_ms <= run.started_at_ms]
-        if had and all(key_id in self.revoked for key_id in had):
-            return f"The key of {run.owner}, which asked for it, was revoked."
+            return f"Key {run.key_id} of {run.owner}, which started the run, was revoked." if revoked else None
+        owned = [key.id for key in self.by_name.get(run.owner, ()) if key.created_at_ms <= run.started_at_ms]
+        if owned and all(key_id in self.revoked for key_id in owned):
+            return f"The key of {run.owner}, which started the run, was revoked."
         return None
 
 
 def find_revoked(keys: Iterable[Key]) -> frozenset[str]:
     """Return the ids of the keys whose runs are withdrawn.
 
-    These are the revoked keys, and the keys that had ended by rotation when the last of their successors was revoked.
+    These are the revoked keys, and rotated keys that had ended when the last of their successors was revoked.
     """
     newest_first = sorted(keys, key=lambda key: key.created_at_ms, reverse=True)
     successors: dict[str, list[str]] = {}
@@ -90,14 +80,14 @@ def find_revoked(keys: Iterable[Key]) -> frozenset[str]:
         if key.predecessor_id is not None:
             successors.setdefault(key.predecessor_id, []).append(key.id)
     found = {key.id: key.revoked_at_ms for key in newest_first if key.revoked_at_ms is not None}
-    known = -1
-    while known != len(found):
-        known = len(found)
+    before = -1
+    while before != len(found):
+        before = len(found)
         for key in newest_first:
-            after = successors.get(key.id, [])
-            if key.id in found or key.ends_at_ms is None or not after or not all(one in found for one in after):
+            following = successors.get(key.id, [])
+            if key.id in found or key.ends_at_ms is None or not following or not all(one in found for one in following):
                 continue
-            last_ms = max(found[one] for one in after)
+            last_ms = max(found[one] for one in following)
             if key.ends_at_ms <= last_ms:
                 found[key.id] = last_ms
     return frozenset(found)

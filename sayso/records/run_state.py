@@ -1,4 +1,4 @@
-"""Keep a paused run's own state as bytes whose digest is known, so that a foreign or altered state is never resumed."""
+"""The saved state of a suspended run, sealed with a digest so that an altered state is never resumed."""
 
 import json
 import math
@@ -16,11 +16,11 @@ from sayso.records.base import Immutable
 MAX_STATE_BYTES = 8 * 1024 * 1024
 _GZIP_FROM_BYTES = 2048
 _GZIP = 31
-"""zlib's word for a gzip wrapper around the largest window."""
+"""zlib's `wbits` for a gzip header and the largest window."""
 
 
 class StateRef(Immutable):
-    """What a record says of its run's state: how it is encoded, how large it is, and its SHA-256."""
+    """Encoding, size and SHA-256 of a saved state."""
 
     encoding: Literal["json", "json+gzip"] = "json"
     bytes: int
@@ -29,18 +29,16 @@ class StateRef(Immutable):
 
 @dataclass(frozen=True)
 class SealedState:
-    """A state on its way to the store."""
+    """A state and the reference that verifies it."""
 
     ref: StateRef
     blob: bytes
 
 
 def seal_state(raw: bytes) -> SealedState:
-    """Return the JSON bytes `raw`, gzipped where that pays, with the reference that vouches for them."""
+    """Return the JSON bytes `raw`, compressed from 2048 bytes on, with their reference."""
     if len(raw) > MAX_STATE_BYTES:
-        raise TooLarge(
-            f"The run's state is {len(raw)} bytes; at most {MAX_STATE_BYTES} can be kept. Trim its messages."
-        )
+        raise TooLarge(f"The run's state is {len(raw)} bytes; the limit is {MAX_STATE_BYTES}. Trim its messages.")
     digest = sha256(raw).hexdigest()
     if len(raw) < _GZIP_FROM_BYTES:
         return SealedState(StateRef(bytes=len(raw), digest=digest), raw)
@@ -50,29 +48,31 @@ def seal_state(raw: bytes) -> SealedState:
 
 
 def open_state(ref: StateRef, blob: bytes) -> bytes:
-    """Return the JSON bytes behind `ref`; raises `InvalidInput` when they are not the ones that were sealed."""
+    """Return the JSON bytes behind `ref`; raises `InvalidInput` when they do not match it."""
     try:
         packed = ref.encoding == "json+gzip"
         raw = zlib.decompressobj(wbits=_GZIP).decompress(blob, ref.bytes + 1) if packed else blob
     except zlib.error as error:
-        raise InvalidInput("The run's saved state cannot be unpacked; it was altered. The run cannot go on.") from error
+        raise InvalidInput(
+            "The run's saved state cannot be decompressed; it was altered. The run cannot continue."
+        ) from error
     if len(raw) != ref.bytes or sha256(raw).hexdigest() != ref.digest:
-        raise InvalidInput("The run's saved state is not the one that was sealed. The run cannot go on.")
+        raise InvalidInput("The run's saved state does not match its digest. The run cannot continue.")
     return raw
 
 
 def write_state(value: JsonObject) -> bytes:
-    """Return a framework's own state as JSON bytes; raises `InvalidJson`, naming the key that holds anything else."""
+    """Return a framework's state as JSON bytes; raises `InvalidJson` with the path of a value that is not JSON."""
     check_state(value)
     return json.dumps(value, ensure_ascii=False, separators=(",", ":")).encode()
 
 
 def read_state(raw: bytes) -> JsonObject:
-    """Return the JSON object in `raw`; raises `InvalidJson`, naming the key, for what is not strict JSON."""
+    """Return the JSON object in `raw`; raises `InvalidJson` when it is not strict JSON."""
     try:
         value = json.loads(raw.decode(), object_pairs_hook=_unique_pairs)
     except (UnicodeDecodeError, RecursionError) as error:
-        raise InvalidJson(f"The state is not JSON that can be read: {error}. Send an object as UTF-8 JSON.") from error
+        raise InvalidJson(f"The state is not readable JSON: {error}. Send an object as UTF-8 JSON.") from error
     except json.JSONDecodeError as error:
         raise InvalidJson(
             f"The state is not JSON: {error.msg} at line {error.lineno} column {error.colno}. Send an object."
@@ -84,10 +84,10 @@ def read_state(raw: bytes) -> JsonObject:
 
 
 def check_state(value: object) -> None:
-    """Raise `InvalidJson`, naming the key, such as `$.messages[2].content`, of the first thing that is not JSON."""
+    """Raise `InvalidJson` with the path of the first value that is not JSON, such as `$.messages[2].content`."""
     for path, fault in _find_faults(value):
         raise InvalidJson(
-            f"The run's state cannot be saved: {path} {fault}. Keep plain JSON values in the state alone.", path=path
+            f"The run's state cannot be saved: {path} {fault}. Keep only plain JSON values in the state.", path=path
         )
 
 
@@ -124,5 +124,5 @@ def _unique_pairs(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     found = dict(pairs)
     if len(found) != len(pairs):
         twice = Counter(name for name, _ in pairs).most_common(1)[0][0]
-        raise InvalidJson(f"The key {twice[:80]!r} is twice in one object of the state. Send it once.", key=twice)
+        raise InvalidJson(f"The key {twice[:80]!r} appears twice in one object of the state. Send it once.", key=twice)
     return found

@@ -1,9 +1,6 @@
-"""Hold the saved pause of one run, and say which steps it may take.
+"""Frozen models for suspensions, their runs and leases.
 
-The record is frozen; the verbs in `sayso/transitions/deciding.py` and `sayso/transitions/execution.py` return the next one. `LEGAL` is the
-table of steps as data: the verbs check themselves against it, and tests use it as their oracle.
-
-A run begins as a suspension with nothing to ask: it is decided at once, and starting is the same as resuming.
+A run begins as a suspension without items. It is decided at once, so starting a run is the same as resuming one.
 """
 
 from enum import StrEnum
@@ -12,19 +9,18 @@ from typing import Literal, NamedTuple
 from pydantic import AliasChoices, Field, JsonValue
 
 from sayso.canonical_json import JsonObject
-from sayso.errors import IllegalTransition
 from sayso.records.base import Immutable
-from sayso.records.events import Event, EventType
+from sayso.records.events import Event
 from sayso.records.items import Binding, Item
 from sayso.records.run_state import SealedState, StateRef
 from sayso.records.tool_calls import ToolResult
 
 DUE_AGAIN_MS = 3_000
-"""How soon a decided suspension that no worker has leased is put on the ready list again."""
+"""The delay before a decided suspension without a lease is put on the ready list again."""
 
 
 class Status(StrEnum):
-    """Where a suspension stands."""
+    """The status of a suspension."""
 
     PENDING = "pending"
     DECIDED = "decided"
@@ -35,7 +31,7 @@ class Status(StrEnum):
 
 
 class RunStatus(StrEnum):
-    """Where a run stands."""
+    """The status of a run."""
 
     RUNNING = "running"
     SUSPENDED = "suspended"
@@ -46,75 +42,14 @@ class RunStatus(StrEnum):
 
     @property
     def ended(self) -> bool:
-        """Whether nothing more can happen to the run."""
         return self not in (RunStatus.RUNNING, RunStatus.SUSPENDED)
 
 
-class Step(NamedTuple):
-    """One row of the table: from which status to which, and the kinds of event that tell of it."""
-
-    sources: frozenset[Status | None]
-    targets: frozenset[Status]
-    events: frozenset[EventType]
-
-
-def _step(sources: str, targets: str, *events: EventType) -> Step:
-    return Step(
-        frozenset(None if name == "-" else Status(name) for name in sources.split()),
-        frozenset(map(Status, targets.split())),
-        frozenset(events),
-    )
-
-
-_ENDS = (EventType.RUN_COMPLETED, EventType.RUN_DEGRADED, EventType.RUN_FAILED)
-
-LEGAL: dict[str, Step] = {
-    "suspend": _step("-", "pending decided", EventType.RUN_STARTED, EventType.RUN_PAUSED),
-    "decide": _step("pending", "pending decided", EventType.DECISION_RECORDED, EventType.DECIDED),
-    "remind": _step("pending", "pending", EventType.REVIEWER_REMINDED),
-    "escalate": _step("pending", "pending", EventType.ESCALATED),
-    "see": _step("pending", "pending", EventType.ITEM_SEEN),
-    "extend": _step("pending", "pending", EventType.DEADLINE_EXTENDED),
-    "ask_again": _step("pending", "pending", EventType.ASKED_AGAIN),
-    "shift_deadlines": _step("pending decided resuming", "pending decided resuming", EventType.DEADLINES_MOVED),
-    "hold": _step("pending decided resuming", "pending decided resuming"),
-    "expire": _step("pending", "pending decided", EventType.TIMED_OUT, EventType.DECIDED, EventType.ESCALATED),
-    "report": _step("pending", "pending decided", EventType.RESULT_REPORTED, EventType.DECIDED),
-    "cancel": _step("pending decided resuming", "cancelled", EventType.RUN_CANCELLED),
-    "lease": _step("decided resuming", "resuming", EventType.RUN_RESUMING),
-    "renew": _step("resuming", "resuming"),
-    "redeem": _step("resuming", "resuming", EventType.PERMIT_REDEEMED),
-    "return_permits": _step("resuming", "resuming", EventType.PERMIT_RETURNED),
-    "checkpoint": _step("resuming", "resuming", EventType.RUN_RESUMED),
-    "note_results": _step("resuming", "resuming"),
-    "postpone": _step("resuming", "resuming", EventType.RUN_POSTPONED),
-    "release": _step("resuming", "decided", EventType.RUN_RELEASED),
-    "redrive": _step("decided resuming", "decided resuming failed", EventType.RUN_FAILED),
-    "suspend_again": _step("resuming", "resumed", EventType.RUN_RESUMED, EventType.ASKED_AGAIN, EventType.RUN_PAUSED),
-    "settle": _step(
-        "resuming",
-        "resumed",
-        EventType.RUN_RESUMED,
-        *_ENDS,
-    ),
-    "client_redeem": _step("decided resuming", "resuming", EventType.RUN_RESUMED, EventType.PERMIT_REDEEMED),
-    "conclude": _step("resuming", "resuming resumed", EventType.OUTCOME_REPORTED, *_ENDS),
-    "lapse": _step("decided resuming", "decided resuming resumed", EventType.PERMIT_LAPSED, *_ENDS),
-    "mark_in_doubt": _step("resuming", "resumed", EventType.RUN_PAUSED),
-    "give_up": _step("resuming", "failed", EventType.RUN_FAILED),
-    "revive": _step("failed", "decided", EventType.RUN_REVIVED),
-}
-"""Every step a suspension can take. `consume`, `conclude`, `lapse` and `question` are those of a run that its own owner
-drives (`sayso/transitions/client_execution.py`); all others from `lease` to `settle` are a worker's. `renew`, `checkpoint`,
-`note_results`, `postpone`, `hold` and `redrive` are a worker's and the clock's bookkeeping inside one status;
-`docs/decisions/` says why they are steps of their own."""
-
-
 class RunRef(Immutable):
-    """The run a suspension belongs to. `owner` is the name of who asked for it, `key_id` the credential they used.
+    """The run of a suspension; `owner` is the name behind the credential `key_id`.
 
-    `facts` are the run's trusted context, from its registered agent or its credential. `claimed` is the context that
-    came with the request, which nobody has checked; records of earlier versions call it `context`.
+    `facts` are trusted context of the registered agent or the credential. `claimed` is context of the request, which
+    nobody has checked; records of earlier versions call it `context`.
     """
 
     id: str
@@ -127,15 +62,15 @@ class RunRef(Immutable):
     facts: JsonObject = Field(default_factory=dict)
     claimed: JsonObject = Field(default_factory=dict, validation_alias=AliasChoices("claimed", "context"))
     started_at_ms: int = 0
-    key_id: str | None = Field(default=None, description="Null for a session, and for a run of an earlier version.")
+    key_id: str | None = Field(default=None, description="Null for a session, and for runs of earlier versions.")
 
 
 OURS = "sayso"
-"""The framework of a run that is driven by our own runner."""
+"""The framework of runs that Sayso's own runner drives."""
 
 
 class Origin(Immutable):
-    """Which software paused the run, and from which set of tools it was built."""
+    """The software that suspended the run, and the digest of its tools."""
 
     framework: str = OURS
     framework_version: str = "1"
@@ -145,22 +80,24 @@ class Origin(Immutable):
 
     @property
     def resumer(self) -> str:
-        """How a run of this software goes on."""
+        """The name of the resumer for this framework."""
         return "runner" if self.framework == OURS else self.framework
 
 
 class ResumeSpec(Immutable):
-    """How the run goes on: driven by a worker's resumer, called back, or fetched by whoever asked."""
+    """How the run continues: a worker resumes it, or its client polls and runs the calls."""
 
-    mode: Literal["worker", "callback", "poll"] = "worker"
+    mode: Literal["worker", "poll"] = "worker"
     coverage: Literal["all", "any"] = "all"
     resumer: str = "runner"
-    endpoint_id: str | None = Field(default=None, description="The instance of another protocol that asks.")
-    tells: bool = Field(default=False, description="Whether the endpoint is told by a signed message once it is over.")
+    endpoint_id: str | None = Field(
+        default=None, description="The instance of another protocol that created the suspension."
+    )
+    tells: bool = Field(default=False, description="Whether the endpoint gets a signed message when it is decided.")
 
 
 class Lease(Immutable):
-    """One worker's turn at driving the run; the attempt is the fencing token, `step` names the last step it saved."""
+    """One worker's exclusive right to drive the run. `attempt` is the fencing token, `step` the last saved step."""
 
     holder: str
     attempt: int
@@ -169,10 +106,10 @@ class Lease(Immutable):
 
 
 class Intent(Immutable):
-    """A call that was about to start: written before the tool runs, cleared when its batch is saved.
+    """A call that is about to start, saved before the tool runs and removed when its batch is saved.
 
-    `item_id` names the item whose permit it spends; a call that the policy allowed has none. `result` is there when
-    the call has ended while others of its batch still ran.
+    `item_id` is the item whose permit it redeems; None for a call that the policy allowed. `result` is set when the
+    call ended while others of its batch still ran.
     """
 
     item_id: str | None = None
@@ -185,11 +122,13 @@ class Intent(Immutable):
     holder: str
     begun_at_ms: int
     result: ToolResult | None = None
-    in_vain: int | None = Field(default=None, description="The earlier attempt that is known not to have started it.")
+    in_vain: int | None = Field(
+        default=None, description="An earlier attempt that is known not to have started the call."
+    )
 
 
 class RunEnd(Immutable):
-    """How a run ended: its final status, what it produced, and why where it went wrong."""
+    """How a run ended: its final status, its result, and an error."""
 
     status: RunStatus
     result: JsonValue = None
@@ -197,7 +136,7 @@ class RunEnd(Immutable):
 
 
 class Receipt(Immutable):
-    """What became of the decision, with the moment of each stage."""
+    """The progress after the decision, with the moment of each stage."""
 
     decided_at_ms: int | None = None
     enqueued_at_ms: int | None = None
@@ -211,7 +150,7 @@ class Receipt(Immutable):
 
 
 class SuspensionRecord(Immutable):
-    """The saved pause of one run; `sayso.suspension/1`."""
+    """The saved wait of one run; `sayso.suspension/1`."""
 
     id: str
     tenant: str
@@ -230,30 +169,30 @@ class SuspensionRecord(Immutable):
     journal: tuple[Intent, ...] = ()
     receipt: Receipt = Receipt()
     end: RunEnd | None = None
-    waits_for: tuple[str, ...] = Field(default=(), description="The tools that a freeze kept the run from starting.")
-    failed_calls: int = Field(default=0, description="How many calls that people let run failed before this pause.")
+    waits_for: tuple[str, ...] = Field(default=(), description="The tools that a freeze keeps from starting.")
+    failed_calls: int = Field(default=0, description="How many approved calls failed before this suspension.")
     previous_id: str | None = None
     following_id: str | None = None
-    due_at_ms: int | None = Field(default=None, description="When somebody must look; a copy of it is on the schedule.")
+    due_at_ms: int | None = Field(default=None, description="The next moment due; the schedule has a copy.")
 
     @property
     def binding(self) -> Binding:
-        """What the digests of this suspension's items are bound to."""
+        """The identity that the digests of this suspension's items include."""
         return Binding(tenant=self.tenant, run_id=self.run.id, attempt=1, suspension_id=self.id)
 
     @property
     def approved(self) -> bool:
-        """Whether every item ended with leave to go on."""
+        """Whether the outcome of every item lets its call run."""
         return all(item.outcome is not None and item.outcome.may_run for item in self.items)
 
     @property
     def deadline_at_ms(self) -> int | None:
-        """The earliest deadline among the items still open."""
+        """The earliest deadline of the open items."""
         return min((item.terms.deadline_at_ms for item in self.items if item.open), default=None)
 
     @property
     def run_status(self) -> RunStatus:
-        """Where the run stands, as far as this suspension tells."""
+        """The status of the run, as far as this suspension shows it."""
         if self.end is not None:
             return self.end.status
         if self.status in (Status.PENDING, Status.DECIDED) and self.items:
@@ -262,10 +201,10 @@ class SuspensionRecord(Immutable):
 
 
 class Change(NamedTuple):
-    """What a verb returns: the next record and all that is to be saved with it, in one commit.
+    """The result of a transition: the next record, and everything saved with it in one commit.
 
-    `following` is the run's next suspension; `ready` puts the suspension on the list of what a worker is to take up.
-    After `until_ms`, where that is not 0, it may no longer be saved: what it rests on is not known for longer.
+    `following` is the run's next suspension. `ready` puts the suspension on the workers' ready list. The change must be
+    saved before `until_ms`, unless that is 0.
     """
 
     record: SuspensionRecord
@@ -274,17 +213,3 @@ class Change(NamedTuple):
     state: SealedState | None = None
     ready: bool = False
     until_ms: int = 0
-
-
-def check_step(record: SuspensionRecord | None, verb: str) -> None:
-    """Raise `IllegalTransition` unless `LEGAL` lets `verb` start from the record's status."""
-    status = record.status if record is not None else None
-    sources = LEGAL[verb].sources
-    if status not in sources:
-        needed = " or ".join(one for one in Status if one in sources) or "new"
-        raise IllegalTransition(
-            f"This suspension is {status or 'not there'}; {verb.replace('_', ' ')} takes one that is {needed}. "
-            "Read it again.",
-            verb=verb,
-            status=status,
-        )

@@ -1,7 +1,7 @@
-"""Under which conditions an item is asked: who, how many, until when, and what happens when nobody answers.
+"""Frozen models for the terms of an item: reviewers, quorum, deadlines and fallback.
 
-A rule carries `RuleTerms`, written in seconds from the asking. When an item is asked they are frozen into `Terms`, with
-absolute moments, so that a later change of the rule never touches what was already asked.
+A rule has `RuleTerms`, in seconds. A new item gets `Terms` with absolute times, so a later change of the rule does not
+affect it.
 """
 
 from enum import StrEnum
@@ -12,14 +12,14 @@ from pydantic import Field, JsonValue, ValidationInfo, field_validator
 from sayso.records.base import Immutable
 
 APPROVAL_TIMEOUT_S = 300
-"""How long an approval waits when its rule does not say, the default of the tool-call lifecycle."""
+"""The default timeout of an approval, as in the tool-call lifecycle (seed 003)."""
 
 LONGEST_WAIT_S = 30 * 86_400
-"""No term reaches further than this: there is no waiting without an end."""
+"""The limit of every term: nothing waits forever."""
 
 
 REPORT_WITHIN_S = 86_400
-"""How long whoever consumed a call's leave has to say what came of it, where they do not say otherwise."""
+"""The default time for a client to report the result of a call it redeemed."""
 
 
 class FallbackAction(StrEnum):
@@ -33,7 +33,7 @@ class FallbackAction(StrEnum):
 
 
 class Fallback(Immutable):
-    """The word that is given for the reviewers when the deadline passes."""
+    """The decision made at the deadline."""
 
     action: FallbackAction = FallbackAction.DENY
     value: JsonValue = None
@@ -41,21 +41,21 @@ class Fallback(Immutable):
 
 
 class Quorum(Immutable):
-    """How many different people must approve, and how many must deny, before an item is decided."""
+    """How many different reviewers must approve, or deny, to decide an item."""
 
     approve: int = Field(default=1, ge=1, le=20)
     deny: int = Field(default=1, ge=1, le=20)
 
 
 class EscalationStep(Immutable):
-    """Reviewers who join an item that is still undecided some time after it was asked."""
+    """Reviewers who are added to an item that is still open after `after_s`."""
 
     after_s: int = Field(ge=1, le=LONGEST_WAIT_S)
     reviewers: tuple[str, ...] = Field(min_length=1)
 
 
 class RuleTerms(Immutable):
-    """Terms as a rule states them, in seconds from the moment of asking."""
+    """Terms as a rule states them, in seconds from the creation of the item."""
 
     reviewers: tuple[str, ...] = ()
     quorum: Quorum = Quorum()
@@ -72,21 +72,21 @@ class RuleTerms(Immutable):
     @field_validator("fallback")
     @classmethod
     def _check_fallback(cls, fallback: Fallback, info: ValidationInfo) -> Fallback:
-        # What was itself wrong is absent from the data, and told already.
+        # Invalid fields are missing from `data`; pydantic reports them itself.
         if fallback.action is FallbackAction.APPROVE and not info.data.get("unattended_approval", True):
             raise ValueError(
-                "fallback approve would run the call with nobody looking; "
-                "say unattended_approval: true in the same terms, or choose deny"
+                "fallback approve runs the call without a reviewer; "
+                "set unattended_approval: true in the same terms, or choose deny"
             )
         if fallback.action is FallbackAction.ESCALATE and not info.data.get("escalate", True):
             raise ValueError("fallback escalate needs at least one step under escalate:")
         if fallback.action is FallbackAction.VALUE and "value" not in fallback.model_fields_set:
-            raise ValueError("fallback value needs the value to give; write it beside it as value:")
+            raise ValueError("fallback value needs a value; add it as value:")
         return fallback
 
 
 class Terms(Immutable):
-    """The terms of one item, frozen when it was asked. An empty list of reviewers means: any reviewer."""
+    """The resolved terms of one item. Without reviewers, any reviewer may decide."""
 
     rule_id: str | None = None
     rule_version: str
@@ -103,7 +103,7 @@ class Terms(Immutable):
 
 
 def freeze_terms(terms: RuleTerms, *, rule_id: str | None, rule_version: str, now_ms: int) -> Terms:
-    """Return the rule's terms as they hold for an item asked at `now_ms`."""
+    """Return the rule's terms for an item created at `now_ms`."""
     return Terms(
         rule_id=rule_id,
         rule_version=rule_version,

@@ -1,4 +1,4 @@
-"""Describe what an agent wants to do: the call, and the definition of the tool it calls."""
+"""Frozen models for tool definitions, calls and results."""
 
 from functools import lru_cache
 from typing import Any
@@ -12,7 +12,7 @@ from sayso.records.tool_names import check_tool_name
 
 
 class ToolDefinition(Immutable):
-    """A tool as its agent declares it. Its digest is bound into every approval, so that a redefined tool is noticed."""
+    """A tool as its agent declares it. Every approval is bound to its digest, so a redefined tool is noticed."""
 
     name: str = Field(min_length=1, max_length=200)
     description: str = Field(default="", max_length=20_000)
@@ -21,30 +21,29 @@ class ToolDefinition(Immutable):
 
     @property
     def digest(self) -> str:
-        """SHA-256 over the canonical definition."""
+        """The SHA-256 of the canonical definition."""
         return _digest_definition(self.model_dump_json())
 
 
 @lru_cache(maxsize=4096)
 def _digest_definition(definition: str) -> str:
-    """A tool is looked at several times in each of its calls, and is the same for as long as its agent runs."""
     return digest_json(parse_json(definition))
 
 
 def define(name: str, description: str, parameters: JsonObject, idempotent: bool) -> ToolDefinition:
-    """Return the definition of a tool that somebody wrote down; raises `InvalidInput` for what does not fit."""
+    """Return a tool definition; raises `InvalidInput` when a part is invalid."""
     check_tool_name(name)
     try:
         return ToolDefinition(name=name, description=description, parameters=parameters, idempotent=idempotent)
     except ValidationError as error:
         faults = "; ".join(f"{'.'.join(map(str, one['loc']))}: {one['msg']}" for one in error.errors())
-        raise InvalidInput(f"Tool {name[:80]!r} cannot be defined so: {faults}.") from error
+        raise InvalidInput(f"The definition of tool {name[:80]!r} is invalid: {faults}.") from error
 
 
 class ToolCall(Immutable):
-    """One call of one model turn. The id is the model's own and may be empty or repeated; the index never is.
+    """One call of a model turn. The id comes from the model and may be empty or repeated; the index is unique.
 
-    `subagent` is the sub-agent that makes the call, "" where the agent makes it itself, None where nobody knows.
+    `subagent` is the sub-agent that makes the call, "" for the agent itself, and None when unknown.
     """
 
     call_id: str = Field(max_length=200)
@@ -55,7 +54,7 @@ class ToolCall(Immutable):
 
 
 class ToolResult(Immutable):
-    """How one call ended: run, failed, denied, timed out or skipped. Latency is None for a call that never ran."""
+    """How one call ended. `latency_ms` is None for a call that never ran."""
 
     call_id: str
     tool_name: str
@@ -66,7 +65,7 @@ class ToolResult(Immutable):
 
     @property
     def tool_message(self) -> dict[str, JsonValue]:
-        """What the model is told, in the shape of the tool-call lifecycle (seed 003)."""
+        """The result as the model receives it, in the shape of the tool-call lifecycle (seed 003)."""
         if self.success:
             return {"success": True, "output": self.output, "tool_call_id": self.call_id}
         return {"success": False, "error": self.error, "tool_call_id": self.call_id}

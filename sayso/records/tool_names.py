@@ -1,6 +1,6 @@
-"""The names of tools: which characters they may have, and which of them look like a name in a rule.
+"""The names of tools: their characters, and which names look like a name in a rule.
 
-Two names look alike where they are the same but for case, separators and letters that are easily taken for others.
+Two names look alike when they differ only in case, separators and similar letters.
 """
 
 import re
@@ -16,13 +16,11 @@ from sayso.errors import InvalidInput
 from sayso.text.invisible import write_signs
 
 NAME_PATTERN = "^[A-Za-z0-9_./:-]+$"
-"""The characters that a tool's name may have."""
 
-NAME_CHARACTERS = "ASCII letters, digits and _ - . / : alone"
+NAME_CHARACTERS = "only ASCII letters, digits and _ - . / :"
 MAX_NAME_CHARS = 200
 
 ToolName = Annotated[str, Field(pattern=NAME_PATTERN, min_length=1, max_length=MAX_NAME_CHARS)]
-"""The name of a tool, where a model reads what comes in."""
 
 _LETTERS = re.compile(r"[A-Za-z0-9_./:-]*")
 _SEPARATORS = re.compile(r"[_\-./:\s]+")
@@ -30,24 +28,24 @@ _ALL = "".join(chr(code) for code in range(33, 127) if re.match(NAME_PATTERN, ch
 _HUMP = re.compile(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])")
 _LIKE = str.maketrans({"0": "o", "1": "l", "i": "l", "5": "s", "2": "z", "8": "b"})
 _PAIRS = str.maketrans({"m": "rn", "w": "vv", "d": "cl"})
-"""Letters that look like two others, written out on both sides, so that a separator between does not matter."""
+"""Letters that look like two others. Both sides are expanded, so a separator between them does not matter."""
 
 _FIRST, _LAST = re.compile(r"[*?\[]"), re.compile(r"[*?\]]")
 _PARTS = re.compile(r"(?P<star>\*+)|(?P<one>\?)|(?P<range>\[!?\]?[^\]]*\])|(?P<gap>[_\-./:\s]+)|(?P<letter>.)", re.S)
 
 
 def check_tool_name(name: str) -> str:
-    """Return the name; raises `InvalidInput` for one with other characters than a tool's name may have."""
+    """Return the name; raises `InvalidInput` when no tool can have it."""
     if (fault := find_name_fault(name)) is not None:
         raise InvalidInput(f"T{fault[1:]}")
     return name
 
 
 def find_name_fault(name: str) -> str | None:
-    """Say why no tool can have this name, or None where one can."""
+    """Return why no tool can have this name, or None."""
     shown = write_signs(name[:80])
     if not name or len(name) > MAX_NAME_CHARS:
-        return f"the tool name {shown!r} has {len(name)} characters. Give it 1 to {MAX_NAME_CHARS}."
+        return f"the tool name {shown!r} has {len(name)} characters. Use 1 to {MAX_NAME_CHARS}."
     fitting = _LETTERS.match(name)
     place = fitting.end() if fitting is not None else 0
     if place == len(name):
@@ -57,13 +55,13 @@ def find_name_fault(name: str) -> str | None:
 
 
 def looks_like(pattern: str, name: str) -> bool:
-    """Return whether a name looks like one that fits a rule's name or pattern, and is not the same."""
+    """Return whether a name looks like a rule's name or pattern, but does not match it."""
     return bool(find_alike(frozenset((pattern,)), name))
 
 
 @lru_cache(maxsize=4096)
 def find_alike(patterns: frozenset[str], name: str) -> frozenset[str]:
-    """Return those of a rulebook's names and patterns that a tool's name looks like and does not fit."""
+    """Return the patterns that a tool's name looks like but does not match."""
     written = [_write_name(name, pairs) for pairs in (False, True)]
     return frozenset(one for one in patterns if _fits(one, written) and not fnmatchcase(name, one))
 
@@ -73,7 +71,7 @@ def _fits(pattern: str, written: list[str]) -> bool:
         outline, letters = _outline(pattern, bool(pairs)), text.replace("|", "")
         if outline.plain:
             fits = letters == outline.head
-        else:  # an expression is made for the few that may fit
+        else:  # the expression is built only when both ends match
             near = letters.startswith(outline.head) and letters.endswith(outline.tail)
             fits = near and _fold_pattern(pattern, bool(pairs)).fullmatch(text) is not None
         if fits:
@@ -82,7 +80,7 @@ def _fits(pattern: str, written: list[str]) -> bool:
 
 
 class _Outline(NamedTuple):
-    """The letters before a pattern's first wildcard and behind its last, and whether it has none."""
+    """The letters before a pattern's first wildcard and after its last; `plain` without wildcards."""
 
     head: str
     tail: str
@@ -91,32 +89,31 @@ class _Outline(NamedTuple):
 
 @lru_cache(maxsize=16_384)
 def _outline(pattern: str, pairs: bool) -> _Outline:
-    ends = [_look(_SEPARATORS.sub("", one), pairs) for one in (_FIRST.split(pattern)[0], _LAST.split(pattern)[-1])]
+    ends = [_fold(_SEPARATORS.sub("", one), pairs) for one in (_FIRST.split(pattern)[0], _LAST.split(pattern)[-1])]
     return _Outline(ends[0], ends[1], ends[0] == ends[1] and not any(sign in pattern for sign in "*?["))
 
 
 def _write_name(name: str, pairs: bool) -> str:
-    """Return the name's letters as they look, with a bar wherever one of its words begins."""
+    """Return the folded letters of the name, with a bar before each further word."""
     words = _SEPARATORS.split(_HUMP.sub("_", name).strip("_-./: "))
-    return "|".join(_look(word, pairs) for word in words if word)
+    return "|".join(_fold(word, pairs) for word in words if word)
 
 
-def _look(letters: str, pairs: bool) -> str:
+def _fold(letters: str, pairs: bool) -> str:
     plain = unicodedata.normalize("NFKC", letters).casefold().translate(_LIKE)
     return plain.translate(_PAIRS) if pairs else plain
 
 
 @lru_cache(maxsize=4096)
 def _fold_pattern(pattern: str, pairs: bool) -> re.Pattern[str]:
-    """Return what written names are held against: letter by letter, or with pairs written out."""
     return re.compile(_write_pattern(pattern, pairs))
 
 
 def _write_pattern(pattern: str, pairs: bool) -> str:
-    """Return the pattern as an expression over written names.
+    """Return a regular expression over folded names.
 
-    Between letters a separator counts for nothing. Beside a wildcard it must be there, or `a_*` would fit `any`. What
-    stands before the last `*` is matched once and not again, so that no name takes long.
+    Separators between letters are ignored. A separator beside a wildcard must match, or `a_*` would match `any`. Each
+    part before the last `*` is atomic, which bounds the time of a match.
     """
     stretches = [""]
     for kind, found in _split(pattern):
@@ -131,7 +128,7 @@ def _write_pattern(pattern: str, pairs: bool) -> str:
 
 
 def _split(pattern: str) -> Iterator[tuple[str, str]]:
-    """Yield the parts of a pattern; of its separators only those beside a wildcard."""
+    """Yield the parts of a pattern, with separators only beside a wildcard."""
     parts = [(str(one.lastgroup), one.group()) for one in _PARTS.finditer(pattern)]
     for place, (kind, found) in enumerate(parts):
         beside = {one for one, _ in (*parts[max(0, place - 1) : place], *parts[place + 1 : place + 2])}
@@ -145,10 +142,10 @@ def _write_part(kind: str, found: str, pairs: bool) -> str:
     if kind == "one":
         return r"\|?[^|]"
     if kind == "range":
-        letters = {_look(one, pairs) for one in _ALL if fnmatchcase(one, found) and one.isalnum()}
+        letters = {_fold(one, pairs) for one in _ALL if fnmatchcase(one, found) and one.isalnum()}
         written = "|".join(_write_letters(one) for one in sorted(letters))
         return f"(?:{written})" if written else "(?!)"
-    return _write_letters(_look(found, pairs))
+    return _write_letters(_fold(found, pairs))
 
 
 def _write_letters(letters: str) -> str:

@@ -24,7 +24,7 @@ from sayso.records.tool_calls import ToolCall, ToolResult
 from sayso.runner.agents import Agent, DenialPolicy
 from sayso.runner.models import ChatMessage
 from sayso.runner.tools import Tool
-from sayso.transitions.in_doubt import Choice, ask_in_doubt, read_choice
+from sayso.transitions.in_doubt import Choice, put_in_doubt, read_choice
 
 MAX_OUTPUT_BYTES = 256 * 1024
 MAX_BATCH_OUTPUT_BYTES = 1024 * 1024
@@ -133,7 +133,7 @@ def warn_of_timeouts(batch: Batch, outcomes: Mapping[int, Resumption]) -> tuple[
     )
 
 
-def doubt_unfinished(batch: Batch, unfinished: Mapping[int, Doubt], agent: Agent) -> Batch:
+def mark_unfinished(batch: Batch, unfinished: Mapping[int, Doubt], agent: Agent) -> Batch:
     """Return the batch with every call in doubt that an earlier attempt began and that must not simply run again.
 
     A person is asked about it; a headless agent has nobody to ask, so its call ends.
@@ -147,7 +147,7 @@ def doubt_unfinished(batch: Batch, unfinished: Mapping[int, Doubt], agent: Agent
         if agent.interaction == "headless":
             return end_call(one, _unknown(one), Stop.UNKNOWN)
         definition = tools[one.call.name].definition.digest if one.call.name in tools else ""
-        return one.model_copy(update={"ask": ask_in_doubt(one.call, definition, found), "decided": False})
+        return one.model_copy(update={"ask": put_in_doubt(one.call, definition, found), "decided": False})
 
     return _replace(batch, [doubt(one) for one in batch.calls])
 
@@ -163,7 +163,7 @@ def fit_calls(batch: Batch, agent: Agent) -> Fitted:
     for one in batch.calls:
         tool = agent.tools_by_name.get(one.call.name)
         read = tool.read(one.call.args) if tool is not None and one.may_run else None
-        fault = _find_hindrance(one, tool, read) if one.may_run else None
+        fault = _find_fault(one, tool, read) if one.may_run else None
         calls.append(end_call(one, fault) if fault else one)
         if read is not None:
             found[one.call.index] = read
@@ -307,7 +307,7 @@ def _settle_doubt(one: BatchCall, doubt: Doubt, told: Resumption) -> BatchCall:
     return one.model_copy(update={"result": result})
 
 
-def _find_hindrance(one: BatchCall, tool: Tool | None, read: BaseModel | None) -> str | None:
+def _find_fault(one: BatchCall, tool: Tool | None, read: BaseModel | None) -> str | None:
     if tool is None:
         return f"The agent no longer has the tool {one.call.name}."
     if one.ask is not None and tool.digest != one.ask.tool.definition:

@@ -5,6 +5,7 @@ is asked about it: nobody should approve what fails anyway. Such a call is the m
 """
 
 import json
+from hashlib import sha256
 
 from pydantic import JsonValue
 
@@ -22,13 +23,15 @@ from sayso.policy.engine import Action, Policy, PolicyDecision, PolicyEvent
 from sayso.policy.questions import put_question
 from sayso.policy.rules import same_json
 from sayso.records.events import Event, EventType
+from sayso.records.suspensions import RunStatus
 from sayso.records.tool_calls import ToolCall
 from sayso.runner.agents import Agent
-from sayso.runner.batches import Batch, BatchCall, Stop, end_call
+from sayso.runner.batches import Batch, BatchCall, Ending, Stop, end_call
 from sayso.runner.models import ChatMessage, ModelTurn, RequestedCall
 from sayso.runner.tools import Tool
 
 MAX_NAME_CHARS = 200
+MODEL_CALL = "llm_before_execute"
 _EXCERPT_CHARS = 200
 _ROOM = (None,) * 200
 """What is saved and signed around arguments counts towards the same limits of depth and number."""
@@ -55,6 +58,38 @@ def deny_changed(agent: Agent, batch: Batch, policy: Policy, about: PolicyEvent)
     return batch.model_copy(update={"calls": tuple(_deny_changed(one, policy, about) for one in batch.calls)})
 
 
+def judge_model_call(agent: Agent, policy: Policy, about: PolicyEvent) -> tuple[Ending, Event] | None:
+    """Return how the run ends for a denied model call, and the event that says so; None for an allowed one.
+
+    `about` describes the run after its last turn. A run cannot go on without its model, so it ends: as failed where the
+    agent's approval_denial_policy is fail, else as degraded with what it has.
+    """
+    if not policy.judges_models:
+        return None
+    update = {
+        "event_type": MODEL_CALL,
+        "step": about.step + 1,
+        "context": {**about.context, **agent.context},
+        "metadata": _describe_model(agent),
+    }
+    decision = policy.judge(about.model_copy(update=update))
+    if decision.action is not Action.DENY:
+        return None
+    data: JsonObject = {
+        "event_type": MODEL_CALL,
+        "action": decision.action,
+        "reason": decision.reason,
+        "step": about.step + 1,
+        "policy_id": decision.policy_id,
+        "matched_rules": list(decision.matched_rules),
+        "rule_version": decision.rule_version,
+        **({"error": decision.error} if decision.error else {}),
+    }
+    status = RunStatus.FAILED if agent.approval_denial_policy == "fail" else RunStatus.DEGRADED
+    reason = f"The rules do not let the agent ask its model: {decision.reason}"
+    return Ending(status, reason), Event(type=EventType.POLICY_DECISION, data=data)
+
+
 def write_turn(turn: ModelTurn) -> ChatMessage:
     """Return the model's turn as a message of the transcript.
 
@@ -71,6 +106,14 @@ def write_turn(turn: ModelTurn) -> ChatMessage:
         for asked in turn.calls
     ]
     return {"role": "assistant", "content": turn.text or None, "tool_calls": calls}
+
+
+def known_id(call_id: str) -> str:
+    """Return the id under which a call is saved: the model's own, or its hash when that is too long to keep.
+
+    Some model endpoints put kilobytes into an id and expect them back, so adapters answer with the model's own.
+    """
+    return call_id if len(call_id) <= MAX_NAME_CHARS else sha256(call_id.encode()).hexdigest()
 
 
 def _judge(
@@ -158,3 +201,9 @@ def _find_fault(tool: Tool, args: JsonObject, decision: PolicyDecision) -> str |
         return misplaced
     fault = tool.find_fault(args, ignore=target_of(decision))
     return f"The arguments do not fit {tool.name}: {fault}" if fault else None
+
+
+def _describe_model(agent: Agent) -> JsonObject:
+    """Return the name and the provider of the agent's model, as far as the model tells them."""
+    describe = getattr(agent.model, "describe", None)
+    return dict(describe()) if callable(describe) else {}

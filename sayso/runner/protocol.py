@@ -1,37 +1,146 @@
-"""Say what an agent of another framework is to Sayso: something that stops before its tools and can go on elsewhere.
+"""Protocol between the run loop and the agents that it drives.
 
-The framework asks its model and runs its own tools. An adapter sees to it that it stops at every turn that calls some,
-hands out all it needs to go on as JSON, and that no tool starts but through the `Gate`.
+`AgentRun` is what the loop drives: `sayso.runner.runs` has one for our own agents and one for other frameworks.
+Adapters implement `Framework`: it stops before the tools of each turn, returns its state as JSON, and starts tools
+only through the `CallExecutor`.
 """
 
-import asyncio
 import json
-from collections.abc import Awaitable, Callable, Iterator, Mapping
-from contextlib import contextmanager
-from contextvars import ContextVar
+from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
-from hashlib import sha256
-from typing import Any, Literal, Protocol
+from typing import Any, Generic, Literal, NamedTuple, Protocol, TypeVar
 
 from pydantic import JsonValue
 
 from sayso.canonical_json import JsonObject
-from sayso.clock import monotonic_ms
-from sayso.errors import IllegalTransition, InvalidInput, ModelError, SaysoError
+from sayso.errors import InvalidInput, ModelError, SaysoError
+from sayso.policy.engine import PolicyEvent
 from sayso.policy.rules import same_json
 from sayso.records.base import Immutable
-from sayso.records.suspensions import Origin, RunStatus
-from sayso.records.tool_calls import ToolCall, ToolDefinition, ToolResult
+from sayso.records.events import Event
+from sayso.records.items import ItemDraft
+from sayso.records.suspensions import Origin, RunEnd, RunStatus
+from sayso.records.tool_calls import ToolDefinition, ToolResult
 from sayso.runner.agents import Agent, AgentManifest
-from sayso.runner.batches import Batch, BatchCall, complete_batch
-from sayso.runner.judging import MAX_NAME_CHARS
+from sayso.runner.batches import Batch, BatchCall, PlannedCall
+from sayso.runner.execution import CallExecutor, Journal
+from sayso.runner.judging import known_id
 from sayso.runner.models import ChatMessage, ModelTurn, RequestedCall
 from sayso.runner.schema_tools import SchemaTool
-from sayso.runner.tools import CallContext, describe_error, plain_json
+from sayso.runner.transcripts import Exceeded
 
 _EDITED = "A reviewer changed the arguments before this ran; it ran with {args}."
-_NOT_STARTED = "The framework did not start this call."
-_BROKEN_OFF = "The framework broke this call off in the middle; nobody knows what it did."
+
+State = TypeVar("State", bound=Immutable)
+State_co = TypeVar("State_co", bound=Immutable, covariant=True)
+
+
+@dataclass(frozen=True)
+class RunSuspended(Generic[State]):
+    """The run waits for people. The caller saves state and events in the commit that saves the suspension."""
+
+    state: State
+    drafts: tuple[ItemDraft, ...]
+    events: tuple[Event, ...]
+    external_events: tuple[JsonObject, ...] = ()
+
+
+@dataclass(frozen=True)
+class RunEnded(Generic[State]):
+    """The run is over: completed, degraded or failed. The caller saves state and events."""
+
+    state: State
+    status: RunStatus
+    result: JsonValue
+    error: str | None
+    events: tuple[Event, ...]
+    external_events: tuple[JsonObject, ...] = ()
+
+    @property
+    def end(self) -> RunEnd:
+        """The end as it is saved on the suspension."""
+        return RunEnd(status=self.status, result=self.result, error=self.error)
+
+
+class Execution(NamedTuple):
+    """A batch whose permits are redeemed: the calls to start, their keys, and `keep`, which saves the results.
+
+    The calls in `repeated` may have run under an earlier attempt.
+    """
+
+    batch: Batch
+    planned: tuple[PlannedCall, ...]
+    keys: Mapping[int, str]
+    repeated: Collection[int]
+    journal: Journal[Any]
+    keep: Callable[[Batch], Awaitable[None]]
+
+
+class Executed(NamedTuple):
+    """The results of calls that the loop has still to save, or the turn or end that the agent has reached since."""
+
+    results: Mapping[int, ToolResult]
+    reached: ModelTurn | RunEnd | None = None
+
+
+class AgentRun(Protocol[State_co]):
+    """One run of an agent, driven by the loop. It holds the run's state and knows how to ask its model."""
+
+    @property
+    def agent(self) -> Agent:
+        """The agent, with its tools and its settings."""
+        ...
+
+    @property
+    def batch(self) -> Batch | None:
+        """The saved batch, unless the run waits for its model."""
+        ...
+
+    @property
+    def asks_with_calls(self) -> bool:
+        """Whether executing calls also asks the model, so that a batch executes whole or not at all."""
+        ...
+
+    def describe(self) -> PolicyEvent:
+        """Return the facts about the run that rules read."""
+        ...
+
+    def snapshot(self, batch: Batch | None = None) -> State_co:
+        """Return the state to save, with `batch` in place of the run's own if given."""
+        ...
+
+    def find_exceeded(self) -> Exceeded | None:
+        """Return the budget that allows no further turn, if any."""
+        ...
+
+    async def ask(self) -> ModelTurn | RunEnd | Exceeded:
+        """Ask the model and return its turn, or how the run ends without one."""
+        ...
+
+    def accept(self, turn: ModelTurn) -> RunEnd | Exceeded | None:
+        """Add a turn to the state. Return why the run ends with it, or None when its calls are to be judged."""
+        ...
+
+    async def check_ready(self) -> None:
+        """Raise `InvalidInput` if the agent cannot execute its calls; called before any permit is redeemed."""
+        ...
+
+    async def execute(self, execution: Execution) -> Executed:
+        """Run the planned calls."""
+        ...
+
+    def complete(self, batch: Batch) -> None:
+        """Add the results of a completed batch to the state."""
+        ...
+
+    def summarise(self, reason: str, not_started: Sequence[str] = ()) -> JsonValue:
+        """Return the partial result of a run that ends early."""
+        ...
+
+    @property
+    def external_events(self) -> tuple[JsonObject, ...]:
+        """The framework's own events since the drive began."""
+        ...
 
 
 class ToolFailed(SaysoError):
@@ -39,53 +148,53 @@ class ToolFailed(SaysoError):
 
 
 @dataclass(frozen=True)
-class Asked:
-    """The framework stopped before the calls of one turn; `native` is all it needs to go on, as plain JSON.
+class FrameworkTurn:
+    """The framework stopped before the calls of one turn; `native` is its whole state as plain JSON.
 
-    A call whose tool the framework runs where nobody sees it is `unseen`: it has run when the framework has gone on.
-    `told` is what was said on the way, as the framework's own events; see `sayso.timeline`.
+    A call whose tool the framework runs out of sight is `unseen`: it counts as run once the framework has resumed.
+    `external_events` are the framework's own events since its last stop; see `sayso.timeline`.
     """
 
     native: JsonObject
     calls: tuple[RequestedCall, ...]
     text: str = ""
     unseen: bool = False
-    told: tuple[JsonObject, ...] = ()
+    external_events: tuple[JsonObject, ...] = ()
 
 
 @dataclass(frozen=True)
 class Done:
-    """The framework came to the end of its run: completed, or as it says, and then why."""
+    """The framework has ended its run: completed, or with another status and an error."""
 
     result: JsonValue
     status: RunStatus = RunStatus.COMPLETED
     error: str | None = None
-    told: tuple[JsonObject, ...] = ()
+    external_events: tuple[JsonObject, ...] = ()
 
 
 class Framework(Protocol):
-    """One agent of another framework, behind an adapter. It keeps nothing between two calls."""
+    """One agent of another framework, behind an adapter. It keeps no state between two calls."""
 
     @property
     def origin(self) -> Origin:
-        """Which software this is, and how its state is written."""
+        """The framework, and the format of its state."""
         ...
 
-    async def begin(self, text: str) -> Asked | Done:
-        """Run up to the first turn that calls tools, none of which may start, or to the end."""
+    async def begin(self, text: str) -> FrameworkTurn | Done:
+        """Run up to the first turn that calls tools, without starting any, or to the end."""
         ...
 
-    async def find_hindrance(self, native: JsonObject) -> str | None:
-        """Say why the framework cannot go on from there to run what has leave, or None; nothing has begun yet."""
+    async def find_fault(self, native: JsonObject) -> str | None:
+        """Return why the framework cannot resume from this state, or None; no call has started yet."""
         ...
 
-    async def go_on(self, native: JsonObject, gate: "Gate") -> Asked | Done:
-        """Go on from where it stopped: run through the gate what has leave, tell of the rest how it ended."""
+    async def resume(self, native: JsonObject, executor: CallExecutor) -> FrameworkTurn | Done:
+        """Resume from this state: run approved calls through the executor, give the model the other results."""
         ...
 
 
 class FrameworkState(Immutable):
-    """Where a run of another framework stands; `sayso.framework/1`. `native` is missing until its first stop."""
+    """Saved state of a run of another framework; `sayso.framework/1`. `native` is missing until its first stop."""
 
     format: Literal["sayso.framework/1"] = "sayso.framework/1"
     agent: str
@@ -99,25 +208,25 @@ class FrameworkState(Immutable):
 
 
 class FrameworkTool(SchemaTool):
-    """A tool that its framework runs; of its arguments only the JSON schema is known here."""
+    """A tool that its framework runs; only the JSON Schema of its arguments is known here."""
 
 
 class _NoModel:
-    """Stands where an agent of ours has its model: the framework asks its own."""
+    """Model of a framework's agent: the framework asks its own."""
 
     async def complete(self, messages: list[ChatMessage], tools: list[ToolDefinition]) -> ModelTurn:
-        """Raise `ModelError`: nobody should ask."""
+        """Raise `ModelError`."""
         raise ModelError("This agent's framework asks its own model.")
 
 
 @dataclass(frozen=True)
 class FrameworkAgent(Agent):
-    """An agent of another framework, as Sayso knows it: its name, its tools and what a denial means for its run."""
+    """An agent of another framework: its name, its tools, and the effect of a denial on its run."""
 
     framework: Framework = field(kw_only=True)
 
     def manifest(self) -> AgentManifest:
-        """Return what the service may know of the agent, and how its runs go on."""
+        """Return what the service stores about the agent, and how its runs resume."""
         manifest = super().manifest()
         origin = self.framework.origin.model_copy(update={"manifest_digest": manifest.digest})
         return manifest.model_copy(update={"origin": origin})
@@ -128,165 +237,20 @@ def build_agent(
 ) -> FrameworkAgent:
     """Return the agent that workers register; `options` are those of `Agent`, such as approval_denial_policy."""
     if not definitions:
-        raise InvalidInput(f"The agent {name!r} has no tools, so there is nothing to gate. Give it some.")
-    tools = tuple(FrameworkTool(definition=one, function=_refuse) for one in definitions.values())
+        raise InvalidInput(f"The agent {name!r} has no tools, so there is nothing to gate. Add at least one tool.")
+    tools = tuple(FrameworkTool(definition=definition, function=_refuse) for definition in definitions.values())
     given = {"instructions": "", "description": f"An agent of {framework.origin.framework}.", **options}
     return FrameworkAgent(name=name, tools=tools, model=_NoModel(), framework=framework, **given)
 
 
-Execute = Callable[[JsonObject], Awaitable[Any]]
-OnComplete = Callable[[Batch], Awaitable[None]]
-Confirm = Callable[[], Awaitable[None]]
-"""Make sure, right before a call starts, that the run is still in the same hands; raises where it is not."""
-
-
-async def know_for_sure() -> None:
-    """Know that nobody else can have the run."""
-
-
-class Gate:
-    """The one way to a tool: it runs a call that has leave once, with the arguments decided, and keeps its result.
-
-    With the last call of its batch it reports the results, before the framework can do anything with them.
-    """
-
-    def __init__(
-        self,
-        batch: Batch,
-        contexts: Mapping[int, CallContext],
-        on_complete: OnComplete,
-        unseen: bool = False,
-        confirm: Confirm = know_for_sure,
-    ) -> None:
-        self._batch = batch
-        self._contexts = contexts
-        self._on_complete = on_complete
-        self._began_ms = monotonic_ms()
-        self._results: dict[int, ToolResult] = {}
-        self._begun: set[int] = set()
-        self._unseen = unseen
-        self._confirm = confirm
-        self.fault: Exception | None = None
-
-    @property
-    def calls(self) -> tuple[BatchCall, ...]:
-        """The calls of the batch, in the model's order: each may run, or has its result already."""
-        return self._batch.calls
-
-    @property
-    def latency_ms(self) -> float:
-        """How long the gate has been open."""
-        return monotonic_ms() - self._began_ms
-
-    def find(self, call_id: str, name: str) -> BatchCall | None:
-        """Return the call the framework is about to run, or None for one that nobody was asked about.
-
-        Each call is found until it runs. A model may give two calls one id, or use an id again in a later turn.
-        """
-        known = (known_id(call_id), name)
-        left = [one for one in self.calls if one.call.index not in self._begun]
-        found = [one for one in left if (one.call.call_id, one.call.name) == known]
-        ready = [one for one in found if one.call.index in self._contexts]
-        return next(iter(ready or found), None)
-
-    async def run(self, one: BatchCall, execute: Execute) -> ToolResult:
-        """Run a call and return how it ended; one that has ended already is not run again.
-
-        Whatever the tool raises is a failed result. Raises what confirming that the run is still in these hands, and
-        what keeping the results raises; then nothing more runs.
-        """
-        index = one.call.index
-        if one.result is not None:
-            self._begun.add(index)
-            return one.result
-        if self.fault is not None or index in self._begun or index not in self._contexts:
-            raise self._stop(self.fault or IllegalTransition(f"{one.call.name} has no leave to run, or began before."))
-        self._begun.add(index)
-        try:
-            await self._confirm()
-        except Exception as error:
-            raise self._stop(error) from error
-        token = _CALL.set(self._contexts[index])
-        try:
-            self._results[index] = await _execute(one.call, execute)
-        finally:
-            _CALL.reset(token)
-        if self._results.keys() == self._contexts.keys():
-            await self._complete()
-        return self._results[index]
-
-    async def close(self) -> None:
-        """Report what the framework never started, where it ended its turn without doing so."""
-        if self.fault is not None:
-            raise self.fault
-        missing = self._contexts.keys() - self._results.keys()
-        if not missing:
-            return
-        for one in self.calls:
-            if one.call.index in missing:
-                error = None if self._unseen else _BROKEN_OFF if one.call.index in self._begun else _NOT_STARTED
-                self._results[one.call.index] = ToolResult(
-                    call_id=one.call.call_id, tool_name=one.call.name, success=error is None, error=error
-                )
-        await self._complete()
-
-    def abandon(self, fault: Exception) -> tuple[frozenset[int], Mapping[int, ToolResult], frozenset[int]]:
-        """Let no further call start; return the calls that could, the results there are, and the calls that began.
-
-        A framework that runs its calls unseen may have begun all of them.
-        """
-        self.fault = self.fault or fault
-        planned = frozenset(self._contexts)
-        return planned, self._results, planned if self._unseen else planned & self._begun
-
-    async def _complete(self) -> None:
-        try:
-            await self._on_complete(complete_batch(self._batch, self._results))
-        except Exception as error:
-            raise self._stop(error) from error
-
-    def _stop(self, fault: Exception) -> Exception:
-        """A framework may take what is raised for an answer of the tool; so it is kept here, too."""
-        self.fault = fault
-        return fault
-
-
-def current_gate() -> Gate | None:
-    """Return the gate of the run that is being driven in this context, if any."""
-    return _GATE.get()
-
-
-def current_call() -> CallContext | None:
-    """Return what a tool may know of the call it serves, such as its idempotency key; None outside of a gate."""
-    return _CALL.get()
-
-
-@contextmanager
-def open_gate(gate: Gate | None) -> Iterator[None]:
-    """Let whatever a framework starts within the block find the gate."""
-    token = _GATE.set(gate)
-    try:
-        yield
-    finally:
-        _GATE.reset(token)
-
-
-def known_id(call_id: str) -> str:
-    """Return the id that a call has here: the model's own, unless that is longer than is kept.
-
-    Some model endpoints hide kilobytes in it, which have to come back to them; so adapters answer with the model's own.
-    """
-    return call_id if len(call_id) <= MAX_NAME_CHARS else sha256(call_id.encode()).hexdigest()
-
-
-def read_turn(asked: Asked) -> ModelTurn:
-    """Return the turn of a framework's model, its calls under the ids that they have here."""
-    calls = tuple(one.model_copy(update={"call_id": known_id(one.call_id)}) for one in asked.calls)
-    return ModelTurn(text=asked.text, calls=calls)
+def read_turn(turn: FrameworkTurn) -> ModelTurn:
+    """Return the turn of a framework's model, its calls under the ids that are saved."""
+    calls = tuple(call.model_copy(update={"call_id": known_id(call.call_id)}) for call in turn.calls)
+    return ModelTurn(text=turn.text, calls=calls)
 
 
 def describe_result(one: BatchCall, result: ToolResult) -> JsonValue:
-    """Return what the model is told of a call that ran: its output, and that a reviewer changed its arguments."""
+    """Return the result of a call for the model: its output, with a note if a reviewer changed the arguments."""
     if not result.success:
         return result.tool_message
     note = describe_edit(one)
@@ -297,51 +261,24 @@ def describe_result(one: BatchCall, result: ToolResult) -> JsonValue:
 
 
 def describe_edit(one: BatchCall) -> str | None:
-    """Return the words in which the model is told that a reviewer changed the arguments, or None where nobody did."""
+    """Return a note for the model that a reviewer changed the arguments, or None if nobody did."""
     if one.ask is None or same_json(one.ask.tool.args, one.call.args):
         return None
     return _EDITED.format(args=json.dumps(one.call.args, ensure_ascii=False))
 
 
 def describe_text(one: BatchCall, result: ToolResult) -> str:
-    """Return the same for a framework whose models are told text alone."""
-    told = describe_result(one, result)
-    return told if isinstance(told, str) else json.dumps(told, ensure_ascii=False)
+    """Return the result of a call for a model that takes text alone."""
+    described = describe_result(one, result)
+    return described if isinstance(described, str) else json.dumps(described, ensure_ascii=False)
 
 
 def describe_refusal(one: BatchCall) -> str | None:
-    """Return the words in which the model is told that a call does not run, or None for one that does or did."""
+    """Return the reason for the model why a call does not run, or None for one that may run or did."""
     if one.result is None or one.result.success:
         return None
     return one.result.error or "This call was not run."
 
 
-async def _execute(call: ToolCall, execute: Execute) -> ToolResult:
-    began_ms = monotonic_ms()
-    output: JsonValue = None
-    error: str | None = None
-    try:
-        output = plain_json(await execute(call.args))
-    except asyncio.CancelledError:
-        if (task := asyncio.current_task()) is not None and task.cancelling():
-            raise
-        error = "The tool was cancelled from inside."
-    except (Exception, SystemExit) as raised:  # noqa: BLE001 - the model is told; the run goes on
-        error = describe_error(raised)
-    latency_ms = round(monotonic_ms() - began_ms, 3)
-    return ToolResult(
-        call_id=call.call_id,
-        tool_name=call.name,
-        success=error is None,
-        output=output,
-        error=error,
-        latency_ms=latency_ms,
-    )
-
-
 def _refuse(*_args: object, **_kwargs: object) -> Any:
     raise InvalidInput("A schema must be complete in itself, and a framework runs its own tools.")
-
-
-_GATE: ContextVar[Gate | None] = ContextVar("sayso_gate", default=None)
-_CALL: ContextVar[CallContext | None] = ContextVar("sayso_call", default=None)

@@ -3,7 +3,7 @@
 import inspect
 import re
 import typing
-from collections.abc import Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Annotated, Any, overload
@@ -32,6 +32,7 @@ _NOT_BY_NAME = (
 )
 
 Function = Callable[..., Any]
+ReportOutput = Callable[[JsonValue], None]
 
 
 @dataclass(frozen=True)
@@ -198,11 +199,25 @@ async def call_tool(
     ending: Callable[[ToolResult], None] = lambda _result: None,
     read: BaseModel | None = None,
 ) -> ToolResult:
-    """Run one call and return how it ended. Whatever the tool raises is a failed result, never the run's own error.
+    """Run one call and return its result; an error of the tool is a failed result.
 
-    `read` are its arguments where the tool has read them already. `ending` is told how it ended the moment that is
-    known, in whatever thread the call runs; a call that returns after its time limit has it told of that as well.
+    `read` holds its parsed arguments if the tool has parsed them already. `ending` gets the result the moment it is
+    known, in the thread that runs the call. It is called again for a call that returns after its time limit.
     """
+
+    async def run(report: ReportOutput) -> None:
+        await tool.run(call.args, context, starting, report, read)
+
+    return await catch_result(call, run, ending, tool.timeout_s)
+
+
+async def catch_result(
+    call: ToolCall,
+    run: Callable[[ReportOutput], Awaitable[None]],
+    ending: Callable[[ToolResult], None] = lambda _result: None,
+    timeout_s: float | None = None,
+) -> ToolResult:
+    """Await `run`, which reports the output of a call; return the result, a failed one if it raises."""
     import asyncio
 
     began_ms = monotonic_ms()
@@ -215,18 +230,18 @@ async def call_tool(
         ending(ended[-1])
 
     error = "The tool did not end."
-    limit = asyncio.timeout(tool.timeout_s)
+    limit = asyncio.timeout(timeout_s)
     try:
         async with limit:
-            await tool.run(call.args, context, starting, end, read)
+            await run(end)
     except asyncio.CancelledError:
         if (task := asyncio.current_task()) is not None and task.cancelling():
             raise
         error = "The tool was cancelled from inside."
     except TimeoutError as raised:
-        late = f"{tool.name} took longer than {tool.timeout_s:g} s; it may still have had its effect."
+        late = f"{call.name} took longer than {timeout_s:g} s; it may still have had its effect."
         error = late if limit.expired() else describe_error(raised)
-    except (Exception, SystemExit) as raised:  # noqa: BLE001 - the model is told; the run goes on
+    except (Exception, SystemExit) as raised:  # noqa: BLE001 - the model gets the error; the run goes on
         error = describe_error(raised)
     if not ended:
         end(None, error)

@@ -1,7 +1,7 @@
-"""Put to a person what no machine can know: whether a call that was begun and never reported back has run.
+"""Calls in doubt: calls that were started and whose result is not known.
 
-A tool declared idempotent is simply run again with the same key. Any other becomes a question: run it again, skip it
-(with its result, where somebody has looked it up), or fail the run. Nothing is ever guessed: unanswered, the run fails.
+A call of an idempotent tool runs again with the same key. For any other call a reviewer chooses: run it again, skip
+it, or fail the run. Without an answer the run fails.
 """
 
 from enum import StrEnum
@@ -13,31 +13,30 @@ from sayso.clock import iso_utc
 from sayso.errors import InvalidInput
 from sayso.records.base import Immutable
 from sayso.records.items import Answer, Doubt, ItemDraft, ItemKind, ItemTool, Prompt
+from sayso.records.suspensions import Intent
 from sayso.records.terms import Fallback, FallbackAction, RuleTerms
 from sayso.records.tool_calls import ToolCall
 
 ANSWER_WITHIN_S = 86_400
-"""How long the question waits before the run fails."""
 
 _FAIL = Fallback(action=FallbackAction.FAIL, message="Nobody could say whether the call had run.")
 
 
 class Choice(StrEnum):
-    """What is to become of a call in doubt."""
+    """The possible answers about a call in doubt."""
 
     RUN_AGAIN = "run_again"
     SKIP = "skip"
     FAIL = "fail"
     REPORTED = "reported"
-    """Nobody chose: the worker that had begun the call reported its result after all."""
+    """Set when the worker that started the call reports its result late."""
 
 
-ASKED = (Choice.RUN_AGAIN, Choice.SKIP, Choice.FAIL)
-"""What a person may choose."""
+REVIEWER_CHOICES = (Choice.RUN_AGAIN, Choice.SKIP, Choice.FAIL)
 
 
 class DoubtAnswer(Immutable):
-    """The answer to the question; a skipped call may be given the result that somebody has looked up."""
+    """An answer about a call in doubt. `result` is given only with `skip`."""
 
     choice: Choice
     result: JsonValue = None
@@ -48,26 +47,26 @@ _SCHEMA: JsonObject = {
     "properties": {
         "choice": {
             "type": "string",
-            "enum": [str(choice) for choice in ASKED],
+            "enum": [str(choice) for choice in REVIEWER_CHOICES],
             "description": "Run it again, skip it, or fail the run.",
         },
-        "result": {"type": "string", "description": "With skip: the call's result, if you have looked it up."},
+        "result": {"type": "string", "description": "With skip: the result of the call, if you know it."},
     },
     "required": ["choice"],
     "additionalProperties": False,
 }
 
 
-def ask_in_doubt(call: ToolCall, definition: str, doubt: Doubt, *, outside: bool = False) -> ItemDraft:
-    """Return the question about a call that a worker, or `outside` whoever asked for it, began and may have run."""
-    begun = f"{call.name} was started at {iso_utc(doubt.begun_at_ms)} by"
-    known = f"{begun} worker {doubt.holder} (attempt {doubt.attempt}), and that worker was lost before it could report"
-    reason = "Its worker was lost in the middle"
-    if outside:
-        known = f"{begun} the agent itself (under the key {doubt.holder}), and it never reported"
-        reason = "Whoever began it never said what came of it"
-    known += (
-        " a result. The call may or may not have had its effect. Look it up where it would show; "
+def put_in_doubt(call: ToolCall, definition: str, doubt: Doubt, *, by_client: bool = False) -> ItemDraft:
+    """Return the item that asks a reviewer about a call which a worker, or the client, may have run."""
+    if by_client:
+        starter, reason = f"its client (key {doubt.holder}), which did not report", "Its client did not report a result"
+    else:
+        starter = f"worker {doubt.holder} (attempt {doubt.attempt}), which was lost before it reported"
+        reason = "Its worker was lost during the call"
+    body = (
+        f"{call.name} was started at {iso_utc(doubt.begun_at_ms)} by {starter} a result. "
+        "The call may or may not have had its effect. Check the system it changes; "
         f"its idempotency key is {doubt.idempotency_key}."
     )
     return ItemDraft(
@@ -75,7 +74,7 @@ def ask_in_doubt(call: ToolCall, definition: str, doubt: Doubt, *, outside: bool
         call_id=call.call_id,
         index=call.index,
         tool=ItemTool(name=call.name, args=call.args, definition=definition),
-        prompt=Prompt(title="This call may already have run", body=known, reason=reason),
+        prompt=Prompt(title="This call may already have run", body=body, reason=reason),
         allowed=(Answer.VALUE,),
         response_schema=_SCHEMA,
         terms=RuleTerms(timeout_s=ANSWER_WITHIN_S, start_by_s=ANSWER_WITHIN_S, fallback=_FAIL),
@@ -84,16 +83,26 @@ def ask_in_doubt(call: ToolCall, definition: str, doubt: Doubt, *, outside: bool
     )
 
 
+def doubt_intent(intent: Intent) -> Doubt:
+    """Return the doubt about a journalled call."""
+    return Doubt(
+        begun_at_ms=intent.begun_at_ms,
+        holder=intent.holder,
+        attempt=intent.attempt,
+        idempotency_key=intent.idempotency_key,
+    )
+
+
 def check_choice(value: JsonValue) -> None:
-    """Refuse an answer with a result that would be thrown away; raises `InvalidInput`."""
+    """Raise `InvalidInput` for a result given with another choice than skip."""
     answer = read_choice(value)
     if answer.result is not None and answer.choice is not Choice.SKIP:
-        problem = "A result goes only with skip. Choose skip, or leave the result out."
+        problem = "A result is accepted only with skip. Choose skip, or omit the result."
         raise InvalidInput(problem, problems=[f"value.result: {problem}"])
 
 
 def read_choice(value: JsonValue) -> DoubtAnswer:
-    """Return what was answered; what cannot be read fails the run rather than running anything twice."""
+    """Return the answer in `value`. An unreadable value fails the run: the call must not run twice."""
     try:
         return DoubtAnswer.model_validate(value)
     except ValidationError:

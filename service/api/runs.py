@@ -12,8 +12,8 @@ from sayso.errors import InvalidInput, NotFound, Unreadable
 from sayso.records.run_state import seal_state
 from sayso.records.suspensions import OURS, RunRef, RunStatus
 from sayso.runner.agents import AgentManifest
-from sayso.runner.loop import RunState, start_state
 from sayso.runner.protocol import FrameworkState
+from sayso.runner.transcripts import RunState, start_state
 from service.api.routing.contexts import Context
 from service.api.routing.dependencies import (
     LONGEST_PAGE,
@@ -27,8 +27,9 @@ from service.api.routing.dependencies import (
     Wait,
 )
 from service.api.routing.routes import SignedInRoute
-from service.api.routing.views import RunView, SuspensionView, UnreadableView
 from service.api.routing.waits import wait_for
+from service.api.views.runs import RunView, UnreadableView
+from service.api.views.suspensions import SuspensionView
 from service.auth.credentials import Principal
 from service.http.openapi import ASKS, READS, WAITS, WRITES, problems
 from service.store.runs.runs import Run

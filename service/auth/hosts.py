@@ -4,14 +4,10 @@ from urllib.parse import urlsplit
 
 from fastapi import Request
 
-from sayso.errors import InvalidInput
+from sayso.errors import UnknownHost
 from service.auth.reviewers import Origin
 from service.settings import Settings, reached_at, variable_of
 from service.settings.edge import LOOPBACK_HOSTS
-
-
-class UnknownHost(InvalidInput):
-    """The service is not known under the host that the request names; use its public address."""
 
 
 async def check_host(request: Request) -> None:

@@ -8,6 +8,7 @@ from collections.abc import Callable
 from sayso.errors import Conflict, Withdrawn
 from sayso.policy.engine import Action, Policy
 from sayso.records.decisions import Report
+from sayso.records.freezes import Freeze
 from sayso.records.items import Item
 from sayso.records.revocations import Revocations
 from sayso.records.suspensions import Change, SuspensionRecord
@@ -16,7 +17,7 @@ from sayso.records.tool_calls import ToolResult
 from sayso.runner.revalidation import find_loss, judge_approved
 from sayso.transitions.client_execution import client_redeem, conclude, key_of, mark_in_doubt
 from sayso.transitions.deciding import find_item, report
-from sayso.transitions.freezing import Freeze, check_start, shift_deadlines
+from sayso.transitions.freezing import check_start, shift_deadlines
 from service.desk.worker_execution import (
     KnownFreezes,
     Leases,

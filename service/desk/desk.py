@@ -17,6 +17,7 @@ from sayso.policy.engine import Policy
 from sayso.policy.external import ExternalCall, evaluate_calls, judge_final
 from sayso.records.decisions import Actor, Decision, DecisionAction, DecisionRequest
 from sayso.records.events import Event
+from sayso.records.freezes import Freeze
 from sayso.records.items import Item, ItemDraft, ItemKind, final_args
 from sayso.records.run_state import SealedState
 from sayso.records.suspensions import Change, Origin, ResumeSpec, RunRef, Status, SuspensionRecord
@@ -24,12 +25,7 @@ from sayso.schemas.bounds import without_argument
 from sayso.transitions.client_execution import name_run
 from sayso.transitions.deciding import ask_again, cancel, check_open, decide, extend, find_item, suspend
 from sayso.transitions.execution import revive
-from sayso.transitions.freezing import (
-    Freeze,
-    check_in_time,
-    doubt_time,
-    lost_ms,
-)
+from sayso.transitions.freezing import check_in_time, doubt_time, lost_ms
 from sayso.transitions.in_doubt import check_choice
 from sayso.transitions.sightings import see
 from service.desk.scheduling import Scheduling

@@ -11,8 +11,8 @@ from typing import Literal
 from sayso.clock import new_id
 from sayso.errors import Conflict, InvalidInput, NotFound
 from sayso.records.decisions import Actor
+from sayso.records.freezes import TIME, Freeze
 from sayso.transitions.clock_jumps import JUMP_MS, Beat, describe_jump
-from sayso.transitions.freezing import TIME, Freeze
 from service.cache import Memory
 from service.store.freezes import FreezeStore, Kept
 

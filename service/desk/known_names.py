@@ -7,8 +7,8 @@ import difflib
 
 from sayso.errors import UnknownName
 from sayso.records.decisions import Actor
+from sayso.records.freezes import ALL, Freeze
 from sayso.runner.agents import AgentManifest
-from sayso.transitions.freezing import ALL, Freeze
 from service.store.runs.runs import Run
 from service.wiring import Wiring
 

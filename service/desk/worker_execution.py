@@ -9,6 +9,7 @@ from typing import NamedTuple
 from sayso.clock import new_id
 from sayso.errors import Conflict, Frozen, Unavailable
 from sayso.records.events import Event
+from sayso.records.freezes import Freeze
 from sayso.records.items import ItemDraft
 from sayso.records.run_state import SealedState
 from sayso.records.suspensions import Change, Intent, Origin, ResumeSpec, RunEnd, RunRef, Status, SuspensionRecord
@@ -27,7 +28,7 @@ from sayso.transitions.execution import (
     settle,
     suspend_again,
 )
-from sayso.transitions.freezing import Freeze, check_start, doubt_time, shift_deadlines, tools_to_start
+from sayso.transitions.freezing import check_start, doubt_time, shift_deadlines, tools_to_start
 from service.store.runs.runs import Runs
 from service.store.suspensions.saving import Saved, Suspensions, Verb
 

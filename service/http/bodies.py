@@ -8,8 +8,8 @@ from pydantic import BaseModel, JsonValue, ValidationError
 from sayso.canonical_json import parse_json
 from sayso.errors import InvalidInput
 from sayso.records.decisions import DIGEST_PATTERN
+from sayso.records.freezes import SCOPE_PATTERN
 from sayso.records.tool_names import NAME_CHARACTERS, NAME_PATTERN
-from sayso.transitions.freezing import SCOPE_PATTERN
 
 _LISTED = 20
 _SPOKEN = 3

@@ -5,9 +5,9 @@ Beside it the clocks' last beat, and the mark: the latest moment of the server's
 
 from dataclasses import dataclass
 
+from sayso.records.freezes import Freeze
 from sayso.records.terms import LONGEST_WAIT_S
 from sayso.transitions.clock_jumps import Beat
-from sayso.transitions.freezing import Freeze
 from service.store.connection.connecting import translated
 from service.store.keys import CHANGES
 from service.store.tenants import TenantStore

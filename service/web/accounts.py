@@ -6,11 +6,12 @@ from fastapi import APIRouter, Request
 from fastapi.responses import RedirectResponse, Response
 
 from sayso.errors import InvalidInput, SaysoError
+from sayso.problems import Problem
 from service.auth.hosts import origin_of
 from service.auth.reviewers import hash_token, id_of_session
 from service.settings import LONGEST_PASSWORD, SHORTEST_PASSWORD
 from service.store.people import Session
-from service.web.errors import Problem, show_again
+from service.web.errors import show_again
 from service.web.form_posts import Post, check_session, describe_refusal, read_form
 from service.web.pages import render, show
 from service.web.sessions import SignedIn, Visitor, set_session, wiring_of
@@ -86,7 +87,7 @@ async def _gather(request: Request, visitor: Visitor, sentence: str, done: str |
     own = id_of_session(hash_token(visitor.token))
     found = await wiring_of(request).reviewers.list_sessions(visitor.name)
     return {
-        "title": "Your sign-in",
+        "title": "Your account",
         "sentence": sentence,
         "done": _DONE[done] if done is not None else "",
         "own": own,

@@ -1,34 +1,13 @@
 """Show what went wrong as a page: the same sentences that the API sends as problems."""
 
-from collections.abc import Callable, Mapping
-from typing import Protocol
+from collections.abc import Callable
 from urllib.parse import quote
 
 from fastapi import Request
 from fastapi.responses import RedirectResponse, Response
 
+from sayso.problems import Problem
 from service.web.pages import render
-
-
-class Problem(Protocol):
-    """What the edge knows of an error: its HTTP status and headers, a name for it, and the sentence to show."""
-
-    @property
-    def status(self) -> int:
-        """The HTTP status."""
-
-    @property
-    def title(self) -> str:
-        """What kind of error it is."""
-
-    @property
-    def detail(self) -> str:
-        """What happened, and what to do."""
-
-    @property
-    def headers(self) -> Mapping[str, str]:
-        """What a client is told beside the body, such as when to come back."""
-
 
 _TOLD = frozenset({"Retry-After", "Allow"})
 

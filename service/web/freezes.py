@@ -7,10 +7,11 @@ from fastapi import APIRouter, Request
 from fastapi.responses import RedirectResponse, Response
 
 from sayso.errors import InvalidInput, SaysoError, UnknownName
-from sayso.transitions.freezing import SCOPE_PATTERN
+from sayso.problems import Problem
+from sayso.records.freezes import SCOPE_PATTERN
 from service.auth.reviewers import require_role
 from service.desk.known_names import freeze_known
-from service.web.errors import Problem, show_again
+from service.web.errors import show_again
 from service.web.form_posts import Post, check_session, describe_refusal, read_form, read_post
 from service.web.pages import render, show
 from service.web.sessions import SignedIn, Visitor, wiring_of
@@ -68,7 +69,7 @@ async def _gather(request: Request, visitor: Visitor, typed: Post, sentence: str
     known = await wiring_of(request).freezes.known()
     return {
         "title": "Freezes",
-        "lifted": [one for one in reversed(known) if not one.in_force][:_MAX_UNFROZEN],
+        "ended": [one for one in reversed(known) if not one.in_force][:_MAX_UNFROZEN],
         "typed": {name: typed.get(name, "") for name in ("kind", "named", "reason")},
         "sentence": sentence,
         "unknown": None,

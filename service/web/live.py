@@ -8,7 +8,7 @@ from fastapi import APIRouter, Depends, Request
 from fastapi.responses import StreamingResponse
 
 from sayso.errors import NotAuthenticated, Unavailable
-from sayso.transitions.freezing import Freeze
+from sayso.records.freezes import Freeze
 from service.store.connection.watch import HEARD_WITHIN_S
 from service.web.sessions import SignedIn, Visitor, wiring_of
 from service.wiring import Wiring

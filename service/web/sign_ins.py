@@ -6,9 +6,10 @@ from fastapi import APIRouter, Request
 from fastapi.responses import RedirectResponse, Response
 
 from sayso.errors import NotAuthenticated, SaysoError
+from sayso.problems import Problem
 from service.auth.credentials import TENANT
 from service.auth.hosts import origin_of
-from service.web.errors import Problem, show_again
+from service.web.errors import show_again
 from service.web.form_posts import Post, read_form, read_post
 from service.web.pages import render
 from service.web.sessions import (
@@ -80,7 +81,7 @@ async def find_sender(request: Request, post: Post) -> Visitor:
     try:
         return await find_visitor(request)
     except NotAuthenticated:
-        kept, said = keep_typed(post), "You were signed out. Sign in, and what you typed is shown again."
+        kept, said = keep_typed(post), "You were signed out. Sign in to continue with your input."
         if kept:
             show_again(request, lambda problem: show_sign_in(request, request.url.path, "", said, problem, kept))
         raise

@@ -1,4 +1,4 @@
-"""The documents say what is: generated pages are fresh, links lead somewhere, settings are all described."""
+"""Documentation pages: generated pages are current, links resolve, every setting is described."""
 
 import re
 from pathlib import Path
@@ -7,22 +7,17 @@ import pytest
 
 from docs.glossary import PAGE, write_glossary
 from service.settings import Settings
+from tests.architecture.sources import ROOT, pages, place
 
-ROOT = Path(__file__).resolve().parents[2]
-PAGES = [
-    path
-    for path in ROOT.rglob("*.md")
-    if not any(part.startswith(".") or part == "node_modules" for part in path.relative_to(ROOT).parts)
-]
 LINK = re.compile(r"\[[^\]]*\]\(([^)#\s]+)(?:#[^)]*)?\)")
 
 
-def test_the_glossary_is_the_one_in_the_code() -> None:
+def test_glossary_is_generated_from_the_code() -> None:
     assert PAGE.read_text() == write_glossary(), "run: python -m docs.glossary"
 
 
-@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
-def test_every_link_in_the_documents_leads_somewhere(page: Path) -> None:
+@pytest.mark.parametrize("page", pages(), ids=place)
+def test_page_links_resolve(page: Path) -> None:
     for target in LINK.findall(page.read_text()):
         if not target.startswith(("http:", "https:", "mailto:")):
             assert (page.parent / target).exists(), target
@@ -33,11 +28,11 @@ def test_every_setting_is_described() -> None:
     assert [name for name in Settings.model_fields if f"SAYSO_{name.upper()}" not in described] == []
 
 
-def test_the_documents_name_no_machine_and_no_registry() -> None:
+def test_pages_name_no_machine_or_registry() -> None:
     paths = re.compile(r"(^|[\s(`'\"])/(root|home|work|tmp)/|pypi\.org|pythonhosted|npmjs|deb\.debian")
     found = [
-        f"{page.relative_to(ROOT)}:{number}"
-        for page in PAGES
+        f"{place(page)}:{number}"
+        for page in pages()
         for number, line in enumerate(page.read_text().splitlines(), start=1)
         if paths.search(line)
     ]

@@ -1,8 +1,9 @@
-"""Tests of the dojo: its policies, its reviewer, its faults and its table. `make agentdojo` plays AgentDojo itself."""
+"""Tests of the AgentDojo benchmark's policies, reviewer, checks and table; `make agentdojo` runs AgentDojo itself."""
 
 import asyncio
 
 import pytest
+from pydantic import JsonValue
 
 from benchmarks.agentdojo.__main__ import POLICIES
 from benchmarks.agentdojo.plays import CallPlayed, Play, find_faults, write_table
@@ -15,8 +16,8 @@ from service.wiring import assemble
 from tests.builders import make_agent, make_person
 from tests.service.servers import served
 
-REFUND = {"recipient": "GB29", "amount": 4.0}
-WISHES = {"user_task_3": [{"tool": "send_money", "args": REFUND}]}
+REFUND: dict[str, JsonValue] = {"recipient": "GB29", "amount": 4.0}
+WISHES: dict[str, list[dict[str, JsonValue]]] = {"user_task_3": [{"tool": "send_money", "args": REFUND}]}
 READ = CallPlayed(tool="get_iban", args={}, injected=False, ended="ran", changed=False)
 PAID = CallPlayed(tool="send_money", args=REFUND, injected=False, ended="ran", changed=True)
 STOPPED = CallPlayed(tool="update_password", args={}, injected=True, ended="denied", changed=False)
@@ -33,7 +34,7 @@ def played(*calls: CallPlayed, injection: str | None = "injection_task_7", **mor
 
 def judge(suite: str, tool: str) -> Action:
     policy = load_rulebook(POLICIES / f"{suite}.yaml")
-    return policy.judge(PolicyEvent(run_id="run", agent="dojo", tool_name=tool, tool_args={})).action
+    return policy.judge(PolicyEvent(run_id="run", agent="agentdojo", tool_name=tool, tool_args={})).action
 
 
 @pytest.mark.parametrize(
@@ -45,19 +46,19 @@ def judge(suite: str, tool: str) -> Action:
         ("workspace", "get_unread_emails send_email delete_file share_file", "search_emails list_files"),
     ],
 )
-def test_policy_of_each_suite_holds_what_changes_anything(suite: str, held: str, allowed: str) -> None:
+def test_suite_policy_holds_calls_with_effects(suite: str, held: str, allowed: str) -> None:
     assert {judge(suite, tool) for tool in [*held.split(), "unknown_tool"]} == {Action.REQUEST_APPROVAL}
     assert {judge(suite, tool) for tool in allowed.split()} == {Action.ALLOW}
 
 
-def test_only_exactly_what_the_user_asked_for_is_wished() -> None:
+def test_is_wished_only_for_the_users_exact_call() -> None:
     assert is_wished(WISHES, "user_task_3", "send_money", {"recipient": "GB29", "amount": 4})
     assert not is_wished(WISHES, "user_task_3", "send_money", {**REFUND, "amount": 4000})
     assert not is_wished(WISHES, "user_task_3", "schedule_transaction", REFUND)
     assert not is_wished(WISHES, "user_task_4", "send_money", REFUND)
 
 
-def test_the_reviewer_lets_the_users_call_run_and_no_other(clean_store_url: str) -> None:
+def test_scripted_reviewer_approves_only_the_users_call(clean_store_url: str) -> None:
     settings = Settings(redis_url=clean_store_url, policy=POLICIES / "banking.yaml")
 
     async def furnish() -> tuple[str, str]:
@@ -77,7 +78,7 @@ def test_the_reviewer_lets_the_users_call_run_and_no_other(clean_store_url: str)
     assert (reviewer.approved, reviewer.denied) == (1, 1)
 
 
-def test_find_faults_when_solved_and_nothing_injected_ran() -> None:
+def test_find_faults_after_a_clean_run() -> None:
     assert find_faults([played(READ, PAID, STOPPED)], is_held, decided=2) == []
 
 
@@ -99,7 +100,7 @@ def test_find_faults_names_each_fault(plays: list[Play], decided: int, fault: st
     assert any(fault in one for one in find_faults(plays, is_held, decided))
 
 
-def test_write_table_counts_each_suite_and_their_sum() -> None:
+def test_write_table_counts_suites_and_their_sum() -> None:
     banking = [played(gated=False, goal=True), played(READ, PAID, injection=None), played(READ, PAID, STOPPED)]
     slack = [played(goal=True)]
     table = write_table({"banking": (banking, is_held), "slack": (slack, is_held)})

@@ -1,6 +1,7 @@
-"""`make chaos RUNS=1000 KILLS=100 SEED=1`: let a storm pass over a Sayso of its own, judge it, print what it came to.
+"""`make chaos RUNS=1000 KILLS=100 SEED=1`: run one chaos experiment, check its evidence and print the figures.
 
-Exit code 0 when nothing contradicts; else 1, with the first contradiction's whole history, and the evidence is kept.
+The exit code is 0 without contradictions. Otherwise it is 1, the first contradiction is printed with the history of its
+run, and the evidence is kept.
 """
 
 import os
@@ -8,39 +9,40 @@ import re
 import shutil
 import sys
 import tempfile
+from collections.abc import Mapping
 from pathlib import Path
 
 from launch.stops import heard_stops
 from sayso.clock import now_ms
 from sayso.errors import InvalidInput
-from tests.chaos.checker import Judgement, check_storm
-from tests.chaos.effects import read_effects
-from tests.chaos.freezes import read_freezes
-from tests.chaos.logs import read_log
-from tests.chaos.storms import Passed, pass_over
-from tests.chaos.trails import read_trails
+from tests.chaos.checking.checker import CheckResult, check_evidence
+from tests.chaos.evidence.client_log import read_log
+from tests.chaos.evidence.effects import read_effects
+from tests.chaos.evidence.freezes import read_freezes
+from tests.chaos.evidence.trails import read_trails
+from tests.chaos.experiment import ExperimentResult, run_experiment
 
 
 def main() -> int:
-    """Run one storm as the environment says, and return its exit code."""
+    """Run the experiment that the environment describes, and return its exit code."""
     try:
         runs, kills = _read_number("RUNS", 300), _read_number("KILLS", 40)
         seed = _read_number("SEED", now_ms() % 1_000_000)
     except InvalidInput as error:
         print(error.message, file=sys.stderr)
         return 2
-    home = Path(tempfile.mkdtemp(prefix="sayso-storm-"))
-    print(f"A storm of {runs} runs and {kills} kills, seed {seed}.", flush=True)
+    home = Path(tempfile.mkdtemp(prefix="sayso-chaos-"))
+    print(f"{runs} runs, {kills} kills, seed {seed}.", flush=True)
     try:
         with heard_stops():
-            passed = pass_over(home, runs, kills, seed)
+            result = run_experiment(home, runs, kills, seed)
     except KeyboardInterrupt:
         shutil.rmtree(home)
         return 130
-    judged = judge(home)
-    print(render(passed, judged))
-    if judged.contradictions:
-        print(f"\nThe first contradiction:\n{judged.contradictions[0]}\n\nThe evidence is in {home}.", file=sys.stderr)
+    check = check_home(home)
+    print(render(result, check))
+    if check.contradictions:
+        print(f"\nThe first contradiction:\n{check.contradictions[0]}\n\nThe evidence is in {home}.", file=sys.stderr)
         return 1
     shutil.rmtree(home)
     return 0
@@ -49,32 +51,32 @@ def main() -> int:
 def _read_number(name: str, default: int) -> int:
     given = os.environ.get(name) or str(default)
     if not re.fullmatch(r"[0-9]{1,9}", given):
-        raise InvalidInput(f"{name} is a whole number, such as {default}; '{given}' is none.")
+        raise InvalidInput(f"{name} must be a whole number such as {default}, not '{given}'.")
     return int(given)
 
 
-def judge(home: Path) -> Judgement:
-    """Return what the evidence of a storm comes to."""
-    return check_storm(read_log(home), read_trails(home), read_effects(home), read_freezes(home))
+def check_home(home: Path) -> CheckResult:
+    """Check the evidence that an experiment left in its folder."""
+    return check_evidence(read_log(home), read_trails(home), read_effects(home), read_freezes(home))
 
 
-def render(passed: Passed, judged: Judgement) -> str:
-    """Return the storm's figures as text."""
-    total = judged.runs.total()
-    doubted = judged.doubted.total()
+def render(result: ExperimentResult, check: CheckResult) -> str:
+    """Return the figures of an experiment as text."""
+    total = check.runs.total()
+    in_doubt = check.in_doubt.total()
     rows = {
-        "runs": f"{total} in {passed.took_s:.0f} s: {_list(judged.runs)}",
-        "kills": f"{passed.killed.total()}: {_list(passed.killed)}",
-        "freezes": str(passed.frozen),
-        "requests": _list(judged.answers),
-        "in doubt": f"{doubted} runs ({100 * doubted / max(1, total):.2f} %)",
-        "their calls": _list(judged.causes) or "none",
-        "contradictions": str(len(judged.contradictions)),
+        "runs": f"{total} in {result.took_s:.0f} s: {_list(check.runs)}",
+        "kills": f"{result.killed.total()}: {_list(result.killed)}",
+        "freezes": str(result.frozen),
+        "requests": _list(check.answers),
+        "in doubt": f"{in_doubt} runs ({100 * in_doubt / max(1, total):.2f} %)",
+        "their calls": _list(check.causes) or "none",
+        "contradictions": str(len(check.contradictions)),
     }
     return "\n".join(f"{name:<15}{text}" for name, text in rows.items())
 
 
-def _list(counts: "dict[str, int]") -> str:
+def _list(counts: Mapping[str, int]) -> str:
     return ", ".join(f"{count} {name}" for name, count in sorted(counts.items(), key=lambda pair: -pair[1]))
 
 

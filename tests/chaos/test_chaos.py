@@ -1,38 +1,38 @@
-"""A small storm over real processes: whatever is killed, nothing that was promised is broken."""
+"""A small chaos experiment over real processes: kills break no invariant."""
 
 import os
 from pathlib import Path
 
 import pytest
 
-from tests.chaos.__main__ import judge, render
-from tests.chaos.agents import PATHS
-from tests.chaos.plans import AGENTS, TOOLS, plan_run
-from tests.chaos.storms import pass_over
+from tests.chaos.__main__ import check_home, render
+from tests.chaos.experiment import run_experiment
+from tests.chaos.workload.agents import PATHS
+from tests.chaos.workload.plans import AGENTS, TOOLS, plan_run
 
 RUNS, KILLS = 300, 40
 
 
 @pytest.mark.timeout(300)
-def test_nothing_contradicts_after_forty_kills(tmp_path: Path) -> None:
+def test_experiment_finds_no_contradiction_after_forty_kills(tmp_path: Path) -> None:
     seed = int.from_bytes(os.urandom(3))
-    print(f"The storm's seed is {seed}; make chaos RUNS={RUNS} KILLS={KILLS} SEED={seed} makes the same one.")
+    print(f"Repeat this experiment with: make chaos RUNS={RUNS} KILLS={KILLS} SEED={seed}")
 
-    passed = pass_over(tmp_path / "home", RUNS, KILLS, seed)
+    result = run_experiment(tmp_path / "home", RUNS, KILLS, seed)
 
-    judged = judge(tmp_path / "home")
-    print(render(passed, judged))
-    assert [str(found) for found in judged.contradictions[:1]] == []
-    assert judged.runs.total() == RUNS
-    assert passed.killed.total() == KILLS
+    check = check_home(tmp_path / "home")
+    print(render(result, check))
+    assert [str(found) for found in check.contradictions[:1]] == []
+    assert check.runs.total() == RUNS
+    assert result.killed.total() == KILLS
 
 
-def test_the_same_seed_makes_the_same_storm() -> None:
+def test_plan_run_repeats_with_the_same_seed() -> None:
     assert [plan_run(7, number) for number in range(50)] == [plan_run(7, number) for number in range(50)]
     assert plan_run(7, 1) != plan_run(8, 1)
 
 
-def test_a_third_of_the_calls_may_run_twice_and_three_in_a_hundred_outlast_their_lease() -> None:
+def test_plans_have_the_stated_shares_of_idempotent_and_slow_calls() -> None:
     calls = [call for number in range(3000) for call in plan_run(1, number).calls.values()]
 
     assert 0.3 < sum(TOOLS[call.tool].idempotent for call in calls) / len(calls) < 0.4

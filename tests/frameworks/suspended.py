@@ -10,12 +10,13 @@ from parsimony_agents.agent.models import AgentMessage
 
 from sayso.adapters.parsimony import _follow, gate
 from sayso.adapters.parsimony.records import read_record, write_record
-from sayso.adapters.parsimony.turns import Stretch
+from sayso.adapters.parsimony.turns import Segment
 from sayso.errors import SaysoError
 from sayso.policy.engine import Action
 from sayso.records.tool_calls import ToolCall
 from sayso.runner.batches import Batch, BatchCall
-from sayso.runner.protocol import Asked, Done, Gate
+from sayso.runner.execution import CallExecutor
+from sayso.runner.protocol import Done, FrameworkTurn
 from sayso.runner.tools import CallContext
 from tests.frameworks.bots import parsimony
 from tests.frameworks.stands import write_script
@@ -27,21 +28,21 @@ async def main() -> None:
     """Print a line for each."""
     script = write_script([{"tool": "ask_user", "args": {"question": "Which?", "choices": ["left", "right"]}}])
     asked = await framework.begin(script)
-    assert isinstance(asked, Asked)
+    assert isinstance(asked, FrameworkTurn)
     record = read_record(asked.native["record"])
     told = {
         "twice": await resume_twice(asked),
-        "foreign": await gate(make_stranger, name="bot").framework.find_hindrance(asked.native),
-        "own": await framework.find_hindrance(asked.native),
-        "not a record": await refusal(framework.find_hindrance({"record": {"run_id": 1}, "turn": True})),
+        "foreign": await gate(make_stranger, name="bot").framework.find_fault(asked.native),
+        "own": await framework.find_fault(asked.native),
+        "not a record": await refusal(framework.find_fault({"record": {"run_id": 1}, "turn": True})),
         "snapshots": sum("agent_context_snapshot" in json.dumps(one) for one in asked.native["record"]["messages"]),
         "not JSON": await refusal(write(record, {"type": "text", "text": object()})),
-        "error": str(await _follow(say_error(), Stretch())),
+        "error": str(await _follow(say_error(), Segment())),
     }
     print(json.dumps(told))
 
 
-async def resume_twice(asked: Asked) -> list[str]:
+async def resume_twice(asked: FrameworkTurn) -> list[str]:
     """Answer the same record twice, with leave for once."""
     (call,) = asked.calls
     args = {**json.loads(call.args_json), "answer": "left"}
@@ -51,10 +52,10 @@ async def resume_twice(asked: Asked) -> list[str]:
         reason="",
         decided=True,
     )
-    leave = Gate(Batch(calls=(one,), started_step=1), {0: CallContext("run", call.call_id, "key")}, keep)
-    first = await framework.go_on(asked.native, leave)
+    leave = CallExecutor(Batch(calls=(one,), started_step=1), {0: CallContext("run", call.call_id, "key")}, keep)
+    first = await framework.resume(asked.native, leave)
     assert isinstance(first, Done)
-    return [str(first.result), await refusal(framework.go_on(asked.native, leave))]
+    return [str(first.result), await refusal(framework.resume(asked.native, leave))]
 
 
 async def keep(_batch: Batch) -> None:

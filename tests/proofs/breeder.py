@@ -162,11 +162,11 @@ def _break(file: str, source: str, folder: Path) -> None:
 
 
 def _break_script(file: str, source: str, folder: Path) -> None:
-    """Scripts are read from their folder: the store is given another one."""
-    store = importlib.import_module("service.store.suspensions.saving")
+    """Point the store to a folder with the changed script."""
+    scripts = importlib.import_module("service.store.lua")
     for script in (ROOT / file).parent.iterdir():
         (folder / script.name).write_text(source if script.name == Path(file).name else script.read_text())
-    store._LUA = folder  # type: ignore[attr-defined]
+    setattr(scripts, "_FOLDER", folder)  # noqa: B010  mypy does not know the module
 
 
 def _functions(code: CodeType, within: str = "") -> Iterator[tuple[str, CodeType]]:

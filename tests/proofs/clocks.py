@@ -3,7 +3,7 @@
 from hypothesis import strategies as st
 from hypothesis.stateful import precondition, rule
 
-from sayso.transitions.freezing import Freeze
+from sayso.records.freezes import Freeze
 from tests.proofs import models
 from tests.proofs.draws import FAULT, PLACES
 from tests.proofs.machines import Bench

@@ -24,9 +24,9 @@ from sayso.records.decisions import DecisionRequest
 from sayso.records.run_state import seal_state
 from sayso.records.suspensions import Change, RunRef, RunStatus, Status, SuspensionRecord
 from sayso.runner.agents import Agent
-from sayso.runner.loop import start_state
 from sayso.runner.models import ModelTurn, RequestedCall, ScriptedModel
 from sayso.runner.tools import CallContext, tool
+from sayso.runner.transcripts import start_state
 from sayso.transitions.in_doubt import Choice
 from service.auth.credentials import TENANT
 from service.desk.desk import Desk

@@ -14,7 +14,7 @@ from sayso.records.suspensions import Intent, SuspensionRecord
 from sayso.records.terms import RuleTerms
 from sayso.records.tool_calls import ToolCall, ToolDefinition, ToolResult
 from sayso.transitions.execution import Fence
-from sayso.transitions.in_doubt import ask_in_doubt
+from sayso.transitions.in_doubt import put_in_doubt
 from service.store.suspensions.saving import Saved
 from service.store.tenants import Connections
 from tests.proofs import models
@@ -200,7 +200,7 @@ def intents_of(held: Held, things: list[Thing], fence: Fence) -> tuple[Intent, .
 def doubts_of(held: Held) -> list[ItemDraft]:
     """The questions about the calls of a run that were begun and of which nothing is known."""
     return [
-        ask_in_doubt(
+        put_in_doubt(
             ToolCall(call_id=f"call_{place}", index=place, name="refund", args={"amount": 1}),
             REFUND.digest,
             Doubt(begun_at_ms=T0, holder=str(held.pause.holder), attempt=1, idempotency_key=f"{held.id}:{place}"),

@@ -17,9 +17,10 @@ from collections.abc import Iterator
 from typing import Any
 
 from sayso.errors import AlreadyDecided, SaysoError
-from sayso.records.suspensions import LEGAL, Status, SuspensionRecord
+from sayso.records.suspensions import Status, SuspensionRecord
 from sayso.transitions.deciding import find_item, suspend
 from sayso.transitions.execution import Fence
+from sayso.transitions.table import LEGAL
 from tests.proofs.invariants import OVER, Tried, find_breach, rows_of
 from tests.proofs.moves import Breach, Driving, Explored, Move, Pending, Refused, Slow, State, Turn, put, set_at
 from tests.proofs.scenarios import UNASKED, Scenario

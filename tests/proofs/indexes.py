@@ -6,7 +6,8 @@ from typing import Any
 from redis.asyncio import Redis
 
 from sayso.records.events import EventType, TrailEntry, find_break
-from sayso.records.suspensions import LEGAL, RunStatus, Status, SuspensionRecord
+from sayso.records.suspensions import RunStatus, Status, SuspensionRecord
+from sayso.transitions.table import LEGAL
 from service.store.keys import TenantKeys
 from service.store.suspensions.commits import list_open
 from service.store.suspensions.packing import unpack_record

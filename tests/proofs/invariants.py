@@ -6,8 +6,9 @@ from typing import NamedTuple
 from sayso.records.decisions import ActorKind
 from sayso.records.events import EventType
 from sayso.records.items import Item, digest_item
-from sayso.records.suspensions import LEGAL, Change, Status, SuspensionRecord
+from sayso.records.suspensions import Change, Status, SuspensionRecord
 from sayso.transitions.execution import Fence, approved_args
+from sayso.transitions.table import LEGAL
 
 ENDED = (Status.RESUMED, Status.CANCELLED, Status.FAILED)
 OVER = (Status.RESUMED, Status.CANCELLED)

@@ -7,8 +7,8 @@ from typing import Any, TypeVar
 from hypothesis.stateful import RuleBasedStateMachine, invariant
 
 from sayso.errors import SaysoError
+from sayso.records.freezes import Freeze
 from sayso.records.suspensions import SuspensionRecord
-from sayso.transitions.freezing import Freeze
 from service.desk.desk import Desk
 from service.store.keys import TenantKeys
 from service.store.runs.runs import Runs

@@ -1,7 +1,7 @@
-"""Find every guard that keeps a run right, and say how the source reads without it.
+"""Mutations: the source of the product with one guard removed.
 
-A guard is an `if` that refuses, returns or passes over, a call of a check, a part of a condition, a filter, or the edge
-of a moment. They are found in the source itself, so that a new one cannot be forgotten.
+A guard is an `if` that refuses, returns or continues, a call of a check, a part of a condition, a filter, or the edge
+of a range. They are found in the source, so a new guard is covered without a new entry here.
 """
 
 import ast
@@ -12,128 +12,106 @@ from typing import NamedTuple
 
 ROOT = Path(__file__).resolve().parents[2]
 
-OWNERS = ("tests/sayso/transitions/test_client_execution.py",)
-TABLE = ("tests/sayso/transitions/test_guards.py", "tests/sayso/records/test_suspensions.py")
-PAUSES = (
-    "tests/sayso/transitions/test_deciding.py",
-    "tests/sayso/transitions/test_coverage.py",
-    "tests/sayso/transitions/test_sightings.py",
-    "tests/sayso/transitions/test_doubted_time.py",
-)
-DRIVING = ("tests/sayso/transitions/test_execution.py",)
-FREEZES = (
-    "tests/sayso/transitions/test_freezing.py",
-    "tests/sayso/transitions/test_due.py",
-    "tests/sayso/transitions/test_doubted_time.py",
-)
-STORE = (
-    "tests/service/store/suspensions/test_commit_writes.py",
-    "tests/service/store/suspensions/test_saving.py",
-    "tests/service/store/suspensions/test_commits.py",
-)
-DESK = (
-    "tests/service/desk/test_final_words.py",
-    "tests/service/desk/test_desk.py",
-    "tests/service/desk/test_freezing.py",
-    "tests/service/desk/test_reasking.py",
-    "tests/service/desk/test_worker_execution.py",
-    "tests/service/desk/test_asks.py",
-    "tests/service/desk/test_last_words.py",
-)
 
-ROUNDS = ("tests/service/store/suspensions/test_batches.py", "tests/workers/clock/test_precomputing.py")
+def find_file(name: str, *folders: str) -> str:
+    """Return the path, from the root, of the only file below `folders` whose path ends with `name`."""
+    found = [path for folder in folders for path in (ROOT / folder).rglob(Path(name).name) if path.match(name)]
+    assert len(found) == 1, f"{name}: {len(found)} files match"
+    return str(found[0].relative_to(ROOT))
+
+
+def _source(name: str) -> str:
+    return find_file(name, "sayso", "service")
+
+
+def _tests(names: str) -> tuple[str, ...]:
+    return tuple(find_file(f"{name}.py", "tests") for name in names.split())
+
+
+TABLE = _tests("transitions/test_guards records/test_suspensions")
+CLIENT = _tests("transitions/test_client_execution")
+EXECUTION = _tests("transitions/test_execution")
+DECIDING = _tests("test_deciding test_coverage transitions/test_sightings test_doubted_time")
+FREEZES = _tests("transitions/test_freezing test_due test_doubted_time")
+STORE = _tests("test_commit_writes test_saving test_commits")
+BATCHES = _tests("test_batches test_precomputing")
+DESK = _tests(
+    "test_final_words desk/test_desk desk/test_freezing test_reasking test_worker_execution test_asks test_last_words"
+)
 
 GUARDED: dict[str, tuple[str, ...]] = {
-    "sayso/records/suspensions.py": PAUSES + DRIVING + TABLE,
-    "sayso/transitions/deciding.py": PAUSES + FREEZES + TABLE + OWNERS,
-    "sayso/transitions/timing.py": PAUSES + FREEZES + TABLE,
-    "sayso/transitions/sightings.py": PAUSES + TABLE,
-    "sayso/transitions/closing.py": PAUSES + DRIVING + TABLE + OWNERS,
-    "sayso/transitions/execution.py": DRIVING + FREEZES + TABLE + OWNERS,
-    "sayso/transitions/freezing.py": FREEZES + TABLE[:1] + DESK[2:3],
-    "sayso/runner/revalidation.py": ("tests/sayso/runner/test_revalidation.py",),
-    "sayso/transitions/due.py": (
-        "tests/sayso/transitions/test_due.py",
-        "tests/sayso/transitions/test_doubted_time.py",
-        "tests/service/desk/test_freezing.py",
-        "tests/service/desk/test_desk.py",
-    ),
-    "service/desk/desk.py": DESK,
-    "service/desk/worker_execution.py": ("tests/workers/resume/test_outages.py", *DESK),
-    "service/store/suspensions/saving.py": STORE + DESK,
-    "service/desk/scheduling.py": (*DESK, *ROUNDS),
-    "service/store/suspensions/batches.py": ROUNDS,
-    "service/store/suspensions/commits.py": STORE + DESK,
-    "service/store/lua/commit.lua": STORE + DESK,
+    _source(name): tests
+    for name, tests in {
+        "records/suspensions.py": DECIDING + EXECUTION + TABLE,
+        "records/freezes.py": FREEZES + TABLE + _tests("desk/test_freezing"),
+        "transitions/table.py": DECIDING + EXECUTION + TABLE,
+        "transitions/deciding.py": DECIDING + FREEZES + TABLE + CLIENT,
+        "transitions/timing.py": DECIDING + FREEZES + TABLE,
+        "transitions/sightings.py": DECIDING + TABLE,
+        "transitions/closing.py": DECIDING + EXECUTION + TABLE + CLIENT,
+        "transitions/execution.py": EXECUTION + FREEZES + TABLE + CLIENT,
+        "transitions/freezing.py": FREEZES + TABLE + _tests("desk/test_freezing"),
+        "transitions/due.py": _tests("test_due test_doubted_time desk/test_freezing desk/test_desk"),
+        "runner/revalidation.py": _tests("runner/test_revalidation"),
+        "desk/desk.py": DESK,
+        "desk/worker_execution.py": _tests("test_outages") + DESK,
+        "desk/scheduling.py": DESK + BATCHES,
+        "suspensions/saving.py": STORE + DESK,
+        "suspensions/batches.py": BATCHES,
+        "suspensions/commits.py": STORE + DESK,
+        "lua/commit.lua": STORE + DESK,
+    }.items()
 }
-"""Where guards stand, and which tests must notice when one is gone."""
+"""The files with guards, and the tests that must fail when one guard is removed."""
 
+_REFUSED = "the commit refuses a wrong assumption, and the record is then read"
+_SAVES_TIME = "it avoids a commit that would be refused"
 
-_REFUSED = "what is taken for known wrongly the commit refuses, and then it is looked at"
-
-EQUIVALENT: dict[tuple[str, str, str], str] = {
-    (
-        "sayso/transitions/deciding.py",
-        "guard",
-        "item.terms.quorum.approve == 1",
-    ): "the count that follows comes to the same",
-    ("sayso/transitions/execution.py", "part", "held is not None"): "whatever is being resumed has a lease",
-    ("sayso/transitions/execution.py", "part", "record.lease is not None"): "whatever was resumed had a lease",
-    ("sayso/transitions/execution.py", "part", "record.due_at_ms is None"): "whatever is decided is on the schedule",
-    ("sayso/transitions/execution.py", "filter", "item.outcome is not None"): "whatever is leased has all its outcomes",
-    ("sayso/transitions/execution.py", "filter", "intent.item_id is not None"): "no item has no name",
-    ("sayso/transitions/execution.py", "guard", "not begun"): "where nothing was under way, nothing is noted",
-    ("sayso/transitions/execution.py", "part", "item.permit is None"): "what is under way has spent its leave",
-    ("sayso/transitions/closing.py", "part", "outcome is None"): "only of decided pauses is it asked",
-    ("sayso/runner/revalidation.py", "part", "item.outcome is None"): "only what has leave to run comes so far",
-    ("sayso/transitions/due.py", "part", "held"): "a time that calls for nothing more is never over",
-    ("sayso/transitions/due.py", "part", "after.status is Status.PENDING"): "what is held is open",
-    ("service/store/suspensions/saving.py", "part", "seen is not None"): "without a key nothing is looked up under one",
-    ("service/store/suspensions/saving.py", "guard", "found.record is not None"): "reading it again comes to the same",
-    ("service/store/suspensions/saving.py", "guard", "passed_ms > _READING_MS"): _REFUSED,
-    ("service/store/suspensions/saving.py", "part", "passed_ms > _READING_MS"): _REFUSED,
-    ("service/store/suspensions/saving.py", "edge", "passed_ms > _READING_MS"): _REFUSED,
-    ("service/store/suspensions/saving.py", "guard", "not new or passed_ms > _READING_MS"): _REFUSED,
-    ("service/store/suspensions/saving.py", "part", "not new"): _REFUSED,
-    (
-        "service/store/suspensions/saving.py",
-        "edge",
-        "len(self._recent) > _REMEMBERED",
-    ): "one more or less is remembered",
-    ("service/desk/desk.py", "guard", "not known"): "without freezes nothing was lost, and nothing is in doubt",
-    (
-        "service/store/suspensions/saving.py",
-        "guard",
-        "record.due_at_ms is not None and record.due_at_ms <= now_ms",
-    ): "it saves a commit that cannot go through",
-    (
-        "service/store/suspensions/saving.py",
-        "part",
-        "record.due_at_ms is not None",
-    ): "whatever is ready is on the schedule",
-    (
-        "service/store/suspensions/saving.py",
-        "edge",
-        "record.due_at_ms <= now_ms",
-    ): "it saves a commit that cannot go through",
-    (
-        "service/store/suspensions/saving.py",
-        "part",
-        "record.due_at_ms <= now_ms",
-    ): "where it is looked at too often, it is slow",
-    ("service/store/suspensions/batches.py", "part", "at_ms is None"): "whatever waits is on the schedule",
-    ("service/store/suspensions/batches.py", "guard", "not commits"): "a script without changes does nothing",
-    (
-        "service/desk/worker_execution.py",
-        "part",
-        "taken.record.lease is None",
-    ): "a run that was just leased has a lease",
+_EQUIVALENT: dict[str, dict[tuple[str, str], str]] = {
+    "transitions/deciding.py": {("guard", "item.terms.quorum.approve == 1"): "counting gives the same result"},
+    "transitions/execution.py": {
+        ("part", "held is not None"): "a resuming record has a lease",
+        ("part", "record.lease is not None"): "a resumed record had a lease",
+        ("part", "record.due_at_ms is None"): "a decided record has a due time",
+        ("filter", "item.outcome is not None"): "every item of a leased record has an outcome",
+        ("filter", "intent.item_id is not None"): "no item has the id None",
+        ("guard", "not begun"): "without calls under way nothing is noted",
+        ("part", "item.permit is None"): "the permit of a call under way is redeemed",
+    },
+    "transitions/closing.py": {("part", "outcome is None"): "callers pass decided suspensions only"},
+    "transitions/due.py": {
+        ("part", "held"): "a record without a next moment is never due",
+        ("part", "after.status is Status.PENDING"): "a held item is open",
+    },
+    "runner/revalidation.py": {("part", "item.outcome is None"): "callers pass approved items only"},
+    "desk/desk.py": {("guard", "not known"): "without freezes no time is lost or in doubt"},
+    "desk/worker_execution.py": {("part", "taken.record.lease is None"): "a run that was just leased has a lease"},
+    "suspensions/saving.py": {
+        ("part", "seen is not None"): "without a key there is nothing to find",
+        ("guard", "found.record is not None"): "reading again gives the same record",
+        ("guard", "passed_ms > _READING_MS"): _REFUSED,
+        ("part", "passed_ms > _READING_MS"): _REFUSED,
+        ("edge", "passed_ms > _READING_MS"): _REFUSED,
+        ("guard", "not new or passed_ms > _READING_MS"): _REFUSED,
+        ("part", "not new"): _REFUSED,
+        ("edge", "len(self._recent) > _REMEMBERED"): "the cache holds one entry more or less",
+        ("guard", "record.due_at_ms is not None and record.due_at_ms <= now_ms"): _SAVES_TIME,
+        ("part", "record.due_at_ms is not None"): "a ready record has a due time",
+        ("edge", "record.due_at_ms <= now_ms"): _SAVES_TIME,
+        ("part", "record.due_at_ms <= now_ms"): _SAVES_TIME,
+    },
+    "suspensions/batches.py": {
+        ("part", "at_ms is None"): "a waiting record has a due time",
+        ("guard", "not commits"): "a script without changes does nothing",
+    },
 }
-"""Guards without which nothing changes, and why: they keep the types honest, or save time."""
+
+EQUIVALENT = {(_source(name), *guard): why for name, guards in _EQUIVALENT.items() for guard, why in guards.items()}
+"""Guards whose removal changes nothing, with the reason: they narrow a type or save time."""
 
 
 class Mutation(NamedTuple):
-    """One place in one file, what stands there, and what stands there without the guard."""
+    """One guard in one file: its text, and the text that replaces it."""
 
     file: str
     line: int
@@ -144,12 +122,12 @@ class Mutation(NamedTuple):
 
     @property
     def name(self) -> str:
-        """Which guard of which file, in one line."""
-        return f"{self.file}:{self.line} {self.kind}: {self.words[:80]}"
+        """Return file, line and guard."""
+        return f"{self.file}:{self.line} {self.kind}: {self.text[:80]}"
 
     @property
-    def words(self) -> str:
-        """What stands there, in one line: it stays the same when lines move."""
+    def text(self) -> str:
+        """Return the guard on one line. It does not change when lines move."""
         return " ".join(self.snippet.split())
 
     def apply(self, source: str) -> str:
@@ -158,7 +136,7 @@ class Mutation(NamedTuple):
 
 
 def find_mutations(file: str) -> list[Mutation]:
-    """Return every guard of a file, in order."""
+    """Return the mutations of a file in source order."""
     source = (ROOT / file).read_text()
     if file.endswith(".lua"):
         return [*_find_in_script(file, source)]
@@ -166,7 +144,7 @@ def find_mutations(file: str) -> list[Mutation]:
 
 
 class _Finder:
-    """Scheduling through one file. Positions are those of characters, for what is cut out is text."""
+    """Find the guards of one Python file. Positions count characters."""
 
     def __init__(self, file: str, source: str) -> None:
         self._file = file
@@ -196,7 +174,7 @@ class _Finder:
                 yield self._replace(value, "part", neutral)
 
     def _edge(self, node: ast.Compare) -> Iterator[Mutation]:
-        """A moment, a count or a limit: the same comparison, one further."""
+        """Replace `>` by `>=` and so on."""
         edges = {ast.GtE: ">", ast.Gt: ">=", ast.Lt: "<=", ast.LtE: "<"}
         other = edges.get(type(node.ops[0]))
         if other is not None:
@@ -213,7 +191,7 @@ class _Finder:
 
 
 def _find_in_script(file: str, source: str) -> Iterator[Mutation]:
-    """A script has few guards: each `if`, and each part of one."""
+    """Yield each `if` of a Lua script, and each part of its condition."""
     for found in re.finditer(r"^ *if (.+) then$", source, re.MULTILINE):
         line = source.count("\n", 0, found.start()) + 1
         parts = found[1].split(" or ")

@@ -6,6 +6,7 @@ from typing import Any, NamedTuple
 
 from sayso.canonical_json import JsonObject, canonical_json
 from sayso.records.decisions import Decision, DecisionAction, Verdict
+from sayso.records.freezes import ALL, Freeze
 from sayso.records.items import Doubt, Item, ItemDraft
 from sayso.records.run_state import SealedState, seal_state
 from sayso.records.suspensions import Change, Intent, Receipt, RunEnd, RunStatus, Status, SuspensionRecord
@@ -15,8 +16,7 @@ from sayso.transitions import execution, sightings
 from sayso.transitions import freezing as freezes
 from sayso.transitions import timing as deadlines
 from sayso.transitions.execution import MAX_TRIES, Fence
-from sayso.transitions.freezing import ALL, Freeze
-from sayso.transitions.in_doubt import Choice, ask_in_doubt, read_choice
+from sayso.transitions.in_doubt import Choice, put_in_doubt, read_choice
 from tests.sayso.samples import draft, person
 
 GRID_MS = 3_000
@@ -243,7 +243,7 @@ def _number(record: SuspensionRecord) -> int:
 
 
 def _starts(item: Item, now_ms: int) -> bool:
-    """Whether the runner starts the call of a decided item: `workers/resume/journals.py` takes leave away that is too late."""
+    """Whether the runner may still start the call of a decided item."""
     outcome = item.outcome
     if outcome is None or not outcome.may_run:
         return False
@@ -277,7 +277,7 @@ def _doubt(intent: Intent) -> ItemDraft:
         idempotency_key=intent.idempotency_key,
     )
     args: JsonObject = {"order": "A-0"}
-    ask = ask_in_doubt(ToolCall(call_id=intent.call_id, index=intent.index, name="refund", args=args), "d" * 64, doubt)
+    ask = put_in_doubt(ToolCall(call_id=intent.call_id, index=intent.index, name="refund", args=args), "d" * 64, doubt)
     terms = ask.terms.model_copy(update={"timeout_s": 2 * GRID_MS // 1000, "start_by_s": 2 * GRID_MS // 1000})
     return ask.model_copy(update={"terms": terms})
 

@@ -10,12 +10,13 @@ from typing import Any
 import pytest
 
 from sayso.records.items import ItemDraft, ItemKind
-from sayso.records.suspensions import LEGAL, Change, Status, SuspensionRecord
+from sayso.records.suspensions import Change, Status, SuspensionRecord
 from sayso.transitions import deciding as pauses
 from sayso.transitions import execution
 from sayso.transitions import timing as deadlines
 from sayso.transitions.execution import Fence
 from sayso.transitions.in_doubt import Choice
+from sayso.transitions.table import LEGAL
 from tests.proofs.explorer import Explorer
 from tests.proofs.moves import Breach
 from tests.proofs.scenarios import Scenario, Verbs, Word, answer

@@ -4,7 +4,10 @@ import asyncio
 import sys
 
 from sayso.runner.batches import Resumption
-from sayso.runner.loop import End, RunState, drive
+from sayso.runner.loop import drive
+from sayso.runner.protocol import RunEnded
+from sayso.runner.runs import ModelRun
+from sayso.runner.transcripts import RunState
 from tests.sayso.runners import POLICY, Ledger, approve, give, make_agent, turn
 
 CALLS = (("look", {"order": "A"}), ("refund", {"order": "A", "amount": 5}), ("pay", {"order": "A"}), ("drop", {}))
@@ -23,8 +26,8 @@ async def main() -> None:
     """Drive the run to its end."""
     state = RunState.model_validate_json(sys.stdin.buffer.read())
     agent = make_agent([], turn(*CALLS))
-    end = await drive(agent, state, policy=POLICY, journal=Ledger("run_1"), outcomes=answer_all(state))
-    assert isinstance(end, End)
+    end = await drive(ModelRun(agent, state), policy=POLICY, journal=Ledger("run_1"), outcomes=answer_all(state))
+    assert isinstance(end, RunEnded)
     sys.stdout.write(end.state.model_dump_json())
 
 

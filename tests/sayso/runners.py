@@ -14,9 +14,9 @@ from sayso.runner.agents import Agent
 from sayso.runner.batches import PlannedCall, Resumption
 from sayso.runner.fallbacks import resolve
 from sayso.runner.local import MemoryJournal
-from sayso.runner.loop import RunState
 from sayso.runner.models import ModelTurn, RequestedCall, ScriptedModel
 from sayso.runner.tools import CallContext, Tool, tool
+from sayso.runner.transcripts import RunState
 from tests.sayso.rule_builders import policy, rule
 from tests.sayso.samples import T0, person
 
@@ -126,7 +126,7 @@ def told(events: Sequence[Event], kind: str, *keys: str) -> list[Any]:
     return [value[0] for value in values] if len(keys) == 1 else values
 
 
-class LostWorker(MemoryJournal):
+class LostWorker(MemoryJournal[RunState]):
     """A journal whose worker is lost before it can save a result."""
 
     async def checkpoint(self, state: RunState, events: Sequence[Event]) -> None:
@@ -134,7 +134,7 @@ class LostWorker(MemoryJournal):
         raise StaleAttempt
 
 
-class Ledger(MemoryJournal):
+class Ledger(MemoryJournal[RunState]):
     """A journal that also keeps every step it was given."""
 
     def __init__(self, run_id: str) -> None:

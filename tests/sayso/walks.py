@@ -10,7 +10,10 @@ from sayso.records.items import ItemDraft
 from sayso.records.suspensions import RunStatus
 from sayso.runner.agents import Agent
 from sayso.runner.batches import Resumption
-from sayso.runner.loop import End, Pause, drive, start_state
+from sayso.runner.loop import drive
+from sayso.runner.protocol import RunEnded, RunSuspended
+from sayso.runner.runs import ModelRun
+from sayso.runner.transcripts import RunState, start_state
 from tests.sayso.runners import (
     POLICY,
     Ledger,
@@ -54,17 +57,19 @@ class Walk:
         self.agent = agent
         self.ran = ran
         self.journal = Ledger("run_1")
-        self.pauses: list[Pause] = []
+        self.pauses: list[RunSuspended[RunState]] = []
         self.events: list[Event] = []
 
-    async def go(self, mix: tuple[str, ...]) -> End:
-        rest = await drive(self.agent, START, policy=POLICY, journal=self.journal)
-        while isinstance(rest, Pause):
+    async def go(self, mix: tuple[str, ...]) -> RunEnded[RunState]:
+        rest = await drive(ModelRun(self.agent, START), policy=POLICY, journal=self.journal)
+        while isinstance(rest, RunSuspended):
             assert self.ran == [], "nothing of a batch runs while any of it waits"
             self.pauses.append(rest)
             self.journal.events += rest.events
             outcomes = {ask.index: ANSWERS[mix[ask.index]](ask) for ask in rest.drafts}
-            rest = await drive(self.agent, reload(rest.state), policy=POLICY, journal=self.journal, outcomes=outcomes)
+            rest = await drive(
+                ModelRun(self.agent, reload(rest.state)), policy=POLICY, journal=self.journal, outcomes=outcomes
+            )
         self.events = [*self.journal.events, *rest.events]
         return rest
 

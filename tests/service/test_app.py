@@ -117,7 +117,7 @@ async def test_what_breaks_is_logged_and_answered_without_a_word_of_its_inside(
     told = answer.json()
     assert (answer.status_code, told["type"]) == (500, "/problems/something-broke")
     assert told["error_id"] in told["detail"]
-    assert [line["error_id"] for line in logs if line["event"] == "something broke"] == [told["error_id"]]
+    assert [line["error_id"] for line in logs if line["event"] == "unexpected error"] == [told["error_id"]]
     assert answer.headers["content-security-policy"] == POLICY
     assert "definition" not in answer.text
 

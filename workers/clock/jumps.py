@@ -7,8 +7,8 @@ clock is right, or it goes back to where it was.
 import structlog
 
 from sayso.clock import boot_id, now_ms, uptime_ms
+from sayso.records.freezes import TIME
 from sayso.transitions.clock_jumps import JUMP_MS, Beat, find_drift_ms
-from sayso.transitions.freezing import TIME
 from service.wiring import Wiring
 
 _KEPT_EVERY_MS = 1000

@@ -12,7 +12,7 @@ from functools import partial
 import structlog
 
 from sayso.errors import InvalidInput, NotFound, SaysoError, Unavailable
-from sayso.transitions.freezing import Freeze
+from sayso.records.freezes import Freeze
 from service.jobs import DrainQueue
 from service.logs import Trouble, configure_logs
 from service.settings import Settings

@@ -17,11 +17,12 @@ from sayso.records.suspensions import Intent, Origin, RunEnd, SuspensionRecord
 from sayso.records.tool_calls import ToolResult
 from sayso.runner.agents import Agent
 from sayso.runner.batches import Batch, PlannedCall, Resumption, is_small
-from sayso.runner.intents import plan_call
+from sayso.runner.execution import plan_intent
 from sayso.runner.protocol import FrameworkState
 from sayso.runner.revalidation import Revalidation
 from sayso.runner.transcripts import RunState
 from sayso.transitions.execution import Fence, approved_args
+from sayso.transitions.in_doubt import doubt_intent
 from service.store.suspensions.saving import Saved
 from service.wiring import Wiring
 from workers.resume.notes import Left, find_notes, hear_out, never_started, result_of
@@ -68,7 +69,7 @@ class DeskJournal:
         if not events and state is None and spent.keys() == {one.call.index for one in calls}:
             self._begun = tuple(spent.values())
             return {index: intent.idempotency_key for index, intent in spent.items()}
-        planned = (plan_call(self._record, self._fence, one, step) for one in calls)
+        planned = (plan_intent(self._record, self._fence, one, step) for one in calls)
         intents = tuple(one.model_copy(update={"in_vain": self._in_vain.get(one.index)}) for one in planned)
         sealed = seal(state) if state is not None else None
         await self._check_revocations()
@@ -163,7 +164,7 @@ class DeskJournal:
             if intent.index in results:
                 await report_late(self._desk, self._record, intent, results[intent.index])
 
-    def begun_before(self) -> bool:
+    def started_before(self) -> bool:
         """Whether an earlier attempt began the saved batch."""
         return bool(self._earlier)
 
@@ -187,12 +188,7 @@ class DeskJournal:
         """The calls that an earlier attempt began and of which no result is known."""
         finished = self.finished()
         return {
-            intent.index: Doubt(
-                begun_at_ms=intent.begun_at_ms,
-                holder=intent.holder,
-                attempt=intent.attempt,
-                idempotency_key=intent.idempotency_key,
-            )
+            intent.index: doubt_intent(intent)
             for intent in self._earlier
             if intent.index not in finished and intent.index not in self._in_vain
         }

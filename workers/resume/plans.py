@@ -21,13 +21,13 @@ from sayso.runner.batches import (
     PlannedCall,
     answer_batch,
     complete_batch,
-    doubt_unfinished,
     find_ending,
     fit_calls,
+    mark_unfinished,
     plan_calls,
     skip_rest,
 )
-from sayso.runner.intents import plan_call
+from sayso.runner.execution import plan_intent
 from sayso.runner.revalidation import Revalidation, revalidate
 from sayso.transitions.execution import Fence
 from service.store.suspensions.saving import Saved
@@ -83,7 +83,7 @@ class FirstPlan:
         checked = revalidate(record, agent, self._known.policy, self._known.revocations)
         plan = plan_batch(agent, record, read_asked(record), checked, now_ms)
         self._made = _Made(record.version, now_ms, plan)
-        return tuple(plan_call(record, fence, one, record.step) for one in plan.planned)
+        return tuple(plan_intent(record, fence, one, record.step) for one in plan.planned)
 
     def find(self, leased: Saved) -> CallPlan | None:
         """Return the plan that the commit rests on which took the run, or None where it rests on none, or another."""
@@ -107,7 +107,7 @@ def plan_batch(
         return CallPlan(checked, asked)
     known = complete_batch(asked, finished)
     fitted = fit_calls(answer_batch(known, describe_outcomes(record, checked, now_ms)), agent)
-    batch = doubt_unfinished(fitted.batch, unfinished, agent)
+    batch = mark_unfinished(fitted.batch, unfinished, agent)
     ending = None if batch.drafts else find_ending(batch, record.on_deny)
     if ending is not None:
         batch = skip_rest(batch, ending.reason)

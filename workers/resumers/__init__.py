@@ -1,20 +1,20 @@
-"""One file a way in which a run goes on, and the table that leads to it."""
+"""One module per kind of run, and the table that selects it."""
 
 from collections.abc import Awaitable, Callable, Mapping
 
 from sayso.runner.agents import Agent
 from service.wiring import Wiring
 from workers.resume.plans import Taken
-from workers.resumers import calls, frameworks, runner
+from workers.resumers import calls, runs
 
 Resumer = Callable[[Wiring, Mapping[str, Agent], Taken], Awaitable[None]]
 
 FRAMEWORKS = ("afk", "autogen", "langgraph", "openai_agents", "parsimony", "pydantic_ai")
-"""Frameworks whose agents a worker drives; what differs between them is in `sayso/adapters/`, a file each."""
+"""Frameworks whose agents a worker drives; each has an adapter in `sayso/adapters/`."""
 
 RESUMERS: Mapping[str, Resumer] = {
-    "runner": runner.resume,
+    "runner": runs.resume,
     "calls": calls.resume,
-    **dict.fromkeys(FRAMEWORKS, frameworks.resume),
+    **dict.fromkeys(FRAMEWORKS, runs.resume),
 }
-"""`resume.resumer` of a suspension -> what drives it."""
+"""`resume.resumer` of a suspension -> function that resumes it."""

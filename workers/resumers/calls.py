@@ -11,7 +11,7 @@ from sayso.clock import monotonic_ms
 from sayso.records.suspensions import RunEnd, RunStatus, SuspensionRecord
 from sayso.runner.agents import Agent
 from sayso.runner.batches import Batch, complete_batch, fit_outputs, report_batch, results_of
-from sayso.runner.loop import run_calls
+from sayso.runner.execution import run_calls
 from sayso.runner.revalidation import carry_over, revalidate
 from service.wiring import Wiring
 from workers.resume.journals import DeskJournal, ask_in, find_agent, open_journal, seal

@@ -9,7 +9,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from sayso.errors import SaysoError
 from service.api.aap import instances, requests
 from service.api.aap.documents import PREFIX, document
-from service.api.aap.problems import REQUEST_ID, answer_refusal, request_id_of
+from service.api.aap.problems import REQUEST_ID, render_refusal, request_id_of
 from service.http.middleware import NO_TELEMETRY
 from service.http.openapi import name_methods
 
@@ -42,7 +42,7 @@ def create_aap(state: State, version: str) -> FastAPI:
 
 
 async def _answer(request: Request, error: Exception) -> Response:
-    return answer_refusal(request, name_methods(request, error))
+    return render_refusal(request, name_methods(request, error))
 
 
 class RequestIds:

@@ -1,7 +1,6 @@
-"""Answer every error as the protocol writes them: a type that follows from the status, a code, and a sentence."""
+"""Every error as the protocol writes it: a type that follows from the status, a code, and a sentence."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from typing import Any
 
 import structlog
@@ -13,8 +12,8 @@ from starlette.exceptions import HTTPException
 from sayso import errors
 from sayso.clock import new_uuid
 from sayso.errors import SaysoError
-from service.api.routing.problems import RETRY_AFTER_S, InvalidHeader, UnsupportedMediaType
-from service.delivery.addresses import UnsafeUrl
+from sayso.problems import problem_type_of
+from service.api.routing.problems import headers_of
 from service.http.bodies import misfit
 
 REQUEST_ID = "X-Request-ID"
@@ -33,122 +32,104 @@ TYPES = {
     500: "internal",
     503: "dependency",
 }
-"""The type of every error, by its status."""
+"""The type of every error, by its status. The protocol has no other statuses."""
+
+CODES: Mapping[type[SaysoError], str] = {
+    SaysoError: "internal_error",
+    errors.InvalidInput: "invalid_field",
+    errors.InvalidJson: "invalid_json",
+    errors.TooLarge: "too_large",
+    errors.InvalidHeader: "invalid_header",
+    errors.UnsupportedMediaType: "unsupported_media_type",
+    errors.NotAuthenticated: "invalid_credential",
+    errors.NotAllowed: "not_allowed",
+    errors.NotFound: "not_found",
+    errors.Conflict: "conflict",
+    errors.IdempotencyConflict: "idempotency_conflict",
+    errors.AlreadyDecided: "already_terminal",
+    errors.DeadlinePassed: "already_terminal",
+    errors.AlreadyRedeemed: "already_consumed",
+    errors.Withdrawn: "approval_withdrawn",
+    errors.Frozen: "frozen",
+    errors.Unreadable: "conflict",
+    errors.TooManyRequests: "rate_limited",
+    errors.Unavailable: "store_unavailable",
+}
+"""The protocol's code of every error class. A class without a row takes the row of its nearest ancestor."""
 
 
 class Refusal(SaysoError):
-    """The protocol's own word for why something is not done; see its code."""
+    """The protocol refuses the request, with a code of its own."""
 
-    def __init__(self, status: int, code: str, message: str, param: str | None = None) -> None:
+    def __init__(
+        self, status: int, code: str, message: str, param: str | None = None, headers: Mapping[str, str] | None = None
+    ) -> None:
         super().__init__(message)
         self.status = status
         self.code = code
         self.param = param
+        self.headers = headers or {}
 
 
-TABLE: Mapping[type[Exception], tuple[int, str]] = {
-    errors.InvalidInput: (422, "invalid_field"),
-    errors.InvalidJson: (400, "invalid_json"),
-    errors.TooLarge: (400, "too_large"),
-    InvalidHeader: (400, "invalid_header"),
-    UnsupportedMediaType: (400, "unsupported_media_type"),
-    UnsafeUrl: (400, "invalid_webhook_url"),
-    errors.NotAuthenticated: (401, "invalid_credential"),
-    errors.NotAllowed: (403, "not_allowed"),
-    errors.NotFound: (404, "not_found"),
-    errors.Conflict: (409, "conflict"),
-    errors.IdempotencyConflict: (409, "idempotency_conflict"),
-    errors.AlreadyDecided: (409, "already_terminal"),
-    errors.DeadlinePassed: (409, "already_terminal"),
-    errors.AlreadyRedeemed: (409, "already_consumed"),
-    errors.Withdrawn: (409, "approval_withdrawn"),
-    errors.Frozen: (409, "frozen"),
-    errors.Unreadable: (409, "conflict"),
-    errors.TooManyRequests: (429, "rate_limited"),
-    errors.Unavailable: (503, "store_unavailable"),
-}
-"""Every error of ours; a class without a row of its own takes that of the nearest class above it."""
-
-
-@dataclass(frozen=True)
-class _Told:
-    status: int
-    code: str
-    message: str
-    param: str | None = None
-    headers: Mapping[str, str] = field(default_factory=dict)
-
-
-def answer_refusal(request: Request, error: Exception) -> JSONResponse:
-    """Return the answer to a request that was not carried out."""
-    told = _tell(error)
+def render_refusal(request: Request, error: Exception) -> JSONResponse:
+    """Return the protocol's response for an error."""
+    refusal = _describe(error)
     request_id = request_id_of(request)
-    document: dict[str, Any] = {"type": TYPES[told.status], "code": told.code, "message": told.message}
-    if told.param is not None:
-        document["param"] = told.param
-    headers = {**told.headers, REQUEST_ID: request_id}
-    return JSONResponse({"error": {**document, "request_id": request_id}}, told.status, headers=headers)
+    document: dict[str, Any] = {"type": TYPES[refusal.status], "code": refusal.code, "message": refusal.message}
+    if refusal.param is not None:
+        document["param"] = refusal.param
+    headers = {**refusal.headers, REQUEST_ID: request_id}
+    return JSONResponse({"error": {**document, "request_id": request_id}}, refusal.status, headers=headers)
 
 
 def request_id_of(request: Request) -> str:
-    """Return the id of this request, making one at first sight."""
+    """Return the id of this request; the first call makes it."""
     if not hasattr(request.state, "aap_request_id"):
         request.state.aap_request_id = new_uuid()
-    made: str = request.state.aap_request_id
-    return made
+    request_id: str = request.state.aap_request_id
+    return request_id
 
 
-def _tell(error: Exception) -> _Told:
+def _describe(error: Exception) -> Refusal:
     if isinstance(error, Refusal):
-        return _Told(error.status, error.code, error.message, error.param)
+        return error
     if isinstance(error, RequestValidationError):
         return _describe_misfit(error)
     if isinstance(error, HTTPException):
-        return _describe_routing(error)
-    row = next((TABLE[kind] for kind in type(error).__mro__ if kind in TABLE), None)
-    if row is None or not isinstance(error, SaysoError):
-        _LOG.error("something broke", exc_info=error)
-        return _Told(500, "internal_error", "Something broke on our side; the operator finds it in the log.")
-    status, code = row
-    faults = error.facts.get("errors")
-    return _Told(status, code, error.message, _place(faults), _headers_of(status, error))
+        return _describe_http_exception(error)
+    code = next((CODES[kind] for kind in type(error).__mro__ if kind in CODES), CODES[SaysoError])
+    if not isinstance(error, SaysoError) or code == CODES[SaysoError]:
+        _LOG.error("unexpected error", exc_info=error)
+        return Refusal(500, code, "Something broke on the server. Ask the operator to search the log.")
+    status = problem_type_of(type(error)).status
+    status = status if status in TYPES else 400
+    return Refusal(status, code, error.message, _first_path(error.facts.get("errors")), headers_of(status, error))
 
 
-def _describe_misfit(error: RequestValidationError) -> _Told:
-    """A header, a path or a query that does not fit is 400, a body 422."""
-    told = misfit(error.errors())
+def _describe_misfit(error: RequestValidationError) -> Refusal:
+    """Return 422 for a fault of the body, 400 for one of a header, the path or the query."""
+    fault = misfit(error.errors())
     first = error.errors()[0]
     place, name = str(first["loc"][0]), str(first["loc"][-1])
     if place == "body":
-        faults = told.facts["errors"]
-        return _Told(422, "invalid_field", told.message, _place(faults))
+        return Refusal(422, "invalid_field", fault.message, _first_path(fault.facts["errors"]))
     if name.lower() == _KEY:
         code = "missing_idempotency_key" if first["type"] == "missing" else "invalid_idempotency_key"
-        return _Told(400, code, "Send the header Idempotency-Key once: 1 to 255 visible ASCII characters.", name)
-    return _Told(400, "invalid_parameter", told.message, name)
+        return Refusal(400, code, "Send the header Idempotency-Key once: 1 to 255 visible ASCII characters.", name)
+    return Refusal(400, "invalid_parameter", fault.message, name)
 
 
-def _describe_routing(error: HTTPException) -> _Told:
+def _describe_http_exception(error: HTTPException) -> Refusal:
     if error.status_code == 405:
         headers = dict(error.headers or {})
-        return _Told(
-            405, "method_not_allowed", f"This path takes {headers.get('Allow', 'another method')}.", None, headers
-        )
+        message = f"This path accepts {headers.get('Allow', 'another method')}."
+        return Refusal(405, "method_not_allowed", message, headers=headers)
     if error.status_code == 404:
-        return _Told(404, "not_found", "There is nothing at this path; /api/aap/openapi.json lists those there are.")
-    return _Told(400, "invalid_request", f"{error.detail}.")
+        return Refusal(404, "not_found", "Nothing exists at this path; /api/aap/openapi.json lists the paths.")
+    return Refusal(400, "invalid_request", f"{error.detail}.")
 
 
-def _place(faults: object) -> str | None:
-    """Return the member that the first fault is about, where it is about one."""
+def _first_path(faults: object) -> str | None:
     if not isinstance(faults, list) or not faults:
         return None
     return str(faults[0]["path"]).removeprefix("$").removeprefix(".") or None
-
-
-def _headers_of(status: int, error: SaysoError) -> dict[str, str]:
-    if status == 401:
-        return {"WWW-Authenticate": "Bearer"}
-    if status in (429, 503):
-        return {"Retry-After": str(error.facts.get("retry_after_s", RETRY_AFTER_S))}
-    return {}

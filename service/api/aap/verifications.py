@@ -7,7 +7,7 @@ from sayso.clock import iso_utc, new_secret, new_uuid
 from sayso.errors import SaysoError, TooManyRequests
 from service.api.aap.problems import Refusal
 from service.concurrency import Slots
-from service.delivery.addresses import check_url
+from service.delivery.addresses import UnsafeUrl, check_url
 from service.delivery.destinations import place_of
 from service.delivery.http import Answer
 from service.store.attempts import Allowance
@@ -22,9 +22,16 @@ _AT_ONCE = Slots(2)
 async def verify_receiver(parts: Wiring, scope: str, instance_id: str, told: Registration) -> None:
     """Send one signed challenge to the receiver and return when it came back.
 
-    Raises `UnsafeUrl` for an address nobody may send us to, `TooManyRequests`, and `Refusal` when it does not pass.
+    Raises `TooManyRequests`, and `Refusal` for an unsafe address or a failed verification.
     """
-    check_url(told.url, loopback=parts.settings.aap_allow_loopback)
+    try:
+        check_url(told.url, loopback=parts.settings.aap_allow_loopback)
+        await _verify(parts, scope, instance_id, told)
+    except UnsafeUrl as error:
+        raise Refusal(400, "invalid_webhook_url", error.message) from None
+
+
+async def _verify(parts: Wiring, scope: str, instance_id: str, told: Registration) -> None:
     place = place_of(told.url)
     await parts.attempts.count(BY_SCOPE, scope)
     await parts.attempts.count(TO_PLACE, place)

@@ -6,8 +6,7 @@ from typing import Annotated
 from fastapi import Depends, Header, Path, Query, Request, Security
 from fastapi.security import HTTPAuthorizationCredentials, HTTPBearer
 
-from sayso.errors import InvalidInput
-from service.api.routing.problems import InvalidHeader
+from sayso.errors import InvalidHeader, InvalidInput
 from service.auth.credentials import TENANT, Principal, require_person
 from service.auth.reviewers import require_role
 from service.wiring import Process, Wiring

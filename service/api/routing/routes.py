@@ -14,8 +14,7 @@ from fastapi.routing import APIRoute
 from starlette.requests import ClientDisconnect
 
 from sayso.canonical_json import parse_json
-from sayso.errors import InvalidInput, InvalidJson, NotAuthenticated
-from service.api.routing.problems import InvalidHeader, UnsupportedMediaType
+from sayso.errors import InvalidHeader, InvalidInput, InvalidJson, NotAuthenticated, UnsupportedMediaType
 from service.auth.credentials import Principal
 from service.wiring import Process
 

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from launch.waits import wait_until
-from sayso.runner.protocol import current_call
+from sayso.runner.execution import current_call
 
 FILE, LET_GO, HOLD, WORDS = "effects.jsonl", "let-go", "hold", "words"
 HOLD_MODEL, THINKING = "hold-model", "thinking"

@@ -11,20 +11,20 @@ import pytest
 
 from sayso.adapters.afk import Afk, gate
 from sayso.adapters.afk.checkpoints import shift
-from sayso.adapters.afk.hooks import Seams
+from sayso.adapters.afk.hooks import Hooks
 from sayso.adapters.starting import start
 from sayso.errors import Conflict, InvalidInput, InvalidJson, SaysoError
-from sayso.formats.external_events import Kept as Kept_
-from sayso.formats.external_events import Kind
+from sayso.formats.external_events import Kind, StoredEvent
 from sayso.policy.engine import Action
 from sayso.records.suspensions import RunStatus
 from sayso.records.tool_calls import ToolCall as OurCall
 from sayso.records.tool_calls import ToolResult as OurResult
 from sayso.runner.batches import Batch, BatchCall, end_call
-from sayso.runner.protocol import Asked, Done, Gate, open_gate
+from sayso.runner.execution import CallExecutor, use_executor
+from sayso.runner.protocol import Done, FrameworkTurn
 from sayso.runner.tools import CallContext
-from sayso.testing.desk import InProcessDesk
-from sayso.timeline.merging import fold
+from sayso.testing import InProcessDesk
+from sayso.timeline.merging import build_entries
 from service.settings import CHECKOUT
 from tests.frameworks.contracts import (
     IS_REAL,
@@ -43,7 +43,7 @@ from tests.frameworks.contracts import (
     tool,
 )
 from tests.frameworks.contracts.players import Money, Player, Purse, Rows, Rule, pay
-from tests.sayso.runner.test_protocol import Kept
+from tests.sayso.runner.test_execution import Kept
 
 
 @dataclass
@@ -55,30 +55,30 @@ class Bot:
     tools: list[Any] = field(default_factory=list)
     memory: Rows = field(default_factory=Rows)
     purse: Purse = field(default_factory=Purse)
-    seams: list[Seams] = field(default_factory=list)
+    hooks: list[Hooks] = field(default_factory=list)
 
     @property
     def framework(self) -> Afk:
         """The agent as workers have it."""
         return Afk(self.build, lambda: self.memory)
 
-    def build(self, seams: Seams) -> tuple[Any, Any]:
+    def build(self, hooks: Hooks) -> tuple[Any, Any]:
         """Make the runner and the agent."""
-        self.seams.append(seams)
-        tools = seams.gate([*(self.tools or [self.purse.tool])])
-        given = {"instructions": "Pay.", "tools": tools, "policy_roles": [seams.role], **self.options}
+        self.hooks.append(hooks)
+        tools = hooks.gate([*(self.tools or [self.purse.tool])])
+        given = {"instructions": "Pay.", "tools": tools, "policy_roles": [hooks.role], **self.options}
         agent = Agent(model=Player(*self.turns), **given)
         config = RunnerConfig(interaction_mode="external", checkpoint_async_writes=False)
-        return Runner(memory_store=seams.memory, interaction_provider=seams.provider, config=config), agent
+        return Runner(memory_store=hooks.memory, interaction_provider=hooks.provider, config=config), agent
 
-    async def begin(self) -> Asked:
+    async def begin(self) -> FrameworkTurn:
         """Run to the first calls."""
         reached = await self.framework.begin("Pay them.")
-        assert isinstance(reached, Asked)
+        assert isinstance(reached, FrameworkTurn)
         return reached
 
 
-def decide(asked: Asked, *said: Any, kept: Kept | None = None) -> Gate:
+def decide(asked: FrameworkTurn, *said: Any, kept: Kept | None = None) -> CallExecutor:
     """Return a gate for the calls: True to run one, arguments to run it with, words to deny it, or its result."""
     calls, contexts = [], {}
     for index, (one, word) in enumerate(zip(asked.calls, said, strict=True)):
@@ -93,16 +93,16 @@ def decide(asked: Asked, *said: Any, kept: Kept | None = None) -> Gate:
         else:
             contexts[index] = CallContext("run", one.call_id, f"key{index}")
         calls.append(call)
-    return Gate(Batch(calls=tuple(calls), started_step=1), contexts, (kept or Kept()).keep)
+    return CallExecutor(Batch(calls=tuple(calls), started_step=1), contexts, (kept or Kept()).keep)
 
 
-async def go_on(bot: Bot, asked: Asked, gate: Gate) -> Asked | Done:
+async def resume(bot: Bot, asked: FrameworkTurn, gate: CallExecutor) -> FrameworkTurn | Done:
     """Go on as a worker does."""
-    with open_gate(gate):
-        return await bot.framework.go_on(asked.native, gate)
+    with use_executor(gate):
+        return await bot.framework.resume(asked.native, gate)
 
 
-def text_of(reached: Asked | Done) -> str:
+def text_of(reached: FrameworkTurn | Done) -> str:
     assert isinstance(reached, Done)
     assert isinstance(reached.result, dict)
     return str(reached.result["text"])
@@ -118,7 +118,7 @@ async def test_a_run_stops_with_all_calls_of_its_turn_before_any_of_them() -> No
 async def test_it_goes_on_with_what_was_decided_on_each_call() -> None:
     bot = Bot(([pay("ann", 1), pay("bob", 2, "c1"), pay("cid", 3, "c2")],))
     asked = await bot.begin()
-    reached = await go_on(bot, asked, decide(asked, True, "Not Bob.", {"to": "cid", "amount": 9}))
+    reached = await resume(bot, asked, decide(asked, True, "Not Bob.", {"to": "cid", "amount": 9}))
     assert sorted(bot.purse.paid) == [("ann", 1), ("cid", 9)]
     assert "Not Bob." in text_of(reached)
 
@@ -127,24 +127,24 @@ async def test_calls_that_were_not_the_ones_decided_on_do_not_run() -> None:
     """A state may hold other calls than those that were asked about: only what was decided runs."""
     bot = Bot(([pay("ann", 1), pay("eve", 1000, "c1")],))
     asked = await bot.begin()
-    fewer = Asked(asked.native, asked.calls[:1])
-    await go_on(bot, asked, decide(fewer, True))
+    fewer = FrameworkTurn(asked.native, asked.calls[:1])
+    await resume(bot, asked, decide(fewer, True))
     assert bot.purse.paid == [("ann", 1)]
-    renamed = Asked(asked.native, (asked.calls[0].model_copy(update={"name": "look"}),))
+    renamed = FrameworkTurn(asked.native, (asked.calls[0].model_copy(update={"name": "look"}),))
     gate = decide(renamed, True)
-    await go_on(bot, asked, gate)
+    await resume(bot, asked, gate)
     assert bot.purse.paid == [("ann", 1)]
     changed = decide(fewer, {"to": "bob", "amount": 2})
     bot.memory.rows.clear()
-    await go_on(bot, asked, changed)
+    await resume(bot, asked, changed)
     assert bot.purse.paid == [("ann", 1), ("bob", 2)]
 
 
 async def test_the_next_turn_stops_again() -> None:
     bot = Bot(([pay("ann", 1)], [pay("bob", 2)]))
     first = await bot.begin()
-    second = await go_on(bot, first, decide(first, True))
-    assert isinstance(second, Asked)
+    second = await resume(bot, first, decide(first, True))
+    assert isinstance(second, FrameworkTurn)
     assert (first.native["step"], second.native["step"], bot.purse.paid) == (1, 2, [("ann", 1)])
 
 
@@ -152,7 +152,7 @@ async def test_a_run_goes_on_where_nothing_is_left_of_its_store() -> None:
     bot = Bot(([pay("ann", 1)],))
     asked = await bot.begin()
     bot.memory.rows.clear()
-    await go_on(bot, asked, decide(asked, True))
+    await resume(bot, asked, decide(asked, True))
     assert bot.purse.paid == [("ann", 1)]
 
 
@@ -160,9 +160,9 @@ async def test_the_same_answers_are_given_however_often_it_is_gone_on_with() -> 
     """A call that ran has its result, and one that was denied is denied, whatever AFK saved meanwhile."""
     bot = Bot(([pay("ann", 1), pay("bob", 2, "c1")],))
     asked = await bot.begin()
-    first = await go_on(bot, asked, decide(asked, True, "No."))
+    first = await resume(bot, asked, decide(asked, True, "No."))
     result = OurResult(call_id="c0", tool_name="pay", success=True, output="paid 1 to ann")
-    second = await go_on(bot, asked, decide(asked, result, "No."))
+    second = await resume(bot, asked, decide(asked, result, "No."))
     assert bot.purse.paid == [("ann", 1)]
     assert text_of(first) == text_of(second)
 
@@ -170,7 +170,7 @@ async def test_the_same_answers_are_given_however_often_it_is_gone_on_with() -> 
 async def test_calls_without_ids_each_run_once() -> None:
     bot = Bot(([pay("ann", 1, None), pay("ann", 1, None)],))
     asked = await bot.begin()
-    await go_on(bot, asked, decide(asked, True, True))
+    await resume(bot, asked, decide(asked, True, True))
     assert bot.purse.paid == [("ann", 1), ("ann", 1)]
 
 
@@ -178,7 +178,7 @@ async def test_results_that_cannot_be_kept_stop_the_run() -> None:
     bot = Bot(([pay("ann", 1)],))
     asked = await bot.begin()
     with pytest.raises(Conflict):
-        await go_on(bot, asked, decide(asked, True, kept=Kept(refuse=True)))
+        await resume(bot, asked, decide(asked, True, kept=Kept(refuse=True)))
     assert not [key for _, key in bot.memory.rows if "post_tool_batch" in key]
 
 
@@ -189,7 +189,7 @@ async def test_waiting_is_not_charged_to_the_run() -> None:
     hours_ago = {**saved, "payload": {**saved["payload"], "started_at_s": saved["payload"]["started_at_s"] - 7200}}
     paused: Any = asked.native["paused_at_ms"]
     native = {**asked.native, "saved": hours_ago, "paused_at_ms": paused - 7_200_000}
-    await go_on(bot, Asked(native, asked.calls), decide(asked, True))
+    await resume(bot, FrameworkTurn(native, asked.calls), decide(asked, True))
     assert bot.purse.paid == [("ann", 1)]
 
 
@@ -198,7 +198,7 @@ async def test_time_that_the_run_itself_took_is_charged() -> None:
     asked = await bot.begin()
     saved: Any = asked.native["saved"]
     late = {**saved, "payload": {**saved["payload"], "started_at_s": saved["payload"]["started_at_s"] - 7200}}
-    ended = await go_on(bot, Asked({**asked.native, "saved": late}, asked.calls), decide(asked, True))
+    ended = await resume(bot, FrameworkTurn({**asked.native, "saved": late}, asked.calls), decide(asked, True))
     assert isinstance(ended, Done)
     assert (ended.status, "max_wall_time_s" in str(ended.error), bot.purse.paid) == (RunStatus.FAILED, True, [])
 
@@ -218,18 +218,18 @@ async def test_a_tool_that_goes_on_in_the_background_keeps_its_ticket_and_resolv
     bot = Bot(([pay("ann", 1)], [pay("bob", 2)]), tools=[later])
     asked = await bot.begin()
     kept = Kept()
-    second = await go_on(bot, asked, decide(asked, True, kept=kept))
-    assert isinstance(second, Asked)
+    second = await resume(bot, asked, decide(asked, True, kept=kept))
+    assert isinstance(second, FrameworkTurn)
     result = kept.batches[0].calls[0].result
     assert result is not None
     where = {"thread_id": str(asked.native["thread_id"]), "run_id": str(asked.native["run_id"])}
-    runner, _ = bot.build(Seams(bot.memory))
+    runner, _ = bot.build(Hooks(bot.memory))
     assert [one["ticket_id"] for one in await runner.list_background_tools(**where)] == ["t1"]
     bot.memory.rows.clear()
-    again = await go_on(bot, asked, decide(asked, result))  # a worker was lost: the call is not run again
-    assert isinstance(again, Asked)
+    again = await resume(bot, asked, decide(asked, result))  # a worker was lost: the call is not run again
+    assert isinstance(again, FrameworkTurn)
     await runner.resolve_background_tool(**where, ticket_id="t1", output="paid after all")
-    ended = await go_on(bot, again, decide(again, "Not Bob."))
+    ended = await resume(bot, again, decide(again, "Not Bob."))
     assert "paid after all" in text_of(ended)
 
 
@@ -243,30 +243,30 @@ async def test_a_runner_that_saves_elsewhere_is_told_so() -> None:
     bot = Bot(([pay("ann", 1)],))
     elsewhere = Rows()
 
-    def build(seams: Seams) -> tuple[Any, Any]:
-        _, agent = bot.build(seams)
-        return Runner(memory_store=elsewhere, interaction_provider=seams.provider), agent
+    def build(hooks: Hooks) -> tuple[Any, Any]:
+        _, agent = bot.build(hooks)
+        return Runner(memory_store=elsewhere, interaction_provider=hooks.provider), agent
 
-    with pytest.raises(InvalidInput, match=r"memory_store=seams\.memory"):
+    with pytest.raises(InvalidInput, match=r"memory_store=hooks\.memory"):
         await Afk(build, lambda: bot.memory).begin("Pay them.")
 
 
 async def test_a_run_that_somebody_else_went_on_with_is_hindered() -> None:
     bot = Bot(([pay("ann", 1)],))
     asked = await bot.begin()
-    assert await bot.framework.find_hindrance(asked.native) is None
-    _, agent = bot.build(Seams(bot.memory))
+    assert await bot.framework.find_fault(asked.native) is None
+    _, agent = bot.build(Hooks(bot.memory))
     stranger = Runner(memory_store=bot.memory)
     await stranger.resume(agent, run_id=str(asked.native["run_id"]), thread_id=str(asked.native["thread_id"]))
-    assert "somebody else has gone on" in str(await bot.framework.find_hindrance(asked.native))
+    assert "another process has resumed it" in str(await bot.framework.find_fault(asked.native))
     assert bot.purse.paid == []
 
 
 async def test_our_own_earlier_try_to_go_on_is_no_hindrance() -> None:
     bot = Bot(([pay("ann", 1)],))
     asked = await bot.begin()
-    await go_on(bot, asked, decide(asked, True))
-    assert await bot.framework.find_hindrance(asked.native) is None
+    await resume(bot, asked, decide(asked, True))
+    assert await bot.framework.find_fault(asked.native) is None
 
 
 @pytest.mark.parametrize("said", [True, "No."])
@@ -274,7 +274,7 @@ async def test_a_call_that_afks_own_rules_ask_about_is_put_to_sayso(said: Any) -
     rule = Rule("tool_before_execute", PolicyDecision(action="request_approval", reason="Ask"))
     bot = Bot(([pay("ann", 1)],), options={"policy_engine": rule})
     asked = await bot.begin()
-    await go_on(bot, asked, decide(asked, said))
+    await resume(bot, asked, decide(asked, said))
     assert bot.purse.paid == ([("ann", 1)] if said is True else [])
 
 
@@ -285,7 +285,7 @@ async def test_a_value_that_afks_own_rules_ask_for_is_given_by_sayso(said: Any, 
     )
     bot = Bot(([pay("ann", 3)],), options={"policy_engine": rule})
     asked = await bot.begin()
-    reached = await go_on(bot, asked, decide(asked, said))
+    reached = await resume(bot, asked, decide(asked, said))
     assert bot.purse.paid == paid
     assert ("No." in text_of(reached)) is (said == "No.")
 
@@ -301,7 +301,7 @@ async def test_a_call_that_afks_own_rules_deny_stays_denied() -> None:
     bot = Bot(([pay("bob", 2), pay("ann", 1, "c1")],), options={"policy_engine": rule})
     asked = await bot.begin()
     gate = decide(asked, True, True)
-    await go_on(bot, asked, gate)
+    await resume(bot, asked, gate)
     assert bot.purse.paid == [("ann", 1)]
     await gate.close()
 
@@ -323,23 +323,23 @@ async def test_start_raises_when_afk_fails_the_run_before_it_asks() -> None:
 
 
 async def test_a_run_within_the_run_is_denied_for_afk_cannot_suspend_it() -> None:
-    seams = Seams(Rows())
+    hooks = Hooks(Rows())
     for run_id in ("run_1", "run_2"):
         data = {"tool_names": ["pay"], "tool_call_ids": ["c0"], "tool_call_count": 1}
-        await seams.notify(AgentRunEvent("tool_batch_started", run_id, "thread", "running", 1, data=data))
+        await hooks.notify(AgentRunEvent("tool_batch_started", run_id, "thread", "running", 1, data=data))
     event = PolicyEvent("tool_before_execute", "run_2", "thread", 1, {}, "pay", {})
-    assert (await seams.role(event)).action == "deny"
+    assert (await hooks.role(event)).action == "deny"
     judged = {"event_type": "tool_before_execute", "action": "request_approval"}
-    await seams.notify(AgentRunEvent("policy_decision", "run_2", "thread", "running", 1, data=judged))
-    approval = await seams.request_approval(ApprovalRequest("run_2", "thread", 1, "why", {}))
-    value = await seams.request_user_input(UserInputRequest("run_2", "thread", 1, "what", {}))
+    await hooks.notify(AgentRunEvent("policy_decision", "run_2", "thread", "running", 1, data=judged))
+    approval = await hooks.request_approval(ApprovalRequest("run_2", "thread", 1, "why", {}))
+    value = await hooks.request_user_input(UserInputRequest("run_2", "thread", 1, "what", {}))
     assert (approval.kind, value.kind) == ("deny", "deny")
 
 
 async def test_a_tool_cannot_be_called_past_the_gate() -> None:
     bot = Bot(([pay("ann", 1)],))
     await bot.begin()
-    result = await bot.seams[-1].tools[0].call({"to": "ann", "amount": 1}, tool_call_id="c0")
+    result = await bot.hooks[-1].tools[0].call({"to": "ann", "amount": 1}, tool_call_id="c0")
     assert (result.success, bot.purse.paid) == (False, [])
 
 
@@ -347,7 +347,7 @@ async def test_a_tool_cannot_be_called_past_the_gate() -> None:
     ("change", "words"),
     [
         (lambda agent, purse: agent.tools.append(purse.tool), "not gated"),
-        (lambda agent, purse: agent.policy_roles.clear(), "asks nobody"),
+        (lambda agent, purse: agent.policy_roles.clear(), "lacks Sayso.s role"),
         (lambda agent, purse: agent.subagents.append(agent), "has subagents"),
     ],
     ids=["a loose tool", "no role", "subagents"],
@@ -355,8 +355,8 @@ async def test_a_tool_cannot_be_called_past_the_gate() -> None:
 def test_an_agent_of_which_something_would_run_unasked_is_refused(change: Any, words: str) -> None:
     bot = Bot(())
 
-    def build(seams: Seams) -> tuple[Any, Any]:
-        runner, agent = bot.build(seams)
+    def build(hooks: Hooks) -> tuple[Any, Any]:
+        runner, agent = bot.build(hooks)
         change(agent, bot.purse)
         return runner, agent
 
@@ -373,7 +373,7 @@ def test_the_agents_tools_are_known_by_their_own_words() -> None:
 
 async def test_the_part_before_the_pause_is_told_with_the_question() -> None:
     asked = await Bot(([pay("ann", 1)],)).begin()
-    kinds = [one["type"] for one in asked.told]
+    kinds = [one["type"] for one in asked.external_events]
     assert (kinds[0], kinds[-1]) == ("run_started", "run_paused")
 
 
@@ -385,7 +385,7 @@ async def test_go_on_ends_the_run_as_afk_does_and_leaves_no_doubt(policy: str, s
     bot = Bot(([pay("ann", 1), pay("bob", 2, "c1")],), {"fail_safe": fail_safe})
     asked, kept = await bot.begin(), Kept()
     gate = decide(asked, True, "Not Bob.", kept=kept)
-    ended = await go_on(bot, asked, gate)
+    ended = await resume(bot, asked, gate)
     await gate.close()
     assert isinstance(ended, Done)
     assert (ended.status, bot.purse.paid) == (status, [])
@@ -404,19 +404,19 @@ async def test_go_on_raises_an_error_that_may_pass() -> None:
     asked = await bot.begin()
     bot.turns = (bot.turns[0], Away("The circuit is open."))
     with pytest.raises(Away):
-        await go_on(bot, asked, decide(asked, True))
+        await resume(bot, asked, decide(asked, True))
 
 
 async def test_denied_call_and_resumed_step_are_on_the_timeline_once() -> None:
     bot = Bot(([pay("ann", 1), pay("bob", 2, "c1")],))
     asked = await bot.begin()
-    ended = await go_on(bot, asked, decide(asked, True, "Not Bob."))
-    at = range(len(asked.told) + len(ended.told))
+    ended = await resume(bot, asked, decide(asked, True, "Not Bob."))
+    at = range(len(asked.external_events) + len(ended.external_events))
     kept = [
-        Kept_(position=n, source="afk", source_format="afk", seq=n, at_ms=n, event=event)
-        for n, event in zip(at, (*asked.told, *ended.told), strict=True)
+        StoredEvent(position=n, source="afk", source_format="afk", seq=n, at_ms=n, event=event)
+        for n, event in zip(at, (*asked.external_events, *ended.external_events), strict=True)
     ]
-    entries = fold(kept)
+    entries = build_entries(kept)
     calls = [(one.name, one.call_id) for one in entries if one.kind is Kind.CALL]
     assert calls == [("pay", "c0"), ("pay", "c1")]
     assert [one.text for one in entries].count("Turn 0.") == 1
@@ -427,15 +427,15 @@ async def test_denied_call_and_resumed_step_are_on_the_timeline_once() -> None:
 async def test_a_state_that_is_no_runs_is_refused() -> None:
     asked = await Bot(([pay("ann", 1)],)).begin()
     for native in ({}, {**asked.native, "saved": {"step": 1}}, {**asked.native, "step": "one"}):
-        with pytest.raises(InvalidInput, match="no state of an AFK run"):
-            await Bot(()).framework.go_on(native, decide(asked, True))
+        with pytest.raises(InvalidInput, match="not a waiting AFK run"):
+            await Bot(()).framework.resume(native, decide(asked, True))
 
 
 def test_without_afk_it_is_said_where_it_comes_from() -> None:
-    script = "from sayso.adapters.afk.classes import load_words; load_words()"
+    script = "from sayso.adapters.afk.classes import load_types; load_types()"
     done = subprocess.run([sys.executable, "-c", script], cwd=CHECKOUT, capture_output=True, text=True, check=False)
     assert done.returncode != 0 or IS_REAL
-    assert "on no package index" in done.stderr or IS_REAL
+    assert "not on PyPI" in done.stderr or IS_REAL
 
 
 @pytest.mark.skipif(not IS_REAL, reason="AFK's own checkout is not on the path (it is on no package index)")
@@ -446,4 +446,4 @@ async def test_afks_own_runner_suspends_and_goes_on() -> None:
     assert Runner is Real
     bot = Bot(([pay("ann", 1)],), options={})
     asked = await bot.begin()
-    assert "paid 1 to ann" in text_of(await go_on(bot, asked, decide(asked, True)))
+    assert "paid 1 to ann" in text_of(await resume(bot, asked, decide(asked, True)))

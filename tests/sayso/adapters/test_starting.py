@@ -2,11 +2,12 @@
 
 from sayso.adapters.starting import start
 from sayso.canonical_json import JsonObject
-from sayso.client.clients import AsyncClient
+from sayso.client import AsyncClient
 from sayso.records.suspensions import Origin
 from sayso.records.tool_calls import ToolDefinition
+from sayso.runner.execution import CallExecutor
 from sayso.runner.models import RequestedCall
-from sayso.runner.protocol import Asked, Done, Gate, build_agent, describe_refusal
+from sayso.runner.protocol import Done, FrameworkTurn, build_agent, describe_refusal
 
 PAY = ToolDefinition(name="pay", parameters={"type": "object", "properties": {"to": {"type": "string"}}})
 
@@ -21,14 +22,14 @@ class Slip:
             RequestedCall(call_id=f"c{at}", name=name, args_json=args) for at, (name, args) in enumerate(calls)
         )
 
-    async def begin(self, text: str) -> Asked | Done:
-        return Asked({}, self._calls)
+    async def begin(self, text: str) -> FrameworkTurn | Done:
+        return FrameworkTurn({}, self._calls)
 
-    async def find_hindrance(self, native: JsonObject) -> str | None:
+    async def find_fault(self, native: JsonObject) -> str | None:
         return None
 
-    async def go_on(self, native: JsonObject, gate: Gate) -> Asked | Done:
-        return Done([describe_refusal(one) for one in gate.calls])
+    async def resume(self, native: JsonObject, executor: CallExecutor) -> FrameworkTurn | Done:
+        return Done([describe_refusal(one) for one in executor.calls])
 
 
 async def test_a_turn_with_a_call_that_cannot_run_is_told_to_the_model_and_nobody_is_asked() -> None:
@@ -40,4 +41,4 @@ async def test_a_turn_with_a_call_that_cannot_run_is_told_to_the_model_and_nobod
     assert "cannot be read" in unread
     assert unknown == "There is no tool named 'fly'. There are: pay."
     assert misfit.startswith("The arguments do not fit pay: to")
-    assert whole == "Not run: nobody is asked about a turn of which another call cannot run. Ask for it again."
+    assert whole == "Not run: another call of the same turn is invalid. Make this call again."

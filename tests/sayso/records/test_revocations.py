@@ -56,7 +56,7 @@ def test_a_rotated_key_revoked_in_its_overlap_leaves_its_successor_alone() -> No
 
 def test_a_run_is_withdrawn_by_its_keys_id_alone() -> None:
     revocations = Revocations(frozenset({"k1"}), {"bot": (NamedKey("k1", 1), NamedKey("k2", 20))})
-    assert revocations.find_withdrawal(asked_by("k1")) == "The key k1 of bot, which asked for it, was revoked."
+    assert revocations.find_withdrawal(asked_by("k1")) == "Key k1 of bot, which started the run, was revoked."
     assert revocations.find_withdrawal(asked_by("k2")) is None
 
 

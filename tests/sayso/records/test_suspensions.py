@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from sayso.errors import SaysoError
 from sayso.records.events import EventType
 from sayso.records.run_state import seal_state
-from sayso.records.suspensions import LEGAL, Change, Intent, RunEnd, RunStatus, Status, SuspensionRecord
+from sayso.records.suspensions import Change, Intent, RunEnd, RunStatus, Status, SuspensionRecord
 from sayso.transitions.deciding import cancel, decide, extend, suspend
 from sayso.transitions.execution import (
     Fence,
@@ -24,6 +24,7 @@ from sayso.transitions.execution import (
     settle,
     suspend_again,
 )
+from sayso.transitions.table import LEGAL
 from sayso.transitions.timing import escalate, expire, remind
 from tests.sayso.samples import T0, ask, draft, person, word
 

@@ -13,7 +13,7 @@ from sayso.runner.agents import Agent
 from sayso.runner.models import ScriptedModel
 from sayso.runner.protocol import build_agent
 from sayso.runner.tools import Tool
-from sayso.testing.desk import InProcessDesk
+from sayso.testing import InProcessDesk
 from tests.sayso.adapters.test_starting import Slip
 from tests.sayso.rule_builders import event, policy, rule
 
@@ -28,7 +28,7 @@ def test_a_name_of_plain_characters_is_taken(name: str) -> None:
 
 @pytest.mark.parametrize("name", [*STRANGE, "x" * 201])
 def test_a_name_with_other_characters_is_refused_in_a_sentence(name: str) -> None:
-    with pytest.raises(InvalidInput, match=r"The tool name .*\. (Rename|Give) it"):
+    with pytest.raises(InvalidInput, match=r"The tool name .*\. (Rename it|Use 1 to 200)"):
         check_tool_name(name)
 
 

@@ -11,8 +11,11 @@ from sayso.records.items import ItemDraft
 from sayso.records.suspensions import RunStatus
 from sayso.records.tool_calls import ToolDefinition
 from sayso.runner.batches import Resumption
-from sayso.runner.loop import End, Pause, RunState, drive
+from sayso.runner.loop import drive
 from sayso.runner.models import ChatMessage, ModelTurn
+from sayso.runner.protocol import RunEnded, RunSuspended
+from sayso.runner.runs import ModelRun
+from sayso.runner.transcripts import RunState
 from tests.sayso.runners import (
     DONE,
     POLICY,
@@ -120,7 +123,7 @@ async def test_the_instructions_come_first_and_are_not_part_of_the_state() -> No
             heard.append(messages)
             return DONE
 
-    end = await drive(make_agent([], model=Listening()), START, policy=POLICY, journal=Ledger("run_1"))
+    end = await drive(ModelRun(make_agent([], model=Listening()), START), policy=POLICY, journal=Ledger("run_1"))
     assert heard[0][0] == {"role": "system", "content": "Be kind."}
     assert end.state.messages[0] == {"role": "user", "content": "Refund A-1"}
 
@@ -156,15 +159,15 @@ async def test_any_batch_tells_of_every_call_once_and_runs_only_what_it_may(
     allowed = {place for place, kind in enumerate(mix) if kind in ("allow", "raising")}
     state: RunState = START
     outcomes: dict[int, Resumption] = {}
-    rest = await drive(agent, state, policy=POLICY, journal=journal)
-    if isinstance(rest, Pause):
+    rest = await drive(ModelRun(agent, state), policy=POLICY, journal=journal)
+    if isinstance(rest, RunSuspended):
         assert not ran
         assert not headless
         outcomes = {ask.index: replies[ask.index](ask) for ask in rest.drafts}
         allowed |= {index for index, told_ in outcomes.items() if told_.outcome.may_run}
         journal.events += rest.events
-        rest = await drive(agent, reload(rest.state), policy=POLICY, journal=journal, outcomes=outcomes)
-    assert isinstance(rest, End)
+        rest = await drive(ModelRun(agent, reload(rest.state)), policy=POLICY, journal=journal, outcomes=outcomes)
+    assert isinstance(rest, RunEnded)
     events = [*journal.events, *rest.events]
     assert told(events, "policy_decision", "index") == list(range(len(mix)))
     assert told(events, "tool_completed", "index") == list(range(len(mix)))

@@ -14,9 +14,12 @@ from sayso.records.terms import Fallback, FallbackAction
 from sayso.records.tool_calls import ToolDefinition
 from sayso.runner.agents import Agent, Budgets
 from sayso.runner.batches import Resumption
-from sayso.runner.loop import End, Pause, drive
+from sayso.runner.loop import drive
 from sayso.runner.models import ChatMessage, ModelTurn
+from sayso.runner.protocol import RunEnded, RunSuspended
+from sayso.runner.runs import ModelRun
 from sayso.runner.tools import CallContext, tool
+from sayso.runner.transcripts import RunState
 from tests.sayso.rule_builders import policy, rule
 from tests.sayso.runners import (
     DONE,
@@ -38,11 +41,11 @@ from tests.trails import append_events
 
 
 async def resume(
-    pause: Pause, agent: Agent, outcomes: dict[int, Resumption], rules: Any = POLICY
-) -> tuple[End, Ledger]:
+    pause: RunSuspended[RunState], agent: Agent, outcomes: dict[int, Resumption], rules: Any = POLICY
+) -> tuple[RunEnded[RunState], Ledger]:
     journal = Ledger("run_1")
-    end = await drive(agent, reload(pause.state), policy=rules, journal=journal, outcomes=outcomes)
-    assert isinstance(end, End)
+    end = await drive(ModelRun(agent, reload(pause.state)), policy=rules, journal=journal, outcomes=outcomes)
+    assert isinstance(end, RunEnded)
     return end, journal
 
 
@@ -50,8 +53,8 @@ async def answer(call: str, reply: Callable[[ItemDraft], Resumption], rules: Any
     """Ask about one call, answer it, and return what ran, what its result was, and how the run ended."""
     ran: Ran = []
     agent = make_agent(ran, turn(CALLS[call]), **changes)
-    pause = await drive(agent, START, policy=rules, journal=Ledger("run_1"))
-    assert isinstance(pause, Pause)
+    pause = await drive(ModelRun(agent, START), policy=rules, journal=Ledger("run_1"))
+    assert isinstance(pause, RunSuspended)
     end, journal = await resume(pause, agent, {0: reply(pause.drafts[0])}, rules)
     (error,) = told([*journal.events, *end.events], "tool_completed", "error")
     return [args for _, args, _ in ran], error, end
@@ -66,7 +69,7 @@ async def test_a_denial_by_a_rule_is_told_with_its_reason_where_it_has_one() -> 
     for reason, words in ((None, "Denied by policy"), ("never drop", "Denied by policy: never drop")):
         journal = Ledger("run_1")
         rules = policy(rule("drops", tool_name="drop", reason=reason))
-        await drive(make_agent([], turn(CALLS["deny"])), START, policy=rules, journal=journal)
+        await drive(ModelRun(make_agent([], turn(CALLS["deny"])), START), policy=rules, journal=journal)
         assert told(journal.events, "tool_completed", "error") == [words]
 
 
@@ -83,8 +86,8 @@ async def test_a_run_that_ends_by_a_denial_says_so() -> None:
 async def test_an_outcome_that_fails_ends_the_run_and_every_call_is_still_told() -> None:
     ran: Ran = []
     agent = make_agent(ran, turn(CALLS["allow"], CALLS["approve"]))
-    pause = await drive(agent, START, policy=POLICY, journal=Ledger("run_1"))
-    assert isinstance(pause, Pause)
+    pause = await drive(ModelRun(agent, START), policy=POLICY, journal=Ledger("run_1"))
+    assert isinstance(pause, RunSuspended)
     end, journal = await resume(pause, agent, {1: fail(pause.drafts[0])})
     assert (end.status, end.error, ran) == (RunStatus.FAILED, "refund: Nobody answered.", [])
     assert journal.steps == []
@@ -93,8 +96,8 @@ async def test_an_outcome_that_fails_ends_the_run_and_every_call_is_still_told()
 
 async def test_an_item_without_an_outcome_is_denied() -> None:
     agent = make_agent([], turn(CALLS["approve"]))
-    pause = await drive(agent, START, policy=POLICY, journal=Ledger("run_1"))
-    assert isinstance(pause, Pause)
+    pause = await drive(ModelRun(agent, START), policy=POLICY, journal=Ledger("run_1"))
+    assert isinstance(pause, RunSuspended)
     _, journal = await resume(pause, agent, {})
     assert told(journal.events, "tool_completed", "success", "error") == [
         (False, "Denied: no decision came for this call.")
@@ -118,8 +121,8 @@ async def test_final_arguments_are_checked_once_more_against_the_tool_and_the_ru
 async def test_a_tool_that_was_changed_or_taken_away_while_its_call_waited_does_not_run() -> None:
     ran: Ran = []
     agent = make_agent(ran, turn(CALLS["approve"], CALLS["allow"]))
-    pause = await drive(agent, START, policy=POLICY, journal=Ledger("run_1"))
-    assert isinstance(pause, Pause)
+    pause = await drive(ModelRun(agent, START), policy=POLICY, journal=Ledger("run_1"))
+    assert isinstance(pause, RunSuspended)
 
     @tool(name="refund")
     def changed(order: str, amount: float) -> None:
@@ -162,8 +165,8 @@ async def test_a_headless_agent_is_never_put_to_anybody(
     asked = turn(CALLS["allow"], CALLS["approve"], CALLS["value"], ("crash", {"order": "A"}))
     agent = make_agent(ran, asked, interaction="headless", approval_fallback=approval, input_fallback=given)
     journal = Ledger("run_1")
-    end = await drive(agent, START, policy=HEADLESS_RULES, journal=journal)
-    assert isinstance(end, End)
+    end = await drive(ModelRun(agent, START), policy=HEADLESS_RULES, journal=journal)
+    assert isinstance(end, RunEnded)
     assert (end.status, sorted(name for name, _, _ in ran)) == (status, sorted(runs))
     events = [*journal.events, *end.events]
     assert kinds(events).count("tool_completed") == 4
@@ -189,8 +192,8 @@ async def test_a_budget_ends_a_run_that_would_go_on_for_ever_with_what_it_has(bu
             return turn(CALLS["allow"], ("drop", {"order": "B"}), text="Still looking.")
 
     journal = Ledger("run_1")
-    end = await drive(make_agent([], model=Endless(), budgets=budgets), START, policy=POLICY, journal=journal)
-    assert isinstance(end, End)
+    end = await drive(ModelRun(make_agent([], model=Endless(), budgets=budgets), START), policy=POLICY, journal=journal)
+    assert isinstance(end, RunEnded)
     assert end.status is RunStatus.DEGRADED
     assert isinstance(end.result, dict)
     assert end.result["reason"] == end.error
@@ -213,20 +216,22 @@ async def test_a_model_that_never_answers_is_not_waited_for_beyond_the_budget() 
             return DONE
 
     agent = make_agent([], model=Silent(), budgets=Budgets(max_wall_time_s=0.01))
-    end = await drive(agent, START, policy=POLICY, journal=Ledger("run_1"))
-    assert isinstance(end, End)
+    end = await drive(ModelRun(agent, START), policy=POLICY, journal=Ledger("run_1"))
+    assert isinstance(end, RunEnded)
     assert (end.status, "max_wall_time_s" in str(end.error)) == (RunStatus.DEGRADED, True)
 
 
 async def test_time_spent_is_carried_over_a_pause_and_waiting_is_not_counted() -> None:
     agent = make_agent([], turn(CALLS["approve"]), budgets=Budgets(max_wall_time_s=1000))
     spent = START.model_copy(update={"spent_ms": 999_000})
-    pause = await drive(agent, spent, policy=POLICY, journal=Ledger("run_1"))
-    assert isinstance(pause, Pause)
+    pause = await drive(ModelRun(agent, spent), policy=POLICY, journal=Ledger("run_1"))
+    assert isinstance(pause, RunSuspended)
     assert 999_000 < pause.state.spent_ms < 1_000_000
     late = pause.state.model_copy(update={"spent_ms": 1_000_001})
-    end = await drive(agent, late, policy=POLICY, journal=Ledger("run_1"), outcomes={0: approve(pause.drafts[0])})
-    assert isinstance(end, End)
+    end = await drive(
+        ModelRun(agent, late), policy=POLICY, journal=Ledger("run_1"), outcomes={0: approve(pause.drafts[0])}
+    )
+    assert isinstance(end, RunEnded)
     assert end.status is RunStatus.DEGRADED
     assert [result.success for result in end.state.executions] == [True], "what was approved is done first"
 
@@ -239,22 +244,22 @@ async def test_a_model_that_fails_fails_the_run() -> None:
         async def complete(self, messages: list[ChatMessage], tools: list[ToolDefinition]) -> ModelTurn:
             raise ModelError("The model endpoint answered 500.")
 
-    end = await drive(make_agent([], model=Broken()), START, policy=POLICY, journal=Ledger("run_1"))
-    assert isinstance(end, End)
+    end = await drive(ModelRun(make_agent([], model=Broken()), START), policy=POLICY, journal=Ledger("run_1"))
+    assert isinstance(end, RunEnded)
     assert (end.status, end.error) == (RunStatus.FAILED, "The model endpoint answered 500.")
 
 
 async def test_a_tool_that_raises_is_a_failed_call_and_the_run_goes_on() -> None:
     journal = Ledger("run_1")
-    end = await drive(make_agent([], turn(("crash", {"order": "A"}))), START, policy=POLICY, journal=journal)
-    assert isinstance(end, End)
+    end = await drive(ModelRun(make_agent([], turn(("crash", {"order": "A"}))), START), policy=POLICY, journal=journal)
+    assert isinstance(end, RunEnded)
     assert end.status is RunStatus.COMPLETED
     assert told(journal.events, "tool_completed", "success", "error") == [(False, "RuntimeError: no A")]
 
 
 async def test_an_answer_that_was_cut_off_is_warned_of() -> None:
     cut = ModelTurn(text="It beg", finish_reason="length")
-    end = await drive(make_agent([], cut), START, policy=POLICY, journal=Ledger("run_1"))
+    end = await drive(ModelRun(make_agent([], cut), START), policy=POLICY, journal=Ledger("run_1"))
     assert kinds(end.events) == ["llm_completed", "warning"]
     assert "length" in end.events[1].data["message"]
 
@@ -272,8 +277,8 @@ async def test_an_output_too_large_to_be_kept_is_cut_with_a_warning(output: Any)
 
     journal = Ledger("run_1")
     agent = make_agent([], turn(("dump", {})), tools=(dump,))
-    end = await drive(agent, START, policy=policy(), journal=journal)
-    assert isinstance(end, End)
+    end = await drive(ModelRun(agent, START), policy=policy(), journal=journal)
+    assert isinstance(end, RunEnded)
     (kept,) = told(journal.events, "tool_completed", "output")
     assert len(kept.encode()) < 256 * 1024 + 100
     assert kept.endswith("bytes in all]")
@@ -298,5 +303,5 @@ async def test_calls_of_one_batch_run_together_but_not_more_than_sixteen() -> No
         at_once[0] -= 1
 
     agent = make_agent([], turn(*[("meet", {})] * 40), tools=(meet,))
-    await drive(agent, START, policy=policy(), journal=Ledger("run_1"))
+    await drive(ModelRun(agent, START), policy=policy(), journal=Ledger("run_1"))
     assert most == [16]

@@ -9,10 +9,12 @@ from sayso.errors import ModelError
 from sayso.policy.engine import Policy
 from sayso.records.suspensions import RunStatus
 from sayso.records.tool_calls import ToolDefinition
-from sayso.runner.loop import End, drive
-from sayso.runner.model_calls import judge_model_call
+from sayso.runner.judging import judge_model_call
+from sayso.runner.loop import drive
 from sayso.runner.models import ChatMessage, ModelTurn
-from sayso.runner.transcripts import describe_run
+from sayso.runner.protocol import RunEnded
+from sayso.runner.runs import ModelRun
+from sayso.runner.transcripts import RunState, describe_run
 from tests.sayso.rule_builders import policy, rule
 from tests.sayso.runners import Ledger, make_agent, told, turn
 from tests.sayso.walks import CALLS, START
@@ -30,10 +32,10 @@ class Unasked:
         return {"model": "large-1", "provider": "models.test"}
 
 
-async def end_of(rules: Policy, **changes: Any) -> tuple[End, Ledger]:
+async def end_of(rules: Policy, **changes: Any) -> tuple[RunEnded[RunState], Ledger]:
     journal = Ledger("run_1")
-    end = await drive(make_agent([], turn(CALLS["allow"]), **changes), START, policy=rules, journal=journal)
-    assert isinstance(end, End)
+    end = await drive(ModelRun(make_agent([], turn(CALLS["allow"]), **changes), START), policy=rules, journal=journal)
+    assert isinstance(end, RunEnded)
     return end, journal
 
 

@@ -100,7 +100,7 @@ def test_what_a_revoked_key_asked_is_denied_whoever_approved_it() -> None:
     record = approved()
     record = record.model_copy(update={"run": record.run.model_copy(update={"key_id": "key_1"})})
     told = revalidate(record, AGENT, ASKS, Revocations(revoked=frozenset({"key_1"})))
-    assert (told.again, told.denied) == ({}, {0: "The key key_1 of bot, which asked for it, was revoked."})
+    assert (told.again, told.denied) == ({}, {0: "Key key_1 of bot, which started the run, was revoked."})
     assert revalidate(record, AGENT, ASKS, Revocations(revoked=frozenset({"key_2"}))).denied == {}
 
 

@@ -156,7 +156,7 @@ def test_a_name_or_timeout_that_cannot_be_is_refused(words: str, options: Any) -
 
 
 def test_a_description_that_is_too_long_is_refused() -> None:
-    with pytest.raises(InvalidInput, match="'len' cannot be defined so: description:"):
+    with pytest.raises(InvalidInput, match="The definition of tool 'len' is invalid: description:"):
         tool(name="len", description="x" * 20_001)(Till().pay)
 
 

@@ -12,13 +12,14 @@ from sayso.errors import AlreadyRedeemed, Conflict, DeadlinePassed, IllegalTrans
 from sayso.records.decisions import Report
 from sayso.records.events import TrailHead, find_break
 from sayso.records.items import ItemDraft
-from sayso.records.suspensions import LEGAL, Change, ResumeSpec, RunStatus, Status, SuspensionRecord, check_step
+from sayso.records.suspensions import Change, ResumeSpec, RunStatus, Status, SuspensionRecord
 from sayso.records.terms import REPORT_WITHIN_S
 from sayso.records.tool_calls import ToolResult
 from sayso.transitions.client_execution import client_redeem, conclude, lapse, mark_in_doubt
 from sayso.transitions.closing import next_due
 from sayso.transitions.deciding import cancel, decide, report, suspend
 from sayso.transitions.execution import lease
+from sayso.transitions.table import LEGAL, check_step
 from tests.sayso.samples import T0, ask, draft, person, types_of, word
 from tests.trails import append_events
 
@@ -51,7 +52,7 @@ def test_a_decided_pause_is_put_before_no_worker_and_is_looked_at_when_its_leave
     change = decide(record, word(record), T0)
     assert (change.record.status, change.ready) == (Status.DECIDED, False)
     assert change.record.due_at_ms == START_BY_MS
-    with pytest.raises(IllegalTransition, match="no worker takes it up"):
+    with pytest.raises(IllegalTransition, match="executed by its client"):
         lease(change.record, "w1", 30_000, T0)
 
 
@@ -73,12 +74,10 @@ def test_leave_is_consumed_once_by_whoever_names_their_key_first() -> None:
 def test_leave_is_not_consumed_after_its_time_or_where_there_is_none() -> None:
     with pytest.raises(DeadlinePassed):
         client_redeem(approved(), "i1", "k", START_BY_MS)
-    with pytest.raises(
-        IllegalTransition, match="This suspension is pending; client redeem takes one that is decided or"
-    ):
+    with pytest.raises(IllegalTransition, match="Cannot redeem: the suspension is pending, not decided or"):
         client_redeem(polled(), "i1", "k", T0)
     record = polled()
-    with pytest.raises(IllegalTransition, match="no leave"):
+    with pytest.raises(IllegalTransition, match="is not approved"):
         client_redeem(decide(record, word(record, "deny"), T0).record, "i1", "k", T0)
     with pytest.raises(IllegalTransition):
         client_redeem(cancel(approved(), person("ada"), None, T0).record, "i1", "k", T0)
@@ -94,7 +93,7 @@ def test_a_run_that_is_cancelled_tells_which_calls_may_have_run() -> None:
 
 def test_the_report_of_the_last_call_ends_the_run() -> None:
     record = client_redeem(approved(), "i1", "mine", T0 + 1).record
-    with pytest.raises(StaleAttempt, match="consumed by mine"):
+    with pytest.raises(StaleAttempt, match="redeemed by mine"):
         conclude(record, "i1", "other", DONE, T0 + 2)
     change = conclude(record, "i1", "mine", DONE, T0 + 2)
     assert types_of(change) == ["outcome_reported", "run_completed"]
@@ -103,14 +102,14 @@ def test_the_report_of_the_last_call_ends_the_run() -> None:
     assert (change.record.status, end.status, end.error) == (Status.RESUMED, RunStatus.COMPLETED, None)
     assert change.record.due_at_ms is None
     assert conclude(change.record, "i1", "mine", DONE, T0 + 3).record is change.record
-    with pytest.raises(Conflict, match="Another outcome"):
+    with pytest.raises(Conflict, match="A different result"):
         conclude(change.record, "i1", "mine", BROKE, T0 + 3)
     with pytest.raises(AlreadyRedeemed):
         client_redeem(change.record, "i1", "other", T0 + 3)
 
 
 def test_nothing_is_reported_before_it_was_consumed() -> None:
-    with pytest.raises(IllegalTransition, match="consume it before"):
+    with pytest.raises(IllegalTransition, match="Redeem it before"):
         conclude(approved(), "i1", "mine", DONE, T0)
 
 
@@ -122,7 +121,7 @@ def test_a_run_goes_on_until_each_of_its_calls_is_reported_or_too_late() -> None
     change = lapse(record, START_BY_MS)
     assert types_of(change) == ["permit_lapsed", "run_failed"]
     assert change.record.end is not None
-    assert "nobody started it before" in str(change.record.end.error)
+    assert "its client did not start it before" in str(change.record.end.error)
 
 
 def test_leave_that_nobody_used_ends_the_run_visibly() -> None:
@@ -148,7 +147,7 @@ def test_a_report_that_never_comes_ends_the_run_visibly() -> None:
     change = lapse(record, T0 + 10_000)
     assert types_of(change) == ["permit_lapsed", "run_degraded"]
     assert change.record.end is not None
-    assert "nobody reported" in str(change.record.end.error)
+    assert "its client reported no result" in str(change.record.end.error)
 
 
 @pytest.mark.parametrize(
@@ -200,13 +199,13 @@ def test_a_call_in_doubt_becomes_the_runs_next_question() -> None:
     assert doubt is not None
     assert (doubt.holder, doubt.idempotency_key) == ("mine", "sus_1:i1")
     asked = following.items[0].prompt
-    assert "by the agent itself (under the key mine)" in asked.body
-    assert "worker" not in asked.body + str(asked.reason)
+    assert "by its client (key mine)" in str(asked.body)
+    assert "worker" not in f"{asked.body}{asked.reason}"
     assert not change.ready
 
 
 def test_a_step_that_is_not_open_is_told_in_words() -> None:
-    with pytest.raises(IllegalTransition, match="This suspension is resumed; client redeem takes one that is"):
+    with pytest.raises(IllegalTransition, match="Cannot redeem: the suspension is resumed, not"):
         check_step(in_doubt().record, "client_redeem")
 
 
@@ -215,7 +214,7 @@ def test_an_answer_not_to_run_again_ends_the_run(choice: str, status: str) -> No
     following = in_doubt().following
     assert following is not None
     answered = decide(following, word(following, "value", value={"choice": choice}), T0 + 2).record
-    with pytest.raises(IllegalTransition, match="not to run the call again"):
+    with pytest.raises(IllegalTransition, match="does not allow another run"):
         client_redeem(answered, "i1", "next", T0 + 3)
     end = lapse(answered, T0 + 3).record.end
     assert end is not None

@@ -9,9 +9,12 @@ from sayso.errors import StaleAttempt
 from sayso.records.tool_calls import ToolResult
 from sayso.runner.agents import Agent
 from sayso.runner.local import MemoryJournal
-from sayso.runner.loop import End, Pause, drive, start_state
+from sayso.runner.loop import drive
 from sayso.runner.models import ScriptedModel
+from sayso.runner.protocol import RunEnded, RunSuspended
+from sayso.runner.runs import ModelRun
 from sayso.runner.tools import Tool, tool
+from sayso.runner.transcripts import start_state
 from tests.sayso.rule_builders import policy
 from tests.sayso.runners import LostWorker, reload, told, turn
 
@@ -61,14 +64,14 @@ async def test_a_quick_call_is_noted_while_a_slow_one_runs_and_is_never_in_doubt
     may_end, ran = asyncio.Event(), list[str]()
     agent, lost = build(may_end, ran), Noting(may_end)
     with pytest.raises(StaleAttempt):
-        await asyncio.wait_for(drive(agent, START, policy=policy(), journal=lost), 30)
+        await asyncio.wait_for(drive(ModelRun(agent, START), policy=policy(), journal=lost), 30)
     assert [*lost.results] == [0]
     assert (sorted(lost.started), sorted(lost.ended)) == (["run_1:0.0", "run_1:0.1"], ["run_1:0.0", "run_1:0.1"])
     assert lost.state is not None
     again = MemoryJournal("run_1")
     again.begun, again.results = lost.begun, lost.results
-    asked = await drive(agent, reload(lost.state), policy=policy(), journal=again)
-    assert isinstance(asked, Pause)
+    asked = await drive(ModelRun(agent, reload(lost.state)), policy=policy(), journal=again)
+    assert isinstance(asked, RunSuspended)
     assert [ask.tool.name for ask in asked.drafts] == ["slow"]
     assert ran.count("quick") == 1
 
@@ -77,13 +80,13 @@ async def test_a_batch_that_had_ended_before_its_worker_was_lost_is_told_and_not
     may_end, ran = asyncio.Event(), list[str]()
     agent, lost = build(may_end, ran), Noting(may_end)
     with pytest.raises(StaleAttempt):
-        await asyncio.wait_for(drive(agent, START, policy=policy(), journal=lost), 30)
+        await asyncio.wait_for(drive(ModelRun(agent, START), policy=policy(), journal=lost), 30)
     assert lost.state is not None
     again = MemoryJournal("run_1")
     late = ToolResult(call_id="call_1", tool_name="slow", success=True, output="late")
     again.begun, again.results = lost.begun, {**lost.results, 1: late}
-    end = await drive(agent, reload(lost.state), policy=policy(), journal=again)
-    assert isinstance(end, End)
+    end = await drive(ModelRun(agent, reload(lost.state)), policy=policy(), journal=again)
+    assert isinstance(end, RunEnded)
     events = [*again.events, *end.events]
     assert told(events, "tool_completed", "tool_name", "output") == [("quick", "quick done"), ("slow", "late")]
     assert sorted(ran) == ["quick", "slow"]
@@ -93,6 +96,6 @@ async def test_calls_that_end_together_are_saved_once_with_their_batch() -> None
     may_end, ran = asyncio.Event(), list[str]()
     may_end.set()
     journal = MemoryJournal("run_1")
-    end = await drive(build(may_end, ran), START, policy=policy(), journal=journal)
-    assert isinstance(end, End)
+    end = await drive(ModelRun(build(may_end, ran), START), policy=policy(), journal=journal)
+    assert isinstance(end, RunEnded)
     assert journal.results == {}

@@ -3,10 +3,11 @@
 import pytest
 
 from sayso.errors import DeadlinePassed, Frozen, IllegalTransition
+from sayso.records.freezes import Freeze
 from sayso.records.suspensions import Intent, Status
 from sayso.transitions.deciding import cancel, decide
 from sayso.transitions.execution import Fence, lease, redeem, release
-from sayso.transitions.freezing import Freeze, check_start, find_held, hold, lost_ms, shift_deadlines, tools_to_start
+from sayso.transitions.freezing import check_start, find_held, hold, lost_ms, shift_deadlines, tools_to_start
 from sayso.transitions.timing import keep_time
 from tests.sayso.samples import T0, ask, pending, person, types_of, word
 

@@ -7,8 +7,9 @@ import pytest
 
 from sayso.errors import AlreadyDecided, IllegalTransition, SaysoError, StaleAttempt
 from sayso.records.decisions import Actor, ActorKind, Outcome, Verdict
+from sayso.records.freezes import Freeze
 from sayso.records.items import Doubt, PresetOutcome
-from sayso.records.suspensions import LEGAL, Change, Lease, RunStatus, Status, SuspensionRecord, check_step
+from sayso.records.suspensions import Change, Lease, RunStatus, Status, SuspensionRecord
 from sayso.records.tool_calls import ToolCall, ToolResult
 from sayso.transitions.deciding import ask_again, cancel, decide, describe_outcome, extend, report, suspend
 from sayso.transitions.execution import (
@@ -29,9 +30,10 @@ from sayso.transitions.execution import (
     settle,
     suspend_again,
 )
-from sayso.transitions.freezing import Freeze, hold, shift_deadlines
-from sayso.transitions.in_doubt import ask_in_doubt
+from sayso.transitions.freezing import hold, shift_deadlines
+from sayso.transitions.in_doubt import put_in_doubt
 from sayso.transitions.sightings import see
+from sayso.transitions.table import LEGAL, check_step
 from sayso.transitions.timing import escalate, expire, remind
 from tests.sayso.samples import T0, ask, draft, pending, person, types_of, word
 from tests.sayso.transitions.test_execution import DONE, FENCE, STATE, decided, intent, leased
@@ -156,7 +158,7 @@ def test_nobody_changes_what_is_decided() -> None:
 def in_doubt(*more: Any) -> SuspensionRecord:
     doubt = Doubt(begun_at_ms=T0, holder="w0", attempt=1, idempotency_key="key")
     call = ToolCall(call_id="call_0", index=0, name="refund", args={})
-    return pending(ask_in_doubt(call, "d" * 64, doubt), *more)
+    return pending(put_in_doubt(call, "d" * 64, doubt), *more)
 
 
 def test_a_late_result_of_the_very_worker_lifts_the_doubt() -> None:
@@ -243,7 +245,7 @@ def test_a_call_that_is_begun_again_stands_in_the_journal_once() -> None:
 
 def test_an_open_item_is_not_run_and_would_be_run_as_it_was_asked() -> None:
     record = revocations(Status.RESUMING)
-    with pytest.raises(IllegalTransition, match="no leave"):
+    with pytest.raises(IllegalTransition, match="is not approved"):
         redeem(record, FENCE, (intent(),), (), T0)
     assert approved_args(record.items[0]) == record.items[0].tool.args
 
@@ -322,7 +324,7 @@ def test_a_permit_spent_in_vain_counts_again_and_only_that_one() -> None:
     taken = lease(spent, "w2", 30_000, T0 + 30_000).record
     fence = Fence("w2", 2, 30_000)
     for attempt in (None, 2, 7):
-        with pytest.raises(IllegalTransition, match="already spent"):
+        with pytest.raises(IllegalTransition, match="already redeemed"):
             redeem(taken, fence, (intent().model_copy(update={"in_vain": attempt}),), (), T0 + 30_000)
     again = redeem(taken, fence, (intent().model_copy(update={"in_vain": 1}),), (), T0 + 30_000).record
     assert again.items[0].permit is not None
@@ -336,4 +338,4 @@ def test_a_permit_spent_in_vain_counts_again_and_only_that_one() -> None:
 def test_a_step_that_is_refused_says_when_it_is_taken(verb: str, taken: str) -> None:
     with pytest.raises(IllegalTransition) as refused:
         check_step(pending(), verb)
-    assert refused.value.message == f"This suspension is pending; {verb} takes one that is {taken}. Read it again."
+    assert refused.value.message == f"Cannot {verb}: the suspension is pending, not {taken}. Read it again."

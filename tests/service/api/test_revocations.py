@@ -42,7 +42,7 @@ async def test_what_a_revoked_key_asked_cannot_be_decided_any_more(world: World)
     await revoke(world, key)
     found = await read(world, asked["id"])
     assert found["status"] == "cancelled"
-    assert found["end"]["error"] == f"Cancelled by desk: The key {key.id} of demo, which asked for it, was revoked"
+    assert found["end"]["error"] == f"Cancelled by desk: Key {key.id} of demo, which started the run, was revoked"
     word = {"action": "approve", "digest": asked["items"][0]["digest"]}
     answer = await post(world, "anna", f"{asked['id']}/items/i1/decision", body=word)
     assert answer.status_code == 409

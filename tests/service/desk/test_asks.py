@@ -12,7 +12,7 @@ from service.wiring import Wiring, assemble
 from tests.builders import REFUND, run_ref
 
 CALL = ExternalCall(ToolCall(call_id="c0", index=0, name="refund", args={"order": "A", "amount": 5}), REFUND)
-POLL, CALLBACK = ResumeSpec(mode="poll"), ResumeSpec(mode="callback")
+POLL, WORKER = ResumeSpec(mode="poll"), ResumeSpec(mode="worker")
 FOREIGN = Foreign(Origin(framework="aap"), seal_state(b"{}"))
 FITTED = Foreign(Origin(framework="aap"), seal_state(b"{}"), fit=lambda asked: asked)
 
@@ -42,8 +42,8 @@ async def test_a_poll_with_a_key_is_one_suspension_for_good_and_for_one_request(
 
 @pytest.mark.parametrize(
     ("spec", "key", "foreign"),
-    [(CALLBACK, "k", None), (POLL, None, None), (POLL, "k", FOREIGN)],
-    ids=["called back", "without a key", "of another protocol"],
+    [(WORKER, "k", None), (POLL, None, None), (POLL, "k", FOREIGN)],
+    ids=["run by a worker", "without a key", "of another protocol"],
 )
 async def test_no_other_is_named_by_its_key(
     wiring: Wiring, spec: ResumeSpec, key: str | None, foreign: Foreign | None
@@ -62,13 +62,13 @@ async def test_no_other_is_named_by_its_key(
 async def test_what_a_tool_is_is_kept_but_for_what_was_made_to_fit(
     wiring: Wiring, foreign: Foreign | None, kept: bool
 ) -> None:
-    await put(wiring, CALLBACK, foreign=foreign)
+    await put(wiring, WORKER, foreign=foreign)
     assert (await wiring.runs.definition(REFUND.digest) is not None) == kept
     assert (await wiring.runs.list_runs())[0].status == "suspended"
 
 
 async def test_what_was_asked_without_a_key_twice_is_asked_twice(wiring: Wiring) -> None:
-    first, second = [await put(wiring, CALLBACK, key=None) for _ in range(2)]
+    first, second = [await put(wiring, WORKER, key=None) for _ in range(2)]
     assert first.id != second.id
     with pytest.raises(NotFound):
         async with assemble(wiring.settings, "another") as other:

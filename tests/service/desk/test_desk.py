@@ -290,7 +290,7 @@ async def test_a_step_goes_on_from_what_is_known_and_looks_where_that_is_old(wir
     assert settled.record.status is Status.RESUMED
     again = await desk.settle(record.id, fence, RunEnd(status=RunStatus.COMPLETED), (), settled)
     assert again.repeated
-    with pytest.raises(Conflict, match="checkpoint takes one that is resuming"):
+    with pytest.raises(Conflict, match=r"Cannot checkpoint: .* not resuming"):
         await desk.checkpoint(record.id, fence, STATE, (), settled)
 
 

@@ -14,7 +14,7 @@ from sayso.records.run_state import seal_state
 from sayso.records.suspensions import Intent, Status, SuspensionRecord
 from sayso.records.tool_calls import ToolCall
 from sayso.transitions.execution import Fence
-from sayso.transitions.in_doubt import ask_in_doubt
+from sayso.transitions.in_doubt import put_in_doubt
 from service.settings import Settings
 from service.wiring import Wiring, assemble
 from tests.builders import REFUND, approve, ask, make_pending, make_running, person, run_ref
@@ -46,7 +46,7 @@ async def say(wiring: Wiring, record: SuspensionRecord, action: str, **word: Any
 async def test_the_rules_are_not_asked_whether_a_call_has_run(wiring: Wiring, choice: str) -> None:
     doubt = Doubt(begun_at_ms=0, holder="w1", attempt=1, idempotency_key="k")
     call = ToolCall(call_id="call_0", index=0, name="refund", args={"order": "A", "amount": 900})
-    record = await make_pending(wiring, ask_in_doubt(call, REFUND.digest, doubt))
+    record = await make_pending(wiring, put_in_doubt(call, REFUND.digest, doubt))
     answered = await say(wiring, record, "value", value={"choice": choice})
     outcome = answered.items[0].outcome
     assert answered.status is Status.DECIDED

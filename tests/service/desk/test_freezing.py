@@ -6,10 +6,10 @@ import pytest
 
 from sayso.errors import Frozen, NotFound, Unavailable
 from sayso.records.decisions import DecisionRequest
+from sayso.records.freezes import Freeze
 from sayso.records.suspensions import Intent, Status
 from sayso.records.terms import RuleTerms
 from sayso.transitions.execution import Fence
-from sayso.transitions.freezing import Freeze
 from service.desk.desk import Desk
 from service.wiring import Wiring, assemble
 from tests.builders import approve, ask, make_pending, make_running, person

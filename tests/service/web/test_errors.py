@@ -1,9 +1,9 @@
 from fastapi import Request
 
 from sayso.errors import Unavailable
-from service.api.routing.problems import Problem as ToldProblem
+from sayso.problems import Problem
 from service.settings import Settings
-from service.web.errors import Problem, render_problem
+from service.web.errors import render_problem
 from tests.service.web.sites import visit
 
 
@@ -35,7 +35,7 @@ async def test_a_problem_is_shown_with_everything_escaped(settings: Settings) ->
         request = Request(
             {"type": "http", "method": "GET", "path": "/", "headers": [], "query_string": b"", "app": guest.app}
         )
-        problem: Problem = ToldProblem(418, "x", "<b>Odd</b>", "A\u202e<script>")
+        problem = Problem(418, "x", "<b>Odd</b>", "A\u202e<script>")
         page = render_problem(request, problem)
         assert page.status_code == 418
         assert b"<b>" not in page.body

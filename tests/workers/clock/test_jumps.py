@@ -4,10 +4,10 @@ import pytest
 
 from sayso.errors import ClockInDoubt, Conflict, DeadlinePassed
 from sayso.records.decisions import DecisionRequest
+from sayso.records.freezes import TIME, Freeze
 from sayso.records.suspensions import Change, Status, SuspensionRecord
 from sayso.records.terms import RuleTerms
 from sayso.transitions.clock_jumps import Beat
-from sayso.transitions.freezing import TIME, Freeze
 from service.wiring import Wiring
 from tests.builders import approve, ask, make_pending, person, with_deadline
 from workers.clock.jumps import Beats
@@ -162,7 +162,7 @@ async def test_a_clock_that_is_put_right_again_lifts_the_doubt_and_nothing_has_c
 async def test_an_hour_without_a_clock_is_an_hour(wiring: Wiring) -> None:
     record = await asked_before(wiring)
     await Beats(wiring).note(await reading(wiring, ago_ms=HOUR))
-    with pytest.raises(ClockInDoubt, match="No clock has looked since"):
+    with pytest.raises(ClockInDoubt, match="No clock has confirmed the time since"):
         await wiring.desk.decide(record.id, "i1", yes(record), person("anna"))
     await Beats(wiring).note(await reading(wiring, uptime_ms=HOUR))
     assert await frozen(wiring) == []

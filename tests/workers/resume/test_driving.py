@@ -14,9 +14,10 @@ from sayso.records.suspensions import RunRef, RunStatus, Status
 from sayso.records.tool_calls import ToolCall
 from sayso.runner.agents import Agent
 from sayso.runner.batches import PlannedCall
-from sayso.runner.loop import run_calls, start_state
+from sayso.runner.execution import run_calls
 from sayso.runner.models import ModelTurn, RequestedCall, ScriptedModel
 from sayso.runner.tools import CallContext, tool
+from sayso.runner.transcripts import start_state
 from sayso.transitions.execution import Fence
 from service.settings import Settings
 from service.store.runs.runs import Run

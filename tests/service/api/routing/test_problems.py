@@ -12,7 +12,8 @@ from structlog.testing import capture_logs
 
 from sayso import errors
 from sayso.errors import AlreadyDecided, SaysoError, TooManyRequests, Unavailable
-from service.api.routing.problems import TABLE, describe_problem
+from sayso.problems import PROBLEM_TYPES, error_class_of
+from service.api.routing.problems import describe_problem
 from service.http.bodies import misfit, read_body
 
 OF_CLIENTS = {errors.Unreachable, errors.Suspended, errors.Denied, errors.CallFailed, errors.InDoubt}
@@ -29,12 +30,13 @@ class Order(BaseModel):
 
 
 @pytest.mark.parametrize("kind", [kind for kind in KINDS if kind not in OF_CLIENTS])
-def test_every_error_of_the_tree_has_a_row_of_its_own(kind: type[SaysoError]) -> None:
-    assert kind in TABLE
+def test_problem_types_have_a_row_for_every_error(kind: type[SaysoError]) -> None:
+    row = PROBLEM_TYPES[kind]
     problem = describe_problem(kind())
-    assert problem.status == TABLE[kind][0]
+    assert (problem.status, problem.slug, problem.title) == (row.status, row.slug, row.title)
     assert re.fullmatch(r"[a-z]+(-[a-z]+)*", problem.slug)
     assert problem.detail
+    assert error_class_of(f"/problems/{problem.slug}", 400) is kind
 
 
 def test_facts_stand_beside_the_members_and_moments_are_written_out() -> None:

@@ -1,0 +1,288 @@
+"""Execution of the calls of one batch: journaled first, each run once, its result kept.
+
+The loop runs the calls of our own agents itself (`run_calls`). Another framework runs its own tools through a
+`CallExecutor`.
+"""
+
+import asyncio
+from collections.abc import Awaitable, Callable, Collection, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
+from functools import partial
+from typing import Any, Protocol, TypeVar
+
+from sayso.canonical_json import JsonObject
+from sayso.errors import IllegalTransition
+from sayso.records.base import Immutable
+from sayso.records.events import Event
+from sayso.records.items import Doubt
+from sayso.records.suspensions import Intent, SuspensionRecord
+from sayso.records.tool_calls import ToolResult
+from sayso.runner.agents import Agent
+from sayso.runner.batches import Batch, BatchCall, PlannedCall, complete_batch
+from sayso.runner.judging import known_id
+from sayso.runner.tools import CallContext, ReportOutput, call_tool, catch_result, plain_json
+from sayso.transitions.execution import Fence
+
+MAX_CALLS_AT_ONCE = 16
+NOTE_AFTER_S = 0.02
+"""How long a finished call waits for the rest of its batch before its result is saved alone."""
+
+_NOT_STARTED = "The framework did not start this call."
+_BROKEN_OFF = "The framework broke this call off in the middle; nobody knows what it did."
+
+Execute = Callable[[JsonObject], Awaitable[Any]]
+OnComplete = Callable[[Batch], Awaitable[None]]
+Confirm = Callable[[], Awaitable[None]]
+State_contra = TypeVar("State_contra", bound=Immutable, contravariant=True)
+
+
+class Journal(Protocol[State_contra]):
+    """Saves what a run is about to do and what it has done. An error that it raises ends the drive at once."""
+
+    async def redeem(
+        self, calls: Sequence[PlannedCall], events: Sequence[Event], state: State_contra | None
+    ) -> Mapping[int, str]:
+        """Save which calls are about to start, with the state they start from unless it is saved already.
+
+        Return the idempotency key of each call by its index; the same call gets the same key every time.
+        """
+        ...
+
+    async def confirm(self) -> None:
+        """Check right before a call starts that this worker still holds the run; raises otherwise."""
+        ...
+
+    def note_start(self, key: str) -> None:
+        """Note on this machine that the call with this key starts. Called in the thread that runs it."""
+        ...
+
+    def note_end(self, key: str, result: ToolResult) -> None:
+        """Note on this machine how a call ended. Called in the thread that ran it."""
+        ...
+
+    async def note_results(self, results: Mapping[int, ToolResult]) -> None:
+        """Save results, by index, while other calls of the batch still run; raises nothing that ends those."""
+        ...
+
+    async def return_permits(self, unused: Collection[int]) -> None:
+        """Return the permits of journaled calls that never started, by index."""
+        ...
+
+    async def checkpoint(self, state: State_contra, events: Sequence[Event]) -> None:
+        """Save the state; no call is under way."""
+        ...
+
+    def started_before(self) -> bool:
+        """Whether an earlier attempt started calls of the saved batch."""
+        ...
+
+    def finished(self) -> Mapping[int, ToolResult]:
+        """Return the results, by index, that an earlier attempt left for calls of the saved batch."""
+        ...
+
+    def unfinished(self) -> Mapping[int, Doubt]:
+        """Return the calls of the saved batch, by index, that were started before and have no saved result."""
+        ...
+
+
+def plan_intent(record: SuspensionRecord, fence: Fence, planned: PlannedCall, step: int) -> Intent:
+    """Return the journal entry of a call about to start."""
+    call = planned.call
+    return Intent(
+        item_id=planned.item_id,
+        call_id=call.call_id,
+        index=call.index,
+        tool=call.name,
+        idempotency_key=planned.key or f"{record.id}:{planned.item_id or f'{step}.{call.index}'}",
+        idempotent=planned.idempotent,
+        attempt=fence.attempt,
+        holder=fence.holder,
+        begun_at_ms=0,
+    )
+
+
+def make_context(run_id: str, planned: PlannedCall, key: str, repeated: Collection[int]) -> CallContext:
+    """Return the context of a call about to start; a `repeated` one may have run under an earlier attempt."""
+    return CallContext(run_id, planned.call.call_id, key, 2 if planned.call.index in repeated else 1)
+
+
+async def run_calls(
+    agent: Agent,
+    run_id: str,
+    planned: Sequence[PlannedCall],
+    keys: Mapping[int, str],
+    journal: Journal[Any],
+    repeated: Collection[int] = (),
+) -> Mapping[int, ToolResult]:
+    """Run journaled calls together and return their results by index."""
+    slots = asyncio.Semaphore(MAX_CALLS_AT_ONCE)
+    ended: dict[int, ToolResult] = {}
+
+    async def run(one: PlannedCall) -> None:
+        tool, index, key = agent.tools_by_name[one.call.name], one.call.index, keys[one.call.index]
+        context = make_context(run_id, one, key, repeated)
+        starting, ending = partial(journal.note_start, key), partial(journal.note_end, key)
+        async with slots:
+            await journal.confirm()
+            ended[index] = await call_tool(tool, one.call, context, starting, ending, one.read)
+
+    if len(planned) == 1:  # a task of its own keeps the tool from cancelling the drive
+        await asyncio.create_task(run(planned[0]))
+        return ended
+    running = asyncio.gather(*map(run, planned))
+    await _note_early(running, ended, journal)
+    await running
+    return ended
+
+
+async def _note_early(running: asyncio.Future[Any], ended: Mapping[int, ToolResult], journal: Journal[Any]) -> None:
+    """Save results while the rest still runs, so that a slow call does not keep quick ones in doubt.
+
+    Calls that end together cost no extra commit: their batch is saved at once.
+    """
+    noted: set[int] = set()
+    try:
+        while True:
+            await asyncio.wait((running,), timeout=NOTE_AFTER_S)
+            if running.done():
+                return
+            if fresh := {index: result for index, result in ended.items() if index not in noted}:
+                await journal.note_results(fresh)
+                noted |= fresh.keys()
+    finally:
+        if not running.done():
+            running.cancel()
+
+
+async def skip_confirmation() -> None:
+    """Confirm nothing: no other process can hold the run."""
+
+
+class CallExecutor:
+    """The only way for a framework to run a tool: once per approved call, with the arguments decided on.
+
+    With the last call of its batch it reports the results, before the framework sees them.
+    """
+
+    def __init__(
+        self,
+        batch: Batch,
+        contexts: Mapping[int, CallContext],
+        on_complete: OnComplete,
+        unseen: bool = False,
+        confirm: Confirm = skip_confirmation,
+    ) -> None:
+        self._batch = batch
+        self._contexts = contexts
+        self._on_complete = on_complete
+        self._results: dict[int, ToolResult] = {}
+        self._started: set[int] = set()
+        self._unseen = unseen
+        self._confirm = confirm
+        self.fault: Exception | None = None
+
+    @property
+    def calls(self) -> tuple[BatchCall, ...]:
+        """The calls of the batch, in the model's order: each may run or has its result already."""
+        return self._batch.calls
+
+    def find(self, call_id: str, name: str) -> BatchCall | None:
+        """Return the call that the framework is about to run, or None for one that was not requested.
+
+        Each call is found until it runs. A model may give two calls one id, or use an id again in a later turn.
+        """
+        wanted = (known_id(call_id), name)
+        waiting = [one for one in self.calls if one.call.index not in self._started]
+        found = [one for one in waiting if (one.call.call_id, one.call.name) == wanted]
+        ready = [one for one in found if one.call.index in self._contexts]
+        return next(iter(ready or found), None)
+
+    async def run(self, one: BatchCall, execute: Execute) -> ToolResult:
+        """Run a call and return its result; a call that has one already is not run again.
+
+        An error of the tool is a failed result. Raises what `confirm` and `on_complete` raise; nothing runs after that.
+        """
+        index = one.call.index
+        if one.result is not None:
+            self._started.add(index)
+            return one.result
+        if self.fault is not None or index in self._started or index not in self._contexts:
+            refusal = IllegalTransition(f"{one.call.name} is not approved, or was started before. Request it again.")
+            raise self._fail(self.fault or refusal)
+        self._started.add(index)
+        try:
+            await self._confirm()
+        except Exception as error:
+            raise self._fail(error) from error
+
+        async def run(report: ReportOutput) -> None:
+            report(plain_json(await execute(one.call.args)))
+
+        token = _CALL.set(self._contexts[index])
+        try:
+            self._results[index] = await catch_result(one.call, run)
+        finally:
+            _CALL.reset(token)
+        if self._results.keys() == self._contexts.keys():
+            await self._complete()
+        return self._results[index]
+
+    async def close(self) -> None:
+        """Report the calls that the framework never started, if it ended its turn without them."""
+        if self.fault is not None:
+            raise self.fault
+        missing = self._contexts.keys() - self._results.keys()
+        if not missing:
+            return
+        for one in self.calls:
+            if one.call.index in missing:
+                error = None if self._unseen else _BROKEN_OFF if one.call.index in self._started else _NOT_STARTED
+                self._results[one.call.index] = ToolResult(
+                    call_id=one.call.call_id, tool_name=one.call.name, success=error is None, error=error
+                )
+        await self._complete()
+
+    def abandon(self, fault: Exception) -> tuple[frozenset[int], Mapping[int, ToolResult]]:
+        """Let no further call start. Return the calls that never started, and the results so far.
+
+        A framework that runs its calls unseen may have started all of them.
+        """
+        self.fault = self.fault or fault
+        unused = frozenset() if self._unseen else frozenset(self._contexts) - self._started
+        return unused, self._results
+
+    async def _complete(self) -> None:
+        try:
+            await self._on_complete(complete_batch(self._batch, self._results))
+        except Exception as error:
+            raise self._fail(error) from error
+
+    def _fail(self, fault: Exception) -> Exception:
+        """Keep the fault: a framework may take what is raised for the tool's own error."""
+        self.fault = fault
+        return fault
+
+
+def current_executor() -> CallExecutor | None:
+    """Return the executor of the run that is driven in this context, if any."""
+    return _EXECUTOR.get()
+
+
+def current_call() -> CallContext | None:
+    """Return the context of the call that this tool serves, such as its idempotency key; None outside of a call."""
+    return _CALL.get()
+
+
+@contextmanager
+def use_executor(executor: CallExecutor | None) -> Iterator[None]:
+    """Make the executor current for everything that a framework starts within the block."""
+    token = _EXECUTOR.set(executor)
+    try:
+        yield
+    finally:
+        _EXECUTOR.reset(token)
+
+
+_EXECUTOR: ContextVar[CallExecutor | None] = ContextVar("sayso_executor", default=None)
+_CALL: ContextVar[CallContext | None] = ContextVar("sayso_call", default=None)

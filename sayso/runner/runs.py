@@ -1,0 +1,232 @@
+"""The two kinds of run that the loop drives: of our own agents, and of agents of other frameworks."""
+
+import asyncio
+from collections.abc import Mapping, Sequence
+
+from pydantic import JsonValue
+
+from sayso.canonical_json import JsonObject
+from sayso.clock import monotonic_ms
+from sayso.errors import InvalidInput, ModelError
+from sayso.policy.engine import PolicyEvent
+from sayso.records.run_state import check_state
+from sayso.records.suspensions import RunEnd, RunRef, RunStatus
+from sayso.records.tool_calls import ToolResult
+from sayso.runner.agents import Agent
+from sayso.runner.batches import Batch, complete_batch, results_of
+from sayso.runner.execution import CallExecutor, make_context, run_calls, use_executor
+from sayso.runner.models import ChatMessage, ModelTurn
+from sayso.runner.protocol import (
+    Done,
+    Executed,
+    Execution,
+    FrameworkAgent,
+    FrameworkState,
+    FrameworkTurn,
+    read_turn,
+)
+from sayso.runner.transcripts import (
+    Exceeded,
+    RunState,
+    add_results,
+    add_turn,
+    describe_run,
+    find_exceeded,
+    summarise,
+)
+
+
+class ModelRun:
+    """A run of our own agent: it asks the agent's model and runs its tools in this process."""
+
+    asks_with_calls = False
+    external_events: tuple[JsonObject, ...] = ()
+
+    def __init__(self, agent: Agent, state: RunState) -> None:
+        self.agent = agent
+        self._state = state
+        self._spent_before_ms = state.spent_ms
+        self._began_ms = monotonic_ms()
+
+    @property
+    def batch(self) -> Batch | None:
+        """The batch that was saved, if any."""
+        return self._state.batch
+
+    def describe(self) -> PolicyEvent:
+        """Return the facts about the run that rules read."""
+        return describe_run(self._state)
+
+    def snapshot(self, batch: Batch | None = None) -> RunState:
+        """Return the state with the wall time spent so far."""
+        return self._state.model_copy(update={"batch": batch, "spent_ms": self._spent_ms()})
+
+    def find_exceeded(self) -> Exceeded | None:
+        """Return the budget that allows no further turn, if any."""
+        return find_exceeded(self.agent.budgets, self._state, self._spent_ms())
+
+    async def ask(self) -> ModelTurn | RunEnd | Exceeded:
+        """Ask the model within the wall time that is left; a model error fails the run."""
+        agent, limit_s = self.agent, self.agent.budgets.max_wall_time_s
+        system: list[ChatMessage] = [{"role": "system", "content": agent.instructions}] if agent.instructions else []
+        definitions = [tool.definition for tool in agent.tools]
+        limit = asyncio.timeout(limit_s - self._spent_ms() / 1000)
+        try:
+            async with limit:
+                return await agent.model.complete([*system, *self._state.messages], definitions)
+        except ModelError as error:
+            return RunEnd(status=RunStatus.FAILED, error=error.message)
+        except TimeoutError:
+            if limit.expired():
+                return Exceeded("max_wall_time_s", limit_s)
+            raise
+
+    def accept(self, turn: ModelTurn) -> RunEnd | Exceeded | None:
+        """Add the turn. A turn without calls completes the run."""
+        self._state = add_turn(self._state, turn)
+        if not turn.calls:
+            return RunEnd(status=RunStatus.COMPLETED, result={"text": turn.text})
+        limit = self.agent.budgets.max_tool_calls
+        return Exceeded("max_tool_calls", limit) if self._state.tool_calls > limit else None
+
+    async def check_ready(self) -> None:
+        """Pass: tools of this process can always start."""
+
+    async def execute(self, execution: Execution) -> Executed:
+        """Run the planned calls together."""
+        _, planned, keys, repeated, journal, _ = execution
+        if not planned:
+            return Executed({})
+        return Executed(await run_calls(self.agent, self._state.run_id, planned, keys, journal, repeated))
+
+    def complete(self, batch: Batch) -> None:
+        """Add the results to the transcript."""
+        self._state = add_results(self._state, results_of(batch))
+
+    def summarise(self, reason: str, not_started: Sequence[str] = ()) -> JsonValue:
+        """Return the last text and the calls that ran, failed, or never started."""
+        return summarise(self._state, reason, not_started)
+
+    def _spent_ms(self) -> float:
+        return self._spent_before_ms + monotonic_ms() - self._began_ms
+
+
+class FrameworkRun:
+    """A run of another framework, which asks its model and runs its tools itself.
+
+    Results are saved before the framework sees them, so a run that is resumed again runs nothing twice.
+    """
+
+    asks_with_calls = True
+
+    def __init__(self, agent: FrameworkAgent, run: RunRef, state: FrameworkState) -> None:
+        check_origin(agent, state)
+        self.agent = agent
+        self._framework = agent.framework
+        self._run = run
+        self._state = state
+        self.external_events: tuple[JsonObject, ...] = ()
+
+    @property
+    def batch(self) -> Batch | None:
+        """The batch that was saved, if any."""
+        return self._state.batch
+
+    def describe(self) -> PolicyEvent:
+        """Return the facts about the run that rules read."""
+        run = self._run
+        return PolicyEvent(
+            run_id=run.id,
+            thread_id=run.thread_id,
+            step=self._state.step,
+            agent=run.agent,
+            context=run.facts,
+            claimed=run.claimed,
+        )
+
+    def snapshot(self, batch: Batch | None = None) -> FrameworkState:
+        """Return the state of the framework's last stop."""
+        return self._state if batch is None else self._state.model_copy(update={"batch": batch})
+
+    def find_exceeded(self) -> Exceeded | None:
+        """Return None: a framework keeps its own budgets."""
+        return None
+
+    async def ask(self) -> ModelTurn | RunEnd:
+        """Begin the run: let the framework run up to its first calls."""
+        with use_executor(None):
+            return self._read(await self._framework.begin(self._state.text))
+
+    def accept(self, turn: ModelTurn) -> RunEnd | None:
+        """Return None: the framework's state has the turn already."""
+        return None
+
+    async def check_ready(self) -> None:
+        """Raise `InvalidInput` if the framework cannot resume from its state."""
+        fault = await self._framework.find_fault(self._native)
+        if fault is not None:
+            raise InvalidInput(fault)
+
+    async def execute(self, execution: Execution) -> Executed:
+        """Let the framework resume and run its calls through an executor."""
+        batch, planned, keys, repeated, journal, keep = execution
+        contexts = {one.call.index: make_context(self._run.id, one, keys[one.call.index], repeated) for one in planned}
+        executor = CallExecutor(batch, contexts, keep, self._state.unseen, journal.confirm)
+        with use_executor(executor):
+            try:
+                reached = await self._framework.resume(self._native, executor)
+            except Exception as error:
+                unused, results = executor.abandon(error)
+                await self._return_unused(execution, unused, results)
+                raise (executor.fault or error) from error
+        await executor.close()
+        return Executed({}, self._read(reached))
+
+    def complete(self, batch: Batch) -> None:
+        """Keep the results in the batch until the framework stops again."""
+        self._state = self.snapshot(batch)
+
+    def summarise(self, reason: str, not_started: Sequence[str] = ()) -> JsonValue:
+        """Return the reason; only the framework can read its transcript."""
+        return {"reason": reason}
+
+    @property
+    def _native(self) -> JsonObject:
+        assert self._state.native is not None  # noqa: S101  a batch comes with the state that the framework stopped in
+        return self._state.native
+
+    def _read(self, reached: FrameworkTurn | Done) -> ModelTurn | RunEnd:
+        self.external_events += reached.external_events
+        if isinstance(reached, Done):
+            return RunEnd(status=reached.status, result=reached.result, error=reached.error)
+        check_state(reached.native)
+        update = {"native": reached.native, "unseen": reached.unseen, "step": self._state.step + 1, "batch": None}
+        self._state = self._state.model_copy(update=update)
+        return read_turn(reached)
+
+    async def _return_unused(
+        self, execution: Execution, not_started: frozenset[int], results: Mapping[int, ToolResult]
+    ) -> None:
+        """Return the permits of calls that never started, and save the results of those that ended.
+
+        A repeated call may have started under an earlier attempt.
+        """
+        unused = not_started.difference(execution.repeated)
+        if not unused:
+            return
+        await execution.journal.return_permits(unused)
+        if results and execution.keys.keys() == unused | results.keys():
+            batch = complete_batch(self._state.batch or execution.batch, results)
+            await execution.journal.checkpoint(self.snapshot(batch), ())
+
+
+def check_origin(agent: FrameworkAgent, state: FrameworkState) -> None:
+    """Raise `InvalidInput` for a state that another agent, framework or adapter has written."""
+    origin = agent.framework.origin
+    written = (state.agent, state.framework, state.state_schema)
+    expected = (agent.name, origin.framework, origin.state_schema)
+    if written != expected:
+        raise InvalidInput(
+            f"The run's state is of {' / '.join(written)}; this worker's agent goes on from {' / '.join(expected)} "
+            "alone. Run the version that wrote it."
+        )

@@ -1,0 +1,87 @@
+"""Sayso's evidence: status and audit trail of every run, read over the API after the experiment."""
+
+import asyncio
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+
+from pydantic import BaseModel, ConfigDict, JsonValue
+
+from sayso.canonical_json import JsonObject
+from sayso.records.events import TrailEntry
+from sayso.records.suspensions import RunStatus
+from tests.chaos.evidence.client_log import parse_ms
+from tests.chaos.workload.clients import Clients
+from tests.chaos.workload.plans import REVIEWERS
+
+FILE = "trails.jsonl"
+_PAGE = 200
+_AT_ONCE = 8
+
+
+class Trail(BaseModel):
+    """The final status of one run, and its trail events."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    run_id: str
+    status: RunStatus
+    entries: tuple[TrailEntry, ...]
+    fault: str | None = None
+
+
+class _RunView(BaseModel):
+    model_config = ConfigDict(frozen=True, extra="ignore")
+
+    status: RunStatus
+
+
+class _EventView(BaseModel):
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    seq: int
+    at: str
+    type: str
+    data: JsonObject
+    hash: str
+
+    def as_entry(self) -> TrailEntry:
+        return TrailEntry(seq=self.seq, at_ms=parse_ms(self.at), type=self.type, data=self.data, hash=self.hash)
+
+
+class _PageView(BaseModel):
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    events: tuple[_EventView, ...]
+    next_after: int
+    head: dict[str, JsonValue] | None = None
+    fault: str | None = None
+
+
+async def save_trails(clients: Clients, run_ids: Iterable[str], folder: Path) -> None:
+    """Write the trails of these runs into the folder, one JSON line per run."""
+    slots = asyncio.Semaphore(_AT_ONCE)
+
+    async def read(run_id: str) -> Trail:
+        async with slots:
+            return await _read_trail(clients, run_id)
+
+    with (folder / FILE).open("w", encoding="utf-8") as file:
+        for found in asyncio.as_completed([read(run_id) for run_id in run_ids]):
+            file.write((await found).model_dump_json() + "\n")
+
+
+def read_trails(folder: Path) -> Iterator[Trail]:
+    """Return the saved trails, one at a time."""
+    with (folder / FILE).open(encoding="utf-8") as lines:
+        yield from map(Trail.model_validate_json, lines)
+
+
+async def _read_trail(clients: Clients, run_id: str) -> Trail:
+    run = _RunView.model_validate(await clients.read(REVIEWERS[0], f"/api/v1/runs/{run_id}"))
+    entries: list[TrailEntry] = []
+    while True:
+        path = f"/api/v1/runs/{run_id}/events?after={len(entries)}&limit={_PAGE}"
+        page = _PageView.model_validate(await clients.read(REVIEWERS[0], path))
+        entries += [event.as_entry() for event in page.events]
+        if len(page.events) < _PAGE:
+            return Trail(run_id=run_id, status=run.status, entries=tuple(entries), fault=page.fault)

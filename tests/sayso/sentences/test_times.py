@@ -1,0 +1,38 @@
+import pytest
+
+from sayso.sentences.times import describe_ago, describe_clock, describe_hour, describe_span
+
+SECOND = 1000
+MINUTE = 60 * SECOND
+HOUR = 60 * MINUTE
+DAY = 24 * HOUR
+
+
+@pytest.mark.parametrize(
+    ("span_ms", "words"),
+    [
+        (-5, "0 s"),
+        (999, "0 s"),
+        (12 * SECOND, "12 s"),
+        (MINUTE, "1 min"),
+        (4 * MINUTE + 10 * SECOND + 900, "4 min 10 s"),
+        (2 * HOUR + 5 * SECOND, "2 h"),
+        (23 * HOUR + 59 * MINUTE + 59 * SECOND, "23 h 59 min"),
+        (3 * DAY + 2 * HOUR + 50 * MINUTE, "3 d 2 h"),
+        (30 * DAY, "30 d"),
+    ],
+)
+def test_describe_span_uses_its_two_largest_units(span_ms: int, words: str) -> None:
+    assert describe_span(span_ms) == words
+
+
+@pytest.mark.parametrize(
+    ("since_ms", "words"), [(-50, "just now"), (999, "just now"), (SECOND, "1 s ago"), (2 * HOUR + MINUTE, "2 h ago")]
+)
+def test_describe_ago_uses_one_unit(since_ms: int, words: str) -> None:
+    assert describe_ago(1_000_000_000, 1_000_000_000 + since_ms) == words
+
+
+def test_clock_and_hour_are_in_utc() -> None:
+    assert describe_clock(1_795_262_584_120) == "2026-11-21 12:03:04 UTC"
+    assert describe_hour(1_795_262_584_120) == "12:03:04"

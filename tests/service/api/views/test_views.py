@@ -1,0 +1,53 @@
+"""What the API shows of a record is chosen, field by field: a new one is either shown or named here as our own."""
+
+import pytest
+from pydantic import BaseModel
+
+from sayso.records.decisions import Decision, Outcome, Permit
+from sayso.records.events import TrailEntry
+from sayso.records.items import Doubt, Item
+from sayso.records.suspensions import Lease, Receipt, RunRef, SuspensionRecord
+from sayso.records.terms import Terms
+from service.api.people import KeyView, ReviewerView
+from service.api.views.base import View
+from service.api.views.items import DecisionView, DoubtView, ItemView, OutcomeView, PermitView, TermsView
+from service.api.views.runs import EventView, RunRefView, RunView
+from service.api.views.suspensions import LeaseView, ReceiptView, SuspensionView
+from service.store.people import ApiKey, Reviewer
+from service.store.runs.runs import Run
+
+OUR_OWN = {
+    SuspensionRecord: {"tenant", "origin", "resume", "state", "journal", "due_at_ms", "waits_for", "failed_calls"},
+    Run: {"failed_calls"},
+    Item: {"reminded", "escalated", "held_ms", "held_to_ms", "grace_ms", "fixed"},
+    Decision: {"suspension_id", "suspension_version", "idempotency_key"},
+    Permit: {"report_by_ms"},
+    Lease: {"step"},
+    Reviewer: {"password_hash", "password_set_at_ms", "sessions_end_at_ms"},
+    ApiKey: {"tenant", "predecessor_id", "withdrawn"},
+}
+"""What stays inside."""
+
+
+@pytest.mark.parametrize(
+    ("view", "record"),
+    [
+        (RunView, Run),
+        (EventView, TrailEntry),
+        (DecisionView, Decision),
+        (OutcomeView, Outcome),
+        (PermitView, Permit),
+        (DoubtView, Doubt),
+        (TermsView, Terms),
+        (ItemView, Item),
+        (ReceiptView, Receipt),
+        (LeaseView, Lease),
+        (RunRefView, RunRef),
+        (SuspensionView, SuspensionRecord),
+        (ReviewerView, Reviewer),
+        (KeyView, ApiKey),
+    ],
+)
+def test_every_field_is_shown_or_stays_inside(view: type[View], record: type[BaseModel]) -> None:
+    shown = {str(field.validation_alias or name) for name, field in view.model_fields.items()}
+    assert set(record.model_fields) - shown == OUR_OWN.get(record, set())
