@@ -190,7 +190,7 @@ TABLE = [
     on("an expired item", DECISION.replace("pending", "expired"), 409, "timeout denied this at", NO),
     on("one's own call", DECISION.replace("pending", "own"), 403, "another reviewer has to", yes("own")),
     on("somebody else's item", DECISION.replace("pending", "bens"), 403, "Only ben can decide this item", yes("bens")),
-    on("an agent that decides", DECISION, 403, "takes a reviewer", yes("pending"), who="demo"),
+    on("an agent that decides", DECISION, 403, "needs a reviewer", yes("pending"), who="demo"),
     on("a foreign run, cancelled", CANCEL, 404, "no run", None, who="other"),
     on("a reason that is too long", CANCEL, 422, "$.reason", {"reason": "x" * 2001}),
     on("a reason in an unknown field", CANCEL, 422, "$.why is not known", {"why": "x"}),
