@@ -7,7 +7,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from sayso.client.clients import AsyncClient, Client
+    from sayso.client import AsyncClient, Client
     from sayso.errors import CallFailed, Denied, InDoubt, SaysoError, Suspended
     from sayso.gating.decorator import gate
 
@@ -15,7 +15,7 @@ __version__ = "0.1.0"
 
 __all__ = ["AsyncClient", "CallFailed", "Client", "Denied", "InDoubt", "SaysoError", "Suspended", "gate"]
 
-_PLACES = {"AsyncClient": "client.clients", "Client": "client.clients", "gate": "gating.decorator"}
+_PLACES = {"AsyncClient": "client", "Client": "client", "gate": "gating.decorator"}
 
 
 def __getattr__(name: str) -> Any:

@@ -1,1 +1,1 @@
-"""One file a kind of software that Sayso speaks with, each importing what it needs only when it is used."""
+"""Adapters: one file or folder per framework, which imports the framework's packages only when used."""

@@ -1,16 +1,14 @@
-"""Have every tool call of a Pydantic AI agent judged before it runs, wherever the run goes on afterwards.
+"""Adapter for Pydantic AI.
 
     from sayso.adapters.pydantic_ai import gate
     bot = gate(agent, name="bot")
 
-All calls of a turn are deferred together (`DeferredToolRequests`) and answered together. The history is the state.
+All calls of a turn are deferred together (`DeferredToolRequests`) and answered together. The message history is the
+state.
 """
 
-import asyncio
 from collections.abc import Callable, Collection
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from importlib.metadata import version
 from typing import Any
 
 from pydantic_ai import (
@@ -29,11 +27,10 @@ from pydantic_ai.tools import ToolApproved
 from pydantic_ai.toolsets import AbstractToolset, CombinedToolset, FunctionToolset, ToolsetTool, WrapperToolset
 from pydantic_ai.usage import RunUsage
 
+from sayso.adapters.base import Adapter, define_tool, run_blocking
 from sayso.adapters.reachability import reach
 from sayso.canonical_json import JsonObject
 from sayso.errors import InvalidInput
-from sayso.records.suspensions import Origin
-from sayso.records.tool_calls import ToolDefinition
 from sayso.runner.execution import CallExecutor, current_executor
 from sayso.runner.judging import known_id
 from sayso.runner.models import RequestedCall
@@ -50,11 +47,12 @@ from sayso.runner.protocol import (
 from sayso.runner.tools import plain_json
 
 _DEFERS = (
-    "The tool {name} put its call off in the middle; Sayso asks before a tool alone. Have it raise nothing to defer."
+    "The tool {name} deferred its call while it ran, but calls are reviewed only before they start. "
+    "Do not raise CallDeferred or ApprovalRequired in the tool."
 )
 _INNER = (
-    "The tool {tool!r} calls an agent that has tools of its own ({names}), and nobody would be asked about those. "
-    "Give them to the gated agent itself."
+    "The tool {tool!r} calls an agent with tools of its own ({names}), which would run without review. "
+    "Add them to the gated agent instead."
 )
 
 
@@ -66,47 +64,41 @@ def gate(
     idempotent: Collection[str] = (),
     **options: Any,
 ) -> FrameworkAgent:
-    """Return the agent with all its tools behind Sayso, for `SAYSO_AGENTS` and for `start`.
+    """Return the agent with all its tools gated by Sayso, for `SAYSO_AGENTS` and for `start`.
 
-    `deps` makes the run's dependencies anew wherever it goes on. Calls of the tools in `idempotent` may be run again
-    after a crash. The other options are those of `sayso.runner.agents.Agent`. Raises `InvalidInput` for tools that cannot be
-    gated, and for those that call an agent with tools of its own.
+    `deps` creates the run's dependencies in each process. Calls of the tools in `idempotent` may run again after a
+    crash. The other options are those of `sayso.runner.agents.Agent`. Raises `InvalidInput` for tools that cannot be
+    gated, and for tools that call an agent with tools of its own.
     """
     if agent.root_capability.get_toolset() is not None:
         raise InvalidInput(
-            "A capability of the agent brings tools, which cannot be gated. Give them as toolsets= instead."
+            "The agent has a capability with tools, which cannot be gated. Pass them as toolsets= instead."
         )
     framework = PydanticAi(agent, deps or (lambda: None))
-    tools = _run_now(framework.list_tools)
-    if outside := [one.name for one in tools if one.kind == "external"]:
-        raise InvalidInput(f"The tool {outside[0]!r} does not run here, so it cannot be gated.")
+    tools = run_blocking(framework.list_tools)
+    if external := [tool.name for tool in tools if tool.kind == "external"]:
+        raise InvalidInput(f"The tool {external[0]!r} runs outside this process and cannot be gated. Remove it.")
     _check_inner(agent)
     definitions = {
-        one.name: ToolDefinition(
-            name=one.name,
-            description=one.description or "",
-            parameters=one.parameters_json_schema,
-            idempotent=one.name in idempotent,
-        )
-        for one in tools
+        tool.name: define_tool(tool.name, tool.description, tool.parameters_json_schema, idempotent) for tool in tools
     }
     return build_agent(framework, name, definitions, **options)
 
 
 @dataclass
 class _Gated(WrapperToolset[Any]):
-    """Tools of which none starts without leave: what was not asked about yet is deferred."""
+    """Toolset that runs approved calls and defers all others."""
 
     async def call_tool(
         self, name: str, tool_args: dict[str, Any], ctx: RunContext[Any], tool: ToolsetTool[Any]
     ) -> Any:
-        """Run the call through the gate, with the approved arguments even where a hook changed them, or defer it.
+        """Run an approved call with its approved arguments, which hooks cannot change, or defer it.
 
-        A call of a later turn is deferred even when its model gives it the id of an earlier one.
+        A call in a later turn is deferred even if the model reuses the id of an earlier one.
         """
         executor = current_executor()
-        asked = executor.find(ctx.tool_call_id or "", name) if executor is not None and ctx.tool_call_approved else None
-        if executor is None or asked is None:
+        call = executor.find(ctx.tool_call_id or "", name) if executor is not None and ctx.tool_call_approved else None
+        if executor is None or call is None:
             raise ApprovalRequired
 
         native: list[Any] = []
@@ -119,50 +111,38 @@ class _Gated(WrapperToolset[Any]):
                 raise ToolFailed(_DEFERS.format(name=name)) from error
             return native[0]
 
-        result = await executor.run(asked, execute)
-        if native and result.success and describe_edit(asked) is None:
-            return native[0]  # such as an image, which the model is to see and not to read
-        return describe_result(asked, result)
+        result = await executor.run(call, execute)
+        if native and result.success and describe_edit(call) is None:
+            return native[0]  # an image must stay an image for the model
+        return describe_result(call, result)
 
 
 @dataclass(frozen=True)
-class PydanticAi:
+class PydanticAi(Adapter):
     """A Pydantic AI agent behind `sayso.runner.protocol.Framework`."""
+
+    framework = "pydantic_ai"
+    package = "pydantic-ai-slim"
+    state_schema = "pydantic_ai.messages/2"
 
     agent: Agent[Any, Any]
     deps: Callable[[], Any]
 
-    @property
-    def origin(self) -> Origin:
-        """Which software this is, and how its state is written."""
-        return Origin(
-            framework="pydantic_ai",
-            framework_version=version("pydantic-ai-slim"),
-            adapter="sayso.adapters.pydantic_ai",
-            state_schema="pydantic_ai.messages/2",
-        )
-
     async def list_tools(self) -> list[Any]:
-        """Return the framework's own definitions of all tools."""
+        """Return the framework's definitions of all tools."""
         context: RunContext[Any] = RunContext(deps=self.deps(), model=TestModel(), usage=RunUsage())
-        return [one.tool_def for one in (await self._tools().get_tools(context)).values()]
+        return [tool.tool_def for tool in (await self._tools().get_tools(context)).values()]
 
     async def begin(self, text: str) -> FrameworkTurn | Done:
-        """Run up to the first turn that calls tools, or to the end."""
         return await self._run(text, None, None)
 
-    async def find_fault(self, native: JsonObject) -> str | None:
-        """Return None: the state is all there is to go on from, and it was kept."""
-        return None
-
     async def resume(self, native: JsonObject, executor: CallExecutor) -> FrameworkTurn | Done:
-        """Answer all deferred calls together and run on."""
         history = ModelMessagesTypeAdapter.validate_python(native["messages"])
-        own = {known_id(part.tool_call_id): part.tool_call_id for part in _find_calls(history)}
+        native_ids = {known_id(part.tool_call_id): part.tool_call_id for part in _find_calls(history)}
         answers = DeferredToolResults()
         for one in executor.calls:
             refusal = describe_refusal(one)
-            answers.approvals[own[one.call.call_id]] = (
+            answers.approvals[native_ids[one.call.call_id]] = (
                 ToolApproved(override_args=one.call.args) if refusal is None else ToolDenied(refusal)
             )
         return await self._run(None, history, answers)
@@ -186,7 +166,7 @@ class PydanticAi:
 
 
 def _check_inner(agent: Agent[Any, Any]) -> None:
-    """Refuse a tool that calls another agent whose tools nobody would be asked about."""
+    """Refuse a tool that calls another agent with tools: those calls would be ungated."""
     leaves = [leaf for leaf in _list_leaves(agent) if isinstance(leaf, FunctionToolset)]
     for tool in (tool for leaf in leaves for tool in leaf.tools.values()):
         for found in reach(tool.function):
@@ -195,12 +175,12 @@ def _check_inner(agent: Agent[Any, Any]) -> None:
 
 
 def _list_names(agent: AbstractAgent[Any, Any]) -> list[str]:
-    """Return the tools that an agent would run by itself; of toolsets that only list them later, the kind."""
+    """Return the tools that an agent runs itself. Dynamic toolsets are listed by their type."""
     names: list[str] = []
     for leaf in _list_leaves(agent):
         names += leaf.tools if isinstance(leaf, FunctionToolset) else [type(leaf).__name__]
-    brings = isinstance(agent, Agent) and agent.root_capability.get_toolset() is not None
-    return [*names, "those of its capabilities"] if brings else names
+    has_capability = isinstance(agent, Agent) and agent.root_capability.get_toolset() is not None
+    return [*names, "those of its capabilities"] if has_capability else names
 
 
 def _list_leaves(agent: AbstractAgent[Any, Any]) -> list[AbstractToolset[Any]]:
@@ -214,9 +194,9 @@ def _write(result: AgentRunResult[Any]) -> JsonObject:
 
 
 def _read_calls(result: AgentRunResult[Any]) -> tuple[RequestedCall, ...]:
-    """Return the deferred calls in the model's own order; that of `approvals` is another."""
+    """Return the deferred calls in the order of the model, which `approvals` does not keep."""
     output: DeferredToolRequests = result.output
-    deferred = {one.tool_call_id for one in (*output.approvals, *output.calls)}
+    deferred = {call.tool_call_id for call in (*output.approvals, *output.calls)}
     return tuple(
         RequestedCall(call_id=part.tool_call_id, name=part.tool_name, args_json=part.args_as_json_str(), subagent="")
         for part in _find_calls(result.all_messages())
@@ -225,12 +205,6 @@ def _read_calls(result: AgentRunResult[Any]) -> tuple[RequestedCall, ...]:
 
 
 def _find_calls(history: list[ModelMessage]) -> list[ToolCallPart]:
-    """Return the calls of the model's last answer."""
-    last = next(one for one in reversed(history) if isinstance(one, ModelResponse))
+    """Return the calls in the last response of the model."""
+    last = next(message for message in reversed(history) if isinstance(message, ModelResponse))
     return [part for part in last.parts if isinstance(part, ToolCallPart)]
-
-
-def _run_now(work: Callable[[], Any]) -> Any:
-    """Run async work to its end, wherever this is called from: a module may be imported within a running loop."""
-    with ThreadPoolExecutor(1) as threads:
-        return threads.submit(lambda: asyncio.run(work())).result()

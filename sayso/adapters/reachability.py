@@ -1,7 +1,7 @@
-"""Find what the function of a tool can reach, so that an agent inside of it is seen before any of its tools runs.
+"""Search for the objects that a tool's function can reach, so that agents inside tools are found before they run.
 
-The search follows names as Python does: closures, globals, defaults, and the attributes that the code names.
-It cannot see what a function looks up under a name made at run time.
+The search follows closures, globals, defaults and the attributes that code names. It misses names that are computed at
+run time.
 """
 
 import sys
@@ -13,10 +13,10 @@ from sysconfig import get_paths
 from types import CodeType, FunctionType, MethodType, ModuleType
 from typing import Any
 
-MOST_THINGS = 5_000
-"""The search ends after so many; agents stand near the tools that call them."""
+MAX_OBJECTS = 5_000
+"""The limit of the search. Agents are usually near the tools that call them."""
 
-_MOST_ELEMENTS = 1_000
+_MAX_ELEMENTS = 1_000
 _LIBRARIES = frozenset(
     {
         *sys.stdlib_module_names,
@@ -25,7 +25,7 @@ _LIBRARIES = frozenset(
         *("pydantic_graph", "sayso"),
     }
 )
-"""Code of these is not followed by its globals: those are not the user's."""
+"""Modules whose globals are not followed, because they hold no user objects."""
 
 _INSTALLED = tuple(get_paths()[name] for name in ("stdlib", "platstdlib", "purelib", "platlib"))
 _PLAIN = (str, bytes, int, float, complex, type(None))
@@ -33,48 +33,48 @@ _Names = frozenset[str]
 
 
 def reach(function: Any) -> Iterator[Any]:
-    """Yield everything that the function can reach by name, itself first."""
+    """Yield every object that the function can reach, itself first."""
     seen: set[tuple[int, _Names]] = set()
-    kept: list[Any] = []  # bound methods made on the way; an id counts while its object lives
+    kept: list[Any] = []  # keeps bound methods alive, because `seen` holds their ids
     queue: deque[tuple[Any, _Names]] = deque([(function, frozenset())])
-    while queue and len(seen) < MOST_THINGS:
-        thing, names = queue.popleft()
-        if (id(thing), names) in seen or not _is_readable(thing):
+    while queue and len(seen) < MAX_OBJECTS:
+        target, names = queue.popleft()
+        if (id(target), names) in seen or not _is_readable(target):
             continue
-        seen.add((id(thing), names))
-        kept.append(thing)
-        yield thing
-        queue.extend(_list_next(thing, names))
+        seen.add((id(target), names))
+        kept.append(target)
+        yield target
+        queue.extend(_list_neighbours(target, names))
 
 
-def _is_readable(thing: Any) -> bool:
-    """Return whether there is anything behind a thing that could be called."""
+def _is_readable(target: Any) -> bool:
+    """Return whether the object could hold something callable."""
     try:
-        return not isinstance(thing, _PLAIN)
-    except Exception:  # noqa: BLE001 - a proxy that stands for nothing yet raises what it likes
+        return not isinstance(target, _PLAIN)
+    except Exception:  # noqa: BLE001 - an unbound proxy may raise anything
         return False
 
 
-def _list_next(thing: Any, names: _Names) -> Iterator[tuple[Any, _Names]]:
-    """Yield what stands one step from there, with the names that the code in hand uses."""
-    if isinstance(thing, partial):
-        yield from ((one, names) for one in (thing.func, *thing.args, *thing.keywords.values()))
-    elif isinstance(thing, MethodType):
-        used = names | _list_names(thing.__func__)
-        yield from ((thing.__func__, names), (thing.__self__, used))
-    elif isinstance(thing, FunctionType):
-        used = _list_names(thing)
-        yield from ((one, used) for one in _list_bound(thing, used))
-    elif isinstance(thing, dict):
-        yield from ((one, names) for one in list(thing.values())[:_MOST_ELEMENTS])
-    elif isinstance(thing, list | tuple | set | frozenset):
-        yield from ((one, names) for one in list(thing)[:_MOST_ELEMENTS])
+def _list_neighbours(target: Any, names: _Names) -> Iterator[tuple[Any, _Names]]:
+    """Yield the objects one step away, each with the names that the code at hand uses."""
+    if isinstance(target, partial):
+        yield from ((part, names) for part in (target.func, *target.args, *target.keywords.values()))
+    elif isinstance(target, MethodType):
+        used = names | _list_names(target.__func__)
+        yield from ((target.__func__, names), (target.__self__, used))
+    elif isinstance(target, FunctionType):
+        used = _list_names(target)
+        yield from ((bound, used) for bound in _list_bound(target, used))
+    elif isinstance(target, dict):
+        yield from ((value, names) for value in list(target.values())[:_MAX_ELEMENTS])
+    elif isinstance(target, list | tuple | set | frozenset):
+        yield from ((element, names) for element in list(target)[:_MAX_ELEMENTS])
     else:
-        yield from ((one, names) for one in _list_attributes(thing, names))
+        yield from ((attribute, names) for attribute in _list_attributes(target, names))
 
 
 def _list_names(function: Any) -> _Names:
-    """Return the names that a function's code and the functions inside of it use."""
+    """Return the names used by a function's code and the functions nested in it."""
     found: set[str] = set()
     codes = [getattr(function, "__code__", None)]
     while codes:
@@ -86,12 +86,12 @@ def _list_names(function: Any) -> _Names:
 
 
 def _list_bound(function: FunctionType, names: _Names) -> Iterator[Any]:
-    """Yield what a function holds: what it wraps, its closure, its defaults, and its globals by name."""
+    """Yield the objects that a function holds: wrapped function, closure, defaults and named globals."""
     yield getattr(function, "__wrapped__", None)
     for cell in function.__closure__ or ():
         try:
             yield cell.cell_contents
-        except ValueError:  # the cell is empty: the name is not bound yet
+        except ValueError:  # the name is not bound yet
             continue
     yield from function.__defaults__ or ()
     yield from (function.__kwdefaults__ or {}).values()
@@ -99,28 +99,28 @@ def _list_bound(function: FunctionType, names: _Names) -> Iterator[Any]:
         yield from (function.__globals__[name] for name in names if name in function.__globals__)
 
 
-def _list_attributes(thing: Any, names: _Names) -> Iterator[Any]:
-    """Yield the attributes that the code names, with the methods of an object bound to it."""
-    own = getattr(thing, "__dict__", {})
+def _list_attributes(target: Any, names: _Names) -> Iterator[Any]:
+    """Yield the attributes that the code names. Methods are bound to their object."""
+    own = getattr(target, "__dict__", {})
     yield from (own[name] for name in names if name in own)
-    if isinstance(thing, ModuleType):
+    if isinstance(target, ModuleType):
         return
-    kind = thing if isinstance(thing, type) else type(thing)
-    known = names if not _is_library(kind.__module__) else ()
-    if kind is thing:
-        yield getattr_static(thing, "__init__", None) if known else None
+    kind = target if isinstance(target, type) else type(target)
+    followed = names if not _is_library(kind.__module__) else ()
+    if kind is target:
+        yield getattr_static(target, "__init__", None) if followed else None
         return
-    for name in ("__call__", *known):
+    for name in ("__call__", *followed):
         found = getattr_static(kind, name, None)
         found = found.fget if isinstance(found, property) else found
         if isinstance(found, FunctionType):
-            yield MethodType(found, thing)
+            yield MethodType(found, target)
 
 
 def _is_library(module: str | None) -> bool:
-    """Return whether a module is Python's or a framework's: a user may have one of the same name, such as `agents`."""
+    """Return whether a module is Python's or a framework's. A module of the user may share the name."""
     root = (module or "").partition(".")[0]
     if root not in _LIBRARIES or root not in sys.modules:
         return False
-    place = getattr(sys.modules[root], "__file__", None) or "".join([*getattr(sys.modules[root], "__path__", ())][:1])
-    return root in {"sayso", *sys.builtin_module_names} or place.startswith(_INSTALLED)
+    file = getattr(sys.modules[root], "__file__", None) or "".join([*getattr(sys.modules[root], "__path__", ())][:1])
+    return root in {"sayso", *sys.builtin_module_names} or file.startswith(_INSTALLED)

@@ -1,4 +1,4 @@
-"""Begin a run in the agent's own process: up to its first calls, which are asked of Sayso; a worker does the rest."""
+"""Start a run in the agent's own process, up to its first suspension. A worker resumes it."""
 
 import base64
 import logging
@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from pydantic import JsonValue
 
 from sayso.canonical_json import JsonObject, parse_json
-from sayso.client.clients import AsyncClient
+from sayso.client import AsyncClient
 from sayso.client.responses import Suspension
 from sayso.errors import SaysoError
 from sayso.policy.engine import ASK_EVERYTHING, PolicyEvent
@@ -17,59 +17,59 @@ from sayso.runner.batches import Batch, end_call
 from sayso.runner.execution import CallExecutor, use_executor
 from sayso.runner.judging import judge_turn
 from sayso.runner.protocol import Done, FrameworkAgent, FrameworkTurn, read_turn
-from sayso.timeline.limits import MOST_AT_ONCE, fit_events
+from sayso.timeline.limits import MAX_BATCH_EVENTS, fit_events
 from sayso.timeline.sources import SourceFormat
 
 _LOG = logging.getLogger("sayso")
-_UNASKED = "Not run: nobody is asked about a turn of which another call cannot run. Ask for it again."
+_NOT_RUN = "Not run: another call of the same turn is invalid. Make this call again."
 
 
 async def start(agent: FrameworkAgent, text: str, client: AsyncClient, title: str = "") -> Suspension | JsonValue:
-    """Run the agent up to its first calls and ask for them; without any, return what it came to.
+    """Run the agent until its first calls and suspend it, or return its result if it calls no tools.
 
-    Whoever began it may end: a worker takes it up when everything is decided. A model whose calls cannot run, for they
-    are no JSON or of no tool, is told so first. Raises `InvalidJson`, naming the key, for a state that is not JSON
-    (then nothing was asked), and what a client raises.
+    The process may end after this: a worker resumes the run. Calls that are not JSON or name no tool are returned to
+    the model first. Raises `InvalidJson`, which names the key, for a state that is not JSON. Nothing is suspended then.
+    Raises the errors of the client.
     """
     with use_executor(None):
         reached = await agent.framework.begin(text)
-    told = [*reached.external_events]
+    events = [*reached.external_events]
     while isinstance(reached, FrameworkTurn) and (refused := _refuse(agent, reached)) is not None:
         executor = CallExecutor(refused, {}, _keep_nothing, reached.unseen)
         with use_executor(executor):
             reached = await agent.framework.resume(reached.native, executor)
-        told += reached.external_events
+        events += reached.external_events
     if isinstance(reached, Done):
         if reached.status is RunStatus.FAILED:
-            raise SaysoError(reached.error or f"The run of {agent.name!r} failed before it asked for anything.")
+            raise SaysoError(reached.error or f"The run of {agent.name!r} failed before its first tool call.")
         return reached.result
-    waiting = await client.suspend(_write(agent, reached, title or " ".join(text.split())[:80]))
-    await _tell(client, waiting.run.id, agent.framework.origin.framework, told)
-    return waiting
+    suspension = await client.suspend(_write(agent, reached, title or " ".join(text.split())[:80]))
+    await _send_events(client, suspension.run.id, agent.framework.origin.framework, events)
+    return suspension
 
 
 def _refuse(agent: FrameworkAgent, asked: FrameworkTurn) -> Batch | None:
-    """Return the turn with none of its calls run, where one of them cannot; None where people can be asked."""
+    """Return the turn with all calls ended if one of them cannot run, or None if all can be reviewed."""
     about = PolicyEvent(run_id="", agent=agent.name)
     batch, _ = judge_turn(agent, read_turn(asked), ASK_EVERYTHING, about)
-    if all(one.result is None for one in batch.calls):
+    if all(call.result is None for call in batch.calls):
         return None
-    ended = [one if one.result is not None else end_call(one, _UNASKED) for one in batch.calls]
+    ended = [call if call.result is not None else end_call(call, _NOT_RUN) for call in batch.calls]
     return batch.model_copy(update={"calls": tuple(ended)})
 
 
 async def _keep_nothing(_batch: Batch) -> None:
-    """Nothing has run, so there is nothing to keep."""
+    """Keep nothing: no call has run."""
 
 
-async def _tell(client: AsyncClient, run_id: str, framework: str, told: Sequence[JsonObject]) -> None:
-    """Tell what was said up to there; the run waits all the same where that fails."""
-    if not told or framework not in set(SourceFormat):
+async def _send_events(client: AsyncClient, run_id: str, framework: str, events: Sequence[JsonObject]) -> None:
+    """Send the events so far. If this fails, the run still waits."""
+    if not events or framework not in set(SourceFormat):
         return
     try:
-        await client.tell(run_id, framework, fit_events(told)[:MOST_AT_ONCE], source=framework)
+        await client.report_events(run_id, framework, fit_events(events)[:MAX_BATCH_EVENTS], source=framework)
     except SaysoError as error:
-        _LOG.warning("Sayso was not told what the run said before it waited: %s", error.message)
+        _LOG.warning("The events of run %s before its suspension were not sent: %s", run_id, error.message)
 
 
 def _write(agent: FrameworkAgent, asked: FrameworkTurn, title: str) -> JsonObject:
@@ -78,8 +78,8 @@ def _write(agent: FrameworkAgent, asked: FrameworkTurn, title: str) -> JsonObjec
         "agent": agent.name,
         "title": title,
         "calls": [
-            {"tool": one.name, "args": parse_json(one.args_json.strip() or "{}"), "call_id": one.call_id}
-            for one in read_turn(asked).calls
+            {"tool": call.name, "args": parse_json(call.args_json.strip() or "{}"), "call_id": call.call_id}
+            for call in read_turn(asked).calls
         ],
         "on_deny": agent.approval_denial_policy,
         "paused": {

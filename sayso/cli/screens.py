@@ -12,9 +12,12 @@ from rich.console import Console, Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from sayso.client.responses import ItemSeen, Run, RunEvent, Suspension, UnreadableSeen
+from sayso.client.responses import ItemView, Run, RunEvent, Suspension, UnreadableView
 from sayso.clock import now_ms
 from sayso.errors import TooLarge
+from sayso.sentences.items import describe_resemblance
+from sayso.sentences.outcomes import describe_outcome, describe_state
+from sayso.sentences.times import describe_left
 from sayso.text.blanks import fold
 from sayso.text.invisible import UNCHECKED
 
@@ -22,10 +25,9 @@ _WIDEST = 120
 MOST_LINES = 1_000
 """What a terminal surely keeps for scrolling back; whatever takes more could not be read before deciding."""
 
-_HURRY_S = 60
+_HURRY_MS = 60_000
 _PIPED = 4_000
 _BAD = ("failed", "call_failed", "in_doubt", "not_run")
-_UNITS = (("d", 86_400), ("h", 3600), ("min", 60), ("s", 1))
 
 
 def make_console(*, error: bool = False) -> Console:
@@ -60,13 +62,13 @@ def show_json(value: Any) -> Text:
     return show(json.dumps(value, indent=2, ensure_ascii=False))
 
 
-def show_inbox(found: list[Suspension], unreadable: list[UnreadableSeen]) -> RenderableType:
+def show_inbox(found: list[Suspension], unreadable: list[UnreadableView]) -> RenderableType:
     """Return what waits, a row for each thing that is asked, and below it what cannot be read."""
     damaged = [show_line(f"{one.suspension_id} cannot be read: {one.reason}", "red", 500) for one in unreadable]
     if not found:
         return Group(Text("Nothing waits.", "dim"), *damaged)
     table = Table(box=None, pad_edge=False)
-    for name in ("id", "item", "call", "asked by", "why", "left"):
+    for name in ("id", "item", "call", "requested by", "why", "left"):
         table.add_column(name, overflow="fold", no_wrap=name in ("id", "item", "left"))
     for one in found:
         for item in one.items:
@@ -74,14 +76,14 @@ def show_inbox(found: list[Suspension], unreadable: list[UnreadableSeen]) -> Ren
                 call = show_line(f"{item.tool.name} {json.dumps(item.tool.args, ensure_ascii=False)}", width=60)
                 why = show_line(item.prompt.reason or "", width=40)
                 row = (show_line(one.id), show_line(item.item_id), call, show_line(one.run.agent, width=24), why)
-                table.add_row(*row, describe_left(item.terms.deadline_at))
+                table.add_row(*row, show_left(item.terms.deadline_at))
     return Group(table, *damaged)
 
 
 def show_suspension(found: Suspension) -> RenderableType:
     """Return all that a person needs to see before deciding."""
     head = Text.assemble(show_line(found.run.agent, "bold"), "  ", show_line(found.id, "dim"))
-    about = Text.assemble("asked by ", show_line(found.run.owner), ", ", show_line(found.status))
+    about = Text.assemble("requested by ", show_line(found.run.owner), ", ", show_line(found.status))
     return Group(head, about, *_show_claims(found), *(part for item in found.items for part in _show_item(item)))
 
 
@@ -103,11 +105,10 @@ def check_readable(console: Console, found: Suspension, place: str) -> None:
         )
 
 
-def _show_item(item: ItemSeen) -> list[RenderableType]:
+def _show_item(item: ItemView) -> list[RenderableType]:
     parts: list[RenderableType] = ["", Text.assemble(show_line(f"{item.item_id}  {item.tool.name}", "bold cyan"))]
     if item.resembles:
-        names = show_line(", ".join(item.resembles), "bold yellow")
-        parts.append(Text.assemble("This name only looks like ", names, " in the rules.", style="yellow"))
+        parts.append(show_line(describe_resemblance(item.resembles), "bold yellow", 500))
     for words in (item.prompt.title, item.prompt.body, item.prompt.reason):
         if words:
             parts.append(show(words))
@@ -117,20 +118,20 @@ def _show_item(item: ItemSeen) -> list[RenderableType]:
     if "value" in item.allowed:
         parts += _show_wanted(item)
     if item.outcome is not None:
-        by = Text.assemble(show_line(item.outcome.verdict, "bold"), " by ", show_line(item.outcome.by.id))
+        outcome = show_line(describe_outcome(item), "bold")
         worst = item.state if item.state != item.outcome.verdict else ""
-        parts.append(Text.assemble(describe_state(worst), "; ", by) if worst else by)
+        parts.append(Text.assemble(show_state(worst), "; ", outcome) if worst else outcome)
         if item.permit is not None and item.permit.report is not None and item.permit.report.error:
             parts.append(show(item.permit.report.error, "red"))
         parts += [show(item.outcome.message)] if item.outcome.message else []
     else:
         parts.append(
-            Text.assemble("answers: ", show_line(", ".join(item.allowed)), "; ", describe_left(item.terms.deadline_at))
+            Text.assemble("answers: ", show_line(", ".join(item.allowed)), "; ", show_left(item.terms.deadline_at))
         )
     return parts
 
 
-def _show_wanted(item: ItemSeen) -> list[RenderableType]:
+def _show_wanted(item: ItemView) -> list[RenderableType]:
     """Say what value is asked for: into which argument it goes, and what it may be."""
     parts: list[RenderableType] = []
     if item.target_arg:
@@ -147,14 +148,14 @@ def show_runs(found: list[Run]) -> RenderableType:
         table.add_column(name, overflow="fold")
     for one in found:
         title = show_line(one.claimed_title, width=50)
-        words = (show_line(one.id), describe_state(one.state or one.status), show_line(one.agent))
+        words = (show_line(one.id), show_state(one.state or one.status), show_line(one.agent))
         table.add_row(*words, title, f"{one.created_at:%Y-%m-%d %H:%M}")
     return table if found else Text("There are none.", "dim")
 
 
-def describe_state(state: str) -> Text:
-    """Say the worst that is known of an item or a run; what failed, or may have, is red."""
-    return show_line(state.replace("_", " "), "bold red" if state in _BAD else "")
+def show_state(state: str) -> Text:
+    """Return the state of an item or a run; failed or in doubt is red."""
+    return show_line(describe_state(state), "bold red" if state in _BAD else "")
 
 
 def show_event(event: RunEvent) -> Text:
@@ -164,10 +165,7 @@ def show_event(event: RunEvent) -> Text:
     return Text.assemble((place, "dim"), show_line(event.type, "bold"), "  ", show_line(data))
 
 
-def describe_left(deadline: datetime) -> Text:
-    """Say how much time is left."""
-    left_s = (deadline.timestamp() * 1000 - now_ms()) / 1000
-    if left_s <= 0:
-        return Text("over", "red")
-    unit, size = next(one for one in _UNITS if left_s >= one[1] or one[1] == 1)
-    return Text(f"{left_s / size:.0f} {unit} left", "red" if left_s < _HURRY_S else "")
+def show_left(deadline: datetime) -> Text:
+    """Return the time left, red in the last minute."""
+    left_ms = round(deadline.timestamp() * 1000) - now_ms()
+    return Text(describe_left(left_ms), "red" if left_ms < _HURRY_MS else "")

@@ -1,4 +1,4 @@
-"""Say what an event of any dialect is made of, and read objects that others wrote with care."""
+"""Models for events of other systems, and lenient readers for the JSON they come as."""
 
 import re
 from collections.abc import Mapping
@@ -19,7 +19,7 @@ _FRACTION = re.compile(r"(\.\d{1,6})\d*")
 
 
 class Kind(StrEnum):
-    """What an event shows; whatever fits nowhere else is unknown, and is shown whole."""
+    """The kind of a timeline entry. Events of no other kind are `UNKNOWN` and shown whole."""
 
     TEXT = "text"
     REASONING = "reasoning"
@@ -34,8 +34,8 @@ class Kind(StrEnum):
     UNKNOWN = "unknown"
 
 
-class Kept(Immutable):
-    """One event as it came: its number among those of its source, when it was received, when it says it happened."""
+class StoredEvent(Immutable):
+    """An event as received, numbered within its source. `said_at_ms` is the time that the source states."""
 
     position: int
     source: str
@@ -47,10 +47,11 @@ class Kept(Immutable):
 
 
 @dataclass(frozen=True)
-class Piece:
-    """What one event shows. A piece that is not `whole` is a fragment: of the message `key`, or of a call's output.
+class Part:
+    """What one event shows on the timeline.
 
-    `once` names what may be told more than once, such as a message that is first streamed and then part of an answer.
+    If `whole` is false, it is a fragment of message `key` or of a call's output. Parts with the same `once` are shown
+    once, such as a message that is streamed and then repeated in a response.
     """
 
     kind: Kind
@@ -70,49 +71,46 @@ class Piece:
 
 
 class Fields:
-    """An object that somebody else wrote: what is not of the expected kind is as if it were not there."""
+    """Typed access to a JSON object of unknown shape. A value of another type counts as missing."""
 
     def __init__(self, value: object) -> None:
         self.raw: Mapping[str, JsonValue] = value if isinstance(value, dict) else {}
 
-    def word(self, *names: str) -> str:
-        """Return the first of these that is a text or a number, written out; empty without one."""
+    def text(self, *names: str) -> str:
+        """Return the first non-empty text or number as text, or an empty string."""
         for name in names:
             value = self.raw.get(name)
             if isinstance(value, str | int | float) and not isinstance(value, bool) and value != "":
                 return str(value)
         return ""
 
-    def true(self, name: str) -> bool:
-        """Tell whether a flag is set."""
+    def flag(self, name: str) -> bool:
         return self.raw.get(name) is True
 
     def count(self, name: str) -> int:
-        """Return a whole number, 0 without one."""
+        """Return an integer, or 0."""
         value = self.raw.get(name)
         return value if isinstance(value, int) else 0
 
     def value(self, name: str) -> JsonValue:
-        """Return whatever is there."""
         return self.raw.get(name)
 
     def inner(self, name: str) -> "Fields":
-        """Return the object inside."""
         return Fields(self.raw.get(name))
 
     def rows(self, name: str) -> list["Fields"]:
-        """Return the objects of a list."""
+        """Return the objects in a list."""
         value = self.raw.get(name)
-        return [Fields(one) for one in value if isinstance(one, dict)] if isinstance(value, list) else []
+        return [Fields(row) for row in value if isinstance(row, dict)] if isinstance(value, list) else []
 
-    def words(self, name: str) -> list[str]:
-        """Return the texts of a list."""
+    def texts(self, name: str) -> list[str]:
+        """Return the texts in a list."""
         value = self.raw.get(name)
-        return [one for one in value if isinstance(one, str)] if isinstance(value, list) else []
+        return [text for text in value if isinstance(text, str)] if isinstance(value, list) else []
 
 
 def read_moment(text: str) -> int | None:
-    """Return a moment in RFC 3339 in milliseconds, or None for anything else; without a zone it is UTC."""
+    """Return an RFC 3339 time in milliseconds, or None. A time without a zone is UTC."""
     try:
         moment = datetime.fromisoformat(_FRACTION.sub(r"\1", text))
         aware = moment if moment.tzinfo else moment.replace(tzinfo=UTC)
@@ -123,7 +121,7 @@ def read_moment(text: str) -> int | None:
 
 
 def read_json(value: JsonValue) -> JsonValue:
-    """Return the JSON in a text, or the text itself where it is none; anything else is already read."""
+    """Return the JSON in a text, or the text itself if it is not JSON. Return other values unchanged."""
     if not isinstance(value, str):
         return value
     try:
@@ -132,8 +130,8 @@ def read_json(value: JsonValue) -> JsonValue:
         return value
 
 
-def describe_unknown(fields: Fields, kind: str) -> Piece:
-    """Return an event that nobody knows, whole."""
+def describe_unknown(fields: Fields, kind: str) -> Part:
+    """Return a part that shows the whole event."""
     name = kind.replace("_", " ").strip()
-    text = name[:1].upper() + name[1:] if name else "An event without a kind"
-    return Piece(Kind.UNKNOWN, text[:200], data=dict(fields.raw))
+    text = name[:1].upper() + name[1:] if name else "Event without a type"
+    return Part(Kind.UNKNOWN, text[:200], data=dict(fields.raw))

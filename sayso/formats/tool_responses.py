@@ -1,7 +1,7 @@
-"""Speak the ToolResponse envelope: five keys in which a tool's output reaches a chat client that draws it by its type.
+"""The ToolResponse envelope: the output of a tool, with a type that tells a chat client how to draw it.
 
-Requests and decisions become cards in that shape, a denial reaches the model as one, and `tool_output` messages of such
-a chat are read whatever they hold. `docs/frameworks.md` shows how to use it with OpenAI Agents.
+Suspended calls and decisions become cards. A denial reaches the model as an envelope. `docs/frameworks.md` shows how to
+use it with OpenAI Agents.
 """
 
 import json
@@ -18,7 +18,7 @@ _FRIENDLY = "Approval"
 
 
 class ToolResponse(BaseModel):
-    """What a tool says: its kind, who says it, a label, the payload, and whether people are to see it."""
+    """The output of a tool in five keys. Clients hide it if `display_response` is false."""
 
     model_config = ConfigDict(frozen=True, extra="forbid", strict=True)
 
@@ -29,16 +29,14 @@ class ToolResponse(BaseModel):
     display_response: bool = True
 
     def to_dict(self) -> JsonObject:
-        """Return the five keys."""
         return self.model_dump(mode="json")
 
     def to_json(self) -> str:
-        """Return the five keys as JSON text."""
         return json.dumps(self.to_dict(), ensure_ascii=False)
 
 
 class Drawn(NamedTuple):
-    """A card as a client may draw it: its heading, named values, and a text below."""
+    """A card for a client to draw: heading, named values and a text below."""
 
     heading: str
     fields: tuple[tuple[str, str], ...] = ()
@@ -49,7 +47,7 @@ Renderer = Callable[[ToolResponse], Drawn]
 
 
 def ask_card(agent_name: str, suspension: Mapping[str, Any], item: Mapping[str, Any], url: str = "") -> ToolResponse:
-    """Return the card that says what waits for a person: an item as `GET /api/v1/suspensions/{id}` gives it."""
+    """Return the card of a pending item, as `GET /api/v1/suspensions/{id}` gives it."""
     response: JsonObject = {
         "suspension_id": suspension["id"],
         "item_id": item["item_id"],
@@ -65,7 +63,7 @@ def ask_card(agent_name: str, suspension: Mapping[str, Any], item: Mapping[str, 
 
 
 def decision_card(agent_name: str, suspension: Mapping[str, Any], item: Mapping[str, Any]) -> ToolResponse:
-    """Return the card that says what became of an item; raises `KeyError` or `TypeError` for one that still waits."""
+    """Return the card of a decided item. Raises `KeyError` or `TypeError` if it has no outcome."""
     outcome = item["outcome"]
     response: JsonObject = {
         "suspension_id": suspension["id"],
@@ -82,85 +80,88 @@ def decision_card(agent_name: str, suspension: Mapping[str, Any], item: Mapping[
 
 
 def describe_refused(agent_name: str) -> Callable[[str, str], str]:
-    """Return what writes a denial for the model as the envelope, for `openai_agents.gate(describe_refused=…)`."""
+    """Return a function that writes a denial as an envelope, for `openai_agents.gate(describe_refused=…)`."""
 
-    def tell(tool: str, why: str) -> str:
+    def write(tool: str, reason: str) -> str:
         label = f"{_FRIENDLY} of {tool}"
         return ToolResponse(
-            response_type=ERROR, agent_name=agent_name, friendly_name=label, response={"tool": tool, "message": why}
+            response_type=ERROR, agent_name=agent_name, friendly_name=label, response={"tool": tool, "message": reason}
         ).to_json()
 
-    return tell
+    return write
 
 
 def note_edit(output: JsonValue, note: str) -> JsonValue:
-    """Return an envelope with the note in its label, where both the model and people read it; None for anything else.
+    """Add the note to the label of an envelope, or return None if `output` is not an envelope.
 
-    The payload stays as its renderer knows it.
+    The payload keeps the shape that its renderer expects.
     """
     try:
-        said = ToolResponse.model_validate(output)
+        envelope = ToolResponse.model_validate(output)
     except ValidationError:
         return None
-    return said.model_copy(update={"friendly_name": f"{said.friendly_name} ({note})"}).to_dict()
+    return envelope.model_copy(update={"friendly_name": f"{envelope.friendly_name} ({note})"}).to_dict()
 
 
 def read_output(output: Any, agent_name: str = "") -> ToolResponse:
-    """Return a tool's output as an envelope, whatever it is: text, null, lists and half-made envelopes included."""
+    """Wrap any output of a tool in an envelope. Incomplete envelopes, text, null and lists are accepted."""
     value = _parse(output) if isinstance(output, str) else output
     if isinstance(value, dict):
         try:
             return ToolResponse.model_validate({"agent_name": agent_name, "friendly_name": "", **value})
         except ValidationError:
-            shown = value.get("display_response", True) is not False
+            displayed = value.get("display_response", True) is not False
             kind = ERROR if "error" in value or value.get("status") == "error" else "other"
-            return _wrap(kind, agent_name, value, shown)
+            return _wrap(kind, agent_name, value, displayed)
     return _wrap("other", agent_name, value, True)
 
 
 def read_event(message: Any) -> ToolResponse | None:
-    """Return the envelope in a chat's `tool_output` message, or None for a message of any other kind."""
+    """Return the envelope in a `tool_output` message, or None for another message."""
     if not isinstance(message, dict) or message.get("type") != "tool_output":
         return None
     return read_output(message.get("output"), str(message.get("current_agent") or ""))
 
 
-def draw(said: ToolResponse, renderers: Mapping[str, Renderer] | None = None) -> Drawn | None:
-    """Return the card to draw, by its `response_type`, yours before ours; None where people are not to see it."""
-    if not said.display_response:
+def draw(envelope: ToolResponse, renderers: Mapping[str, Renderer] | None = None) -> Drawn | None:
+    """Return the card for an envelope, or None if it is hidden. Your `renderers` override the built-in ones."""
+    if not envelope.display_response:
         return None
-    return {**RENDERERS, **(renderers or {})}.get(said.response_type, _draw_any)(said)
+    return {**RENDERERS, **(renderers or {})}.get(envelope.response_type, _draw_any)(envelope)
 
 
-def _draw_request(said: ToolResponse) -> Drawn:
-    body = _object(said.response)
-    fields = tuple((name, _say(value)) for name, value in _object(body.get("args")).items())
-    return Drawn(said.friendly_name, fields, _say(body.get("reason")))
+def _draw_request(envelope: ToolResponse) -> Drawn:
+    body = _object(envelope.response)
+    fields = tuple((name, _show(value)) for name, value in _object(body.get("args")).items())
+    return Drawn(envelope.friendly_name, fields, _show(body.get("reason")))
 
 
-def _draw_decision(said: ToolResponse) -> Drawn:
-    body = _object(said.response)
-    fields = tuple((name, _say(body[name])) for name in ("verdict", "by", "at") if body.get(name))
-    return Drawn(said.friendly_name, fields, _say(body.get("message")))
+def _draw_decision(envelope: ToolResponse) -> Drawn:
+    body = _object(envelope.response)
+    fields = tuple((name, _show(body[name])) for name in ("verdict", "by", "at") if body.get(name))
+    return Drawn(envelope.friendly_name, fields, _show(body.get("message")))
 
 
-def _draw_error(said: ToolResponse) -> Drawn:
-    body = _object(said.response)
-    words = body.get("message") or body.get("error") or said.response
-    return Drawn(said.friendly_name or "Something went wrong", (), _say(words))
+def _draw_error(envelope: ToolResponse) -> Drawn:
+    body = _object(envelope.response)
+    text = body.get("message") or body.get("error") or envelope.response
+    return Drawn(envelope.friendly_name or "Something went wrong", (), _show(text))
 
 
-def _draw_account(said: ToolResponse) -> Drawn:
-    wanted = _say(next(iter(_object(said.response).values()), "")) or _say(said.response)
-    return Drawn(said.friendly_name or "An account is needed", (), wanted)
+def _draw_account(envelope: ToolResponse) -> Drawn:
+    account = _show(next(iter(_object(envelope.response).values()), "")) or _show(envelope.response)
+    return Drawn(envelope.friendly_name or "An account is needed", (), account)
 
 
-def _draw_any(said: ToolResponse) -> Drawn:
-    if isinstance(said.response, dict):
-        return Drawn(said.friendly_name, tuple((name, _say(value)) for name, value in said.response.items()))
-    if isinstance(said.response, list):
-        return Drawn(said.friendly_name, tuple((str(at), _say(one)) for at, one in enumerate(said.response, start=1)))
-    return Drawn(said.friendly_name, (), _say(said.response))
+def _draw_any(envelope: ToolResponse) -> Drawn:
+    if isinstance(envelope.response, dict):
+        return Drawn(envelope.friendly_name, tuple((name, _show(value)) for name, value in envelope.response.items()))
+    if isinstance(envelope.response, list):
+        return Drawn(
+            envelope.friendly_name,
+            tuple((str(place), _show(value)) for place, value in enumerate(envelope.response, start=1)),
+        )
+    return Drawn(envelope.friendly_name, (), _show(envelope.response))
 
 
 RENDERERS: Mapping[str, Renderer] = {
@@ -178,13 +179,13 @@ RENDERERS: Mapping[str, Renderer] = {
         _draw_account,
     ),
 }
-"""What draws which `response_type`; whatever is not here is drawn by its shape."""
+"""The renderer of each `response_type`. Other types are drawn by the shape of their payload."""
 
 
-def _wrap(kind: str, agent_name: str, value: Any, shown: bool) -> ToolResponse:
+def _wrap(kind: str, agent_name: str, value: Any, displayed: bool) -> ToolResponse:
     plain: JsonValue = value if isinstance(value, dict | list | str | int | float | bool | None) else str(value)
     return ToolResponse(
-        response_type=kind, agent_name=agent_name, friendly_name="", response=plain, display_response=shown
+        response_type=kind, agent_name=agent_name, friendly_name="", response=plain, display_response=displayed
     )
 
 
@@ -199,7 +200,7 @@ def _object(value: JsonValue) -> JsonObject:
     return value if isinstance(value, dict) else {}
 
 
-def _say(value: JsonValue) -> str:
+def _show(value: JsonValue) -> str:
     if value is None:
         return ""
     return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)

@@ -1,7 +1,7 @@
-"""Read trpc-agent-go's events off the wire, find where a run waits, and write what makes it go on.
+"""Read events of trpc-agent-go, find where a run waits, and write the requests that resume it.
 
-Plain functions: nothing here calls a server. An answer that was given to `POST …/runs`, a list of events and a single
-event are all read; order does not matter, the tree is built from the ids alone.
+The functions call no server. They accept the response of `POST …/runs`, a list of events or a single event, in any
+order.
 """
 
 import base64
@@ -25,7 +25,7 @@ _COMPLETION, _TOOL_RESPONSE = "runner.completion", "tool.response"
 
 @dataclass(frozen=True)
 class GoCall:
-    """One tool call the model asked for; arguments that are no JSON stay the text they are."""
+    """A tool call of the model. Arguments that are not JSON stay text."""
 
     id: str
     name: str
@@ -34,7 +34,7 @@ class GoCall:
 
 @dataclass(frozen=True)
 class GoEvent:
-    """One event, decoded: ids, what it says, and its state changes as the JSON or text that was in them."""
+    """A decoded event. `state` holds its state changes as JSON or text."""
 
     id: str
     object: str
@@ -58,7 +58,7 @@ class GoEvent:
 
     @property
     def completes_run(self) -> bool:
-        """Whether the whole run ends with it; `done` by itself only ends one response."""
+        """Whether the event ends the run. `done` alone ends one response."""
         return self.object == _COMPLETION and self.done
 
 
@@ -67,7 +67,7 @@ Mechanism = Literal["graph_interrupt", "external_tool", "long_running_tool", "pe
 
 @dataclass(frozen=True)
 class GoSuspension:
-    """One thing a run waits for. What has no `key`, such as a permission, cannot be answered by a resume body."""
+    """One thing that a run waits for. Without a `key`, such as a permission, it cannot be resumed."""
 
     mechanism: Mechanism
     request_id: str
@@ -82,7 +82,7 @@ class GoSuspension:
 
 @dataclass
 class GoInvocation:
-    """One invocation with those that it began; two calls of one sub-agent are told apart by what triggered them."""
+    """An invocation and those that it started. `trigger_id` tells two calls of one sub-agent apart."""
 
     id: str
     parent_id: str = ""
@@ -94,26 +94,26 @@ class GoInvocation:
 
 
 def decode(event: JsonObject) -> GoEvent:
-    """Return one event. What is malformed inside is left out; the event itself never is."""
+    """Decode an event. Malformed fields are dropped."""
     fields = Fields(event)
     nested = fields.inner("response")
     choices = tuple(fields.rows("choices"))
-    branch = fields.word("branch")
+    branch = fields.text("branch")
     return GoEvent(
-        id=fields.word("id"),
-        object=fields.word("object"),
-        request_id=fields.word("requestID"),
-        invocation_id=fields.word("invocationId"),
-        parent_invocation_id=fields.word("parentInvocationId"),
-        trigger_id=fields.inner("parentMetadata").word("triggerId"),
-        author=fields.word("author"),
+        id=fields.text("id"),
+        object=fields.text("object"),
+        request_id=fields.text("requestID"),
+        invocation_id=fields.text("invocationId"),
+        parent_invocation_id=fields.text("parentInvocationId"),
+        trigger_id=fields.inner("parentMetadata").text("triggerId"),
+        author=fields.text("author"),
         branch=branch,
-        filter_key=fields.word("filterKey") or (branch if not fields.count("version") else ""),
-        tags=tuple(tag.strip() for tag in fields.word("tag").split(";") if tag.strip()),
-        at_ms=read_moment(fields.word("timestamp")),
-        response_id=nested.word("id"),
-        done=fields.true("done"),
-        partial=fields.true("is_partial"),
+        filter_key=fields.text("filterKey") or (branch if not fields.count("version") else ""),
+        tags=tuple(tag.strip() for tag in fields.text("tag").split(";") if tag.strip()),
+        at_ms=read_moment(fields.text("timestamp")),
+        response_id=nested.text("id"),
+        done=fields.flag("done"),
+        partial=fields.flag("is_partial"),
         error=_read_error(fields),
         calls=tuple(_read_calls(choices)),
         long_running=_read_set(fields.value("longRunningToolIDs")),
@@ -122,75 +122,77 @@ def decode(event: JsonObject) -> GoEvent:
     )
 
 
-def decode_all(told: JsonValue) -> list[GoEvent]:
-    """Return the events of one event, of a list, or of the answer of `POST …/runs`; raises `InvalidInput`."""
-    if isinstance(told, dict) and isinstance(told.get("events"), list):
-        told = told["events"]
-    events = told if isinstance(told, list) else [told]
-    if not all(isinstance(one, dict) for one in events):
-        raise InvalidInput("This is neither an event nor a list of events of trpc-agent-go; send what its server sent.")
-    return [decode(one) for one in events if isinstance(one, dict)]
+def decode_all(payload: JsonValue) -> list[GoEvent]:
+    """Decode an event, a list of events or a response of `POST …/runs`. Raises `InvalidInput`."""
+    if isinstance(payload, dict) and isinstance(payload.get("events"), list):
+        payload = payload["events"]
+    events = payload if isinstance(payload, list) else [payload]
+    if not all(isinstance(event, dict) for event in events):
+        raise InvalidInput("These are not events of trpc-agent-go. Send the response of its server.")
+    return [decode(event) for event in events if isinstance(event, dict)]
 
 
 def build_tree(events: Iterable[GoEvent]) -> dict[str, list[GoInvocation]]:
-    """Return the root invocations of every request, each with all below it; whatever the order the events came in."""
+    """Return the root invocations of each request, with their children. Events may come in any order."""
     found: dict[tuple[str, str], GoInvocation] = {}
     for event in events:
-        place = (event.request_id, event.invocation_id)
-        one = found.setdefault(place, GoInvocation(event.invocation_id))
-        one.parent_id = one.parent_id or event.parent_invocation_id
-        one.trigger_id = one.trigger_id or event.trigger_id
-        one.author = one.author or event.author
-        one.branch = one.branch or event.branch
-        one.events.append(event)
-    for one in found.values():
-        one.events.sort(key=lambda event: event.at_ms or 0)
-    return _hang(found)
+        key = (event.request_id, event.invocation_id)
+        invocation = found.setdefault(key, GoInvocation(event.invocation_id))
+        invocation.parent_id = invocation.parent_id or event.parent_invocation_id
+        invocation.trigger_id = invocation.trigger_id or event.trigger_id
+        invocation.author = invocation.author or event.author
+        invocation.branch = invocation.branch or event.branch
+        invocation.events.append(event)
+    for invocation in found.values():
+        invocation.events.sort(key=lambda event: event.at_ms or 0)
+    return _attach(found)
 
 
-def _hang(found: Mapping[tuple[str, str], GoInvocation]) -> dict[str, list[GoInvocation]]:
-    """Hang each invocation below its parent; one whose parent is not there, or is below it, is a root."""
+def _attach(found: Mapping[tuple[str, str], GoInvocation]) -> dict[str, list[GoInvocation]]:
+    """Attach each invocation to its parent. Without a parent, or in a cycle, it is a root."""
     roots: dict[str, list[GoInvocation]] = {}
-    for (request_id, _), one in found.items():
-        parent = found.get((request_id, one.parent_id))
-        if parent is None or _is_above(found, request_id, one, parent):
-            roots.setdefault(request_id, []).append(one)
+    for (request_id, _), invocation in found.items():
+        parent = found.get((request_id, invocation.parent_id))
+        if parent is None or _is_ancestor(found, request_id, invocation, parent):
+            roots.setdefault(request_id, []).append(invocation)
         else:
-            parent.children.append(one)
+            parent.children.append(invocation)
     return roots
 
 
-def _is_above(
-    found: Mapping[tuple[str, str], GoInvocation], request_id: str, one: GoInvocation, parent: GoInvocation
+def _is_ancestor(
+    found: Mapping[tuple[str, str], GoInvocation], request_id: str, candidate: GoInvocation, start: GoInvocation
 ) -> bool:
-    """Whether going up from `parent` leads back to `one`."""
     seen: set[str] = set()
-    up: GoInvocation | None = parent
-    while up is not None and up.id not in seen:
-        if up is one:
+    current: GoInvocation | None = start
+    while current is not None and current.id not in seen:
+        if current is candidate:
             return True
-        seen.add(up.id)
-        up = found.get((request_id, up.parent_id))
+        seen.add(current.id)
+        current = found.get((request_id, current.parent_id))
     return False
 
 
 def find_suspensions(events: Sequence[GoEvent]) -> list[GoSuspension]:
-    """Return what waits for somebody, in order: interrupts of graphs, calls that were not run here, permissions."""
-    answered = {tool_id for event in events for tool_id in _answers(event)}
+    """Return what waits, in order: graph interrupts, external and long-running calls, permissions."""
+    answered = {tool_id for event in events for tool_id in _list_answered(event)}
     ended = {event.request_id for event in events if event.completes_run}
-    pauses: dict[tuple[str, str], GoSuspension] = {}
+    found: dict[tuple[str, str], GoSuspension] = {}
     for event in events:
-        for pause in (*_find_interrupts(event), *_find_permissions(event)):
-            pauses.setdefault((pause.mechanism, f"{pause.checkpoint_id}/{pause.key or pause.name}"), pause)
+        for suspension in (*_find_interrupts(event), *_find_permissions(event)):
+            key = f"{suspension.checkpoint_id}/{suspension.key or suspension.name}"
+            found.setdefault((suspension.mechanism, key), suspension)
         for call in event.calls:
-            mechanism = _wait_of(event, call, answered, ended)
+            mechanism = _find_mechanism(event, call, answered, ended)
             if mechanism is not None:
-                pause = GoSuspension(mechanism, event.request_id, event.invocation_id, call.id, call.name, call.args)
-                pauses.setdefault((mechanism, call.id), pause)
-    return list(pauses.values())
+                suspension = GoSuspension(
+                    mechanism, event.request_id, event.invocation_id, call.id, call.name, call.args
+                )
+                found.setdefault((mechanism, call.id), suspension)
+    return list(found.values())
 
 
-def _wait_of(event: GoEvent, call: GoCall, answered: set[str], ended: set[str]) -> Mechanism | None:
+def _find_mechanism(event: GoEvent, call: GoCall, answered: set[str], ended: set[str]) -> Mechanism | None:
     if call.id in event.long_running:
         return "long_running_tool"
     if event.request_id in ended and call.id not in answered and not event.partial:
@@ -198,74 +200,73 @@ def _wait_of(event: GoEvent, call: GoCall, answered: set[str], ended: set[str]) 
     return None
 
 
-def write_tool_results(pauses: Sequence[GoSuspension], results: Mapping[str, str]) -> list[JsonObject]:
-    """Return the `role: tool` messages that end the next request's list; raises `InvalidInput` unless all are answered.
+def write_tool_results(suspensions: Sequence[GoSuspension], results: Mapping[str, str]) -> list[JsonObject]:
+    """Return the `role: tool` messages that end the next request. Raises `InvalidInput` unless all have results.
 
-    Refusals are results, too: the words in which the model is told that the call was not run.
+    The result of a denied call is the text that tells the model so.
     """
-    waiting = {pause.key: pause for pause in pauses if pause.mechanism == "external_tool"}
+    waiting = {entry.key: entry for entry in suspensions if entry.mechanism == "external_tool"}
     _check_complete(set(waiting), set(results))
     return [
-        {"role": "tool", "tool_id": key, "tool_name": pause.name, "content": results[key]}
-        for key, pause in waiting.items()
+        {"role": "tool", "tool_id": key, "tool_name": suspension.name, "content": results[key]}
+        for key, suspension in waiting.items()
     ]
 
 
-def write_graph_resume(pauses: Sequence[GoSuspension], values: Mapping[str, JsonValue]) -> JsonObject:
-    """Return the `state` of an AG-UI request that resumes a graph from its checkpoint; raises `InvalidInput`.
+def write_graph_resume(suspensions: Sequence[GoSuspension], values: Mapping[str, JsonValue]) -> JsonObject:
+    """Return the `state` of an AG-UI request that resumes a graph from its checkpoint. Raises `InvalidInput`.
 
-    A breakpoint needs no value. The server turns `resume_map` into a command with a state resolver of its own; as plain
-    state it does nothing.
+    A breakpoint needs no value. The server must have a state resolver that turns `resume_map` into a command.
     """
-    waiting = {pause.key: pause for pause in pauses if pause.mechanism == "graph_interrupt"}
-    stops = {key for key in waiting if key.startswith(_BREAKPOINTS)}
-    _check_complete(set(waiting), set(values) | stops)
-    points = {(one.lineage_id, one.checkpoint_id, one.checkpoint_ns) for one in waiting.values()}
-    if len(points) != 1:
-        raise InvalidInput(f"The interrupts are of {len(points)} checkpoints; resume one checkpoint at a time.")
-    ((lineage_id, checkpoint_id, namespace),) = points
+    waiting = {entry.key: entry for entry in suspensions if entry.mechanism == "graph_interrupt"}
+    breakpoints = {key for key in waiting if key.startswith(_BREAKPOINTS)}
+    _check_complete(set(waiting), set(values) | breakpoints)
+    checkpoints = {(entry.lineage_id, entry.checkpoint_id, entry.checkpoint_ns) for entry in waiting.values()}
+    if len(checkpoints) != 1:
+        raise InvalidInput(f"The interrupts belong to {len(checkpoints)} checkpoints. Resume one checkpoint at a time.")
+    ((lineage_id, checkpoint_id, namespace),) = checkpoints
     state: JsonObject = {"lineage_id": lineage_id, "checkpoint_id": checkpoint_id, "resume_map": dict(values)}
     return {**state, "checkpoint_ns": namespace} if namespace else state
 
 
-def write_user_reply(pause: GoSuspension, text: str) -> JsonObject:
-    """Return the user's message that tells of a long-running call: there is no other tie to it than its id's text."""
-    return {"role": "user", "content": f"The result of {pause.name} ({pause.key}): {text}"}
+def write_user_reply(suspension: GoSuspension, text: str) -> JsonObject:
+    """Return the user message with the result of a long-running call. Only its text holds the call's id."""
+    return {"role": "user", "content": f"The result of {suspension.name} ({suspension.key}): {text}"}
 
 
 def _check_complete(waiting: set[str], given: set[str]) -> None:
     if not waiting:
-        raise InvalidInput("Nothing here waits in that way; look at the mechanism of each pause.")
+        raise InvalidInput("No suspension waits in this way. Check the mechanism of each one.")
     if waiting != given:
         missing, foreign = sorted(waiting - given), sorted(given - waiting)
         raise InvalidInput(
-            "Everything that waits is answered in one request: "
-            f"missing are {', '.join(missing) or 'none'}, not asked were {', '.join(foreign) or 'none'}."
+            "One request must answer everything that waits. "
+            f"Missing: {', '.join(missing) or 'none'}. Unknown: {', '.join(foreign) or 'none'}."
         )
 
 
 def _read_error(fields: Fields) -> str:
     error = fields.inner("error")
-    words = error.word("message") or error.word("type")
-    return words or ("unknown error" if fields.word("object") == "error" or error.raw else "")
+    message = error.text("message") or error.text("type")
+    return message or ("unknown error" if fields.text("object") == "error" or error.raw else "")
 
 
 def _read_calls(choices: Sequence[Fields]) -> Iterable[GoCall]:
     for choice in choices:
-        for one in choice.inner("message").rows("tool_calls"):
-            function = one.inner("function")
-            yield GoCall(one.word("id"), function.word("name"), read_json(function.value("arguments")))
+        for call in choice.inner("message").rows("tool_calls"):
+            function = call.inner("function")
+            yield GoCall(call.text("id"), function.text("name"), read_json(function.value("arguments")))
 
 
 def _read_set(value: JsonValue) -> frozenset[str]:
-    """A Go set is an object with empty values; a list is taken, too."""
+    """Return a Go set, which is an object with empty values. A list is accepted too."""
     if isinstance(value, dict):
         return frozenset(value)
-    return frozenset(one for one in value if isinstance(one, str)) if isinstance(value, list) else frozenset()
+    return frozenset(key for key in value if isinstance(key, str)) if isinstance(value, list) else frozenset()
 
 
 def _read_bytes(value: JsonValue) -> JsonValue:
-    """Go's bytes are base64 on the wire, and mostly JSON inside; what is neither stays the text it is."""
+    """Decode Go bytes: base64, with JSON or text inside."""
     if not isinstance(value, str):
         return value
     try:
@@ -275,35 +276,35 @@ def _read_bytes(value: JsonValue) -> JsonValue:
     return read_json(text)
 
 
-def _answers(event: GoEvent) -> Iterable[str]:
+def _list_answered(event: GoEvent) -> Iterable[str]:
     for choice in event.choices:
         message = choice.inner("message")
-        if message.word("role") == "tool" and message.word("tool_id"):
-            yield message.word("tool_id")
+        if message.text("role") == "tool" and message.text("tool_id"):
+            yield message.text("tool_id")
 
 
 def _find_interrupts(event: GoEvent) -> Iterable[GoSuspension]:
     meta = Fields(event.state.get(PREGEL))
-    if meta.word("nodeID"):
+    if meta.text("nodeID"):
         yield GoSuspension(
             "graph_interrupt",
             event.request_id,
             event.invocation_id,
-            meta.word("interruptKey") or meta.word("nodeID"),
-            meta.word("nodeID"),
+            meta.text("interruptKey") or meta.text("nodeID"),
+            meta.text("nodeID"),
             meta.value("interruptValue"),
-            meta.word("lineageId"),
-            meta.word("checkpointId"),
-            meta.word("checkpointNs"),
+            meta.text("lineageId"),
+            meta.text("checkpointId"),
+            meta.text("checkpointNs"),
         )
 
 
 def _find_permissions(event: GoEvent) -> Iterable[GoSuspension]:
-    """A permission asked for does not hold the run: the model was told so, and went on."""
+    """A permission does not block its run: the model is notified and continues."""
     for choice in event.choices:
         message = choice.inner("message")
-        said = Fields(read_json(message.value("content")))
-        if message.word("role") == "tool" and said.word("status") == "approval_required":
-            tool = said.word("tool") or message.word("tool_name")
-            name = tool or message.word("tool_id")
-            yield GoSuspension("permission", event.request_id, event.invocation_id, "", name, said.word("reason"))
+        content = Fields(read_json(message.value("content")))
+        if message.text("role") == "tool" and content.text("status") == "approval_required":
+            tool = content.text("tool") or message.text("tool_name")
+            name = tool or message.text("tool_id")
+            yield GoSuspension("permission", event.request_id, event.invocation_id, "", name, content.text("reason"))

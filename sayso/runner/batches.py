@@ -163,7 +163,7 @@ def fit_calls(batch: Batch, agent: Agent) -> Fitted:
     for one in batch.calls:
         tool = agent.tools_by_name.get(one.call.name)
         read = tool.read(one.call.args) if tool is not None and one.may_run else None
-        fault = _find_hindrance(one, tool, read) if one.may_run else None
+        fault = _find_fault(one, tool, read) if one.may_run else None
         calls.append(end_call(one, fault) if fault else one)
         if read is not None:
             found[one.call.index] = read
@@ -307,7 +307,7 @@ def _settle_doubt(one: BatchCall, doubt: Doubt, told: Resumption) -> BatchCall:
     return one.model_copy(update={"result": result})
 
 
-def _find_hindrance(one: BatchCall, tool: Tool | None, read: BaseModel | None) -> str | None:
+def _find_fault(one: BatchCall, tool: Tool | None, read: BaseModel | None) -> str | None:
     if tool is None:
         return f"The agent no longer has the tool {one.call.name}."
     if one.ask is not None and tool.digest != one.ask.tool.definition:

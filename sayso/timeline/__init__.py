@@ -1,1 +1,1 @@
-"""Read what other software tells of its runs, each in its own dialect, one file a dialect."""
+"""Timelines of external events: one reader per source format, and their merge with the audit trail."""

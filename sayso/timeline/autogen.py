@@ -1,113 +1,112 @@
-"""Read AutoGen's messages and events as they dump to JSON, a `Response` and a `TaskResult` with all inside included."""
+"""Reader for AutoGen's messages and events as JSON, including those inside a `Response` or `TaskResult`."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 
-from pydantic import JsonValue
-
 from sayso.canonical_json import JsonObject
-from sayso.formats.external_events import Fields, Kind, Piece, describe_unknown, read_json, read_moment
+from sayso.formats.external_events import Fields, Kind, Part, describe_unknown, read_json, read_moment
 
-Tell = Callable[[Fields], tuple[Piece, ...]]
+Read = Callable[[Fields], tuple[Part, ...]]
 
 _DEEPEST = 4
-"""A message inside of a response inside of a response … no further."""
+"""The limit on responses nested in responses."""
 
 
-def read(event: JsonObject) -> tuple[Piece, ...]:
-    """Return what the event shows."""
+def read(event: JsonObject) -> tuple[Part, ...]:
+    """Return the parts of an event."""
     return _read(Fields(event), 0)
 
 
-def _read(fields: Fields, depth: int) -> tuple[Piece, ...]:
+def _read(fields: Fields, depth: int) -> tuple[Part, ...]:
     if depth < _DEEPEST and ("chat_message" in fields.raw or isinstance(fields.value("messages"), list)):
         return _read_many(fields, depth)
-    tell = TELLERS.get(fields.word("type"))
-    pieces = tell(fields) if tell is not None else (describe_unknown(fields, fields.word("type")),)
-    at_ms, message_id, who = read_moment(fields.word("created_at")), fields.word("id"), fields.word("source")
+    reader = READERS.get(fields.text("type"))
+    parts = reader(fields) if reader is not None else (describe_unknown(fields, fields.text("type")),)
+    at_ms, message_id, who = read_moment(fields.text("created_at")), fields.text("id"), fields.text("source")
     return tuple(
-        replace(piece, who=who, at_ms=at_ms, once=f"{message_id}:{place}" if message_id else "")
-        for place, piece in enumerate(pieces)
+        replace(part, who=who, at_ms=at_ms, once=f"{message_id}:{place}" if message_id else "")
+        for place, part in enumerate(parts)
     )
 
 
-def _read_many(fields: Fields, depth: int) -> tuple[Piece, ...]:
+def _read_many(fields: Fields, depth: int) -> tuple[Part, ...]:
     inner = [*fields.rows("inner_messages"), *fields.rows("messages")]
     if "chat_message" in fields.raw:
         inner.append(fields.inner("chat_message"))
-    pieces = [piece for one in inner for piece in _read(one, depth + 1)]
-    if fields.word("stop_reason"):
-        pieces.append(Piece(Kind.END, "Done", fields.word("stop_reason")))
-    return tuple(pieces)
+    parts = [part for message in inner for part in _read(message, depth + 1)]
+    if fields.text("stop_reason"):
+        parts.append(Part(Kind.END, "Done", fields.text("stop_reason")))
+    return tuple(parts)
 
 
-def _text(fields: Fields) -> tuple[Piece, ...]:
+def _text(fields: Fields) -> tuple[Part, ...]:
     content = fields.value("content")
     if isinstance(content, str):
-        return (Piece(Kind.TEXT, content),)
-    parts = content if isinstance(content, list) else []
-    text = "\n".join(one for one in parts if isinstance(one, str))
-    return (Piece(Kind.TEXT, text or "(no text)", data=None if text else content),)
+        return (Part(Kind.TEXT, content),)
+    blocks = content if isinstance(content, list) else []
+    text = "\n".join(block for block in blocks if isinstance(block, str))
+    return (Part(Kind.TEXT, text or "(no text)", data=None if text else content),)
 
 
-def _chunk(fields: Fields) -> tuple[Piece, ...]:
-    return (Piece(Kind.TEXT, fields.word("content"), key=fields.word("full_message_id"), whole=False),)
+def _chunk(fields: Fields) -> tuple[Part, ...]:
+    return (Part(Kind.TEXT, fields.text("content"), key=fields.text("full_message_id"), whole=False),)
 
 
-def _handoff(fields: Fields) -> tuple[Piece, ...]:
-    return (Piece(Kind.STEP, f"Handed over to {fields.word('target') or 'somebody'}", fields.word("content")),)
+def _handoff(fields: Fields) -> tuple[Part, ...]:
+    return (Part(Kind.STEP, f"Handed off to {fields.text('target') or 'an agent'}", fields.text("content")),)
 
 
-def _calls(fields: Fields) -> tuple[Piece, ...]:
+def _calls(fields: Fields) -> tuple[Part, ...]:
     return tuple(
-        Piece(Kind.CALL, name=one.word("name"), call_id=one.word("id", "call_id"), data=read_json(_given(one)))
-        for one in fields.rows("content")
-    )
-
-
-def _given(call: Fields) -> JsonValue:
-    return call.value("arguments")
-
-
-def _results(fields: Fields) -> tuple[Piece, ...]:
-    return tuple(
-        Piece(
-            Kind.RESULT,
-            one.word("content") if one.true("is_error") else "",
-            name=one.word("name"),
-            call_id=one.word("call_id", "id"),
-            ok=not one.true("is_error"),
-            data=read_json(one.value("content")),
+        Part(
+            Kind.CALL,
+            name=call.text("name"),
+            call_id=call.text("id", "call_id"),
+            data=read_json(call.value("arguments")),
         )
-        for one in fields.rows("content")
+        for call in fields.rows("content")
     )
 
 
-def _told(kind: Kind, text: str) -> Tell:
-    def tell(fields: Fields) -> tuple[Piece, ...]:
+def _results(fields: Fields) -> tuple[Part, ...]:
+    return tuple(
+        Part(
+            Kind.RESULT,
+            result.text("content") if result.flag("is_error") else "",
+            name=result.text("name"),
+            call_id=result.text("call_id", "id"),
+            ok=not result.flag("is_error"),
+            data=read_json(result.value("content")),
+        )
+        for result in fields.rows("content")
+    )
+
+
+def _note(kind: Kind, text: str) -> Read:
+    def read_part(fields: Fields) -> tuple[Part, ...]:
         content = fields.value("content")
         if isinstance(content, str):
-            return (Piece(kind, text, content),)
-        return (Piece(kind, text, data=content if content is not None else fields.value("result")),)
+            return (Part(kind, text, content),)
+        return (Part(kind, text, data=content if content is not None else fields.value("result")),)
 
-    return tell
+    return read_part
 
 
-TELLERS: Mapping[str, Tell] = {
+READERS: Mapping[str, Read] = {
     "TextMessage": _text,
     "MultiModalMessage": _text,
     "StopMessage": _text,
-    "StructuredMessage": _told(Kind.STEP, "Answered"),
+    "StructuredMessage": _note(Kind.STEP, "Answered"),
     "ToolCallSummaryMessage": _text,
     "HandoffMessage": _handoff,
-    "ThoughtEvent": lambda fields: (Piece(Kind.REASONING, fields.word("content")),),
+    "ThoughtEvent": lambda fields: (Part(Kind.REASONING, fields.text("content")),),
     "ModelClientStreamingChunkEvent": _chunk,
     "ToolCallRequestEvent": _calls,
     "ToolCallExecutionEvent": _results,
-    "MemoryQueryEvent": _told(Kind.QUIET, "Looked into its memory"),
-    "CodeGenerationEvent": _told(Kind.STEP, "Wrote code"),
-    "CodeExecutionEvent": _told(Kind.STEP, "Ran code"),
-    "UserInputRequestedEvent": _told(Kind.PAUSE, "Asked its user"),
-    "SelectSpeakerEvent": _told(Kind.QUIET, "Chose who speaks next"),
-    "SelectorEvent": _told(Kind.QUIET, "Chose who speaks next"),
+    "MemoryQueryEvent": _note(Kind.QUIET, "Queried its memory"),
+    "CodeGenerationEvent": _note(Kind.STEP, "Wrote code"),
+    "CodeExecutionEvent": _note(Kind.STEP, "Ran code"),
+    "UserInputRequestedEvent": _note(Kind.PAUSE, "Asked the user"),
+    "SelectSpeakerEvent": _note(Kind.QUIET, "Selected the next speaker"),
+    "SelectorEvent": _note(Kind.QUIET, "Selected the next speaker"),
 }

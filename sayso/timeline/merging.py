@@ -1,23 +1,23 @@
-"""Fold what sources told into entries: fragments into messages, results into their calls, invocations into a tree."""
+"""Merge external events into timeline entries: joined fragments, calls with results, and a tree of invocations."""
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 
 from pydantic import JsonValue
 
-from sayso.formats.external_events import Fields, Kept, Kind, Piece, describe_unknown
+from sayso.formats.external_events import Fields, Kind, Part, StoredEvent, describe_unknown
 from sayso.records.base import Immutable
 from sayso.records.events import TrailEntry
 from sayso.timeline.sources import SOURCE_FORMATS, SourceFormat
 
 DEEPEST = 8
-"""Invocations further down are shown at this depth."""
+"""The maximum depth of an entry."""
 
 _FRAGMENTS = (Kind.TEXT, Kind.REASONING)
 
 
 class Entry(Immutable):
-    """One thing a source told: a message with all its fragments, or a call with what came of it, or anything else."""
+    """A timeline entry: a message with all its fragments, a call with its result, or another event."""
 
     source: str
     source_format: str
@@ -41,10 +41,10 @@ class Entry(Immutable):
 
 @dataclass
 class _Draft:
-    """An entry that may still grow."""
+    """An entry that may still change."""
 
-    kept: Kept
-    piece: Piece
+    event: StoredEvent
+    part: Part
     at_ms: int
     last_seq: int
     text: list[str] = field(default_factory=list)
@@ -52,160 +52,159 @@ class _Draft:
     data: JsonValue = None
     ok: bool | None = None
     output: JsonValue = None
-    grown: bool = False
+    streamed: bool = False
     settled: bool = False
 
 
-def fold(kept: Iterable[Kept]) -> list[Entry]:
-    """Return the entries of all sources, those of each in its own order."""
+def build_entries(events: Iterable[StoredEvent]) -> list[Entry]:
+    """Return the entries of all sources, those of each source in its order."""
     streams: dict[str, _Stream] = {}
-    once: dict[str, set[str]] = {}
-    for one in sorted(kept, key=lambda event: (event.source, event.seq)):
-        told = once.setdefault(one.source_format, set())
-        streams.setdefault(one.source, _Stream(told)).add(one)
+    seen: dict[str, set[str]] = {}
+    for event in sorted(events, key=lambda event: (event.source, event.seq)):
+        shared = seen.setdefault(event.source_format, set())
+        streams.setdefault(event.source, _Stream(shared)).add(event)
     return [entry for stream in streams.values() for entry in stream.finish()]
 
 
 def merge(trail: Sequence[TrailEntry], entries: Sequence[Entry]) -> list[TrailEntry | Entry]:
-    """Return both as one, by their moments; at the same moment our own trail comes first."""
+    """Sort both by time. At the same time, trail entries come first."""
     both: list[TrailEntry | Entry] = [*trail, *entries]
-    return sorted(both, key=lambda one: one.at_ms)
+    return sorted(both, key=lambda entry: entry.at_ms)
 
 
 class _Stream:
-    """What one source told so far, in order; `told` is what all sources of its dialect told once."""
+    """The events of one source, in order. `seen` is shared by all sources of its format."""
 
-    def __init__(self, told: set[str]) -> None:
+    def __init__(self, seen: set[str]) -> None:
         self._drafts: list[_Draft] = []
         self._open: dict[tuple[str, ...], _Draft] = {}
         self._fragments: dict[tuple[str, ...], _Draft] = {}
         self._calls: dict[str, _Draft] = {}
         self._parents: dict[str, str] = {}
-        self._told = told
+        self._seen = seen
         self._at_ms = 0
 
-    def add(self, one: Kept) -> None:
-        """Read one event and add what it shows."""
-        pieces = SOURCE_FORMATS[SourceFormat(one.source_format)].read(one.event)
-        for piece in pieces or (describe_unknown(Fields(one.event), ""),):
-            if piece.once and piece.once in self._told:
+    def add(self, event: StoredEvent) -> None:
+        parts = SOURCE_FORMATS[SourceFormat(event.source_format)].read(event.event)
+        for part in parts or (describe_unknown(Fields(event.event), ""),):
+            if part.once and part.once in self._seen:
                 continue
-            self._told.add(piece.once)
-            if piece.parent and piece.invocation:
-                self._parents.setdefault(piece.invocation, piece.parent)
-            self._place(one, piece)
+            self._seen.add(part.once)
+            if part.parent and part.invocation:
+                self._parents.setdefault(part.invocation, part.parent)
+            self._add_part(event, part)
 
-    def _place(self, one: Kept, piece: Piece) -> None:
-        if piece.kind in _FRAGMENTS:
-            self._say(one, piece)
+    def _add_part(self, event: StoredEvent, part: Part) -> None:
+        if part.kind in _FRAGMENTS:
+            self._add_text(event, part)
             return
-        self._close(piece)
-        if piece.kind is Kind.CALL:
-            self._call(one, piece)
-        elif piece.kind is Kind.RESULT:
-            self._result(one, piece)
+        self._close(part)
+        if part.kind is Kind.CALL:
+            self._add_call(event, part)
+        elif part.kind is Kind.RESULT:
+            self._add_result(event, part)
         else:
-            self._draft(one, piece)
+            self._add_draft(event, part)
 
-    def _say(self, one: Kept, piece: Piece) -> None:
-        """Add a fragment to its message, or put a whole message in the place of the fragments it consists of."""
-        where = (piece.kind, piece.invocation, piece.who)
-        if piece.whole:
-            draft = self._fragments.pop(where, None)
-            self._close(piece)
-            if draft is not None and piece.text.strip().startswith("".join(draft.text).strip()):
-                draft.text, draft.last_seq = [piece.text], one.seq
+    def _add_text(self, event: StoredEvent, part: Part) -> None:
+        """Append a fragment to its message, or replace the fragments of a message with the whole."""
+        key = (part.kind, part.invocation, part.who)
+        if part.whole:
+            draft = self._fragments.pop(key, None)
+            self._close(part)
+            if draft is not None and part.text.strip().startswith("".join(draft.text).strip()):
+                draft.text, draft.last_seq = [part.text], event.seq
                 return
-            self._draft(one, piece)
+            self._add_draft(event, part)
             return
-        draft = self._open.get((*where, piece.key))
+        draft = self._open.get((*key, part.key))
         if draft is None:
-            self._close(piece)
-            draft = self._open[(*where, piece.key)] = self._draft(one, piece)
-            self._fragments[where] = draft
+            self._close(part)
+            draft = self._open[(*key, part.key)] = self._add_draft(event, part)
+            self._fragments[key] = draft
         else:
-            draft.text.append(piece.text)
-            draft.last_seq = one.seq
+            draft.text.append(part.text)
+            draft.last_seq = event.seq
 
-    def _close(self, piece: Piece) -> None:
-        """Anything else of the same invocation ends a message whose fragments do not name it."""
-        for place in [place for place in self._open if not place[3] and place[1] == piece.invocation]:
-            if place[:3] != (piece.kind, piece.invocation, piece.who) or piece.whole:
-                del self._open[place]
+    def _close(self, part: Part) -> None:
+        """End the messages of the invocation whose fragments have no key."""
+        for key in [key for key in self._open if not key[3] and key[1] == part.invocation]:
+            if key[:3] != (part.kind, part.invocation, part.who) or part.whole:
+                del self._open[key]
 
-    def _call(self, one: Kept, piece: Piece) -> None:
-        draft = self._calls.get(piece.call_id) if piece.call_id else None
+    def _add_call(self, event: StoredEvent, part: Part) -> None:
+        draft = self._calls.get(part.call_id) if part.call_id else None
         if draft is None or draft.settled:
-            self._calls[piece.call_id or f"{one.seq}/{len(self._drafts)}"] = self._draft(one, piece)
+            self._calls[part.call_id or f"{event.seq}/{len(self._drafts)}"] = self._add_draft(event, part)
             return
-        draft.note = draft.note or piece.note
-        draft.data = draft.data if draft.data is not None else piece.data
-        draft.last_seq = one.seq
+        draft.note = draft.note or part.note
+        draft.data = draft.data if draft.data is not None else part.data
+        draft.last_seq = event.seq
 
-    def _result(self, one: Kept, piece: Piece) -> None:
-        draft = self._find_call(piece)
+    def _add_result(self, event: StoredEvent, part: Part) -> None:
+        draft = self._find_call(part)
         if draft is None:
-            draft = self._draft(one, piece)
+            draft = self._add_draft(event, part)
             draft.data = None
-            if piece.call_id:
-                self._calls[piece.call_id] = draft
-        draft.last_seq = one.seq
-        draft.note = "\n".join(dict.fromkeys(word for word in (draft.note, piece.note) if word))
-        if not piece.whole:
-            before = draft.output if draft.grown and isinstance(draft.output, str) else ""
-            draft.output, draft.grown = before + str(piece.data or ""), True
+            if part.call_id:
+                self._calls[part.call_id] = draft
+        draft.last_seq = event.seq
+        draft.note = "\n".join(dict.fromkeys(note for note in (draft.note, part.note) if note))
+        if not part.whole:
+            before = draft.output if draft.streamed and isinstance(draft.output, str) else ""
+            draft.output, draft.streamed = before + str(part.data or ""), True
             return
         draft.settled = True
-        draft.ok = piece.ok if draft.ok is None else draft.ok
-        draft.text = [piece.text] if piece.text else draft.text
-        draft.output = piece.data if piece.data is not None else draft.output
+        draft.ok = part.ok if draft.ok is None else draft.ok
+        draft.text = [part.text] if part.text else draft.text
+        draft.output = part.data if part.data is not None else draft.output
 
-    def _find_call(self, piece: Piece) -> _Draft | None:
-        """The call of that id; without ids the oldest one still without a result, of the same tool where it is told."""
-        if piece.call_id:
-            return self._calls.get(piece.call_id)
+    def _find_call(self, part: Part) -> _Draft | None:
+        """Return the call with that id. Without ids, return the oldest call of that tool without a result."""
+        if part.call_id:
+            return self._calls.get(part.call_id)
         for draft in self._calls.values():
-            fits = not piece.name or draft.piece.name == piece.name
-            if not draft.settled and not draft.piece.call_id and fits:
+            fits = not part.name or draft.part.name == part.name
+            if not draft.settled and not draft.part.call_id and fits:
                 return draft
         return None
 
-    def _draft(self, one: Kept, piece: Piece) -> _Draft:
-        said_ms = one.said_at_ms if one.said_at_ms is not None else piece.at_ms
-        # Nobody tells of what is still to come, nor out of their own order.
-        self._at_ms = max(self._at_ms, min(said_ms if said_ms is not None else one.at_ms, one.at_ms))
-        draft = _Draft(one, piece, self._at_ms, one.seq, [piece.text], piece.note, piece.data, piece.ok)
+    def _add_draft(self, event: StoredEvent, part: Part) -> _Draft:
+        stated_ms = event.said_at_ms if event.said_at_ms is not None else part.at_ms
+        # A stated time is neither in the future nor before that of the entry above.
+        self._at_ms = max(self._at_ms, min(stated_ms if stated_ms is not None else event.at_ms, event.at_ms))
+        draft = _Draft(event, part, self._at_ms, event.seq, [part.text], part.note, part.data, part.ok)
         self._drafts.append(draft)
         return draft
 
     def finish(self) -> Iterator[Entry]:
-        """Return the entries, in order."""
+        """Yield the entries in order."""
         for draft in self._drafts:
-            piece = draft.piece
+            part = draft.part
             yield Entry(
-                source=draft.kept.source,
-                source_format=draft.kept.source_format,
-                first_seq=draft.kept.seq,
-                last_seq=max(draft.last_seq, draft.kept.seq),
+                source=draft.event.source,
+                source_format=draft.event.source_format,
+                first_seq=draft.event.seq,
+                last_seq=max(draft.last_seq, draft.event.seq),
                 at_ms=draft.at_ms,
-                kind=piece.kind,
-                who=piece.who,
+                kind=part.kind,
+                who=part.who,
                 text="".join(draft.text),
                 note=draft.note,
-                name=piece.name,
-                call_id=piece.call_id,
+                name=part.name,
+                call_id=part.call_id,
                 ended=draft.settled,
                 ok=draft.ok,
                 data=draft.data,
                 output=draft.output,
-                invocation=piece.invocation,
-                parent=self._parents.get(piece.invocation, ""),
-                depth=self._depth(piece.invocation),
+                invocation=part.invocation,
+                parent=self._parents.get(part.invocation, ""),
+                depth=self._depth(part.invocation),
             )
 
     def _depth(self, invocation: str) -> int:
         seen = {invocation}
-        while (above := self._parents.get(invocation, "")) and above not in seen and len(seen) <= DEEPEST:
-            seen.add(above)
-            invocation = above
+        while (parent := self._parents.get(invocation, "")) and parent not in seen and len(seen) <= DEEPEST:
+            seen.add(parent)
+            invocation = parent
         return min(len(seen) - 1, DEEPEST)

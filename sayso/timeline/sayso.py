@@ -1,10 +1,10 @@
-"""Read our own events: `type` and `data` as in a run's trail, with `who`, `invocation` and `parent` where they help."""
+"""Reader for Sayso's own format: `type` and `data` as in a trail, with optional `who`, `invocation` and `parent`."""
 
 from sayso.canonical_json import JsonObject
-from sayso.formats.external_events import Piece
-from sayso.timeline.afk import OUR_TELLERS, read_with
+from sayso.formats.external_events import Part
+from sayso.timeline.afk import SAYSO_READERS, read_with
 
 
-def read(event: JsonObject) -> tuple[Piece, ...]:
-    """Return what the event shows."""
-    return read_with(OUR_TELLERS, event)
+def read(event: JsonObject) -> tuple[Part, ...]:
+    """Return the parts of an event."""
+    return read_with(SAYSO_READERS, event)

@@ -1,16 +1,16 @@
-"""List every dialect: what reads it, and what it is called on pages."""
+"""The source formats of external events, each with its reader and its label on pages."""
 
 from collections.abc import Callable
 from enum import StrEnum
 from typing import NamedTuple
 
 from sayso.canonical_json import JsonObject
-from sayso.formats.external_events import Piece
+from sayso.formats.external_events import Part
 from sayso.timeline import afk, autogen, parsimony, sayso, tool_responses, trpc_agent_go
 
 
 class SourceFormat(StrEnum):
-    """In which words a source tells of a run."""
+    """The format of the events of a source."""
 
     SAYSO = "sayso"
     AFK = "afk"
@@ -21,10 +21,10 @@ class SourceFormat(StrEnum):
 
 
 class Reader(NamedTuple):
-    """How a dialect is read; reading takes any JSON object and never fails."""
+    """How to read and name a format. Reading accepts any JSON object and never fails."""
 
     label: str
-    read: Callable[[JsonObject], tuple[Piece, ...]]
+    read: Callable[[JsonObject], tuple[Part, ...]]
 
 
 SOURCE_FORMATS: dict[SourceFormat, Reader] = {

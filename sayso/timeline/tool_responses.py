@@ -1,60 +1,62 @@
-"""Read a chat's WebSocket messages and the ToolResponse envelopes in them, or an envelope by itself."""
+"""Reader for a chat's WebSocket messages, the ToolResponse envelopes in them, and single envelopes."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 
 from sayso.canonical_json import JsonObject
-from sayso.formats.external_events import Fields, Kind, Piece, describe_unknown
+from sayso.formats.external_events import Fields, Kind, Part, describe_unknown
 from sayso.formats.tool_responses import ERROR, ToolResponse, draw, read_output
 
-Tell = Callable[[Fields], tuple[Piece, ...]]
+Read = Callable[[Fields], tuple[Part, ...]]
 
 
-def read(event: JsonObject) -> tuple[Piece, ...]:
-    """Return what the message shows."""
+def read(event: JsonObject) -> tuple[Part, ...]:
+    """Return the parts of a message."""
     fields = Fields(event)
     if "response_type" in event and "type" not in event:
         return (_result(read_output(event)),)
-    kind = fields.word("type")
-    tell = TELLERS.get(kind)
-    pieces = tell(fields) if tell is not None else (describe_unknown(fields, kind),)
-    return tuple(replace(piece, who=piece.who or fields.word("current_agent")) for piece in pieces)
+    kind = fields.text("type")
+    reader = READERS.get(kind)
+    parts = reader(fields) if reader is not None else (describe_unknown(fields, kind),)
+    return tuple(replace(part, who=part.who or fields.text("current_agent")) for part in parts)
 
 
-def _output(fields: Fields) -> tuple[Piece, ...]:
-    return (_result(read_output(fields.value("output"), fields.word("current_agent"))),)
+def _output(fields: Fields) -> tuple[Part, ...]:
+    return (_result(read_output(fields.value("output"), fields.text("current_agent"))),)
 
 
-def _result(said: ToolResponse) -> Piece:
-    """An envelope is the result of the call before it: such chats tell no ids."""
-    drawn = draw(said)
-    words = drawn.heading if drawn is not None else "Not shown to its user"
-    failed = said.response_type == ERROR
-    note = "\n".join(one for one in (words, drawn.text if drawn is not None and drawn.fields else "") if one)
-    error = drawn.text if failed and drawn is not None else ""
-    return Piece(Kind.RESULT, error, note, who=said.agent_name, ok=not failed, data=said.response)
+def _result(envelope: ToolResponse) -> Part:
+    """Read an envelope as the result of the last call: such chats send no ids."""
+    card = draw(envelope)
+    failed = envelope.response_type == ERROR
+    if card is None:
+        error, note = "", "Not shown to the user"
+    else:
+        error = card.text if failed else ""
+        note = "\n".join(filter(None, (card.heading, card.text if card.fields else "")))
+    return Part(Kind.RESULT, error, note, who=envelope.agent_name, ok=not failed, data=envelope.response)
 
 
-def _call(fields: Fields) -> tuple[Piece, ...]:
-    return (Piece(Kind.CALL, note=fields.word("description"), name=fields.word("name")),)
+def _call(fields: Fields) -> tuple[Part, ...]:
+    return (Part(Kind.CALL, note=fields.text("description"), name=fields.text("name")),)
 
 
-def _updated(fields: Fields) -> tuple[Piece, ...]:
-    return (Piece(Kind.STEP, f"{fields.word('new_agent', 'name') or 'Another agent'} took over"),)
+def _updated(fields: Fields) -> tuple[Part, ...]:
+    return (Part(Kind.STEP, f"{fields.text('new_agent', 'name') or 'Another agent'} took over"),)
 
 
-def _prompts(fields: Fields) -> tuple[Piece, ...]:
-    return (Piece(Kind.QUIET, "Suggested what to ask next", "\n".join(fields.words("prompts"))),)
+def _prompts(fields: Fields) -> tuple[Part, ...]:
+    return (Part(Kind.QUIET, "Suggested the next prompts", "\n".join(fields.texts("prompts"))),)
 
 
-TELLERS: Mapping[str, Tell] = {
-    "user_prompt": lambda fields: (Piece(Kind.TEXT, fields.word("prompt", "text", "content"), who="user"),),
-    "raw_response_event": lambda fields: (Piece(Kind.TEXT, fields.word("delta"), whole=False),),
-    "llm_response": lambda fields: (Piece(Kind.TEXT, fields.word("response")),),
+READERS: Mapping[str, Read] = {
+    "user_prompt": lambda fields: (Part(Kind.TEXT, fields.text("prompt", "text", "content"), who="user"),),
+    "raw_response_event": lambda fields: (Part(Kind.TEXT, fields.text("delta"), whole=False),),
+    "llm_response": lambda fields: (Part(Kind.TEXT, fields.text("response")),),
     "tool_call": _call,
     "tool_output": _output,
     "agent_updated": _updated,
-    "handoff": lambda fields: (Piece(Kind.STEP, f"Handed over to {fields.word('name') or 'another agent'}"),),
+    "handoff": lambda fields: (Part(Kind.STEP, f"Handed off to {fields.text('name') or 'another agent'}"),),
     "suggested_prompts": _prompts,
-    "end_of_stream": lambda fields: (Piece(Kind.QUIET, "End of the answer"),),
+    "end_of_stream": lambda fields: (Part(Kind.QUIET, "End of the answer"),),
 }

@@ -1,10 +1,7 @@
-"""Let whoever asked run what was approved: consume the leave to start a call once, conclude with what came of it.
+"""Transitions of a run whose client runs the approved calls itself (mode `poll`).
 
-These are the steps of a run in `poll` mode, which no worker ever takes up. Leave is spent in one commit, before the
-call starts, by whoever names a key of their own: the same key again is told the same, any other is refused. Leave that
-nobody used in time lapses, and so does the wait for a report; the run then ends, visibly.
-
-Plain functions on frozen records: no store, no network, no clock.
+A permit is redeemed in one commit before the call starts, under a key that the client chooses. The same key gets the
+same answer again, and any other key is refused. Unused permits and missing reports lapse, and the run then ends.
 """
 
 from hashlib import sha256
@@ -32,11 +29,11 @@ _STATUSES = {"continue": RunStatus.COMPLETED, "degrade": RunStatus.DEGRADED, "fa
 def client_redeem(
     record: SuspensionRecord, item_id: str, key: str, now_ms: int, report_within_s: int = REPORT_WITHIN_S
 ) -> Change:
-    """Spend the leave to run one item's call, for the holder of `key`; the same key again changes nothing.
+    """Redeem the permit of one item's call for the holder of `key`. The same key again changes nothing.
 
-    Raises `AlreadyRedeemed` for any other key (a call declared idempotent may be begun again until it is reported),
-    `DeadlinePassed` when it is too late to start, `StaleDigest` when the arguments are not those decided on, and
-    `IllegalTransition` when there is no leave.
+    Raises `AlreadyRedeemed` for another key (an idempotent call may start again until it is reported), `DeadlinePassed`
+    after the latest start, `StaleDigest` for other arguments than those decided on, and `IllegalTransition` without an
+    approval.
     """
     _check_polled(record)
     item = find_item(record, item_id)
@@ -45,52 +42,54 @@ def client_redeem(
         return Change(record)
     if before is not None and (before.report is not None or not item.tool.idempotent):
         raise AlreadyRedeemed(
-            f"The leave to run {item.tool.name} was spent at {iso_utc(before.redeemed_at_ms)} by {before.holder}. "
-            "The call may have run; it is not started again.",
+            f"The permit for {item.tool.name} was redeemed at {iso_utc(before.redeemed_at_ms)} by {before.holder}. "
+            "The call may have run. Do not start it again.",
             consumed_at_ms=before.redeemed_at_ms,
             reported=before.report is not None,
         )
     check_step(record, "client_redeem")
-    _check_leave(record, item)
+    _check_startable(record, item)
     attempt = before.attempt + 1 if before is not None else 1
     report_by_ms = now_ms + report_within_s * 1000
     permit = Permit(redeemed_at_ms=now_ms, attempt=attempt, holder=key, report_by_ms=report_by_ms)
-    consumed = _put(record, redeem_permit(record, item, permit, now_ms), now_ms)
+    redeemed = _put(record, redeem_permit(record, item, permit, now_ms), now_ms)
     lease = Lease(holder=key, attempt=record.lease.attempt + 1 if record.lease else 1, until_ms=report_by_ms)
     receipt = record.receipt.model_copy(update={"leased_at_ms": record.receipt.leased_at_ms or now_ms})
-    consumed = consumed.model_copy(update={"status": Status.RESUMING, "lease": lease, "receipt": receipt})
+    redeemed = redeemed.model_copy(update={"status": Status.RESUMING, "lease": lease, "receipt": receipt})
     digest = item.outcome.digest if item.outcome else ""
     data = {"item_id": item_id, "call_id": item.call_id, "digest": digest, "attempt": attempt, "holder": key}
-    return note_resumed(Change(consumed, (Event(type=EventType.PERMIT_REDEEMED, data=data),)), now_ms)
+    return note_resumed(Change(redeemed, (Event(type=EventType.PERMIT_REDEEMED, data=data),)), now_ms)
 
 
 def conclude(record: SuspensionRecord, item_id: str, key: str | None, report: Report, now_ms: int) -> Change:
-    """Record what came of a consumed call; with the last of them the run ends. The same report again changes nothing.
+    """Record the result of a redeemed call. The last report ends the run; the same report again changes nothing.
 
-    Raises `StaleAttempt` unless `key` consumed it (None stands for whoever did), `Conflict` for another report than
-    was made, and `IllegalTransition` when nothing was consumed or the run is over.
+    Raises `StaleAttempt` unless `key` redeemed the permit (None matches any holder), `Conflict` for a different report,
+    and `IllegalTransition` when the permit is not redeemed or the run has ended.
     """
     _check_polled(record)
     item = find_item(record, item_id)
     permit = item.permit
     if permit is None:
-        raise IllegalTransition(f"Nobody has consumed the leave of item {item_id}; consume it before the call starts.")
+        raise IllegalTransition(f"The permit of item {item_id} is not redeemed. Redeem it before the call starts.")
     if key is not None and key != permit.holder:
-        raise StaleAttempt(f"Item {item_id} was consumed by {permit.holder}, not with this key.", holder=permit.holder)
+        raise StaleAttempt(
+            f"The permit of item {item_id} was redeemed by {permit.holder}, not with this key.", holder=permit.holder
+        )
     if permit.report is not None:
         if permit.report.model_copy(update={"at_ms": 0}) != report.model_copy(update={"at_ms": 0}):
-            raise Conflict(f"Another outcome of item {item_id} was reported at {iso_utc(permit.report.at_ms)}.")
+            raise Conflict(f"A different result of item {item_id} was reported at {iso_utc(permit.report.at_ms)}.")
         return Change(record)
     check_step(record, "conclude")
-    told = report.model_copy(update={"at_ms": now_ms})
-    concluded = _put(record, item.model_copy(update={"permit": permit.model_copy(update={"report": told})}), now_ms)
+    reported = report.model_copy(update={"at_ms": now_ms})
+    concluded = _put(record, item.model_copy(update={"permit": permit.model_copy(update={"report": reported})}), now_ms)
     data: JsonObject = {"item_id": item_id, "index": item.index, "tool_name": item.tool.name}
-    data |= {"success": told.success, "output": told.output, "error": told.error}
+    data |= {"success": reported.success, "output": reported.output, "error": reported.error}
     return _end_if_over(concluded, (Event(type=EventType.OUTCOME_REPORTED, data=data),), now_ms)
 
 
 def lapse(record: SuspensionRecord, now_ms: int) -> Change:
-    """End what nobody used, or nobody reported, in time; before that change nothing."""
+    """Lapse the permits that were not used, or not reported, in time; before that change nothing."""
     check_step(record, "lapse")
     _check_polled(record)
     if record.due_at_ms is None or now_ms < record.due_at_ms:
@@ -101,19 +100,19 @@ def lapse(record: SuspensionRecord, now_ms: int) -> Change:
 
 
 def mark_in_doubt(record: SuspensionRecord, item_id: str, following: SuspensionRecord, now_ms: int) -> Change:
-    """Ask people about a consumed call of which nobody can say whether it ran: that is the run's next suspension.
+    """Ask a reviewer about a redeemed call without a report: its item is in the run's next suspension.
 
-    Raises `IllegalTransition` when nothing is in doubt, or other calls of the pause are still to be run.
+    Raises `IllegalTransition` when the call is not in doubt, or another call of the suspension is unfinished.
     """
     _check_polled(record)
     check_step(record, "mark_in_doubt")
     item = find_item(record, item_id)
     permit = item.permit
     if permit is None or permit.report is not None:
-        raise IllegalTransition(f"Item {item_id} is not in doubt: it was not begun, or its outcome is known.")
-    others = [one for one in record.items if one.item_id != item_id]
-    if any(may_start(one) or (one.permit is not None and one.permit.report is None) for one in others):
-        raise IllegalTransition("Other calls of this pause are still to be run; report on them first.")
+        raise IllegalTransition(f"Item {item_id} is not in doubt: its call was not started, or its result is known.")
+    others = [other for other in record.items if other.item_id != item_id]
+    if any(may_start(other) or (other.permit is not None and other.permit.report is None) for other in others):
+        raise IllegalTransition("Other calls of this suspension are unfinished. Run and report them first.")
     doubt = Doubt(
         begun_at_ms=permit.redeemed_at_ms,
         holder=permit.holder,
@@ -122,34 +121,34 @@ def mark_in_doubt(record: SuspensionRecord, item_id: str, following: SuspensionR
     )
     call = ToolCall(call_id=item.call_id, index=item.index, name=item.tool.name, args=approved_args(item))
     drafts = (put_in_doubt(call, item.tool.definition, doubt, by_client=True),)
-    begun = suspend(following.model_copy(update=follow(record)), drafts, now_ms)
+    suspended = suspend(following.model_copy(update=follow(record)), drafts, now_ms)
     ended = end_suspension(record, now_ms, {"following_id": following.id, "updated_at_ms": now_ms})
-    return Change(ended, begun.events, following=begun.record)
+    return Change(ended, suspended.events, following=suspended.record)
 
 
-def name_run(run: RunRef, key: str, told: str) -> RunRef:
-    """Return the run under the id that its owner's key gives it; `told` tells the same request from another."""
+def name_run(run: RunRef, key: str, request_id: str) -> RunRef:
+    """Return the run with an id derived from its owner's key; `request_id` identifies the request."""
     name = sha256(f"{run.owner} {key}".encode()).hexdigest()[:32]
     thread_id = f"run_{name}" if run.thread_id == run.id else run.thread_id
-    return run.model_copy(update={"id": f"run_{name}", "thread_id": thread_id, "request_id": told})
+    return run.model_copy(update={"id": f"run_{name}", "thread_id": thread_id, "request_id": request_id})
 
 
 def key_of(record: SuspensionRecord, item: Item) -> str:
-    """Return the idempotency key of an item's call: the same whenever the same call is run again."""
+    """Return the idempotency key of an item's call; it stays the same when the call runs again."""
     return item.doubt.idempotency_key if item.doubt is not None else f"{record.id}:{item.item_id}"
 
 
 def _check_polled(record: SuspensionRecord) -> None:
     if record.resume.mode != "poll":
-        raise IllegalTransition("Workers run the calls of this suspension; only one in mode 'poll' is consumed.")
+        raise IllegalTransition("Workers run the calls of this suspension. A client runs only those in mode 'poll'.")
 
 
-def _check_leave(record: SuspensionRecord, item: Item) -> None:
+def _check_startable(record: SuspensionRecord, item: Item) -> None:
     if item.permit is None and item.outcome is not None and item.outcome.may_run and not may_start(item):
-        raise IllegalTransition(f"The answer about item {item.item_id} is not to run the call again.")
+        raise IllegalTransition(f"The answer about item {item.item_id} does not allow another run of its call.")
     denied = any(one.outcome is not None and not one.outcome.may_run for one in record.items)
     if denied and record.on_deny != "continue":
-        raise IllegalTransition("A call of this pause was denied, so that none of the others is to run.")
+        raise IllegalTransition("A call of this suspension was denied, so no other call may run.")
 
 
 def _put(record: SuspensionRecord, item: Item, now_ms: int) -> SuspensionRecord:
@@ -158,7 +157,7 @@ def _put(record: SuspensionRecord, item: Item, now_ms: int) -> SuspensionRecord:
 
 
 def _postpone_due(record: SuspensionRecord, now_ms: int) -> SuspensionRecord:
-    """Let somebody look at the next moment that calls for it; those that have passed call for nothing any more."""
+    """Set the due time to the next moment ahead. Past moments have been handled."""
     moments = [item.start_by_ms for item in record.items if _waits_for_start(record, item)]
     moments += [item.permit.report_by_ms for item in record.items if item.permit and not item.permit.report]
     ahead = [at_ms for at_ms in moments if at_ms > now_ms]
@@ -185,23 +184,23 @@ def _end_if_over(record: SuspensionRecord, events: tuple[Event, ...], now_ms: in
         return Change(record, events)
     end = _end_of(record)
     ended = end_suspension(record, now_ms, {"end": end, "updated_at_ms": now_ms})
-    told = Event(type=END_EVENTS[end.status], data={"result": end.result, "error": end.error})
-    return Change(ended, (*events, told))
+    ending = Event(type=END_EVENTS[end.status], data={"result": end.result, "error": end.error})
+    return Change(ended, (*events, ending))
 
 
 def _describe_lapsed(record: SuspensionRecord, now_ms: int) -> tuple[Event, ...]:
-    """Tell of the leave that nobody used, and of the calls that nobody reported on."""
-    told: list[Event] = []
+    """Return an event for each permit that was not used and each call without a report."""
+    lapsed: list[Event] = []
     for item in record.items:
         unused = _waits_for_start(record, item)
         if unused or (item.permit is not None and item.permit.report is None):
             data: JsonObject = {"item_id": item.item_id, "tool_name": item.tool.name, "started": not unused}
-            told.append(Event(type=EventType.PERMIT_LAPSED, data=data))
-    return tuple(told)
+            lapsed.append(Event(type=EventType.PERMIT_LAPSED, data=data))
+    return tuple(lapsed)
 
 
 def _end_of(record: SuspensionRecord) -> RunEnd:
-    """Return how the run ends: the worst of what became of its calls, with the result of each."""
+    """Return how the run ends: the worst status of its calls, with the result of each."""
     results = [_result_of(record, item) for item in record.items]
     errors = [one.error for one in results if one.error is not None]
     result: JsonValue = {"calls": [one.model_dump(mode="json") for one in results]}
@@ -219,20 +218,20 @@ def _status_of(record: SuspensionRecord, item: Item) -> RunStatus:
 
 
 def _answer_of(item: Item) -> Report | None:
-    """Return what a person, or a late report, said came of a call in doubt; None where that is not known."""
+    """Return the report in the answer about a call in doubt; None without one."""
     if item.doubt is None or item.outcome is None:
         return None
     answer = read_choice(item.outcome.value)
     if answer.choice is Choice.REPORTED:
-        told = ToolResult.model_validate(answer.result)
-        return Report(success=told.success, output=told.output, error=told.error, at_ms=item.outcome.at_ms)
+        result = ToolResult.model_validate(answer.result)
+        return Report(success=result.success, output=result.output, error=result.error, at_ms=item.outcome.at_ms)
     return Report(success=True, output=answer.result, at_ms=0) if answer.choice is Choice.SKIP else None
 
 
 def _result_of(record: SuspensionRecord, item: Item) -> ToolResult:
     report = item.permit.report if item.permit is not None else _answer_of(item)
     if report is None:
-        report = Report(success=False, error=_describe_why(record, item), at_ms=0)
+        report = Report(success=False, error=_describe_failure(record, item), at_ms=0)
     return ToolResult(
         call_id=item.call_id,
         tool_name=item.tool.name,
@@ -242,14 +241,14 @@ def _result_of(record: SuspensionRecord, item: Item) -> ToolResult:
     )
 
 
-def _describe_why(record: SuspensionRecord, item: Item) -> str:
+def _describe_failure(record: SuspensionRecord, item: Item) -> str:
     name, outcome, permit = item.tool.name, item.outcome, item.permit
     if permit is not None:
-        return f"{name} was begun at {iso_utc(permit.redeemed_at_ms)}, and nobody reported what came of it."
+        return f"{name} was started at {iso_utc(permit.redeemed_at_ms)}, and its client reported no result."
     if outcome is not None and not outcome.may_run:
         return f"{name} was {outcome.verdict} by {outcome.by.id}" + (f": {outcome.message}" if outcome.message else ".")
     if item.doubt is not None and not may_start(item):
-        return f"{name} may have run, and the answer was to fail."
+        return f"{name} may have run, and the answer was to fail the run."
     if not _waits_for_start(record, item):
-        return f"{name} was skipped, for another call of its pause was denied."
-    return f"{name} was approved, and nobody started it before {iso_utc(item.start_by_ms)}; ask again."
+        return f"{name} was skipped because another call of its suspension was denied."
+    return f"{name} was approved, but its client did not start it before {iso_utc(item.start_by_ms)}. Ask again."

@@ -1,19 +1,18 @@
-"""Tell that the store's clock jumped: it went on by more than the time that has passed.
+"""Detection of jumps of the store's clock, by comparing two readings.
 
-Plain functions on readings. Uptimes of one machine since one boot are the measure. Where there is none (the last beat
-was another machine's, or from before a restart), hours without a beat are believed as far as this machine's own wall
-clock agrees with the store's.
+The uptime of one machine since one boot measures the real time between them. Without it (another machine, or a
+restart), a gap is believed as far as this machine's wall clock agrees with the store's clock.
 """
 
 from sayso.clock import iso_utc
 from sayso.records.base import Immutable
 
 JUMP_MS = 300_000
-"""From how much on a step of the store's clock is a jump."""
+"""The smallest step of the store's clock that counts as a jump."""
 
 
 class Beat(Immutable):
-    """One beat of a clock: the store's time, beside the uptime and the wall clock of the machine that read it."""
+    """A reading of the store's clock, with the uptime and wall clock of the machine that took it."""
 
     at_ms: int
     uptime_ms: int
@@ -22,7 +21,7 @@ class Beat(Immutable):
 
 
 def find_drift_ms(last: Beat, now: Beat) -> int:
-    """Return by how much the store's clock went on too far between two beats; less than 0 where it went back."""
+    """Return how far the store's clock ran ahead between two readings; negative when it went back."""
     passed_ms = now.at_ms - last.at_ms
     if now.boot and now.boot == last.boot:
         return passed_ms - (now.uptime_ms - last.uptime_ms)

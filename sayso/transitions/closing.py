@@ -1,4 +1,4 @@
-"""Close an item with its outcome, and a suspension with its last item."""
+"""Transitions that close an item with its outcome, and a suspension with its last item."""
 
 from sayso.canonical_json import JsonObject
 from sayso.records.decisions import COVERED, Decision, DecisionAction, Outcome, Verdict
@@ -16,26 +16,26 @@ _VERDICTS = {
 
 
 def args_of(item: Item, decision: Decision) -> JsonObject:
-    """Return the arguments that would run if this decision were the item's last word."""
+    """Return the arguments to run if this decision closes the item."""
     return final_args(item, edited=decision.args, value=decision.value)
 
 
 def close_item(record: SuspensionRecord, item: Item, decision: Decision, now_ms: int) -> Item:
-    """Return the item with the outcome that `decision` gives it; it never changes again."""
+    """Return the item with the outcome that `decision` gives it."""
     runs = decision.action in (DecisionAction.APPROVE, DecisionAction.VALUE)
     args = args_of(item, decision) if runs and _differs(decision) else None
     return _end(record, item, decision, _VERDICTS[decision.action], args, now_ms)
 
 
-def rule_item(record: SuspensionRecord, item: Item, preset: PresetOutcome, now_ms: int) -> Item:
-    """Return the item with the outcome that stands already."""
+def close_with_preset(record: SuspensionRecord, item: Item, preset: PresetOutcome, now_ms: int) -> Item:
+    """Return the item with a preset outcome."""
     return _end(record, item, preset, preset.verdict, preset.args, now_ms, preset.start_by_ms)
 
 
 def _end(
     record: SuspensionRecord,
     item: Item,
-    said: Decision | PresetOutcome,
+    source: Decision | PresetOutcome,
     verdict: Verdict,
     args: JsonObject | None,
     now_ms: int,
@@ -47,9 +47,9 @@ def _end(
     outcome = Outcome(
         verdict=verdict,
         args=args if digest != item.digest else None,
-        value=said.value,
-        message=said.message,
-        by=said.by,
+        value=source.value,
+        message=source.message,
+        by=source.by,
         at_ms=now_ms,
         start_by_ms=start_by_ms or now_ms + item.terms.start_by_s * 1000,
         digest=digest,
@@ -57,20 +57,19 @@ def _end(
     return item.model_copy(update={"outcome": outcome})
 
 
-def describe_words(item: Item, decision: Decision) -> JsonObject:
-    """Return what the trail keeps of a decision when the item is gone: the arguments, the rule, who could decide."""
+def describe_decision(item: Item, decision: Decision) -> JsonObject:
+    """Return what the audit trail keeps of a decision: arguments, rule and possible reviewers."""
     denied = decision.action not in (DecisionAction.APPROVE, DecisionAction.VALUE)
-    words = {"args": item.tool.args if denied else args_of(item, decision), **_describe_rule(item)}
-    return words | ({"value": decision.value} if decision.action is DecisionAction.VALUE else {})
+    data: JsonObject = {"args": item.tool.args if denied else args_of(item, decision), **_describe_rule(item)}
+    return data | ({"value": decision.value} if decision.action is DecisionAction.VALUE else {})
 
 
 def describe_unanswered(item: Item) -> JsonObject:
-    """Return what the trail keeps of an item that ends without anybody's word on it."""
+    """Return what the audit trail keeps of an item that ends without a decision."""
     return {"item_id": item.item_id, "tool_name": item.tool.name, "args": item.tool.args, **_describe_rule(item)}
 
 
 def _describe_rule(item: Item) -> JsonObject:
-    """Return under which rule an item was asked, and who could decide it then."""
     terms = item.terms
     return {
         "rule_id": terms.rule_id,
@@ -82,20 +81,19 @@ def _describe_rule(item: Item) -> JsonObject:
 
 
 def _differs(decision: Decision) -> bool:
-    """Whether other arguments than those asked about would run."""
     return decision.args is not None or decision.action is DecisionAction.VALUE
 
 
 def put_item(record: SuspensionRecord, item: Item, events: tuple[Event, ...], now_ms: int) -> Change:
-    """Return the record with this item in its place; with no item left open the pause is over.
+    """Return the change that replaces one item. Without open items the suspension is decided.
 
-    Where any answer is enough, the first item that closes closes the others.
+    With coverage `any`, the first item that closes closes the others.
     """
     items = tuple(item if other.item_id == item.item_id else other for other in record.items)
     if not item.open and record.resume.coverage == "any":
-        message = f"Closed: {item.tool.name} ({item.item_id}) was decided first, and one answer was enough."
+        message = f"Closed because {item.tool.name} ({item.item_id}) was decided first, and one decision is enough."
         rest = PresetOutcome(verdict=Verdict.DENIED, by=COVERED, message=message)
-        items = tuple(rule_item(record, other, rest, now_ms) if other.open else other for other in items)
+        items = tuple(close_with_preset(record, other, rest, now_ms) if other.open else other for other in items)
     record = record.model_copy(update={"items": items, "updated_at_ms": now_ms})
     if any(other.open for other in items):
         return Change(record.model_copy(update={"due_at_ms": next_due(record)}), events)
@@ -103,7 +101,7 @@ def put_item(record: SuspensionRecord, item: Item, events: tuple[Event, ...], no
 
 
 def describe_decided(record: SuspensionRecord) -> Event:
-    """Return the event that the last item has closed."""
+    """Return the event of a decided suspension."""
     covered = [item for item in record.items if item.outcome and item.outcome.by == COVERED]
     ids, unanswered = [item.item_id for item in covered], [describe_unanswered(item) for item in covered]
     closed: JsonObject = {"closed_with_it": [*ids], "unanswered": [*unanswered]} if covered else {}
@@ -112,9 +110,10 @@ def describe_decided(record: SuspensionRecord) -> Event:
 
 
 def close_suspension(record: SuspensionRecord, events: tuple[Event, ...], now_ms: int) -> Change:
-    """The pause is over: the run may be taken up, and somebody looks again soon whether it was.
+    """Return the change that decides the suspension.
 
-    A run that whoever asked drives itself is put before no worker; somebody looks when its leave ends.
+    A worker's run is put on the ready list, and is due again soon in case no worker takes a lease. A client's run is
+    due when its permits lapse.
     """
     if record.resume.mode == "poll":
         receipt = record.receipt.model_copy(update={"decided_at_ms": now_ms})
@@ -126,7 +125,7 @@ def close_suspension(record: SuspensionRecord, events: tuple[Event, ...], now_ms
 
 
 def may_start(item: Item) -> bool:
-    """Whether the item's call may be started by whoever asked, as far as its outcome says."""
+    """Whether the item's outcome lets a client start its call."""
     outcome = item.outcome
     if outcome is None or not outcome.may_run or item.permit is not None:
         return False
@@ -134,7 +133,7 @@ def may_start(item: Item) -> bool:
 
 
 def next_lapse(record: SuspensionRecord, now_ms: int) -> int:
-    """Return when leave that nobody used, or a report that nobody made, is too late; now, where nothing is left."""
+    """Return when the next unused permit or missing report lapses; `now_ms` without any."""
     unused = [item.start_by_ms for item in record.items if may_start(item)]
     unreported = [
         item.permit.report_by_ms for item in record.items if item.permit is not None and item.permit.report is None
@@ -143,7 +142,7 @@ def next_lapse(record: SuspensionRecord, now_ms: int) -> int:
 
 
 def next_due(record: SuspensionRecord) -> int | None:
-    """Return the next moment at which time calls for something on a waiting suspension: None when nothing is open."""
+    """Return the next due time of a pending suspension, or None without open items."""
     moments: list[int] = []
     for item in record.items:
         if item.open:

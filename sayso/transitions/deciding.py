@@ -1,8 +1,6 @@
-"""Take a suspension from being asked to being decided: suspend, decide, cancel.
+"""Transitions from a new suspension to a decided one: suspend, decide, extend, cancel.
 
-What time does to it is in `sayso/transitions/timing.py`.
-
-Plain functions on frozen records: no store, no network, no clock. `now_ms` is the store server's time.
+`sayso/transitions/timing.py` has those that time causes. `now_ms` is the store server's time.
 """
 
 from sayso.canonical_json import JsonObject, canonical_json
@@ -27,38 +25,38 @@ from sayso.transitions.closing import (
     args_of,
     close_item,
     close_suspension,
+    close_with_preset,
     describe_decided,
+    describe_decision,
     describe_unanswered,
-    describe_words,
     next_due,
     put_item,
-    rule_item,
 )
 from sayso.transitions.table import check_step
 from sayso.transitions.timing import expire
 
 
-def suspend(draft: SuspensionRecord, drafts: tuple[ItemDraft, ...], now_ms: int) -> Change:
-    """Save a pause: freeze what is asked, or, with nothing to ask, make the run ready to start.
+def suspend(new: SuspensionRecord, drafts: tuple[ItemDraft, ...], now_ms: int) -> Change:
+    """Return a new suspension with its items, or a run that is ready to start when there are none.
 
-    An item whose time is already over (a headless run has none) is decided at once by its fallback.
+    An item whose deadline has passed at once (as in headless runs) gets its fallback.
     """
-    binding = draft.binding
-    items = tuple(freeze_item(ask, f"i{place}", binding, now_ms) for place, ask in enumerate(drafts, start=1))
-    run = draft.run if draft.run.started_at_ms else draft.run.model_copy(update={"started_at_ms": now_ms})
+    binding = new.binding
+    items = tuple(freeze_item(draft, f"i{place}", binding, now_ms) for place, draft in enumerate(drafts, start=1))
+    run = new.run if new.run.started_at_ms else new.run.model_copy(update={"started_at_ms": now_ms})
     update = {"items": items, "run": run, "status": Status.PENDING, "created_at_ms": now_ms, "updated_at_ms": now_ms}
-    record = draft.model_copy(update=update)
+    record = new.model_copy(update=update)
     if not items:
         started = Event(
             type=EventType.RUN_STARTED,
-            data={"agent": draft.run.agent, "claimed_title": draft.run.title, "owner": draft.run.owner},
+            data={"agent": run.agent, "claimed_title": run.title, "owner": run.owner},
         )
         return close_suspension(record, (started,), now_ms)
-    ruled = [
-        rule_item(record, item, ask.preset, now_ms) if ask.preset else item
-        for item, ask in zip(items, drafts, strict=True)
+    decided = [
+        close_with_preset(record, item, draft.preset, now_ms) if draft.preset else item
+        for item, draft in zip(items, drafts, strict=True)
     ]
-    record = record.model_copy(update={"items": tuple(ruled)})
+    record = record.model_copy(update={"items": tuple(decided)})
     paused = (_run_paused(record),)
     if not any(item.open for item in record.items):
         return close_suspension(record, (*paused, describe_decided(record)), now_ms)
@@ -68,12 +66,12 @@ def suspend(draft: SuspensionRecord, drafts: tuple[ItemDraft, ...], now_ms: int)
 
 
 def decide(record: SuspensionRecord, decision: Decision, now_ms: int, lost_ms: int = 0) -> Change:
-    """Put one reviewer's word on one item; the item closes when the quorum is met, the pause when every item has.
+    """Record a reviewer's decision on an item. A met quorum closes the item, and the last item the suspension.
 
-    Time that was `lost_ms` to a freeze counts for nothing.
+    `lost_ms` is frozen time, which does not count towards the deadline. The same decision again changes nothing.
 
-    The same decision again changes nothing and is no error. Raises, and changes nothing: `AlreadyDecided`,
-    `DeadlinePassed`, `StaleDigest`, `NotAllowed`, `SelfApproval`, `InvalidInput`, `IdempotencyConflict`, `NotFound`.
+    Raises `AlreadyDecided`, `DeadlinePassed`, `StaleDigest`, `NotAllowed`, `SelfApproval`, `InvalidInput`,
+    `IdempotencyConflict` or `NotFound`.
     """
     item = find_item(record, decision.item_id)
     if _is_repeat(item, decision):
@@ -86,45 +84,47 @@ def decide(record: SuspensionRecord, decision: Decision, now_ms: int, lost_ms: i
     return put_item(record, item, (recorded,), now_ms)
 
 
-def ask_again(record: SuspensionRecord, decision: Decision, ask: ItemDraft, now_ms: int, lost_ms: int = 0) -> Change:
-    """Put what a reviewer made of an item to people anew, for another rule asks about that: `ask` is the question.
+def ask_again(record: SuspensionRecord, decision: Decision, draft: ItemDraft, now_ms: int, lost_ms: int = 0) -> Change:
+    """Replace an item by `draft`, because another rule applies to the reviewer's edits.
 
-    Nobody's word on the old question counts for the new one. Raises as `decide` does.
+    Earlier decisions on the item do not count. Raises as `decide` does.
     """
     item = find_item(record, decision.item_id)
     _check_decision(record, item, decision, "ask_again", now_ms - lost_ms)
-    asked = freeze_item(ask, item.item_id, record.binding, now_ms)
-    # Its steps and its frozen time count from now, not from when the pause began.
-    asked = asked.model_copy(update={"held_ms": now_ms - record.created_at_ms, "held_to_ms": now_ms})
+    replacement = freeze_item(draft, item.item_id, record.binding, now_ms)
+    # Escalations and frozen time count from now, not from the suspension's start.
+    replacement = replacement.model_copy(update={"held_ms": now_ms - record.created_at_ms, "held_to_ms": now_ms})
     data: JsonObject = {
         "suspension_id": record.id,
         "item_id": item.item_id,
         "by": decision.by.model_dump(mode="json"),
-        "rule_id": ask.rule_id,
-        "reason": ask.prompt.reason,
-        "deadline_at_ms": asked.terms.deadline_at_ms,
+        "rule_id": draft.rule_id,
+        "reason": draft.prompt.reason,
+        "deadline_at_ms": replacement.terms.deadline_at_ms,
     }
-    return put_item(record, asked, (Event(type=EventType.ASKED_AGAIN, data=data),), now_ms)
+    return put_item(record, replacement, (Event(type=EventType.ASKED_AGAIN, data=data),), now_ms)
 
 
 def report(record: SuspensionRecord, key: str, holder: str, result: ToolResult, now_ms: int) -> Change:
-    """Close a call's doubt with the result of the very worker that began it, come late; otherwise change nothing."""
+    """Close a call in doubt with the late result of the worker that started it; otherwise change nothing."""
     check_step(record, "report")
     for item in record.items:
         doubt = item.doubt
         if item.open and doubt is not None and (doubt.idempotency_key, doubt.holder) == (key, holder):
             value: JsonObject = {"choice": "reported", "result": result.model_dump(mode="json")}
             by = Actor(id=holder, kind=ActorKind.WORKER, channel="worker")
-            closed = rule_item(record, item, PresetOutcome(verdict=Verdict.ANSWERED, by=by, value=value), now_ms)
+            closed = close_with_preset(
+                record, item, PresetOutcome(verdict=Verdict.ANSWERED, by=by, value=value), now_ms
+            )
             data = {"suspension_id": record.id, "item_id": item.item_id, "worker": holder, "success": result.success}
             return put_item(record, closed, (Event(type=EventType.RESULT_REPORTED, data=data),), now_ms)
     return Change(record)
 
 
 def extend(record: SuspensionRecord, item_id: str, until_ms: int, by: Actor, now_ms: int, lost_ms: int = 0) -> Change:
-    """Give the reviewers of an item more time, as far as its terms allow; a new deadline is a new digest.
+    """Extend an item's deadline as far as its terms allow. A new deadline gives a new digest.
 
-    Raises as `decide` does, and `InvalidInput` for a moment that is no extension or beyond what the terms allow.
+    Raises as `decide` does, and `InvalidInput` for a moment outside of these limits.
     """
     item = find_item(record, item_id)
     _check_open(record, item)
@@ -132,8 +132,11 @@ def extend(record: SuspensionRecord, item_id: str, until_ms: int, by: Actor, now
     _check_in_time(item, now_ms - lost_ms)
     _check_reviewer(record, item, by)
     if not item.terms.deadline_at_ms < until_ms <= item.terms.extend_until_ms:
-        limit = iso_utc(item.terms.extend_until_ms) if item.terms.extend_until_ms else "not at all"
-        raise InvalidInput(f"The deadline can be moved later than it is, up to: {limit}. Choose another moment.")
+        latest_ms = item.terms.extend_until_ms
+        limit = (
+            f"Choose a later deadline, up to {iso_utc(latest_ms)}." if latest_ms else "Its terms allow no extension."
+        )
+        raise InvalidInput(f"The deadline of {item.tool.name} cannot be moved to {iso_utc(until_ms)}. {limit}")
     terms = item.terms.model_copy(update={"deadline_at_ms": until_ms})
     digest = digest_item(record.binding, item_id, item.tool, item.tool.args, item.target_arg, terms)
     data = {
@@ -147,7 +150,7 @@ def extend(record: SuspensionRecord, item_id: str, until_ms: int, by: Actor, now
 
 
 def cancel(record: SuspensionRecord, by: Actor, reason: str | None, now_ms: int) -> Change:
-    """End the run for good: nothing that waits is decided any more, and a worker's further writes are refused."""
+    """End the run for good. Open items stay undecided, and further writes of its worker are refused."""
     if record.status is Status.CANCELLED:
         return Change(record)
     check_step(record, "cancel")
@@ -170,7 +173,7 @@ def cancel(record: SuspensionRecord, by: Actor, reason: str | None, now_ms: int)
 
 
 def check_open(record: SuspensionRecord, now_ms: int) -> None:
-    """Raise `AlreadyDecided` or `DeadlinePassed` where nothing of the record can be decided or withdrawn any more."""
+    """Raise `AlreadyDecided` or `DeadlinePassed` when an item can no longer be decided or withdrawn."""
     for item in record.items:
         if item.outcome is not None:
             _check_open(record, item)
@@ -183,11 +186,11 @@ def find_item(record: SuspensionRecord, item_id: str) -> Item:
     for item in record.items:
         if item.item_id == item_id:
             return item
-    raise NotFound(f"Suspension {record.id} has no item {item_id!r}. Read it to see its items.")
+    raise NotFound(f"Suspension {record.id} has no item {item_id!r}. Read the suspension to see its items.")
 
 
 def describe_outcome(item: Item) -> str:
-    """Say in one sentence who decided an item, how and when."""
+    """Return a sentence: who decided the item, how and when."""
     outcome = item.outcome
     if outcome is None:
         return "This item is still open."
@@ -197,7 +200,7 @@ def describe_outcome(item: Item) -> str:
 
 def _run_paused(record: SuspensionRecord) -> Event:
     first = record.items[0]
-    asked = [
+    items = [
         {
             "item_id": item.item_id,
             "call_id": item.call_id,
@@ -208,7 +211,7 @@ def _run_paused(record: SuspensionRecord) -> Event:
         }
         for item in record.items
     ]
-    payload = {"suspension_id": record.id, "items": asked}
+    payload = {"suspension_id": record.id, "items": items}
     data = {"tool_name": first.tool.name, "reason": first.prompt.reason, "payload": payload}
     return Event(type=EventType.RUN_PAUSED, data=data)
 
@@ -218,13 +221,13 @@ def _is_repeat(item: Item, decision: Decision) -> bool:
         same_key = earlier.idempotency_key is not None and earlier.idempotency_key == decision.idempotency_key
         if earlier.id != decision.id and not (same_key and earlier.by.id == decision.by.id):
             continue
-        if _word(earlier) != _word(decision):
+        if _content(earlier) != _content(decision):
             raise IdempotencyConflict(idempotency_key=decision.idempotency_key)
         return True
     return False
 
 
-def _word(decision: Decision) -> bytes:
+def _content(decision: Decision) -> bytes:
     return canonical_json([decision.action, decision.args, decision.value, decision.message, decision.args_digest])
 
 
@@ -261,43 +264,41 @@ def _check_in_time(item: Item, now_ms: int) -> None:
 
 def _check_reviewer(record: SuspensionRecord, item: Item, by: Actor) -> None:
     if by.kind is not ActorKind.HUMAN:
-        raise NotAllowed("Only a reviewer decides; an agent's key can ask and read, never decide.", kind=by.kind)
+        raise NotAllowed("An agent's key can ask and read, but never decide. Sign in as a reviewer.", kind=by.kind)
     if item.terms.no_self_approval and by.id == record.run.owner:
         raise SelfApproval(owner=record.run.owner)
     if item.terms.reviewers and by.id not in item.terms.reviewers:
         raise NotAllowed(
-            f"This item is for {', '.join(item.terms.reviewers)}; ask one of them to decide.",
+            f"Only {', '.join(item.terms.reviewers)} can decide this item. Ask one of them.",
             reviewers=list(item.terms.reviewers),
         )
     if any(earlier.by.id == by.id for earlier in item.decisions):
-        raise AlreadyDecided(
-            "You have already given your word on this item; it waits for the others.", decided_by=by.id
-        )
+        raise AlreadyDecided("You have already decided on this item; it waits for other reviewers.", decided_by=by.id)
 
 
 def _check_answer(item: Item, decision: Decision) -> None:
     answer = Answer.EDIT if decision.args is not None else Answer(decision.action)
     if answer not in item.allowed or (answer is Answer.EDIT and decision.action is not DecisionAction.APPROVE):
         allowed = ", ".join(item.allowed)
-        raise InvalidInput(f"The answer '{answer}' is not open for this item; it takes {allowed}.", allowed=allowed)
+        raise InvalidInput(f"The answer '{answer}' is not allowed for this item. Choose {allowed}.", allowed=allowed)
     if decision.action is DecisionAction.VALUE and item.choices is not None:
         offered = [canonical_json(choice) for choice in item.choices]
         if canonical_json(decision.value) not in offered:
-            raise InvalidInput("The value is not one of the choices offered; pick one of them.", choices=item.choices)
+            raise InvalidInput("The value is not one of the item's choices. Choose one of them.", choices=item.choices)
 
 
 def _quorum_met(item: Item, decision: Decision) -> bool:
-    """Whether enough different people have said the same; approvals count together only for the same arguments."""
+    """Whether enough reviewers agree; approvals agree only on the same arguments."""
     if decision.action is DecisionAction.DENY:
         people = {one.by.id for one in item.decisions if one.action is DecisionAction.DENY}
         return len(people) >= item.terms.quorum.deny
     if item.terms.quorum.approve == 1:
         return True
-    said = canonical_json(args_of(item, decision))
+    args = canonical_json(args_of(item, decision))
     agreeing = {
         one.by.id
         for one in item.decisions
-        if one.action is decision.action and canonical_json(args_of(item, one)) == said
+        if one.action is decision.action and canonical_json(args_of(item, one)) == args
     }
     return len(agreeing) >= item.terms.quorum.approve
 
@@ -313,5 +314,5 @@ def _decision_data(record: SuspensionRecord, item: Item, decision: Decision) -> 
         "edited": decision.args is not None,
         "digest": decision.args_digest,
         "verdict": item.outcome.verdict if item.outcome else None,
-        **describe_words(item, decision),
+        **describe_decision(item, decision),
     }

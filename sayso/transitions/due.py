@@ -1,7 +1,4 @@
-"""Look at a suspension because its time has come, or because what held it was lifted: do what its moments call for.
-
-Plain functions on frozen records. Nothing is done to what is frozen; it is looked at again in a while.
-"""
+"""Transitions of a suspension that is due, or whose freeze has ended. Frozen records are held for a while."""
 
 from collections.abc import Sequence
 
@@ -15,24 +12,24 @@ from sayso.transitions.freezing import check_start, find_held, hold, shift_deadl
 from sayso.transitions.timing import keep_time
 
 
-def look(
+def tick(
     record: SuspensionRecord, freezes: Sequence[Freeze], now_ms: int, queued_since_ms: int | None = None
 ) -> Change:
-    """Let fallbacks decide, people be called in and reminded, or put a decided run before a worker again.
+    """Apply what is due: fallbacks, escalations and reminders, or a new place on the ready list.
 
-    `queued_since_ms` is when the first of those that wait for a worker was put before them, if one waits.
+    `queued_since_ms` is when the oldest entry of the ready list was put there, if there is one.
     """
     if record.status is Status.PENDING:
         return _keep_time(record, freezes, now_ms)
     if record.status in (Status.DECIDED, Status.RESUMING):
-        return _bring_back(record, freezes, now_ms, queued_since_ms)
+        return _requeue(record, freezes, now_ms, queued_since_ms)
     return Change(record)
 
 
 def wake(record: SuspensionRecord, freeze: Freeze, freezes: Sequence[Freeze], now_ms: int) -> Change:
-    """Let a suspension go on at once that `freeze` held before it was lifted: its time begins again, or its run.
+    """Resume a suspension that `freeze` held: restart its deadlines, or make its run ready.
 
-    Its moments stand on the schedule again as its terms say, however late the look at it was put off to.
+    Its due time follows from its terms again, however late the hold had set it.
     """
     if not freeze.held(record):
         return Change(record)
@@ -43,7 +40,7 @@ def wake(record: SuspensionRecord, freeze: Freeze, freezes: Sequence[Freeze], no
             return shifted
         return shifted._replace(record=shifted.record.model_copy(update={"due_at_ms": due_at_ms}))
     if record.status is Status.DECIDED:
-        return _bring_back(record.model_copy(update={"due_at_ms": now_ms}), freezes, now_ms)
+        return _requeue(record.model_copy(update={"due_at_ms": now_ms}), freezes, now_ms)
     return Change(record)
 
 
@@ -57,15 +54,15 @@ def _keep_time(record: SuspensionRecord, freezes: Sequence[Freeze], now_ms: int)
     return Change(after, shifted.events + kept.events, ready=kept.ready)
 
 
-def _bring_back(
+def _requeue(
     record: SuspensionRecord, freezes: Sequence[Freeze], now_ms: int, queued_since_ms: int | None = None
 ) -> Change:
-    """Put a run before a worker again, or end it when leave that whoever asked had was not used in time."""
+    """Put a run on the ready list again, or end it when its client's permits have lapsed."""
     due = record.due_at_ms is not None and record.due_at_ms <= now_ms
     try:
         check_start(freezes, record, tools_to_start(record), now_ms)
-    except Frozen as halt:
-        return hold(record, now_ms, halt.message) if due else Change(record)
+    except Frozen as frozen:
+        return hold(record, now_ms, frozen.message) if due else Change(record)
     if due and spare_lease(freezes, record, now_ms):
         return hold(record, now_ms)
     if record.resume.mode != "poll":

@@ -1,7 +1,6 @@
-"""Take a decided suspension to its end: lease, redeem, checkpoint, then suspend again, settle or give up.
+"""Transitions of a worker's run: lease, redeem, checkpoint, then suspend again, settle or give up.
 
-Plain functions on frozen records: no store, no network, no clock. A worker's every step names its lease by a `Fence`;
-a step of a lease that is over is refused, whatever that worker still believes.
+Each step names its lease by a `Fence`. A step of an expired lease is refused.
 """
 
 from collections.abc import Collection, Mapping
@@ -21,13 +20,13 @@ from sayso.transitions.item_states import count_failed
 from sayso.transitions.table import check_step
 
 MAX_TRIES = 5
-"""How often a resume may begin before the run is given up, until somebody revives it."""
+"""The limit of resumes before the run is given up; an admin can revive it."""
 
-_SHORTEST_DUE_MS = 10 * DUE_AGAIN_MS
-"""However often it was looked at in vain, a decided run is looked at again after that."""
+_MAX_DUE_AGAIN_MS = 10 * DUE_AGAIN_MS
+"""The longest delay before a decided run is due again."""
 
-_NOT_TAKEN = "No worker has taken it up yet; it was put before them again."
-_QUEUED = "No worker has taken it up yet; it waits in line."
+_REQUEUED = "No worker has leased it yet; it was queued again."
+_QUEUED = "No worker has leased it yet; it is queued."
 
 END_EVENTS = {
     RunStatus.COMPLETED: EventType.RUN_COMPLETED,
@@ -35,13 +34,12 @@ END_EVENTS = {
     RunStatus.FAILED: EventType.RUN_FAILED,
     RunStatus.CANCELLED: EventType.RUN_CANCELLED,
 }
-"""What tells of each way in which a run ends of itself."""
 
 
 class Fence(NamedTuple):
-    """One worker's claim to one attempt, and how long each of its steps extends the lease.
+    """One worker's claim to one attempt; each step extends the lease by `lease_ms`.
 
-    `step` names the step that is taken, so that it is taken once however often it is sent.
+    `step` names the step, so that a repeated step takes effect once.
     """
 
     holder: str
@@ -53,20 +51,19 @@ class Fence(NamedTuple):
 def lease(
     record: SuspensionRecord, holder: str, lease_ms: int, now_ms: int, job_id: str | None = None, step: str = ""
 ) -> Change:
-    """Give the run to one worker for a while, noting the job that took it up and the step by which it did.
+    """Lease the run to one worker, with the id of its job and the name of the step.
 
-    Raises `LeaseHeld` while another worker's lease still runs.
-
-    The very worker that already holds it gets the same lease again, so that a lost reply does no harm.
+    The current holder gets the same lease again, so a lost reply does no harm. Raises `LeaseHeld` while another worker
+    holds the lease.
     """
     check_step(record, "lease")
     if record.resume.mode == "poll":
-        raise IllegalTransition("Whoever asked for this run drives it; no worker takes it up.")
+        raise IllegalTransition("This run is executed by its client, not by a worker.")
     held = record.lease
     if record.status is Status.RESUMING and held is not None and now_ms < held.until_ms:
         if held.holder == holder:
             return Change(record)
-        raise LeaseHeld(f"{held.holder} drives this run until {iso_utc(held.until_ms)}.", holder=held.holder)
+        raise LeaseHeld(f"{held.holder} has leased this run until {iso_utc(held.until_ms)}.", holder=held.holder)
     attempt = (held.attempt if held else 0) + 1
     until_ms = now_ms + lease_ms
     leased = record.model_copy(
@@ -86,21 +83,21 @@ def lease(
 
 
 def renew(record: SuspensionRecord, fence: Fence, now_ms: int) -> Change:
-    """Hold the lease for another while."""
+    """Extend the lease."""
     return Change(_continue(record, "renew", fence, now_ms))
 
 
 def redeem(
     record: SuspensionRecord, fence: Fence, intents: tuple[Intent, ...], events: tuple[Event, ...], now_ms: int
 ) -> Change:
-    """Journal the calls that are about to start, and spend the permits of those that were asked.
+    """Journal the calls that are about to start, and redeem the permits of their items.
 
-    Raises `DeadlinePassed` when a permit's start-by time is over, `StaleDigest` when the arguments are no longer those
-    decided, `IllegalTransition` when an item has no leave to run or its permit is already spent.
+    Raises `DeadlinePassed` after a permit's latest start, `StaleDigest` for other arguments than those decided on, and
+    `IllegalTransition` without an approval or with a redeemed permit.
     """
     record = _continue(record, "redeem", fence, now_ms)
     items = {item.item_id: item for item in record.items}
-    spent: list[Event] = []
+    redeemed: list[Event] = []
     for intent in intents:
         if intent.item_id is None:
             continue
@@ -108,37 +105,37 @@ def redeem(
         item = redeem_permit(record, find_item(record, intent.item_id), permit, now_ms, intent.in_vain)
         items[item.item_id] = item
         data = {"item_id": item.item_id, "call_id": item.call_id, "digest": item.outcome.digest if item.outcome else ""}
-        spent.append(Event(type=EventType.PERMIT_REDEEMED, data={**data, "attempt": fence.attempt}))
+        redeemed.append(Event(type=EventType.PERMIT_REDEEMED, data={**data, "attempt": fence.attempt}))
     begun = {intent.index for intent in intents}
     kept = tuple(intent for intent in record.journal if intent.index not in begun)
     record = record.model_copy(update={"items": tuple(items.values()), "journal": (*kept, *intents)})
-    return note_resumed(Change(record, (*events, *spent)), now_ms)
+    return note_resumed(Change(record, (*events, *redeemed)), now_ms)
 
 
 def return_permits(record: SuspensionRecord, fence: Fence, unused: Collection[int], now_ms: int) -> Change:
-    """Return the permits of journalled calls that never began, by index, and remove these calls from the journal."""
+    """Return the permits of journalled calls that never started, by index, and unjournal these calls."""
     record = _continue(record, "return_permits", fence, now_ms)
     returned = [one for one in record.journal if one.index in unused and one.attempt == fence.attempt]
     journal = tuple(one for one in record.journal if one not in returned)
     ids = {one.item_id for one in returned}
     back = [item for item in record.items if item.item_id in ids and item.permit is not None]
     items = tuple(item.model_copy(update={"permit": None}) if item in back else item for item in record.items)
-    told = [{"item_id": item.item_id, "call_id": item.call_id, "attempt": fence.attempt} for item in back]
-    events = tuple(Event(type=EventType.PERMIT_RETURNED, data=data) for data in told)
+    rows = [{"item_id": item.item_id, "call_id": item.call_id, "attempt": fence.attempt} for item in back]
+    events = tuple(Event(type=EventType.PERMIT_RETURNED, data=row) for row in rows)
     return Change(record.model_copy(update={"items": items, "journal": journal}), events)
 
 
 def checkpoint(
     record: SuspensionRecord, fence: Fence, state: SealedState, events: tuple[Event, ...], now_ms: int
 ) -> Change:
-    """Save how far the run has come: its state, its events, and that no call is under way."""
+    """Save the state and the events of the run. No call is under way."""
     record = _note_endings(_continue(record, "checkpoint", fence, now_ms), events, now_ms)
     record = record.model_copy(update={"journal": (), "state": state.ref})
     return note_resumed(Change(record, events, state=state), now_ms)
 
 
 def note_results(record: SuspensionRecord, fence: Fence, results: Mapping[int, ToolResult], now_ms: int) -> Change:
-    """Save how calls ended, by index, while others of their batch still run; their worker may be lost before those."""
+    """Save the results of calls, by index, while others of their batch still run: their worker may be lost first."""
     record = _continue(record, "note_results", fence, now_ms)
     journal = tuple(
         intent.model_copy(update={"result": results[intent.index]}) if intent.index in results else intent
@@ -148,54 +145,47 @@ def note_results(record: SuspensionRecord, fence: Fence, results: Mapping[int, T
 
 
 def postpone(record: SuspensionRecord, fence: Fence, error: str, now_ms: int, *, is_final: bool = False) -> Change:
-    """Put a resume that could not go on back, visibly and with a growing delay; after the last attempt give up.
+    """Postpone a resume that failed, with a growing delay; after the last try give up.
 
-    An error that `is_final` fails the run at once. While a call is in doubt the next attempt asks a person first.
+    An error that `is_final` fails the run at once, unless a call is in doubt: the next attempt then asks a reviewer.
     """
     if is_final and all(one.result is not None for one in record.journal):
         return give_up(record, fence, error, (), now_ms)
     tries = record.receipt.tries
     if tries >= MAX_TRIES:
         return give_up(record, fence, f"{error} (given up after {tries} tries)", (), now_ms)
-    record = _continue(record, "postpone", fence, now_ms)
-    assert record.lease is not None  # noqa: S101  _continue has checked the fence against it
     again_at_ms = now_ms + 1000 * 2**tries
-    update = {
-        "lease": record.lease.model_copy(update={"until_ms": again_at_ms}),
-        "due_at_ms": again_at_ms,
-        "receipt": record.receipt.model_copy(update={"error": error}),
-    }
+    record = _continue(record, "postpone", fence, now_ms, again_at_ms)
+    receipt = record.receipt.model_copy(update={"error": error})
     data = {"attempt": fence.attempt, "error": error, "again_at_ms": again_at_ms}
-    return Change(record.model_copy(update=update), (Event(type=EventType.RUN_POSTPONED, data=data),))
+    return Change(record.model_copy(update={"receipt": receipt}), (Event(type=EventType.RUN_POSTPONED, data=data),))
 
 
 def redrive(record: SuspensionRecord, now_ms: int, queued_since_ms: int | None = None) -> Change:
-    """Put a decided run that nobody leased, or whose lease lapsed, on the ready list again; else change nothing.
+    """Put a due run without a worker, or with an expired lease, on the ready list again.
 
-    `queued_since_ms` is when the first of that list was put there. A decided run that came after it is in line still,
-    and is not put there twice: the list would grow for as long as no worker is there.
+    `queued_since_ms` is when the oldest entry of the ready list was put there. A decided run that was queued later is
+    still in the list and is not added again; otherwise the list would grow without workers.
 
-    A run whose workers died under it as often as it may be tried is given up: it may be what kills them.
+    A run that lost its worker `MAX_TRIES` times is given up: it may be the cause.
     """
     check_step(record, "redrive")
     if record.due_at_ms is None or now_ms < record.due_at_ms:
         return Change(record)
     if record.status is Status.RESUMING and record.receipt.tries >= MAX_TRIES:
-        return _fail(
-            record, f"Its worker was lost {record.receipt.tries} times; nobody drives it any more.", (), now_ms
-        )
+        return _fail(record, f"Its worker was lost {record.receipt.tries} times, so it was given up.", (), now_ms)
     enqueued_at_ms = record.receipt.enqueued_at_ms or 0
-    in_line = queued_since_ms is not None and queued_since_ms <= enqueued_at_ms <= now_ms
-    if record.status is Status.DECIDED and in_line:
+    queued = queued_since_ms is not None and queued_since_ms <= enqueued_at_ms <= now_ms
+    if record.status is Status.DECIDED and queued:
         waited_ms = now_ms - enqueued_at_ms
-        due_at_ms = now_ms + min(max(waited_ms, DUE_AGAIN_MS), _SHORTEST_DUE_MS)
+        due_at_ms = now_ms + min(max(waited_ms, DUE_AGAIN_MS), _MAX_DUE_AGAIN_MS)
         receipt = record.receipt.model_copy(update={"error": _QUEUED})
         return Change(record.model_copy(update={"updated_at_ms": now_ms, "due_at_ms": due_at_ms, "receipt": receipt}))
     redrives = record.receipt.redrives + 1
-    error = _NOT_TAKEN if record.status is Status.DECIDED else record.receipt.error
+    error = _REQUEUED if record.status is Status.DECIDED else record.receipt.error
     update = {
         "updated_at_ms": now_ms,
-        "due_at_ms": now_ms + min(DUE_AGAIN_MS * redrives, _SHORTEST_DUE_MS),
+        "due_at_ms": now_ms + min(DUE_AGAIN_MS * redrives, _MAX_DUE_AGAIN_MS),
         "receipt": record.receipt.model_copy(update={"redrives": redrives, "enqueued_at_ms": now_ms, "error": error}),
     }
     return Change(record.model_copy(update=update), ready=True)
@@ -210,16 +200,18 @@ def suspend_again(
     events: tuple[Event, ...],
     now_ms: int,
 ) -> Change:
-    """End this pause and begin the run's next one, in one step."""
+    """End this suspension and start the run's next one, in one commit."""
     record = _note_endings(_continue(record, "suspend_again", fence, now_ms), events, now_ms)
-    begun = suspend(following.model_copy(update={"state": state.ref, **follow(record)}), drafts, now_ms)
+    suspended = suspend(following.model_copy(update={"state": state.ref, **follow(record)}), drafts, now_ms)
     ended = end_suspension(record, now_ms, {"following_id": following.id})
     noted = note_resumed(Change(ended, events), now_ms)
-    return Change(noted.record, noted.events + begun.events, following=begun.record, state=state, ready=begun.ready)
+    return Change(
+        noted.record, noted.events + suspended.events, following=suspended.record, state=state, ready=suspended.ready
+    )
 
 
 def settle(record: SuspensionRecord, fence: Fence, end: RunEnd, events: tuple[Event, ...], now_ms: int) -> Change:
-    """End the run as it came out by itself, with what it produced."""
+    """End the run with its own result."""
     if record.status is Status.RESUMED and record.lease is not None and record.lease.holder == fence.holder:
         return Change(record)
     record = _note_endings(_continue(record, "settle", fence, now_ms), events, now_ms)
@@ -229,22 +221,21 @@ def settle(record: SuspensionRecord, fence: Fence, end: RunEnd, events: tuple[Ev
 
 
 def give_up(record: SuspensionRecord, fence: Fence, error: str, events: tuple[Event, ...], now_ms: int) -> Change:
-    """End the run as failed because it cannot be driven on; what was decided stays on the record."""
+    """Fail the run because it cannot continue; its decisions stay on the record."""
     return _fail(_continue(record, "give_up", fence, now_ms), error, events, now_ms)
 
 
 def release(
     record: SuspensionRecord, fence: Fence, reason: str, now_ms: int, waits_for: tuple[str, ...] = ()
 ) -> Change:
-    """Give the run back untouched, so that any worker may take it up at once; it does not count as a try.
+    """Return the run untouched, so that any worker may lease it; this does not count as a try.
 
-    A run that `waits_for` frozen tools is not put before the workers again until somebody looks.
-
-    Raises `IllegalTransition` while a call is under way: what it did is not known here.
+    A run that `waits_for` frozen tools is not put on the ready list. Raises `IllegalTransition` while a call is under
+    way: its result is unknown here.
     """
     record = _continue(record, "release", fence, now_ms)
     if record.journal:
-        raise IllegalTransition("Calls of this run are under way; it is not given back.")
+        raise IllegalTransition("Calls of this run are under way. It cannot be released.")
     tries = max(0, record.receipt.tries - 1)
     enqueued_at_ms = record.receipt.enqueued_at_ms if waits_for else now_ms
     error = reason if waits_for else record.receipt.error
@@ -256,7 +247,7 @@ def release(
 
 
 def revive(record: SuspensionRecord, by: Actor, now_ms: int) -> Change:
-    """Let a run that was given up be tried again: everything decided still stands, permits keep their times."""
+    """Make a failed run ready again. Decisions stay, and permits keep their times."""
     check_step(record, "revive")
     receipt = record.receipt.model_copy(update={"tries": 0, "redrives": 0, "enqueued_at_ms": now_ms})
     update = {
@@ -281,47 +272,49 @@ def _fail(record: SuspensionRecord, error: str, events: tuple[Event, ...], now_m
     return Change(record.model_copy(update=update), (*events, failed))
 
 
-def _continue(record: SuspensionRecord, verb: str, fence: Fence, now_ms: int) -> SuspensionRecord:
-    """Check the fence, and extend the lease; it keeps the name of the last step that has one."""
+def _continue(
+    record: SuspensionRecord, step: str, fence: Fence, now_ms: int, until_ms: int | None = None
+) -> SuspensionRecord:
+    """Return the record with its lease extended to `until_ms`; raises `StaleAttempt` without the lease."""
     held = record.lease
     if held is None or held.holder != fence.holder or held.attempt != fence.attempt:
         raise StaleAttempt(holder=fence.holder, attempt=fence.attempt)
-    check_step(record, verb)
-    until_ms = now_ms + fence.lease_ms
-    lease_ = held.model_copy(update={"until_ms": until_ms, "step": fence.step or held.step})
-    return record.model_copy(update={"updated_at_ms": now_ms, "lease": lease_, "due_at_ms": until_ms})
+    check_step(record, step)
+    until_ms = now_ms + fence.lease_ms if until_ms is None else until_ms
+    extended = held.model_copy(update={"until_ms": until_ms, "step": fence.step or held.step})
+    return record.model_copy(update={"updated_at_ms": now_ms, "lease": extended, "due_at_ms": until_ms})
 
 
 def redeem_permit(
     record: SuspensionRecord, item: Item, permit: Permit, now_ms: int, in_vain: int | None = None
 ) -> Item:
-    """Return the item with its leave spent, for exactly the arguments decided on; raises as `redeem` does.
+    """Return the item with its permit redeemed for the arguments decided on; raises as `redeem` does.
 
-    A permit that the attempt `in_vain` spent, for its worker was killed before the call began, counts again.
+    A permit that the attempt `in_vain` redeemed is valid again: its worker was killed before the call started.
     """
     outcome = item.outcome
     if outcome is None or not outcome.may_run:
-        raise IllegalTransition(f"Item {item.item_id} has no leave to run; it is not to be executed.")
-    spent = item.permit is not None and item.permit.attempt != in_vain
-    if not spent and now_ms >= item.start_by_ms:
-        raise DeadlinePassed(f"The leave to run {item.tool.name} ended at {iso_utc(item.start_by_ms)}.")
-    if spent and not item.tool.idempotent:
-        raise IllegalTransition(f"The permit of item {item.item_id} was already spent; the call may already have run.")
+        raise IllegalTransition(f"Item {item.item_id} is not approved. Its call must not run.")
+    redeemed = item.permit is not None and item.permit.attempt != in_vain
+    if not redeemed and now_ms >= item.start_by_ms:
+        raise DeadlinePassed(f"The permit for {item.tool.name} ended at {iso_utc(item.start_by_ms)}.")
+    if redeemed and not item.tool.idempotent:
+        raise IllegalTransition(f"The permit of item {item.item_id} is already redeemed; its call may have run.")
     args = approved_args(item)
     if digest_item(record.binding, item.item_id, item.tool, args, item.target_arg, item.terms) != outcome.digest:
-        raise StaleDigest(f"The arguments of item {item.item_id} are not those decided on; it is not executed.")
+        raise StaleDigest(f"The arguments of item {item.item_id} are not those decided on. Its call must not run.")
     return item.model_copy(update={"permit": permit})
 
 
 def approved_args(item: Item) -> JsonObject:
-    """Return the very arguments that were decided on: as asked, or as edited or filled in by the reviewer."""
+    """Return the arguments that were decided on: the tool call's own, or those of the outcome."""
     if item.outcome is not None and item.outcome.args is not None:
         return item.outcome.args
     return item.tool.args
 
 
 def note_resumed(change: Change, now_ms: int) -> Change:
-    """Tell once, before anything else the run did, that it goes on; a run's start is told by `run_started`."""
+    """Return the change with the event `run_resumed` before all others, once. A new run has `run_started` instead."""
     record = change.record
     if record.receipt.resumed_at_ms is not None or not record.items:
         return change
@@ -334,7 +327,6 @@ def note_resumed(change: Change, now_ms: int) -> Change:
 
 
 def _note_endings(record: SuspensionRecord, events: tuple[Event, ...], now_ms: int) -> SuspensionRecord:
-    """Note on the permit of every call that was under way how it ended."""
     begun = {intent.item_id for intent in record.journal if intent.item_id is not None}
     if not begun:
         return record
@@ -350,12 +342,12 @@ def _note_endings(record: SuspensionRecord, events: tuple[Event, ...], now_ms: i
 
 
 def follow(record: SuspensionRecord) -> dict[str, object]:
-    """Return what the run's next pause takes over from this one."""
+    """Return the fields that the run's next suspension takes over."""
     return {"previous_id": record.id, "failed_calls": count_failed(record)}
 
 
 def end_suspension(record: SuspensionRecord, now_ms: int, update: dict[str, object]) -> SuspensionRecord:
-    """Return the pause as it is once the run has gone on from it, or has ended."""
+    """Return the record of a suspension whose run has continued or ended."""
     receipt = record.receipt.model_copy(update={"settled_at_ms": now_ms})
     ended = {"status": Status.RESUMED, "journal": (), "due_at_ms": None, "receipt": receipt}
     return record.model_copy(update={**ended, **update})

@@ -1,7 +1,7 @@
-"""Derive the one state that is shown of an item and of a run: the worst that is known.
+"""The state shown for an item and for a run: the worst that is known.
 
-Pages, receipts, the API and the command line all take it from here. An approved call that failed is `failed`, whatever
-was decided; a run that ended as it should although a call in it failed is `call_failed`.
+Pages, receipts, the API and the command line use it. An approved call that failed is `failed`. A completed run with a
+failed call is `call_failed`.
 """
 
 from enum import StrEnum
@@ -13,7 +13,7 @@ from sayso.transitions.in_doubt import Choice, read_choice
 
 
 class ItemState(StrEnum):
-    """Where an item stands: open, decided, or what went wrong with its call since."""
+    """The state of an item: open, decided, or what went wrong with its call."""
 
     OPEN = "open"
     APPROVED = "approved"
@@ -21,15 +21,15 @@ class ItemState(StrEnum):
     DENIED = "denied"
     CANCELLED = "cancelled"
     NOT_RUN = "not_run"
-    """It was approved, and its call never started before the run ended."""
+    """Approved, but the call did not start before the run ended."""
     IN_DOUBT = "in_doubt"
-    """Its call was started, and nobody said how it ended."""
+    """The call was started, and its result is unknown."""
     FAILED = "failed"
-    """Its call failed, or nothing can come of it because the run failed."""
+    """The call failed, or the run failed before it."""
 
 
 class RunState(StrEnum):
-    """A run's status, or `call_failed` for one that ended although a call that people let run had failed."""
+    """A run's status, or `call_failed` for an ended run with a failed call."""
 
     RUNNING = "running"
     SUSPENDED = "suspended"
@@ -51,7 +51,7 @@ _VERDICTS = {
 
 
 def find_item_state(record: SuspensionRecord, item: Item) -> ItemState:
-    """Return the worst that is known of an item of the record."""
+    """Return the state of an item of the record."""
     if item.outcome is None:
         return ItemState.CANCELLED if record.status in (Status.CANCELLED, Status.FAILED) else ItemState.OPEN
     verdict = _VERDICTS[item.outcome.verdict]
@@ -60,26 +60,26 @@ def find_item_state(record: SuspensionRecord, item: Item) -> ItemState:
     if not item.outcome.may_run or record.status not in _OVER:
         return verdict
     if item.permit is not None:
-        return verdict if _is_known(item) else ItemState.IN_DOUBT
+        return verdict if _is_result_known(item) else ItemState.IN_DOUBT
     if record.status in (Status.CANCELLED, Status.FAILED):
         return ItemState.CANCELLED if record.status is Status.CANCELLED else ItemState.FAILED
     return ItemState.NOT_RUN if _was_left_out(record, item) else verdict
 
 
 def find_run_state(status: RunStatus, failed_calls: int) -> RunState:
-    """Return the worst that is known of a run in this status in which so many calls failed."""
+    """Return the state of a run with this status and number of failed calls."""
     if failed_calls and status in _ENDED_ITSELF:
         return RunState.CALL_FAILED
     return RunState(status.value)
 
 
 def count_failed(record: SuspensionRecord) -> int:
-    """Return how many calls that people let run have failed, in this suspension and in those before it."""
+    """Return how many approved calls failed in this suspension and the ones before it."""
     return record.failed_calls + sum(map(has_failed, record.items))
 
 
 def has_failed(item: Item) -> bool:
-    """Whether the item's call is known to have failed, or was given up in doubt."""
+    """Whether the item's call failed, or was given up in doubt."""
     permit = item.permit
     if permit is not None:
         return permit.success is False or (permit.report is not None and not permit.report.success)
@@ -90,13 +90,13 @@ def has_failed(item: Item) -> bool:
     return answer.choice is Choice.FAIL or (answer.choice is Choice.REPORTED and reported.get("success") is False)
 
 
-def _is_known(item: Item) -> bool:
+def _is_result_known(item: Item) -> bool:
     permit = item.permit
     return permit is not None and (permit.success is not None or permit.report is not None)
 
 
 def _was_left_out(record: SuspensionRecord, item: Item) -> bool:
-    """Whether the run has ended without the call: nobody started it in time, or another's denial ended the run."""
+    """Whether the run ended without the call: it was not started in time, or another denial ended the run."""
     if record.end is None or item.doubt is not None:
         return False
     denied = any(one.outcome is not None and not one.outcome.may_run for one in record.items)

@@ -1,6 +1,6 @@
-"""Sightings: a reviewer has seen an item, so that its fallback may approve it.
+"""Transitions for sightings: a reviewer has seen an item, so its fallback may approve it.
 
-Plain functions on frozen records. An item is seen when somebody who may decide it opens it, or decides on it.
+An item is seen when a reviewer who may decide it opens it or decides on it.
 """
 
 from sayso.records.decisions import Actor, ActorKind
@@ -13,9 +13,9 @@ from sayso.transitions.table import check_step
 
 
 def needs_sight(record: SuspensionRecord, item: Item) -> bool:
-    """Return whether the fallback of this open item would approve it, and nobody has seen it yet.
+    """Return whether the fallback would approve this open item, and no reviewer has seen it.
 
-    An item that was asked without any time, as headless runs ask, needs nobody.
+    Items of headless runs, which have no time to decide, need no reviewer.
     """
     if not item.open or item.terms.fallback.action is not FallbackAction.APPROVE:
         return False
@@ -31,7 +31,7 @@ def may_decide(record: SuspensionRecord, item: Item, by: Actor) -> bool:
 
 
 def see(record: SuspensionRecord, item_id: str, by: Actor, now_ms: int) -> Change:
-    """Record that a reviewer has seen an item; a second sighting, or one after the deadline, changes nothing."""
+    """Record that a reviewer has seen an item. Later sightings, and those after the deadline, change nothing."""
     check_step(record, "see")
     item = next((one for one in record.items if one.item_id == item_id), None)
     if item is None or now_ms >= item.terms.deadline_at_ms:

@@ -1,6 +1,6 @@
-"""Do what time calls for while a suspension waits: remind, call others in, and let the fallback decide.
+"""Transitions that time causes on a pending suspension: reminders, escalations and fallbacks.
 
-Plain functions on frozen records. Each looks at the record's own moments and changes nothing before they have come.
+Each changes nothing before its moment.
 """
 
 from sayso.canonical_json import JsonObject
@@ -10,46 +10,45 @@ from sayso.records.events import Event, EventType
 from sayso.records.items import Item, digest_item
 from sayso.records.suspensions import Change, Status, SuspensionRecord
 from sayso.records.terms import FallbackAction
-from sayso.transitions.closing import close_item, describe_words, next_due, put_item
+from sayso.transitions.closing import close_item, describe_decision, next_due, put_item
 from sayso.transitions.sightings import needs_sight
 from sayso.transitions.table import check_step
 
-NOTHING_HELD: frozenset[str] = frozenset()
-"""No item's time stands still."""
+NONE_HELD: frozenset[str] = frozenset()
 
 
-def expire(record: SuspensionRecord, now_ms: int, held: frozenset[str] = NOTHING_HELD) -> Change:
-    """Let the fallback decide every open item whose deadline has passed, but for those whose time stands still."""
+def expire(record: SuspensionRecord, now_ms: int, held: frozenset[str] = NONE_HELD) -> Change:
+    """Apply the fallback of every open item whose deadline has passed, except the `held` ones."""
     check_step(record, "expire")
     change = Change(record)
     for place in range(len(record.items)):
-        item = change.record.items[place]  # one that closed may have closed the others
+        item = change.record.items[place]  # closing one item may have closed the others
         if item.open and item.item_id not in held and now_ms >= item.terms.deadline_at_ms:
-            step = _call_in_at_deadline if _escalates(change.record, item) else _time_out
+            step = _escalate_at_deadline if _escalates(change.record, item) else _time_out
             change = _then(change, step(change.record, item, now_ms))
     return change
 
 
-def escalate(record: SuspensionRecord, now_ms: int, held: frozenset[str] = NOTHING_HELD) -> Change:
-    """Let the reviewers of every step whose time has come join the items that are still open."""
+def escalate(record: SuspensionRecord, now_ms: int, held: frozenset[str] = NONE_HELD) -> Change:
+    """Add the reviewers of every due escalation step to the items that are still open."""
     check_step(record, "escalate")
     change = Change(record)
     for item in record.items:
         if item.item_id in held:
             continue
         while item.open and (due := _next_step_at(record, item)) is not None and now_ms >= due:
-            change = _then(change, _call_in(change.record, item, item.terms.deadline_at_ms, now_ms))
+            change = _then(change, _add_reviewers(change.record, item, item.terms.deadline_at_ms, now_ms))
             item = next(one for one in change.record.items if one.item_id == item.item_id)  # noqa: PLW2901
     return change
 
 
-def time_given_ms(record: SuspensionRecord, item: Item) -> int:
-    """Return how long whoever is called in at the deadline has: as long as the item has waited by then."""
+def escalation_time_ms(record: SuspensionRecord, item: Item) -> int:
+    """Return how long reviewers added at the deadline have: as long as the item has waited."""
     return max(item.terms.deadline_at_ms - record.created_at_ms - item.held_ms, 1000)
 
 
-def remind(record: SuspensionRecord, now_ms: int, held: frozenset[str] = NOTHING_HELD) -> Change:
-    """Remind the reviewers of every open item whose moment for it has come; several missed ones make one."""
+def remind(record: SuspensionRecord, now_ms: int, held: frozenset[str] = NONE_HELD) -> Change:
+    """Remind the reviewers of every open item that is due for it. Several missed reminders become one."""
     check_step(record, "remind")
     change = Change(record)
     for item in record.items:
@@ -62,10 +61,10 @@ def remind(record: SuspensionRecord, now_ms: int, held: frozenset[str] = NOTHING
     return change
 
 
-def keep_time(record: SuspensionRecord, now_ms: int, held: frozenset[str] = NOTHING_HELD) -> Change:
-    """Do everything that time calls for on a pending suspension: deadlines first, then steps, then reminders.
+def keep_time(record: SuspensionRecord, now_ms: int, held: frozenset[str] = NONE_HELD) -> Change:
+    """Apply everything due on a pending suspension, except for `held` items.
 
-    Nothing is done to the items that are `held`.
+    Deadlines come first, then escalations, then reminders.
     """
     change = expire(record, now_ms, held)
     for step in (escalate, remind):
@@ -75,7 +74,7 @@ def keep_time(record: SuspensionRecord, now_ms: int, held: frozenset[str] = NOTH
 
 
 def _schedule_next(change: Change, now_ms: int) -> Change:
-    """Put what was looked at too early, for it was held and is no longer, in its place on the schedule again."""
+    """Reschedule a record whose hold was lifted."""
     record = change.record
     if record.status is not Status.PENDING or (record.due_at_ms or 0) > now_ms:
         return change
@@ -94,30 +93,31 @@ def _time_out(record: SuspensionRecord, item: Item, now_ms: int) -> Change:
     fallback = item.terms.fallback
     unseen = needs_sight(record, item)
     denies = unseen or fallback.action is FallbackAction.ESCALATE
-    last_word = FallbackAction.DENY if denies else fallback.action
-    nobody = "Nobody who may decide saw it" if unseen else "Nobody decided"
+    action = FallbackAction.DENY if denies else fallback.action
+    what = "No reviewer saw it" if unseen else "Nobody decided"
     decision = Decision(
         id=f"{record.id}:{item.item_id}:timeout",
         suspension_id=record.id,
         suspension_version=record.version,
         item_id=item.item_id,
-        action=DecisionAction(last_word),
-        value=fallback.value if last_word is FallbackAction.VALUE else None,
-        message=(not unseen and fallback.message) or f"{nobody} before {iso_utc(item.terms.deadline_at_ms)}.",
+        action=DecisionAction(action),
+        value=fallback.value if action is FallbackAction.VALUE else None,
+        message=(not unseen and fallback.message) or f"{what} before {iso_utc(item.terms.deadline_at_ms)}.",
         args_digest=item.digest,
         by=TIMEOUT,
         at_ms=now_ms,
     )
     closed = close_item(record, item.model_copy(update={"decisions": (*item.decisions, decision)}), decision, now_ms)
     verdict = closed.outcome.verdict if closed.outcome else None
-    data = {**_about(record, item), "fallback": fallback.action, "verdict": verdict, **describe_words(closed, decision)}
+    data = {**_about(record, item), "fallback": fallback.action, "verdict": verdict}
+    data |= describe_decision(closed, decision)
     return put_item(record, closed, (Event(type=EventType.TIMED_OUT, data=data),), now_ms)
 
 
 def _escalates(record: SuspensionRecord, item: Item) -> bool:
-    """Whether others are called in at the deadline: the fallback says so, or would approve what nobody has seen."""
-    calls_in = item.terms.fallback.action is FallbackAction.ESCALATE or needs_sight(record, item)
-    return calls_in and item.escalated < len(item.terms.escalate)
+    """Whether the deadline adds reviewers: the fallback says so, or would approve an item nobody has seen."""
+    adds_reviewers = item.terms.fallback.action is FallbackAction.ESCALATE or needs_sight(record, item)
+    return adds_reviewers and item.escalated < len(item.terms.escalate)
 
 
 def _next_step_at(record: SuspensionRecord, item: Item) -> int | None:
@@ -126,11 +126,11 @@ def _next_step_at(record: SuspensionRecord, item: Item) -> int | None:
     return record.created_at_ms + item.held_ms + item.terms.escalate[item.escalated].after_s * 1000
 
 
-def _call_in_at_deadline(record: SuspensionRecord, item: Item, now_ms: int) -> Change:
-    return _call_in(record, item, now_ms + time_given_ms(record, item), now_ms)
+def _escalate_at_deadline(record: SuspensionRecord, item: Item, now_ms: int) -> Change:
+    return _add_reviewers(record, item, now_ms + escalation_time_ms(record, item), now_ms)
 
 
-def _call_in(record: SuspensionRecord, item: Item, deadline_at_ms: int, now_ms: int) -> Change:
+def _add_reviewers(record: SuspensionRecord, item: Item, deadline_at_ms: int, now_ms: int) -> Change:
     step = item.terms.escalate[item.escalated]
     joined = tuple(dict.fromkeys((*item.terms.reviewers, *step.reviewers))) if item.terms.reviewers else ()
     terms = item.terms.model_copy(update={"reviewers": joined, "deadline_at_ms": deadline_at_ms})

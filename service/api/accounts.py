@@ -9,8 +9,8 @@ from sayso.errors import NotAllowed
 from service.api.people import ReviewerView
 from service.api.routing.dependencies import Admin, Parts, Person, ReviewerName
 from service.api.routing.routes import SignedInRoute, bearer_token
-from service.api.routing.views import Moment
 from service.api.sessions import Password, SessionView, view_session
+from service.api.views.base import Timestamp
 from service.auth.credentials import Principal
 from service.auth.hosts import origin_of
 from service.auth.reviewers import hash_token, id_of_session
@@ -39,9 +39,9 @@ class OpenSessionView(BaseModel):
     """A session that holds."""
 
     id: str
-    opened_at: Moment
-    expires_at: Moment = Field(description="When it ends in any case.")
-    idle_until: Moment = Field(description="When it ends for want of use.")
+    opened_at: Timestamp
+    expires_at: Timestamp = Field(description="When it ends in any case.")
+    idle_until: Timestamp = Field(description="When it ends for want of use.")
     address: str = Field(description="The address it was opened from, as far as it is known.")
     client: str = Field(description="What the client that opened it called itself. Nothing vouches for it.")
     current: bool = Field(description="Whether it is the session of this request.")

@@ -18,8 +18,8 @@ from sayso.schemas.bounds import check_size
 from service.api.routing.contexts import Context
 from service.api.routing.dependencies import Caller, IdempotencyKey, Parts
 from service.api.routing.quick_routes import QuickRoute
-from service.api.routing.views import SuspensionView
 from service.api.runs import find_agent
+from service.api.views.suspensions import SuspensionView
 from service.auth.credentials import Principal
 from service.desk.desk import Foreign
 from service.http.openapi import ASKS

@@ -6,7 +6,7 @@ from pydantic import BaseModel, ConfigDict, Field
 from sayso.policy.findings import Known
 from service.api.routing.dependencies import Caller, Parts, Person
 from service.api.routing.routes import SignedInRoute
-from service.api.routing.views import View
+from service.api.views.base import View
 from service.diagnostics import diagnose
 from service.http.openapi import problems
 from service.policy.checking import find_known

@@ -15,7 +15,8 @@ from sayso.transitions.deciding import find_item
 from sayso.transitions.execution import approved_args
 from service.api.routing.dependencies import Caller, IdempotencyKey, ItemId, Parts, SuspensionId
 from service.api.routing.routes import SignedInRoute
-from service.api.routing.views import Moment, SuspensionView
+from service.api.views.base import Timestamp
+from service.api.views.suspensions import SuspensionView
 from service.auth.credentials import Principal
 from service.http.openapi import WRITES
 from service.wiring import Wiring
@@ -50,8 +51,8 @@ class RedeemedItem(BaseModel):
     args: JsonObject = Field(description="What was decided on: as asked, as edited, or with the value that was given.")
     idempotency_key: str = Field(description="Pass it on to whatever the call changes; it is the same for every try.")
     attempt: int
-    consumed_at: Moment
-    report_by: Moment
+    consumed_at: Timestamp
+    report_by: Timestamp
 
 
 @router.post("/{suspension_id}/items/{item_id}/redeem", operation_id="redeemItem", responses=WRITES)

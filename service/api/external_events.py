@@ -7,14 +7,15 @@ from pydantic import BaseModel, ConfigDict, Field, JsonValue, model_validator
 
 from sayso.canonical_json import JsonObject, canonical_json
 from sayso.errors import NotAllowed
-from sayso.formats.external_events import Kept, Kind
+from sayso.formats.external_events import Kind, StoredEvent
 from sayso.records.events import TrailEntry
-from sayso.timeline.merging import Entry, fold, merge
+from sayso.timeline.merging import Entry, build_entries, merge
 from sayso.timeline.sources import SourceFormat
 from service.api.routing.dependencies import Caller, Limit, Parts, RunId
 from service.api.routing.routes import SignedInRoute
-from service.api.routing.views import EventView, Moment, SentMoment, View
 from service.api.runs import find_run
+from service.api.views.base import SentTimestamp, Timestamp, View
+from service.api.views.runs import EventView
 from service.http.openapi import READS, WRITES
 from service.store.runs.external_events import ExternalEvent
 
@@ -33,7 +34,7 @@ class ExternalEventBody(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid")
 
     seq: int = Field(strict=True, ge=1, le=10**9, description="Its number among those of its source.")
-    at: SentMoment | None = Field(default=None, description="When it happened, where the event itself does not say.")
+    at: SentTimestamp | None = Field(default=None, description="When it happened, where the event itself does not say.")
     event: JsonObject = Field(min_length=1, description=f"At most {LONGEST_EVENT_BYTES} bytes of JSON.")
 
     @model_validator(mode="after")
@@ -87,7 +88,7 @@ class KeptView(View):
     source: str
     source_format: SourceFormat
     seq: int
-    at: Moment = Field(validation_alias="at_ms", description="When it was received.")
+    at: Timestamp = Field(validation_alias="at_ms", description="When it was received.")
     event: JsonObject
 
 
@@ -123,7 +124,7 @@ class EntryView(View):
 class MomentView(BaseModel):
     """One moment of the timeline: an event of our trail, or what a source told."""
 
-    at: Moment
+    at: Timestamp
     event: EventView | None = None
     told: EntryView | None = None
 
@@ -168,7 +169,7 @@ async def list_external_events(
 ) -> KeptPage:
     """Return what sources told of a run, as it came; it is deleted with the run."""
     await find_run(parts, caller, run_id)
-    kept: list[Kept] = await parts.external_events.read(caller.tenant, run_id, after=after, limit=limit)
+    kept: list[StoredEvent] = await parts.external_events.read(caller.tenant, run_id, after=after, limit=limit)
     views = [KeptView.model_validate(one) for one in kept]
     return KeptPage(events=views, next_after=kept[-1].position if kept else after)
 
@@ -184,7 +185,7 @@ async def get_timeline(
     """Return our trail and what sources told as one timeline: fragments folded, calls with their results."""
     await find_run(parts, caller, run_id)
     trail = await parts.runs.trail(caller.tenant, run_id, limit=_LONGEST_TRAIL)
-    both = merge(trail, fold(await parts.external_events.read_all(caller.tenant, run_id)))
+    both = merge(trail, build_entries(await parts.external_events.read_all(caller.tenant, run_id)))
     page = both[skip : skip + limit]
     more = len(both) > skip + limit
     return Timeline(moments=[MomentView.of(one) for one in page], next_skip=skip + limit if more else None)

@@ -8,7 +8,7 @@ from pydantic import BaseModel, ConfigDict, Field
 from sayso.records.freezes import SCOPE_PATTERN, Freeze
 from service.api.routing.dependencies import Admin, Parts, Person
 from service.api.routing.routes import SignedInRoute
-from service.api.routing.views import Moment, View
+from service.api.views.base import Timestamp, View
 from service.desk.known_names import freeze_known
 from service.http.openapi import WRITES, problems
 
@@ -52,12 +52,12 @@ class FreezeView(View):
     scope: str
     reason: str
     by: str
-    at: Moment = Field(validation_alias="at_ms")
-    jumped_to: Moment | None = Field(
+    at: Timestamp = Field(validation_alias="at_ms")
+    jumped_to: Timestamp | None = Field(
         validation_alias="jumped_to_ms", description="Of time: what the store's clock said next after `at`."
     )
     unfrozen_by: str | None
-    unfrozen_at: Moment | None = Field(validation_alias="unfrozen_at_ms")
+    unfrozen_at: Timestamp | None = Field(validation_alias="unfrozen_at_ms")
 
     @classmethod
     def of(cls, freeze: Freeze) -> "FreezeView":

@@ -10,8 +10,8 @@ from sayso.errors import Conflict
 from service.api.routing.contexts import Context
 from service.api.routing.dependencies import Admin, IdempotencyKey, KeyId, Parts, ReviewerName
 from service.api.routing.routes import SignedInRoute
-from service.api.routing.views import Moment, View
 from service.api.sessions import Password
+from service.api.views.base import Timestamp, View
 from service.auth.credentials import Principal
 from service.desk.withdrawals import withdraw_runs
 from service.http.openapi import WRITES, problems
@@ -49,7 +49,7 @@ class ReviewerView(View):
     name: str
     roles: tuple[str, ...]
     active: bool
-    created_at: Moment = Field(validation_alias="created_at_ms")
+    created_at: Timestamp = Field(validation_alias="created_at_ms")
 
 
 class ReviewerList(BaseModel):
@@ -78,9 +78,9 @@ class KeyView(View):
     id: str
     name: str
     kind: KeyKind
-    created_at: Moment = Field(validation_alias="created_at_ms")
-    revoked_at: Moment | None = Field(validation_alias="revoked_at_ms")
-    ends_at: Moment | None = Field(validation_alias="ends_at_ms", description="When a rotated key stops to hold.")
+    created_at: Timestamp = Field(validation_alias="created_at_ms")
+    revoked_at: Timestamp | None = Field(validation_alias="revoked_at_ms")
+    ends_at: Timestamp | None = Field(validation_alias="ends_at_ms", description="When a rotated key stops to hold.")
     context: JsonObject
 
 

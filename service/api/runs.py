@@ -27,8 +27,9 @@ from service.api.routing.dependencies import (
     Wait,
 )
 from service.api.routing.routes import SignedInRoute
-from service.api.routing.views import RunView, SuspensionView, UnreadableView
 from service.api.routing.waits import wait_for
+from service.api.views.runs import RunView, UnreadableView
+from service.api.views.suspensions import SuspensionView
 from service.auth.credentials import Principal
 from service.http.openapi import ASKS, READS, WAITS, WRITES, problems
 from service.store.runs.runs import Run

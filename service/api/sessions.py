@@ -7,7 +7,7 @@ from pydantic import BaseModel, ConfigDict, Field, SecretStr
 
 from service.api.routing.dependencies import Parts, Person
 from service.api.routing.routes import OpenRoute, SignedInRoute, bearer_token
-from service.api.routing.views import Moment
+from service.api.views.base import Timestamp
 from service.auth.credentials import TENANT
 from service.auth.hosts import check_host, origin_of
 from service.auth.reviewers import SignIn
@@ -35,7 +35,7 @@ class SessionView(BaseModel):
     token: str = Field(examples=["3f1c…"])
     name: str
     roles: tuple[str, ...]
-    expires_at: Moment = Field(description="When to sign in again in any case.")
+    expires_at: Timestamp = Field(description="When to sign in again in any case.")
     idle_timeout_s: int = Field(description="After how many seconds without use the session ends.")
 
 

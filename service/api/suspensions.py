@@ -23,8 +23,11 @@ from service.api.routing.dependencies import (
 )
 from service.api.routing.quick_routes import QuickRoute
 from service.api.routing.routes import SignedInRoute
-from service.api.routing.views import DecisionView, OutcomeView, SentMoment, SuspensionView, UnreadableView
 from service.api.routing.waits import wait_for
+from service.api.views.base import SentTimestamp
+from service.api.views.items import DecisionView, OutcomeView
+from service.api.views.runs import UnreadableView
+from service.api.views.suspensions import SuspensionView
 from service.auth.credentials import Principal
 from service.desk.sightings import note_seen
 from service.http.openapi import WAITS, WRITES, problems
@@ -63,7 +66,7 @@ class ExtendRequest(BaseModel):
         frozen=True, extra="forbid", json_schema_extra={"examples": [{"until": "2026-11-21T18:00:00Z"}]}
     )
 
-    until: SentMoment = Field(description="A moment in RFC 3339.")
+    until: SentTimestamp = Field(description="A moment in RFC 3339.")
 
 
 class DecidedItem(BaseModel):

@@ -13,9 +13,10 @@ from pydantic import BaseModel, Field
 from sayso.errors import InvalidHeader, NotAuthenticated, Unavailable, Unreadable
 from service.api.routing.dependencies import Caller, Limit, Parts, RunId
 from service.api.routing.routes import SignedInRoute, identify
-from service.api.routing.views import EventView, View
 from service.api.routing.waits import LOOK_AGAIN_S
 from service.api.runs import find_run
+from service.api.views.base import View
+from service.api.views.runs import EventView
 from service.auth.credentials import Principal
 from service.http.openapi import READS, Responses, problems
 from service.store.connection.watch import HEARD_WITHIN_S, wait_woken

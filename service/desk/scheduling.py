@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from sayso.records.freezes import Freeze
 from sayso.records.suspensions import Change, SuspensionRecord
-from sayso.transitions.due import look, wake
+from sayso.transitions.due import tick, wake
 from sayso.transitions.freezing import doubt_time
 from service.desk.client_execution import ClientExecution
 from service.store.suspensions.batches import Foreseen, Verb
@@ -45,7 +45,7 @@ class Scheduling(ClientExecution):
         """Find out what a look at each will do at its next moment, and save nothing."""
         known = await self._freezes(tenant, False)
         found = await self.suspensions.due_batches.precompute(
-            tenant, suspension_ids, lambda record, at_ms: look(record, known, at_ms), until_ms
+            tenant, suspension_ids, lambda record, at_ms: tick(record, known, at_ms), until_ms
         )
         return Precomputed(known, found)
 
@@ -72,6 +72,6 @@ class Scheduling(ClientExecution):
 
         def verb(record: SuspensionRecord, now_ms: int) -> Change:
             freezes = doubt_time(known, self.suspensions.mark_ms(tenant), now_ms)
-            return look(record, freezes, now_ms, queued_since_ms)
+            return tick(record, freezes, now_ms, queued_since_ms)
 
         return verb

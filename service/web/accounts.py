@@ -87,7 +87,7 @@ async def _gather(request: Request, visitor: Visitor, sentence: str, done: str |
     own = id_of_session(hash_token(visitor.token))
     found = await wiring_of(request).reviewers.list_sessions(visitor.tenant, visitor.name)
     return {
-        "title": "Your sign-in",
+        "title": "Your account",
         "sentence": sentence,
         "done": _DONE[done] if done is not None else "",
         "own": own,

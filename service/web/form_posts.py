@@ -19,7 +19,7 @@ Post = Mapping[str, str]
 """What was typed, by the name of the control."""
 
 
-SEND_AGAIN = "Nothing was changed. Look at it again below, with all that you typed, and send it."
+SEND_AGAIN = "Nothing was changed. Check your input below and send it again."
 """What a page says of an `EarlierSignIn` when it shows itself again."""
 
 
@@ -29,7 +29,7 @@ class EarlierSignIn(NotAllowed):
 
 def describe_refusal(error: SaysoError) -> str:
     """Say why a form was refused, on a page that shows it again with all that was typed."""
-    return f"You have signed in anew. {SEND_AGAIN}" if isinstance(error, EarlierSignIn) else error.message
+    return f"You have signed in again. {SEND_AGAIN}" if isinstance(error, EarlierSignIn) else error.message
 
 
 async def check_origin(request: Request) -> None:

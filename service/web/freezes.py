@@ -69,7 +69,7 @@ async def _gather(request: Request, visitor: Visitor, typed: Post, sentence: str
     known = await wiring_of(request).freezes.known(visitor.tenant)
     return {
         "title": "Freezes",
-        "lifted": [one for one in reversed(known) if not one.in_force][:_MAX_UNFROZEN],
+        "ended": [one for one in reversed(known) if not one.in_force][:_MAX_UNFROZEN],
         "typed": {name: typed.get(name, "") for name in ("kind", "named", "reason")},
         "sentence": sentence,
         "unknown": None,

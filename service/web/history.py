@@ -8,10 +8,10 @@ from fastapi import APIRouter, Query, Request
 from fastapi.responses import Response
 
 from sayso.records.suspensions import SuspensionRecord
+from sayso.text.summaries import write_pretty
 from sayso.transitions.item_states import ItemState
 from service.store.suspensions.reading import UnreadableRecord, id_of
 from service.web.content.cards import Row, make_rows
-from service.web.content.summaries import write_pretty
 from service.web.pages import show
 from service.web.sessions import SignedIn, Visitor, wiring_of
 
@@ -66,7 +66,7 @@ async def decided(
         states=STATES,
         skip=skip,
         following=following,
-        looked_through=_MOST_LOOKED_THROUGH,
+        searched=_MOST_LOOKED_THROUGH,
         filtered=any((wanted.verdict, wanted.agent, wanted.text)),
     )
 
@@ -98,4 +98,4 @@ async def _find(
 
 def _searched(record: SuspensionRecord, row: Row) -> str:
     args = "\n".join(write_pretty(item.tool.args) for item in record.items if row.href.endswith(f"/{item.item_id}"))
-    return "\n".join((row.tool, row.told, row.note, record.run.title, record.id, record.run.id, args))
+    return "\n".join((row.tool, row.outcome, row.note, record.run.title, record.id, record.run.id, args))

@@ -24,6 +24,19 @@ from sayso.records.decisions import ActorKind, DecisionRequest
 from sayso.records.items import Answer, Item
 from sayso.records.suspensions import Status, SuspensionRecord
 from sayso.records.tool_calls import ToolDefinition
+from sayso.sentences.items import (
+    describe_deadlock,
+    describe_denial,
+    describe_fallback,
+    describe_hindrance,
+    describe_hold,
+    describe_need,
+    describe_quorum,
+    describe_resemblance,
+    describe_reviewers,
+)
+from sayso.sentences.outcomes import describe_decision, describe_failure, describe_outcome
+from sayso.text.summaries import summarize
 from sayso.transitions.deciding import find_item
 from sayso.transitions.item_states import find_item_state
 from service.desk.sightings import note_seen
@@ -32,28 +45,13 @@ from service.web.content.claims import find_claims
 from service.web.content.details import (
     compare_args,
     find_changes,
-    find_extensions,
-    find_own_words,
+    find_model_text,
     find_result,
-    find_stages,
     find_why,
+    list_extensions,
 )
 from service.web.content.external_events import describe_both, read_external_events
-from service.web.content.sentences import (
-    describe_deadlock,
-    describe_denial,
-    describe_failure,
-    describe_fallback,
-    describe_hold,
-    describe_outcome,
-    describe_quorum,
-    describe_resemblance,
-    describe_reviewers,
-    describe_word,
-    find_hindrance,
-    name_question,
-)
-from service.web.content.summaries import summarize
+from service.web.content.stages import list_stages
 from service.web.content.trails import MOST_ENTRIES, read_trail
 from service.web.errors import show_again
 from service.web.form_posts import SEND_AGAIN, EarlierSignIn, Post, check_session, read_form
@@ -64,21 +62,21 @@ from service.web.sign_ins import find_sender
 router = APIRouter()
 
 _HEADINGS: tuple[tuple[type[SaysoError], str], ...] = (
-    (AlreadyDecided, "Somebody was first"),
-    (IdempotencyConflict, "You have already answered this"),
-    (DeadlinePassed, "Too late"),
+    (AlreadyDecided, "Already decided"),
+    (IdempotencyConflict, "You have already decided this"),
+    (DeadlinePassed, "The deadline has passed"),
     (ClockInDoubt, "The clock is in doubt"),
-    (StaleDigest, "What is asked has changed"),
+    (StaleDigest, "The request has changed"),
     (Conflict, "This can no longer be decided"),
-    (EarlierSignIn, "You have signed in anew"),
+    (EarlierSignIn, "You have signed in again"),
     (PolicyForbids, "The rules do not allow this"),
-    (NotAllowed, "This is not yours to decide"),
-    (InvalidInput, "That did not go through"),
+    (NotAllowed, "You cannot decide this"),
+    (InvalidInput, "Your input was not accepted"),
 )
 
 _SENTENCES: tuple[tuple[type[SaysoError], str], ...] = (
-    (IdempotencyConflict, "Your first answer stands; it now takes the others. Nothing was changed."),
-    (StaleDigest, "Read it again below before you answer. Nothing was changed."),
+    (IdempotencyConflict, "Your first decision counts; other reviewers must still decide. Nothing was changed."),
+    (StaleDigest, "Check it again below before you decide. Nothing was changed."),
     (EarlierSignIn, SEND_AGAIN),
 )
 
@@ -134,9 +132,9 @@ async def _extend(request: Request, visitor: Visitor, suspension_id: str, item_i
     if waits and until == str(item.terms.deadline_at_ms):
         return  # a double tap
     if not (until.isascii() and until.isdigit() and len(until) <= 15):
-        raise InvalidInput("Choose how much more time there is to be.")
+        raise InvalidInput("Choose one of the new deadlines.")
     if waits and not item.terms.deadline_at_ms < int(until) <= item.terms.extend_until_ms:
-        raise InvalidInput("So much more time cannot be given, or somebody gave more meanwhile. Choose again.")
+        raise InvalidInput("The deadline cannot move to that time, or it has moved since. Choose again.")
     await desk.extend(visitor.tenant, suspension_id, item_id, int(until), visitor.principal.actor("web"))
 
 
@@ -193,9 +191,9 @@ async def _gather(request: Request, visitor: Visitor, suspension_id: str, item_i
     freezes = await wiring.freezes.known(visitor.tenant)
     result = find_result(item, record.id, trail)
     forms = await asyncio.to_thread(make_forms, item, definition)
-    claims = find_claims(record, definition, find_own_words(record.id, trail))
+    claims = find_claims(record, definition, find_model_text(record.id, trail))
     return {
-        "title": f"{item.tool.name} {name_question(item)}" if item.open else item.tool.name,
+        "title": f"{item.tool.name} {describe_need(item)}" if item.open else item.tool.name,
         "now_ms": found.now_ms,
         "record": record,
         "item": item,
@@ -206,12 +204,12 @@ async def _gather(request: Request, visitor: Visitor, suspension_id: str, item_i
         "why": find_why(item, record.id, trail),
         "claims": claims,
         "lines": describe_both(trail, told.entries),
-        "told_cut": told.cut,
+        "external_cut": told.cut,
         "trail_fault": end.fault,
         "trail_cut": len(trail) >= MOST_ENTRIES,
         "result": result,
         "failure": describe_failure(record, item, result.error if result is not None else ""),
-        "stages": find_stages(record, item, result),
+        "stages": list_stages(record, item, result),
         "forms": forms,
         "editing": request.query_params.get("answer") == Answer.EDIT and Answer.EDIT in forms.allowed,
         "banner": None,
@@ -223,21 +221,21 @@ def _words(record: SuspensionRecord, item: Item, name: str) -> dict[str, object]
     outcome = item.outcome
     decided = outcome.args if outcome is not None else None
     return {
-        "state_word": find_item_state(record, item),
-        "question": name_question(item),
-        "extensions": find_extensions(item) if record.status is Status.PENDING else [],
+        "item_state": find_item_state(record, item),
+        "need": describe_need(item),
+        "extensions": list_extensions(item) if record.status is Status.PENDING else [],
         "takes_answers": item.open and record.status is Status.PENDING,
-        "hindrance": find_hindrance(record, item, name),
+        "hindrance": describe_hindrance(record, item, name),
         "fallback": describe_fallback(record, item),
         "denial": describe_denial(record) if Answer.DENY in item.allowed else "",
         "reviewers": describe_reviewers(record, item),
         "quorum": describe_quorum(item),
-        "resemblance": describe_resemblance(item),
+        "resemblance": describe_resemblance(item.resembles),
         "deadlock": describe_deadlock(record, item),
         "outcome": describe_outcome(item),
         "changes": compare_args(item.tool.args, decided) if decided is not None else [],
-        "words": [
-            (describe_word(one), one.message or "", one.at_ms, find_changes(item, one)) for one in item.decisions
+        "decisions": [
+            (describe_decision(one), one.message or "", one.at_ms, find_changes(item, one)) for one in item.decisions
         ],
         "siblings": [
             (other, summarize(other.tool.args), find_item_state(record, other))
@@ -249,7 +247,7 @@ def _words(record: SuspensionRecord, item: Item, name: str) -> dict[str, object]
 
 def _heading(error: SaysoError, problem: Problem, item: Item) -> str:
     if item.outcome is not None and item.outcome.by.kind is ActorKind.TIMEOUT:
-        return "Too late"
+        return "The deadline has passed"
     return next((heading for kind, heading in _HEADINGS if isinstance(error, kind)), problem.title)
 
 

@@ -9,13 +9,14 @@ from fastapi.responses import HTMLResponse
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
 from sayso.clock import iso_utc, now_ms
+from sayso.sentences.items import join_words
+from sayso.sentences.outcomes import describe_state
+from sayso.sentences.times import describe_ago, describe_clock, describe_hour, describe_left, describe_span
 from sayso.text.blanks import fold
 from sayso.text.invisible import UNCHECKED, count_hidden, write_signs
+from sayso.text.summaries import find_leaves, write_pretty
 from sayso.transitions.freezing import describe_scope
 from service.settings import CHECKOUT
-from service.web.content.sentences import ITEM_STATES, RUN_STATUSES, join_words
-from service.web.content.summaries import find_leaves, write_leaf, write_pretty
-from service.web.content.times import describe_ago, describe_clock, describe_hour, describe_span
 from service.web.sessions import Visitor, wiring_of
 
 STATIC = CHECKOUT / "templates" / "static"
@@ -86,16 +87,15 @@ def _make_environment() -> Environment:
         "hour": describe_hour,
         "iso": iso_utc,
         "span": describe_span,
+        "left": describe_left,
+        "state": describe_state,
         "leaves": find_leaves,
         "pretty": write_pretty,
-        "leaf": write_leaf,
         "listed": join_words,
         "scope": describe_scope,
     }
     environment.globals |= {
         "asset": asset,
-        "RUN_STATUSES": RUN_STATUSES,
-        "ITEM_STATES": ITEM_STATES,
         "UNCHECKED": UNCHECKED,
     }
     return environment

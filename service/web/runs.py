@@ -11,13 +11,13 @@ from sayso.errors import Conflict
 from sayso.problems import Problem
 from sayso.records.items import Item
 from sayso.records.suspensions import RunStatus, Status, SuspensionRecord
+from sayso.sentences.outcomes import describe_state
+from sayso.text.summaries import Summary, summarize
 from sayso.transitions.item_states import find_item_state
 from service.store.runs.runs import Run
 from service.store.suspensions.reading import UnreadableRecord, split_readable
 from service.web.content.cards import item_href
 from service.web.content.external_events import describe_both, read_external_events
-from service.web.content.sentences import RUN_STATUSES
-from service.web.content.summaries import Summary, summarize
 from service.web.content.trails import MOST_ENTRIES, read_trail
 from service.web.errors import show_again
 from service.web.form_posts import EarlierSignIn, check_session, describe_refusal, read_form, read_post
@@ -58,7 +58,7 @@ async def list_runs(
         agent=agent.strip(),
         skip=skip,
         following=following,
-        looked_through=_MOST_LOOKED_THROUGH,
+        searched=_MOST_LOOKED_THROUGH,
     )
 
 
@@ -78,7 +78,7 @@ async def revive(request: Request, visitor: SignedIn, run_id: str) -> Response:
         await wiring.desk.revive(visitor.tenant, run.suspension_id, visitor.principal.actor("web"))
     except Conflict:
         context = await _gather(request, visitor, run_id)
-        context["banner"] = f"Nothing was changed: the run is {RUN_STATUSES[context['run'].status]} and not given up."
+        context["banner"] = f"Only a failed run can be retried. This run is {describe_state(context['run'].status)}."
         pending = await wiring.runs.count_pending(visitor.tenant)
 
         def again(problem: Problem) -> Response:
@@ -144,18 +144,18 @@ async def _gather(request: Request, visitor: Visitor, run_id: str) -> dict[str, 
         "run": run,
         "run_id": run.id,
         "lines": describe_both(trail, told.entries),
-        "told_cut": told.cut,
+        "external_cut": told.cut,
         "trail_fault": end.fault,
         "trail_cut": len(trail) >= MOST_ENTRIES,
         "given_up": bool(records) and records[-1].status is Status.FAILED,
         "damaged": damaged,
         "banner": "",
-        "pauses": await asyncio.to_thread(_list_pauses, records),
-        "pauses_cut": bool(records) and not damaged and records[0].previous_id is not None,
+        "suspensions": await asyncio.to_thread(_list_suspensions, records),
+        "suspensions_cut": bool(records) and not damaged and records[0].previous_id is not None,
     }
 
 
-def _list_pauses(records: Sequence[SuspensionRecord]) -> list[tuple[SuspensionRecord, list[_Line]]]:
+def _list_suspensions(records: Sequence[SuspensionRecord]) -> list[tuple[SuspensionRecord, list[_Line]]]:
     return [(record, [_line(record, item) for item in record.items]) for record in records if record.items]
 
 

@@ -82,7 +82,7 @@ async def find_sender(request: Request, post: Post) -> Visitor:
     try:
         return await find_visitor(request)
     except NotAuthenticated:
-        kept, said = keep_typed(post), "You were signed out. Sign in, and what you typed is shown again."
+        kept, said = keep_typed(post), "You were signed out. Sign in to continue with your input."
         if kept:
             show_again(request, lambda problem: show_sign_in(request, request.url.path, "", said, problem, kept))
         raise

@@ -1,26 +1,26 @@
-// Guards a decision. What lets a call run stays off until the end of every value and of every long text was in view;
-// while an edit is begun, approving as asked is not on the page. This runs before the page is drawn: nothing can be
-// sent before it is known what was shown. Without scripts the server shows everything in full, and edits on a page.
+// Guards a decision. Approving is disabled until the end of every value and of every long text was in view.
+// During an edit the plain approve form is not on the page. This runs before the page is drawn, so no form is sent
+// earlier. Without scripts the server shows everything in full, and edits on a separate page.
 (() => {
   "use strict";
-  const RUNS = ".as-asked, .edit, .value";
+  const RUNS = ".approval, .edit, .value";
   const TEXTS = ".sheet > section.panel:not(.past) :is(td, p, pre, blockquote)";
   const LONG_CHARS = 400;
   const unread = new Set();
-  let ready = false, answers = null, status = null, asAsked = null;
+  let ready = false, answers = null, status = null, approval = null;
 
   document.addEventListener("submit", (event) => {
     if ((!ready || unread.size) && event.target.matches(RUNS)) event.preventDefault();
   }, true);
 
-  // What one person has read of an item in this tab stays read when the page is shown again, such as after an error.
-  const place = () => `read ${document.querySelector(".who")?.textContent} ${location.pathname}`;
+  // A reviewer reads an item once per tab, even if the page is shown again, such as after an error.
+  const readKey = () => `read ${document.querySelector(".who")?.textContent} ${location.pathname}`;
 
   function guard() {
     for (const form of answers.querySelectorAll(RUNS)) form.querySelector(".wide").disabled = unread.size > 0;
     status.hidden = !unread.size || !answers.querySelector(RUNS);
-    const words = unread.size === 1 ? "1 text was" : `${unread.size} texts were`;
-    if (unread.size) status.querySelector("p").textContent = `${words} not shown to the end yet. Approving waits for that.`;
+    const texts = unread.size === 1 ? "1 text" : `${unread.size} texts`;
+    if (unread.size) status.querySelector("p").textContent = `Read ${texts} to the end before you approve.`;
   }
 
   function showNext() {
@@ -40,12 +40,12 @@
         ends.unobserve(target);
         unread.delete(target.parentElement);
       }
-      if (!unread.size) sessionStorage.setItem(place(), "1");
+      if (!unread.size) sessionStorage.setItem(readKey(), "1");
       guard();
     });
     for (const text of document.querySelectorAll(TEXTS)) {
-      const asked = text.matches(".what td") || text.textContent.length > LONG_CHARS;
-      if (!asked || text.closest("details:not([open])")) continue;
+      const required = text.matches(".what td") || text.textContent.length > LONG_CHARS;
+      if (!required || text.closest("details:not([open])")) continue;
       const end = Object.assign(document.createElement("span"), { className: "end" });
       text.append(end);
       unread.add(text);
@@ -61,8 +61,8 @@
   const countChanges = (form) => [...form.querySelectorAll("input:not([type=hidden]), textarea, select")].filter(changed).length;
 
   function begin(opener, edit) {
-    asAsked = answers.querySelector(".as-asked");
-    asAsked?.remove();
+    approval = answers.querySelector(".approval");
+    approval?.remove();
     opener.removeAttribute("href");
     edit.hidden = false;
   }
@@ -71,16 +71,16 @@
     edit.reset();
     edit.hidden = true;
     opener.setAttribute("href", `${place}?answer=edit`);
-    opener.before(asAsked);
-    asAsked = null;
+    opener.before(approval);
+    approval = null;
     opener.focus();
     guard();
   }
 
   function confirmStop(edit) {
     const count = countChanges(edit);
-    if (!count) return answers.dataset.forms !== "kept" || confirm("Throw away what you typed?");
-    return confirm(`Throw away ${count} change${count === 1 ? "" : "s"}?`);
+    if (!count) return answers.dataset.forms !== "kept" || confirm("Discard your input?");
+    return confirm(`Discard ${count} change${count === 1 ? "" : "s"}?`);
   }
 
   function press(event) {
@@ -95,7 +95,7 @@
       edit.querySelector("input:not([type=hidden]), textarea, select")?.focus();
     } else if (!confirmStop(edit)) {
       event.preventDefault();
-    } else if (asAsked) {
+    } else if (approval) {
       event.preventDefault();
       stop(opener, edit, link.getAttribute("href"));
     }
@@ -106,13 +106,13 @@
     status = document.getElementById("unread");
     status.querySelector("button").addEventListener("click", showNext);
     answers.addEventListener("click", press);
-    if (!sessionStorage.getItem(place())) watch();
+    if (!sessionStorage.getItem(readKey())) watch();
     guard();
-    new MutationObserver(guard).observe(answers, { childList: true }); // live.js shows it anew
+    new MutationObserver(guard).observe(answers, { childList: true }); // live.js replaces it
     ready = true;
   });
 
-  // A browser that goes back or reloads may fill in again what was typed: then the edit is still begun.
+  // A browser that goes back or reloads may restore the input, and with it an unfinished edit.
   addEventListener("pageshow", () => {
     const edit = answers.querySelector(".edit[hidden]");
     if (edit && countChanges(edit)) begin(answers.querySelector(".begin"), edit);

@@ -1,26 +1,26 @@
-// Keeps an open page true: regions marked data-live are fetched again when the server says that something moved.
-// Nothing here is needed to read or to decide. Nothing here takes the focus or touches a form that is in use.
+// Refreshes an open page: regions marked data-live are fetched again when the server sends an event.
+// Pages work without this script. It never moves the focus and never changes a form in use.
 (() => {
   "use strict";
   const { body } = document;
-  const say = document.getElementById("say");
+  const announcement = document.getElementById("say");
   const notice = document.getElementById("notice");
-  const one = body.dataset.stream?.includes("run=") ? "run" : "inbox";
+  const scope = body.dataset.stream?.includes("run=") ? "run" : "inbox";
   let skew = Number(body.dataset.now) - Date.now();
   let stream = null;
   let pending = null;
   let busy = false, stale = false;
 
-  // The same words as service/web/content/times.py.
+  // The same words as sayso/sentences/times.py.
   const UNITS = [[86400, "d"], [3600, "h"], [60, "min"], [1, "s"]];
   function span(ms) {
-    let left = Math.floor(Math.max(0, ms) / 1000);
+    let rest = Math.floor(Math.max(0, ms) / 1000);
     const words = [];
     for (const [size, unit] of UNITS) {
-      if (left >= size || (unit === "s" && !words.length)) {
-        words.push(`${Math.floor(left / size)} ${unit}`);
-        left %= size;
-        if (!left || words.length === 2) break;
+      if (rest >= size || (unit === "s" && !words.length)) {
+        words.push(`${Math.floor(rest / size)} ${unit}`);
+        rest %= size;
+        if (!rest || words.length === 2) break;
       } else if (words.length) break;
     }
     return words.join(" ");
@@ -43,10 +43,10 @@
     }
   }
 
-  // More time is asked for in a form of its own: it takes along what is typed into the answers, to be shown again.
+  // The form that extends a deadline also sends the input of the other forms, so that the page shows it again.
   document.addEventListener("formdata", ({ target, formData }) => {
-    const begun = target.matches(".extend") && document.querySelector("#answers .edit:not([hidden]), #answers [open] form, #answers:not(:has([open], .edit:not([hidden]))) .value");
-    for (const form of begun ? [...document.querySelectorAll("#answers form"), begun] : []) {
+    const started = target.matches(".extend") && document.querySelector("#answers .edit:not([hidden]), #answers [open] form, #answers:not(:has([open], .edit:not([hidden]))) .value");
+    for (const form of started ? [...document.querySelectorAll("#answers form"), started] : []) {
       for (const [name, text] of new FormData(form)) formData.set(name, text);
     }
   });
@@ -57,12 +57,12 @@
     badge.hidden = !number;
     document.title = (number ? `(${number}) ` : "") + body.dataset.title;
     if (pending !== null && number > pending) {
-      say.textContent = number === 1 ? "One run is waiting." : `${number} runs are waiting.`;
+      announcement.textContent = number === 1 ? "1 run is waiting." : `${number} runs are waiting.`;
     }
     pending = number;
   }
 
-  function tell(text, action, target = "") {
+  function notify(text, action, target = "") {
     if (notice.textContent.startsWith(text)) return;
     const link = Object.assign(document.createElement("a"), { href: location.pathname, textContent: action, target });
     notice.replaceChildren(document.createTextNode(`${text} `), link);
@@ -81,7 +81,7 @@
 
   function swap(region, fresh) {
     if (inUse(region)) {
-      if (region.dataset.state !== fresh.dataset.state) tell(fresh.dataset.notice, "Show it as it stands");
+      if (region.dataset.state !== fresh.dataset.state) notify(fresh.dataset.notice, "Show the current state");
       return;
     }
     if (region.innerHTML === fresh.innerHTML) return;
@@ -103,7 +103,7 @@
         const response = await fetch(location.href, { cache: "no-store", headers: { "X-Sayso-Live": "1" } });
         if (response.redirected && new URL(response.url).pathname === "/sign-in") {
           const typed = [...document.querySelectorAll("[data-live]")].some(inUse);
-          tell(`You are signed out.${typed ? " What you typed stays here." : ""}`, "Sign in", typed ? "_blank" : "");
+          notify(`You are signed out.${typed ? " Your input stays on this page." : ""}`, "Sign in", typed ? "_blank" : "");
         } else if (response.ok) {
           const fresh = new DOMParser().parseFromString(await response.text(), "text/html");
           skew = Number(fresh.body.dataset.now) - Date.now();
@@ -117,7 +117,7 @@
         await new Promise((resume) => setTimeout(resume, 300));
       }
     } catch {
-      stale = false; // the stream opens again by itself, and what was missed is fetched then
+      stale = false; // the stream reconnects, and its first event fetches again
     } finally {
       busy = false;
     }
@@ -128,7 +128,7 @@
     stream = new EventSource(body.dataset.stream);
     stream.addEventListener("inbox", (event) => {
       count(Number(event.data));
-      if (one === "inbox") refresh();
+      if (scope === "inbox") refresh();
     });
     stream.addEventListener("run", refresh);
     stream.addEventListener("error", () => {
@@ -142,7 +142,7 @@
   setInterval(() => tick(document), 1000);
   if (!body.dataset.stream) return;
   if (!document.hidden || location.pathname === "/") follow();
-  // A browser opens few streams at once: only the inbox, whose title tells what waits, keeps its own in the background.
+  // A browser limits open streams: in the background only the inbox, with the count in its title, keeps one.
   document.addEventListener("visibilitychange", () => {
     if (location.pathname === "/") return;
     if (document.hidden) stream.close(); else follow();

@@ -1,4 +1,4 @@
-"""Start one Sayso for all of these tests, with the checkout's own Python."""
+"""One Sayso for all conformance tests, started with the checkout's Python."""
 
 import json
 import subprocess
@@ -15,7 +15,7 @@ CHECKOUT = Path(__file__).resolve().parents[2]
 
 @pytest.fixture(scope="session")
 def certificate(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
-    """A receiver's certificate for this machine, and the authority that vouches for it."""
+    """A receiver's certificate for this machine, and its certificate authority."""
     folder = tmp_path_factory.mktemp("certificates")
     authority = trustme.CA()
     own = authority.issue_cert("localhost", "127.0.0.1")
@@ -33,8 +33,8 @@ def desk(tmp_path_factory: pytest.TempPathFactory, certificate: tuple[Path, Path
     assert child.stdin is not None
     assert child.stdout is not None
     try:
-        said = json.loads(child.stdout.readline())
-        yield Desk(said["url"], said["password"])
+        stack = json.loads(child.stdout.readline())
+        yield Desk(stack["url"], stack["password"])
     finally:
         child.stdin.close()
         child.wait(60)

@@ -1,4 +1,4 @@
-"""A running Sayso as these tests see it: a provisioner that makes instances, and a reviewer who decides."""
+"""A running Sayso with a provisioner and a reviewer."""
 
 import time
 import uuid
@@ -13,7 +13,7 @@ Thing = TypeVar("Thing")
 
 
 class Desk:
-    """One admin's view of a running Sayso."""
+    """Clients of a running Sayso."""
 
     def __init__(self, url: str, password: str) -> None:
         self.url = url
@@ -26,20 +26,20 @@ class Desk:
         self.provisioner_token: str = key.raise_for_status().json()["key"]
 
     def provision(self, **members: Any) -> dict[str, Any]:
-        """Make an instance."""
+        """Create an instance."""
         headers = {"Authorization": f"Bearer {self.provisioner_token}", "Idempotency-Key": str(uuid.uuid4())}
-        made = httpx.post(f"{self.base_url}/v1/instances", json=members, headers=headers, timeout=40)
-        assert made.status_code == 201, made.text
-        answer: dict[str, Any] = made.json()
+        created = httpx.post(f"{self.base_url}/v1/instances", json=members, headers=headers, timeout=40)
+        assert created.status_code == 201, created.text
+        answer: dict[str, Any] = created.json()
         return answer
 
     def delete(self, instance_id: str) -> None:
-        """End an instance."""
+        """Delete an instance."""
         headers = {"Authorization": f"Bearer {self.provisioner_token}"}
         assert httpx.delete(f"{self.base_url}/v1/instances/{instance_id}", headers=headers).status_code == 204
 
     def waiting(self, tool: str) -> dict[str, Any]:
-        """The one suspension that waits for a call of this tool; waits until it is there."""
+        """Wait for the pending suspension with a call of this tool, and return it."""
 
         def find() -> dict[str, Any] | None:
             found = self.reviewer.get("/suspensions", params={"limit": 200}).raise_for_status().json()["suspensions"]
@@ -48,7 +48,7 @@ class Desk:
         return wait_until(find)
 
     def decide(self, tool: str, action: str, message: str | None = None) -> None:
-        """Give the reviewer's word on the call of this tool that waits."""
+        """Decide the pending call of this tool."""
         suspension = self.waiting(tool)
         item = suspension["items"][0]
         body = {"action": action, "digest": item["digest"], **({"message": message} if message else {})}
@@ -56,11 +56,11 @@ class Desk:
         self.reviewer.post(place, json=body).raise_for_status()
 
 
-def wait_until(look: Callable[[], Thing | None]) -> Thing:
-    """Look until there is something to see, and return it."""
+def wait_until(condition: Callable[[], Thing | None]) -> Thing:
+    """Return the first result of `condition` that is not None."""
     until = time.monotonic() + PATIENCE_S
     while time.monotonic() < until:
-        if (seen := look()) is not None:
-            return seen
+        if (found := condition()) is not None:
+            return found
         time.sleep(0.05)  # between looks
-    raise AssertionError("what was waited for did not come")
+    raise AssertionError(f"no result within {PATIENCE_S} s")

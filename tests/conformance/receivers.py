@@ -1,4 +1,4 @@
-"""Serve a receiver over https on this machine, as an agent's own process would."""
+"""An https receiver on this machine."""
 
 import socket
 import threading
@@ -12,7 +12,7 @@ from tests.conformance.desks import wait_until
 
 
 def free_port() -> int:
-    """A port that nobody listens on."""
+    """Return an unused port."""
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         return int(probe.getsockname()[1])
@@ -20,7 +20,7 @@ def free_port() -> int:
 
 @contextmanager
 def served(app: object, port: int, certificate: Path) -> Iterator[None]:
-    """Serve an ASGI app at https://localhost in a thread of its own."""
+    """Serve an ASGI app at https://localhost in a thread."""
     config = uvicorn.Config(
         app,  # type: ignore[arg-type]
         host="127.0.0.1",

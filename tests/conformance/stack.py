@@ -1,4 +1,4 @@
-"""Run a whole Sayso until standard input ends; started with the checkout's own Python, by tests that have another."""
+"""Run a Sayso until standard input ends. Tests in another environment start it with the checkout's Python."""
 
 import json
 import sys
@@ -8,7 +8,7 @@ from demo.stacks import running_stack
 
 
 def main() -> None:
-    """Start everything in the home given, print how to reach it as one line of JSON, and wait."""
+    """Start Sayso in the given home, print its URL and password as JSON, and wait."""
     home, certificates = Path(sys.argv[1]), sys.argv[2]
     environ = {
         "SAYSO_POLICY": str(Path(__file__).parent / "policy.yaml"),

@@ -1,4 +1,4 @@
-"""Each framework's own adapter through the whole of it: pause, exit, be told, resume in another process, run once."""
+"""Each framework's adapter suspends, exits, gets a message, resumes in another process and runs the call once."""
 
 import json
 import socket
@@ -17,7 +17,7 @@ import pytest
 from agentapprovalprotocol import Receiver
 from agentapprovalprotocol.receiver import new_secret, sign
 
-from tests.conformance.agents.places import Place
+from tests.conformance.agents.workspaces import Workspace
 from tests.conformance.conftest import CHECKOUT
 from tests.conformance.desks import Desk, wait_until
 from tests.conformance.receivers import free_port, served
@@ -27,9 +27,9 @@ REFUND = [{"order": "A-1", "amount": 20.5}]
 
 
 @pytest.fixture
-def place(tmp_path: Path, desk: Desk, certificate: tuple[Path, Path], framework: str) -> Place:
-    """An agent with a receiver that the desk has verified, told nothing yet."""
-    place = Place(
+def workspace(tmp_path: Path, desk: Desk, certificate: tuple[Path, Path], framework: str) -> Workspace:
+    """An agent with a receiver that Sayso has verified."""
+    workspace = Workspace(
         folder=str(tmp_path),
         base_url=desk.base_url,
         tool=f"refund_{framework}_{uuid.uuid4().hex[:8]}",
@@ -38,27 +38,27 @@ def place(tmp_path: Path, desk: Desk, certificate: tuple[Path, Path], framework:
         secret=new_secret(),
         registration_id=str(uuid.uuid4()),
     )
-    place.save()
+    workspace.save()
     delivery = {
         "type": "webhook",
-        "url": f"https://localhost:{place.port}/aap",
-        "registration_id": place.registration_id,
-        "signing_secret": place.secret,
+        "url": f"https://localhost:{workspace.port}/aap",
+        "registration_id": workspace.registration_id,
+        "signing_secret": workspace.secret,
     }
-    receiver = Receiver(secret=place.secret, registration_id=place.registration_id, resumers={})
-    with served(receiver.asgi(), place.port, certificate[0]):
-        made = desk.provision(instance_name=framework, delivery=delivery)
-    place = replace(place, token=made["credential"]["token"])
-    place.save()
-    return place
+    receiver = Receiver(secret=workspace.secret, registration_id=workspace.registration_id, resumers={})
+    with served(receiver.asgi(), workspace.port, certificate[0]):
+        created = desk.provision(instance_name=framework, delivery=delivery)
+    workspace = replace(workspace, token=created["credential"]["token"])
+    workspace.save()
+    return workspace
 
 
 @contextmanager
-def serving(place: Place, framework: str) -> Iterator[None]:
-    """Run the process that receives."""
-    child = begin(place, framework, "serve")
+def serving(workspace: Workspace, framework: str) -> Iterator[None]:
+    """Run the receiving process."""
+    child = begin(workspace, framework, "serve")
     try:
-        wait_until(lambda: True if listens(place.port) or child.poll() is not None else None)
+        wait_until(lambda: True if listens(workspace.port) or child.poll() is not None else None)
         assert child.poll() is None
         yield
     finally:
@@ -71,18 +71,18 @@ def listens(port: int) -> bool:
         return probe.connect_ex(("127.0.0.1", port)) == 0
 
 
-def begin(place: Place, framework: str, *words: str) -> subprocess.Popen[bytes]:
-    command = [sys.executable, "-m", "tests.conformance.agents", framework, place.folder, *words]
+def begin(workspace: Workspace, framework: str, *args: str) -> subprocess.Popen[bytes]:
+    command = [sys.executable, "-m", "tests.conformance.agents", framework, workspace.folder, *args]
     return subprocess.Popen(command, cwd=CHECKOUT)
 
 
-def run(place: Place, framework: str, mode: str) -> None:
-    """Run the agent's own process to its end."""
-    assert begin(place, framework, "start", mode).wait(60) == 0
+def run(workspace: Workspace, framework: str, mode: str) -> None:
+    """Run the agent's process to its end."""
+    assert begin(workspace, framework, "start", mode).wait(60) == 0
 
 
-def post_again(place: Place, request_id: str, authority: Path) -> int:
-    """Tell the receiver once more, as somebody who knows its secret could."""
+def post_again(workspace: Workspace, request_id: str, authority: Path) -> int:
+    """Send the message once more, signed with the receiver's secret."""
     event = str(uuid.uuid4())
     body = json.dumps(
         {"id": event, "type": "request.resolved", "instance_id": "any", "request_id": request_id}
@@ -91,56 +91,58 @@ def post_again(place: Place, request_id: str, authority: Path) -> int:
     headers = {
         "webhook-id": event,
         "webhook-timestamp": str(at_s),
-        "webhook-signature": sign(place.secret, event, at_s, body),
+        "webhook-signature": sign(workspace.secret, event, at_s, body),
     }
     trust = ssl.create_default_context(cafile=str(authority))
-    return httpx.post(f"https://localhost:{place.port}/aap", content=body, headers=headers, verify=trust).status_code
+    return httpx.post(
+        f"https://localhost:{workspace.port}/aap", content=body, headers=headers, verify=trust
+    ).status_code
 
 
-def test_a_run_that_waits_goes_on_where_it_was(framework: str, place: Place, desk: Desk) -> None:
-    child = begin(place, framework, "start", "sync")
-    desk.decide(place.tool, "approve")
+def test_sync_run_waits_and_continues(framework: str, workspace: Workspace, desk: Desk) -> None:
+    child = begin(workspace, framework, "start", "sync")
+    desk.decide(workspace.tool, "approve")
     assert child.wait(60) == 0
-    assert place.effects() == REFUND
-    assert place.ending() == "Result: done"
+    assert workspace.read_effects() == REFUND
+    assert workspace.read_result() == "Result: done"
 
 
-def test_a_paused_run_is_resumed_by_another_process_and_runs_once_however_often_it_is_told(
-    framework: str, place: Place, desk: Desk, certificate: tuple[Path, Path]
+def test_suspended_run_resumes_once_despite_repeated_messages(
+    framework: str, workspace: Workspace, desk: Desk, certificate: tuple[Path, Path]
 ) -> None:
-    run(place, framework, "async")
-    assert (place.effects(), place.ending()) == ([], None)
-    waiting = desk.waiting(place.tool)
+    run(workspace, framework, "async")
+    assert (workspace.read_effects(), workspace.read_result()) == ([], None)
+    waiting = desk.waiting(workspace.tool)
 
-    desk.decide(place.tool, "approve")
-    with serving(place, framework):
-        assert wait_until(place.ending) == "Result: done"
+    desk.decide(workspace.tool, "approve")
+    with serving(workspace, framework):
+        assert wait_until(workspace.read_result) == "Result: done"
         request_id = str(uuid.UUID(hex=waiting["id"].removeprefix("sus_")))
-        assert [post_again(place, request_id, certificate[1]) for _ in range(3)] == [204, 204, 204]
-        wait_until(lambda: True if place.path("resumes").read_text().split() == [request_id] * 4 else None)
-    assert place.effects() == REFUND
+        assert [post_again(workspace, request_id, certificate[1]) for _ in range(3)] == [204, 204, 204]
+        wait_until(lambda: True if workspace.path("resumes").read_text().split() == [request_id] * 4 else None)
+    assert workspace.read_effects() == REFUND
 
 
-def test_a_denial_is_told_to_the_model_and_nothing_runs(framework: str, place: Place, desk: Desk) -> None:
-    run(place, framework, "async")
-    with serving(place, framework):
-        desk.decide(place.tool, "deny", "Never delivered")
-        assert "Never delivered" in wait_until(place.ending)
-    assert place.effects() == []
+def test_denial_reaches_the_model_and_nothing_runs(framework: str, workspace: Workspace, desk: Desk) -> None:
+    run(workspace, framework, "async")
+    with serving(workspace, framework):
+        desk.decide(workspace.tool, "deny", "Never delivered")
+        assert "Never delivered" in wait_until(workspace.read_result)
+    assert workspace.read_effects() == []
 
 
-def test_a_run_whose_request_was_cancelled_does_not_run_the_call(framework: str, place: Place, desk: Desk) -> None:
-    run(place, framework, "async")
-    waiting = desk.waiting(place.tool)
-    with serving(place, framework):
+def test_cancelled_request_does_not_run_the_call(framework: str, workspace: Workspace, desk: Desk) -> None:
+    run(workspace, framework, "async")
+    waiting = desk.waiting(workspace.tool)
+    with serving(workspace, framework):
         desk.reviewer.post(f"/runs/{waiting['run']['id']}/cancel", json={}).raise_for_status()
-        assert "cancelled" in wait_until(place.ending)
-    assert place.effects() == []
+        assert "cancelled" in wait_until(workspace.read_result)
+    assert workspace.read_effects() == []
 
 
-def test_a_run_that_nobody_decides_in_time_does_not_run_the_call(framework: str, place: Place) -> None:
-    replace(place, timeout="3s").save()
-    run(place, framework, "async")
-    with serving(place, framework):
-        assert "expired" in wait_until(place.ending)
-    assert place.effects() == []
+def test_expired_request_does_not_run_the_call(framework: str, workspace: Workspace) -> None:
+    replace(workspace, timeout="3s").save()
+    run(workspace, framework, "async")
+    with serving(workspace, framework):
+        assert "expired" in wait_until(workspace.read_result)
+    assert workspace.read_effects() == []

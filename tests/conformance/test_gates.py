@@ -1,4 +1,4 @@
-"""The client's own gates, synchronous and asynchronous, against a running Sayso."""
+"""The client's gates, synchronous and asynchronous, against a running Sayso."""
 
 import asyncio
 import threading
@@ -14,8 +14,8 @@ from tests.conformance.desks import Desk, wait_until
 
 @pytest.fixture
 def token(desk: Desk) -> str:
-    made = desk.provision(instance_name="gates")
-    return str(made["credential"]["token"])
+    created = desk.provision(instance_name="gates")
+    return str(created["credential"]["token"])
 
 
 @pytest.fixture
@@ -26,37 +26,41 @@ def client(desk: Desk, token: str) -> Iterator[Client]:
 
 
 def call(tool: str, **arguments: object) -> Call:
-    """A call that nobody made before."""
-    return Call(key=uuid.uuid4().hex, tool=tool, arguments=arguments, reasoning="It was asked for.", server="shop")
+    """Return a call with a new key."""
+    return Call(
+        key=uuid.uuid4().hex, tool=tool, arguments=arguments, reasoning="The customer asked for it.", server="shop"
+    )
 
 
 def fresh(stem: str) -> str:
-    """A tool of this test alone."""
+    """Return a unique tool name."""
     return f"{stem}-{uuid.uuid4().hex[:8]}"
 
 
 def decide_soon(desk: Desk, tool: str, action: str, message: str | None = None) -> threading.Thread:
-    """Decide as soon as somebody waits."""
+    """Decide in a thread as soon as the item is pending."""
     thread = threading.Thread(target=desk.decide, args=(tool, action, message))
     thread.start()
     return thread
 
 
-def test_an_approved_call_runs_once_and_its_outcome_is_kept(desk: Desk, client: Client) -> None:
+def test_approved_call_runs_once_and_keeps_its_outcome(desk: Desk, client: Client) -> None:
     tool = fresh("refund")
-    asked = call(tool, amount=20.5, whole=3, real=3.0, small=1e-7, yes=True, nothing=None, nested={"a": [1, 1.0, "1"]})
+    request = call(
+        tool, amount=20.5, whole=3, real=3.0, small=1e-7, yes=True, nothing=None, nested={"a": [1, 1.0, "1"]}
+    )
     decided = decide_soon(desk, tool, "approve")
-    with Gate(client).guard(asked) as verdict:
+    with Gate(client).guard(request) as verdict:
         assert isinstance(verdict, Allow)
     decided.join()
 
     assert client.get(verdict.request_id).consumption.outcome.status == "succeeded"
-    again = Gate(client).check(asked)
+    again = Gate(client).check(request)
     assert isinstance(again, Deny)
     assert again.status == "consumed"
 
 
-def test_a_call_that_fails_is_reported_as_failed(desk: Desk, client: Client) -> None:
+def test_failing_call_is_reported_as_failed(desk: Desk, client: Client) -> None:
     tool = fresh("refund")
     decided = decide_soon(desk, tool, "approve")
     with pytest.raises(ZeroDivisionError), Gate(client).guard(call(tool)) as verdict:
@@ -65,7 +69,7 @@ def test_a_call_that_fails_is_reported_as_failed(desk: Desk, client: Client) -> 
     assert client.get(verdict.request_id).consumption.outcome.status == "failed"
 
 
-def test_a_denial_brings_the_reviewers_words(desk: Desk, client: Client) -> None:
+def test_denial_contains_the_reviewers_message(desk: Desk, client: Client) -> None:
     tool = fresh("refund")
     decided = decide_soon(desk, tool, "deny", "Never delivered")
     verdict = Gate(client).check(call(tool))
@@ -75,59 +79,59 @@ def test_a_denial_brings_the_reviewers_words(desk: Desk, client: Client) -> None
     assert "Never delivered" in verdict.reason
 
 
-def test_the_rules_allow_and_deny_at_once(client: Client) -> None:
+def test_rules_allow_and_deny_immediately(client: Client) -> None:
     assert isinstance(Gate(client).check(call("look_up", order="A-1")), Allow)
     denied = Gate(client).check(call("erase"))
     assert isinstance(denied, Deny)
     assert "Nobody erases" in denied.reason
 
 
-def test_what_nobody_decides_expires(client: Client) -> None:
+def test_undecided_call_expires(client: Client) -> None:
     verdict = Gate(client, timeout="1s").check(call(fresh("slow")))
     assert isinstance(verdict, Deny)
     assert verdict.status == "expired"
 
 
-def test_who_gives_up_waiting_cancels(desk: Desk, client: Client) -> None:
+def test_wait_limit_cancels_the_request(desk: Desk, client: Client) -> None:
     verdict = Gate(client, wait_limit=0.2).check(call(fresh("slow")))
     assert isinstance(verdict, Deny)
     assert client.get(str(verdict.request_id)).status == "cancelled"
 
 
-def test_of_many_that_come_at_once_with_one_approval_one_runs(desk: Desk, client: Client) -> None:
+def test_concurrent_checks_of_one_approval_allow_one(desk: Desk, client: Client) -> None:
     tool = fresh("refund")
-    asked = call(tool)
-    assert isinstance(Gate(client, mode="async").check(asked), Pending)
+    request = call(tool)
+    assert isinstance(Gate(client, mode="async").check(request), Pending)
     desk.decide(tool, "approve")
     with ThreadPoolExecutor(8) as pool:
-        verdicts = list(pool.map(lambda _: Gate(client, mode="async").check(asked), range(8)))
+        verdicts = list(pool.map(lambda _: Gate(client, mode="async").check(request), range(8)))
     assert sum(isinstance(verdict, Allow) for verdict in verdicts) == 1
 
 
-async def test_the_asynchronous_gate_waits_and_pauses(desk: Desk, token: str) -> None:
+async def test_async_gate_waits_and_suspends(desk: Desk, token: str) -> None:
     client = AsyncClient(desk.base_url, token)
     tool = fresh("refund")
     waiting = asyncio.create_task(AsyncGate(client).check(call(tool, amount=1)))
     await asyncio.to_thread(desk.decide, tool, "approve")
     assert isinstance(await waiting, Allow)
 
-    paused = call(fresh("refund"))
+    suspended = call(fresh("refund"))
     gate = AsyncGate(client, mode="async")
-    assert isinstance(await gate.check(paused), Pending)
-    await asyncio.to_thread(desk.decide, paused.tool, "deny", "No")
-    verdict = await gate.check(paused)
+    assert isinstance(await gate.check(suspended), Pending)
+    await asyncio.to_thread(desk.decide, suspended.tool, "deny", "No")
+    verdict = await gate.check(suspended)
     assert isinstance(verdict, Deny)
     assert "No" in verdict.reason
     await client.aclose()
 
 
-def test_a_deleted_instance_can_do_nothing_and_leaves_nothing_waiting(desk: Desk) -> None:
-    made = desk.provision(instance_name="short-lived")
-    client = Client(desk.base_url, made["credential"]["token"])
+def test_deleted_instance_is_refused_and_leaves_nothing_pending(desk: Desk) -> None:
+    created = desk.provision(instance_name="short-lived")
+    client = Client(desk.base_url, created["credential"]["token"])
     tool = fresh("refund")
     assert isinstance(Gate(client, mode="async").check(call(tool)), Pending)
     assert desk.waiting(tool)
-    desk.delete(made["instance"]["id"])
+    desk.delete(created["instance"]["id"])
 
     refused = Gate(client).check(call(tool))
     assert isinstance(refused, Deny)

@@ -9,7 +9,7 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
-from sayso.adapters.afk.hooks import Seams
+from sayso.adapters.afk.hooks import Hooks
 
 ANSWERS: dict[str, Any] = {
     "batched": {"decisions": [{"type": "reject", "message": "A stranger says no."}]},
@@ -35,7 +35,7 @@ async def drive_afk(module: Any) -> None:
     """Go on with somebody else's answers: no to the first turn, so that the second waits."""
     from tests.frameworks.contracts import ApprovalDecision, DeferredDecision
 
-    class Stranger(Seams):
+    class Stranger(Hooks):
         async def request_approval(self, request: Any) -> Any:
             if request.step == 1:
                 return ApprovalDecision(kind="deny", reason="A stranger says no.")
@@ -43,10 +43,10 @@ async def drive_afk(module: Any) -> None:
 
     rows = await find_latest(module.ROWS)
     async with opened(module.ROWS) as memory:
-        seams = Stranger(memory)
-        runner, agent = module.build(seams)
+        hooks = Stranger(memory)
+        runner, agent = module.build(hooks)
         handle = await runner.resume_handle(agent, **rows)
-        await seams.stopped.wait()
+        await hooks.stopped.wait()
         await asyncio.wait({handle._task})
 
 

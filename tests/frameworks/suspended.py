@@ -10,7 +10,7 @@ from parsimony_agents.agent.models import AgentMessage
 
 from sayso.adapters.parsimony import _follow, gate
 from sayso.adapters.parsimony.records import read_record, write_record
-from sayso.adapters.parsimony.turns import Stretch
+from sayso.adapters.parsimony.turns import Segment
 from sayso.errors import SaysoError
 from sayso.policy.engine import Action
 from sayso.records.tool_calls import ToolCall
@@ -37,7 +37,7 @@ async def main() -> None:
         "not a record": await refusal(framework.find_fault({"record": {"run_id": 1}, "turn": True})),
         "snapshots": sum("agent_context_snapshot" in json.dumps(one) for one in asked.native["record"]["messages"]),
         "not JSON": await refusal(write(record, {"type": "text", "text": object()})),
-        "error": str(await _follow(say_error(), Stretch())),
+        "error": str(await _follow(say_error(), Segment())),
     }
     print(json.dumps(told))
 

@@ -5,17 +5,17 @@ import pytest
 from tests.frameworks.test_odd_agents import play
 
 pytestmark = pytest.mark.timeout(300)
-INNER = "has tools of its own (send_money), and nobody would be asked about those."
+INNER = "with tools of its own (send_money), which would run without review."
 
 
 @pytest.mark.parametrize(
     ("team", "words"),
     [
-        ("ungated", "The agent 'b' has tools that nobody would be asked about (send_money)."),
-        ("alone", "The agent 'b' has tools that nobody would be asked about (send_money)."),
-        ("society", "The agent 's' is a SocietyOfMindAgent, which could act without anybody being asked."),
-        ("round robin", "build gives a RoundRobinGroupChat, which chooses the next speaker itself"),
-        ("selector", "build gives a SelectorGroupChat, which chooses the next speaker itself"),
+        ("ungated", "The agent 'b' has tools that would run without review (send_money)."),
+        ("alone", "The agent 'b' has tools that would run without review (send_money)."),
+        ("society", "The agent 's' is a SocietyOfMindAgent, which could run tools without review."),
+        ("round robin", "build returned a RoundRobinGroupChat, which selects the next speaker itself"),
+        ("selector", "build returned a SelectorGroupChat, which selects the next speaker itself"),
         ("endless", "The Swarm does not end when an agent waits."),
     ],
 )

@@ -7,7 +7,7 @@ import pytest
 from tests.frameworks.test_odd_agents import play
 
 pytestmark = pytest.mark.timeout(300)
-INNER = "has tools of its own (send_money), and nobody would be asked about those."
+INNER = "with tools of its own (send_money), which would run without review."
 
 
 @pytest.mark.parametrize("tool", ["delegate", "delegate_by_name", "as_tool"])
@@ -26,7 +26,7 @@ def test_langchain_gate_takes_what_calls_no_agent_with_tools(tool: str) -> None:
 def test_langchain_runs_no_tool_that_a_model_inside_a_tool_calls(tool: str) -> None:
     said = play("langgraph", "langgraph_agents")
     assert said["ran"][tool] == []
-    words = f"send_money was called inside {tool} and nobody was asked about it, so it was not run."
+    words = f"send_money was called inside {tool} without review, so it did not run."
     assert words in said["played"][tool]["result"]["text"]
 
 
@@ -44,7 +44,7 @@ def test_langchain_runs_tools_that_the_code_of_a_tool_calls_itself() -> None:
         ("no middleware", "The tools send_money would run without Sayso's middleware"),
         ("own node", "The tools send_money would run without Sayso's middleware"),
         ("around an agent", "The tools send_money would run without Sayso's middleware"),
-        ("ask", "The tool 'ask' interrupts the graph in the middle of its call"),
+        ("ask", "The tool 'ask' interrupts the graph while it runs"),
     ],
 )
 def test_langchain_gate_refuses_a_graph_that_could_slip_past(order: str, words: str) -> None:
@@ -57,7 +57,7 @@ def test_langchain_runs_approved_arguments_once_behind_other_middleware() -> Non
 
 def test_langchain_tells_its_model_that_an_interrupt_broke_the_tool_off() -> None:
     text = play("langgraph", "langgraph_agents")["played"]["ask_hidden"]["result"]["text"]
-    assert "ask_hidden interrupted the graph in the middle of its call and was broken off there" in text
+    assert "ask_hidden interrupted the graph while it ran and was stopped" in text
 
 
 @pytest.mark.parametrize("mode", ["batched", "per_call"])

@@ -5,7 +5,7 @@ import pytest
 from tests.frameworks.test_odd_agents import play
 
 pytestmark = pytest.mark.timeout(300)
-INNER = "has tools of its own (send_money), and nobody would be asked about those."
+INNER = "with tools of its own (send_money), which would run without review."
 
 
 @pytest.mark.parametrize("tool", ["agent as a tool", "agent in a function", "agent that hands off"])

@@ -5,7 +5,7 @@ import pytest
 from tests.frameworks.test_odd_agents import play
 
 pytestmark = pytest.mark.timeout(300)
-INNER = "has tools of its own (send_money), and nobody would be asked about those."
+INNER = "with tools of its own (send_money), which would run without review."
 
 
 @pytest.mark.parametrize("arguments", ["other arguments", "same arguments"])
@@ -33,7 +33,7 @@ def test_pydantic_ai_runs_approved_arguments_once_whatever_hooks_do() -> None:
 
 def test_pydantic_ai_tells_its_model_that_a_tool_may_not_put_a_call_off() -> None:
     told = play("pydantic_ai", "pydantic_ai_turns")["told"]["put off"]
-    assert "The tool put_off put its call off in the middle" in told["result"]["text"]
+    assert "The tool put_off deferred its call while it ran" in told["result"]["text"]
 
 
 @pytest.mark.parametrize("tool", ["delegate"])

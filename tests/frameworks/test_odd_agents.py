@@ -33,8 +33,8 @@ def test_pydantic_ai_tells_its_model_what_ran_and_shows_it_what_a_tool_returned(
     assert "A reviewer changed the arguments" in told["edited"][0]
     assert told["edited"][0].endswith("Result: less")
     assert told["long id"] == ["str: it"]
-    assert said["external"] == "The tool 'ask_client' does not run here, so it cannot be gated."
-    assert said["capability"].startswith("A capability of the agent brings tools, which cannot be gated.")
+    assert said["external"] == "The tool 'ask_client' runs outside this process and cannot be gated. Remove it."
+    assert said["capability"].startswith("The agent has a capability with tools, which cannot be gated.")
 
 
 def test_a_langchain_agent_whose_model_makes_up_a_tool_is_told_so_and_goes_on() -> None:
@@ -57,7 +57,7 @@ def test_a_langchain_agent_that_answers_in_a_form_of_its_own_ends_with_that() ->
 
 
 def test_a_langchain_agent_does_not_begin_with_a_tool_that_nobody_would_be_asked_about() -> None:
-    error = "The agent has tools that gate(tools=…) does not name: burn. Name them."
+    error = "The agent has tools that gate(tools=…) does not list: burn. Add them."
     assert play("langgraph")["foreign"] == error
 
 
@@ -67,7 +67,7 @@ def test_an_autogen_model_is_told_under_its_own_ids_however_long() -> None:
 
 
 def test_two_tools_of_one_name_in_an_autogen_team_are_refused() -> None:
-    assert play("autogen")["two"] == "Two tools are named 'fetch'; rename one of them."
+    assert play("autogen")["two"] == "Two tools are named 'fetch'. Rename one of them."
 
 
 def test_an_agent_of_openai_agents_takes_as_many_turns_as_its_gate_says() -> None:
@@ -75,4 +75,4 @@ def test_an_agent_of_openai_agents_takes_as_many_turns_as_its_gate_says() -> Non
 
 
 def test_an_agent_as_a_tool_whose_own_tools_ask_is_refused_before_anything_begins() -> None:
-    assert play("openai_agents")["inner"].endswith("Give them to the gated agent, or name 'burner' in its handoffs.")
+    assert play("openai_agents")["inner"].endswith("Add them to the gated agent, or list 'burner' in its handoffs.")

@@ -134,6 +134,6 @@ def test_records_are_used_once_and_only_their_own_go_on(stand: Stand) -> None:
     assert second == "ask_user has no leave to run, or began before."
     assert (told["own"], told["snapshots"]) == (None, 0)
     assert "another suspension_secret" in told["foreign"]
-    assert "no suspension of parsimony-agents: run_id: Input should be a valid string" in told["not a record"]
+    assert "not a suspension of parsimony-agents: run_id: Input should be a valid string" in told["not a record"]
     assert "$.record.messages[4].content[0].text is a object, which is not JSON" in told["not JSON"]
     assert "FAILED" in told["error"]

@@ -63,7 +63,7 @@ def approve_with_an_edit(page: Page) -> None:
     open_from_inbox(page, "bank_account.transfer")
     page.get_by_role("link", name="Edit and approve").click()
     page.get_by_label("amount").fill("12.5")
-    page.get_by_role("button", name="Approve with these arguments").click()
+    page.get_by_role("button", name="Approve edited arguments").click()
     expect(page.locator("#standing")).to_contain_text('"transferred": 12.5')
 
 
@@ -84,7 +84,7 @@ def deny(page: Page) -> None:
 def give_a_value(page: Page) -> None:
     open_from_inbox(page, "hotel_booking.book")
     page.get_by_label("check_out").fill("2022-05-07")
-    page.get_by_role("button", name="Send the value").click()
+    page.get_by_role("button", name="Send value").click()
     expect(page.locator("#standing")).to_contain_text('"until": "2022-05-07"')
 
 

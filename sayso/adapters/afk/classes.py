@@ -1,4 +1,4 @@
-"""Find AFK's own classes: it takes an answer in any others for leave, or for no answer at all."""
+"""AFK's own classes. AFK treats an answer of any other class as approval, or as no answer."""
 
 from dataclasses import dataclass
 from functools import cache
@@ -14,12 +14,12 @@ _CLASSES = {
 }
 
 POLICY_ID = "sayso"
-"""The `policy_id` of every decision that AFK is given by Sayso."""
+"""The `policy_id` of every decision from Sayso."""
 
 
 @dataclass(frozen=True)
-class Words:
-    """What AFK is answered in."""
+class AfkTypes:
+    """The classes of answers that AFK expects."""
 
     policy_decision: Any
     approval_decision: Any
@@ -32,31 +32,29 @@ class Words:
     agent_circuit_open_error: Any
 
     def ends_run(self, error: Exception) -> bool:
-        """Return whether AFK failed the run itself, for a reason that a retry meets again."""
-        passes = (self.agent_retryable_error, self.agent_circuit_open_error)
-        return isinstance(error, self.agent_error) and not isinstance(error, passes)
+        """Return whether AFK failed the run for a reason that a retry cannot fix."""
+        temporary = (self.agent_retryable_error, self.agent_circuit_open_error)
+        return isinstance(error, self.agent_error) and not isinstance(error, temporary)
 
     def allow(self, args: Any = None) -> Any:
-        """Let it go on; a call with these arguments, where there are some."""
         return self.policy_decision(action="allow", updated_tool_args=args)
 
     def deny(self, reason: str) -> Any:
-        """Let it not go on; the model is told why."""
         return self.policy_decision(action="deny", reason=reason, policy_id=POLICY_ID)
 
     def fail(self, error: str) -> Any:
-        """Return the result of a call that failed, or did not run."""
+        """Return the result of a call that failed or did not run."""
         return self.tool_result(success=False, error_message=error)
 
 
 @cache
-def load_words() -> Words:
-    """Return AFK's classes; raises `InvalidInput` where it is not on the path."""
+def load_types() -> AfkTypes:
+    """Return AFK's classes. Raises `InvalidInput` if AFK cannot be imported."""
     try:
         found = [getattr(import_module(module), name) for module, names in _CLASSES.items() for name in names]
     except (ImportError, AttributeError) as error:
         raise InvalidInput(
-            f"AFK cannot be imported here: {error}. It is on no package index (the package `afk` there is another "
-            "program); put its checkout on the path."
+            f"AFK cannot be imported: {error}. Put its checkout on the path: it is not on PyPI, where `afk` is another "
+            "program."
         ) from error
-    return Words(*found)
+    return AfkTypes(*found)

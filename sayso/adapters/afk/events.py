@@ -1,4 +1,4 @@
-"""Collect AFK's events and tell Sayso of them, each once however often that is tried."""
+"""Collects AFK's events and sends each to Sayso once, even if sending is retried."""
 
 import dataclasses
 import logging
@@ -7,57 +7,58 @@ from typing import Any
 
 from sayso.adapters.afk.classes import POLICY_ID
 from sayso.canonical_json import JsonObject
-from sayso.client.clients import AsyncClient
+from sayso.client import AsyncClient
 from sayso.clock import new_id, now_ms
 from sayso.errors import SaysoError
 from sayso.runner.tools import plain_json
-from sayso.timeline.limits import MOST_AT_ONCE, fit_events
+from sayso.timeline.limits import MAX_BATCH_EVENTS, fit_events
 from sayso.timeline.sources import SourceFormat
 
-_MOST = 2_000
+_MAX_EVENTS = 2_000
 _OUR_DENIAL = ("deny", POLICY_ID)
 _LOG = logging.getLogger("sayso")
 
 
 @dataclasses.dataclass(frozen=True)
-class Told:
-    """An event as AFK wrote it, and when it came."""
+class TimedEvent:
+    """An AFK event and the time it was received."""
 
     event: JsonObject
     at: datetime
 
 
 class ExternalEvents:
-    """The events of some stretch of a run; they are numbered under a name of their own."""
+    """The events of a segment of a run, numbered within a source of their own."""
 
     def __init__(self) -> None:
-        self.events: list[Told] = []
+        self.events: list[TimedEvent] = []
         self._source = new_id("afk")
         self._sent: dict[str, int] = {}
 
     def note(self, event: Any) -> None:
-        """Keep an event; of too many the rest is left out, and so are denials that Sayso's own trail tells of."""
+        """Keep an event, up to a limit. Sayso's own denials are skipped: they are in its trail."""
         data = event.data or {}
         if event.type == "policy_decision" and (data.get("action"), data.get("policy_id")) == _OUR_DENIAL:
             return
-        if len(self.events) < _MOST:
-            self.events.append(Told(_write(event), datetime.fromtimestamp(now_ms() / 1000, UTC)))
+        if len(self.events) < _MAX_EVENTS:
+            self.events.append(TimedEvent(_write(event), datetime.fromtimestamp(now_ms() / 1000, UTC)))
 
     @property
-    def said(self) -> tuple[JsonObject, ...]:
-        """The events alone."""
-        return tuple(one.event for one in self.events)
+    def raw(self) -> tuple[JsonObject, ...]:
+        return tuple(timed.event for timed in self.events)
 
     async def send(self, client: AsyncClient, run_id: str) -> None:
-        """Tell of what this run was not told of yet; what cannot be told is logged, for the run goes on without."""
+        """Send new events to the run's timeline. A failure is logged, and the run continues."""
         until = len(self.events)
         try:
-            for first in range(self._sent.get(run_id, 0), until, MOST_AT_ONCE):
-                some = self.events[first : min(until, first + MOST_AT_ONCE)]
-                told, moments = fit_events(one.event for one in some), [one.at for one in some]
-                await client.tell(run_id, SourceFormat.AFK, told, source=self._source, first_seq=first + 1, at=moments)
+            for first in range(self._sent.get(run_id, 0), until, MAX_BATCH_EVENTS):
+                batch = self.events[first : min(until, first + MAX_BATCH_EVENTS)]
+                events, times = fit_events(timed.event for timed in batch), [timed.at for timed in batch]
+                await client.report_events(
+                    run_id, SourceFormat.AFK, events, source=self._source, first_seq=first + 1, at=times
+                )
         except SaysoError as error:
-            _LOG.warning("AFK's events could not be told to %s: %s", run_id, error.message)
+            _LOG.warning("AFK's events of run %s were not sent: %s", run_id, error.message)
             return
         self._sent[run_id] = until
 

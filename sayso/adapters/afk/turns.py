@@ -1,6 +1,6 @@
-"""Follow AFK's events to know which call it speaks of: neither its policies nor its provider are told.
+"""Follows AFK's events to find which call AFK asks about: policies and providers are not given its id.
 
-AFK judges the calls of a turn one after the other and tells of each judgement, so a call is known by its place.
+AFK judges the calls of a turn one by one and emits each judgement, so a call is identified by its position.
 """
 
 from collections.abc import Sequence
@@ -11,8 +11,8 @@ JUDGING_CALL = "tool_before_execute"
 
 
 @dataclass(frozen=True)
-class Place:
-    """One call: of which run, in which step, and the how manieth of its turn."""
+class Position:
+    """The position of a call: run, step and index within its turn."""
 
     run_id: str
     step: int
@@ -20,7 +20,7 @@ class Place:
 
     @property
     def label(self) -> str:
-        """A name that is the same wherever the run goes on."""
+        """An id that is the same in every process."""
         return f"{self.run_id}:{self.step}:{self.occurrence}"
 
 
@@ -35,14 +35,13 @@ class _Turn:
 
 @dataclass
 class Turns:
-    """Where each run has come to, by its own events; the first of them is the root of the others."""
+    """The current turn of each run, read from its events. The first run is the root of the others."""
 
     root: str | None = None
     thread_id: str | None = None
     _turns: dict[str, _Turn] = field(default_factory=dict)
 
     def follow(self, event: Any) -> None:
-        """Take note of an event."""
         self.root, self.thread_id = self.root or event.run_id, self.thread_id or event.thread_id
         turn = self._turns.setdefault(event.run_id, _Turn())
         if event.type == "tool_batch_started":
@@ -53,26 +52,25 @@ class Turns:
             turn.judged += turn.last == JUDGING_CALL
 
     def forget(self, run_id: str) -> None:
-        """Leave a run alone that has ended."""
         self._turns.pop(run_id, None)
 
-    def find_next(self, run_id: str, step: int) -> Place | None:
-        """Return the call that is being judged; None where the run's events have not told of its turn."""
+    def find_next(self, run_id: str, step: int) -> Position | None:
+        """Return the call being judged, or None if its turn has not been seen."""
         turn = self._turns.get(run_id, _Turn())
-        return Place(run_id, step, turn.judged) if turn.step == step else None
+        return Position(run_id, step, turn.judged) if turn.step == step else None
 
-    def find_judged(self, run_id: str, step: int) -> Place | None:
-        """Return the call that was judged last; None where it was no call that was judged."""
+    def find_judged(self, run_id: str, step: int) -> Position | None:
+        """Return the call judged last, or None if something else was judged last."""
         turn = self._turns.get(run_id, _Turn())
         known = turn.step == step and turn.last == JUDGING_CALL and turn.judged > 0
-        return Place(run_id, step, turn.judged - 1) if known else None
+        return Position(run_id, step, turn.judged - 1) if known else None
 
-    def name_of(self, place: Place) -> str:
-        """Return the tool that a call is of, or nothing."""
-        names = self._turns.get(place.run_id, _Turn()).names
-        return str(names[place.occurrence]) if place.occurrence < len(names) else ""
+    def name_of(self, position: Position) -> str:
+        """Return the tool of a call, or an empty string."""
+        names = self._turns.get(position.run_id, _Turn()).names
+        return str(names[position.occurrence]) if position.occurrence < len(names) else ""
 
-    def id_of(self, place: Place) -> str | None:
-        """Return the model's own id of a call, where it gave one."""
-        ids = self._turns.get(place.run_id, _Turn()).ids
-        return (ids[place.occurrence] or None) if place.occurrence < len(ids) else None
+    def id_of(self, position: Position) -> str | None:
+        """Return the model's id of a call, if any."""
+        ids = self._turns.get(position.run_id, _Turn()).ids
+        return (ids[position.occurrence] or None) if position.occurrence < len(ids) else None

@@ -1,4 +1,4 @@
-"""Refuse an AutoGen agent or team of which a member could act without anybody being asked."""
+"""Checks that refuse an AutoGen agent or team whose members could run tools ungated."""
 
 from collections.abc import AsyncIterator, Collection, Iterator
 from typing import Any
@@ -13,46 +13,45 @@ from sayso.adapters.reachability import reach
 from sayso.errors import InvalidInput
 
 _KIND = (
-    "build gives a {kind}, which chooses the next speaker itself and would not come back to the agent that waits. "
-    "Make it a Swarm."
+    "build returned a {kind}, which selects the next speaker itself and may not return to the waiting agent. "
+    "Use a Swarm."
 )
 _ENDLESS = (
-    "The Swarm does not end when an agent waits. Give it "
+    "The Swarm does not end when an agent waits. Pass "
     "termination_condition=HandoffTermination(DESK), alone or joined to others with |."
 )
-_UNGATED = "The agent {name!r} has tools that nobody would be asked about ({tools}). Put it through gated(…)."
+_UNGATED = "The agent {name!r} has tools that would run without review ({tools}). Wrap it in gated(…)."
 _UNKNOWN = (
-    "The agent {name!r} is a {kind}, which could act without anybody being asked. Use an AssistantAgent put "
-    "through gated(…)."
+    "The agent {name!r} is a {kind}, which could run tools without review. Use an AssistantAgent wrapped in gated(…)."
 )
 _INNER = (
-    "The tool {tool!r} calls an agent that has tools of its own ({names}), and nobody would be asked about those. "
-    "Give them to a gated agent and hand off to it."
+    "The tool {tool!r} calls an agent with tools of its own ({names}), which would run without review. "
+    "Add them to a gated agent and hand off to it."
 )
 
 
 async def check_team(runnable: Any, gated: Collection[BaseChatAgent], inner: Collection[Any], desk: str) -> None:
     """Raise `InvalidInput` unless every member is gated or has no tools, and the team stops at the desk.
 
-    `inner` are the assistants within the gated agents.
+    `inner` are the assistants inside the gated agents.
     """
     if isinstance(runnable, BaseGroupChat):
         if not isinstance(runnable, Swarm):
             raise InvalidInput(_KIND.format(kind=type(runnable).__name__))
-        if not any(one._target == desk for one in _list_ends(runnable._termination_condition)):
+        if not any(end._target == desk for end in _list_ends(runnable._termination_condition)):
             raise InvalidInput(_ENDLESS)
         members: list[Any] = runnable._participants
     else:
         members = [runnable]
     for member in members:
-        if not any(member is one for one in gated):
+        if not any(member is agent for agent in gated):
             await _check_ungated(member)
     for assistant in inner:
         await _check_tools(assistant)
 
 
 async def _check_ungated(member: Any) -> None:
-    """Let only those stay ungated that can do nothing but speak."""
+    """Refuse an ungated member that has tools or is of an unknown type."""
     if isinstance(member, AssistantAgent):
         if names := [name async for name in _list_names(member)]:
             raise InvalidInput(_UNGATED.format(name=member.name, tools=", ".join(names)))
@@ -61,7 +60,7 @@ async def _check_ungated(member: Any) -> None:
 
 
 async def _check_tools(assistant: AssistantAgent) -> None:
-    """Refuse a tool that runs an agent or a team which can act by itself."""
+    """Refuse a tool that runs an agent or team with tools of its own."""
     for workbench in assistant._workbench or ():
         for tool in workbench._tools if isinstance(workbench, StaticWorkbench) else ():
             for found in reach(tool.run):
@@ -70,7 +69,7 @@ async def _check_tools(assistant: AssistantAgent) -> None:
 
 
 async def _list_inner(found: Any) -> AsyncIterator[str]:
-    """Yield what an agent or a team could run by itself."""
+    """Yield the tools that an agent or team could run itself."""
     if isinstance(found, BaseGroupChat):
         for member in found._participants:
             async for name in _list_inner(member):
@@ -89,9 +88,9 @@ async def _list_names(assistant: AssistantAgent) -> AsyncIterator[str]:
 
 
 def _list_ends(condition: Any) -> Iterator[HandoffTermination]:
-    """Yield the handoffs of which each ends the team by itself."""
+    """Yield the handoff conditions that each end the team alone."""
     if isinstance(condition, HandoffTermination):
         yield condition
     elif isinstance(condition, OrTerminationCondition):
-        for one in condition._conditions:
-            yield from _list_ends(one)
+        for part in condition._conditions:
+            yield from _list_ends(part)

@@ -1,4 +1,4 @@
-"""Refuse a graph in which a tool could run that nobody is asked about, or run otherwise than it was approved."""
+"""Checks that refuse a graph in which a tool could run ungated, or with other arguments than approved."""
 
 from collections.abc import Collection, Iterator
 from inspect import getclosurevars, isfunction, unwrap
@@ -15,35 +15,35 @@ from langgraph.types import interrupt
 from sayso.adapters.reachability import reach
 from sayso.errors import InvalidInput
 
-_UNSEEN = "build gives a {kind}, whose tools cannot be seen. Return the compiled graph."
-_WITHOUT = (
-    "The tools {names} would run without Sayso's middleware, and nobody would be asked. Give create_agent "
-    "middleware=middleware, or leave these tools out."
+_NOT_COMPILED = "build returned a {kind}, whose tools cannot be inspected. Return the compiled graph."
+_NO_MIDDLEWARE = (
+    "The tools {names} would run without Sayso's middleware, and so without review. Pass middleware=middleware to "
+    "create_agent, or remove these tools."
 )
-_BEHIND = (
-    "The middleware {name} comes after Sayso's, so it could change an approved call or run it again. "
+_WRONG_ORDER = (
+    "The middleware {name} comes after Sayso's, so it could change or repeat an approved call. "
     "Put Sayso's last: middleware=[…, *middleware]."
 )
-_OWN = (
-    "The agent has a {name} of its own (interrupt_on=), so two would ask about one call. Leave it out; "
-    "Sayso's rules say who is asked."
+_ASKS_TWICE = (
+    "The agent has a {name} of its own (interrupt_on=), so each call would be reviewed twice. Remove it. "
+    "Sayso's rules choose the reviewers."
 )
-_FOREIGN = "The agent has tools that gate(tools=…) does not name: {names}. Name them."
+_UNKNOWN_TOOLS = "The agent has tools that gate(tools=…) does not list: {names}. Add them."
 _INNER = (
-    "The tool {tool!r} calls an agent that has tools of its own ({names}), and nobody would be asked about those. "
-    "Give them to the gated agent itself."
+    "The tool {tool!r} calls an agent with tools of its own ({names}), which would run without review. "
+    "Add them to the gated agent instead."
 )
-_REMOTE = "The tool {tool!r} calls a graph that runs elsewhere, whose tools cannot be gated. Leave it out."
-_ASKS = (
-    "The tool {tool!r} interrupts the graph in the middle of its call; Sayso asks before a call alone. "
-    "Take interrupt() out of it and ask by a rule."
+_REMOTE = "The tool {tool!r} calls a remote graph, whose tools cannot be gated. Remove it."
+_INTERRUPTS = (
+    "The tool {tool!r} interrupts the graph while it runs, but calls are reviewed only before they start. "
+    "Remove interrupt() and add a rule instead."
 )
 
 
 def check_graph(graph: Any, ours: Collection[AgentMiddleware[Any, Any]], known: Collection[str]) -> None:
-    """Raise `InvalidInput` unless every tool of the graph runs behind our middleware and is one that is `known`."""
+    """Raise `InvalidInput` unless every tool is `known` and runs behind our middleware."""
     if not isinstance(graph, Pregel):
-        raise InvalidInput(_UNSEEN.format(kind=type(graph).__name__))
+        raise InvalidInput(_NOT_COMPILED.format(kind=type(graph).__name__))
     for node in _find_tool_nodes(graph):
         for tool in node.tools_by_name.values():
             _check_tool(tool)
@@ -52,26 +52,26 @@ def check_graph(graph: Any, ours: Collection[AgentMiddleware[Any, Any]], known: 
 
 
 def check_names(names: Collection[str], known: Collection[str]) -> None:
-    """Raise `InvalidInput` for tools that nobody could be asked about."""
-    if foreign := sorted(set(names) - set(known)):
-        raise InvalidInput(_FOREIGN.format(names=", ".join(foreign)))
+    """Raise `InvalidInput` for tools that are not `known`."""
+    if unknown := sorted(set(names) - set(known)):
+        raise InvalidInput(_UNKNOWN_TOOLS.format(names=", ".join(unknown)))
 
 
 def _check_order(node: ToolNode, ours: Collection[AgentMiddleware[Any, Any]]) -> None:
-    """See that ours is there, that it is the one next to the tools, and that nobody else asks."""
+    """Check that our middleware is next to the tools, and that no other middleware asks."""
     names = ", ".join(node.tools_by_name)
     around = list(_list_middleware(node._awrap_tool_call))
-    own = next((one for one in around if isinstance(one, HumanInTheLoopMiddleware) and one not in ours), None)
-    if own is not None:
-        raise InvalidInput(_OWN.format(name=type(own).__name__))
-    if names and not all(one in around for one in ours):
-        raise InvalidInput(_WITHOUT.format(names=names))
+    for middleware in around:
+        if isinstance(middleware, HumanInTheLoopMiddleware) and middleware not in ours:
+            raise InvalidInput(_ASKS_TWICE.format(name=type(middleware).__name__))
+    if names and not all(middleware in around for middleware in ours):
+        raise InvalidInput(_NO_MIDDLEWARE.format(names=names))
     if around and around[-1] not in ours:
-        raise InvalidInput(_BEHIND.format(name=type(around[-1]).__name__))
+        raise InvalidInput(_WRONG_ORDER.format(name=type(around[-1]).__name__))
 
 
 def _list_middleware(wrapper: Any) -> Iterator[Any]:
-    """Yield whose method each wrapper around the tools is, from the outermost to the innermost."""
+    """Yield the owner of each wrapper around the tools, outermost first."""
     if wrapper is None:
         return
     parts = getclosurevars(wrapper).nonlocals if isfunction(wrapper) else {}
@@ -83,11 +83,11 @@ def _list_middleware(wrapper: Any) -> Iterator[Any]:
 
 
 def _check_tool(tool: BaseTool) -> None:
-    """Refuse a tool that calls an agent with tools, or that asks by itself."""
+    """Refuse a tool that calls an agent with tools, or that interrupts."""
     for function in (getattr(tool, "func", None), getattr(tool, "coroutine", None), tool._run, tool._arun):
         for found in reach(function):
             if found is interrupt:
-                raise InvalidInput(_ASKS.format(tool=tool.name))
+                raise InvalidInput(_INTERRUPTS.format(tool=tool.name))
             if isinstance(found, PregelProtocol) and not isinstance(found, Pregel):
                 raise InvalidInput(_REMOTE.format(tool=tool.name))
             if names := _list_inner(found):
@@ -95,38 +95,38 @@ def _check_tool(tool: BaseTool) -> None:
 
 
 def _list_inner(found: Any) -> list[str]:
-    """Return the names of the tools that an agent would run by itself; none for what is no agent."""
+    """Return the tools that an agent would run itself, or none for other objects."""
     if not isinstance(found, Runnable):
         return []
     tools = getattr(found, "tools", None) if not isinstance(found, BaseTool) else None
-    own = [one.name for one in tools if isinstance(one, BaseTool)] if isinstance(tools, list | tuple) else []
+    own = [tool.name for tool in tools if isinstance(tool, BaseTool)] if isinstance(tools, list | tuple) else []
     return sorted({*own, *(name for node in _find_tool_nodes(found) for name in node.tools_by_name)})
 
 
 def _find_tool_nodes(start: Any) -> list[ToolNode]:
-    """Return what runs tools in a graph, in the graphs within it, and in those that its nodes call."""
+    """Return the tool nodes of a graph, of its subgraphs, and of the graphs that its nodes call."""
     found: dict[int, ToolNode] = {}
     seen: dict[int, Any] = {}
-    left: list[Any] = [start]
-    while left:
-        one = left.pop()
-        if id(one) in seen:
+    remaining: list[Any] = [start]
+    while remaining:
+        runnable = remaining.pop()
+        if id(runnable) in seen:
             continue
-        seen[id(one)] = one
-        if isinstance(one, ToolNode):
-            found[id(one)] = one
-        elif isinstance(one, Pregel):
-            left.extend(node.bound for node in one.nodes.values())
+        seen[id(runnable)] = runnable
+        if isinstance(runnable, ToolNode):
+            found[id(runnable)] = runnable
+        elif isinstance(runnable, Pregel):
+            remaining.extend(node.bound for node in runnable.nodes.values())
         else:
-            left.extend(_list_parts(one))
+            remaining.extend(_list_parts(runnable))
     return list(found.values())
 
 
-def _list_parts(one: Any) -> Iterator[Any]:
-    """Yield what a runnable is made of, and the graphs that its own function calls."""
-    for held in getattr(one, "__dict__", {}).values():
+def _list_parts(runnable: Any) -> Iterator[Any]:
+    """Yield the parts of a runnable, and the graphs that its function calls."""
+    for held in getattr(runnable, "__dict__", {}).values():
         several = held.values() if isinstance(held, dict) else held if isinstance(held, list | tuple) else (held,)
         yield from (part for part in several if isinstance(part, Runnable))
-    for function in (getattr(one, "func", None), getattr(one, "afunc", None), getattr(one, "coroutine", None)):
+    for function in (getattr(runnable, name, None) for name in ("func", "afunc", "coroutine")):
         if function is not None and not (getattr(function, "__module__", None) or "").startswith("langchain."):
             yield from (found for found in reach(function) if isinstance(found, Pregel | ToolNode))

@@ -1,4 +1,4 @@
-"""What stands around the tools of a LangChain agent: the middleware that asks, and the one that lets a call begin."""
+"""Middleware around the tools of a LangChain agent: one requests approval, one runs calls through the gate."""
 
 from collections.abc import Collection, Iterable, Iterator
 from contextlib import contextmanager
@@ -13,6 +13,7 @@ from langchain_core.tools import BaseTool
 from langchain_core.tracers.context import register_configure_hook
 from langgraph.errors import GraphBubbleUp
 
+from sayso.adapters.base import NOT_REVIEWED
 from sayso.adapters.langgraph.checks import check_names
 from sayso.canonical_json import JsonObject
 from sayso.clock import new_id
@@ -22,20 +23,17 @@ from sayso.runner.protocol import ToolFailed, describe_text
 
 Mode = Literal["batched", "per_call"]
 
-_INSIDE = (
-    "{inner} was called inside {outer} and nobody was asked about it, so it was not run. "
-    "Give it to the gated agent itself."
-)
+_INSIDE = "{inner} was called inside {outer} without review, so it did not run. Add it to the gated agent instead."
 _INTERRUPTS = (
-    "{name} interrupted the graph in the middle of its call and was broken off there; Sayso asks before a call "
-    "alone. Take interrupt() out of it and ask by a rule."
+    "{name} interrupted the graph while it ran and was stopped, but calls are reviewed only before they start. "
+    "Remove interrupt() and add a rule instead."
 )
 
 
-class Asking(HumanInTheLoopMiddleware[Any, Any, Any]):
-    """Ask about every call of the tools; its name is that of the node at which threads wait.
+class ApprovalMiddleware(HumanInTheLoopMiddleware[Any, Any, Any]):
+    """Interrupt for every call of the tools. Threads wait at the node with this middleware's name.
 
-    With a name of its own it can stand beside an agent's own `HumanInTheLoopMiddleware`, which is then refused.
+    With another name it can coexist with an agent's own `HumanInTheLoopMiddleware`, which is then refused.
     """
 
     def __init__(self, names: Iterable[str], mode: Mode, name: str = "HumanInTheLoopMiddleware") -> None:
@@ -44,44 +42,45 @@ class Asking(HumanInTheLoopMiddleware[Any, Any, Any]):
 
     @property
     def name(self) -> str:
-        """The name that no other middleware of the agent may have."""
+        """The name, which is unique among the middleware of the agent."""
         return self._name
 
 
-class Journalled(AgentMiddleware[Any, Any]):
-    """Let a tool begin through the gate alone; it stands behind the questions, next to the tool.
+class GateMiddleware(AgentMiddleware[Any, Any]):
+    """Run tools only through the gate. It is the innermost middleware.
 
-    A name that the model made up is nobody's question: the model is told what there is.
+    If the model names an unknown tool, it is told which tools exist.
     """
 
     def __init__(self, known: Collection[str]) -> None:
         self._known = known
 
     async def awrap_model_call(self, request: Any, handler: Any) -> Any:
-        """Go on only while people can be asked about every tool shown; give calls an id each where a model does not."""
-        check_names({one.name for one in request.tools if isinstance(one, BaseTool)}, self._known)
+        """Refuse tools that cannot be reviewed, and give each call a unique id."""
+        check_names({tool.name for tool in request.tools if isinstance(tool, BaseTool)}, self._known)
         response = await handler(request)
-        used = {call["id"] for one in request.messages if isinstance(one, AIMessage) for call in one.tool_calls}
-        said = [give_ids(one, used) if isinstance(one, AIMessage) else one for one in response.result]
-        return replace(response, result=said)
+        messages = [message for message in request.messages if isinstance(message, AIMessage)]
+        used = {call["id"] for message in messages for call in message.tool_calls}
+        result = [give_ids(part, used) if isinstance(part, AIMessage) else part for part in response.result]
+        return replace(response, result=result)
 
     async def awrap_tool_call(self, request: Any, handler: Any) -> Any:
-        """Run the call, with the arguments that were approved, once."""
+        """Run the call once, with the approved arguments."""
         call = request.tool_call
         executor = current_executor()
         one = executor.find(call["id"], call["name"]) if executor is not None else None
         if one is None and request.tool is None:
-            words = f"There is no tool named {call['name']!r}. There are: {', '.join(self._known)}."
-            return ToolMessage(words, tool_call_id=call["id"], name=call["name"], status="error")
+            text = f"There is no tool named {call['name']!r}. There are: {', '.join(self._known)}."
+            return ToolMessage(text, tool_call_id=call["id"], name=call["name"], status="error")
         if executor is None or one is None:
-            raise IllegalTransition(f"Nobody was asked about this call of {call['name']}; it is not run.")
+            raise IllegalTransition(NOT_REVIEWED.format(name=call["name"]))
         native: list[Any] = []
 
         async def execute(args: JsonObject) -> Any:
             message = await run_alone(call["name"], handler(request.override(tool_call={**call, "args": args})))
             native.append(message)
             if not isinstance(message, ToolMessage):
-                return f"{call['name']} gave the graph a {type(message).__name__}."
+                return f"{call['name']} returned a {type(message).__name__} to the graph."
             if message.status == "error":
                 raise ToolFailed(str(message.content))
             return message.content
@@ -94,24 +93,24 @@ class Journalled(AgentMiddleware[Any, Any]):
 
 
 def give_ids(message: AIMessage, used: set[str | None]) -> AIMessage:
-    """Return the message with an id of its own for each call that has none, or one that another call has.
+    """Return the message with a new id for each call that has none, or the id of another call.
 
-    The graph and its middleware know a call by its id alone: of two with one id only one would run.
+    The graph and its middleware tell calls apart by id. Of two calls with one id, only one would run.
     """
     calls = []
     for call in message.tool_calls:
-        known = call["id"] if call["id"] not in used else None
-        calls.append(call.copy() | {"id": known or new_id("call")})
+        unique = call["id"] if call["id"] not in used else None
+        calls.append(call.copy() | {"id": unique or new_id("call")})
         used.add(calls[-1]["id"])
     return message.model_copy(update={"tool_calls": calls})
 
 
-async def run_alone(name: str, started: Any) -> Any:
-    """Run a tool, and none that an agent inside of it calls. Raises `ToolFailed` for one that does more than run."""
+async def run_alone(name: str, running: Any) -> Any:
+    """Run a tool. Raises `ToolFailed` if it interrupts, or if an agent inside it calls tools."""
     watch = _Watch(name)
     with _watching(watch):
         try:
-            message = await started
+            message = await running
         except GraphBubbleUp as error:
             raise ToolFailed(_INTERRUPTS.format(name=name)) from error
     if watch.refused is not None:
@@ -120,7 +119,7 @@ async def run_alone(name: str, started: Any) -> Any:
 
 
 class _Watch(BaseCallbackHandler):
-    """Refuses every tool that a model inside of a tool has called; the first tool to start is the approved one."""
+    """Refuse tools that a model inside the running tool calls. The first tool to start is the approved one."""
 
     raise_error = True
     run_inline = True
@@ -128,25 +127,21 @@ class _Watch(BaseCallbackHandler):
     def __init__(self, outer: str) -> None:
         self.refused: str | None = None
         self._outer = outer
-        self._begun = False
-        self._has_model = False
-
-    def on_chat_model_start(self, *_args: Any, **_more: Any) -> None:
-        """Note that a model is asked inside of the tool."""
-        self._has_model = True
+        self._started = False
+        self._in_model = False
 
     def on_llm_start(self, *_args: Any, **_more: Any) -> None:
-        """Note that a model is asked inside of the tool."""
-        self._has_model = True
+        self._in_model = True
+
+    on_chat_model_start = on_llm_start
 
     def on_tool_start(
         self, serialized: dict[str, Any] | None, _input: str, *, tool_call_id: str | None = None, **_more: Any
     ) -> None:
-        """Raise `ToolFailed` for a tool that a model inside of the approved one has called."""
-        if not self._begun:
-            self._begun = True
+        if not self._started:
+            self._started = True
             return
-        if self._has_model or tool_call_id is not None:
+        if self._in_model or tool_call_id is not None:
             inner = (serialized or {}).get("name", "A tool")
             self.refused = _INSIDE.format(inner=inner, outer=self._outer)
             raise ToolFailed(self.refused)
@@ -158,7 +153,7 @@ register_configure_hook(_WATCH, inheritable=True)
 
 @contextmanager
 def _watching(watch: _Watch) -> Iterator[None]:
-    """Have LangChain tell the watch of everything that starts within the block."""
+    """Attach the watch to everything that starts within the block."""
     token = _WATCH.set(watch)
     try:
         yield

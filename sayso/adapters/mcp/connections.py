@@ -1,4 +1,4 @@
-"""Connect the MCP proxy: to the server behind it, a program or an address, and to the client before it."""
+"""Connections of the MCP proxy: to its server, by command or URL, and to its client over stdio."""
 
 import os
 from collections.abc import Mapping
@@ -10,27 +10,29 @@ from mcp.client.streamable_http import streamable_http_client
 from mcp.server.stdio import stdio_server
 from mcp.shared.exceptions import MCPError
 
-from sayso.adapters.mcp import Manner, Proxy
-from sayso.client.clients import AsyncClient
+from sayso.adapters.mcp import Proxy, ProxyOptions
+from sayso.client import AsyncClient
 from sayso.errors import Unavailable
 
-_OURS = "SAYSO_"
+_OUR_PREFIX = "SAYSO_"
 
 
 def connect_command(command: list[str]) -> Client:
-    """Return a client of a server that is a program. It is not given the desk's key."""
-    env = {name: value for name, value in os.environ.items() if not name.startswith(_OURS)}
+    """Return a client of a server that is a program. The program does not see Sayso's settings."""
+    env = {name: value for name, value in os.environ.items() if not name.startswith(_OUR_PREFIX)}
     return Client(StdioServerParameters(command=command[0], args=command[1:], env=env), cache=None)
 
 
 def connect_url(url: str, headers: Mapping[str, str]) -> Client:
     """Return a client of a server that speaks streamable HTTP."""
-    http = httpx2.AsyncClient(headers=dict(headers), timeout=httpx2.Timeout(30.0, read=None), transport=_Answering())
+    http = httpx2.AsyncClient(
+        headers=dict(headers), timeout=httpx2.Timeout(30.0, read=None), transport=_GatewayTransport()
+    )
     return Client(streamable_http_client(url, http_client=http), cache=None)
 
 
-class _Answering(httpx2.AsyncHTTPTransport):
-    """Say that the server is away as a gateway does, for one request; raised, it would end every other call too."""
+class _GatewayTransport(httpx2.AsyncHTTPTransport):
+    """Answers 502 if the server is unreachable. A raised error would end all other calls too."""
 
     async def handle_async_request(self, request: httpx2.Request) -> httpx2.Response:
         try:
@@ -39,23 +41,23 @@ class _Answering(httpx2.AsyncHTTPTransport):
             return httpx2.Response(502, text=str(error), request=request)
 
 
-async def stand_before(backend: Client, manner: Manner) -> None:
-    """Serve the client at standard input and output until it closes them; raises `Unavailable` without a server."""
+async def serve_proxy(backend: Client, options: ProxyOptions) -> None:
+    """Serve the client on stdin and stdout until it disconnects. Raises `Unavailable` without a server."""
     try:
         async with AsyncClient() as desk, backend:
-            server = Proxy(backend, desk, manner).make_server()
+            server = Proxy(backend, desk, options).make_server()
             async with stdio_server() as (reading, writing):
                 await server.run(reading, writing, server.create_initialization_options())
     except BaseExceptionGroup as group:
-        lost, others = group.split((MCPError, httpx2.HTTPError))
-        if lost is None or others is not None:
+        known, others = group.split((MCPError, httpx2.HTTPError))
+        if known is None or others is not None:
             raise
-        raise _describe_away(group) from group
+        raise _describe_outage(group) from group
     except MCPError as error:
-        raise _describe_away(error) from error
+        raise _describe_outage(error) from error
 
 
-def _describe_away(error: BaseException) -> Unavailable:
+def _describe_outage(error: BaseException) -> Unavailable:
     while isinstance(error, BaseExceptionGroup):
         error = error.exceptions[0]
-    return Unavailable(f"The MCP server cannot be spoken with: {error}. Correct its command or address, or start it.")
+    return Unavailable(f"The MCP server is unreachable: {error}. Correct its command or address, or start it.")

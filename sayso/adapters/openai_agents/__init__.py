@@ -1,16 +1,15 @@
-"""Have every tool call of an OpenAI Agents SDK agent judged before it runs, wherever the run goes on afterwards.
+"""Adapter for the OpenAI Agents SDK.
 
     from sayso.adapters.openai_agents import gate
     bot = gate(agent, name="bot")
 
-All function tools ask for approval, so the run stops before any call of a turn; `RunState` as JSON is the state. The
-SDK cannot run a call with other arguments than the model's, so the approved ones are put in where the tool begins.
+All function tools need approval, so the run stops before any call of a turn. `RunState` as JSON is the state. The SDK
+runs calls only with the model's arguments, so the gated tool replaces them with the approved ones.
 """
 
 import dataclasses
 import json
 from collections.abc import Callable, Collection
-from importlib.metadata import version
 from typing import Any
 
 from agents import Agent, FunctionTool, RunConfig, Runner, RunState, ToolInputGuardrailTripwireTriggered
@@ -18,13 +17,14 @@ from agents.items import ToolApprovalItem
 from agents.run_config import DEFAULT_MAX_TURNS
 from agents.tool_context import ToolContext
 
-from sayso.adapters.openai_agents.guardrails import gate_guardrail, put_in
+from sayso.adapters.base import NOT_REVIEWED, Adapter, define_tool
+from sayso.adapters.openai_agents.guardrails import gate_guardrail, replace_arguments
 from sayso.adapters.reachability import reach
 from sayso.canonical_json import JsonObject
 from sayso.errors import IllegalTransition, InvalidInput
 from sayso.formats.tool_responses import note_edit
-from sayso.records.suspensions import Origin, RunStatus
-from sayso.records.tool_calls import ToolDefinition, ToolResult
+from sayso.records.suspensions import RunStatus
+from sayso.records.tool_calls import ToolResult
 from sayso.runner.batches import BatchCall
 from sayso.runner.execution import CallExecutor, current_executor
 from sayso.runner.judging import known_id
@@ -41,11 +41,11 @@ from sayso.runner.protocol import (
 from sayso.runner.tools import plain_json
 
 Refusal = Callable[[str, str], str]
-"""What the model is told of a call that does not run: from the tool's name and the reason."""
+"""Writes the text that tells the model that a call did not run, from the tool's name and the reason."""
 
 _INNER = (
-    "The tool {tool!r} runs an agent that has tools of its own ({names}), and nobody would be asked about those. "
-    "Give them to the gated agent, or name {agent!r} in its handoffs."
+    "The tool {tool!r} runs an agent with tools of its own ({names}), which would run without review. "
+    "Add them to the gated agent, or list {agent!r} in its handoffs."
 )
 
 
@@ -60,32 +60,31 @@ def gate(
     describe_refused: Refusal | None = None,
     **options: Any,
 ) -> FrameworkAgent:
-    """Return the agent, with the agents it hands off to, with all their tools behind Sayso.
+    """Return the agent, and the agents it hands off to, with all tools gated by Sayso.
 
-    `context` makes the run's context anew wherever it goes on; it is not saved. `max_turns` are those of the whole run,
-    however often it waits; None sets no limit. `describe_refused` writes what the model
-    is told of a call that was denied or failed, such as `tool_responses.describe_refused`. Raises `InvalidInput` for tools
-    that run elsewhere, or that run another agent with tools.
+    `context` creates the run's context in each process; it is not saved. `max_turns` counts across suspensions; None
+    sets no limit. `describe_refused` writes what the model sees of a denied or failed call, such as
+    `tool_responses.describe_refused`. Raises `InvalidInput` for hosted tools, and for tools that run an agent with
+    tools of its own.
     """
     tools: dict[str, FunctionTool] = {}
     gated = _gate_agent(agent, tools, {}, describe_refused)
     definitions = {
-        one.name: ToolDefinition(
-            name=one.name,
-            description=one.description or "",
-            parameters=one.params_json_schema,
-            idempotent=one.name in idempotent,
-        )
-        for one in tools.values()
+        tool.name: define_tool(tool.name, tool.description, tool.params_json_schema, idempotent)
+        for tool in tools.values()
     }
-    tell = describe_refused or (lambda _tool, why: why)
-    framework = OpenAiAgents(gated, context or (lambda: None), run_config, tell, max_turns)
+    describe = describe_refused or (lambda _tool, reason: reason)
+    framework = OpenAiAgents(gated, context or (lambda: None), run_config, describe, max_turns)
     return build_agent(framework, name, definitions, **options)
 
 
 @dataclasses.dataclass(frozen=True)
-class OpenAiAgents:
+class OpenAiAgents(Adapter):
     """An agent of the OpenAI Agents SDK behind `sayso.runner.protocol.Framework`."""
+
+    framework = "openai_agents"
+    package = "openai-agents"
+    state_schema = "openai_agents.run_state/1"
 
     agent: Agent[Any]
     context: Callable[[], Any]
@@ -93,32 +92,17 @@ class OpenAiAgents:
     describe_refused: Refusal
     max_turns: int | None = DEFAULT_MAX_TURNS
 
-    @property
-    def origin(self) -> Origin:
-        """Which software this is, and how its state is written."""
-        return Origin(
-            framework="openai_agents",
-            framework_version=version("openai-agents"),
-            adapter="sayso.adapters.openai_agents",
-            state_schema="openai_agents.run_state/1",
-        )
-
     async def begin(self, text: str) -> FrameworkTurn | Done:
-        """Run up to the first turn that calls tools, or to the end."""
         return await self._run(text)
 
-    async def find_fault(self, native: JsonObject) -> str | None:
-        """Return None: the state is all there is to go on from, and it was kept."""
-        return None
-
     async def resume(self, native: JsonObject, executor: CallExecutor) -> FrameworkTurn | Done:
-        """Approve or reject every pending call, and run on."""
+        """Approve or reject each pending call and resume."""
         state = await RunState.from_json(self.agent, native, context_override=self.context())
         pending = {_id_of(item): item for item in state.get_interruptions()}
         for one in executor.calls:
             item = pending.get((one.call.call_id, one.call.name))
             if item is None:
-                raise InvalidInput(f"The saved run does not wait for {one.call.name}; it cannot go on with its answer.")
+                raise InvalidInput(f"The saved run does not wait for {one.call.name}. Cancel this run.")
             refusal = describe_refusal(one)
             if refusal is None:
                 state.approve(item)
@@ -132,86 +116,86 @@ class OpenAiAgents:
             result = await Runner.run(
                 self.agent, start, context=context, run_config=self.run_config, max_turns=self.max_turns
             )
-        except ToolInputGuardrailTripwireTriggered as halt:
-            return Done(None, RunStatus.FAILED, f"The guardrail {halt.guardrail.get_name()} stopped the run.")
+        except ToolInputGuardrailTripwireTriggered as stop:
+            return Done(None, RunStatus.FAILED, f"The guardrail {stop.guardrail.get_name()} stopped the run.")
         if result.interruptions:
             native = result.to_state().to_json(context_serializer=lambda _: {})
-            return FrameworkTurn(native, tuple(_read_call(one, self.agent.name) for one in result.interruptions))
+            return FrameworkTurn(native, tuple(_read_call(item, self.agent.name) for item in result.interruptions))
         output = result.final_output
         return Done({"text": output} if isinstance(output, str) else plain_json(output))
 
 
 def _gate_agent(
-    agent: Agent[Any], tools: dict[str, FunctionTool], done: dict[int, Agent[Any]], tell: Refusal | None
+    agent: Agent[Any], tools: dict[str, FunctionTool], done: dict[int, Agent[Any]], describe: Refusal | None
 ) -> Agent[Any]:
-    """Return a copy of the agent whose tools wait for leave, and of every agent that it can hand off to."""
+    """Return a copy of the agent with gated tools. The agents it hands off to are copied too."""
     if id(agent) in done:
         return done[id(agent)]
     if agent.mcp_servers:
-        raise InvalidInput(f"The agent {agent.name!r} has MCP servers; put Sayso's MCP proxy in front of them instead.")
+        raise InvalidInput(f"The agent {agent.name!r} has MCP servers. Put Sayso's MCP proxy in front of them instead.")
     for tool in agent.tools:
         if not isinstance(tool, FunctionTool):
-            raise InvalidInput(f"The tool {tool.name!r} of {agent.name!r} does not run here, so it cannot be gated.")
+            raise InvalidInput(f"The tool {tool.name!r} of {agent.name!r} is hosted and cannot be gated. Remove it.")
         if tool.name in tools and tools[tool.name] is not tool:
-            raise InvalidInput(f"Two tools are named {tool.name!r}; rename one of them.")
+            raise InvalidInput(f"Two tools are named {tool.name!r}. Rename one of them.")
         _check_inner(tool)
         tools[tool.name] = tool
     gated = done[id(agent)] = agent.clone(
-        tools=[_gate_tool(tool, tell) for tool in agent.tools if isinstance(tool, FunctionTool)]
+        tools=[_gate_tool(tool, describe) for tool in agent.tools if isinstance(tool, FunctionTool)]
     )
     handoffs: list[Any] = []
-    for one in agent.handoffs:
-        if not isinstance(one, Agent):
+    for target in agent.handoffs:
+        if not isinstance(target, Agent):
             raise InvalidInput(
-                f"{agent.name!r} hands off through {one.tool_name!r}; name the agent itself in handoffs."
+                f"{agent.name!r} hands off through {target.tool_name!r}. List the agent itself in handoffs."
             )
-        handoffs.append(_gate_agent(one, tools, done, tell))
+        handoffs.append(_gate_agent(target, tools, done, describe))
     gated.handoffs = handoffs
     return gated
 
 
 def _check_inner(tool: FunctionTool) -> None:
-    """Refuse a tool that runs another agent whose tools nobody would be asked about."""
+    """Refuse a tool that runs another agent with tools."""
     for found in reach(tool.on_invoke_tool):
         if isinstance(found, Agent) and (names := _list_names(found, set())):
             raise InvalidInput(_INNER.format(tool=tool.name, names=", ".join(names), agent=found.name))
 
 
 def _list_names(agent: Agent[Any], seen: set[int]) -> list[str]:
-    """Return the tools that an agent, and those that it hands off to, would run by themselves."""
+    """Return the tools that an agent and its handoffs would run themselves."""
     if id(agent) in seen:
         return []
     seen.add(id(agent))
-    names = [*(one.name for one in agent.tools), *(one.name for one in agent.mcp_servers)]
-    for one in agent.handoffs:
-        names += _list_names(one, seen) if isinstance(one, Agent) else [one.tool_name]
+    names = [*(tool.name for tool in agent.tools), *(server.name for server in agent.mcp_servers)]
+    for target in agent.handoffs:
+        names += _list_names(target, seen) if isinstance(target, Agent) else [target.tool_name]
     return names
 
 
-def _gate_tool(tool: FunctionTool, tell: Refusal | None) -> FunctionTool:
-    """Return the tool so that it begins through the gate alone, and its input guardrails check what really runs."""
+def _gate_tool(tool: FunctionTool, describe: Refusal | None) -> FunctionTool:
+    """Return the tool such that it runs only through the gate. Its guardrails check the approved arguments."""
 
     async def invoke(context: ToolContext[Any], _args_json: str) -> Any:
         executor = current_executor()
         one = executor.find(context.tool_call_id, tool.name) if executor is not None else None
         if executor is None or one is None:
-            raise IllegalTransition(f"Nobody was asked about this call of {tool.name}; it is not run.")
+            raise IllegalTransition(NOT_REVIEWED.format(name=tool.name))
 
         async def execute(args: JsonObject) -> Any:
-            return await tool.on_invoke_tool(put_in(context, args), json.dumps(args))
+            return await tool.on_invoke_tool(replace_arguments(context, args), json.dumps(args))
 
-        return _tell(one, await executor.run(one, execute), tell)
+        return _describe_result(one, await executor.run(one, execute), describe)
 
-    guardrails = [gate_guardrail(one, tool.name) for one in tool.tool_input_guardrails or ()]
+    guardrails = [gate_guardrail(guardrail, tool.name) for guardrail in tool.tool_input_guardrails or ()]
     return dataclasses.replace(
         tool, on_invoke_tool=invoke, needs_approval=True, tool_input_guardrails=guardrails or None
     )
 
 
-def _tell(one: BatchCall, result: ToolResult, tell: Refusal | None) -> Any:
-    """Return what the model is told of a call that ran; an envelope stays one, and with `tell` a failure is one too."""
+def _describe_result(one: BatchCall, result: ToolResult, describe: Refusal | None) -> Any:
+    """Return what the model sees of a result. An envelope stays one. With `describe`, so does a failure."""
     if not result.success:
-        return tell(one.call.name, result.error or "It failed.") if tell else json.dumps(result.tool_message)
+        return describe(one.call.name, result.error or "It failed.") if describe else json.dumps(result.tool_message)
     note = describe_edit(one)
     noted = note_edit(result.output, note) if note is not None else None
     return noted if noted is not None else describe_result(one, result)
@@ -222,7 +206,7 @@ def _id_of(item: ToolApprovalItem) -> tuple[str, str]:
 
 
 def _read_call(item: ToolApprovalItem, root: str) -> RequestedCall:
-    """Return a call; one of an agent that the run was handed to is a sub-agent's."""
+    """Return a call. It is a subagent's if the run was handed to another agent."""
     subagent = "" if item.agent.name == root else item.agent.name
     return RequestedCall(
         call_id=str(item.call_id), name=str(item.name), args_json=item.arguments or "{}", subagent=subagent

@@ -1,4 +1,4 @@
-"""Have the input guardrails of an OpenAI Agents SDK tool check the arguments that really run, edited ones too."""
+"""Input guardrails of OpenAI Agents SDK tools, applied to the arguments that run, including edited ones."""
 
 import copy
 import dataclasses
@@ -12,13 +12,13 @@ from sayso.canonical_json import JsonObject
 from sayso.runner.execution import current_executor
 from sayso.runner.protocol import ToolFailed
 
-_REFUSED = "The guardrail {name} refused the arguments, so the call was not run."
+_REFUSED = "The guardrail {name} refused the arguments, so the call did not run."
 
 
 def gate_guardrail(guardrail: ToolInputGuardrail[Any], tool: str) -> ToolInputGuardrail[Any]:
-    """Return the guardrail so that it checks what was decided, and so that its refusal is the call's result.
+    """Return a guardrail that checks the approved arguments. Its refusal is the result of the call.
 
-    Before people have decided it checks what the model gave.
+    Before the decision it checks the model's arguments.
     """
     name = guardrail.get_name()
 
@@ -28,8 +28,8 @@ def gate_guardrail(guardrail: ToolInputGuardrail[Any], tool: str) -> ToolInputGu
         if executor is None or one is None:
             return await guardrail.run(data)
         if one.result is not None:
-            return ToolGuardrailFunctionOutput.allow()  # it has ended, and nothing runs
-        output = await guardrail.run(dataclasses.replace(data, context=put_in(data.context, one.call.args)))
+            return ToolGuardrailFunctionOutput.allow()  # nothing runs
+        output = await guardrail.run(dataclasses.replace(data, context=replace_arguments(data.context, one.call.args)))
 
         async def refuse(_args: JsonObject) -> Any:
             raise ToolFailed(str(output.behavior.get("message") or _REFUSED.format(name=name)))
@@ -41,13 +41,13 @@ def gate_guardrail(guardrail: ToolInputGuardrail[Any], tool: str) -> ToolInputGu
     return ToolInputGuardrail(guardrail_function=check, name=name)
 
 
-def put_in(context: ToolContext[Any], args: JsonObject) -> ToolContext[Any]:
-    """Return the context of the call with these arguments in the place of the model's."""
+def replace_arguments(context: ToolContext[Any], args: JsonObject) -> ToolContext[Any]:
+    """Return the call's context with these arguments instead of the model's."""
     if context.tool_arguments and json.loads(context.tool_arguments) == args:
         return context
-    decided = copy.copy(context)
-    decided.tool_arguments = json.dumps(args)
+    approved = copy.copy(context)
+    approved.tool_arguments = json.dumps(args)
     if context.tool_call is not None:
-        decided.tool_call = context.tool_call.model_copy(update={"arguments": decided.tool_arguments})
-    decided._function_tool_arguments = None
-    return decided
+        approved.tool_call = context.tool_call.model_copy(update={"arguments": approved.tool_arguments})
+    approved._function_tool_arguments = None
+    return approved

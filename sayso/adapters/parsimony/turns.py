@@ -1,4 +1,4 @@
-"""Run the calls of one turn of a parsimony-agents agent with leave alone, through the framework's own dispatch."""
+"""Runs the approved calls of one parsimony-agents turn through the framework's own dispatch."""
 
 import json
 from collections.abc import Mapping
@@ -17,6 +17,7 @@ from parsimony_agents.agent.workspace_hooks import WorkspaceRunHooks
 from parsimony_agents.tools import Tool, ToolResult
 from pydantic import JsonValue
 
+from sayso.adapters.base import TOOL_ERROR
 from sayso.adapters.parsimony.records import close_turn, find_turn, read_calls, read_text
 from sayso.canonical_json import JsonObject
 from sayso.errors import InvalidInput
@@ -27,7 +28,7 @@ from sayso.runner.protocol import ToolFailed, describe_text
 from sayso.runner.tools import plain_json
 
 ASK_USER, RETURN_DONE, RETURN_UNABLE = "ask_user", "return_done", "return_unable"
-_TOLD = (
+_SHOWN_EVENTS = (
     "llm_call_completed",
     "tool_result_observed",
     "user_input_requested",
@@ -36,26 +37,26 @@ _TOLD = (
     "partial_run_summary",
     "run_cancelled",
 )
-"""What the timeline shows of a run's events: the others are fragments of these, or the whole state."""
+"""The events on the timeline. The others are fragments of these, or the whole state."""
 
-_NOT_YET = "Not done: it came together with other calls. Ask for it again by itself."
-_TIMED_OUT = "{name} took longer than the agent's tool_timeout_s and was cut off; nobody knows what it did."
+_NOT_RUN = "Not run: it cannot be combined with other calls. Repeat it alone."
+_TIMED_OUT = "{name} exceeded the agent's tool_timeout_s. Its effect is unknown. Check it before you retry."
 
 
 @dataclass
-class Stretch:
-    """What happens between two stops: which calls may start, and what came of them."""
+class Segment:
+    """One segment of a run, between two suspensions: the calls that may start, and their results."""
 
     executor: CallExecutor | None = None
     ready: list[BatchCall] = field(default_factory=list)
-    begun: set[int] = field(default_factory=set)
+    started: set[int] = field(default_factory=set)
     results: dict[int, Any] = field(default_factory=dict)
-    told: list[JsonObject] = field(default_factory=list)
+    events: list[JsonObject] = field(default_factory=list)
     stopped: bool = False
     summary: str | None = None
 
     def guard(self, tool: Tool) -> Tool:
-        """Return the tool so that it starts with leave alone, and suspends the run without."""
+        """Return the tool such that it runs only if approved, and suspends the run otherwise."""
         guarded = copy(tool)
         if tool.name == RETURN_DONE:
             guarded.function = lambda **given: self._note_end(tool, given)
@@ -66,9 +67,9 @@ class Stretch:
         return guarded
 
     def note(self, event: Any) -> None:
-        """Keep an event for the timeline; that a call waits is told by Sayso itself."""
-        if event.type in _TOLD and not (self.stopped and event.type == "tool_result_observed"):
-            self.told.append(event.model_dump(mode="json", exclude={"suspension_record"}, fallback=str))
+        """Keep an event for the timeline. Sayso itself records that a call waits."""
+        if event.type in _SHOWN_EVENTS and not (self.stopped and event.type == "tool_result_observed"):
+            self.events.append(event.model_dump(mode="json", exclude={"suspension_record"}, fallback=str))
 
     async def _note_end(self, tool: Tool, given: Mapping[str, Any]) -> Any:
         returned = await tool.function(**given)
@@ -83,7 +84,7 @@ class Stretch:
             raise
 
     async def _run(self, tool: Tool, given: Mapping[str, Any]) -> Any:
-        one = self._take(tool.name, given)
+        one = self._pop_ready(tool.name, given)
         if self.executor is None or one is None:
             self.stopped = True
             raise SuspensionRequest(f"{tool.name} waits for a decision.")
@@ -98,17 +99,17 @@ class Stretch:
                 return str(request)
             native.append(returned if isinstance(returned, ToolResult) else ToolResult.from_data(returned))
             if not native[0].ok:
-                raise ToolFailed(native[0].exception_message or "The tool failed.")
+                raise ToolFailed(native[0].exception_message or TOOL_ERROR)
             return _read_output(native[0].data)
 
-        self.begun.add(one.call.index)
+        self.started.add(one.call.index)
         result = self.results[one.call.index] = await self.executor.run(one, execute)
         if raised:
             raise raised[0]
         return native[0] if native else ToolResult(exception_message=result.error, data=None)
 
-    def _take(self, name: str, given: Mapping[str, Any]) -> BatchCall | None:
-        """Return the call that is being started; of equal ones the first."""
+    def _pop_ready(self, name: str, given: Mapping[str, Any]) -> BatchCall | None:
+        """Return the call that is starting, the first of equal ones."""
         for one in self.ready:
             if one.call.name == name and same_json(_visible(one.call.args), _visible(given)):
                 self.ready.remove(one)
@@ -117,33 +118,35 @@ class Stretch:
 
 
 class Turn:
-    """The turn in which the run was suspended: its calls are run, and its transcript is told of all of them."""
+    """The turn that was suspended. It runs approved calls and writes all results to the transcript."""
 
-    def __init__(self, agent: Agent, record: SuspensionRecord, stretch: Stretch, executor: CallExecutor) -> None:
+    def __init__(self, agent: Agent, record: SuspensionRecord, segment: Segment, executor: CallExecutor) -> None:
         self._agent = agent
         self._record = record
-        self._stretch = stretch
+        self._segment = segment
         self._executor = executor
 
     async def play(self, ctx: Any) -> None:
-        """Run what has leave, as the framework does, in the context it has rebuilt."""
+        """Run the approved calls in the context that the framework has rebuilt."""
         place = find_turn(ctx.messages)
         turn = read_calls(ctx.messages[place])
-        asked = [at for at, one in enumerate(turn) if one.name not in (RETURN_DONE, RETURN_UNABLE)]
-        calls = dict(zip(asked, self._executor.calls, strict=True))
+        gated = [index for index, call in enumerate(turn) if call.name not in (RETURN_DONE, RETURN_UNABLE)]
+        calls = dict(zip(gated, self._executor.calls, strict=True))
         ctx.messages = list(ctx.messages[: place + 1])
-        ready = [(turn[at].call_id, one) for at, one in calls.items() if one.may_run and one.call.name != ASK_USER]
+        ready = [
+            (turn[index].call_id, one) for index, one in calls.items() if one.may_run and one.call.name != ASK_USER
+        ]
         ending = await self._dispatch(ctx, ready)
         await self._executor.close()
-        told = {at: self._tell(calls[at]) if at in calls else _NOT_YET for at in range(len(turn))}
-        ctx.messages = close_turn(ctx.messages, {at: one for at, one in told.items() if one is not None})
+        texts = {at: self._describe_result(calls[at]) if at in calls else _NOT_RUN for at in range(len(turn))}
+        ctx.messages = close_turn(ctx.messages, {at: text for at, text in texts.items() if text is not None})
         if isinstance(ending, SuspensionRequest):
             self._record = self._record.model_copy(update={"messages": list(ctx.messages)})
         if ending is not None:
             raise ending
 
     def suspend(self, request: SuspensionRequest) -> SuspensionRecord:
-        """Return the record of the run as it stands now, suspended for a question that a tool asked while it ran."""
+        """Return the record of the run, suspended for a question that a running tool asked."""
         record = self._record
         token = compute_suspension_token(
             run_id=record.run_id, session_id=record.session_id, secret=self._agent.suspension_secret
@@ -157,8 +160,8 @@ class Turn:
         return record.model_copy(update=update)
 
     async def _dispatch(self, ctx: Any, ready: list[tuple[str, BatchCall]]) -> Any:
-        """Run the calls through the framework's own dispatch; return how one of them would end the run, if so."""
-        record, self._stretch.ready = self._record, [one for _, one in ready]
+        """Run the calls through the framework's dispatch. Return the request of a call that ends the run, if any."""
+        record, self._segment.ready = self._record, [one for _, one in ready]
         turn = TurnState(minted_refs=list(record.minted_refs), minted_live_names=dict(record.minted_live_names))
         hooks = WorkspaceRunHooks(
             agent=self._agent,
@@ -173,20 +176,20 @@ class Turn:
         ending = None
         try:
             async for event in hooks.dispatch_tools(state, _write_turn(ready), cancellation=None):
-                self._stretch.note(event)
+                self._segment.note(event)
         except (SuspensionRequest, TerminationRequest) as request:
             ending = request
-        lost = self._stretch.begun - self._stretch.results.keys()
-        if names := [one.call.name for _, one in ready if one.call.index in lost]:
+        unfinished = self._segment.started - self._segment.results.keys()
+        if names := [one.call.name for _, one in ready if one.call.index in unfinished]:
             raise InvalidInput(_TIMED_OUT.format(name=names[0]))
         record.minted_refs, record.minted_live_names = list(turn.minted_refs), dict(turn.minted_live_names)
         return ending
 
-    def _tell(self, one: BatchCall) -> str | None:
-        """Return what the transcript says of a call, or None where the framework has written it."""
+    def _describe_result(self, one: BatchCall) -> str | None:
+        """Return the transcript's text for a call, or None if the framework has written it."""
         if one.call.name == ASK_USER:
-            return str(one.call.args.get("question", ""))  # its answer is the reply
-        result = self._stretch.results.get(one.call.index)
+            return str(one.call.args.get("question", ""))  # the reply holds the answer
+        result = self._segment.results.get(one.call.index)
         if result is not None:
             return None if result.success else result.error
         if one.result is None:
@@ -195,21 +198,22 @@ class Turn:
 
 
 def _write_turn(calls: list[tuple[str, BatchCall]]) -> Any:
-    """Return an answer of the model that asks for these calls, by its own ids, with the arguments that were decided."""
-    asked = [(call_id, one.call.name, json.dumps(one.call.args)) for call_id, one in calls]
+    """Return a model response with these calls, their own ids and the approved arguments."""
     return SimpleNamespace(
         tool_calls=[
-            SimpleNamespace(id=call_id, function=SimpleNamespace(name=name, arguments=arguments))
-            for call_id, name, arguments in asked
+            SimpleNamespace(
+                id=call_id, function=SimpleNamespace(name=one.call.name, arguments=json.dumps(one.call.args))
+            )
+            for call_id, one in calls
         ]
     )
 
 
 def _read_output(data: Any) -> JsonValue:
-    """Return what a tool gave as the model is told of it: text, unless it is anything else."""
+    """Return a tool's output as the model sees it."""
     return read_text(data.to_llm()) if hasattr(data, "to_llm") else plain_json(data)
 
 
 def _visible(args: Mapping[str, Any]) -> JsonObject:
-    """Leave out what the framework adds to a call and what it takes away."""
+    """Drop the arguments that the framework adds or removes."""
     return {name: value for name, value in args.items() if name not in ("context", "_ui_message")}

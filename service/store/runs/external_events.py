@@ -8,7 +8,7 @@ from redis.asyncio import Redis
 
 from sayso.canonical_json import canonical_json, digest_json
 from sayso.errors import IdempotencyConflict, NotFound, TooLarge
-from sayso.formats.external_events import Kept
+from sayso.formats.external_events import StoredEvent
 from service.store.connection.connecting import text, translated
 from service.store.keys import CHANGES, TenantKeys
 from service.store.lua import read_script
@@ -65,13 +65,13 @@ class ExternalEvents:
             raise _refuse(verdict, run_id, source, external_events, int(facts[0]) if facts else 0)
         return Told(int(facts[0]), int(facts[1]))
 
-    async def read(self, tenant: str, run_id: str, after: int = 0, limit: int = 200) -> list[Kept]:
+    async def read(self, tenant: str, run_id: str, after: int = 0, limit: int = 200) -> list[StoredEvent]:
         """Return what came behind the first `after`, in the order it came."""
         async with translated():
             found = await self._redis.lrange(TenantKeys(tenant).told(run_id), after, after + limit - 1)
         return [_unpack(raw, position) for position, raw in enumerate(found, start=after + 1)]
 
-    async def read_all(self, tenant: str, run_id: str) -> list[Kept]:
+    async def read_all(self, tenant: str, run_id: str) -> list[StoredEvent]:
         """Return everything."""
         return await self.read(tenant, run_id, limit=MOST_EVENTS)
 
@@ -98,9 +98,9 @@ def _refuse(
     return TooLarge(f"The run has {fact} bytes of events of {MOST_BYTES}; these do not fit. Tell less.", kept=fact)
 
 
-def _unpack(raw: bytes | str, position: int) -> Kept:
+def _unpack(raw: bytes | str, position: int) -> StoredEvent:
     at, source, source_format, seq, said, event = text(raw).split("|", 5)
-    return Kept.model_validate_json(
+    return StoredEvent.model_validate_json(
         f'{{"position":{position},"at_ms":{at},"source":"{source}","source_format":"{source_format}","seq":{seq},'
         f'"said_at_ms":{said or "null"},"event":{event}}}'
     )

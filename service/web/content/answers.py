@@ -67,7 +67,7 @@ def read_answer(forms: Forms, post: Post, limit_bytes: int) -> DecisionRequest:
     """Return the decision that was sent; raises `InvalidInput` when it cannot be read or is over the limit."""
     answer = post.get("answer", "")
     if answer not in list(Answer):
-        raise InvalidInput("Choose one of the answers on this page.")
+        raise InvalidInput("Choose one of the decisions on this page.")
     args: JsonObject | None = None
     value: JsonValue = None
     if answer == Answer.EDIT:

@@ -1,4 +1,4 @@
-"""Shape suspensions for lists: a card for each item that waits, a row for each that no longer does."""
+"""Items in lists: a card for each open item, a row for each decided or cancelled one."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -6,33 +6,33 @@ from dataclasses import dataclass
 from sayso.records.freezes import Freeze
 from sayso.records.items import Item
 from sayso.records.suspensions import Status, SuspensionRecord
-from sayso.transitions.item_states import ItemState, find_item_state
-from service.web.content.sentences import (
+from sayso.sentences.items import (
     describe_fallback,
+    describe_hindrance,
     describe_hold,
-    describe_outcome,
+    describe_need,
     describe_quorum,
     describe_resemblance,
-    find_hindrance,
-    name_question,
 )
-from service.web.content.summaries import Summary, summarize
+from sayso.sentences.outcomes import describe_outcome
+from sayso.text.summaries import Summary, summarize
+from sayso.transitions.item_states import ItemState, find_item_state
 
 
 @dataclass(frozen=True)
 class Card:
-    """An item that waits, as one look in the inbox takes it in."""
+    """An open item in the inbox."""
 
     href: str
     tool: str
     title: str
-    question: str
+    need: str
     summary: Summary
     reason: str
     run: str
     agent: str
     owner: str
-    asked_at_ms: int
+    created_at_ms: int
     deadline_at_ms: int
     hold: str
     fallback: str
@@ -43,25 +43,25 @@ class Card:
 
 @dataclass(frozen=True)
 class Row:
-    """An item that is over."""
+    """A decided or cancelled item."""
 
     href: str
     tool: str
     summary: Summary
     state: str
-    told: str
+    outcome: str
     note: str
     agent: str
     at_ms: int
 
 
 def item_href(record: SuspensionRecord, item: Item) -> str:
-    """Return the address of an item's page."""
+    """Return the path of an item's page."""
     return f"/items/{record.id}/{item.item_id}"
 
 
 def make_cards(records: Iterable[SuspensionRecord], name: str, freezes: Sequence[Freeze], now_ms: int) -> list[Card]:
-    """Return a card for every open item, the earliest deadline first, as this person should see it."""
+    """Return a card for every open item as the reviewer `name` sees it, sorted by deadline."""
     cards = [
         _card(record, item, name, describe_hold(record, item, freezes, now_ms))
         for record in records
@@ -73,7 +73,7 @@ def make_cards(records: Iterable[SuspensionRecord], name: str, freezes: Sequence
 
 
 def make_rows(record: SuspensionRecord) -> list[Row]:
-    """Return a row for every item of a suspension that is decided or cancelled."""
+    """Return a row for every decided or cancelled item of a suspension."""
     return [_row(record, item) for item in record.items if find_item_state(record, item) != ItemState.OPEN]
 
 
@@ -82,19 +82,19 @@ def _card(record: SuspensionRecord, item: Item, name: str, hold: str) -> Card:
         href=item_href(record, item),
         tool=item.tool.name,
         title=item.prompt.title or "",
-        question=name_question(item),
+        need=describe_need(item),
         summary=summarize(item.tool.args),
         reason=item.prompt.reason or "",
         run=record.run.title,
         agent=record.run.agent,
         owner=record.run.owner,
-        asked_at_ms=record.created_at_ms,
+        created_at_ms=record.created_at_ms,
         deadline_at_ms=item.terms.deadline_at_ms,
         hold=hold,
         fallback=describe_fallback(record, item),
         quorum=describe_quorum(item),
-        hindrance=find_hindrance(record, item, name) or "",
-        resemblance=describe_resemblance(item),
+        hindrance=describe_hindrance(record, item, name),
+        resemblance=describe_resemblance(item.resembles),
     )
 
 
@@ -106,7 +106,7 @@ def _row(record: SuspensionRecord, item: Item) -> Row:
         tool=item.tool.name,
         summary=summarize(args),
         state=find_item_state(record, item),
-        told=describe_outcome(item) or "The run was cancelled",
+        outcome=describe_outcome(item) or "The run was cancelled",
         note=(outcome.message or "") if outcome is not None else "",
         agent=record.run.agent,
         at_ms=outcome.at_ms if outcome is not None else record.updated_at_ms,

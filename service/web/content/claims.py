@@ -1,4 +1,4 @@
-"""Gather what the agent says of itself, so that pages show it apart from what Sayso knows."""
+"""An agent's statements about itself; pages show them apart from facts that Sayso has checked."""
 
 from dataclasses import dataclass
 
@@ -9,20 +9,20 @@ from sayso.records.tool_calls import ToolDefinition
 
 @dataclass(frozen=True)
 class Claims:
-    """Words of the agent: the run's title, the tool's description, the context it sent, and what its model said."""
+    """Unchecked statements: the run's title, the tool's description, the sent context, and the model's text."""
 
     title: str
     description: str
     context: JsonObject
-    words: str
+    model_text: str
 
     def __bool__(self) -> bool:
-        """Return whether the agent said anything."""
-        return bool(self.title or self.description or self.context or self.words)
+        """Return whether there is any statement."""
+        return bool(self.title or self.description or self.context or self.model_text)
 
 
-def find_claims(record: SuspensionRecord, definition: ToolDefinition | None, words: str) -> Claims:
-    """Return what the agent says; with `poll` it describes its tool itself, else a worker has registered the tool."""
+def find_claims(record: SuspensionRecord, definition: ToolDefinition | None, model_text: str) -> Claims:
+    """Return the agent's claims; with mode `poll` they include the tool's description, which no worker registered."""
     own = definition if record.resume.mode == "poll" else None
     description = own.description if own is not None else ""
-    return Claims(record.run.title, description, record.run.claimed, words)
+    return Claims(record.run.title, description, record.run.claimed, model_text)

@@ -6,10 +6,10 @@ from typing import NamedTuple
 from sayso.canonical_json import JsonObject
 from sayso.formats.external_events import Kind
 from sayso.records.events import TrailEntry
-from sayso.timeline.merging import Entry, fold, merge
+from sayso.text.summaries import write_pretty
+from sayso.timeline.merging import Entry, build_entries, merge
 from sayso.timeline.sources import SOURCE_FORMATS, SourceFormat
 from service.store.runs.external_events import ExternalEvents
-from service.web.content.summaries import write_pretty
 from service.web.content.timeline import Line, describe_trail
 
 MAX_EXTERNAL_EVENTS = 1_000
@@ -39,7 +39,7 @@ async def read_external_events(
     external_events: ExternalEvents, tenant: str, run_id: str, until_ms: int | None = None
 ) -> Told:
     """Return what others told of the run, up to a moment where one is given."""
-    entries = fold(await external_events.read_all(tenant, run_id))
+    entries = build_entries(await external_events.read_all(tenant, run_id))
     if until_ms is not None:
         entries = [one for one in entries if one.at_ms <= until_ms]
     entries.sort(key=lambda one: one.at_ms)
@@ -54,7 +54,7 @@ def describe_both(trail: Sequence[TrailEntry], entries: Sequence[Entry]) -> list
 
 def describe_entry(entry: Entry) -> Line:
     """Return the line of what a source told."""
-    text, tone, note = _tell(entry)
+    text, tone, note = _describe(entry)
     return Line(
         seq=entry.first_seq,
         at_ms=entry.at_ms,
@@ -63,24 +63,24 @@ def describe_entry(entry: Entry) -> Line:
         text=_cut(text, 300),
         note=_cut(note),
         data=_cut(_show_data(entry)),
-        teller=_name(entry),
+        source=_name(entry),
         depth=min(entry.depth, _DEEPEST),
     )
 
 
-def _tell(entry: Entry) -> tuple[str, str, str]:
-    """Return the sentence, its tone and the words below it."""
-    who = entry.who or "The agent"
+def _describe(entry: Entry) -> tuple[str, str, str]:
+    """Return the sentence, its tone and the note below it."""
+    speaker = entry.who or "The agent"
     if entry.kind is Kind.TEXT:
-        return f"{who} said", "plain", entry.text
+        return f"{speaker} said", "plain", entry.text
     if entry.kind is Kind.REASONING:
-        return f"{who} thought", "quiet", entry.text
+        return f"{speaker} reasoned", "quiet", entry.text
     if entry.kind in (Kind.CALL, Kind.RESULT):
-        name = entry.name or ("A call" if entry.kind is Kind.CALL else "The result of a call that was not told")
-        note = "\n".join(word for word in (entry.note, entry.text) if word)
+        name = entry.name or ("A call" if entry.kind is Kind.CALL else "An unknown call")
+        note = "\n".join(text for text in (entry.note, entry.text) if text)
         if not entry.ended:
-            return f"{name} was asked for; no result was told", "wait", note
-        return (f"{name} did not succeed", "bad", note) if entry.ok is False else (f"{name} has a result", "good", note)
+            return f"{name} was requested; no result was reported", "wait", note
+        return (f"{name} failed", "bad", note) if entry.ok is False else (f"{name} returned a result", "good", note)
     return entry.text, _TONES.get(entry.kind, "plain"), entry.note
 
 
@@ -99,4 +99,4 @@ def _name(entry: Entry) -> str:
 
 
 def _cut(text: str, longest: int = _LONGEST) -> str:
-    return text if len(text) <= longest else f"{text[:longest]} … (cut; the API has all of it)"
+    return text if len(text) <= longest else f"{text[:longest]} … (cut; the API has the full text)"

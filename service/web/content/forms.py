@@ -13,8 +13,8 @@ from pydantic import JsonValue
 
 from sayso.canonical_json import JsonObject, canonical_json, parse_json
 from sayso.errors import InvalidInput
+from sayso.text.summaries import write_key, write_pretty
 from service.web.content.schemas import Shape, properties_of, shape_of
-from service.web.content.summaries import write_key, write_pretty
 
 MANY_FIELDS = 40
 """Beyond this the arguments are edited as one JSON text."""

@@ -1,4 +1,4 @@
-"""Run one process of an agent: `start` runs until it pauses or ends, `serve` receives and resumes."""
+"""One process of an agent: `start` runs until the run is suspended or ends, `serve` receives messages and resumes."""
 
 import asyncio
 import importlib
@@ -9,31 +9,32 @@ from typing import Any
 import uvicorn
 from agentapprovalprotocol import AsyncClient, Receiver
 
-from tests.conformance.agents.places import Place
+from tests.conformance.agents.workspaces import Workspace
 
 
-async def serve(agent: Any, place: Place) -> None:
-    """Receive messages at https://localhost; the run is resumed with the credential known when one comes."""
+async def serve(agent: Any, workspace: Workspace) -> None:
+    """Receive messages at https://localhost and resume the run with the current credential."""
     async with AsyncExitStack() as stack:
+        resumers: list[Any] = []  # made on the first message, whose credential is current
 
         async def resume(handle: Any, request: Any) -> None:
-            if not hasattr(resume, "go_on"):
-                resume.go_on = await stack.enter_async_context(agent.resuming(Place.read(place.folder)))
-            await resume.go_on(handle, request)
-            with place.path("resumes").open("a") as file:
+            if not resumers:
+                resumers.append(await stack.enter_async_context(agent.resuming(Workspace.read(workspace.folder))))
+            await resumers[0](handle, request)
+            with workspace.path("resumes").open("a") as file:
                 file.write(request.id + "\n")
 
         receiver = Receiver(
-            secret=place.secret,
-            registration_id=place.registration_id,
-            client=lambda: AsyncClient(place.base_url, Place.read(place.folder).token),
+            secret=workspace.secret,
+            registration_id=workspace.registration_id,
+            client=lambda: AsyncClient(workspace.base_url, Workspace.read(workspace.folder).token),
             resumers={agent.FRAMEWORK: resume},
         )
         config = uvicorn.Config(
             receiver.asgi(),
-            port=place.port,
-            ssl_certfile=place.certificate,
-            ssl_keyfile=place.certificate,
+            port=workspace.port,
+            ssl_certfile=workspace.certificate,
+            ssl_keyfile=workspace.certificate,
             log_level="warning",
             lifespan="off",
         )
@@ -41,11 +42,11 @@ async def serve(agent: Any, place: Place) -> None:
 
 
 def main() -> None:
-    """Do what the command line says: the agent, the folder, what to do, and how to wait."""
+    """Run the command line: the agent, its folder, the command, and the waiting mode."""
     name, folder, what, *mode = sys.argv[1:]
     agent = importlib.import_module(f"tests.conformance.agents.{name}_agent")
-    place = Place.read(folder)
-    asyncio.run(serve(agent, place) if what == "serve" else agent.start(place, *mode))
+    workspace = Workspace.read(folder)
+    asyncio.run(serve(agent, workspace) if what == "serve" else agent.start(workspace, *mode))
 
 
 if __name__ == "__main__":

@@ -13,14 +13,14 @@ from langchain_core.outputs import ChatGeneration, ChatResult
 from langchain_core.tools import StructuredTool
 from langgraph.checkpoint.sqlite.aio import AsyncSqliteSaver
 
-from tests.conformance.agents.places import Place
+from tests.conformance.agents.workspaces import Workspace
 
 FRAMEWORK = "langgraph"
 _SETTINGS: Any = {"configurable": {"thread_id": "thread-1"}}
 
 
 class Scripted(BaseChatModel):
-    """Asks for the refund, then repeats what came of it."""
+    """A model that requests the refund, then repeats its result."""
 
     tool: str
 
@@ -40,46 +40,46 @@ class Scripted(BaseChatModel):
     ) -> ChatResult:
         last = messages[-1]
         if isinstance(last, ToolMessage):
-            said = AIMessage(content=f"Result: {last.content}")
+            reply = AIMessage(content=f"Result: {last.content}")
         else:
             call = {"name": self.tool, "args": {"order": "A-1", "amount": 20.5}, "id": "call-1"}
-            said = AIMessage(content="The customer waits.", tool_calls=[call])
-        return ChatResult(generations=[ChatGeneration(message=said)])
+            reply = AIMessage(content="The customer waits.", tool_calls=[call])
+        return ChatResult(generations=[ChatGeneration(message=reply)])
 
 
 @asynccontextmanager
-async def _built(place: Place, mode: Any) -> Any:
+async def _built(workspace: Workspace, mode: Any) -> Any:
     def refund(order: str, amount: float) -> str:
         """Pay a customer back."""
-        return place.do(order=order, amount=amount)
+        return workspace.record_effect(order=order, amount=amount)
 
-    async with AsyncSqliteSaver.from_conn_string(str(place.path("checkpoints.db"))) as saver:
+    async with AsyncSqliteSaver.from_conn_string(str(workspace.path("checkpoints.db"))) as saver:
         yield create_agent(
-            Scripted(tool=place.tool),
-            tools=[StructuredTool.from_function(refund, name=place.tool)],
-            middleware=[ApprovalMiddleware(place.base_url, place.token, mode=mode, timeout=place.timeout)],
+            Scripted(tool=workspace.tool),
+            tools=[StructuredTool.from_function(refund, name=workspace.tool)],
+            middleware=[ApprovalMiddleware(workspace.base_url, workspace.token, mode=mode, timeout=workspace.timeout)],
             checkpointer=saver,
         )
 
 
-async def start(place: Place, mode: str) -> None:
-    """Run until it pauses or ends."""
-    async with _built(place, mode) as agent:
+async def start(workspace: Workspace, mode: str) -> None:
+    """Run until the run is suspended or ends."""
+    async with _built(workspace, mode) as agent:
         state = await agent.ainvoke({"messages": [HumanMessage("Refund A-1")]}, _SETTINGS)
         if "__interrupt__" not in state:
-            place.end(state["messages"][-1].content)
+            workspace.save_result(state["messages"][-1].content)
 
 
 @asynccontextmanager
-async def resuming(place: Place) -> Any:
-    """Give what continues the run."""
-    async with _built(place, "async") as agent:
-        go_on = resumer(agent)
+async def resuming(workspace: Workspace) -> Any:
+    """Yield the function that resumes the run."""
+    async with _built(workspace, "async") as agent:
+        resume_run = resumer(agent)
 
         async def resume(handle: Any, request: Any) -> None:
-            await go_on(handle, request)
+            await resume_run(handle, request)
             state = await agent.aget_state(_SETTINGS)
             if not state.next:
-                place.end(state.values["messages"][-1].content)
+                workspace.save_result(state.values["messages"][-1].content)
 
         yield resume

@@ -1,4 +1,4 @@
-"""An OpenAI Agents agent that refunds once, protected by the protocol's approvals, with its run's state on disk."""
+"""An OpenAI Agents agent that refunds once, with the protocol's approvals and its state on disk."""
 
 import json
 from collections.abc import AsyncIterator
@@ -14,14 +14,14 @@ from openai.types.responses import (
     ResponseOutputText,
 )
 
-from tests.conformance.agents.places import Place
+from tests.conformance.agents.workspaces import Workspace
 
 FRAMEWORK = "openai-agents"
 set_tracing_disabled(True)
 
 
 class Scripted(Model):
-    """Asks for the refund, then repeats what came of it."""
+    """A model that requests the refund, then repeats its result."""
 
     def __init__(self, tool: str) -> None:
         self._tool = tool
@@ -47,43 +47,43 @@ def _text(text: str) -> ResponseOutputMessage:
     return ResponseOutputMessage(id="m", content=[content], role="assistant", status="completed", type="message")
 
 
-def _build(place: Place, mode: Any) -> tuple[Agent[None], Approvals]:
+def _build(workspace: Workspace, mode: Any) -> tuple[Agent[None], Approvals]:
     def refund(order: str, amount: float) -> str:
         """Pay a customer back."""
-        return place.do(order=order, amount=amount)
+        return workspace.record_effect(order=order, amount=amount)
 
     def save(_: str, state: str) -> None:
-        place.path("state").write_text(state)
+        workspace.path("state").write_text(state)
 
     def load(_: str) -> str:
-        return place.path("state").read_text()
+        return workspace.path("state").read_text()
 
-    tool: FunctionTool = function_tool(refund, name_override=place.tool)
-    agent: Agent[None] = Agent(name="Support", tools=[tool], model=Scripted(place.tool))
+    tool: FunctionTool = function_tool(refund, name_override=workspace.tool)
+    agent: Agent[None] = Agent(name="Support", tools=[tool], model=Scripted(workspace.tool))
     kept: Any = {"save": save, "load": load} if mode == "async" else {}
-    approvals = Approvals(place.base_url, place.token, mode=mode, timeout=place.timeout, **kept)
+    approvals = Approvals(workspace.base_url, workspace.token, mode=mode, timeout=workspace.timeout, **kept)
     return approvals.protect(agent), approvals
 
 
-async def start(place: Place, mode: str) -> None:
-    """Run until it pauses or ends."""
-    agent, approvals = _build(place, mode)
+async def start(workspace: Workspace, mode: str) -> None:
+    """Run until the run is suspended or ends."""
+    agent, approvals = _build(workspace, mode)
     result = await approvals.run(agent, "Refund A-1", run_id="run-1")
     if not result.interruptions:
-        place.end(str(result.final_output))
+        workspace.save_result(str(result.final_output))
 
 
 @asynccontextmanager
-async def resuming(place: Place) -> Any:
-    """Give what continues the run."""
-    agent, approvals = _build(place, "async")
+async def resuming(workspace: Workspace) -> Any:
+    """Yield the function that resumes the run."""
+    agent, approvals = _build(workspace, "async")
     drive = approvals._drive
 
     async def drive_and_note(*args: Any) -> Any:
         result = await drive(*args)
         if not result.interruptions:
-            place.end(str(result.final_output))
+            workspace.save_result(str(result.final_output))
         return result
 
-    approvals._drive = drive_and_note  # type: ignore[method-assign]  # its resumer returns no result
+    approvals._drive = drive_and_note  # its resumer returns no result
     yield approvals.resumer(agent)

@@ -21,7 +21,7 @@ FILES = {"api": "/api/openapi.json", "aap": "/api/aap/openapi.json"}
 
 @pytest.fixture(params=FILES)
 def file(request: pytest.FixtureRequest, desk: Desk, tmp_path: Path) -> Path:
-    """One OpenAPI file, as the running Sayso serves it."""
+    """Save one OpenAPI file of the running Sayso."""
     path = tmp_path / f"{request.param}.json"
     path.write_text(httpx.get(desk.url + FILES[request.param]).raise_for_status().text, encoding="utf-8")
     return path
@@ -39,7 +39,7 @@ def generated(desk: Desk, tmp_path: Path) -> Iterator[Any]:
 
 
 def run(program: str, *args: str, **environ: str) -> None:
-    """Run a program of this environment; its output is in the failure."""
+    """Run a program of this environment; a failure shows its output."""
     path = f"{BIN}:/usr/bin:/bin"
     done = subprocess.run(
         [str(BIN / program), *args],

@@ -7,7 +7,7 @@ from typing import Any
 
 from pydantic import BaseModel
 
-from sayso.adapters.afk import Seams, gate
+from sayso.adapters.afk import Hooks, gate
 from tests.frameworks.bots.effects import leave, parse_script, think, words
 from tests.frameworks.contracts import Agent, LLMResponse, Runner, RunnerConfig, SQLiteMemoryStore, ToolCall, tool
 
@@ -67,12 +67,12 @@ def look_up(args: Topic) -> str:
     return leave("look_up", **args.model_dump())
 
 
-def build(seams: Seams) -> tuple[Any, Any]:
+def build(hooks: Hooks) -> tuple[Any, Any]:
     """Return the runner and the agent."""
-    tools = seams.gate([send_money, send_mail, look_up])
-    agent = Agent(name="bot", model=Player(), instructions="Play.", tools=tools, policy_roles=[seams.role])
+    tools = hooks.gate([send_money, send_mail, look_up])
+    agent = Agent(name="bot", model=Player(), instructions="Play.", tools=tools, policy_roles=[hooks.role])
     config = RunnerConfig(interaction_mode="external", checkpoint_async_writes=False)
-    return Runner(memory_store=seams.memory, interaction_provider=seams.provider, config=config), agent
+    return Runner(memory_store=hooks.memory, interaction_provider=hooks.provider, config=config), agent
 
 
 bot = gate(build, name="bot", memory=lambda: SQLiteMemoryStore(str(ROWS)), idempotent={"look_up"})

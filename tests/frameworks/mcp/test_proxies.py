@@ -160,7 +160,7 @@ def served_by_http(room: Room) -> Iterator[list[str]]:
     child = subprocess.Popen([*SERVER, str(port)], cwd=CHECKOUT, env=room.environ())
     try:
         probe = Client(f"http://127.0.0.1:{port}", "-", patience_s=PATIENCE_S)
-        with probe, pytest.raises(Exception, match="as no Sayso does"):
+        with probe, pytest.raises(Exception, match="is not a Sayso desk"):
             probe.waiting()
         yield [BY_HTTP, f"http://127.0.0.1:{port}/mcp"]
     finally:
@@ -205,7 +205,7 @@ def test_a_denied_call_is_told_to_the_model_and_never_reaches_the_server(room: R
         number = speaker.pay("ann")
         waits = room.decide("deny", message="Ann was paid yesterday.")
         text = speaker.hear_error(number)
-    assert text == "bank.send_money was denied by admin: Ann was paid yesterday. It did not run. Go on without it."
+    assert text == "bank.send_money was denied by admin: Ann was paid yesterday. It did not run. Continue without it."
     assert (waits.items[0].tool.name, room.effects()) == ("bank.send_money", [])
 
 
@@ -256,8 +256,8 @@ def test_a_server_that_dies_in_the_middle_leaves_a_doubt(room: Room) -> None:
     with speaking(room) as speaker:
         number = speaker.pay("die")
         waits = room.decide("approve")
-        assert "it may have run" in speaker.hear_error(number)
-        assert "was not run" in speaker.hear_error(speaker.pay("ann"))
+        assert "may have run" in speaker.hear_error(number)
+        assert "did not run" in speaker.hear_error(speaker.pay("ann"))
     (item,) = room.reviewer.find(waits.id).items
     assert item.permit is not None
     assert item.permit.report is None
@@ -268,7 +268,7 @@ def test_a_server_behind_http_that_dies_in_the_middle_leaves_a_doubt(room: Room,
     with served_by_http(room) as server, speaking(room, mode=mode, server=server) as speaker:
         number = speaker.pay("die")
         waits = room.decide("approve")
-        assert "it may have run" in speaker.hear_error(number)
+        assert "may have run" in speaker.hear_error(number)
     (item,) = room.reviewer.find(waits.id).items
     assert item.permit is not None
     assert item.permit.report is None
@@ -288,7 +288,7 @@ def test_an_error_that_may_be_the_servers_own_or_a_lost_answer_leaves_a_doubt(ro
     with speaking(room) as speaker:
         number = speaker.pay("broke")
         room.decide("approve")
-        assert "gave no result of send_money (no money left): it may have run" in speaker.hear_error(number)
+        assert "returned no result of send_money (no money left). It may have run" in speaker.hear_error(number)
 
 
 def test_arguments_that_cannot_be_shown_are_refused_by_their_place(room: Room) -> None:
@@ -310,7 +310,7 @@ def test_a_tool_that_changed_after_it_was_asked_about_is_not_run(room: Room) -> 
         room.await_question()
         (room.home / "changed").touch()
         room.decide("approve")
-        assert "was changed by its server" in speaker.hear_error(number)
+        assert "The server changed send_money" in speaker.hear_error(number)
     assert room.effects() == []
 
 
@@ -338,7 +338,7 @@ def test_without_a_key_nothing_runs(room: Room) -> None:
 
 def test_a_call_that_nobody_decided_in_time_goes_on_when_it_is_made_again(room: Room) -> None:
     with speaking(room, "--wait", "0") as speaker:
-        assert "Make the very same call again" in speaker.hear_error(speaker.pay("ann"))
+        assert "Make the same call again" in speaker.hear_error(speaker.pay("ann"))
         room.decide("approve")
         assert speaker.hear(speaker.pay("ann"))["is_error"] is False
     assert len(room.effects()) == 1

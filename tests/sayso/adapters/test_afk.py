@@ -11,11 +11,10 @@ import pytest
 
 from sayso.adapters.afk import Afk, gate
 from sayso.adapters.afk.checkpoints import shift
-from sayso.adapters.afk.hooks import Seams
+from sayso.adapters.afk.hooks import Hooks
 from sayso.adapters.starting import start
 from sayso.errors import Conflict, InvalidInput, InvalidJson, SaysoError
-from sayso.formats.external_events import Kept as Kept_
-from sayso.formats.external_events import Kind
+from sayso.formats.external_events import Kind, StoredEvent
 from sayso.policy.engine import Action
 from sayso.records.suspensions import RunStatus
 from sayso.records.tool_calls import ToolCall as OurCall
@@ -24,8 +23,8 @@ from sayso.runner.batches import Batch, BatchCall, end_call
 from sayso.runner.execution import CallExecutor, use_executor
 from sayso.runner.protocol import Done, FrameworkTurn
 from sayso.runner.tools import CallContext
-from sayso.testing.desk import InProcessDesk
-from sayso.timeline.merging import fold
+from sayso.testing import InProcessDesk
+from sayso.timeline.merging import build_entries
 from service.settings import CHECKOUT
 from tests.frameworks.contracts import (
     IS_REAL,
@@ -44,7 +43,7 @@ from tests.frameworks.contracts import (
     tool,
 )
 from tests.frameworks.contracts.players import Money, Player, Purse, Rows, Rule, pay
-from tests.sayso.runner.test_protocol import Kept
+from tests.sayso.runner.test_execution import Kept
 
 
 @dataclass
@@ -56,21 +55,21 @@ class Bot:
     tools: list[Any] = field(default_factory=list)
     memory: Rows = field(default_factory=Rows)
     purse: Purse = field(default_factory=Purse)
-    seams: list[Seams] = field(default_factory=list)
+    hooks: list[Hooks] = field(default_factory=list)
 
     @property
     def framework(self) -> Afk:
         """The agent as workers have it."""
         return Afk(self.build, lambda: self.memory)
 
-    def build(self, seams: Seams) -> tuple[Any, Any]:
+    def build(self, hooks: Hooks) -> tuple[Any, Any]:
         """Make the runner and the agent."""
-        self.seams.append(seams)
-        tools = seams.gate([*(self.tools or [self.purse.tool])])
-        given = {"instructions": "Pay.", "tools": tools, "policy_roles": [seams.role], **self.options}
+        self.hooks.append(hooks)
+        tools = hooks.gate([*(self.tools or [self.purse.tool])])
+        given = {"instructions": "Pay.", "tools": tools, "policy_roles": [hooks.role], **self.options}
         agent = Agent(model=Player(*self.turns), **given)
         config = RunnerConfig(interaction_mode="external", checkpoint_async_writes=False)
-        return Runner(memory_store=seams.memory, interaction_provider=seams.provider, config=config), agent
+        return Runner(memory_store=hooks.memory, interaction_provider=hooks.provider, config=config), agent
 
     async def begin(self) -> FrameworkTurn:
         """Run to the first calls."""
@@ -224,7 +223,7 @@ async def test_a_tool_that_goes_on_in_the_background_keeps_its_ticket_and_resolv
     result = kept.batches[0].calls[0].result
     assert result is not None
     where = {"thread_id": str(asked.native["thread_id"]), "run_id": str(asked.native["run_id"])}
-    runner, _ = bot.build(Seams(bot.memory))
+    runner, _ = bot.build(Hooks(bot.memory))
     assert [one["ticket_id"] for one in await runner.list_background_tools(**where)] == ["t1"]
     bot.memory.rows.clear()
     again = await resume(bot, asked, decide(asked, result))  # a worker was lost: the call is not run again
@@ -244,11 +243,11 @@ async def test_a_runner_that_saves_elsewhere_is_told_so() -> None:
     bot = Bot(([pay("ann", 1)],))
     elsewhere = Rows()
 
-    def build(seams: Seams) -> tuple[Any, Any]:
-        _, agent = bot.build(seams)
-        return Runner(memory_store=elsewhere, interaction_provider=seams.provider), agent
+    def build(hooks: Hooks) -> tuple[Any, Any]:
+        _, agent = bot.build(hooks)
+        return Runner(memory_store=elsewhere, interaction_provider=hooks.provider), agent
 
-    with pytest.raises(InvalidInput, match=r"memory_store=seams\.memory"):
+    with pytest.raises(InvalidInput, match=r"memory_store=hooks\.memory"):
         await Afk(build, lambda: bot.memory).begin("Pay them.")
 
 
@@ -256,10 +255,10 @@ async def test_a_run_that_somebody_else_went_on_with_is_hindered() -> None:
     bot = Bot(([pay("ann", 1)],))
     asked = await bot.begin()
     assert await bot.framework.find_fault(asked.native) is None
-    _, agent = bot.build(Seams(bot.memory))
+    _, agent = bot.build(Hooks(bot.memory))
     stranger = Runner(memory_store=bot.memory)
     await stranger.resume(agent, run_id=str(asked.native["run_id"]), thread_id=str(asked.native["thread_id"]))
-    assert "somebody else has gone on" in str(await bot.framework.find_fault(asked.native))
+    assert "another process has resumed it" in str(await bot.framework.find_fault(asked.native))
     assert bot.purse.paid == []
 
 
@@ -324,23 +323,23 @@ async def test_start_raises_when_afk_fails_the_run_before_it_asks() -> None:
 
 
 async def test_a_run_within_the_run_is_denied_for_afk_cannot_suspend_it() -> None:
-    seams = Seams(Rows())
+    hooks = Hooks(Rows())
     for run_id in ("run_1", "run_2"):
         data = {"tool_names": ["pay"], "tool_call_ids": ["c0"], "tool_call_count": 1}
-        await seams.notify(AgentRunEvent("tool_batch_started", run_id, "thread", "running", 1, data=data))
+        await hooks.notify(AgentRunEvent("tool_batch_started", run_id, "thread", "running", 1, data=data))
     event = PolicyEvent("tool_before_execute", "run_2", "thread", 1, {}, "pay", {})
-    assert (await seams.role(event)).action == "deny"
+    assert (await hooks.role(event)).action == "deny"
     judged = {"event_type": "tool_before_execute", "action": "request_approval"}
-    await seams.notify(AgentRunEvent("policy_decision", "run_2", "thread", "running", 1, data=judged))
-    approval = await seams.request_approval(ApprovalRequest("run_2", "thread", 1, "why", {}))
-    value = await seams.request_user_input(UserInputRequest("run_2", "thread", 1, "what", {}))
+    await hooks.notify(AgentRunEvent("policy_decision", "run_2", "thread", "running", 1, data=judged))
+    approval = await hooks.request_approval(ApprovalRequest("run_2", "thread", 1, "why", {}))
+    value = await hooks.request_user_input(UserInputRequest("run_2", "thread", 1, "what", {}))
     assert (approval.kind, value.kind) == ("deny", "deny")
 
 
 async def test_a_tool_cannot_be_called_past_the_gate() -> None:
     bot = Bot(([pay("ann", 1)],))
     await bot.begin()
-    result = await bot.seams[-1].tools[0].call({"to": "ann", "amount": 1}, tool_call_id="c0")
+    result = await bot.hooks[-1].tools[0].call({"to": "ann", "amount": 1}, tool_call_id="c0")
     assert (result.success, bot.purse.paid) == (False, [])
 
 
@@ -348,7 +347,7 @@ async def test_a_tool_cannot_be_called_past_the_gate() -> None:
     ("change", "words"),
     [
         (lambda agent, purse: agent.tools.append(purse.tool), "not gated"),
-        (lambda agent, purse: agent.policy_roles.clear(), "asks nobody"),
+        (lambda agent, purse: agent.policy_roles.clear(), "lacks Sayso.s role"),
         (lambda agent, purse: agent.subagents.append(agent), "has subagents"),
     ],
     ids=["a loose tool", "no role", "subagents"],
@@ -356,8 +355,8 @@ async def test_a_tool_cannot_be_called_past_the_gate() -> None:
 def test_an_agent_of_which_something_would_run_unasked_is_refused(change: Any, words: str) -> None:
     bot = Bot(())
 
-    def build(seams: Seams) -> tuple[Any, Any]:
-        runner, agent = bot.build(seams)
+    def build(hooks: Hooks) -> tuple[Any, Any]:
+        runner, agent = bot.build(hooks)
         change(agent, bot.purse)
         return runner, agent
 
@@ -414,10 +413,10 @@ async def test_denied_call_and_resumed_step_are_on_the_timeline_once() -> None:
     ended = await resume(bot, asked, decide(asked, True, "Not Bob."))
     at = range(len(asked.external_events) + len(ended.external_events))
     kept = [
-        Kept_(position=n, source="afk", source_format="afk", seq=n, at_ms=n, event=event)
+        StoredEvent(position=n, source="afk", source_format="afk", seq=n, at_ms=n, event=event)
         for n, event in zip(at, (*asked.external_events, *ended.external_events), strict=True)
     ]
-    entries = fold(kept)
+    entries = build_entries(kept)
     calls = [(one.name, one.call_id) for one in entries if one.kind is Kind.CALL]
     assert calls == [("pay", "c0"), ("pay", "c1")]
     assert [one.text for one in entries].count("Turn 0.") == 1
@@ -428,15 +427,15 @@ async def test_denied_call_and_resumed_step_are_on_the_timeline_once() -> None:
 async def test_a_state_that_is_no_runs_is_refused() -> None:
     asked = await Bot(([pay("ann", 1)],)).begin()
     for native in ({}, {**asked.native, "saved": {"step": 1}}, {**asked.native, "step": "one"}):
-        with pytest.raises(InvalidInput, match="no state of an AFK run"):
+        with pytest.raises(InvalidInput, match="not a waiting AFK run"):
             await Bot(()).framework.resume(native, decide(asked, True))
 
 
 def test_without_afk_it_is_said_where_it_comes_from() -> None:
-    script = "from sayso.adapters.afk.classes import load_words; load_words()"
+    script = "from sayso.adapters.afk.classes import load_types; load_types()"
     done = subprocess.run([sys.executable, "-c", script], cwd=CHECKOUT, capture_output=True, text=True, check=False)
     assert done.returncode != 0 or IS_REAL
-    assert "on no package index" in done.stderr or IS_REAL
+    assert "not on PyPI" in done.stderr or IS_REAL
 
 
 @pytest.mark.skipif(not IS_REAL, reason="AFK's own checkout is not on the path (it is on no package index)")

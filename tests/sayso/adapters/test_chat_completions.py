@@ -85,7 +85,7 @@ async def test_an_endpoint_that_is_not_there_is_told() -> None:
 
 async def test_an_endpoint_that_never_answers_is_not_waited_for() -> None:
     async with endpoint([Answer(silent=True)]) as heard:
-        with pytest.raises(ModelError, match=r"gave no answer within 0\.05 s"):
+        with pytest.raises(ModelError, match=r"did not respond within 0\.05 s"):
             await model(heard.url, timeout_s=0.05, max_attempts=1).complete(ASKED, [])
 
 

@@ -2,7 +2,7 @@
 
 from sayso.adapters.starting import start
 from sayso.canonical_json import JsonObject
-from sayso.client.clients import AsyncClient
+from sayso.client import AsyncClient
 from sayso.records.suspensions import Origin
 from sayso.records.tool_calls import ToolDefinition
 from sayso.runner.execution import CallExecutor
@@ -41,4 +41,4 @@ async def test_a_turn_with_a_call_that_cannot_run_is_told_to_the_model_and_nobod
     assert "cannot be read" in unread
     assert unknown == "There is no tool named 'fly'. There are: pay."
     assert misfit.startswith("The arguments do not fit pay: to")
-    assert whole == "Not run: nobody is asked about a turn of which another call cannot run. Ask for it again."
+    assert whole == "Not run: another call of the same turn is invalid. Make this call again."

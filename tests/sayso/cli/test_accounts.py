@@ -1,6 +1,6 @@
 """Passwords, sessions and people from the shell."""
 
-from sayso.client.clients import Client
+from sayso.client import Client
 from tests.builders import PASSWORD
 from tests.sayso.cli.test_commands import Run, desk, sayso  # noqa: F401
 
@@ -25,7 +25,7 @@ def test_sessions_are_listed_and_ended_in_the_shell(desk: tuple[str, str, str, s
     assert "(this one)" in listed
     assert "1 ended." in sayso("sessions", "end", "--others").stdout
     assert sayso("sessions", "list").stdout.count("ses_") == 1
-    assert "Say which session" in sayso("sessions", "end").stderr
+    assert "Name one session" in sayso("sessions", "end").stderr
 
 
 def test_an_admin_lets_people_in_again_in_the_shell(desk: tuple[str, str, str, str], sayso: Run) -> None:  # noqa: F811

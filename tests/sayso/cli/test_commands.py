@@ -14,8 +14,7 @@ from redis import Redis
 
 from launch.waits import wait_until
 from sayso.canonical_json import JsonObject
-from sayso.client import requests
-from sayso.client.clients import Client
+from sayso.client import Client, requests
 from sayso.errors import NotAuthenticated
 from service.auth.credentials import TENANT
 from service.settings import CHECKOUT, Settings
@@ -123,7 +122,7 @@ def test_a_name_that_looks_like_one_in_a_rule_is_flagged_on_the_terminal(
     desk: tuple[str, str, str, str], sayso: Run
 ) -> None:
     waiting = ask(desk, "P1ck")
-    assert "This name only looks like pick in the rules." in sayso("show", waiting).stdout
+    assert "This tool name resembles pick in the rules but is not the same." in sayso("show", waiting).stdout
     with Client(desk[0], desk[1]) as agent:
         assert agent.find(waiting).items[0].resembles == ("pick",)
 
@@ -133,19 +132,19 @@ def test_whoever_comes_second_is_told_who_was_first(desk: tuple[str, str, str, s
     assert sayso("deny", waiting, "-m", "no", "-y").returncode == 0
     late = sayso("approve", waiting, "-y")
     assert (late.returncode, late.stdout) == (1, "")
-    assert "Nothing of sus_" in late.stderr
+    assert "has no open item" in late.stderr
 
 
 def test_of_several_items_one_is_named(desk: tuple[str, str, str, str], sayso: Run) -> None:
     waiting = ask(desk, "refund", "mail")
-    assert "Say which: --item" in sayso("approve", waiting, "-y").stderr
+    assert "Choose one with --item" in sayso("approve", waiting, "-y").stderr
     assert "mail: approved." in sayso("approve", waiting, "--item", "i2", "-y").stdout
 
 
 def test_nothing_is_decided_where_nobody_can_be_asked_once_more(desk: tuple[str, str, str, str], sayso: Run) -> None:
     waiting = ask(desk)
     refused = sayso("approve", waiting)
-    assert (refused.returncode, "say --yes" in refused.stderr) == (1, True)
+    assert (refused.returncode, "Give --yes" in refused.stderr) == (1, True)
     with Client(desk[0], desk[1]) as agent:
         assert agent.find(waiting).pending
 
@@ -197,7 +196,7 @@ def test_keys_are_provisioned_rotated_and_revoked_from_the_shell(desk: tuple[str
     second = sayso("keys", "rotate", key_id, "--overlap-s", "600", key=root).stdout.strip()
     for key in (first, second):
         assert sayso("runs", key=key).returncode == 0
-    assert "ends " in sayso("keys", "list", key=root).stdout
+    assert "expires " in sayso("keys", "list", key=root).stdout
     assert "is revoked" in sayso("keys", "revoke", key_id, key=root).stdout
     with Client(desk[0], first) as client:
         assert wait_until(lambda: fails(client.runs), 2), "a revoked key fails"
@@ -277,7 +276,7 @@ def test_a_failed_call_is_shown_as_failed(desk: tuple[str, str, str, str], sayso
         agent.exchange(requests.redeem(waiting, "i1", "once", 60))
         agent.exchange(requests.report_outcome(waiting, "i1", "once", False, None, "payment provider answered 502"))
     told = sayso("show", waiting).stdout
-    assert "failed; approved by anna" in told
+    assert "failed; anna approved this" in told
     assert "payment provider answered 502" in told
     assert "call failed" in sayso("runs").stdout
     assert "completed" not in sayso("runs").stdout

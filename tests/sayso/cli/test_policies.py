@@ -36,7 +36,7 @@ def test_policy_check_works_without_desk_and_sign_in(tmp_path: Path, text: str, 
     (tmp_path / "rules.yaml").write_text(text)
     done = run(tmp_path, "policy", "check", "rules.yaml")
     assert (done.returncode, told in done.stdout) == (code, True), done
-    assert ("Checked here alone" in done.stderr) == (code == 0)
+    assert ("Checked on this machine only" in done.stderr) == (code == 0)
 
 
 def test_policy_check_offline_asks_no_desk(tmp_path: Path) -> None:
@@ -51,7 +51,7 @@ def test_policy_check_offline_asks_no_desk(tmp_path: Path) -> None:
 def test_policy_check_falls_back_when_no_desk_answers(tmp_path: Path) -> None:
     (tmp_path / "rules.yaml").write_text(GOOD)
     done = run(tmp_path, "policy", "check", "rules.yaml", SAYSO_URL="http://127.0.0.1:9", SAYSO_KEY="sayso_agent_k")
-    assert (done.returncode, "Checked here alone" in done.stderr) == (0, True)
+    assert (done.returncode, "Checked on this machine only" in done.stderr) == (0, True)
     assert "http://127.0.0.1:9" in done.stderr
 
 

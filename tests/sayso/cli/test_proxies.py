@@ -11,8 +11,8 @@ from service.settings import CHECKOUT
 @pytest.mark.parametrize(
     ("words", "told"),
     [
-        ((), "Say which server"),
-        (("--url", "http://127.0.0.1:9/mcp", "--", "a-server"), "Say which server"),
+        ((), "Name one server"),
+        (("--url", "http://127.0.0.1:9/mcp", "--", "a-server"), "Name one server"),
         (("--url", "127.0.0.1:9/mcp"), "Write it as https://host/mcp"),
         (("--url", "http://127.0.0.1:9/mcp", "--header", "no colon"), "Write each --header as"),
         (("--", "a-server"), "pip install 'sayso[cli,mcp]'"),

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from sayso.client.clients import Client
+from sayso.client import Client
 from tests.builders import PASSWORD
 from tests.sayso.cli.test_commands import Run, ask, desk, sayso  # noqa: F401
 
@@ -87,9 +87,9 @@ def test_a_script_signs_in_with_a_piped_password(sayso: Run, end: str) -> None: 
 @pytest.mark.parametrize(
     ("words", "typed", "told"),
     [
-        (("--name", "anna"), "", "Standard input holds no password"),
-        ((), PASSWORD, "takes --name and no --key"),
-        (("--name", "anna", "--key"), PASSWORD, "takes --name and no --key"),
+        (("--name", "anna"), "", "Standard input has no password"),
+        ((), PASSWORD, "requires --name and excludes --key"),
+        (("--name", "anna", "--key"), PASSWORD, "requires --name and excludes --key"),
     ],
 )
 def test_a_piped_password_without_name_or_text_is_refused(

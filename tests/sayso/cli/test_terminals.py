@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from sayso.client.clients import Client
+from sayso.client import Client
 from service.settings import CHECKOUT, Settings
 from service.wiring import assemble
 from tests.builders import make_agent, make_person

@@ -137,17 +137,17 @@ def play_calls(agent: Player, admin: Player) -> None:
     assert agent("wait", asked.id).status == "decided"
     assert agent("redeem", asked.id, "i1", "try-1").args == {"amount": 4}
     assert agent.refused("redeem", asked.id, "i1", "try-2") == AlreadyRedeemed.__name__
-    assert agent("outcome", asked.id, "i1", "try-1", output="paid").items[0].permit.report.output == "paid"
+    assert agent("report_outcome", asked.id, "i1", "try-1", output="paid").items[0].permit.report.output == "paid"
 
 
 def play_runs(agent: Player) -> None:
     begun = agent("start_run", "demo", "Pay Ann.", title="Pay", key="r")
     assert agent("await_run", begun.id, 0).status == "running"
     note = {"type": "note", "data": {"text": "a"}}
-    assert agent("tell", begun.id, "sayso", [note]).added == 1
+    assert agent("report_events", begun.id, "sayso", [note]).added == 1
     assert agent("cancel", begun.id, "enough", key="c").status == "cancelled"
     assert begun.id in [one.id for one in agent("runs", "cancelled").runs]
-    assert agent("run", retries.send(agent.client.patience, requests.find_run(begun.id))).ended
+    assert agent("run", retries.send(agent.client.retry_policy, requests.find_run(begun.id))).ended
     assert agent("exchange", requests.find_run(begun.id)) == agent("find_run", begun.id)
 
 

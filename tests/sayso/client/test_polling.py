@@ -3,7 +3,7 @@
 import pytest
 
 from sayso.errors import AlreadyRedeemed
-from sayso.testing.desk import InProcessDesk
+from sayso.testing import InProcessDesk
 
 BODY = {"mode": "poll", "calls": [{"tool": "pay", "args": {"amount": 5}, "definition": {}}]}
 
@@ -17,7 +17,7 @@ def test_a_client_consumes_the_leave_once_and_reports_the_outcome(desk: InProces
     assert client.redeem(asked.id, "i1", "try-1") == spent
     with pytest.raises(AlreadyRedeemed):
         client.redeem(asked.id, "i1", "try-2")
-    reported = client.outcome(asked.id, "i1", "try-1", output="paid")
+    reported = client.report_outcome(asked.id, "i1", "try-1", output="paid")
     assert reported.items[0].permit is not None
     assert reported.items[0].permit.report is not None
     assert reported.items[0].permit.report.output == "paid"
@@ -28,7 +28,7 @@ async def test_an_async_client_reports_a_failure_alike(desk: InProcessDesk) -> N
     client = desk.async_client()
     asked = await client.wait((await client.suspend(BODY, key="k")).id)
     assert (await client.redeem(asked.id, "i1", "try-1")).args == {"amount": 5}
-    reported = await client.outcome(asked.id, "i1", "try-1", success=False, error="no funds")
+    reported = await client.report_outcome(asked.id, "i1", "try-1", success=False, error="no funds")
     assert reported.items[0].permit is not None
     assert reported.items[0].permit.report is not None
     assert (reported.items[0].permit.report.success, reported.items[0].permit.report.error) == (False, "no funds")

@@ -6,24 +6,24 @@ import pytest
 
 from sayso import gate
 from sayso.errors import InvalidInput
-from sayso.testing.desk import InProcessDesk
+from sayso.testing import InProcessDesk
 from tests.sayso.banks import Bank, gated
 
 
 @pytest.mark.parametrize(
     ("key", "words"),
     [
-        ("refund-{customer}", "{customer} is no argument. refund takes order, amount."),
-        ("refund-{call}", "{call} is no argument. refund takes order, amount."),
-        ("refund-{}", "{} is no argument"),
-        ("refund-{0}", "{0} is no argument"),
-        ("refund-{order.id}", "{order.id} reads an attribute, and arguments are plain JSON"),
-        ("refund-{amount:{width}}", "{width} is no argument"),
+        ("refund-{customer}", "{customer} is not an argument. refund takes order, amount."),
+        ("refund-{call}", "{call} is not an argument. refund takes order, amount."),
+        ("refund-{}", "{} is not an argument"),
+        ("refund-{0}", "{0} is not an argument"),
+        ("refund-{order.id}", "{order.id} reads an attribute, but arguments are plain JSON"),
+        ("refund-{amount:{width}}", "{width} is not an argument"),
         ("refund-{order!x}", "{order!x} has an unknown conversion"),
         ("refund-{order", "expected '}' before end of string"),
-        (lambda customer: customer, "it is called with every argument by name, and "),
-        ("".join, "it is called with every argument by name, and "),
-        (lambda order: order, "it is called with every argument by name, and "),
+        (lambda customer: customer, "it is called with every argument by name, but "),
+        ("".join, "it is called with every argument by name, but "),
+        (lambda order: order, "it is called with every argument by name, but "),
     ],
 )
 def test_a_key_that_cannot_be_filled_is_refused_at_decoration(
@@ -36,7 +36,7 @@ def test_a_key_that_cannot_be_filled_is_refused_at_decoration(
 
 
 def test_a_key_of_a_block_is_checked_against_its_arguments(desk: InProcessDesk) -> None:
-    with pytest.raises(InvalidInput, match=r"\{version\} is no argument. deploy takes to, force\."):
+    with pytest.raises(InvalidInput, match=r"\{version\} is not an argument. deploy takes to, force\."):
         gate("deploy", {"to": "prod", "force": True}, key="deploy-{version}", client=desk.client())
     with pytest.raises(InvalidInput, match=r"deploy takes no arguments\."):
         gate("deploy", {}, key="deploy-{to}", client=desk.client())
@@ -54,7 +54,7 @@ def test_a_key_of_a_block_is_checked_against_its_arguments(desk: InProcessDesk) 
 )
 def test_a_key_that_can_be_filled_names_the_call(desk: InProcessDesk, bank: Bank, key: Any, label: str) -> None:
     refund = gated(desk, bank, key=key)
-    assert refund.manner.want(refund.tool.definition, {"order": "A-1", "amount": 5.0}).label == label
+    assert refund.options.build_call(refund.tool.definition, {"order": "A-1", "amount": 5.0}).label == label
 
 
 def test_a_key_function_without_a_signature_is_tried_when_called(desk: InProcessDesk, bank: Bank) -> None:

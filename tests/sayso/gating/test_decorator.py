@@ -11,7 +11,7 @@ from sayso.errors import AlreadyRedeemed, DeadlinePassed, Frozen, IdempotencyCon
 from sayso.policy.engine import Policy
 from sayso.policy.rules import Action, PolicyRule, RequestPayload, RuleCondition
 from sayso.runner.tools import CallContext
-from sayso.testing.desk import InProcessDesk
+from sayso.testing import InProcessDesk
 from tests.sayso.banks import Bank, gated
 
 
@@ -181,7 +181,7 @@ def test_a_call_that_another_is_still_at_is_not_said_to_be_lost(desk: InProcessD
 
     @gate(client=desk.client(), key="the same")
     def refund() -> str:
-        with pytest.raises(InDoubt, match="may still be at it; call again in a moment"):
+        with pytest.raises(InDoubt, match="may still be running it: call again in a moment"):
             refund()
         return "paid"
 
@@ -224,13 +224,13 @@ def test_leave_that_was_not_used_in_time_is_over(desk: InProcessDesk, bank: Bank
     with pytest.raises(Suspended):
         gated(desk, bank, wait_s=0)("A-1", 5.0)
     desk.reviewer.decide("approve")
-    desk.clock.turn(3600)
-    with pytest.raises(DeadlinePassed, match="nobody started it before"):
+    desk.clock.advance(3600)
+    with pytest.raises(DeadlinePassed, match="its client did not start it before"):
         gated(desk, bank)("A-1", 5.0)
     assert bank.paid == []
 
 
-@pytest.mark.parametrize("lost", ["lost", "lost_answers"])
+@pytest.mark.parametrize("lost", ["drop_requests", "drop_responses"])
 def test_requests_and_answers_that_are_lost_change_nothing(desk: InProcessDesk, bank: Bank, lost: str) -> None:
     desk.reviewer.approves()
     for _ in range(4):
@@ -241,7 +241,7 @@ def test_requests_and_answers_that_are_lost_change_nothing(desk: InProcessDesk, 
 
 
 def test_a_desk_that_stays_away_is_told_of_with_what_to_do(desk: InProcessDesk, bank: Bank) -> None:
-    desk.lost = 10_000
+    desk.drop_requests = 10_000
     with pytest.raises(Unreachable, match=r"cannot be reached.* Start the desk, or set SAYSO_URL"):
         gated(desk, bank)("A-1", 5.0)
     assert bank.paid == []
@@ -254,13 +254,13 @@ def test_a_report_that_is_lost_does_not_lose_the_result(
     pay = bank.pay
 
     def pay_and_cut(order: str, amount: float, call: CallContext) -> str:
-        desk.lost = 10_000
+        desk.drop_requests = 10_000
         return pay(order, amount, call)
 
     bank.pay = pay_and_cut  # type: ignore[method-assign]
     assert gated(desk, bank)("A-1", 5.0) == "paid 5 for A-1"
     assert "could not be reported" in caplog.text
-    desk.lost = 0
+    desk.drop_requests = 0
     with pytest.raises(InDoubt):
         gated(desk, bank)("A-1", 5.0)
 
@@ -339,5 +339,5 @@ def test_a_block_may_lack_what_a_rule_asks_a_person_for() -> None:
 def test_a_schema_over_its_bounds_or_beside_a_signature_is_refused_at_once(desk: InProcessDesk) -> None:
     with pytest.raises(InvalidInput, match="1001 alternatives"):
         gate("look_up", {}, schema={"anyOf": [{}] * 1_001}, client=desk.client())
-    with pytest.raises(InvalidInput, match="signature is its schema"):
+    with pytest.raises(InvalidInput, match="takes its schema from its signature"):
         gate(schema=CITY)(lambda: None)  # type: ignore[call-overload]

@@ -9,7 +9,7 @@ import pytest
 from sayso import Denied, Suspended, gate
 from sayso.policy.engine import Policy
 from sayso.policy.rules import Action
-from sayso.testing.desk import InProcessDesk
+from sayso.testing import InProcessDesk
 from tests.sayso.banks import Bank, gated
 from tests.sayso.rule_builders import policy, rule
 
@@ -100,7 +100,7 @@ def test_the_line_can_be_turned_off(desk: InProcessDesk, bank: Bank, capsys: pyt
 def test_a_closed_standard_error_does_not_stop_the_call(closing: str) -> None:
     script = (
         "import os, sys\n"
-        "from sayso import gate\nfrom sayso.testing.desk import InProcessDesk\n"
+        "from sayso import gate\nfrom sayso.testing import InProcessDesk\n"
         "desk = InProcessDesk()\ndesk.reviewer.approves()\n"
         f"{closing}\n"
         "with gate('deploy', {}, client=desk.client()) as call:\n    print('deployed')\n"

@@ -7,7 +7,7 @@ import pytest
 
 from sayso import Client, gate
 from sayso.errors import InvalidInput, Unreachable
-from sayso.testing.desk import InProcessDesk
+from sayso.testing import InProcessDesk
 from tests.sayso.banks import Bank, gated
 
 
@@ -70,5 +70,5 @@ def test_an_idempotency_key_that_no_header_can_carry_is_refused_at_once(desk: In
 
 def test_another_programs_refusal_is_not_taken_for_a_desks() -> None:
     other = httpx.MockTransport(lambda _request: httpx.Response(404, json={"detail": "Not Found"}))
-    with pytest.raises(Unreachable, match="as no Sayso does"):
+    with pytest.raises(Unreachable, match="is not a Sayso desk"):
         Client(transport=other).find("sus_1")

@@ -10,7 +10,7 @@ from sayso.errors import InvalidInput
 from sayso.policy.rules import Action
 from sayso.records.events import EventType
 from sayso.records.suspensions import RunStatus, Status
-from sayso.testing.desk import InProcessDesk
+from sayso.testing import InProcessDesk
 from tests.sayso.rule_builders import policy, rule
 from tests.sayso.runners import POLICY, Ran, kinds, make_agent, told, turn
 
@@ -45,7 +45,7 @@ def test_all_items_of_one_suspension_are_decided_in_one_look() -> None:
     call: Any = {"args": {}, "definition": {}}
     desk.client().suspend({"mode": "poll", "calls": [{"tool": "mail", **call}, {"tool": "pay", **call}]})
     desk.reviewer.approves()
-    desk.reviewer.look()
+    desk.reviewer.review()
     (record,) = desk.records.values()
     assert (record.status, record.approved) == (Status.DECIDED, True)
 
@@ -105,7 +105,7 @@ async def test_an_agent_runs_within_an_event_loop() -> None:
     ran: Ran = []
     desk.reviewer.approves()
     agent = make_agent(ran, turn(REFUND))
-    with pytest.raises(InvalidInput, match="An event loop runs here"):
+    with pytest.raises(InvalidInput, match="An event loop is running"):
         desk.run(agent, "Refund A-1")
     end = await desk.async_run(agent, "Refund A-1")
     assert (end.status, len(ran)) == (RunStatus.COMPLETED, 1)

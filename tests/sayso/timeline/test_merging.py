@@ -6,9 +6,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sayso.formats.external_events import Kept, Kind, read_moment
+from sayso.formats.external_events import Kind, StoredEvent, read_moment
 from sayso.records.events import TrailEntry
-from sayso.timeline.merging import Entry, fold, merge
+from sayso.timeline.merging import Entry, build_entries, merge
 from sayso.timeline.sources import SOURCE_FORMATS, SourceFormat
 from tests.sayso.timeline.stories import STORIES, go
 
@@ -27,15 +27,15 @@ KINDS = st.sampled_from(
 )
 
 
-def kept(source_format: str, events: list[dict[str, Any]], source: str = "agent") -> list[Kept]:
+def kept(source_format: str, events: list[dict[str, Any]], source: str = "agent") -> list[StoredEvent]:
     return [
-        Kept(position=seq, source=source, source_format=source_format, seq=seq, at_ms=T0 + seq, event=event)
+        StoredEvent(position=seq, source=source, source_format=source_format, seq=seq, at_ms=T0 + seq, event=event)
         for seq, event in enumerate(events, start=1)
     ]
 
 
 def told(source_format: str) -> list[Entry]:
-    return fold(kept(source_format, STORIES[source_format]))
+    return build_entries(kept(source_format, STORIES[source_format]))
 
 
 def of(entries: list[Entry], kind: Kind) -> list[Entry]:
@@ -79,13 +79,13 @@ def test_invocations_are_a_tree_even_where_they_lead_in_a_circle() -> None:
         go("x", "e2", invocationId="b", parentInvocationId="a"),
         go("x", "e3", invocationId="c", parentInvocationId="c"),
     ]
-    assert [one.depth for one in fold(kept("trpc_agent_go", circle))] == [1, 1, 0]
+    assert [one.depth for one in build_entries(kept("trpc_agent_go", circle))] == [1, 1, 0]
 
 
 def test_an_unknown_kind_is_shown_whole() -> None:
     for source_format in SourceFormat:
         event = {"type": "moon_landed", "object": "moon_landed", "crew": ["anna"]}
-        (entry,) = fold(kept(source_format, [event]))
+        (entry,) = build_entries(kept(source_format, [event]))
         assert entry.kind is Kind.UNKNOWN
         assert entry.text == "Moon landed"
         assert entry.data == event
@@ -97,7 +97,7 @@ def test_text_before_and_after_a_call_stays_two_messages() -> None:
         {"type": "warning", "message": "slow", "data": {}},
         {"type": "text_delta", "data": {"delta": "two"}},
     ]
-    assert [one.text for one in fold(kept("afk", events))] == ["one", "slow", "two"]
+    assert [one.text for one in build_entries(kept("afk", events))] == ["one", "slow", "two"]
 
 
 def test_results_without_ids_go_to_the_oldest_call_that_waits() -> None:
@@ -108,7 +108,7 @@ def test_results_without_ids_go_to_the_oldest_call_that_waits() -> None:
         {"type": "tool_output", "output": None},
         {"type": "tool_output", "output": ["nobody asked"]},
     ]
-    entries = fold(kept("tool_responses", events))
+    entries = build_entries(kept("tool_responses", events))
     assert [(one.kind, one.name, one.ok) for one in entries] == [
         (Kind.CALL, "a", True),
         (Kind.CALL, "b", True),
@@ -123,7 +123,7 @@ def test_a_call_id_used_again_is_another_call() -> None:
         {"type": "tool_call", "data": {"name": "a", "call_id": "1"}},
         {"type": "tool_result", "data": {"call_id": "1", "success": True}},
     ]
-    entries = fold(kept("sayso", [*once, *once]))
+    entries = build_entries(kept("sayso", [*once, *once]))
     assert [(one.first_seq, one.last_seq, one.ok) for one in entries] == [(1, 2, True), (3, 4, True)]
 
 
@@ -133,7 +133,7 @@ def test_a_source_keeps_its_order_whatever_moments_it_claims() -> None:
         one.model_copy(update={"said_at_ms": at_ms})
         for one, at_ms in zip(kept("sayso", [{"type": "note"}] * 3), said, strict=True)
     ]
-    assert [one.at_ms for one in fold(events)] == [T0 - 50, T0 - 50, T0 + 3]
+    assert [one.at_ms for one in build_entries(events)] == [T0 - 50, T0 - 50, T0 + 3]
 
 
 def test_step_that_afk_enters_again_is_shown_once_from_two_sources() -> None:
@@ -144,14 +144,14 @@ def test_step_that_afk_enters_again_is_shown_once_from_two_sources() -> None:
         {**step, "type": "tool_batch_started", "data": {"tool_names": ["pay"], "tool_call_ids": ["c0"]}},
     ]
     other = {**entered[1], "data": {"text": "I pay twice.", "tool_call_count": 1}}
-    entries = fold([*kept("afk", entered), *kept("afk", [*entered, other], source="later")])
+    entries = build_entries([*kept("afk", entered), *kept("afk", [*entered, other], source="later")])
     assert [one.text for one in entries if one.kind is Kind.TEXT] == ["I pay.", "I pay twice."]
     assert [one.call_id for one in entries if one.kind is Kind.CALL] == ["c0"]
 
 
 def test_our_trail_and_theirs_are_one_timeline() -> None:
     ours = [TrailEntry(seq=n, at_ms=T0 + at, type="warning", data={}, hash="h") for n, at in ((1, 1), (2, 3))]
-    both = merge(ours, fold(kept("sayso", [{"type": "note"}] * 3)))
+    both = merge(ours, build_entries(kept("sayso", [{"type": "note"}] * 3)))
     assert [one.seq if isinstance(one, TrailEntry) else f"told {one.first_seq}" for one in both] == [
         1,
         "told 1",
@@ -191,6 +191,6 @@ def test_whatever_is_told_is_read_and_something_of_it_is_shown(
     for event in events:
         for one in (event, {**event, "type": kind}, {**event, "object": kind}):
             assert all(isinstance(piece.text, str) for piece in SOURCE_FORMATS[source_format].read(one))
-    alone = [fold(kept(source_format, [event])) for event in events]
+    alone = [build_entries(kept(source_format, [event])) for event in events]
     assert all(alone)
-    assert fold(kept(source_format, events)) or not events
+    assert build_entries(kept(source_format, events)) or not events

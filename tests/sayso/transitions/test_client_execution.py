@@ -52,7 +52,7 @@ def test_a_decided_pause_is_put_before_no_worker_and_is_looked_at_when_its_leave
     change = decide(record, word(record), T0)
     assert (change.record.status, change.ready) == (Status.DECIDED, False)
     assert change.record.due_at_ms == START_BY_MS
-    with pytest.raises(IllegalTransition, match="no worker takes it up"):
+    with pytest.raises(IllegalTransition, match="executed by its client"):
         lease(change.record, "w1", 30_000, T0)
 
 
@@ -77,7 +77,7 @@ def test_leave_is_not_consumed_after_its_time_or_where_there_is_none() -> None:
     with pytest.raises(IllegalTransition, match="Cannot redeem: the suspension is pending, not decided or"):
         client_redeem(polled(), "i1", "k", T0)
     record = polled()
-    with pytest.raises(IllegalTransition, match="no leave"):
+    with pytest.raises(IllegalTransition, match="is not approved"):
         client_redeem(decide(record, word(record, "deny"), T0).record, "i1", "k", T0)
     with pytest.raises(IllegalTransition):
         client_redeem(cancel(approved(), person("ada"), None, T0).record, "i1", "k", T0)
@@ -93,7 +93,7 @@ def test_a_run_that_is_cancelled_tells_which_calls_may_have_run() -> None:
 
 def test_the_report_of_the_last_call_ends_the_run() -> None:
     record = client_redeem(approved(), "i1", "mine", T0 + 1).record
-    with pytest.raises(StaleAttempt, match="consumed by mine"):
+    with pytest.raises(StaleAttempt, match="redeemed by mine"):
         conclude(record, "i1", "other", DONE, T0 + 2)
     change = conclude(record, "i1", "mine", DONE, T0 + 2)
     assert types_of(change) == ["outcome_reported", "run_completed"]
@@ -102,14 +102,14 @@ def test_the_report_of_the_last_call_ends_the_run() -> None:
     assert (change.record.status, end.status, end.error) == (Status.RESUMED, RunStatus.COMPLETED, None)
     assert change.record.due_at_ms is None
     assert conclude(change.record, "i1", "mine", DONE, T0 + 3).record is change.record
-    with pytest.raises(Conflict, match="Another outcome"):
+    with pytest.raises(Conflict, match="A different result"):
         conclude(change.record, "i1", "mine", BROKE, T0 + 3)
     with pytest.raises(AlreadyRedeemed):
         client_redeem(change.record, "i1", "other", T0 + 3)
 
 
 def test_nothing_is_reported_before_it_was_consumed() -> None:
-    with pytest.raises(IllegalTransition, match="consume it before"):
+    with pytest.raises(IllegalTransition, match="Redeem it before"):
         conclude(approved(), "i1", "mine", DONE, T0)
 
 
@@ -121,7 +121,7 @@ def test_a_run_goes_on_until_each_of_its_calls_is_reported_or_too_late() -> None
     change = lapse(record, START_BY_MS)
     assert types_of(change) == ["permit_lapsed", "run_failed"]
     assert change.record.end is not None
-    assert "nobody started it before" in str(change.record.end.error)
+    assert "its client did not start it before" in str(change.record.end.error)
 
 
 def test_leave_that_nobody_used_ends_the_run_visibly() -> None:
@@ -147,7 +147,7 @@ def test_a_report_that_never_comes_ends_the_run_visibly() -> None:
     change = lapse(record, T0 + 10_000)
     assert types_of(change) == ["permit_lapsed", "run_degraded"]
     assert change.record.end is not None
-    assert "nobody reported" in str(change.record.end.error)
+    assert "its client reported no result" in str(change.record.end.error)
 
 
 @pytest.mark.parametrize(
@@ -214,7 +214,7 @@ def test_an_answer_not_to_run_again_ends_the_run(choice: str, status: str) -> No
     following = in_doubt().following
     assert following is not None
     answered = decide(following, word(following, "value", value={"choice": choice}), T0 + 2).record
-    with pytest.raises(IllegalTransition, match="not to run the call again"):
+    with pytest.raises(IllegalTransition, match="does not allow another run"):
         client_redeem(answered, "i1", "next", T0 + 3)
     end = lapse(answered, T0 + 3).record.end
     assert end is not None

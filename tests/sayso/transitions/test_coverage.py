@@ -27,14 +27,14 @@ def test_the_first_word_closes_the_others(action: str, verdict: Verdict) -> None
     for other in (first, third):
         assert other is not None
         assert (other.verdict, other.by) == (Verdict.DENIED, COVERED)
-        assert "one answer was enough" in (other.message or "")
+        assert "one decision is enough" in (other.message or "")
     assert types_of(change) == ["decision_recorded", "decided"]
     decided = change.events[-1].data
     assert decided["closed_with_it"] == ["i1", "i3"]
     kept = [(one["item_id"], one["args"], one["quorum"]) for one in decided["unanswered"]]
     asked = record.items[0].tool.args, record.items[2].tool.args
     assert kept == [("i1", asked[0], {"approve": 1, "deny": 1}), ("i3", asked[1], {"approve": 1, "deny": 1})]
-    with pytest.raises(AlreadyDecided, match="one answer was enough"):
+    with pytest.raises(AlreadyDecided, match="one decision is enough"):
         decide(change.record, word(change.record, "approve", by="eve", item_id="i1"), T0 + 6)
 
 

@@ -211,13 +211,13 @@ def test_an_item_for_named_reviewers_is_for_them_alone() -> None:
 )
 def test_an_answer_the_item_does_not_take_is_refused(kind: ItemKind, action: str, fields: dict[str, object]) -> None:
     record = pending(ask(kind=kind))
-    with pytest.raises(InvalidInput, match="it takes"):
+    with pytest.raises(InvalidInput, match="Choose "):
         decide(record, word(record, action, **fields), T0)
 
 
 def test_a_value_must_be_among_the_choices_exactly() -> None:
     record = pending(ask(kind=ItemKind.INPUT).model_copy(update={"choices": (1, "two")}))
-    with pytest.raises(InvalidInput, match="not one of the choices"):
+    with pytest.raises(InvalidInput, match="not one of the item.s choices"):
         decide(record, word(record, "value", value=True), T0)
     assert decide(record, word(record, "value", value="two"), T0).record.status is Status.DECIDED
 
@@ -226,7 +226,7 @@ def test_a_quorum_takes_different_people_and_the_same_arguments() -> None:
     record = pending(ask(quorum={"approve": 2, "deny": 1}))
     first = decide(record, word(record, by="ada"), T0).record
     assert first.status is Status.PENDING
-    with pytest.raises(Conflict, match="already given your word"):
+    with pytest.raises(Conflict, match="already decided on this item"):
         decide(first, word(record, by="ada", id="dec_again"), T0)
     edited = decide(first, word(record, by="bob", args={"order": "A-0", "amount": 2}), T0).record
     assert edited.status is Status.PENDING, "an approval of other arguments does not count together"
@@ -327,7 +327,7 @@ def test_a_reviewer_may_extend_a_deadline_as_far_as_the_terms_allow() -> None:
     for until_ms in (DEADLINE, DEADLINE + 600_001):
         with pytest.raises(InvalidInput, match="up to"):
             extend(record, "i1", until_ms, person("ada"), T0)
-    with pytest.raises(InvalidInput, match="not at all"):
+    with pytest.raises(InvalidInput, match="allow no extension"):
         extend(pending(), "i1", DEADLINE + 1, person("ada"), T0)
     with pytest.raises(DeadlinePassed):
         extend(record, "i1", DEADLINE + 1, person("ada"), DEADLINE)

@@ -6,7 +6,7 @@ from sayso.errors import AlreadyDecided, ClockInDoubt, DeadlinePassed
 from sayso.records.freezes import TIME, Freeze
 from sayso.transitions.clock_jumps import JUMP_MS
 from sayso.transitions.deciding import cancel, check_open, decide
-from sayso.transitions.due import look, wake
+from sayso.transitions.due import tick, wake
 from sayso.transitions.execution import lease
 from sayso.transitions.freezing import check_in_time, check_start, describe_scope, doubt_time, hold, spare_lease
 from sayso.transitions.timing import keep_time
@@ -80,10 +80,10 @@ def test_what_is_decided_or_late_is_not_open() -> None:
 def test_a_spared_lease_is_looked_at_again_in_a_while_and_not_before() -> None:
     asked = pending()
     taken = lease(decide(asked, word(asked), T0).record, "w1", 30_000, T0).record
-    spared = look(taken, (doubt(),), JUMPED_TO)
+    spared = tick(taken, (doubt(),), JUMPED_TO)
     assert not spared.ready
-    assert look(spared.record, (doubt(),), JUMPED_TO + 1).record is spared.record
-    assert look(taken, (doubt(),), JUMPED_TO + 30_000).ready
+    assert tick(spared.record, (doubt(),), JUMPED_TO + 1).record is spared.record
+    assert tick(taken, (doubt(),), JUMPED_TO + 30_000).ready
 
 
 def test_a_freeze_that_took_no_time_changes_nothing() -> None:

@@ -5,7 +5,7 @@ import pytest
 from sayso.records.freezes import Freeze
 from sayso.records.suspensions import ResumeSpec, Status, SuspensionRecord
 from sayso.transitions.deciding import decide
-from sayso.transitions.due import look, wake
+from sayso.transitions.due import tick, wake
 from tests.sayso.samples import T0, ask, pending, word
 
 DUE = T0 + 3_000
@@ -23,16 +23,16 @@ def decided() -> SuspensionRecord:
 def test_a_decided_run_is_put_before_the_workers_again_at_its_moment_and_not_before() -> None:
     record = decided()
     assert record.due_at_ms == DUE
-    assert look(record, (), DUE - 1).record is record
-    again = look(record, (), DUE)
+    assert tick(record, (), DUE - 1).record is record
+    again = tick(record, (), DUE)
     assert again.ready
     assert again.record.receipt.redrives == 1
 
 
 def test_what_is_frozen_is_held_at_its_very_moment_and_not_before() -> None:
     record, frozen = decided(), (freeze(),)
-    assert look(record, frozen, DUE - 1).record is record
-    held = look(record, frozen, DUE)
+    assert tick(record, frozen, DUE - 1).record is record
+    held = tick(record, frozen, DUE)
     assert not held.ready
     assert (held.record.due_at_ms or 0) > DUE
 
@@ -57,7 +57,7 @@ def test_a_decided_run_goes_on_at_once_when_its_freeze_is_lifted() -> None:
 
 def test_what_is_over_is_looked_at_without_harm() -> None:
     record = decided().model_copy(update={"status": Status.CANCELLED})
-    assert look(record, (), DUE).record is record
+    assert tick(record, (), DUE).record is record
     unfrozen = freeze(unfrozen=1_000)
     assert wake(record, unfrozen, (unfrozen,), DUE).record is record
 
@@ -65,16 +65,16 @@ def test_what_is_over_is_looked_at_without_harm() -> None:
 def test_a_word_in_time_is_not_undone_by_looking() -> None:
     record = pending(ask(0))
     said = decide(record, word(record), T0).record
-    assert look(said, (), T0 + 1).record.items[0].outcome == said.items[0].outcome
+    assert tick(said, (), T0 + 1).record.items[0].outcome == said.items[0].outcome
 
 
 def test_a_run_of_its_owners_that_its_fallback_denied_is_looked_at_once_more_to_be_ended() -> None:
     record = pending(ask(0)).model_copy(update={"resume": ResumeSpec(mode="poll", resumer="poll")})
     deadline_ms = record.items[0].terms.deadline_at_ms
-    denied = look(record, (), deadline_ms).record
+    denied = tick(record, (), deadline_ms).record
     assert (denied.status, denied.due_at_ms) == (Status.DECIDED, deadline_ms)
 
 
 def test_what_is_frozen_and_not_due_is_left_as_it_is() -> None:
     record = pending(ask(0))
-    assert look(record, (freeze(),), T0 + 1).record is record
+    assert tick(record, (freeze(),), T0 + 1).record is record

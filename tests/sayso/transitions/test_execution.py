@@ -60,7 +60,7 @@ def test_a_lease_gives_the_run_to_one_worker_for_a_while() -> None:
     assert change.record.status is Status.RESUMING
     assert change.record.due_at_ms == T0 + 30_001
     assert types_of(change) == ["run_resuming"]
-    with pytest.raises(LeaseHeld, match="w1 drives this run"):
+    with pytest.raises(LeaseHeld, match="w1 has leased this run"):
         lease(change.record, "w2", 30_000, T0 + 30_000)
     assert lease(change.record, "w1", 30_000, T0 + 2).record is change.record
 
@@ -93,7 +93,7 @@ def test_a_permit_is_spent_once_and_journalled_before_the_tool_runs() -> None:
     assert (item.permit.holder, item.permit.attempt) == ("w1", 1)
     assert [one.call_id for one in change.record.journal] == ["call_0"]
     assert types_of(change) == ["run_resumed", "warning", "permit_redeemed"]
-    with pytest.raises(IllegalTransition, match="already spent"):
+    with pytest.raises(IllegalTransition, match="already redeemed"):
         redeem(change.record, FENCE, (intent(),), (), T0 + 2)
 
 
@@ -110,12 +110,12 @@ def test_an_idempotent_call_may_be_started_again_by_the_next_attempt() -> None:
 def test_a_permit_not_started_in_time_is_refused() -> None:
     record = leased(drafts=(ask(start_by_s=60),))
     assert redeem(record, FENCE, (intent(),), (), T0 + 59_999).record.items[0].permit is not None
-    with pytest.raises(DeadlinePassed, match="leave to run refund ended"):
+    with pytest.raises(DeadlinePassed, match="permit for refund ended"):
         redeem(record, FENCE, (intent(),), (), T0 + 60_000)
 
 
 def test_a_denied_item_has_no_permit() -> None:
-    with pytest.raises(IllegalTransition, match="no leave to run"):
+    with pytest.raises(IllegalTransition, match="is not approved"):
         redeem(leased(action="deny"), FENCE, (intent(),), (), T0)
 
 
@@ -219,7 +219,7 @@ def test_a_decided_run_that_is_in_line_is_not_put_there_twice(since_ms: int) -> 
     first = redrive(record, T0 + 3_000, since_ms)
     assert not first.ready
     assert first.record.receipt.redrives == 0
-    assert "it waits in line" in str(first.record.receipt.error)
+    assert "it is queued" in str(first.record.receipt.error)
     assert first.record.due_at_ms == T0 + 6_000
     later = redrive(first.record, T0 + 100_000, since_ms)
     assert later.record.due_at_ms == T0 + 130_000, "it is looked at ever more slowly, and never less than that"
@@ -303,7 +303,7 @@ def test_a_call_of_which_no_result_came_has_not_ended() -> None:
 
 def test_why_a_decided_run_has_not_gone_on_is_on_its_receipt_until_it_does() -> None:
     waiting = redrive(decided(), T0 + 3_000).record
-    assert "No worker has taken it up" in str(waiting.receipt.error)
+    assert "No worker has leased it" in str(waiting.receipt.error)
     taken = lease(waiting, "w1", 30_000, T0 + 3_001).record
     sent_back = release(taken, FENCE, "root has frozen refund", T0 + 3_002, ("refund",)).record
     assert sent_back.receipt.error == "root has frozen refund"

@@ -245,7 +245,7 @@ def test_a_call_that_is_begun_again_stands_in_the_journal_once() -> None:
 
 def test_an_open_item_is_not_run_and_would_be_run_as_it_was_asked() -> None:
     record = revocations(Status.RESUMING)
-    with pytest.raises(IllegalTransition, match="no leave"):
+    with pytest.raises(IllegalTransition, match="is not approved"):
         redeem(record, FENCE, (intent(),), (), T0)
     assert approved_args(record.items[0]) == record.items[0].tool.args
 
@@ -324,7 +324,7 @@ def test_a_permit_spent_in_vain_counts_again_and_only_that_one() -> None:
     taken = lease(spent, "w2", 30_000, T0 + 30_000).record
     fence = Fence("w2", 2, 30_000)
     for attempt in (None, 2, 7):
-        with pytest.raises(IllegalTransition, match="already spent"):
+        with pytest.raises(IllegalTransition, match="already redeemed"):
             redeem(taken, fence, (intent().model_copy(update={"in_vain": attempt}),), (), T0 + 30_000)
     again = redeem(taken, fence, (intent().model_copy(update={"in_vain": 1}),), (), T0 + 30_000).record
     assert again.items[0].permit is not None

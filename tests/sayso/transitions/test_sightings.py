@@ -29,7 +29,7 @@ def test_what_nobody_has_seen_is_denied_at_its_deadline() -> None:
     assert verdict_of(change.record) == "denied"
     outcome = change.record.items[0].outcome
     assert outcome is not None
-    assert (outcome.message or "").startswith("Nobody who may decide saw it before ")
+    assert (outcome.message or "").startswith("No reviewer saw it before ")
     assert not outcome.may_run
 
 

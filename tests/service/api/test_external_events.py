@@ -177,10 +177,10 @@ async def test_the_client_tells_and_may_tell_again(world: World, settings: Setti
     run_id = (await make_running(world.wiring)).run.id
     transport = ASGITransport(app=world.app)
     async with client.AsyncClient("http://sayso.test", world.tokens["demo"], transport=transport) as desk:
-        first = await desk.tell(run_id, "sayso", [note("a"), note("b")])
-        again = await desk.tell(run_id, "sayso", [note("b"), note("c")], first_seq=2)
+        first = await desk.report_events(run_id, "sayso", [note("a"), note("b")])
+        again = await desk.report_events(run_id, "sayso", [note("b"), note("c")], first_seq=2)
         with pytest.raises(IdempotencyConflict):
-            await desk.tell(run_id, "sayso", [note("other")])
+            await desk.report_events(run_id, "sayso", [note("other")])
     assert (first.added, again.added, again.repeated, again.count) == (2, 1, 1, 3)
     with served(settings) as url:
         told = await asyncio.to_thread(describe_plainly, url, world.tokens["demo"], run_id)
@@ -192,12 +192,12 @@ async def test_the_client_tells_when_each_event_happened(world: World) -> None:
     moment = datetime(2026, 11, 20, 12, 0, tzinfo=UTC)
     transport = ASGITransport(app=world.app)
     async with client.AsyncClient("http://sayso.test", world.tokens["demo"], transport=transport) as desk:
-        await desk.tell(run_id, "afk", [note("a"), note("b")], at=[moment, None])
-        again = await desk.tell(run_id, "afk", [note("a"), note("b")], at=[moment, None])
+        await desk.report_events(run_id, "afk", [note("a"), note("b")], at=[moment, None])
+        again = await desk.report_events(run_id, "afk", [note("a"), note("b")], at=[moment, None])
         with pytest.raises(InvalidInput, match="one for each"):
-            await desk.tell(run_id, "afk", [note("c")], at=[moment, moment])
-        with pytest.raises(InvalidInput, match="no zone"):
-            await desk.tell(run_id, "afk", [note("c")], at=[moment.replace(tzinfo=None)])
+            await desk.report_events(run_id, "afk", [note("c")], at=[moment, moment])
+        with pytest.raises(InvalidInput, match="no time zone"):
+            await desk.report_events(run_id, "afk", [note("c")], at=[moment.replace(tzinfo=None)])
     assert (again.added, again.repeated) == (0, 2)
     async with world.client("demo") as reader:
         moments = (await reader.get(f"/api/v1/runs/{run_id}/timeline")).json()["moments"]
@@ -206,4 +206,4 @@ async def test_the_client_tells_when_each_event_happened(world: World) -> None:
 
 def describe_plainly(url: str, key: str, run_id: str) -> int:
     with client.Client(url, key) as desk:
-        return desk.tell(run_id, "afk", [{"type": "warning", "message": "slow"}], source="afk").count
+        return desk.report_events(run_id, "afk", [{"type": "warning", "message": "slow"}], source="afk").count

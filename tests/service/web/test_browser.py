@@ -6,7 +6,7 @@ import pytest
 from playwright.sync_api import Browser, Page, expect
 
 from sayso.records.suspensions import SuspensionRecord
-from service.web.content.times import describe_ago, describe_span
+from sayso.sentences.times import describe_ago, describe_span
 from service.wiring import Wiring
 from tests.browser import PHONE
 from tests.builders import person
@@ -47,8 +47,8 @@ def test_a_reviewer_signs_in_and_approves_with_an_edit_denies_and_gives_a_value(
         page.get_by_text("Edit and approve").click()
         page.get_by_label("amount").fill("120")
         page.get_by_label("currency").select_option("CHF")
-        page.get_by_role("button", name="Approve with these arguments").click()
-        expect(page.get_by_role("heading", name="anna approved this with other arguments")).to_be_visible()
+        page.get_by_role("button", name="Approve edited arguments").click()
+        expect(page.get_by_role("heading", name="anna approved this with edited arguments")).to_be_visible()
 
         page.get_by_role("link", name="2 more runs are waiting").click()
         page.get_by_role("link", name="refund_payment").click()
@@ -57,10 +57,10 @@ def test_a_reviewer_signs_in_and_approves_with_an_edit_denies_and_gives_a_value(
         page.get_by_role("button", name="Deny").click()
         expect(page.get_by_role("heading", name="anna denied this")).to_be_visible()
 
-        page.get_by_role("link", name="One more run is waiting").click()
+        page.get_by_role("link", name="1 more run is waiting").click()
         page.get_by_role("link", name="book_hotel").click()
         page.get_by_label("loyalty_code").fill("HH-7731")
-        page.get_by_role("button", name="Send the value").click()
+        page.get_by_role("button", name="Send value").click()
         expect(page.get_by_role("heading", name="anna gave a value")).to_be_visible()
         page.get_by_role("button", name="Sign out").click()
         expect(page.get_by_role("heading", name="Sign in")).to_be_visible()
@@ -83,7 +83,7 @@ def test_the_inbox_shows_what_comes_and_goes_without_a_reload(site: Site, open_a
     expect(page.get_by_role("link", name="refund_payment")).to_be_visible()
     expect(page).to_have_title("(1) Inbox · Sayso")
     expect(page.locator("#pending")).to_have_text("1")
-    expect(page.locator("#say")).to_have_text("One run is waiting.")
+    expect(page.locator("#say")).to_have_text("1 run is waiting.")
     page.get_by_role("link", name="refund_payment").focus()
     site.act(asked)
     expect(page.get_by_role("link", name="refund_payment")).to_have_count(2)
@@ -99,12 +99,12 @@ def test_the_receipt_goes_on_by_itself_to_the_tools_result(site: Site, open_as: 
     page = open_as(place_of(record))
     page.get_by_role("button", name="Approve", exact=True).click()
     expect(page.get_by_role("heading", name="anna approved this")).to_be_visible()
-    expect(page.get_by_text("The run went on").first).to_be_visible()
+    expect(page.get_by_text("The run resumed").first).to_be_visible()
     site.act(lambda wiring: finish(wiring, record, {"refund_id": "rf_81"}))
     expect(page.locator(".receipt").get_by_text("refund_payment ran in 12 ms")).to_be_visible()
     expect(page.locator(".receipt").get_by_text("rf_81")).to_be_visible()
     expect(page.locator(".receipt").get_by_text("completed")).to_be_visible()
-    expect(page.locator("#timeline").get_by_text("The run is complete")).to_be_visible()
+    expect(page.locator("#timeline").get_by_text("The run completed")).to_be_visible()
 
 
 def test_an_open_item_closes_by_itself_when_somebody_else_decides(site: Site, open_as: Callable[..., Page]) -> None:
@@ -123,11 +123,11 @@ def test_what_somebody_is_typing_is_left_alone_and_they_are_told(site: Site, ope
     reason = page.get_by_label("Reason")
     reason.fill("I am still typ")
     site.act(lambda wiring: decide(wiring, record, "approve"))
-    expect(page.locator("#notice")).to_contain_text("ben approved this. What you typed can no longer be sent.")
+    expect(page.locator("#notice")).to_contain_text("ben approved this. You can no longer send your input.")
     expect(reason).to_have_value("I am still typ")
     expect(reason).to_be_focused()
     page.get_by_role("button", name="Deny").click()
-    expect(page.get_by_role("alert")).to_contain_text("Somebody was first")
+    expect(page.get_by_role("alert")).to_contain_text("Already decided")
     expect(page.get_by_text("I am still typ")).to_be_visible()
 
 
@@ -135,10 +135,10 @@ def test_a_form_that_was_sent_back_keeps_what_was_typed(site: Site, open_as: Cal
     record = site.act(lambda wiring: asked(wiring, ask_value()))
     page = open_as(place_of(record))
     page.get_by_label("loyalty_code").fill("HH")
-    page.get_by_role("button", name="Send the value").click()
+    page.get_by_role("button", name="Send value").click()
     expect(page.locator("#v0-problem")).to_be_visible()
     site.act(lambda wiring: decide(wiring, record, "deny"))
-    expect(page.locator("#notice")).to_contain_text("ben denied this. What you typed can no longer be sent.")
+    expect(page.locator("#notice")).to_contain_text("ben denied this. You can no longer send your input.")
     expect(page.get_by_label("loyalty_code")).to_have_value("HH")
 
 
@@ -166,20 +166,20 @@ def test_what_was_typed_outlives_the_session_it_was_typed_in(
     page.get_by_label("note").fill("One\n\n  <b>two</b>")
     page.get_by_label("amount").fill("12,5")
     page.context.clear_cookies()
-    page.get_by_role("button", name="Approve with these arguments").click()
-    expect(page.get_by_role("alert")).to_contain_text("what you typed is shown again")
+    page.get_by_role("button", name="Approve edited arguments").click()
+    expect(page.get_by_role("alert")).to_contain_text("to continue with your input")
     for password in ("wrong password", PASSWORD):
         page.get_by_label("Name").fill("carla")
         page.get_by_label("Password").fill(password)
         page.get_by_role("button", name="Sign in").click()
-    expect(page.get_by_role("alert")).to_contain_text("You have signed in anew")
+    expect(page.get_by_role("alert")).to_contain_text("You have signed in again")
     expect(page.get_by_label("note")).to_have_value("One\n\n  <b>two</b>")
     expect(page.get_by_label("amount")).to_have_value("12,5")
     assert now(site, record).items[0].open
     read_to_the_end(page)
     page.get_by_label("amount").fill("12.5")
-    page.get_by_role("button", name="Approve with these arguments").click()
-    expect(page.get_by_role("heading", name="carla approved this with other arguments")).to_be_visible()
+    page.get_by_role("button", name="Approve edited arguments").click()
+    expect(page.get_by_role("heading", name="carla approved this with edited arguments")).to_be_visible()
     assert now(site, record).items[0].decisions[0].args == REFUND_ARGS | {"note": "One\n\n  <b>two</b>", "amount": 12.5}
 
 
@@ -190,7 +190,7 @@ def test_signing_in_again_beside_what_is_typed_does_not_take_it_away(site: Site,
     page.get_by_label("Reason").fill("Too old")
     page.context.clear_cookies()
     site.act(lambda wiring: decide(wiring, record, "approve"))
-    expect(page.locator("#notice")).to_contain_text("What you typed stays here.")
+    expect(page.locator("#notice")).to_contain_text("Your input stays on this page.")
     with page.context.expect_page() as opened:
         page.locator("#notice").get_by_role("link", name="Sign in").click()
     expect(opened.value.get_by_role("heading", name="Sign in")).to_be_visible()
@@ -200,30 +200,30 @@ def test_signing_in_again_beside_what_is_typed_does_not_take_it_away(site: Site,
 def test_a_moment_that_was_chosen_stays_chosen(site: Site, open_as: Callable[..., Page]) -> None:
     record = site.act(lambda wiring: asked(wiring, make_ask(terms={"extend_by_s": 90_000}), make_ask(index=1)))
     page = open_as(place_of(record))
-    page.get_by_label("How much more").select_option(index=2)
-    chosen = page.get_by_label("How much more").input_value()
+    page.get_by_label("Extension").select_option(index=2)
+    chosen = page.get_by_label("Extension").input_value()
     site.act(lambda wiring: decide(wiring, record, "approve", item_id="i2"))
     expect(page.locator("#siblings")).to_contain_text("approved")
-    expect(page.get_by_label("How much more")).to_have_value(chosen)
+    expect(page.get_by_label("Extension")).to_have_value(chosen)
 
 
 def test_giving_more_time_keeps_what_is_typed(site: Site, open_as: Callable[..., Page]) -> None:
     record = site.act(lambda wiring: asked(wiring, make_ask(terms={"extend_by_s": 90_000})))
     page = open_as(place_of(record))
-    page.get_by_role("button", name="Give more time").click()
-    expect(page.locator("#timeline")).to_contain_text("anna gave more time")
+    page.get_by_role("button", name="Extend").click()
+    expect(page.locator("#timeline")).to_contain_text("anna extended the deadline")
     page.get_by_text("Deny", exact=True).first.click()
     page.get_by_label("Reason").fill("Half a reason")
     page.get_by_text("Edit and approve").click()
     page.get_by_label("amount").fill("12,5")
-    page.get_by_role("button", name="Give more time").click()
-    expect(page.locator("#timeline").get_by_text("anna gave more time")).to_have_count(2)
+    page.get_by_role("button", name="Extend").click()
+    expect(page.locator("#timeline").get_by_text("anna extended the deadline")).to_have_count(2)
     expect(page.get_by_label("amount")).to_have_value("12,5")
     page.get_by_label("amount").fill("12.5")
     page.get_by_text("Deny", exact=True).first.click()
     expect(page.get_by_label("Reason")).to_have_value("Half a reason")
-    page.get_by_role("button", name="Approve with these arguments").click()
-    expect(page.get_by_role("heading", name="anna approved this with other arguments")).to_be_visible()
+    page.get_by_role("button", name="Approve edited arguments").click()
+    expect(page.get_by_role("heading", name="anna approved this with edited arguments")).to_be_visible()
 
 
 def test_what_is_frozen_is_shown_without_a_reload(site: Site, open_as: Callable[..., Page]) -> None:
@@ -233,7 +233,7 @@ def test_what_is_frozen_is_shown_without_a_reload(site: Site, open_as: Callable[
     expect(page.locator("#now")).to_contain_text("the tool refund_payment, by root")
     site.act(lambda wiring: wiring.freezes.unfreeze("default", freeze.id, person("root")))
     expect(page.get_by_text("Nothing is frozen.")).to_be_visible()
-    expect(page.locator("#past")).to_contain_text("lifted by root")
+    expect(page.locator("#past")).to_contain_text("unfrozen by root")
 
 
 def test_an_open_item_says_that_its_time_stands_still(site: Site, open_as: Callable[..., Page]) -> None:
@@ -298,7 +298,7 @@ def test_the_script_says_times_in_the_words_of_the_pages(site: Site, open_as: Ca
 def test_everything_can_be_reached_with_the_keyboard(site: Site, open_as: Callable[..., Page]) -> None:
     page = open_as(place_of(site.act(asked)))
     page.keyboard.press("Tab")
-    expect(page.get_by_role("link", name="Skip to the content")).to_be_focused()
+    expect(page.get_by_role("link", name="Skip to content")).to_be_focused()
     page.keyboard.press("Enter")
     expect(page.locator("main")).to_be_focused()
     for _ in range(12):

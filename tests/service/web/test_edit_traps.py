@@ -40,8 +40,8 @@ def as_asked(page: Page) -> None:
 
 def being_edited(page: Page) -> None:
     """The one green button approves what is typed; no other is in the page, hidden ones included."""
-    expect(page.locator(".as-asked")).to_have_count(0)
-    expect(page.get_by_role("button", name="Approve with these arguments")).to_be_visible()
+    expect(page.locator(".approval")).to_have_count(0)
+    expect(page.get_by_role("button", name="Approve edited arguments")).to_be_visible()
 
 
 @pytest.mark.parametrize("scripts", [True, False], ids=["with scripts", "without scripts"])
@@ -59,8 +59,8 @@ def test_approve_as_asked_is_absent_while_an_edit_is_begun(site: Site, open_as: 
     page.get_by_text("Deny", exact=True).first.click()
     being_edited(page)
     expect(page.get_by_label("amount")).to_have_value("129")
-    page.get_by_role("button", name="Approve with these arguments").click()
-    expect(page.get_by_role("heading", name="anna approved this with other arguments")).to_be_visible()
+    page.get_by_role("button", name="Approve edited arguments").click()
+    expect(page.get_by_role("heading", name="anna approved this with edited arguments")).to_be_visible()
 
 
 @pytest.mark.parametrize("scripts", [True, False], ids=["with scripts", "without scripts"])
@@ -78,7 +78,7 @@ def test_enter_in_a_field_sends_nothing(site: Site, open_as: Open, scripts: bool
     expect(page.get_by_label("loyalty_code")).to_have_value("HH-7731")
     assert is_open(site, edited)
     assert is_open(site, valued)
-    page.get_by_role("button", name="Send the value").press("Enter")
+    page.get_by_role("button", name="Send value").press("Enter")
     expect(page.get_by_role("heading", name="anna gave a value")).to_be_visible()
 
 
@@ -92,7 +92,7 @@ def test_stop_editing_asks_before_it_throws_changes_away(site: Site, open_as: Op
     page.get_by_role("link", name="Stop editing").click()
     being_edited(page)
     expect(page.get_by_label("amount")).to_have_value("129")
-    assert asked_once == ["Throw away 1 change?"]
+    assert asked_once == ["Discard 1 change?"]
 
 
 def test_stop_editing_shows_what_is_asked_again(site: Site, open_as: Open) -> None:
@@ -115,7 +115,7 @@ def test_an_edit_that_was_refused_keeps_approve_as_asked_away(site: Site, open_a
     page = open_as(place_of(record))
     page.get_by_text("Edit and approve").click()
     page.get_by_label("amount").fill("a lot")
-    page.get_by_role("button", name="Approve with these arguments").click()
+    page.get_by_role("button", name="Approve edited arguments").click()
     expect(page.get_by_role("alert")).to_be_visible()
     being_edited(page)
     page.on("dialog", lambda dialog: dialog.accept())

@@ -10,16 +10,16 @@ from tests.service.web.sites import visit
 async def test_a_reviewer_gives_more_time_where_the_terms_allow_it(settings: Settings) -> None:
     async with visit(settings) as anna:
         fixed = await make_pending(anna.wiring)
-        assert "More time" not in await anna.read(f"/items/{fixed.id}/i1")
+        assert "Extend the deadline" not in await anna.read(f"/items/{fixed.id}/i1")
         record = await make_pending(anna.wiring, ask(terms=RuleTerms(timeout_s=300, extend_by_s=1800)))
         limit = record.items[0].terms.extend_until_ms
         page = await anna.read(f"/items/{record.id}/i1")
-        assert "More time" in page
+        assert "Extend the deadline" in page
         assert f'value="{limit}"' in page
         await anna.send(f"/items/{record.id}/i1", until=str(limit))
         page = await anna.read(f"/items/{record.id}/i1")
-        assert "anna gave more time" in page
-        assert "Give more time" not in page, "there is no more to give"
+        assert "anna extended the deadline" in page
+        assert "Extend the deadline" not in page, "there is no more to give"
         await anna.send(f"/items/{record.id}/i1", status=422, until=str(limit + 1))
         await anna.send(f"/items/{record.id}/i1", status=422, until="tomorrow")
 
@@ -31,11 +31,11 @@ async def test_a_run_that_was_given_up_is_tried_again_with_one_press(settings: S
             assert "Try again" in await anna.read(place)
         await anna.send(f"/runs/{record.run.id}")
         page = await anna.read(f"/runs/{record.run.id}")
-        assert "anna had the run taken up once more" in page
+        assert "anna retried the run" in page
         assert "Try again" not in page
         page = await anna.send(f"/runs/{record.run.id}", status=409)
-        assert "Nothing was changed: the run is waiting and not given up." in page
-        assert "What it asked" in page
+        assert "Only a failed run can be retried. This run is suspended." in page
+        assert "Requests</h2>" in page
 
 
 async def test_more_time_that_comes_too_late_shows_the_item_and_what_happened_to_it(settings: Settings) -> None:
@@ -49,11 +49,11 @@ async def test_more_time_that_comes_too_late_shows_the_item_and_what_happened_to
         assert "This can no longer be decided</h2><p>The run was cancelled. Nothing was changed." in page
         await approve(anna.wiring, record, "ben")
         page = await anna.send(f"/items/{record.id}/i1", status=409, until=str(until), answer="deny", message="Too old")
-        for words in ("Somebody was first", "ben approved this. Nothing was changed.", "was not used", "Too old"):
+        for words in ("Already decided", "ben approved this. Nothing was changed.", "was not used", "Too old"):
             assert words in page, words
         late = await make_pending(anna.wiring, ask(terms=terms), late_ms=400_000)
         page = await anna.send(f"/items/{late.id}/i1", 409, until=str(late.items[0].terms.extend_until_ms))
-        assert "<h2>Too late</h2><p>" in page
+        assert "<h2>The deadline has passed</h2><p>" in page
 
 
 async def test_more_time_keeps_the_answer_that_is_being_written(settings: Settings) -> None:
@@ -64,11 +64,11 @@ async def test_more_time_keeps_the_answer_that_is_being_written(settings: Settin
         first, second = str(at_ms + 900_000), str(at_ms + 1_800_000)
         page = await anna.send(place, status=200, until=first, answer="deny", message="Half a reas")
         assert "Half a reas</textarea>" in page
-        assert "anna gave more time" in page
+        assert "anna extended the deadline" in page
         assert await anna.send(place, until=first, answer="deny", message="") == place, "a double tap is no mistake"
         await anna.send(place, until=second)
         page = await anna.send(place, status=422, until=first, answer="deny", message="Half a reason")
-        for words in ("That did not go through", "somebody gave more meanwhile", "Half a reason</textarea>"):
+        for words in ("Your input was not accepted", "it has moved since", "Half a reason</textarea>"):
             assert words in page, words
 
 
@@ -76,5 +76,5 @@ async def test_the_receipt_shows_each_stage(settings: Settings) -> None:
     async with visit(settings) as anna:
         record = await approve(anna.wiring, await make_pending(anna.wiring))
         page = await anna.read(f"/items/{record.id}/i1")
-        assert "Put before the workers" in page
+        assert "Queued for the workers" in page
         assert record.items[0].kind is ItemKind.APPROVAL

@@ -33,7 +33,7 @@ async def test_an_admin_freezes_and_lifts(settings: Settings) -> None:
         await anna.send(f"/freezes/{freeze_id}/lift")
         page = await anna.read("/freezes")
         assert "Nothing is frozen." in page
-        assert "lifted by anna" in page
+        assert "unfrozen by anna" in page
 
 
 async def test_a_reviewer_sees_what_is_frozen_and_changes_nothing(settings: Settings) -> None:

@@ -69,7 +69,7 @@ def test_every_page_is_accessible_and_fits_its_screen(
     page.get_by_label("amount").fill("a lot")
     check_page(page, "edit form")
     read_to_the_end(page)
-    page.get_by_role("button", name="Approve with these arguments").click()
+    page.get_by_role("button", name="Approve edited arguments").click()
     expect(page.get_by_role("alert")).to_be_visible()
     check_page(page, "marked form")
     page.get_by_text("Deny", exact=True).first.click()

@@ -11,7 +11,7 @@ def count(page: str) -> int:
 
 async def test_nothing_decided_yet_says_so(settings: Settings) -> None:
     async with visit(settings) as anna:
-        assert "Nothing has been decided yet." in await anna.read("/decided")
+        assert "No decisions yet." in await anna.read("/decided")
 
 
 async def test_what_was_decided_is_found_by_outcome_agent_and_text(settings: Settings) -> None:
@@ -23,7 +23,7 @@ async def test_what_was_decided_is_found_by_outcome_agent_and_text(settings: Set
         await asked(anna.wiring, make_ask(terms={"timeout_s": 0}))
         page = await anna.read("/decided")
         assert count(page) == 4
-        for words in ("ben approved this with other arguments", "ben denied this", "Too old", "ben gave a value"):
+        for words in ("ben approved this with edited arguments", "ben denied this", "Too old", "ben gave a value"):
             assert words in page, words
         for query, found in (
             ("verdict=denied", 2),
@@ -37,7 +37,7 @@ async def test_what_was_decided_is_found_by_outcome_agent_and_text(settings: Set
             ("verdict=denied&agent=support&q=cup", 2),
         ):
             assert count(await anna.read(f"/decided?{query}")) == found, query
-        assert "Nothing fits." in await anna.read("/decided?q=zebra")
+        assert "Nothing matches." in await anna.read("/decided?q=zebra")
 
 
 async def test_the_filter_keeps_what_was_typed_and_escapes_it(settings: Settings) -> None:

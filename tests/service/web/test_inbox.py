@@ -23,8 +23,8 @@ async def test_what_waits_is_there_the_earliest_deadline_first(settings: Setting
         page = await anna.read("/")
         assert tools(page) == ["book_hotel", "refund_payment"]
         assert "<title>(2) Inbox · Sayso</title>" in page
-        assert "2 runs are waiting." in page
-        for words in ("Refunds over 100 need a person", "Broken cup", "support, asked by demo", "the whole run fails"):
+        assert "2 runs are waiting, the next deadline first." in page
+        for words in ("Refunds over 100 need a person", "Broken cup", "support, requested by demo", "the run fails"):
             assert words in page
 
 
@@ -35,7 +35,7 @@ async def test_every_open_item_of_a_pause_has_its_card_and_a_decided_one_has_non
         await decide(anna.wiring, record, "approve", item_id="i1")
         page = await anna.read("/")
         assert tools(page) == ["book_hotel"]
-        assert "One run is waiting." in page
+        assert "1 run is waiting." in page
         await decide(anna.wiring, record, "deny", item_id="i2")
         assert "Nothing is waiting" in await anna.read("/")
 
@@ -43,7 +43,7 @@ async def test_every_open_item_of_a_pause_has_its_card_and_a_decided_one_has_non
 async def test_what_somebody_else_has_to_decide_is_marked(settings: Settings) -> None:
     async with visit(settings) as anna:
         await asked(anna.wiring, make_ask(terms={"reviewers": ["ben"]}))
-        assert "This is for ben to decide." in await anna.read("/")
+        assert "Only ben can decide this." in await anna.read("/")
 
 
 async def test_a_long_inbox_is_paged(settings: Settings) -> None:

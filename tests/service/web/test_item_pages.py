@@ -34,17 +34,17 @@ async def test_the_page_shows_what_why_until_when_and_what_then(settings: Settin
             "refunds-over-100",
             "refunds-over-100 and everything-else",
             "I checked it &amp; it is broken.",
-            "Nobody has checked whether it is true.",
-            "If nobody answers, it is denied.",
-            "Any reviewer, except demo, who asked",
-            "Waiting for people: refund_payment",
+            "Nobody has checked",
+            "If nobody decides, it is denied.",
+            "Any reviewer, except demo, who requested it",
+            "Waiting for a decision on refund_payment",
             "left</time>",
             "(1) refund_payment needs approval",
         ):
             assert words in page, words
         for shown in ("Approve</button>", "Edit and approve", "Deny</button>"):
             assert shown in page
-        assert "Send the value" not in page
+        assert "Send value" not in page
 
 
 async def test_equal_tools_asked_together_are_told_apart(settings: Settings) -> None:
@@ -59,23 +59,23 @@ async def test_named_people_who_can_no_longer_agree_are_told_what_the_deadline_b
         terms = {"quorum": {"approve": 2, "deny": 2}, "reviewers": ["anna", "ben"]}
         record = await asked(anna.wiring, make_ask(terms=terms))
         record = await decide(anna.wiring, record, "deny")
-        assert "Too few people" not in await anna.read(place_of(record))
+        assert "Too few reviewers" not in await anna.read(place_of(record))
         await answer(anna, record, "approve")
         for place in (place_of(record), "/"):
             page = await anna.read(place)
-            assert "Too few people are left to agree on anything. At the deadline it is denied." in page
-            assert "it now takes the others" not in page.lower()
+            assert "Too few reviewers are left to reach the quorum. At the deadline it is denied." in page
+            assert "other reviewers must still decide" not in page.lower()
 
 
 async def test_who_may_not_decide_sees_why_and_no_forms(settings: Settings) -> None:
     async with visit(settings, "ben") as ben:
         record = await asked(ben.wiring, make_ask(terms={"reviewers": ["anna"]}))
         page = await ben.read(place_of(record))
-        assert "This is for anna to decide." in page
+        assert "Only anna can decide this." in page
         assert "Approve</button>" not in page
-        assert "not yours to decide" in await answer(ben, record, "approve", 403)
+        assert "You cannot decide this" in await answer(ben, record, "approve", 403)
         own = await asked(ben.wiring, owner="ben")
-        assert "somebody else has to decide it" in await ben.read(place_of(own))
+        assert "another reviewer must decide it" in await ben.read(place_of(own))
         assert "another reviewer has to" in await answer(ben, own, "approve", 403)
 
 
@@ -86,7 +86,7 @@ async def test_a_quorum_shows_how_far_it_is(settings: Settings) -> None:
         await answer(anna, record, "approve")
         page = await anna.read(place_of(record))
         assert "1 of 2 approvals" in page
-        assert "You have given your word" in page
+        assert "You have decided." in page
         await decide(anna.wiring, record, "approve", name="ben")
         assert "ben approved this" in await anna.read(place_of(record))
 
@@ -116,7 +116,7 @@ async def test_a_worker_on_its_way_is_seen(settings: Settings) -> None:
         await answer(anna, record, "approve")
         await take_up(anna.wiring, record)
         page = await anna.read(place_of(record))
-        assert "Taken up by worker:1, attempt 1 <time" in page
+        assert "Leased by worker:1, attempt 1 <time" in page
         assert "running</span>" in page
 
 
@@ -132,7 +132,7 @@ async def test_what_is_not_there_is_a_page_that_says_so(settings: Settings, plac
 async def test_a_call_without_arguments_says_so(settings: Settings) -> None:
     async with visit(settings) as anna:
         record = await asked(anna.wiring, make_ask(BOOK_HOTEL, {}))
-        assert "It takes no arguments." in await anna.read(place_of(record))
+        assert "No arguments." in await anna.read(place_of(record))
 
 
 async def test_arguments_that_were_all_taken_away_show_as_removed(settings: Settings) -> None:
@@ -163,25 +163,25 @@ async def test_the_first_view_without_scripts_holds_one_way_to_approve(settings:
     async with visit(settings) as anna:
         place = place_of(await asked(anna.wiring))
         first, editing = await anna.read(place), await anna.read(f"{place}?answer=edit")
-        assert 'class="as-asked"' in first
-        assert 'class="edit" aria-label="Other arguments" hidden>' in first
-        assert 'class="as-asked"' not in editing
-        assert 'class="edit" aria-label="Other arguments">' in editing
+        assert 'class="approval"' in first
+        assert 'class="edit" aria-label="Edited arguments" hidden>' in first
+        assert 'class="approval"' not in editing
+        assert 'class="edit" aria-label="Edited arguments">' in editing
 
 
 async def test_an_item_that_takes_no_edit_cannot_be_opened_for_one(settings: Settings) -> None:
     async with visit(settings) as anna:
         record = await asked(anna.wiring, make_ask(allowed=("approve", "deny")))
         page = await anna.read(f"{place_of(record)}?answer=edit")
-        assert 'class="as-asked"' in page
+        assert 'class="approval"' in page
         assert 'class="edit"' not in page
 
 
 async def test_a_name_that_looks_like_one_in_a_rule_is_flagged(settings: Settings) -> None:
     async with visit(settings) as anna:
         record = await asked(anna.wiring, make_ask().model_copy(update={"resembles": ("refund_payment",)}))
-        told = "This name only looks like refund_payment in the rules. Those rules have judged it too."
+        told = "This tool name resembles refund_payment in the rules but is not the same. Those rules apply too."
         for place in ("/", place_of(record)):
             assert told in await anna.read(place)
         plain = await asked(anna.wiring)
-        assert "only looks like" not in await anna.read(place_of(plain))
+        assert "resembles refund_payment" not in await anna.read(place_of(plain))

@@ -8,9 +8,9 @@ import pytest
 from sayso.records.items import Doubt
 from sayso.records.suspensions import SuspensionRecord
 from sayso.records.tool_calls import ToolCall
+from sayso.text.summaries import write_pretty
 from sayso.transitions.in_doubt import put_in_doubt
 from service.settings import Settings
-from service.web.content.summaries import write_pretty
 from tests.service.web.sites import CSRF, Visit, visit
 from tests.service.web.stories import (
     BOOK_HOTEL,
@@ -55,13 +55,13 @@ async def test_a_tap_on_approve_shows_the_receipt_and_then_what_came_of_it(setti
         assert await answer(anna, record, "approve") == place_of(record)
         page = await anna.read(place_of(record))
         assert "anna approved this" in page
-        assert "Taken up by a worker <span" in page
+        assert "Leased by a worker <span" in page
         assert "Approve</button>" not in page
         item = await now(anna, record)
         assert (item.outcome.by.id, item.outcome.by.channel) == ("anna", "web")
         await finish(anna.wiring, record, {"refund_id": "rf_81"})
         page = await anna.read(place_of(record))
-        for words in ("The run went on", "refund_payment ran in 12 ms", "rf_81", "completed</span>"):
+        for words in ("The run resumed", "refund_payment ran in 12 ms", "rf_81", "completed</span>"):
             assert words in page, words
 
 
@@ -80,7 +80,7 @@ async def test_an_edit_runs_with_what_was_typed(settings: Settings) -> None:
         outcome = (await now(anna, record)).outcome
         assert outcome.args == {**REFUND_ARGS, "amount": 120, "note": "Half of it"}
         page = await anna.read(place_of(record))
-        assert "anna approved this with other arguments" in page
+        assert "anna approved this with edited arguments" in page
         assert '<tr class="changed"><th scope="row">amount</th><td>250</td><td>120</td></tr>' in page
 
 
@@ -136,7 +136,7 @@ async def test_what_cannot_be_read_is_marked_and_nothing_typed_is_lost(settings:
         for words in ('role="alert"', "Write a number", 'value="a lot"', "My own words", 'aria-invalid="true"'):
             assert words in page, words
         assert 'class="edit"' in page
-        assert 'class="as-asked"' not in page
+        assert 'class="approval"' not in page
         assert "?answer=edit" not in page
         assert (await now(anna, record)).open
 
@@ -176,7 +176,7 @@ async def test_who_comes_second_is_told_who_was_first_and_keeps_the_words(settin
         record = await asked(anna.wiring)
         await decide(anna.wiring, record, "deny", name="ben", message="I know them.")
         page = await answer(anna, record, "deny", 409, message="My long reason")
-        for words in ("Somebody was first", "ben denied this", "I know them.", "My long reason", "was not used"):
+        for words in ("Already decided", "ben denied this", "I know them.", "My long reason", "was not used"):
             assert words in page, words
         page = await answer(anna, record, "edit", 409, **fields_of_refund(f4="My note"))
         assert "My note" in page
@@ -187,7 +187,7 @@ async def test_the_same_person_with_another_word_is_told_what_counts(settings: S
         record = await asked(anna.wiring)
         await answer(anna, record, "approve")
         page = await answer(anna, record, "deny", 409)
-        assert "You have already answered this" in page
+        assert "You have already decided this" in page
         assert "anna approved this" in page
         assert "was not used" not in page
 
@@ -197,7 +197,7 @@ async def test_one_of_a_quorum_with_another_word_is_told_that_their_first_stands
         record = await asked(anna.wiring, make_ask(terms={"quorum": {"approve": 2}}))
         await answer(anna, record, "approve")
         page = await answer(anna, record, "deny", 409, message="On second thoughts")
-        for words in ("You have already answered this", "Your first answer stands", "On second thoughts"):
+        for words in ("You have already decided this", "Your first decision counts", "On second thoughts"):
             assert words in page, words
 
 
@@ -205,7 +205,7 @@ async def test_what_was_seen_has_to_be_what_is_asked(settings: Settings) -> None
     async with visit(settings) as anna:
         record = await asked(anna.wiring)
         page = await answer(anna, record, "deny", 409, digest="0" * 64, message="Because")
-        assert "What is asked has changed" in page
+        assert "The request has changed" in page
         assert "Because</textarea>" in page
         assert record.items[0].digest in page
         assert (await now(anna, record)).open
@@ -215,7 +215,8 @@ async def test_after_the_deadline_the_fallback_has_decided(settings: Settings) -
     async with visit(settings) as anna:
         record = await asked(anna.wiring, make_ask(terms={"timeout_s": 0}))
         page = await answer(anna, record, "approve", 409)
-        assert "<h2>Too late</h2><p>Nobody answered in time: denied by its fallback. Nothing was changed.</p>" in page
+        assert "<h2>The deadline has passed</h2>" in page
+        assert "<p>Nobody decided in time: denied by the fallback. Nothing was changed.</p>" in page
         assert "Approve</button>" not in page
 
 
@@ -223,7 +224,7 @@ async def test_an_answer_that_is_not_open_here_is_refused(settings: Settings) ->
     async with visit(settings) as anna:
         record = await asked(anna.wiring)
         assert "asks for approval, not for a value" in await answer(anna, record, "value", 422, v0="x")
-        assert "Choose one of the answers" in await answer(anna, record, "maybe", 422)
+        assert "Choose one of the decisions" in await answer(anna, record, "maybe", 422)
         assert (await now(anna, record)).open
 
 
@@ -246,10 +247,10 @@ async def test_a_call_that_may_already_have_run_is_put_as_a_question(settings: S
             "may already have run</span>",
             "sus_0:i1",
             "run_again",
-            "the whole run fails",
+            "the run fails",
         ):
             assert words in page, words
-        assert "No rule" not in page
+        assert "No rule matched" not in page
         for choice in ("run_again", "fail"):
             page = await answer(anna, record, "value", 422, v0=f'"{choice}"', v1="rf_81")
             assert 'id="v1-problem">A result is accepted only with skip.' in page
@@ -262,7 +263,7 @@ async def test_a_page_of_an_earlier_sign_in_decides_nothing_and_keeps_what_was_t
     async with visit(settings) as anna:
         record = await asked(anna.wiring)
         page = await answer(anna, record, "deny", 403, message="Too old & late", csrf="d" * 64)
-        assert "You have signed in anew" in page
+        assert "You have signed in again" in page
         assert "Too old &amp; late</textarea>" in page
         assert f'value="{CSRF}"' in page
         assert (await now(anna, record)).open

@@ -34,7 +34,7 @@ def test_approve_is_off_until_the_end_was_in_view(site: Site, open_as: Open, vie
     page = open_as(place_of(site.act(ask_shell)), viewport=viewport)
     expect(approve(page)).to_be_disabled()
     expect(page.get_by_role("link", name="Edit and approve")).to_be_visible()
-    expect(page.locator("#unread")).to_contain_text("1 text was not shown to the end yet.")
+    expect(page.locator("#unread")).to_contain_text("Read 1 text to the end before you approve.")
     page.locator(".what td").evaluate("node => scrollTo(0, node.getBoundingClientRect().bottom + scrollY - 100)")
     expect(approve(page)).to_be_enabled()
     expect(page.locator("#unread")).to_be_hidden()
@@ -44,7 +44,7 @@ def test_approve_is_off_until_the_end_was_in_view(site: Site, open_as: Open, vie
 
 def test_the_keyboard_alone_reaches_the_end_and_approves(site: Site, open_as: Open) -> None:
     page = open_as(place_of(site.act(ask_shell)))
-    page.get_by_role("button", name="Show the next").focus()
+    page.get_by_role("button", name="Show next").focus()
     page.keyboard.press("Enter")
     expect(page.locator(".what td")).to_be_focused()
     for _ in range(40):
@@ -58,7 +58,7 @@ def test_the_keyboard_alone_reaches_the_end_and_approves(site: Site, open_as: Op
 
 def test_pressing_show_the_next_leads_through_every_text(site: Site, open_as: Open) -> None:
     page = open_as(place_of(site.act(lambda wiring: ask_shell(wiring, second=LONG, third="short"))))
-    expect(page.locator("#unread")).to_contain_text("3 texts were not shown")
+    expect(page.locator("#unread")).to_contain_text("Read 3 texts to the end")
     read_to_the_end(page)
     expect(approve(page)).to_be_enabled()
 
@@ -66,10 +66,10 @@ def test_pressing_show_the_next_leads_through_every_text(site: Site, open_as: Op
 def test_an_edit_and_a_value_wait_for_the_end_and_a_denial_does_not(site: Site, open_as: Open) -> None:
     valued = site.act(lambda wiring: asked(wiring, ask_value(SHELL, {"command": LONG}, target_arg="code")))
     page = open_as(place_of(valued))
-    expect(page.get_by_role("button", name="Send the value")).to_be_disabled()
+    expect(page.get_by_role("button", name="Send value")).to_be_disabled()
     page.goto(place_of(site.act(ask_shell)))
     page.get_by_text("Edit and approve").click()
-    expect(page.get_by_role("button", name="Approve with these arguments")).to_be_disabled()
+    expect(page.get_by_role("button", name="Approve edited arguments")).to_be_disabled()
     page.get_by_text("Deny", exact=True).first.click()
     page.get_by_role("button", name="Deny").click()
     expect(page.get_by_role("heading", name="anna denied this")).to_be_visible()
@@ -87,7 +87,7 @@ def test_a_form_sent_around_the_button_is_held_back(site: Site, open_as: Open) -
     record = site.act(ask_shell)
     page = open_as(place_of(record))
     page.evaluate(
-        "() => { const button = document.querySelector('.as-asked .approve'); button.disabled = false; button.click() }"
+        "() => { const button = document.querySelector('.approval .approve'); button.disabled = false; button.click() }"
     )
     page.reload()
     expect(approve(page)).to_be_disabled()

@@ -11,7 +11,7 @@ def titles(page: str) -> list[str]:
 
 async def test_no_runs_yet_says_so(settings: Settings) -> None:
     async with visit(settings) as anna:
-        assert "No run has been started yet." in await anna.read("/runs")
+        assert "No runs yet." in await anna.read("/runs")
 
 
 async def test_runs_are_found_by_status_and_agent(settings: Settings) -> None:
@@ -24,7 +24,7 @@ async def test_runs_are_found_by_status_and_agent(settings: Settings) -> None:
         assert titles(await anna.read("/runs?status=completed")) == ["done"]
         assert titles(await anna.read("/runs?agent=TRAVEL")) == ["waits"]
         assert len(titles(await anna.read("/runs?status=nonsense"))) == 3
-        assert "No run fits." in await anna.read("/runs?status=failed")
+        assert "No run matches." in await anna.read("/runs?status=failed")
 
 
 async def test_many_runs_are_paged(settings: Settings) -> None:
@@ -49,7 +49,7 @@ async def test_a_run_shows_where_it_stands_and_everything_that_happened(settings
             "All is done.",
             "ben approved refund_payment",
             "refund_payment ran",
-            "The run is complete",
+            "The run completed",
             "rf_1",
         ):
             assert words in page, words

@@ -18,6 +18,6 @@ async def test_an_id_leads_to_its_page(settings: Settings) -> None:
 async def test_nothing_found_is_said_with_what_was_looked_for(settings: Settings) -> None:
     async with visit(settings) as anna:
         page = await anna.read("/search?q=%3Cb%3E", 404)
-        assert "nothing under that id" in page
+        assert "Nothing has this ID" in page
         assert 'value="&lt;b&gt;"' in page
-        assert "nothing under that id" not in await anna.read("/search")
+        assert "Nothing has this ID" not in await anna.read("/search")

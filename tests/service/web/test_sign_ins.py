@@ -92,13 +92,13 @@ async def test_a_reason_outlives_the_session_it_was_typed_in(settings: Settings)
             ("/freezes", {"kind": "agent", "named": "support", "reason": "It loops"}),
         ):
             page = await guest.send(place, 401, **typed)
-            assert "what you typed is shown again" in page
+            assert "to continue with your input" in page
             form = {"name": "carla", "password": PASSWORD, "next": place, **typed}
             response = await guest.client.post("/sign-in", data=form, headers=OWN)
             assert (response.status_code, response.headers["location"]) == (307, place)
             response = await guest.client.post(place, data=form, headers=OWN)
             assert response.status_code == 403
-            assert "Nothing was changed. Look at it again below" in response.text
+            assert "Nothing was changed. Check your input below" in response.text
             if place != "/freezes":
                 assert "It loops</textarea>" in response.text
             guest.client.cookies.clear()

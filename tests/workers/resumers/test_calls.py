@@ -70,4 +70,4 @@ async def test_of_calls_of_which_one_is_enough_the_others_do_not_run_and_fail_no
         await wiring.desk.decide("default", asked.record.id, item.item_id, yes, person("ada"))
         ended = await until(wiring, RunStatus.COMPLETED)
     assert [(order, amount) for order, amount, _ in ran] == [("B", 7.0)]
-    assert "one answer was enough" in str(ended.result)
+    assert "one decision is enough" in str(ended.result)

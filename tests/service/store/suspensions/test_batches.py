@@ -12,7 +12,7 @@ from sayso.errors import Unavailable
 from sayso.records.events import find_break
 from sayso.records.suspensions import Change, Status, SuspensionRecord
 from sayso.transitions.deciding import decide, suspend
-from sayso.transitions.due import look
+from sayso.transitions.due import tick
 from service.store.connection.pipeline import Line, Part, Script
 from service.store.keys import TenantKeys
 from service.store.runs.runs import Runs
@@ -75,7 +75,7 @@ async def create_due_in(store: Suspensions, name: str, ms: int) -> SuspensionRec
 
 
 def look_freely(record: SuspensionRecord, now_ms: int) -> Change:
-    return look(record, (), now_ms)
+    return tick(record, (), now_ms)
 
 
 async def find(store: Suspensions, suspension_id: str) -> SuspensionRecord:

@@ -8,7 +8,7 @@ import pytest
 from httpx import ASGITransport, Response
 from redis.asyncio import Redis
 
-from sayso.client.clients import AsyncClient
+from sayso.client import AsyncClient
 from sayso.errors import TooManyRequests
 from service.auth.credentials import TENANT
 from service.settings import Settings

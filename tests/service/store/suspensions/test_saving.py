@@ -97,6 +97,4 @@ async def test_nothing_is_asked_for_an_instance_that_is_gone(store: Suspensions,
     await redis.set(KEYS.gone("aap_1"), "1|")
     with pytest.raises(NotAuthenticated, match="deleted meanwhile"):
         await create(store, resume=ResumeSpec(mode="poll", endpoint_id="aap_1"))
-    assert (await create(store, resume=ResumeSpec(mode="poll", endpoint_id="aap_2"))).record.status is (
-        Status.PENDING
-    )
+    assert (await create(store, resume=ResumeSpec(mode="poll", endpoint_id="aap_2"))).record.status is (Status.PENDING)

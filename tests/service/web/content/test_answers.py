@@ -44,7 +44,7 @@ def test_the_digest_is_that_of_the_page_that_was_seen() -> None:
 
 @pytest.mark.parametrize("answer", ["", "fail", "APPROVE", "approve deny"])
 def test_only_the_answers_of_the_page_are_taken(answer: str) -> None:
-    with pytest.raises(InvalidInput, match="Choose one of the answers"):
+    with pytest.raises(InvalidInput, match="Choose one of the decisions"):
         read(answer)
 
 

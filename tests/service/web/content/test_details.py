@@ -4,8 +4,9 @@ from sayso.records.decisions import Verdict
 from sayso.records.events import TrailEntry
 from sayso.records.items import Item
 from sayso.records.suspensions import Receipt, Status
-from service.web.content.details import compare_args, find_own_words, find_result, find_stages, find_why
-from tests.service.web.content.test_sentences import item_with, outcome, record_with
+from service.web.content.details import compare_args, find_model_text, find_result, find_why
+from service.web.content.stages import list_stages
+from tests.sayso.sentences.samples import make_item, make_outcome, make_record
 
 
 def trail(*events: tuple[str, dict[str, Any]]) -> list[TrailEntry]:
@@ -28,7 +29,7 @@ def completed(index: int, **data: Any) -> tuple[str, dict[str, Any]]:
 
 
 def decided(verdict: Verdict = Verdict.APPROVED) -> Item:
-    return item_with().model_copy(update={"outcome": outcome(verdict)})
+    return make_item().model_copy(update={"outcome": make_outcome(verdict)})
 
 
 def test_why_comes_from_the_judgement_of_this_very_call() -> None:
@@ -40,7 +41,7 @@ def test_why_comes_from_the_judgement_of_this_very_call() -> None:
         paused("sus_1"),
         judged(0, matched_rules=["later"]),
     )
-    why = find_why(item_with(), "sus_1", events)
+    why = find_why(make_item(), "sus_1", events)
     assert why.matched == ("refunds", "all")
     assert why.error == "args.amount is no number"
     assert (why.reason, why.rule_id) == ("Refunds over 100 need a person", "refunds-over-100")
@@ -49,53 +50,53 @@ def test_why_comes_from_the_judgement_of_this_very_call() -> None:
 def test_the_agents_words_are_those_of_the_turn_that_asked() -> None:
     said = [("llm_completed", {"text": text}) for text in ("first", "second", "third")]
     events = trail(said[0], paused("sus_0"), said[1], paused("sus_1"), said[2])
-    assert find_own_words("sus_1", events) == "second"
-    assert find_own_words("sus_1", []) == ""
+    assert find_model_text("sus_1", events) == "second"
+    assert find_model_text("sus_1", []) == ""
 
 
 def test_a_result_is_that_of_this_call_in_this_pause() -> None:
     events = trail(
         completed(0), paused("sus_1"), completed(1), completed(0, latency_ms=3.5), paused("sus_2"), completed(0)
     )
-    result = find_result(item_with(), "sus_1", events)
+    result = find_result(make_item(), "sus_1", events)
     assert result is not None
-    assert (result.at_ms, result.latency_ms, result.success) == (4, 3.5, True)
-    assert find_result(item_with(), "sus_1", trail(paused("sus_1"), paused("sus_2"), completed(0))) is None
+    assert (result.at_ms, result.latency, result.success) == (4, " in 4 ms", True)
+    assert find_result(make_item(), "sus_1", trail(paused("sus_1"), paused("sus_2"), completed(0))) is None
 
 
 def test_a_result_without_a_place_is_known_by_its_call_id() -> None:
     events = trail(paused("sus_1"), ("tool_completed", {"tool_call_id": "call_0", "success": False, "error": "no"}))
-    result = find_result(item_with(), "sus_1", events)
+    result = find_result(make_item(), "sus_1", events)
     assert result is not None
     assert result.error == "no"
 
 
 def texts(item: Item, **fields: Any) -> list[tuple[str, int | None]]:
-    record = record_with(item, **fields)
+    record = make_record(item, **fields)
     result = find_result(item, "sus_1", trail(paused("sus_1")))
-    return [(stage.text, stage.at_ms) for stage in find_stages(record, item, result)]
+    return [(stage.text, stage.at_ms) for stage in list_stages(record, item, result)]
 
 
 def test_the_way_from_decision_to_effect_shows_what_is_still_to_come() -> None:
-    assert texts(item_with()) == []
+    assert texts(make_item()) == []
     assert texts(decided(), status=Status.DECIDED) == [
         ("Decided", 1_000_000),
-        ("Put before the workers", None),
-        ("Taken up by a worker", None),
-        ("The run went on", None),
+        ("Queued for the workers", None),
+        ("Leased by a worker", None),
+        ("The run resumed", None),
         ("refund_payment runs", None),
     ]
     receipt = Receipt(enqueued_at_ms=4, leased_at_ms=5, resumed_at_ms=6, settled_at_ms=7, redrives=2)
     assert texts(decided(Verdict.DENIED), status=Status.RESUMING, receipt=receipt)[1:] == [
-        ("Put before the workers (again: 2)", 4),
-        ("Taken up by a worker", 5),
-        ("The run went on", 6),
-        ("All of this pause is settled", 7),
+        ("Queued for the workers (requeued 2 times)", 4),
+        ("Leased by a worker", 5),
+        ("The run resumed", 6),
+        ("The suspension is settled", 7),
     ]
 
 
 def test_a_run_that_waits_for_other_items_says_so() -> None:
-    other = item_with().model_copy(update={"item_id": "i2"})
+    other = make_item().model_copy(update={"item_id": "i2"})
     assert texts(decided(), items=(decided(), other))[-1] == ("The run waits for another item", None)
 
 

@@ -14,4 +14,4 @@ async def test_a_long_trail_is_read_and_shown_to_its_end(settings: Settings) -> 
         page = await anna.read(f"/items/{record.id}/i1")
         assert "warning 0." in page
         assert "warning 1199." in page
-        assert "Waiting for people: refund_payment" in page
+        assert "Waiting for a decision on refund_payment" in page

@@ -9,21 +9,10 @@ from sayso.records.items import Doubt, Item
 from sayso.records.suspensions import Lease, Receipt, RunRef, SuspensionRecord
 from sayso.records.terms import Terms
 from service.api.people import KeyView, ReviewerView
-from service.api.routing.views import (
-    DecisionView,
-    DoubtView,
-    EventView,
-    ItemView,
-    LeaseView,
-    OutcomeView,
-    PermitView,
-    ReceiptView,
-    RunRefView,
-    RunView,
-    SuspensionView,
-    TermsView,
-    View,
-)
+from service.api.views.base import View
+from service.api.views.items import DecisionView, DoubtView, ItemView, OutcomeView, PermitView, TermsView
+from service.api.views.runs import EventView, RunRefView, RunView
+from service.api.views.suspensions import LeaseView, ReceiptView, SuspensionView
 from service.store.people import ApiKey, Reviewer
 from service.store.runs.runs import Run
 

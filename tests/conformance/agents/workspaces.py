@@ -1,4 +1,4 @@
-"""What an agent's processes share: how to reach the desk and each other, what was done, and what came of it."""
+"""Settings, effects and result of an agent, shared by its processes in a folder."""
 
 import json
 import os
@@ -7,8 +7,8 @@ from pathlib import Path
 
 
 @dataclass(frozen=True)
-class Place:
-    """One agent's settings, kept in a folder that outlives its processes."""
+class Workspace:
+    """One agent's settings and its folder."""
 
     folder: str
     base_url: str
@@ -21,37 +21,37 @@ class Place:
     timeout: str = "10m"
 
     @classmethod
-    def read(cls, folder: str) -> "Place":
+    def read(cls, folder: str) -> "Workspace":
         """Return the settings in a folder."""
-        return cls(**json.loads((Path(folder) / "place.json").read_text()))
+        return cls(**json.loads((Path(folder) / "workspace.json").read_text()))
 
     def save(self) -> None:
-        """Keep the settings."""
-        self.path("place.json").write_text(json.dumps(asdict(self)))
+        """Save the settings."""
+        self.path("workspace.json").write_text(json.dumps(asdict(self)))
 
     def path(self, name: str) -> Path:
-        """Return a file of the agent's."""
+        """Return the path of a file in the folder."""
         return Path(self.folder) / name
 
-    def do(self, **arguments: object) -> str:
-        """Have an effect on the world, so that it can be counted."""
+    def record_effect(self, **arguments: object) -> str:
+        """Record an effect of the tool."""
         with self.path("effects").open("a") as file:
             file.write(json.dumps(arguments) + "\n")
             file.flush()
             os.fsync(file.fileno())
         return "done"
 
-    def effects(self) -> list[dict[str, object]]:
-        """Return every effect there was."""
+    def read_effects(self) -> list[dict[str, object]]:
+        """Return all recorded effects."""
         path = self.path("effects")
         return [json.loads(line) for line in path.read_text().splitlines()] if path.exists() else []
 
-    def end(self, text: str) -> None:
-        """Keep what the run said in the end."""
+    def save_result(self, text: str) -> None:
+        """Save the final text of the run."""
         self.path("end.part").write_text(text)
         self.path("end.part").rename(self.path("end"))
 
-    def ending(self) -> str | None:
-        """Return what the run said in the end, or None while it has not."""
+    def read_result(self) -> str | None:
+        """Return the final text of the run, or None before its end."""
         path = self.path("end")
         return path.read_text() if path.exists() else None

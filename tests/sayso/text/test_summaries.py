@@ -4,8 +4,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from sayso.canonical_json import canonical_json, parse_json
+from sayso.text.summaries import SUMMARY_PAIRS, Leaf, find_leaves, summarize, write_leaf, write_pretty
 from service.web.content.forms import args_fields
-from service.web.content.summaries import SUMMARY_PAIRS, Leaf, find_leaves, summarize, write_leaf, write_pretty
 from tests.service.web.stories import REFUND_ARGS
 
 JSON = st.recursive(

@@ -1,6 +1,6 @@
 import pytest
 
-from service.web.content.times import describe_ago, describe_clock, describe_hour, describe_span
+from sayso.sentences.times import describe_ago, describe_clock, describe_hour, describe_span
 
 SECOND = 1000
 MINUTE = 60 * SECOND
@@ -22,17 +22,17 @@ DAY = 24 * HOUR
         (30 * DAY, "30 d"),
     ],
 )
-def test_a_span_is_said_in_its_two_largest_units(span_ms: int, words: str) -> None:
+def test_describe_span_uses_its_two_largest_units(span_ms: int, words: str) -> None:
     assert describe_span(span_ms) == words
 
 
 @pytest.mark.parametrize(
     ("since_ms", "words"), [(-50, "just now"), (999, "just now"), (SECOND, "1 s ago"), (2 * HOUR + MINUTE, "2 h ago")]
 )
-def test_what_was_is_said_in_one_unit(since_ms: int, words: str) -> None:
+def test_describe_ago_uses_one_unit(since_ms: int, words: str) -> None:
     assert describe_ago(1_000_000_000, 1_000_000_000 + since_ms) == words
 
 
-def test_moments_are_said_in_utc() -> None:
+def test_clock_and_hour_are_in_utc() -> None:
     assert describe_clock(1_795_262_584_120) == "2026-11-21 12:03:04 UTC"
     assert describe_hour(1_795_262_584_120) == "12:03:04"

@@ -1,0 +1,1 @@
+"""Sentences that reviewers read, shared by pages, channels and the command line."""

@@ -1,0 +1,128 @@
+"""Sentences about an item before its outcome: who may decide, the quorum, the deadline and the fallback."""
+
+from collections import Counter
+from collections.abc import Sequence
+
+from sayso.canonical_json import canonical_json
+from sayso.records.freezes import TIME, Freeze
+from sayso.records.items import Answer, Item, ItemKind
+from sayso.records.suspensions import SuspensionRecord
+from sayso.records.terms import FallbackAction
+from sayso.sentences.times import describe_left, describe_span
+from sayso.text.summaries import write_leaf
+from sayso.transitions.closing import args_of
+from sayso.transitions.freezing import find_held, lost_ms
+from sayso.transitions.sightings import needs_sight
+from sayso.transitions.timing import escalation_time_ms
+
+_AFTER_DENIAL = {
+    "continue": "If you deny it, the agent receives your reason and continues.",
+    "degrade": "If you deny it, the remaining calls are skipped and the run ends early.",
+    "fail": "If you deny it, the run fails.",
+}
+
+
+def describe_need(item: Item) -> str:
+    """Return what the item needs, such as `needs approval`."""
+    if item.doubt is not None:
+        return "may already have run"
+    if item.kind is ItemKind.INPUT or Answer.APPROVE not in item.allowed:
+        return "needs a value"
+    return "needs approval"
+
+
+def describe_fallback(record: SuspensionRecord, item: Item) -> str:
+    """Return the effect of the deadline, as the end of the sentence `If nobody decides, …`."""
+    fallback, steps = item.terms.fallback, item.terms.escalate[item.escalated :]
+    if fallback.action is FallbackAction.APPROVE:
+        unseen = needs_sight(record, item)
+        return "it is approved only if one of its reviewers has opened it" if unseen else "it is approved unchanged"
+    if fallback.action is FallbackAction.VALUE:
+        return f"the value “{write_leaf(fallback.value)}” is used"
+    if fallback.action is FallbackAction.FAIL:
+        return "the run fails"
+    if fallback.action is FallbackAction.ESCALATE and steps:
+        span = describe_span(escalation_time_ms(record, item))
+        return f"{join_words(steps[0].reviewers)} can also decide, for another {span}"
+    return "it is denied"
+
+
+def describe_denial(record: SuspensionRecord) -> str:
+    """Return the effect of a denial on the run."""
+    return _AFTER_DENIAL[record.on_deny]
+
+
+def describe_reviewers(record: SuspensionRecord, item: Item) -> str:
+    """Return who may decide the item."""
+    reviewers = join_words(item.terms.reviewers, "or") if item.terms.reviewers else "Any reviewer"
+    return f"{reviewers}, except {record.run.owner}, who requested it" if item.terms.no_self_approval else reviewers
+
+
+def describe_quorum(item: Item) -> str:
+    """Return the count of decisions against the quorum; empty where one decision is enough.
+
+    Only approvals of the same arguments count together, so the largest such group is counted.
+    """
+    quorum = item.terms.quorum
+    if quorum.approve == 1 and quorum.deny == 1:
+        return ""
+    approvals, denials = _count_decisions(item)
+    same = " of the same arguments" if len(approvals) > 1 else ""
+    most = max(approvals.values(), default=0)
+    return f"{most} of {quorum.approve} approvals{same}, {denials} of {quorum.deny} denials"
+
+
+def describe_deadlock(record: SuspensionRecord, item: Item) -> str:
+    """Return that the quorum can no longer be reached, and the effect of the deadline; empty while it can."""
+    terms = item.terms
+    if not item.open or not terms.reviewers:
+        return ""
+    excluded = {decision.by.id for decision in item.decisions}
+    if terms.no_self_approval:
+        excluded.add(record.run.owner)
+    left = len({*terms.reviewers, *(name for step in terms.escalate for name in step.reviewers)} - excluded)
+    approvals, denials = _count_decisions(item)
+    if max(approvals.values(), default=0) + left >= terms.quorum.approve or denials + left >= terms.quorum.deny:
+        return ""
+    return f"Too few reviewers are left to reach the quorum. At the deadline {describe_fallback(record, item)}."
+
+
+def describe_hold(record: SuspensionRecord, item: Item, freezes: Sequence[Freeze], now_ms: int) -> str:
+    """Return that a freeze holds the item's deadline, and the time left; empty while the time runs."""
+    if item.item_id not in find_held(record, freezes):
+        return ""
+    if any(freeze.scope == TIME and freeze.in_force for freeze in freezes):
+        return "on hold"  # the clock is in doubt, so the time left is unknown
+    left_ms = item.terms.deadline_at_ms + lost_ms(record, item, freezes, now_ms) - now_ms
+    return f"{describe_left(left_ms)}, on hold" if left_ms > 0 else ""
+
+
+def describe_hindrance(record: SuspensionRecord, item: Item, name: str) -> str:
+    """Return why this reviewer cannot decide an open item; empty where they can. The desk checks it again."""
+    if item.terms.no_self_approval and name == record.run.owner:
+        return "You requested this call, so another reviewer must decide it."
+    if item.terms.reviewers and name not in item.terms.reviewers:
+        return f"Only {join_words(item.terms.reviewers, 'or')} can decide this."
+    if any(decision.by.id == name for decision in item.decisions):
+        return f"You have decided. {describe_deadlock(record, item) or 'Other reviewers must still decide.'}"
+    return ""
+
+
+def describe_resemblance(names: Sequence[str]) -> str:
+    """Return a warning that the tool's name resembles other names in the rules; empty for none."""
+    if not names:
+        return ""
+    return f"This tool name resembles {join_words(names)} in the rules but is not the same. Those rules apply too."
+
+
+def join_words(words: Sequence[str], last: str = "and") -> str:
+    """Join words into a list: `anna, ben and carla`."""
+    if len(words) < 2:
+        return "".join(words)
+    return f"{', '.join(words[:-1])} {last} {words[-1]}"
+
+
+def _count_decisions(item: Item) -> tuple[Counter[bytes], int]:
+    """Return the approvals by their arguments, and the number of denials."""
+    approvals = Counter(canonical_json(args_of(item, one)) for one in item.decisions if one.action != "deny")
+    return approvals, len(item.decisions) - approvals.total()

@@ -1,0 +1,43 @@
+"""Times and spans in words; `templates/static/live.js` uses the same words."""
+
+from datetime import UTC, datetime
+
+_UNITS = ((86_400, "d"), (3_600, "h"), (60, "min"), (1, "s"))
+
+
+def describe_span(span_ms: int) -> str:
+    """Return a span in its two largest units, such as `4 min 10 s`; `0 s` for less than a second."""
+    rest_s = max(0, span_ms) // 1000
+    words: list[str] = []
+    for size, unit in _UNITS:
+        if rest_s >= size or (unit == "s" and not words):
+            words.append(f"{rest_s // size} {unit}")
+            rest_s %= size
+            if rest_s == 0 or len(words) == 2:
+                break
+        elif words:
+            break
+    return " ".join(words)
+
+
+def describe_left(left_ms: int) -> str:
+    """Return the time left before a deadline: `4 min 10 s left`, `time is up`."""
+    return f"{describe_span(left_ms)} left" if left_ms > 0 else "time is up"
+
+
+def describe_ago(at_ms: int, now_ms: int) -> str:
+    """Return the age of a moment in its largest unit: `12 s ago`, `3 h ago`."""
+    if now_ms - at_ms < 1000:
+        return "just now"
+    count, unit, *_ = describe_span(now_ms - at_ms).split(" ")
+    return f"{count} {unit} ago"
+
+
+def describe_clock(at_ms: int) -> str:
+    """Return a moment in UTC: `2026-11-21 12:03:04 UTC`."""
+    return datetime.fromtimestamp(at_ms / 1000, tz=UTC).strftime("%Y-%m-%d %H:%M:%S UTC")
+
+
+def describe_hour(at_ms: int) -> str:
+    """Return the time of day in UTC: `12:03:04`."""
+    return datetime.fromtimestamp(at_ms / 1000, tz=UTC).strftime("%H:%M:%S")

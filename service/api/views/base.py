@@ -1,0 +1,31 @@
+"""Base class and timestamps of API views."""
+
+from typing import Annotated
+
+from pydantic import AwareDatetime, BaseModel, BeforeValidator, ConfigDict, PlainSerializer, WithJsonSchema
+
+from sayso.clock import iso_utc
+
+Timestamp = Annotated[
+    int,
+    PlainSerializer(iso_utc, return_type=str),
+    WithJsonSchema({"type": "string", "format": "date-time", "examples": ["2026-11-21T12:03:04.120Z"]}),
+]
+"""Milliseconds since 1970 inside, RFC 3339 in UTC outside."""
+
+
+def _require_text(value: object) -> object:
+    """Refuse numbers: they could be seconds or milliseconds."""
+    if not isinstance(value, str) or "T" not in value:
+        raise ValueError("is not a timestamp; write it as 2026-11-21T12:00:00Z")
+    return value
+
+
+SentTimestamp = Annotated[AwareDatetime, BeforeValidator(_require_text)]
+"""A timestamp in a request: RFC 3339 with its zone."""
+
+
+class View(BaseModel):
+    """Base class for records as the API shows them. Fields without a view stay internal."""
+
+    model_config = ConfigDict(frozen=True, from_attributes=True)

@@ -1,0 +1,133 @@
+"""Views of items, their decisions, outcomes and permits."""
+
+from typing import Annotated
+
+from pydantic import BeforeValidator, Field, JsonValue
+
+from sayso.canonical_json import JsonObject
+from sayso.records.decisions import Actor, Decision, DecisionAction, Verdict
+from sayso.records.items import Answer, Item, ItemKind, ItemTool, Prompt
+from sayso.records.terms import EscalationStep, Fallback, Quorum
+from sayso.transitions.item_states import ItemState
+from service.api.views.base import Timestamp, View
+
+
+class DecisionView(View):
+    """A decision on an item."""
+
+    id: str
+    item_id: str
+    action: DecisionAction
+    args: JsonObject | None
+    value: JsonValue
+    message: str | None
+    args_digest: str = Field(description="The digest of the item when the reviewer decided.")
+    by: Actor
+    at: Timestamp = Field(validation_alias="at_ms")
+
+    @classmethod
+    def of(cls, decision: Decision) -> "DecisionView":
+        """Return the view of a decision."""
+        return cls.model_validate(decision)
+
+
+class OutcomeView(View):
+    """The outcome of an item."""
+
+    verdict: Verdict
+    args: JsonObject | None = Field(description="The arguments of the call as it runs; null if they are unchanged.")
+    value: JsonValue
+    message: str | None
+    by: Actor
+    at: Timestamp = Field(validation_alias="at_ms")
+    start_by: Timestamp = Field(validation_alias="start_by_ms", description="The call does not start after this time.")
+    digest: str = Field(description="The digest of the call as it runs.")
+
+
+class ReportView(View):
+    """The result of a call, as its owner reported it."""
+
+    success: bool
+    output: JsonValue
+    error: str | None
+    at: Timestamp = Field(validation_alias="at_ms")
+
+
+class PermitView(View):
+    """The redeemed permit to run a call."""
+
+    redeemed_at: Timestamp = Field(validation_alias="redeemed_at_ms")
+    attempt: int
+    holder: str
+    ended_at: Timestamp | None = Field(
+        validation_alias="ended_at_ms",
+        description="When the result was saved; null while the call runs or is in doubt.",
+    )
+    success: bool | None = Field(description="Whether the call succeeded.")
+    report: ReportView | None = Field(description="The owner's report; only for calls that no worker runs.")
+
+
+class DoubtView(View):
+    """A call that started and may have run: its result is unknown."""
+
+    begun_at: Timestamp = Field(validation_alias="begun_at_ms")
+    attempt: int
+    holder: str
+    idempotency_key: str = Field(description="The key that the tool received; other systems may know the call by it.")
+
+
+class TermsView(View):
+    """The terms of an item."""
+
+    rule_id: str | None
+    rule_version: str
+    reviewers: tuple[str, ...] = Field(description="Who may decide; empty for any reviewer.")
+    quorum: Quorum
+    no_self_approval: bool
+    deadline_at: Timestamp = Field(validation_alias="deadline_at_ms")
+    extend_until: Annotated[Timestamp | None, BeforeValidator(lambda at_ms: at_ms or None)] = Field(
+        validation_alias="extend_until_ms",
+        description="The latest deadline that reviewers may set; null if they may not.",
+    )
+    start_by_s: int
+    remind_at: tuple[Timestamp, ...] = Field(validation_alias="remind_at_ms")
+    escalate: tuple[EscalationStep, ...]
+    fallback: Fallback
+    channels: tuple[str, ...]
+
+
+class ItemView(View):
+    """One question to reviewers about one call."""
+
+    item_id: str
+    kind: ItemKind
+    call_id: str
+    index: int
+    tool: ItemTool
+    subagent: str | None = Field(
+        description="The sub-agent that makes the call; empty for the agent itself, null if unknown."
+    )
+    prompt: Prompt
+    allowed: tuple[Answer, ...]
+    choices: tuple[JsonValue, ...] | None
+    response_schema: JsonObject | None
+    target_arg: str | None
+    terms: TermsView
+    resembles: tuple[str, ...] = Field(
+        description="Names in rules that the tool's name resembles; their rules were applied too."
+    )
+    digest: str = Field(description="Identifies what is decided; send it with a decision.")
+    decisions: tuple[DecisionView, ...]
+    doubt: DoubtView | None
+    outcome: OutcomeView | None
+    permit: PermitView | None
+    state: ItemState = Field(
+        default=ItemState.OPEN, description="The worst known state: an approved call that failed is `failed`."
+    )
+    seen_by: Actor | None = Field(description="Who saw the item first; recorded if its fallback would approve it.")
+    seen_at: Timestamp | None = Field(validation_alias="seen_at_ms")
+
+    @classmethod
+    def of(cls, item: Item) -> "ItemView":
+        """Return the view of an item."""
+        return cls.model_validate(item)

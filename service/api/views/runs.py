@@ -1,0 +1,115 @@
+"""Views of runs, their trail events, and unreadable records."""
+
+from collections.abc import Iterable
+
+from pydantic import ConfigDict, Field, JsonValue
+
+from sayso.canonical_json import JsonObject
+from sayso.records.events import TrailEntry
+from sayso.records.suspensions import RunRef, RunStatus
+from sayso.transitions.item_states import RunState
+from service.api.views.base import Timestamp, View
+from service.store.runs.runs import Run
+from service.store.suspensions.reading import UnreadableRecord
+
+CLAIMED_TITLE = "The title that the agent gave; it is not verified."
+
+
+class RunView(View):
+    """A run."""
+
+    model_config = ConfigDict(
+        json_schema_extra={
+            "examples": [
+                {
+                    "id": "run_019aa4a2f0d1b3c45d6e7f8091a2b3c4",
+                    "agent": "demo",
+                    "owner": "demo",
+                    "thread_id": "run_019aa4a2f0d1b3c45d6e7f8091a2b3c4",
+                    "claimed_title": "Move savings",
+                    "tags": ["bank"],
+                    "status": "degraded",
+                    "state": "degraded",
+                    "suspension_id": "sus_019aa4a2f1e2c3d4e5f60718293a4b5c",
+                    "created_at": "2026-11-21T12:03:04.120Z",
+                    "updated_at": "2026-11-21T12:03:05.007Z",
+                    "result": {"text": "The savings were not moved: the reviewer denied the transfer."},
+                    "error": "transfer was denied: the savings account is frozen",
+                }
+            ]
+        }
+    )
+
+    id: str
+    agent: str
+    owner: str = Field(description="The credential that started the run.")
+    thread_id: str
+    claimed_title: str = Field(validation_alias="title", description=CLAIMED_TITLE)
+    tags: tuple[str, ...]
+    status: RunStatus
+    state: RunState = Field(
+        description="The status, or `call_failed` if the run ended although an approved call failed."
+    )
+    suspension_id: str = Field(description="The latest suspension; it is pending while the run is suspended.")
+    created_at: Timestamp = Field(validation_alias="created_at_ms")
+    updated_at: Timestamp = Field(validation_alias="updated_at_ms")
+    result: JsonValue
+    error: str | None
+
+    @classmethod
+    def of(cls, run: Run) -> "RunView":
+        """Return the view of a run."""
+        return cls.model_validate(run)
+
+
+class RunRefView(View):
+    """The run of a suspension."""
+
+    id: str
+    agent: str
+    owner: str
+    thread_id: str
+    claimed_title: str = Field(validation_alias="title", description=CLAIMED_TITLE)
+    request_id: str | None
+    tags: tuple[str, ...]
+    context: JsonObject = Field(
+        validation_alias="facts", description="Verified context: that of the registered agent and of the key."
+    )
+    claimed_context: JsonObject = Field(
+        validation_alias="claimed", description="The context that the agent sent; it is not verified."
+    )
+    started_at: Timestamp = Field(validation_alias="started_at_ms")
+    key_id: str | None = Field(description="The key that started the run; null for a session.")
+
+    @classmethod
+    def of(cls, run: RunRef) -> "RunRefView":
+        """Return the view of a run's reference."""
+        return cls.model_validate(run)
+
+
+class EventView(View):
+    """A trail event; its hash includes the hash of the previous event."""
+
+    seq: int
+    at: Timestamp = Field(validation_alias="at_ms")
+    type: str
+    data: JsonObject
+    hash: str
+
+    @classmethod
+    def of(cls, entry: TrailEntry) -> "EventView":
+        """Return the view of an event."""
+        return cls.model_validate(entry)
+
+
+class UnreadableView(View):
+    """A stored record that cannot be read: it is damaged, altered, or of a later version."""
+
+    suspension_id: str
+    run_id: str | None = Field(description="Its run, if that is known.")
+    reason: str
+
+    @classmethod
+    def list_of(cls, found: Iterable[object]) -> "list[UnreadableView]":
+        """Return the views of the unreadable records in a list."""
+        return [cls.model_validate(one) for one in found if isinstance(one, UnreadableRecord)]

@@ -1,0 +1,69 @@
+"""Views of suspensions, their leases and receipts."""
+
+from typing import Literal
+
+from pydantic import AliasPath, Field
+
+from sayso.records.suspensions import RunEnd, Status, SuspensionRecord
+from sayso.transitions.item_states import find_item_state
+from service.api.views.base import Timestamp, View
+from service.api.views.items import ItemView
+from service.api.views.runs import RunRefView
+
+
+class ReceiptView(View):
+    """The progress of a suspension after its decision."""
+
+    decided_at: Timestamp | None = Field(validation_alias="decided_at_ms")
+    enqueued_at: Timestamp | None = Field(
+        validation_alias="enqueued_at_ms",
+        description="When it was last enqueued for the workers; `redrives` counts repetitions.",
+    )
+    job_id: str | None = Field(description="The job of the worker that leased it.")
+    leased_at: Timestamp | None = Field(validation_alias="leased_at_ms")
+    resumed_at: Timestamp | None = Field(validation_alias="resumed_at_ms")
+    settled_at: Timestamp | None = Field(validation_alias="settled_at_ms")
+    redrives: int
+    tries: int
+    error: str | None = Field(description="Why the suspension is decided but not resumed; null once it is.")
+
+
+class LeaseView(View):
+    """A worker's lease on the run."""
+
+    holder: str
+    attempt: int
+    until: Timestamp = Field(validation_alias="until_ms")
+
+
+class SuspensionView(View):
+    """A saved wait of a run."""
+
+    id: str
+    version: int
+    status: Status
+    created_at: Timestamp = Field(validation_alias="created_at_ms")
+    updated_at: Timestamp = Field(validation_alias="updated_at_ms")
+    deadline_at: Timestamp | None = Field(
+        validation_alias="deadline_at_ms", description="The earliest deadline of the open items."
+    )
+    run: RunRefView
+    step: int
+    mode: Literal["worker", "poll"] = Field(
+        validation_alias=AliasPath("resume", "mode"), description="Who runs approved calls: a worker or the client."
+    )
+    items: tuple[ItemView, ...]
+    on_deny: Literal["continue", "degrade", "fail"]
+    receipt: ReceiptView
+    lease: LeaseView | None
+    end: RunEnd | None
+    previous_id: str | None
+    following_id: str | None
+
+    @classmethod
+    def of(cls, record: SuspensionRecord) -> "SuspensionView":
+        """Return the view of a suspension."""
+        view = cls.model_validate(record)
+        items = zip(view.items, record.items, strict=True)
+        shown = (one.model_copy(update={"state": find_item_state(record, item)}) for one, item in items)
+        return view.model_copy(update={"items": tuple(shown)})

@@ -1,0 +1,72 @@
+"""Typed reads of an event's data, which another version of Sayso may have written."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from pydantic import JsonValue
+
+from sayso.sentences.times import describe_clock
+
+_NO_NAMES: Mapping[str, str] = {}
+
+
+class Facts:
+    """An event's data; a missing or malformed value reads as empty. `names` maps items to their tools."""
+
+    def __init__(self, data: Mapping[str, Any], names: Mapping[str, str] = _NO_NAMES) -> None:
+        self._data = data
+        self._names = names
+
+    def text(self, key: str, default: str = "") -> str:
+        """Return a text, or a number as text."""
+        value = self._data.get(key)
+        return str(value) if isinstance(value, str | int | float) and value != "" else default
+
+    def flag(self, key: str) -> bool:
+        """Return whether the value is true."""
+        return self._data.get(key) is True
+
+    def texts(self, key: str) -> list[str]:
+        """Return the texts of a list."""
+        value = self._data.get(key)
+        return [text for text in value if isinstance(text, str)] if isinstance(value, list) else []
+
+    def objects(self, key: str) -> list["Facts"]:
+        """Return the objects of a list."""
+        value = self._data.get(key)
+        return [Facts(row, self._names) for row in value if isinstance(row, dict)] if isinstance(value, list) else []
+
+    def object(self, key: str) -> "Facts":
+        """Return a nested object."""
+        value = self._data.get(key)
+        return Facts(value if isinstance(value, dict) else {}, self._names)
+
+    def value(self, key: str) -> JsonValue:
+        """Return the raw value."""
+        value: JsonValue = self._data.get(key)
+        return value
+
+    def number(self, key: str) -> int:
+        """Return a whole number, 0 by default."""
+        value = self._data.get(key)
+        return value if isinstance(value, int) else 0
+
+    def clock(self, key: str) -> str:
+        """Return a moment in words."""
+        return describe_clock(self.number(key)) if self.number(key) else "an unknown time"
+
+    def latency(self) -> str:
+        """Return the end of the sentence `X ran …`; empty if the latency is unknown."""
+        latency = self.value("latency_ms")
+        return f" in {latency:.0f} ms" if isinstance(latency, int | float) else ""
+
+    @property
+    def actor(self) -> str:
+        """Who acted."""
+        return self.object("by").text("id", "Somebody")
+
+    @property
+    def item(self) -> str:
+        """The tool of the event's item if the trail names it, else the item's id."""
+        item_id = self.text("item_id", "an item")
+        return self._names.get(f"{self.text('suspension_id')}/{item_id}", item_id)

@@ -1,0 +1,70 @@
+"""Sentences about decisions, outcomes and states."""
+
+from datetime import UTC, datetime
+from typing import Any
+
+import pytest
+
+from sayso.client.responses import ActorSeen, ItemSeen, OutcomeSeen
+from sayso.records.decisions import COVERED, TIMEOUT, Actor, ActorKind, Outcome, Verdict
+from sayso.records.items import Doubt
+from sayso.sentences.outcomes import describe_decision, describe_outcome, describe_state
+from tests.sayso.sentences.samples import BEN, NOW, make_decision, make_item, make_outcome
+
+DOUBT = Doubt(begun_at_ms=NOW, holder="host:1", attempt=1, idempotency_key="sus_1:i1")
+
+
+@pytest.mark.parametrize(
+    ("outcome", "sentence"),
+    [
+        (make_outcome(Verdict.APPROVED), "ben approved this"),
+        (make_outcome(Verdict.APPROVED, args={"a": 1}), "ben approved this with edited arguments"),
+        (make_outcome(Verdict.DENIED), "ben denied this"),
+        (make_outcome(Verdict.ANSWERED, value=7), "ben gave a value"),
+        (make_outcome(Verdict.DENIED, TIMEOUT), "Nobody decided in time: denied by the fallback"),
+        (make_outcome(Verdict.FAILED, TIMEOUT), "Nobody decided in time: failed by the fallback"),
+    ],
+)
+def test_describe_outcome_names_who_decided(outcome: Outcome, sentence: str) -> None:
+    assert describe_outcome(make_item().model_copy(update={"outcome": outcome})) == sentence
+
+
+def test_describe_outcome_decided_by_a_part_of_sayso() -> None:
+    def describe(by: Actor, verdict: Verdict, **fields: Any) -> str:
+        outcome = make_outcome(verdict, by, **fields)
+        return describe_outcome(make_item().model_copy(update={"outcome": outcome, "doubt": DOUBT}))
+
+    rules = Actor(id="policy", kind=ActorKind.POLICY)
+    worker = Actor(id="host:1", kind=ActorKind.WORKER)
+    assert describe(rules, Verdict.DENIED) == "The rules denied this"
+    assert describe(COVERED, Verdict.DENIED) == "Closed: a decision on another item was enough"
+    assert describe(BEN, Verdict.ANSWERED, value={"choice": "run_again"}) == "ben chose to run it again"
+    assert describe(BEN, Verdict.ANSWERED, value={"choice": "skip", "result": "7"}) == "ben chose to skip it"
+    reported = describe(worker, Verdict.ANSWERED, value={"choice": "reported"})
+    assert reported == "The worker that started it reported the result late"
+    assert describe_outcome(make_item()) == ""
+
+
+@pytest.mark.parametrize(
+    ("verdict", "by", "sentence"),
+    [
+        ("approved", ActorSeen(id="ben", kind="human"), "ben approved this"),
+        ("denied", ActorSeen(id="timeout", kind="timeout"), "Nobody decided in time: denied by the fallback"),
+        ("postponed", ActorSeen(id="ben", kind="bot"), "ben postponed this"),
+    ],
+)
+def test_describe_outcome_of_an_api_response(verdict: str, by: ActorSeen, sentence: str) -> None:
+    outcome = OutcomeSeen(verdict=verdict, by=by, start_by=datetime(2026, 11, 22, tzinfo=UTC))
+    item = ItemSeen.model_construct(doubt=None, outcome=outcome)
+    assert describe_outcome(item) == sentence
+
+
+def test_describe_decision() -> None:
+    assert describe_decision(make_decision("approve", args={"a": 1})) == "ben approved with edited arguments"
+    assert describe_decision(make_decision("deny", by=TIMEOUT)) == "the deadline denied"
+    assert describe_decision(make_decision("value", value=7)) == "ben gave a value"
+
+
+def test_describe_state_labels_items_and_runs() -> None:
+    labels = [describe_state(state) for state in ("suspended", "degraded", "call_failed", "not_run", "in_doubt")]
+    assert labels == ["suspended", "ended early", "call failed", "never ran", "in doubt"]
