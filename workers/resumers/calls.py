@@ -51,7 +51,7 @@ async def resume(wiring: Wiring, agents: Mapping[str, Agent], taken: Taken) -> N
 async def _plan(wiring: Wiring, agent: Agent, taken: Taken, journal: DeskJournal) -> CallPlan:
     """Return the plan of a run of which more is to be known than its record tells."""
     record, now_ms = taken.leased.record, taken.leased.now_ms
-    checked = revalidate(record, agent, wiring.rules.policy(), await wiring.revocation_cache.find(record.tenant))
+    checked = revalidate(record, agent, wiring.rules.policy(), await wiring.revocation_cache.find())
     asked = await _read_batch(wiring, record)
     return plan_batch(agent, record, asked, checked, now_ms, journal.finished(), journal.unfinished())
 
@@ -59,5 +59,5 @@ async def _plan(wiring: Wiring, agent: Agent, taken: Taken, journal: DeskJournal
 async def _read_batch(wiring: Wiring, record: SuspensionRecord) -> Batch:
     """Return the batch as it was asked; after a doubt, with what was known already."""
     if record.state is not None:
-        return Batch.model_validate_json(await wiring.runs.state(record.tenant, record.run.id, record.state))
+        return Batch.model_validate_json(await wiring.runs.state(record.run.id, record.state))
     return read_asked(record)

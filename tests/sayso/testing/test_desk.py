@@ -98,7 +98,7 @@ def test_a_question_of_the_callers_own_making_asks_for_approval(desk: InProcessD
     desk.client().suspend({"mode": "poll", "calls": [call]})
     ((_, item),) = desk.waiting
     assert (item.kind, item.prompt.title) == ("approval", None)
-    with pytest.raises(InvalidInput, match="'value' is not open"):
+    with pytest.raises(InvalidInput, match="answer 'value' is not allowed"):
         desk.reviewer.decide("value", value="blue")
 
 

@@ -135,8 +135,8 @@ async def test_each_credential_may_do_what_it_may(world: World, name: str, who: 
     if name == "reviveRun":
         pending = await give_up(world.wiring, await approve(world.wiring, pending, by="root"))
     run = await finish(world.wiring, await make_running(world.wiring)) if name == "streamEvents" else pending
-    frozen = await world.wiring.freezes.freeze("default", "agent:nobody", "", person("root"))
-    (key, *_) = await world.wiring.credentials.list_keys("default")
+    frozen = await world.wiring.freezes.freeze("agent:nobody", "", person("root"))
+    (key, *_) = await world.wiring.api_keys.list_all()
     names = {"suspension_id": pending.id, "item_id": "i1", "run_id": run.run.id, "name": "ben", "key_id": key.id}
     names |= {"freeze_id": frozen.id, "session_id": "ses_" + "0" * 32}
     body = ROWS[name].body

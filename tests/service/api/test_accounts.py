@@ -4,7 +4,6 @@ from typing import Any
 
 from httpx import AsyncClient, Response
 
-from service.auth.credentials import TENANT
 from tests.builders import PASSWORD
 from tests.service.worlds import World
 
@@ -68,7 +67,7 @@ async def test_a_new_password_differs_and_is_long_enough(world: World) -> None:
 
 
 async def test_a_reviewers_key_is_no_sign_in(world: World) -> None:
-    _, world.tokens["script"] = await world.wiring.credentials.create_key(TENANT, "anna", kind="reviewer")
+    _, world.tokens["script"] = await world.wiring.api_keys.create("anna", kind="reviewer")
     async with world.client("script") as script:
         assert (await change(script)).status_code == 403
         assert (await script.get("/api/v1/account/sessions")).status_code == 403

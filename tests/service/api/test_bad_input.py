@@ -9,7 +9,6 @@ import pytest
 from sayso.records.items import ItemKind
 from sayso.records.suspensions import SuspensionRecord
 from sayso.records.terms import RuleTerms
-from service.auth.credentials import TENANT
 from tests.builders import PASSWORD, approve, ask, make_pending
 from tests.service.worlds import World, read_store
 
@@ -298,4 +297,4 @@ async def make_records(world: World) -> dict[str, SuspensionRecord]:
 
 async def expire(world: World, record: SuspensionRecord) -> SuspensionRecord:
     """The suspension after the clock has come round."""
-    return (await world.wiring.desk.look(TENANT, record.id)).record
+    return (await world.wiring.desk.look(record.id)).record

@@ -5,7 +5,6 @@ from typing import Any
 import pytest
 from httpx import Response
 
-from service.auth.credentials import TENANT
 from tests.service.worlds import World, read_store
 
 REFUND = {"tool": "refund", "args": {"order": "A-1", "amount": 250.5}, "call_id": "c1"}
@@ -37,7 +36,7 @@ async def test_what_the_rules_deny_is_decided_at_once_and_nobody_is_asked(world:
     assert asked["status"] == "decided"
     outcome = asked["items"][0]["outcome"]
     assert (outcome["verdict"], outcome["by"]["kind"]) == ("denied", "policy")
-    trail = await world.wiring.runs.trail(TENANT, asked["run"]["id"])
+    trail = await world.wiring.runs.trail(asked["run"]["id"])
     assert [one.type for one in trail] == ["tool_batch_started", "policy_decision", "run_paused", "decided"]
     started, judged, *_ = (one.data for one in trail)
     assert (started["agent"], started["owner"]) == (asked["run"]["agent"], asked["run"]["owner"])
@@ -128,7 +127,7 @@ async def test_a_step_that_the_caller_says_holds_where_it_is_higher(world: World
     assert (await own(world, OWN, step=7)).json()["step"] == 7
     assert [(await own(world, OWN, thread_id="t3", step=1)).json()["step"] for _ in range(3)] == [1, 2, 3]
     asked = (await own(world, OWN, step=9)).json()
-    started, *_ = await world.wiring.runs.trail(TENANT, asked["run"]["id"])
+    started, *_ = await world.wiring.runs.trail(asked["run"]["id"])
     assert started.data["step"] == 9
     assert (await own(world, OWN, step=0)).status_code == 422
 

@@ -69,8 +69,8 @@ async def furnish(settings: Settings) -> tuple[str, dict[str, str], str]:
         await make_person(wiring, "anna")
         ended = await finish(wiring, await make_running(wiring))
         pending = await make_pending(wiring)
-        freeze = await wiring.freezes.freeze("default", "agent:nobody", "", person("root"))
-        (key,) = await wiring.credentials.list_keys("default")
+        freeze = await wiring.freezes.freeze("agent:nobody", "", person("root"))
+        (key,) = await wiring.api_keys.list_all()
         known = {
             "run_id": ended.run.id,
             "suspension_id": pending.id,

@@ -5,7 +5,6 @@ from typing import Any
 import pytest
 from httpx import Response
 
-from service.auth.credentials import TENANT
 from service.wiring import Wiring
 from tests.service.worlds import World
 from workers.clock.ticks import process_due
@@ -66,13 +65,13 @@ async def test_an_approved_call_is_consumed_run_and_reported_by_its_owner(world:
     ended = (await post(world, "demo", f"{item}/outcome", "me-1", told)).json()
     assert (ended["status"], ended["end"]["status"]) == ("resumed", "completed")
     assert ended["items"][0]["permit"]["report"]["output"] == {"ref": "R-1"}
-    trail = await world.wiring.runs.trail(TENANT, asked["run"]["id"])
+    trail = await world.wiring.runs.trail(asked["run"]["id"])
     assert [one.type for one in trail][-4:] == ["run_resumed", "permit_redeemed", "outcome_reported", "run_completed"]
 
 
 async def test_no_worker_is_given_what_its_owner_runs(world: World) -> None:
     await approved(world)
-    assert await world.wiring.schedule.take(TENANT, 0.01) == []
+    assert await world.wiring.schedule.take(0.01) == []
 
 
 async def test_nobody_else_consumes_it_not_even_a_reviewer(world: World) -> None:

@@ -9,7 +9,6 @@ from httpx import ASGITransport, AsyncClient
 
 from sayso.client import clients as client
 from sayso.errors import IdempotencyConflict, InvalidInput
-from service.auth.credentials import TENANT
 from service.settings import Settings
 from service.store.connection.watch import wait_woken
 from service.store.runs import external_events
@@ -45,7 +44,7 @@ async def test_each_dialect_is_kept_as_it_came_and_shown_with_our_trail(world: W
     assert raw["next_after"] == len(events)
     ours = [one["event"]["type"] for one in timeline["moments"] if one["event"]]
     theirs = [one["told"] for one in timeline["moments"] if one["told"]]
-    assert ours == [one.type for one in await world.wiring.runs.trail(TENANT, run_id)]
+    assert ours == [one.type for one in await world.wiring.runs.trail(run_id)]
     assert [one["name"] for one in theirs if one["kind"] == "call"] == ["pay"]
     assert timeline["next_skip"] is None
 

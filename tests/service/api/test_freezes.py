@@ -29,13 +29,13 @@ async def test_only_clocks_freeze_time_and_an_admin_lifts_that(world: World) -> 
     async with world.client("root") as root:
         assert (await root.post("/api/v1/freezes", json={"scope": "time"})).status_code == 422
         now_ms = await world.wiring.schedule.now_ms()
-        await world.wiring.freezes.doubt_time("default", now_ms - 3_600_000, now_ms)
+        await world.wiring.freezes.doubt_time(now_ms - 3_600_000, now_ms)
         (told,) = (await root.get("/api/v1/freezes")).json()["freezes"]
         assert (told["scope"], told["by"]) == ("time", "clock")
         assert told["at"] < told["jumped_to"]
         unfrozen = await root.post(f"/api/v1/freezes/{told['id']}/lift", json={"deadlines": "pass"})
         assert unfrozen.status_code == 200
-    (kept,) = await world.wiring.freezes.known("default", fresh=True)
+    (kept,) = await world.wiring.freezes.known(fresh=True)
     assert (kept.deadlines, kept.unfrozen_by) == ("pass", person("root").id)
 
 

@@ -73,7 +73,7 @@ async def here(settings: Settings) -> AsyncIterator[Here]:
             return server.started
 
         await until(started)
-        yield Here(app.state.wiring, server, bound.getsockname())
+        yield Here(app.state.process.tenant(TENANT), server, bound.getsockname())
         server.should_exit = True
         app.state.closing.set()
         await serving

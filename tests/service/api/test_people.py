@@ -138,7 +138,7 @@ async def test_no_agent_has_a_name_that_looks_like_a_persons(world: World, name:
 
 async def test_a_key_of_an_old_reserved_name_can_still_be_rotated(world: World) -> None:
     key = ApiKey(id="key_old", tenant=TENANT, name="webhook", created_at_ms=1)
-    await world.wiring.credentials._people.save_key("0" * 64, key)
+    await world.wiring.api_keys._people.save_key("0" * 64, key)
     async with world.client("root") as root:
         assert (await root.post("/api/v1/keys/key_old/rotate")).status_code == 201
 

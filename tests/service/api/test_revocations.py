@@ -2,7 +2,6 @@
 
 from typing import Any
 
-from service.auth.credentials import TENANT
 from service.store.people import ApiKey
 from tests.service.api.aap.worlds import make_provisioner
 from tests.service.api.test_execution import approved, ask, decide, post
@@ -11,7 +10,7 @@ from workers.withdrawals import Withdrawals
 
 
 async def key_of(world: World, name: str = "demo") -> ApiKey:
-    return next(key for key in await world.wiring.credentials.list_keys(TENANT) if key.name == name)
+    return next(key for key in await world.wiring.api_keys.list_all() if key.name == name)
 
 
 async def revoke(world: World, key: ApiKey) -> None:
@@ -21,7 +20,7 @@ async def revoke(world: World, key: ApiKey) -> None:
 
 async def renew(world: World, name: str = "demo") -> None:
     """Give the agent a new key of its old name."""
-    _, world.tokens[name] = await world.wiring.credentials.create_key(TENANT, name)
+    _, world.tokens[name] = await world.wiring.api_keys.create(name)
 
 
 async def read(world: World, suspension_id: str, who: str = "root") -> dict[str, Any]:
@@ -51,9 +50,9 @@ async def test_what_a_revoked_key_asked_cannot_be_decided_any_more(world: World)
 
 async def test_a_namesake_cannot_spend_the_permit_of_a_revoked_key(world: World) -> None:
     item, key = await approved(world), await key_of(world)
-    await world.wiring.credentials.revoke_key(TENANT, key.id)  # nobody has swept yet
+    await world.wiring.api_keys.revoke(key.id)  # nobody has swept yet
     await renew(world)
-    await world.wiring.revocation_cache.find(TENANT, fresh=True)
+    await world.wiring.revocation_cache.find(fresh=True)
     spent = await post(world, "demo", f"{item}/redeem", "me-1")
     assert (spent.status_code, spent.json()["type"]) == (409, "/problems/withdrawn")
     assert key.id in spent.json()["detail"]
@@ -62,9 +61,9 @@ async def test_a_namesake_cannot_spend_the_permit_of_a_revoked_key(world: World)
 async def test_a_namesake_is_not_told_to_go_on_with_a_call_begun_before(world: World) -> None:
     item, key = await approved(world), await key_of(world)
     assert (await post(world, "demo", f"{item}/redeem", "me-1")).status_code == 200
-    await world.wiring.credentials.revoke_key(TENANT, key.id)
+    await world.wiring.api_keys.revoke(key.id)
     await renew(world)
-    await world.wiring.revocation_cache.find(TENANT, fresh=True)
+    await world.wiring.revocation_cache.find(fresh=True)
     assert (await post(world, "demo", f"{item}/redeem", "me-1")).json()["type"] == "/problems/withdrawn"
 
 
@@ -77,7 +76,7 @@ async def test_a_namesake_who_sends_the_same_request_gets_the_withdrawn_one(worl
 
 
 async def test_a_reviewers_revoked_key_withdraws_only_what_it_asked_itself(world: World) -> None:
-    key, world.tokens["script"] = await world.wiring.credentials.create_key(TENANT, "anna", kind="reviewer")
+    key, world.tokens["script"] = await world.wiring.api_keys.create("anna", kind="reviewer")
     ids = {}
     for who in ("anna", "script"):
         async with world.client(who) as client:
@@ -90,7 +89,7 @@ async def test_a_reviewers_revoked_key_withdraws_only_what_it_asked_itself(world
 
 async def test_a_rotated_keys_successor_goes_on_with_what_was_asked(world: World) -> None:
     waits, item, key = (await ask(world)).json(), await approved(world), await key_of(world)
-    _, world.tokens["demo"] = await world.wiring.credentials.rotate_key(TENANT, key.id, 0)
+    _, world.tokens["demo"] = await world.wiring.api_keys.rotate(key.id, 0)
     await Withdrawals(world.wiring, again_ms=0).sweep()
     assert (await post(world, "demo", f"{item}/redeem", "me-1")).status_code == 200
     await decide(world, waits)
@@ -99,14 +98,14 @@ async def test_a_rotated_keys_successor_goes_on_with_what_was_asked(world: World
 
 async def test_revoking_the_successor_withdraws_what_the_ended_key_asked(world: World) -> None:
     item, key = await approved(world), await key_of(world)
-    successor, _ = await world.wiring.credentials.rotate_key(TENANT, key.id, 0)
+    successor, _ = await world.wiring.api_keys.rotate(key.id, 0)
     await revoke(world, successor)
     assert (await read(world, item.partition("/")[0]))["status"] == "cancelled"
 
 
 async def test_revoking_a_key_in_its_overlap_leaves_the_successors_work(world: World) -> None:
     first, key = (await ask(world)).json(), await key_of(world)
-    _, world.tokens["demo"] = await world.wiring.credentials.rotate_key(TENANT, key.id, 3600)
+    _, world.tokens["demo"] = await world.wiring.api_keys.rotate(key.id, 3600)
     second = (await ask(world)).json()
     await revoke(world, key)
     assert (await read(world, first["id"]))["status"] == "cancelled"
@@ -115,7 +114,7 @@ async def test_revoking_a_key_in_its_overlap_leaves_the_successors_work(world: W
 
 async def test_the_clock_withdraws_what_a_service_that_died_left_behind(world: World) -> None:
     asked, key = (await ask(world)).json(), await key_of(world)
-    await world.wiring.credentials.revoke_key(TENANT, key.id)
+    await world.wiring.api_keys.revoke(key.id)
     withdrawals = Withdrawals(world.wiring, again_ms=0)
     await withdrawals.sweep()
     assert (await read(world, asked["id"]))["status"] == "cancelled"
@@ -130,7 +129,7 @@ async def test_an_instance_goes_on_without_the_provisioner_that_made_it(world: W
     headers = {"Authorization": f"Bearer {token}", "Idempotency-Key": "make"}
     async with world.client() as client:
         made = (await client.post("/api/aap/v1/instances", json={}, headers=headers)).json()
-        await world.wiring.credentials.revoke_key(TENANT, (await key_of(world, "platform")).id)
+        await world.wiring.api_keys.revoke((await key_of(world, "platform")).id)
         own = {"Authorization": f"Bearer {made['credential']['token']}", "Idempotency-Key": "ask"}
         sent = {"tool": "refund", "arguments": {}, "timeout": "5m"}
         asked = await client.post("/api/aap/v1/requests", json=sent, headers=own)

@@ -7,7 +7,6 @@ from redis.asyncio import Redis
 
 from sayso.records.suspensions import RunStatus
 from sayso.runner.transcripts import RunState
-from service.auth.credentials import TENANT
 from tests.builders import approve, finish, give_up, make_pending, make_running
 from tests.service.web.stories import make_ask, pause
 from tests.service.worlds import World, waiting
@@ -23,12 +22,12 @@ async def test_a_started_run_is_saved_with_all_that_was_asked_and_is_ready_for_a
     assert answer.headers["Location"] == f"/api/v1/runs/{run['id']}"
     assert (run["agent"], run["owner"], run["thread_id"], run["claimed_title"]) == ("demo", "demo", "t-1", "Refund")
     assert (run["tags"], run["status"], run["result"], run["error"]) == (["refunds"], "running", None, None)
-    assert [one.id for one in await world.wiring.schedule.take(TENANT, 1)] == [run["suspension_id"]]
-    record = (await world.wiring.desk.suspensions.read(TENANT, run["suspension_id"])).record
+    assert [one.id for one in await world.wiring.schedule.take(1)] == [run["suspension_id"]]
+    record = (await world.wiring.desk.suspensions.read(run["suspension_id"])).record
     assert record is not None
     assert record.state is not None
     assert (record.run.facts, record.run.claimed) == ({}, {"plan": "gold"})
-    state = RunState.model_validate_json(await world.wiring.runs.state(TENANT, run["id"], record.state))
+    state = RunState.model_validate_json(await world.wiring.runs.state(run["id"], record.state))
     assert state.messages == ({"role": "user", "content": START["input"]},)
     assert state.claimed == {"plan": "gold"}
 
@@ -54,7 +53,7 @@ async def test_the_same_request_with_the_same_key_starts_one_run_and_shows_it_as
         first, second = await asyncio.gather(*(client.post("/api/v1/runs", json=START, headers=key) for _ in range(2)))
         assert (first.status_code, second.status_code) == (201, 201)
         assert first.json()["id"] == second.json()["id"]
-        record = (await world.wiring.desk.suspensions.read(TENANT, first.json()["suspension_id"])).record
+        record = (await world.wiring.desk.suspensions.read(first.json()["suspension_id"])).record
         assert record is not None
         await finish(world.wiring, record, result={"text": "done"})
         third = await client.post("/api/v1/runs", json=dict(reversed(START.items())), headers=key)
@@ -163,7 +162,7 @@ async def test_a_foreign_run_cannot_be_cancelled(world: World) -> None:
     record = await make_pending(world.wiring, owner="other")
     async with world.client("demo") as client:
         assert (await client.post(f"/api/v1/runs/{record.run.id}/cancel")).status_code == 404
-    assert (await world.wiring.runs.read(TENANT, record.run.id)).status == "suspended"
+    assert (await world.wiring.runs.read(record.run.id)).status == "suspended"
 
 
 async def test_a_run_is_revived_once_however_often_that_is_asked_under_its_key(world: World) -> None:
@@ -195,7 +194,7 @@ async def test_what_waits_is_read_once_to_list_suspended_runs_though_two_lists_n
     waits = await make_pending(world.wiring)
     async with Redis.from_url(clean_store_url) as redis:
         await redis.config_resetstat()
-        found = await world.wiring.runs.list_runs(TENANT, status="suspended")
+        found = await world.wiring.runs.list_runs(status="suspended")
         reads = await redis.info("commandstats")
     assert [one.id for one in found] == [waits.run.id]
     assert reads["cmdstat_mget"]["calls"] == 1

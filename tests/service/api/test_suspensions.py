@@ -11,7 +11,6 @@ from sayso.records.events import find_break
 from sayso.records.items import ItemKind
 from sayso.records.suspensions import SuspensionRecord
 from sayso.records.terms import EscalationStep, Fallback, Quorum, RuleTerms
-from service.auth.credentials import TENANT
 from tests.builders import approve, ask, finish, make_pending, make_person
 from tests.service.worlds import World, waiting
 
@@ -68,7 +67,7 @@ async def test_approving_decides_the_item_and_makes_the_run_ready(world: World) 
     assert told["outcome"]["args"] is None
     assert told["decision"]["by"] == {"id": "anna", "kind": "human", "channel": "api"}
     assert told["decision"]["message"] == "Fine."
-    assert [one.id for one in await world.wiring.schedule.take(TENANT, 1)] == [record.id]
+    assert [one.id for one in await world.wiring.schedule.take(1)] == [record.id]
 
 
 async def test_edited_arguments_are_what_will_run(world: World) -> None:
@@ -128,7 +127,7 @@ async def test_of_50_concurrent_deciders_one_wins_and_49_are_told_who(world: Wor
         ("/problems/already-decided", winner, won[0]["outcome"]["verdict"], won[0]["outcome"]["at"])
     }
     assert all(told["detail"].startswith(f"{winner} ") for told in lost)
-    trail = await world.wiring.runs.trail(TENANT, record.run.id)
+    trail = await world.wiring.runs.trail(record.run.id)
     assert [entry.type for entry in trail] == ["run_paused", "decision_recorded", "decided"]
     assert find_break(trail) is None
 
@@ -141,7 +140,7 @@ async def test_the_same_decision_with_the_same_key_is_answered_alike_and_counts_
     assert (first.status_code, again.status_code, other.status_code) == (200, 200, 409)
     assert first.json() == again.json()
     assert other.json()["type"] == "/problems/idempotency-conflict"
-    assert len(await world.wiring.runs.trail(TENANT, record.run.id)) == 3
+    assert len(await world.wiring.runs.trail(record.run.id)) == 3
 
 
 async def test_more_time_is_given_once_however_often_it_is_asked_for_under_its_key(world: World) -> None:

@@ -7,7 +7,6 @@ from httpx import AsyncClient
 
 from sayso.clock import iso_utc
 from sayso.records.suspensions import RunStatus
-from service.auth.credentials import TENANT
 from tests.builders import approve, finish, make_pending, make_running
 from tests.service.worlds import World, waiting
 
@@ -36,7 +35,7 @@ async def test_events_are_shown_as_they_were_written_in_pages(world: World) -> N
         rest = (await client.get(f"/api/v1/runs/{run_id}/events?after={first['next_after']}")).json()
         none = (await client.get(f"/api/v1/runs/{run_id}/events?after={rest['next_after']}")).json()
     events = first["events"] + rest["events"]
-    trail = await world.wiring.runs.trail(TENANT, run_id)
+    trail = await world.wiring.runs.trail(run_id)
     assert events == [
         {"seq": one.seq, "at": iso_utc(one.at_ms), "type": one.type, "data": one.data, "hash": one.hash}
         for one in trail
@@ -56,7 +55,7 @@ async def test_a_stream_tells_the_whole_story_and_ends(world: World) -> None:
         *((str(seq), kind) for seq, kind in enumerate(STORY, start=1)),
         ("", "end"),
     ]
-    assert messages[0][2]["data"] == (await world.wiring.runs.trail(TENANT, run_id))[0].data
+    assert messages[0][2]["data"] == (await world.wiring.runs.trail(run_id))[0].data
     assert messages[-1][2] == {"status": "completed"}
 
 
@@ -84,8 +83,8 @@ async def test_a_stream_ends_with_its_credential(world: World) -> None:
     async with world.client("demo") as client:
         stream = asyncio.create_task(follow(client, record.run.id))
         await waiting(world, record.run.id)
-        (key,) = [key for key in await world.wiring.credentials.list_keys(TENANT) if key.name == "demo"]
-        await world.wiring.credentials.revoke_key(TENANT, key.id)
+        (key,) = [key for key in await world.wiring.api_keys.list_all() if key.name == "demo"]
+        await world.wiring.api_keys.revoke(key.id)
         world.wiring.credentials.forget(world.tokens["demo"])
         world.wiring.watch.wake_all()
         messages = read_stream(await asyncio.wait_for(stream, 10))

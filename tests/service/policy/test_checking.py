@@ -6,6 +6,7 @@ import pytest
 from structlog.testing import capture_logs
 
 from service.app import create_app
+from service.auth.credentials import TENANT
 from service.diagnostics import diagnose
 from service.settings import Settings
 from tests.builders import make_person, register_agent
@@ -35,7 +36,7 @@ WARNINGS = [
 async def make_eve(world: World) -> None:
     """Make a reviewer who is shut out."""
     await make_person(world.wiring, "eve")
-    await world.wiring.reviewers.deactivate("default", "eve")
+    await world.wiring.reviewers.deactivate("eve")
 
 
 async def check(world: World, who: str) -> dict[str, Any]:
@@ -76,7 +77,7 @@ async def test_start_logs_rules_that_cannot_work(settings: Settings) -> None:
     app = create_app(settings)
     with capture_logs() as logs:
         async with app.router.lifespan_context(app):
-            await register_agent(app.state.wiring)
+            await register_agent(app.state.process.tenant(TENANT))
 
             async def told() -> bool:
                 return any("there is no reviewer 'dora'" in one.get("told", "") for one in logs)

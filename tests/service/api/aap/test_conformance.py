@@ -24,7 +24,7 @@ async def decide(
     """A reviewer's word, through the desk's own door."""
     record = await find(world.wiring, request_id)
     word = DecisionRequest.model_validate({"action": action, "digest": record.items[0].digest})
-    await world.wiring.desk.decide("default", record.id, "i1", word, person(by))
+    await world.wiring.desk.decide(record.id, "i1", word, person(by))
 
 
 @pytest.mark.parametrize("round_", range(10))
@@ -37,7 +37,7 @@ async def test_decisions_cancels_and_expiry_that_race_leave_one_outcome(world: W
         decide(world, request_id, "approve", "anna"),
         decide(world, request_id, "deny", "root"),
         bot.client.delete(f"/requests/{request_id}"),
-        world.wiring.desk.look("default", record.id),
+        world.wiring.desk.look(record.id),
     ]
     done = await asyncio.gather(*racers, return_exceptions=True)
     assert all(not isinstance(one, BaseException) or isinstance(one, SaysoError) for one in done)
@@ -179,22 +179,22 @@ async def test_who_manages_cannot_ask_and_who_asks_cannot_manage(world: World, b
 async def test_when_an_approval_ends_is_fixed_for_ever_and_the_call_starts_before_it(world: World, bot: Made) -> None:
     request_id = await bot.waiting(tool="hurry")
     before = await bot.show(request_id)
-    freeze = await world.wiring.freezes.freeze("default", "tool:hurry", "", person("root"))
+    freeze = await world.wiring.freezes.freeze("tool:hurry", "", person("root"))
     await decide(world, request_id)
     shown = await bot.show(request_id)
     assert shown["deadline_at"] == before["deadline_at"]
     assert _moment(shown["decision"]["expires_at"]) - _moment(shown["decision"]["decided_at"]) == 5
     frozen = await bot.consume(request_id)
     assert (frozen.status_code, frozen.json()["error"]["code"]) == (409, "frozen")
-    await world.wiring.freezes.unfreeze("default", freeze.id, person("root"))
-    await world.wiring.desk.wake("default", (await find(world.wiring, request_id)).id, freeze)
+    await world.wiring.freezes.unfreeze(freeze.id, person("root"))
+    await world.wiring.desk.wake((await find(world.wiring, request_id)).id, freeze)
     assert (await bot.show(request_id))["decision"] == shown["decision"]
 
     await make_stale(world.wiring, request_id)
     for _ in range(2):
         late = await bot.consume(request_id)
         assert (late.status_code, late.json()["error"]["code"]) == (409, "approval_expired")
-        await world.wiring.desk.look("default", (await find(world.wiring, request_id)).id)
+        await world.wiring.desk.look((await find(world.wiring, request_id)).id)
     assert (await bot.show(request_id))["status"] == "approved"
 
 
@@ -214,7 +214,7 @@ async def test_deletion_leaves_nothing_waiting_no_credential_and_no_delivery(
         assert (await made.client.get(f"/requests/{second}")).status_code == 401
         assert (await made.ask()).status_code == 401
 
-    assert await world.wiring.runs.waiting_of("default", f"aap:{made.id}") == []
+    assert await world.wiring.runs.waiting_of(f"aap:{made.id}") == []
     assert (await find(world.wiring, second)).status is Status.CANCELLED
     courier = Courier(world.wiring)
     while await courier.deliver_due():

@@ -172,7 +172,7 @@ async def test_registrations_are_limited_by_who_sends_and_by_where_they_lead(
 
 
 async def test_a_revoked_provisioner_manages_nothing(world: World, provisioner: str) -> None:
-    (key,) = [one for one in await world.wiring.credentials.list_keys("default") if one.kind == "provisioner"]
-    await world.wiring.credentials.revoke_key("default", key.id)
+    (key,) = [one for one in await world.wiring.api_keys.list_all() if one.kind == "provisioner"]
+    await world.wiring.api_keys.revoke(key.id)
     async with connected(world, provisioner) as client:
         assert (await make(client)).status_code == 401

@@ -38,4 +38,4 @@ async def test_a_request_is_kept_for_eight_days_after_its_deadline_with_the_key_
     record = await find(world.wiring, request_id)
     assert await forget_old(world.wiring, now_ms + 11 * DAY_MS) == (1, 1)
     assert (await bot.client.get(f"/requests/{request_id}")).status_code == 404
-    assert await world.wiring.runs.trail("default", record.run.id) == []
+    assert await world.wiring.runs.trail(record.run.id) == []

@@ -74,7 +74,7 @@ async def test_what_does_not_fit_is_refused_with_its_place(
     assert (error["code"], error["type"], error.get("param")) == (code, "invalid_request", param)
     assert answer.status_code == (422 if code == "invalid_field" else 400)
     assert answer.headers["x-request-id"] == error["request_id"]
-    assert await world.wiring.runs.inbox("default") == []
+    assert await world.wiring.runs.inbox() == []
 
 
 @pytest.mark.parametrize("keys", [[], ["a", "b"], [""], ["x" * 256], ["with blank"]])
@@ -134,7 +134,7 @@ async def test_a_rule_that_wants_a_value_is_answered_with_a_denial(bot: Made) ->
 
 async def test_a_request_is_an_item_like_any_other_with_approve_and_deny_alone(world: World, bot: Made) -> None:
     request_id = await bot.waiting(args={"amount": 5}, server="shop", agent_reasoning="They asked.", context={"aap": 1})
-    (listed,) = await world.wiring.runs.inbox("default")
+    (listed,) = await world.wiring.runs.inbox()
     assert listed == suspension_of(request_id)
     record = await find(world.wiring, request_id)
     assert record.run.agent == "aap/bot"
@@ -144,13 +144,13 @@ async def test_a_request_is_an_item_like_any_other_with_approve_and_deny_alone(w
     assert item.allowed == ("approve", "deny")
     edited = DecisionRequest(action="approve", digest=item.digest, args={"amount": 1})
     with pytest.raises(InvalidInput):
-        await world.wiring.desk.decide("default", record.id, "i1", edited, person("anna"))
+        await world.wiring.desk.decide(record.id, "i1", edited, person("anna"))
 
     async with world.client("anna") as client:
         client.cookies.set("session", world.tokens["anna"])
         seen = await client.get(f"/api/v1/suspensions/{record.id}")
         assert seen.json()["items"][0]["tool"]["args"] == {"amount": 5}
-        trail = await world.wiring.runs.trail("default", record.run.id)
+        trail = await world.wiring.runs.trail(record.run.id)
         assert [entry.data["text"] for entry in trail if entry.type == "llm_completed"] == ["They asked."]
 
 
@@ -169,7 +169,7 @@ async def test_a_person_who_ends_an_approved_run_takes_the_leave_away_and_not_th
     record = await find(world.wiring, request_id)
     await approve(world.wiring, record)
     decided = (await bot.show(request_id))["decision"]
-    await world.wiring.desk.cancel("default", record.run.id, person("root"), "Stop")
+    await world.wiring.desk.cancel(record.run.id, person("root"), "Stop")
     shown = await bot.show(request_id)
     assert (shown["status"], shown["decision"]) == ("approved", decided)
     refused = await bot.consume(request_id)

@@ -18,7 +18,7 @@ PREFIX = "/api/aap/v1"
 
 async def make_provisioner(wiring: Wiring, name: str = "platform") -> str:
     """A provisioner's token."""
-    _, token = await wiring.credentials.create_key("default", name, kind="provisioner")
+    _, token = await wiring.api_keys.create(name, kind="provisioner")
     return token
 
 
@@ -84,7 +84,7 @@ def suspension_of(request_id: str) -> str:
 
 async def find(wiring: Wiring, request_id: str) -> SuspensionRecord:
     """The desk's record of a request."""
-    record = (await wiring.desk.suspensions.read("default", suspension_of(request_id))).record
+    record = (await wiring.desk.suspensions.read(suspension_of(request_id))).record
     assert record is not None
     return record
 
@@ -97,7 +97,7 @@ async def make_late(wiring: Wiring, request_id: str) -> None:
         late = with_deadline(record, item, now_ms - 1000)
         return Change(record.model_copy(update={"items": (late,), "created_at_ms": now_ms - 60_000}))
 
-    await wiring.desk.suspensions.change("default", suspension_of(request_id), verb)
+    await wiring.desk.suspensions.change(suspension_of(request_id), verb)
 
 
 async def make_stale(wiring: Wiring, request_id: str) -> None:
@@ -110,4 +110,4 @@ async def make_stale(wiring: Wiring, request_id: str) -> None:
         stale = item.model_copy(update={"outcome": outcome})
         return Change(record.model_copy(update={"items": (stale,), "due_at_ms": now_ms - 1000}))
 
-    await wiring.desk.suspensions.change("default", suspension_of(request_id), verb)
+    await wiring.desk.suspensions.change(suspension_of(request_id), verb)
