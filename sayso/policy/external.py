@@ -83,7 +83,6 @@ def judge_final(
 
 
 def _check_final(item: Item, judged: PolicyDecision, definition: ToolDefinition | None) -> None:
-    """Raise `PolicyForbids` for arguments that the rules deny, or might deny."""
     name = item.tool.name
     if judged.action is not Action.DENY and judged.in_doubt is Action.DENY:
         raise PolicyForbids(
