@@ -2,8 +2,9 @@ import json
 
 from hypothesis import given
 from hypothesis import strategies as st
+from pydantic import JsonValue
 
-from sayso.canonical_json import canonical_json, parse_json
+from sayso.canonical_json import JsonObject, canonical_json, parse_json
 from sayso.text.summaries import SUMMARY_PAIRS, Leaf, list_values, summarize, write_leaf, write_pretty
 from service.web.content.forms import args_fields
 from tests.service.web.stories import REFUND_ARGS
@@ -15,7 +16,7 @@ JSON = st.recursive(
 )
 
 
-TO = {"type": "object", "properties": {"to": {"type": "string"}}}
+TO: JsonObject = {"type": "object", "properties": {"to": {"type": "string"}}}
 
 
 def test_list_values_returns_every_path() -> None:
@@ -72,13 +73,13 @@ def test_write_pretty_keeps_the_value(value: object) -> None:
 
 
 @given(st.dictionaries(st.text(max_size=40), JSON, max_size=9))
-def test_summarize_keeps_its_size_limits(args: dict[str, object]) -> None:
-    summary = summarize(args)  # type: ignore[arg-type]
+def test_summarize_keeps_its_size_limits(args: dict[str, JsonValue]) -> None:
+    summary = summarize(args)
     assert len(summary.shown) <= SUMMARY_PAIRS
     assert summary.hidden_bytes >= 0
     assert (summary.hidden_bytes > 0) == any(leaf.cut for leaf in summary.shown) or len(
         list_values(args)
-    ) > SUMMARY_PAIRS  # type: ignore[arg-type]
+    ) > SUMMARY_PAIRS
 
 
 def test_list_values_quotes_keys_that_resemble_paths() -> None:
