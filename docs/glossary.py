@@ -39,7 +39,7 @@ WORDS: dict[str, object] = {
     "intent": suspensions.Intent,
     "item": requests.Item,
     "lease": suspensions.Lease,
-    "leave": leaves.Permission,
+    "leave": leaves.RedeemedPermit,
     "outcome": decisions.Outcome,
     "permit": decisions.Permit,
     "policy": policies.Policy,

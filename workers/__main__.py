@@ -22,7 +22,6 @@ from rq.worker_registration import REDIS_WORKER_KEYS, register
 from sayso.clock import new_id
 from sayso.errors import SaysoError, Unavailable
 from sayso.runner.agents import Agent
-from service.auth.credentials import TENANT
 from service.jobs import DrainQueue, build_worker
 from service.logs import configure_logs
 from service.policy.loading import rulebook_of
@@ -92,8 +91,8 @@ async def publish_agents(settings: Settings, agents: Mapping[str, Agent]) -> Non
     async with assemble(settings) as wiring:
         for agent in agents.values():
             manifest = agent.manifest()
-            await wiring.runs.save_definitions(TENANT, list(manifest.tools))
-            await wiring.runs.save_agent(TENANT, manifest.name, manifest.model_dump_json())
+            await wiring.runs.save_definitions(list(manifest.tools))
+            await wiring.runs.save_agent(manifest.name, manifest.model_dump_json())
 
 
 def main(settings: Settings) -> int:

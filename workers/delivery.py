@@ -15,10 +15,8 @@ import structlog
 from sayso.errors import TooManyRequests
 from sayso.records.freezes import TIME
 from sayso.transitions.freezing import doubt_time
-from service.auth.credentials import TENANT
 from service.concurrency import Slots
-from service.delivery.addresses import UnsafeUrl
-from service.delivery.destinations import place_of
+from service.delivery.addresses import UnsafeUrl, host_and_port
 from service.delivery.http import Answer
 from service.desk.instance_deletion import withdraw_all
 from service.logs import Trouble
@@ -69,7 +67,6 @@ class Courier:
     """Delivers due messages, limited in total, by instance and by place."""
 
     wiring: Wiring
-    tenant: str = TENANT
     slots: Slots = field(default_factory=lambda: Slots(8))
     under_way: dict[str, asyncio.Task[None]] = field(default_factory=dict)
     trouble: Trouble = field(default_factory=lambda: Trouble("delivery_failed"))
@@ -77,7 +74,7 @@ class Courier:
     async def deliver_due(self) -> int:
         """Start an attempt at each due message that is not under way here; return their number."""
         now_ms = await self.wiring.schedule.now_ms()
-        due = await self.wiring.deliveries.due(self.tenant, now_ms)
+        due = await self.wiring.deliveries.due(now_ms)
         free = max(0, _AT_ONCE - len(self.under_way))
         begun = [name for name in due if name not in self.under_way][:free]
         for name in begun:
@@ -93,7 +90,7 @@ class Courier:
     async def _attend(self, name: str) -> None:
         try:
             if name.startswith("gone:"):
-                await withdraw_all(self.wiring, self.tenant, name.removeprefix("gone:"))
+                await withdraw_all(self.wiring, name.removeprefix("gone:"))
             else:
                 await self._deliver(name)
         except Exception as error:  # noqa: BLE001  the next tick tries again
@@ -103,17 +100,17 @@ class Courier:
             del self.under_way[name]
 
     async def _deliver(self, event_id: str) -> None:
-        waiting = await self.wiring.deliveries.read(self.tenant, event_id)
+        waiting = await self.wiring.deliveries.read(event_id)
         now_ms = await self.wiring.schedule.now_ms()
         if waiting is None or waiting.delivery.ended is not None:
-            await self.wiring.deliveries.forget(self.tenant, event_id)
+            await self.wiring.deliveries.forget(event_id)
             return
-        instance = await self.wiring.instances.read(self.tenant, waiting.delivery.endpoint_id)
+        instance = await self.wiring.instances.read(waiting.delivery.endpoint_id)
         if instance is None or instance.delivery is None:
-            await self.wiring.deliveries.end(self.tenant, waiting, "nobody to tell", now_ms)
+            await self.wiring.deliveries.end(waiting, "nobody to tell", now_ms)
             return
         if now_ms >= waiting.delivery.until_ms + await self._jumped_ms(waiting, now_ms):
-            await self.wiring.deliveries.end(self.tenant, waiting, "given up", now_ms)
+            await self.wiring.deliveries.end(waiting, "given up", now_ms)
             log.warning("delivery_given_up", message=event_id, instance=instance.id, tries=waiting.delivery.tries)
             return
         if now_ms < waiting.delivery.not_before_ms:
@@ -122,30 +119,30 @@ class Courier:
 
     async def _jumped_ms(self, waiting: Waiting, now_ms: int) -> int:
         """Return how far the store's clock jumped while the message waited, unless an admin confirmed the jump."""
-        known = await self.wiring.freezes.known(self.tenant)
+        known = await self.wiring.freezes.known()
         since_ms = waiting.delivery.until_ms - RETRY_FOR_MS
         jumps = [
             (one.jumped_to_ms or 0, one.at_ms)
-            for one in doubt_time(known, self.wiring.freezes.mark_ms(self.tenant), now_ms)
+            for one in doubt_time(known, self.wiring.freezes.mark_ms(), now_ms)
             if one.scope == TIME and one.deadlines == "move"
         ]
         return sum(to_ms - max(from_ms, since_ms) for to_ms, from_ms in jumps if to_ms > since_ms)
 
     async def _attempt(self, waiting: Waiting, instance: Instance, now_ms: int) -> None:
         assert instance.delivery is not None  # noqa: S101  the caller has checked
-        place = place_of(instance.delivery.url)
+        place = host_and_port(instance.delivery.url)
         with self.slots.take((f"instance {instance.id}", f"place {place}")) as free:
             if not free:
-                await self.wiring.deliveries.defer(self.tenant, waiting.delivery.id, now_ms + _BUSY_MS)
+                await self.wiring.deliveries.defer(waiting.delivery.id, now_ms + _BUSY_MS)
                 return
             try:
                 await self.wiring.attempts.count(BY_INSTANCE, instance.id)
                 await self.wiring.attempts.count(TO_PLACE, place)
             except TooManyRequests as error:
                 wait_s = int(str(error.facts.get("retry_after_s", 1)))
-                await self.wiring.deliveries.defer(self.tenant, waiting.delivery.id, now_ms + wait_s * 1000)
+                await self.wiring.deliveries.defer(waiting.delivery.id, now_ms + wait_s * 1000)
                 return
-            claimed = await self.wiring.deliveries.claim(self.tenant, waiting, now_ms)
+            claimed = await self.wiring.deliveries.claim(waiting, now_ms)
             if claimed is not None:
                 await self._post(claimed, instance)
 
@@ -159,12 +156,12 @@ class Courier:
         now_ms = await self.wiring.schedule.now_ms()
         facts = {"message": message.id, "instance": instance.id, "tries": message.tries, "status": answer.status}
         if answer.accepted:
-            await self.wiring.deliveries.end(self.tenant, claimed, "delivered", now_ms)
+            await self.wiring.deliveries.end(claimed, "delivered", now_ms)
             log.info("message_delivered", **facts)
             return
         wait_ms = max(retry_after_ms(message.id, message.tries), read_retry_after_ms(answer, now_ms))
         latest_ms = max(message.until_ms, now_ms + LONGEST_RETRY_MS)  # after a clock jump, until_ms may have passed
-        await self.wiring.deliveries.postpone(self.tenant, claimed, min(now_ms + wait_ms, latest_ms))
+        await self.wiring.deliveries.postpone(claimed, min(now_ms + wait_ms, latest_ms))
         log.warning("message_not_taken", **facts, error=answer.detail or answer.error, again_in_ms=wait_ms)
 
 

@@ -5,7 +5,6 @@ import asyncio
 import structlog
 
 from sayso.clock import monotonic_ms
-from service.auth.credentials import TENANT
 from service.settings import Settings, load
 from service.wiring import Wiring, assemble
 
@@ -33,13 +32,13 @@ async def forget_old(wiring: Wiring, now_ms: int) -> tuple[int, int]:
     runs = trails = 0
     began_ms = monotonic_ms()
     while monotonic_ms() - began_ms < _LONGEST_MS:
-        some = await retention.forget_runs(TENANT, now_ms - settings.keep_runs_days * _DAY_MS, _BATCH, now_ms)
-        old = await retention.forget_trails(TENANT, now_ms - settings.keep_trail_days * _DAY_MS, _BATCH)
+        some = await retention.forget_runs(now_ms - settings.keep_runs_days * _DAY_MS, _BATCH, now_ms)
+        old = await retention.forget_trails(now_ms - settings.keep_trail_days * _DAY_MS, _BATCH)
         runs, trails = runs + some, trails + old
         if not some and not old:
             break
     else:
-        await retention.give_back(TENANT)
+        await retention.give_back()
     if runs or trails:
         log.info("old_runs_forgotten", runs=runs, trails=trails)
     return runs, trails

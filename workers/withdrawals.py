@@ -10,7 +10,6 @@ from contextlib import suppress
 import structlog
 
 from sayso.clock import monotonic_ms
-from service.auth.credentials import TENANT
 from service.desk.withdrawals import withdraw_runs
 from service.logs import Trouble
 from service.store.people import ApiKey
@@ -33,7 +32,7 @@ class Withdrawals:
 
     async def sweep(self) -> None:
         """Make the next pass for every revoked key."""
-        for key in await self._wiring.credentials.list_keys(TENANT):
+        for key in await self._wiring.api_keys.list_all():
             if key.revoked_at_ms is not None and not key.withdrawn:
                 await self._withdraw(key)
 
@@ -42,12 +41,12 @@ class Withdrawals:
         first_ms = self._first_ms.get(key.id)
         if first_ms is not None and began_ms - first_ms < self._again_ms:
             return
-        if cancelled := await withdraw_runs(self._wiring, TENANT, key.name):
+        if cancelled := await withdraw_runs(self._wiring, key.name):
             log.info("runs_withdrawn", key=key.id, name=key.name, runs=cancelled)
         if first_ms is None:
             self._first_ms[key.id] = began_ms
         else:
-            await self._wiring.credentials.note_withdrawn(TENANT, key.id)
+            await self._wiring.api_keys.note_withdrawn(key.id)
             del self._first_ms[key.id]
 
 

@@ -11,7 +11,7 @@ import pytest
 
 from demo.stacks import Stack
 from launch.waits import wait_until
-from sayso.client.clients import Client
+from sayso.client import Client
 from sayso.client.responses import Suspension
 from service.settings import CHECKOUT
 from tests.journeys.stacks import PATIENCE_S, await_restart, kill, quick_stack

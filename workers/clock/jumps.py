@@ -9,7 +9,6 @@ import structlog
 from sayso.clock import boot_id, now_ms, uptime_ms
 from sayso.records.freezes import TIME
 from sayso.transitions.clock_jumps import JUMP_MS, Beat, find_drift_ms
-from service.auth.credentials import TENANT
 from service.wiring import Wiring
 
 _KEPT_EVERY_MS = 1000
@@ -36,28 +35,28 @@ class JumpDetector:
     async def note(self, reading: Beat) -> None:
         """Freeze or unfreeze time if the store's clock jumped since the last reading; save a reading once a second."""
         freezes = self._wiring.freezes
-        last = self._last or await freezes.last_beat(TENANT)
+        last = self._last or await freezes.last_beat()
         drift_ms = find_drift_ms(last, reading) if last is not None else 0
         if last is not None and drift_ms > JUMP_MS:
             await self._doubt(last, reading, drift_ms)
         elif drift_ms < -JUMP_MS:
             await self._notice_return(reading, -drift_ms)
         if self._last is None or abs(drift_ms) > JUMP_MS or reading.uptime_ms - self._kept_at_ms >= _KEPT_EVERY_MS:
-            await freezes.keep_beat(TENANT, reading, went_back=drift_ms < -JUMP_MS)
+            await freezes.keep_beat(reading, went_back=drift_ms < -JUMP_MS)
             self._kept_at_ms = reading.uptime_ms
         self._last = reading
 
     async def _doubt(self, last: Beat, reading: Beat, drift_ms: int) -> None:
         """Freeze time, unless another clock has reported the same jump."""
-        known = await self._wiring.freezes.known(TENANT, fresh=True)
+        known = await self._wiring.freezes.known(fresh=True)
         jumps = [(one.at_ms, one.jumped_to_ms or 0) for one in known if one.scope == TIME]
         reported_ms = sum(to_ms - from_ms for from_ms, to_ms in jumps if last.at_ms < to_ms <= reading.at_ms)
         if drift_ms - reported_ms <= JUMP_MS:
             return
-        freeze = await self._wiring.freezes.doubt_time(TENANT, last.at_ms, reading.at_ms)
+        freeze = await self._wiring.freezes.doubt_time(last.at_ms, reading.at_ms)
         log.error("store_clock_jumped", by_ms=drift_ms, freeze=freeze.id, reason=freeze.reason)
 
     async def _notice_return(self, reading: Beat, back_ms: int) -> None:
-        await self._wiring.deliveries.follow_back(TENANT, back_ms, reading.at_ms)
-        unfrozen = await self._wiring.freezes.notice_return(TENANT, back_ms, reading.at_ms)
+        await self._wiring.deliveries.follow_back(back_ms, reading.at_ms)
+        unfrozen = await self._wiring.freezes.notice_return(back_ms, reading.at_ms)
         log.error("store_clock_went_back", by_ms=back_ms, unfrozen=unfrozen.id if unfrozen else None)

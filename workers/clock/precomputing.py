@@ -12,7 +12,6 @@ from math import inf
 from operator import attrgetter
 
 from sayso.clock import monotonic_ms
-from service.auth.credentials import TENANT
 from service.desk.scheduling import Precomputed
 from service.store.suspensions.batches import Foreseen
 from service.wiring import Wiring
@@ -54,11 +53,11 @@ class Precomputing:
         if not self._ahead:
             free = _MOST - len(self._coming.foreseen)
             after_ms = max(self._seen_to_ms, now_ms)
-            self._ahead += await self._wiring.schedule.deadlines(TENANT, after_ms, until_ms, free)
+            self._ahead += await self._wiring.schedule.deadlines(after_ms, until_ms, free)
             self._seen_to_ms = until_ms
         ids = [self._ahead.popleft() for _ in range(min(len(self._ahead), _COMPUTED_AT_ONCE))]
         if ids:
-            self._keep(await self._wiring.desk.precompute(TENANT, ids, until_ms))
+            self._keep(await self._wiring.desk.precompute(ids, until_ms))
         return len(ids)
 
     async def fulfil(self, now_ms: int) -> int:
@@ -70,7 +69,7 @@ class Precomputing:
 
         async def send() -> None:
             for changes in writes:
-                await self._wiring.desk.fulfil(TENANT, Precomputed(freezes, changes), now_ms)
+                await self._wiring.desk.fulfil(Precomputed(freezes, changes), now_ms)
 
         await asyncio.gather(*(send() for _ in range(_ON_THE_WAY)))
         return count

@@ -13,7 +13,6 @@ import structlog
 
 from sayso.errors import InvalidInput, NotFound, SaysoError, Unavailable
 from sayso.records.freezes import Freeze
-from service.auth.credentials import TENANT
 from service.jobs import DrainQueue
 from service.logs import Trouble, configure_logs
 from service.settings import Settings
@@ -37,10 +36,10 @@ log = structlog.get_logger()
 
 async def process_due(wiring: Wiring, now_ms: int | None = None) -> int:
     """Tick every suspension that is due now; return their number."""
-    due = await wiring.schedule.due(TENANT, await wiring.schedule.now_ms() if now_ms is None else now_ms)
-    queued_since_ms = await wiring.schedule.queued_since_ms(TENANT) if due else None
+    due = await wiring.schedule.due(await wiring.schedule.now_ms() if now_ms is None else now_ms)
+    queued_since_ms = await wiring.schedule.queued_since_ms() if due else None
     due_batches = (due[start : start + _BATCH_SIZE] for start in range(0, len(due), _BATCH_SIZE))
-    left = await asyncio.gather(*(wiring.desk.tick_batch(TENANT, ids, queued_since_ms) for ids in due_batches))
+    left = await asyncio.gather(*(wiring.desk.tick_batch(ids, queued_since_ms) for ids in due_batches))
     await _at_once([one for ids in left for one in ids], partial(_look, wiring, queued_since_ms))
     return len(due)
 
@@ -51,13 +50,13 @@ async def wake_unfrozen(wiring: Wiring) -> int:
     A crash restarts it; deadlines that were shifted already do not shift twice.
     """
     woken = 0
-    for freeze in await wiring.freezes.known(TENANT):
+    for freeze in await wiring.freezes.known():
         if freeze.in_force or freeze.settled:
             continue
-        ids = await wiring.schedule.everything(TENANT)
+        ids = await wiring.schedule.everything()
         await _at_once(ids, partial(_wake, wiring, freeze))
         woken += len(ids)
-        await wiring.freezes.note_settled(TENANT, freeze)
+        await wiring.freezes.note_settled(freeze)
         log.info("unfrozen", freeze=freeze.id, scope=freeze.scope, by=freeze.unfrozen_by, woken=woken)
     return woken
 
@@ -124,7 +123,7 @@ async def _keep_jobs(wiring: Wiring, queue: DrainQueue, stopping: asyncio.Event)
     while not stopping.is_set():
         try:
             await asyncio.to_thread(queue.ensure)
-            if await wiring.retention.claim(TENANT, EVERY_S):
+            if await wiring.retention.claim(EVERY_S):
                 await asyncio.to_thread(queue.put_retention)
             trouble.over()
         except Exception as error:  # noqa: BLE001  the clock survives and reports any error
@@ -145,19 +144,19 @@ async def _at_once(suspension_ids: Sequence[str], step: Callable[[str], Awaitabl
 
 async def _look(wiring: Wiring, queued_since_ms: int | None, suspension_id: str) -> None:
     try:
-        await wiring.desk.look(TENANT, suspension_id, queued_since_ms)
+        await wiring.desk.look(suspension_id, queued_since_ms)
     except NotFound:
-        await wiring.schedule.forget(TENANT, suspension_id)
+        await wiring.schedule.forget(suspension_id)
     except Unavailable:
         raise
     except (SaysoError, ValueError) as error:
         log.error("suspension_unreadable", suspension=suspension_id, error=f"{type(error).__name__}: {error}")
-        await wiring.schedule.defer(TENANT, suspension_id, await wiring.schedule.now_ms() + _UNREADABLE_AGAIN_MS)
+        await wiring.schedule.defer(suspension_id, await wiring.schedule.now_ms() + _UNREADABLE_AGAIN_MS)
 
 
 async def _wake(wiring: Wiring, freeze: Freeze, suspension_id: str) -> None:
     try:
-        await wiring.desk.wake(TENANT, suspension_id, freeze)
+        await wiring.desk.wake(suspension_id, freeze)
     except Unavailable:
         raise
     except (SaysoError, ValueError) as error:

@@ -31,7 +31,6 @@ from sayso.errors import (
 )
 from sayso.runner.agents import Agent, load_agents
 from sayso.transitions.execution import Fence
-from service.auth.credentials import TENANT
 from service.desk.withdrawals import withdraw_run
 from service.jobs import DrainQueue, current_job_id
 from service.settings import Settings, load
@@ -85,7 +84,7 @@ async def _drain(settings: Settings, holder: str, job_id: str | None) -> None:
     loop.add_signal_handler(signal.SIGTERM, stopping.set)
     settle_memory()
     share_turns()
-    async with assemble(settings) as wiring, wiring.rules.kept(TENANT, "worker"):
+    async with assemble(settings) as wiring, wiring.rules.kept("worker"):
         await Drain(wiring, holder, job_id).run(stopping)
 
 
@@ -126,7 +125,7 @@ class Drain:
 
     async def _take(self, limit: int) -> list[Ready]:
         try:
-            return await self._wiring.schedule.take(TENANT, _TAKE_S, limit)
+            return await self._wiring.schedule.take(_TAKE_S, limit)
         except Unavailable:
             await asyncio.sleep(_TAKE_S)
             return []
@@ -151,10 +150,10 @@ class Drain:
     async def _lease(self, ready: Ready, step_id: str) -> LeasedRun | None:
         """Lease the run; None if this very worker drives it already."""
         lease_ms = self._wiring.settings.lease_s * 1000
-        revocations = await self._wiring.revocation_cache.find(TENANT)
+        revocations = await self._wiring.revocation_cache.find()
         first = FirstPlan(PlanInputs(agents, self._wiring.rules.policy(), revocations))
         leased = await self._wiring.desk.lease(
-            TENANT, ready.id, self._holder, lease_ms, first.plan, self._job_id, step_id, ready.packed
+            ready.id, self._holder, lease_ms, first.plan, self._job_id, step_id, ready.packed
         )
         held = leased.record.lease
         if held is None or held.step != step_id:
@@ -164,14 +163,14 @@ class Drain:
     async def _resume(self, leased_run: LeasedRun) -> None:
         record, fence = leased_run.saved.record, leased_run.fence
         try:
-            revocations = await self._wiring.revocation_cache.find(TENANT)
+            revocations = await self._wiring.revocation_cache.find()
             if (why := revocations.find_withdrawal(record.run)) is not None:
                 raise Withdrawn(why)
             await RESUMERS[record.resume.resumer](self._wiring, agents, leased_run)
         except Withdrawn as withdrawn:
             log.info("run_withdrawn", suspension=record.id, run=record.run.id, why=withdrawn.message)
             with suppress(Conflict, Unavailable):
-                await withdraw_run(self._wiring, TENANT, record.run, withdrawn.message)
+                await withdraw_run(self._wiring, record.run, withdrawn.message)
         except Frozen as frozen:
             log.info("run_frozen", suspension=record.id, run=record.run.id, why=frozen.message)
             await self._release(record.id, fence, frozen.message, _frozen_tools(frozen))
@@ -187,11 +186,11 @@ class Drain:
     async def _release(self, suspension_id: str, fence: Fence, reason: str, waits_for: tuple[str, ...] = ()) -> None:
         """Give the run back. With a call under way the desk refuses, and the lease runs out instead."""
         with suppress(Conflict, Unreadable, Unavailable):
-            await self._wiring.desk.release(TENANT, suspension_id, fence, reason, waits_for)
+            await self._wiring.desk.release(suspension_id, fence, reason, waits_for)
 
     async def _postpone(self, suspension_id: str, fence: Fence, error: str, *, is_final: bool = False) -> None:
         try:
-            await self._wiring.desk.postpone(TENANT, suspension_id, fence, error, is_final=is_final)
+            await self._wiring.desk.postpone(suspension_id, fence, error, is_final=is_final)
         except (Conflict, Unreadable, Unavailable) as refusal:
             log.warning("run_not_postponed", suspension=suspension_id, why=refusal.message)
 
@@ -199,7 +198,7 @@ class Drain:
         while True:
             with suppress(Unavailable):
                 try:
-                    await self._wiring.desk.renew(TENANT, suspension_id, fence)
+                    await self._wiring.desk.renew(suspension_id, fence)
                 except (Conflict, Unreadable):
                     return
             await asyncio.sleep(fence.lease_ms / 3000)

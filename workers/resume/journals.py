@@ -48,7 +48,7 @@ class DeskJournal:
         self, wiring: Wiring, leased: Saved, fence: Fence, noted: Mapping[str, Noted | None] = MappingProxyType({})
     ) -> None:
         self._desk = wiring.desk
-        self._standings = wiring.revocation_cache
+        self._revocations = wiring.revocation_cache
         self._record = leased.record
         self._saved = leased
         self._fence = fence
@@ -72,15 +72,15 @@ class DeskJournal:
         intents = tuple(one.model_copy(update={"in_vain": self._never_ran.get(one.index)}) for one in planned)
         sealed = seal(state) if state is not None else None
         await self._check_revocations()
-        tenant, suspension_id, fence = self._record.tenant, self._record.id, next_step(self._fence)
+        suspension_id, fence = self._record.id, next_step(self._fence)
         self._saved = await through_outages(
-            lambda: self._desk.redeem(tenant, suspension_id, fence, intents, tuple(events), sealed, self._saved)
+            lambda: self._desk.redeem(suspension_id, fence, intents, tuple(events), sealed, self._saved)
         )
         self._started = intents
         return {intent.index: intent.idempotency_key for intent in intents}
 
     async def _check_revocations(self) -> None:
-        revocations = await through_outages(lambda: self._standings.find(self._record.tenant))
+        revocations = await through_outages(self._revocations.find)
         if (withdrawn := revocations.find_withdrawal(self._record.run)) is not None:
             raise Withdrawn(withdrawn)
 
@@ -90,8 +90,8 @@ class DeskJournal:
         Raises `Conflict` if another attempt holds the run: it may have asked a person, who said not to run the call.
         """
         if monotonic_ms() >= _end_of_lease_ms(self._saved):
-            tenant, suspension_id = self._record.tenant, self._record.id
-            self._saved = await through_outages(lambda: self._desk.renew(tenant, suspension_id, self._fence))
+            suspension_id = self._record.id
+            self._saved = await through_outages(lambda: self._desk.renew(suspension_id, self._fence))
 
     def note_start(self, key: str) -> None:
         if self._notes is not None:
@@ -106,12 +106,12 @@ class DeskJournal:
 
         Large results, and any that cannot be saved now, are saved or reported with their batch.
         """
-        tenant, suspension_id = self._record.tenant, self._record.id
+        suspension_id = self._record.id
         small = {index: result for index, result in results.items() if is_small(result)}
         if small and not self._lost:
             try:
                 self._saved = await through_outages(
-                    lambda: self._desk.note_results(tenant, suspension_id, self._fence, small, self._saved)
+                    lambda: self._desk.note_results(suspension_id, self._fence, small, self._saved)
                 )
             except Unavailable as away:
                 log.warning("results_not_noted", suspension=suspension_id, why=away.message)
@@ -121,19 +121,19 @@ class DeskJournal:
             await self._report_late(results)
 
     async def return_permits(self, unused: Collection[int]) -> None:
-        tenant, suspension_id, fence = self._record.tenant, self._record.id, next_step(self._fence)
+        suspension_id, fence = self._record.id, next_step(self._fence)
         self._saved = await through_outages(
-            lambda: self._desk.return_permits(tenant, suspension_id, fence, unused, self._saved)
+            lambda: self._desk.return_permits(suspension_id, fence, unused, self._saved)
         )
         self._started = tuple(one for one in self._started if one.index not in unused)
 
     async def checkpoint(self, state: RunState | FrameworkState, events: Sequence[Event]) -> None:
         """Save the state, or report the results if the lease is lost."""
-        tenant, suspension_id, fence = self._record.tenant, self._record.id, next_step(self._fence)
+        suspension_id, fence = self._record.id, next_step(self._fence)
         sealed = seal(state)
         try:
             self._saved = await through_outages(
-                lambda: self._desk.checkpoint(tenant, suspension_id, fence, sealed, tuple(events), self._saved)
+                lambda: self._desk.checkpoint(suspension_id, fence, sealed, tuple(events), self._saved)
             )
         except (Conflict, Unavailable):
             await self._report_late(self._results_in(events))
@@ -142,11 +142,9 @@ class DeskJournal:
 
     async def settle(self, end: RunEnd, events: Sequence[Event]) -> None:
         """End the run, or report the results if the lease is lost."""
-        tenant, suspension_id, fence = self._record.tenant, self._record.id, next_step(self._fence)
+        suspension_id, fence = self._record.id, next_step(self._fence)
         try:
-            await through_outages(
-                lambda: self._desk.settle(tenant, suspension_id, fence, end, tuple(events), self._saved)
-            )
+            await through_outages(lambda: self._desk.settle(suspension_id, fence, end, tuple(events), self._saved))
         except (Conflict, Unavailable):
             await self._report_late(self._results_in(events))
             raise

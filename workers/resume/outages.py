@@ -47,9 +47,7 @@ async def report_late(desk: Desk, record: SuspensionRecord, intent: Intent, resu
     """
     for _ in range(_REPORTS):
         try:
-            await through_outages(
-                lambda: desk.report(record.tenant, record.run.id, intent.idempotency_key, intent.holder, result)
-            )
+            await through_outages(lambda: desk.report(record.run.id, intent.idempotency_key, intent.holder, result))
         except Conflict as refusal:
             if refusal.facts.get("status") not in (Status.DECIDED, Status.RESUMING):
                 return

@@ -48,7 +48,7 @@ async def resume(wiring: Wiring, agents: Mapping[str, Agent], leased_run: Leased
 async def _plan(wiring: Wiring, agent: Agent, leased_run: LeasedRun, journal: DeskJournal) -> CallPlan:
     """Plan a run that needs more than its record."""
     record, now_ms = leased_run.saved.record, leased_run.saved.now_ms
-    checked = revalidate(record, agent, wiring.rules.policy(), await wiring.revocation_cache.find(record.tenant))
+    checked = revalidate(record, agent, wiring.rules.policy(), await wiring.revocation_cache.find())
     batch = await _read_batch(wiring, record)
     return plan_batch(agent, record, batch, checked, now_ms, journal.finished(), journal.unfinished())
 
@@ -56,5 +56,5 @@ async def _plan(wiring: Wiring, agent: Agent, leased_run: LeasedRun, journal: De
 async def _read_batch(wiring: Wiring, record: SuspensionRecord) -> Batch:
     """Return the suspended batch; a suspension about a call in doubt has saved the other results."""
     if record.state is not None:
-        return Batch.model_validate_json(await wiring.runs.state(record.tenant, record.run.id, record.state))
+        return Batch.model_validate_json(await wiring.runs.state(record.run.id, record.state))
     return read_batch(record)

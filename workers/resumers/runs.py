@@ -36,7 +36,7 @@ async def resume(wiring: Wiring, agents: Mapping[str, Agent], leased_run: Leased
     agent = find_agent(agents, record)
     state = await _read_state(wiring, record, agent)
     policy = wiring.rules.policy()
-    checked = revalidate(record, agent, policy, await wiring.revocation_cache.find(record.tenant))
+    checked = revalidate(record, agent, policy, await wiring.revocation_cache.find())
     if checked.again and state.batch is not None and state.batch.drafts:
         drafts, events = carry_over(record, checked)
         waiting = state.model_copy(update={"batch": ask_in(state.batch, checked)})
@@ -73,7 +73,7 @@ async def _read_state(wiring: Wiring, record: SuspensionRecord, agent: Agent) ->
     is_framework = record.resume.resumer != "runner"
     if is_framework and not isinstance(agent, FrameworkAgent):
         raise InvalidInput(f"{agent.name!r} is no agent of {record.origin.framework} here. Register the one that was.")
-    raw = await wiring.runs.state(record.tenant, record.run.id, record.state)
+    raw = await wiring.runs.state(record.run.id, record.state)
     if not is_framework:
         return RunState.model_validate_json(raw)
     state = FrameworkState.model_validate_json(raw)
@@ -96,6 +96,6 @@ async def _save_external(wiring: Wiring, leased: Saved, events: Sequence[JsonObj
         for place, event in enumerate(fit_events(events[:_MAX_EXTERNAL_EVENTS]))
     ]
     try:
-        await wiring.external_events.add(record.tenant, record.run.id, framework, framework, external_events)
+        await wiring.external_events.add(record.run.id, framework, framework, external_events)
     except (Conflict, TooLarge, Unavailable) as refusal:
         log.warning("external_events_not_saved", run=record.run.id, why=refusal.message)

@@ -4,7 +4,7 @@ from ipaddress import ip_address
 
 import pytest
 
-from service.delivery.addresses import UnsafeUrl, check_url, may_reach
+from service.delivery.addresses import UnsafeUrl, check_url, is_allowed
 
 PRIVATE = [
     "0.0.0.0",
@@ -53,16 +53,16 @@ PUBLIC = ["1.1.1.1", "8.8.8.8", "93.184.216.34", "2606:4700:4700::1111", "2a00:1
 
 @pytest.mark.parametrize("address", PRIVATE)
 def test_what_is_not_public_is_not_reached(address: str) -> None:
-    assert not may_reach(ip_address(address))
+    assert not is_allowed(ip_address(address))
 
 
 @pytest.mark.parametrize("address", PUBLIC)
 def test_what_is_public_is(address: str) -> None:
-    assert may_reach(ip_address(address))
+    assert is_allowed(ip_address(address))
 
 
 def test_where_it_is_allowed_this_very_machine_is_reached_and_nothing_else() -> None:
-    reached = [address for address in PRIVATE if may_reach(ip_address(address), loopback=True)]
+    reached = [address for address in PRIVATE if is_allowed(ip_address(address), loopback=True)]
     assert reached == ["127.0.0.1", "127.8.8.8", "::1", "::ffff:127.0.0.1"]
 
 

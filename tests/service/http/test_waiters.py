@@ -7,7 +7,7 @@ import pytest
 
 from service.settings import Settings
 from tests.builders import approve, make_pending
-from tests.service.api.aap.worlds import find, make_instance, make_provisioner
+from tests.service.api.aap.clients import find, make_instance, make_provisioner
 from tests.service.web.sites import let_in
 from tests.service.worlds import POLICY, World
 from tests.waits import until

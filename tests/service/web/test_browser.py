@@ -17,7 +17,7 @@ from tests.service.web.stories import REFUND_ARGS, ask_value, asked, decide, fin
 
 def now(site: Site, record: SuspensionRecord) -> SuspensionRecord:
     async def read(wiring: Wiring) -> SuspensionRecord:
-        found = await wiring.desk.suspensions.read("default", record.id)
+        found = await wiring.desk.suspensions.read(record.id)
         assert found.record is not None
         return found.record
 
@@ -229,9 +229,9 @@ def test_giving_more_time_keeps_what_is_typed(site: Site, open_as: Callable[...,
 def test_what_is_frozen_is_shown_without_a_reload(site: Site, open_as: Callable[..., Page]) -> None:
     page = open_as("/freezes")
     expect(page.get_by_text("Nothing is frozen.")).to_be_visible()
-    freeze = site.act(lambda wiring: wiring.freezes.freeze("default", "tool:refund_payment", "Wrong", person("root")))
+    freeze = site.act(lambda wiring: wiring.freezes.freeze("tool:refund_payment", "Wrong", person("root")))
     expect(page.locator("#now")).to_contain_text("the tool refund_payment, by root")
-    site.act(lambda wiring: wiring.freezes.unfreeze("default", freeze.id, person("root")))
+    site.act(lambda wiring: wiring.freezes.unfreeze(freeze.id, person("root")))
     expect(page.get_by_text("Nothing is frozen.")).to_be_visible()
     expect(page.locator("#past")).to_contain_text("unfrozen by root")
 
@@ -240,10 +240,10 @@ def test_an_open_item_says_that_its_time_stands_still(site: Site, open_as: Calla
     record = site.act(asked)
     page = open_as(place_of(record))
     expect(page.locator(".now")).to_contain_text("left")
-    freeze = site.act(lambda wiring: wiring.freezes.freeze("default", "agent:support", "Wrong", person("root")))
+    freeze = site.act(lambda wiring: wiring.freezes.freeze("agent:support", "Wrong", person("root")))
     expect(page.locator(".now")).to_contain_text("left, on hold")
     expect(page.locator("#frost")).to_contain_text("the agent support")
-    site.act(lambda wiring: wiring.freezes.unfreeze("default", freeze.id, person("root")))
+    site.act(lambda wiring: wiring.freezes.unfreeze(freeze.id, person("root")))
     expect(page.locator(".now")).not_to_contain_text("on hold")
 
 

@@ -25,7 +25,7 @@ def is_open(site: Site, record: SuspensionRecord) -> bool:
     """Whether nobody has sent anything."""
 
     async def read(wiring: Wiring) -> bool:
-        found = await wiring.desk.suspensions.read("default", record.id)
+        found = await wiring.desk.suspensions.read(record.id)
         assert found.record is not None
         return found.record.items[0].open and not found.record.items[0].decisions
 

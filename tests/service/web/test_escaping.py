@@ -10,7 +10,7 @@ from sayso.records.events import Event, EventType
 from sayso.records.tool_calls import ToolDefinition
 from service.settings import Settings
 from tests.service.web.sites import Visit, visit
-from tests.service.web.stories import TENANT, asked, begin, decide, finish, make_ask, pause
+from tests.service.web.stories import asked, begin, decide, finish, make_ask, pause
 
 PAYLOADS = (
     "<script>alert(1)</script>",
@@ -96,7 +96,7 @@ async def story(anna: Visit, text: str) -> tuple[str, str]:
             "required": ["plain"],
         },
     )
-    await anna.wiring.runs.save_definitions(TENANT, [definition])
+    await anna.wiring.runs.save_definitions([definition])
     args: dict[str, Any] = {"plain": text, text: text, "deep": [{text: [text]}], "choice": text}
     prompt = {"title": text[:200], "body": text, "metadata": {text: text}}
     ask = make_ask(
@@ -122,7 +122,7 @@ async def test_whatever_an_agent_writes_is_shown_and_never_obeyed(settings: Sett
             assert text in open_page.text
         for other in ("/", f"/runs/{run_id}", f"/runs/{run_id}/cancel", "/runs"):
             check(await anna.read(other))
-        digest = (await anna.wiring.desk.suspensions.read(TENANT, suspension_id)).record.items[0].digest  # type: ignore[union-attr]
+        digest = (await anna.wiring.desk.suspensions.read(suspension_id)).record.items[0].digest  # type: ignore[union-attr]
         fields = {
             "answer": "edit",
             "digest": digest,
@@ -135,7 +135,7 @@ async def test_whatever_an_agent_writes_is_shown_and_never_obeyed(settings: Sett
         check(await anna.send(place, 422, **fields))
         await anna.send(place, answer="deny", digest=digest, message=text[:1000])
         check(await anna.read(place))
-        found = await anna.wiring.desk.suspensions.read(TENANT, suspension_id)
+        found = await anna.wiring.desk.suspensions.read(suspension_id)
         assert found.record is not None
         await decide(anna.wiring, found.record, "approve", name="anna", item_id="i2", args={"plain": text, "n": text})
         await finish(anna.wiring, found.record, {text: text})

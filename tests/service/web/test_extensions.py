@@ -44,7 +44,7 @@ async def test_more_time_that_comes_too_late_shows_the_item_and_what_happened_to
         record = await make_pending(anna.wiring, ask(terms=terms))
         until = record.items[0].terms.extend_until_ms
         cancelled = await make_pending(anna.wiring, ask(terms=terms))
-        await anna.wiring.desk.cancel("default", cancelled.run.id, person("ben"))
+        await anna.wiring.desk.cancel(cancelled.run.id, person("ben"))
         page = await anna.send(f"/items/{cancelled.id}/i1", status=409, until=str(until + 60_000))
         assert "This can no longer be decided</h2><p>The run was cancelled. Nothing was changed." in page
         await approve(anna.wiring, record, "ben")

@@ -77,7 +77,7 @@ async def test_what_is_no_form_is_refused(settings: Settings, body: bytes, heade
 
 
 async def refused(anna: Visit, suspension_id: str) -> None:
-    found = await anna.wiring.desk.suspensions.read("default", suspension_id)
+    found = await anna.wiring.desk.suspensions.read(suspension_id)
     assert found.record is not None
     assert found.record.items[0].decisions == ()
 

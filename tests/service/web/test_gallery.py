@@ -22,7 +22,7 @@ async def gallery(wiring: Wiring) -> dict[str, str]:
     both = await asked(wiring, make_ask(), odd, title="A very long title " * 9)
     value = await asked(wiring, ask_value(choices=("HH-1", "HH-2")))
     quorum = await asked(wiring, make_ask(terms={"quorum": {"approve": 2}, "reviewers": ["anna", "ben"]}))
-    hindered = await asked(wiring, make_ask(terms={"reviewers": ["ben"]}))
+    ineligible = await asked(wiring, make_ask(terms={"reviewers": ["ben"]}))
     edited = await decide(wiring, await asked(wiring), "approve", args={**REFUND_ARGS, "amount": 7})
     await finish(wiring, edited, {"refund_id": "rf_1"})
     denied = await finish(wiring, await decide(wiring, await asked(wiring), "deny", message="Too old"))
@@ -34,7 +34,7 @@ async def gallery(wiring: Wiring) -> dict[str, str]:
         "hard": place_of(both, "i2"),
         "value": place_of(value),
         "quorum": place_of(await decide(wiring, quorum, "approve")),
-        "hindered": place_of(hindered),
+        "ineligible": place_of(ineligible),
         "edited": place_of(edited),
         "denied": place_of(denied),
         "late": place_of(late),

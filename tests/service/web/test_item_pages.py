@@ -103,7 +103,7 @@ async def test_items_asked_together_lead_to_each_other(settings: Settings) -> No
 async def test_a_cancelled_run_leaves_its_items_readable_and_closed(settings: Settings) -> None:
     async with visit(settings) as anna:
         record = await asked(anna.wiring)
-        await anna.wiring.desk.cancel("default", record.run.id, Actor(id="anna", kind=ActorKind.HUMAN))
+        await anna.wiring.desk.cancel(record.run.id, Actor(id="anna", kind=ActorKind.HUMAN))
         page = await anna.read(place_of(record))
         assert "cancelled" in page
         assert "Approve</button>" not in page
@@ -138,7 +138,7 @@ async def test_a_call_without_arguments_says_so(settings: Settings) -> None:
 async def test_arguments_that_were_all_taken_away_show_as_removed(settings: Settings) -> None:
     async with visit(settings) as anna:
         anything = REFUND.model_copy(update={"name": "anything", "parameters": {"type": "object"}})
-        await anna.wiring.runs.save_definitions("default", [anything])
+        await anna.wiring.runs.save_definitions([anything])
         record = await asked(anna.wiring, make_ask(anything, {"order_id": "A-1932"}))
         await answer(anna, record, "edit", f0="{}")
         assert '<tr class="removed"><th scope="row">order_id</th>' in await anna.read(place_of(record))

@@ -27,7 +27,7 @@ from tests.service.web.stories import (
 
 
 async def now(anna: Visit, record: SuspensionRecord) -> Any:
-    found = await anna.wiring.desk.suspensions.read("default", record.id)
+    found = await anna.wiring.desk.suspensions.read(record.id)
     assert found.record is not None
     return found.record.items[0]
 
@@ -133,7 +133,7 @@ async def test_what_cannot_be_read_is_marked_and_nothing_typed_is_lost(settings:
     async with visit(settings) as anna:
         record = await asked(anna.wiring)
         page = await answer(anna, record, "edit", 422, **fields_of_refund(f1="a lot", f4="My own words"))
-        for words in ('role="alert"', "Write a number", 'value="a lot"', "My own words", 'aria-invalid="true"'):
+        for words in ('role="alert"', "Enter a number", 'value="a lot"', "My own words", 'aria-invalid="true"'):
             assert words in page, words
         assert 'class="edit"' in page
         assert 'class="approval"' not in page
@@ -164,7 +164,7 @@ async def test_what_the_rules_deny_is_refused_with_the_rule(settings: Settings) 
 async def test_an_edit_of_another_type_does_not_slip_past_a_rule_that_denies(settings: Settings) -> None:
     async with visit(settings) as anna:
         anything = REFUND.model_copy(update={"parameters": {"type": "object"}})
-        await anna.wiring.runs.save_definitions("default", [anything])
+        await anna.wiring.runs.save_definitions([anything])
         record = await asked(anna.wiring, make_ask(anything, {"amount": 5}))
         page = await answer(anna, record, "edit", 403, f0='{"amount": "5000"}')
         assert "The rules might deny refund_payment with these final arguments, but cannot judge them" in page

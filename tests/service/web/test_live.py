@@ -86,9 +86,9 @@ async def test_a_page_about_a_run_is_told_of_what_is_frozen(settings: Settings) 
         record = await asked(desk.wiring)
         async with stream(settings, f"?run={record.run.id}") as (lines, _):
             await follow(lines, "event: run")
-            freeze = await desk.wiring.freezes.freeze("default", "agent:other", "Wrong", person("root"))
+            freeze = await desk.wiring.freezes.freeze("agent:other", "Wrong", person("root"))
             await follow(lines, "event: run")
-            await desk.wiring.freezes.unfreeze("default", freeze.id, person("root"))
+            await desk.wiring.freezes.unfreeze(freeze.id, person("root"))
             await follow(lines, "event: run")
 
 

@@ -102,7 +102,7 @@ async def test_a_reason_outlives_the_session_it_was_typed_in(settings: Settings)
             if place != "/freezes":
                 assert "It loops</textarea>" in response.text
             guest.client.cookies.clear()
-        assert (await guest.wiring.runs.read("default", run.id)).status == "running"
+        assert (await guest.wiring.runs.read(run.id)).status == "running"
 
 
 async def test_two_on_one_host_do_not_sign_each_other_out(clean_store_url: str, tmp_path: Path) -> None:
@@ -119,7 +119,7 @@ async def test_two_on_one_host_do_not_sign_each_other_out(clean_store_url: str, 
 
 async def test_an_agents_key_opens_no_pages(settings: Settings) -> None:
     async with visit(settings, None) as guest:
-        _, key = await guest.wiring.credentials.create_key("default", "demo")
+        _, key = await guest.wiring.api_keys.create("demo")
         response = await guest.client.get("/", headers={"Cookie": f"sayso_session_8321={key}"})
         assert response.status_code == 303
         headers = {"Cookie": f"sayso_session_8321={key}", **OWN}

@@ -104,7 +104,7 @@ async def test_what_the_rules_decide_needs_nobody() -> None:
 async def test_the_calls_of_a_turn_are_decided_each_by_itself() -> None:
     scene = Scene(([pay("ann", 7), pay("bob", 8, "c1"), pay("cid", 9, "c2")],), office())
     said = iter(["approve", "deny", "approve"])
-    scene.office.reviewer.look = lambda: scene.office.reviewer.decide(next(said)) if scene.office.waiting else None  # type: ignore[method-assign]
+    scene.office.reviewer.review = lambda: scene.office.reviewer.decide(next(said)) if scene.office.waiting else None  # type: ignore[method-assign]
     await scene.play()
     assert sorted(scene.purse.paid) == [("ann", 7), ("cid", 9)]
 
@@ -140,7 +140,7 @@ async def test_when_afks_time_is_over_nothing_runs_whatever_its_fallback(fallbac
 
 async def test_a_desk_that_is_away_denies_and_does_not_fail_the_run() -> None:
     scene = Scene(([pay("ann", 7)],), office())
-    scene.office.lost = 10_000
+    scene.office.drop_requests = 10_000
     result = await scene.play()
     assert (scene.purse.paid, result.state) == ([], "completed")
     assert "Sayso is unavailable" in result.final_text
@@ -151,7 +151,7 @@ async def test_a_desk_that_goes_away_while_it_is_waited_for_denies() -> None:
 
     class Away(Desk):
         async def await_deferred(self, token: str, *, timeout_s: float) -> Any:
-            scene.office.lost = 10_000
+            scene.office.drop_requests = 10_000
             return await super().await_deferred(token, timeout_s=timeout_s)
 
     runner, agent = scene.open(Away)
@@ -266,7 +266,7 @@ async def test_sayso_is_told_of_every_event_once() -> None:
         if request.url.path.endswith("/events"):
             told.append((request.url.path, json.loads(request.content)))
             return httpx.Response(200, json={"added": 1, "repeated": 0, "count": 1})
-        return scene.office.reply(request)
+        return scene.office.respond(request)
 
     client = scene.office.async_client()
     client._http = httpx.AsyncClient(transport=httpx.MockTransport(reply))

@@ -12,7 +12,6 @@ from sayso.records.items import ItemKind
 from sayso.records.suspensions import SuspensionRecord
 from sayso.records.terms import Quorum, RuleTerms
 from sayso.signing import sign_message
-from service.auth.credentials import TENANT
 from service.settings import Settings
 from tests.builders import ask, make_pending, make_person
 from tests.service.worlds import World, read_store
@@ -59,7 +58,7 @@ async def test_a_signed_decision_is_the_reviewers_own(world: World, secret: str)
         "verdict": "approved",
         "repeated": False,
     }
-    decided = (await world.wiring.desk.suspensions.read(TENANT, record.id)).record
+    decided = (await world.wiring.desk.suspensions.read(record.id)).record
     assert decided is not None
     (decision,) = decided.items[0].decisions
     assert (decision.by.id, decision.by.kind, decision.by.channel) == ("anna", "human", "webhook")
@@ -115,7 +114,7 @@ async def test_a_second_decision_under_another_id_is_told_who_was_first(world: W
 
 async def test_only_an_active_reviewer_decides(world: World, clean_store_url: str) -> None:
     await make_person(world.wiring, "gone")
-    await world.wiring.reviewers.deactivate(TENANT, "gone")
+    await world.wiring.reviewers.deactivate("gone")
     record = await make_pending(world.wiring)
     before = await read_store(clean_store_url)
     async with world.client() as client:

@@ -4,7 +4,7 @@ import pytest
 
 from sayso.errors import InvalidInput, TooLarge
 from sayso.records.items import Answer, Binding, Item, ItemDraft, freeze_item
-from service.web.content.answers import Forms, make_forms, mark, read_answer, refill
+from service.web.content.answers import Forms, make_forms, mark_problems, read_answer, refill
 from tests.service.web.stories import BOOK_HOTEL, REFUND, REFUND_ARGS, ask_value, make_ask
 
 
@@ -57,7 +57,7 @@ def test_arguments_that_are_no_object_are_refused() -> None:
 def test_what_comes_to_more_than_a_request_may_hold_is_refused() -> None:
     assert read("edit", note="x" * 9_000).args["note"] == "x" * 9_000
     for answer, typed in (("edit", {"note": "ü" * 5_000}), ("value", {"value": "x" * 10_001})):
-        with pytest.raises(TooLarge, match="more than 10000 bytes"):
+        with pytest.raises(TooLarge, match="over 10000 bytes"):
             read(answer, ITEM if answer == "edit" else item_of(ask_value()), **typed)
 
 
@@ -95,12 +95,12 @@ def test_a_target_argument_lends_the_value_its_schema() -> None:
 
 def test_the_desks_faults_are_marked_where_they_belong() -> None:
     error = InvalidInput("no", problems=["args.amount: too much"])
-    marked = mark(make_forms(ITEM, REFUND), error, None)
+    marked = mark_problems(make_forms(ITEM, REFUND), error, None)
     assert [field.name for field in marked.args if field.problem] == ["amount"]
-    given = mark(
+    given = mark_problems(
         make_forms(item_of(ask_value()), BOOK_HOTEL),
         InvalidInput("no", problems=["args.loyalty_code: short"]),
         "loyalty_code",
     )
     assert given.value[0].problem == "short"
-    assert mark(given, InvalidInput("no"), None) == given
+    assert mark_problems(given, InvalidInput("no"), None) == given

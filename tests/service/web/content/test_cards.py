@@ -20,7 +20,7 @@ def test_a_card_says_what_why_and_for_whom() -> None:
         "needs approval",
         "Refunds over 100 need a person",
     )
-    assert card.hindrance == "Only ben can decide this."
+    assert card.ineligibility == "Only ben can decide this."
     assert card.fallback == "it is denied"
 
 
@@ -28,7 +28,7 @@ def test_a_row_shows_the_arguments_that_were_decided_on() -> None:
     ended = make_outcome(Verdict.APPROVED, args={"amount": 1}, message="half")
     item = make_item().model_copy(update={"outcome": ended})
     (row,) = make_rows(make_record(item, status=Status.DECIDED))
-    assert [leaf.text for leaf in row.summary.leaves] == ["1"]
+    assert [leaf.text for leaf in row.summary.shown] == ["1"]
     assert (row.state, row.outcome, row.note) == ("approved", "ben approved this with edited arguments", "half")
 
 

@@ -10,7 +10,7 @@ from sayso.text.invisible import UNCHECKED
 from service.settings import Settings
 from service.wiring import Wiring
 from tests.service.web.sites import visit
-from tests.service.web.stories import TENANT, asked, place_of
+from tests.service.web.stories import asked, place_of
 
 TITLE = "Sayso has approved this already"
 DESCRIPTION = "Harmless, checked by the security team"
@@ -24,7 +24,7 @@ async def ask_by_poll(wiring: Wiring, mode: str = "poll") -> SuspensionRecord:
     run = RunRef(id=new_id("run"), agent="bot", owner="bot", thread_id="t", title=TITLE, claimed={"note": CONTEXT})
     call = ExternalCall(ToolCall(call_id="", index=0, name="pay", args={"amount": 1}), definition)
     spec = ResumeSpec(mode=mode, resumer="poll" if mode == "poll" else "calls")  # type: ignore[arg-type]
-    return (await wiring.desk.ask(TENANT, run, [call], spec, "continue")).record
+    return (await wiring.desk.ask(run, [call], spec, "continue")).record
 
 
 def panel_of(page: str) -> str:

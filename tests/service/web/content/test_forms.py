@@ -31,7 +31,7 @@ def untouched(field: Field) -> str:
 def edit(typed: dict[str, str], args: Any = None, schema: Any = None) -> Any:
     fields = args_fields(schema or REFUND.parameters, REFUND_ARGS if args is None else args)
     reading = read_fields(fields, as_browser(fields, **typed))
-    assert reading.fits, [field.problem for field in reading.fields]
+    assert reading.valid, [field.problem for field in reading.fields]
     return reading.value
 
 
@@ -74,7 +74,7 @@ def test_an_emptied_required_text_is_an_empty_text() -> None:
 
 
 def test_an_emptied_required_number_is_a_fault() -> None:
-    assert problems({"amount": "  "}) == {"amount": "This cannot be left empty."}
+    assert problems({"amount": "  "}) == {"amount": "Enter a value."}
 
 
 def test_line_breaks_come_back_as_one_sign_and_untouched_ones_as_they_were() -> None:
@@ -98,7 +98,7 @@ def test_json_that_is_none_is_marked_and_kept(typed: str) -> None:
 
 
 def test_a_choice_that_was_not_offered_is_marked() -> None:
-    assert problems({"currency": '"XAU"'}) == {"currency": "Choose one of the values offered."}
+    assert problems({"currency": '"XAU"'}) == {"currency": "Choose one of the listed values."}
 
 
 def test_a_value_that_the_schema_does_not_know_can_be_kept() -> None:
@@ -141,14 +141,14 @@ def test_a_value_is_asked_with_the_control_of_its_schema() -> None:
     (field,) = value_fields({"type": "integer", "minimum": 1}, None)
     assert (field.name, field.control) == (None, "number")
     assert read_fields([field], {"v0": "7"}).value == 7
-    assert not read_fields([field], {"v0": ""}).fits
+    assert not read_fields([field], {"v0": ""}).valid
 
 
 def test_choices_are_offered_as_they_are() -> None:
     (field,) = value_fields(None, ("small", 2, None))
     assert field.options == [('"small"', "small"), ("2", "2"), ("null", "null")]
     assert read_fields([field], {"v0": "2"}).value == 2
-    assert not read_fields([field], {}).fits
+    assert not read_fields([field], {}).valid
 
 
 def test_an_object_is_asked_field_by_field() -> None:
@@ -161,7 +161,7 @@ def test_an_object_is_asked_field_by_field() -> None:
 def test_a_value_without_a_schema_is_a_text_and_nothing_is_no_answer() -> None:
     fields = value_fields(None, None)
     assert read_fields(fields, {"v0": "007"}).value == "007"
-    assert not read_fields(fields, {"v0": ""}).fits
+    assert not read_fields(fields, {"v0": ""}).valid
 
 
 def test_a_required_argument_that_was_never_sent_goes_on_missing_until_something_is_typed() -> None:
@@ -203,7 +203,7 @@ def test_real_calls_come_through_their_forms_unchanged(line: str) -> None:
         args = call["arguments"]
         fields = args_fields(tools[call["name"]], args)
         reading = read_fields(fields, as_browser(fields))
-        assert reading.fits
+        assert reading.valid
         assert canonical_json(reading.value) == canonical_json(args)
 
 
