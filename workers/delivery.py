@@ -25,6 +25,7 @@ from service.store.deliveries import Waiting
 from service.store.instances import Instance
 from service.store.suspensions.outbox import RETRY_FOR_MS
 from service.wiring import Wiring
+from workers.repeating import repeat
 
 TICK_S = 0.1
 FIRST_RETRY_MS = 2_000
@@ -166,14 +167,7 @@ class Courier:
 
 
 async def keep_delivering(wiring: Wiring, stopping: asyncio.Event) -> None:
-    """Deliver until stopped, through any outage of the store; then finish the attempts under way."""
-    courier, trouble = Courier(wiring), Trouble("delivering_failed")
-    while not stopping.is_set():
-        try:
-            await courier.deliver_due()
-            trouble.over()
-        except Exception as error:  # noqa: BLE001  this survives and reports any error
-            trouble.note(error)
-        with suppress(TimeoutError):
-            await asyncio.wait_for(stopping.wait(), TICK_S)
+    """Deliver until stopped; then finish the attempts under way."""
+    courier = Courier(wiring)
+    await repeat(courier.deliver_due, TICK_S, stopping, "delivering_failed")
     await courier.finish()
