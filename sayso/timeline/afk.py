@@ -98,12 +98,10 @@ def _call(fields: Fields, data: Fields) -> tuple[Part, ...]:
     return (Part(Kind.CALL, name=name, call_id=call_id, data=data.value("args")),)
 
 
-def _paused(fields: Fields, data: Fields) -> tuple[Part, ...]:
+def _waits(fields: Fields, data: Fields) -> tuple[Part, ...]:
     subject = data.text("tool_name") or fields.text("message")
     return (
-        Part(
-            Kind.PAUSE, f"Paused: {subject}" if subject else "Paused", data.text("reason"), data=data.value("payload")
-        ),
+        Part(Kind.WAIT, f"Paused: {subject}" if subject else "Paused", data.text("reason"), data=data.value("payload")),
     )
 
 
@@ -141,7 +139,7 @@ READERS: Mapping[str, Read] = {
     "tool_background_failed": _note(Kind.PROBLEM, "Failed in the background"),
     "subagent_started": _note(Kind.STEP, "Subagent started"),
     "subagent_completed": _note(Kind.STEP, "Subagent ended"),
-    "run_paused": _paused,
+    "run_waits": _waits,
     "run_resumed": _note(Kind.STEP, "Resumed"),
     "run_cancelled": _note(Kind.PROBLEM, "Cancelled"),
     "run_interrupted": _note(Kind.PROBLEM, "Interrupted"),

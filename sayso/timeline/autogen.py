@@ -102,7 +102,7 @@ READERS: Mapping[str, Read] = {
     "MemoryQueryEvent": _note(Kind.QUIET, "Queried its memory"),
     "CodeGenerationEvent": _note(Kind.STEP, "Wrote code"),
     "CodeExecutionEvent": _note(Kind.STEP, "Ran code"),
-    "UserInputRequestedEvent": _note(Kind.PAUSE, "Asked the user"),
+    "UserInputRequestedEvent": _note(Kind.WAIT, "Asked the user"),
     "SelectSpeakerEvent": _note(Kind.QUIET, "Selected the next speaker"),
     "SelectorEvent": _note(Kind.QUIET, "Selected the next speaker"),
 }

@@ -58,7 +58,7 @@ def _call(call: Fields) -> Part:
 def _asked(fields: Fields) -> tuple[Part, ...]:
     choices = fields.texts("choices")
     note = "\n".join(filter(None, (fields.text("context"), " / ".join(choices))))
-    return (Part(Kind.PAUSE, f"Asked: {fields.text('question')}", note),)
+    return (Part(Kind.WAIT, f"Asked: {fields.text('question')}", note),)
 
 
 def _error(fields: Fields) -> tuple[Part, ...]:

@@ -54,7 +54,7 @@ class Afk(Adapter):
 
     framework = "afk"
     package = "afk-py"
-    state_schema = "afk.runtime_state/1"
+    state_schema = "afk.runtime_state/2"
 
     build: Build
     memory: Callable[[], Memory]
