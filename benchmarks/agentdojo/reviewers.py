@@ -8,7 +8,7 @@ from typing import Any
 from pydantic import JsonValue
 
 from sayso import Client
-from sayso.client.responses import ItemSeen
+from sayso.client.responses import ItemView
 from sayso.policy.rules import same_json
 
 LOOK_EVERY_S = 0.05
@@ -53,7 +53,7 @@ class ScriptedReviewer:
                 for item in waits.items:
                     self._decide(waits.id, waits.run.claimed_title.partition(":")[0], item)
 
-    def _decide(self, suspension_id: str, task: str, item: ItemSeen) -> None:
+    def _decide(self, suspension_id: str, task: str, item: ItemView) -> None:
         wished = is_wished(self._wishes, task, item.tool.name, item.tool.args)
         if wished:
             self._desk.decide(suspension_id, item, "approve")

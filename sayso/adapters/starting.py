@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from pydantic import JsonValue
 
 from sayso.canonical_json import JsonObject, parse_json
-from sayso.client.clients import AsyncClient
+from sayso.client import AsyncClient
 from sayso.client.responses import Suspension
 from sayso.errors import SaysoError
 from sayso.policy.engine import ASK_EVERYTHING, PolicyEvent
@@ -67,7 +67,7 @@ async def _send_events(client: AsyncClient, run_id: str, framework: str, events:
     if not events or framework not in set(SourceFormat):
         return
     try:
-        await client.tell(run_id, framework, fit_events(events)[:MAX_BATCH_EVENTS], source=framework)
+        await client.report_events(run_id, framework, fit_events(events)[:MAX_BATCH_EVENTS], source=framework)
     except SaysoError as error:
         _LOG.warning("The events of run %s before its suspension were not sent: %s", run_id, error.message)
 

@@ -1,1 +1,1 @@
-"""Work a desk from the terminal: see what waits, decide it, follow runs, see to keys, find out what is wrong."""
+"""The command line."""

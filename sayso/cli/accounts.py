@@ -1,35 +1,34 @@
-"""See to one's own sign-in from the shell, and as an admin to that of others."""
+"""Commands for passwords, sessions and reviewers."""
 
 from typing import Annotated
 
 import typer
-from rich.table import Table
 
 from sayso.cli.logins import Login, connect, read_login, save_login
-from sayso.cli.outputs import JsonOption, print_json
+from sayso.cli.outputs import JsonOption, format_time, make_table, print_json
 from sayso.cli.screens import make_console, show_line
-from sayso.client import accounts
+from sayso.client import administration
 from sayso.errors import InvalidInput
 
-people = typer.Typer(help="See to reviewers and their sessions; for admins.", no_args_is_help=True)
+people = typer.Typer(help="Manage reviewers and their sessions. Requires an admin.", no_args_is_help=True)
 sessions = typer.Typer(help="List and end your own sessions.", no_args_is_help=True)
 
 NameArgument = Annotated[str, typer.Argument(help="The reviewer's name.")]
 
 
 def change_password() -> None:
-    """Choose a new password; you stay signed in here, and nowhere else."""
+    """Change your password. All your other sessions end."""
     current = typer.prompt("Current password", hide_input=True)
-    chosen = typer.prompt("New password", hide_input=True, confirmation_prompt=True)
+    new = typer.prompt("New password", hide_input=True, confirmation_prompt=True)
     with connect() as client:
-        opened = client.exchange(accounts.change_password(current, chosen))
+        opened = client.exchange(administration.change_password(current, new))
         before, kept = client.key, read_login()
     if kept is not None and kept.key == before:
         save_login(Login(url=kept.url, key=opened.token, name=opened.name))
-        told = "All other sessions have ended."
+        note = "All other sessions have ended."
     else:
-        told = "All sessions have ended, that in SAYSO_KEY too. Run `sayso login`."
-    make_console().print(f"Your password is changed. {told}")
+        note = "All sessions have ended, including the one in SAYSO_KEY. Run `sayso login`."
+    make_console().print(f"Your password has been changed. {note}")
 
 
 @sessions.command("list")
@@ -40,45 +39,44 @@ def list_own(json: JsonOption = False) -> None:
 
 @sessions.command("end")
 def end_own(
-    session_id: Annotated[str | None, typer.Argument(metavar="[ID]", help="Which session.")] = None,
-    others: Annotated[bool, typer.Option("--others", help="All but this one.")] = False,
+    session_id: Annotated[str | None, typer.Argument(metavar="[ID]", help="The session's id.")] = None,
+    others: Annotated[bool, typer.Option("--others", help="End all sessions except this one.")] = False,
 ) -> None:
-    """End one of your sessions, or all others."""
+    """End one of your sessions, or all others with --others."""
     if others == (session_id is not None):
-        raise InvalidInput("Say which session to end: its id from `sayso sessions list`, or --others.")
+        raise InvalidInput("Name one session by its id from `sayso sessions list`, or give --others.")
     _end_sessions(None, session_id)
 
 
 @people.command("list")
 def list_people(json: JsonOption = False) -> None:
-    """List everybody, those who were shut out included."""
+    """List all reviewers, including deactivated ones."""
     with connect() as client:
-        found = client.exchange(accounts.list_reviewers()).reviewers
+        found = client.exchange(administration.list_reviewers()).reviewers
     if json:
         print_json(found)
         return
-    table = Table(box=None, pad_edge=False)
-    for column in ("name", "roles", "since", "state"):
-        table.add_column(column, overflow="fold")
-    for one in found:
-        roles, state = ", ".join(one.roles), "active" if one.active else "deactivated"
-        table.add_row(show_line(one.name), show_line(roles), f"{one.created_at:%Y-%m-%d %H:%M}", state)
+    table = make_table("name", "roles", "since", "state")
+    for reviewer in found:
+        state = "active" if reviewer.active else "deactivated"
+        roles = show_line(", ".join(reviewer.roles))
+        table.add_row(show_line(reviewer.name), roles, format_time(reviewer.created_at), state)
     make_console().print(table)
 
 
 @people.command("activate")
 def activate(name: NameArgument) -> None:
-    """Let a reviewer in again, with the password they had."""
+    """Reactivate a reviewer. Their password stays the same."""
     with connect() as client:
-        client.exchange(accounts.activate(name))
-    make_console().print(show_line(f"{name} is active and signs in anew."))
+        client.exchange(administration.activate(name))
+    make_console().print(show_line(f"{name} is active and can sign in."))
 
 
 @people.command("deactivate")
 def deactivate(name: NameArgument) -> None:
-    """Shut a reviewer out, their open sessions included."""
+    """Deactivate a reviewer and end their sessions."""
     with connect() as client:
-        client.exchange(accounts.deactivate(name))
+        client.exchange(administration.deactivate(name))
     make_console().print(show_line(f"{name} is deactivated."))
 
 
@@ -91,33 +89,31 @@ def list_sessions(name: NameArgument, json: JsonOption = False) -> None:
 @people.command("end-sessions")
 def end_sessions(
     name: NameArgument,
-    session_id: Annotated[str | None, typer.Argument(metavar="[ID]", help="Which session; all without it.")] = None,
+    session_id: Annotated[str | None, typer.Argument(metavar="[ID]", help="The session's id; all by default.")] = None,
 ) -> None:
-    """End a reviewer's sessions."""
+    """End one or all sessions of a reviewer."""
     _end_sessions(name, session_id)
 
 
 def _show_sessions(name: str | None, json: bool) -> None:
     with connect() as client:
-        found = client.exchange(accounts.list_sessions(name)).sessions
+        found = client.exchange(administration.list_sessions(name)).sessions
     if json:
         print_json(found)
         return
-    table = Table(box=None, pad_edge=False)
-    for column in ("id", "opened", "ends", "address", "client"):
-        table.add_column(column, overflow="fold")
-    for one in found:
-        own = " (this one)" if one.current else ""
-        opened, ends = f"{one.opened_at:%Y-%m-%d %H:%M}{own}", f"{one.expires_at:%Y-%m-%d %H:%M}"
-        table.add_row(show_line(one.id), opened, ends, show_line(one.address), show_line(one.client, width=60))
+    table = make_table("id", "opened", "expires", "address", "client")
+    for session in found:
+        opened = format_time(session.opened_at) + (" (this one)" if session.current else "")
+        address, client_name = show_line(session.address), show_line(session.client, width=60)
+        table.add_row(show_line(session.id), opened, format_time(session.expires_at), address, client_name)
     make_console().print(table)
 
 
 def _end_sessions(name: str | None, session_id: str | None) -> None:
     with connect() as client:
         if session_id is not None:
-            client.exchange(accounts.end_session(name, session_id))
-            ended = 1
+            client.exchange(administration.end_session(name, session_id))
+            count = 1
         else:
-            ended = client.exchange(accounts.end_sessions(name)).ended
-    make_console().print(f"{ended} ended.")
+            count = client.exchange(administration.end_sessions(name)).ended
+    make_console().print(f"{count} ended.")

@@ -1,47 +1,46 @@
-"""Find out what is wrong with a Sayso, from the terminal inwards, and say what to do about it."""
+"""Diagnostics of the login, the server, the store and the desk's parts."""
 
 from rich.console import Console
 from rich.text import Text
 
 from sayso.cli.logins import connect
 from sayso.cli.screens import show_line
-from sayso.client import requests
-from sayso.client.responses import Finding
+from sayso.client import administration
+from sayso.client.administration import Finding
 from sayso.errors import NotAllowed, NotAuthenticated, SaysoError
 
 
 def show_findings(console: Console, found: list[Finding]) -> None:
-    """Print a line a part, and what to do."""
-    for one in found:
-        sign = Text("ok  ", "green") if one.ok else Text("NO  ", "bold red")
-        console.print(Text.assemble(sign, show_line(f"{one.part:<11}"), show_line(one.told, width=500)))
-        if one.todo:
-            console.print(Text.assemble("    → ", show_line(one.todo, width=500)))
+    """Print one line for each finding, and what to do."""
+    for finding in found:
+        sign = Text("ok  ", "green") if finding.ok else Text("NO  ", "bold red")
+        console.print(Text.assemble(sign, show_line(f"{finding.part:<11}"), show_line(finding.message, width=500)))
+        if finding.todo:
+            console.print(Text.assemble("    → ", show_line(finding.todo, width=500)))
 
 
 def diagnose() -> list[Finding]:
-    """Return a finding for each part, up to the first that keeps the others from being seen."""
+    """Return the findings, up to the first failure that hides the remaining parts."""
     try:
         client = connect()
     except SaysoError as error:
-        return [Finding(part="login", ok=False, told=error.message, todo="")]
+        return [Finding(part="login", ok=False, message=error.message, todo="")]
     with client:
         found: list[Finding] = []
         for part, path, todo in (
-            ("server", "/healthz", "Start it with `make up`, or set SAYSO_URL to where it is."),
+            ("server", "/healthz", "Start it with `make up`, or set SAYSO_URL to its address."),
             ("store", "/readyz", "Start the store, or correct the service's SAYSO_REDIS_URL."),
         ):
             try:
-                client.exchange(requests.look(path))
+                client.exchange(administration.probe(path))
             except SaysoError as error:
-                return [*found, Finding(part=part, ok=False, told=error.message, todo=todo)]
-            found.append(Finding(part=part, ok=True, told=f"{client.url} answers."))
+                return [*found, Finding(part=part, ok=False, message=error.message, todo=todo)]
+            found.append(Finding(part=part, ok=True, message=f"{client.url} answers."))
         try:
-            found += client.exchange(requests.diagnose()).findings
+            found += client.exchange(administration.diagnose()).findings
         except NotAllowed:
-            found.append(
-                Finding(part="login", ok=True, told="An agent's key holds. A reviewer's sees the other parts.")
-            )
+            message = "The agent's key is valid. The other parts require a reviewer's key."
+            found.append(Finding(part="login", ok=True, message=message))
         except NotAuthenticated as error:
-            found.append(Finding(part="login", ok=False, told=error.message, todo="Run `sayso login`."))
+            found.append(Finding(part="login", ok=False, message=error.message, todo="Run `sayso login`."))
         return found

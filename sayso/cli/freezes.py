@@ -1,71 +1,67 @@
-"""Freeze from the shell: stop a tool, an agent or everything, see what is frozen, and unfreeze it."""
+"""Commands that freeze and unfreeze a tool, an agent or everything."""
 
 import sys
 from typing import Annotated
 
 import typer
-from rich.table import Table
 from rich.text import Text
 
 from sayso.cli.logins import connect
-from sayso.cli.outputs import JsonOption, print_json
+from sayso.cli.outputs import JsonOption, format_time, make_table, print_json
 from sayso.cli.screens import make_console, show, show_line
-from sayso.client import requests
-from sayso.client.clients import Client
-from sayso.client.responses import FreezeSeen
+from sayso.client import Client, administration
+from sayso.client.administration import FreezeView
 from sayso.errors import InvalidInput, UnknownName
 
 
 def freeze(
     scope: Annotated[str, typer.Argument(help="all, agent:NAME or tool:NAME.")],
-    reason: Annotated[str, typer.Option("--message", "-m", help="Why; everybody is shown it.")] = "",
-    confirm: Annotated[bool, typer.Option("--confirm", help="Freeze a name all the same that was never seen.")] = False,
+    reason: Annotated[str, typer.Option("--message", "-m", help="The reason, shown to everybody.")] = "",
+    confirm: Annotated[bool, typer.Option("--confirm", help="Freeze a name that was never seen.")] = False,
 ) -> None:
-    """Let nothing new of a tool or an agent start, or nothing at all; for admins."""
+    """Stop new calls of a tool, of an agent, or all. Requires an admin."""
     with connect() as client:
         try:
-            made = client.exchange(requests.freeze(scope, reason, confirm=confirm))
+            made = client.exchange(administration.freeze(scope, reason, confirm=confirm))
         except UnknownName as error:
-            _ask_twice(error)
-            made = client.exchange(requests.freeze(scope, reason, confirm=True))
-    make_console().print(show_line(f"{made.scope} is frozen by {made.by}. `sayso unfreeze {made.id}` ends that."))
+            _confirm(error)
+            made = client.exchange(administration.freeze(scope, reason, confirm=True))
+    make_console().print(show_line(f"{made.scope} is frozen by {made.by}. `sayso unfreeze {made.id}` ends the freeze."))
 
 
 def list_freezes(json: JsonOption = False) -> None:
-    """List what is frozen."""
+    """List the freezes in force."""
     with connect() as client:
-        found = client.exchange(requests.list_freezes()).freezes
+        found = client.exchange(administration.list_freezes()).freezes
     if json:
         print_json(found)
         return
-    table = Table(box=None, pad_edge=False)
-    for column in ("id", "scope", "by", "since", "why"):
-        table.add_column(column, overflow="fold")
+    table = make_table("id", "scope", "by", "since", "reason")
     for one in found:
-        words = map(show_line, (one.id, one.scope, one.by))
-        table.add_row(*words, f"{one.at:%Y-%m-%d %H:%M}", show_line(one.reason))
+        row = map(show_line, (one.id, one.scope, one.by))
+        table.add_row(*row, format_time(one.at), show_line(one.reason))
     make_console().print(table if found else Text("Nothing is frozen.", "dim"))
 
 
-def unfreeze(freeze_id: Annotated[str, typer.Argument(metavar="ID", help="As `sayso freezes` lists it.")]) -> None:
-    """Let what was frozen go on; deadlines move by the time that it took. For admins."""
+def unfreeze(freeze_id: Annotated[str, typer.Argument(metavar="ID", help="An id from `sayso freezes`.")]) -> None:
+    """End a freeze. Deadlines shift by its duration. Requires an admin."""
     with connect() as client:
-        gone = client.exchange(requests.unfreeze(_find(client, freeze_id).id))
-    make_console().print(show_line(f"{gone.scope} is no longer frozen."))
+        ended = client.exchange(administration.unfreeze(_find(client, freeze_id).id))
+    make_console().print(show_line(f"{ended.scope} is no longer frozen."))
 
 
-def _find(client: Client, freeze_id: str) -> FreezeSeen:
-    """Return the freeze in force of that id; one of time is for the page, for it takes a choice."""
-    found = next((one for one in client.exchange(requests.list_freezes()).freezes if one.id == freeze_id), None)
+def _find(client: Client, freeze_id: str) -> FreezeView:
+    """Return the freeze in force with this id. A freeze of time ends on its page: it requires a choice."""
+    found = next((one for one in client.exchange(administration.list_freezes()).freezes if one.id == freeze_id), None)
     if found is None:
-        raise InvalidInput(f"Nothing is frozen under {freeze_id!r}. `sayso freezes` lists what is.")
+        raise InvalidInput(f"There is no freeze {freeze_id!r}. `sayso freezes` lists those in force.")
     if found.scope == "time":
-        raise InvalidInput(f"Say on the page {client.url}/freezes what becomes of the deadlines that time went past.")
+        raise InvalidInput(f"Choose on {client.url}/freezes what happens to the deadlines that passed meanwhile.")
     return found
 
 
-def _ask_twice(error: UnknownName) -> None:
+def _confirm(error: UnknownName) -> None:
     if not sys.stdin.isatty():
-        raise InvalidInput(f"{error.message} Here that is --confirm.") from error
+        raise InvalidInput(f"{error.message} To confirm it here, give --confirm.") from error
     make_console().print(show(error.message, "yellow"))
-    typer.confirm("Freeze it all the same?", abort=True)
+    typer.confirm("Freeze it anyway?", abort=True)

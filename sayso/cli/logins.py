@@ -1,4 +1,4 @@
-"""Keep who is signed in at which desk, in a file that only its owner can read."""
+"""The stored login, in a file that only its owner can read."""
 
 import json
 import os
@@ -6,12 +6,12 @@ from pathlib import Path
 
 from pydantic import BaseModel, ConfigDict, ValidationError
 
-from sayso.client.clients import URL, Client
+from sayso.client import URL, Client
 from sayso.errors import NotAuthenticated
 
 
 class Login(BaseModel):
-    """A desk, and the credential for it."""
+    """A desk's address and a credential for it."""
 
     model_config = ConfigDict(frozen=True, extra="ignore")
 
@@ -21,12 +21,12 @@ class Login(BaseModel):
 
 
 def login_path() -> Path:
-    """Return where the login is kept: below `XDG_CONFIG_HOME`, or `.config` at home."""
+    """Return the path of the login: below `XDG_CONFIG_HOME`, or `~/.config`."""
     return Path(os.environ.get("XDG_CONFIG_HOME") or Path.home() / ".config") / "sayso" / "login.json"
 
 
 def save_login(login: Login) -> Path:
-    """Keep the login, readable for its owner alone from its first byte on."""
+    """Save the login. The file is readable only by its owner from the start."""
     path = login_path()
     path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
     fresh = path.with_suffix(".new")
@@ -38,12 +38,12 @@ def save_login(login: Login) -> Path:
 
 
 def forget_login() -> None:
-    """Keep no login any more."""
+    """Delete the login."""
     login_path().unlink(missing_ok=True)
 
 
 def read_login() -> Login | None:
-    """Return the login that is kept, if there is one that can be read."""
+    """Return the saved login, or None if there is none or it cannot be read."""
     try:
         return Login.model_validate_json(login_path().read_bytes())
     except (OSError, ValidationError):
@@ -51,14 +51,14 @@ def read_login() -> Login | None:
 
 
 def connect() -> Client:
-    """Return a client with the credential in SAYSO_KEY, or that of the login; raises `NotAuthenticated` without one.
+    """Return a client with the credential in SAYSO_KEY, or that of the login.
 
-    A login's credential is sent to its own desk alone.
+    A login's credential is sent only to its own desk. Raises `NotAuthenticated` without a credential.
     """
-    kept, url, key = read_login(), os.environ.get("SAYSO_URL"), os.environ.get("SAYSO_KEY")
+    saved, url, key = read_login(), os.environ.get("SAYSO_URL"), os.environ.get("SAYSO_KEY")
     if key:
-        return Client(url or (kept.url if kept else URL), key, patience_s=5)
-    if kept is None or (url and url.rstrip("/") != kept.url):
+        return Client(url or (saved.url if saved else URL), key, patience_s=5)
+    if saved is None or (url and url.rstrip("/") != saved.url):
         where = f" at {url}" if url else ""
         raise NotAuthenticated(f"Nobody is signed in{where}. Run `sayso login`, or set SAYSO_KEY to a reviewer's key.")
-    return Client(kept.url, kept.key, patience_s=5)
+    return Client(saved.url, saved.key, patience_s=5)

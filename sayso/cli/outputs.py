@@ -1,11 +1,13 @@
-"""Print what a command read as JSON, for programs. Everything but ASCII is escaped, so a terminal is safe too."""
+"""JSON output and tables. JSON escapes everything but ASCII, so it is safe on a terminal, too."""
 
 import json
 from collections.abc import Sequence
+from datetime import datetime
 from typing import Annotated, Any
 
 import typer
 from pydantic import BaseModel
+from rich.table import Table
 
 JsonOption = Annotated[bool, typer.Option("--json", help="Print JSON, for programs.")]
 
@@ -16,5 +18,18 @@ def print_json(found: BaseModel | Sequence[BaseModel], *, on_one_line: bool = Fa
     typer.echo(json.dumps(value, indent=None if on_one_line else 2))
 
 
-def _dump(one: BaseModel) -> Any:
-    return one.model_dump(mode="json")
+def make_table(*columns: str) -> Table:
+    """Return a table without borders."""
+    table = Table(box=None, pad_edge=False)
+    for column in columns:
+        table.add_column(column, overflow="fold")
+    return table
+
+
+def format_time(at: datetime) -> str:
+    """Return a time to the minute."""
+    return f"{at:%Y-%m-%d %H:%M}"
+
+
+def _dump(model: BaseModel) -> Any:
+    return model.model_dump(mode="json")

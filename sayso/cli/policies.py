@@ -1,4 +1,4 @@
-"""Check rules from the shell: here, and where somebody is signed in, by the desk that knows reviewers and tools."""
+"""`sayso policy check`: check rules on this machine, and by the desk."""
 
 from pathlib import Path
 from typing import Annotated
@@ -8,27 +8,27 @@ import typer
 from sayso.cli.logins import connect
 from sayso.cli.outputs import JsonOption, print_json
 from sayso.cli.screens import make_console, show, show_line
-from sayso.client import requests
-from sayso.client.responses import RulesChecked
+from sayso.client import administration
+from sayso.client.administration import RulesChecked
 from sayso.errors import InvalidInput, NotAuthenticated, Unavailable
 from sayso.policy.findings import Known, find_findings
 from sayso.policy.packages import check_packages, find_missing
 
-policies = typer.Typer(help="See to the rules.", no_args_is_help=True)
+policies = typer.Typer(help="Check rules.", no_args_is_help=True)
 
-OfflineOption = Annotated[bool, typer.Option("--offline", help="Check here alone, and ask no desk.")]
+OfflineOption = Annotated[bool, typer.Option("--offline", help="Check only on this machine.")]
 
 
 @policies.callback()
 def _keep_group() -> None:
-    """Keep `check` a command of its own: typer drops the name of a group's only command."""
+    """Keep the name `check`: typer drops the name of a group's only command."""
 
 
 @policies.command("check")
 def check(file: Path, offline: OfflineOption = False, json: JsonOption = False) -> None:
-    """Say whether the rules in a file could be put in force.
+    """Check the rules in a file.
 
-    It takes no desk. After `sayso login` the desk is asked too, which knows reviewers and tools.
+    No desk is required. After `sayso login`, the desk also checks reviewers and tools.
     """
     try:
         raw = file.read_bytes()
@@ -44,26 +44,26 @@ def check(file: Path, offline: OfflineOption = False, json: JsonOption = False) 
 
 
 def _check(raw: bytes, file: Path, offline: bool) -> RulesChecked:
-    """Check the rules here, then by the desk; without its answer, what was found here counts."""
-    here = None
+    """Check the rules on this machine, then by the desk if it responds."""
+    local = None
     if offline or not find_missing():
         check_packages("cli,policies")
-        here = _check_here(raw, file)
-        if offline or not here.ok:
-            return here
+        local = _check_locally(raw, file)
+        if offline or not local.ok:
+            return local
     try:
         with connect() as client:
-            return client.exchange(requests.check_rules(_read_text(raw, file), file.name))
+            return client.exchange(administration.check_rules(_read_text(raw, file), file.name))
     except (NotAuthenticated, Unavailable) as error:
-        if here is None:
+        if local is None:
             check_packages("cli,policies")
             raise
-        told = f"Checked here alone; a desk also compares reviewers and tools. {error.message}"
-        make_console(error=True).print(show(told, "yellow"))
-        return here
+        note = f"Checked on this machine only. A desk also checks reviewers and tools. {error.message}"
+        make_console(error=True).print(show(note, "yellow"))
+        return local
 
 
-def _check_here(raw: bytes, file: Path) -> RulesChecked:
+def _check_locally(raw: bytes, file: Path) -> RulesChecked:
     from sayso.policy.files import RulebookError, parse_rulebook
 
     try:

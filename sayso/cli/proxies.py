@@ -1,4 +1,4 @@
-"""`sayso mcp`: stand in front of an MCP server. It needs the official `mcp` package, and says so."""
+"""`sayso mcp`: a proxy for an MCP server. It requires the `mcp` package."""
 
 import asyncio
 from importlib.util import find_spec
@@ -8,26 +8,26 @@ import typer
 
 from sayso.errors import InvalidInput, Unavailable
 
-_COMMAND = typer.Argument(help="The server's program and what it is given, after `--`.")
+_COMMAND = typer.Argument(help="The server's command, after `--`.")
 
 
 def mcp(
     command: Annotated[list[str] | None, _COMMAND] = None,
-    url: Annotated[str | None, typer.Option(help="Instead of a program: a server that speaks streamable HTTP.")] = None,
+    url: Annotated[str | None, typer.Option(help="The URL of a streamable HTTP server, instead of a command.")] = None,
     header: Annotated[list[str] | None, typer.Option(envvar="MCP_HEADER", help="'Name: value', for --url.")] = None,
-    name: Annotated[str, typer.Option(help="What goes before the tools' names at the desk, with a dot.")] = "",
-    wait: Annotated[float | None, typer.Option(min=0, help="Seconds until a call is told to wait.")] = None,
-    park: Annotated[float | None, typer.Option(min=0, help="Seconds until input_required is answered.")] = None,
-    trust_hints: Annotated[bool, typer.Option(help="Believe what the server says may be run again.")] = False,
+    name: Annotated[str, typer.Option(help="A prefix for the tools' names at the desk.")] = "",
+    wait: Annotated[float | None, typer.Option(min=0, help="Seconds until a call returns an error.")] = None,
+    park: Annotated[float | None, typer.Option(min=0, help="Seconds until a call returns input_required.")] = None,
+    trust_hints: Annotated[bool, typer.Option(help="Trust the server's hints about idempotent tools.")] = False,
 ) -> None:
-    """Stand in front of an MCP server: its tools run only with Sayso's leave. SAYSO_URL and SAYSO_KEY say where."""
+    """Run a proxy for an MCP server: its tools require permits. Reads SAYSO_URL and SAYSO_KEY."""
     if bool(command) == bool(url):
-        raise InvalidInput("Say which server: `sayso mcp -- program …`, or `sayso mcp --url https://…/mcp`.")
+        raise InvalidInput("Name one server: `sayso mcp -- program …`, or `sayso mcp --url https://…/mcp`.")
     if url and not url.startswith(("http://", "https://")):
-        raise InvalidInput(f"{url!r} is no address of an MCP server. Write it as https://host/mcp.")
+        raise InvalidInput(f"{url!r} is not the URL of an MCP server. Write it as https://host/mcp.")
     headers = _read_headers(header or [])
     if find_spec("mcp") is None:
-        raise InvalidInput("The MCP proxy needs mcp: pip install 'sayso[cli,mcp]'.")
+        raise InvalidInput("The MCP proxy requires the mcp package: pip install 'sayso[cli,mcp]'.")
     from sayso.adapters.mcp import ProxyOptions
     from sayso.adapters.mcp.connections import connect_command, connect_url, serve_proxy
 

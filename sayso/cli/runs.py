@@ -1,4 +1,4 @@
-"""Start, read and cancel runs from the shell, and read what happened to them."""
+"""Commands that start, show and cancel runs, and print their events."""
 
 from time import sleep
 from typing import Annotated
@@ -12,17 +12,17 @@ from sayso.cli.trails import read_trail
 from sayso.client.responses import Run, RunEvent
 from sayso.records.events import TrailHead
 
-LOOK_EVERY_S = 1.0
+REFRESH_S = 1.0
 
 run_app = typer.Typer(help="Start, show and cancel runs.", no_args_is_help=True)
 
 
 def list_runs(
-    status: Annotated[str | None, typer.Option(help="Only those in this status.")] = None,
+    status: Annotated[str | None, typer.Option(help="Show only runs with this status.")] = None,
     limit: Annotated[int, typer.Option(min=1, max=200)] = 20,
     json: JsonOption = False,
 ) -> None:
-    """List runs, the newest first."""
+    """List runs, newest first."""
     with connect() as client:
         found = list(client.runs(status, limit=limit).runs)
     if json:
@@ -34,9 +34,9 @@ def list_runs(
 @run_app.command("start")
 def start(
     agent: str,
-    text: Annotated[str, typer.Argument(help="What the agent is asked.")],
-    title: Annotated[str | None, typer.Option(help="What people see.")] = None,
-    wait: Annotated[bool, typer.Option("--wait", help="Wait for its end.")] = False,
+    text: Annotated[str, typer.Argument(help="The input of the agent.")],
+    title: Annotated[str | None, typer.Option(help="The title that reviewers see.")] = None,
+    wait: Annotated[bool, typer.Option("--wait", help="Wait for the end of the run.")] = False,
     json: JsonOption = False,
 ) -> None:
     """Start a run of a registered agent."""
@@ -47,26 +47,26 @@ def start(
 
 @run_app.command("show")
 def show_run(run_id: str, json: JsonOption = False) -> None:
-    """Show a run as it stands."""
+    """Show a run."""
     with connect() as client:
         _show_run(client.find_run(run_id), json)
 
 
 @run_app.command("cancel")
 def cancel(
-    run_id: str, reason: Annotated[str | None, typer.Option(help="Why.")] = None, json: JsonOption = False
+    run_id: str, reason: Annotated[str | None, typer.Option(help="The reason.")] = None, json: JsonOption = False
 ) -> None:
-    """End a run for good."""
+    """Cancel a run."""
     with connect() as client:
         _show_run(client.cancel(run_id, reason), json)
 
 
 def events(
     run_id: str,
-    follow: Annotated[bool, typer.Option("--follow", "-f", help="Go on until the run has ended.")] = False,
-    json: Annotated[bool, typer.Option("--json", help="Print JSON, one event a line, for programs.")] = False,
+    follow: Annotated[bool, typer.Option("--follow", "-f", help="Continue until the run has ended.")] = False,
+    json: Annotated[bool, typer.Option("--json", help="Print JSON, one event per line, for programs.")] = False,
 ) -> None:
-    """Show what happened to a run, and say where its trail was altered or cut, if it was."""
+    """Print the events of a run, and verify that its trail is complete and unaltered."""
     console, head = make_console(), TrailHead()
 
     def write(event: RunEvent) -> None:
@@ -81,16 +81,16 @@ def events(
             head = read_trail(client, write, run_id, head)
             if ended:
                 return
-            sleep(LOOK_EVERY_S)
+            sleep(REFRESH_S)
 
 
-def _show_run(found: Run, json: bool) -> None:
+def _show_run(run: Run, json: bool) -> None:
     if json:
-        print_json(found)
+        print_json(run)
         return
     console = make_console()
-    console.print(show_runs([found]))
-    if found.error:
-        console.print(show(found.error, "red"))
-    if found.result is not None:
-        console.print(show_json(found.result))
+    console.print(show_runs([run]))
+    if run.error:
+        console.print(show(run.error, "red"))
+    if run.result is not None:
+        console.print(show_json(run.result))

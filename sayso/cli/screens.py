@@ -12,7 +12,7 @@ from rich.console import Console, Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from sayso.client.responses import ItemSeen, Run, RunEvent, Suspension, UnreadableSeen
+from sayso.client.responses import ItemView, Run, RunEvent, Suspension, UnreadableView
 from sayso.clock import now_ms
 from sayso.errors import TooLarge
 from sayso.sentences.items import describe_resemblance
@@ -62,7 +62,7 @@ def show_json(value: Any) -> Text:
     return show(json.dumps(value, indent=2, ensure_ascii=False))
 
 
-def show_inbox(found: list[Suspension], unreadable: list[UnreadableSeen]) -> RenderableType:
+def show_inbox(found: list[Suspension], unreadable: list[UnreadableView]) -> RenderableType:
     """Return what waits, a row for each thing that is asked, and below it what cannot be read."""
     damaged = [show_line(f"{one.suspension_id} cannot be read: {one.reason}", "red", 500) for one in unreadable]
     if not found:
@@ -105,7 +105,7 @@ def check_readable(console: Console, found: Suspension, place: str) -> None:
         )
 
 
-def _show_item(item: ItemSeen) -> list[RenderableType]:
+def _show_item(item: ItemView) -> list[RenderableType]:
     parts: list[RenderableType] = ["", Text.assemble(show_line(f"{item.item_id}  {item.tool.name}", "bold cyan"))]
     if item.resembles:
         parts.append(show_line(describe_resemblance(item.resembles), "bold yellow", 500))
@@ -131,7 +131,7 @@ def _show_item(item: ItemSeen) -> list[RenderableType]:
     return parts
 
 
-def _show_wanted(item: ItemSeen) -> list[RenderableType]:
+def _show_wanted(item: ItemView) -> list[RenderableType]:
     """Say what value is asked for: into which argument it goes, and what it may be."""
     parts: list[RenderableType] = []
     if item.target_arg:

@@ -1,9 +1,8 @@
-"""Read a run's events, and check that they follow from each other and end where the run's record says."""
+"""Reading of a run's audit trail, with verification of its hash chain and its end."""
 
 from collections.abc import Callable
 
-from sayso.client import requests
-from sayso.client.clients import Client
+from sayso.client import Client, requests
 from sayso.client.responses import EventPage, RunEvent
 from sayso.errors import SaysoError
 from sayso.records.events import TrailEntry, TrailHead, find_break
@@ -12,7 +11,7 @@ _PAGE = 200
 
 
 def read_trail(client: Client, write: Callable[[RunEvent], None], run_id: str, head: TrailHead) -> TrailHead:
-    """Write the events behind `head` and return the last; raises `SaysoError` where the trail was altered or cut."""
+    """Write the events behind `head` and return the last one. Raises `SaysoError` if the trail was altered or cut."""
     while (page := client.exchange(requests.list_events(run_id, head.seq, _PAGE))).events:
         for event in page.events:
             write(event)
@@ -26,21 +25,21 @@ def _follow(head: TrailHead, event: RunEvent) -> TrailHead:
     entry = TrailEntry(seq=event.seq, at_ms=at_ms, type=event.type, data=event.data, hash=event.hash)
     if find_break([entry], head) is not None:
         raise SaysoError(
-            f"Event {head.seq + 1} does not follow from those before it: the trail was altered there, or part of it is "
-            "missing. Believe nothing from there on."
+            f"Event {head.seq + 1} does not follow from the event before it: the trail was altered or is incomplete. "
+            "Do not trust any later event."
         )
     return TrailHead(event.seq, event.hash)
 
 
 def _check_end(head: TrailHead, page: EventPage) -> None:
-    """Raise where the trail does not end where the record said before the last page was read."""
-    known = page.head
-    if known is not None and head.seq < known.seq:
+    """Raise `SaysoError` unless the trail ends where the run's record says."""
+    recorded = page.head
+    if recorded is not None and head.seq < recorded.seq:
         raise SaysoError(
-            f"The trail ends with event {head.seq}, and the run's record names event {known.seq}: what came after was "
-            "cut off. Believe the record, and ask the operator to run `sayso doctor`."
+            f"The trail ends with event {head.seq}, but the run's record names event {recorded.seq}: "
+            "later events were removed. Ask the operator to run `sayso doctor`."
         )
-    if known is not None and head.seq == known.seq and head.hash != known.hash:
-        raise SaysoError(f"Event {head.seq} is not the last one that the run's record names: the trail was altered.")
+    if recorded is not None and head.seq == recorded.seq and head.hash != recorded.hash:
+        raise SaysoError(f"Event {head.seq} differs from the last event in the run's record: the trail was altered.")
     if page.fault:
         raise SaysoError(page.fault)

@@ -1,78 +1,59 @@
-"""Speak with a desk from Python: `Client`, and `AsyncClient` for asyncio, over the same requests and the same retries.
-
-Both try again while the desk is away, always with the same key, so that nothing is done twice.
-"""
+"""`Client` and `AsyncClient`: both retry while the desk is unavailable, with the same idempotency key."""
 
 import asyncio
 import os
 import time
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Sequence
-from datetime import datetime
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from types import TracebackType
 from typing import Any, Self, TypeVar
 
 import httpx
-from pydantic import JsonValue
 from pydantic_core import to_json
 
-from sayso.canonical_json import JsonObject, check_json
-from sayso.client import requests as exchanges
-from sayso.client import retries
-from sayso.client.keys import AsyncKeyCalls, KeyCalls
-from sayso.client.polling import AsyncPolling, Polling
-from sayso.client.problems import Answer
-from sayso.client.requests import Exchange, headers_of
-from sayso.client.responses import (
-    DecidedItem,
-    ExternalEventsSeen,
-    ItemSeen,
-    Reply,
-    Run,
-    RunEvent,
-    RunPage,
-    Suspension,
-    SuspensionPage,
-)
-from sayso.client.retries import PATIENCE_S, Flow, Lost, Patience, Pause, Send
+from sayso.client import requests, retries
+from sayso.client.operations import Operations
+from sayso.client.problems import Response
+from sayso.client.requests import Request
+from sayso.client.responses import ResponseModelT, RunEvent
+from sayso.client.retries import PATIENCE_S, Flow, NoResponse, RetryPolicy, Sleep
 from sayso.errors import InvalidInput
 
 URL = "http://127.0.0.1:8321"
-"""Where `make up` serves, unless told otherwise."""
+"""The default address, where `make up` serves."""
 
 _TIMEOUT_S = 20.0
 _PAGE = 200
 
 T = TypeVar("T")
-Answered = TypeVar("Answered", bound=Reply)
 
 
-class _Caller:
-    """Where the desk is and who is calling, however it is called."""
+class _Connection(Operations):
+    """The address, the credential and the retry policy of a client."""
 
     def __init__(self, url: str | None, key: str | None, patience_s: float) -> None:
         self.url = _check_url(url or os.environ.get("SAYSO_URL") or URL)
-        self.key = exchanges.check_credential(key or os.environ.get("SAYSO_KEY") or None)
-        self.patience = Patience(self.url, patience_s)
+        self.key = requests.check_credential(key or os.environ.get("SAYSO_KEY") or None)
+        self.retry_policy = RetryPolicy(self.url, patience_s)
 
-    def _request(self, exchange: Exchange[Any]) -> dict[str, Any]:
-        headers, content = headers_of(exchange, self.key), None
-        if exchange.body is not None:
-            check_json(exchange.body)
-            headers["Content-Type"], content = "application/json", to_json(exchange.body)
+    def _build(self, request: Request[Any]) -> dict[str, Any]:
+        """Return the arguments of httpx's `request`."""
+        headers, content = requests.build_headers(request, self.key), None
+        if request.body is not None:
+            headers["Content-Type"], content = "application/json", to_json(request.body)
         return {
-            "method": exchange.method,
-            "url": self.url + exchange.path,
-            "params": dict(exchange.query),
+            "method": request.method,
+            "url": self.url + request.path,
+            "params": dict(request.query),
             "content": content,
             "headers": headers,
-            "timeout": _TIMEOUT_S + exchange.poll_s,
+            "timeout": _TIMEOUT_S + request.poll_s,
         }
 
 
-class Client(_Caller, KeyCalls, Polling):
-    """The desk as one credential sees it; every method waits for its answer.
+class Client(_Connection):
+    """A blocking client of the desk's API.
 
-    `url` and `key` are read from `SAYSO_URL` and `SAYSO_KEY` where they are not given.
+    `url` and `key` default to `SAYSO_URL` and `SAYSO_KEY`. A request is retried for `patience_s`.
     """
 
     def __init__(
@@ -85,8 +66,7 @@ class Client(_Caller, KeyCalls, Polling):
         sleep: Callable[[float], None] = time.sleep,
     ) -> None:
         super().__init__(url, key, patience_s)
-        self._http = httpx.Client(transport=transport)
-        self._sleep = sleep
+        self._http, self._sleep = httpx.Client(transport=transport), sleep
 
     def __enter__(self) -> Self:
         return self
@@ -101,107 +81,36 @@ class Client(_Caller, KeyCalls, Polling):
         self._http.close()
 
     def run(self, flow: Flow[T]) -> T:
-        """Do what a flow says, to its end."""
-        answer: Any = None
+        """Run a flow to its end and return its result."""
+        received: Any = None
         try:
             while True:
-                step = flow.send(answer)
-                answer = self._sleep(step.s) if isinstance(step, Pause) else self._send(step)
+                step = flow.send(received)
+                received = self._sleep(step.seconds) if isinstance(step, Sleep) else self._receive(step)
         except StopIteration as end:
             result: T = end.value
             return result
 
-    def _send(self, step: Send) -> Answer | Lost:
+    def _receive(self, request: Request[Any]) -> Response | NoResponse:
         try:
-            got = self._http.request(**self._request(step.exchange))
+            response = self._http.request(**self._build(request))
         except httpx.TransportError as error:
-            return Lost(_tell(error))
-        return Answer(got.status_code, got.headers, got.content)
+            return _describe_failure(error)
+        return Response(response.status_code, response.headers, response.content)
 
-    def exchange(self, one: Exchange[Answered]) -> Answered:
-        """Send one request, trying again while the desk is away."""
-        return self.run(retries.send(self.patience, one))
-
-    def suspend(self, body: JsonObject, key: str | None = None) -> Suspension:
-        """Have calls judged, as `POST /api/v1/suspensions` says; the same key again leads to the same suspension."""
-        return self.run(retries.send(self.patience, exchanges.ask_for_calls(body, key)))
-
-    def find(self, suspension_id: str) -> Suspension:
-        """Return a suspension as it stands."""
-        return self.run(retries.send(self.patience, exchanges.find_suspension(suspension_id)))
-
-    def wait(self, suspension_id: str, wait_s: float | None = None) -> Suspension:
-        """Return the suspension once it is decided, through any restart of the desk; or as it stands after `wait_s`."""
-        return self.run(retries.await_decision(self.patience, suspension_id, wait_s))
-
-    def waiting(self, status: str = "pending", skip: int = 0, limit: int = 50) -> SuspensionPage:
-        """Return what waits for people, or with `decided` what did."""
-        return self.run(retries.send(self.patience, exchanges.list_suspensions(status, skip, limit)))
-
-    def decide(
-        self, suspension_id: str, item: ItemSeen, action: str, *, key: str | None = None, **given: JsonValue
-    ) -> DecidedItem:
-        """Give a word on exactly the item that was seen; `args`, `value` and `message` go with it."""
-        word = write_word(item, action, given)
-        return self.run(retries.send(self.patience, exchanges.decide(suspension_id, item.item_id, word, key)))
-
-    def start_run(
-        self,
-        agent: str,
-        text: str,
-        *,
-        title: str | None = None,
-        context: JsonObject | None = None,
-        key: str | None = None,
-    ) -> Run:
-        """Start a run of a registered agent."""
-        return self.run(retries.send(self.patience, exchanges.start_run(agent, text, title, context or {}, key)))
-
-    def find_run(self, run_id: str) -> Run:
-        """Return a run as it stands."""
-        return self.run(retries.send(self.patience, exchanges.find_run(run_id)))
-
-    def await_run(self, run_id: str, wait_s: float | None = None) -> Run:
-        """Return the run once it has ended; or as it stands after `wait_s`."""
-        return self.run(retries.await_end(self.patience, run_id, wait_s))
-
-    def runs(self, status: str | None = None, skip: int = 0, limit: int = 50) -> RunPage:
-        """Return the newest runs."""
-        return self.run(retries.send(self.patience, exchanges.list_runs(status, skip, limit)))
+    def exchange(self, request: Request[ResponseModelT]) -> ResponseModelT:
+        """Send one request and return its response."""
+        return self.run(retries.send(self.retry_policy, request))
 
     def events(self, run_id: str, after: int = 0) -> Iterator[RunEvent]:
-        """Yield the run's events so far, in order, behind a number."""
-        while True:
-            page = self.run(retries.send(self.patience, exchanges.list_events(run_id, after, _PAGE)))
+        """Yield the run's events in order, starting behind the number `after`."""
+        while (page := self.exchange(requests.list_events(run_id, after, _PAGE))).events:
             yield from page.events
-            if not page.events:
-                return
             after = page.next_after
 
-    def tell(
-        self,
-        run_id: str,
-        source_format: str,
-        events: Sequence[JsonObject],
-        *,
-        source: str = "agent",
-        first_seq: int = 1,
-        at: Sequence[datetime | None] = (),
-    ) -> ExternalEventsSeen:
-        """Tell what happened to a run, in its dialect; sent again under the same numbers it is kept once.
 
-        `at` has the moment of each event, for dialects whose events do not say it.
-        """
-        one = exchanges.report_events(run_id, source_format, events, source, first_seq, at)
-        return self.run(retries.send(self.patience, one))
-
-    def cancel(self, run_id: str, reason: str | None = None, *, key: str | None = None) -> Run:
-        """End a run for good."""
-        return self.run(retries.send(self.patience, exchanges.cancel_run(run_id, reason, key)))
-
-
-class AsyncClient(_Caller, AsyncKeyCalls, AsyncPolling):
-    """The desk as one credential sees it, for asyncio; use one in one event loop."""
+class AsyncClient(_Connection):
+    """An asyncio client of the desk's API. Use an instance in one event loop only."""
 
     def __init__(
         self,
@@ -213,8 +122,7 @@ class AsyncClient(_Caller, AsyncKeyCalls, AsyncPolling):
         sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
     ) -> None:
         super().__init__(url, key, patience_s)
-        self._http = httpx.AsyncClient(transport=transport)
-        self._sleep = sleep
+        self._http, self._sleep = httpx.AsyncClient(transport=transport), sleep
 
     async def __aenter__(self) -> Self:
         return self
@@ -229,122 +137,46 @@ class AsyncClient(_Caller, AsyncKeyCalls, AsyncPolling):
         await self._http.aclose()
 
     async def run(self, flow: Flow[T]) -> T:
-        """Do what a flow says, to its end."""
-        answer: Any = None
+        """Run a flow to its end and return its result."""
+        received: Any = None
         try:
             while True:
-                step = flow.send(answer)
-                answer = await (self._sleep(step.s) if isinstance(step, Pause) else self._send(step))
+                step = flow.send(received)
+                received = await (self._sleep(step.seconds) if isinstance(step, Sleep) else self._receive(step))
         except StopIteration as end:
             result: T = end.value
             return result
 
-    async def _send(self, step: Send) -> Answer | Lost:
+    async def _receive(self, request: Request[Any]) -> Response | NoResponse:
         try:
-            got = await self._http.request(**self._request(step.exchange))
+            response = await self._http.request(**self._build(request))
         except httpx.TransportError as error:
-            return Lost(_tell(error))
-        return Answer(got.status_code, got.headers, got.content)
+            return _describe_failure(error)
+        return Response(response.status_code, response.headers, response.content)
 
-    async def exchange(self, one: Exchange[Answered]) -> Answered:
-        """Send one request, trying again while the desk is away."""
-        return await self.run(retries.send(self.patience, one))
-
-    async def suspend(self, body: JsonObject, key: str | None = None) -> Suspension:
-        """Have calls judged, as `POST /api/v1/suspensions` says; the same key again leads to the same suspension."""
-        return await self.run(retries.send(self.patience, exchanges.ask_for_calls(body, key)))
-
-    async def find(self, suspension_id: str) -> Suspension:
-        """Return a suspension as it stands."""
-        return await self.run(retries.send(self.patience, exchanges.find_suspension(suspension_id)))
-
-    async def wait(self, suspension_id: str, wait_s: float | None = None) -> Suspension:
-        """Return the suspension once it is decided, through any restart of the desk; or as it stands after `wait_s`."""
-        return await self.run(retries.await_decision(self.patience, suspension_id, wait_s))
-
-    async def waiting(self, status: str = "pending", skip: int = 0, limit: int = 50) -> SuspensionPage:
-        """Return what waits for people, or with `decided` what did."""
-        return await self.run(retries.send(self.patience, exchanges.list_suspensions(status, skip, limit)))
-
-    async def decide(
-        self, suspension_id: str, item: ItemSeen, action: str, *, key: str | None = None, **given: JsonValue
-    ) -> DecidedItem:
-        """Give a word on exactly the item that was seen; `args`, `value` and `message` go with it."""
-        word = write_word(item, action, given)
-        return await self.run(retries.send(self.patience, exchanges.decide(suspension_id, item.item_id, word, key)))
-
-    async def start_run(
-        self,
-        agent: str,
-        text: str,
-        *,
-        title: str | None = None,
-        context: JsonObject | None = None,
-        key: str | None = None,
-    ) -> Run:
-        """Start a run of a registered agent."""
-        return await self.run(retries.send(self.patience, exchanges.start_run(agent, text, title, context or {}, key)))
-
-    async def find_run(self, run_id: str) -> Run:
-        """Return a run as it stands."""
-        return await self.run(retries.send(self.patience, exchanges.find_run(run_id)))
-
-    async def await_run(self, run_id: str, wait_s: float | None = None) -> Run:
-        """Return the run once it has ended; or as it stands after `wait_s`."""
-        return await self.run(retries.await_end(self.patience, run_id, wait_s))
-
-    async def runs(self, status: str | None = None, skip: int = 0, limit: int = 50) -> RunPage:
-        """Return the newest runs."""
-        return await self.run(retries.send(self.patience, exchanges.list_runs(status, skip, limit)))
+    async def exchange(self, request: Request[ResponseModelT]) -> ResponseModelT:
+        """Send one request and return its response."""
+        return await self.run(retries.send(self.retry_policy, request))
 
     async def events(self, run_id: str, after: int = 0) -> AsyncIterator[RunEvent]:
-        """Yield the run's events so far, in order, behind a number."""
-        while True:
-            page = await self.run(retries.send(self.patience, exchanges.list_events(run_id, after, _PAGE)))
+        """Yield the run's events in order, starting behind the number `after`."""
+        while (page := await self.exchange(requests.list_events(run_id, after, _PAGE))).events:
             for event in page.events:
                 yield event
-            if not page.events:
-                return
             after = page.next_after
-
-    async def tell(
-        self,
-        run_id: str,
-        source_format: str,
-        events: Sequence[JsonObject],
-        *,
-        source: str = "agent",
-        first_seq: int = 1,
-        at: Sequence[datetime | None] = (),
-    ) -> ExternalEventsSeen:
-        """Tell what happened to a run, in its dialect; sent again under the same numbers it is kept once.
-
-        `at` has the moment of each event, for dialects whose events do not say it.
-        """
-        one = exchanges.report_events(run_id, source_format, events, source, first_seq, at)
-        return await self.run(retries.send(self.patience, one))
-
-    async def cancel(self, run_id: str, reason: str | None = None, *, key: str | None = None) -> Run:
-        """End a run for good."""
-        return await self.run(retries.send(self.patience, exchanges.cancel_run(run_id, reason, key)))
-
-
-def write_word(item: ItemSeen, action: str, given: JsonObject) -> JsonObject:
-    """Return a decision about exactly the item that was seen."""
-    return {"action": action, "digest": item.digest, **given}
 
 
 def _check_url(url: str) -> str:
     try:
         parsed = httpx.URL(url)
     except (httpx.InvalidURL, TypeError) as error:
-        raise InvalidInput(f"{url!r} is no address: {error}. Write it as {URL}.") from error
+        raise InvalidInput(f"{url!r} is not a valid URL: {error}. Write it as {URL}.") from error
     if parsed.scheme not in ("http", "https") or not parsed.host:
-        raise InvalidInput(f"{url!r} is no address of a desk. Write it as {URL}.")
+        raise InvalidInput(f"{url!r} is not the URL of a desk. Write it as {URL}.")
     return url.rstrip("/")
 
 
-def _tell(error: httpx.TransportError) -> str:
+def _describe_failure(error: httpx.TransportError) -> NoResponse:
     if isinstance(error, httpx.TimeoutException):
-        return "no answer came in time"
-    return str(error) or type(error).__name__
+        return NoResponse("the request timed out")
+    return NoResponse(str(error) or type(error).__name__)

@@ -1,28 +1,18 @@
-"""Obtain the leave to run one call, and say afterwards what came of it: the steps behind `@gate`, for both clients.
+"""Permits of gated calls: submit the call, wait for a decision, redeem the permit once.
 
-The call's key names it for good: whoever comes back with it, after a restart or days later, goes on where it stands.
-Leave is consumed before the call starts, under a name made up for this one try. If a try is lost after that, the next
-one sees it: the call may have run, and is not started again unless it may be.
+The call's key identifies it: the same key continues the same call, after a restart or days later. The permit is
+redeemed before the call starts, by a holder that is unique to the attempt. If that attempt is lost, the next one finds
+the redeemed permit: the call may have run, and only an idempotent call starts again.
 """
 
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from typing import Literal
 
-from pydantic import JsonValue
-
 from sayso.canonical_json import JsonObject, digest_json
-from sayso.client.requests import (
-    Exchange,
-    ask_for_call,
-    find_suspension,
-    mark_in_doubt,
-    new_key,
-    redeem,
-    report_outcome,
-)
-from sayso.client.responses import ItemSeen, ReportSeen, Suspension
-from sayso.client.retries import Flow, Patience, await_decision, send
+from sayso.client.requests import Request, find_suspension, mark_in_doubt, new_key, redeem, suspend_call
+from sayso.client.responses import ItemView, ReportView, Suspension
+from sayso.client.retries import Flow, RetryPolicy, await_decision, send
 from sayso.errors import AlreadyRedeemed, DeadlinePassed, Denied, IdempotencyConflict, InDoubt, Suspended
 from sayso.records.terms import REPORT_WITHIN_S
 from sayso.records.tool_calls import ToolDefinition
@@ -31,8 +21,8 @@ OnDoubt = Literal["raise", "ask"]
 
 
 @dataclass(frozen=True)
-class Wanted:
-    """A call that somebody wants to make, and how they want to wait for leave."""
+class GatedCall:
+    """A call that requires a permit, and how to wait for it."""
 
     definition: ToolDefinition
     args: JsonObject
@@ -45,23 +35,23 @@ class Wanted:
     thread_id: str | None = None
     step: int | None = None
     notify: Callable[[str], None] | None = None
-    """Called once, with one line, when the wait for a person begins."""
+    """Called once, with one line, when the wait for a reviewer begins."""
 
     @property
     def key(self) -> str:
-        """The Idempotency-Key that the label comes to, of whatever length and characters that is."""
+        """The Idempotency-Key: a digest, because a label may have any length and characters."""
         return digest_json([self.definition.name, self.label])
 
     @property
-    def exchange(self) -> Exchange[Suspension]:
-        """The request that asks for the call."""
+    def request(self) -> Request[Suspension]:
+        """The request that submits the call."""
         title, context = self.title, self.context
-        return ask_for_call(self.definition, self.args, self.key, title, context, self.thread_id, self.step)
+        return suspend_call(self.definition, self.args, self.key, title, context, self.thread_id, self.step)
 
 
 @dataclass(frozen=True)
-class Permission:
-    """Leave that was spent for one try: run exactly these arguments, then conclude."""
+class RedeemedPermit:
+    """A permit redeemed for one attempt: run exactly `args`, then report the result."""
 
     suspension_id: str
     item_id: str
@@ -73,141 +63,134 @@ class Permission:
 
 
 @dataclass(frozen=True)
-class Ran:
-    """The call ran before, and this is what came of it."""
+class EarlierResult:
+    """The result of an earlier attempt of the call."""
 
-    report: ReportSeen
+    report: ReportView
 
 
-def obtain(patience: Patience, wanted: Wanted) -> Flow[Permission | Ran]:
-    """Ask, wait, and spend the leave to run the call once.
+def obtain_permit(policy: RetryPolicy, call: GatedCall) -> Flow[RedeemedPermit | EarlierResult]:
+    """Submit a call, wait for its decision, and redeem its permit once.
 
-    Raises `Suspended` when nobody has decided in time, `Denied`, `InDoubt`, `DeadlinePassed` when the leave ended
-    unused, `IdempotencyConflict` when the key was used for another call, and what a client raises.
+    Raises `Suspended` if nobody decides within `wait_s`, `Denied`, `InDoubt`, `DeadlinePassed` if the permit expired,
+    `IdempotencyConflict` if the key belongs to another call, and the errors of `send`.
     """
-    found = yield from send(patience, wanted.exchange)
+    found = yield from send(policy, call.request)
     while True:
         if found.pending:
-            found = yield from _wait(patience, wanted, found)
-            wanted = replace(wanted, notify=None)
+            found = yield from _wait(policy, call, found)
+            call = replace(call, notify=None)
         if found.following_id is not None:
-            found = yield from send(patience, find_suspension(found.following_id))
+            found = yield from send(policy, find_suspension(found.following_id))
             continue
-        item = _check(wanted, found)
-        if (known := _known(item)) is not None:
-            return Ran(known)
-        _check_permission(found, item)
+        item = _check_item(call, found)
+        if (report := _find_report(item)) is not None:
+            return EarlierResult(report)
+        _check_approved(found, item)
         if item.permit is not None and not item.tool.idempotent:
-            if wanted.on_doubt == "raise":
-                raise _describe_doubt(wanted, found, item)
-            found = yield from send(patience, mark_in_doubt(found.id, item.item_id))
+            if call.on_doubt == "raise":
+                raise _describe_doubt(call, found, item)
+            found = yield from send(policy, mark_in_doubt(found.id, item.item_id))
             continue
         try:
-            return (yield from _redeem(patience, wanted, found, item))
+            return (yield from _redeem(policy, call, found, item))
         except AlreadyRedeemed:
-            found = yield from send(patience, find_suspension(found.id))
+            found = yield from send(policy, find_suspension(found.id))
 
 
-def conclude(
-    patience: Patience, permission: Permission, success: bool, output: JsonValue, error: str | None
-) -> Flow[Suspension]:
-    """Say what came of the call."""
-    told = report_outcome(permission.suspension_id, permission.item_id, permission.holder, success, output, error)
-    return send(patience, told)
-
-
-def _wait(patience: Patience, wanted: Wanted, found: Suspension) -> Flow[Suspension]:
-    if wanted.wait_s is None or wanted.wait_s > 0:
-        if wanted.notify is not None:
-            wanted.notify(_describe_wait(patience, wanted, found))
-        found = yield from await_decision(patience, found.id, wanted.wait_s)
+def _wait(policy: RetryPolicy, call: GatedCall, found: Suspension) -> Flow[Suspension]:
+    if call.wait_s is None or call.wait_s > 0:
+        if call.notify is not None:
+            call.notify(_describe_wait(policy, call, found))
+        found = yield from await_decision(policy, found.id, call.wait_s)
     if found.pending:
         raise Suspended(
-            f"{_describe_wait(patience, wanted, found)}. Make the call again with the same key to go on.",
+            f"{_describe_wait(policy, call, found)}. Make the call again with the same key to continue.",
             suspension_id=found.id,
-            tool=wanted.definition.name,
-            key=wanted.label,
-            link=_link_of(patience, found),
+            tool=call.definition.name,
+            key=call.label,
+            link=_build_link(policy, found),
         )
     return found
 
 
-def _describe_wait(patience: Patience, wanted: Wanted, found: Suspension) -> str:
+def _describe_wait(policy: RetryPolicy, call: GatedCall, found: Suspension) -> str:
     until = f" until {found.deadline_at}" if found.deadline_at else ""
-    return f"{wanted.definition.name} waits for a person{until} ({_link_of(patience, found)})"
+    return f"{call.definition.name} waits for a person{until} ({_build_link(policy, found)})"
 
 
-def _link_of(patience: Patience, found: Suspension) -> str:
-    """Return the address of the page where people decide the call."""
-    return f"{patience.url}/items/{found.id}/{found.items[0].item_id}"
+def _build_link(policy: RetryPolicy, found: Suspension) -> str:
+    return f"{policy.url}/items/{found.id}/{found.items[0].item_id}"
 
 
-def _redeem(patience: Patience, wanted: Wanted, found: Suspension, item: ItemSeen) -> Flow[Permission]:
+def _redeem(policy: RetryPolicy, call: GatedCall, found: Suspension, item: ItemView) -> Flow[RedeemedPermit]:
     holder = f"try-{new_key()}"
-    spent = yield from send(patience, redeem(found.id, item.item_id, holder, wanted.report_within_s))
-    return Permission(
+    redeemed = yield from send(policy, redeem(found.id, item.item_id, holder, call.report_within_s))
+    return RedeemedPermit(
         suspension_id=found.id,
         item_id=item.item_id,
         run_id=found.run.id,
         holder=holder,
-        args=spent.args,
-        idempotency_key=spent.idempotency_key,
-        attempt=spent.attempt,
+        args=redeemed.args,
+        idempotency_key=redeemed.idempotency_key,
+        attempt=redeemed.attempt,
     )
 
 
-def _check(wanted: Wanted, found: Suspension) -> ItemSeen:
+def _check_item(call: GatedCall, found: Suspension) -> ItemView:
     item = found.items[0]
     if found.status == "cancelled":
         error = found.end.error if found.end else None
         raise Denied(
-            f"{item.tool.name} is not to run: the run was cancelled. {error or ''}".strip(), verdict="cancelled"
+            f"{item.tool.name} must not run: its run was cancelled. {error or ''}".strip(), verdict="cancelled"
         )
-    if item.tool.name != wanted.definition.name:
-        raise IdempotencyConflict(idempotency_key=wanted.label)
+    if item.tool.name != call.definition.name:
+        raise IdempotencyConflict(idempotency_key=call.label)
     return item
 
 
-def _known(item: ItemSeen) -> ReportSeen | None:
-    """Return what is known to have come of the call already: reported, or told by a person who was asked."""
+def _find_report(item: ItemView) -> ReportView | None:
+    """Return the known result of the call: reported by its client, or given by a reviewer of a call in doubt."""
     if item.permit is not None:
         return item.permit.report
     if item.doubt is None or item.outcome is None:
         return None
-    from sayso.transitions.in_doubt import Choice, read_choice  # what only a call in doubt needs
+    from sayso.transitions.in_doubt import Choice, read_choice  # imported only for calls in doubt
 
-    answer = read_choice(item.outcome.value)
-    if answer.choice is Choice.REPORTED:
-        return ReportSeen.model_validate(answer.result)
-    return ReportSeen(success=True, output=answer.result) if answer.choice is Choice.SKIP else None
+    choice = read_choice(item.outcome.value)
+    if choice.choice is Choice.REPORTED:
+        return ReportView.model_validate(choice.result)
+    return ReportView(success=True, output=choice.result) if choice.choice is Choice.SKIP else None
 
 
-def _is_failed(answer: JsonValue) -> bool:
+def _is_failed(item: ItemView) -> bool:
+    """Whether a reviewer of a call in doubt chose to fail it."""
+    if item.doubt is None or item.outcome is None:
+        return False
     from sayso.transitions.in_doubt import Choice, read_choice
 
-    return read_choice(answer).choice is Choice.FAIL
+    return read_choice(item.outcome.value).choice is Choice.FAIL
 
 
-def _check_permission(found: Suspension, item: ItemSeen) -> None:
+def _check_approved(found: Suspension, item: ItemView) -> None:
     outcome, name = item.outcome, item.tool.name
-    failed = item.doubt is not None and outcome is not None and _is_failed(outcome.value)
-    if outcome is None or not outcome.may_run or failed:
+    if outcome is None or not outcome.may_run or _is_failed(item):
         by = outcome.by.id if outcome is not None else "nobody"
         why = f": {outcome.message}" if outcome is not None and outcome.message else "."
         verdict = outcome.verdict if outcome is not None else None
         raise Denied(f"{name} was denied by {by}{why}", by=by, verdict=verdict, suspension_id=found.id)
     if found.end is not None and item.permit is None:
-        raise DeadlinePassed(found.end.error or f"The leave to run {name} ended unused. Ask again with a new key.")
+        raise DeadlinePassed(found.end.error or f"The permit to run {name} expired unused. Ask again with a new key.")
 
 
-def _describe_doubt(wanted: Wanted, found: Suspension, item: ItemSeen) -> InDoubt:
+def _describe_doubt(call: GatedCall, found: Suspension, item: ItemView) -> InDoubt:
     idempotency_key = item.doubt.idempotency_key if item.doubt is not None else f"{found.id}:{item.item_id}"
-    begun = item.permit.redeemed_at.isoformat(timespec="seconds") if item.permit is not None else "some time"
+    begun = item.permit.redeemed_at.isoformat(timespec="seconds") if item.permit is not None else "an unknown time"
     return InDoubt(
-        f"{wanted.definition.name} was begun at {begun} and has not reported back. Whoever began it may still "
-        "be at it; call again in a moment. If they were lost, it may have run: look it up under the "
-        f"idempotency key {idempotency_key}. Say on_doubt='ask' to have a person decide, or idempotent=True if "
-        "running it twice does no harm.",
+        f"{call.definition.name} was started at {begun} and has not reported a result. Another process may still "
+        "be running it: call again in a moment. If that process died, the call may have run: look it up under the "
+        f"idempotency key {idempotency_key}. Set on_doubt='ask' to let a person decide, or idempotent=True if "
+        "running it twice is harmless.",
         suspension_id=found.id,
-        key=wanted.label,
+        key=call.label,
     )

@@ -1,4 +1,4 @@
-"""Turn what a desk answers when it refuses into the errors of `sayso/errors.py`, with its facts and its own words."""
+"""Errors of `sayso/errors.py`, rebuilt from the desk's problem responses."""
 
 import re
 from collections.abc import Mapping
@@ -8,64 +8,68 @@ from http import HTTPStatus
 from pydantic import ValidationError
 
 from sayso.canonical_json import parse_json
-from sayso.client.requests import Exchange, R
+from sayso.client.requests import Request
+from sayso.client.responses import ResponseModelT
 from sayso.errors import InvalidJson, NotAuthenticated, SaysoError, TooLarge, Unavailable, Unreachable
 from sayso.problems import RESERVED_MEMBERS, error_class_of
 
-AGAIN = frozenset({429, 502, 503, 504})
-"""Whoever answers like this did nothing; the same request may be sent again in a moment."""
+RETRYABLE = frozenset({429, 502, 503, 504})
+"""Statuses of requests that changed nothing and may be sent again."""
 
 
 @dataclass(frozen=True)
-class Answer:
-    """What came back: the status, the header fields in small letters, and the body."""
+class Response:
+    """A response: status, headers with lowercase names, body."""
 
     status: int
     headers: Mapping[str, str]
     body: bytes
 
 
-def read_reply(exchange: Exchange[R], answer: Answer, url: str) -> R:
-    """Return what the answer says; raises the error it tells of, or `Unreachable` where it is not a desk's at all."""
-    if answer.status >= HTTPStatus.BAD_REQUEST:
-        raise read_problem(answer, url)
+def read_response(request: Request[ResponseModelT], response: Response, url: str) -> ResponseModelT:
+    """Return the parsed body.
+
+    Raises the error that a problem response describes, and `Unreachable` for a response that is not a desk's.
+    """
+    if response.status >= HTTPStatus.BAD_REQUEST:
+        raise read_problem(response, url)
     try:
-        return exchange.reply.model_validate_json(answer.body or b"{}")
+        return request.model.model_validate_json(response.body or b"{}")
     except ValidationError as error:
-        raise Unreachable(_no_desk(answer, url), status=answer.status) from error
+        raise Unreachable(_describe_foreign(response, url), status=response.status) from error
 
 
-def read_problem(answer: Answer, url: str) -> SaysoError:
-    """Return the error that a refusal tells of."""
+def read_problem(response: Response, url: str) -> SaysoError:
+    """Return the error that a problem response describes."""
     try:
-        told = parse_json(answer.body)
+        problem = parse_json(response.body)
     except (InvalidJson, TooLarge):
-        told = None
-    if not isinstance(told, dict) or not {"type", "detail"} <= told.keys():  # other programs, too, have a detail
-        return _read_stranger(answer, url)
-    facts = {name: value for name, value in told.items() if name not in RESERVED_MEMBERS}
-    kind = error_class_of(str(told["type"]), answer.status)
+        problem = None
+    if not isinstance(problem, dict) or not {"type", "detail"} <= problem.keys():  # other servers send a detail, too
+        return _read_foreign(response, url)
+    facts = {name: value for name, value in problem.items() if name not in RESERVED_MEMBERS}
+    kind = error_class_of(str(problem["type"]), response.status)
     if kind is NotAuthenticated:
-        message = f"{told['detail']} Agents take their key for {url} from SAYSO_KEY; people use `sayso login`."
+        message = f"{problem['detail']} Agents take their key for {url} from SAYSO_KEY; people use `sayso login`."
         return NotAuthenticated(message, **facts)
-    return kind(str(told["detail"]), **facts)
+    return kind(str(problem["detail"]), **facts)
 
 
-def retry_after_s(answer: Answer) -> float | None:
-    """Return how long the desk asks to be left alone, up to a minute; None where it does not say."""
-    said = answer.headers.get("retry-after", "")
-    return min(float(said), 60.0) if re.fullmatch(r"[0-9]{1,6}", said) else None
+def retry_after_s(response: Response) -> float | None:
+    """Return the seconds in `Retry-After`, at most 60; None without them."""
+    value = response.headers.get("retry-after", "")
+    return min(float(value), 60.0) if re.fullmatch(r"[0-9]{1,6}", value) else None
 
 
-def _read_stranger(answer: Answer, url: str) -> SaysoError:
-    if answer.status in AGAIN:
-        return Unavailable(f"{url} answered {answer.status}; the desk is away just now. Try again in a moment.")
-    return Unreachable(_no_desk(answer, url), status=answer.status)
+def _read_foreign(response: Response, url: str) -> SaysoError:
+    if response.status in RETRYABLE:
+        return Unavailable(f"{url} answered {response.status}: the desk is unavailable. Try again in a moment.")
+    return Unreachable(_describe_foreign(response, url), status=response.status)
 
 
-def _no_desk(answer: Answer, url: str) -> str:
-    kind = answer.headers.get("content-type", "nothing").partition(";")[0]
+def _describe_foreign(response: Response, url: str) -> str:
+    kind = response.headers.get("content-type", "no content").partition(";")[0]
     return (
-        f"{url} answered {answer.status} with {kind}, as no Sayso does. "
-        "Set SAYSO_URL to where one runs, such as http://127.0.0.1:8321."
+        f"{url} answered {response.status} with {kind}, so it is not a Sayso desk. "
+        "Set SAYSO_URL to the address of a desk, such as http://127.0.0.1:8321."
     )

@@ -1,97 +1,75 @@
-"""Say of a call that had leave to run what came of it, and of one that ran before what came of it then."""
+"""Report the result of an approved call, or replay an earlier one."""
 
 import logging
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from pydantic import JsonValue
 from pydantic_core import to_json
 
 from sayso.canonical_json import JsonObject
-from sayso.client.permits import Permission, Ran, conclude
-from sayso.client.retries import Flow, Patience
+from sayso.client.permits import EarlierResult, RedeemedPermit
+from sayso.client.requests import report_outcome
+from sayso.client.retries import Flow, RetryPolicy, send
 from sayso.errors import CallFailed, InvalidJson, SaysoError
 from sayso.runner.tools import describe_error, plain_json
 
-if TYPE_CHECKING:
-    from sayso.client.clients import AsyncClient, Client
-
 MAX_OUTPUT_BYTES = 100_000
-"""Results larger than this are not kept with the run; whoever calls again is told so."""
+"""The largest result that is stored with the run."""
 
 _LOG = logging.getLogger("sayso")
 
 
 @dataclass
 class Call:
-    """A call with leave to run: run exactly `args`, and put what came of it in `result`."""
+    """A call that may run: use exactly `args`, and set `result`."""
 
-    permission: Permission
+    permit: RedeemedPermit
     result: Any = None
 
     @property
     def args(self) -> JsonObject:
-        """The arguments that were decided on: as asked, or as a reviewer edited them."""
-        return self.permission.args
+        """The approved arguments, including a reviewer's edits."""
+        return self.permit.args
 
     @property
     def idempotency_key(self) -> str:
-        """Pass it on to whatever the call changes: it is the same for every try of this call."""
-        return self.permission.idempotency_key
+        """The same key for every attempt of this call. Pass it to the systems that the call changes."""
+        return self.permit.idempotency_key
 
 
-def is_known(error: BaseException | None) -> bool:
-    """Whether it is known how the call ended: nobody knows what a call did that was broken off from outside."""
-    return error is None or isinstance(error, Exception)
-
-
-def report(client: "Client", call: Call, error: BaseException | None) -> None:
-    """Report how the call ended; a report that cannot be made is logged, for the call has run."""
+def report(policy: RetryPolicy, call: Call, error: BaseException | None) -> Flow[None]:
+    """Report how a call ended. A report that fails is logged: the call has run, so its result must not be lost."""
+    success, output, note = (False, None, describe_error(error)) if error is not None else _fit(call.result)
+    permit = call.permit
     try:
-        client.run(_describe_outcome(client.patience, call, error))
-    except SaysoError as lost:
-        _log_lost(call, lost)
+        yield from send(
+            policy, report_outcome(permit.suspension_id, permit.item_id, permit.holder, success, output, note)
+        )
+    except SaysoError as failure:
+        _LOG.warning("The outcome of %s could not be reported: %s", call.idempotency_key, failure.message)
 
 
-async def report_async(client: "AsyncClient", call: Call, error: BaseException | None) -> None:
-    """Report how the call ended, with asyncio."""
-    try:
-        await client.run(_describe_outcome(client.patience, call, error))
-    except SaysoError as lost:
-        _log_lost(call, lost)
+def replay(name: str, earlier: EarlierResult) -> JsonValue:
+    """Return the output of an earlier attempt. Raises `CallFailed` if it failed or its output was not stored."""
+    report = earlier.report
+    if not report.success:
+        raise CallFailed(f"{name} ran before and failed: {report.error}. Use a new key to try again.")
+    if report.error is not None:
+        raise CallFailed(f"{name} ran before, but its result was not stored: {report.error}")
+    return report.output
 
 
-def _describe_outcome(patience: Patience, call: Call, error: BaseException | None) -> Flow[Any]:
-    if error is not None:
-        return conclude(patience, call.permission, False, None, describe_error(error))
-    output, note = _fit(call.result)
-    return conclude(patience, call.permission, True, output, note)
-
-
-def _fit(returned: Any) -> tuple[JsonValue, str | None]:
-    """Return a result as far as it can be kept, with a note where it cannot."""
-    if isinstance(returned, Iterator):  # reading it here would leave nothing for whoever called
-        return None, "The call ran; what it returned can be read only once, so it is not kept."
+def _fit(returned: Any) -> tuple[bool, JsonValue, str | None]:
+    """Return the success, the output, and a note if the output cannot be stored."""
+    if isinstance(returned, Iterator):  # reading it here would leave nothing for the caller
+        return True, None, "The call ran; its result can be read only once, so it is not stored."
     try:
         output = plain_json(returned)
         size = len(to_json(output))
     except InvalidJson as error:
-        return None, error.message[:1000]
+        return True, None, error.message[:1000]
     if size > MAX_OUTPUT_BYTES:
-        return None, f"The call ran; its result of {size} bytes is too large to be kept."
-    return output, None
-
-
-def _log_lost(call: Call, lost: SaysoError) -> None:
-    """The call has run and its result is returned; whoever asks again is told that it is in doubt."""
-    _LOG.warning("The outcome of %s could not be reported: %s", call.idempotency_key, lost.message)
-
-
-def describe_earlier(name: str, ran: Ran) -> JsonValue:
-    """Return what an earlier try of the call returned; raises `CallFailed` where it failed or that is not kept."""
-    if not ran.report.success:
-        raise CallFailed(f"{name} ran before, and failed: {ran.report.error}. Use a new key to try again.")
-    if ran.report.error is not None:
-        raise CallFailed(f"{name} ran before, but its result is not kept: {ran.report.error}")
-    return ran.report.output
+        return True, None, f"The call ran; its result of {size} bytes is too large to store."
+    return True, output, None

@@ -1,31 +1,23 @@
-"""Build every request to the desk's API once, for whichever client sends it; no network in here."""
+"""Requests to the desk's API, as data."""
 
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import Any, Generic, TypeVar
+from typing import Any, Generic
 from urllib.parse import quote
 
 from pydantic import JsonValue
 
-from sayso.canonical_json import JsonObject
+from sayso.canonical_json import JsonObject, check_json
 from sayso.client.responses import (
     DecidedItem,
     EventPage,
-    ExternalEventsSeen,
-    FindingPage,
-    FreezePage,
-    FreezeSeen,
-    Key,
-    KeyPage,
-    Nothing,
+    ExternalEventsView,
     RedeemedItem,
-    Reply,
-    RulesChecked,
+    ResponseModelT,
     Run,
     RunPage,
-    SessionSeen,
     Suspension,
     SuspensionPage,
 )
@@ -34,33 +26,38 @@ from sayso.errors import InvalidInput
 from sayso.records.tool_calls import ToolDefinition
 
 LONGEST_POLL_S = 60
-"""How long the desk holds one long poll at most."""
+"""The longest time the desk holds a long poll."""
 
 _IDEMPOTENCY_KEY = re.compile(r"[!-~]{1,200}")
 _CREDENTIAL = re.compile(r"[!-~]+")
 
-R = TypeVar("R", bound=Reply)
-
 
 @dataclass(frozen=True)
-class Exchange(Generic[R]):
-    """One request and what its answer is read as. With a key it can be sent again without doing anything twice."""
+class Request(Generic[ResponseModelT]):
+    """One request, and the model of its response. With an idempotency key it has its effect once."""
 
     method: str
     path: str
-    reply: type[R]
+    model: type[ResponseModelT]
     query: Mapping[str, str] = field(default_factory=dict)
     body: JsonObject | None = None
     key: str | None = None
     poll_s: int = 0
 
+    def __post_init__(self) -> None:
+        """Raise `InvalidInput` for a key that no header can carry, and for a body that is not plain JSON."""
+        if self.key is not None and not _IDEMPOTENCY_KEY.fullmatch(self.key):
+            raise InvalidInput(f"The key {self.key[:80]!r} is not 1 to 200 visible ASCII characters. Choose another.")
+        if self.body is not None:
+            check_json(self.body)
+
 
 def new_key() -> str:
-    """Return a key for one request, the same however often that is sent."""
+    """Return a new idempotency key."""
     return new_secret()[:32]
 
 
-def ask_for_call(
+def suspend_call(
     definition: ToolDefinition,
     args: JsonObject,
     key: str,
@@ -68,8 +65,8 @@ def ask_for_call(
     context: JsonObject,
     thread_id: str | None = None,
     step: int | None = None,
-) -> Exchange[Suspension]:
-    """Have one call judged that whoever asks runs."""
+) -> Request[Suspension]:
+    """Submit one call that the client runs itself."""
     described: JsonObject = {
         "description": definition.description,
         "parameters": definition.parameters,
@@ -77,78 +74,78 @@ def ask_for_call(
     }
     call: JsonObject = {"tool": definition.name, "args": args, "definition": described}
     body: JsonObject = {"mode": "poll", "calls": [call], "title": title, "context": context}
-    body |= {name: one for name, one in (("thread_id", thread_id), ("step", step)) if one is not None}
-    return Exchange("POST", "/api/v1/suspensions", Suspension, body=body, key=key)
+    body |= {name: value for name, value in (("thread_id", thread_id), ("step", step)) if value is not None}
+    return Request("POST", "/api/v1/suspensions", Suspension, body=body, key=key)
 
 
-def ask_for_calls(body: JsonObject, key: str | None) -> Exchange[Suspension]:
-    """Have calls judged that workers run, or whoever asks."""
-    return Exchange("POST", "/api/v1/suspensions", Suspension, body=body, key=key or new_key())
+def suspend(body: JsonObject, key: str | None) -> Request[Suspension]:
+    """Submit calls that workers or the client run."""
+    return Request("POST", "/api/v1/suspensions", Suspension, body=body, key=key or new_key())
 
 
-def find_suspension(suspension_id: str, wait_s: int = 0) -> Exchange[Suspension]:
-    """Read a suspension; with a wait, as soon as it no longer waits for people."""
-    path = f"/api/v1/suspensions/{_part(suspension_id)}"
-    return Exchange("GET", path, Suspension, query=_wait(wait_s), poll_s=wait_s)
+def find_suspension(suspension_id: str, wait_s: int = 0) -> Request[Suspension]:
+    """Read a suspension. With `wait_s` the desk responds once it is decided."""
+    path = f"/api/v1/suspensions/{segment(suspension_id)}"
+    return Request("GET", path, Suspension, query=_wait(wait_s), poll_s=wait_s)
 
 
-def list_suspensions(status: str, skip: int, limit: int) -> Exchange[SuspensionPage]:
-    """Read what waits, or what was decided."""
+def list_suspensions(status: str, skip: int, limit: int) -> Request[SuspensionPage]:
+    """List pending or decided suspensions."""
     query = {"status": status, "skip": str(skip), "limit": str(limit)}
-    return Exchange("GET", "/api/v1/suspensions", SuspensionPage, query=query)
+    return Request("GET", "/api/v1/suspensions", SuspensionPage, query=query)
 
 
-def decide(suspension_id: str, item_id: str, word: JsonObject, key: str | None) -> Exchange[DecidedItem]:
-    """Give a word on an item: its action, the digest of what was seen, and what goes with it."""
-    path = f"{_item(suspension_id, item_id)}/decision"
-    return Exchange("POST", path, DecidedItem, body=word, key=key or new_key())
+def decide(suspension_id: str, item_id: str, decision: JsonObject, key: str | None) -> Request[DecidedItem]:
+    """Decide an item."""
+    path = f"{_item_path(suspension_id, item_id)}/decision"
+    return Request("POST", path, DecidedItem, body=decision, key=key or new_key())
 
 
-def redeem(suspension_id: str, item_id: str, holder: str, report_within_s: int) -> Exchange[RedeemedItem]:
-    """Spend the leave to run a call, in the name of this holder."""
+def redeem(suspension_id: str, item_id: str, holder: str, report_within_s: int) -> Request[RedeemedItem]:
+    """Redeem the permit of a call for this holder."""
     body: JsonObject = {"report_within_s": report_within_s}
-    return Exchange("POST", f"{_item(suspension_id, item_id)}/redeem", RedeemedItem, body=body, key=holder)
+    return Request("POST", f"{_item_path(suspension_id, item_id)}/redeem", RedeemedItem, body=body, key=holder)
 
 
 def report_outcome(
     suspension_id: str, item_id: str, holder: str, success: bool, output: JsonValue, error: str | None
-) -> Exchange[Suspension]:
-    """Say what came of a call whose leave this holder spent."""
+) -> Request[Suspension]:
+    """Report the result of a call whose permit this holder redeemed."""
     body: JsonObject = {"success": success, "output": output, "error": error}
-    return Exchange("POST", f"{_item(suspension_id, item_id)}/outcome", Suspension, body=body, key=holder)
+    return Request("POST", f"{_item_path(suspension_id, item_id)}/outcome", Suspension, body=body, key=holder)
 
 
-def mark_in_doubt(suspension_id: str, item_id: str) -> Exchange[Suspension]:
-    """Have people asked whether a call that was begun has run."""
-    return Exchange("POST", f"{_item(suspension_id, item_id)}/in-doubt", Suspension)
+def mark_in_doubt(suspension_id: str, item_id: str) -> Request[Suspension]:
+    """Ask a person whether a started call has run."""
+    return Request("POST", f"{_item_path(suspension_id, item_id)}/in-doubt", Suspension)
 
 
-def start_run(agent: str, text: str, title: str | None, context: JsonObject, key: str | None) -> Exchange[Run]:
+def start_run(agent: str, text: str, title: str | None, context: JsonObject, key: str | None) -> Request[Run]:
     """Start a run of a registered agent."""
     body: JsonObject = {"agent": agent, "input": text, "title": title, "context": context}
-    return Exchange("POST", "/api/v1/runs", Run, body=body, key=key or new_key())
+    return Request("POST", "/api/v1/runs", Run, body=body, key=key or new_key())
 
 
-def find_run(run_id: str, wait_s: int = 0) -> Exchange[Run]:
-    """Read a run; with a wait, as soon as it has ended."""
-    return Exchange("GET", f"/api/v1/runs/{_part(run_id)}", Run, query=_wait(wait_s), poll_s=wait_s)
+def find_run(run_id: str, wait_s: int = 0) -> Request[Run]:
+    """Read a run. With `wait_s` the desk responds once it has ended."""
+    return Request("GET", f"/api/v1/runs/{segment(run_id)}", Run, query=_wait(wait_s), poll_s=wait_s)
 
 
-def list_runs(status: str | None, skip: int, limit: int) -> Exchange[RunPage]:
-    """Read the newest runs."""
+def list_runs(status: str | None, skip: int, limit: int) -> Request[RunPage]:
+    """List runs, newest first."""
     query = {"skip": str(skip), "limit": str(limit), **({"status": status} if status else {})}
-    return Exchange("GET", "/api/v1/runs", RunPage, query=query)
+    return Request("GET", "/api/v1/runs", RunPage, query=query)
 
 
-def cancel_run(run_id: str, reason: str | None, key: str | None) -> Exchange[Run]:
-    """End a run for good."""
-    return Exchange("POST", f"/api/v1/runs/{_part(run_id)}/cancel", Run, body={"reason": reason}, key=key or new_key())
+def cancel_run(run_id: str, reason: str | None, key: str | None) -> Request[Run]:
+    """Cancel a run."""
+    return Request("POST", f"/api/v1/runs/{segment(run_id)}/cancel", Run, body={"reason": reason}, key=key or new_key())
 
 
-def list_events(run_id: str, after: int, limit: int) -> Exchange[EventPage]:
-    """Read a run's events behind a number."""
+def list_events(run_id: str, after: int, limit: int) -> Request[EventPage]:
+    """List a run's events behind a number."""
     query = {"after": str(after), "limit": str(limit)}
-    return Exchange("GET", f"/api/v1/runs/{_part(run_id)}/events", EventPage, query=query)
+    return Request("GET", f"/api/v1/runs/{segment(run_id)}/events", EventPage, query=query)
 
 
 def report_events(
@@ -158,114 +155,57 @@ def report_events(
     source: str,
     first_seq: int,
     at: Sequence[datetime | None] = (),
-) -> Exchange[ExternalEventsSeen]:
-    """Tell what happened to a run, and when; the numbers make it safe to send again."""
+) -> Request[ExternalEventsView]:
+    """Add external events. Their numbers make the request safe to repeat."""
     if at and len(at) != len(events):
-        raise InvalidInput(f"There are {len(events)} events and {len(at)} moments in at; give one for each, or none.")
-    moments = [None if one is None else _moment(one) for one in at] or [None] * len(events)
+        raise InvalidInput(
+            f"There are {len(events)} events and {len(at)} times in at. Give one for each event, or none."
+        )
+    times = [None if time is None else _format_time(time) for time in at] or [None] * len(events)
     numbered: list[JsonValue] = [
-        {"seq": seq, "event": event, **({"at": moment} if moment else {})}
-        for seq, (event, moment) in enumerate(zip(events, moments, strict=True), start=first_seq)
+        {"seq": seq, "event": event, **({"at": time} if time else {})}
+        for seq, (event, time) in enumerate(zip(events, times, strict=True), start=first_seq)
     ]
     body: JsonObject = {"source_format": source_format, "source": source, "events": numbered}
-    return Exchange("POST", f"/api/v1/runs/{_part(run_id)}/events", ExternalEventsSeen, body=body)
+    return Request("POST", f"/api/v1/runs/{segment(run_id)}/events", ExternalEventsView, body=body)
 
 
-def _moment(at: datetime) -> str:
+def _format_time(at: datetime) -> str:
     if at.tzinfo is None:
-        raise InvalidInput(f"The moment {at.isoformat()} in at has no zone; give it one, such as UTC.")
+        raise InvalidInput(f"The time {at.isoformat()} in at has no time zone. Give it one, such as UTC.")
     return at.isoformat()
 
 
-def sign_in(name: str, password: str) -> Exchange[SessionSeen]:
-    """Open a person's session."""
-    return Exchange("POST", "/api/v1/sessions", SessionSeen, body={"name": name, "password": password})
-
-
-def list_keys() -> Exchange[KeyPage]:
-    """Read all keys."""
-    return Exchange("GET", "/api/v1/keys", KeyPage)
-
-
-def create_key(name: str, kind: str, context: JsonObject | None, key: str | None) -> Exchange[Key]:
-    """Make a key."""
-    body: JsonObject = {"name": name, "kind": kind, **({"context": context} if context else {})}
-    return Exchange("POST", "/api/v1/keys", Key, body=body, key=key or new_key())
-
-
-def rotate_key(key_id: str, overlap_s: int, key: str | None) -> Exchange[Key]:
-    """Make the next key; the one before holds for a while beside it."""
-    path = f"/api/v1/keys/{_part(key_id)}/rotate"
-    return Exchange("POST", path, Key, body={"overlap_s": overlap_s}, key=key or new_key())
-
-
-def revoke_key(key_id: str) -> Exchange[Key]:
-    """End a key."""
-    return Exchange("POST", f"/api/v1/keys/{_part(key_id)}/revoke", Key)
-
-
-def diagnose() -> Exchange[FindingPage]:
-    """Have the desk look at its parts."""
-    return Exchange("GET", "/api/v1/examination", FindingPage)
-
-
-def freeze(scope: str, reason: str, *, confirm: bool) -> Exchange[FreezeSeen]:
-    """Let nothing new start within a scope; a name that was never seen takes a confirmation."""
-    body: JsonObject = {"scope": scope, "reason": reason, "confirm": confirm}
-    return Exchange("POST", "/api/v1/freezes", FreezeSeen, body=body)
-
-
-def list_freezes() -> Exchange[FreezePage]:
-    """Read what is frozen."""
-    return Exchange("GET", "/api/v1/freezes", FreezePage)
-
-
-def unfreeze(freeze_id: str) -> Exchange[FreezeSeen]:
-    """End a freeze; deadlines move by the time that it took."""
-    return Exchange("POST", f"/api/v1/freezes/{_part(freeze_id)}/lift", FreezeSeen)
-
-
-def check_rules(text: str, file: str) -> Exchange[RulesChecked]:
-    """Have rules checked."""
-    return Exchange("POST", "/api/v1/policy/check", RulesChecked, body={"text": text, "file": file})
-
-
-def look(path: str) -> Exchange[Nothing]:
-    """Ask whether the desk lives, or is ready."""
-    return Exchange("GET", path, Nothing)
-
-
 def check_credential(credential: str | None) -> str | None:
-    """Return a key or a session's token, None for an empty one; raises `InvalidInput` for what no header can carry.
+    """Return the key or session token, or None for an empty one.
 
-    The error does not repeat it.
+    Raises `InvalidInput` for one that no header can carry, without repeating it.
     """
     if credential and not _CREDENTIAL.fullmatch(credential):
         raise InvalidInput(
-            "The key has a character that no key has, such as a space or the end of a line. Copy it again, "
-            "alone, to SAYSO_KEY or wherever it is given."
+            "The key contains a character that keys never have, such as a space or a line break. "
+            "Copy it again, without anything around it."
         )
     return credential or None
 
 
-def headers_of(exchange: Exchange[Any], credential: str | None) -> dict[str, str]:
-    """Return the headers that go with a request; raises `InvalidInput` for a key of its own that they cannot carry."""
-    if exchange.key is not None and not _IDEMPOTENCY_KEY.fullmatch(exchange.key):
-        raise InvalidInput(f"The key {exchange.key[:80]!r} is not 1 to 200 visible ASCII characters; choose another.")
+def build_headers(request: Request[Any], credential: str | None) -> dict[str, str]:
+    """Return the headers of a request."""
     headers = {"Accept": "application/json", "User-Agent": "sayso-python"}
     if credential:
         headers["Authorization"] = f"Bearer {credential}"
-    if exchange.key is not None:
-        headers["Idempotency-Key"] = exchange.key
+    if request.key is not None:
+        headers["Idempotency-Key"] = request.key
     return headers
 
 
-def _item(suspension_id: str, item_id: str) -> str:
-    return f"/api/v1/suspensions/{_part(suspension_id)}/items/{_part(item_id)}"
+def _item_path(suspension_id: str, item_id: str) -> str:
+    return f"/api/v1/suspensions/{segment(suspension_id)}/items/{segment(item_id)}"
 
 
-def _part(word: str) -> str:
-    return quote(word, safe="") or "-"
+def segment(text: str) -> str:
+    """Return text as one path segment. An empty one would name another path."""
+    return quote(text, safe="") or "-"
 
 
 def _wait(wait_s: int) -> dict[str, str]:

@@ -1,121 +1,121 @@
-"""Read what the desk's API answers, as far as agents, reviewers and the command line need it.
-
-A newer desk may say more: what is not known here is left out, never refused.
-"""
+"""Models of the API's responses. Fields that a newer desk adds are ignored."""
 
 from datetime import datetime
-from typing import Any
+from typing import Any, TypeVar
 
 from pydantic import BaseModel, ConfigDict, Field, JsonValue
 
 from sayso.canonical_json import JsonObject
 
 
-class Reply(BaseModel):
-    """Something that came from the desk."""
+class ResponseModel(BaseModel):
+    """Base class of response models."""
 
     model_config = ConfigDict(frozen=True, extra="ignore", defer_build=True)
 
 
-class ActorSeen(Reply):
-    """Who acted."""
+ResponseModelT = TypeVar("ResponseModelT", bound=ResponseModel)
+
+
+class ActorView(ResponseModel):
+    """The person, agent or part of Sayso that acted."""
 
     id: str
     kind: str = ""
 
 
-class ToolSeen(Reply):
-    """The call that is asked about."""
+class ToolView(ResponseModel):
+    """The tool call of an item."""
 
     name: str
     args: JsonObject
     idempotent: bool = False
 
 
-class PromptSeen(Reply):
-    """What stands beside the call."""
+class PromptView(ResponseModel):
+    """The text shown with the call."""
 
     title: str | None = None
     body: str | None = None
     reason: str | None = None
 
 
-class FallbackSeen(Reply):
-    """What decides at the deadline."""
+class FallbackView(ResponseModel):
+    """The decision made at the deadline."""
 
     action: str
 
 
-class TermsSeen(Reply):
-    """Under which terms it was asked."""
+class TermsView(ResponseModel):
+    """The terms of an item."""
 
     deadline_at: datetime
     reviewers: tuple[str, ...] = ()
-    fallback: FallbackSeen
+    fallback: FallbackView
     rule_id: str | None = None
 
 
-class OutcomeSeen(Reply):
-    """How an item ended."""
+class OutcomeView(ResponseModel):
+    """The outcome of an item."""
 
     verdict: str
     args: JsonObject | None = None
     value: JsonValue = None
     message: str | None = None
-    by: ActorSeen
+    by: ActorView
     start_by: datetime
 
     @property
     def may_run(self) -> bool:
-        """Whether the call has leave to run."""
+        """Whether the outcome permits the call."""
         return self.verdict in ("approved", "answered")
 
 
-class ReportSeen(Reply):
-    """What whoever ran the call said came of it."""
+class ReportView(ResponseModel):
+    """The reported result of a call."""
 
     success: bool
     output: JsonValue = None
     error: str | None = None
 
 
-class PermitSeen(Reply):
-    """That the leave to run was spent."""
+class PermitView(ResponseModel):
+    """A redeemed permit."""
 
     redeemed_at: datetime
     holder: str
-    report: ReportSeen | None = None
+    report: ReportView | None = None
 
 
-class DoubtSeen(Reply):
-    """That the call may already have run."""
+class DoubtView(ResponseModel):
+    """A call whose effect is unknown: it may have run."""
 
     begun_at: datetime
     idempotency_key: str
 
 
-class ItemSeen(Reply):
-    """One thing that is asked."""
+class ItemView(ResponseModel):
+    """One item of a suspension."""
 
     item_id: str
     kind: str
-    tool: ToolSeen
-    prompt: PromptSeen = PromptSeen()
+    tool: ToolView
+    prompt: PromptView = PromptView()
     allowed: tuple[str, ...] = ()
     choices: tuple[JsonValue, ...] | None = None
     target_arg: str | None = None
     response_schema: JsonObject | None = None
-    terms: TermsSeen
+    terms: TermsView
     resembles: tuple[str, ...] = ()
     digest: str
-    doubt: DoubtSeen | None = None
-    outcome: OutcomeSeen | None = None
-    permit: PermitSeen | None = None
+    doubt: DoubtView | None = None
+    outcome: OutcomeView | None = None
+    permit: PermitView | None = None
     state: str = ""
 
 
-class RunRefSeen(Reply):
-    """The run a suspension belongs to."""
+class RunRefView(ResponseModel):
+    """The run of a suspension."""
 
     id: str
     agent: str
@@ -124,50 +124,50 @@ class RunRefSeen(Reply):
     claimed_context: JsonObject = Field(default_factory=dict)
 
 
-class EndSeen(Reply):
-    """How a run ended."""
+class EndView(ResponseModel):
+    """The end of a run."""
 
     status: str
     result: JsonValue = None
     error: str | None = None
 
 
-class Suspension(Reply):
-    """The saved pause of a run, with what is asked in it."""
+class Suspension(ResponseModel):
+    """A saved wait of a run, with its items."""
 
     id: str
     status: str
     created_at: datetime
     deadline_at: datetime | None = None
-    run: RunRefSeen
-    items: tuple[ItemSeen, ...] = ()
-    end: EndSeen | None = None
+    run: RunRefView
+    items: tuple[ItemView, ...] = ()
+    end: EndView | None = None
     following_id: str | None = None
 
     @property
     def pending(self) -> bool:
-        """Whether it still waits for people."""
+        """Whether it waits for reviewers."""
         return self.status == "pending"
 
 
-class UnreadableSeen(Reply):
-    """A record that is there and cannot be read."""
+class UnreadableView(ResponseModel):
+    """A stored record that cannot be read."""
 
     suspension_id: str
     run_id: str | None = None
     reason: str = ""
 
 
-class SuspensionPage(Reply):
-    """Some suspensions, and apart from them those that cannot be read."""
+class SuspensionPage(ResponseModel):
+    """One page of suspensions, and the records that cannot be read."""
 
     suspensions: tuple[Suspension, ...]
     next_skip: int | None = None
-    unreadable: tuple[UnreadableSeen, ...] = ()
+    unreadable: tuple[UnreadableView, ...] = ()
 
 
-class Run(Reply):
-    """A run as it stands."""
+class Run(ResponseModel):
+    """A run."""
 
     id: str
     agent: str
@@ -183,20 +183,20 @@ class Run(Reply):
 
     @property
     def ended(self) -> bool:
-        """Whether nothing more can happen to it."""
+        """Whether the run is over."""
         return self.status not in ("running", "suspended")
 
 
-class RunPage(Reply):
-    """Some runs."""
+class RunPage(ResponseModel):
+    """One page of runs."""
 
     runs: tuple[Run, ...]
     next_skip: int | None = None
-    unreadable: tuple[UnreadableSeen, ...] = ()
+    unreadable: tuple[UnreadableView, ...] = ()
 
 
-class RunEvent(Reply):
-    """One event of a run's trail."""
+class RunEvent(ResponseModel):
+    """One event of a run's audit trail."""
 
     seq: int
     at: datetime
@@ -205,33 +205,33 @@ class RunEvent(Reply):
     hash: str
 
 
-class HeadSeen(Reply):
-    """The last event of a trail, as the run's record names it."""
+class HeadView(ResponseModel):
+    """The last event of a trail, according to the run's record."""
 
     seq: int
     hash: str
 
 
-class EventPage(Reply):
-    """Some events, where the next ones begin, and where the whole trail ended before they were read."""
+class EventPage(ResponseModel):
+    """One page of events. `head` is the end of the trail before the page was read."""
 
     events: tuple[RunEvent, ...]
     next_after: int
-    head: HeadSeen | None = None
+    head: HeadView | None = None
     fault: str | None = None
 
 
-class DecidedItem(Reply):
-    """What became of an item."""
+class DecidedItem(ResponseModel):
+    """The state of an item after a decision."""
 
     suspension_id: str
     item_id: str
     status: str
-    outcome: OutcomeSeen | None = None
+    outcome: OutcomeView | None = None
 
 
-class RedeemedItem(Reply):
-    """Leave that was spent: exactly this may run now."""
+class RedeemedItem(ResponseModel):
+    """A call whose permit was redeemed: exactly these arguments may run now."""
 
     suspension_id: str
     item_id: str
@@ -241,81 +241,12 @@ class RedeemedItem(Reply):
     attempt: int
 
 
-class SessionSeen(Reply):
-    """A fresh session."""
-
-    token: str
-    name: str
-    roles: tuple[str, ...] = ()
-    expires_at: datetime
+class Empty(ResponseModel):
+    """A response without a body."""
 
 
-class Key(Reply):
-    """A key as it is listed; `key` is there once, when it is made."""
-
-    id: str
-    name: str
-    kind: str = "agent"
-    created_at: datetime
-    revoked_at: datetime | None = None
-    ends_at: datetime | None = None
-    context: JsonObject = Field(default_factory=dict)
-    key: str | None = None
-
-
-class KeyPage(Reply):
-    """All keys."""
-
-    keys: tuple[Key, ...]
-
-
-class FreezeSeen(Reply):
-    """What is frozen: by whom, since when and why."""
-
-    id: str
-    scope: str
-    reason: str = ""
-    by: str
-    at: datetime
-
-
-class FreezePage(Reply):
-    """All that is frozen."""
-
-    freezes: tuple[FreezeSeen, ...]
-
-
-class Nothing(Reply):
-    """An answer without a body."""
-
-
-class Finding(Reply):
-    """One part of a running Sayso: whether it works, and what to do where it does not."""
-
-    part: str
-    ok: bool
-    told: str
-    todo: str = ""
-
-
-class FindingPage(Reply):
-    """Every part that the desk can see."""
-
-    findings: tuple[Finding, ...]
-
-
-class RulesChecked(Reply):
-    """Whether rules could be put in force."""
-
-    ok: bool
-    rules: int
-    version: str | None = None
-    faults: tuple[str, ...] = ()
-    warnings: tuple[str, ...] = ()
-
-
-class ExternalEventsSeen(Reply):
-    """What became of events that were told."""
+class ExternalEventsView(ResponseModel):
+    """The result of adding external events."""
 
     added: int
     repeated: int

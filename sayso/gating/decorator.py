@@ -1,7 +1,7 @@
-"""Put a person before any Python function: `@gate` on it, or `with gate("name", args) as call:` around some lines.
+"""`@gate` for functions, and `with gate("name", args) as call:` for blocks.
 
-The call is asked about, waited for, run at most once, and reported. The libraries that this takes are imported with
-the first gate: a script that merely names `gate` starts at once.
+A gated call waits for a permit, runs at most once, and reports its result. The first gate imports pydantic and httpx,
+so `from sayso import gate` stays fast.
 """
 
 from __future__ import annotations
@@ -14,7 +14,8 @@ if TYPE_CHECKING:
     from sayso.canonical_json import JsonObject
     from sayso.client.permits import OnDoubt
     from sayso.gating.call_keys import KeyOf
-    from sayso.gating.execution import AnyClient, Gate, Gated
+    from sayso.gating.execution import Gate, Gated
+    from sayso.gating.options import AnyClient
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -77,38 +78,38 @@ def gate(
     idempotent: bool = False,
     schema: JsonObject | None = None,
     context: JsonObject | None = None,
-    **manner: Any,
+    **options: Any,
 ) -> Any:
-    """Let a function, or a block, run only with somebody's leave.
+    """Require a permit for a function or a block.
 
-    `key` names the call for good: text such as `"refund-{order}"`, filled with the arguments, or a function of them.
-    Without one every call is a new question. `wait_s` is how long to wait before `Suspended` is raised: until the
-    deadline by default, 0 for not at all. `on_doubt` says what becomes of a call that an earlier process began and
-    never reported: `raise`, or `ask` a person. `report_within_s` is how long the call itself may take. `schema` is the
-    JSON Schema of a block's arguments: reviewers edit them in fields, and only arguments that fit are taken.
+    `key` identifies the call: text such as `"refund-{order}"`, filled with the arguments, or a function of them.
+    Without a key each call is new. `wait_s` limits the wait before `Suspended` is raised: by default it lasts until the
+    deadline, 0 does not wait. `on_doubt` applies to a call that an earlier process started and never reported: `raise`
+    raises `InDoubt`, `ask` asks a person. `report_within_s` limits how long the call may run. `schema` is the JSON
+    Schema of a block's arguments: reviewers edit them in a form, and other arguments are refused.
 
-    Calls under one `thread_id` are counted by the desk, and rules see the number as `step`; give `step` where you know
-    the number of the model's turn yourself.
+    The desk counts the calls of a `thread_id`, and rules read the number as `step`. Set `step` if you know the number
+    of the model's turn.
 
-    A call that waits for a person prints one line to standard error, with the link to the item; `quiet` turns it off.
+    A call that waits for a reviewer prints one line with the item's link to standard error, unless `quiet` is set.
     """
     from sayso.errors import InvalidInput
-    from sayso.gating.execution import Gate, Gated, Manner
+    from sayso.gating.execution import Gate, Gated
+    from sayso.gating.options import GateOptions
     from sayso.records.tool_calls import define
     from sayso.runner.tools import tool
     from sayso.schemas.bounds import weigh
 
-    how = Manner(context=context or {}, **manner)
+    given = GateOptions(context=context or {}, **options)
     if isinstance(function, str):
         if schema is not None:
             weigh(schema)
         definition = define(function, description or "", schema or {"type": "object"}, idempotent)
-        return Gate(definition, args or {}, how)
+        return Gate(definition, args or {}, given)
     if schema is not None:
-        raise InvalidInput("A function's signature is its schema; give schema with a block alone.")
+        raise InvalidInput("A function takes its schema from its signature. Give schema only with a block.")
 
     def decorate(function: Callable[P, R]) -> Gated[P, R]:
-        made = tool(idempotent=idempotent, name=name, description=description)(function)
-        return Gated(function, made, how)
+        return Gated(function, tool(idempotent=idempotent, name=name, description=description)(function), given)
 
     return decorate if function is None else decorate(function)

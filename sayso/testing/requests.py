@@ -1,4 +1,4 @@
-"""Read what a desk in a test is asked, and write its answers, as the API of a real one does."""
+"""Request bodies and response bodies of a desk in memory, as in the API of a real desk."""
 
 import re
 from collections.abc import Mapping
@@ -13,13 +13,13 @@ from sayso.policy.external import ExternalCall
 from sayso.problems import Problem, problem_type_of
 from sayso.records.base import Immutable
 from sayso.records.items import ItemDraft
-from sayso.records.suspensions import RunRef, SuspensionRecord
+from sayso.records.suspensions import RunRef, Status, SuspensionRecord
 from sayso.records.tool_calls import ToolCall, ToolDefinition
 from sayso.records.tool_names import check_tool_name
 from sayso.schemas.bounds import without_argument
 from sayso.transitions.item_states import find_item_state
 
-_MOMENT = re.compile(r"(.*\b|.*_)?(at|by)_ms")
+_TIME_NAME = re.compile(r"(.*\b|.*_)?(at|by)_ms")
 _KINDS: Mapping[str, Any] = {
     "string": str,
     "integer": int,
@@ -31,28 +31,28 @@ _KINDS: Mapping[str, Any] = {
 }
 
 
-class AskedDefinition(Immutable):
-    """What a tool is."""
+class DefinitionBody(Immutable):
+    """A tool's definition."""
 
     description: str = ""
     parameters: JsonObject = Field(default={"type": "object"})
     idempotent: bool = False
 
 
-class AskedCall(Immutable):
-    """One call that is to be judged."""
+class CallBody(Immutable):
+    """One call to judge."""
 
     tool: str = Field(min_length=1)
     args: JsonObject = Field(default_factory=dict)
-    definition: AskedDefinition
+    definition: DefinitionBody
     call_id: str = ""
 
 
-class AskedBody(Immutable):
-    """Calls that are to be judged together, of a run that whoever asks drives."""
+class SuspendBody(Immutable):
+    """Calls to judge together. Their client runs them."""
 
     mode: Literal["poll"]
-    calls: tuple[AskedCall, ...] = Field(min_length=1)
+    calls: tuple[CallBody, ...] = Field(min_length=1)
     title: str = ""
     thread_id: str | None = None
     context: JsonObject = Field(default_factory=dict)
@@ -62,89 +62,110 @@ class AskedBody(Immutable):
     step: int | None = Field(default=None, strict=True, ge=1, le=1_000_000)
 
 
-def read_call(index: int, asked: AskedCall) -> ExternalCall:
+def draft_suspension(id_: str, run: RunRef, **fields: Any) -> SuspensionRecord:
+    """Return a suspension that has not begun."""
+    return SuspensionRecord(
+        id=id_, tenant="default", status=Status.PENDING, created_at_ms=0, updated_at_ms=0, run=run, **fields
+    )
+
+
+def read_call(index: int, body: CallBody) -> ExternalCall:
     """Return the call with its tool's definition."""
     definition = ToolDefinition(
-        name=check_tool_name(asked.tool),
-        description=asked.definition.description,
-        parameters=asked.definition.parameters,
-        idempotent=asked.definition.idempotent,
+        name=check_tool_name(body.tool),
+        description=body.definition.description,
+        parameters=body.definition.parameters,
+        idempotent=body.definition.idempotent,
     )
-    return ExternalCall(ToolCall(call_id=asked.call_id, index=index, name=asked.tool, args=asked.args), definition)
+    return ExternalCall(ToolCall(call_id=body.call_id, index=index, name=body.tool, args=body.args), definition)
 
 
-def check_asked(call: ExternalCall, ask: ItemDraft) -> None:
-    """Raise `InvalidInput` for arguments that do not fit their tool, but for one that a person is to give."""
-    schema, target = call.definition.parameters, ask.target_arg
-    opened = schema if target is None else without_argument(schema, target)
-    check_outline(opened, call.call.args, f"calls[{call.call.index}].args")
+def check_args(call: ExternalCall, draft: ItemDraft) -> None:
+    """Raise `InvalidInput` for arguments that do not fit the tool, except the one that the reviewer gives."""
+    schema, target = call.definition.parameters, draft.target_arg
+    expected = schema if target is None else without_argument(schema, target)
+    check_outline(expected, call.call.args, f"calls[{call.call.index}].args")
 
 
 def check_outline(schema: JsonObject, value: JsonValue, name: str) -> None:
-    """Raise `InvalidInput` where a value is of another type, or has other keys, than its schema says.
+    """Raise `InvalidInput` for a value of the wrong type or with wrong keys.
 
-    It needs no library that agents lack; a real desk checks all that the schema says.
+    It needs no package beyond those of the SDK. A real desk checks the whole schema.
     """
     kinds: Any = schema.get("type", [])
     kinds = [kinds] if isinstance(kinds, str) else kinds
     if kinds and not any(_is_of(kind, value) for kind in kinds):
-        raise InvalidInput(f"That does not fit: {name}: {value!r} is not of type {', '.join(kinds)}. Correct it.")
+        raise InvalidInput(f"{name} does not fit the schema: {value!r} is not of type {', '.join(kinds)}. Correct it.")
     properties = schema.get("properties", {})
     if not isinstance(value, dict) or not isinstance(properties, dict):
         return
     missing = [key for key in _listed(schema.get("required")) if key not in value]
     unknown = [key for key in value if key not in properties] if schema.get("additionalProperties") is False else []
     if missing or unknown:
-        words = [f"{key!r} is missing" for key in missing] + [f"there is no {key!r}" for key in unknown]
-        raise InvalidInput(f"That does not fit: {name}: {'; '.join(words)}. Correct it.")
+        faults = [f"{key!r} is missing" for key in missing] + [f"{key!r} is unknown" for key in unknown]
+        raise InvalidInput(f"{name} does not fit the schema: {'; '.join(faults)}. Correct it.")
     for key, inner in properties.items():
         if key in value and isinstance(inner, dict):
             check_outline(inner, value[key], f"{name}.{key}")
 
 
 def describe_misfit(error: ValidationError) -> InvalidInput:
-    """Return the first fault of a request as an error that names its place."""
+    """Return the first validation error of a request as `InvalidInput`, with its location."""
     fault = error.errors(include_url=False)[0]
     return InvalidInput(f"This does not fit: {'.'.join(map(str, fault['loc'])) or 'the body'}: {fault['msg']}.")
 
 
 def show_record(record: SuspensionRecord) -> JsonValue:
-    """Return a record as the API shows it: moments in RFC 3339 under their names without `_ms`."""
-    shown: dict[str, Any] = show_part(record.model_dump(mode="json", exclude={"run"}))
-    shown["run"] = show_run(record.run)
-    for part, item in zip(shown["items"], record.items, strict=True):
+    """Return a record as the API does: times in RFC 3339, under names without `_ms`."""
+    body: dict[str, Any] = show_part(record.model_dump(mode="json", exclude={"run"}))
+    body["run"] = show_run(record.run)
+    for part, item in zip(body["items"], record.items, strict=True):
         part["state"] = find_item_state(record, item)
-    return {**shown, "deadline_at": iso_utc(record.deadline_at_ms) if record.deadline_at_ms else None}
+    return {**body, "deadline_at": iso_utc(record.deadline_at_ms) if record.deadline_at_ms else None}
 
 
 def show_run(run: RunRef) -> JsonObject:
-    """Return a run as the API shows it: what its agent says of it under names of its own."""
-    shown: JsonObject = show_dates(run.model_dump(mode="json", exclude={"title", "facts", "claimed"}))
-    return {**shown, "claimed_title": run.title, "context": run.facts, "claimed_context": run.claimed}
+    """Return a run as the API does: the agent's own claims have names of their own."""
+    body: JsonObject = show_dates(run.model_dump(mode="json", exclude={"title", "facts", "claimed"}))
+    return {**body, "claimed_title": run.title, "context": run.facts, "claimed_context": run.claimed}
+
+
+def show_run_record(record: SuspensionRecord) -> JsonObject:
+    """Return the run of its latest record, as the API does."""
+    end = record.end
+    return {
+        **show_dates({"created_at_ms": record.run.started_at_ms, "updated_at_ms": record.updated_at_ms}),
+        **record.run.model_dump(mode="json", include={"id", "agent", "owner"}),
+        "claimed_title": record.run.title,
+        "status": str(record.run_status),
+        "suspension_id": record.id,
+        "result": end.result if end else None,
+        "error": end.error if end else None,
+    }
 
 
 def show_part(part: Any) -> Any:
-    """Return a part of a record as the API shows it."""
+    """Return a part of a record as the API does. Values of agents and reviewers stay as they are."""
     if isinstance(part, list):
-        return [show_part(one) for one in part]
+        return [show_part(inner) for inner in part]
     if not isinstance(part, dict):
         return part
-    whole = {"args", "value", "result", "output", "context", "response_schema", "choices"}
-    return show_dates({name: value if name in whole else show_part(value) for name, value in part.items()})
+    opaque = {"args", "value", "result", "output", "context", "response_schema", "choices"}
+    return show_dates({name: value if name in opaque else show_part(value) for name, value in part.items()})
 
 
 def show_dates(part: JsonObject) -> JsonObject:
-    """Return an object with its own moments in RFC 3339."""
+    """Return an object with its times in RFC 3339."""
     return {
-        name.removesuffix("_ms") if _MOMENT.fullmatch(name) else name: iso_utc(value)
-        if _MOMENT.fullmatch(name) and isinstance(value, int)
+        name.removesuffix("_ms") if _TIME_NAME.fullmatch(name) else name: iso_utc(value)
+        if _TIME_NAME.fullmatch(name) and isinstance(value, int)
         else value
         for name, value in part.items()
     }
 
 
 def describe_problem(error: SaysoError) -> Problem:
-    """Return the problem that answers an error."""
+    """Return the problem document of an error."""
     row = problem_type_of(type(error))
     facts = {name: value for name, value in error.facts.items() if isinstance(value, str | int | float | bool)}
     return Problem(row.status, row.slug, row.title, error.message, facts)

@@ -1,4 +1,4 @@
-"""A reviewer for tests: they decide as told beforehand, or here and now."""
+"""A reviewer for tests."""
 
 import fnmatch
 from dataclasses import dataclass
@@ -14,45 +14,46 @@ if TYPE_CHECKING:
 
 
 @dataclass
-class _Order:
-    """What a reviewer was told to do with calls of some tools."""
-
+class _Instruction:
     tools: str
     action: str
     given: JsonObject
 
 
 class FakeReviewer:
-    """A person who decides as told beforehand, or here and now; calls nobody told them about they leave waiting."""
+    """A reviewer that follows instructions given in advance, or decides at once.
+
+    Instructions select calls by a pattern of tool names; the latest one that matches applies. Other calls wait.
+    """
 
     def __init__(self, desk: "InProcessDesk", name: str) -> None:
         self.name = name
         self._desk = desk
-        self._orders: list[_Order] = []
+        self._instructions: list[_Instruction] = []
 
     def approves(self, tools: str = "*", args: JsonObject | None = None) -> None:
-        """Approve calls of these tools from now on, with other arguments if they are given."""
-        self._orders.insert(0, _Order(tools, "approve", {"args": args} if args is not None else {}))
+        """Approve calls of these tools from now on, with other arguments if `args` are given."""
+        self._instructions.insert(0, _Instruction(tools, "approve", {"args": args} if args is not None else {}))
 
     def denies(self, tools: str = "*", message: str | None = None) -> None:
         """Deny calls of these tools from now on."""
-        self._orders.insert(0, _Order(tools, "deny", {"message": message}))
+        self._instructions.insert(0, _Instruction(tools, "deny", {"message": message}))
 
     def answers(self, value: JsonValue, tools: str = "*") -> None:
-        """Give this value to calls of these tools that ask for one, from now on."""
-        self._orders.insert(0, _Order(tools, "value", {"value": value}))
+        """Give this value to calls of these tools that request one, from now on."""
+        self._instructions.insert(0, _Instruction(tools, "value", {"value": value}))
 
     def decide(self, action: str = "approve", place: int = 0, **given: JsonValue) -> None:
-        """Decide what waits at this place here and now: `approve` (with `args`), `deny` (`message`), `value`."""
+        """Decide the open item at this place: `approve` (with `args`), `deny` (`message`) or `value` (`value`)."""
         waiting = self._desk.waiting
         if place >= len(waiting):
-            raise InvalidInput(f"{len(waiting)} calls wait, so there is none at place {place} to decide.")
+            raise InvalidInput(f"There is no open item at place {place}: {len(waiting)} wait.")
         record, item = waiting[place]
         self._desk.decide(record, item, action, given, self.name)
 
-    def look(self) -> None:
-        """Decide all that waits and that there are orders for."""
+    def review(self) -> None:
+        """Decide all open items that an instruction matches."""
         for record, item in self._desk.waiting:
-            order = next((one for one in self._orders if fnmatch.fnmatchcase(item.tool.name, one.tools)), None)
-            if order is not None:
-                self._desk.decide(record, item, order.action, order.given, self.name)
+            matching = [one for one in self._instructions if fnmatch.fnmatchcase(item.tool.name, one.tools)]
+            if matching:
+                self._desk.decide(record, item, matching[0].action, matching[0].given, self.name)

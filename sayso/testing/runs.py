@@ -1,4 +1,4 @@
-"""Run an agent on a test's own desk, by the same steps as a worker's: lease, redeem, checkpoint, settle."""
+"""Agent runs on a desk in memory, with the steps of a worker: lease, redeem, checkpoint, settle."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
@@ -18,6 +18,7 @@ from sayso.runner.loop import drive
 from sayso.runner.protocol import RunEnded, RunSuspended
 from sayso.runner.runs import ModelRun
 from sayso.runner.transcripts import RunState, start_state
+from sayso.testing.requests import draft_suspension
 from sayso.transitions import execution
 from sayso.transitions.deciding import suspend
 from sayso.transitions.execution import Fence, approved_args
@@ -25,61 +26,53 @@ from sayso.transitions.execution import Fence, approved_args
 if TYPE_CHECKING:
     from sayso.testing.desk import InProcessDesk
 
-WORKER = "test worker"
+_WORKER = "test worker"
 _LEASE_MS = 86_400_000
 
 
 async def run_on_desk(desk: "InProcessDesk", agent: Agent, input_text: str, claimed: JsonObject) -> RunEnded[RunState]:
-    """Run the agent to its end; its questions wait on the desk until they are decided there."""
+    """Run the agent to its end."""
     desk.definitions |= {tool.definition.digest: tool.definition for tool in agent.tools}
     state = start_state(new_id("run"), agent.name, input_text, claimed)
     record = desk.save(suspend(_draft(agent, state), (), desk.clock.now_ms))
     while True:
-        turn = _Turn(desk, desk.save(execution.lease(record, WORKER, _LEASE_MS, desk.clock.now_ms)))
-        came_to = await drive(ModelRun(agent, state), policy=desk.policy, journal=turn, outcomes=turn.outcomes())
-        if isinstance(came_to, RunEnded):
-            turn.settle(came_to)
-            return replace(came_to, events=tuple(desk.trails[state.run_id]))
-        state = came_to.state
-        record = _await_decision(desk, turn.suspend_again(came_to))
+        turn = _Turn(desk, desk.save(execution.lease(record, _WORKER, _LEASE_MS, desk.clock.now_ms)))
+        reached = await drive(ModelRun(agent, state), policy=desk.policy, journal=turn, outcomes=turn.outcomes())
+        if isinstance(reached, RunEnded):
+            turn.settle(reached)
+            return replace(reached, events=tuple(desk.trails[state.run_id]))
+        state = reached.state
+        record = _await_decision(desk, turn.suspend_again(reached))
 
 
 def _draft(agent: Agent, state: RunState) -> SuspensionRecord:
-    """Return the record that a run of the agent begins with; its owner has the agent's name."""
-    return SuspensionRecord(
-        id=new_id("sus"),
-        tenant="default",
-        status=Status.PENDING,
-        created_at_ms=0,
-        updated_at_ms=0,
-        run=RunRef(
-            id=state.run_id,
-            agent=agent.name,
-            owner=agent.name,
-            thread_id=state.thread_id,
-            facts=agent.context,
-            claimed=state.claimed,
-        ),
-        on_deny=agent.approval_denial_policy,
+    run = RunRef(
+        id=state.run_id,
+        agent=agent.name,
+        owner=agent.name,
+        thread_id=state.thread_id,
+        facts=agent.context,
+        claimed=state.claimed,
     )
+    return draft_suspension(new_id("sus"), run, on_deny=agent.approval_denial_policy)
 
 
 def _await_decision(desk: "InProcessDesk", suspension_id: str) -> SuspensionRecord:
-    """Have the reviewer decide what is new to them; turn the clock to whatever is due next until all is decided."""
+    """Let the reviewer decide new items, and advance the clock to the next due time until none is open."""
     seen: set[str] = set()
     while (record := desk.records[suspension_id]).status is Status.PENDING:
         digests = {item.digest for item in record.items if item.open}
         if digests - seen:
             seen |= digests
-            desk.reviewer.look()
+            desk.reviewer.review()
         else:
             desk.clock.now_ms = max(desk.clock.now_ms, record.due_at_ms or 0)
-            desk.keep_time()
+            desk.tick()
     return record
 
 
 class _Turn(MemoryJournal[RunState]):
-    """One lease of a run: the journal of what it does, kept on the run's suspension."""
+    """The journal of one lease, saved with the run's suspension."""
 
     def __init__(self, desk: "InProcessDesk", leased: SuspensionRecord) -> None:
         super().__init__(leased.run.id)
@@ -87,7 +80,7 @@ class _Turn(MemoryJournal[RunState]):
         self._leased = leased
 
     def outcomes(self) -> Mapping[int, Resumption]:
-        """Return what the run is told of all that it asked."""
+        """Return the outcomes of the suspension's items."""
         return {
             item.index: Resumption(item.item_id, item.outcome, approved_args(item))
             for item in self._leased.items
@@ -97,41 +90,31 @@ class _Turn(MemoryJournal[RunState]):
     async def redeem(
         self, calls: Sequence[PlannedCall], events: Sequence[Event], state: RunState | None
     ) -> Mapping[int, str]:
-        """Spend the permits of the calls that are about to start."""
+        """Redeem the permits of calls that are about to start."""
         step = state.step if state else self._leased.step
-        intents = tuple(plan_intent(self._record, self._fence, one, step) for one in calls)
+        intents = tuple(plan_intent(self._record, self._fence, call, step) for call in calls)
         self._keep(execution.redeem(self._record, self._fence, intents, tuple(events), self._now_ms))
         return {intent.index: intent.idempotency_key for intent in intents}
 
     async def checkpoint(self, state: RunState, events: Sequence[Event]) -> None:
-        """Keep how far the run has come."""
+        """Save the run's state."""
         self._keep(execution.checkpoint(self._record, self._fence, _seal(state), tuple(events), self._now_ms))
 
     async def note_results(self, results: Mapping[int, ToolResult]) -> None:
-        """Keep how calls ended while others of their batch still run."""
+        """Save results of calls whose batch still runs."""
         self._keep(execution.note_results(self._record, self._fence, results, self._now_ms))
 
-    def suspend_again(self, pause: RunSuspended[RunState]) -> str:
-        """Put what the run asks to the reviewer, and return the id of the suspension that waits."""
-        following = SuspensionRecord(
-            id=new_id("sus"),
-            tenant=self._leased.tenant,
-            status=Status.PENDING,
-            created_at_ms=0,
-            updated_at_ms=0,
-            run=self._leased.run,
-            step=pause.state.step,
-            on_deny=self._leased.on_deny,
-        )
-        state, events = _seal(pause.state), pause.events
-        self._keep(
-            execution.suspend_again(self._record, self._fence, following, pause.drafts, state, events, self._now_ms)
-        )
+    def suspend_again(self, suspended: RunSuspended[RunState]) -> str:
+        """Suspend the run again, and return the id of its new suspension."""
+        leased = self._leased
+        following = draft_suspension(new_id("sus"), leased.run, step=suspended.state.step, on_deny=leased.on_deny)
+        state, drafts, events = _seal(suspended.state), suspended.drafts, suspended.events
+        self._keep(execution.suspend_again(self._record, self._fence, following, drafts, state, events, self._now_ms))
         return following.id
 
-    def settle(self, end: RunEnded[RunState]) -> None:
-        """End the run as it came out."""
-        self._keep(execution.settle(self._record, self._fence, end.end, end.events, self._now_ms))
+    def settle(self, ended: RunEnded[RunState]) -> None:
+        """Settle the run."""
+        self._keep(execution.settle(self._record, self._fence, ended.end, ended.events, self._now_ms))
 
     @property
     def _record(self) -> SuspensionRecord:
@@ -139,7 +122,7 @@ class _Turn(MemoryJournal[RunState]):
 
     @property
     def _fence(self) -> Fence:
-        return Fence(WORKER, self._record.lease.attempt if self._record.lease else 0, _LEASE_MS)
+        return Fence(_WORKER, self._record.lease.attempt if self._record.lease else 0, _LEASE_MS)
 
     @property
     def _now_ms(self) -> int:

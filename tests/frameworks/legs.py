@@ -7,7 +7,7 @@ import os
 import sys
 
 from sayso.adapters.starting import start
-from sayso.client.clients import AsyncClient
+from sayso.client import AsyncClient
 from sayso.client.responses import Suspension
 from sayso.runner.protocol import FrameworkAgent
 

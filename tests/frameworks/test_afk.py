@@ -10,7 +10,7 @@ import pytest
 
 from demo.stacks import neutral_environ
 from launch.waits import wait_until
-from sayso.client.clients import Client
+from sayso.client import Client
 from service.settings import CHECKOUT
 from tests.frameworks.conftest import CHOSEN
 from tests.frameworks.stands import PATIENCE_S, Stand, running_stand, write_script

@@ -6,7 +6,7 @@ import os
 import sys
 
 from sayso.adapters.afk.desk import Desk
-from sayso.client.clients import AsyncClient
+from sayso.client import AsyncClient
 from tests.frameworks.bots.afk import ROWS, Player, look_up, send_mail, send_money
 from tests.frameworks.contracts import Agent, Runner, RunnerConfig
 from tests.frameworks.strangers import find_latest, opened

@@ -16,7 +16,7 @@ from sayso.records.tool_calls import ToolCall, ToolDefinition, ToolResult
 from sayso.transitions.execution import Fence
 from sayso.transitions.in_doubt import put_in_doubt
 from service.store.suspensions.saving import Saved
-from service.store.suspensions.schedule import Schedule
+from service.store.tenants import Connections
 from tests.proofs import models
 from tests.proofs.models import Pause, Thing
 from tests.proofs.shaky import FAULTS
@@ -69,7 +69,7 @@ class World:
 
     loop: asyncio.Runner
     redis: Redis
-    schedule: Schedule
+    connections: Connections
 
 
 @dataclass

@@ -5,7 +5,7 @@ from typing import Any
 from sayso import gate
 from sayso.gating.execution import Gated
 from sayso.runner.tools import CallContext
-from sayso.testing.desk import InProcessDesk
+from sayso.testing import InProcessDesk
 
 
 class Bank:

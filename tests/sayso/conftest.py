@@ -2,7 +2,7 @@
 
 import pytest
 
-from sayso.testing.desk import InProcessDesk
+from sayso.testing import InProcessDesk
 from tests.sayso.banks import Bank
 
 

@@ -20,11 +20,10 @@ from sayso.adapters.afk.tools import AfkCall, define_tool, find_tools, wrap_tool
 from sayso.adapters.afk.turns import JUDGING_CALL, Position, Turns
 from sayso.adapters.base import TOOL_ERROR
 from sayso.canonical_json import JsonObject
-from sayso.client.clients import AsyncClient
-from sayso.client.permits import OnDoubt, Ran, Wanted, obtain
-from sayso.client.reports import Call, describe_earlier, report_async
+from sayso.client import AsyncClient
+from sayso.client.permits import EarlierResult, GatedCall, OnDoubt, obtain_permit
+from sayso.client.reports import Call, replay, report
 from sayso.client.responses import Suspension
-from sayso.client.retries import send
 from sayso.errors import CallFailed, SaysoError
 from sayso.records.tool_calls import ToolDefinition
 from sayso.records.tool_names import check_tool_name
@@ -63,8 +62,8 @@ class Desk:
         self._turns = Turns()
         self._events: dict[str, ExternalEvents] = {}
         self._run_ids: dict[str, str] = {}
-        self._admitted: list[tuple[Position, Wanted]] = []
-        self._own: dict[str, Wanted] = {}
+        self._admitted: list[tuple[Position, GatedCall]] = []
+        self._own: dict[str, GatedCall] = {}
 
     @property
     def provider(self) -> "Desk":
@@ -77,7 +76,7 @@ class Desk:
         self.tools |= {check_tool_name(tool.spec.name): tool for tool in found}
         return wrap_tools(found, self._call)
 
-    def want(self, tool: Any, args: JsonObject, label: str, wait_s: float | None = 0) -> Wanted:
+    def want(self, tool: Any, args: JsonObject, label: str, wait_s: float | None = 0) -> GatedCall:
         """Return the request for a call."""
         return self._want(define_tool(tool, self._idempotent), args, label, wait_s)
 
@@ -144,19 +143,19 @@ class Desk:
             await self._send_events(event.run_id)
             self._forget(event.run_id)
 
-    async def run(self, afk_call: AfkCall, wanted: Wanted) -> Any:
+    async def run(self, afk_call: AfkCall, wanted: GatedCall) -> Any:
         """Run an approved call once, with the approved arguments, report it and return AFK's result."""
         try:
-            permission = await self.client.run(obtain(self.client.patience, wanted))
-            if isinstance(permission, Ran):
-                return self._types.tool_result(output=describe_earlier(afk_call.name, permission))
+            permission = await self.client.run(obtain_permit(self.client.retry_policy, wanted))
+            if isinstance(permission, EarlierResult):
+                return self._types.tool_result(output=replay(afk_call.name, permission))
         except SaysoError as error:
             return self._types.fail(error.message)
         call = Call(permission)
         result = await afk_call.run(permission.args)
         call.result = result.output
         failed = None if result.success else CallFailed(result.error_message or TOOL_ERROR)
-        await report_async(self.client, call, failed)
+        await self.client.run(report(self.client.retry_policy, call, failed))
         return result
 
     async def _call(self, call: AfkCall) -> Any:
@@ -168,7 +167,7 @@ class Desk:
             return ticket
         return await self.run(call, wanted)
 
-    async def _open_ticket(self, wanted: Wanted, run_id: str) -> Any:
+    async def _open_ticket(self, wanted: GatedCall, run_id: str) -> Any:
         """Return a ticket for a call that waits for a reviewer, or None for a decided one."""
         name = wanted.definition.name
         try:
@@ -232,13 +231,13 @@ class Desk:
         """Settle a question of AFK's own rules: nothing runs for it."""
         if (wanted := self._own.pop(found.id, None)) is None:
             return
-        permission = await self.client.run(obtain(self.client.patience, wanted))
-        if not isinstance(permission, Ran):
-            await report_async(self.client, Call(permission, "AFK was notified."), None)
+        permission = await self.client.run(obtain_permit(self.client.retry_policy, wanted))
+        if not isinstance(permission, EarlierResult):
+            await self.client.run(report(self.client.retry_policy, Call(permission, "AFK was notified."), None))
 
-    async def _ask(self, wanted: Wanted, run_id: str) -> Suspension:
+    async def _ask(self, wanted: GatedCall, run_id: str) -> Suspension:
         """Suspend the call under its label and send the events so far."""
-        found: Suspension = await self.client.run(send(self.client.patience, wanted.exchange))
+        found: Suspension = await self.client.exchange(wanted.request)
         self._run_ids[run_id] = found.run.id
         await self._send_events(run_id)
         return found
@@ -253,11 +252,11 @@ class Desk:
         if run_id in self._run_ids and run_id in self._events:
             await self._events[run_id].send(self.client, self._run_ids[run_id])
 
-    def _want(self, definition: ToolDefinition, args: JsonObject, label: str, wait_s: float | None) -> Wanted:
+    def _want(self, definition: ToolDefinition, args: JsonObject, label: str, wait_s: float | None) -> GatedCall:
         title = self._title or definition.name
-        return Wanted(definition, args, label, title, self._context, wait_s, self._on_doubt)
+        return GatedCall(definition, args, label, title, self._context, wait_s, self._on_doubt)
 
-    def _pop_admitted(self, run_id: str, name: str, call_id: str | None) -> Wanted | None:
+    def _pop_admitted(self, run_id: str, name: str, call_id: str | None) -> GatedCall | None:
         """Return a call that the role has admitted, once. Without ids, calls start in the order of admission."""
         for entry in self._admitted:
             position, wanted = entry

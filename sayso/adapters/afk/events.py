@@ -7,7 +7,7 @@ from typing import Any
 
 from sayso.adapters.afk.classes import POLICY_ID
 from sayso.canonical_json import JsonObject
-from sayso.client.clients import AsyncClient
+from sayso.client import AsyncClient
 from sayso.clock import new_id, now_ms
 from sayso.errors import SaysoError
 from sayso.runner.tools import plain_json
@@ -54,7 +54,9 @@ class ExternalEvents:
             for first in range(self._sent.get(run_id, 0), until, MAX_BATCH_EVENTS):
                 batch = self.events[first : min(until, first + MAX_BATCH_EVENTS)]
                 events, times = fit_events(timed.event for timed in batch), [timed.at for timed in batch]
-                await client.tell(run_id, SourceFormat.AFK, events, source=self._source, first_seq=first + 1, at=times)
+                await client.report_events(
+                    run_id, SourceFormat.AFK, events, source=self._source, first_seq=first + 1, at=times
+                )
         except SaysoError as error:
             _LOG.warning("AFK's events of run %s were not sent: %s", run_id, error.message)
             return

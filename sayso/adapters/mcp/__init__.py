@@ -21,10 +21,9 @@ from pydantic_core import to_json
 
 from sayso.adapters.base import TOOL_ERROR
 from sayso.canonical_json import JsonObject, digest_json
-from sayso.client import retries
-from sayso.client.clients import AsyncClient
-from sayso.client.permits import Permission, Ran, Wanted, obtain
-from sayso.client.reports import Call, describe_earlier, report_async
+from sayso.client import AsyncClient
+from sayso.client.permits import EarlierResult, GatedCall, RedeemedPermit, obtain_permit
+from sayso.client.reports import Call, replay, report
 from sayso.client.requests import new_key
 from sayso.errors import CallFailed, Denied, InDoubt, InvalidInput, NotFound, SaysoError, Suspended, Unavailable
 from sayso.records.tool_calls import ToolDefinition
@@ -89,7 +88,7 @@ class Proxy:
                 permission = await self._obtain(ctx, wanted, withdraw=params.request_state is None)
             except Suspended as suspended:
                 return self._hand_back(ctx, wanted, suspended)
-            if isinstance(permission, Ran):
+            if isinstance(permission, EarlierResult):
                 return _read_earlier(wanted.definition.name, permission)
             return await self._forward(ctx, tool, wanted, permission)
         except Denied as denied:
@@ -142,7 +141,7 @@ class Proxy:
             ) from error
         raise NotFound(f"The MCP server has no tool {name!r}. Use one that it lists.")
 
-    def _want(self, ctx: Any, tool: types.Tool, params: types.CallToolRequestParams) -> Wanted:
+    def _want(self, ctx: Any, tool: types.Tool, params: types.CallToolRequestParams) -> GatedCall:
         hints, args = tool.annotations or types.ToolAnnotations(), params.arguments or {}
         label = check_tool_name(f"{self.options.name}.{tool.name}" if self.options.name else tool.name)
         try:
@@ -155,7 +154,7 @@ class Proxy:
         except ValidationError as error:
             raise InvalidInput(f"{label} has an invalid definition: {error.errors()[0]['msg']}.") from error
         key = params.request_state or self._resumable.pop(_digest(definition, args), None)
-        return Wanted(
+        return GatedCall(
             definition=definition,
             args=args,
             label=key or new_key(),
@@ -165,10 +164,10 @@ class Proxy:
             report_within_s=self.options.report_within_s,
         )
 
-    async def _obtain(self, ctx: Any, wanted: Wanted, withdraw: bool) -> Permission | Ran:
+    async def _obtain(self, ctx: Any, wanted: GatedCall, withdraw: bool) -> RedeemedPermit | EarlierResult:
         progress = asyncio.create_task(self._report_waiting(ctx, wanted))
         try:
-            return await self.desk.run(obtain(self.desk.patience, wanted))
+            return await self.desk.run(obtain_permit(self.desk.retry_policy, wanted))
         except asyncio.CancelledError:
             if withdraw:
                 await self._withdraw(wanted)
@@ -176,7 +175,7 @@ class Proxy:
         finally:
             progress.cancel()
 
-    async def _report_waiting(self, ctx: Any, wanted: Wanted) -> None:
+    async def _report_waiting(self, ctx: Any, wanted: GatedCall) -> None:
         """Send progress while the call waits, so that the client does not time out."""
         waited_s = 0.0
         while True:
@@ -188,17 +187,17 @@ class Proxy:
             except (MCPError, anyio.ClosedResourceError, anyio.BrokenResourceError):
                 return
 
-    async def _withdraw(self, wanted: Wanted) -> None:
+    async def _withdraw(self, wanted: GatedCall) -> None:
         """Cancel a suspension whose client is gone."""
         with anyio.move_on_after(_CLEANUP_S, shield=True):
             try:
-                found = await self.desk.run(retries.send(self.desk.patience, wanted.exchange))
+                found = await self.desk.exchange(wanted.request)
                 await self.desk.cancel(found.run.id, "The MCP client no longer waits for this call.")
             except SaysoError as error:
                 _LOG.warning("The suspension of %s was not cancelled: %s", wanted.definition.name, error.message)
 
     def _hand_back(
-        self, ctx: Any, wanted: Wanted, suspended: Suspended
+        self, ctx: Any, wanted: GatedCall, suspended: Suspended
     ) -> types.CallToolResult | types.InputRequiredResult:
         if self._can_park(ctx):
             return types.InputRequiredResult(request_state=wanted.label)
@@ -211,7 +210,7 @@ class Proxy:
         )
 
     async def _forward(
-        self, ctx: Any, tool: types.Tool, wanted: Wanted, permission: Permission
+        self, ctx: Any, tool: types.Tool, wanted: GatedCall, permission: RedeemedPermit
     ) -> types.CallToolResult:
         """Make the call once. A call with an unknown outcome is not reported: the desk marks it in doubt."""
         call = Call(permission)
@@ -229,7 +228,7 @@ class Proxy:
         note = f"A reviewer changed the arguments. It ran with {to_json(permission.args).decode()}. Result:"
         return result.model_copy(update={"content": [types.TextContent(type="text", text=note), *result.content]})
 
-    async def _send(self, ctx: Any, name: str, permission: Permission) -> types.CallToolResult:
+    async def _send(self, ctx: Any, name: str, permission: RedeemedPermit) -> types.CallToolResult:
         params = types.CallToolRequestParams(
             name=name, arguments=permission.args, _meta={KEY: permission.idempotency_key}
         )
@@ -256,7 +255,7 @@ class Proxy:
 
     async def _report(self, call: Call, error: SaysoError | None) -> None:
         with anyio.move_on_after(_CLEANUP_S, shield=True):
-            await report_async(self.desk, call, error)
+            await self.desk.run(report(self.desk.retry_policy, call, error))
 
     def _can_park(self, ctx: Any) -> bool:
         return self.options.park_s is not None and ctx.protocol_version in MODERN_PROTOCOL_VERSIONS
@@ -267,9 +266,9 @@ class Proxy:
         return self.options.name or (info.name if info else "")
 
 
-def _read_earlier(name: str, ran: Ran) -> types.CallToolResult:
+def _read_earlier(name: str, ran: EarlierResult) -> types.CallToolResult:
     """Return the result of an earlier run. A reviewer may have written it as free text."""
-    output = describe_earlier(name, ran)
+    output = replay(name, ran)
     try:
         return types.CallToolResult.model_validate(output)
     except ValidationError:

@@ -11,7 +11,7 @@ from mcp.server.stdio import stdio_server
 from mcp.shared.exceptions import MCPError
 
 from sayso.adapters.mcp import Proxy, ProxyOptions
-from sayso.client.clients import AsyncClient
+from sayso.client import AsyncClient
 from sayso.errors import Unavailable
 
 _OUR_PREFIX = "SAYSO_"

@@ -160,7 +160,7 @@ def served_by_http(room: Room) -> Iterator[list[str]]:
     child = subprocess.Popen([*SERVER, str(port)], cwd=CHECKOUT, env=room.environ())
     try:
         probe = Client(f"http://127.0.0.1:{port}", "-", patience_s=PATIENCE_S)
-        with probe, pytest.raises(Exception, match="as no Sayso does"):
+        with probe, pytest.raises(Exception, match="is not a Sayso desk"):
             probe.waiting()
         yield [BY_HTTP, f"http://127.0.0.1:{port}/mcp"]
     finally:

@@ -6,7 +6,7 @@ from typing import Any
 from sayso.adapters.afk.desk import Desk
 from sayso.policy.engine import Policy, PolicyRule
 from sayso.policy.rules import Action
-from sayso.testing.desk import InProcessDesk
+from sayso.testing import InProcessDesk
 from tests.frameworks.contracts import (
     Agent,
     Runner,

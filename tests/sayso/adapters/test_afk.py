@@ -23,7 +23,7 @@ from sayso.runner.batches import Batch, BatchCall, end_call
 from sayso.runner.execution import CallExecutor, use_executor
 from sayso.runner.protocol import Done, FrameworkTurn
 from sayso.runner.tools import CallContext
-from sayso.testing.desk import InProcessDesk
+from sayso.testing import InProcessDesk
 from sayso.timeline.merging import build_entries
 from service.settings import CHECKOUT
 from tests.frameworks.contracts import (

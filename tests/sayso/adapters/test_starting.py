@@ -2,7 +2,7 @@
 
 from sayso.adapters.starting import start
 from sayso.canonical_json import JsonObject
-from sayso.client.clients import AsyncClient
+from sayso.client import AsyncClient
 from sayso.records.suspensions import Origin
 from sayso.records.tool_calls import ToolDefinition
 from sayso.runner.execution import CallExecutor

@@ -1,11 +1,11 @@
-"""The command line's screens: what an agent says of itself is marked as that."""
+"""Screens mark the claims of agents."""
 
 from datetime import UTC, datetime
 
 from rich.console import RenderableType
 
 from sayso.cli.screens import make_console, show_runs, show_suspension
-from sayso.client.responses import Run, RunRefSeen, Suspension
+from sayso.client.responses import Run, RunRefView, Suspension
 from sayso.text.invisible import UNCHECKED
 
 NOW = datetime(2026, 11, 22, tzinfo=UTC)
@@ -21,7 +21,7 @@ def read(shown: RenderableType) -> list[str]:
 
 
 def test_show_suspension_marks_the_title_and_the_context() -> None:
-    run = RunRefSeen(id="run_1", agent="bot", owner="demo", claimed_title=TITLE, claimed_context={"env": "prod"})
+    run = RunRefView(id="run_1", agent="bot", owner="demo", claimed_title=TITLE, claimed_context={"env": "prod"})
     lines = read(show_suspension(Suspension(id="sus_1", status="pending", created_at=NOW, run=run)))
     assert lines[0] == "bot  sus_1"
     place = lines.index(UNCHECKED)

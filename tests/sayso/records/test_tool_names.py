@@ -13,7 +13,7 @@ from sayso.runner.agents import Agent
 from sayso.runner.models import ScriptedModel
 from sayso.runner.protocol import build_agent
 from sayso.runner.tools import Tool
-from sayso.testing.desk import InProcessDesk
+from sayso.testing import InProcessDesk
 from tests.sayso.adapters.test_starting import Slip
 from tests.sayso.rule_builders import event, policy, rule
 

@@ -104,7 +104,7 @@ async def test_desk_applies_rules_without_a_reviewer() -> None:
 async def test_desk_decides_each_call_of_a_turn() -> None:
     scene = Scene(([pay("ann", 7), pay("bob", 8, "c1"), pay("cid", 9, "c2")],), office())
     said = iter(["approve", "deny", "approve"])
-    scene.office.reviewer.look = lambda: scene.office.reviewer.decide(next(said)) if scene.office.waiting else None  # type: ignore[method-assign]
+    scene.office.reviewer.review = lambda: scene.office.reviewer.decide(next(said)) if scene.office.waiting else None  # type: ignore[method-assign]
     await scene.play()
     assert sorted(scene.purse.paid) == [("ann", 7), ("cid", 9)]
 
@@ -140,7 +140,7 @@ async def test_desk_runs_nothing_after_afks_timeout(fallback: str) -> None:
 
 async def test_desk_denies_if_sayso_is_unavailable() -> None:
     scene = Scene(([pay("ann", 7)],), office())
-    scene.office.lost = 10_000
+    scene.office.drop_requests = 10_000
     result = await scene.play()
     assert (scene.purse.paid, result.state) == ([], "completed")
     assert "Sayso is unavailable" in result.final_text
@@ -151,7 +151,7 @@ async def test_desk_denies_if_sayso_fails_while_waiting() -> None:
 
     class Away(Desk):
         async def await_deferred(self, token: str, *, timeout_s: float) -> Any:
-            scene.office.lost = 10_000
+            scene.office.drop_requests = 10_000
             return await super().await_deferred(token, timeout_s=timeout_s)
 
     runner, agent = scene.open(Away)
@@ -266,7 +266,7 @@ async def test_desk_sends_every_event_once() -> None:
         if request.url.path.endswith("/events"):
             told.append((request.url.path, json.loads(request.content)))
             return httpx.Response(200, json={"added": 1, "repeated": 0, "count": 1})
-        return scene.office.reply(request)
+        return scene.office.respond(request)
 
     client = scene.office.async_client()
     client._http = httpx.AsyncClient(transport=httpx.MockTransport(reply))

@@ -1,0 +1,183 @@
+"""Commands that show waiting items and decide them."""
+
+import sys
+from collections.abc import Iterator
+from time import sleep
+from typing import Annotated, Any
+
+import typer
+from pydantic import JsonValue
+from rich.live import Live
+
+from sayso.canonical_json import parse_json
+from sayso.cli.logins import connect
+from sayso.cli.outputs import JsonOption, print_json
+from sayso.cli.runs import REFRESH_S
+from sayso.cli.screens import check_readable, make_console, show_inbox, show_json, show_line, show_suspension
+from sayso.client import Client
+from sayso.client.responses import ItemView, Suspension, SuspensionPage
+from sayso.errors import AlreadyDecided, InvalidInput, InvalidJson, NotFound
+
+_PAGE = 200
+
+ItemOption = Annotated[str | None, typer.Option("--item", help="The item, if several wait.")]
+YesOption = Annotated[bool, typer.Option("--yes", "-y", help="Do not ask for confirmation.")]
+
+
+def inbox(
+    once: Annotated[bool, typer.Option("--once", help="Print the inbox once.")] = False,
+    json: JsonOption = False,
+) -> None:
+    """Show the items that wait for reviewers, live."""
+    console = make_console()
+    with connect() as client:
+        if json:
+            print_json(list(_list_waiting(client)))
+            return
+        if once or not console.is_terminal:
+            pages = list(_list_pages(client))
+            unreadable = [record for page in pages for record in page.unreadable]
+            console.print(show_inbox([found for page in pages for found in page.suspensions], unreadable))
+            return
+        with Live(console=console, auto_refresh=False, screen=False) as live:
+            while True:
+                page = client.waiting(limit=50)
+                live.update(show_inbox([*page.suspensions], [*page.unreadable]), refresh=True)
+                sleep(REFRESH_S)
+
+
+def show_one(
+    id_: Annotated[str, typer.Argument(metavar="ID", help="A suspension's id, or a unique part of it.")],
+    json: JsonOption = False,
+) -> None:
+    """Show a suspension and its items."""
+    with connect() as client:
+        found = _find(client, id_)
+    if json:
+        print_json(found)
+    else:
+        make_console().print(show_suspension(found))
+
+
+def approve(
+    id_: Annotated[str, typer.Argument(metavar="ID")],
+    item: ItemOption = None,
+    args: Annotated[str | None, typer.Option(help="All arguments, as one JSON object, if you change them.")] = None,
+    message: Annotated[str | None, typer.Option(help="A message for the record.")] = None,
+    yes: YesOption = False,
+) -> None:
+    """Approve a call, with its own or with other arguments."""
+    given: dict[str, JsonValue] = {"message": message}
+    if args is not None:
+        given["args"] = _read_json(args, "--args")
+    _decide(id_, item, "approve", given, yes)
+
+
+def deny(
+    id_: Annotated[str, typer.Argument(metavar="ID")],
+    message: Annotated[str | None, typer.Option("--message", "-m", help="The reason; the agent receives it.")] = None,
+    item: ItemOption = None,
+    yes: YesOption = False,
+) -> None:
+    """Deny a call."""
+    _decide(id_, item, "deny", {"message": message}, yes)
+
+
+def answer(
+    id_: Annotated[str, typer.Argument(metavar="ID")],
+    value: Annotated[str, typer.Argument(help="The value, as JSON or text.")],
+    item: ItemOption = None,
+    message: Annotated[str | None, typer.Option(help="A message for the record.")] = None,
+    yes: YesOption = False,
+) -> None:
+    """Give the value that an item requests."""
+    if value.startswith("--"):
+        raise InvalidInput(f"There is no option {value}. Quote a text that begins with dashes: '\"--text\"'.")
+    _decide(id_, item, "value", {"value": value, "message": message}, yes)
+
+
+def _decide(id_: str, item_id: str | None, action: str, given: dict[str, JsonValue], yes: bool) -> None:
+    """Show the item, ask for confirmation, and send a decision with its digest."""
+    console = make_console()
+    with connect() as client:
+        found = _find(client, id_)
+        item = _pick(found, item_id)
+        shown = found.model_copy(update={"items": (item,)})
+        if not yes and action != "deny":
+            check_readable(console, shown, f"{client.url}/items/{found.id}/{item.item_id}")
+        console.print(show_suspension(shown))
+        if not yes:
+            _confirm(action, given)
+        fields: dict[str, JsonValue] = {name: value for name, value in given.items() if value is not None}
+        if "value" in fields:
+            fields["value"] = _read_value(item, str(fields["value"]))
+        decided = client.decide(found.id, item, action, key=None, **fields)
+    verdict = decided.outcome.verdict if decided.outcome is not None else "recorded; it waits for other reviewers"
+    console.print(show_line(f"{item.tool.name}: {verdict}.", "bold"))
+
+
+def _confirm(action: str, given: dict[str, Any]) -> None:
+    if not sys.stdin.isatty():
+        raise InvalidInput("Standard input is not a terminal. Give --yes to decide without confirmation.")
+    console = make_console()
+    if given.get("args") is not None:
+        console.print("with these arguments:", show_json(given["args"]))
+    typer.confirm({"approve": "Approve?", "deny": "Deny?", "value": "Answer?"}[action], abort=True)
+
+
+def _list_pages(client: Client) -> Iterator[SuspensionPage]:
+    skip: int | None = 0
+    while skip is not None:
+        page = client.waiting(skip=skip, limit=_PAGE)
+        yield page
+        skip = page.next_skip
+
+
+def _list_waiting(client: Client) -> Iterator[Suspension]:
+    for page in _list_pages(client):
+        yield from page.suspensions
+
+
+def _find(client: Client, id_: str) -> Suspension:
+    """Return a suspension by its id, or a pending one by a unique part of its id."""
+    if id_.startswith("sus_") and len(id_) >= 36:
+        return client.find(id_)
+    matches = [found for found in _list_waiting(client) if id_ and id_ in found.id]
+    if len(matches) != 1:
+        count = len(matches) or "No"
+        raise NotFound(f"{count} pending suspensions match {id_!r}. Give more of an id from `sayso inbox --once`.")
+    return client.find(matches[0].id)  # reading it alone marks it as seen
+
+
+def _pick(found: Suspension, item_id: str | None) -> ItemView:
+    waiting = [item for item in found.items if item.outcome is None]
+    if item_id is not None:
+        waiting = [item for item in found.items if item.item_id == item_id]
+    if len(waiting) == 1:
+        return waiting[0]
+    if not waiting:
+        raise AlreadyDecided(f"{found.id} has no open item{f' {item_id}' if item_id else ''}. See `sayso show`.")
+    raise InvalidInput(
+        f"{len(waiting)} items wait: {', '.join(item.item_id for item in waiting)}. Choose one with --item."
+    )
+
+
+def _read_value(item: ItemView, text: str) -> JsonValue:
+    """Return the text parsed as JSON, or the text itself if it is not JSON or the item requests text."""
+    try:
+        value = parse_json(text.encode())
+    except InvalidJson:
+        return text
+    schema = item.response_schema or {}
+    choices = item.choices or schema.get("enum")
+    if isinstance(choices, list | tuple):
+        return text if text in choices and value not in choices else value
+    is_text = schema.get("type") == "string"
+    return text if is_text and not isinstance(value, str) else value
+
+
+def _read_json(text: str, name: str) -> JsonValue:
+    try:
+        return parse_json(text.encode())
+    except InvalidJson as error:
+        raise InvalidInput(f"{name} is not strict JSON: {error.message}") from error

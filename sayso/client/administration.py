@@ -1,0 +1,214 @@
+"""Requests and responses for administration: sessions, reviewers, keys, freezes, diagnostics and rules."""
+
+from datetime import datetime
+
+from pydantic import Field
+
+from sayso.canonical_json import JsonObject
+from sayso.client.requests import Request, new_key, segment
+from sayso.client.responses import Empty, ResponseModel
+
+
+class SessionView(ResponseModel):
+    """A new session."""
+
+    token: str
+    name: str
+    roles: tuple[str, ...] = ()
+    expires_at: datetime
+
+
+class Key(ResponseModel):
+    """A key. `key` holds the secret only when the key is created."""
+
+    id: str
+    name: str
+    kind: str = "agent"
+    created_at: datetime
+    revoked_at: datetime | None = None
+    ends_at: datetime | None = None
+    context: JsonObject = Field(default_factory=dict)
+    key: str | None = None
+
+
+class KeyPage(ResponseModel):
+    """All keys."""
+
+    keys: tuple[Key, ...]
+
+
+class FreezeView(ResponseModel):
+    """A freeze in force."""
+
+    id: str
+    scope: str
+    reason: str = ""
+    by: str
+    at: datetime
+
+
+class FreezePage(ResponseModel):
+    """All freezes in force."""
+
+    freezes: tuple[FreezeView, ...]
+
+
+class Finding(ResponseModel):
+    """The state of one part of Sayso, and what to do if it does not work."""
+
+    part: str
+    ok: bool
+    message: str
+    todo: str = ""
+
+
+class FindingPage(ResponseModel):
+    """The findings of all parts."""
+
+    findings: tuple[Finding, ...]
+
+
+class RulesChecked(ResponseModel):
+    """The result of checking rules."""
+
+    ok: bool
+    rules: int
+    version: str | None = None
+    faults: tuple[str, ...] = ()
+    warnings: tuple[str, ...] = ()
+
+
+class OpenSession(ResponseModel):
+    """An open session."""
+
+    id: str
+    opened_at: datetime
+    expires_at: datetime
+    address: str = ""
+    client: str = ""
+    current: bool = False
+
+
+class OpenSessionPage(ResponseModel):
+    """Open sessions, newest first."""
+
+    sessions: tuple[OpenSession, ...]
+
+
+class EndedSessions(ResponseModel):
+    """The number of sessions that were ended."""
+
+    ended: int
+
+
+class ReviewerView(ResponseModel):
+    """A reviewer."""
+
+    name: str
+    roles: tuple[str, ...] = ()
+    active: bool
+    created_at: datetime
+
+
+class ReviewerPage(ResponseModel):
+    """All reviewers, sorted by name."""
+
+    reviewers: tuple[ReviewerView, ...]
+
+
+def sign_in(name: str, password: str) -> Request[SessionView]:
+    """Open a reviewer's session."""
+    return Request("POST", "/api/v1/sessions", SessionView, body={"name": name, "password": password})
+
+
+def list_keys() -> Request[KeyPage]:
+    """List all keys."""
+    return Request("GET", "/api/v1/keys", KeyPage)
+
+
+def create_key(name: str, kind: str, context: JsonObject | None, key: str | None) -> Request[Key]:
+    """Create a key."""
+    body: JsonObject = {"name": name, "kind": kind, **({"context": context} if context else {})}
+    return Request("POST", "/api/v1/keys", Key, body=body, key=key or new_key())
+
+
+def rotate_key(key_id: str, overlap_s: int, key: str | None) -> Request[Key]:
+    """Create a successor of a key. The old key stays valid for `overlap_s`."""
+    path = f"/api/v1/keys/{segment(key_id)}/rotate"
+    return Request("POST", path, Key, body={"overlap_s": overlap_s}, key=key or new_key())
+
+
+def revoke_key(key_id: str) -> Request[Key]:
+    """Revoke a key."""
+    return Request("POST", f"/api/v1/keys/{segment(key_id)}/revoke", Key)
+
+
+def diagnose() -> Request[FindingPage]:
+    """Run the desk's diagnostics."""
+    return Request("GET", "/api/v1/examination", FindingPage)
+
+
+def freeze(scope: str, reason: str, *, confirm: bool) -> Request[FreezeView]:
+    """Freeze a scope. A name that the desk has never seen requires `confirm`."""
+    body: JsonObject = {"scope": scope, "reason": reason, "confirm": confirm}
+    return Request("POST", "/api/v1/freezes", FreezeView, body=body)
+
+
+def list_freezes() -> Request[FreezePage]:
+    """List the freezes in force."""
+    return Request("GET", "/api/v1/freezes", FreezePage)
+
+
+def unfreeze(freeze_id: str) -> Request[FreezeView]:
+    """Unfreeze a scope. Deadlines shift by the duration of the freeze."""
+    return Request("POST", f"/api/v1/freezes/{segment(freeze_id)}/lift", FreezeView)
+
+
+def check_rules(text: str, file: str) -> Request[RulesChecked]:
+    """Check rules."""
+    return Request("POST", "/api/v1/policy/check", RulesChecked, body={"text": text, "file": file})
+
+
+def probe(path: str) -> Request[Empty]:
+    """Read a health endpoint."""
+    return Request("GET", path, Empty)
+
+
+def change_password(current: str, password: str) -> Request[SessionView]:
+    """Change your password. The response has a new session."""
+    body: JsonObject = {"current": current, "password": password}
+    return Request("POST", "/api/v1/account/password", SessionView, body=body)
+
+
+def list_sessions(name: str | None) -> Request[OpenSessionPage]:
+    """List your own sessions, or those of the reviewer `name`."""
+    return Request("GET", f"{_path(name)}/sessions", OpenSessionPage)
+
+
+def end_sessions(name: str | None) -> Request[EndedSessions]:
+    """End your other sessions, or all sessions of the reviewer `name`."""
+    return Request("DELETE", f"{_path(name)}/sessions", EndedSessions)
+
+
+def end_session(name: str | None, session_id: str) -> Request[Empty]:
+    """End one session."""
+    return Request("DELETE", f"{_path(name)}/sessions/{segment(session_id)}", Empty)
+
+
+def list_reviewers() -> Request[ReviewerPage]:
+    """List all reviewers."""
+    return Request("GET", "/api/v1/reviewers", ReviewerPage)
+
+
+def activate(name: str) -> Request[ReviewerView]:
+    """Reactivate a reviewer."""
+    return Request("POST", f"{_path(name)}/activate", ReviewerView)
+
+
+def deactivate(name: str) -> Request[ReviewerView]:
+    """Deactivate a reviewer."""
+    return Request("POST", f"{_path(name)}/deactivate", ReviewerView)
+
+
+def _path(name: str | None) -> str:
+    return f"/api/v1/reviewers/{segment(name)}" if name is not None else "/api/v1/account"

@@ -1,0 +1,80 @@
+"""The options of a gate, and the call that it builds from them."""
+
+import sys
+from contextlib import suppress
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, TypeAlias, get_args
+
+import sayso
+from sayso.canonical_json import JsonObject
+from sayso.client.permits import GatedCall, OnDoubt
+from sayso.errors import InvalidInput
+from sayso.gating.call_keys import KeyOf, fill_key
+from sayso.records.terms import LONGEST_WAIT_S, REPORT_WITHIN_S
+from sayso.records.tool_calls import ToolDefinition
+
+if TYPE_CHECKING:
+    from sayso.client import AsyncClient, Client
+
+AnyClient: TypeAlias = "Client | AsyncClient | None"
+
+_MAX_STEP = 1_000_000
+
+
+@dataclass(frozen=True)
+class GateOptions:
+    """The options of a gated function or block."""
+
+    client: AnyClient = None
+    key: KeyOf = None
+    title: str = ""
+    context: JsonObject = field(default_factory=dict)
+    wait_s: float | None = None
+    on_doubt: OnDoubt = "raise"
+    report_within_s: int = REPORT_WITHIN_S
+    thread_id: str | None = None
+    step: int | None = None
+    quiet: bool = False
+
+    def __post_init__(self) -> None:
+        """Raise `InvalidInput` for a wrong option before anybody is asked."""
+        wait_s: Any = self.wait_s
+        if wait_s is not None and not (isinstance(wait_s, int | float) and wait_s >= 0):
+            raise InvalidInput(f"wait_s={wait_s!r} is not a waiting time. Give seconds, 0 or more, or None.")
+        if self.on_doubt not in get_args(OnDoubt):
+            raise InvalidInput(f"on_doubt={self.on_doubt!r} is unknown. Give 'raise' or 'ask'.")
+        within_s: Any = self.report_within_s
+        if not isinstance(within_s, int) or not 1 <= within_s <= LONGEST_WAIT_S:
+            raise InvalidInput(f"report_within_s={within_s!r} is not 1 to {LONGEST_WAIT_S} whole seconds.")
+        if self.step is not None and not 1 <= self.step <= _MAX_STEP:
+            raise InvalidInput(f"step={self.step!r} is not the number of a turn. Give 1 to {_MAX_STEP}, or None.")
+
+    def build_call(self, definition: ToolDefinition, args: JsonObject) -> GatedCall:
+        """Return the call, with its key filled in."""
+        return GatedCall(
+            definition,
+            args,
+            fill_key(self.key, definition.name, args),
+            self.title or definition.name,
+            self.context,
+            self.wait_s,
+            self.on_doubt,
+            self.report_within_s,
+            self.thread_id,
+            self.step,
+            None if self.quiet else print_notice,
+        )
+
+
+def print_notice(text: str) -> None:
+    """Print one line to standard error, if it is open."""
+    if sys.stderr is not None:
+        with suppress(OSError, ValueError):
+            print(f"sayso: {text}", file=sys.stderr, flush=True)
+
+
+def check_client(client: AnyClient, is_async: bool, name: str) -> None:
+    """Raise `InvalidInput` for a blocking client of an async call, or the other way round."""
+    expected = sayso.AsyncClient if is_async else sayso.Client
+    if client is not None and not isinstance(client, expected):
+        raise InvalidInput(f"{name} {'is async' if is_async else 'is not async'}; give it a {expected.__name__}.")

@@ -1,0 +1,189 @@
+"""The API of a desk in memory: the operations that clients in poll mode use."""
+
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from hashlib import sha256
+from typing import TYPE_CHECKING, Any
+
+import httpx
+from pydantic import JsonValue
+from pydantic_core import to_json
+
+from sayso.canonical_json import digest_json, parse_json
+from sayso.errors import IdempotencyConflict, InvalidInput, NotFound
+from sayso.policy.external import evaluate_calls
+from sayso.records.decisions import Actor, ActorKind, Report
+from sayso.records.suspensions import Change, ResumeSpec, RunRef, Status, SuspensionRecord
+from sayso.records.terms import REPORT_WITHIN_S
+from sayso.testing.requests import (
+    SuspendBody,
+    check_args,
+    draft_suspension,
+    read_call,
+    show_part,
+    show_record,
+    show_run_record,
+)
+from sayso.transitions import client_execution
+from sayso.transitions.deciding import cancel, find_item, suspend
+from sayso.transitions.execution import approved_args
+
+if TYPE_CHECKING:
+    from sayso.testing.desk import InProcessDesk
+
+_PATHS = re.compile(r"/api/v1/(suspensions|runs)(?:/([^/]+))?(?:/items/([^/]+))?(?:/([a-z-]+))?")
+
+
+@dataclass(frozen=True)
+class _Request:
+    agent: str
+    key: str
+    id: str
+    item_id: str
+    body: Any
+    query: Mapping[str, str]
+
+
+class InProcessApi:
+    """The API's routes, applied to the records of a desk in memory."""
+
+    def __init__(self, desk: "InProcessDesk") -> None:
+        self._desk = desk
+        self._routes: Mapping[tuple[str, str, str | None], Callable[[_Request], JsonValue]] = {
+            ("POST", "suspensions", None): self._suspend,
+            ("GET", "suspensions", None): self._find,
+            ("POST", "suspensions", "decision"): self._decide,
+            ("POST", "suspensions", "redeem"): self._redeem,
+            ("POST", "suspensions", "outcome"): self._report,
+            ("POST", "suspensions", "in-doubt"): self._mark_in_doubt,
+            ("GET", "runs", None): self._find_run,
+            ("POST", "runs", "cancel"): self._cancel,
+        }
+
+    def respond(self, request: httpx.Request) -> JsonValue:
+        """Return the body of the response. Raises the errors of a real desk."""
+        self._desk.tick()
+        path = _PATHS.fullmatch(request.url.path)
+        agent = request.headers.get("authorization", "").removeprefix("Bearer ")
+        body: Any = parse_json(request.content) if request.content else {}
+        if path is None:
+            raise NotFound("A desk in a test has no such path.")
+        resource, id_, item_id, verb = path.groups()
+        key = request.headers.get("idempotency-key", "")
+        route = self._routes.get((request.method, resource, verb))
+        if route is None:
+            raise NotFound("A desk in a test does not support this operation. Use a real one.")
+        return route(_Request(agent, key, id_ or "", item_id or "", body, request.url.params))
+
+    def _suspend(self, request: _Request) -> JsonValue:
+        body = SuspendBody.model_validate_json(to_json(request.body))
+        name = sha256(f"{request.agent} {request.key}".encode()).hexdigest()[:32]
+        fingerprint = digest_json(request.body)
+        existing = self._desk.records.get(f"sus_{name}")
+        if existing is not None:
+            if existing.run.request_id != fingerprint:
+                raise IdempotencyConflict(idempotency_key=request.key)
+            return show_record(existing)
+        run_id = f"run_{name}"
+        run = RunRef(
+            id=run_id,
+            agent=request.agent,
+            owner=request.agent,
+            thread_id=body.thread_id or run_id,
+            tags=body.tags,
+            title=body.title,
+            request_id=fingerprint,
+            claimed=body.context,
+        )
+        calls = [read_call(*call) for call in enumerate(body.calls)]
+        threads = [record.run.thread_id for record in self._desk.records.values() if record.run.owner == request.agent]
+        step = max(body.step or 1, 1 + threads.count(run.thread_id))
+        drafts, judged = evaluate_calls(self._desk.policy, run, calls, step)
+        for call, draft in zip(calls, drafts, strict=True):
+            check_args(call, draft)
+        self._desk.definitions |= {call.definition.digest: call.definition for call in calls}
+        resume = ResumeSpec(mode="poll", resumer="poll", coverage=body.coverage)
+        record = draft_suspension(f"sus_{name}", run, step=step, resume=resume, on_deny=body.on_deny)
+        begun = suspend(record, drafts, self._desk.clock.now_ms)
+        return show_record(self._desk.save(Change(begun.record, judged + begun.events)))
+
+    def _find(self, request: _Request) -> JsonValue:
+        if not request.id:
+            pending = dict.fromkeys(record.id for record, _ in self._desk.waiting)
+            return {"suspensions": [show_record(self._desk.records[id_]) for id_ in pending], "next_skip": None}
+        self._desk.reviewer.review()
+        wait_s = int(request.query.get("wait", "0").rstrip("s"))
+        if self._read(request).status is Status.PENDING and wait_s:
+            self._desk.clock.advance(wait_s)
+            self._desk.tick()
+        return show_record(self._read(request))
+
+    def _find_run(self, request: _Request) -> JsonValue:
+        return show_run_record(self._read_latest(request)) if request.id else self._list_runs(request)
+
+    def _list_runs(self, request: _Request) -> JsonValue:
+        latest = {record.run.id: record for record in self._desk.records.values() if record.run.owner == request.agent}
+        runs = [show_run_record(record) for record in reversed(latest.values())]
+        status = request.query.get("status")
+        return {"runs": [run for run in runs if status in (None, run["status"])], "next_skip": None}
+
+    def _cancel(self, request: _Request) -> JsonValue:
+        by = Actor(id=request.agent, kind=ActorKind.AGENT)
+        record = self._read_latest(request)
+        self._desk.save(cancel(record, by, request.body.get("reason"), self._desk.clock.now_ms))
+        return self._find_run(request)
+
+    def _decide(self, request: _Request) -> JsonValue:
+        record = self._read(request)
+        item = find_item(record, request.item_id)
+        given = {name: value for name, value in request.body.items() if name not in ("action", "digest")}
+        if request.body.get("digest") != item.digest:
+            raise InvalidInput("The digest is not that of the item. Read the item again.")
+        self._desk.decide(record, item, request.body["action"], given, request.agent)
+        decided = find_item(self._read(request), request.item_id)
+        outcome = show_part(decided.outcome.model_dump(mode="json")) if decided.outcome else None
+        return {"suspension_id": record.id, "item_id": item.item_id, "status": record.status, "outcome": outcome}
+
+    def _redeem(self, request: _Request) -> JsonValue:
+        within_s = request.body.get("report_within_s", REPORT_WITHIN_S)
+        now_ms = self._desk.clock.now_ms
+        change = client_execution.client_redeem(self._read(request), request.item_id, request.key, now_ms, within_s)
+        record = self._desk.save(change)
+        item = find_item(record, request.item_id)
+        return {
+            "suspension_id": record.id,
+            "item_id": item.item_id,
+            "tool": item.tool.name,
+            "args": approved_args(item),
+            "idempotency_key": client_execution.key_of(record, item),
+            "attempt": item.permit.attempt if item.permit else 0,
+        }
+
+    def _report(self, request: _Request) -> JsonValue:
+        report = Report.model_validate({**request.body, "at_ms": 0})
+        now_ms = self._desk.clock.now_ms
+        change = client_execution.conclude(self._read(request), request.item_id, request.key, report, now_ms)
+        return show_record(self._desk.save(change))
+
+    def _mark_in_doubt(self, request: _Request) -> JsonValue:
+        record = self._read(request)
+        if record.following_id is None:
+            following = draft_suspension(f"{record.id}-next", record.run, resume=record.resume, on_deny=record.on_deny)
+            now_ms = self._desk.clock.now_ms
+            record = self._desk.save(client_execution.mark_in_doubt(record, request.item_id, following, now_ms))
+        return show_record(self._desk.records[record.following_id or record.id])
+
+    def _read(self, request: _Request) -> SuspensionRecord:
+        record = self._desk.records.get(request.id)
+        if record is None or request.agent not in (record.run.owner, self._desk.reviewer.name):
+            raise NotFound(f"There is no suspension {request.id!r} for this credential.")
+        return record
+
+    def _read_latest(self, request: _Request) -> SuspensionRecord:
+        """Return the latest suspension of the agent's run."""
+        of_run = [record for record in self._desk.records.values() if record.run.id == request.id]
+        own = [record for record in of_run if record.run.owner == request.agent]
+        if not own:
+            raise NotFound(f"There is no run {request.id!r} for this credential.")
+        return own[-1]
