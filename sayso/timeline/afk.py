@@ -139,7 +139,7 @@ READERS: Mapping[str, Read] = {
     "tool_background_failed": _note(Kind.PROBLEM, "Failed in the background"),
     "subagent_started": _note(Kind.STEP, "Subagent started"),
     "subagent_completed": _note(Kind.STEP, "Subagent ended"),
-    "run_waits": _waits,
+    "run_paused": _waits,
     "run_resumed": _note(Kind.STEP, "Resumed"),
     "run_cancelled": _note(Kind.PROBLEM, "Cancelled"),
     "run_interrupted": _note(Kind.PROBLEM, "Interrupted"),
