@@ -149,7 +149,7 @@ class Client:
     async def read_timeline(self, run_id: str) -> list[dict[str, Any]]:
         """Return the first hundred moments of everything that is known of a run."""
         found: dict[str, Any] = json.loads(await self._send("GET", f"/api/v1/runs/{run_id}/timeline"))
-        return list(found["moments"])
+        return list(found["entries"])
 
     async def decide(self, suspension_id: str, item: ItemSeen, word: Mapping[str, JsonValue], key: str) -> None:
         """Give a word on an item, bound to exactly what was seen."""
