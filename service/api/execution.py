@@ -12,7 +12,7 @@ from sayso.records.suspensions import SuspensionRecord
 from sayso.records.terms import LONGEST_WAIT_S, REPORT_WITHIN_S
 from sayso.transitions.client_execution import key_of
 from sayso.transitions.deciding import find_item
-from sayso.transitions.execution import approved_args
+from sayso.transitions.permits import approved_args
 from service.api.routing.dependencies import Caller, IdempotencyKey, ItemId, Parts, SuspensionId
 from service.api.routing.lookups import find_suspension
 from service.api.routing.routes import SignedInRoute

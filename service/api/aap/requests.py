@@ -63,7 +63,7 @@ async def create_request(request: Request, body: NewRequest, caller: Requester, 
     saved = await parts.desk.ask(
         draft_run(caller, body),
         [draft_call(body)],
-        ResumeSpec(mode="poll", resumer=ADAPTER, endpoint_id=caller.id, tells=caller.delivery is not None),
+        ResumeSpec(mode="poll", resumer=ADAPTER, endpoint_id=caller.id, notifies=caller.delivery is not None),
         key=key,
         request=write_exactly(raw),
         foreign=foreign,

@@ -7,8 +7,7 @@ from sayso.clock import iso_utc, new_secret, new_uuid
 from sayso.errors import SaysoError, TooManyRequests
 from service.api.aap.problems import Refusal
 from service.concurrency import Slots
-from service.delivery.addresses import UnsafeUrl, check_url
-from service.delivery.destinations import place_of
+from service.delivery.addresses import UnsafeUrl, check_url, host_and_port
 from service.delivery.http import Answer
 from service.store.attempts import Allowance
 from service.store.instances import Registration
@@ -32,7 +31,7 @@ async def verify_receiver(parts: Wiring, scope: str, instance_id: str, delivery:
 
 
 async def _verify(parts: Wiring, scope: str, instance_id: str, delivery: Registration) -> None:
-    place = place_of(delivery.url)
+    place = host_and_port(delivery.url)
     await parts.attempts.count(PER_PROVISIONER, scope)
     await parts.attempts.count(PER_HOST, place)
     with _CONCURRENCY.take((f"scope {scope}", f"place {place}")) as free:
