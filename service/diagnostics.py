@@ -24,7 +24,7 @@ class Finding:
 
     part: str
     ok: bool
-    summary: str
+    message: str
     todo: str = ""
 
 

@@ -58,7 +58,7 @@ class Finding(ResponseModel):
 
     part: str
     ok: bool
-    summary: str
+    message: str
     todo: str = ""
 
 

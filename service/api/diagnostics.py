@@ -19,7 +19,7 @@ class FindingView(View):
 
     part: str
     ok: bool
-    summary: str
+    message: str
     todo: str = Field(description="What to do; empty if the part works.")
 
 

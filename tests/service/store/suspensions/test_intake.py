@@ -122,7 +122,7 @@ async def test_doctor_shows_how_much_is_open_and_when_it_is_too_much(world: Worl
     for _ in range(3):
         await ask(world)
     found = await diagnose()
-    assert "4 of 5 items are open; demo has most, 3 of 3" in found["summary"]
+    assert "4 of 5 items are open; demo has most, 3 of 3" in found["message"]
     assert (found["ok"], "SAYSO_PENDING_PER_KEY" in found["todo"]) == (False, True)
 
 
