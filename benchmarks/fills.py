@@ -38,9 +38,7 @@ async def _suspend(wiring: Wiring, name: str, deadline_at_ms: int | None, size: 
     definition, tool_call = refund.definition, ToolCall(call_id="", index=0, name="refund", args=arguments(name, size))
     run = RunRef(id=f"run_{name}", agent="bench", owner="bench", thread_id=name)
     if deadline_at_ms is None:
-        asked = await wiring.desk.ask(
-            "default", run, [ExternalCall(tool_call, definition)], ResumeSpec(resumer="calls")
-        )
+        asked = await wiring.desk.ask(run, [ExternalCall(tool_call, definition)], ResumeSpec(resumer="calls"))
         record = asked.record
     else:
         record = await _suspend_until(wiring, run, ExternalCall(tool_call, definition), deadline_at_ms)
@@ -52,5 +50,5 @@ async def _suspend_until(wiring: Wiring, run: RunRef, call: ExternalCall, deadli
     draft = draft_suspension("default", run, state=None).model_copy(update={"resume": ResumeSpec(resumer="calls")})
     drafts, _ = evaluate_calls(wiring.rulebook.policy, run, [call])
     asked_at_ms = deadline_at_ms - drafts[0].terms.timeout_s * 1000
-    saved = await wiring.desk.suspensions.create("default", draft.id, lambda _: suspend(draft, drafts, asked_at_ms))
+    saved = await wiring.desk.suspensions.create(draft.id, lambda _: suspend(draft, drafts, asked_at_ms))
     return saved.record

@@ -124,8 +124,8 @@ async def measure(url: str, home: Path) -> list[Held]:
     app = create_app(Settings(redis_url=url, policy=policy, home=home))
     beat = _Beat()
     async with app.router.lifespan_context(app):
-        wiring: Wiring = app.state.wiring
-        _, key = await wiring.credentials.create_key(TENANT, "demo")
+        wiring: Wiring = app.state.process.tenant(TENANT)
+        _, key = await wiring.api_keys.create("demo")
         settle_memory()  # as the service does when it has started
         beating = asyncio.create_task(beat.keep())
         found = [await _send(app, key, beat, attempt) for attempt in list_attempts() for _ in range(2)]

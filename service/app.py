@@ -30,7 +30,7 @@ from service.settings import CHECKOUT, Settings
 from service.web.errors import render_problem
 from service.web.routes import PAGES
 from service.web.routes import router as pages
-from service.wiring import assemble
+from service.wiring import open_process
 
 VERSION = __version__
 _ABOUT = (
@@ -83,7 +83,7 @@ def create_app(settings: Settings, weak_durability: str | None = None) -> FastAP
 def begin_closing(app: FastAPI) -> None:
     """Let everybody who waits have their answer now."""
     app.state.closing.set()
-    app.state.wiring.watch.wake_all()
+    app.state.process.watch.wake_all()
 
 
 def answer_error(request: Request, error: Exception) -> Response:
@@ -114,11 +114,11 @@ def _is_for_machines(request: Request) -> bool:
 def _serve(app: FastAPI, settings: Settings) -> AbstractAsyncContextManager[None]:
     @asynccontextmanager
     async def serve() -> AsyncIterator[None]:
-        async with assemble(settings) as wiring, wiring.rules.kept(TENANT, "service"):
-            app.state.wiring = wiring
+        async with open_process(settings) as process, process.tenant(TENANT).rules.kept("service"):
+            app.state.process = process
             app.state.closing = asyncio.Event()
-            listening = asyncio.create_task(wiring.watch.listen())
-            checking = asyncio.create_task(log_warnings(wiring))
+            listening = asyncio.create_task(process.watch.listen())
+            checking = asyncio.create_task(log_warnings(process.tenant(TENANT)))
             try:
                 yield
             finally:

@@ -17,39 +17,37 @@ Value = TypeVar("Value")
 
 
 class Memory(Generic[Value]):
-    """What `read` told of each tenant, read anew beside the work before it grows too old."""
+    """A value read from the store, read again in the background before it grows too old."""
 
-    def __init__(self, read: Callable[[str], Awaitable[Value]]) -> None:
+    def __init__(self, read: Callable[[], Awaitable[Value]]) -> None:
         self._read = read
-        self._held: dict[str, tuple[Value, float]] = {}
-        self._reading: dict[str, asyncio.Task[None]] = {}
+        self._held: tuple[Value, float] | None = None
+        self._reading: asyncio.Task[None] | None = None
 
-    async def find(self, tenant: str, *, fresh: bool = False) -> Value:
-        """Return what holds as of less than a second ago, or, fresh, as of now."""
-        held = self._held.get(tenant)
+    async def find(self, *, fresh: bool = False) -> Value:
+        """Return the value as of less than a second ago or, with `fresh`, as of now."""
+        held = self._held
         left_ms = held[1] - monotonic_ms() if held is not None else 0.0
         if held is None or fresh or left_ms <= 0:
-            return await self._look(tenant)
-        if left_ms < _AHEAD_MS and tenant not in self._reading:
-            self._reading[tenant] = asyncio.create_task(self._look_ahead(tenant))
+            return await self._refresh()
+        if left_ms < _AHEAD_MS and self._reading is None:
+            self._reading = asyncio.create_task(self._refresh_ahead())
         return held[0]
 
-    def last(self, tenant: str) -> Value | None:
-        """Return what held when this process last looked, without looking; None where it never has."""
-        held = self._held.get(tenant)
-        return held[0] if held is not None else None
+    def last(self) -> Value | None:
+        """Return the value of the last read without reading; None before the first."""
+        return self._held[0] if self._held is not None else None
 
-    async def _look(self, tenant: str) -> Value:
-        asked_at_ms = monotonic_ms()
-        value = await self._read(tenant)
-        held = self._held.get(tenant)
-        if held is None or held[1] < asked_at_ms + KEPT_MS:  # a look that began later may have come back first
-            self._held[tenant] = (value, asked_at_ms + KEPT_MS)
+    async def _refresh(self) -> Value:
+        began_at_ms = monotonic_ms()
+        value = await self._read()
+        if self._held is None or self._held[1] < began_at_ms + KEPT_MS:  # a later read may have returned first
+            self._held = (value, began_at_ms + KEPT_MS)
         return value
 
-    async def _look_ahead(self, tenant: str) -> None:
+    async def _refresh_ahead(self) -> None:
         try:
             with suppress(Unavailable):
-                await self._look(tenant)
+                await self._refresh()
         finally:
-            del self._reading[tenant]
+            self._reading = None

@@ -6,7 +6,6 @@ from dataclasses import dataclass
 
 from sayso.clock import now_ms
 from sayso.errors import SaysoError, Unavailable
-from service.auth.credentials import TENANT
 from service.jobs import count_workers
 from service.policy.checking import find_warnings
 from service.store.connection.durability import check_durability
@@ -66,7 +65,7 @@ async def _examine_time(wiring: Wiring) -> Finding:
 
 
 async def _examine_clock(wiring: Wiring) -> Finding:
-    due = await wiring.schedule.due(TENANT, await wiring.schedule.now_ms() - OVERDUE_MS, limit=1)
+    due = await wiring.schedule.due(await wiring.schedule.now_ms() - OVERDUE_MS, limit=1)
     if not due:
         return Finding("clock", True, "Nothing is overdue.")
     return Finding("clock", False, "Deadlines are overdue: no clock looks at them.", "Start `python -m workers.clock`.")
@@ -80,7 +79,7 @@ async def _examine_workers(wiring: Wiring) -> Finding:
 
 
 async def _examine_limits(wiring: Wiring) -> Finding:
-    limits, opened = wiring.settings, await wiring.intake.count_open(TENANT)
+    limits, opened = wiring.settings, await wiring.intake.count_open()
     told = f"{opened.all} of {limits.pending_limit} items are open"
     told += f"; {opened.owner} has most, {opened.most} of {limits.pending_per_key}." if opened.most else "."
     told += f" A key may ask {limits.asks_per_minute_per_key} times a minute."
@@ -91,7 +90,7 @@ async def _examine_limits(wiring: Wiring) -> Finding:
 
 
 async def _examine_records(wiring: Wiring) -> Finding:
-    count, unreadable = await wiring.inspections.look_through(TENANT)
+    count, unreadable = await wiring.inspections.look_through()
     if not unreadable:
         return Finding("records", True, f"All {count} that were looked through can be read.")
     named = "; ".join(f"{one.suspension_id}: {one.reason}" for one in unreadable[:_NAMED])
@@ -105,7 +104,7 @@ async def _examine_records(wiring: Wiring) -> Finding:
 
 
 async def _examine_trails(wiring: Wiring) -> Finding:
-    count, faults = await wiring.inspections.look_through_trails(TENANT)
+    count, faults = await wiring.inspections.look_through_trails()
     if not faults:
         return Finding("trails", True, f"The newest {count} end where their runs' records say.")
     named = " ".join(f"{run_id}: {fault}" for run_id, fault in list(faults.items())[:_NAMED])
@@ -119,7 +118,7 @@ async def _examine_trails(wiring: Wiring) -> Finding:
 
 
 async def _examine_holders(wiring: Wiring) -> Finding:
-    version, holders = await wiring.rules.list_holders(TENANT)
+    version, holders = await wiring.rules.list_holders()
     others = [one for one in holders if one.version != version]
     if not others:
         return Finding("rules held", True, f"{len(holders)} services and workers hold version {version or 'none'}.")

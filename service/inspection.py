@@ -31,41 +31,41 @@ class Inspections:
         self._trails = trails
         self._schedule = schedule
         self._readings = readings
-        self._sampled_at_ms: dict[str, float] = {}
+        self._sampled_at_ms = -_SAMPLE_EVERY_MS + 0.0
 
-    async def sample(self, tenant: str) -> list[UnreadableRecord]:
+    async def sample(self) -> list[UnreadableRecord]:
         """Return what cannot be read, as far as this process has met it or finds it among what waits and the newest."""
-        if monotonic_ms() - self._sampled_at_ms.get(tenant, -_SAMPLE_EVERY_MS) >= _SAMPLE_EVERY_MS:
-            self._sampled_at_ms[tenant] = monotonic_ms()
-            await self._read(tenant, await self._list_ids(tenant, _SAMPLE))
-        return self._readings.list_unreadable(tenant)
+        if monotonic_ms() - self._sampled_at_ms >= _SAMPLE_EVERY_MS:
+            self._sampled_at_ms = monotonic_ms()
+            await self._read(await self._list_ids(_SAMPLE))
+        return self._readings.list_unreadable()
 
-    async def look_through(self, tenant: str) -> tuple[int, list[UnreadableRecord]]:
+    async def look_through(self) -> tuple[int, list[UnreadableRecord]]:
         """Return how many records were read, all that waits and the newest others, and which of them cannot be."""
-        ids = await self._list_ids(tenant, _MOST)
-        await self._read(tenant, ids)
-        return len(ids), self._readings.list_unreadable(tenant)
+        ids = await self._list_ids(_MOST)
+        await self._read(ids)
+        return len(ids), self._readings.list_unreadable()
 
-    async def look_through_trails(self, tenant: str) -> tuple[int, dict[str, str]]:
+    async def look_through_trails(self) -> tuple[int, dict[str, str]]:
         """Return how many trails were compared with their records, the newest, and what is wrong with which run's."""
-        run_ids = await self._runs.list_ids(tenant, _MOST)
+        run_ids = await self._runs.list_ids(_MOST)
         faults: dict[str, str] = {}
         for some in _divide(run_ids):
-            ends: list[TrailEnd] = await self._trails.find_ends(tenant, some)
+            ends: list[TrailEnd] = await self._trails.find_ends(some)
             faults |= {one.run_id: one.fault for one in ends if one.fault}
         return len(run_ids), faults
 
-    async def _list_ids(self, tenant: str, limit: int) -> list[str]:
-        known = [one.suspension_id for one in self._readings.list_unreadable(tenant)]
-        waiting = await self._runs.inbox(tenant, limit=limit)
-        scheduled = (await self._schedule.everything(tenant))[:limit]
-        decided = await self._runs.decided(tenant, limit=limit)
-        latest = await self._runs.latest(tenant, limit)
+    async def _list_ids(self, limit: int) -> list[str]:
+        known = [one.suspension_id for one in self._readings.list_unreadable()]
+        waiting = await self._runs.inbox(limit=limit)
+        scheduled = (await self._schedule.everything())[:limit]
+        decided = await self._runs.decided(limit=limit)
+        latest = await self._runs.latest(limit)
         return list(dict.fromkeys([*known, *waiting, *scheduled, *decided, *latest]))
 
-    async def _read(self, tenant: str, ids: Sequence[str]) -> None:
+    async def _read(self, ids: Sequence[str]) -> None:
         for some in _divide(ids):
-            await self._suspensions.read_page(tenant, some)
+            await self._suspensions.read_page(some)
 
 
 def _divide(ids: Sequence[str]) -> Iterator[list[str]]:

@@ -10,7 +10,6 @@ from dataclasses import dataclass
 
 from sayso.clock import new_secret
 from sayso.errors import Conflict, SaysoError
-from service.auth.credentials import TENANT
 from service.settings import Settings, variable_of
 from service.starting import start
 from service.store.connection.durability import check_durability
@@ -43,32 +42,32 @@ async def set_up(settings: Settings) -> AsyncIterator[str]:
 
 async def _set_up_admin(wiring: Wiring, password: str | None, url: str) -> str:
     sign_in = f"Sign in at {url} as {ADMIN}"
-    known = await wiring.reviewers.find(TENANT, ADMIN)
+    known = await wiring.reviewers.find(ADMIN)
     if known is None:
         chosen = password or new_secret()[:_PASSWORD_CHARS]
-        await wiring.reviewers.add(TENANT, ADMIN, chosen, ("reviewer", "admin"))
+        await wiring.reviewers.add(ADMIN, chosen, ("reviewer", "admin"))
         if password is None:
             return f"{sign_in} with the password {chosen} (shown this once)."
     elif not known.active:
         return f"The reviewer {ADMIN} was shut out and stays so; sign in at {url} as another admin."
     elif password is None:
         return f"{sign_in} with the password it has."
-    elif not await wiring.reviewers.has_password(TENANT, ADMIN, password):
-        await wiring.reviewers.set_password(TENANT, ADMIN, password)
+    elif not await wiring.reviewers.has_password(ADMIN, password):
+        await wiring.reviewers.set_password(ADMIN, password)
     return f"{sign_in} with the password in {variable_of('admin_password')}."
 
 
 async def _set_up_demo_key(wiring: Wiring, key: str | None) -> str:
-    named = [one for one in await wiring.credentials.list_keys(TENANT) if one.name == DEMO]
+    named = [one for one in await wiring.api_keys.list_all() if one.name == DEMO]
     if key is not None:
         try:
-            await wiring.credentials.create_key(TENANT, DEMO, key)
+            await wiring.api_keys.create(DEMO, key)
         except Conflict as refusal:
             return f"{variable_of('agent_key')} does not hold: {refusal.message}"
         return f"The agent {DEMO} has the key in {variable_of('agent_key')}."
     if named:
         return f"The agent {DEMO} has the key it has."
-    _, secret = await wiring.credentials.create_key(TENANT, DEMO)
+    _, secret = await wiring.api_keys.create(DEMO)
     return f"The agent {DEMO} has the key {secret} (shown this once)."
 
 

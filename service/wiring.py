@@ -1,12 +1,14 @@
-"""Put the parts of one process together, once, from its settings."""
+"""The parts of one process, assembled once from its settings, and the parts that serve one tenant."""
 
 import gc
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 
-from service.auth.credentials import Credentials
-from service.auth.reviewers import Reviewers
+from service.auth.api_keys import ApiKeys
+from service.auth.credentials import TENANT, Credentials
+from service.auth.passwords import Passwords
+from service.auth.reviewers import Reviewers, hash_token
 from service.auth.revocations import RevocationCache
 from service.delivery.http import Posts
 from service.desk.desk import Desk
@@ -24,7 +26,7 @@ from service.store.connection.watch import Watch
 from service.store.deliveries import Deliveries
 from service.store.freezes import FreezeStore
 from service.store.idempotency import Replays
-from service.store.instances import Instances
+from service.store.instances import Instance, Instances
 from service.store.people import People
 from service.store.rules import RuleStore
 from service.store.runs.external_events import ExternalEvents
@@ -32,94 +34,138 @@ from service.store.runs.retention import Retention
 from service.store.runs.runs import Runs
 from service.store.runs.trails import Trails
 from service.store.suspensions.intake import Intake
-from service.store.suspensions.reading import Readings
 from service.store.suspensions.saving import Suspensions
 from service.store.suspensions.schedule import Schedule
+from service.store.tenants import Connections, TenantStore
+from service.store.tokens import Tokens
 
 _COLLECT_AFTER = 50_000
 
 
 @dataclass(frozen=True)
 class Wiring:
-    """Everything a process needs to serve, drive or watch runs."""
+    """The parts that serve one tenant. Settings, connections and credentials are the process's own."""
 
     settings: Settings
     rulebook: Rulebook
+    watch: Watch
+    credentials: Credentials
+    attempts: Attempts
+    posts: Posts
+    tenant: str
     rules: RulesInForce
     desk: Desk
     runs: Runs
     external_events: ExternalEvents
     schedule: Schedule
-    watch: Watch
     reviewers: Reviewers
-    credentials: Credentials
+    api_keys: ApiKeys
     replays: Replays
     freezes: Freezes
     retention: Retention
     revocation_cache: RevocationCache
     instances: Instances
     deliveries: Deliveries
-    attempts: Attempts
-    posts: Posts
     waiters: Waiters
     intake: Intake
     inspections: Inspections
     trails: Trails
 
 
+class Process:
+    """The parts of one process, and the `Wiring` of each tenant, built when it is first needed."""
+
+    def __init__(self, settings: Settings, connections: Connections, watch: Watch) -> None:
+        self.settings = settings
+        self.watch = watch
+        self.rulebook = rulebook_of(settings.policy)
+        self.posts = Posts(loopback=settings.aap_allow_loopback)
+        self._connections = connections
+        self._attempts = Attempts(connections.redis)
+        self._passwords = Passwords()
+        self._tokens = Tokens(connections.redis)
+        self.credentials = Credentials(
+            self._tokens, lambda name: self.tenant(name).reviewers, idle_s=settings.session_idle_s
+        )
+        self._tenants: dict[str, Wiring] = {}
+
+    def tenant(self, name: str) -> Wiring:
+        """Return the parts that serve a tenant. The name comes from a credential, never from a caller."""
+        wiring = self._tenants.get(name)
+        if wiring is None:
+            wiring = self._tenants[name] = self._wire(name)
+        return wiring
+
+    async def find_instance(self, token: str) -> Instance | None:
+        """Return the instance of the Agent Approval Protocol that holds this token, or None."""
+        token_hash = hash_token(token)
+        key = await self._tokens.find_instance(token_hash)
+        if key is None:
+            return None
+        instance = await self.tenant(key.tenant).instances.read(key.instance_id)
+        return instance if instance is not None and instance.credential_hash == token_hash else None
+
+    def _wire(self, tenant: str) -> Wiring:
+        settings, store = self.settings, TenantStore(self._connections, tenant)
+        rules = RulesInForce(RuleStore(store), self.rulebook, settings.policy)
+        runs, trails, people = Runs(store), Trails(store), People(store)
+        intake, schedule, freezes = Intake(store, settings), Schedule(store), Freezes(FreezeStore(store))
+        suspensions = Suspensions(store, freezes.mark_ms)
+        return Wiring(
+            settings=settings,
+            rulebook=self.rulebook,
+            watch=self.watch,
+            credentials=self.credentials,
+            attempts=self._attempts,
+            posts=self.posts,
+            tenant=tenant,
+            rules=rules,
+            desk=Desk(suspensions, runs, rules.policy, freezes.known, freezes.sure_until_ms, intake),
+            runs=runs,
+            external_events=ExternalEvents(store),
+            schedule=schedule,
+            reviewers=Reviewers(tenant, people, self._tokens, self._attempts, self._passwords, settings),
+            api_keys=ApiKeys(tenant, people, self._tokens),
+            replays=Replays(store),
+            freezes=freezes,
+            retention=Retention(store),
+            revocation_cache=RevocationCache(people),
+            instances=Instances(store),
+            deliveries=Deliveries(store),
+            waiters=Waiters(settings.waits_per_key),
+            intake=intake,
+            inspections=Inspections(suspensions, runs, trails, schedule, store.readings),
+            trails=trails,
+        )
+
+
 def settle_memory() -> None:
-    """Leave all that is there for good out of later garbage collections, and have those come less often."""
+    """Exclude everything that exists now from later garbage collections, and collect less often."""
     gc.collect()
     gc.freeze()
     gc.set_threshold(_COLLECT_AFTER, 20, 20)
 
 
 @asynccontextmanager
-async def assemble(settings: Settings) -> AsyncIterator[Wiring]:
-    """Connect to the store and build the parts on it; close the connections in the end."""
+async def open_process(settings: Settings) -> AsyncIterator[Process]:
+    """Connect to the store and yield the parts; close the connections at the end."""
     redis = connect(settings.store_url)
     blocking = connect(settings.store_url, blocking=True)
-    rulebook = rulebook_of(settings.policy)
-    readings = Readings()
-    rules = RulesInForce(RuleStore(redis), rulebook, settings.policy)
-    runs = Runs(redis, readings)
-    trails = Trails(redis, readings)
-    people = People(redis)
-    intake = Intake(redis, settings)
     trouble, address = Trouble("store_away"), show_address(settings.store_url)
-    posts = Posts(loopback=settings.aap_allow_loopback)
-    freezes = Freezes(FreezeStore(redis))
-    suspensions, schedule = Suspensions(redis, freezes.mark_ms, readings), Schedule(redis)
-    reviewers = Reviewers(people, Attempts(redis), idle_s=settings.session_idle_s, max_s=settings.session_max_s)
+    watch = Watch(blocking, on_lost=lambda error: trouble.note(error, address=address), on_found=trouble.over)
+    connections = Connections(redis)
+    process = Process(settings, connections, watch)
     try:
-        yield Wiring(
-            settings=settings,
-            rulebook=rulebook,
-            rules=rules,
-            desk=Desk(suspensions, runs, rules.policy, freezes.known, freezes.sure_until_ms, intake),
-            runs=runs,
-            external_events=ExternalEvents(redis),
-            schedule=schedule,
-            watch=Watch(blocking, on_lost=lambda error: trouble.note(error, address=address), on_found=trouble.over),
-            reviewers=reviewers,
-            credentials=Credentials(people, reviewers),
-            replays=Replays(redis),
-            freezes=freezes,
-            retention=Retention(redis, readings),
-            revocation_cache=RevocationCache(people),
-            instances=Instances(redis),
-            deliveries=Deliveries(redis),
-            attempts=Attempts(redis),
-            posts=posts,
-            waiters=Waiters(settings.waits_per_key),
-            intake=intake,
-            inspections=Inspections(suspensions, runs, trails, schedule, readings),
-            trails=trails,
-        )
+        yield process
     finally:
-        suspensions.close()
-        schedule.close()
-        intake.close()
-        await posts.aclose()
+        connections.close()
+        await process.posts.aclose()
         await redis.aclose()
         await blocking.aclose()
+
+
+@asynccontextmanager
+async def assemble(settings: Settings, tenant: str = TENANT) -> AsyncIterator[Wiring]:
+    """Connect to the store and yield the parts that serve one tenant: what a job binds once."""
+    async with open_process(settings) as process:
+        yield process.tenant(tenant)

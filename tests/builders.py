@@ -4,6 +4,7 @@ from functools import cache
 from typing import Any
 
 from pwdlib import PasswordHash
+from redis.asyncio import Redis
 
 from sayso.canonical_json import JsonObject
 from sayso.clock import new_id, new_secret, now_ms
@@ -21,7 +22,14 @@ from service.auth.credentials import TENANT
 from service.auth.reviewers import hash_token
 from service.desk.desk import draft_suspension
 from service.store.people import Reviewer, Session
+from service.store.tenants import Connections, TenantStore
 from service.wiring import Wiring
+
+
+def store_of(redis: Redis, tenant: str = TENANT) -> TenantStore:
+    """Return the store of a tenant on connections of its own."""
+    return TenantStore(Connections(redis), tenant)
+
 
 PASSWORD = "correct horse battery"
 SESSION_MS = 3_600_000
@@ -76,35 +84,35 @@ def run_ref(owner: str = "demo", **fields: Any) -> RunRef:
 
 async def make_pending(wiring: Wiring, *drafts: ItemDraft, owner: str = "demo", late_ms: int = 0) -> SuspensionRecord:
     """A run that waits for people, since `late_ms` ago."""
-    await wiring.runs.save_definitions(TENANT, [REFUND])
+    await wiring.runs.save_definitions([REFUND])
     draft = draft_suspension(TENANT, run_ref(owner), state=seal_state(b"{}"))
 
     def begin(at_ms: int) -> Change:
         return suspend(draft, drafts or (ask(),), at_ms - late_ms)
 
-    return (await wiring.desk.suspensions.create(TENANT, draft.id, begin)).record
+    return (await wiring.desk.suspensions.create(draft.id, begin)).record
 
 
 async def make_running(wiring: Wiring, owner: str = "demo") -> SuspensionRecord:
     """A run that waits for its first worker."""
-    return (await wiring.desk.start(TENANT, run_ref(owner), seal_state(b"{}"))).record
+    return (await wiring.desk.start(run_ref(owner), seal_state(b"{}"))).record
 
 
 async def approve(wiring: Wiring, record: SuspensionRecord, by: str = "anna", item: int = 0) -> SuspensionRecord:
     """The suspension after somebody approved one of its items."""
     asked = record.items[item]
     yes = DecisionRequest(action="approve", digest=asked.digest)
-    return (await wiring.desk.decide(TENANT, record.id, asked.item_id, yes, person(by))).record
+    return (await wiring.desk.decide(record.id, asked.item_id, yes, person(by))).record
 
 
 async def finish(
     wiring: Wiring, record: SuspensionRecord, status: RunStatus = RunStatus.COMPLETED, result: Any = None
 ) -> SuspensionRecord:
     """The suspension after a worker took its run up and ended it."""
-    leased = (await wiring.desk.lease(TENANT, record.id, "worker-1", 30_000)).record
+    leased = (await wiring.desk.lease(record.id, "worker-1", 30_000)).record
     assert leased.lease is not None
     fence = Fence(holder="worker-1", attempt=leased.lease.attempt, lease_ms=30_000)
-    return (await wiring.desk.settle(TENANT, record.id, fence, RunEnd(status=status, result=result), ())).record
+    return (await wiring.desk.settle(record.id, fence, RunEnd(status=status, result=result), ())).record
 
 
 async def give_up(wiring: Wiring, record: SuspensionRecord) -> SuspensionRecord:
@@ -115,14 +123,14 @@ async def give_up(wiring: Wiring, record: SuspensionRecord) -> SuspensionRecord:
         assert taken.lease is not None
         return fail(taken, Fence("worker-1", taken.lease.attempt, 30_000), "no such agent", (), at_ms)
 
-    return (await wiring.desk.suspensions.change(TENANT, record.id, verb)).record
+    return (await wiring.desk.suspensions.change(record.id, verb)).record
 
 
 async def make_person(wiring: Wiring, name: str, *roles: str) -> str:
     """A reviewer who is signed in; returns the session's token."""
     held = roles or ("reviewer",)
     reviewer = Reviewer(name=name, password_hash=_hash(PASSWORD), roles=held, created_at_ms=now_ms())
-    await wiring.reviewers._people.save_reviewer(TENANT, reviewer)
+    await wiring.reviewers._people.save_reviewer(reviewer)
     token = new_secret()
     session = Session(tenant=TENANT, name=name, roles=held, csrf=new_secret(), created_at_ms=now_ms())
     await wiring.reviewers._people.open_session(hash_token(token), session, SESSION_MS)
@@ -131,7 +139,7 @@ async def make_person(wiring: Wiring, name: str, *roles: str) -> str:
 
 async def make_agent(wiring: Wiring, name: str) -> str:
     """An agent's key."""
-    _, key = await wiring.credentials.create_key(TENANT, name)
+    _, key = await wiring.api_keys.create(name)
     return key
 
 
@@ -145,7 +153,7 @@ async def register_agent(wiring: Wiring, name: str = "demo", context: JsonObject
         digest="d" * 64,
         context=context or {},
     )
-    await wiring.runs.save_agent(TENANT, name, manifest.model_dump_json())
+    await wiring.runs.save_agent(name, manifest.model_dump_json())
     return manifest
 
 

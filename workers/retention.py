@@ -1,11 +1,10 @@
-"""Forget what is older than the operator wants kept: a plain job, a batch at a time, at most once an hour."""
+"""Retention: a job that deletes old runs and trails in batches, at most once an hour."""
 
 import asyncio
 
 import structlog
 
 from sayso.clock import monotonic_ms
-from service.auth.credentials import TENANT
 from service.settings import Settings, load
 from service.wiring import Wiring, assemble
 
@@ -18,7 +17,7 @@ log = structlog.get_logger()
 
 
 def retain() -> None:
-    """Forget old runs and old trails; the job that RQ runs. What does not fit in a minute is left to the next one."""
+    """Delete old runs and trails for up to a minute; the job that RQ runs."""
     asyncio.run(_retain(load()))
 
 
@@ -28,18 +27,18 @@ async def _retain(settings: Settings) -> None:
 
 
 async def forget_old(wiring: Wiring, now_ms: int) -> tuple[int, int]:
-    """Forget what is old at `now_ms`; return how many runs and how many trails that were."""
+    """Delete what is too old at `now_ms`; return the numbers of runs and trails."""
     settings, retention = wiring.settings, wiring.retention
     runs = trails = 0
     began_ms = monotonic_ms()
     while monotonic_ms() - began_ms < _LONGEST_MS:
-        some = await retention.forget_runs(TENANT, now_ms - settings.keep_runs_days * _DAY_MS, _BATCH, now_ms)
-        old = await retention.forget_trails(TENANT, now_ms - settings.keep_trail_days * _DAY_MS, _BATCH)
+        some = await retention.forget_runs(now_ms - settings.keep_runs_days * _DAY_MS, _BATCH, now_ms)
+        old = await retention.forget_trails(now_ms - settings.keep_trail_days * _DAY_MS, _BATCH)
         runs, trails = runs + some, trails + old
         if not some and not old:
             break
     else:
-        await retention.give_back(TENANT)
+        await retention.give_back()
     if runs or trails:
         log.info("old_runs_forgotten", runs=runs, trails=trails)
     return runs, trails

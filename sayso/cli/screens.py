@@ -18,7 +18,7 @@ from sayso.errors import TooLarge
 from sayso.sentences.items import describe_resemblance
 from sayso.sentences.outcomes import describe_outcome, describe_state
 from sayso.sentences.times import describe_left
-from sayso.text.blanks import fold
+from sayso.text.blanks import collapse
 from sayso.text.invisible import UNCHECKED
 
 _WIDEST = 120
@@ -41,7 +41,7 @@ def make_console(*, error: bool = False) -> Console:
 def show(text: str, style: str = "") -> Text:
     """Return a text of several lines, with signs for unsafe characters."""
     shown = Text(style=style)
-    for piece in fold(text, breaks=False):
+    for piece in collapse(text, breaks=False):
         shown.append(piece.sign or piece.text, "reverse" if piece.sign else None)
     return shown
 
@@ -49,7 +49,7 @@ def show(text: str, style: str = "") -> Text:
 def show_line(text: str, style: str = "", width: int = _WIDEST) -> Text:
     """Return a text on one line, truncated to `width`."""
     line = Text(style=style)
-    for piece in fold(text, breaks=False):
+    for piece in collapse(text, breaks=False):
         line.append(piece.sign or piece.text.replace("\n", " ").replace("\t", " "), "reverse" if piece.sign else None)
         if len(line) > width:
             break

@@ -88,20 +88,20 @@ async def list_own_sessions(request: Request, caller: Member, parts: Parts) -> S
 @account.delete("/sessions", operation_id="endOtherSessions", responses=_ENDS)
 async def end_other_sessions(request: Request, caller: Member, parts: Parts) -> EndedSessions:
     """End all your sessions but this one."""
-    ended = await parts.reviewers.end_sessions(caller.tenant, caller.name, but=bearer_token(request))
+    ended = await parts.reviewers.end_sessions(caller.name, but=bearer_token(request))
     return EndedSessions(ended=ended)
 
 
 @account.delete("/sessions/{session_id}", status_code=204, operation_id="endOwnSession", responses=_ENDS)
 async def end_own_session(session_id: SessionId, caller: Member, parts: Parts) -> None:
     """End one of your sessions."""
-    await parts.reviewers.end_session(caller.tenant, caller.name, session_id)
+    await parts.reviewers.end_session(caller.name, session_id)
 
 
 @reviewers.post("/{name}/activate", operation_id="activateReviewer", responses=WRITES)
 async def activate_reviewer(name: ReviewerName, caller: Admin, parts: Parts) -> ReviewerView:
     """Let a reviewer in again who was shut out, with the password they had. They sign in anew."""
-    return ReviewerView.model_validate(await parts.reviewers.activate(caller.tenant, name))
+    return ReviewerView.model_validate(await parts.reviewers.activate(name))
 
 
 @reviewers.get("/{name}/sessions", operation_id="listSessions", responses=_READS)
@@ -113,18 +113,18 @@ async def list_sessions(name: ReviewerName, caller: Admin, parts: Parts) -> Sess
 @reviewers.delete("/{name}/sessions", operation_id="endSessions", responses=_ENDS)
 async def end_sessions(name: ReviewerName, caller: Admin, parts: Parts) -> EndedSessions:
     """End all sessions of a reviewer."""
-    return EndedSessions(ended=await parts.reviewers.end_sessions(caller.tenant, name))
+    return EndedSessions(ended=await parts.reviewers.end_sessions(name))
 
 
 @reviewers.delete("/{name}/sessions/{session_id}", status_code=204, operation_id="endSession", responses=_ENDS)
 async def end_session(name: ReviewerName, session_id: SessionId, caller: Admin, parts: Parts) -> None:
     """End one session of a reviewer."""
-    await parts.reviewers.end_session(caller.tenant, name, session_id)
+    await parts.reviewers.end_session(name, session_id)
 
 
 async def _list(parts: Wiring, caller: Principal, name: str, token: str | None) -> SessionList:
     now_ms, own = await parts.schedule.now_ms(), hash_token(token) if token is not None else ""
-    found = await parts.reviewers.list_sessions(caller.tenant, name)
+    found = await parts.reviewers.list_sessions(name)
     return SessionList(sessions=[_view(parts, one, now_ms, own) for one in found])
 
 

@@ -24,5 +24,5 @@ async def list_agents(caller: Caller, parts: Parts) -> AgentList:
 
     One that a worker of another version registered, and that cannot be read here, is left out.
     """
-    manifests = await parts.runs.agents(caller.tenant)
+    manifests = await parts.runs.agents()
     return AgentList(agents=[one for one in map(read_manifest, manifests.values()) if one is not None])

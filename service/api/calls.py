@@ -143,7 +143,6 @@ async def ask_for_calls(
         key_id=caller.key_id,
     )
     saved = await parts.desk.ask(
-        caller.tenant,
         run,
         gated,
         ResumeSpec(mode=body.mode, resumer=_find_resumer(body, manifest), coverage=body.coverage),
@@ -168,7 +167,7 @@ async def _find_registered(parts: Wiring, caller: Principal, name: str | None) -
             "$.agent is missing; say which registered agent it is, or run the calls yourself with mode 'poll'.",
             errors=[{"path": "$.agent", "message": "is missing; add it"}],
         )
-    return await find_agent(parts, caller.tenant, name)
+    return await find_agent(parts, name)
 
 
 def _describe_own(body: AskRequest, caller: Principal) -> AgentManifest:

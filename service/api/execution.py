@@ -12,7 +12,7 @@ from sayso.records.suspensions import SuspensionRecord
 from sayso.records.terms import LONGEST_WAIT_S, REPORT_WITHIN_S
 from sayso.transitions.client_execution import key_of
 from sayso.transitions.deciding import find_item
-from sayso.transitions.execution import approved_args
+from sayso.transitions.permits import approved_args
 from service.api.routing.dependencies import Caller, IdempotencyKey, ItemId, Parts, SuspensionId
 from service.api.routing.routes import SignedInRoute
 from service.api.views.base import Timestamp
@@ -71,9 +71,9 @@ async def redeem_item(
     """
     await _check_own(parts, caller, suspension_id)
     holder = _need(key)
-    revocations = await parts.revocation_cache.find(caller.tenant)
+    revocations = await parts.revocation_cache.find()
     within_s = (body or RedeemRequest()).report_within_s
-    saved = await parts.desk.client_redeem(caller.tenant, suspension_id, item_id, holder, revocations, within_s)
+    saved = await parts.desk.client_redeem(suspension_id, item_id, holder, revocations, within_s)
     return _describe_redeemed(saved.record, item_id)
 
 
@@ -89,7 +89,7 @@ async def report_outcome(
     """Say what came of a call, with the Idempotency-Key that consumed its leave. The run ends with the last of them."""
     await _check_own(parts, caller, suspension_id)
     told = Report(success=body.success, output=body.output, error=body.error, at_ms=0)
-    saved = await parts.desk.conclude(caller.tenant, suspension_id, item_id, _need(key), told)
+    saved = await parts.desk.conclude(suspension_id, item_id, _need(key), told)
     return SuspensionView.of(saved.record)
 
 
@@ -102,7 +102,7 @@ async def mark_item_in_doubt(
     Returns the suspension that asks them; asked already, it is returned as it stands.
     """
     await _check_own(parts, caller, suspension_id)
-    saved = await parts.desk.mark_in_doubt(caller.tenant, suspension_id, item_id)
+    saved = await parts.desk.mark_in_doubt(suspension_id, item_id)
     return SuspensionView.of(saved.following or saved.record)
 
 
@@ -119,9 +119,9 @@ async def _check_own(parts: Wiring, caller: Principal, suspension_id: str) -> No
     """
     unknown = NotFound(f"There is no suspension {suspension_id!r} for this credential.")
     try:
-        record = (await parts.desk.suspensions.read(caller.tenant, suspension_id)).record
+        record = (await parts.desk.suspensions.read(suspension_id)).record
     except Unreadable:
-        if await parts.runs.is_of(caller.tenant, caller.name, suspension_id=suspension_id):
+        if await parts.runs.is_of(caller.name, suspension_id=suspension_id):
             raise
         raise unknown from None
     if record is None or record.run.owner != caller.name:

@@ -155,7 +155,7 @@ async def report_events(
     if run.owner != caller.name:
         raise NotAllowed(f"Only {run.owner}, who asked for this run, tells what happened to it.")
     external_events = [one.external_event for one in body.events]
-    told = await parts.external_events.add(caller.tenant, run_id, body.source, body.source_format, external_events)
+    told = await parts.external_events.add(run_id, body.source, body.source_format, external_events)
     return ExternalEventsResponse(added=told.added, repeated=len(external_events) - told.added, count=told.kept)
 
 
@@ -169,7 +169,7 @@ async def list_external_events(
 ) -> KeptPage:
     """Return what sources told of a run, as it came; it is deleted with the run."""
     await find_run(parts, caller, run_id)
-    kept: list[StoredEvent] = await parts.external_events.read(caller.tenant, run_id, after=after, limit=limit)
+    kept: list[StoredEvent] = await parts.external_events.read(run_id, after=after, limit=limit)
     views = [KeptView.model_validate(one) for one in kept]
     return KeptPage(events=views, next_after=kept[-1].position if kept else after)
 
@@ -184,8 +184,8 @@ async def get_timeline(
 ) -> Timeline:
     """Return our trail and what sources told as one timeline: fragments folded, calls with their results."""
     await find_run(parts, caller, run_id)
-    trail = await parts.runs.trail(caller.tenant, run_id, limit=_LONGEST_TRAIL)
-    both = merge(trail, build_entries(await parts.external_events.read_all(caller.tenant, run_id)))
+    trail = await parts.runs.trail(run_id, limit=_LONGEST_TRAIL)
+    both = merge(trail, build_entries(await parts.external_events.read_all(run_id)))
     page = both[skip : skip + limit]
     more = len(both) > skip + limit
     return Timeline(moments=[MomentView.of(one) for one in page], next_skip=skip + limit if more else None)

@@ -74,7 +74,7 @@ class FreezeList(BaseModel):
 @router.get("", operation_id="listFreezes", responses=problems(401, 403))
 async def list_freezes(caller: Person, parts: Parts) -> FreezeList:
     """List what is frozen."""
-    return FreezeList(freezes=[FreezeView.of(one) for one in await parts.freezes.in_force(caller.tenant, fresh=True)])
+    return FreezeList(freezes=[FreezeView.of(one) for one in await parts.freezes.in_force(fresh=True)])
 
 
 @router.post("", status_code=201, operation_id="freeze", responses=WRITES)
@@ -85,7 +85,7 @@ async def freeze(body: FreezeRequest, caller: Admin, parts: Parts) -> FreezeView
     `confirm` it.
     """
     by = caller.actor("api")
-    return FreezeView.of(await freeze_known(parts, caller.tenant, body.scope, body.reason, by, confirmed=body.confirm))
+    return FreezeView.of(await freeze_known(parts, body.scope, body.reason, by, confirmed=body.confirm))
 
 
 @router.post("/{freeze_id}/lift", operation_id="liftFreeze", responses=WRITES)
@@ -94,4 +94,4 @@ async def unfreeze(
 ) -> FreezeView:
     """Let what waited go on at once; deadlines move by as long as they were held, unless they are to pass."""
     deadlines = body.deadlines if body is not None else "move"
-    return FreezeView.of(await parts.freezes.unfreeze(caller.tenant, freeze_id, caller.actor("api"), deadlines))
+    return FreezeView.of(await parts.freezes.unfreeze(freeze_id, caller.actor("api"), deadlines))

@@ -7,9 +7,8 @@ from pydantic import BaseModel, Field
 
 from sayso.records.freezes import TIME
 from sayso.transitions.clock_jumps import JUMP_MS
-from service.api.routing.dependencies import Parts
+from service.api.routing.dependencies import OpenParts
 from service.api.routing.routes import OpenRoute
-from service.auth.credentials import TENANT
 from service.http.openapi import problems
 
 router = APIRouter(tags=["health"], route_class=OpenRoute)
@@ -43,11 +42,11 @@ async def healthz() -> Alive:
 
 @router.head("/readyz", include_in_schema=False)
 @router.get("/readyz", operation_id="getReadiness", responses=problems())
-async def readyz(parts: Parts) -> Ready:
+async def readyz(parts: OpenParts) -> Ready:
     """Answer while the store can be reached and takes writes; 503 otherwise."""
     now_ms = await parts.schedule.writing_ms()
-    unreadable = len(await parts.inspections.sample(TENANT))
-    if any(one.scope == TIME for one in await parts.freezes.in_force(TENANT, fresh=True)):
+    unreadable = len(await parts.inspections.sample())
+    if any(one.scope == TIME for one in await parts.freezes.in_force(fresh=True)):
         return Ready(clock="in doubt", unreadable=unreadable)
-    silent = now_ms - parts.freezes.mark_ms(TENANT) > JUMP_MS
+    silent = now_ms - parts.freezes.mark_ms() > JUMP_MS
     return Ready(clock="silent" if silent else "right", unreadable=unreadable)

@@ -109,30 +109,30 @@ async def add_reviewer(body: ReviewerRequest, caller: Admin, parts: Parts, key: 
     """Let a person in."""
     # The password is no part of what is kept of the request: a fast hash of it would be worth guessing.
     seen = _seen(caller, key, ["add reviewer", body.name, list(body.roles)], body.name)
-    again = await parts.replays.recall(caller.tenant, seen) if seen else None
-    known = await parts.reviewers.find(caller.tenant, again) if again else None
+    again = await parts.replays.recall(seen) if seen else None
+    known = await parts.reviewers.find(again) if again else None
     if known is not None:
         return ReviewerView.model_validate(known)
-    keys = await parts.credentials.list_keys(caller.tenant)
+    keys = await parts.api_keys.list_all()
     if any(one.name.casefold() == body.name and one.kind != "reviewer" for one in keys):
         raise Conflict(f"There is an agent named {body.name}, and nobody may be taken for it. Choose another name.")
-    added = await parts.reviewers.add(caller.tenant, body.name, body.password.get_secret_value(), body.roles)
+    added = await parts.reviewers.add(body.name, body.password.get_secret_value(), body.roles)
     if seen:
-        await parts.replays.remember(caller.tenant, seen)
+        await parts.replays.remember(seen)
     return ReviewerView.model_validate(added)
 
 
 @reviewers.get("", operation_id="listReviewers", responses=_ADMIN_READS)
 async def list_reviewers(caller: Admin, parts: Parts) -> ReviewerList:
     """List everybody, those who were shut out included."""
-    found = await parts.reviewers.list_all(caller.tenant)
+    found = await parts.reviewers.list_all()
     return ReviewerList(reviewers=[ReviewerView.model_validate(one) for one in found])
 
 
 @reviewers.post("/{name}/password", status_code=204, operation_id="setPassword", responses=WRITES)
 async def set_password(name: ReviewerName, body: PasswordRequest, caller: Admin, parts: Parts) -> None:
     """Give a reviewer a new password; sessions opened with the old one end."""
-    await parts.reviewers.set_password(caller.tenant, name, body.password.get_secret_value())
+    await parts.reviewers.set_password(name, body.password.get_secret_value())
 
 
 @reviewers.post("/{name}/deactivate", operation_id="deactivateReviewer", responses=WRITES)
@@ -140,7 +140,7 @@ async def deactivate_reviewer(name: ReviewerName, caller: Admin, parts: Parts) -
     """Shut a reviewer out, their open sessions included. What they decided stays."""
     if name == caller.name:
         raise Conflict("You cannot shut yourself out; ask another admin to do it.")
-    return ReviewerView.model_validate(await parts.reviewers.deactivate(caller.tenant, name))
+    return ReviewerView.model_validate(await parts.reviewers.deactivate(name))
 
 
 @keys.post("", status_code=201, operation_id="createKey", responses=WRITES)
@@ -150,17 +150,17 @@ async def create_key(body: KeyRequest, caller: Admin, parts: Parts, key: Idempot
     again = await _recall_key(parts, caller, _seen(caller, key, request, ""))
     if again is not None:
         return NewKeyView.model_validate(again)
-    known = await parts.reviewers.find(caller.tenant, body.name if body.kind == "reviewer" else body.name.casefold())
+    known = await parts.reviewers.find(body.name if body.kind == "reviewer" else body.name.casefold())
     if body.kind == "reviewer" and (known is None or not known.active):
         raise Conflict(f"There is no active reviewer named {body.name}; add the person first.")
     if body.kind != "reviewer" and known is not None:
         raise Conflict(
             f"There is a person named {known.name}, and no agent may be taken for them. Choose another name."
         )
-    made, secret = await parts.credentials.create_key(caller.tenant, body.name, kind=body.kind, context=body.context)
+    made, secret = await parts.api_keys.create(body.name, kind=body.kind, context=body.context)
     seen = _seen(caller, key, request, made.id)
     if seen:
-        await parts.replays.remember(caller.tenant, seen)
+        await parts.replays.remember(seen)
     return NewKeyView.model_validate(made).model_copy(update={"key": secret})
 
 
@@ -178,31 +178,31 @@ async def rotate_key(
     again = await _recall_key(parts, caller, _seen(caller, key, request, ""))
     if again is not None:
         return NewKeyView.model_validate(again)
-    made, secret = await parts.credentials.rotate_key(caller.tenant, key_id, overlap_s)
+    made, secret = await parts.api_keys.rotate(key_id, overlap_s)
     seen = _seen(caller, key, request, made.id)
     if seen:
-        await parts.replays.remember(caller.tenant, seen)
+        await parts.replays.remember(seen)
     return NewKeyView.model_validate(made).model_copy(update={"key": secret})
 
 
 @keys.get("", operation_id="listKeys", responses=_ADMIN_READS)
 async def list_keys(caller: Admin, parts: Parts) -> KeyList:
     """List all keys, the revoked ones included."""
-    found = await parts.credentials.list_keys(caller.tenant)
+    found = await parts.api_keys.list_all()
     return KeyList(keys=[KeyView.model_validate(one) for one in found])
 
 
 @keys.post("/{key_id}/revoke", operation_id="revokeKey", responses=WRITES)
 async def revoke_key(key_id: KeyId, caller: Admin, parts: Parts) -> KeyView:
     """Make a key fail everywhere within a second, and cancel every unfinished run that it asked for, for good."""
-    revoked = await parts.credentials.revoke_key(caller.tenant, key_id)
-    await withdraw_runs(parts, caller.tenant, revoked.name)
+    revoked = await parts.api_keys.revoke(key_id)
+    await withdraw_runs(parts, revoked.name)
     return KeyView.model_validate(revoked)
 
 
 async def _recall_key(parts: Wiring, caller: Principal, seen: Idempotency | None) -> ApiKey | None:
-    key_id = await parts.replays.recall(caller.tenant, seen) if seen else None
-    known = await parts.credentials.list_keys(caller.tenant) if key_id else []
+    key_id = await parts.replays.recall(seen) if seen else None
+    known = await parts.api_keys.list_all() if key_id else []
     return next((one for one in known if one.id == key_id), None)
 
 

@@ -99,7 +99,7 @@ class CancelRequest(BaseModel):
 @router.post("", status_code=201, operation_id="startRun", responses=ASKS)
 async def start_run(body: RunRequest, caller: Caller, parts: Parts, key: IdempotencyKey, response: Response) -> RunView:
     """Start a run of a registered agent. It goes on by itself; follow it with `GET /runs/{run_id}?wait=30s`."""
-    manifest = await find_agent(parts, caller.tenant, body.agent)
+    manifest = await find_agent(parts, body.agent)
     run_id = new_id("run")
     thread_id = body.thread_id or run_id
     run = RunRef(
@@ -114,7 +114,6 @@ async def start_run(body: RunRequest, caller: Caller, parts: Parts, key: Idempot
         key_id=caller.key_id,
     )
     saved = await parts.desk.start(
-        caller.tenant,
         run,
         seal_state(_begin(manifest, run, body.input).model_dump_json().encode()),
         manifest.approval_denial_policy,
@@ -123,7 +122,7 @@ async def start_run(body: RunRequest, caller: Caller, parts: Parts, key: Idempot
         origin=manifest.origin,
     )
     response.headers["Location"] = f"/api/v1/runs/{saved.record.run.id}"
-    return RunView.of(await parts.runs.read(caller.tenant, saved.record.run.id))
+    return RunView.of(await parts.runs.read(saved.record.run.id))
 
 
 @router.get("", operation_id="listRuns", responses=problems(401))
@@ -131,7 +130,7 @@ async def list_runs(
     caller: Caller, parts: Parts, status: RunStatus | None = None, skip: Skip = 0, limit: Limit = 50
 ) -> RunPage:
     """List runs, the newest first; an agent sees its own, a reviewer all, suspended ones by their deadline."""
-    found = await parts.runs.list_runs(caller.tenant, status=status, owner=caller.owner, skip=skip, limit=limit + 1)
+    found = await parts.runs.list_runs(status=status, owner=caller.owner, skip=skip, limit=limit + 1)
     more = len(found) > limit
     return RunPage(
         runs=[RunView.of(run) for run in found[:limit] if isinstance(run, Run)],
@@ -147,9 +146,7 @@ async def get_run(request: Request, run_id: RunId, caller: Caller, parts: Parts,
     async def read() -> Run:
         return await find_run(parts, caller, run_id)
 
-    run = await wait_for(
-        request, run_id, read, who=(caller.tenant, caller.name), done=lambda run: run.status.ended, wait_s=wait
-    )
+    run = await wait_for(request, run_id, read, who=caller.name, done=lambda run: run.status.ended, wait_s=wait)
     return RunView.of(run)
 
 
@@ -157,7 +154,7 @@ async def get_run(request: Request, run_id: RunId, caller: Caller, parts: Parts,
 async def get_run_suspensions(run_id: RunId, caller: Caller, parts: Parts) -> RunChain:
     """Return all pauses of a run in the order they happened, its start first; each names the one before and after."""
     run = await find_run(parts, caller, run_id)
-    found = await parts.desk.suspensions.read_chain(caller.tenant, run.suspension_id, LONGEST_PAGE)
+    found = await parts.desk.suspensions.read_chain(run.suspension_id, LONGEST_PAGE)
     records, _ = split_readable(found)
     cut = bool(records) and records[0].previous_id is not None
     return RunChain(
@@ -178,16 +175,16 @@ async def cancel_run(
     """End a run for good, wherever it stands. What already ran stays done."""
     await find_run(parts, caller, run_id)
     reason = body.reason if body is not None else None
-    await parts.desk.cancel(caller.tenant, run_id, caller.actor("api"), reason, key=key)
-    return RunView.of(await parts.runs.read(caller.tenant, run_id))
+    await parts.desk.cancel(run_id, caller.actor("api"), reason, key=key)
+    return RunView.of(await parts.runs.read(run_id))
 
 
 @router.post("/{run_id}/revive", operation_id="reviveRun", responses=WRITES)
 async def revive_run(run_id: RunId, caller: Person, parts: Parts, key: IdempotencyKey) -> RunView:
     """Have a run that was given up tried again: all that was decided still stands."""
     run = await find_run(parts, caller, run_id)
-    await parts.desk.revive(caller.tenant, run.suspension_id, caller.actor("api"), key, run_id)
-    return RunView.of(await parts.runs.read(caller.tenant, run_id))
+    await parts.desk.revive(run.suspension_id, caller.actor("api"), key, run_id)
+    return RunView.of(await parts.runs.read(run_id))
 
 
 def _begin(manifest: AgentManifest, run: RunRef, text: str) -> RunState | FrameworkState:
@@ -205,9 +202,9 @@ async def find_run(parts: Wiring, caller: Principal, run_id: str) -> Run:
     """
     unknown = NotFound(f"There is no run {run_id!r} for this credential.")
     try:
-        run = await parts.runs.read(caller.tenant, run_id)
+        run = await parts.runs.read(run_id)
     except Unreadable:
-        if caller.owner is None or await parts.runs.is_of(caller.tenant, caller.owner, run_id=run_id):
+        if caller.owner is None or await parts.runs.is_of(caller.owner, run_id=run_id):
             raise
         raise unknown from None
     if caller.owner is not None and run.owner != caller.owner:
@@ -215,11 +212,11 @@ async def find_run(parts: Wiring, caller: Principal, run_id: str) -> Run:
     return run
 
 
-async def find_agent(parts: Wiring, tenant: str, name: str) -> AgentManifest:
+async def find_agent(parts: Wiring, name: str) -> AgentManifest:
     """Return what is known of a registered agent; raises `InvalidInput`, naming those there are."""
-    manifests = await parts.runs.agents(tenant, fresh=False)
+    manifests = await parts.runs.agents(fresh=False)
     if name not in manifests:
-        manifests = await parts.runs.agents(tenant)
+        manifests = await parts.runs.agents()
     if name in manifests:
         manifest = read_manifest(manifests[name])
         if manifest is None:

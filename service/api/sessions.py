@@ -5,10 +5,9 @@ from typing import Annotated
 from fastapi import APIRouter, Request
 from pydantic import BaseModel, ConfigDict, Field, SecretStr
 
-from service.api.routing.dependencies import Parts, Person
+from service.api.routing.dependencies import OpenParts, Parts, Person
 from service.api.routing.routes import OpenRoute, SignedInRoute, bearer_token
 from service.api.views.base import Timestamp
-from service.auth.credentials import TENANT
 from service.auth.hosts import check_host, origin_of
 from service.auth.reviewers import SignIn
 from service.http.openapi import problems
@@ -40,11 +39,11 @@ class SessionView(BaseModel):
 
 
 @opening.post("", status_code=201, operation_id="signIn", responses=problems(400, 401, 415, 421, 429))
-async def sign_in(body: SignInRequest, request: Request, parts: Parts) -> SessionView:
+async def sign_in(body: SignInRequest, request: Request, parts: OpenParts) -> SessionView:
     """Open a session; send its token as `Authorization: Bearer …`."""
     await check_host(request)
     password = body.password.get_secret_value()
-    return view_session(parts, await parts.reviewers.sign_in(TENANT, body.name, password, origin_of(request)))
+    return view_session(parts, await parts.reviewers.sign_in(body.name, password, origin_of(request)))
 
 
 def view_session(parts: Wiring, opened: SignIn) -> SessionView:
@@ -63,5 +62,4 @@ async def sign_out(request: Request, _caller: Person, parts: Parts) -> None:
     """Close the session whose token is sent."""
     token = bearer_token(request)
     if token is not None:
-        await parts.reviewers.sign_out(token)
-        parts.credentials.forget(token)
+        await parts.credentials.sign_out(token)

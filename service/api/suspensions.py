@@ -112,7 +112,7 @@ async def get_suspension(
         request,
         suspension_id,
         read,
-        who=(caller.tenant, caller.name),
+        who=caller.name,
         done=lambda record: record.status is not Status.PENDING,
         wait_s=wait,
     )
@@ -129,7 +129,7 @@ async def decide_item(
     key: IdempotencyKey,
 ) -> DecidedItem:
     """Approve, approve with edited arguments, deny, or give the value. Whoever comes second is told who was first."""
-    saved = await parts.desk.decide(caller.tenant, suspension_id, item_id, body, caller.actor("api"), key=key)
+    saved = await parts.desk.decide(suspension_id, item_id, body, caller.actor("api"), key=key)
     item = find_item(saved.record, item_id)
     own = [DecisionView.of(one) for one in item.decisions if one.by.id == caller.name]
     outcome = OutcomeView.model_validate(item.outcome) if item.outcome is not None else None
@@ -153,7 +153,7 @@ async def extend_item(
 ) -> SuspensionView:
     """Put the deadline off, as far as the item's terms allow; the digest of what is asked changes with it."""
     until_ms = int(body.until.timestamp() * 1000)
-    saved = await parts.desk.extend(caller.tenant, suspension_id, item_id, until_ms, caller.actor("api"), key)
+    saved = await parts.desk.extend(suspension_id, item_id, until_ms, caller.actor("api"), key)
     return SuspensionView.of(saved.record)
 
 
@@ -164,10 +164,10 @@ async def _find(parts: Wiring, caller: Principal, suspension_id: str) -> Suspens
     """
     unknown = NotFound(f"There is no suspension {suspension_id!r} for this credential.")
     try:
-        record = (await parts.desk.suspensions.read(caller.tenant, suspension_id)).record
+        record = (await parts.desk.suspensions.read(suspension_id)).record
     except Unreadable:
         owner = caller.owner
-        if owner is None or await parts.runs.is_of(caller.tenant, owner, suspension_id=suspension_id):
+        if owner is None or await parts.runs.is_of(owner, suspension_id=suspension_id):
             raise
         raise unknown from None
     if record is None or (caller.owner is not None and record.run.owner != caller.owner):
@@ -185,15 +185,15 @@ async def _page(
     """
     look_up = parts.runs.inbox if status == "pending" else parts.runs.decided
     if caller.owner is None:
-        return await parts.desk.suspensions.read_page(caller.tenant, await look_up(caller.tenant, skip, limit))
-    if status == "pending" and await parts.runs.count_pending(caller.tenant) > _READ_THROUGH:
-        ids = await parts.runs.waiting_of(caller.tenant, caller.owner)
-        return await parts.desk.suspensions.read_page(caller.tenant, ids[skip : skip + limit])
+        return await parts.desk.suspensions.read_page(await look_up(skip, limit))
+    if status == "pending" and await parts.runs.count_pending() > _READ_THROUGH:
+        ids = await parts.runs.waiting_of(caller.owner)
+        return await parts.desk.suspensions.read_page(ids[skip : skip + limit])
     own: list[SuspensionRecord | UnreadableRecord] = []
     at = 0
     while len(own) < skip + limit:
-        ids = await look_up(caller.tenant, at, _PAGE)
-        records = await parts.desk.suspensions.read_many(caller.tenant, ids)
+        ids = await look_up(at, _PAGE)
+        records = await parts.desk.suspensions.read_many(ids)
         own += [record for record in records if record.run.owner == caller.owner]
         at += _PAGE
         if len(ids) < _PAGE:

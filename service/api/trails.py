@@ -104,7 +104,7 @@ async def last_seq_of(
     if len(said) > 1 or not _SEQ.fullmatch(said[0]):
         raise InvalidHeader("The header Last-Event-ID is a sequence number such as 12; leave it out to begin at first.")
     last_seq = int(said[0])
-    if last_seq and not await parts.runs.trail(caller.tenant, run.id, after=last_seq - 1, limit=1):
+    if last_seq and not await parts.runs.trail(run.id, after=last_seq - 1, limit=1):
         raise InvalidHeader(
             f"The run has no event {last_seq} yet; send the number of the last event that came, or leave "
             "Last-Event-ID out to begin at first."
@@ -124,10 +124,10 @@ async def list_events(
 
     People read them even after the run itself was deleted for its age.
     """
-    if caller.owner is not None or not await parts.retention.keeps_trail(caller.tenant, run_id):
+    if caller.owner is not None or not await parts.retention.keeps_trail(run_id):
         await _find_readable(parts, caller, run_id)
-    end = await parts.trails.find_end(caller.tenant, run_id)
-    entries = await parts.runs.trail(caller.tenant, run_id, after=after, limit=limit)
+    end = await parts.trails.find_end(run_id)
+    entries = await parts.runs.trail(run_id, after=after, limit=limit)
     return TrailPage(
         events=[EventView.of(entry) for entry in entries],
         next_after=after + len(entries),
@@ -138,7 +138,7 @@ async def list_events(
 
 async def place_of(caller: Caller, parts: Parts) -> AsyncIterator[None]:
     """Hold a place among the caller's waiters until the stream has ended."""
-    with parts.waiters.take(caller.tenant, caller.name):
+    with parts.waiters.take(caller.name):
         yield
 
 
@@ -166,11 +166,11 @@ async def stream_events(
     _place: Annotated[None, Depends(place_of)],
 ) -> EventStream:
     """Stream a run's events as they happen, each with its sequence number as id; `end` comes when the run has ended."""
-    stream = _stream(request, caller.tenant, run.id, parts, last_seq)
+    stream = _stream(request, run.id, parts, last_seq)
     return EventStream(stream, headers={"Cache-Control": "no-cache", "X-Accel-Buffering": "no"})
 
 
-async def _stream(request: Request, tenant: str, run_id: str, parts: Wiring, last_seq: int) -> AsyncIterator[bytes]:
+async def _stream(request: Request, run_id: str, parts: Wiring, last_seq: int) -> AsyncIterator[bytes]:
     with parts.watch.on(run_id) as moved:
         await wait_woken(moved, HEARD_WITHIN_S)
         while True:
@@ -178,8 +178,8 @@ async def _stream(request: Request, tenant: str, run_id: str, parts: Wiring, las
                 # A stream must not outlive its credential. The run is read before its events: what ended before they
                 # were read has no more to come.
                 await identify(request)
-                status = (await parts.runs.read(tenant, run_id)).status
-                entries = await parts.runs.trail(tenant, run_id, after=last_seq, limit=_PAGE)
+                status = (await parts.runs.read(run_id)).status
+                entries = await parts.runs.trail(run_id, after=last_seq, limit=_PAGE)
             except (NotAuthenticated, Unreadable, Unavailable):
                 return  # whoever follows asks again, and is told then what is the matter
             for entry in entries:
@@ -187,7 +187,7 @@ async def _stream(request: Request, tenant: str, run_id: str, parts: Wiring, las
                 data = EventView.of(entry).model_dump_json()
                 yield format_sse_event(data_str=data, event=entry.type, id=str(entry.seq))
             if not entries and status.ended:
-                fault = (await parts.trails.find_end(tenant, run_id)).fault
+                fault = (await parts.trails.find_end(run_id)).fault
                 ended = {"status": status} | ({"fault": fault} if fault else {})
                 yield format_sse_event(data_str=json.dumps(ended), event="end")
                 return

@@ -8,18 +8,17 @@ from sayso.errors import UnknownHost
 from service.auth.reviewers import Origin
 from service.settings import Settings, reached_at, variable_of
 from service.settings.edge import LOOPBACK_HOSTS
-from service.wiring import Wiring
 
 
 async def check_host(request: Request) -> None:
     """Raise `UnknownHost` unless the request names the public address or another host that the settings allow."""
-    wiring: Wiring = request.app.state.wiring
+    settings: Settings = request.app.state.process.settings
     said = request.headers.getlist("host")
     host = _read_host(said[0]) if len(said) == 1 else ""
-    if host not in allowed_hosts(wiring.settings):
-        known = urlsplit(wiring.settings.public_url).netloc
+    if host not in allowed_hosts(settings):
+        known = urlsplit(settings.public_url).netloc
         raise UnknownHost(
-            f"This service is not known as {host[:100]!r}; open {wiring.settings.public_url}. "
+            f"This service is not known as {host[:100]!r}; open {settings.public_url}. "
             f"An operator adds other hosts to {variable_of('allowed_hosts')}.",
             known_as=known,
         )

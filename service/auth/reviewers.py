@@ -1,24 +1,19 @@
-"""Let people in: names, passwords, sessions, roles.
+"""Reviewers of one tenant: names, passwords, roles and sessions."""
 
-Passwords are hashed with argon2 in a thread, for it takes half a second on purpose. An unknown name costs the same
-work as a wrong password, so that nobody learns which names exist.
-"""
-
-import asyncio
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from hashlib import sha256
 
-from pwdlib import PasswordHash
-
 from sayso.clock import new_secret, now_ms
 from sayso.errors import Conflict, InvalidInput, NotAllowed, NotAuthenticated, NotFound
 from sayso.records.decisions import OUR_NAMES, OUR_PREFIXES
-from service.settings import LONGEST_PASSWORD, SHORTEST_PASSWORD
+from service.auth.passwords import Passwords
+from service.settings import Settings
 from service.settings.edge import network_of
 from service.store.attempts import Allowance, Attempts
 from service.store.people import OpenSession, People, Reviewer, Session
+from service.store.tokens import Tokens
 
 ROLES = ("reviewer", "admin")
 BY_PAIR = Allowance("sign-in-pair", most=10, window_s=60)
@@ -29,9 +24,6 @@ No name has a limit of its own: whoever does not know its password could lock it
 """
 
 _NAME = re.compile(r"[a-z0-9][a-z0-9._@-]{0,63}")
-_HASHER = PasswordHash.recommended()
-_AT_ONCE = 2
-"""Each verification takes 64 MiB; more at once would starve the machine, not speed anybody up."""
 
 
 @dataclass(frozen=True)
@@ -68,15 +60,18 @@ def refuse_our_names(name: str) -> None:
 class Reviewers:
     """Who may decide, and proof that it is they."""
 
-    def __init__(self, people: People, attempts: Attempts, *, idle_s: int, max_s: int) -> None:
+    def __init__(
+        self, tenant: str, people: People, tokens: Tokens, attempts: Attempts, passwords: Passwords, settings: Settings
+    ) -> None:
+        self._tenant = tenant
         self._people = people
+        self._tokens = tokens
         self._attempts = attempts
-        self._slots = asyncio.Semaphore(_AT_ONCE)
-        self._idle_ms = idle_s * 1000
-        self._max_ms = max_s * 1000
-        self._decoy: str | None = None
+        self._passwords = passwords
+        self._idle_ms = settings.session_idle_s * 1000
+        self._max_ms = settings.session_max_s * 1000
 
-    async def add(self, tenant: str, name: str, password: str, roles: tuple[str, ...]) -> Reviewer:
+    async def add(self, name: str, password: str, roles: tuple[str, ...]) -> Reviewer:
         """Make a new reviewer; raises `InvalidInput` for a bad name, password or role, `Conflict` for a taken name."""
         if not _NAME.fullmatch(name):
             raise InvalidInput(
@@ -85,107 +80,97 @@ class Reviewers:
         refuse_our_names(name)
         if not roles or any(role not in ROLES for role in roles):
             raise InvalidInput(f"Roles are {' and '.join(ROLES)}; give at least one of them.")
-        reviewer = Reviewer(name=name, password_hash=await self._hash(password), roles=roles, created_at_ms=now_ms())
-        if not await self._people.add_reviewer(tenant, reviewer):
+        reviewer = Reviewer(
+            name=name, password_hash=await self._passwords.hash(password), roles=roles, created_at_ms=now_ms()
+        )
+        if not await self._people.add_reviewer(reviewer):
             raise Conflict(f"There is already a reviewer named {name}. Choose another name.")
         return reviewer
 
-    async def set_password(self, tenant: str, name: str, password: str) -> None:
+    async def set_password(self, name: str, password: str) -> None:
         """Give a reviewer a new password, which ends the sessions opened with the old one; raises `NotFound`."""
-        await self._known(tenant, name)
-        hashed = await self._hash(password)
-        await self._change(tenant, name, lambda: {"password_hash": hashed, "password_set_at_ms": now_ms()})
+        await self._known(name)
+        hashed = await self._passwords.hash(password)
+        await self._change(name, lambda: {"password_hash": hashed, "password_set_at_ms": now_ms()})
 
-    async def has_password(self, tenant: str, name: str, password: str) -> bool:
+    async def has_password(self, name: str, password: str) -> bool:
         """Tell whether the reviewer of that name has this password; raises `NotFound`."""
-        return await self._verify(password, (await self._known(tenant, name)).password_hash)
+        return await self._passwords.verify(password, (await self._known(name)).password_hash)
 
     async def change_password(self, session: Session, current: str, password: str, origin: Origin) -> SignIn:
         """Give a person the password they choose, which ends all their sessions; return a fresh one.
 
         Raises `NotAllowed` for a wrong current password, `TooManyRequests` as `sign_in` does, and `InvalidInput`.
         """
-        pair = await self._count(session.tenant, session.name, origin.address)
-        if not await self.has_password(session.tenant, session.name, current):
+        pair = await self._count(session.name, origin.address)
+        if not await self.has_password(session.name, current):
             raise NotAllowed("The current password is not right. Nothing was changed.")
         if password == current:
             raise InvalidInput("The new password is the current one. Choose another.")
-        await self.set_password(session.tenant, session.name, password)
+        await self.set_password(session.name, password)
         await self._attempts.forget(BY_PAIR, pair)
-        return await self._open(await self._known(session.tenant, session.name), session.tenant, now_ms(), origin)
+        return await self._open(await self._known(session.name), now_ms(), origin)
 
-    async def deactivate(self, tenant: str, name: str) -> Reviewer:
+    async def deactivate(self, name: str) -> Reviewer:
         """Shut a reviewer out, the sessions already open included; raises `NotFound`."""
-        return await self._change(tenant, name, lambda: {"active": False, "sessions_end_at_ms": now_ms() + 1})
+        return await self._change(name, lambda: {"active": False, "sessions_end_at_ms": now_ms() + 1})
 
-    async def activate(self, tenant: str, name: str) -> Reviewer:
+    async def activate(self, name: str) -> Reviewer:
         """Let a reviewer in again, with the password they had; raises `NotFound`. No earlier session holds again."""
-        return await self._change(tenant, name, lambda: {"active": True})
+        return await self._change(name, lambda: {"active": True})
 
-    async def list_sessions(self, tenant: str, name: str) -> list[OpenSession]:
+    async def list_sessions(self, name: str) -> list[OpenSession]:
         """Return the sessions of a person that hold, the newest first; raises `NotFound`."""
-        reviewer = await self._known(tenant, name)
-        found = await self._people.list_sessions(tenant, name)
+        reviewer = await self._known(name)
+        found = await self._people.list_sessions(name)
         return [one for one in found if self._holds(reviewer, one.session)]
 
-    async def end_session(self, tenant: str, name: str, session_id: str) -> None:
+    async def end_session(self, name: str, session_id: str) -> None:
         """End one session of a person; raises `NotFound`."""
-        for one in await self.list_sessions(tenant, name):
+        for one in await self.list_sessions(name):
             if id_of_session(one.token_hash) == session_id:
-                await self._people.close_session(one.token_hash)
+                await self._tokens.close_session(one.token_hash)
                 return
         raise NotFound(f"There is no session {session_id!r} of {name}. List the sessions to see those that hold.")
 
-    async def end_sessions(self, tenant: str, name: str, but: str | None = None) -> int:
+    async def end_sessions(self, name: str, but: str | None = None) -> int:
         """End all sessions of a person, but that of the token `but`; return how many were listed."""
         kept = hash_token(but) if but is not None else None
-        ending = [one for one in await self.list_sessions(tenant, name) if one.token_hash != kept]
+        ending = [one for one in await self.list_sessions(name) if one.token_hash != kept]
         if kept is None:
-            await self._change(tenant, name, lambda: {"sessions_end_at_ms": now_ms() + 1})
+            await self._change(name, lambda: {"sessions_end_at_ms": now_ms() + 1})
         for one in ending:
-            await self._people.close_session(one.token_hash)
+            await self._tokens.close_session(one.token_hash)
         return len(ending)
 
-    async def find(self, tenant: str, name: str) -> Reviewer | None:
+    async def find(self, name: str) -> Reviewer | None:
         """Return the reviewer of that name, or None."""
-        return await self._people.find_reviewer(tenant, name)
+        return await self._people.find_reviewer(name)
 
-    async def list_all(self, tenant: str) -> list[Reviewer]:
+    async def list_all(self) -> list[Reviewer]:
         """Return every reviewer by name."""
-        return await self._people.list_reviewers(tenant)
+        return await self._people.list_reviewers()
 
-    async def sign_in(self, tenant: str, name: str, password: str, origin: Origin = NOWHERE) -> SignIn:
+    async def sign_in(self, name: str, password: str, origin: Origin = NOWHERE) -> SignIn:
         """Open a session for the right name and password; raises `NotAuthenticated` for anything else.
 
         Raises `TooManyRequests`, whatever the password, when this client's address tried this name, or any, too often.
         """
-        pair = await self._count(tenant, name, origin.address)
+        pair = await self._count(name, origin.address)
         began_at_ms = now_ms()  # before the look: a password that is set during it ends this session too
-        reviewer = await self._people.find_reviewer(tenant, name)
-        expected = reviewer.password_hash if reviewer else await self._decoy_hash()
-        fits = await self._verify(password, expected)
+        reviewer = await self._people.find_reviewer(name)
+        fits = await self._passwords.verify(password, reviewer.password_hash if reviewer else None)
         if reviewer is None or not fits or not reviewer.active:
             raise NotAuthenticated("That name and password do not go together. Check both and try again.")
         await self._attempts.forget(BY_PAIR, pair)
-        return await self._open(reviewer, tenant, began_at_ms, origin)
+        return await self._open(reviewer, began_at_ms, origin)
 
-    async def resume_session(self, token: str, *, in_use: bool = True) -> Session | None:
-        """Return the session behind a token while it holds and its person is active, else None.
-
-        What a page does by itself is no use: its session grows idle all the same.
-        """
-        session = await self._people.use_session(hash_token(token), self._idle_ms if in_use else None)
-        if session is None:
-            return None
-        reviewer = await self._people.find_reviewer(session.tenant, session.name)
+    async def check_session(self, session: Session) -> Session | None:
+        """Return the session with the person's present roles while it is valid, else None."""
+        reviewer = await self._people.find_reviewer(session.name)
         if reviewer is None or not self._holds(reviewer, session):
-            await self.sign_out(token)
             return None
         return session.model_copy(update={"roles": reviewer.roles})
-
-    async def sign_out(self, token: str) -> None:
-        """Close the session."""
-        await self._people.close_session(hash_token(token))
 
     def _holds(self, reviewer: Reviewer, session: Session) -> bool:
         """Whether a session counts: its person may come in, and it is neither over nor ended with others."""
@@ -193,18 +178,18 @@ class Reviewers:
         ended_at_ms = max(reviewer.password_set_at_ms, reviewer.sessions_end_at_ms)
         return reviewer.active and not over and session.created_at_ms >= ended_at_ms
 
-    async def _count(self, tenant: str, name: str, address: str) -> str:
+    async def _count(self, name: str, address: str) -> str:
         """Count one attempt at a person's password; return under what the pair is counted."""
         network = network_of(address)
         if network:
             await self._attempts.count(BY_ADDRESS, network)
-        await self._attempts.count(BY_PAIR, f"{tenant} {name} {network}")
-        return f"{tenant} {name} {network}"
+        await self._attempts.count(BY_PAIR, f"{self._tenant} {name} {network}")
+        return f"{self._tenant} {name} {network}"
 
-    async def _open(self, reviewer: Reviewer, tenant: str, at_ms: int, origin: Origin) -> SignIn:
+    async def _open(self, reviewer: Reviewer, at_ms: int, origin: Origin) -> SignIn:
         token = new_secret()
         session = Session(
-            tenant=tenant,
+            tenant=self._tenant,
             name=reviewer.name,
             roles=reviewer.roles,
             csrf=new_secret(),
@@ -215,31 +200,16 @@ class Reviewers:
         await self._people.open_session(hash_token(token), session, self._idle_ms)
         return SignIn(token, session)
 
-    async def _known(self, tenant: str, name: str) -> Reviewer:
-        return _found(await self._people.find_reviewer(tenant, name), name)
+    async def _known(self, name: str) -> Reviewer:
+        return _found(await self._people.find_reviewer(name), name)
 
-    async def _change(self, tenant: str, name: str, update: Callable[[], Mapping[str, object]]) -> Reviewer:
+    async def _change(self, name: str, update: Callable[[], Mapping[str, object]]) -> Reviewer:
         """Change that alone: what somebody else changes of the same person meanwhile stands."""
 
         def change(reviewer: Reviewer) -> Reviewer:
             return reviewer.model_copy(update=update())
 
-        return _found(await self._people.change_reviewer(tenant, name, change), name)
-
-    async def _hash(self, password: str) -> str:
-        if not SHORTEST_PASSWORD <= len(password) <= LONGEST_PASSWORD:
-            raise InvalidInput(f"A password has {SHORTEST_PASSWORD} to {LONGEST_PASSWORD} characters. Choose another.")
-        async with self._slots:
-            return await asyncio.to_thread(_HASHER.hash, password)
-
-    async def _verify(self, password: str, expected: str) -> bool:
-        async with self._slots:
-            return await asyncio.to_thread(_HASHER.verify, password[:LONGEST_PASSWORD], expected)
-
-    async def _decoy_hash(self) -> str:
-        if self._decoy is None:
-            self._decoy = await self._hash(new_secret())
-        return self._decoy
+        return _found(await self._people.change_reviewer(name, change), name)
 
 
 def _found(reviewer: Reviewer | None, name: str) -> Reviewer:

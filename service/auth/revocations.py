@@ -12,15 +12,15 @@ class RevocationCache:
         self._people = people
         self._memory = Memory(self._read)
 
-    async def find(self, tenant: str, *, fresh: bool = False) -> Revocations:
+    async def find(self, *, fresh: bool = False) -> Revocations:
         """Return whom to trust no longer, as of less than a second ago or, fresh, as of now."""
-        return await self._memory.find(tenant, fresh=fresh)
+        return await self._memory.find(fresh=fresh)
 
-    async def _read(self, tenant: str) -> Revocations:
-        keys = await self._people.list_keys(tenant)
+    async def _read(self) -> Revocations:
+        keys = await self._people.list_keys()
         by_name: dict[str, tuple[NamedKey, ...]] = {}
         for key in keys:
             if key.kind == "agent":
                 by_name[key.name] = (*by_name.get(key.name, ()), NamedKey(key.id, key.created_at_ms))
-        inactive = {one.name for one in await self._people.list_reviewers(tenant) if not one.active}
+        inactive = {one.name for one in await self._people.list_reviewers() if not one.active}
         return Revocations(find_revoked(keys), by_name, frozenset(inactive))

@@ -39,14 +39,13 @@ class ClientExecution(Leases):
         runs: Runs,
         policy: Callable[[], Policy],
         freezes: KnownFreezes = know_no_freezes,
-        sure_until_ms: Callable[[str], int] = be_sure_for_ever,
+        sure_until_ms: Callable[[], int] = be_sure_for_ever,
     ) -> None:
         super().__init__(suspensions, runs, freezes, sure_until_ms)
         self._policy = policy
 
     async def client_redeem(
         self,
-        tenant: str,
         suspension_id: str,
         item_id: str,
         key: str,
@@ -75,27 +74,27 @@ class ClientExecution(Leases):
 
         async def step(known: Sure) -> Saved:
             return await self.suspensions.change(
-                tenant, suspension_id, known.bind(lambda record, now_ms: spend(record, now_ms, known.freezes))
+                suspension_id, known.bind(lambda record, now_ms: spend(record, now_ms, known.freezes))
             )
 
-        return await self._unless_frozen(tenant, step)
+        return await self._unless_frozen(step)
 
-    async def conclude(self, tenant: str, suspension_id: str, item_id: str, key: str | None, told: Report) -> Saved:
+    async def conclude(self, suspension_id: str, item_id: str, key: str | None, told: Report) -> Saved:
         """Record what came of a consumed call. Raises what `sayso.transitions.client_execution.conclude` raises.
 
         A report that comes after people were asked about the call answers that question.
         """
         try:
             return await self.suspensions.change(
-                tenant, suspension_id, lambda record, now_ms: conclude(record, item_id, key, told, now_ms)
+                suspension_id, lambda record, now_ms: conclude(record, item_id, key, told, now_ms)
             )
         except Conflict:
-            late = await self._conclude_late(tenant, suspension_id, item_id, key, told)
+            late = await self._conclude_late(suspension_id, item_id, key, told)
             if late is None:
                 raise
             return late
 
-    async def mark_in_doubt(self, tenant: str, suspension_id: str, item_id: str) -> Saved:
+    async def mark_in_doubt(self, suspension_id: str, item_id: str) -> Saved:
         """Ask people about a consumed call that may have run; `following` of what is returned is what asks them.
 
         Asked already, it is returned as it stands. Raises what `sayso.transitions.client_execution.question` raises.
@@ -104,21 +103,21 @@ class ClientExecution(Leases):
         def ask(record: SuspensionRecord, now_ms: int) -> Change:
             if record.following_id is not None:
                 return Change(record)
-            draft = draft_suspension(tenant, record.run, state=None, on_deny=record.on_deny, step=record.step)
+            draft = draft_suspension(
+                self.suspensions.tenant, record.run, state=None, on_deny=record.on_deny, step=record.step
+            )
             draft = draft.model_copy(update={"origin": record.origin, "resume": record.resume})
             return mark_in_doubt(record, item_id, draft, now_ms)
 
-        saved = await self.suspensions.change(tenant, suspension_id, ask)
+        saved = await self.suspensions.change(suspension_id, ask)
         following_id = saved.record.following_id or suspension_id
-        found = await self.suspensions.read(tenant, following_id)
+        found = await self.suspensions.read(following_id)
         assert found.record is not None  # noqa: S101  read() raises NotFound otherwise
         return Saved(saved.record, saved.now_ms, repeated=saved.repeated, following=found.record)
 
-    async def _conclude_late(
-        self, tenant: str, suspension_id: str, item_id: str, key: str | None, told: Report
-    ) -> Saved | None:
+    async def _conclude_late(self, suspension_id: str, item_id: str, key: str | None, told: Report) -> Saved | None:
         """Lift the doubt about a call by the report of whoever began it; None where nobody is in doubt about it."""
-        found = (await self.suspensions.read(tenant, suspension_id)).record
+        found = (await self.suspensions.read(suspension_id)).record
         item = find_item(found, item_id) if found is not None else None
         if found is None or found.following_id is None or item is None or item.permit is None:
             return None
@@ -132,7 +131,7 @@ class ClientExecution(Leases):
         unfrozen, holder = key_of(found, item), key or item.permit.holder
         try:
             saved = await self.suspensions.change(
-                tenant, found.following_id, lambda record, now_ms: report(record, unfrozen, holder, result, now_ms)
+                found.following_id, lambda record, now_ms: report(record, unfrozen, holder, result, now_ms)
             )
         except Conflict:
             return None

@@ -23,7 +23,8 @@ from sayso.records.run_state import SealedState
 from sayso.records.suspensions import Change, Origin, ResumeSpec, RunRef, Status, SuspensionRecord
 from sayso.schemas.bounds import without_argument
 from sayso.transitions.client_execution import name_run
-from sayso.transitions.deciding import ask_again, cancel, check_open, decide, extend, find_item, suspend
+from sayso.transitions.deciding import ask_again, cancel, decide, extend, find_item, suspend
+from sayso.transitions.decision_checks import check_open
 from sayso.transitions.execution import revive
 from sayso.transitions.freezing import check_in_time, doubt_time, lost_ms
 from sayso.transitions.in_doubt import check_choice
@@ -76,7 +77,7 @@ class Desk(Scheduling):
         runs: Runs,
         policy: Callable[[], Policy],
         freezes: KnownFreezes = know_no_freezes,
-        sure_until_ms: Callable[[str], int] = be_sure_for_ever,
+        sure_until_ms: Callable[[], int] = be_sure_for_ever,
         intake: Intake | None = None,
     ) -> None:
         super().__init__(suspensions, runs, policy, freezes, sure_until_ms)
@@ -86,7 +87,6 @@ class Desk(Scheduling):
 
     async def start(
         self,
-        tenant: str,
         run: RunRef,
         state: SealedState,
         on_deny: str = "continue",
@@ -99,8 +99,8 @@ class Desk(Scheduling):
         `request` is all that the caller asked for and nothing that was made up here: with the same key it tells the
         same request, which gets the first one's run, from another, which is refused.
         """
-        await self._admit(tenant, run)
-        draft = draft_suspension(tenant, run, on_deny=on_deny, state=state)
+        await self._admit(run)
+        draft = draft_suspension(self.suspensions.tenant, run, on_deny=on_deny, state=state)
         draft = draft.model_copy(update={"resume": ResumeSpec(resumer=origin.resumer), "origin": origin})
         seen = _seen(run.owner, key, ["start", request], draft.id)
 
@@ -108,11 +108,10 @@ class Desk(Scheduling):
             begun = suspend(draft, (), now_ms)
             return Change(begun.record, begun.events, state=state, ready=begun.ready)
 
-        return await self.suspensions.create(tenant, draft.id, begin, seen, self._room)
+        return await self.suspensions.create(draft.id, begin, seen, self._room)
 
     async def ask(
         self,
-        tenant: str,
         run: RunRef,
         calls: Sequence[ExternalCall],
         resume: ResumeSpec,
@@ -127,10 +126,10 @@ class Desk(Scheduling):
         What the desk counts in the run's thread is the number of its turn, unless the calls say a higher one. Raises
         `InvalidInput` for arguments that do not fit their tool's schema: such a call could not run.
         """
-        await self._admit(tenant, run)
+        await self._admit(run)
         state = foreign.state if foreign else None
-        turn = max(await self._count_turns(tenant, run, key), *(one.step for one in calls))
-        draft = draft_suspension(tenant, run, state=state, on_deny=on_deny, step=turn)
+        turn = max(await self._count_turns(run, key), *(one.step for one in calls))
+        draft = draft_suspension(self.suspensions.tenant, run, state=state, on_deny=on_deny, step=turn)
         draft = draft.model_copy(update={"resume": resume})
         if foreign is None and resume.mode == "poll" and key is not None:
             return await self._ask_once(draft, calls, key, digest_json(["ask", request]))
@@ -147,12 +146,12 @@ class Desk(Scheduling):
             asked = suspend(draft, drafts, now_ms)
             return Change(asked.record, said + judged + asked.events, state=state, ready=asked.ready)
 
-        return await self.suspensions.create(tenant, draft.id, begin, seen, self._room)
+        return await self.suspensions.create(draft.id, begin, seen, self._room)
 
-    async def _admit(self, tenant: str, run: RunRef) -> None:
+    async def _admit(self, run: RunRef) -> None:
         """Raise `TooManyRequests` when the run's owner asks too often."""
         if self._intake is not None:
-            await self._intake.admit(tenant, run.owner)
+            await self._intake.admit(run.owner)
 
     async def _ask_once(self, draft: SuspensionRecord, calls: Sequence[ExternalCall], key: str, told: str) -> Saved:
         """Ask for calls that their owner runs: the key names the suspension, so that it is asked once while it is kept.
@@ -168,16 +167,16 @@ class Desk(Scheduling):
             asked = suspend(named, drafts, now_ms)
             return Change(asked.record, judged + asked.events, ready=asked.ready)
 
-        saved = await self.suspensions.create(named.tenant, named.id, begin, room=self._room)
+        saved = await self.suspensions.create(named.id, begin, room=self._room)
         if saved.record.run.request_id != told:
             raise IdempotencyConflict(idempotency_key=key)
         return saved
 
-    async def _count_turns(self, tenant: str, run: RunRef, key: str | None) -> int:
+    async def _count_turns(self, run: RunRef, key: str | None) -> int:
         """Return how many times its owner has asked in the run's thread; a run without one begins with its first."""
         if run.thread_id == run.id:
             return 1
-        return await self.runs.number_turn(tenant, run.owner, run.thread_id, key or run.id)
+        return await self.runs.number_turn(run.owner, run.thread_id, key or run.id)
 
     async def _check_calls(
         self,
@@ -199,11 +198,10 @@ class Desk(Scheduling):
         ]
         await self.evaluations.check_values(fits, caller=draft.run.owner)
         if foreign is None or foreign.fit is None:
-            await self.runs.save_definitions(draft.tenant, [one.definition for one in calls])
+            await self.runs.save_definitions([one.definition for one in calls])
 
     async def decide(
         self,
-        tenant: str,
         suspension_id: str,
         item_id: str,
         request: DecisionRequest,
@@ -221,8 +219,8 @@ class Desk(Scheduling):
         seen = _seen(asker or by.id, key, ["decide", *asked], suspension_id)
         decision_id = f"dec_{sha256(f'{by.id} {key}'.encode()).hexdigest()[:32]}" if key else new_id("dec")
         changed = request.action == "value" or request.args is not None
-        anew = await self._check_answer(tenant, suspension_id, item_id, request, by.id) if changed else None
-        freezes = await self._freezes(tenant, False)
+        anew = await self._check_answer(suspension_id, item_id, request, by.id) if changed else None
+        freezes = await self._freezes(False)
 
         def verb(record: SuspensionRecord, now_ms: int) -> Change:
             decision = Decision(
@@ -245,30 +243,28 @@ class Desk(Scheduling):
             return decide(record, decision, now_ms, lost)
 
         try:
-            return await self.suspensions.change(tenant, suspension_id, verb, seen)
+            return await self.suspensions.change(suspension_id, verb, seen)
         except DeadlinePassed:
-            await self.look(tenant, suspension_id)
+            await self.look(suspension_id)
             raise
 
-    async def cancel(
-        self, tenant: str, run_id: str, by: Actor, reason: str | None = None, key: str | None = None
-    ) -> Saved:
+    async def cancel(self, run_id: str, by: Actor, reason: str | None = None, key: str | None = None) -> Saved:
         """Cancel a run, wherever it stands; a run that has ended stays as it is and raises `Conflict`."""
         seen = _seen(by.id, key, ["cancel", run_id, reason], run_id)
         while True:
-            run = await self.runs.read(tenant, run_id)
+            run = await self.runs.read(run_id)
             if run.status.ended and run.status != "cancelled":
                 raise Conflict(
                     f"The run has already ended: {run.status}. There is nothing to cancel.", status=run.status
                 )
             suspension_id = run.suspension_id
             saved = await self.suspensions.change(
-                tenant, suspension_id, lambda record, now_ms: _cancel_current(record, by, reason, now_ms), seen
+                suspension_id, lambda record, now_ms: _cancel_current(record, by, reason, now_ms), seen
             )
             if saved.record.status is Status.CANCELLED:
                 return saved
 
-    async def withdraw(self, tenant: str, suspension_id: str, by: Actor) -> Saved:
+    async def withdraw(self, suspension_id: str, by: Actor) -> Saved:
         """Cancel what whoever asked no longer wants; again it changes nothing.
 
         What is decided stays so, and what is late is decided by its fallback: `AlreadyDecided`, `DeadlinePassed`.
@@ -279,46 +275,40 @@ class Desk(Scheduling):
             return cancel(record, by, None, now_ms)
 
         try:
-            return await self.suspensions.change(tenant, suspension_id, verb)
+            return await self.suspensions.change(suspension_id, verb)
         except DeadlinePassed:
-            await self.look(tenant, suspension_id)
+            await self.look(suspension_id)
             raise
 
-    async def revive(
-        self, tenant: str, suspension_id: str, by: Actor, key: str | None = None, run_id: str = ""
-    ) -> Saved:
+    async def revive(self, suspension_id: str, by: Actor, key: str | None = None, run_id: str = "") -> Saved:
         """Have a run that was given up tried again; with its key sent again it may have gone on to another pause."""
         seen = _seen(by.id, key, ["revive", run_id], suspension_id)
-        return await self.suspensions.change(
-            tenant, suspension_id, lambda record, now_ms: revive(record, by, now_ms), seen
-        )
+        return await self.suspensions.change(suspension_id, lambda record, now_ms: revive(record, by, now_ms), seen)
 
-    async def extend(
-        self, tenant: str, suspension_id: str, item_id: str, until_ms: int, by: Actor, key: str | None = None
-    ) -> Saved:
+    async def extend(self, suspension_id: str, item_id: str, until_ms: int, by: Actor, key: str | None = None) -> Saved:
         """Give the reviewers of an item more time, as far as its terms allow."""
         seen = _seen(by.id, key, ["extend", suspension_id, item_id, until_ms], suspension_id)
-        freezes = await self._freezes(tenant, False)
+        freezes = await self._freezes(False)
 
         def verb(record: SuspensionRecord, now_ms: int) -> Change:
             return extend(record, item_id, until_ms, by, now_ms, self._lost_ms(record, item_id, freezes, now_ms))
 
-        return await self.suspensions.change(tenant, suspension_id, verb, seen)
+        return await self.suspensions.change(suspension_id, verb, seen)
 
-    async def see(self, tenant: str, suspension_id: str, item_id: str, by: Actor) -> Saved:
+    async def see(self, suspension_id: str, item_id: str, by: Actor) -> Saved:
         """Record that a reviewer has seen an item, where its fallback depends on it; else change nothing."""
 
         def verb(record: SuspensionRecord, now_ms: int) -> Change:
             return see(record, item_id, by, now_ms) if record.status is Status.PENDING else Change(record)
 
-        return await self.suspensions.change(tenant, suspension_id, verb)
+        return await self.suspensions.change(suspension_id, verb)
 
     def _lost_ms(self, record: SuspensionRecord, item_id: str, freezes: tuple[Freeze, ...], now_ms: int) -> int:
         """How much of the item's time freezes took so far: its deadline holds, although it still says the old one.
 
         Raises `ClockInDoubt` where nobody can say whether the deadline has passed.
         """
-        known = doubt_time(freezes, self.suspensions.mark_ms(record.tenant), now_ms)
+        known = doubt_time(freezes, self.suspensions.mark_ms(), now_ms)
         if not known:
             return 0
         item = find_item(record, item_id)
@@ -327,13 +317,13 @@ class Desk(Scheduling):
         return lost
 
     async def _check_answer(
-        self, tenant: str, suspension_id: str, item_id: str, request: DecisionRequest, caller: str
+        self, suspension_id: str, item_id: str, request: DecisionRequest, caller: str
     ) -> ItemDraft | None:
         """Check the final arguments, and return what is to be asked about them where another rule asks than before.
 
         The digest in the request makes sure that the commit is about the same item.
         """
-        found = await self.suspensions.read(tenant, suspension_id)
+        found = await self.suspensions.read(suspension_id)
         assert found.record is not None  # noqa: S101  read() raises NotFound otherwise
         item = find_item(found.record, item_id)
         if not item.open or item.digest != request.digest:
@@ -341,7 +331,7 @@ class Desk(Scheduling):
         if request.action == "value":
             await self._check_given(item, request.value, caller)
         args = final_args(item, edited=request.args, value=request.value)
-        definition = await self.runs.definition(tenant, item.tool.definition)
+        definition = await self.runs.definition(item.tool.definition)
         if definition is not None:
             await self.evaluations.check_value(definition.parameters, args, "args", caller=caller)
         return judge_final(self._policy(), found.record, item, args, definition)

@@ -12,7 +12,7 @@ from sayso.clock import new_id
 from sayso.errors import Conflict, InvalidInput, NotFound
 from sayso.records.decisions import Actor
 from sayso.records.freezes import TIME, Freeze
-from sayso.transitions.clock_jumps import JUMP_MS, Beat, describe_jump
+from sayso.transitions.clock_jumps import JUMP_MS, ClockReading, describe_jump
 from service.cache import Memory
 from service.store.freezes import FreezeStore, Kept
 
@@ -29,28 +29,28 @@ class Freezes:
         self._store = store
         self._memory = Memory(store.load)
 
-    async def known(self, tenant: str, fresh: bool = False) -> tuple[Freeze, ...]:
+    async def known(self, fresh: bool = False) -> tuple[Freeze, ...]:
         """Return all freezes, the lifted ones included, as they stood less than a second ago, or stand now."""
-        return (await self._memory.find(tenant, fresh=fresh)).freezes
+        return (await self._memory.find(fresh=fresh)).freezes
 
-    async def in_force(self, tenant: str, *, fresh: bool = False) -> list[Freeze]:
+    async def in_force(self, *, fresh: bool = False) -> list[Freeze]:
         """Return what is frozen."""
-        return [one for one in await self.known(tenant, fresh=fresh) if one.in_force]
+        return [one for one in await self.known(fresh=fresh) if one.in_force]
 
-    def last_known(self, tenant: str) -> list[Freeze]:
+    def last_known(self) -> list[Freeze]:
         """Return what was frozen when this process last looked, without looking."""
-        return [one for one in self._last(tenant).freezes if one.in_force]
+        return [one for one in self._last().freezes if one.in_force]
 
-    def mark_ms(self, tenant: str) -> int:
+    def mark_ms(self) -> int:
         """Return up to when time was known to be right when this process last looked; 0 where no clock ever beat."""
-        return self._last(tenant).mark_ms
+        return self._last().mark_ms
 
-    def sure_until_ms(self, tenant: str) -> int:
+    def sure_until_ms(self) -> int:
         """Return until when something may start by what this process last knew; 0 where it never looked."""
-        at_ms = self._last(tenant).at_ms
+        at_ms = self._last().at_ms
         return at_ms + HOLDS_WITHIN_MS if at_ms else 0
 
-    async def freeze(self, tenant: str, scope: str, reason: str, by: Actor) -> Freeze:
+    async def freeze(self, scope: str, reason: str, by: Actor) -> Freeze:
         """Let nothing new start within the scope; what is frozen already stays as it is.
 
         A pattern is refused with `InvalidInput`: taken for a name it would stop nothing.
@@ -59,77 +59,75 @@ class Freezes:
             raise InvalidInput(
                 "A freeze names one tool or agent, not a pattern. Freeze each by its name, or everything."
             )
-        for one in await self.in_force(tenant, fresh=True):
+        for one in await self.in_force(fresh=True):
             if one.scope == scope:
                 return one
         now_ms = await self._store.now_ms()
-        await self._store.forget_old(tenant, now_ms)
+        await self._store.forget_old(now_ms)
         made = Freeze(id=new_id("frz"), scope=scope, reason=reason, by=by.id, at_ms=now_ms)
-        await self._store.save(tenant, made)
-        await self.known(tenant, fresh=True)
+        await self._store.save(made)
+        await self.known(fresh=True)
         return made
 
-    async def unfreeze(
-        self, tenant: str, freeze_id: str, by: Actor, deadlines: Literal["move", "pass"] = "move"
-    ) -> Freeze:
+    async def unfreeze(self, freeze_id: str, by: Actor, deadlines: Literal["move", "pass"] = "move") -> Freeze:
         """End a freeze: what waited goes on, and its deadlines move by as long as it was frozen.
 
         After a freeze of time deadlines may also pass, because the clock is right. Raises `NotFound`, `Conflict`.
         """
-        found = next((one for one in await self.known(tenant, fresh=True) if one.id == freeze_id), None)
+        found = next((one for one in await self.known(fresh=True) if one.id == freeze_id), None)
         if found is None:
             raise NotFound(f"There is no freeze {freeze_id!r}. List them to see what is frozen.")
         if not found.in_force:
             return found
         if deadlines == "pass" and found.scope != TIME:
             raise Conflict("Deadlines always move by what an admin froze. Lift it without letting them pass.")
-        return await self._unfreeze(tenant, found, by.id, deadlines)
+        return await self._unfreeze(found, by.id, deadlines)
 
-    async def doubt_time(self, tenant: str, last_ms: int, now_ms: int) -> Freeze:
+    async def doubt_time(self, last_ms: int, now_ms: int) -> Freeze:
         """Freeze time from the last moment that was sure on; frozen already, it covers this jump too."""
-        frozen = [one for one in await self.in_force(tenant, fresh=True) if one.scope == TIME]
+        frozen = [one for one in await self.in_force(fresh=True) if one.scope == TIME]
         reason = describe_jump(last_ms, now_ms)
         made = Freeze(id=new_id("frz"), scope=TIME, reason=reason, by=_CLOCK, at_ms=last_ms, jumped_to_ms=now_ms)
         if frozen:
             made = frozen[0].model_copy(update={"jumped_to_ms": now_ms})
-        await self._store.save(tenant, made)
-        await self.known(tenant, fresh=True)
+        await self._store.save(made)
+        await self.known(fresh=True)
         return made
 
-    async def notice_return(self, tenant: str, back_ms: int, now_ms: int) -> Freeze | None:
+    async def notice_return(self, back_ms: int, now_ms: int) -> Freeze | None:
         """Lift a freeze of time when the store's clock has gone back by what it had jumped; return what was lifted."""
-        for one in await self.in_force(tenant, fresh=True):
+        for one in await self.in_force(fresh=True):
             if one.scope == TIME and abs((one.jumped_to_ms or 0) - one.at_ms - back_ms) <= JUMP_MS:
-                return await self._unfreeze(tenant, one, _CLOCK, "pass", now_ms)
+                return await self._unfreeze(one, _CLOCK, "pass", now_ms)
         return None
 
-    async def keep_beat(self, tenant: str, beat: Beat, *, went_back: bool = False) -> None:
+    async def keep_beat(self, beat: ClockReading, *, went_back: bool = False) -> None:
         """Keep a beat. The mark moves with it while time is not in doubt; back only where the clock was put back."""
-        doubted = any(one.scope == TIME for one in await self.in_force(tenant, fresh=True))
-        mark_ms = self.mark_ms(tenant)
+        doubted = any(one.scope == TIME for one in await self.in_force(fresh=True))
+        mark_ms = self.mark_ms()
         if not doubted:
             mark_ms = beat.at_ms if went_back else max(beat.at_ms, mark_ms)
-        await self._store.save_beat(tenant, beat, mark_ms)
-        await self.known(tenant, fresh=True)
+        await self._store.save_beat(beat, mark_ms)
+        await self.known(fresh=True)
 
-    async def last_beat(self, tenant: str) -> Beat | None:
+    async def last_beat(self) -> ClockReading | None:
         """Return the last beat of any clock."""
-        return await self._store.load_beat(tenant)
+        return await self._store.load_beat()
 
-    async def note_settled(self, tenant: str, freeze: Freeze) -> None:
+    async def note_settled(self, freeze: Freeze) -> None:
         """Note that all that a lifted freeze held was woken."""
-        await self._store.save(tenant, freeze.model_copy(update={"settled": True}))
-        await self.known(tenant, fresh=True)
+        await self._store.save(freeze.model_copy(update={"settled": True}))
+        await self.known(fresh=True)
 
     async def _unfreeze(
-        self, tenant: str, freeze: Freeze, by: str, deadlines: Literal["move", "pass"], now_ms: int | None = None
+        self, freeze: Freeze, by: str, deadlines: Literal["move", "pass"], now_ms: int | None = None
     ) -> Freeze:
         now_ms = await self._store.now_ms() if now_ms is None else now_ms
         update = {"unfrozen_by": by, "unfrozen_at_ms": now_ms, "deadlines": deadlines}
         unfrozen = freeze.model_copy(update=update)
-        await self._store.save(tenant, unfrozen, now_ms if freeze.scope == TIME else None)
-        await self.known(tenant, fresh=True)
+        await self._store.save(unfrozen, now_ms if freeze.scope == TIME else None)
+        await self.known(fresh=True)
         return unfrozen
 
-    def _last(self, tenant: str) -> Kept:
-        return self._memory.last(tenant) or Kept()
+    def _last(self) -> Kept:
+        return self._memory.last() or Kept()

@@ -9,19 +9,19 @@ _AGAIN_MS = 5_000
 """How soon somebody looks again whether what is late has been decided."""
 
 
-async def withdraw_all(parts: Wiring, tenant: str, instance_id: str) -> int:
+async def withdraw_all(parts: Wiring, instance_id: str) -> int:
     """Cancel all that waits for this instance's sake; return how much that was."""
     withdrawn, late = 0, False
-    for suspension_id in await parts.runs.waiting_of(tenant, f"aap:{instance_id}"):
+    for suspension_id in await parts.runs.waiting_of(f"aap:{instance_id}"):
         try:
-            await parts.desk.withdraw(tenant, suspension_id, _BY)
+            await parts.desk.withdraw(suspension_id, _BY)
             withdrawn += 1
         except DeadlinePassed:
             late = True  # its fallback has decided, or it waits until it is known whether the clock is right
         except Conflict:
             continue  # it was decided at that very moment: it does not wait any more
     if late:
-        await parts.deliveries.defer(tenant, f"gone:{instance_id}", await parts.schedule.now_ms() + _AGAIN_MS)
+        await parts.deliveries.defer(f"gone:{instance_id}", await parts.schedule.now_ms() + _AGAIN_MS)
     else:
-        await parts.deliveries.forget(tenant, f"gone:{instance_id}")
+        await parts.deliveries.forget(f"gone:{instance_id}")
     return withdrawn

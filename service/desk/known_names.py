@@ -18,21 +18,21 @@ _NEAR = 0.6
 _GLOB = frozenset("*?[")
 
 
-async def freeze_known(parts: Wiring, tenant: str, scope: str, reason: str, by: Actor, *, confirmed: bool) -> Freeze:
+async def freeze_known(parts: Wiring, scope: str, reason: str, by: Actor, *, confirmed: bool) -> Freeze:
     """Freeze a scope; raises `UnknownName` with the near names for one that nobody knows, unless it is confirmed."""
     kind, _, name = scope.partition(":")
     if scope != ALL and not confirmed and "*" not in name:  # a pattern is refused with a reason of its own
-        await _check_known(parts, tenant, kind, name)
-    return await parts.freezes.freeze(tenant, scope, reason, by)
+        await _check_known(parts, kind, name)
+    return await parts.freezes.freeze(scope, reason, by)
 
 
-async def list_known(parts: Wiring, tenant: str, kind: str) -> list[str]:
+async def list_known(parts: Wiring, kind: str) -> list[str]:
     """Return the names of all agents, or of all tools, that were ever seen here and are still remembered."""
-    agents, tools = await _find_registered(parts, tenant)
+    agents, tools = await _find_registered(parts)
     ruled_agents, ruled_tools = _find_ruled(parts)
     if kind == "agent":
-        keys = await parts.credentials.list_keys(tenant)
-        runs = await parts.runs.list_runs(tenant, limit=_RECENT)
+        keys = await parts.api_keys.list_all()
+        runs = await parts.runs.list_runs(limit=_RECENT)
         found = (
             agents
             | ruled_agents
@@ -40,12 +40,12 @@ async def list_known(parts: Wiring, tenant: str, kind: str) -> list[str]:
             | {run.agent for run in runs if isinstance(run, Run)}
         )
     else:
-        found = tools | ruled_tools | await _find_asked(parts, tenant)
+        found = tools | ruled_tools | await _find_asked(parts)
     return sorted(found)
 
 
-async def _check_known(parts: Wiring, tenant: str, kind: str, name: str) -> None:
-    known = await list_known(parts, tenant, kind)
+async def _check_known(parts: Wiring, kind: str, name: str) -> None:
+    known = await list_known(parts, kind)
     if name in known:
         return
     by_fold = {one.casefold(): one for one in known}
@@ -59,8 +59,8 @@ async def _check_known(parts: Wiring, tenant: str, kind: str, name: str) -> None
     )
 
 
-async def _find_registered(parts: Wiring, tenant: str) -> tuple[set[str], set[str]]:
-    agents = await parts.runs.agents(tenant)
+async def _find_registered(parts: Wiring) -> tuple[set[str], set[str]]:
+    agents = await parts.runs.agents()
     manifests = map(AgentManifest.model_validate_json, agents.values())
     return set(agents), {tool.name for manifest in manifests for tool in manifest.tools}
 
@@ -72,8 +72,8 @@ def _find_ruled(parts: Wiring) -> tuple[set[str], set[str]]:
     return agents, {one.tool_name for one in conditions if one.tool_name}
 
 
-async def _find_asked(parts: Wiring, tenant: str) -> set[str]:
+async def _find_asked(parts: Wiring) -> set[str]:
     """Return the tools of the calls that wait or were decided of late."""
-    ids = [*await parts.runs.inbox(tenant, limit=_RECENT), *await parts.runs.decided(tenant, limit=_RECENT)]
-    records = await parts.desk.suspensions.read_many(tenant, list(dict.fromkeys(ids)))
+    ids = [*await parts.runs.inbox(limit=_RECENT), *await parts.runs.decided(limit=_RECENT)]
+    records = await parts.desk.suspensions.read_many(list(dict.fromkeys(ids)))
     return {name for record in records for item in record.items for name in (item.tool.name, *record.waits_for)}

@@ -26,52 +26,50 @@ class Precomputed:
 class Scheduling(ClientExecution):
     """What time calls for."""
 
-    async def look(self, tenant: str, suspension_id: str, queued_since_ms: int | None = None) -> Saved:
+    async def look(self, suspension_id: str, queued_since_ms: int | None = None) -> Saved:
         """Do what the suspension's own times call for now: its fallback, or putting it before a worker again.
 
         What is frozen is left as it is and looked at again in a while; what was gets its time back. What has been in
         line for a worker since `queued_since_ms` or later is not put there twice.
         """
-        return await self.suspensions.change(tenant, suspension_id, await self._ticking(tenant, queued_since_ms))
+        return await self.suspensions.change(suspension_id, await self._ticking(queued_since_ms))
 
-    async def tick_batch(
-        self, tenant: str, suspension_ids: Sequence[str], queued_since_ms: int | None = None
-    ) -> list[str]:
+    async def tick_batch(self, suspension_ids: Sequence[str], queued_since_ms: int | None = None) -> list[str]:
         """Look at many in one round; return those that must be looked at by themselves."""
-        verb = await self._ticking(tenant, queued_since_ms)
-        return await self.suspensions.due_batches.change(tenant, suspension_ids, verb)
+        verb = await self._ticking(queued_since_ms)
+        return await self.suspensions.due_batches.change(suspension_ids, verb)
 
-    async def precompute(self, tenant: str, suspension_ids: Sequence[str], until_ms: int) -> Precomputed:
+    async def precompute(self, suspension_ids: Sequence[str], until_ms: int) -> Precomputed:
         """Find out what a look at each will do at its next moment, and save nothing."""
-        known = await self._freezes(tenant, False)
+        known = await self._freezes(False)
         found = await self.suspensions.due_batches.precompute(
-            tenant, suspension_ids, lambda record, at_ms: tick(record, known, at_ms), until_ms
+            suspension_ids, lambda record, at_ms: tick(record, known, at_ms), until_ms
         )
         return Precomputed(known, found)
 
-    async def fulfil(self, tenant: str, precomputed: Precomputed, now_ms: int) -> list[str]:
+    async def fulfil(self, precomputed: Precomputed, now_ms: int) -> list[str]:
         """Do what was foreseen for moments that have come; return those that must be looked at after all.
 
         That is all of them when anything was frozen or lifted meanwhile, or the time is in doubt.
         """
-        known = await self._freezes(tenant, False)
-        if doubt_time(known, self.suspensions.mark_ms(tenant), now_ms) != precomputed.freezes:
+        known = await self._freezes(False)
+        if doubt_time(known, self.suspensions.mark_ms(), now_ms) != precomputed.freezes:
             return [one.suspension_id for one in precomputed.foreseen]
         return await self.suspensions.due_batches.fulfil(precomputed.foreseen)
 
-    async def wake(self, tenant: str, suspension_id: str, freeze: Freeze) -> Saved:
+    async def wake(self, suspension_id: str, freeze: Freeze) -> Saved:
         """Let a suspension go on at once that `freeze` held before it was lifted: its time begins again, or its run."""
-        freezes = await self._freezes(tenant, False)
+        freezes = await self._freezes(False)
 
         return await self.suspensions.change(
-            tenant, suspension_id, lambda record, now_ms: wake(record, freeze, freezes, now_ms)
+            suspension_id, lambda record, now_ms: wake(record, freeze, freezes, now_ms)
         )
 
-    async def _ticking(self, tenant: str, queued_since_ms: int | None) -> Verb:
-        known = await self._freezes(tenant, False)
+    async def _ticking(self, queued_since_ms: int | None) -> Verb:
+        known = await self._freezes(False)
 
         def verb(record: SuspensionRecord, now_ms: int) -> Change:
-            freezes = doubt_time(known, self.suspensions.mark_ms(tenant), now_ms)
+            freezes = doubt_time(known, self.suspensions.mark_ms(), now_ms)
             return tick(record, freezes, now_ms, queued_since_ms)
 
         return verb

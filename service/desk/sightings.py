@@ -23,7 +23,7 @@ async def note_seen(
         if item_id not in (None, item.item_id) or not needs_sight(record, item) or not may_decide(record, item, by):
             continue
         try:
-            record = (await parts.desk.see(record.tenant, record.id, item.item_id, by)).record
+            record = (await parts.desk.see(record.id, item.item_id, by)).record
         except (Conflict, NotFound, Unavailable) as error:
             _LOG.warning("sighting_not_noted", suspension=record.id, item=item.item_id, why=error.message)
     return record

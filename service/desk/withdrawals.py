@@ -13,19 +13,19 @@ BY = Actor(id="desk", kind=ActorKind.POLICY, channel="desk")
 _LOG = structlog.get_logger(__name__)
 
 
-async def withdraw_runs(parts: Wiring, tenant: str, name: str) -> int:
+async def withdraw_runs(parts: Wiring, name: str) -> int:
     """Cancel the unfinished runs of this name whose key was revoked; return how many those are.
 
     Begun again after a crash it comes to the same. A run that cannot be read now is left: no call of it starts.
     """
-    revocations = await parts.revocation_cache.find(tenant, fresh=True)
+    revocations = await parts.revocation_cache.find(fresh=True)
     cancelled = 0
-    for suspension_id in await parts.runs.unfinished_of(tenant, name):
+    for suspension_id in await parts.runs.unfinished_of(name):
         try:
-            found = await parts.desk.suspensions.read(tenant, suspension_id)
+            found = await parts.desk.suspensions.read(suspension_id)
             reason = revocations.find_withdrawal(found.record.run) if found.record is not None else None
             if found.record is not None and reason is not None:
-                await withdraw_run(parts, tenant, found.record.run, reason)
+                await withdraw_run(parts, found.record.run, reason)
                 cancelled += 1
         except Unavailable:
             raise
@@ -34,6 +34,6 @@ async def withdraw_runs(parts: Wiring, tenant: str, name: str) -> int:
     return cancelled
 
 
-async def withdraw_run(parts: Wiring, tenant: str, run: RunRef, reason: str) -> None:
+async def withdraw_run(parts: Wiring, run: RunRef, reason: str) -> None:
     """Cancel one run for this reason; raises `Conflict` when it has ended otherwise."""
-    await parts.desk.cancel(tenant, run.id, BY, reason.removesuffix("."))
+    await parts.desk.cancel(run.id, BY, reason.removesuffix("."))

@@ -41,16 +41,16 @@ def plan_nothing(_record: SuspensionRecord, _fence: Fence, _now_ms: int) -> tupl
     return ()
 
 
-KnownFreezes = Callable[[str, bool], Awaitable[tuple[Freeze, ...]]]
-"""What is frozen for a tenant, and what was; asked with True it looks for itself."""
+KnownFreezes = Callable[[bool], Awaitable[tuple[Freeze, ...]]]
+"""What is frozen, and what was; asked with True it looks for itself."""
 
 
-async def know_no_freezes(_tenant: str, _fresh: bool) -> tuple[Freeze, ...]:
+async def know_no_freezes(_fresh: bool) -> tuple[Freeze, ...]:
     """Know of no freezes: for a desk on which nobody can make one."""
     return ()
 
 
-def be_sure_for_ever(_tenant: str) -> int:
+def be_sure_for_ever() -> int:
     """Never doubt what is known to be frozen: where nobody can freeze anything."""
     return 0
 
@@ -80,7 +80,7 @@ class Leases:
         suspensions: Suspensions,
         runs: Runs,
         freezes: KnownFreezes = know_no_freezes,
-        sure_until_ms: Callable[[str], int] = be_sure_for_ever,
+        sure_until_ms: Callable[[], int] = be_sure_for_ever,
     ) -> None:
         self.suspensions = suspensions
         self.runs = runs
@@ -89,7 +89,6 @@ class Leases:
 
     async def lease(
         self,
-        tenant: str,
         suspension_id: str,
         holder: str,
         lease_ms: int,
@@ -106,7 +105,7 @@ class Leases:
         """
 
         def begin(record: SuspensionRecord, now_ms: int, freezes: tuple[Freeze, ...]) -> Change:
-            freezes = doubt_time(freezes, self.suspensions.mark_ms(tenant), now_ms)
+            freezes = doubt_time(freezes, self.suspensions.mark_ms(), now_ms)
             check_start(freezes, record, tools_to_start(record), now_ms)
             back = shift_deadlines(record, freezes, now_ms) if freezes else Change(record)
             taken = lease(back.record, holder, lease_ms, now_ms, job_id, step_id)
@@ -128,18 +127,17 @@ class Leases:
             taking = _once(
                 Fence(holder, 0, lease_ms, step_id), lambda record, now_ms: begin(record, now_ms, known.freezes)
             )
-            recalled = self.suspensions.recall_packed(tenant, suspension_id, packed) if packed else None
-            return await self.suspensions.change(tenant, suspension_id, known.bind(taking), known=recalled)
+            recalled = self.suspensions.recall_packed(suspension_id, packed) if packed else None
+            return await self.suspensions.change(suspension_id, known.bind(taking), known=recalled)
 
-        return await self._unless_frozen(tenant, step)
+        return await self._unless_frozen(step)
 
-    async def renew(self, tenant: str, suspension_id: str, fence: Fence) -> Saved:
+    async def renew(self, suspension_id: str, fence: Fence) -> Saved:
         """Hold the lease for another while."""
-        return await self.suspensions.change(tenant, suspension_id, lambda record, now_ms: renew(record, fence, now_ms))
+        return await self.suspensions.change(suspension_id, lambda record, now_ms: renew(record, fence, now_ms))
 
     async def redeem(
         self,
-        tenant: str,
         suspension_id: str,
         fence: Fence,
         intents: tuple[Intent, ...],
@@ -157,7 +155,7 @@ class Leases:
         tools = tuple(intent.tool for intent in intents)
 
         def spend(record: SuspensionRecord, now_ms: int, freezes: tuple[Freeze, ...]) -> Change:
-            freezes = doubt_time(freezes, self.suspensions.mark_ms(tenant), now_ms)
+            freezes = doubt_time(freezes, self.suspensions.mark_ms(), now_ms)
             check_start(freezes, record, tools, now_ms)
             begun = tuple(intent.model_copy(update={"begun_at_ms": now_ms}) for intent in intents)
             if state is None:
@@ -168,13 +166,12 @@ class Leases:
 
         async def step(sure: Sure) -> Saved:
             spending = _once(fence, lambda record, now_ms: spend(record, now_ms, sure.freezes))
-            return await self.suspensions.change(tenant, suspension_id, sure.bind(spending), known=known)
+            return await self.suspensions.change(suspension_id, sure.bind(spending), known=known)
 
-        return await self._unless_frozen(tenant, step)
+        return await self._unless_frozen(step)
 
     async def checkpoint(
         self,
-        tenant: str,
         suspension_id: str,
         fence: Fence,
         state: SealedState,
@@ -183,7 +180,6 @@ class Leases:
     ) -> Saved:
         """Save how far the run has come."""
         return await self.suspensions.change(
-            tenant,
             suspension_id,
             _once(fence, lambda record, now_ms: checkpoint(record, fence, state, events, now_ms)),
             known=known,
@@ -191,7 +187,6 @@ class Leases:
 
     async def note_results(
         self,
-        tenant: str,
         suspension_id: str,
         fence: Fence,
         results: Mapping[int, ToolResult],
@@ -199,7 +194,7 @@ class Leases:
     ) -> Saved:
         """Save how calls ended while others of their batch still run."""
         return await self.suspensions.change(
-            tenant, suspension_id, lambda record, now_ms: note_results(record, fence, results, now_ms), known=known
+            suspension_id, lambda record, now_ms: note_results(record, fence, results, now_ms), known=known
         )
 
     async def suspend_again(
@@ -215,14 +210,12 @@ class Leases:
         draft = draft_suspension(leased.tenant, leased.run, on_deny=leased.on_deny, state=state, step=step)
         draft = draft.model_copy(update={"origin": leased.origin, "resume": leased.resume})
         return await self.suspensions.change(
-            leased.tenant,
             leased.id,
             _once(fence, lambda record, now_ms: suspend_again(record, fence, draft, drafts, state, events, now_ms)),
         )
 
     async def settle(
         self,
-        tenant: str,
         suspension_id: str,
         fence: Fence,
         end: RunEnd,
@@ -231,56 +224,50 @@ class Leases:
     ) -> Saved:
         """End the run."""
         return await self.suspensions.change(
-            tenant,
             suspension_id,
             _once(fence, lambda record, now_ms: settle(record, fence, end, events, now_ms)),
             known=known,
         )
 
     async def return_permits(
-        self, tenant: str, suspension_id: str, fence: Fence, unused: Collection[int], known: Saved | None = None
+        self, suspension_id: str, fence: Fence, unused: Collection[int], known: Saved | None = None
     ) -> Saved:
         """Return the permits of calls that were about to start and never began."""
         return await self.suspensions.change(
-            tenant,
             suspension_id,
             _once(fence, lambda record, now_ms: return_permits(record, fence, unused, now_ms)),
             known=known,
         )
 
-    async def postpone(
-        self, tenant: str, suspension_id: str, fence: Fence, error: str, *, is_final: bool = False
-    ) -> Saved:
+    async def postpone(self, suspension_id: str, fence: Fence, error: str, *, is_final: bool = False) -> Saved:
         """Put a resume that could not go on back, visibly; the last attempt, or a final error, gives the run up."""
         return await self.suspensions.change(
-            tenant, suspension_id, lambda record, now_ms: postpone(record, fence, error, now_ms, is_final=is_final)
+            suspension_id, lambda record, now_ms: postpone(record, fence, error, now_ms, is_final=is_final)
         )
 
-    async def release(
-        self, tenant: str, suspension_id: str, fence: Fence, reason: str, waits_for: tuple[str, ...] = ()
-    ) -> Saved:
+    async def release(self, suspension_id: str, fence: Fence, reason: str, waits_for: tuple[str, ...] = ()) -> Saved:
         """Give a driven run back, so that any worker may take it up at once, or once its tools are not frozen."""
         return await self.suspensions.change(
-            tenant, suspension_id, lambda record, now_ms: release(record, fence, reason, now_ms, waits_for)
+            suspension_id, lambda record, now_ms: release(record, fence, reason, now_ms, waits_for)
         )
 
-    async def report(self, tenant: str, run_id: str, key: str, holder: str, result: ToolResult) -> Saved:
+    async def report(self, run_id: str, key: str, holder: str, result: ToolResult) -> Saved:
         """Take a result that came after its worker had lost the run: it lifts the doubt about its call, if any."""
-        run = await self.runs.read(tenant, run_id)
+        run = await self.runs.read(run_id)
         return await self.suspensions.change(
-            tenant, run.suspension_id, lambda record, now_ms: report(record, key, holder, result, now_ms)
+            run.suspension_id, lambda record, now_ms: report(record, key, holder, result, now_ms)
         )
 
-    async def _unless_frozen(self, tenant: str, step: Callable[[Sure], Awaitable[Saved]]) -> Saved:
+    async def _unless_frozen(self, step: Callable[[Sure], Awaitable[Saved]]) -> Saved:
         """Take a step with what is known to be frozen; before it is refused for that, look whether it still is."""
         try:
-            return await step(await self._know(tenant))
+            return await step(await self._know())
         except Frozen:
-            return await step(await self._know(tenant, fresh=True))
+            return await step(await self._know(fresh=True))
 
-    async def _know(self, tenant: str, *, fresh: bool = False) -> Sure:
-        freezes = await self._freezes(tenant, fresh)
-        return Sure(freezes, self._sure_until_ms(tenant))
+    async def _know(self, *, fresh: bool = False) -> Sure:
+        freezes = await self._freezes(fresh)
+        return Sure(freezes, self._sure_until_ms())
 
 
 def _once(fence: Fence, verb: Verb) -> Verb:

@@ -17,9 +17,9 @@ class Waiters:
         self._slots = Slots(each)
 
     @contextmanager
-    def take(self, tenant: str, name: str) -> Iterator[None]:
+    def take(self, name: str) -> Iterator[None]:
         """Hold a place for the length of the block; raises `TooManyRequests` when `name` holds as many as it may."""
-        with self._slots.take((f"{tenant} {name}",)) as free:
+        with self._slots.take((name,)) as free:
             if not free:
                 raise TooManyRequests(
                     f"{name} already waits with {self._each} requests and streams, as many as one key may "

@@ -6,7 +6,6 @@ from pydantic import ValidationError
 from sayso.errors import SaysoError
 from sayso.policy.findings import Known, find_findings
 from sayso.runner.agents import AgentManifest
-from service.auth.credentials import TENANT
 from service.wiring import Wiring
 
 log = structlog.get_logger()
@@ -14,9 +13,9 @@ log = structlog.get_logger()
 
 async def find_known(wiring: Wiring) -> Known:
     """Return the reviewers and the registered agents' tools; a manifest that cannot be read is left out."""
-    reviewers = {one.name: one.active for one in await wiring.reviewers.list_all(TENANT)}
+    reviewers = {one.name: one.active for one in await wiring.reviewers.list_all()}
     tools = {}
-    for name, raw in (await wiring.runs.agents(TENANT)).items():
+    for name, raw in (await wiring.runs.agents()).items():
         try:
             tools[name] = AgentManifest.model_validate_json(raw).tools
         except ValidationError as error:

@@ -48,50 +48,50 @@ class RulesInForce:
         return self._newest or own
 
     @asynccontextmanager
-    async def kept(self, tenant: str, process: str) -> AsyncIterator[None]:
+    async def kept(self, process: str) -> AsyncIterator[None]:
         """Publish and follow the rules as long as the block runs."""
         named, trouble = f"{process} {os.uname().nodename}:{os.getpid()}", Trouble("rules_not_compared")
-        await self._try(tenant, named, trouble)
+        await self._try(named, trouble)
         ending = asyncio.Event()  # a task in the middle of a command may not hear that it is cancelled
-        following = asyncio.create_task(self._follow(tenant, named, trouble, ending))
+        following = asyncio.create_task(self._follow(named, trouble, ending))
         try:
             yield
         finally:
             ending.set()
             await asyncio.wait([following])
             with suppress(Unavailable):
-                await self._store.leave(tenant, named)
+                await self._store.leave(named)
 
-    async def compare(self, tenant: str, process: str) -> None:
+    async def compare(self, process: str) -> None:
         """Publish what this process holds where that is due, and take over what is newer."""
         own = self._rulebook.refresh()
-        version = await self._publish(tenant, Holder(process, self._file, own.version), own)
+        version = await self._publish(Holder(process, self._file, own.version), own)
         if version == own.version:
             self._newest, self._fault = None, ""
         elif self._newest is None or self._newest.version != version:
-            await self._take_over(tenant)
+            await self._take_over()
         self._told = own.version
 
-    async def list_holders(self, tenant: str) -> tuple[str | None, list[Holder]]:
+    async def list_holders(self) -> tuple[str | None, list[Holder]]:
         """Return the version in force, and what each live process holds."""
-        return await self._store.read_version(tenant), await self._store.list_holders(tenant)
+        return await self._store.read_version(), await self._store.list_holders()
 
-    async def _publish(self, tenant: str, holder: Holder, own: Policy) -> str:
+    async def _publish(self, holder: Holder, own: Policy) -> str:
         """Return the version in force."""
         new = holder.version != self._told
         if not new and monotonic_ms() - self._told_at_ms < _TOLD_EVERY_MS:
-            version = await self._store.read_version(tenant)
+            version = await self._store.read_version()
             if version is not None:
                 return version
         how = "held" if not new else "start" if self._told is None else "changed"
-        version, alive = await self._store.publish(tenant, holder, how, own.model_dump_json() if new else "")
+        version, alive = await self._store.publish(holder, how, own.model_dump_json() if new else "")
         if not version or (version != holder.version and not alive):
-            version, _ = await self._store.publish(tenant, holder, "start", own.model_dump_json())
+            version, _ = await self._store.publish(holder, "start", own.model_dump_json())
         self._told_at_ms = monotonic_ms()
         return version
 
-    async def _take_over(self, tenant: str) -> None:
-        version, rules = await self._store.read_rules(tenant)
+    async def _take_over(self) -> None:
+        version, rules = await self._store.read_rules()
         try:
             newest = Policy.model_validate_json(rules)
         except ValidationError:
@@ -106,17 +106,17 @@ class RulesInForce:
         self._newest, self._fault = newest, ""
         _LOG.warning("rules_of_another_file", in_force=version, file=self._file)
 
-    async def _follow(self, tenant: str, process: str, trouble: Trouble, ending: asyncio.Event) -> None:
+    async def _follow(self, process: str, trouble: Trouble, ending: asyncio.Event) -> None:
         while not ending.is_set():
             with suppress(TimeoutError):
                 async with asyncio.timeout(EVERY_S):
                     await ending.wait()
                     return
-            await self._try(tenant, process, trouble)
+            await self._try(process, trouble)
 
-    async def _try(self, tenant: str, process: str, trouble: Trouble) -> None:
+    async def _try(self, process: str, trouble: Trouble) -> None:
         try:
-            await self.compare(tenant, process)
+            await self.compare(process)
             trouble.over()
         except Unavailable as error:
             trouble.note(error)

@@ -5,13 +5,12 @@ Beside it the clocks' last beat, and the mark: the latest moment of the server's
 
 from dataclasses import dataclass
 
-from redis.asyncio import Redis
-
 from sayso.records.freezes import Freeze
 from sayso.records.terms import LONGEST_WAIT_S
-from sayso.transitions.clock_jumps import Beat
+from sayso.transitions.clock_jumps import ClockReading
 from service.store.connection.connecting import translated
-from service.store.keys import CHANGES, TenantKeys
+from service.store.keys import CHANGES
+from service.store.tenants import TenantStore
 
 _KEPT_MS = 2 * LONGEST_WAIT_S * 1000
 
@@ -28,17 +27,17 @@ class Kept:
 class FreezeStore:
     """The freezes of each tenant, a handful at most."""
 
-    def __init__(self, redis: Redis) -> None:
-        self._redis = redis
+    def __init__(self, store: TenantStore) -> None:
+        self._redis, self._keys = store.redis, store.keys
 
     async def now_ms(self) -> int:
         """Return the server's time: what deadlines are counted by."""
         async with translated():
             return _as_ms(*await self._redis.time())
 
-    async def load(self, tenant: str) -> Kept:
+    async def load(self) -> Kept:
         """Return what is kept."""
-        keys = TenantKeys(tenant)
+        keys = self._keys
         async with translated(), self._redis.pipeline(transaction=True) as pipe:
             pipe.hvals(keys.freezes)
             pipe.hget(keys.clock, "mark")
@@ -47,37 +46,37 @@ class FreezeStore:
         freezes = sorted(map(Freeze.model_validate_json, found), key=lambda one: (one.at_ms, one.id))
         return Kept(tuple(freezes), int(mark or 0), _as_ms(*time))
 
-    async def save(self, tenant: str, freeze: Freeze, mark_ms: int | None = None) -> None:
+    async def save(self, freeze: Freeze, mark_ms: int | None = None) -> None:
         """Keep a freeze in the place of what was known of it, and the mark where it moves with it."""
-        keys = TenantKeys(tenant)
+        keys = self._keys
         async with translated(), self._redis.pipeline(transaction=True) as pipe:
             pipe.hset(keys.freezes, freeze.id, freeze.model_dump_json())
             if mark_ms is not None:
                 pipe.hset(keys.clock, "mark", mark_ms)
-            pipe.publish(CHANGES + tenant, "")  # open pages show what is frozen
+            pipe.publish(CHANGES + self._keys.tenant, "")  # open pages show what is frozen
             await pipe.execute()
 
-    async def load_beat(self, tenant: str) -> Beat | None:
+    async def load_beat(self) -> ClockReading | None:
         """Return the last beat of any clock."""
         async with translated():
-            found = await self._redis.hget(TenantKeys(tenant).clock, "beat")
-        return Beat.model_validate_json(found) if found is not None else None
+            found = await self._redis.hget(self._keys.clock, "beat")
+        return ClockReading.model_validate_json(found) if found is not None else None
 
-    async def save_beat(self, tenant: str, beat: Beat, mark_ms: int) -> None:
+    async def save_beat(self, beat: ClockReading, mark_ms: int) -> None:
         """Keep a beat, and the mark."""
         async with translated():
-            await self._redis.hset(TenantKeys(tenant).clock, mapping={"beat": beat.model_dump_json(), "mark": mark_ms})
+            await self._redis.hset(self._keys.clock, mapping={"beat": beat.model_dump_json(), "mark": mark_ms})
 
-    async def forget_old(self, tenant: str, now_ms: int) -> None:
+    async def forget_old(self, now_ms: int) -> None:
         """Forget those that were lifted so long ago that nothing can be waiting for it any more."""
         old = [
             one.id
-            for one in (await self.load(tenant)).freezes
+            for one in (await self.load()).freezes
             if one.unfrozen_at_ms and one.unfrozen_at_ms < now_ms - _KEPT_MS
         ]
         if old:
             async with translated():
-                await self._redis.hdel(TenantKeys(tenant).freezes, *old)
+                await self._redis.hdel(self._keys.freezes, *old)
 
 
 def _as_ms(seconds: int, micros: int) -> int:

@@ -1,23 +1,21 @@
 """Remember what an Idempotency-Key was used for where no commit of a suspension does it."""
 
-from redis.asyncio import Redis
-
 from sayso.errors import IdempotencyConflict
 from service.store.connection.connecting import text, translated
-from service.store.keys import TenantKeys
 from service.store.suspensions.commits import IDEMPOTENCY_MS, Idempotency
+from service.store.tenants import TenantStore
 
 
 class Replays:
     """Look before doing something, remember it afterwards: a request that was refused leaves nothing behind."""
 
-    def __init__(self, redis: Redis) -> None:
-        self._redis = redis
+    def __init__(self, store: TenantStore) -> None:
+        self._redis, self._keys = store.redis, store.keys
 
-    async def recall(self, tenant: str, seen: Idempotency) -> str | None:
+    async def recall(self, seen: Idempotency) -> str | None:
         """Return what the same request made before, or None; raises `IdempotencyConflict` for another request."""
         async with translated():
-            raw = await self._redis.get(TenantKeys(tenant).idempotency(seen.actor, seen.key))
+            raw = await self._redis.get(self._keys.idempotency(seen.actor, seen.key))
         if raw is None:
             return None
         _, fingerprint, ref = text(raw).split("|", 2)
@@ -25,11 +23,11 @@ class Replays:
             raise IdempotencyConflict(idempotency_key=seen.key)
         return ref
 
-    async def remember(self, tenant: str, seen: Idempotency) -> None:
+    async def remember(self, seen: Idempotency) -> None:
         """Keep what this request made for as long as any other key is kept."""
         async with translated():
             await self._redis.set(
-                TenantKeys(tenant).idempotency(seen.actor, seen.key),
+                self._keys.idempotency(seen.actor, seen.key),
                 f"1|{seen.fingerprint}|{seen.ref}",
                 px=IDEMPOTENCY_MS,
                 nx=True,

@@ -7,13 +7,14 @@ A deleted one leaves a mark for seven days: while it is there nothing more is as
 from typing import Any
 
 from pydantic import BaseModel, ConfigDict
-from redis.asyncio import Redis
 
 from sayso.errors import IdempotencyConflict
 from service.store.connection.connecting import text, translated
-from service.store.keys import INSTANCE_KEYS, TenantKeys
+from service.store.keys import INSTANCE_KEYS
 from service.store.lua import read_script
 from service.store.suspensions.commits import Commit, Idempotency
+from service.store.tenants import TenantStore
+from service.store.tokens import InstanceKey
 
 KEPT_MS = 7 * 86_400_000
 """How long a key of an instance, and the mark of a deleted one, are kept."""
@@ -49,48 +50,29 @@ class Instance(BaseModel):
         return f"aap:{self.id}"
 
 
-class InstanceKey(BaseModel):
-    """Where a credential leads."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
-
-    tenant: str
-    instance_id: str
-
-
 class Instances:
     """Look an instance up, make one, change it, delete it."""
 
-    def __init__(self, redis: Redis) -> None:
-        self._redis = redis
-        self._commit = redis.register_script(read_script("commit"))
+    def __init__(self, store: TenantStore) -> None:
+        self._redis, self._keys = store.redis, store.keys
+        self._commit = store.redis.register_script(read_script("commit"))
 
-    async def read(self, tenant: str, instance_id: str) -> Instance | None:
+    async def read(self, instance_id: str) -> Instance | None:
         """Return the instance, or None where there is none any more."""
         async with translated():
-            raw = await self._redis.get(TenantKeys(tenant).instance(instance_id))
+            raw = await self._redis.get(self._keys.instance(instance_id))
         return Instance.model_validate_json(text(raw).partition("|")[2]) if raw else None
 
-    async def is_gone(self, tenant: str, instance_id: str, scope: str) -> bool:
+    async def is_gone(self, instance_id: str, scope: str) -> bool:
         """Tell whether this scope's instance was deleted within the last seven days."""
         async with translated():
-            raw = await self._redis.get(TenantKeys(tenant).gone(instance_id))
+            raw = await self._redis.get(self._keys.gone(instance_id))
         return raw is not None and text(raw) == f"1|{scope}"
 
-    async def find(self, token_hash: str) -> Instance | None:
-        """Return the instance whose credential this is, or None."""
-        async with translated():
-            raw = await self._redis.get(INSTANCE_KEYS + token_hash)
-        if raw is None:
-            return None
-        key = InstanceKey.model_validate_json(raw)
-        instance = await self.read(key.tenant, key.instance_id)
-        return instance if instance is not None and instance.credential_hash == token_hash else None
-
-    async def recall(self, tenant: str, seen: Idempotency) -> str | None:
+    async def recall(self, seen: Idempotency) -> str | None:
         """Return what this key made before, or None; raises `IdempotencyConflict` for another request."""
         async with translated():
-            raw = await self._redis.get(TenantKeys(tenant).idempotency(seen.actor, seen.key))
+            raw = await self._redis.get(self._keys.idempotency(seen.actor, seen.key))
         if raw is None:
             return None
         _, fingerprint, ref = text(raw).split("|", 2)
@@ -100,7 +82,7 @@ class Instances:
 
     async def save(self, instance: Instance, seen: Idempotency) -> Instance | None:
         """Save a new instance, or a change of the one read; None, and nothing changed, when somebody was faster."""
-        keys = TenantKeys(instance.tenant)
+        keys = self._keys
         saved = instance.model_copy(update={"version": instance.version + 1})
         commit = Commit()
         commit.expect(keys.instance(instance.id), instance.version)
@@ -122,7 +104,7 @@ class Instances:
 
         What it still waits for is withdrawn afterwards; a place among the deliveries sees to it that somebody does.
         """
-        keys = TenantKeys(instance.tenant)
+        keys = self._keys
         commit = Commit()
         commit.expect(keys.instance(instance.id), instance.version)
         commit.write("DEL", keys.instance(instance.id))

@@ -4,13 +4,13 @@ from collections.abc import Callable, Sequence
 from typing import Any, Literal, NamedTuple, TypeVar
 
 from pydantic import BaseModel, ConfigDict, Field
-from redis.asyncio import Redis
 from redis.asyncio.client import Pipeline
 
 from sayso.canonical_json import JsonObject
 from service.settings import LONGEST_SESSION_S
 from service.store.connection.connecting import text, translated
-from service.store.keys import KEYS, SESSIONS, TenantKeys
+from service.store.keys import KEYS, SESSIONS
+from service.store.tenants import TenantStore
 
 Kept = TypeVar("Kept", "Reviewer", "ApiKey")
 
@@ -84,48 +84,48 @@ class ApiKey(BaseModel):
 class People:
     """Reviewers, sessions and API keys."""
 
-    def __init__(self, redis: Redis) -> None:
-        self._redis = redis
+    def __init__(self, store: TenantStore) -> None:
+        self._redis, self._keys = store.redis, store.keys
 
-    async def add_reviewer(self, tenant: str, reviewer: Reviewer) -> bool:
+    async def add_reviewer(self, reviewer: Reviewer) -> bool:
         """Save a new reviewer; False, and nothing changed, when the name is taken."""
         async with translated():
-            key = TenantKeys(tenant).reviewers
+            key = self._keys.reviewers
             return bool(await self._redis.hsetnx(key, reviewer.name, reviewer.model_dump_json()))
 
-    async def save_reviewer(self, tenant: str, reviewer: Reviewer) -> None:
+    async def save_reviewer(self, reviewer: Reviewer) -> None:
         """Overwrite a reviewer."""
         async with translated():
-            await self._redis.hset(TenantKeys(tenant).reviewers, reviewer.name, reviewer.model_dump_json())
+            await self._redis.hset(self._keys.reviewers, reviewer.name, reviewer.model_dump_json())
 
-    async def change_reviewer(self, tenant: str, name: str, change: Callable[[Reviewer], Reviewer]) -> Reviewer | None:
+    async def change_reviewer(self, name: str, change: Callable[[Reviewer], Reviewer]) -> Reviewer | None:
         """Change a reviewer as they are at that moment, and return them; None when nobody has that name."""
-        return await self._change(Reviewer, TenantKeys(tenant).reviewers, name, change)
+        return await self._change(Reviewer, self._keys.reviewers, name, change)
 
-    async def find_reviewer(self, tenant: str, name: str) -> Reviewer | None:
+    async def find_reviewer(self, name: str) -> Reviewer | None:
         """Return the reviewer of that name, or None."""
         async with translated():
-            raw = await self._redis.hget(TenantKeys(tenant).reviewers, name)
+            raw = await self._redis.hget(self._keys.reviewers, name)
         return Reviewer.model_validate_json(raw) if raw else None
 
-    async def list_reviewers(self, tenant: str) -> list[Reviewer]:
+    async def list_reviewers(self) -> list[Reviewer]:
         """Return all reviewers by name."""
         async with translated():
-            found = await self._redis.hgetall(TenantKeys(tenant).reviewers)
+            found = await self._redis.hgetall(self._keys.reviewers)
         return sorted((Reviewer.model_validate_json(raw) for raw in found.values()), key=lambda one: one.name)
 
     async def open_session(self, token_hash: str, session: Session, idle_ms: int) -> None:
         """Save a session that ends after `idle_ms` without use, and its place among its person's."""
-        index = TenantKeys(session.tenant).sessions_of(session.name)
+        index = self._keys.sessions_of(session.name)
         async with translated(), self._redis.pipeline(transaction=True) as pipe:
             pipe.set(SESSIONS + token_hash, session.model_dump_json(), px=idle_ms)
             pipe.zadd(index, {token_hash: session.created_at_ms})
             pipe.expire(index, LONGEST_SESSION_S)
             await pipe.execute()
 
-    async def list_sessions(self, tenant: str, name: str) -> list[OpenSession]:
+    async def list_sessions(self, name: str) -> list[OpenSession]:
         """Return a person's sessions that are there, the newest first; forget the places of those that are gone."""
-        index = TenantKeys(tenant).sessions_of(name)
+        index = self._keys.sessions_of(name)
         async with translated():
             listed: list[Any] = await self._redis.zrange(index, 0, -1, desc=True)
             hashes = [text(one) for one in listed]
@@ -143,47 +143,27 @@ class People:
             if raw is not None
         ]
 
-    async def use_session(self, token_hash: str, idle_ms: int | None) -> Session | None:
-        """Return the session and let its idle time begin anew; without `idle_ms` it only looks."""
-        async with translated():
-            if idle_ms is None:
-                raw = await self._redis.get(SESSIONS + token_hash)
-            else:
-                raw = await self._redis.getex(SESSIONS + token_hash, px=idle_ms)
-        return Session.model_validate_json(raw) if raw else None
-
-    async def close_session(self, token_hash: str) -> None:
-        """End a session."""
-        async with translated():
-            await self._redis.delete(SESSIONS + token_hash)
-
     async def save_key(self, key_hash: str, key: ApiKey) -> None:
         """Save an API key under its hash, and the hash among the tenant's keys."""
         async with translated(), self._redis.pipeline(transaction=True) as pipe:
             pipe.set(KEYS + key_hash, key.model_dump_json())
-            pipe.hset(TenantKeys(key.tenant).api_keys, key.id, key_hash)
+            pipe.hset(self._keys.api_keys, key.id, key_hash)
             await pipe.execute()
 
     async def change_key(self, key_hash: str, change: Callable[[ApiKey], ApiKey]) -> ApiKey | None:
         """Change an API key as it is at that moment, and return it; None when there is none of that hash."""
         return await self._change(ApiKey, KEYS + key_hash, None, change)
 
-    async def find_key(self, key_hash: str) -> ApiKey | None:
-        """Return the API key of that hash, or None."""
-        async with translated():
-            raw = await self._redis.get(KEYS + key_hash)
-        return ApiKey.model_validate_json(raw) if raw else None
-
-    async def find_key_hash(self, tenant: str, key_id: str) -> str | None:
+    async def find_key_hash(self, key_id: str) -> str | None:
         """Return the hash of the tenant's API key of that id, or None."""
         async with translated():
-            raw = await self._redis.hget(TenantKeys(tenant).api_keys, key_id)
+            raw = await self._redis.hget(self._keys.api_keys, key_id)
         return text(raw) if raw else None
 
-    async def list_keys(self, tenant: str) -> Sequence[ApiKey]:
+    async def list_keys(self) -> Sequence[ApiKey]:
         """Return all API keys of the tenant, the oldest first."""
         async with translated():
-            hashes = await self._redis.hvals(TenantKeys(tenant).api_keys)
+            hashes = await self._redis.hvals(self._keys.api_keys)
             found = await self._redis.mget([KEYS + text(one) for one in hashes]) if hashes else []
         return sorted((ApiKey.model_validate_json(raw) for raw in found if raw), key=lambda one: one.created_at_ms)
 

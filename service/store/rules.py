@@ -2,11 +2,9 @@
 
 from typing import Any, NamedTuple
 
-from redis.asyncio import Redis
-
 from service.store.connection.connecting import text, translated
-from service.store.keys import TenantKeys
 from service.store.lua import read_script
+from service.store.tenants import TenantStore
 
 ALIVE_MS = 20_000
 """For how long a process counts as alive that has told of itself."""
@@ -25,37 +23,37 @@ class Holder(NamedTuple):
 class RuleStore:
     """The rules in force for each tenant."""
 
-    def __init__(self, redis: Redis) -> None:
-        self._redis = redis
-        self._publish = redis.register_script(_SCRIPT)
+    def __init__(self, store: TenantStore) -> None:
+        self._redis, self._keys = store.redis, store.keys
+        self._publish = store.redis.register_script(_SCRIPT)
 
-    async def publish(self, tenant: str, holder: Holder, how: str, rules: str = "") -> tuple[str, bool]:
+    async def publish(self, holder: Holder, how: str, rules: str = "") -> tuple[str, bool]:
         """Tell what a process holds; return the version in force, and whether a live process holds that."""
-        keys = TenantKeys(tenant)
+        keys = self._keys
         args: list[str | int] = [holder.process, holder.file, holder.version, rules, how, ALIVE_MS]
         async with translated():
             reply: Any = await self._publish(keys=[keys.rules, keys.rulebook], args=args)
         return text(reply[0]), bool(reply[1])
 
-    async def read_version(self, tenant: str) -> str | None:
+    async def read_version(self) -> str | None:
         """Return the version in force, None while nobody has published any."""
         async with translated():
-            found = await self._redis.hget(TenantKeys(tenant).rules, "in-force")
+            found = await self._redis.hget(self._keys.rules, "in-force")
         return text(found) if found else None
 
-    async def read_rules(self, tenant: str) -> tuple[str, str]:
+    async def read_rules(self) -> tuple[str, str]:
         """Return the version in force and its rules, as of one moment."""
-        keys = TenantKeys(tenant)
+        keys = self._keys
         async with translated(), self._redis.pipeline(transaction=True) as pipe:
             pipe.hget(keys.rules, "in-force")
             pipe.get(keys.rulebook)
             version, rules = await pipe.execute()
         return text(version or b""), (rules or b"").decode(errors="replace")
 
-    async def list_holders(self, tenant: str) -> list[Holder]:
+    async def list_holders(self) -> list[Holder]:
         """Return what each process holds that has told of itself lately, by name."""
         async with translated(), self._redis.pipeline(transaction=True) as pipe:
-            pipe.hgetall(TenantKeys(tenant).rules)
+            pipe.hgetall(self._keys.rules)
             pipe.time()
             found, (seconds, _) = await pipe.execute()
         holders: list[Holder] = []
@@ -66,7 +64,7 @@ class RuleStore:
                     holders.append(Holder(text(name)[2:], file, version))
         return sorted(holders)
 
-    async def leave(self, tenant: str, process: str) -> None:
+    async def leave(self, process: str) -> None:
         """Note that a process ends."""
         async with translated():
-            await self._redis.hdel(TenantKeys(tenant).rules, f"p:{process}")
+            await self._redis.hdel(self._keys.rules, f"p:{process}")

@@ -69,9 +69,9 @@ _DONE = {
 async def _end(request: Request, visitor: Visitor, post: Post) -> None:
     reviewers = wiring_of(request).reviewers
     if post.get("which") == "others":
-        await reviewers.end_sessions(visitor.tenant, visitor.name, but=visitor.token)
+        await reviewers.end_sessions(visitor.name, but=visitor.token)
     else:
-        await reviewers.end_session(visitor.tenant, visitor.name, post.get("which", ""))
+        await reviewers.end_session(visitor.name, post.get("which", ""))
 
 
 async def _show_refusal(request: Request, visitor: Visitor, error: SaysoError) -> None:
@@ -85,7 +85,7 @@ async def _show_refusal(request: Request, visitor: Visitor, error: SaysoError) -
 
 async def _gather(request: Request, visitor: Visitor, sentence: str, done: str | None) -> dict[str, Any]:
     own = id_of_session(hash_token(visitor.token))
-    found = await wiring_of(request).reviewers.list_sessions(visitor.tenant, visitor.name)
+    found = await wiring_of(request).reviewers.list_sessions(visitor.name)
     return {
         "title": "Your account",
         "sentence": sentence,

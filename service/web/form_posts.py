@@ -8,7 +8,7 @@ from urllib.parse import parse_qsl, urlsplit
 from fastapi import Request
 
 from sayso.errors import InvalidInput, NotAllowed, SaysoError
-from service.web.sessions import Visitor, wiring_of
+from service.web.sessions import Visitor, process_of
 
 _FORM = "application/x-www-form-urlencoded"
 _MOST_FIELDS = 200
@@ -81,5 +81,5 @@ def _parse(body: bytes) -> Post:
 
 def _is_own(request: Request, origin: str) -> bool:
     """Whether the origin is the address the browser used, or the one the service is known by."""
-    own = {request.headers.get("host"), urlsplit(wiring_of(request).settings.public_url).netloc}
+    own = {request.headers.get("host"), urlsplit(process_of(request).settings.public_url).netloc}
     return urlsplit(origin).netloc in own

@@ -26,7 +26,7 @@ router = APIRouter()
 @router.get("/freezes")
 async def read(request: Request, visitor: SignedIn) -> Response:
     """Show what is frozen, and what was of late."""
-    await wiring_of(request).freezes.known(visitor.tenant, fresh=True)
+    await wiring_of(request).freezes.known(fresh=True)
     return await show(request, visitor, "pages/freezes.html", **await _gather(request, visitor, {}, ""))
 
 
@@ -42,7 +42,7 @@ async def freeze(request: Request) -> Response:
         scope = _read_scope(post)
         reason = post.get("reason", "").replace("\r\n", "\n").strip()[:2000]
         by, confirmed = visitor.principal.actor("web"), post.get("confirm") == scope
-        await freeze_known(wiring, visitor.tenant, scope, reason, by, confirmed=confirmed)
+        await freeze_known(wiring, scope, reason, by, confirmed=confirmed)
     except SaysoError as error:
         context = await _gather(request, visitor, post, describe_refusal(error))
         context["unknown"] = error.facts.get("scope") if isinstance(error, UnknownName) else None
@@ -61,12 +61,12 @@ async def unfreeze(request: Request, visitor: SignedIn, freeze_id: str) -> Respo
     post = await read_post(request, visitor)
     require_role(visitor.principal.roles, "admin")
     deadlines: Literal["move", "pass"] = "pass" if post.get("deadlines") == "pass" else "move"
-    await wiring_of(request).freezes.unfreeze(visitor.tenant, freeze_id, visitor.principal.actor("web"), deadlines)
+    await wiring_of(request).freezes.unfreeze(freeze_id, visitor.principal.actor("web"), deadlines)
     return RedirectResponse("/freezes", 303)
 
 
 async def _gather(request: Request, visitor: Visitor, typed: Post, sentence: str) -> dict[str, Any]:
-    known = await wiring_of(request).freezes.known(visitor.tenant)
+    known = await wiring_of(request).freezes.known()
     return {
         "title": "Freezes",
         "ended": [one for one in reversed(known) if not one.in_force][:_MAX_UNFROZEN],

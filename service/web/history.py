@@ -80,8 +80,8 @@ async def _find(
     damaged: list[UnreadableRecord] = []
     place = skip
     while len(rows) < PAGE and place < skip + _MOST_LOOKED_THROUGH:
-        ids = await wiring.runs.decided(visitor.tenant, place, _AT_ONCE)
-        by_id = {id_of(one): one for one in await wiring.desk.suspensions.read_page(visitor.tenant, ids)}
+        ids = await wiring.runs.decided(place, _AT_ONCE)
+        by_id = {id_of(one): one for one in await wiring.desk.suspensions.read_page(ids)}
         for suspension_id in ids:
             if len(rows) >= PAGE:
                 return rows, damaged, place

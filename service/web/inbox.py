@@ -23,10 +23,10 @@ Skip = Annotated[int, Query(ge=0, le=1_000_000)]
 async def inbox(request: Request, visitor: SignedIn, skip: Skip = 0) -> Response:
     """Show what waits."""
     wiring = wiring_of(request)
-    ids = await wiring.runs.inbox(visitor.tenant, skip, PAGE)
-    found = await wiring.desk.suspensions.read_page(visitor.tenant, ids)
+    ids = await wiring.runs.inbox(skip, PAGE)
+    found = await wiring.desk.suspensions.read_page(ids)
     records, damaged = split_readable(found)
-    freezes = await wiring.freezes.known(visitor.tenant)
+    freezes = await wiring.freezes.known()
     return await show(
         request,
         visitor,

@@ -28,8 +28,8 @@ from sayso.sentences.items import (
     describe_deadlock,
     describe_denial,
     describe_fallback,
-    describe_hindrance,
     describe_hold,
+    describe_ineligibility,
     describe_need,
     describe_quorum,
     describe_resemblance,
@@ -40,7 +40,7 @@ from sayso.text.summaries import summarize
 from sayso.transitions.deciding import find_item
 from sayso.transitions.item_states import find_item_state
 from service.desk.sightings import note_seen
-from service.web.content.answers import Forms, make_forms, mark, read_answer, refill
+from service.web.content.answers import Forms, make_forms, mark_problems, read_answer, refill
 from service.web.content.claims import find_claims
 from service.web.content.details import (
     compare_args,
@@ -125,7 +125,7 @@ async def decide(request: Request, suspension_id: str, item_id: str) -> Response
 
 async def _extend(request: Request, visitor: Visitor, suspension_id: str, item_id: str, post: Post) -> None:
     desk, until = wiring_of(request).desk, post["until"]
-    found = await desk.suspensions.read(visitor.tenant, suspension_id)
+    found = await desk.suspensions.read(suspension_id)
     assert found.record is not None  # noqa: S101  read() raises NotFound otherwise
     item = find_item(found.record, item_id)
     waits = item.open and found.record.status is Status.PENDING
@@ -135,20 +135,20 @@ async def _extend(request: Request, visitor: Visitor, suspension_id: str, item_i
         raise InvalidInput("Choose one of the new deadlines.")
     if waits and not item.terms.deadline_at_ms < int(until) <= item.terms.extend_until_ms:
         raise InvalidInput("The deadline cannot move to that time, or it has moved since. Choose again.")
-    await desk.extend(visitor.tenant, suspension_id, item_id, int(until), visitor.principal.actor("web"))
+    await desk.extend(suspension_id, item_id, int(until), visitor.principal.actor("web"))
 
 
 async def _decide(request: Request, visitor: Visitor, suspension_id: str, item_id: str, post: Post) -> None:
     wiring = wiring_of(request)
-    found = await wiring.desk.suspensions.read(visitor.tenant, suspension_id)
+    found = await wiring.desk.suspensions.read(suspension_id)
     assert found.record is not None  # noqa: S101  read() raises NotFound otherwise
     item = find_item(found.record, item_id)
-    definition = await wiring.runs.definition(visitor.tenant, item.tool.definition)
+    definition = await wiring.runs.definition(item.tool.definition)
     word = await asyncio.to_thread(_read_word, item, definition, post, wiring.settings.body_limit_bytes)
     # One person gives one word on what they saw: the digest is key enough, and a double tap is the same request.
     key = f"web-{item_id}-{word.digest}"
     actor = visitor.principal.actor("web")
-    await wiring.desk.decide(visitor.tenant, suspension_id, item_id, word, by=actor, key=key)
+    await wiring.desk.decide(suspension_id, item_id, word, by=actor, key=key)
 
 
 def _read_word(item: Item, definition: ToolDefinition | None, post: Post, limit_bytes: int) -> DecisionRequest:
@@ -164,9 +164,9 @@ async def _keep_typed(
     forms: Forms = context["forms"]
     record: SuspensionRecord = context["record"]
     item: Item = context["item"]
-    context["forms"] = await asyncio.to_thread(lambda: mark(refill(forms, post), error, item.target_arg))
+    context["forms"] = await asyncio.to_thread(lambda: mark_problems(refill(forms, post), error, item.target_arg))
     context["editing"] |= post.get("answer") == Answer.EDIT
-    pending = await wiring_of(request).runs.count_pending(visitor.tenant)
+    pending = await wiring_of(request).runs.count_pending()
 
     def again(problem: Problem) -> Response:
         context["banner"] = {"heading": _heading(error, problem, item), "text": _sentence(error, record, item)}
@@ -177,18 +177,16 @@ async def _keep_typed(
 
 async def _gather(request: Request, visitor: Visitor, suspension_id: str, item_id: str) -> dict[str, Any]:
     wiring = wiring_of(request)
-    found = await wiring.desk.suspensions.read(visitor.tenant, suspension_id)
+    found = await wiring.desk.suspensions.read(suspension_id)
     record = found.record
     assert record is not None  # noqa: S101  read() raises NotFound otherwise
     item = find_item(record, item_id)
-    run = await wiring.runs.read(visitor.tenant, record.run.id)
-    end = await wiring.trails.find_end(visitor.tenant, record.run.id)
-    trail = await read_trail(wiring.runs, visitor.tenant, record.run.id)
-    told = await read_external_events(
-        wiring.external_events, visitor.tenant, record.run.id, until_ms=record.created_at_ms
-    )
-    definition = await wiring.runs.definition(visitor.tenant, item.tool.definition)
-    freezes = await wiring.freezes.known(visitor.tenant)
+    run = await wiring.runs.read(record.run.id)
+    end = await wiring.trails.find_end(record.run.id)
+    trail = await read_trail(wiring.runs, record.run.id)
+    told = await read_external_events(wiring.external_events, record.run.id, until_ms=record.created_at_ms)
+    definition = await wiring.runs.definition(item.tool.definition)
+    freezes = await wiring.freezes.known()
     result = find_result(item, record.id, trail)
     forms = await asyncio.to_thread(make_forms, item, definition)
     claims = find_claims(record, definition, find_model_text(record.id, trail))
@@ -225,7 +223,7 @@ def _words(record: SuspensionRecord, item: Item, name: str) -> dict[str, object]
         "need": describe_need(item),
         "extensions": list_extensions(item) if record.status is Status.PENDING else [],
         "takes_answers": item.open and record.status is Status.PENDING,
-        "hindrance": describe_hindrance(record, item, name),
+        "ineligibility": describe_ineligibility(record, item, name),
         "fallback": describe_fallback(record, item),
         "denial": describe_denial(record) if Answer.DENY in item.allowed else "",
         "reviewers": describe_reviewers(record, item),

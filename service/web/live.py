@@ -22,7 +22,7 @@ router = APIRouter()
 
 async def place_of(request: Request, visitor: SignedIn) -> AsyncIterator[None]:
     """Hold a place among the visitor's waiters until the stream has ended."""
-    with wiring_of(request).waiters.take(visitor.tenant, visitor.name):
+    with wiring_of(request).waiters.take(visitor.name):
         yield
 
 
@@ -36,7 +36,7 @@ async def follow(
     """
     wiring = wiring_of(request)
     if run is not None:
-        await wiring.runs.read(visitor.tenant, run)
+        await wiring.runs.read(run)
     closing: asyncio.Event = getattr(request.app.state, "closing", None) or asyncio.Event()
     return StreamingResponse(
         _tell(wiring, visitor, run, closing),
@@ -61,9 +61,9 @@ async def _tell(wiring: Wiring, visitor: Visitor, run: str | None, closing: asyn
                     of_run = run_moved.is_set()
                     moved.clear()
                     run_moved.clear()
-                    yield f"event: inbox\ndata: {await wiring.runs.count_pending(visitor.tenant)}\n\n"
+                    yield f"event: inbox\ndata: {await wiring.runs.count_pending()}\n\n"
                     if run is not None:
-                        before, frozen = frozen, await wiring.freezes.in_force(visitor.tenant, fresh=True)
+                        before, frozen = frozen, await wiring.freezes.in_force(fresh=True)
                         if of_run or frozen != before:
                             yield "event: run\ndata: moved\n\n"
                     await _wait(APART_S, closing)

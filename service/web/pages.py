@@ -12,9 +12,9 @@ from sayso.clock import iso_utc, now_ms
 from sayso.sentences.items import join_words
 from sayso.sentences.outcomes import describe_state
 from sayso.sentences.times import describe_ago, describe_clock, describe_hour, describe_left, describe_span
-from sayso.text.blanks import fold
+from sayso.text.blanks import collapse
 from sayso.text.invisible import UNCHECKED, count_hidden, write_signs
-from sayso.text.summaries import find_leaves, write_pretty
+from sayso.text.summaries import list_values, write_pretty
 from sayso.transitions.freezing import describe_scope
 from service.settings import CHECKOUT
 from service.web.sessions import Visitor, wiring_of
@@ -37,8 +37,8 @@ async def show(
     """Return the page for somebody who is signed in, with the store's time and the number of runs that wait."""
     wiring = wiring_of(request)
     context.setdefault("now_ms", await wiring.schedule.now_ms())
-    pending = await wiring.runs.count_pending(visitor.tenant)
-    await wiring.freezes.known(visitor.tenant)
+    pending = await wiring.runs.count_pending()
+    await wiring.freezes.known()
     fill = partial(render, request, template, title=title, code=code, visitor=visitor, pending=pending, **context)
     return await asyncio.to_thread(fill)  # arguments of a quarter of a megabyte take most of a second
 
@@ -63,7 +63,7 @@ def render(
         "weak_durability": getattr(request.app.state, "weak_durability", None),
         "now_ms": now_ms(),
         "run_id": None,
-        "frozen": wiring_of(request).freezes.last_known(visitor.tenant) if visitor is not None else [],
+        "frozen": wiring_of(request).freezes.last_known() if visitor is not None else [],
     }
     html = _ENVIRONMENT.get_template(template).render({**frame, **context})
     # Browsers send the origin of a form only under this policy; without it no form could be told from a forged one.
@@ -79,7 +79,7 @@ def _make_environment() -> Environment:
         lstrip_blocks=True,
     )
     environment.filters |= {
-        "reveal": fold,
+        "reveal": collapse,
         "count_hidden": count_hidden,
         "signs": write_signs,
         "ago": describe_ago,
@@ -89,7 +89,7 @@ def _make_environment() -> Environment:
         "span": describe_span,
         "left": describe_left,
         "state": describe_state,
-        "leaves": find_leaves,
+        "pairs": list_values,
         "pretty": write_pretty,
         "listed": join_words,
         "scope": describe_scope,

@@ -73,13 +73,13 @@ async def revive(request: Request, visitor: SignedIn, run_id: str) -> Response:
     """Have a run that was given up tried again."""
     await read_post(request, visitor)
     wiring = wiring_of(request)
-    run = await wiring.runs.read(visitor.tenant, run_id)
+    run = await wiring.runs.read(run_id)
     try:
-        await wiring.desk.revive(visitor.tenant, run.suspension_id, visitor.principal.actor("web"))
+        await wiring.desk.revive(run.suspension_id, visitor.principal.actor("web"))
     except Conflict:
         context = await _gather(request, visitor, run_id)
         context["banner"] = f"Only a failed run can be retried. This run is {describe_state(context['run'].status)}."
-        pending = await wiring.runs.count_pending(visitor.tenant)
+        pending = await wiring.runs.count_pending()
 
         def again(problem: Problem) -> Response:
             return render(request, "pages/run.html", code=problem.status, visitor=visitor, pending=pending, **context)
@@ -92,7 +92,7 @@ async def revive(request: Request, visitor: SignedIn, run_id: str) -> Response:
 @router.get("/runs/{run_id}/cancel")
 async def ask_cancel(request: Request, visitor: SignedIn, run_id: str) -> Response:
     """Ask whether the run is really to be cancelled."""
-    run = await wiring_of(request).runs.read(visitor.tenant, run_id)
+    run = await wiring_of(request).runs.read(run_id)
     if run.status.ended:
         return RedirectResponse(f"/runs/{run.id}", 303)
     return await show(
@@ -109,9 +109,9 @@ async def cancel(request: Request, run_id: str) -> Response:
     reason = post.get("reason", "").replace("\r\n", "\n").strip()[:2000]
     try:
         check_session(post, visitor)
-        await wiring.desk.cancel(visitor.tenant, run_id, visitor.principal.actor("web"), reason or None)
+        await wiring.desk.cancel(run_id, visitor.principal.actor("web"), reason or None)
     except (Conflict, EarlierSignIn) as error:
-        run = await wiring.runs.read(visitor.tenant, run_id)
+        run = await wiring.runs.read(run_id)
         sentence = describe_refusal(error)
 
         def again(problem: Problem) -> Response:
@@ -133,11 +133,11 @@ async def cancel(request: Request, run_id: str) -> Response:
 
 async def _gather(request: Request, visitor: Visitor, run_id: str) -> dict[str, Any]:
     wiring = wiring_of(request)
-    run = await wiring.runs.read(visitor.tenant, run_id)
-    end = await wiring.trails.find_end(visitor.tenant, run_id)  # before the events: there may be more meanwhile
-    trail = await read_trail(wiring.runs, visitor.tenant, run_id)
-    told = await read_external_events(wiring.external_events, visitor.tenant, run_id)
-    chain = await wiring.desk.suspensions.read_chain(visitor.tenant, run.suspension_id, _MOST_PAUSES)
+    run = await wiring.runs.read(run_id)
+    end = await wiring.trails.find_end(run_id)  # before the events: there may be more meanwhile
+    trail = await read_trail(wiring.runs, run_id)
+    told = await read_external_events(wiring.external_events, run_id)
+    chain = await wiring.desk.suspensions.read_chain(run.suspension_id, _MOST_PAUSES)
     records, damaged = split_readable(chain)
     return {
         "title": f"Run of {run.agent}",
@@ -172,7 +172,7 @@ async def _find(
     damaged: list[UnreadableRecord] = []
     place = skip
     while place < skip + _MOST_LOOKED_THROUGH:
-        runs = await wiring.runs.list_runs(visitor.tenant, status=status, skip=place, limit=_AT_ONCE)
+        runs = await wiring.runs.list_runs(status=status, skip=place, limit=_AT_ONCE)
         for run in runs:
             if len(found) == PAGE:
                 return found, damaged, place

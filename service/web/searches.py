@@ -27,9 +27,9 @@ async def search(request: Request, visitor: SignedIn, q: Annotated[str, Query(ma
 async def _find(request: Request, visitor: Visitor, wanted: str) -> str | None:
     wiring = wiring_of(request)
     try:
-        return f"/runs/{(await wiring.runs.read(visitor.tenant, wanted)).id}"
+        return f"/runs/{(await wiring.runs.read(wanted)).id}"
     except NotFound:
-        found = await wiring.desk.suspensions.read_page(visitor.tenant, [wanted])
+        found = await wiring.desk.suspensions.read_page([wanted])
     if not found:
         return None
     record = found[0]

@@ -12,7 +12,7 @@ from sayso.errors import NotAuthenticated
 from sayso.records.decisions import ActorKind
 from service.auth.credentials import Principal
 from service.settings import Settings
-from service.wiring import Wiring
+from service.wiring import Process, Wiring
 
 _PLACES = re.compile(
     r"/(?:|decided|runs|runs/[\w-]+(?:/cancel)?|freezes|account|items/[\w-]+/[\w-]+)(?:\?[\w=&%.+-]*)?", re.ASCII
@@ -48,20 +48,27 @@ class Visitor:
 
 
 def wiring_of(request: Request) -> Wiring:
-    """Return the parts of this process."""
-    wiring: Wiring = request.app.state.wiring
+    """Return the parts that serve the visitor's tenant."""
+    wiring: Wiring = request.state.wiring
     return wiring
+
+
+def process_of(request: Request) -> Process:
+    """Return the parts of this process."""
+    process: Process = request.app.state.process
+    return process
 
 
 async def find_visitor(request: Request) -> Visitor:
     """Return who is signed in; raises `NotAuthenticated`, which shows as the sign-in page."""
-    wiring = wiring_of(request)
-    token = session_token(request, wiring.settings)
+    process = process_of(request)
+    token = session_token(request, process.settings)
     by_itself = BY_ITSELF in request.headers or request.url.path == "/live"
-    principal = await wiring.credentials.identify(token, in_use=not by_itself)
+    principal = await process.credentials.identify(token, in_use=not by_itself)
     if principal.kind is not ActorKind.HUMAN or token is None:
         raise NotAuthenticated("An agent's key opens no pages; sign in with a name and a password.")
     visitor = Visitor(principal, token)
+    request.state.wiring = process.tenant(principal.tenant)
     request.state.visitor = visitor
     return visitor
 

@@ -17,10 +17,10 @@ from service.web.sessions import (
     Visitor,
     clear_session,
     find_visitor,
+    process_of,
     safe_next,
     session_token,
     set_session,
-    wiring_of,
 )
 
 _SHOWN_AGAIN = re.compile(r"/items/[\w-]+/[\w-]+|/runs/[\w-]+/cancel|/freezes", re.ASCII)
@@ -43,11 +43,11 @@ async def ask(request: Request, next: str | None = None) -> Response:
 @router.post("/sign-in")
 async def sign_in(request: Request) -> Response:
     """Open a session for the right name and password; any session this browser had is over."""
-    wiring = wiring_of(request)
+    wiring = process_of(request).tenant(TENANT)
     post = await read_form(request)
     place, name = safe_next(post.get("next")), post.get("name", "").strip()
     try:
-        opened = await wiring.reviewers.sign_in(TENANT, name, post.get("password", ""), origin_of(request))
+        opened = await wiring.reviewers.sign_in(name, post.get("password", ""), origin_of(request))
     except SaysoError as error:
         sentence = error.message
         show_again(request, lambda problem: show_sign_in(request, place, name, sentence, problem, keep_typed(post)))
@@ -65,16 +65,15 @@ async def sign_out(request: Request, visitor: SignedIn) -> Response:
     await read_post(request, visitor)
     await _close(request)
     response = RedirectResponse("/sign-in", 303)
-    clear_session(response, wiring_of(request).settings)
+    clear_session(response, process_of(request).settings)
     return response
 
 
 async def _close(request: Request) -> None:
-    wiring = wiring_of(request)
-    token = session_token(request, wiring.settings)
+    process = process_of(request)
+    token = session_token(request, process.settings)
     if token is not None:
-        await wiring.reviewers.sign_out(token)
-        wiring.credentials.forget(token)
+        await process.credentials.sign_out(token)
 
 
 async def find_sender(request: Request, post: Post) -> Visitor:

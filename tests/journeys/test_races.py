@@ -25,12 +25,12 @@ LEFT_MS = 12
 ANNA = Actor(id="anna", kind=ActorKind.HUMAN)
 
 
-async def test_decider_against_timeout_has_one_outcome_in_each_of_200_rounds(clean_store_url: str) -> None:
+async def test_decision_and_timeout_race_has_one_outcome_in_200_rounds(clean_store_url: str) -> None:
     async with assemble(Settings(redis_url=clean_store_url)) as wiring:
         rounds = [await race(wiring, head_start_ms=place % 9 - 4) for place in range(ROUNDS)]
 
         outcomes = Counter([await outcome_of(wiring, suspension_id, told) for suspension_id, told in rounds])
-        ready = await wiring.schedule.take(TENANT, 1, ROUNDS + 1)
+        ready = await wiring.schedule.take(1, ROUNDS + 1)
         assert sum(outcomes.values()) == ROUNDS
         assert set(outcomes) <= {"anna", "timeout"}
         assert sorted(one.id for one in ready) == sorted(suspension_id for suspension_id, _ in rounds)
@@ -44,12 +44,12 @@ async def race(wiring: Wiring, head_start_ms: int) -> tuple[str, Saved | Excepti
     while await wiring.schedule.now_ms() < item.terms.deadline_at_ms - head_start_ms:
         pass
     told, *looks = await asyncio.gather(
-        wiring.desk.decide(TENANT, asked.id, item.item_id, yes, ANNA),
-        wiring.desk.look(TENANT, asked.id),
-        wiring.desk.look(TENANT, asked.id),
+        wiring.desk.decide(asked.id, item.item_id, yes, ANNA),
+        wiring.desk.look(asked.id),
+        wiring.desk.look(asked.id),
         return_exceptions=True,
     )
-    while (await wiring.desk.look(TENANT, asked.id)).record.status is Status.PENDING:
+    while (await wiring.desk.look(asked.id)).record.status is Status.PENDING:
         pass
     assert not [look for look in looks if isinstance(look, BaseException)]
     assert isinstance(told, Saved | AlreadyDecided | DeadlinePassed)
@@ -66,12 +66,12 @@ async def ask(wiring: Wiring) -> SuspensionRecord:
     def begin(now_ms: int) -> Change:
         return suspend(draft, (one,), now_ms - 1000 + LEFT_MS)
 
-    return (await wiring.desk.suspensions.create(TENANT, draft.id, begin)).record
+    return (await wiring.desk.suspensions.create(draft.id, begin)).record
 
 
 async def outcome_of(wiring: Wiring, suspension_id: str, told: Saved | Exception) -> str:
     """Check that record, trail and what Anna was told agree, and return who decided."""
-    found = await wiring.desk.suspensions.read(TENANT, suspension_id)
+    found = await wiring.desk.suspensions.read(suspension_id)
     assert found.record is not None
     (item,) = found.record.items
     assert item.outcome is not None
@@ -79,7 +79,7 @@ async def outcome_of(wiring: Wiring, suspension_id: str, told: Saved | Exception
     won = isinstance(told, Saved)
     assert item.outcome.by.id == ("anna" if won else "timeout")
     assert item.outcome.verdict is (Verdict.APPROVED if won else Verdict.DENIED)
-    trail = await wiring.runs.trail(TENANT, found.record.run.id)
+    trail = await wiring.runs.trail(found.record.run.id)
     assert [entry.type for entry in trail] == [
         EventType.RUN_PAUSED,
         EventType.DECISION_RECORDED if won else EventType.TIMED_OUT,

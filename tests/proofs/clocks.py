@@ -1,5 +1,7 @@
 """Let time pass, and those who look at it do what it calls for, for real and in the model."""
 
+from functools import partial
+
 from hypothesis import strategies as st
 from hypothesis.stateful import precondition, rule
 
@@ -37,19 +39,16 @@ class Clocks(Bench):
     @rule(place=PLACES, fault=FAULT)
     def look(self, place: int, fault: str | None) -> None:
         held = self.prefer(place, "pending", "decided", "resuming")
-        self.act(lambda: self.desk.look(self.tenant, held.id), lambda: models.look(held.pause, self.now), fault)
+        self.act(lambda: self.desk.look(held.id), lambda: models.look(held.pause, self.now), fault)
         self.note_ready(held.id, held.pause.run)
 
     @precondition(lambda self: self.due)
     @rule()
     def beat(self) -> None:
         """The clock looks at all that is due."""
-        for suspension_id in self.wait(self.schedule.due(self.tenant, self.now)):
+        for suspension_id in self.wait(self.schedule.due(self.now)):
             held = next(one for one in self.held if one.id == suspension_id)
-            self.act(
-                lambda held=held: self.desk.look(self.tenant, held.id),
-                lambda held=held: models.look(held.pause, self.now),
-            )
+            self.act(partial(self.desk.look, held.id), partial(models.look, held.pause, self.now))
             self.note_ready(held.id, held.pause.run)
 
     # What is frozen
@@ -78,7 +77,7 @@ class Clocks(Bench):
         unfrozen = [at for at, one in enumerate(self.frozen) if one.unfrozen is not None]
         at, held = unfrozen[which % len(unfrozen)], self.prefer(place, "pending", "decided")
         self.act(
-            lambda: self.desk.wake(self.tenant, held.id, self.freezes[at]),
+            lambda: self.desk.wake(held.id, self.freezes[at]),
             lambda: models.wake(held.pause, self.frozen[at], self.now),
             fault,
         )

@@ -38,6 +38,7 @@ from service.store.suspensions.batches import DueBatches
 from service.store.suspensions.commits import Idempotency, Room
 from service.store.suspensions.saving import Begin, Saved, Suspensions, Verb
 from service.store.suspensions.schedule import Schedule
+from service.store.tenants import Connections, TenantStore
 from service.wiring import Wiring, assemble
 from tests.proofs.indexes import expect_indexes, find_detour, read_indexes
 from tests.sayso.samples import person
@@ -93,9 +94,9 @@ class Steps:
 class LaterSuspensions(Suspensions):
     """The store as a process finds it some time later; its commits are steps."""
 
-    def __init__(self, redis: Redis, steps: Steps, later_ms: int) -> None:
-        super().__init__(redis)
-        self.due_batches = LaterRounds(redis, steps, later_ms)
+    def __init__(self, store: TenantStore, steps: Steps, later_ms: int) -> None:
+        super().__init__(store)
+        self.due_batches = LaterRounds(store, steps, later_ms)
         self._later_ms = later_ms
         commit = self._commit
         self._commit = lambda **arguments: steps.take(  # type: ignore[assignment]
@@ -104,18 +105,16 @@ class LaterSuspensions(Suspensions):
 
     async def create(
         self,
-        tenant: str,
         suspension_id: str,
         begin: Begin,
         seen: Idempotency | None = None,
         room: Room | None = None,
     ) -> Saved:
         """Save a new suspension as of then."""
-        return await super().create(tenant, suspension_id, lambda _: begin(now_ms() + self._later_ms), seen, room)
+        return await super().create(suspension_id, lambda _: begin(now_ms() + self._later_ms), seen, room)
 
     async def change(
         self,
-        tenant: str,
         suspension_id: str,
         verb: Verb,
         seen: Idempotency | None = None,
@@ -126,29 +125,29 @@ class LaterSuspensions(Suspensions):
         def step(record: SuspensionRecord, _: int) -> Change:
             return verb(record, max(now_ms() + self._later_ms, record.updated_at_ms))
 
-        return await super().change(tenant, suspension_id, step, seen, known)
+        return await super().change(suspension_id, step, seen, known)
 
 
 class LaterRounds(DueBatches):
     """DueBatches as a process makes them some time later; each commit of one is a step."""
 
-    def __init__(self, redis: Redis, steps: Steps, later_ms: int) -> None:
-        super().__init__(redis, lambda _: 0)
+    def __init__(self, store: TenantStore, steps: Steps, later_ms: int) -> None:
+        super().__init__(store, lambda: 0)
         self._steps = steps
         self._later_ms = later_ms
 
-    async def change(self, tenant: str, suspension_ids: Sequence[str], verb: Verb) -> list[str]:
+    async def change(self, suspension_ids: Sequence[str], verb: Verb) -> list[str]:
         """Apply a verb as of then."""
 
         def step(record: SuspensionRecord, _: int) -> Change:
             return verb(record, max(now_ms() + self._later_ms, record.updated_at_ms))
 
-        return await super().change(tenant, suspension_ids, step)
+        return await super().change(suspension_ids, step)
 
     async def _send(self, suspension_ids: Sequence[str], commits: Sequence[Part]) -> list[str]:
         left: list[str] = []
-        for one in zip(suspension_ids, commits, strict=True):
-            left += await self._steps.take("commit", partial(super()._send, *([part] for part in one)))
+        for suspension_id, commit in zip(suspension_ids, commits, strict=True):
+            left += await self._steps.take("commit", partial(super()._send, [suspension_id], [commit]))
         return left
 
 
@@ -209,15 +208,16 @@ async def live(settings: Settings, point: Point | None, later_ms: int, report: P
     resume.agents["a"] = build_agent(steps, settings.home / "effects")
     redis = connect(settings.store_url)
     async with assemble(settings) as wired:
-        desk = Desk(LaterSuspensions(redis, steps, later_ms), wired.runs, wired.rulebook.refresh)
-        schedule = LaterAgenda(redis)
+        store = TenantStore(Connections(redis), TENANT)
+        desk = Desk(LaterSuspensions(store, steps, later_ms), wired.runs, wired.rulebook.refresh)
+        schedule = LaterAgenda(store)
         schedule.later_ms = later_ms
         wiring = replace(wired, desk=desk, schedule=schedule)
         listening = asyncio.create_task(wiring.watch.listen())
         driving = asyncio.create_task(resume.Drain(wiring, f"w-{os.getpid()}").run(asyncio.Event()))
         state = start_state(RUN, "a", "refund order A")
         ref = RunRef(id=RUN, agent="a", owner="bot", thread_id="t")
-        await wiring.desk.start(TENANT, ref, seal_state(state.model_dump_json().encode()), key="start")
+        await wiring.desk.start(ref, seal_state(state.model_dump_json().encode()), key="start")
         doubted = await see_through(wiring)
         told = json.dumps({"doubted": doubted, "counts": steps.counts, **await describe(wiring, redis)})
         await asyncio.to_thread(report.write_text, told)
@@ -233,7 +233,7 @@ async def see_through(wiring: Wiring) -> bool:
         while True:
             moved.clear()
             await clock.process_due(wiring)
-            run = await wiring.runs.read(TENANT, RUN)
+            run = await wiring.runs.read(RUN)
             if run.status.ended:
                 return doubted
             if run.status is RunStatus.SUSPENDED:
@@ -243,7 +243,7 @@ async def see_through(wiring: Wiring) -> bool:
 
 async def decide_open(wiring: Wiring, run: Run) -> bool:
     """Approve what is asked; of a call in doubt say that it is to be skipped, and return that there was one."""
-    found = await wiring.desk.suspensions.read(TENANT, run.suspension_id)
+    found = await wiring.desk.suspensions.read(run.suspension_id)
     record = found.record
     assert record is not None
     if record.status is not Status.PENDING:
@@ -255,15 +255,15 @@ async def decide_open(wiring: Wiring, run: Run) -> bool:
                 word = {"action": "value", "value": {"choice": str(Choice.SKIP)}}
             request = DecisionRequest(digest=item.digest, **word)
             key = f"{record.id}:{item.item_id}"
-            await wiring.desk.decide(TENANT, record.id, item.item_id, request, person("ada"), key)
+            await wiring.desk.decide(record.id, item.item_id, request, person("ada"), key)
     return any(item.doubt is not None for item in record.items)
 
 
 async def describe(wiring: Wiring, redis: Redis) -> dict[str, Any]:
     """Return how the run ended, and what is wrong with what it left behind."""
-    run = await wiring.runs.read(TENANT, RUN)
+    run = await wiring.runs.read(RUN)
     held, records = await read_indexes(redis, TENANT)
-    trail = await wiring.runs.trail(TENANT, RUN)
+    trail = await wiring.runs.trail(RUN)
     latest = next(record for record in records if record.id == run.suspension_id)
     return {
         "status": str(run.status),

@@ -38,7 +38,7 @@ class Drivers(Bench):
     @precondition(lambda self: self.ready)
     @rule(worker=st.sampled_from(WORKERS), fault=FAULT)
     def take(self, worker: str, fault: str | None) -> None:
-        (taken,) = self.wait(self.schedule.take(self.tenant, 1))
+        (taken,) = self.wait(self.schedule.take(1))
         assert taken.id == self.ready.pop(0)
         held = next(one for one in self.held if one.id == taken.id)
         self.lease_held(held, worker, fault)
@@ -50,7 +50,7 @@ class Drivers(Bench):
 
     def lease_held(self, held: Held, worker: str, fault: str | None) -> None:
         held.known = self.act(
-            lambda: self.desk.lease(self.tenant, held.id, worker, LEASE_MS),
+            lambda: self.desk.lease(held.id, worker, LEASE_MS),
             lambda: leases.lease(held.pause, worker, LEASE_MS, self.now),
             fault,
         )
@@ -90,7 +90,7 @@ class Drivers(Bench):
     @precondition(lambda self: self.revocations("resuming"))
     @rule(place=PLACES, late=LATE, fault=FAULT)
     def renew(self, place: int, late: bool, fault: str | None) -> None:
-        self.drive(place, late, fault, lambda held, fence: self.desk.renew(self.tenant, held.id, fence), lambda _: None)
+        self.drive(place, late, fault, lambda held, fence: self.desk.renew(held.id, fence), lambda _: None)
 
     @precondition(lambda self: self.revocations("resuming"))
     @rule(place=PLACES, late=LATE, every=LATE, with_state=st.booleans(), fault=FAULT)
@@ -110,7 +110,6 @@ class Drivers(Bench):
             late,
             fault,
             lambda held, fence: self.desk.redeem(
-                self.tenant,
                 held.id,
                 fence,
                 intents_of(held, things(held.pause), fence),
@@ -136,7 +135,7 @@ class Drivers(Bench):
             place,
             late,
             fault,
-            lambda held, fence: self.desk.note_results(self.tenant, held.id, fence, results, held.known),
+            lambda held, fence: self.desk.note_results(held.id, fence, results, held.known),
             predict,
         )
 
@@ -147,7 +146,7 @@ class Drivers(Bench):
             place,
             late,
             fault,
-            lambda held, fence: self.desk.checkpoint(self.tenant, held.id, fence, STATE, RAN, held.known),
+            lambda held, fence: self.desk.checkpoint(held.id, fence, STATE, RAN, held.known),
             leases.checkpoint,
         )
 
@@ -159,7 +158,7 @@ class Drivers(Bench):
 
         async def call(held: Held, fence: Fence) -> Saved:
             asked[:] = doubts_of(held) or [ask_of(at, drawn) for at, drawn in enumerate(batch)]
-            leased = (await self.store.read(self.tenant, held.id)).record
+            leased = (await self.store.read(held.id)).record
             assert leased is not None
             return await self.desk.suspend_again(leased, fence, tuple(asked), STATE, RAN, 1)
 
@@ -170,7 +169,7 @@ class Drivers(Bench):
         held, _ = self.drive(place, late, fault, call, predict)
         run = held.pause.run
         if held.pause.status == "resumed" and held.pause.end is None and run.pauses[-1] not in self.pauses:
-            following = self.wait(self.store.read(self.tenant, held.id)).record
+            following = self.wait(self.store.read(held.id)).record
             assert following is not None
             self.hold(str(following.following_id), run.pauses[-1])
             self.note_ready(str(following.following_id), run)
@@ -183,7 +182,7 @@ class Drivers(Bench):
             place,
             late,
             fault,
-            lambda held, fence: self.desk.settle(self.tenant, held.id, fence, end, RAN, held.known),
+            lambda held, fence: self.desk.settle(held.id, fence, end, RAN, held.known),
             lambda pause: leases.finish(pause, status),
             settles=True,
         )
@@ -195,7 +194,7 @@ class Drivers(Bench):
             place,
             late,
             fault,
-            lambda held, fence: self.desk.postpone(self.tenant, held.id, fence, "no such agent"),
+            lambda held, fence: self.desk.postpone(held.id, fence, "no such agent"),
             lambda pause: leases.postpone(pause, self.now),
         )
 
@@ -212,7 +211,7 @@ class Drivers(Bench):
             place,
             late,
             fault,
-            lambda held, fence: self.desk.release(self.tenant, held.id, fence, "stopping", waits_for),
+            lambda held, fence: self.desk.release(held.id, fence, "stopping", waits_for),
             lambda pause: leases.release(pause, self.now, waits=waits),
             check,
         )
@@ -222,7 +221,7 @@ class Drivers(Bench):
     def revive(self, place: int, fault: str | None) -> None:
         held = self.prefer(place, "failed")
         self.act(
-            lambda: self.desk.revive(self.tenant, held.id, person("boss")),
+            lambda: self.desk.revive(held.id, person("boss")),
             lambda: leases.revive(held.pause, self.now),
             fault,
         )
@@ -237,7 +236,7 @@ class Drivers(Bench):
         key = next(thing.doubt[0] for thing in held.pause.things if thing.doubt)
         latest = next(one for one in reversed(self.held) if one.pause is held.pause.run.pauses[-1])
         self.act(
-            lambda: self.desk.report(self.tenant, held.run_id, key, worker, RESULT),
+            lambda: self.desk.report(held.run_id, key, worker, RESULT),
             lambda: models.report(latest.pause, key, worker, self.now),
             fault,
         )

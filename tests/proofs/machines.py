@@ -13,6 +13,8 @@ from service.desk.desk import Desk
 from service.store.keys import TenantKeys
 from service.store.runs.runs import Runs
 from service.store.suspensions.saving import Saved
+from service.store.suspensions.schedule import Schedule
+from service.store.tenants import TenantStore
 from tests.proofs.draws import POLICY, REFUND, Held, World, describe, describe_model
 from tests.proofs.indexes import expect_indexes, find_detour, read_indexes
 from tests.proofs.models import Pause, Refused, Run
@@ -32,19 +34,20 @@ class Bench(RuleBasedStateMachine):
         super().__init__()
         self.world = world
         self.tenant = f"t{next(tenants)}"
-        self.store = ShakySuspensions(world.redis, T0)
-        self.runs = Runs(world.redis)
+        store = TenantStore(world.connections, self.tenant)
+        self.store = ShakySuspensions(store, T0)
+        self.runs = Runs(store)
         self.desk = Desk(self.store, self.runs, lambda: POLICY, self.freezes_known)
-        self.schedule = world.schedule
+        self.schedule = Schedule(store)
         self.held: list[Held] = []
         self.known: dict[str, Run] = {}
         self.ready: list[str] = []
         self.freezes: list[Freeze] = []
         self.frozen: list[Span] = []
-        self.wait(self.runs.save_definitions(self.tenant, [REFUND]))
+        self.wait(self.runs.save_definitions([REFUND]))
         self.said: list[Callable[[], Coroutine[Any, Any, Saved]]] = []
 
-    async def freezes_known(self, _tenant: str, _fresh: bool) -> tuple[Freeze, ...]:
+    async def freezes_known(self, _fresh: bool) -> tuple[Freeze, ...]:
         return tuple(self.freezes)
 
     @property
@@ -134,16 +137,16 @@ class Bench(RuleBasedStateMachine):
         self.wait(self.check_lists(found))
 
     async def check_lists(self, found: dict[str, SuspensionRecord]) -> None:
-        ready = await self.world.redis.lrange(TenantKeys(self.tenant).ready, 0, -1)
+        ready: list[bytes] = await self.world.redis.lrange(TenantKeys(self.tenant).ready, 0, -1)  # type: ignore[assignment]
         assert [one.split(b" ")[0].decode() for one in ready] == self.ready
-        assert set(await self.schedule.due(self.tenant, self.now)) == {held.id for held in self.due}
+        assert set(await self.schedule.due(self.now)) == {held.id for held in self.due}
         for run_id, run in self.known.items():
             latest = found[next(one.id for one in self.held if one.pause is run.pauses[-1])]
-            trail = await self.runs.trail(self.tenant, run_id)
+            trail = await self.runs.trail(run_id)
             assert [entry.type for entry in trail] == run.tale
             assert find_detour(trail, latest.status) is None
             if latest.state is not None:
-                assert await self.runs.state(self.tenant, run_id, latest.state) == b'{"messages": []}'
+                assert await self.runs.state(run_id, latest.state) == b'{"messages": []}'
 
 
 def refusal_of(predict: Callable[[], object]) -> str | None:

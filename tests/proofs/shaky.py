@@ -2,12 +2,12 @@
 
 from typing import Any
 
-from redis.asyncio import Redis
 from redis.exceptions import ConnectionError as RedisConnectionError
 
 from sayso.records.suspensions import Change, SuspensionRecord
 from service.store.suspensions.commits import Idempotency, Room
 from service.store.suspensions.saving import Begin, Saved, Suspensions, Verb
+from service.store.tenants import TenantStore
 
 FAULTS = (
     "the reply is lost",
@@ -20,24 +20,22 @@ FAULTS = (
 class TurnedSuspensions(Suspensions):
     """The store under a clock that stands still until somebody turns it: every verb is told `now_ms`."""
 
-    def __init__(self, redis: Redis, now_ms: int) -> None:
-        super().__init__(redis)
+    def __init__(self, store: TenantStore, now_ms: int) -> None:
+        super().__init__(store)
         self.now_ms = now_ms
 
     async def create(
         self,
-        tenant: str,
         suspension_id: str,
         begin: Begin,
         seen: Idempotency | None = None,
         room: Room | None = None,
     ) -> Saved:
         """Save a new suspension as of now."""
-        return await super().create(tenant, suspension_id, lambda _: begin(self.now_ms), seen, room)
+        return await super().create(suspension_id, lambda _: begin(self.now_ms), seen, room)
 
     async def change(
         self,
-        tenant: str,
         suspension_id: str,
         verb: Verb,
         seen: Idempotency | None = None,
@@ -48,14 +46,14 @@ class TurnedSuspensions(Suspensions):
         def step(record: SuspensionRecord, _: int) -> Change:
             return verb(record, self.now_ms)
 
-        return await super().change(tenant, suspension_id, step, seen, known)
+        return await super().change(suspension_id, step, seen, known)
 
 
 class ShakySuspensions(TurnedSuspensions):
     """The same, over a connection that fails as `fault` says at the next commit; `ran` tells whether that one ran."""
 
-    def __init__(self, redis: Redis, now_ms: int) -> None:
-        super().__init__(redis, now_ms)
+    def __init__(self, store: TenantStore, now_ms: int) -> None:
+        super().__init__(store, now_ms)
         self.fault: str | None = None
         self.ran = False
         self._away = False

@@ -30,10 +30,10 @@ class Speakers(Bench):
 
         def call() -> Coroutine[Any, Any, Saved]:
             if not drafts:
-                return self.desk.start(self.tenant, ref, STATE, key=key, request="the same")
+                return self.desk.start(ref, STATE, key=key, request="the same")
             draft = draft_suspension(self.tenant, ref, state=None)
             seen = Idempotency("bot", key, "the same", draft.id)
-            return self.store.create(self.tenant, draft.id, lambda now_ms: suspend(draft, drafts, now_ms), seen)
+            return self.store.create(draft.id, lambda now_ms: suspend(draft, drafts, now_ms), seen)
 
         saved = self.act(
             call, lambda: models.start(run, [thing_of(ask, self.now) for ask in drafts], self.now), fault, keyed=True
@@ -65,7 +65,7 @@ class Speakers(Bench):
             models.cancel(latest.pause)
 
         self.act(
-            lambda: self.desk.cancel(self.tenant, held.run_id, person("bot"), key=f"cancel-{held.run_id}"),
+            lambda: self.desk.cancel(held.run_id, person("bot"), key=f"cancel-{held.run_id}"),
             predict,
             fault,
             keyed=True,
@@ -103,11 +103,13 @@ class Speakers(Bench):
         generation = max(0, thing.generation - stale)
         amount = MUCH if much else 2
         values = {"doubt": {"choice": "skip"}, "input": amount}
-        request = DecisionRequest(
-            digest=held.digests.get((item, generation), "0" * 64),
-            action="approve" if action == "edit" else action,
-            **({"args": {"amount": amount}} if action == "edit" else {}),
-            **({"value": values[thing.kind]} if action == "value" else {}),
+        request = DecisionRequest.model_validate(
+            {
+                "digest": held.digests.get((item, generation), "0" * 64),
+                "action": "approve" if action == "edit" else action,
+                **({"args": {"amount": amount}} if action == "edit" else {}),
+                **({"value": values[thing.kind]} if action == "value" else {}),
+            }
         )
         key = f"{held.id} {item} {by} {action} {amount} {generation}"
         late = thing.open and held.pause.status == "pending" and models.is_late(held.pause, thing, self.now)
@@ -130,7 +132,7 @@ class Speakers(Bench):
         if not any(key in str(one.__defaults__) for one in self.said):  # the same key again is `repeat`
 
             def call(_key: str = key) -> Coroutine[Any, Any, Saved]:
-                return self.desk.decide(self.tenant, held.id, f"i{item + 1}", request, person(by), key)
+                return self.desk.decide(held.id, f"i{item + 1}", request, person(by), key)
 
             self.act(call, predict, None if late else fault, keyed=True)
         self.note_ready(held.id, held.pause.run)
@@ -143,7 +145,7 @@ class Speakers(Bench):
             return
         item %= len(held.pause.things)
         self.act(
-            lambda: self.desk.see(self.tenant, held.id, f"i{item + 1}", person(by)),
+            lambda: self.desk.see(held.id, f"i{item + 1}", person(by)),
             lambda: models.see(held.pause, held.pause.things[item], by, self.now),
             fault,
         )
@@ -159,7 +161,7 @@ class Speakers(Bench):
         thing = held.pause.things[0]
         until = thing.deadline + more_s * 1000
         self.act(
-            lambda: self.desk.extend(self.tenant, held.id, "i1", until, person(by)),
+            lambda: self.desk.extend(held.id, "i1", until, person(by)),
             lambda: models.extend(held.pause, thing, by, until, self.now),
             fault,
         )

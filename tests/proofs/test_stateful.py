@@ -5,12 +5,14 @@ the model says, and after each the records, every index and every trail are exac
 """
 
 import asyncio
+from functools import partial
+from typing import cast
 
 from hypothesis import HealthCheck, settings
 from hypothesis.stateful import run_state_machine_as_test
 
 from service.store.connection.connecting import connect
-from service.store.suspensions.schedule import Schedule
+from service.store.tenants import Connections
 from tests.proofs.clocks import Clocks
 from tests.proofs.draws import World
 from tests.proofs.drivers import Drivers
@@ -26,10 +28,10 @@ class Machine(Speakers, Clocks, Drivers):
 def test_every_step_of_everybody_comes_to_what_the_model_says(clean_store_url: str) -> None:
     with asyncio.Runner() as loop:
         redis = connect(clean_store_url)
-        world = World(loop, redis, Schedule(redis))
+        world = World(loop, redis, Connections(redis))
         try:
             run_state_machine_as_test(
-                lambda: Machine(world),
+                cast(type[Machine], partial(Machine, world)),
                 settings=settings(
                     max_examples=EXAMPLES,
                     stateful_step_count=STEPS,
@@ -39,5 +41,5 @@ def test_every_step_of_everybody_comes_to_what_the_model_says(clean_store_url: s
                 ),
             )
         finally:
-            world.schedule.close()
+            world.connections.close()
             loop.run(world.redis.aclose())

@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 
 from service.app import create_app
+from service.auth.credentials import TENANT
 from service.settings import Settings
 from service.wiring import Wiring
 from tests.builders import make_agent, make_person, register_agent
@@ -17,7 +18,7 @@ async def world(clean_store_url: str, settings: Settings) -> AsyncIterator[World
     """Agents `demo` and `other`, the reviewer `anna` and the admin `root`."""
     app = create_app(settings)
     async with app.router.lifespan_context(app):
-        wiring: Wiring = app.state.wiring
+        wiring: Wiring = app.state.process.tenant(TENANT)
         await register_agent(wiring)
         yield World(
             app,

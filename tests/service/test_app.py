@@ -9,7 +9,7 @@ from httpx import AsyncClient
 from redis.asyncio import Redis
 from structlog.testing import capture_logs
 
-from sayso.transitions.clock_jumps import Beat
+from sayso.transitions.clock_jumps import ClockReading
 from service.app import VERSION, begin_closing, create_app
 from service.auth.credentials import TENANT
 from service.settings import CHECKOUT, Settings
@@ -125,7 +125,7 @@ async def test_what_breaks_is_logged_and_answered_without_a_word_of_its_inside(
 async def test_while_the_store_is_away_the_service_lives_but_is_not_ready(tmp_path: object) -> None:
     app = create_app(Settings(redis_url=f"unix://{tmp_path}/nobody.sock"))
     async with app.router.lifespan_context(app):
-        world = World(app, app.state.wiring, {"demo": "sayso_agent_x"})
+        world = World(app, app.state.process.tenant(TENANT), {"demo": "sayso_agent_x"})
         async with world.client("demo") as client:
             alive, ready = await client.get("/healthz"), await client.get("/readyz")
             runs = await client.get("/api/v1/runs")
@@ -156,11 +156,11 @@ async def test_readiness_tells_of_a_clock_that_is_silent_or_in_doubt(world: Worl
     async with world.client() as client:
         told = []
         now_ms = await world.wiring.schedule.now_ms()
-        beat = Beat(at_ms=now_ms, uptime_ms=0, boot="one", wall_ms=now_ms)
+        beat = ClockReading(at_ms=now_ms, uptime_ms=0, boot="one", wall_ms=now_ms)
         for note in (
             None,
-            world.wiring.freezes.keep_beat("default", beat),
-            world.wiring.freezes.doubt_time("default", now_ms, now_ms + 600_000),
+            world.wiring.freezes.keep_beat(beat),
+            world.wiring.freezes.doubt_time(now_ms, now_ms + 600_000),
         ):
             if note is not None:
                 await note
@@ -198,7 +198,7 @@ async def test_a_stream_is_sent_as_it_happens_over_a_real_connection(world: Worl
             async with client.stream("GET", f"/api/v1/runs/{record.run.id}/events/stream") as stream:
                 lines = stream.aiter_lines()
                 assert await next_event(lines) == "run_started"
-                await world.wiring.desk.cancel(TENANT, record.run.id, by=person("anna"))
+                await world.wiring.desk.cancel(record.run.id, by=person("anna"))
                 assert await next_event(lines) == "run_cancelled"
                 assert await next_event(lines) == "end"
             limit = settings.body_limit_bytes

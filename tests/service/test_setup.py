@@ -2,7 +2,6 @@
 
 from pydantic import SecretStr
 
-from service.auth.credentials import TENANT
 from service.settings import Settings
 from service.setup import set_up
 from service.wiring import assemble
@@ -19,7 +18,7 @@ async def lines_of(url: str, password: str | None = None, key: str | None = None
 
 async def signs_in(url: str, password: str) -> bool:
     async with assemble(Settings(redis_url=url)) as wiring:
-        return await wiring.reviewers.has_password(TENANT, "admin", password)
+        return await wiring.reviewers.has_password("admin", password)
 
 
 async def names_of(url: str, *keys: str) -> list[str]:
@@ -61,20 +60,20 @@ async def test_a_password_that_was_changed_in_the_settings_is_changed(clean_stor
 async def test_a_key_that_was_revoked_stays_revoked(clean_store_url: str) -> None:
     await lines_of(clean_store_url, "a known password", "a-known-key-of-length")
     async with assemble(Settings(redis_url=clean_store_url)) as wiring:
-        (key,) = await wiring.credentials.list_keys(TENANT)
-        await wiring.credentials.revoke_key(TENANT, key.id)
+        (key,) = await wiring.api_keys.list_all()
+        await wiring.api_keys.revoke(key.id)
     _, line = await lines_of(clean_store_url, "a known password", "a-known-key-of-length")
     assert "was revoked" in line
     async with assemble(Settings(redis_url=clean_store_url)) as wiring:
-        assert [one.revoked_at_ms is not None for one in await wiring.credentials.list_keys(TENANT)] == [True]
+        assert [one.revoked_at_ms is not None for one in await wiring.api_keys.list_all()] == [True]
 
 
 async def test_a_key_that_is_not_the_demo_agents_is_not_told_to_be(clean_store_url: str) -> None:
     async with assemble(Settings(redis_url=clean_store_url)) as wiring:
-        await wiring.credentials.create_key(TENANT, "other", "the-key-of-another-agent")
-        ended, _ = await wiring.credentials.create_key(TENANT, "demo", "a-key-that-has-ended")
-        await wiring.credentials.rotate_key(TENANT, ended.id, 0)
-    for key, why in (("the-key-of-another-agent", "somebody else's"), ("a-key-that-has-ended", "has ended")):
+        await wiring.api_keys.create("other", "the-key-of-another-agent")
+        ended, _ = await wiring.api_keys.create("demo", "a-key-that-has-ended")
+        await wiring.api_keys.rotate(ended.id, 0)
+    for key, why in (("the-key-of-another-agent", "somebody else"), ("a-key-that-has-ended", "has ended")):
         _, line = await lines_of(clean_store_url, key=key)
         assert "SAYSO_AGENT_KEY does not hold" in line
         assert why in line
@@ -83,7 +82,7 @@ async def test_a_key_that_is_not_the_demo_agents_is_not_told_to_be(clean_store_u
 async def test_an_admin_who_was_shut_out_is_not_told_to_sign_in(clean_store_url: str) -> None:
     await lines_of(clean_store_url, "a known password")
     async with assemble(Settings(redis_url=clean_store_url)) as wiring:
-        await wiring.reviewers.deactivate(TENANT, "admin")
+        await wiring.reviewers.deactivate("admin")
     for password in (None, "a known password"):
         line, _ = await lines_of(clean_store_url, password)
         assert "was shut out" in line

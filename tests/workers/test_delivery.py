@@ -14,16 +14,18 @@ from starlette.responses import Response
 
 from sayso.clock import now_ms
 from sayso.signing import SignedMessage, verify_message
-from sayso.transitions.clock_jumps import Beat
+from sayso.transitions.clock_jumps import ClockReading
 from service.app import create_app
+from service.auth.credentials import TENANT
 from service.delivery.http import Answer
 from service.settings import Settings
 from service.store.keys import TenantKeys
 from tests.builders import approve, make_person, person
 from tests.receivers import SECRET, Receiver
-from tests.service.api.aap.worlds import Made, connected, find, make_instance, make_late, make_provisioner
+from tests.service.api.aap.clients import InstanceClient as Made
+from tests.service.api.aap.clients import connected, find, make_instance, make_late, make_provisioner
 from tests.service.worlds import World
-from workers.clock.jumps import Beats
+from workers.clock.jumps import JumpDetector
 from workers.clock.ticks import wake_unfrozen
 from workers.delivery import FIRST_RETRY_MS, LONGEST_RETRY_MS, Courier, read_retry_after_ms, retry_after_ms
 
@@ -36,7 +38,7 @@ async def world(clean_store_url: str, tmp_path: Path) -> AsyncIterator[World]:
     policy.write_text("version: 1\ndefault: request_approval\nrules: [{id: a, tool: look_up, action: allow}]\n")
     app = create_app(Settings(redis_url=clean_store_url, policy=policy, aap_allow_loopback=True))
     async with app.router.lifespan_context(app):
-        yield World(app, app.state.wiring)
+        yield World(app, app.state.process.tenant(TENANT))
 
 
 @pytest.fixture
@@ -131,10 +133,10 @@ async def test_what_was_decided_when_a_process_died_is_told_by_the_next(
     world: World, told: Made, receiver: Receiver, redis: Redis
 ) -> None:
     request_id = await decided(world, told)
-    (event_id,) = await world.wiring.deliveries.due("default", now_ms() + 1000)
-    waiting = await world.wiring.deliveries.read("default", event_id)
+    (event_id,) = await world.wiring.deliveries.due(now_ms() + 1000)
+    waiting = await world.wiring.deliveries.read(event_id)
     assert waiting is not None
-    claimed = await world.wiring.deliveries.claim("default", waiting, now_ms())
+    claimed = await world.wiring.deliveries.claim(waiting, now_ms())
     assert claimed is not None  # and here its process dies
 
     await deliver(world)
@@ -203,7 +205,7 @@ async def test_after_seven_days_nobody_tries_any_more(
     await deliver(world)
     assert receiver.events() == []
     assert await redis.zcard(KEYS.deliveries) == 0
-    ended = await world.wiring.deliveries.read("default", before["id"])
+    ended = await world.wiring.deliveries.read(before["id"])
     assert ended is not None
     assert ended.delivery.ended == "given up"
     assert 0 < await redis.pttl(KEYS.delivery(before["id"])) <= 86_400_000
@@ -216,9 +218,9 @@ async def test_days_that_the_clock_jumped_over_are_none_of_the_seven_unless_they
     await decided(world, told)
     at_ms, day_ms = now_ms(), 86_400_000
     await change_waiting(redis, until_ms=at_ms - day_ms)
-    freeze = await world.wiring.freezes.doubt_time("default", at_ms - 3 * day_ms, at_ms)
+    freeze = await world.wiring.freezes.doubt_time(at_ms - 3 * day_ms, at_ms)
     if deadlines is not None:
-        await world.wiring.freezes.unfreeze("default", freeze.id, person("root"), deadlines)
+        await world.wiring.freezes.unfreeze(freeze.id, person("root"), deadlines)
     receiver.say = lambda message: Response(status_code=500)
     courier = Courier(world.wiring)
     await deliver(world, courier)
@@ -231,15 +233,15 @@ async def test_what_was_put_off_by_a_clock_that_is_right_again_does_not_wait_for
 ) -> None:
     receiver.say = lambda message: Response(status_code=500)
     await decided(world, told)
-    day_ms, ahead = 86_400_000, Beat(at_ms=now_ms(), uptime_ms=0, boot="one", wall_ms=0)
+    day_ms, ahead = 86_400_000, ClockReading(at_ms=now_ms(), uptime_ms=0, boot="one", wall_ms=0)
     waiting = await change_waiting(redis, not_before_ms=ahead.at_ms + day_ms + 2000)
     await redis.zadd(KEYS.deliveries, {waiting["id"]: ahead.at_ms + day_ms + 2000, "gone:long": ahead.at_ms + day_ms})
-    beats = Beats(world.wiring)
+    beats = JumpDetector(world.wiring)
     await beats.note(ahead.model_copy(update={"at_ms": ahead.at_ms + day_ms}))
     await beats.note(ahead)
     due = await redis.zrange(KEYS.deliveries, 0, -1, withscores=True)
     assert due == [(b"gone:long", ahead.at_ms), (waiting["id"].encode(), ahead.at_ms + 2000)]
-    read = await world.wiring.deliveries.read("default", waiting["id"])
+    read = await world.wiring.deliveries.read(waiting["id"])
     assert read is not None
     assert (read.delivery.not_before_ms, read.delivery.ended) == (ahead.at_ms + 2000, None)
 
@@ -261,7 +263,7 @@ async def test_who_is_not_to_be_told_any_more_is_not(
 
 async def test_a_deletion_that_was_broken_off_is_carried_through(world: World, told: Made, redis: Redis) -> None:
     request_id = await told.waiting()
-    instance = await world.wiring.instances.read("default", told.id)
+    instance = await world.wiring.instances.read(told.id)
     assert instance is not None
     assert await world.wiring.instances.delete(instance, now_ms())  # and here its process dies
     await deliver(world)
@@ -275,12 +277,12 @@ async def test_what_a_doubted_clock_holds_is_withdrawn_for_a_deleted_instance_on
 ) -> None:
     request_id, at_ms = await told.waiting(), now_ms()
     await make_late(world.wiring, request_id)
-    freeze = await world.wiring.freezes.doubt_time("default", at_ms - 3_600_000, at_ms + 1000)
+    freeze = await world.wiring.freezes.doubt_time(at_ms - 3_600_000, at_ms + 1000)
     async with connected(world, world.tokens["platform"]) as client:
         assert (await client.delete(f"/instances/{told.id}")).status_code == 204
     ((name, again_at_ms),) = await redis.zrange(KEYS.deliveries, 0, -1, withscores=True)
     assert again_at_ms > at_ms, "nobody looks all the time"
-    await world.wiring.freezes.unfreeze("default", freeze.id, person("root"))
+    await world.wiring.freezes.unfreeze(freeze.id, person("root"))
     assert await wake_unfrozen(world.wiring) == 1
     assert (await find(world.wiring, request_id)).status == "pending"
     await redis.zadd(KEYS.deliveries, {name: 0})
@@ -294,7 +296,7 @@ async def test_a_place_that_leads_to_this_machine_is_not_told_where_that_is_not_
     await decided(world, told)
     strict = create_app(Settings(redis_url=clean_store_url, policy=world.wiring.settings.policy))
     async with strict.router.lifespan_context(strict):
-        courier = Courier(strict.state.wiring)
+        courier = Courier(strict.state.process.tenant(TENANT))
         await courier.deliver_due()
         await courier.finish()
         async with AsyncClient(transport=ASGITransport(app=strict), base_url="http://sayso.test") as client:

@@ -13,7 +13,6 @@ from redis.asyncio import Redis
 
 from launch.server import running_server
 from launch.waits import wait_until
-from service.auth.credentials import TENANT
 from service.jobs import worker_pids
 from service.settings import CHECKOUT, Settings
 from service.wiring import assemble
@@ -77,7 +76,7 @@ async def test_a_store_that_was_emptied_soon_knows_the_worker_and_its_agents_aga
     async with assemble(Settings(redis_url=clean_store_url)) as wiring, Redis.from_url(clean_store_url) as redis:
 
         async def is_known() -> bool:
-            return bool(await redis.scard("rq:workers")) and bool(await wiring.runs.agents(TENANT))
+            return bool(await redis.scard("rq:workers")) and bool(await wiring.runs.agents())
 
         with started("workers", clean_store_url, **settings):
             await until(is_known)

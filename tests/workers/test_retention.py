@@ -43,20 +43,16 @@ async def keys_of(url: str, *parts: str) -> list[str]:
 
 async def test_an_ended_run_goes_first_and_its_trail_last(wiring: Wiring, clean_store_url: str) -> None:
     ended = await finish(wiring, await approve(wiring, await make_pending(wiring)))
-    await wiring.external_events.add(
-        "default", ended.run.id, "agent", "sayso", [ExternalEvent(1, None, {"type": "note"})]
-    )
+    await wiring.external_events.add(ended.run.id, "agent", "sayso", [ExternalEvent(1, None, {"type": "note"})])
     now_ms = await wiring.schedule.now_ms()
     assert await forget_old(wiring, now_ms + DAY_MS) == (0, 0)
     assert await forget_old(wiring, now_ms + 3 * DAY_MS) == (1, 0)
     with pytest.raises(NotFound):
-        await wiring.runs.read("default", ended.run.id)
-    assert await wiring.external_events.read_all("default", ended.run.id) == [], "what others told goes with the run"
+        await wiring.runs.read(ended.run.id)
+    assert await wiring.external_events.read_all(ended.run.id) == [], "what others told goes with the run"
     with pytest.raises(NotFound):
-        await wiring.external_events.add(
-            "default", ended.run.id, "agent", "sayso", [ExternalEvent(2, None, {"type": "note"})]
-        )
-    assert [one.seq for one in await wiring.runs.trail("default", ended.run.id)][:2] == [1, 2]
+        await wiring.external_events.add(ended.run.id, "agent", "sayso", [ExternalEvent(2, None, {"type": "note"})])
+    assert [one.seq for one in await wiring.runs.trail(ended.run.id)][:2] == [1, 2]
     assert await forget_old(wiring, now_ms + 6 * DAY_MS) == (0, 1)
     assert await keys_of(clean_store_url, ended.run.id, ended.id) == [], "all keys of a run go in the end"
 
@@ -64,7 +60,7 @@ async def test_an_ended_run_goes_first_and_its_trail_last(wiring: Wiring, clean_
 async def test_what_waits_or_runs_is_kept_whatever_its_age(wiring: Wiring, clean_store_url: str) -> None:
     kept = [await make_pending(wiring), await approve(wiring, await make_pending(wiring)), await make_running(wiring)]
     cancelled, failed = await make_pending(wiring), await approve(wiring, await make_pending(wiring))
-    await wiring.desk.cancel("default", cancelled.run.id, person("ada"))
+    await wiring.desk.cancel(cancelled.run.id, person("ada"))
     await give_up(wiring, failed)
     now_ms = await wiring.schedule.now_ms()
     assert await forget_old(wiring, now_ms + 400 * DAY_MS) == (2, 2)
@@ -77,25 +73,25 @@ async def test_what_waits_or_runs_is_kept_whatever_its_age(wiring: Wiring, clean
 async def test_a_run_revived_at_that_very_moment_is_kept(wiring: Wiring) -> None:
     failed = await give_up(wiring, await approve(wiring, await make_pending(wiring)))
     later_ms = await wiring.schedule.now_ms() + 3 * DAY_MS
-    revive = wiring.desk.revive("default", failed.id, person("ada"))
+    revive = wiring.desk.revive(failed.id, person("ada"))
     (runs, _), revived = await asyncio.gather(forget_old(wiring, later_ms), revive, return_exceptions=True)
     if runs:
         assert isinstance(revived, NotFound | Conflict)
     else:
-        assert (await wiring.runs.read("default", failed.run.id)).status is RunStatus.SUSPENDED
+        assert (await wiring.runs.read(failed.run.id)).status is RunStatus.SUSPENDED
 
 
 async def test_many_runs_go_in_batches_and_those_that_ended_late_are_passed_over(wiring: Wiring) -> None:
     for _ in range(7):
         await finish(wiring, await make_running(wiring))
     now_ms = await wiring.schedule.now_ms()
-    assert await wiring.retention.forget_runs("default", now_ms + 1000, 3) == 3
-    assert await wiring.retention.forget_runs("default", now_ms - 60_000, 100) == 0
-    assert await wiring.retention.forget_runs("default", now_ms + 1000, 100) == 4
+    assert await wiring.retention.forget_runs(now_ms + 1000, 3) == 3
+    assert await wiring.retention.forget_runs(now_ms - 60_000, 100) == 0
+    assert await wiring.retention.forget_runs(now_ms + 1000, 100) == 4
 
 
 async def test_of_all_clocks_one_has_it_done_once_an_hour(wiring: Wiring, clean_store_url: str) -> None:
-    assert [await wiring.retention.claim("default", EVERY_S) for _ in range(3)] == [True, False, False]
+    assert [await wiring.retention.claim(EVERY_S) for _ in range(3)] == [True, False, False]
     jobs = DrainQueue(clean_store_url, 30)
     jobs.put_retention()
     assert [job.func_name for job in jobs._queue.jobs] == [RETAIN]

@@ -31,8 +31,8 @@ class RevokesFirst:
 
     async def complete(self, messages: object, tools: object) -> ModelTurn:
         """Revoke the key, then call the tool."""
-        await self._wiring.credentials.revoke_key("default", self._key_id)
-        await self._wiring.revocation_cache.find("default", fresh=True)
+        await self._wiring.api_keys.revoke(self._key_id)
+        await self._wiring.revocation_cache.find(fresh=True)
         return turn(("pay", '{"order": "A"}'))
 
 
@@ -40,7 +40,7 @@ async def test_a_key_revoked_while_its_run_is_driven_starts_no_call(
     wiring: Wiring, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     called.clear()
-    key, _ = await wiring.credentials.create_key("default", "bot")
+    key, _ = await wiring.api_keys.create("bot")
     model = RevokesFirst(wiring, key.id)
     monkeypatch.setitem(resume.agents, "p", Agent(name="p", instructions="x", tools=(pay,), model=model))
     async with draining(wiring):
@@ -52,13 +52,13 @@ async def test_a_key_revoked_while_its_run_is_driven_starts_no_call(
 
 
 async def test_a_revived_run_of_a_revoked_key_does_not_run(wiring: Wiring) -> None:
-    key, _ = await wiring.credentials.create_key("default", "bot")
+    key, _ = await wiring.api_keys.create("bot")
     await start(wiring)
-    run = await wiring.runs.read("default", "run_x")
-    found = await wiring.desk.suspensions.read("default", run.suspension_id)
+    run = await wiring.runs.read("run_x")
+    found = await wiring.desk.suspensions.read(run.suspension_id)
     assert found.record is not None
     await give_up(wiring, found.record)
-    await wiring.credentials.revoke_key("default", key.id)
-    await wiring.desk.revive("default", run.suspension_id, person("ada"))
+    await wiring.api_keys.revoke(key.id)
+    await wiring.desk.revive(run.suspension_id, person("ada"))
     async with draining(wiring):
         await until(wiring, RunStatus.CANCELLED)

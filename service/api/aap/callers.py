@@ -11,9 +11,8 @@ from sayso.errors import NotAuthenticated, NotFound
 from service.api.aap.models import UUID_FORM
 from service.api.aap.problems import Refusal
 from service.api.routing.routes import OpenRoute, bearer_token
-from service.auth.reviewers import hash_token
 from service.store.instances import Instance
-from service.wiring import Wiring
+from service.wiring import Process
 
 _UUID = re.compile(UUID_FORM)
 _BEARER = HTTPBearer(auto_error=False, scheme_name="Bearer", description="A provisioner's or an instance's token.")
@@ -88,31 +87,33 @@ Id = Annotated[str, Depends(id_of)]
 
 
 async def _find_scope(request: Request) -> Scope:
-    token, wiring = _token_of(request)
-    key = await wiring.credentials.find_provisioner(token)
+    token, process = _token_of(request)
+    key = await process.credentials.find_provisioner(token)
     if key is not None:
+        request.state.wiring = process.tenant(key.tenant)
         return Scope(key.tenant, key.name, token)
-    if await wiring.instances.find(hash_token(token)) is not None:
+    if await process.find_instance(token) is not None:
         raise Refusal(403, "provisioner_required", "An instance cannot manage instances; use a provisioner's token.")
     raise NotAuthenticated("This is no provisioner's token, or it does not hold any more.")
 
 
 async def find_instance(request: Request) -> Instance:
     """Return the instance that is calling; raises `NotAuthenticated`, and `Refusal` for a provisioner."""
-    token, wiring = _token_of(request)
-    instance = await wiring.instances.find(hash_token(token))
+    token, process = _token_of(request)
+    instance = await process.find_instance(token)
     if instance is not None:
+        request.state.wiring = process.tenant(instance.tenant)
         return instance
-    if await wiring.credentials.find_provisioner(token) is not None:
+    if await process.credentials.find_provisioner(token) is not None:
         raise Refusal(403, "instance_required", "A provisioner cannot ask; use an instance's token.")
     raise NotAuthenticated("This is no instance's token, or its instance was deleted.")
 
 
-def _token_of(request: Request) -> tuple[str, Wiring]:
+def _token_of(request: Request) -> tuple[str, Process]:
     token = bearer_token(request)
     if token is None:
         raise NotAuthenticated("No credential came with this; send 'Authorization: Bearer <token>'.")
-    return token, request.app.state.wiring
+    return token, request.app.state.process
 
 
 def _check_one_key(request: Request) -> None:

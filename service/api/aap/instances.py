@@ -84,7 +84,7 @@ async def change_instance(
     """Rename an instance, or tell it elsewhere, or no more. It is told of requests made while it has a delivery."""
     seen = _seen(scope, key, f"change {id_} {write_exactly(await request.body())}", id_)
     await _find(parts, scope, id_)
-    if await parts.instances.recall(scope.tenant, seen) is not None:
+    if await parts.instances.recall(seen) is not None:
         return InstanceView.of(await _find(parts, scope, id_))
     told = body.delivery.register() if body.delivery is not None else None
     if told is not None:
@@ -97,7 +97,7 @@ async def change_instance(
         saved = await parts.instances.save(found.model_copy(update=update), seen)
         if saved is not None:
             return InstanceView.of(saved)
-        if await parts.instances.recall(scope.tenant, seen) is not None:
+        if await parts.instances.recall(seen) is not None:
             return InstanceView.of(await _find(parts, scope, id_))
     raise Unavailable()
 
@@ -106,18 +106,18 @@ async def change_instance(
 async def delete_instance(id_: Id, scope: Provisioner, parts: Parts) -> None:
     """End an instance: its credential, all that waits for its sake, and every message to it."""
     for _ in range(_ROUNDS):
-        found = await parts.instances.read(scope.tenant, id_)
+        found = await parts.instances.read(id_)
         if found is None or found.scope != scope.name:
             break
         if await parts.instances.delete(found, await parts.schedule.now_ms()):
             break
-    if not await parts.instances.is_gone(scope.tenant, id_, scope.name):
+    if not await parts.instances.is_gone(id_, scope.name):
         raise _unknown(id_)
-    await withdraw_all(parts, scope.tenant, id_)
+    await withdraw_all(parts, id_)
 
 
 async def _find(parts: Wiring, scope: Scope, instance_id: str) -> Instance:
-    found = await parts.instances.read(scope.tenant, instance_id)
+    found = await parts.instances.read(instance_id)
     if found is None or found.scope != scope.name:
         raise _unknown(instance_id)
     return found
@@ -129,11 +129,11 @@ def _unknown(instance_id: str) -> NotFound:
 
 async def _recall(parts: Wiring, scope: Scope, seen: Idempotency) -> ProvisionedInstance | None:
     """Return what the same request made before, with the very credential it was given then."""
-    ref = await parts.instances.recall(scope.tenant, seen)
+    ref = await parts.instances.recall(seen)
     if ref is None:
         return None
     instance_id, salt = ref.split(" ")
-    instance = await parts.instances.read(scope.tenant, instance_id)
+    instance = await parts.instances.read(instance_id)
     if instance is None:
         raise Refusal(409, "instance_deleted", "The instance that this key made was deleted; choose a new key.")
     token = _derive_token(scope, salt)

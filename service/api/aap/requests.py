@@ -60,10 +60,9 @@ async def create_request(request: Request, body: NewRequest, caller: Asker, part
         words=describe_words(body),
     )
     saved = await parts.desk.ask(
-        caller.tenant,
         draft_run(caller, body),
         [draft_call(body)],
-        ResumeSpec(mode="poll", resumer=ADAPTER, endpoint_id=caller.id, tells=caller.delivery is not None),
+        ResumeSpec(mode="poll", resumer=ADAPTER, endpoint_id=caller.id, notifies=caller.delivery is not None),
         key=key,
         request=write_exactly(raw),
         foreign=foreign,
@@ -84,7 +83,7 @@ async def get_request(request: Request, id_: Id, caller: Asker, parts: Parts, wa
         request,
         first.id,
         read,
-        who=(caller.tenant, caller.owner),
+        who=caller.owner,
         done=lambda found: closed_at_ms(found) is not None,
         wait_s=_read_wait(wait),
         identify=find_instance,
@@ -98,7 +97,7 @@ async def get_request(request: Request, id_: Id, caller: Asker, parts: Parts, wa
 async def cancel_request(id_: Id, caller: Asker, parts: Parts) -> Response:
     """Cancel a request that still waits; once it is decided that stands."""
     found = await _find(parts, caller, id_)
-    saved = await parts.desk.withdraw(caller.tenant, found.id, _actor(caller))
+    saved = await parts.desk.withdraw(found.id, _actor(caller))
     return await _show(parts, saved.record)
 
 
@@ -113,9 +112,9 @@ async def consume_approval(request: Request, id_: Id, caller: Asker, parts: Part
     if await request.body():
         raise InvalidInput("This takes no body; send none.")
     found = await _find(parts, caller, id_)
-    revocations = await parts.revocation_cache.find(caller.tenant)
+    revocations = await parts.revocation_cache.find()
     try:
-        saved = await parts.desk.client_redeem(caller.tenant, found.id, _ITEM, key, revocations, REPORT_WITHIN_S)
+        saved = await parts.desk.client_redeem(found.id, _ITEM, key, revocations, REPORT_WITHIN_S)
     except (AlreadyRedeemed, Frozen, Withdrawn):
         raise
     except Conflict as error:
@@ -137,7 +136,7 @@ async def report_outcome(body: NewOutcome, id_: Id, caller: Asker, parts: Parts)
         raise Refusal(409, "not_consumed", "The approval was not consumed; there is no outcome to report.")
     report = Report(success=body.status == "succeeded", error=body.note, at_ms=0)
     try:
-        saved = await parts.desk.conclude(caller.tenant, found.id, _ITEM, None, report)
+        saved = await parts.desk.conclude(found.id, _ITEM, None, report)
     except Conflict as error:
         code = "outcome_conflict" if permit.report is not None else "outcome_too_late"
         raise Refusal(409, code, error.message) from error
@@ -149,11 +148,11 @@ async def _find(parts: Wiring, caller: Instance, request_id: str) -> SuspensionR
     unknown = NotFound(f"There is no request {request_id} for this credential.")
     suspension_id = f"sus_{request_id.replace('-', '')}"
     try:
-        found = await parts.desk.suspensions.read(caller.tenant, suspension_id)
+        found = await parts.desk.suspensions.read(suspension_id)
     except NotFound:
         raise unknown from None
     except Unreadable:
-        if await parts.runs.is_of(caller.tenant, caller.owner, suspension_id=suspension_id):
+        if await parts.runs.is_of(caller.owner, suspension_id=suspension_id):
             raise
         raise unknown from None
     record = found.record
@@ -165,12 +164,12 @@ async def _find(parts: Wiring, caller: Instance, request_id: str) -> SuspensionR
 async def _in_time(parts: Wiring, record: SuspensionRecord, now_ms: int) -> SuspensionRecord:
     """Return the record, expired where its time is over and no clock has come by yet."""
     late = record.status is Status.PENDING and (record.deadline_at_ms or 0) <= now_ms
-    return (await parts.desk.look(record.tenant, record.id)).record if late else record
+    return (await parts.desk.look(record.id)).record if late else record
 
 
 async def _show(parts: Wiring, record: SuspensionRecord, status: int = 200) -> Response:
     assert record.state is not None  # noqa: S101  every request is saved with what was submitted
-    submitted = await parts.runs.state(record.tenant, record.run.id, record.state)
+    submitted = await parts.runs.state(record.run.id, record.state)
     return Response(write_request(record, submitted), status, media_type="application/json")
 
 

@@ -7,9 +7,9 @@ from fastapi import Depends, Header, Path, Query, Request, Security
 from fastapi.security import HTTPAuthorizationCredentials, HTTPBearer
 
 from sayso.errors import InvalidHeader, InvalidInput
-from service.auth.credentials import Principal, require_person
+from service.auth.credentials import TENANT, Principal, require_person
 from service.auth.reviewers import require_role
-from service.wiring import Wiring
+from service.wiring import Process, Wiring
 
 LONGEST_WAIT_S = 60
 LONGEST_PAGE = 200
@@ -26,12 +26,21 @@ _BEARER = HTTPBearer(
 
 
 async def wiring_of(request: Request) -> Wiring:
-    """Return the parts of this process."""
-    wiring: Wiring = request.app.state.wiring
+    """Return the parts that serve the caller's tenant."""
+    wiring: Wiring = request.state.wiring
     return wiring
 
 
 Parts = Annotated[Wiring, Depends(wiring_of)]
+
+
+async def open_wiring_of(request: Request) -> Wiring:
+    """Return the parts that serve a request without a credential."""
+    process: Process = request.app.state.process
+    return process.tenant(TENANT)
+
+
+OpenParts = Annotated[Wiring, Depends(open_wiring_of)]
 
 
 async def caller_of(

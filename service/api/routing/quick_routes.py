@@ -31,7 +31,7 @@ def _give_person(_request: Request, caller: Principal) -> Principal:
 
 
 _GIVEN: dict[Any, Give] = {
-    wiring_of: lambda request, _: request.app.state.wiring,
+    wiring_of: lambda request, _: request.state.wiring,
     caller_of: lambda _, caller: caller,
     person_of: _give_person,
     key_of: lambda request, _: read_key(request),

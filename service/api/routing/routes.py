@@ -16,7 +16,7 @@ from starlette.requests import ClientDisconnect
 from sayso.canonical_json import parse_json
 from sayso.errors import InvalidHeader, InvalidInput, InvalidJson, NotAuthenticated, UnsupportedMediaType
 from service.auth.credentials import Principal
-from service.wiring import Wiring
+from service.wiring import Process
 
 _NO_TEXT = re.compile("[\x00-\x1f\x7f\ufffd\ud800-\udfff]")
 Take = Callable[[Request], Coroutine[Any, Any, Response]]
@@ -56,8 +56,10 @@ class SignedInRoute(OpenRoute):
 
 async def identify(request: Request) -> Principal:
     """Return who is calling, by the bearer token alone: no cookie is ever looked at."""
-    wiring: Wiring = request.app.state.wiring
-    return await wiring.credentials.identify(bearer_token(request))
+    process: Process = request.app.state.process
+    principal = await process.credentials.identify(bearer_token(request))
+    request.state.wiring = process.tenant(principal.tenant)
+    return principal
 
 
 def bearer_token(request: Request) -> str | None:

@@ -25,7 +25,7 @@ async def wait_for(
     topic: str,
     read: Callable[[], Awaitable[Thing]],
     *,
-    who: tuple[str, str],
+    who: str,
     done: Callable[[Thing], bool],
     wait_s: int,
     identify: Callable[[Request], Awaitable[object]] = identify,
@@ -34,15 +34,15 @@ async def wait_for(
 
     It is heard of before it is read, so that nothing slips in between; nobody reads again before they are woken.
     A service that is closing answers at once, and a credential that ended meanwhile is told nothing more. `who` is the
-    caller's tenant and name. Raises `TooManyRequests` when they wait too often, `ClientDisconnect` when they hang up.
+    caller's name. Raises `TooManyRequests` when they wait too often, `ClientDisconnect` when they hang up.
     """
     if not wait_s:
         return await read()
-    wiring: Wiring = request.app.state.wiring
+    wiring: Wiring = request.state.wiring
     watch: Watch = wiring.watch
     closing: Event = request.app.state.closing
     until_ms = monotonic_ms() + wait_s * 1000
-    with wiring.waiters.take(*who), watch.on(topic) as moved, _hearing(request, moved) as hung_up:
+    with wiring.waiters.take(who), watch.on(topic) as moved, _hearing(request, moved) as hung_up:
         await wait_woken(moved, min(wait_s, HEARD_WITHIN_S))
         while True:
             if hung_up.done():

@@ -89,16 +89,16 @@ _DOCUMENTED = {
 )
 async def take_decision(request: Request) -> HookAnswer:
     """Put a reviewer's word on an item, vouched for by a Standard Webhooks signature."""
-    parts: Wiring = request.app.state.wiring
+    parts: Wiring = request.app.state.process.tenant(TENANT)
     message_id, raw = await _verify(request, parts)
     sent = read_body(raw, HookDecision)
-    reviewer = await parts.reviewers.find(TENANT, sent.reviewer)
+    reviewer = await parts.reviewers.find(sent.reviewer)
     if reviewer is None or not reviewer.active:
         raise NotAllowed(f"There is no active reviewer named {sent.reviewer!r}; send the name of one.")
     by = Actor(id=reviewer.name, kind=ActorKind.HUMAN, channel=CHANNEL)
     try:
         saved = await parts.desk.decide(
-            TENANT, sent.suspension_id, sent.item_id, sent.word, by, key=f"{CHANNEL}:{message_id}", asker=CHANNEL
+            sent.suspension_id, sent.item_id, sent.word, by, key=f"{CHANNEL}:{message_id}", asker=CHANNEL
         )
     except IdempotencyConflict as error:
         said = "This webhook-id came before with another body; give every new message an id of its own."

@@ -4,14 +4,14 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from pydantic import JsonValue
-from redis.asyncio import Redis
 
 from sayso.canonical_json import canonical_json, digest_json
 from sayso.errors import IdempotencyConflict, NotFound, TooLarge
 from sayso.formats.external_events import StoredEvent
 from service.store.connection.connecting import text, translated
-from service.store.keys import CHANGES, TenantKeys
+from service.store.keys import CHANGES
 from service.store.lua import read_script
+from service.store.tenants import TenantStore
 
 MOST_EVENTS = 5_000
 MOST_BYTES = 4 * 1024 * 1024
@@ -39,18 +39,16 @@ class Told(NamedTuple):
 class ExternalEvents:
     """The events of all sources of a run, in the order they came."""
 
-    def __init__(self, redis: Redis) -> None:
-        self._redis = redis
-        self._append = redis.register_script(_SCRIPT)
+    def __init__(self, store: TenantStore) -> None:
+        self._redis, self._keys = store.redis, store.keys
+        self._append = store.redis.register_script(_SCRIPT)
 
-    async def add(
-        self, tenant: str, run_id: str, source: str, source_format: str, external_events: Sequence[ExternalEvent]
-    ) -> Told:
+    async def add(self, run_id: str, source: str, source_format: str, external_events: Sequence[ExternalEvent]) -> Told:
         """Keep those that are not there yet, all or none.
 
         Raises `IdempotencyConflict` for a number that is there with another event, and `TooLarge` over the limits.
         """
-        keys = TenantKeys(tenant)
+        keys = self._keys
         args: list[str | int | bytes] = [MOST_EVENTS, MOST_BYTES, CHANGES + run_id]
         for one in external_events:
             said = "" if one.said_at_ms is None else one.said_at_ms
@@ -65,15 +63,15 @@ class ExternalEvents:
             raise _refuse(verdict, run_id, source, external_events, int(facts[0]) if facts else 0)
         return Told(int(facts[0]), int(facts[1]))
 
-    async def read(self, tenant: str, run_id: str, after: int = 0, limit: int = 200) -> list[StoredEvent]:
+    async def read(self, run_id: str, after: int = 0, limit: int = 200) -> list[StoredEvent]:
         """Return what came behind the first `after`, in the order it came."""
         async with translated():
-            found = await self._redis.lrange(TenantKeys(tenant).told(run_id), after, after + limit - 1)
+            found = await self._redis.lrange(self._keys.told(run_id), after, after + limit - 1)
         return [_unpack(raw, position) for position, raw in enumerate(found, start=after + 1)]
 
-    async def read_all(self, tenant: str, run_id: str) -> list[StoredEvent]:
+    async def read_all(self, run_id: str) -> list[StoredEvent]:
         """Return everything."""
-        return await self.read(tenant, run_id, limit=MOST_EVENTS)
+        return await self.read(run_id, limit=MOST_EVENTS)
 
 
 def _refuse(

@@ -6,8 +6,6 @@ revived at that very moment.
 
 from typing import Any, NamedTuple
 
-from redis.asyncio import Redis
-
 from sayso.errors import Unreadable
 from sayso.records.events import TrailHead
 from sayso.records.suspensions import RunStatus, SuspensionRecord
@@ -15,7 +13,7 @@ from service.store.connection.connecting import text, translated
 from service.store.keys import TenantKeys
 from service.store.lua import read_script
 from service.store.suspensions.commits import Commit
-from service.store.suspensions.reading import Readings
+from service.store.tenants import TenantStore
 
 PROMISED_MS = 8 * 86_400_000
 """For how long a request of another protocol is kept after its end and its deadline; its key and message end then."""
@@ -41,27 +39,26 @@ class _Age(NamedTuple):
 class Retention:
     """What is old enough to go."""
 
-    def __init__(self, redis: Redis, readings: Readings | None = None) -> None:
-        self._redis = redis
-        self._readings = readings or Readings()
-        self._commit = redis.register_script(_SCRIPT)
+    def __init__(self, store: TenantStore) -> None:
+        self._redis, self._keys, self._readings = store.redis, store.keys, store.readings
+        self._commit = store.redis.register_script(_SCRIPT)
 
-    async def claim(self, tenant: str, every_s: int) -> bool:
+    async def claim(self, every_s: int) -> bool:
         """Tell whether it is time again; of all who ask, one is told so."""
         async with translated():
-            return bool(await self._redis.set(TenantKeys(tenant).retained, "1", nx=True, ex=every_s))
+            return bool(await self._redis.set(self._keys.retained, "1", nx=True, ex=every_s))
 
-    async def give_back(self, tenant: str) -> None:
+    async def give_back(self) -> None:
         """Let it be time again at once: there was more to do."""
         async with translated():
-            await self._redis.delete(TenantKeys(tenant).retained)
+            await self._redis.delete(self._keys.retained)
 
-    async def keeps_trail(self, tenant: str, run_id: str) -> bool:
+    async def keeps_trail(self, run_id: str) -> bool:
         """Tell whether the run was forgotten and its trail is still there."""
         async with translated():
-            return await self._redis.zscore(TenantKeys(tenant).trails, run_id) is not None
+            return await self._redis.zscore(self._keys.trails, run_id) is not None
 
-    async def forget_runs(self, tenant: str, ended_before_ms: int, limit: int, now_ms: int = 0) -> int:
+    async def forget_runs(self, ended_before_ms: int, limit: int, now_ms: int = 0) -> int:
         """Forget up to `limit` runs that ended before a moment; what happened to them is kept on in their trails.
 
         A request of another protocol is kept for as long as that one promises at `now_ms`.
@@ -70,12 +67,12 @@ class Retention:
         forgotten = 0
         for status in RunStatus:
             if status.ended:
-                forgotten += await self._forget_in(TenantKeys(tenant), status, age, limit - forgotten)
+                forgotten += await self._forget_in(self._keys, status, age, limit - forgotten)
         return forgotten
 
-    async def forget_trails(self, tenant: str, ended_before_ms: int, limit: int) -> int:
+    async def forget_trails(self, ended_before_ms: int, limit: int) -> int:
         """Forget up to `limit` trails of forgotten runs that ended before a moment: the last that is known of them."""
-        keys = TenantKeys(tenant)
+        keys = self._keys
         async with translated():
             found: list[Any] = await self._redis.zrangebyscore(keys.trails, "-inf", ended_before_ms, start=0, num=limit)
             if not found:
@@ -124,7 +121,7 @@ class Retention:
                 raw: Any = await self._redis.get(keys.suspension(text(found)))
                 if raw is None:
                     break
-                stored = self._readings.read(keys.tenant, text(found), raw)
+                stored = self._readings.read(text(found), raw)
                 head = head if records else stored.head
                 records.append(stored.record)
                 found = stored.record.previous_id

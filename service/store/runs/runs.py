@@ -8,7 +8,6 @@ from itertools import islice
 from typing import Any
 
 from pydantic import BaseModel, ConfigDict, JsonValue, TypeAdapter, ValidationError
-from redis.asyncio import Redis
 
 from sayso.clock import monotonic_ms
 from sayso.errors import NotFound
@@ -19,8 +18,9 @@ from sayso.records.tool_calls import ToolDefinition
 from sayso.transitions.item_states import RunState, count_failed, find_run_state
 from service.store.connection.connecting import text, translated
 from service.store.keys import TenantKeys
-from service.store.suspensions.reading import Readings, UnreadableRecord, describe_unreadable, id_of
+from service.store.suspensions.reading import UnreadableRecord, describe_unreadable, id_of
 from service.store.suspensions.turns import number_turn
+from service.store.tenants import TenantStore
 
 
 class Run(BaseModel):
@@ -60,15 +60,14 @@ _SAVED_MS, _MOST_SAVED = 60_000, 4_096
 class Runs:
     """Look-ups by id and by list, each one round trip or two."""
 
-    def __init__(self, redis: Redis, readings: Readings | None = None) -> None:
-        self._redis = redis
-        self._readings = readings or Readings()
-        self._manifests: dict[str, tuple[dict[str, bytes], float]] = {}
-        self._definitions: dict[tuple[str, str], float] = {}
+    def __init__(self, store: TenantStore) -> None:
+        self._redis, self._keys, self._readings = store.redis, store.keys, store.readings
+        self._manifests: tuple[dict[str, bytes], float] | None = None
+        self._definitions: dict[str, float] = {}
 
-    async def read(self, tenant: str, run_id: str) -> Run:
+    async def read(self, run_id: str) -> Run:
         """Return the run; raises `NotFound`, and `Unreadable` where its latest record cannot be read."""
-        runs = await self._read_many(TenantKeys(tenant), [run_id])
+        runs = await self._read_many(self._keys, [run_id])
         if not runs:
             raise NotFound(f"There is no run {run_id!r} for this credential.")
         run = runs[0]
@@ -77,14 +76,14 @@ class Runs:
         return run
 
     async def list_runs(
-        self, tenant: str, *, status: str | None = None, owner: str | None = None, skip: int = 0, limit: int = 50
+        self, *, status: str | None = None, owner: str | None = None, skip: int = 0, limit: int = 50
     ) -> list[Run | UnreadableRecord]:
         """Return runs: all, those in one status, those that one credential asked for, or both; the newest first.
 
         Only of those suspended, whoever asked, the earliest deadline comes first. One that moves on meanwhile may be
         among them, as it stands then. One whose record cannot be read stands there with the reason.
         """
-        keys = TenantKeys(tenant)
+        keys = self._keys
         if status is None:
             return await self._read_many(keys, await self._newest(keys, owner, skip, limit))
         if owner is not None:
@@ -93,91 +92,91 @@ class Runs:
             return [_run_of(one) for one in await self._records(keys, await self._suspended(keys, skip, limit))]
         return await self._read_many(keys, await self._page(keys.runs(status), skip, limit, newest_first=True))
 
-    async def trail(self, tenant: str, run_id: str, after: int = 0, limit: int = 1000) -> list[TrailEntry]:
+    async def trail(self, run_id: str, after: int = 0, limit: int = 1000) -> list[TrailEntry]:
         """Return the run's events behind the one numbered `after`, in order; a damaged one stands as `unreadable`."""
         async with translated():
-            raw = await self._redis.lrange(TenantKeys(tenant).trail(run_id), after, after + limit - 1)
+            raw = await self._redis.lrange(self._keys.trail(run_id), after, after + limit - 1)
         entries: list[TrailEntry] = []
         for seq, entry in enumerate(raw, start=after + 1):
             entries.append(read_entry(_bytes(entry), seq, entries[-1].at_ms if entries else 0))
         return entries
 
-    async def state(self, tenant: str, run_id: str, ref: StateRef) -> bytes:
+    async def state(self, run_id: str, ref: StateRef) -> bytes:
         """Return the run's own state; raises `InvalidInput` when it is not the one `ref` vouches for."""
         async with translated():
-            blob = await self._redis.get(TenantKeys(tenant).state(run_id))
+            blob = await self._redis.get(self._keys.state(run_id))
         return open_state(ref, _bytes(blob))
 
-    async def inbox(self, tenant: str, skip: int = 0, limit: int = 50) -> list[str]:
+    async def inbox(self, skip: int = 0, limit: int = 50) -> list[str]:
         """Return the ids of pending suspensions, the earliest deadline first."""
-        return await self._page(TenantKeys(tenant).inbox, skip, limit, newest_first=False)
+        return await self._page(self._keys.inbox, skip, limit, newest_first=False)
 
-    async def decided(self, tenant: str, skip: int = 0, limit: int = 50) -> list[str]:
+    async def decided(self, skip: int = 0, limit: int = 50) -> list[str]:
         """Return the ids of suspensions that were asked and no longer wait, the latest first."""
-        return await self._page(TenantKeys(tenant).decided, skip, limit, newest_first=True)
+        return await self._page(self._keys.decided, skip, limit, newest_first=True)
 
-    async def latest(self, tenant: str, limit: int) -> list[str]:
+    async def latest(self, limit: int) -> list[str]:
         """Return the ids of the suspensions at which the newest runs stand."""
-        run_ids = await self.list_ids(tenant, limit)
-        return [one for one in await self._latest(TenantKeys(tenant), run_ids) if one] if run_ids else []
+        run_ids = await self.list_ids(limit)
+        return [one for one in await self._latest(self._keys, run_ids) if one] if run_ids else []
 
-    async def list_ids(self, tenant: str, limit: int) -> list[str]:
+    async def list_ids(self, limit: int) -> list[str]:
         """Return the ids of the newest runs."""
-        return await self._newest(TenantKeys(tenant), None, 0, limit)
+        return await self._newest(self._keys, None, 0, limit)
 
-    async def count_pending(self, tenant: str) -> int:
+    async def count_pending(self) -> int:
         """Return how many suspensions wait for a reviewer."""
         async with translated():
-            return int(await self._redis.zcard(TenantKeys(tenant).inbox))
+            return int(await self._redis.zcard(self._keys.inbox))
 
-    async def save_definitions(self, tenant: str, definitions: list[ToolDefinition]) -> None:
+    async def save_definitions(self, definitions: list[ToolDefinition]) -> None:
         """Keep tool definitions by their digest; what is there already stays."""
         now_ms = monotonic_ms()
         mapping: Any = {
             one.digest: one.model_dump_json()
             for one in definitions
-            if self._definitions.get((tenant, one.digest), -_SAVED_MS) < now_ms - _SAVED_MS
+            if self._definitions.get(one.digest, -_SAVED_MS) < now_ms - _SAVED_MS
         }
         if mapping:
             async with translated():
-                await self._redis.hset(TenantKeys(tenant).definitions, mapping=mapping)
+                await self._redis.hset(self._keys.definitions, mapping=mapping)
             if len(self._definitions) > _MOST_SAVED:
                 self._definitions.clear()
-            self._definitions |= {(tenant, digest): now_ms for digest in mapping}
+            self._definitions |= dict.fromkeys(mapping, now_ms)
 
-    async def definition(self, tenant: str, digest: str) -> ToolDefinition | None:
+    async def definition(self, digest: str) -> ToolDefinition | None:
         """Return the tool definition of that digest, or None where nobody gave one."""
         async with translated():
-            raw = await self._redis.hget(TenantKeys(tenant).definitions, digest)
+            raw = await self._redis.hget(self._keys.definitions, digest)
         return ToolDefinition.model_validate_json(raw) if raw else None
 
-    async def number_turn(self, tenant: str, owner: str, thread_id: str, ask: str) -> int:
+    async def number_turn(self, owner: str, thread_id: str, ask: str) -> int:
         """Return the number of this ask among those of its owner in the thread, from 1."""
-        return await number_turn(self._redis, TenantKeys(tenant).thread(owner, thread_id), ask)
+        return await number_turn(self._redis, self._keys.thread(owner, thread_id), ask)
 
-    async def save_agent(self, tenant: str, name: str, manifest: str) -> None:
+    async def save_agent(self, name: str, manifest: str) -> None:
         """Publish what the service may know of a registered agent."""
         async with translated():
-            await self._redis.hset(TenantKeys(tenant).agents, name, manifest)
+            await self._redis.hset(self._keys.agents, name, manifest)
 
-    async def agents(self, tenant: str, *, fresh: bool = True) -> dict[str, bytes]:
+    async def agents(self, *, fresh: bool = True) -> dict[str, bytes]:
         """Return the published manifests by name, as they stand or, not fresh, as they stood half a second ago."""
-        held = self._manifests.get(tenant)
+        held = self._manifests
         if held is not None and not fresh and monotonic_ms() < held[1]:
             return held[0]
         asked_at_ms = monotonic_ms()
         async with translated():
-            found = await self._redis.hgetall(TenantKeys(tenant).agents)
+            found = await self._redis.hgetall(self._keys.agents)
         manifests = {text(name): _bytes(manifest) for name, manifest in sorted(found.items())}
-        self._manifests[tenant] = (manifests, asked_at_ms + _REMEMBERED_MS)
+        self._manifests = (manifests, asked_at_ms + _REMEMBERED_MS)
         return manifests
 
-    async def is_of(self, tenant: str, owner: str, *, run_id: str = "", suspension_id: str = "") -> bool:
+    async def is_of(self, owner: str, *, run_id: str = "", suspension_id: str = "") -> bool:
         """Tell whether an owner asked for this run, or for the run that stands at this suspension.
 
         The indexes tell it, for the record itself may be unreadable.
         """
-        keys, at = TenantKeys(tenant), 0
+        keys, at = self._keys, 0
         if run_id:
             return (await self._scores(keys.runs_of(owner), [run_id]))[0] is not None
         while ids := await self._page(keys.runs_of(owner), at, _PAGE, newest_first=True):
@@ -186,9 +185,9 @@ class Runs:
                 return True
         return False
 
-    async def waiting_of(self, tenant: str, owner: str) -> list[str]:
+    async def waiting_of(self, owner: str) -> list[str]:
         """Return the ids of all that waits for a reviewer for one owner's sake, the earliest deadline first."""
-        keys, at = TenantKeys(tenant), 0
+        keys, at = self._keys, 0
         found: list[tuple[float, str]] = []
         while ids := await self._page(keys.runs_of(owner), at, _PAGE, newest_first=True):
             at += _PAGE
@@ -197,12 +196,12 @@ class Runs:
             found += [(due_ms, one) for one, due_ms in dues if due_ms is not None]
         return [one for _, one in sorted(found)]
 
-    async def unfinished_of(self, tenant: str, owner: str) -> list[str]:
+    async def unfinished_of(self, owner: str) -> list[str]:
         """Return the ids of the suspensions at which an owner's runs stand that have not ended, the newest first.
 
         Whatever can still go on has a place on the schedule.
         """
-        keys, at = TenantKeys(tenant), 0
+        keys, at = self._keys, 0
         found: list[str] = []
         while ids := await self._page(keys.runs_of(owner), at, _PAGE, newest_first=True):
             at += _PAGE
@@ -296,9 +295,7 @@ class Runs:
         async with translated():
             found = await self._redis.mget([keys.suspension(one) for one in suspension_ids])
         return [
-            self._readings.try_read(keys.tenant, one, _bytes(raw))
-            for one, raw in zip(suspension_ids, found, strict=True)
-            if raw
+            self._readings.try_read(one, _bytes(raw)) for one, raw in zip(suspension_ids, found, strict=True) if raw
         ]
 
 

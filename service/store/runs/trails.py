@@ -7,14 +7,12 @@ cut, deleted or added to is noticed, though what is left of it may still be a wh
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
-from redis.asyncio import Redis
-
 from sayso.errors import Unreadable
 from sayso.records.events import TrailHead
 from service.store.connection.connecting import text, translated
 from service.store.keys import TenantKeys
 from service.store.runs.runs import read_entry
-from service.store.suspensions.reading import Readings
+from service.store.tenants import TenantStore
 
 _ROUNDS = 10
 """How often a run is looked at that goes on to its next suspension at that very moment."""
@@ -47,22 +45,21 @@ class TrailEnd(NamedTuple):
 class Trails:
     """Where the trails of runs end."""
 
-    def __init__(self, redis: Redis, readings: Readings) -> None:
-        self._redis = redis
-        self._readings = readings
+    def __init__(self, store: TenantStore) -> None:
+        self._redis, self._keys, self._readings = store.redis, store.keys, store.readings
 
-    async def find_end(self, tenant: str, run_id: str) -> TrailEnd:
+    async def find_end(self, run_id: str) -> TrailEnd:
         """Return where one run's trail ends; read it before the events, which may have become more meanwhile."""
-        return (await self.find_ends(tenant, [run_id]))[0]
+        return (await self.find_ends([run_id]))[0]
 
-    async def find_ends(self, tenant: str, run_ids: Sequence[str]) -> list[TrailEnd]:
+    async def find_ends(self, run_ids: Sequence[str]) -> list[TrailEnd]:
         """Return where the trails of runs end, in the order asked."""
         ends: dict[str, TrailEnd] = {}
         for _ in range(_ROUNDS):
             left = [one for one in run_ids if one not in ends]
             if not left:
                 break
-            ends |= await self._read(TenantKeys(tenant), left)
+            ends |= await self._read(self._keys, left)
         unknown = TrailHead()
         return [ends.get(one, TrailEnd(one, None, unknown)) for one in run_ids]
 
@@ -91,7 +88,7 @@ class Trails:
         """Return the head that the record names; of a forgotten run, the one that was kept with its trail."""
         if raw is not None:
             try:
-                return self._readings.read(keys.tenant, suspension_id, raw).head
+                return self._readings.read(suspension_id, raw).head
             except Unreadable:
                 return None
         if kept is None:

@@ -6,21 +6,19 @@ it is gone, unreadable, was refused or changed meanwhile, is left to its caller 
 
 import os
 from collections.abc import Callable, Sequence
-from itertools import cycle, islice
 from typing import Any, NamedTuple
 
-from redis.asyncio import Redis
 from redis.exceptions import ResponseError
 
 from sayso.errors import SaysoError
 from sayso.records.events import TrailHead
 from sayso.records.suspensions import Change, Status, SuspensionRecord
 from service.store.connection.connecting import translated
-from service.store.connection.pipeline import Line, Part, Script
-from service.store.keys import TenantKeys
+from service.store.connection.pipeline import Part, Script
 from service.store.lua import read_script
 from service.store.suspensions.commits import build_commit
 from service.store.suspensions.reading import read_record
+from service.store.tenants import TenantStore
 
 _LOAD = Script(read_script("load_many"))
 _COMMIT = Script(
@@ -44,31 +42,23 @@ class Foreseen(NamedTuple):
     commit: Part
 
 
-_LINES = 4
-"""The server takes some 16 kB from each connection between two writes to its disk: six commits, of a hundred sent."""
-
-
 class DueBatches:
     """DueBatches over suspensions, on connections of their own: what is changed by itself need not queue behind them."""
 
-    def __init__(self, redis: Redis, mark_ms: Callable[[str], int]) -> None:
+    def __init__(self, store: TenantStore, mark_ms: Callable[[], int]) -> None:
         self.mark_ms = mark_ms
-        self._lines = cycle([Line(redis) for _ in range(_LINES)])
+        self._keys = store.keys
+        self._lines = store.connections.batches
 
-    def close(self) -> None:
-        """Hang up."""
-        for line in islice(self._lines, _LINES):
-            line.close()
-
-    async def change(self, tenant: str, suspension_ids: Sequence[str], verb: Verb) -> list[str]:
+    async def change(self, suspension_ids: Sequence[str], verb: Verb) -> list[str]:
         """Apply `verb` to each and save what it returns; return those that were left. Raises `Unavailable`."""
-        now_ms, packed = await self._load(tenant, suspension_ids)
+        now_ms, packed = await self._load(suspension_ids)
         left: list[str] = []
         sent: list[str] = []
         commits: list[Part] = []
         for suspension_id, raw in zip(suspension_ids, packed, strict=True):
             try:
-                commit = _prepare(tenant, suspension_id, raw, verb, now_ms)
+                commit = _prepare(self._keys.tenant, suspension_id, raw, verb, now_ms)
             except (SaysoError, ValueError):
                 left.append(suspension_id)
                 continue
@@ -77,18 +67,16 @@ class DueBatches:
                 commits.append(commit)
         return left + await self._send(sent, commits)
 
-    async def precompute(
-        self, tenant: str, suspension_ids: Sequence[str], verb: Verb, until_ms: int
-    ) -> tuple[Foreseen, ...]:
+    async def precompute(self, suspension_ids: Sequence[str], verb: Verb, until_ms: int) -> tuple[Foreseen, ...]:
         """Return what `verb` makes of those that wait, each as of its next moment, where that comes before `until_ms`.
 
         It is saved at that moment and not before, and only if nobody has changed the record till then.
         """
-        now_ms, packed = await self._load(tenant, suspension_ids)
+        now_ms, packed = await self._load(suspension_ids)
         found: list[Foreseen] = []
         for suspension_id, raw in zip(suspension_ids, packed, strict=True):
             try:
-                foreseen = _precompute(tenant, suspension_id, raw, verb, (now_ms, until_ms))
+                foreseen = _precompute(self._keys.tenant, suspension_id, raw, verb, (now_ms, until_ms))
             except (SaysoError, ValueError):
                 continue
             if foreseen is not None:
@@ -99,12 +87,12 @@ class DueBatches:
         """Save what was foreseen; return what turned out otherwise, or came too late."""
         return await self._send([one.suspension_id for one in foreseen], [one.commit for one in foreseen])
 
-    async def _load(self, tenant: str, suspension_ids: Sequence[str]) -> tuple[int, list[bytes | None]]:
-        keys = TenantKeys(tenant)
+    async def _load(self, suspension_ids: Sequence[str]) -> tuple[int, list[bytes | None]]:
+        keys = self._keys
         async with translated():
             reply: Any = await next(self._lines).run(_LOAD, [keys.suspension(one) for one in suspension_ids])
         seconds, micros, packed = reply
-        return max(int(seconds) * 1000 + int(micros) // 1000, self.mark_ms(tenant)), packed
+        return max(int(seconds) * 1000 + int(micros) // 1000, self.mark_ms()), packed
 
     async def _send(self, suspension_ids: Sequence[str], commits: Sequence[Part]) -> list[str]:
         """Send commits and return those that did not go through; raises `Unavailable` when nobody knows which did."""

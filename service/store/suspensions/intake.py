@@ -3,15 +3,13 @@
 from math import ceil
 from typing import NamedTuple
 
-from redis.asyncio import Redis
-
 from sayso.errors import TooManyRequests
 from service.settings.limits import LimitSettings
 from service.store.connection.connecting import text, translated
-from service.store.connection.pipeline import Line, Script
-from service.store.keys import TenantKeys
+from service.store.connection.pipeline import Script
 from service.store.lua import read_script
 from service.store.suspensions.commits import Room
+from service.store.tenants import TenantStore
 
 _PACE = Script(read_script("pace"))
 _MINUTE_US = 60_000_000
@@ -28,19 +26,15 @@ class Opened(NamedTuple):
 class Intake:
     """The limits of one process's settings; what is counted stands in the store, for all processes together."""
 
-    def __init__(self, redis: Redis, limits: LimitSettings) -> None:
-        self._redis = redis
-        self._line = Line(redis)
+    def __init__(self, store: TenantStore, limits: LimitSettings) -> None:
+        self._redis, self._keys = store.redis, store.keys
+        self._line = store.connections.intake
         self.limits = limits
         self.room = Room(limits.pending_per_key, limits.pending_limit)
 
-    def close(self) -> None:
-        """Hang up."""
-        self._line.close()
-
-    async def admit(self, tenant: str, owner: str) -> None:
+    async def admit(self, owner: str) -> None:
         """Count one request to judge calls or to start a run; raises `TooManyRequests` when it comes too soon."""
-        keys = TenantKeys(tenant)
+        keys = self._keys
         paces = (self.limits.asks_per_minute_per_key, self.limits.asks_per_minute)
         words = [word for pace in paces for word in (_MINUTE_US // pace, _MINUTE_US)]
         async with translated():
@@ -55,9 +49,9 @@ class Intake:
             told, setting = f"All keys together asked {paces[1]} times within a minute", "SAYSO_ASKS_PER_MINUTE"
         raise TooManyRequests(f"{told} ({setting}). Ask again in {wait_s} s.", retry_after_s=wait_s)
 
-    async def count_open(self, tenant: str) -> Opened:
+    async def count_open(self) -> Opened:
         """Return how many items are open, runs at work included."""
-        keys = TenantKeys(tenant)
+        keys = self._keys
         async with translated():
             owners = sorted(text(one) for one in await self._redis.smembers(keys.owners))
             async with self._redis.pipeline(transaction=False) as pipe:

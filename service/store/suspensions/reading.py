@@ -74,41 +74,42 @@ def describe_unreadable(found: UnreadableRecord) -> Unreadable:
 class Readings:
     """What this process has read: it remembers the records that could not be, until they can be or are gone."""
 
-    def __init__(self) -> None:
-        self._unreadable: dict[tuple[str, str], UnreadableRecord] = {}
+    def __init__(self, tenant: str) -> None:
+        self._tenant = tenant
+        self._unreadable: dict[str, UnreadableRecord] = {}
 
-    def read(self, tenant: str, suspension_id: str, raw: bytes) -> Stored:
+    def read(self, suspension_id: str, raw: bytes) -> Stored:
         """Return the record; raises `Unreadable`, and logs that once."""
         try:
-            stored = read_record(tenant, suspension_id, raw)
+            stored = read_record(self._tenant, suspension_id, raw)
         except Unreadable as error:
-            self._note(tenant, UnreadableRecord(suspension_id, str(error.facts["reason"])))
+            self._note(UnreadableRecord(suspension_id, str(error.facts["reason"])))
             raise
-        self.forget(tenant, suspension_id)
+        self.forget(suspension_id)
         return stored
 
-    def try_read(self, tenant: str, suspension_id: str, raw: bytes) -> SuspensionRecord | UnreadableRecord:
+    def try_read(self, suspension_id: str, raw: bytes) -> SuspensionRecord | UnreadableRecord:
         """Return the record, or why it cannot be read."""
         try:
-            return self.read(tenant, suspension_id, raw).record
+            return self.read(suspension_id, raw).record
         except Unreadable as error:
             return UnreadableRecord(suspension_id, str(error.facts["reason"]))
 
-    def forget(self, tenant: str, suspension_id: str) -> None:
+    def forget(self, suspension_id: str) -> None:
         """Note that the record is gone, or can be read again."""
-        self._unreadable.pop((tenant, suspension_id), None)
+        self._unreadable.pop(suspension_id, None)
 
-    def doubts(self, tenant: str, suspension_id: str) -> bool:
+    def doubts(self, suspension_id: str) -> bool:
         """Tell whether this process could not read the record when it last tried."""
-        return (tenant, suspension_id) in self._unreadable
+        return suspension_id in self._unreadable
 
-    def list_unreadable(self, tenant: str) -> list[UnreadableRecord]:
+    def list_unreadable(self) -> list[UnreadableRecord]:
         """Return the records that this process could not read when it last tried."""
-        return [one for (owner, _), one in self._unreadable.items() if owner == tenant]
+        return list(self._unreadable.values())
 
-    def _note(self, tenant: str, found: UnreadableRecord) -> None:
-        known = self._unreadable.get((tenant, found.suspension_id))
+    def _note(self, found: UnreadableRecord) -> None:
+        known = self._unreadable.get(found.suspension_id)
         if known is None or known.reason != found.reason:
             _LOG.error("record_unreadable", suspension=found.suspension_id, reason=found.reason)
         if known is not None or len(self._unreadable) < _MOST_REMEMBERED:
-            self._unreadable[(tenant, found.suspension_id)] = found
+            self._unreadable[found.suspension_id] = found

@@ -6,8 +6,6 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any, NamedTuple
 
-from redis.asyncio import Redis
-
 from sayso.clock import monotonic_ms
 from sayso.errors import (
     IdempotencyConflict,
@@ -21,12 +19,12 @@ from sayso.errors import (
 from sayso.records.events import TrailHead
 from sayso.records.suspensions import Change, Status, SuspensionRecord
 from service.store.connection.connecting import LOST, translated
-from service.store.connection.pipeline import Line, Script
-from service.store.keys import TenantKeys
+from service.store.connection.pipeline import Script
 from service.store.lua import read_script
 from service.store.suspensions.batches import DueBatches
 from service.store.suspensions.commits import Commit, Idempotency, Room, build_commit
-from service.store.suspensions.reading import Readings, UnreadableRecord, read_record
+from service.store.suspensions.reading import UnreadableRecord, read_record
+from service.store.tenants import TenantStore
 
 _ROUNDS = 100
 """How often one change looks again. Each loss means that somebody else won, so fifty racers need fifty rounds."""
@@ -48,7 +46,7 @@ Begin = Callable[[int], Change]
 Step = Callable[[SuspensionRecord | None, int], Change]
 
 
-def _no_mark(_tenant: str) -> int:
+def _no_mark() -> int:
     return 0
 
 
@@ -100,55 +98,45 @@ class Suspensions:
     `mark_ms` tells a moment that has passed for sure, without asking.
     """
 
-    def __init__(
-        self, redis: Redis, mark_ms: Callable[[str], int] = _no_mark, readings: Readings | None = None
-    ) -> None:
-        self._redis = redis
-        self._readings = readings or Readings()
+    def __init__(self, store: TenantStore, mark_ms: Callable[[], int] = _no_mark) -> None:
+        self._redis, self._keys, self._readings = store.redis, store.keys, store.readings
+        self.tenant = store.keys.tenant
         self.mark_ms = mark_ms
-        self.due_batches = DueBatches(redis, mark_ms)
-        self._line = Line(redis)
-        self._load = partial(self._line.run, Script(read_script("load")))
-        self._commit = partial(self._line.run, Script(read_script("commit")))
-        self._recent: OrderedDict[tuple[str, str], Saved] = OrderedDict()
-        self._reading: tuple[int, float] = (0, -_READING_MS)
+        self.due_batches = DueBatches(store, mark_ms)
+        self._load = partial(store.connections.changes.run, Script(read_script("load")))
+        self._commit = partial(store.connections.changes.run, Script(read_script("commit")))
+        self._recent: OrderedDict[str, Saved] = OrderedDict()
+        self._connections = store.connections
 
-    def close(self) -> None:
-        """Hang up."""
-        self.due_batches.close()
-        self._line.close()
-
-    async def read(self, tenant: str, suspension_id: str) -> Found:
+    async def read(self, suspension_id: str) -> Found:
         """Return the suspension and the server's time; raises `NotFound`."""
-        found = await self._find(tenant, suspension_id, None)
+        found = await self._find(suspension_id, None)
         if found.record is None:
             raise NotFound(f"There is no suspension {suspension_id!r} for this credential.")
         return found
 
-    async def read_many(self, tenant: str, suspension_ids: list[str]) -> list[SuspensionRecord]:
+    async def read_many(self, suspension_ids: list[str]) -> list[SuspensionRecord]:
         """Return those of the suspensions that still exist and can be read, in the order asked."""
-        found = await self.read_page(tenant, suspension_ids)
+        found = await self.read_page(suspension_ids)
         return [one for one in found if isinstance(one, SuspensionRecord)]
 
-    async def read_page(self, tenant: str, suspension_ids: list[str]) -> list[SuspensionRecord | UnreadableRecord]:
+    async def read_page(self, suspension_ids: list[str]) -> list[SuspensionRecord | UnreadableRecord]:
         """Return those of the suspensions that still exist, in the order asked, and name those that are unreadable."""
         if not suspension_ids:
             return []
-        keys = TenantKeys(tenant)
+        keys = self._keys
         async with translated():
             found: list[Any] = await self._redis.mget([keys.suspension(one) for one in suspension_ids])
         for suspension_id, raw in zip(suspension_ids, found, strict=True):
             if raw is None:
-                self._readings.forget(tenant, suspension_id)
+                self._readings.forget(suspension_id)
         return [
-            self._readings.try_read(tenant, suspension_id, raw)
+            self._readings.try_read(suspension_id, raw)
             for suspension_id, raw in zip(suspension_ids, found, strict=True)
             if raw is not None
         ]
 
-    async def read_chain(
-        self, tenant: str, suspension_id: str, limit: int
-    ) -> list[SuspensionRecord | UnreadableRecord]:
+    async def read_chain(self, suspension_id: str, limit: int) -> list[SuspensionRecord | UnreadableRecord]:
         """Return a run's suspensions up to this one, the oldest first; of a longer chain the latest `limit`.
 
         An unreadable one is the first of them, for nobody can tell which came before it.
@@ -156,14 +144,13 @@ class Suspensions:
         records: list[SuspensionRecord | UnreadableRecord] = []
         before: str | None = suspension_id
         while before is not None and len(records) < limit:
-            found = await self.read_page(tenant, [before])
+            found = await self.read_page([before])
             records += found
             before = found[0].previous_id if found and isinstance(found[0], SuspensionRecord) else None
         return records[::-1]
 
     async def create(
         self,
-        tenant: str,
         suspension_id: str,
         begin: Begin,
         seen: Idempotency | None = None,
@@ -177,11 +164,10 @@ class Suspensions:
         def start(record: SuspensionRecord | None, now_ms: int) -> Change:
             return begin(now_ms) if record is None else Change(record)
 
-        return await self._change(tenant, suspension_id, start, seen, new=True, room=room)
+        return await self._change(suspension_id, start, seen, new=True, room=room)
 
     async def change(
         self,
-        tenant: str,
         suspension_id: str,
         verb: Verb,
         seen: Idempotency | None = None,
@@ -198,11 +184,10 @@ class Suspensions:
                 raise NotFound(f"There is no suspension {suspension_id!r} for this credential.")
             return verb(record, now_ms)
 
-        return await self._change(tenant, suspension_id, step, seen, known)
+        return await self._change(suspension_id, step, seen, known)
 
     async def _change(
         self,
-        tenant: str,
         suspension_id: str,
         step: Step,
         seen: Idempotency | None,
@@ -212,14 +197,14 @@ class Suspensions:
         room: Room | None = None,
     ) -> Saved:
         doubtful: tuple[str, Saved] | None = None
-        found = self._recall(tenant, suspension_id, known, new=new)
+        found = self._recall(suspension_id, known, new=new)
         for _ in range(_ROUNDS):
             if found is None:
-                found = await self._find(tenant, suspension_id, seen)
+                found = await self._find(suspension_id, seen)
             if doubtful is not None and found.last_commit == doubtful[0]:
                 return doubtful[1]
             if seen is not None and found.fingerprint is not None:
-                return await self._repeat(tenant, found, seen)
+                return await self._repeat(found, seen)
             try:
                 change = step(found.record, found.now_ms)
             except SaysoError:
@@ -241,18 +226,18 @@ class Suspensions:
                     doubtful = (attempt.commit_id, attempt.saved)
                     continue
             if committed is not None:
-                self._remember(tenant, committed)
+                self._remember(committed)
                 return committed
         raise Unavailable("Too many people change this at once; nothing was changed. Try again in a moment.")
 
-    def recall_packed(self, tenant: str, suspension_id: str, packed: bytes) -> Saved | None:
+    def recall_packed(self, suspension_id: str, packed: bytes) -> Saved | None:
         """Return what a commit saved, to be gone on from as `known`, or None where it had better be looked at."""
-        read_ms, at_ms = self._reading
+        read_ms, at_ms = self._connections.time_read
         passed_ms = monotonic_ms() - at_ms
         if passed_ms > _READING_MS:
             return None
         try:
-            record, head, _ = read_record(tenant, suspension_id, packed)
+            record, head, _ = read_record(self.tenant, suspension_id, packed)
         except Unreadable:
             return None
         now_ms = max(read_ms + int(passed_ms), record.updated_at_ms)
@@ -260,32 +245,32 @@ class Suspensions:
             return None  # it lay there for so long that somebody was to look at it again
         return Saved(record, now_ms, head=head, saved_at_ms=monotonic_ms())
 
-    def _recall(self, tenant: str, suspension_id: str, known: Saved | None, *, new: bool) -> Found | None:
+    def _recall(self, suspension_id: str, known: Saved | None, *, new: bool) -> Found | None:
         """Return what a look would find as far as this process can tell, or None where it had better look.
 
         The commit goes through only if that was right: the version must be the same, the server's time about so, and
         nothing that the record's own times call for may have become due.
         """
-        known = known or self._recent.pop((tenant, suspension_id), None)
-        if self._readings.doubts(tenant, suspension_id):
+        known = known or self._recent.pop(suspension_id, None)
+        if self._readings.doubts(suspension_id):
             return None  # what this process remembers would be saved over what others cannot read
         if known is not None:
             return known.as_found()
-        read_ms, at_ms = self._reading
+        read_ms, at_ms = self._connections.time_read
         passed_ms = monotonic_ms() - at_ms
         if not new or passed_ms > _READING_MS:
             return None
-        return Found(None, max(read_ms + int(passed_ms), self.mark_ms(tenant)), TrailHead(), looked=False)
+        return Found(None, max(read_ms + int(passed_ms), self.mark_ms()), TrailHead(), looked=False)
 
-    def _remember(self, tenant: str, saved: Saved) -> None:
+    def _remember(self, saved: Saved) -> None:
         if saved.record.status is Status.PENDING:
-            self._recent[(tenant, saved.record.id)] = saved
+            self._recent[saved.record.id] = saved
             if len(self._recent) > _REMEMBERED:
                 self._recent.popitem(last=False)
 
     def _read_time(self, seconds: Any, micros: Any) -> int:
         now_ms = int(seconds) * 1000 + int(micros) // 1000
-        self._reading = (now_ms, monotonic_ms())
+        self._connections.time_read = (now_ms, monotonic_ms())
         return now_ms
 
     async def _send(self, attempt: _Attempt) -> Saved | None:
@@ -301,17 +286,17 @@ class Suspensions:
         now_ms = self._read_time(*time)
         return attempt.saved._replace(now_ms=max(now_ms, attempt.saved.now_ms), saved_at_ms=monotonic_ms())
 
-    async def _repeat(self, tenant: str, found: Found, seen: Idempotency) -> Saved:
+    async def _repeat(self, found: Found, seen: Idempotency) -> Saved:
         if found.fingerprint != seen.fingerprint:
             raise IdempotencyConflict(idempotency_key=seen.key)
         if found.record is not None:
             return _unchanged(found.record, found)
-        first = await self.read(tenant, str(found.ref))
+        first = await self.read(str(found.ref))
         assert first.record is not None  # noqa: S101  read() raises NotFound otherwise
         return _unchanged(first.record, first)._replace(ref=found.ref)
 
-    async def _find(self, tenant: str, suspension_id: str, seen: Idempotency | None) -> Found:
-        keys = TenantKeys(tenant)
+    async def _find(self, suspension_id: str, seen: Idempotency | None) -> Found:
+        keys = self._keys
         wanted = [keys.suspension(suspension_id)]
         if seen is not None:
             wanted.append(keys.idempotency(seen.actor, seen.key))
@@ -319,12 +304,12 @@ class Suspensions:
             reply: Any = await self._load(keys=wanted)
         seconds, micros, raw, request = reply
         # A clock that is put back a little moves nobody's time: it stands still at the mark until it has caught up.
-        now_ms = max(self._read_time(seconds, micros), self.mark_ms(tenant))
+        now_ms = max(self._read_time(seconds, micros), self.mark_ms())
         fingerprint, ref = request.decode().split("|", 2)[1:] if request else (None, None)
         if raw is None:
-            self._readings.forget(tenant, suspension_id)
+            self._readings.forget(suspension_id)
             return Found(None, now_ms, TrailHead(), None, fingerprint, ref)
-        record, head, last_commit = self._readings.read(tenant, suspension_id, raw)
+        record, head, last_commit = self._readings.read(suspension_id, raw)
         return Found(record, max(now_ms, record.updated_at_ms), head, last_commit, fingerprint, ref)
 
 

@@ -6,13 +6,11 @@ Both lists are hints: every verb re-checks the record, and what a taker loses co
 from dataclasses import dataclass
 from typing import Any
 
-from redis.asyncio import Redis
-
 from sayso.errors import Unreadable
 from service.store.connection.connecting import text, translated
-from service.store.connection.pipeline import Line, Script
-from service.store.keys import TenantKeys
+from service.store.connection.pipeline import Script
 from service.store.suspensions.packing import unpack_record
+from service.store.tenants import TenantStore
 
 _WRITING = Script("#!lua\nreturn redis.call('TIME')")
 """It does not say that it only reads: a server that is full, read-only or cannot sync refuses it."""
@@ -29,13 +27,9 @@ class Ready:
 class Schedule:
     """When somebody must look at which suspension, and what waits for a worker."""
 
-    def __init__(self, redis: Redis) -> None:
-        self._redis = redis
-        self._taking = Line(redis)
-
-    def close(self) -> None:
-        """Hang up."""
-        self._taking.close()
+    def __init__(self, store: TenantStore) -> None:
+        self._redis, self._keys = store.redis, store.keys
+        self._taking = store.connections.ready
 
     async def now_ms(self) -> int:
         """Return the store server's time."""
@@ -49,46 +43,44 @@ class Schedule:
             seconds, micros = await self._taking.run(_WRITING, [])
         return int(seconds) * 1000 + int(micros) // 1000
 
-    async def due(self, tenant: str, now_ms: int, limit: int = 500) -> list[str]:
+    async def due(self, now_ms: int, limit: int = 500) -> list[str]:
         """Return the suspensions whose moment has come, the most overdue first."""
         async with translated():
-            ids = await self._redis.zrangebyscore(TenantKeys(tenant).schedule, "-inf", now_ms, start=0, num=limit)
+            ids = await self._redis.zrangebyscore(self._keys.schedule, "-inf", now_ms, start=0, num=limit)
         return [_id_of(one) for one in ids]
 
-    async def deadlines(self, tenant: str, after_ms: int, until_ms: int, limit: int) -> list[str]:
+    async def deadlines(self, after_ms: int, until_ms: int, limit: int) -> list[str]:
         """Return what waits for a reviewer until a moment behind `after_ms`, up to `until_ms`, the earliest first."""
         async with translated():
-            ids = await self._redis.zrangebyscore(
-                TenantKeys(tenant).inbox, f"({after_ms}", until_ms, start=0, num=limit
-            )
+            ids = await self._redis.zrangebyscore(self._keys.inbox, f"({after_ms}", until_ms, start=0, num=limit)
         return [_id_of(one) for one in ids]
 
-    async def everything(self, tenant: str) -> list[str]:
+    async def everything(self) -> list[str]:
         """Return all that anybody will ever look at, the earliest first."""
         async with translated():
-            ids = await self._redis.zrange(TenantKeys(tenant).schedule, 0, -1)
+            ids = await self._redis.zrange(self._keys.schedule, 0, -1)
         return [_id_of(one) for one in ids]
 
-    async def forget(self, tenant: str, suspension_id: str) -> None:
+    async def forget(self, suspension_id: str) -> None:
         """Take an id off whose record is gone; any other comes off in its own commit."""
         async with translated():
-            await self._redis.zrem(TenantKeys(tenant).schedule, suspension_id)
+            await self._redis.zrem(self._keys.schedule, suspension_id)
 
-    async def defer(self, tenant: str, suspension_id: str, due_at_ms: int) -> None:
+    async def defer(self, suspension_id: str, due_at_ms: int) -> None:
         """Look later at a record that cannot be read, so that it does not hold up the others."""
         async with translated():
-            await self._redis.zadd(TenantKeys(tenant).schedule, {suspension_id: due_at_ms}, xx=True)
+            await self._redis.zadd(self._keys.schedule, {suspension_id: due_at_ms}, xx=True)
 
-    async def queued_since_ms(self, tenant: str) -> int | None:
+    async def queued_since_ms(self) -> int | None:
         """Return when the first of those that are ready was put there; None when none is, or nobody can tell."""
         async with translated():
-            first: Any = await self._redis.lindex(TenantKeys(tenant).ready, 0)
+            first: Any = await self._redis.lindex(self._keys.ready, 0)
         return _read_since(first)
 
-    async def take(self, tenant: str, timeout_s: float, limit: int = 1) -> list[Ready]:
+    async def take(self, timeout_s: float, limit: int = 1) -> list[Ready]:
         """Wait for the next suspensions that are ready to be driven, the oldest first; empty when none came in time."""
         async with translated():
-            ready = TenantKeys(tenant).ready
+            ready = self._keys.ready
             taken = await self._taking.ask("BLMPOP", f"{timeout_s:g}", 1, ready, "LEFT", "COUNT", limit)
         return [_read_ready(one) for one in taken[1]] if taken else []
 

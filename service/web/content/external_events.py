@@ -19,7 +19,7 @@ _LONGEST = 8_000
 _DEEPEST = 4
 
 _TONES = {
-    Kind.PAUSE: "wait",
+    Kind.WAIT: "wait",
     Kind.WARNING: "wait",
     Kind.PROBLEM: "bad",
     Kind.END: "good",
@@ -35,11 +35,9 @@ class Told(NamedTuple):
     cut: bool
 
 
-async def read_external_events(
-    external_events: ExternalEvents, tenant: str, run_id: str, until_ms: int | None = None
-) -> Told:
+async def read_external_events(external_events: ExternalEvents, run_id: str, until_ms: int | None = None) -> Told:
     """Return what others told of the run, up to a moment where one is given."""
-    entries = build_entries(await external_events.read_all(tenant, run_id))
+    entries = build_entries(await external_events.read_all(run_id))
     if until_ms is not None:
         entries = [one for one in entries if one.at_ms <= until_ms]
     entries.sort(key=lambda one: one.at_ms)

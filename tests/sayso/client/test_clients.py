@@ -13,7 +13,6 @@ from sayso.client import requests, retries
 from sayso.errors import AlreadyRedeemed, NotAllowed, NotAuthenticated, NotFound, SaysoError
 from sayso.records.events import Event, EventType
 from sayso.records.suspensions import Change, SuspensionRecord
-from service.auth.credentials import TENANT
 from service.settings import Settings
 from service.wiring import assemble
 from tests.builders import PASSWORD, make_agent, make_person, make_running, register_agent
@@ -99,7 +98,7 @@ def stocked_desk(clean_store_url: str, settings: Settings) -> Iterator[tuple[str
             def note(found: SuspensionRecord, _at_ms: int) -> Change:
                 return Change(found.model_copy(), noted)
 
-            await wiring.desk.suspensions.change(TENANT, running.id, note)
+            await wiring.desk.suspensions.change(running.id, note)
             return await make_agent(wiring, "demo"), running.run.id
 
     with served(settings) as url:

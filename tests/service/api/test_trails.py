@@ -1,4 +1,4 @@
-"""What happened to a run, over HTTP: in pages, and live, going on where the reader left off."""
+"""Trail events over HTTP: in pages, and as a stream that continues after `Last-Event-ID`."""
 
 import asyncio
 import json
@@ -7,7 +7,6 @@ from httpx import AsyncClient
 
 from sayso.clock import iso_utc
 from sayso.records.suspensions import RunStatus
-from service.auth.credentials import TENANT
 from tests.builders import approve, finish, make_pending, make_running
 from tests.service.worlds import World, waiting
 
@@ -29,14 +28,14 @@ async def told_run(world: World) -> str:
     return (await finish(world.wiring, record)).run.id
 
 
-async def test_events_are_shown_as_they_were_written_in_pages(world: World) -> None:
+async def test_events_are_listed_unchanged_in_pages(world: World) -> None:
     run_id = await told_run(world)
     async with world.client("demo") as client:
         first = (await client.get(f"/api/v1/runs/{run_id}/events?limit=4")).json()
         rest = (await client.get(f"/api/v1/runs/{run_id}/events?after={first['next_after']}")).json()
         none = (await client.get(f"/api/v1/runs/{run_id}/events?after={rest['next_after']}")).json()
     events = first["events"] + rest["events"]
-    trail = await world.wiring.runs.trail(TENANT, run_id)
+    trail = await world.wiring.runs.trail(run_id)
     assert events == [
         {"seq": one.seq, "at": iso_utc(one.at_ms), "type": one.type, "data": one.data, "hash": one.hash}
         for one in trail
@@ -46,7 +45,7 @@ async def test_events_are_shown_as_they_were_written_in_pages(world: World) -> N
     assert none == {"events": [], "next_after": len(STORY), "head": head, "fault": None}
 
 
-async def test_a_stream_tells_the_whole_story_and_ends(world: World) -> None:
+async def test_stream_sends_all_events_and_ends(world: World) -> None:
     run_id = await told_run(world)
     async with world.client("demo") as client:
         answer = await client.get(f"/api/v1/runs/{run_id}/events/stream")
@@ -56,11 +55,11 @@ async def test_a_stream_tells_the_whole_story_and_ends(world: World) -> None:
         *((str(seq), kind) for seq, kind in enumerate(STORY, start=1)),
         ("", "end"),
     ]
-    assert messages[0][2]["data"] == (await world.wiring.runs.trail(TENANT, run_id))[0].data
+    assert messages[0][2]["data"] == (await world.wiring.runs.trail(run_id))[0].data
     assert messages[-1][2] == {"status": "completed"}
 
 
-async def test_a_stream_goes_on_behind_the_last_event_that_was_received(world: World) -> None:
+async def test_stream_continues_after_last_event_id(world: World) -> None:
     run_id = await told_run(world)
     async with world.client("demo") as client:
         answer = await client.get(f"/api/v1/runs/{run_id}/events/stream", headers={"Last-Event-ID": "4"})
@@ -69,7 +68,7 @@ async def test_a_stream_goes_on_behind_the_last_event_that_was_received(world: W
     assert [event for _, event, _ in read_stream(nothing.text)] == ["end"]
 
 
-async def test_a_stream_follows_a_run_that_goes_on(world: World) -> None:
+async def test_stream_follows_a_running_run(world: World) -> None:
     record = await make_running(world.wiring)
     async with world.client("demo") as client:
         stream = asyncio.create_task(follow(client, record.run.id))
@@ -79,20 +78,20 @@ async def test_a_stream_follows_a_run_that_goes_on(world: World) -> None:
     assert [event for _, event, _ in messages] == ["run_started", "run_resuming", "run_failed", "end"]
 
 
-async def test_a_stream_ends_with_its_credential(world: World) -> None:
+async def test_stream_ends_with_its_credential(world: World) -> None:
     record = await make_running(world.wiring)
     async with world.client("demo") as client:
         stream = asyncio.create_task(follow(client, record.run.id))
         await waiting(world, record.run.id)
-        (key,) = [key for key in await world.wiring.credentials.list_keys(TENANT) if key.name == "demo"]
-        await world.wiring.credentials.revoke_key(TENANT, key.id)
+        (key,) = [key for key in await world.wiring.api_keys.list_all() if key.name == "demo"]
+        await world.wiring.api_keys.revoke(key.id)
         world.wiring.credentials.forget(world.tokens["demo"])
         world.wiring.watch.wake_all()
         messages = read_stream(await asyncio.wait_for(stream, 10))
     assert [event for _, event, _ in messages] == ["run_started"]
 
 
-async def test_a_foreign_runs_events_are_not_shown(world: World) -> None:
+async def test_events_of_a_foreign_run_are_not_found(world: World) -> None:
     record = await make_running(world.wiring, owner="other")
     async with world.client("demo") as client:
         page = await client.get(f"/api/v1/runs/{record.run.id}/events")

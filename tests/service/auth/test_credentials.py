@@ -41,8 +41,8 @@ async def test_a_look_that_nobody_waited_for_is_not_believed_later(clean_store_u
         asking = asyncio.create_task(wiring.credentials.identify(key))
         await asyncio.sleep(0)  # it has asked
         asking.cancel()
-        (kept,) = await wiring.credentials.list_keys("default")
-        await wiring.credentials.revoke_key("default", kept.id)
+        (kept,) = await wiring.api_keys.list_all()
+        await wiring.api_keys.revoke(kept.id)
         with pytest.raises(NotAuthenticated):
             await wiring.credentials.identify(key)
 
@@ -50,10 +50,10 @@ async def test_a_look_that_nobody_waited_for_is_not_believed_later(clean_store_u
 async def test_a_key_that_is_revoked_while_it_is_rotated_stays_revoked(clean_store_url: str) -> None:
     async with assemble(Settings(redis_url=clean_store_url)) as wiring:
         for _ in range(10):
-            old, secret = await wiring.credentials.create_key("default", "demo")
+            old, secret = await wiring.api_keys.create("demo")
             await asyncio.gather(
-                wiring.credentials.rotate_key("default", old.id, 3600),
-                wiring.credentials.revoke_key("default", old.id),
+                wiring.api_keys.rotate(old.id, 3600),
+                wiring.api_keys.revoke(old.id),
                 return_exceptions=True,
             )
             with pytest.raises(NotAuthenticated):
@@ -64,11 +64,11 @@ async def test_a_reviewer_who_is_shut_out_while_their_password_is_set_stays_out(
     async with assemble(Settings(redis_url=clean_store_url)) as wiring:
         await make_person(wiring, "anna")
         await asyncio.gather(
-            wiring.reviewers.set_password("default", "anna", "a new password"),
-            wiring.reviewers.deactivate("default", "anna"),
+            wiring.reviewers.set_password("anna", "a new password"),
+            wiring.reviewers.deactivate("anna"),
         )
         with pytest.raises(NotAuthenticated):
-            await wiring.reviewers.sign_in("default", "anna", "a new password")
+            await wiring.reviewers.sign_in("anna", "a new password")
 
 
 async def test_a_session_of_a_password_that_was_replaced_while_signing_in_does_not_hold(clean_store_url: str) -> None:
@@ -77,10 +77,10 @@ async def test_a_session_of_a_password_that_was_replaced_while_signing_in_does_n
 
         async def replace() -> None:
             """What a new password comes to, without the time it takes to hash it."""
-            anna = await wiring.reviewers.find("default", "anna")
+            anna = await wiring.reviewers.find("anna")
             assert anna is not None
             later = anna.model_copy(update={"password_set_at_ms": now_ms() + 1})
-            await wiring.reviewers._people.save_reviewer("default", later)
+            await wiring.reviewers._people.save_reviewer(later)
 
-        opened, _ = await asyncio.gather(wiring.reviewers.sign_in("default", "anna", PASSWORD), replace())
-        assert await wiring.reviewers.resume_session(opened.token) is None
+        opened, _ = await asyncio.gather(wiring.reviewers.sign_in("anna", PASSWORD), replace())
+        assert await wiring.credentials.resume_session(opened.token) is None

@@ -7,9 +7,8 @@ from sayso.policy.external import ExternalCall
 from sayso.records.run_state import seal_state
 from sayso.records.suspensions import Origin, ResumeSpec, SuspensionRecord
 from sayso.records.tool_calls import ToolCall
-from service.auth.credentials import TENANT
 from service.desk.desk import Foreign
-from service.wiring import Wiring
+from service.wiring import Wiring, assemble
 from tests.builders import REFUND, run_ref
 
 CALL = ExternalCall(ToolCall(call_id="c0", index=0, name="refund", args={"order": "A", "amount": 5}), REFUND)
@@ -26,7 +25,7 @@ async def put(
     request: str = "the same",
     foreign: Foreign | None = None,
 ) -> SuspensionRecord:
-    asked = await wiring.desk.ask(TENANT, run_ref(), (CALL,), spec, key=key, request=request, foreign=foreign)
+    asked = await wiring.desk.ask(run_ref(), (CALL,), spec, key=key, request=request, foreign=foreign)
     return asked.record
 
 
@@ -64,12 +63,13 @@ async def test_what_a_tool_is_is_kept_but_for_what_was_made_to_fit(
     wiring: Wiring, foreign: Foreign | None, kept: bool
 ) -> None:
     await put(wiring, WORKER, foreign=foreign)
-    assert (await wiring.runs.definition(TENANT, REFUND.digest) is not None) == kept
-    assert (await wiring.runs.list_runs(TENANT))[0].status == "suspended"
+    assert (await wiring.runs.definition(REFUND.digest) is not None) == kept
+    assert (await wiring.runs.list_runs())[0].status == "suspended"
 
 
 async def test_what_was_asked_without_a_key_twice_is_asked_twice(wiring: Wiring) -> None:
     first, second = [await put(wiring, WORKER, key=None) for _ in range(2)]
     assert first.id != second.id
     with pytest.raises(NotFound):
-        await wiring.desk.suspensions.read("another", first.id)
+        async with assemble(wiring.settings, "another") as other:
+            await other.desk.suspensions.read(first.id)

@@ -26,7 +26,7 @@ from service.settings import Settings
 from service.store.keys import TenantKeys
 from service.store.runs.runs import Run, Runs
 from service.wiring import Wiring, assemble
-from tests.builders import ask, make_pending, make_running, person, run_ref
+from tests.builders import ask, make_pending, make_running, person, run_ref, store_of
 
 STATE = seal_state(b"{}")
 LEASE_MS = 30_000
@@ -48,38 +48,38 @@ def word(record: SuspensionRecord, action: str = "approve", **fields: object) ->
 
 
 async def leased(wiring: Wiring) -> tuple[SuspensionRecord, Fence]:
-    record = (await wiring.desk.lease(TENANT, (await make_running(wiring)).id, "w1", LEASE_MS)).record
+    record = (await wiring.desk.lease((await make_running(wiring)).id, "w1", LEASE_MS)).record
     return record, Fence("w1", 1, LEASE_MS)
 
 
 async def trail(wiring: Wiring, record: SuspensionRecord) -> list[str]:
-    return [entry.type for entry in await wiring.runs.trail(TENANT, record.run.id)]
+    return [entry.type for entry in await wiring.runs.trail(record.run.id)]
 
 
 # One request, one effect
 
 
 async def test_a_start_repeated_under_its_key_is_the_first_run(desk: Desk) -> None:
-    first, again = [await desk.start(TENANT, run_ref(), STATE, key="k", request={"text": "hi"}) for _ in range(2)]
+    first, again = [await desk.start(run_ref(), STATE, key="k", request={"text": "hi"}) for _ in range(2)]
     assert (again.record, again.repeated) == (first.record, True)
     assert not first.repeated
     with pytest.raises(IdempotencyConflict):
-        await desk.start(TENANT, run_ref(), STATE, key="k", request={"text": "ho"})
-    other = await desk.start(TENANT, run_ref(owner="other"), STATE, key="k", request={"text": "hi"})
+        await desk.start(run_ref(), STATE, key="k", request={"text": "ho"})
+    other = await desk.start(run_ref(owner="other"), STATE, key="k", request={"text": "hi"})
     assert other.record.id != first.record.id, "a key is its caller's own"
 
 
 async def test_starts_without_a_key_are_each_a_run_of_their_own(desk: Desk) -> None:
-    first, second = [await desk.start(TENANT, run_ref(), STATE, request={"text": "hi"}) for _ in range(2)]
+    first, second = [await desk.start(run_ref(), STATE, request={"text": "hi"}) for _ in range(2)]
     assert first.record.id != second.record.id
 
 
 async def test_a_decision_repeated_under_its_key_is_the_first_one(wiring: Wiring, desk: Desk) -> None:
     record = await make_pending(wiring)
-    first, again = [await desk.decide(TENANT, record.id, "i1", word(record), person("anna"), key="k") for _ in range(2)]
+    first, again = [await desk.decide(record.id, "i1", word(record), person("anna"), key="k") for _ in range(2)]
     assert (again.record, again.repeated, first.repeated) == (first.record, True, False)
     with pytest.raises(IdempotencyConflict):
-        await desk.decide(TENANT, record.id, "i1", word(record, "deny"), person("anna"), key="k")
+        await desk.decide(record.id, "i1", word(record, "deny"), person("anna"), key="k")
 
 
 # Final answers
@@ -99,13 +99,13 @@ async def test_edited_arguments_must_fit_the_tool_and_the_rules(
     record = await make_pending(wiring)
     edited = word(record, args={"order": "A-1", "amount": amount})
     with pytest.raises(error, match=told):
-        await desk.decide(TENANT, record.id, "i1", edited, person("anna"))
-    assert (await desk.suspensions.read(TENANT, record.id)).record == record
+        await desk.decide(record.id, "i1", edited, person("anna"))
+    assert (await desk.suspensions.read(record.id)).record == record
 
 
 async def test_what_was_asked_may_be_approved_even_if_the_rules_would_now_deny_it(wiring: Wiring, desk: Desk) -> None:
     record = await make_pending(wiring, ask(amount=600))
-    saved = await desk.decide(TENANT, record.id, "i1", word(record), person("anna"))
+    saved = await desk.decide(record.id, "i1", word(record), person("anna"))
     assert saved.record.approved
 
 
@@ -125,15 +125,15 @@ async def test_a_given_value_must_fit_its_schema_the_tool_and_the_rules(
     asked = ask(kind=ItemKind.INPUT).model_copy(update={"response_schema": schema})
     record = await make_pending(wiring, asked)
     with pytest.raises(error, match=told):
-        await desk.decide(TENANT, record.id, "i1", word(record, "value", value=value), person("anna"))
-    saved = await desk.decide(TENANT, record.id, "i1", word(record, "value", value=20), person("anna"))
+        await desk.decide(record.id, "i1", word(record, "value", value=value), person("anna"))
+    saved = await desk.decide(record.id, "i1", word(record, "value", value=20), person("anna"))
     assert saved.record.approved
 
 
 async def test_an_approval_takes_no_value(wiring: Wiring, desk: Desk) -> None:
     record = await make_pending(wiring)
     with pytest.raises(InvalidInput, match="asks for approval, not for a value"):
-        await desk.decide(TENANT, record.id, "i1", word(record, "value", value=20), person("anna"))
+        await desk.decide(record.id, "i1", word(record, "value", value=20), person("anna"))
 
 
 async def test_whoever_is_late_is_told_that_and_not_what_is_wrong_with_the_answer(wiring: Wiring, desk: Desk) -> None:
@@ -141,19 +141,19 @@ async def test_whoever_is_late_is_told_that_and_not_what_is_wrong_with_the_answe
     wrong = word(record, args={"order": "A-1", "amount": "much"})
     stale = wrong.model_copy(update={"digest": "0" * 64})
     with pytest.raises(StaleDigest):
-        await desk.decide(TENANT, record.id, "i1", stale, person("anna"))
-    await desk.decide(TENANT, record.id, "i1", word(record), person("anna"))
+        await desk.decide(record.id, "i1", stale, person("anna"))
+    await desk.decide(record.id, "i1", word(record), person("anna"))
     with pytest.raises(AlreadyDecided):
-        await desk.decide(TENANT, record.id, "i1", wrong, person("ben"))
+        await desk.decide(record.id, "i1", wrong, person("ben"))
 
 
 async def test_a_decision_after_the_deadline_lets_the_fallback_decide(wiring: Wiring, desk: Desk) -> None:
     record = await make_pending(wiring, ask(terms=RuleTerms(timeout_s=1)), late_ms=999)
-    while (await desk.suspensions.read(TENANT, record.id)).now_ms < record.items[0].terms.deadline_at_ms:
+    while (await desk.suspensions.read(record.id)).now_ms < record.items[0].terms.deadline_at_ms:
         pass
     with pytest.raises(DeadlinePassed):
-        await desk.decide(TENANT, record.id, "i1", word(record), person("anna"))
-    found = await desk.suspensions.read(TENANT, record.id)
+        await desk.decide(record.id, "i1", word(record), person("anna"))
+    found = await desk.suspensions.read(record.id)
     assert found.record is not None
     assert found.record.status is Status.DECIDED
     assert not found.record.approved
@@ -164,19 +164,19 @@ async def test_a_decision_after_the_deadline_lets_the_fallback_decide(wiring: Wi
 
 async def test_a_look_does_only_what_time_calls_for(wiring: Wiring, desk: Desk) -> None:
     waiting = await make_pending(wiring)
-    assert (await desk.look(TENANT, waiting.id)).repeated
-    decided = (await desk.decide(TENANT, waiting.id, "i1", word(waiting), person("anna"))).record
-    assert (await desk.look(TENANT, decided.id)).record == decided
-    cancelled = (await desk.cancel(TENANT, decided.run.id, person("demo"))).record
-    assert (await desk.look(TENANT, cancelled.id)).record == cancelled
+    assert (await desk.look(waiting.id)).repeated
+    decided = (await desk.decide(waiting.id, "i1", word(waiting), person("anna"))).record
+    assert (await desk.look(decided.id)).record == decided
+    cancelled = (await desk.cancel(decided.run.id, person("demo"))).record
+    assert (await desk.look(cancelled.id)).record == cancelled
 
 
 async def test_a_decided_run_that_nobody_took_is_put_before_the_workers_again(wiring: Wiring, desk: Desk) -> None:
     draft = draft_suspension(TENANT, run_ref(), state=STATE)
-    long_ago = await desk.suspensions.create(TENANT, draft.id, lambda now_ms: suspend(draft, (), now_ms - 60_000))
-    looked = await desk.look(TENANT, long_ago.record.id)
+    long_ago = await desk.suspensions.create(draft.id, lambda now_ms: suspend(draft, (), now_ms - 60_000))
+    looked = await desk.look(long_ago.record.id)
     assert looked.record.receipt.redrives == 1
-    assert [one.id for one in await wiring.schedule.take(TENANT, 1, 3)] == [draft.id, draft.id]
+    assert [one.id for one in await wiring.schedule.take(1, 3)] == [draft.id, draft.id]
 
 
 # Cancelling
@@ -184,15 +184,15 @@ async def test_a_decided_run_that_nobody_took_is_put_before_the_workers_again(wi
 
 async def test_a_run_that_has_ended_is_not_cancelled(wiring: Wiring, desk: Desk) -> None:
     record, fence = await leased(wiring)
-    await desk.settle(TENANT, record.id, fence, RunEnd(status=RunStatus.COMPLETED), ())
+    await desk.settle(record.id, fence, RunEnd(status=RunStatus.COMPLETED), ())
     with pytest.raises(Conflict, match="already ended: completed"):
-        await desk.cancel(TENANT, record.run.id, person("demo"))
+        await desk.cancel(record.run.id, person("demo"))
 
 
 async def test_a_cancelled_run_stays_cancelled(wiring: Wiring, desk: Desk) -> None:
     record = await make_pending(wiring)
-    first = await desk.cancel(TENANT, record.run.id, person("demo"), "enough")
-    again = await desk.cancel(TENANT, record.run.id, person("anna"), "more than enough")
+    first = await desk.cancel(record.run.id, person("demo"), "enough")
+    again = await desk.cancel(record.run.id, person("anna"), "more than enough")
     assert again.record == first.record
     assert await trail(wiring, record) == ["run_paused", "run_cancelled"]
 
@@ -202,30 +202,30 @@ class BehindRuns(Runs):
 
     left: Run | None = None
 
-    async def read(self, tenant: str, run_id: str) -> Run:
+    async def read(self, run_id: str) -> Run:
         """Return the run, the first time as it was."""
         left, self.left = self.left, None
-        return left or await super().read(tenant, run_id)
+        return left or await super().read(run_id)
 
 
 async def test_a_run_that_moves_on_while_it_is_cancelled_is_cancelled_where_it_is(wiring: Wiring, desk: Desk) -> None:
     record, fence = await leased(wiring)
-    runs = BehindRuns(wiring.runs._redis)
-    runs.left = await wiring.runs.read(TENANT, record.run.id)
+    runs = BehindRuns(store_of(wiring.runs._redis))
+    runs.left = await wiring.runs.read(record.run.id)
     await desk.suspend_again(record, fence, (ask(),), STATE, (), 1)
     behind = Desk(desk.suspensions, runs, wiring.rulebook.refresh)
-    cancelled = (await behind.cancel(TENANT, record.run.id, person("demo"))).record
+    cancelled = (await behind.cancel(record.run.id, person("demo"))).record
     assert cancelled.previous_id == record.id
-    assert (await wiring.runs.read(TENANT, record.run.id)).status is RunStatus.CANCELLED
+    assert (await wiring.runs.read(record.run.id)).status is RunStatus.CANCELLED
 
 
 async def test_a_run_that_ends_while_it_is_cancelled_is_said_to_have_ended(wiring: Wiring, desk: Desk) -> None:
     record, fence = await leased(wiring)
-    runs = BehindRuns(wiring.runs._redis)
-    runs.left = await wiring.runs.read(TENANT, record.run.id)
-    await desk.settle(TENANT, record.id, fence, RunEnd(status=RunStatus.COMPLETED), ())
+    runs = BehindRuns(store_of(wiring.runs._redis))
+    runs.left = await wiring.runs.read(record.run.id)
+    await desk.settle(record.id, fence, RunEnd(status=RunStatus.COMPLETED), ())
     with pytest.raises(Conflict, match="already ended: completed"):
-        await Desk(desk.suspensions, runs, wiring.rulebook.refresh).cancel(TENANT, record.run.id, person("demo"))
+        await Desk(desk.suspensions, runs, wiring.rulebook.refresh).cancel(record.run.id, person("demo"))
 
 
 # Whoever drives
@@ -247,23 +247,23 @@ def intent(record: SuspensionRecord, fence: Fence) -> Intent:
 
 async def test_the_calls_a_worker_knows_of_are_begun_with_its_lease(wiring: Wiring, desk: Desk) -> None:
     record = await make_pending(wiring)
-    await desk.decide(TENANT, record.id, "i1", word(record), person("anna"))
+    await desk.decide(record.id, "i1", word(record), person("anna"))
 
     def plan(one: SuspensionRecord, fence: Fence, _now_ms: int) -> tuple[Intent, ...]:
         return (intent(one, fence),)
 
-    taken = (await desk.lease(TENANT, record.id, "w1", LEASE_MS, plan)).record
+    taken = (await desk.lease(record.id, "w1", LEASE_MS, plan)).record
     assert taken.items[0].permit is not None
     assert [one.begun_at_ms for one in taken.journal] == [taken.updated_at_ms]
     assert (await trail(wiring, record))[-3:] == ["run_resuming", "run_resumed", "permit_redeemed"]
-    again = await desk.lease(TENANT, record.id, "w1", LEASE_MS, plan)
+    again = await desk.lease(record.id, "w1", LEASE_MS, plan)
     assert (again.repeated, again.record) == (True, taken)
 
 
 async def test_a_plan_that_cannot_be_begun_leaves_the_lease(wiring: Wiring, desk: Desk) -> None:
     record = await make_pending(wiring)
-    await desk.decide(TENANT, record.id, "i1", word(record, "deny"), person("anna"))
-    taken = await desk.lease(TENANT, record.id, "w1", LEASE_MS, lambda one, fence, _: (intent(one, fence),))
+    await desk.decide(record.id, "i1", word(record, "deny"), person("anna"))
+    taken = await desk.lease(record.id, "w1", LEASE_MS, lambda one, fence, _: (intent(one, fence),))
     assert (taken.record.status, taken.record.journal) == (Status.RESUMING, ())
     unplanned = await leased(wiring)
     assert unplanned[0].journal == ()
@@ -274,34 +274,34 @@ async def test_a_batch_is_saved_with_the_state_it_starts_from_and_begun_at_that_
 ) -> None:
     record, fence = await leased(wiring)
     state = seal_state(b'{"batch": 1}')
-    begun = (await desk.redeem(TENANT, record.id, fence, (intent(record, fence),), (), state)).record
+    begun = (await desk.redeem(record.id, fence, (intent(record, fence),), (), state)).record
     assert (begun.state, [one.begun_at_ms for one in begun.journal]) == (state.ref, [begun.updated_at_ms])
-    assert await wiring.runs.state(TENANT, record.run.id, state.ref) == b'{"batch": 1}'
+    assert await wiring.runs.state(record.run.id, state.ref) == b'{"batch": 1}'
 
 
 async def test_a_step_goes_on_from_what_is_known_and_looks_where_that_is_old(wiring: Wiring, desk: Desk) -> None:
     record, fence = await leased(wiring)
-    known = await desk.renew(TENANT, record.id, fence)
-    saved = await desk.checkpoint(TENANT, record.id, fence, STATE, (), known)
+    known = await desk.renew(record.id, fence)
+    saved = await desk.checkpoint(record.id, fence, STATE, (), known)
     assert saved.record.version == known.record.version + 1
-    late = await desk.checkpoint(TENANT, record.id, fence, STATE, (), known)
+    late = await desk.checkpoint(record.id, fence, STATE, (), known)
     assert late.record.version == saved.record.version + 1
-    settled = await desk.settle(TENANT, record.id, fence, RunEnd(status=RunStatus.COMPLETED), (), known)
+    settled = await desk.settle(record.id, fence, RunEnd(status=RunStatus.COMPLETED), (), known)
     assert settled.record.status is Status.RESUMED
-    again = await desk.settle(TENANT, record.id, fence, RunEnd(status=RunStatus.COMPLETED), (), settled)
+    again = await desk.settle(record.id, fence, RunEnd(status=RunStatus.COMPLETED), (), settled)
     assert again.repeated
     with pytest.raises(Conflict, match=r"Cannot checkpoint: .* not resuming"):
-        await desk.checkpoint(TENANT, record.id, fence, STATE, (), settled)
+        await desk.checkpoint(record.id, fence, STATE, (), settled)
 
 
 async def test_what_is_told_of_a_repeated_step_can_be_gone_on_from(wiring: Wiring, desk: Desk) -> None:
     record, fence = await leased(wiring)
-    again = await desk.lease(TENANT, record.id, "w1", LEASE_MS)
+    again = await desk.lease(record.id, "w1", LEASE_MS)
     assert again.repeated
-    await desk.settle(TENANT, record.id, fence, RunEnd(status=RunStatus.COMPLETED), (), again)
-    entries = await wiring.runs.trail(TENANT, record.run.id)
+    await desk.settle(record.id, fence, RunEnd(status=RunStatus.COMPLETED), (), again)
+    entries = await wiring.runs.trail(record.run.id)
     assert [entry.seq for entry in entries] == [1, 2, 3]
-    found = await desk.suspensions.read(TENANT, record.id)
+    found = await desk.suspensions.read(record.id)
     assert found.record is not None
     assert found.record.updated_at_ms - record.updated_at_ms < LEASE_MS
 
@@ -314,12 +314,12 @@ async def test_time_never_runs_backwards_on_a_record(wiring: Wiring, desk: Desk)
         held = Lease(holder="w1", attempt=1, until_ms=later_ms)
         return Change(one.model_copy(update={"updated_at_ms": later_ms, "lease": held}))
 
-    await desk.suspensions.change(TENANT, record.id, ahead)
-    assert (await desk.suspensions.read(TENANT, record.id)).now_ms >= later_ms
+    await desk.suspensions.change(record.id, ahead)
+    assert (await desk.suspensions.read(record.id)).now_ms >= later_ms
 
 
 async def test_what_is_read_is_what_is_there(wiring: Wiring, desk: Desk) -> None:
     record = await make_pending(wiring)
     gone = await wiring.runs._redis.exists(TenantKeys(TENANT).suspension("sus_none"))
     assert gone == 0
-    assert await desk.suspensions.read_many(TENANT, ["sus_none", record.id]) == [record]
+    assert await desk.suspensions.read_many(["sus_none", record.id]) == [record]

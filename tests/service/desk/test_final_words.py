@@ -39,7 +39,7 @@ async def wiring(clean_store_url: str, tmp_path: Path) -> AsyncIterator[Wiring]:
 
 async def say(wiring: Wiring, record: SuspensionRecord, action: str, **word: Any) -> SuspensionRecord:
     request = DecisionRequest.model_validate({"action": action, "digest": record.items[0].digest, **word})
-    return (await wiring.desk.decide("default", record.id, "i1", request, person("anna"))).record
+    return (await wiring.desk.decide(record.id, "i1", request, person("anna"))).record
 
 
 @pytest.mark.parametrize("choice", ["skip", "run_again", "fail"])
@@ -63,7 +63,7 @@ async def test_an_edit_that_another_rule_asks_about_is_refused_for_an_unknown_to
     plain = ask()
     unknown = plain.model_copy(update={"tool": plain.tool.model_copy(update={"definition": "e" * 64})})
     record = await make_pending(wiring, unknown)
-    with pytest.raises(PolicyForbids, match="no longer kept"):
+    with pytest.raises(PolicyForbids, match="no longer stored"):
         await say(wiring, record, "approve", args={"order": "A-1", "amount": 900})
     edited = await say(wiring, record, "approve", args={"order": "A-1", "amount": 20})
     assert edited.status is Status.DECIDED, "the rule that asked covers it; the worker checks that it fits"
@@ -71,35 +71,35 @@ async def test_an_edit_that_another_rule_asks_about_is_refused_for_an_unknown_to
 
 async def test_a_lifted_freeze_wakes_nothing_that_it_did_not_hold(wiring: Wiring) -> None:
     record = await approve(wiring, await make_pending(wiring))
-    freeze = await wiring.freezes.freeze("default", "tool:other", "", person("root"))
-    unfrozen = await wiring.freezes.unfreeze("default", freeze.id, person("root"))
-    woken = await wiring.desk.wake("default", record.id, unfrozen)
+    freeze = await wiring.freezes.freeze("tool:other", "", person("root"))
+    unfrozen = await wiring.freezes.unfreeze(freeze.id, person("root"))
+    woken = await wiring.desk.wake(record.id, unfrozen)
     assert woken.record.version == record.version
 
 
 async def test_looking_early_at_what_is_frozen_changes_nothing(wiring: Wiring) -> None:
     record = await make_pending(wiring)
-    await wiring.freezes.freeze("default", "all", "", person("root"))
-    looked = await wiring.desk.look("default", record.id)
+    await wiring.freezes.freeze("all", "", person("root"))
+    looked = await wiring.desk.look(record.id)
     assert looked.record.version == record.version
 
 
 async def test_a_lease_that_is_held_already_plans_nothing(wiring: Wiring) -> None:
     record = await make_running(wiring)
-    await wiring.desk.lease("default", record.id, "w1", 30_000)
+    await wiring.desk.lease(record.id, "w1", 30_000)
     planned: list[SuspensionRecord] = []
 
     def plan(found: SuspensionRecord, _fence: Fence, _now_ms: int) -> tuple[Intent, ...]:
         planned.append(found)
         return ()
 
-    again = await wiring.desk.lease("default", record.id, "w1", 30_000, plan)
+    again = await wiring.desk.lease(record.id, "w1", 30_000, plan)
     assert again.repeated
     assert planned == []
 
 
 async def test_racing_requests_with_one_key_make_one_run(wiring: Wiring) -> None:
-    starts = (wiring.desk.start("default", run_ref(), seal_state(b"{}"), key="k", request="the same") for _ in range(8))
+    starts = (wiring.desk.start(run_ref(), seal_state(b"{}"), key="k", request="the same") for _ in range(8))
     saved = await asyncio.gather(*starts)
     assert len({one.record.run.id for one in saved}) == 1
     assert sum(not one.repeated for one in saved) == 1

@@ -15,9 +15,9 @@ async def test_names_come_from_agents_rules_keys_and_recent_runs(settings: Setti
         manifest = AgentManifest(
             name="clerk", description="", approval_denial_policy="continue", tools=tools, digest="0" * 64
         )
-        await parts.runs.save_agent("default", "clerk", manifest.model_dump_json())
-        await parts.credentials.create_key("default", "night-bot")
-        assert await list_known(parts, "default", "tool") == ["lookup", "pay", "refund"], "one of them from a rule"
+        await parts.runs.save_agent("clerk", manifest.model_dump_json())
+        await parts.api_keys.create("night-bot")
+        assert await list_known(parts, "tool") == ["lookup", "pay", "refund"], "one of them from a rule"
         await asked(parts, agent="support")
-        assert await list_known(parts, "default", "tool") == ["lookup", "pay", "refund", "refund_payment"]
-        assert await list_known(parts, "default", "agent") == ["clerk", "night-bot", "support"]
+        assert await list_known(parts, "tool") == ["lookup", "pay", "refund", "refund_payment"]
+        assert await list_known(parts, "agent") == ["clerk", "night-bot", "support"]

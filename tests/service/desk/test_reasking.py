@@ -43,18 +43,18 @@ async def test_an_edit_that_another_rule_asks_about_is_asked_anew(clean_store_ur
         def word(amount: float, digest: str) -> DecisionRequest:
             return DecisionRequest(action="approve", digest=digest, args={"order": "A-1", "amount": amount})
 
-        saved = await wiring.desk.decide("default", record.id, "i1", word(900, old), person("anna"))
+        saved = await wiring.desk.decide(record.id, "i1", word(900, old), person("anna"))
         item = saved.record.items[0]
         assert saved.record.status is Status.PENDING
         assert (item.tool.args["amount"], item.terms.rule_id, item.terms.reviewers) == (900, "large", ("carla",))
         assert item.prompt.reason == "a lot of money"
         assert item.decisions == (), "nobody's word on the old question counts"
         with pytest.raises(StaleDigest):
-            await wiring.desk.decide("default", record.id, "i1", word(900, old), person("anna"))
-        told = [entry.type for entry in await wiring.runs.trail("default", record.run.id)]
+            await wiring.desk.decide(record.id, "i1", word(900, old), person("anna"))
+        told = [entry.type for entry in await wiring.runs.trail(record.run.id)]
         assert told == ["run_paused", "asked_again"]
         yes = DecisionRequest(action="approve", digest=item.digest)
-        assert (await wiring.desk.decide("default", record.id, "i1", yes, person("carla"))).record.approved
+        assert (await wiring.desk.decide(record.id, "i1", yes, person("carla"))).record.approved
 
 
 async def test_an_edit_under_the_same_rule_is_the_last_word(clean_store_url: str, tmp_path: Path) -> None:
@@ -63,7 +63,7 @@ async def test_an_edit_under_the_same_rule_is_the_last_word(clean_store_url: str
     async with assemble(Settings(home=tmp_path, redis_url=clean_store_url, policy=policy)) as wiring:
         record = await make_pending(wiring)
         word = DecisionRequest(action="approve", digest=record.items[0].digest, args={"order": "A-1", "amount": 20})
-        assert (await wiring.desk.decide("default", record.id, "i1", word, person("anna"))).record.approved
+        assert (await wiring.desk.decide(record.id, "i1", word, person("anna"))).record.approved
 
 
 async def test_an_edit_that_cannot_be_judged_waits_for_the_higher_quorum(clean_store_url: str, tmp_path: Path) -> None:
@@ -73,14 +73,14 @@ async def test_an_edit_that_cannot_be_judged_waits_for_the_higher_quorum(clean_s
         run = run_ref(owner="bot")
         call = ToolCall(call_id="c1", index=0, name="transfer", args={"amount": 50})
         gated = ExternalCall(call, ToolDefinition(name="transfer", parameters={"type": "object"}))
-        record = (await wiring.desk.ask("default", run, (gated,), ResumeSpec(mode="poll", resumer="poll"))).record
+        record = (await wiring.desk.ask(run, (gated,), ResumeSpec(mode="poll", resumer="poll"))).record
         edited = DecisionRequest(action="approve", digest=record.items[0].digest, args={"amount": "5000"})
-        record = (await wiring.desk.decide("default", record.id, "i1", edited, person("anna"))).record
+        record = (await wiring.desk.decide(record.id, "i1", edited, person("anna"))).record
         (item,) = record.items
         assert (record.status, item.terms.quorum.approve, item.decisions) == (Status.PENDING, 2, ())
         yes = DecisionRequest(action="approve", digest=item.digest)
-        assert (await wiring.desk.decide("default", record.id, "i1", yes, person("anna"))).record.items[0].open
-        assert (await wiring.desk.decide("default", record.id, "i1", yes, person("ben"))).record.approved
+        assert (await wiring.desk.decide(record.id, "i1", yes, person("anna"))).record.items[0].open
+        assert (await wiring.desk.decide(record.id, "i1", yes, person("ben"))).record.approved
 
 
 async def test_an_edit_that_a_rule_asks_for_what_the_tool_does_not_take_is_refused(
@@ -92,6 +92,6 @@ async def test_an_edit_that_a_rule_asks_for_what_the_tool_does_not_take_is_refus
         record = await make_pending(wiring)
         word = DecisionRequest(action="approve", digest=record.items[0].digest, args={"order": "A-1", "amount": 999})
         with pytest.raises(PolicyForbids, match="'code', which refund does not take"):
-            await wiring.desk.decide("default", record.id, "i1", word, person("anna"))
-        saved = await wiring.desk.suspensions.read("default", record.id)
+            await wiring.desk.decide(record.id, "i1", word, person("anna"))
+        saved = await wiring.desk.suspensions.read(record.id)
         assert saved.record == record

@@ -8,7 +8,6 @@ from httpx import AsyncClient
 
 from sayso.records.suspensions import SuspensionRecord
 from sayso.records.terms import Fallback, FallbackAction, RuleTerms
-from service.auth.credentials import TENANT
 from service.settings import Settings
 from tests.builders import ask, make_pending
 from tests.service.web.sites import Visit, settings_for, visit
@@ -18,7 +17,7 @@ UNATTENDED = RuleTerms(unattended_approval=True, fallback=Fallback(action=Fallba
 
 
 async def seen_by(world: World | Visit, record: SuspensionRecord) -> str | None:
-    found = (await world.wiring.desk.suspensions.read(TENANT, record.id)).record
+    found = (await world.wiring.desk.suspensions.read(record.id)).record
     assert found is not None
     by = found.items[0].seen_by
     return by.id if by is not None else None
@@ -39,7 +38,7 @@ async def test_a_detail_fetched_by_a_reviewer_is_seen_once(world: World) -> None
     assert await seen_by(world, record) == "anna"
     assert first["items"][0]["seen_by"] == {"id": "anna", "kind": "human", "channel": "api"}
     assert again["version"] == first["version"] == record.version + 1
-    trail = await world.wiring.runs.trail(TENANT, record.run.id)
+    trail = await world.wiring.runs.trail(record.run.id)
     assert [entry.type for entry in trail].count("item_seen") == 1
 
 

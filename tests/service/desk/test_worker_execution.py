@@ -7,7 +7,6 @@ import pytest
 from sayso.errors import Unavailable
 from sayso.records.run_state import seal_state
 from sayso.records.suspensions import Change, Origin, SuspensionRecord
-from service.auth.credentials import TENANT
 from service.desk.desk import Foreign
 from service.desk.worker_execution import Sure
 from service.settings import Settings
@@ -37,9 +36,9 @@ def test_what_is_known_is_good_up_to_its_last_moment() -> None:
 
 async def test_a_lease_with_nothing_planned_does_not_tell_that_the_run_goes_on(wiring: Wiring) -> None:
     record = await approve(wiring, await make_pending(wiring))
-    leased = await wiring.desk.lease(TENANT, record.id, "w1", 30_000)
+    leased = await wiring.desk.lease(record.id, "w1", 30_000)
     assert leased.record.receipt.resumed_at_ms is None
-    kinds = [entry.type for entry in await wiring.runs.trail(TENANT, record.run.id)]
+    kinds = [entry.type for entry in await wiring.runs.trail(record.run.id)]
     assert kinds[-1] == "run_resuming"
 
 

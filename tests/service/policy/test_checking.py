@@ -6,6 +6,7 @@ import pytest
 from structlog.testing import capture_logs
 
 from service.app import create_app
+from service.auth.credentials import TENANT
 from service.diagnostics import diagnose
 from service.settings import Settings
 from tests.builders import make_person, register_agent
@@ -23,10 +24,10 @@ rules:
   - {id: zero, tool: refund, when: args.amuont > 100, action: deny}
 """
 WARNINGS = [
-    "rule zero: never decides, for rule refunds is tried first",
+    "rule zero: never decides, because rule refunds is tried first",
     "rule refunds: there is no reviewer 'dora'",
     "rule refunds: the reviewer 'eve' is deactivated",
-    "rule refunds: it takes 2 to approve, and of those who may, 1 can decide",
+    "rule refunds: 2 must approve, but only 1 of the reviewers can decide",
     "rule refunds: when: refund has no argument 'amuont' (did you mean 'amount'?)",
     "rule zero: when: refund has no argument 'amuont' (did you mean 'amount'?)",
 ]
@@ -35,7 +36,7 @@ WARNINGS = [
 async def make_eve(world: World) -> None:
     """Make a reviewer who is shut out."""
     await make_person(world.wiring, "eve")
-    await world.wiring.reviewers.deactivate("default", "eve")
+    await world.wiring.reviewers.deactivate("eve")
 
 
 async def check(world: World, who: str) -> dict[str, Any]:
@@ -77,7 +78,7 @@ async def test_start_logs_rules_that_cannot_work(settings: Settings) -> None:
     app = create_app(settings)
     with capture_logs() as logs:
         async with app.router.lifespan_context(app):
-            await register_agent(app.state.wiring)
+            await register_agent(app.state.process.tenant(TENANT))
 
             async def told() -> bool:
                 return any("there is no reviewer 'dora'" in one.get("told", "") for one in logs)

@@ -36,7 +36,7 @@ def start(clean_store_url: str, tmp_path: Path) -> Start:
         if text:
             file.write_text(text)
         async with assemble(Settings(home=tmp_path, redis_url=clean_store_url, policy=file)) as wiring:
-            await wiring.rules.compare(TENANT, name)
+            await wiring.rules.compare(name)
             yield wiring
 
     return run
@@ -44,9 +44,9 @@ def start(clean_store_url: str, tmp_path: Path) -> Start:
 
 async def verdict(wiring: Wiring) -> str | None:
     """What becomes of a refund that is asked of this process."""
-    await wiring.rules.compare(TENANT, "any")
+    await wiring.rules.compare("any")
     call = ExternalCall(ToolCall(call_id="c1", index=0, name="refund", args={"order": "A-1", "amount": 5}), REFUND)
-    saved = await wiring.desk.ask(TENANT, run_ref(), [call], ResumeSpec())
+    saved = await wiring.desk.ask(run_ref(), [call], ResumeSpec())
     outcome = saved.record.items[0].outcome
     return outcome.verdict if outcome is not None else None
 
@@ -86,7 +86,7 @@ async def test_old_rules_are_back_once_nobody_holds_the_newer(
             store.hdel(KEYS.rules, "p:new", "p:any")
             store.hset(KEYS.rules, "in-force", "of-nobody")
         fresh = RulesInForce(old.rules._store, old.rulebook, tmp_path / "old.yaml")
-        await fresh.compare(TENANT, "fresh")
+        await fresh.compare("fresh")
         assert fresh.policy().version == old.rulebook.policy.version
 
 
@@ -94,7 +94,7 @@ async def test_doctor_names_who_holds_other_rules(start: Start) -> None:
     async with start("service", OLD) as service, start("worker", OLD) as worker:
         assert (await find_held(service)).ok
         async with start("late", NEW) as late:
-            await service.rules.compare(TENANT, "service")
+            await service.rules.compare("service")
             found = await find_held(service)
             assert not found.ok
             assert f"2 of 3 hold other rules than version {late.rulebook.policy.version}" in found.message
@@ -104,9 +104,9 @@ async def test_doctor_names_who_holds_other_rules(start: Start) -> None:
 async def test_a_process_of_kept_rules_is_listed_until_it_ends(start: Start, tmp_path: Path) -> None:
     async with start("service", OLD) as service:
         fresh = RulesInForce(service.rules._store, service.rulebook, tmp_path / "service.yaml")
-        async with fresh.kept(TENANT, "worker"):
-            assert any(one.process.startswith("worker ") for one in (await service.rules.list_holders(TENANT))[1])
-        assert [one.process for one in (await service.rules.list_holders(TENANT))[1]] == ["service"]
+        async with fresh.kept("worker"):
+            assert any(one.process.startswith("worker ") for one in (await service.rules.list_holders())[1])
+        assert [one.process for one in (await service.rules.list_holders())[1]] == ["service"]
 
 
 @pytest.mark.parametrize("written", ["{}", '{"default": "allow"}', "nonsense"])

@@ -9,7 +9,6 @@ from httpx import Response
 
 from sayso.records.suspensions import Origin
 from sayso.runner.protocol import FrameworkState
-from service.auth.credentials import TENANT
 from tests.builders import register_agent
 from tests.service.worlds import World
 
@@ -26,7 +25,7 @@ async def pause(world: World, state: Any, **changed: Any) -> Response:
     manifest = await register_agent(world.wiring, "bot")
     origin = Origin(framework="autogen", state_schema="autogen.state/1", manifest_digest=DIGEST)
     with_origin = manifest.model_copy(update={"origin": origin})
-    await world.wiring.runs.save_agent(TENANT, "bot", with_origin.model_dump_json())
+    await world.wiring.runs.save_agent("bot", with_origin.model_dump_json())
     paused = {
         "framework": "autogen",
         "state_schema": "autogen.state/1",
@@ -41,11 +40,11 @@ async def pause(world: World, state: Any, **changed: Any) -> Response:
 async def test_a_paused_run_waits_with_its_state(world: World) -> None:
     answer = await pause(world, {"messages": ["x" * 1024 * 1024]})
     assert answer.status_code == 201, answer.text
-    record = (await world.wiring.desk.suspensions.read(TENANT, answer.json()["id"])).record
+    record = (await world.wiring.desk.suspensions.read(answer.json()["id"])).record
     assert record is not None
     assert record.state is not None
     assert (record.resume.resumer, record.origin.framework) == ("autogen", "autogen")
-    kept = FrameworkState.model_validate_json(await world.wiring.runs.state(TENANT, record.run.id, record.state))
+    kept = FrameworkState.model_validate_json(await world.wiring.runs.state(record.run.id, record.state))
     assert kept.native == {"messages": ["x" * 1024 * 1024]}
 
 

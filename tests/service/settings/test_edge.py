@@ -5,6 +5,7 @@ from fastapi import FastAPI
 from httpx import ASGITransport, AsyncClient
 
 from service.app import create_app
+from service.auth.credentials import TENANT
 from service.settings import Settings
 from service.settings.edge import network_of
 from tests.builders import PASSWORD, make_person
@@ -58,7 +59,7 @@ async def test_a_forwarded_address_evades_no_limit_from_loopback(world: World) -
 async def test_people_behind_a_trusted_proxy_have_addresses_of_their_own(settings: Settings) -> None:
     app = create_app(settings.model_copy(update={"trusted_proxies": (PROXY,)}))
     async with app.router.lifespan_context(app), client_at(app, PROXY) as client:
-        await make_person(app.state.wiring, "anna")
+        await make_person(app.state.process.tenant(TENANT), "anna")
         for _ in range(11):
             last = await sign_in(client, WRONG, **{"X-Forwarded-For": "203.0.113.7"})
         other = await sign_in(client, PASSWORD, **{"X-Forwarded-For": "198.51.100.2"})
@@ -106,7 +107,7 @@ async def test_only_named_hosts_are_hosts_of_a_production_service(settings: Sett
     update = {"env": "production", "public_url": "https://desk.example", "allowed_hosts": ("inside.example",)}
     app = create_app(settings.model_copy(update=update))
     async with app.router.lifespan_context(app), client_at(app, "203.0.113.7") as client:
-        await add_people(app.state.wiring, "carla")
+        await add_people(app.state.process.tenant(TENANT), "carla")
         hosts = ("desk.example", "inside.example:443", "localhost")
         said = [(await client.get("/sign-in", headers={"Host": host})).status_code for host in hosts]
     assert said == [200, 200, 421]

@@ -7,6 +7,7 @@ from redis.asyncio import Redis
 
 from service.store.connection.connecting import connect
 from service.store.suspensions.saving import Suspensions
+from tests.builders import store_of
 
 
 @pytest.fixture
@@ -20,4 +21,4 @@ async def redis(clean_store_url: str) -> AsyncIterator[Redis]:
 @pytest.fixture
 def store(redis: Redis) -> Suspensions:
     """The way to its records."""
-    return Suspensions(redis)
+    return Suspensions(store_of(redis))

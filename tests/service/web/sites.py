@@ -24,6 +24,7 @@ from service.store.connection.connecting import connect
 from service.store.people import People, Reviewer, Session
 from service.web.sessions import cookie_name
 from service.wiring import Wiring, assemble
+from tests.builders import store_of
 from tests.service.web.stories import TENANT
 
 PASSWORD = "correct horse battery"
@@ -54,14 +55,14 @@ def settings_for(store_url: str, home: Path, **fields: str) -> Settings:
 async def add_people(wiring: Wiring, *names: str) -> None:
     """Make reviewers who all sign in with the same password."""
     for name in names:
-        await wiring.reviewers.add(TENANT, name, PASSWORD, ("reviewer",))
+        await wiring.reviewers.add(name, PASSWORD, ("reviewer",))
 
 
 async def let_in(settings: Settings, name: str) -> str:
     """Make a reviewer who is signed in already, and return the session's token: no password takes its time."""
     redis = connect(settings.store_url)
-    people = People(redis)
-    await people.add_reviewer(TENANT, Reviewer(name=name, password_hash="none", created_at_ms=now_ms()))
+    people = People(store_of(redis))
+    await people.add_reviewer(Reviewer(name=name, password_hash="none", created_at_ms=now_ms()))
     token = new_secret()
     session = Session(tenant=TENANT, name=name, roles=("reviewer",), csrf=CSRF, created_at_ms=now_ms())
     await people.open_session(hash_token(token), session, 3_600_000)
@@ -98,7 +99,7 @@ async def visit(settings: Settings, name: str | None = "anna") -> AsyncIterator[
         cookies = {cookie_name(settings): await let_in(settings, name)} if name is not None else {}
         transport = ASGITransport(app)
         async with AsyncClient(transport=transport, base_url=settings.public_url, cookies=cookies) as client:
-            yield Visit(client, app.state.wiring, app)
+            yield Visit(client, app.state.process.tenant(TENANT), app)
 
 
 @dataclass

@@ -105,7 +105,7 @@ def ask_value(
 async def begin(wiring: Wiring, agent: str = "support", title: str = "", owner: str = "demo") -> SuspensionRecord:
     """Start a run."""
     run = RunRef(id=new_id("run"), agent=agent, owner=owner, thread_id=new_id("thr"), title=title)
-    return (await wiring.desk.start(TENANT, run, STATE)).record
+    return (await wiring.desk.start(run, STATE)).record
 
 
 async def pause(
@@ -142,7 +142,7 @@ async def asked(
     wiring: Wiring, *drafts: ItemDraft, words: str = "I checked the order; the cup arrived broken.", **run: str
 ) -> SuspensionRecord:
     """A run that waits for reviewers."""
-    await wiring.runs.save_definitions(TENANT, [REFUND, BOOK_HOTEL])
+    await wiring.runs.save_definitions([REFUND, BOOK_HOTEL])
     return await pause(wiring, await begin(wiring, **run), drafts or (make_ask(),), words)
 
 
@@ -153,12 +153,12 @@ async def decide(
     item = next(one for one in record.items if one.item_id == item_id)
     word = DecisionRequest.model_validate({"action": action, "digest": item.digest, **fields})
     by = Actor(id=name, kind=ActorKind.HUMAN)
-    return (await wiring.desk.decide(TENANT, record.id, item_id, word, by)).record
+    return (await wiring.desk.decide(record.id, item_id, word, by)).record
 
 
 async def take_up(wiring: Wiring, record: SuspensionRecord) -> Fence:
     """A worker's lease."""
-    saved = await wiring.desk.lease(TENANT, record.id, "worker:1", LEASE_MS)
+    saved = await wiring.desk.lease(record.id, "worker:1", LEASE_MS)
     assert saved.record.lease is not None
     return Fence("worker:1", saved.record.lease.attempt, LEASE_MS)
 
@@ -168,15 +168,15 @@ async def finish(
 ) -> SuspensionRecord:
     """Run what has leave, tell how every call ended (with an error: badly), and end the run as it should."""
     fence = await take_up(wiring, record)
-    found = await wiring.desk.suspensions.read(TENANT, record.id)
+    found = await wiring.desk.suspensions.read(record.id)
     assert found.record is not None
     record = found.record
     intents = tuple(_intent(record, item, fence) for item in record.items if item.outcome and item.outcome.may_run)
     if intents:
-        await wiring.desk.redeem(TENANT, record.id, fence, intents, (), None)
+        await wiring.desk.redeem(record.id, fence, intents, (), None)
     completed = tuple(_completed(item, output, error) for item in record.items)
     end = RunEnd(status="completed", result={"text": "All is done."})  # type: ignore[arg-type]
-    return (await wiring.desk.settle(TENANT, record.id, fence, end, completed)).record
+    return (await wiring.desk.settle(record.id, fence, end, completed)).record
 
 
 def place_of(record: SuspensionRecord, item_id: str = "i1") -> str:

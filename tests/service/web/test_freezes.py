@@ -3,7 +3,7 @@
 import re
 
 from sayso.records.suspensions import SuspensionRecord
-from sayso.transitions.clock_jumps import Beat
+from sayso.transitions.clock_jumps import ClockReading
 from service.settings import Settings
 from service.wiring import Wiring
 from tests.builders import person
@@ -15,12 +15,12 @@ from tests.waits import until
 async def make_admin(site: Visit) -> None:
     """Give the visitor the role for it."""
     people = site.wiring.reviewers._people
-    anna = await people.find_reviewer("default", "anna")
+    anna = await people.find_reviewer("anna")
     assert anna is not None
-    await people.save_reviewer("default", anna.model_copy(update={"roles": ("reviewer", "admin")}))
+    await people.save_reviewer(anna.model_copy(update={"roles": ("reviewer", "admin")}))
 
 
-async def test_an_admin_freezes_and_lifts(settings: Settings) -> None:
+async def test_admin_freezes_and_unfreezes(settings: Settings) -> None:
     async with visit(settings) as anna:
         await make_admin(anna)
         assert "Nothing is frozen." in await anna.read("/freezes")
@@ -36,20 +36,20 @@ async def test_an_admin_freezes_and_lifts(settings: Settings) -> None:
         assert "unfrozen by anna" in page
 
 
-async def test_a_reviewer_sees_what_is_frozen_and_changes_nothing(settings: Settings) -> None:
+async def test_reviewer_sees_freezes_without_forms(settings: Settings) -> None:
     async with visit(settings) as anna:
-        freeze = await anna.wiring.freezes.freeze("default", "all", "Stop", person("root"))
+        freeze = await anna.wiring.freezes.freeze("all", "Stop", person("root"))
         page = await anna.read("/freezes")
         assert "everything" in page
         assert '<form method="post" action="/freezes' not in page
         await anna.send(f"/freezes/{freeze.id}/lift", status=403)
         assert "admin" in await anna.send("/freezes", status=403, kind="all")
-        assert await anna.wiring.freezes.in_force("default", fresh=True) == [freeze]
+        assert await anna.wiring.freezes.in_force(fresh=True) == [freeze]
 
 
-async def test_time_that_stands_still_is_shown_so_and_an_answer_counts(settings: Settings) -> None:
+async def test_frozen_item_shows_its_held_deadline_and_can_be_decided(settings: Settings) -> None:
     async with visit(settings) as anna:
-        await anna.wiring.freezes.freeze("default", "tool:refund_payment", "Stop", person("root"))
+        await anna.wiring.freezes.freeze("tool:refund_payment", "Stop", person("root"))
         record = await asked(anna.wiring, make_ask(terms={"timeout_s": 1}))
         await until(lambda: is_due(anna.wiring, record))
         for place in ("/", place_of(record)):
@@ -61,11 +61,11 @@ async def test_time_that_stands_still_is_shown_so_and_an_answer_counts(settings:
 
 
 async def is_due(wiring: Wiring, record: SuspensionRecord) -> bool:
-    found = await wiring.desk.suspensions.read("default", record.id)
+    found = await wiring.desk.suspensions.read(record.id)
     return found.now_ms >= record.items[0].terms.deadline_at_ms
 
 
-async def test_a_form_that_names_nothing_is_shown_again_with_what_was_typed(settings: Settings) -> None:
+async def test_freeze_without_a_name_keeps_the_input(settings: Settings) -> None:
     async with visit(settings) as anna:
         await make_admin(anna)
         page = await anna.send("/freezes", status=422, kind="tool", reason="Look at this")
@@ -78,7 +78,7 @@ async def test_a_form_that_names_nothing_is_shown_again_with_what_was_typed(sett
         await anna.send("/freezes", status=422, kind="tool", named="a\x01b")
 
 
-async def test_a_name_that_nobody_knows_is_asked_twice(settings: Settings) -> None:
+async def test_freeze_of_an_unknown_name_needs_confirmation(settings: Settings) -> None:
     """Freezing "payot" stopped nothing, and the page said that it did."""
     async with visit(settings) as anna:
         await make_admin(anna)
@@ -87,17 +87,17 @@ async def test_a_name_that_nobody_knows_is_asked_twice(settings: Settings) -> No
         for words in ("was seen here", "Near it: refund_payment.", "Look at this", 'value="refund_paymnt"'):
             assert words in page, words
         assert 'name="confirm" value="tool:refund_paymnt"' in page
-        assert await anna.wiring.freezes.in_force("default", fresh=True) == []
+        assert await anna.wiring.freezes.in_force(fresh=True) == []
         other = {"kind": "tool", "named": "refundpaymnt", "confirm": "tool:refund_paymnt"}
         assert "was seen here" in await anna.send("/freezes", status=422, **other)
         await anna.send("/freezes", kind="tool", named="refund_paymnt", confirm="tool:refund_paymnt")
         await anna.send("/freezes", kind="tool", named="refund_payment")
         await anna.send("/freezes", kind="agent", named="support")
-        scopes = [one.scope for one in await anna.wiring.freezes.in_force("default", fresh=True)]
+        scopes = [one.scope for one in await anna.wiring.freezes.in_force(fresh=True)]
         assert sorted(scopes) == ["agent:support", "tool:refund_payment", "tool:refund_paymnt"]
 
 
-async def test_a_clock_in_doubt_is_an_alarm_on_every_page_until_an_admin_says_what_becomes_of_it(
+async def test_clock_in_doubt_is_shown_until_an_admin_resolves_it(
     settings: Settings,
 ) -> None:
     async with visit(settings) as anna:
@@ -105,7 +105,7 @@ async def test_a_clock_in_doubt_is_an_alarm_on_every_page_until_an_admin_says_wh
         freezes = anna.wiring.freezes
         for said in ("pass", "move"):
             now_ms = await anna.wiring.schedule.now_ms()
-            freeze = await freezes.doubt_time("default", now_ms - 3_600_000, now_ms)
+            freeze = await freezes.doubt_time(now_ms - 3_600_000, now_ms)
             for place in ("/", "/runs", "/decided", "/freezes"):
                 page = await anna.read(place)
                 assert "Clock in doubt:" in page
@@ -114,28 +114,28 @@ async def test_a_clock_in_doubt_is_an_alarm_on_every_page_until_an_admin_says_wh
             assert "Let them pass" in await anna.read("/freezes")
             await anna.send(f"/freezes/{freeze.id}/lift", deadlines=said)
             assert "Clock in doubt:" not in await anna.read("/")
-            (unfrozen,) = [one for one in await freezes.known("default", fresh=True) if one.id == freeze.id]
+            (unfrozen,) = [one for one in await freezes.known(fresh=True) if one.id == freeze.id]
             assert (unfrozen.unfrozen_by, unfrozen.deadlines) == ("anna", said)
 
 
-async def test_a_reviewer_does_not_say_whether_the_clock_is_right(settings: Settings) -> None:
+async def test_reviewer_cannot_resolve_a_clock_in_doubt(settings: Settings) -> None:
     async with visit(settings) as anna:
         now_ms = await anna.wiring.schedule.now_ms()
-        freeze = await anna.wiring.freezes.doubt_time("default", now_ms - 3_600_000, now_ms)
+        freeze = await anna.wiring.freezes.doubt_time(now_ms - 3_600_000, now_ms)
         assert "Let them pass" not in await anna.read("/freezes")
         await anna.send(f"/freezes/{freeze.id}/lift", status=403, deadlines="pass")
-        assert await anna.wiring.freezes.in_force("default", fresh=True) == [freeze]
+        assert await anna.wiring.freezes.in_force(fresh=True) == [freeze]
 
 
-async def test_what_may_be_too_late_is_not_decided_and_what_was_typed_is_kept(settings: Settings) -> None:
+async def test_decision_with_the_clock_in_doubt_keeps_the_input(settings: Settings) -> None:
     async with visit(settings) as anna:
         record = await asked(anna.wiring)
         ahead_ms = record.items[0].terms.deadline_at_ms + 1
         freezes = anna.wiring.freezes
-        await freezes.doubt_time("default", record.created_at_ms, ahead_ms)
-        beat = Beat(at_ms=ahead_ms, uptime_ms=0, boot="one", wall_ms=ahead_ms)
-        await freezes._store.save_beat("default", beat, ahead_ms)
-        await freezes.known("default", fresh=True)
+        await freezes.doubt_time(record.created_at_ms, ahead_ms)
+        beat = ClockReading(at_ms=ahead_ms, uptime_ms=0, boot="one", wall_ms=ahead_ms)
+        await freezes._store.save_beat(beat, ahead_ms)
+        await freezes.known(fresh=True)
         fields = {"digest": record.items[0].digest, "answer": "deny", "message": "Never delivered"}
         page = await anna.send(f"/items/{record.id}/i1", status=409, **fields)
         assert "The clock is in doubt" in page

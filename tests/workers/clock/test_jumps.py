@@ -7,24 +7,24 @@ from sayso.records.decisions import DecisionRequest
 from sayso.records.freezes import TIME, Freeze
 from sayso.records.suspensions import Change, Status, SuspensionRecord
 from sayso.records.terms import RuleTerms
-from sayso.transitions.clock_jumps import Beat
+from sayso.transitions.clock_jumps import ClockReading
 from service.wiring import Wiring
 from tests.builders import approve, ask, make_pending, person, with_deadline
-from workers.clock.jumps import Beats
+from workers.clock.jumps import JumpDetector
 from workers.clock.ticks import process_due, wake_unfrozen
 
 HOUR = 3_600_000
 
 
-async def reading(wiring: Wiring, *, ago_ms: int = 0, uptime_ms: int = 0, boot: str = "one") -> Beat:
+async def reading(wiring: Wiring, *, ago_ms: int = 0, uptime_ms: int = 0, boot: str = "one") -> ClockReading:
     """A beat as it was `ago_ms` ago on the store's clock."""
     at_ms = await wiring.schedule.now_ms() - ago_ms
-    return Beat(at_ms=at_ms, uptime_ms=uptime_ms, boot=boot, wall_ms=at_ms)
+    return ClockReading(at_ms=at_ms, uptime_ms=uptime_ms, boot=boot, wall_ms=at_ms)
 
 
-async def jump(wiring: Wiring, by_ms: int = HOUR) -> Beats:
+async def jump(wiring: Wiring, by_ms: int = HOUR) -> JumpDetector:
     """Have the store's clock stand where it stands now, one second of uptime after it said `by_ms` less."""
-    beats = Beats(wiring)
+    beats = JumpDetector(wiring)
     await beats.note(await reading(wiring, ago_ms=by_ms))
     await beats.note(await reading(wiring, uptime_ms=1000))
     return beats
@@ -39,7 +39,7 @@ async def age(wiring: Wiring, record: SuspensionRecord, by_ms: int) -> Suspensio
         update = {"created_at_ms": found.created_at_ms - by_ms, "updated_at_ms": found.updated_at_ms - by_ms}
         return found.model_copy(update={**update, "items": (item,), "due_at_ms": item.terms.deadline_at_ms})
 
-    saved = await wiring.desk.suspensions.change("default", record.id, lambda found, _now_ms: Change(earlier(found)))
+    saved = await wiring.desk.suspensions.change(record.id, lambda found, _now_ms: Change(earlier(found)))
     return saved.record
 
 
@@ -49,13 +49,13 @@ async def asked_before(wiring: Wiring, timeout_s: int = 60) -> SuspensionRecord:
 
 
 async def find(wiring: Wiring, record: SuspensionRecord) -> SuspensionRecord:
-    found = (await wiring.desk.suspensions.read("default", record.id)).record
+    found = (await wiring.desk.suspensions.read(record.id)).record
     assert found is not None
     return found
 
 
 async def frozen(wiring: Wiring) -> list[Freeze]:
-    return [one for one in await wiring.freezes.in_force("default", fresh=True) if one.scope == TIME]
+    return [one for one in await wiring.freezes.in_force(fresh=True) if one.scope == TIME]
 
 
 def yes(record: SuspensionRecord) -> DecisionRequest:
@@ -78,18 +78,18 @@ async def test_nobody_decides_what_may_be_too_late_and_it_stays_open(wiring: Wir
     record = await asked_before(wiring)
     await jump(wiring)
     with pytest.raises(ClockInDoubt, match="Nothing was changed"):
-        await wiring.desk.decide("default", record.id, "i1", yes(record), person("anna"))
+        await wiring.desk.decide(record.id, "i1", yes(record), person("anna"))
     with pytest.raises(ClockInDoubt):
-        await wiring.desk.extend("default", record.id, "i1", record.updated_at_ms + 2 * HOUR, person("anna"))
+        await wiring.desk.extend(record.id, "i1", record.updated_at_ms + 2 * HOUR, person("anna"))
     assert await find(wiring, record) == record
 
 
 async def test_what_is_in_time_either_way_is_decided_and_goes_on(wiring: Wiring) -> None:
     record = await asked_before(wiring, timeout_s=7200)
     await jump(wiring)
-    saved = await wiring.desk.decide("default", record.id, "i1", yes(record), person("anna"))
+    saved = await wiring.desk.decide(record.id, "i1", yes(record), person("anna"))
     assert saved.record.status is Status.DECIDED
-    assert (await wiring.desk.lease("default", record.id, "w1", 30_000)).record.status is Status.RESUMING
+    assert (await wiring.desk.lease(record.id, "w1", 30_000)).record.status is Status.RESUMING
 
 
 async def test_what_was_asked_after_the_jump_expires_in_its_own_time(wiring: Wiring) -> None:
@@ -105,7 +105,7 @@ async def test_what_had_passed_before_the_jump_has_passed(wiring: Wiring) -> Non
     record = await age(wiring, await asked_before(wiring), HOUR)
     await jump(wiring)
     with pytest.raises(DeadlinePassed):
-        await wiring.desk.decide("default", record.id, "i1", yes(record), person("anna"))
+        await wiring.desk.decide(record.id, "i1", yes(record), person("anna"))
     assert (await find(wiring, record)).status is Status.DECIDED
 
 
@@ -114,12 +114,12 @@ async def test_an_admin_gives_the_time_back(wiring: Wiring) -> None:
     await jump(wiring)
     await process_due(wiring)
     (freeze,) = await frozen(wiring)
-    await wiring.freezes.unfreeze("default", freeze.id, person("root"))
+    await wiring.freezes.unfreeze(freeze.id, person("root"))
     assert await wake_unfrozen(wiring) == 1
     moved = await find(wiring, record)
     assert moved.items[0].terms.deadline_at_ms >= record.items[0].terms.deadline_at_ms + HOUR - 1000
     assert moved.due_at_ms == moved.items[0].terms.deadline_at_ms
-    saved = await wiring.desk.decide("default", record.id, "i1", yes(moved), person("anna"))
+    saved = await wiring.desk.decide(record.id, "i1", yes(moved), person("anna"))
     assert saved.record.status is Status.DECIDED
 
 
@@ -128,60 +128,60 @@ async def test_an_admin_lets_the_deadlines_pass(wiring: Wiring) -> None:
     await jump(wiring)
     await process_due(wiring)
     (freeze,) = await frozen(wiring)
-    await wiring.freezes.unfreeze("default", freeze.id, person("root"), "pass")
+    await wiring.freezes.unfreeze(freeze.id, person("root"), "pass")
     await wake_unfrozen(wiring)
     await process_due(wiring)
     assert (await find(wiring, record)).items[0].outcome is not None
 
 
 async def test_the_deadlines_of_an_admins_freeze_always_move(wiring: Wiring) -> None:
-    freeze = await wiring.freezes.freeze("default", "all", "", person("root"))
+    freeze = await wiring.freezes.freeze("all", "", person("root"))
     with pytest.raises(Conflict, match="always move"):
-        await wiring.freezes.unfreeze("default", freeze.id, person("root"), "pass")
-    assert await wiring.freezes.in_force("default") == [freeze]
+        await wiring.freezes.unfreeze(freeze.id, person("root"), "pass")
+    assert await wiring.freezes.in_force() == [freeze]
 
 
 async def test_a_clock_that_is_put_right_again_lifts_the_doubt_and_nothing_has_changed(wiring: Wiring) -> None:
     """The record was looked at while the clock was an hour ahead; its deadline is still the next moment after."""
     record = await make_pending(wiring, ask(terms=RuleTerms(timeout_s=60)))
-    beats = Beats(wiring)
+    beats = JumpDetector(wiring)
     await beats.note(await reading(wiring))
     ahead = (await reading(wiring, uptime_ms=1000)).at_ms + HOUR
-    await beats.note(Beat(at_ms=ahead, uptime_ms=1000, boot="one", wall_ms=0))
+    await beats.note(ClockReading(at_ms=ahead, uptime_ms=1000, boot="one", wall_ms=0))
     (freeze,) = await frozen(wiring)
-    await wiring.schedule.defer("default", record.id, ahead + 5000)
+    await wiring.schedule.defer(record.id, ahead + 5000)
     await beats.note(await reading(wiring, uptime_ms=2000))
     assert await frozen(wiring) == []
     assert await wake_unfrozen(wiring) == 1
     assert (await find(wiring, record)).items == record.items
-    assert wiring.freezes.mark_ms("default") < ahead
-    known = await wiring.freezes.known("default")
+    assert wiring.freezes.mark_ms() < ahead
+    known = await wiring.freezes.known()
     assert [(one.id, one.unfrozen_by, one.deadlines) for one in known] == [(freeze.id, "clock", "pass")]
 
 
 async def test_an_hour_without_a_clock_is_an_hour(wiring: Wiring) -> None:
     record = await asked_before(wiring)
-    await Beats(wiring).note(await reading(wiring, ago_ms=HOUR))
+    await JumpDetector(wiring).note(await reading(wiring, ago_ms=HOUR))
     with pytest.raises(ClockInDoubt, match="No clock has confirmed the time since"):
-        await wiring.desk.decide("default", record.id, "i1", yes(record), person("anna"))
-    await Beats(wiring).note(await reading(wiring, uptime_ms=HOUR))
+        await wiring.desk.decide(record.id, "i1", yes(record), person("anna"))
+    await JumpDetector(wiring).note(await reading(wiring, uptime_ms=HOUR))
     assert await frozen(wiring) == []
     await process_due(wiring)
     assert (await find(wiring, record)).items[0].outcome is not None
 
 
 async def test_a_clock_that_was_away_while_the_stores_jumped_notices_it(wiring: Wiring) -> None:
-    await Beats(wiring).note(await reading(wiring, ago_ms=HOUR))
-    await Beats(wiring).note(await reading(wiring, uptime_ms=5000))
+    await JumpDetector(wiring).note(await reading(wiring, ago_ms=HOUR))
+    await JumpDetector(wiring).note(await reading(wiring, uptime_ms=5000))
     assert len(await frozen(wiring)) == 1
 
 
 async def test_two_clocks_tell_of_one_jump_once_even_after_it_is_lifted(wiring: Wiring) -> None:
-    other = Beats(wiring)
+    other = JumpDetector(wiring)
     await other.note(await reading(wiring, ago_ms=HOUR))
     await jump(wiring)
     (freeze,) = await frozen(wiring)
-    await wiring.freezes.unfreeze("default", freeze.id, person("root"))
+    await wiring.freezes.unfreeze(freeze.id, person("root"))
     await other.note(await reading(wiring, uptime_ms=2000))
     assert await frozen(wiring) == []
 
@@ -204,46 +204,44 @@ async def test_a_call_that_may_be_too_late_to_start_waits(wiring: Wiring) -> Non
         item = found.items[0].model_copy(update={"outcome": outcome})
         return found.model_copy(update={"items": (item,), "created_at_ms": found.created_at_ms - HOUR})
 
-    await wiring.desk.suspensions.change("default", record.id, lambda found, _now_ms: Change(earlier(found)))
+    await wiring.desk.suspensions.change(record.id, lambda found, _now_ms: Change(earlier(found)))
     await jump(wiring)
     with pytest.raises(ClockInDoubt, match="may still start"):
-        await wiring.desk.lease("default", record.id, "w1", 30_000)
+        await wiring.desk.lease(record.id, "w1", 30_000)
     (freeze,) = await frozen(wiring)
-    await wiring.freezes.unfreeze("default", freeze.id, person("root"))
+    await wiring.freezes.unfreeze(freeze.id, person("root"))
     await wake_unfrozen(wiring)
-    leased = await wiring.desk.lease("default", record.id, "w1", 30_000)
+    leased = await wiring.desk.lease(record.id, "w1", 30_000)
     assert leased.record.items[0].start_by_ms > leased.now_ms, "it was given its time back"
 
 
 async def test_a_worker_has_the_time_to_renew_a_lease_that_the_jump_ended(wiring: Wiring) -> None:
     record = await approve(wiring, await make_pending(wiring))
-    leased = (await wiring.desk.lease("default", record.id, "w1", 30_000)).record
+    leased = (await wiring.desk.lease(record.id, "w1", 30_000)).record
     assert leased.lease is not None
     early = leased.lease.model_copy(update={"until_ms": leased.lease.until_ms - HOUR})
     update = {"lease": early, "updated_at_ms": leased.updated_at_ms - HOUR, "due_at_ms": early.until_ms}
     update["created_at_ms"] = leased.created_at_ms - HOUR
-    await wiring.desk.suspensions.change(
-        "default", record.id, lambda found, _now_ms: Change(found.model_copy(update=update))
-    )
+    await wiring.desk.suspensions.change(record.id, lambda found, _now_ms: Change(found.model_copy(update=update)))
     await jump(wiring)
-    await wiring.schedule.take("default", 0.1)
+    await wiring.schedule.take(0.1)
     assert await process_due(wiring) == 1
-    assert [one.id for one in await wiring.schedule.take("default", 0.1)] == [], "nobody is to take it over yet"
+    assert [one.id for one in await wiring.schedule.take(0.1)] == [], "nobody is to take it over yet"
     assert (await find(wiring, record)).receipt.redrives == 0
 
 
 async def test_the_mark_never_goes_back_a_little_and_goes_back_with_a_jump(wiring: Wiring) -> None:
-    beats = Beats(wiring)
+    beats = JumpDetector(wiring)
     first = await reading(wiring)
     for offset_ms, expected_ms in ((0, 0), (-2000, 0), (1000, 1000), (-HOUR, -HOUR)):
         uptime_ms = beats._kept_at_ms + 1000
         await beats.note(first.model_copy(update={"at_ms": first.at_ms + offset_ms, "uptime_ms": uptime_ms}))
-        assert wiring.freezes.mark_ms("default") == first.at_ms + expected_ms
+        assert wiring.freezes.mark_ms() == first.at_ms + expected_ms
     assert await frozen(wiring) == [], "a clock that goes back expires nothing"
 
 
 async def test_a_record_sees_no_time_before_the_mark(wiring: Wiring) -> None:
     ahead = await reading(wiring, ago_ms=-2000)
-    await Beats(wiring).note(ahead)
+    await JumpDetector(wiring).note(ahead)
     record = await make_pending(wiring)
     assert record.created_at_ms == ahead.at_ms

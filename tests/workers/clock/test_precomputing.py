@@ -13,7 +13,7 @@ async def due_in(wiring: Wiring, timeout_s: int) -> SuspensionRecord:
 
 
 async def find(wiring: Wiring, record: SuspensionRecord) -> SuspensionRecord:
-    found = (await wiring.desk.suspensions.read("default", record.id)).record
+    found = (await wiring.desk.suspensions.read(record.id)).record
     assert found is not None
     return found
 
@@ -77,7 +77,7 @@ async def test_what_a_person_decided_in_time_stays_so(wiring: Wiring) -> None:
 async def test_what_is_frozen_meanwhile_does_not_come_true(wiring: Wiring) -> None:
     record = await due_in(wiring, 2)
     precomputing, _ = await look_ahead(wiring)
-    await wiring.freezes.freeze("default", "tool:refund", "", person("root"))
+    await wiring.freezes.freeze("tool:refund", "", person("root"))
     now_ms = await await_moment(wiring, record.items[0].terms.deadline_at_ms)
     assert await precomputing.fulfil(now_ms) == 1
     assert (await find(wiring, record)).status is Status.PENDING
@@ -91,12 +91,12 @@ async def test_what_is_frozen_meanwhile_does_not_come_true(wiring: Wiring) -> No
 async def test_what_was_foreseen_before_a_freeze_is_forgotten_with_what_is_foreseen_after_it(wiring: Wiring) -> None:
     before = await due_in(wiring, 2)
     precomputing, _ = await look_ahead(wiring)
-    freeze = await wiring.freezes.freeze("default", "tool:other", "", person("root"))
+    freeze = await wiring.freezes.freeze("tool:other", "", person("root"))
     after = await due_in(wiring, AHEAD_MS // 1000 + 1)
     now_ms = await await_moment(wiring, before.items[0].terms.deadline_at_ms)
     assert await precomputing.look_ahead(now_ms) == 1
     assert await precomputing.fulfil(now_ms) == 0
     assert await process_due(wiring) == 1
     assert (await find(wiring, before)).status is Status.DECIDED
-    await wiring.freezes.unfreeze("default", freeze.id, person("root"))
+    await wiring.freezes.unfreeze(freeze.id, person("root"))
     assert (await find(wiring, after)).status is Status.PENDING

@@ -21,11 +21,11 @@ async def make_due(wiring: Wiring, suspension_id: str) -> None:
     def hurry(record: SuspensionRecord, now_ms: int) -> Change:
         return Change(record.model_copy(update={"due_at_ms": now_ms, "updated_at_ms": now_ms}))
 
-    await wiring.desk.suspensions.change("default", suspension_id, hurry)
+    await wiring.desk.suspensions.change(suspension_id, hurry)
 
 
 async def take_all(wiring: Wiring) -> list[str]:
-    return [one.id for one in await wiring.schedule.take("default", 0.01, 100)]
+    return [one.id for one in await wiring.schedule.take(0.01, 100)]
 
 
 async def test_what_no_worker_takes_is_in_line_once_however_often_it_is_looked_at(wiring: Wiring) -> None:
@@ -40,7 +40,7 @@ async def test_what_no_worker_takes_is_in_line_once_however_often_it_is_looked_a
 
 async def test_what_a_worker_took_and_lost_comes_back_behind_those_in_line(wiring: Wiring) -> None:
     lost, *others = await decide_some(wiring)
-    assert [one.id for one in await wiring.schedule.take("default", 0.01)] == [lost]
+    assert [one.id for one in await wiring.schedule.take(0.01)] == [lost]
     for one in (lost, *others):
         await make_due(wiring, one)
     await process_due(wiring)
@@ -75,7 +75,7 @@ async def test_a_queue_that_never_answers_delays_no_deadline(wiring: Wiring) -> 
         late = await make_pending(wiring, ask(terms=RuleTerms(timeout_s=1)), late_ms=5_000)
 
         async def is_decided() -> bool:
-            found = await wiring.desk.suspensions.read("default", late.id)
+            found = await wiring.desk.suspensions.read(late.id)
             return found.record is not None and found.record.status is not Status.PENDING
 
         await until(is_decided)

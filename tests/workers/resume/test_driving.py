@@ -28,7 +28,7 @@ from workers.clock import ticks as clock
 from workers.resume import driving as resume
 from workers.resume.journals import DeskJournal
 from workers.resume.notes import keeping_notes
-from workers.resume.plans import Taken
+from workers.resume.plans import LeasedRun
 from workers.resumers import RESUMERS
 
 POLICY = """
@@ -112,7 +112,7 @@ async def draining(wiring: Wiring, holder: str = "w1") -> AsyncIterator[None]:
 async def start(wiring: Wiring, agent: str = "a") -> str:
     state = start_state("run_x", agent, "refund order A")
     run = RunRef(id="run_x", agent=agent, owner="bot", thread_id="t")
-    await wiring.desk.start("default", run, seal_state(state.model_dump_json().encode()))
+    await wiring.desk.start(run, seal_state(state.model_dump_json().encode()))
     return "run_x"
 
 
@@ -134,8 +134,8 @@ def make_slow_payer() -> tuple[asyncio.Event, asyncio.Event, Agent]:
 async def lease_shortly(wiring: Wiring, agent: str) -> Saved:
     """Start a run and have `w1` take it up, for a millisecond."""
     await start(wiring, agent=agent)
-    run = await wiring.runs.read("default", "run_x")
-    return await wiring.desk.lease("default", run.suspension_id, "w1", 1)
+    run = await wiring.runs.read("run_x")
+    return await wiring.desk.lease(run.suspension_id, "w1", 1)
 
 
 async def until(wiring: Wiring, *statuses: RunStatus) -> Run:
@@ -143,7 +143,7 @@ async def until(wiring: Wiring, *statuses: RunStatus) -> Run:
         listening = asyncio.create_task(wiring.watch.listen())
         try:
             while True:
-                run = await wiring.runs.read("default", "run_x")
+                run = await wiring.runs.read("run_x")
                 if run.status in statuses:
                     return run
                 await asyncio.wait_for(moved.wait(), 20)
@@ -153,11 +153,11 @@ async def until(wiring: Wiring, *statuses: RunStatus) -> Run:
 
 
 async def decide(wiring: Wiring, run: Run, **word: object) -> Saved:
-    found = await wiring.desk.suspensions.read("default", run.suspension_id)
+    found = await wiring.desk.suspensions.read(run.suspension_id)
     assert found.record is not None
     item = found.record.items[0]
     request = DecisionRequest(digest=item.digest, **word)
-    return await wiring.desk.decide("default", run.suspension_id, item.item_id, request, person("ada"))
+    return await wiring.desk.decide(run.suspension_id, item.item_id, request, person("ada"))
 
 
 async def until_something_is_due(wiring: Wiring) -> None:
@@ -168,7 +168,7 @@ async def until_something_is_due(wiring: Wiring) -> None:
 
 
 async def trail(wiring: Wiring) -> list[str]:
-    return [entry.type for entry in await wiring.runs.trail("default", "run_x")]
+    return [entry.type for entry in await wiring.runs.trail("run_x")]
 
 
 async def test_a_run_pauses_for_a_person_and_ends_as_they_decide(wiring: Wiring) -> None:
@@ -209,7 +209,7 @@ async def test_a_denied_call_never_runs_and_the_model_goes_on(wiring: Wiring) ->
         await decide(wiring, await until(wiring, RunStatus.SUSPENDED), action="deny", message="not this one")
         await until(wiring, RunStatus.COMPLETED)
     assert ran == []
-    entries = await wiring.runs.trail("default", "run_x")
+    entries = await wiring.runs.trail("run_x")
     refused = next(e for e in entries if e.type == "tool_completed" and e.data["tool_name"] == "refund")
     assert (refused.data["success"], refused.data["error"]) == (False, "not this one")
 
@@ -223,15 +223,15 @@ async def test_a_run_of_an_unknown_agent_is_postponed_visibly(wiring: Wiring) ->
                 await asyncio.wait_for(moved.wait(), 20)
                 moved.clear()
             listening.cancel()
-    run = await wiring.runs.read("default", "run_x")
-    found = await wiring.desk.suspensions.read("default", run.suspension_id)
+    run = await wiring.runs.read("run_x")
+    found = await wiring.desk.suspensions.read(run.suspension_id)
     assert found.record is not None
     assert "no agent named 'nobody'" in str(found.record.receipt.error)
 
 
 async def test_an_id_that_was_taken_and_lost_is_brought_back_by_the_clock(wiring: Wiring) -> None:
     await start(wiring)
-    assert await wiring.schedule.take("default", 1) != [], "a worker took it and died"
+    assert await wiring.schedule.take(1) != [], "a worker took it and died"
     async with draining(wiring):
         await until_something_is_due(wiring)
         await until(wiring, RunStatus.SUSPENDED)
@@ -239,13 +239,13 @@ async def test_an_id_that_was_taken_and_lost_is_brought_back_by_the_clock(wiring
 
 async def test_a_worker_that_lost_its_lease_can_write_nothing_more(wiring: Wiring) -> None:
     await start(wiring)
-    run = await wiring.runs.read("default", "run_x")
-    first = await wiring.desk.lease("default", run.suspension_id, "dead", 1)
+    run = await wiring.runs.read("run_x")
+    first = await wiring.desk.lease(run.suspension_id, "dead", 1)
     assert first.record.lease is not None
     async with draining(wiring):
         await until_something_is_due(wiring)
         paused = await until(wiring, RunStatus.SUSPENDED)
-    found = await wiring.desk.suspensions.read("default", run.suspension_id)
+    found = await wiring.desk.suspensions.read(run.suspension_id)
     assert found.record is not None
     assert (found.record.status, found.record.lease.attempt if found.record.lease else 0) == (Status.RESUMED, 2)
     assert paused.suspension_id == found.record.following_id
@@ -259,7 +259,7 @@ async def test_a_worker_that_stops_gives_its_run_back_at_once(wiring: Wiring, mo
         await start(wiring, agent="slow")
         await asyncio.wait_for(slow.asked.wait(), 20)
     assert await trail(wiring) == ["run_started", "run_resuming", "run_released"]
-    assert await wiring.schedule.take("default", 1) != [], "it is ready for the next worker"
+    assert await wiring.schedule.take(1) != [], "it is ready for the next worker"
 
 
 async def test_a_late_result_of_the_worker_that_began_lifts_the_doubt(
@@ -269,19 +269,19 @@ async def test_a_late_result_of_the_worker_that_began_lifts_the_doubt(
     monkeypatch.setitem(resume.agents, "payer", payer)
     first = await lease_shortly(wiring, "payer")
     fence = Fence("w1", 1, 1)
-    frozen = asyncio.create_task(RESUMERS["runner"](wiring, resume.agents, Taken(first, fence)))
+    frozen = asyncio.create_task(RESUMERS["runner"](wiring, resume.agents, LeasedRun(first, fence)))
     await asyncio.wait_for(begun.wait(), 20)
     async with draining(wiring, "w2"):
         await until_something_is_due(wiring)
         asked = await until(wiring, RunStatus.SUSPENDED)
-        found = await wiring.desk.suspensions.read("default", asked.suspension_id)
+        found = await wiring.desk.suspensions.read(asked.suspension_id)
         assert found.record is not None
         assert found.record.items[0].doubt is not None
         may_end.set()
         with pytest.raises(Conflict):
             await frozen
         ended = await until(wiring, RunStatus.COMPLETED)
-    completed = [e for e in await wiring.runs.trail("default", "run_x") if e.type == "tool_completed"]
+    completed = [e for e in await wiring.runs.trail("run_x") if e.type == "tool_completed"]
     assert [(one.data["success"], one.data["output"]) for one in completed] == [(True, "paid A")]
     assert ended.result == {"text": "done"}
 
@@ -306,7 +306,7 @@ async def test_a_worker_that_was_stopped_beyond_its_lease_starts_nothing_that_an
     keys = await journal.redeem([call], (), None)
     assert (await run_calls(agent, "run_x", [call], keys, journal))[0].output == "paid A", "nobody else has it"
     await until_something_is_due(wiring)
-    await wiring.desk.lease("default", leased.record.id, "w2", 30_000)
+    await wiring.desk.lease(leased.record.id, "w2", 30_000)
     with pytest.raises(Conflict):
         await run_calls(agent, "run_x", [call], keys, journal)
     assert paid == ["A"]
@@ -319,7 +319,7 @@ async def test_nobody_is_asked_about_a_call_whose_worker_lives_and_says_how_it_e
     monkeypatch.setitem(resume.agents, "payer", payer)
     first = await lease_shortly(wiring, "payer")
     with keeping_notes(wiring.settings.home, "w1"), wiring.watch.on("run_x") as moved:
-        away = asyncio.create_task(RESUMERS["runner"](wiring, resume.agents, Taken(first, Fence("w1", 1, 1))))
+        away = asyncio.create_task(RESUMERS["runner"](wiring, resume.agents, LeasedRun(first, Fence("w1", 1, 1))))
         await asyncio.wait_for(begun.wait(), 20)
         listening = asyncio.create_task(wiring.watch.listen())
         async with draining(wiring, "w2"):
@@ -332,13 +332,13 @@ async def test_nobody_is_asked_about_a_call_whose_worker_lives_and_says_how_it_e
                 await away
             await until(wiring, RunStatus.COMPLETED)
         listening.cancel()
-    completed = [e for e in await wiring.runs.trail("default", "run_x") if e.type == "tool_completed"]
+    completed = [e for e in await wiring.runs.trail("run_x") if e.type == "tool_completed"]
     assert [(one.data["success"], one.data["output"]) for one in completed] == [(True, "paid A")]
     assert "run_paused" not in await trail(wiring)
 
 
 async def test_a_frozen_tool_sends_the_run_back_and_it_goes_on_when_that_is_lifted(wiring: Wiring) -> None:
-    freeze = await wiring.freezes.freeze("default", "tool:look_up", "odd", person("root"))
+    freeze = await wiring.freezes.freeze("tool:look_up", "odd", person("root"))
     async with draining(wiring):
         await start(wiring)
         paused = await until(wiring, RunStatus.SUSPENDED)
@@ -349,12 +349,12 @@ async def test_a_frozen_tool_sends_the_run_back_and_it_goes_on_when_that_is_lift
                 await asyncio.wait_for(moved.wait(), 20)
                 moved.clear()
             listening.cancel()
-        await wiring.freezes.unfreeze("default", freeze.id, person("root"))
+        await wiring.freezes.unfreeze(freeze.id, person("root"))
         assert ran == [], "the batch has a call of the frozen tool"
         for _ in range(100_000):
             await clock.wake_unfrozen(wiring)
             await clock.process_due(wiring)
-            if (await wiring.runs.read("default", "run_x")).status.ended:
+            if (await wiring.runs.read("run_x")).status.ended:
                 break
     assert [order for order, _, _ in ran] == ["A"]
-    assert (await wiring.runs.read("default", "run_x")).status is RunStatus.COMPLETED
+    assert (await wiring.runs.read("run_x")).status is RunStatus.COMPLETED

@@ -18,8 +18,8 @@ STATE = seal_state(b'{"phase": 1}')
 
 async def leased(wiring: Wiring) -> SuspensionRecord:  # noqa: F811
     await start(wiring)
-    run = await wiring.runs.read("default", "run_x")
-    return (await wiring.desk.lease("default", run.suspension_id, "w1", 30_000)).record
+    run = await wiring.runs.read("run_x")
+    return (await wiring.desk.lease(run.suspension_id, "w1", 30_000)).record
 
 
 async def renewed(wiring: Wiring, record: SuspensionRecord) -> None:  # noqa: F811
@@ -28,7 +28,7 @@ async def renewed(wiring: Wiring, record: SuspensionRecord) -> None:  # noqa: F8
     def verb(found: SuspensionRecord, now_ms: int) -> Change:
         return renew(found, FENCE, now_ms)
 
-    await wiring.desk.suspensions.change("default", record.id, verb)
+    await wiring.desk.suspensions.change(record.id, verb)
 
 
 async def test_a_step_whose_reply_was_lost_is_taken_once_whatever_was_saved_since(wiring: Wiring) -> None:  # noqa: F811
@@ -37,7 +37,7 @@ async def test_a_step_whose_reply_was_lost_is_taken_once_whatever_was_saved_sinc
     async def step() -> Saved:
         nonlocal tries
         tries += 1
-        saved = await wiring.desk.checkpoint("default", record.id, fence, STATE, NOTE)
+        saved = await wiring.desk.checkpoint(record.id, fence, STATE, NOTE)
         if tries < 3:
             await renewed(wiring, record)
             raise Unavailable
@@ -45,16 +45,16 @@ async def test_a_step_whose_reply_was_lost_is_taken_once_whatever_was_saved_sinc
 
     assert (await through_outages(step)).repeated
     assert (await trail(wiring)).count("warning") == 1
-    await wiring.desk.checkpoint("default", record.id, next_step(FENCE), STATE, NOTE)
+    await wiring.desk.checkpoint(record.id, next_step(FENCE), STATE, NOTE)
     assert (await trail(wiring)).count("warning") == 2
 
 
 async def test_a_call_is_begun_once_though_its_worker_says_so_twice(wiring: Wiring) -> None:  # noqa: F811
     record, fence = await leased(wiring), next_step(FENCE)
     begun: tuple[Intent, ...] = (intent(None),)
-    once = await wiring.desk.redeem("default", record.id, fence, begun, NOTE, STATE)
+    once = await wiring.desk.redeem(record.id, fence, begun, NOTE, STATE)
     await renewed(wiring, record)
-    twice = await wiring.desk.redeem("default", record.id, fence, begun, NOTE, STATE)
+    twice = await wiring.desk.redeem(record.id, fence, begun, NOTE, STATE)
     assert twice.repeated
     assert len(once.record.journal) == len(twice.record.journal) == 1
     assert (await trail(wiring)).count("warning") == 1
@@ -62,14 +62,14 @@ async def test_a_call_is_begun_once_though_its_worker_says_so_twice(wiring: Wiri
 
 async def test_a_lease_whose_reply_was_lost_is_found_again_by_its_step(wiring: Wiring) -> None:  # noqa: F811
     await start(wiring)
-    run = await wiring.runs.read("default", "run_x")
+    run = await wiring.runs.read("run_x")
     taken = [
-        await wiring.desk.lease("default", run.suspension_id, "w1", 30_000, step_id="step_1"),
-        await wiring.desk.lease("default", run.suspension_id, "w1", 30_000, step_id="step_1"),
+        await wiring.desk.lease(run.suspension_id, "w1", 30_000, step_id="step_1"),
+        await wiring.desk.lease(run.suspension_id, "w1", 30_000, step_id="step_1"),
     ]
     assert [saved.repeated for saved in taken] == [False, True]
     assert [saved.record.lease.step for saved in taken if saved.record.lease] == ["step_1", "step_1"]
-    other = await wiring.desk.lease("default", run.suspension_id, "w1", 30_000, step_id="step_2")
+    other = await wiring.desk.lease(run.suspension_id, "w1", 30_000, step_id="step_2")
     assert other.record.lease is not None
     assert other.record.lease.step == "step_1", "the run is driven already"
 
@@ -80,7 +80,7 @@ async def test_what_is_refused_is_not_tried_again(wiring: Wiring) -> None:  # no
     async def step() -> Saved:
         nonlocal tries
         tries += 1
-        return await wiring.desk.checkpoint("default", record.id, Fence("w2", 1, 30_000), STATE, ())
+        return await wiring.desk.checkpoint(record.id, Fence("w2", 1, 30_000), STATE, ())
 
     with pytest.raises((StaleAttempt, IllegalTransition)):
         await through_outages(step)

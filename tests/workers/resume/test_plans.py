@@ -10,23 +10,23 @@ from service.wiring import Wiring
 from tests.workers.resume.test_driving import wiring  # noqa: F401
 from tests.workers.resumers.test_calls import CALLS, answer, bring
 from workers.resume import driving as resume
-from workers.resume.plans import FirstPlan, Known
+from workers.resume.plans import FirstPlan, PlanInputs
 
 
 def begin(wiring: Wiring) -> FirstPlan:
-    return FirstPlan(Known(resume.agents, wiring.rulebook.refresh(), Revocations()))
+    return FirstPlan(PlanInputs(resume.agents, wiring.rulebook.refresh(), Revocations()))
 
 
 async def approve(wiring: Wiring) -> Saved:
     asked = await bring(wiring, *CALLS[:2])
     await answer(wiring, asked, action="approve")
-    found = await wiring.desk.suspensions.read("default", asked.record.id)
+    found = await wiring.desk.suspensions.read(asked.record.id)
     assert found.record is not None
     return Saved(found.record, found.now_ms, head=found.head)
 
 
 async def take_up(wiring: Wiring, first: FirstPlan, suspension_id: str, packed: bytes = b"") -> Saved:
-    return await wiring.desk.lease("default", suspension_id, "w1", 30_000, first.plan, None, "step_1", packed)
+    return await wiring.desk.lease(suspension_id, "w1", 30_000, first.plan, None, "step_1", packed)
 
 
 async def test_the_plan_of_the_commit_that_took_the_run_is_found_with_its_permits_spent(wiring: Wiring) -> None:
@@ -47,7 +47,7 @@ async def test_of_a_race_that_was_lost_only_the_last_plan_counts(wiring: Wiring)
     def put_off(record: SuspensionRecord, now_ms: int) -> Change:
         return hold(record, now_ms)
 
-    await wiring.desk.suspensions.change("default", decided.record.id, put_off)
+    await wiring.desk.suspensions.change(decided.record.id, put_off)
     seen: list[int] = []
     planned = first.plan
     first.plan = lambda record, *rest: (seen.append(record.version), planned(record, *rest))[1]  # type: ignore[method-assign]

@@ -18,13 +18,13 @@ CALLS = (
 
 async def bring(wiring: Wiring, *calls: ExternalCall, on_deny: str = "continue") -> Saved:  # noqa: F811
     run = RunRef(id="run_x", agent="a", owner="bot", thread_id="t")
-    return await wiring.desk.ask("default", run, calls, ResumeSpec(resumer="calls"), on_deny)
+    return await wiring.desk.ask(run, calls, ResumeSpec(resumer="calls"), on_deny)
 
 
 async def answer(wiring: Wiring, asked: Saved, **word: object) -> None:  # noqa: F811
     (item,) = (one for one in asked.record.items if one.open)
     request = DecisionRequest(digest=item.digest, **word)
-    await wiring.desk.decide("default", asked.record.id, item.item_id, request, person("ada"))
+    await wiring.desk.decide(asked.record.id, item.item_id, request, person("ada"))
 
 
 async def test_what_was_allowed_or_approved_runs_and_the_run_ends_with_how_each_call_ended(
@@ -62,12 +62,10 @@ async def test_of_calls_of_which_one_is_enough_the_others_do_not_run_and_fail_no
     first = ExternalCall(CALLS[1].call.model_copy(update={"index": 0}), CALLS[1].definition)
     async with draining(wiring):
         run = RunRef(id="run_x", agent="a", owner="bot", thread_id="t")
-        asked = await wiring.desk.ask(
-            "default", run, (first, second), ResumeSpec(resumer="calls", coverage="any"), "fail"
-        )
+        asked = await wiring.desk.ask(run, (first, second), ResumeSpec(resumer="calls", coverage="any"), "fail")
         item = asked.record.items[1]
         yes = DecisionRequest(action="approve", digest=item.digest)
-        await wiring.desk.decide("default", asked.record.id, item.item_id, yes, person("ada"))
+        await wiring.desk.decide(asked.record.id, item.item_id, yes, person("ada"))
         ended = await until(wiring, RunStatus.COMPLETED)
     assert [(order, amount) for order, amount, _ in ran] == [("B", 7.0)]
     assert "one decision is enough" in str(ended.result)

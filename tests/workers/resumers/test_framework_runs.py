@@ -81,7 +81,7 @@ async def begin(
     state = FrameworkState(agent="plain", framework=origin.framework, state_schema="plain/1", text="go")
     run = RunRef(id="run_x", agent="plain", owner="bot", thread_id="t")
     on_deny = agent.approval_denial_policy
-    await wiring.desk.start("default", run, seal_state(state.model_dump_json().encode()), on_deny, origin=origin)
+    await wiring.desk.start(run, seal_state(state.model_dump_json().encode()), on_deny, origin=origin)
     return agent
 
 
@@ -118,7 +118,7 @@ async def test_when_the_model_fails_after_the_calls_nothing_runs_twice(
         await decide(wiring, await until(wiring, RunStatus.SUSPENDED), action="approve")
         await until_told(wiring, "run_postponed")
         await until_looked_at(wiring)
-    ended = await wiring.runs.read("default", "run_x")
+    ended = await wiring.runs.read("run_x")
     assert (ended.status, framework.ran) == (RunStatus.COMPLETED, [{"amount": 5}, {"amount": 1}])
     assert (await trail(wiring)).count("tool_completed") == 3
 
@@ -150,7 +150,7 @@ async def test_a_call_that_cannot_be_read_is_told_and_the_others_of_its_turn_are
     async with draining(wiring):
         await begin(wiring, framework, monkeypatch)
         paused = await until(wiring, RunStatus.SUSPENDED)
-        found = (await wiring.desk.suspensions.read("default", paused.suspension_id)).record
+        found = (await wiring.desk.suspensions.read(paused.suspension_id)).record
         assert found is not None
         assert [one.tool.args for one in found.items] == [{"amount": 5}]
         await decide(wiring, paused, action="approve")
@@ -180,8 +180,8 @@ async def test_a_state_of_another_adapter_is_not_gone_on_from(
     async with draining(wiring):
         await begin(wiring, framework, monkeypatch)
         await until_told(wiring, "run_postponed")
-    entries = await wiring.runs.trail("default", "run_x")
-    assert "goes on from plain / pydantic_ai / plain/2" in str(entries[-1].data["error"])
+    entries = await wiring.runs.trail("run_x")
+    assert "resumes only plain / pydantic_ai / plain/2" in str(entries[-1].data["error"])
     assert framework.ran == []
 
 
@@ -221,7 +221,7 @@ async def test_permit_is_returned_when_the_adapter_starts_no_call(
         await decide(wiring, await until(wiring, RunStatus.SUSPENDED), action="approve")
         await until_told(wiring, "run_postponed")
         await until_looked_at(wiring)
-    ended = await wiring.runs.read("default", "run_x")
+    ended = await wiring.runs.read("run_x")
     told = await trail(wiring)
     assert (ended.status, framework.ran) == (RunStatus.COMPLETED, [{"amount": 5}, {"amount": 1}])
     assert [told.count(one) for one in ("run_paused", "permit_redeemed", "permit_returned")] == [1, 2, 1]
@@ -267,7 +267,7 @@ async def test_what_a_framework_says_is_told_once_in_its_own_dialect(
         await decide(wiring, await until(wiring, RunStatus.SUSPENDED), action="approve")
         await until_told(wiring, "run_postponed")
         await until_looked_at(wiring)
-    told = await wiring.external_events.read_all("default", "run_x")
+    told = await wiring.external_events.read_all("run_x")
     assert [(one.source, one.source_format, one.event["n"]) for one in told] == [
         ("autogen", "autogen", n) for n in (0, 1)
     ]
@@ -340,7 +340,7 @@ async def until_looked_at(wiring: Wiring) -> None:  # noqa: F811
     """Look at what is due until the run has ended."""
     for _ in range(100_000):
         await clock.process_due(wiring)
-        if (await wiring.runs.read("default", "run_x")).status.ended:
+        if (await wiring.runs.read("run_x")).status.ended:
             return
     raise AssertionError("the run never ended")
 

@@ -43,4 +43,4 @@ async def test_a_fallbacks_value_counts_where_it_fits_what_the_rule_takes(
     async with draining(wiring):
         await start(wiring)
         await until(wiring, RunStatus.COMPLETED)
-    assert told in str(await wiring.runs.trail("default", "run_x"))
+    assert told in str(await wiring.runs.trail("run_x"))

@@ -34,8 +34,8 @@ TURNS = [turn(("look_up", '{"order": "A"}'), ("refund", '{"order": "A", "amount"
 
 
 async def current(wiring: Wiring) -> SuspensionRecord:
-    run = await wiring.runs.read("default", "run_x")
-    found = await wiring.desk.suspensions.read("default", run.suspension_id)
+    run = await wiring.runs.read("run_x")
+    found = await wiring.desk.suspensions.read(run.suspension_id)
     assert found.record is not None
     return found.record
 
@@ -63,10 +63,10 @@ def how(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch, wiring:
 
 
 async def approve(wiring: Wiring, by: str = "ada") -> str:
-    run = await wiring.runs.read("default", "run_x")
+    run = await wiring.runs.read("run_x")
     (item,) = (one for one in (await current(wiring)).items if one.open)
     yes = DecisionRequest(action="approve", digest=item.digest)
-    await wiring.desk.decide("default", run.suspension_id, item.item_id, yes, person(by))
+    await wiring.desk.decide(run.suspension_id, item.item_id, yes, person(by))
     return run.suspension_id
 
 
@@ -87,7 +87,7 @@ async def test_a_reviewer_who_was_shut_out_no_longer_approves(wiring: Wiring, ho
     await make_person(wiring, "ada")
     await pause(wiring, how)
     before = await approve(wiring, "ada")
-    await wiring.reviewers.deactivate("default", "ada")
+    await wiring.reviewers.deactivate("ada")
     async with draining(wiring):
         await asked_again(wiring, before, "ada, who approved it, is no longer a reviewer.")
         await approve(wiring, "bob")
@@ -96,22 +96,22 @@ async def test_a_reviewer_who_was_shut_out_no_longer_approves(wiring: Wiring, ho
 
 
 async def test_an_approved_call_of_a_revoked_key_never_runs(wiring: Wiring, how: str) -> None:
-    key, _ = await wiring.credentials.create_key("default", "bot")
+    key, _ = await wiring.api_keys.create("bot")
     await pause(wiring, how)
     await approve(wiring)
-    await wiring.credentials.revoke_key("default", key.id)
-    await wiring.credentials.create_key("default", "bot")  # a namesake gives nothing back
+    await wiring.api_keys.revoke(key.id)
+    await wiring.api_keys.create("bot")  # a namesake gives nothing back
     async with draining(wiring):
         await until(wiring, RunStatus.CANCELLED)
     assert ran == []
-    assert "was revoked" in ((await wiring.runs.read("default", "run_x")).error or "")
+    assert "was revoked" in ((await wiring.runs.read("run_x")).error or "")
 
 
 async def test_a_call_of_a_rotated_key_that_ended_runs(wiring: Wiring, how: str) -> None:
-    key, _ = await wiring.credentials.create_key("default", "bot")
+    key, _ = await wiring.api_keys.create("bot")
     await pause(wiring, how)
     await approve(wiring)
-    await wiring.credentials.rotate_key("default", key.id, 0)
+    await wiring.api_keys.rotate(key.id, 0)
     async with draining(wiring):
         await until(wiring, RunStatus.COMPLETED)
     assert len(ran) == 1
@@ -122,7 +122,7 @@ async def test_a_withdrawn_rule_has_its_call_asked_again(wiring: Wiring, how: st
     before = await approve(wiring)
     write_rules(wiring, "version: 1\ndefault: allow\nrules: []\n")
     async with draining(wiring):
-        again = await asked_again(wiring, before, "The rule ask-refund, under which it was asked, was withdrawn.")
+        again = await asked_again(wiring, before, "The rule ask-refund of this item was withdrawn.")
         assert next(one for one in again.items if one.open).terms.rule_id is None
         await approve(wiring)
         await until(wiring, RunStatus.COMPLETED)
@@ -136,7 +136,7 @@ async def test_what_the_rules_deny_by_now_does_not_run(wiring: Wiring, how: str)
     async with draining(wiring):
         await until(wiring, RunStatus.COMPLETED)
     assert ran == []
-    failed = [one.data for one in await wiring.runs.trail("default", "run_x") if one.type == "tool_completed"]
+    failed = [one.data for one in await wiring.runs.trail("run_x") if one.type == "tool_completed"]
     assert [one["tool_name"] for one in failed if not one["success"]] == ["refund"]
 
 

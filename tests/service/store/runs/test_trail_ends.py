@@ -6,7 +6,6 @@ from typing import Any
 import pytest
 from redis import Redis
 
-from service.auth.credentials import TENANT
 from service.diagnostics import diagnose
 from service.settings import Settings
 from service.wiring import assemble
@@ -92,8 +91,8 @@ async def test_a_damaged_event_hides_none_of_the_others(
         with Redis.from_url(clean_store_url) as store:
             store.lset(KEYS.trail(record.run.id), 1, "{")
         page = await anna.read(f"/runs/{record.run.id}")
-        assert "An event that cannot be read" in page
-        kinds = [one.type for one in await anna.wiring.runs.trail(TENANT, record.run.id)]
+        assert "This event is damaged in the store" in page
+        kinds = [one.type for one in await anna.wiring.runs.trail(record.run.id)]
         assert kinds == ["run_paused", "unreadable", "decided"]
 
 
@@ -104,7 +103,7 @@ async def test_the_trail_of_a_forgotten_run_is_still_compared(
     async with assemble(Settings.model_validate({**settings.model_dump(), "keep_runs_days": 2})) as wiring:
         ended = await finish(wiring, await approve(wiring, await make_pending(wiring)))
         await forget_old(wiring, await wiring.schedule.now_ms() + 3 * DAY_MS)
-        assert (await wiring.trails.find_end(TENANT, ended.run.id)).fault == ""
+        assert (await wiring.trails.find_end(ended.run.id)).fault == ""
         with Redis.from_url(clean_store_url) as store:
             cut(store, KEYS.trail(ended.run.id))
-        assert "The trail was cut" in (await wiring.trails.find_end(TENANT, ended.run.id)).fault
+        assert "The trail was cut" in (await wiring.trails.find_end(ended.run.id)).fault

@@ -18,6 +18,7 @@ from service.store.keys import TenantKeys
 from service.store.runs.runs import Runs
 from service.store.suspensions.batches import FORESEEN_FOR_MS
 from service.store.suspensions.saving import Suspensions
+from tests.builders import store_of
 from tests.proofs.indexes import expect_indexes, read_indexes
 from tests.sayso.samples import ask, draft, word
 
@@ -53,16 +54,14 @@ class RacedLine(Line):
         return await self._steady.run(*given)
 
     async def run_parts(self, script: Script, parts: Sequence[Part]) -> Any:
-        await self._store.change("default", self._suspension_id, look_freely)
+        await self._store.change(self._suspension_id, look_freely)
         return await self._steady.run_parts(script, parts)
 
 
 async def create(store: Suspensions, name: str, late_ms: int = 0) -> SuspensionRecord:
     run = draft().run.model_copy(update={"id": f"run_{name}"})
     begun = draft(id=f"sus_{name}", run=run)
-    saved = await store.create(
-        "default", begun.id, lambda now_ms: suspend(begun, (ask(timeout_s=TIMEOUT_S),), now_ms - late_ms)
-    )
+    saved = await store.create(begun.id, lambda now_ms: suspend(begun, (ask(timeout_s=TIMEOUT_S),), now_ms - late_ms))
     return saved.record
 
 
@@ -79,7 +78,7 @@ def look_freely(record: SuspensionRecord, now_ms: int) -> Change:
 
 
 async def find(store: Suspensions, suspension_id: str) -> SuspensionRecord:
-    found = (await store.read("default", suspension_id)).record
+    found = (await store.read(suspension_id)).record
     assert found is not None
     return found
 
@@ -88,7 +87,7 @@ async def expect_each_decided_once(redis: Redis) -> None:
     held, records = await read_indexes(redis, "default")
     assert {name: held[name] for name in held if held[name]} == expect_indexes(records)
     for record in records:
-        trail = await Runs(redis).trail("default", record.run.id)
+        trail = await Runs(store_of(redis)).trail(record.run.id)
         assert [entry.type for entry in trail] == ["run_paused", "timed_out", "decided"]
         assert find_break(trail) is None
     ready = [one.split(b" ")[0].decode() for one in await redis.lrange(KEYS.ready, 0, -1)]
@@ -96,15 +95,15 @@ async def expect_each_decided_once(redis: Redis) -> None:
 
 
 async def await_moment(store: Suspensions, at_ms: int) -> None:
-    while (await store.read("default", "sus_a")).now_ms < at_ms:
+    while (await store.read("sus_a")).now_ms < at_ms:
         continue
 
 
 async def test_all_that_are_due_are_decided_in_one_round(redis: Redis, store: Suspensions) -> None:
     ids = await create_due(store, 20)
-    assert await store.due_batches.change("default", ids, look_freely) == []
+    assert await store.due_batches.change(ids, look_freely) == []
     await expect_each_decided_once(redis)
-    assert await store.due_batches.change("default", ids, look_freely) == [], "there is nothing to be done again"
+    assert await store.due_batches.change(ids, look_freely) == [], "there is nothing to be done again"
     await expect_each_decided_once(redis)
 
 
@@ -118,9 +117,7 @@ async def test_what_cannot_be_changed_is_left_and_holds_up_none(redis: Redis, st
             return decide(record, word(record), now_ms)  # refused: its deadline has passed
         return look_freely(record, now_ms)
 
-    left = await store.due_batches.change(
-        "default", [due[0], "sus_broken", "sus_gone", early.id, "sus_strange", due[1]], verb
-    )
+    left = await store.due_batches.change([due[0], "sus_broken", "sus_gone", early.id, "sus_strange", due[1]], verb)
     assert left == [due[0], "sus_broken", "sus_gone", "sus_strange"]
     assert await find(store, early.id) == early
     assert (await find(store, due[0])).status is Status.PENDING
@@ -130,7 +127,7 @@ async def test_what_cannot_be_changed_is_left_and_holds_up_none(redis: Redis, st
 async def test_what_somebody_changed_meanwhile_is_left_as_they_left_it(store: Suspensions) -> None:
     ids = await create_due(store, 3)
     store.due_batches._lines = cycle([RacedLine(store, next(store.due_batches._lines), ids[1])])
-    assert await store.due_batches.change("default", ids, look_freely) == [ids[1]]
+    assert await store.due_batches.change(ids, look_freely) == [ids[1]]
     assert [(await find(store, one)).version for one in ids] == [2, 2, 2]
 
 
@@ -142,11 +139,11 @@ async def test_a_round_whose_answer_is_lost_is_brought_to_its_end_by_the_next(
     steady = store.due_batches._lines
     store.due_batches._lines = cycle([CutLine(next(steady), ran=ran)])
     with pytest.raises(Unavailable):
-        await store.due_batches.change("default", ids, look_freely)
+        await store.due_batches.change(ids, look_freely)
     states = {(await find(store, one)).status for one in ids}
     assert states == {Status.DECIDED if ran else Status.PENDING}
     store.due_batches._lines = steady
-    assert await store.due_batches.change("default", ids, look_freely) == []
+    assert await store.due_batches.change(ids, look_freely) == []
     await expect_each_decided_once(redis)
 
 
@@ -154,22 +151,22 @@ async def test_one_that_the_store_chokes_on_holds_up_only_its_round(redis: Redis
     ids = await create_due(store, 3)
     await redis.delete(KEYS.trail("run_1"))
     await redis.set(KEYS.trail("run_1"), "no list")
-    assert await store.due_batches.change("default", ids, look_freely) == ids, "each is to be looked at by itself"
-    await store.change("default", ids[2], look_freely)
+    assert await store.due_batches.change(ids, look_freely) == ids, "each is to be looked at by itself"
+    await store.change(ids[2], look_freely)
     assert (await find(store, ids[2])).status is Status.DECIDED
 
 
 async def test_a_round_works_on_a_server_that_has_forgotten_its_scripts(redis: Redis, store: Suspensions) -> None:
     ids = await create_due(store, 2)
     await redis.script_flush()
-    assert await store.due_batches.change("default", ids, look_freely) == []
+    assert await store.due_batches.change(ids, look_freely) == []
     await expect_each_decided_once(redis)
 
 
 async def test_what_is_foreseen_goes_through_at_its_moment_and_not_before(redis: Redis, store: Suspensions) -> None:
     record = await create_due_in(store, "a", 700)
     deadline_ms = record.items[0].terms.deadline_at_ms
-    (foreseen,) = await store.due_batches.precompute("default", [record.id], look_freely, deadline_ms + 1)
+    (foreseen,) = await store.due_batches.precompute([record.id], look_freely, deadline_ms + 1)
     assert foreseen.at_ms == deadline_ms
     if await store.due_batches.fulfil([foreseen]):
         assert await find(store, record.id) == record, "it was too early, and nothing came of it"
@@ -185,8 +182,8 @@ async def test_what_is_foreseen_goes_through_at_its_moment_and_not_before(redis:
 async def test_what_was_foreseen_gives_way_to_a_word_in_time(store: Suspensions) -> None:
     record = await create_due_in(store, "a", 5_000)
     deadline_ms = record.items[0].terms.deadline_at_ms
-    foreseen = await store.due_batches.precompute("default", [record.id], look_freely, deadline_ms + 1)
-    decided = await store.change("default", record.id, lambda found, now_ms: decide(found, word(found), now_ms))
+    foreseen = await store.due_batches.precompute([record.id], look_freely, deadline_ms + 1)
+    decided = await store.change(record.id, lambda found, now_ms: decide(found, word(found), now_ms))
     await await_moment(store, deadline_ms)
     assert await store.due_batches.fulfil(foreseen) == [record.id]
     assert await find(store, record.id) == decided.record
@@ -195,7 +192,7 @@ async def test_what_was_foreseen_gives_way_to_a_word_in_time(store: Suspensions)
 async def test_what_was_foreseen_and_comes_too_late_is_not_saved_as_of_then(store: Suspensions) -> None:
     record = await create_due_in(store, "a", 300)
     deadline_ms = record.items[0].terms.deadline_at_ms
-    foreseen = await store.due_batches.precompute("default", [record.id], look_freely, deadline_ms + 1)
+    foreseen = await store.due_batches.precompute([record.id], look_freely, deadline_ms + 1)
     await await_moment(store, deadline_ms + FORESEEN_FOR_MS + 1)
     assert await store.due_batches.fulfil(foreseen) == [record.id] * len(foreseen)
     assert (await find(store, record.id)).status is Status.PENDING
@@ -204,11 +201,11 @@ async def test_what_was_foreseen_and_comes_too_late_is_not_saved_as_of_then(stor
 async def test_only_what_waits_until_then_is_foreseen(store: Suspensions) -> None:
     later, due = await create(store, "later"), await create_due(store, 1)
     decided = await create(store, "decided")
-    await store.change("default", decided.id, lambda found, now_ms: decide(found, word(found), now_ms))
+    await store.change(decided.id, lambda found, now_ms: decide(found, word(found), now_ms))
     until_ms = later.items[0].terms.deadline_at_ms
     ids = [later.id, *due, decided.id, "sus_gone"]
-    assert await store.due_batches.precompute("default", ids, look_freely, until_ms) == ()
-    assert [
-        one.suspension_id for one in await store.due_batches.precompute("default", ids, look_freely, until_ms + 1)
-    ] == [later.id]
-    assert await store.due_batches.precompute("default", [later.id], lambda found, _: Change(found), until_ms + 1) == ()
+    assert await store.due_batches.precompute(ids, look_freely, until_ms) == ()
+    assert [one.suspension_id for one in await store.due_batches.precompute(ids, look_freely, until_ms + 1)] == [
+        later.id
+    ]
+    assert await store.due_batches.precompute([later.id], lambda found, _: Change(found), until_ms + 1) == ()

@@ -18,6 +18,7 @@ from service.store.keys import TenantKeys
 from service.store.runs.runs import Runs
 from service.store.suspensions.commits import Commit, Idempotency
 from service.store.suspensions.saving import Suspensions
+from tests.builders import store_of
 from tests.sayso.samples import ask, draft, word
 
 KEYS = TenantKeys("default")
@@ -25,7 +26,7 @@ KEYS = TenantKeys("default")
 
 async def create(store: Suspensions, suspension_id: str = "sus_1", **terms: object) -> SuspensionRecord:
     begun = draft(id=suspension_id)
-    saved = await store.create("default", suspension_id, lambda now_ms: suspend(begun, (ask(**terms),), now_ms))
+    saved = await store.create(suspension_id, lambda now_ms: suspend(begun, (ask(**terms),), now_ms))
     return saved.record
 
 
@@ -38,20 +39,20 @@ def approve(by: str):
 
 async def test_what_is_saved_is_found_again_in_its_place_in_every_index(redis: Redis, store: Suspensions) -> None:
     record = await create(store)
-    found = await store.read("default", "sus_1")
+    found = await store.read("sus_1")
     assert found.record == record
     assert record.version == 1
     deadline = record.items[0].terms.deadline_at_ms
     assert await redis.zscore(KEYS.schedule, "sus_1") == deadline
     assert await redis.zscore(KEYS.inbox, "sus_1") == deadline
-    assert [run.status for run in await Runs(redis).list_runs("default")] == ["suspended"]
-    assert [run.id for run in await Runs(redis).list_runs("default", status="suspended", owner="bot")] == ["run_1"]
+    assert [run.status for run in await Runs(store_of(redis)).list_runs()] == ["suspended"]
+    assert [run.id for run in await Runs(store_of(redis)).list_runs(status="suspended", owner="bot")] == ["run_1"]
     assert await redis.llen(KEYS.ready) == 0
 
 
 async def test_a_decision_moves_every_index_in_the_same_commit(redis: Redis, store: Suspensions) -> None:
     await create(store)
-    saved = await store.change("default", "sus_1", approve("ada"))
+    saved = await store.change("sus_1", approve("ada"))
     assert (saved.record.status, saved.record.version) == (Status.DECIDED, 2)
     assert await redis.zcard(KEYS.inbox) == 0
     assert await redis.zrange(KEYS.decided, 0, -1) == [b"sus_1"]
@@ -62,14 +63,12 @@ async def test_a_decision_moves_every_index_in_the_same_commit(redis: Redis, sto
 async def test_of_fifty_racing_deciders_one_wins_and_the_others_are_told_who(store: Suspensions, redis: Redis) -> None:
     await create(store)
     names = [f"reviewer-{number}" for number in range(50)]
-    results = await asyncio.gather(
-        *(store.change("default", "sus_1", approve(name)) for name in names), return_exceptions=True
-    )
+    results = await asyncio.gather(*(store.change("sus_1", approve(name)) for name in names), return_exceptions=True)
     winners = [name for name, result in zip(names, results, strict=True) if not isinstance(result, BaseException)]
     assert len(winners) == 1
     losers = [result for result in results if isinstance(result, BaseException)]
     assert all(isinstance(loser, AlreadyDecided) and loser.facts["decided_by"] == winners[0] for loser in losers)
-    trail = await Runs(redis).trail("default", "run_1")
+    trail = await Runs(store_of(redis)).trail("run_1")
     assert [entry.type for entry in trail] == ["run_paused", "decision_recorded", "decided"]
     assert find_break(trail) is None
 
@@ -80,7 +79,7 @@ async def test_a_decider_and_the_timeout_leave_exactly_one_outcome_in_every_roun
     for number in range(200):
         run = draft().run.model_copy(update={"id": f"run_{number}"})
         begun = draft(id=f"sus_{number}", run=run)
-        await store.create("default", begun.id, lambda now, begun=begun: suspend(begun, (ask(timeout_s=1),), now))
+        await store.create(begun.id, lambda now, begun=begun: suspend(begun, (ask(timeout_s=1),), now))
 
         def late(record: SuspensionRecord, _: int) -> Change:
             return expire(record, record.items[0].terms.deadline_at_ms)
@@ -89,37 +88,37 @@ async def test_a_decider_and_the_timeout_leave_exactly_one_outcome_in_every_roun
             return late(record, now_ms) if record.status is Status.PENDING else Change(record)
 
         decided, expired = await asyncio.gather(
-            store.change("default", begun.id, approve("ada")),
-            store.change("default", begun.id, expire_if_open),
+            store.change(begun.id, approve("ada")),
+            store.change(begun.id, expire_if_open),
             return_exceptions=True,
         )
         assert not isinstance(expired, BaseException)
-        found = await store.read("default", begun.id)
+        found = await store.read(begun.id)
         assert found.record is not None
         outcome = found.record.items[0].outcome
         assert outcome is not None
         assert (outcome.by.id == "ada") == (not isinstance(decided, BaseException))
-        types = [entry.type for entry in await Runs(redis).trail("default", f"run_{number}")]
+        types = [entry.type for entry in await Runs(store_of(redis)).trail(f"run_{number}")]
         assert types.count("decided") == 1
 
 
 async def test_the_same_key_answers_the_same_and_another_request_under_it_is_refused(store: Suspensions) -> None:
     await create(store)
     seen = Idempotency("ada", "k1", "f1", "sus_1")
-    first = await store.change("default", "sus_1", approve("ada"), seen)
-    again = await store.change("default", "sus_1", approve("ada"), seen)
+    first = await store.change("sus_1", approve("ada"), seen)
+    again = await store.change("sus_1", approve("ada"), seen)
     assert (first.repeated, again.repeated) == (False, True)
     assert again.record.version == first.record.version
     with pytest.raises(IdempotencyConflict):
-        await store.change("default", "sus_1", approve("ada"), Idempotency("ada", "k1", "f2", "sus_1"))
+        await store.change("sus_1", approve("ada"), Idempotency("ada", "k1", "f2", "sus_1"))
 
 
 async def test_a_creation_repeated_under_its_key_returns_the_first_one(store: Suspensions, redis: Redis) -> None:
     def begin(suspension_id: str):
         return lambda now_ms: suspend(draft(id=suspension_id), (ask(),), now_ms)
 
-    first = await store.create("default", "sus_1", begin("sus_1"), Idempotency("bot", "k", "f", "sus_1"))
-    again = await store.create("default", "sus_2", begin("sus_2"), Idempotency("bot", "k", "f", "sus_2"))
+    first = await store.create("sus_1", begin("sus_1"), Idempotency("bot", "k", "f", "sus_1"))
+    again = await store.create("sus_2", begin("sus_2"), Idempotency("bot", "k", "f", "sus_2"))
     assert (again.record.id, again.repeated) == (first.record.id, True)
     assert not await redis.exists(KEYS.suspension("sus_2"))
 
@@ -128,13 +127,11 @@ async def test_a_verb_that_refuses_leaves_every_key_as_it_was(store: Suspensions
     await create(store)
     before = await dump(redis)
     with pytest.raises(SaysoError):
-        await store.change(
-            "default", "sus_1", lambda record, now: decide(record, word(record, args_digest="0" * 64), now)
-        )
+        await store.change("sus_1", lambda record, now: decide(record, word(record, args_digest="0" * 64), now))
     with pytest.raises(NotFound):
-        await store.change("default", "sus_unknown", approve("ada"))
+        await store.change("sus_unknown", approve("ada"))
     with pytest.raises(NotFound):
-        await store.change("other", "sus_1", approve("ada"))
+        await Suspensions(store_of(redis, "other")).change("sus_1", approve("ada"))
     assert await dump(redis) == before
 
 
@@ -175,17 +172,17 @@ class LosesReplies:
 async def test_a_lost_reply_is_settled_by_reading_again(store: Suspensions, redis: Redis, runs: bool) -> None:
     await create(store)
     store._commit = LosesReplies(store._commit, 1, runs=runs)  # type: ignore[assignment]
-    saved = await store.change("default", "sus_1", approve("ada"))
+    saved = await store.change("sus_1", approve("ada"))
     assert saved.record.status is Status.DECIDED
     assert [one.split(b" ")[0] for one in await redis.lrange(KEYS.ready, 0, -1)] == [b"sus_1"]
-    types = [entry.type for entry in await Runs(redis).trail("default", "run_1")]
+    types = [entry.type for entry in await Runs(store_of(redis)).trail("run_1")]
     assert types == ["run_paused", "decision_recorded", "decided"]
 
 
 async def test_a_store_that_is_away_is_said_to_be_and_nothing_else_happens() -> None:
     away = connect("redis://127.0.0.1:1/0")
     with pytest.raises(Unavailable):
-        await Suspensions(away).read("default", "sus_1")
+        await Suspensions(store_of(away)).read("sus_1")
     await away.aclose()
 
 
@@ -196,7 +193,7 @@ async def test_a_full_server_refuses_the_whole_commit(store: Suspensions, redis:
     await redis.config_set("maxmemory", 1)
     try:
         with pytest.raises(Unavailable):
-            await store.change("default", "sus_1", approve("ada"))
+            await store.change("sus_1", approve("ada"))
     finally:
         await redis.config_set("maxmemory", limit["maxmemory"])
     assert await dump(redis) == before
@@ -210,8 +207,8 @@ async def test_state_and_definitions_are_found_by_what_vouches_for_them(store: S
         change = suspend(begun, (), now_ms)
         return Change(change.record, change.events, state=sealed, ready=change.ready)
 
-    await store.create("default", begun.id, begin)
-    assert await Runs(redis).state("default", "run_1", sealed.ref) == b'{"messages": []}'
+    await store.create(begun.id, begin)
+    assert await Runs(store_of(redis)).state("run_1", sealed.ref) == b'{"messages": []}'
 
 
 async def dump(redis: Redis) -> dict[bytes, bytes | None]:
@@ -229,6 +226,6 @@ async def test_what_may_be_saved_up_to_a_moment_only_is_not_saved_after_it(store
         return verb
 
     with pytest.raises(Unavailable):
-        await store.change("default", "sus_1", in_time(-1))
-    assert (await store.read("default", "sus_1")).record == record
-    assert (await store.change("default", "sus_1", in_time(60_000))).record.status is Status.DECIDED
+        await store.change("sus_1", in_time(-1))
+    assert (await store.read("sus_1")).record == record
+    assert (await store.change("sus_1", in_time(60_000))).record.status is Status.DECIDED

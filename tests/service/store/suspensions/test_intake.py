@@ -14,8 +14,8 @@ from service.auth.credentials import TENANT
 from service.settings import Settings
 from service.store.keys import TenantKeys
 from service.store.suspensions.intake import Intake, Opened
-from tests.builders import approve, finish
-from tests.service.api.aap.worlds import make_instance, make_provisioner
+from tests.builders import approve, finish, store_of
+from tests.service.api.aap.clients import make_instance, make_provisioner
 from tests.service.worlds import POLICY, World
 
 CALLS = {"agent": "demo", "calls": [{"tool": "refund", "args": {"order": "A-1", "amount": 5.0}}]}
@@ -52,7 +52,7 @@ async def test_one_key_cannot_have_more_items_open_than_its_limit(world: World) 
     for one in answers:
         if one not in taken:
             check_refused(one, "SAYSO_PENDING_PER_KEY")
-    assert len(await world.wiring.runs.inbox(TENANT)) == 3
+    assert len(await world.wiring.runs.inbox()) == 3
 
 
 async def test_a_request_with_several_calls_counts_each_of_them(world: World) -> None:
@@ -79,7 +79,7 @@ async def test_what_is_denied_at_once_needs_no_room(world: World) -> None:
 
 async def test_a_decided_run_counts_until_its_worker_has_ended_it(world: World) -> None:
     (first, *_) = [await ask(world) for _ in range(3)]
-    found = await world.wiring.desk.suspensions.read(TENANT, first.json()["id"])
+    found = await world.wiring.desk.suspensions.read(first.json()["id"])
     assert found.record is not None
     record = await approve(world.wiring, found.record)
     check_refused(await ask(world), "SAYSO_PENDING_PER_KEY")
@@ -129,28 +129,30 @@ async def test_doctor_shows_how_much_is_open_and_when_it_is_too_much(world: Worl
 async def test_a_key_that_asks_too_fast_is_told_when_to_come_back(clean_store_url: str, tmp_path: Path) -> None:
     settings = settings_of(clean_store_url, tmp_path, asks_per_minute_per_key=4, asks_per_minute=6)
     async with Redis.from_url(clean_store_url) as redis:
-        intake = Intake(redis, settings)
+        store = store_of(redis)
+        intake = Intake(store, settings)
         for _ in range(4):
-            await intake.admit(TENANT, "demo")
+            await intake.admit("demo")
         with pytest.raises(TooManyRequests, match="demo asked 4 times within a minute") as caught:
-            await intake.admit(TENANT, "demo")
+            await intake.admit("demo")
         assert 0 < int(str(caught.value.facts["retry_after_s"])) <= 15
         for _ in range(2):
-            await intake.admit(TENANT, "other")
+            await intake.admit("other")
         with pytest.raises(TooManyRequests, match="All keys together asked 6 times"):
-            await intake.admit(TENANT, "other")
+            await intake.admit("other")
         for key in (TenantKeys(TENANT).pace, TenantKeys(TENANT).pace_of("demo")):
             assert 0 < await redis.pttl(key) <= 60_000, "it is forgotten by itself"
-        intake.close()
+        store.connections.close()
 
 
 async def test_a_pace_from_a_clock_that_went_back_holds_nobody_up(clean_store_url: str, tmp_path: Path) -> None:
     async with Redis.from_url(clean_store_url) as redis:
         await redis.set(TenantKeys(TENANT).pace_of("demo"), "9007199254740991")
-        intake = Intake(redis, settings_of(clean_store_url, tmp_path))
-        await intake.admit(TENANT, "demo")
-        assert await intake.count_open(TENANT) == Opened(0, 0, "")
-        intake.close()
+        store = store_of(redis)
+        intake = Intake(store, settings_of(clean_store_url, tmp_path))
+        await intake.admit("demo")
+        assert await intake.count_open() == Opened(0, 0, "")
+        store.connections.close()
 
 
 async def test_the_client_waits_as_told_when_it_asks_too_fast(world: World, settings: Settings) -> None:

@@ -10,6 +10,7 @@ from sayso.transitions.deciding import decide, suspend
 from service.store.keys import TenantKeys
 from service.store.runs.runs import Runs
 from service.store.suspensions.saving import Saved, Suspensions
+from tests.builders import store_of
 from tests.proofs.shaky import ShakySuspensions
 from tests.sayso.samples import ask, draft, word
 
@@ -18,7 +19,7 @@ KEYS = TenantKeys("default")
 
 async def create(store: Suspensions, suspension_id: str = "sus_1", **fields: object) -> Saved:
     begun = draft(id=suspension_id, **fields)
-    return await store.create("default", suspension_id, lambda now_ms: suspend(begun, (ask(),), now_ms))
+    return await store.create(suspension_id, lambda now_ms: suspend(begun, (ask(),), now_ms))
 
 
 def tell(record: SuspensionRecord, now_ms: int) -> Change:
@@ -39,58 +40,58 @@ async def count_scripts(redis: Redis) -> int:
 
 async def test_what_does_not_exist_is_not_found(store: Suspensions) -> None:
     with pytest.raises(NotFound, match="no suspension 'sus_9'"):
-        await store.read("default", "sus_9")
+        await store.read("sus_9")
 
 
 async def test_of_a_long_chain_the_latest_are_read(store: Suspensions) -> None:
     for number in range(1, 4):
         await create(store, f"sus_{number}", previous_id=f"sus_{number - 1}" if number > 1 else None)
-    chain = await store.read_chain("default", "sus_3", 2)
+    chain = await store.read_chain("sus_3", 2)
     assert [record.id for record in chain] == ["sus_2", "sus_3"]
-    assert len(await store.read_chain("default", "sus_3", 9)) == 3
+    assert len(await store.read_chain("sus_3", 9)) == 3
 
 
 async def test_what_waits_is_remembered_and_changed_without_a_look(store: Suspensions, redis: Redis) -> None:
     await create(store)
     before = await count_scripts(redis)
-    await store.change("default", "sus_1", tell)
+    await store.change("sus_1", tell)
     assert await count_scripts(redis) == before + 1
-    await store.change("default", "sus_1", approve)
+    await store.change("sus_1", approve)
     assert await count_scripts(redis) == before + 2
 
 
 async def test_what_no_longer_waits_is_not_remembered(store: Suspensions, redis: Redis) -> None:
     await create(store)
-    saved = await store.change("default", "sus_1", approve)
+    saved = await store.change("sus_1", approve)
     before = await count_scripts(redis)
-    await store.change("default", "sus_1", tell)
+    await store.change("sus_1", tell)
     assert await count_scripts(redis) == before + 2
-    looked = await store.change("default", "sus_1", tell)
+    looked = await store.change("sus_1", tell)
     before = await count_scripts(redis)
-    with_known = await store.change("default", "sus_1", tell, known=looked)
+    with_known = await store.change("sus_1", tell, known=looked)
     assert await count_scripts(redis) == before + 1
     assert with_known.record.version == saved.record.version + 3
 
 
 async def test_whoever_takes_it_to_be_later_than_it_is_is_put_right(store: Suspensions) -> None:
     await create(store)
-    saved = await store.change("default", "sus_1", approve)
+    saved = await store.change("sus_1", approve)
     ahead = saved._replace(now_ms=saved.now_ms + 600_000)
-    changed = await store.change("default", "sus_1", tell, known=ahead)
+    changed = await store.change("sus_1", tell, known=ahead)
     assert changed.record.updated_at_ms < ahead.now_ms
 
 
 @pytest.mark.parametrize("fault", ["the reply is lost", "the command is lost"])
 async def test_a_step_whose_reply_is_lost_is_taken_once(redis: Redis, fault: str) -> None:
     seconds, _ = await redis.time()
-    store = ShakySuspensions(redis, seconds * 1000)
+    store = ShakySuspensions(store_of(redis), seconds * 1000)
     await create(store)
     store.fault = fault
-    saved = await store.change("default", "sus_1", tell)
+    saved = await store.change("sus_1", tell)
     assert store.ran == fault.startswith("the reply")
     assert saved.record.version == 2
-    assert (await store.read("default", "sus_1")).record == saved.record
-    assert [one.type for one in await Runs(redis).trail("default", "run_1")] == ["run_paused", "warning"]
+    assert (await store.read("sus_1")).record == saved.record
+    assert [one.type for one in await Runs(store_of(redis)).trail("run_1")] == ["run_paused", "warning"]
 
 
 async def test_nothing_is_asked_for_an_instance_that_is_gone(store: Suspensions, redis: Redis) -> None:

@@ -7,7 +7,6 @@ from redis import Redis
 from sayso.errors import Unreadable
 from sayso.records.decisions import DecisionRequest
 from sayso.records.suspensions import SuspensionRecord
-from service.auth.credentials import TENANT
 from service.diagnostics import diagnose
 from service.settings import Settings
 from service.wiring import Wiring, assemble
@@ -123,13 +122,13 @@ async def test_altered_arguments_are_never_shown_or_decided(world: World, clean_
 async def test_approved_arguments_that_were_altered_start_nothing(wiring: Wiring, clean_store_url: str) -> None:
     record = await make_pending(wiring)
     edited = DecisionRequest(action="approve", digest=record.items[0].digest, args={"order": "A-1", "amount": 7})
-    await wiring.desk.decide(TENANT, record.id, "i1", edited, person("anna"))
+    await wiring.desk.decide(record.id, "i1", edited, person("anna"))
     alter(clean_store_url, record.id, lambda doc: doc["items"][0]["outcome"]["args"].update(amount=9_999))
-    (ready,) = await wiring.schedule.take(TENANT, 0.01)
+    (ready,) = await wiring.schedule.take(0.01)
     with pytest.raises(Unreadable, match="altered in the store"):
-        await wiring.desk.lease(TENANT, record.id, "worker-1", 30_000)
+        await wiring.desk.lease(record.id, "worker-1", 30_000)
     other = await make_pending(wiring)
-    assert wiring.desk.suspensions.recall_packed(TENANT, other.id, ready.packed) is None, "it is another's record"
+    assert wiring.desk.suspensions.recall_packed(other.id, ready.packed) is None, "it is another's record"
 
 
 async def test_a_record_moved_under_another_id_is_unreadable(wiring: Wiring, clean_store_url: str) -> None:
@@ -137,7 +136,7 @@ async def test_a_record_moved_under_another_id_is_unreadable(wiring: Wiring, cle
     with Redis.from_url(clean_store_url) as store:
         store.copy(KEYS.suspension(cheap.id), KEYS.suspension(dear.id), replace=True)
     with pytest.raises(Unreadable, match="another suspension"):
-        await wiring.desk.suspensions.read(TENANT, dear.id)
+        await wiring.desk.suspensions.read(dear.id)
 
 
 async def test_retention_passes_over_an_unreadable_run(
@@ -150,7 +149,7 @@ async def test_retention_passes_over_an_unreadable_run(
         later_ms = await wiring.schedule.now_ms() + 3 * DAY_MS
         assert (await forget_old(wiring, later_ms))[0] == 2
         assert (await forget_old(wiring, later_ms))[0] == 0
-        assert [one.suspension_id for one in await wiring.inspections.sample(TENANT)] == [ended[0].id]
+        assert [one.suspension_id for one in await wiring.inspections.sample()] == [ended[0].id]
 
 
 async def test_the_clock_expires_others_beside_an_unreadable_record(wiring: Wiring, clean_store_url: str) -> None:
@@ -164,5 +163,5 @@ async def test_the_clock_expires_others_beside_an_unreadable_record(wiring: Wiri
     await until(are_due)
     assert await process_due(wiring) == 3
     assert await process_due(wiring) == 0, "what is unreadable is looked at again in a minute"
-    readable = await wiring.desk.suspensions.read_many(TENANT, [one.id for one in late])
+    readable = await wiring.desk.suspensions.read_many([one.id for one in late])
     assert [(one.id, one.status) for one in readable] == [(late[0].id, "decided"), (late[2].id, "decided")]

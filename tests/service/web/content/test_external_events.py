@@ -12,14 +12,14 @@ from service.wiring import Wiring
 from tests.sayso.timeline.stories import STORIES
 from tests.sayso.timeline.test_merging import told
 from tests.service.web.sites import visit
-from tests.service.web.stories import TENANT, asked, decide
+from tests.service.web.stories import asked, decide
 
 EVIL = "<script>alert(1)</script>\u202e"
 
 
 async def tell(wiring: Wiring, run_id: str, *events: dict[str, Any], first: int = 1) -> None:
     numbered = [ExternalEvent(seq, None, event) for seq, event in enumerate(events, start=first)]
-    await wiring.external_events.add(TENANT, run_id, "agent", "sayso", numbered)
+    await wiring.external_events.add(run_id, "agent", "sayso", numbered)
 
 
 def note(text: str) -> dict[str, Any]:
@@ -27,21 +27,21 @@ def note(text: str) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize("source_format", list(STORIES))
-def test_every_entry_has_words(source_format: str) -> None:
+def test_describe_entry_of_every_source(source_format: str) -> None:
     lines = [describe_entry(one) for one in told(source_format)]
     assert all(line.text and line.source for line in lines)
     assert [line.tone for line in lines if line.kind == Kind.CALL] == ["bad" if source_format == "sayso" else "good"]
 
 
-async def test_the_run_shows_all_and_the_item_what_came_before_its_pause(settings: Settings) -> None:
+async def test_item_page_shows_only_external_events_before_its_suspension(settings: Settings) -> None:
     async with visit(settings) as site:
         record = await asked(site.wiring)
         early = [ExternalEvent(1, record.created_at_ms - 5, note("before the pause"))]
-        await site.wiring.external_events.add(TENANT, record.run.id, "early", "sayso", early)
+        await site.wiring.external_events.add(record.run.id, "early", "sayso", early)
         await decide(site.wiring, record, "approve")
         await tell(site.wiring, record.run.id, note("after the pause"))
         late = [ExternalEvent(1, record.created_at_ms + 1, note("late words"))]
-        await site.wiring.external_events.add(TENANT, record.run.id, "late", "sayso", late)
+        await site.wiring.external_events.add(record.run.id, "late", "sayso", late)
         run = await site.read(f"/runs/{record.run.id}")
         item = await site.read(f"/items/{record.id}/i1")
     assert "before the pause" in run
@@ -52,7 +52,7 @@ async def test_the_run_shows_all_and_the_item_what_came_before_its_pause(setting
     assert "the agent, early" in item
 
 
-async def test_nothing_that_is_told_reaches_the_page_as_markup(settings: Settings) -> None:
+async def test_external_events_are_escaped(settings: Settings) -> None:
     async with visit(settings) as site:
         record = await asked(site.wiring)
         call = {"type": "tool_call", "data": {"name": EVIL}}
@@ -63,12 +63,12 @@ async def test_nothing_that_is_told_reaches_the_page_as_markup(settings: Setting
     assert page.count("&lt;script&gt;alert(1)") >= 3
 
 
-async def test_a_page_shows_the_latest_and_says_that_there_is_more(settings: Settings) -> None:
+async def test_page_shows_the_latest_external_events(settings: Settings) -> None:
     async with visit(settings) as site:
         record = await asked(site.wiring)
         for first in range(1, MAX_EXTERNAL_EVENTS + 2, 200):
             await tell(site.wiring, record.run.id, *(note(f"w{first + n}") for n in range(200)), first=first)
-        shown = await read_external_events(site.wiring.external_events, TENANT, record.run.id)
+        shown = await read_external_events(site.wiring.external_events, record.run.id)
         page = await site.read(f"/runs/{record.run.id}")
     assert (len(shown.entries), shown.cut) == (MAX_EXTERNAL_EVENTS, True)
     assert shown.entries[-1].text == "w1200"

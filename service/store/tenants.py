@@ -1,0 +1,42 @@
+"""Connections of one process to its store, and the share of one tenant in them."""
+
+from itertools import cycle, islice
+from math import inf
+
+from redis.asyncio import Redis
+
+from service.store.connection.pipeline import Line
+from service.store.keys import TenantKeys
+from service.store.suspensions.reading import Readings
+
+_BATCH_LINES = 4
+"""The server reads some 16 kB from each connection between two writes to its disk: six commits of a hundred sent."""
+
+
+class Connections:
+    """The connections of one process, shared by all tenants. Each connects when it is first used."""
+
+    def __init__(self, redis: Redis) -> None:
+        self.redis = redis
+        self.time_read = (0, -inf)
+        """The server's time as of the last commit or look-up, ms, and the monotonic moment of its reading."""
+
+        self.changes = Line(redis)
+        self.intake = Line(redis)
+        self.ready = Line(redis)
+        self.batches = cycle([Line(redis) for _ in range(_BATCH_LINES)])
+
+    def close(self) -> None:
+        """Close the connections, except the pool of `redis`."""
+        for line in (self.changes, self.intake, self.ready, *islice(self.batches, _BATCH_LINES)):
+            line.close()
+
+
+class TenantStore:
+    """Where the data of one tenant is: the connections, and the names of its keys."""
+
+    def __init__(self, connections: Connections, tenant: str) -> None:
+        self.connections = connections
+        self.redis = connections.redis
+        self.keys = TenantKeys(tenant)
+        self.readings = Readings(tenant)
