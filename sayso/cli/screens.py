@@ -9,9 +9,9 @@ from datetime import UTC, datetime
 from typing import Any
 
 from rich.console import Console, Group, RenderableType
+from rich.table import Table
 from rich.text import Text
 
-from sayso.cli.outputs import format_time, make_table
 from sayso.client.responses import ItemView, Run, RunEvent, Suspension, UnreadableView
 from sayso.clock import now_ms
 from sayso.errors import TooLarge
@@ -60,6 +60,19 @@ def show_line(text: str, style: str = "", width: int = _WIDEST) -> Text:
 def show_json(value: Any) -> Text:
     """Return indented JSON, with signs for unsafe characters."""
     return show(json.dumps(value, indent=2, ensure_ascii=False))
+
+
+def make_table(*columns: str) -> Table:
+    """Return a table without borders."""
+    table = Table(box=None, pad_edge=False)
+    for column in columns:
+        table.add_column(column, overflow="fold")
+    return table
+
+
+def format_time(at: datetime) -> str:
+    """Return a time to the minute."""
+    return f"{at:%Y-%m-%d %H:%M}"
 
 
 def show_inbox(found: list[Suspension], unreadable: list[UnreadableView]) -> RenderableType:
