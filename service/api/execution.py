@@ -124,7 +124,7 @@ async def _check_own(parts: Wiring, caller: Principal, suspension_id: str) -> No
         if await parts.runs.is_of(caller.name, suspension_id=suspension_id):
             raise
         raise unknown from None
-    if record is None or record.run.owner != caller.name:
+    if record.run.owner != caller.name:
         raise unknown
 
 

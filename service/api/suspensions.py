@@ -170,7 +170,7 @@ async def _find(parts: Wiring, caller: Principal, suspension_id: str) -> Suspens
         if owner is None or await parts.runs.is_of(owner, suspension_id=suspension_id):
             raise
         raise unknown from None
-    if record is None or (caller.owner is not None and record.run.owner != caller.owner):
+    if caller.owner is not None and record.run.owner != caller.owner:
         raise unknown
     return record
 

@@ -37,7 +37,7 @@ class Clocks(Bench):
     @rule(place=PLACES, fault=FAULT)
     def look(self, place: int, fault: str | None) -> None:
         held = self.prefer(place, "pending", "decided", "resuming")
-        self.act(lambda: self.desk.look(held.id), lambda: models.look(held.pause, self.now), fault)
+        self.act(lambda: self.desk.tick(held.id), lambda: models.look(held.pause, self.now), fault)
         self.note_ready(held.id, held.pause.run)
 
     @precondition(lambda self: self.due)
@@ -47,7 +47,7 @@ class Clocks(Bench):
         for suspension_id in self.wait(self.schedule.due(self.now)):
             held = next(one for one in self.held if one.id == suspension_id)
             self.act(
-                lambda held=held: self.desk.look(held.id),
+                lambda held=held: self.desk.tick(held.id),
                 lambda held=held: models.look(held.pause, self.now),
             )
             self.note_ready(held.id, held.pause.run)

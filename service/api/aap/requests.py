@@ -17,7 +17,7 @@ from service.api.aap.problems import Refusal
 from service.api.aap.views import status_of, write_request
 from service.api.routing.dependencies import Parts
 from service.api.routing.waits import wait_for
-from service.desk.desk import Foreign
+from service.desk.suspending import Foreign
 from service.store.instances import Instance
 from service.store.suspensions.outbox import closed_at_ms
 from service.wiring import Wiring
@@ -57,9 +57,9 @@ async def create_request(request: Request, body: NewRequest, caller: Asker, part
         state=seal_state(raw),
         fit=fitting_for(body).fit,
         kept_ms=KEPT_MS,
-        words=describe_words(body),
+        events=describe_words(body),
     )
-    saved = await parts.desk.ask(
+    saved = await parts.desk.suspend(
         draft_run(caller, body),
         [draft_call(body)],
         ResumeSpec(mode="poll", resumer=ADAPTER, endpoint_id=caller.id, tells=caller.delivery is not None),
@@ -156,7 +156,7 @@ async def _find(parts: Wiring, caller: Instance, request_id: str) -> SuspensionR
             raise
         raise unknown from None
     record = found.record
-    if record is None or record.run.owner != caller.owner:
+    if record.run.owner != caller.owner:
         raise unknown
     return await _in_time(parts, record, found.now_ms)
 
@@ -164,7 +164,7 @@ async def _find(parts: Wiring, caller: Instance, request_id: str) -> SuspensionR
 async def _in_time(parts: Wiring, record: SuspensionRecord, now_ms: int) -> SuspensionRecord:
     """Return the record, expired where its time is over and no clock has come by yet."""
     late = record.status is Status.PENDING and (record.deadline_at_ms or 0) <= now_ms
-    return (await parts.desk.look(record.id)).record if late else record
+    return (await parts.desk.tick(record.id)).record if late else record
 
 
 async def _show(parts: Wiring, record: SuspensionRecord, status: int = 200) -> Response:

@@ -297,4 +297,4 @@ async def make_records(world: World) -> dict[str, SuspensionRecord]:
 
 async def expire(world: World, record: SuspensionRecord) -> SuspensionRecord:
     """The suspension after the clock has come round."""
-    return (await world.wiring.desk.look(record.id)).record
+    return (await world.wiring.desk.tick(record.id)).record
