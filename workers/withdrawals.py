@@ -10,8 +10,8 @@ from contextlib import suppress
 import structlog
 
 from sayso.clock import monotonic_ms
-from service.desk.withdrawals import withdraw_runs
 from service.logs import Trouble
+from service.operations.withdrawals import withdraw_runs
 from service.store.people import ApiKey
 from service.wiring import Wiring
 

@@ -39,7 +39,7 @@ from sayso.sentences.outcomes import describe_decision, describe_failure, descri
 from sayso.text.summaries import summarize
 from sayso.transitions.deciding import find_item
 from sayso.transitions.item_states import find_item_state
-from service.desk.sightings import note_seen
+from service.operations.sightings import note_seen
 from service.web.content.answers import Forms, make_forms, mark, read_answer, refill
 from service.web.content.claims import find_claims
 from service.web.content.details import (

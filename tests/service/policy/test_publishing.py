@@ -12,7 +12,7 @@ from sayso.policy.external import ExternalCall
 from sayso.records.suspensions import ResumeSpec
 from sayso.records.tool_calls import ToolCall
 from service.auth.credentials import TENANT
-from service.diagnostics import Finding, diagnose
+from service.operations.diagnostics import Finding, diagnose
 from service.policy.publishing import RulesInForce
 from service.settings import Settings
 from service.store.keys import TenantKeys
