@@ -97,7 +97,7 @@ def describe_hold(record: SuspensionRecord, item: Item, freezes: Sequence[Freeze
     return f"{describe_left(left_ms)}, on hold" if left_ms > 0 else ""
 
 
-def describe_hindrance(record: SuspensionRecord, item: Item, name: str) -> str:
+def describe_ineligibility(record: SuspensionRecord, item: Item, name: str) -> str:
     """Return why this reviewer cannot decide an open item; empty where they can. The desk checks it again."""
     if item.terms.no_self_approval and name == record.run.owner:
         return "You requested this call, so another reviewer must decide it."

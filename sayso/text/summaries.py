@@ -1,4 +1,4 @@
-"""Show JSON to people: in one line, as a table of leaves, and whole."""
+"""JSON for readers: a one-line summary, a table of paths and values, and the full text."""
 
 import json
 from collections.abc import Iterator
@@ -9,7 +9,7 @@ from pydantic import JsonValue
 from sayso.canonical_json import JsonObject, canonical_json
 
 _quote = json.encoder.encode_basestring
-"""Writes a text as the canonical form does, without looking at it three times: a page has thousands of them."""
+"""Quotes a text as canonical JSON does, but faster; a page has thousands of texts."""
 
 SUMMARY_PAIRS = 5
 SUMMARY_VALUE_CHARS = 42
@@ -18,7 +18,7 @@ SUMMARY_PATH_CHARS = 32
 
 @dataclass(frozen=True)
 class Leaf:
-    """One value at the end of its path; a literal is a number, a truth value, null, or something empty.
+    """One value and its path; a literal is a number, a boolean, null, or an empty value.
 
     Only a summary cuts a leaf short.
     """
@@ -31,26 +31,26 @@ class Leaf:
 
 @dataclass(frozen=True)
 class Summary:
-    """The beginning of the leaves, and how many bytes of names and values were left out."""
+    """The first leaves, and the number of omitted bytes of names and values."""
 
-    leaves: tuple[Leaf, ...]
+    shown: tuple[Leaf, ...]
     hidden_bytes: int
 
 
-def find_leaves(value: JsonValue) -> list[Leaf]:
-    """Return every leaf of the value, in order, with paths such as `items[0].name`."""
+def list_values(value: JsonValue) -> list[Leaf]:
+    """Return every leaf in order, with paths such as `items[0].name`."""
     return list(_walk(value, ""))
 
 
 def summarize(args: JsonObject) -> Summary:
-    """Return what fits into one line of the arguments."""
-    leaves = find_leaves(args) if args else []
-    shown = tuple(_shorten(leaf) for leaf in leaves[:SUMMARY_PAIRS])
-    return Summary(shown, sum(map(_size, leaves)) - sum(map(_size, shown)))
+    """Return a summary of the arguments that fits on one line."""
+    values = list_values(args) if args else []
+    shown = tuple(_shorten(leaf) for leaf in values[:SUMMARY_PAIRS])
+    return Summary(shown, sum(map(_size, values)) - sum(map(_size, shown)))
 
 
 def write_pretty(value: JsonValue, indent: str = "") -> str:
-    """Write the value as indented JSON, every scalar exactly as in the canonical form that is digested."""
+    """Return indented JSON; scalars equal those of the digested canonical form."""
     deeper = indent + "  "
     if isinstance(value, dict) and value:
         rows = [f"{deeper}{_scalar(key)}: {write_pretty(child, deeper)}" for key, child in value.items()]
@@ -63,7 +63,7 @@ def write_pretty(value: JsonValue, indent: str = "") -> str:
 
 
 def write_leaf(value: JsonValue) -> str:
-    """Write a value on its own: a text as it stands, anything else as JSON."""
+    """Return a text unquoted, and any other value as JSON."""
     return next(iter(_walk(value, ""))).text if not isinstance(value, dict | list) else write_pretty(value)
 
 
@@ -74,26 +74,26 @@ def _walk(value: JsonValue, path: str) -> Iterator[Leaf]:
     elif isinstance(value, list) and value:
         for place, child in enumerate(value):
             yield from _walk(child, f"{path}[{place}]")
-    elif isinstance(value, str) and not _looks_literal(value):
+    elif isinstance(value, str) and not _is_ambiguous(value):
         yield Leaf(path, value, literal=False)
     else:
         yield Leaf(path, _scalar(value), literal=not isinstance(value, str))
 
 
 def _below(path: str, key: str) -> str:
-    """Return the path of a key; one that could be taken for a path itself, or for another key, is quoted."""
+    """Return the path of a key; an ambiguous key is quoted."""
     if write_key(key) != key or any(sign in key for sign in ".[]"):
         return f"{path}[{_scalar(key)}]"
     return f"{path}.{key}" if path else key
 
 
 def write_key(key: str) -> str:
-    """Write a key as it stands, or as JSON where a reader could take it for another: `to`, `"to "`, `"to\\n"`."""
+    """Return a key, quoted where it is ambiguous: `to`, `"to "`, `"to\\n"`."""
     return _scalar(key) if not key or key != key.strip() or '"' in key or not key.isprintable() else key
 
 
-def _looks_literal(text: str) -> bool:
-    """Whether a text could be taken for something else, so that it is shown in quotes."""
+def _is_ambiguous(text: str) -> bool:
+    """Return whether a text needs quotes, because it resembles another JSON value."""
     if text != text.strip() or not text or text[0] in "\"'{[":
         return True
     try:

@@ -28,8 +28,8 @@ from sayso.sentences.items import (
     describe_deadlock,
     describe_denial,
     describe_fallback,
-    describe_hindrance,
     describe_hold,
+    describe_ineligibility,
     describe_need,
     describe_quorum,
     describe_resemblance,
@@ -40,7 +40,7 @@ from sayso.text.summaries import summarize
 from sayso.transitions.deciding import find_item
 from sayso.transitions.item_states import find_item_state
 from service.operations.sightings import note_seen
-from service.web.content.answers import Forms, make_forms, mark, read_answer, refill
+from service.web.content.answers import Forms, make_forms, mark_problems, read_answer, refill
 from service.web.content.claims import find_claims
 from service.web.content.details import (
     compare_args,
@@ -162,7 +162,7 @@ async def _keep_typed(
     forms: Forms = context["forms"]
     record: SuspensionRecord = context["record"]
     item: Item = context["item"]
-    context["forms"] = await asyncio.to_thread(lambda: mark(refill(forms, post), error, item.target_arg))
+    context["forms"] = await asyncio.to_thread(lambda: mark_problems(refill(forms, post), error, item.target_arg))
     context["editing"] |= post.get("answer") == Answer.EDIT
     pending = await wiring_of(request).runs.count_pending()
 
@@ -220,7 +220,7 @@ def _words(record: SuspensionRecord, item: Item, name: str) -> dict[str, object]
         "need": describe_need(item),
         "extensions": list_extensions(item) if record.status is Status.PENDING else [],
         "takes_answers": item.open and record.status is Status.PENDING,
-        "hindrance": describe_hindrance(record, item, name),
+        "ineligibility": describe_ineligibility(record, item, name),
         "fallback": describe_fallback(record, item),
         "denial": describe_denial(record) if Answer.DENY in item.allowed else "",
         "reviewers": describe_reviewers(record, item),

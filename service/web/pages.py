@@ -14,7 +14,7 @@ from sayso.sentences.outcomes import describe_state
 from sayso.sentences.times import describe_ago, describe_clock, describe_hour, describe_left, describe_span
 from sayso.text.blanks import fold
 from sayso.text.invisible import UNCHECKED, count_hidden, write_signs
-from sayso.text.summaries import find_leaves, write_pretty
+from sayso.text.summaries import list_values, write_pretty
 from sayso.transitions.freezing import describe_scope
 from service.settings import CHECKOUT
 from service.web.sessions import Visitor, wiring_of
@@ -89,7 +89,7 @@ def _make_environment() -> Environment:
         "span": describe_span,
         "left": describe_left,
         "state": describe_state,
-        "leaves": find_leaves,
+        "pairs": list_values,
         "pretty": write_pretty,
         "listed": join_words,
         "scope": describe_scope,

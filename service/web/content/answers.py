@@ -1,4 +1,4 @@
-"""Turn what a reviewer sent from an item's page into one decision, or back into forms that say what is wrong."""
+"""The decision forms of an item's page: parse a submitted form, or show it again with its problems."""
 
 from dataclasses import dataclass, replace
 
@@ -16,10 +16,7 @@ from service.web.form_posts import Post
 
 @dataclass(frozen=True)
 class Forms:
-    """The forms of an item: which answers it takes, and all that is typed in them.
-
-    `chosen` is the answer that was sent last and did not go through; its form is shown open.
-    """
+    """The forms of an item, with their input; the form of the rejected answer `chosen` is open."""
 
     allowed: tuple[Answer, ...]
     args: tuple[Field, ...]
@@ -29,18 +26,18 @@ class Forms:
 
 
 def make_forms(item: Item, definition: ToolDefinition | None) -> Forms:
-    """Return the forms that the item permits, showing what is asked."""
+    """Return the forms that the item allows, filled with its arguments."""
     schema = definition.parameters if definition is not None else None
-    wanted = item.response_schema if item.response_schema is not None else _target_schema(item, schema)
+    value_schema = item.response_schema if item.response_schema is not None else _target_schema(item, schema)
     return Forms(
         allowed=item.allowed,
         args=args_fields(schema, item.tool.args) if Answer.EDIT in item.allowed else (),
-        value=value_fields(wanted, item.choices) if Answer.VALUE in item.allowed else (),
+        value=value_fields(value_schema, item.choices) if Answer.VALUE in item.allowed else (),
     )
 
 
 def refill(forms: Forms, post: Post) -> Forms:
-    """Return the forms with what was typed, each field that cannot be read with its problem."""
+    """Return the forms with the submitted input and the problem of each invalid field."""
     chosen = post.get("answer", "")
     return replace(
         forms,
@@ -51,34 +48,34 @@ def refill(forms: Forms, post: Post) -> Forms:
     )
 
 
-def mark(forms: Forms, error: SaysoError, target_arg: str | None) -> Forms:
-    """Return the forms with the faults that the error lists, each beside its field."""
+def mark_problems(forms: Forms, error: SaysoError, target_arg: str | None) -> Forms:
+    """Return the forms with the error's problems beside their fields."""
     problems = error.facts.get("problems")
     if not isinstance(problems, list):
         return forms
-    told = [str(problem) for problem in problems]
-    given = [problem.replace(f"args.{target_arg}", "value", 1) for problem in told] if target_arg else told
+    texts = [str(problem) for problem in problems]
+    of_value = [text.replace(f"args.{target_arg}", "value", 1) for text in texts] if target_arg else texts
     return replace(
-        forms, args=note_problems(forms.args, told, "args"), value=note_problems(forms.value, given, "value")
+        forms, args=note_problems(forms.args, texts, "args"), value=note_problems(forms.value, of_value, "value")
     )
 
 
 def read_answer(forms: Forms, post: Post, limit_bytes: int) -> DecisionRequest:
-    """Return the decision that was sent; raises `InvalidInput` when it cannot be read or is over the limit."""
+    """Return the submitted decision; raises `InvalidInput` or `TooLarge`."""
     answer = post.get("answer", "")
     if answer not in list(Answer):
         raise InvalidInput("Choose one of the decisions on this page.")
     args: JsonObject | None = None
     value: JsonValue = None
     if answer == Answer.EDIT:
-        typed = _typed(forms.args, post)
+        typed = _read_value(forms.args, post)
         if not isinstance(typed, dict):
-            raise InvalidInput("The arguments have to be one JSON object, in braces.")
+            raise InvalidInput("The arguments must be one JSON object, in braces.")
         args = typed
     elif answer == Answer.VALUE:
-        value = _typed(forms.value, post)
+        value = _read_value(forms.value, post)
     if len(canonical_json([args, value])) > limit_bytes:
-        raise TooLarge(f"What you typed comes to more than {limit_bytes} bytes. Shorten it and send it again.")
+        raise TooLarge(f"Your input is over {limit_bytes} bytes. Shorten it and send it again.")
     message = normalize(post.get("message", "")).strip() or None
     action = Answer.APPROVE if answer == Answer.EDIT else answer
     try:
@@ -89,15 +86,15 @@ def read_answer(forms: Forms, post: Post, limit_bytes: int) -> DecisionRequest:
         raise misfit(error.errors(include_url=False, include_input=False), "answer") from error
 
 
-def _typed(fields: tuple[Field, ...], post: Post) -> JsonValue:
+def _read_value(fields: tuple[Field, ...], post: Post) -> JsonValue:
     reading = read_fields(fields, post)
-    if not reading.fits:
-        raise InvalidInput("Something typed cannot be read; it is marked below. Nothing was changed.")
+    if not reading.valid:
+        raise InvalidInput("Some fields are invalid; see below. Nothing was changed.")
     return reading.value
 
 
 def _target_schema(item: Item, schema: JsonObject | None) -> JsonObject | None:
-    """The tool's own schema of the argument that the value goes into."""
+    """Return the tool's schema of the argument that receives the value."""
     properties = schema.get("properties") if schema is not None else None
     found = properties.get(item.target_arg) if isinstance(properties, dict) and item.target_arg is not None else None
     return found if isinstance(found, dict) else None

@@ -8,8 +8,8 @@ from sayso.records.items import Item
 from sayso.records.suspensions import Status, SuspensionRecord
 from sayso.sentences.items import (
     describe_fallback,
-    describe_hindrance,
     describe_hold,
+    describe_ineligibility,
     describe_need,
     describe_quorum,
     describe_resemblance,
@@ -37,7 +37,7 @@ class Card:
     hold: str
     fallback: str
     quorum: str
-    hindrance: str
+    ineligibility: str
     resemblance: str
 
 
@@ -93,7 +93,7 @@ def _card(record: SuspensionRecord, item: Item, name: str, hold: str) -> Card:
         hold=hold,
         fallback=describe_fallback(record, item),
         quorum=describe_quorum(item),
-        hindrance=describe_hindrance(record, item, name),
+        ineligibility=describe_ineligibility(record, item, name),
         resemblance=describe_resemblance(item.resembles),
     )
 

@@ -9,7 +9,7 @@ from sayso.canonical_json import JsonObject
 from sayso.records.decisions import Decision, DecisionAction
 from sayso.records.events import EventType, TrailEntry
 from sayso.records.items import Item
-from sayso.text.summaries import find_leaves
+from sayso.text.summaries import list_values
 from sayso.transitions.closing import args_of
 from service.web.content.facts import Facts
 
@@ -99,8 +99,8 @@ def list_extensions(item: Item) -> list[int]:
 
 def compare_args(requested: JsonObject, decided: JsonObject) -> list[Change]:
     """Return every leaf of both."""
-    before = {leaf.path: leaf.text for leaf in find_leaves(requested)} if requested else {}
-    after = {leaf.path: leaf.text for leaf in find_leaves(decided)} if decided else {}
+    before = {leaf.path: leaf.text for leaf in list_values(requested)} if requested else {}
+    after = {leaf.path: leaf.text for leaf in list_values(decided)} if decided else {}
     rows = []
     for path in dict.fromkeys((*before, *after)):
         old, new = before.get(path), after.get(path)

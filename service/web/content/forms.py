@@ -1,7 +1,7 @@
-"""Turn a JSON schema into form fields, and what was typed into them back into JSON.
+"""Form fields from a JSON schema, and JSON from a submitted form.
 
-A field that nobody touched gives back exactly the value it showed, whatever browsers do to line breaks on the way.
-Types come from the schema; whether the whole fits it is the desk's to say.
+An untouched field returns exactly its original value, although browsers change line breaks. Types come from the
+schema; the desk validates the complete value.
 """
 
 import re
@@ -17,16 +17,15 @@ from sayso.text.summaries import write_key, write_pretty
 from service.web.content.schemas import Shape, properties_of, shape_of
 
 MANY_FIELDS = 40
-"""Beyond this the arguments are edited as one JSON text."""
+"""Arguments with more fields are edited as one JSON text."""
 
 LONG_TEXT_CHARS = 60
-
 
 _NUMBER = re.compile(r"-?[0-9]+(\.[0-9]+)?([eE][-+]?[0-9]+)?", re.ASCII)
 
 
 class Absent:
-    """The value of an argument that is not sent at all."""
+    """The value of an omitted argument."""
 
 
 ABSENT: Final = Absent()
@@ -34,9 +33,9 @@ ABSENT: Final = Absent()
 
 @dataclass(frozen=True)
 class Field:
-    """One control: what it is for, what it shows, and what it means. Without a name it is for the whole value.
+    """One control of a form; without a name it stands for the whole value.
 
-    What is `asked` for is not yet there, so that leaving it empty is no answer; an argument may go on missing.
+    A `requested` value has no original, so an empty control is an error. An argument may stay omitted.
     """
 
     key: str
@@ -45,12 +44,12 @@ class Field:
     required: bool
     original: JsonValue | Absent
     text: str
-    asked: bool = False
+    requested: bool = False
     problem: str = ""
 
     @property
     def control(self) -> str:
-        """Which control fits: text, lines, number, choice or json."""
+        """The control: text, lines, number, choice or json."""
         if self.shape.kind == "boolean":
             return "choice"
         if self.shape.kind == "integer":
@@ -61,38 +60,40 @@ class Field:
 
     @property
     def options(self) -> list[tuple[str, str]]:
-        """What a choice offers: the value as JSON, and the words for it."""
-        return [(_canonical(one), one if isinstance(one, str) else _canonical(one)) for one in self.shape.options]
+        """The options of a choice: JSON value and label."""
+        return [
+            (_canonical(value), value if isinstance(value, str) else _canonical(value)) for value in self.shape.options
+        ]
 
     @property
     def shown_name(self) -> str:
-        """The name of the argument, in quotes where it could be taken for another."""
+        """The name of the argument, quoted where it is ambiguous."""
         return write_key(self.name or "")
 
     @property
     def rows(self) -> int:
-        """How many lines the control shows."""
+        """The control's height in lines."""
         return max(2, min(14, self.text.count("\n") + 1 + len(self.text) // 80))
 
 
 @dataclass(frozen=True)
 class Reading:
-    """What the fields came to: a value, or the fields again with their problems."""
+    """The submitted value, and the fields with any problems."""
 
     value: JsonValue
     fields: tuple[Field, ...]
 
     @property
-    def fits(self) -> bool:
-        """Whether every field could be read."""
+    def valid(self) -> bool:
+        """Whether every field is valid."""
         return not any(field.problem for field in self.fields)
 
 
 def args_fields(schema: JsonObject | None, args: JsonObject) -> tuple[Field, ...]:
-    """Return a field for every argument that the tool knows and for every further one that was sent."""
+    """Return a field for every argument of the tool's schema, and for every further argument of the call."""
     known = properties_of(schema, MANY_FIELDS) if schema is not None else []
     names = {name for name, _, _ in known}
-    extra = [(name, _shape_alone(value), False) for name, value in args.items() if name not in names]
+    extra = [(name, _shape_of_value(value), False) for name, value in args.items() if name not in names]
     if not known or len(known) + len(extra) > MANY_FIELDS:
         return (_field("f0", None, Shape("json"), required=True, original=args),)
     return tuple(
@@ -102,59 +103,59 @@ def args_fields(schema: JsonObject | None, args: JsonObject) -> tuple[Field, ...
 
 
 def value_fields(schema: JsonObject | None, choices: Sequence[JsonValue] | None) -> tuple[Field, ...]:
-    """Return the fields of a value that is asked for: one, or one for each property of an object."""
+    """Return the fields of a requested value: one, or one per property of an object."""
     known = properties_of(schema, MANY_FIELDS) if schema is not None and choices is None else []
     if not 0 < len(known) <= MANY_FIELDS:
-        return (_asked("v0", None, _shape_asked(schema, choices), required=True),)
+        return (_requested("v0", None, _requested_shape(schema, choices), required=True),)
     return tuple(
-        _asked(f"v{place}", name, shape, required=required) for place, (name, shape, required) in enumerate(known)
+        _requested(f"v{place}", name, shape, required=required) for place, (name, shape, required) in enumerate(known)
     )
 
 
 def read_fields(fields: Iterable[Field], posted: Mapping[str, str]) -> Reading:
-    """Return what was typed, typed as the fields say; a field without a name is the whole value."""
+    """Return the submitted value, with the types of the fields."""
     value: JsonValue = {}
     shown: list[Field] = []
     for field in fields:
         typed = normalize(posted.get(field.key, ""))
         try:
-            one = _read(field, typed)
+            part = _read(field, typed)
             shown.append(replace(field, text=typed))
         except InvalidInput as error:
             shown.append(replace(field, text=typed, problem=error.message))
             continue
         if field.name is None:
-            value = None if isinstance(one, Absent) else one
-        elif not isinstance(one, Absent) and isinstance(value, dict):
-            value[field.name] = one
+            value = None if isinstance(part, Absent) else part
+        elif not isinstance(part, Absent) and isinstance(value, dict):
+            value[field.name] = part
     return Reading(value, tuple(shown))
 
 
 def note_problems(fields: Iterable[Field], problems: Iterable[str], root: str) -> tuple[Field, ...]:
-    """Return the fields with each problem, such as `args.amount: …`, beside the field it names."""
-    told = [problem.partition(": ") for problem in problems]
+    """Return the fields with their problems; a problem names its place, such as `args.amount: …`."""
+    parsed = [problem.partition(": ") for problem in problems]
 
     def problem_of(field: Field) -> str:
         place = root if field.name is None else f"{root}.{field.name}"
-        mine = [words for path, _, words in told if path == place or path.startswith((f"{place}.", f"{place}["))]
-        return field.problem or "; ".join(mine)
+        own = [text for path, _, text in parsed if path == place or path.startswith((f"{place}.", f"{place}["))]
+        return field.problem or "; ".join(own)
 
     return tuple(replace(field, problem=problem_of(field)) for field in fields)
 
 
 def normalize(text: str) -> str:
-    """Return a text as a form brings it back: line breaks are one sign, and NUL is the replacement character."""
+    """Return a form's text with LF line breaks, and with U+FFFD in place of NUL."""
     return text.replace("\r\n", "\n").replace("\r", "\n").replace("\0", "\ufffd")
 
 
-def _shape_asked(schema: JsonObject | None, choices: Sequence[JsonValue] | None) -> Shape:
+def _requested_shape(schema: JsonObject | None, choices: Sequence[JsonValue] | None) -> Shape:
     if choices is not None:
         return Shape("choice", options=tuple(choices))
     return shape_of(schema, schema) if schema is not None else Shape("text")
 
 
-def _asked(key: str, name: str | None, shape: Shape, *, required: bool) -> Field:
-    return Field(key, name, shape, required, ABSENT, "", asked=required)
+def _requested(key: str, name: str | None, shape: Shape, *, required: bool) -> Field:
+    return Field(key, name, shape, required, ABSENT, "", requested=required)
 
 
 def _field(key: str, name: str | None, shape: Shape, *, required: bool, original: JsonValue | Absent) -> Field:
@@ -162,13 +163,12 @@ def _field(key: str, name: str | None, shape: Shape, *, required: bool, original
         shape = replace(shape, kind="json")
     picked = shape.kind in ("choice", "boolean")
     if picked and not isinstance(original, Absent) and not _offered(shape.options, original):
-        # A browser shows, and sends, the first option in the place of one that is not there.
+        # A browser shows and sends the first option if the value is not among the options.
         shape = replace(shape, options=(*shape.options, original))
     return Field(key, name, shape, required, original, _show(shape, original))
 
 
-def _shape_alone(value: JsonValue) -> Shape:
-    """How to edit an argument that the schema does not know."""
+def _shape_of_value(value: JsonValue) -> Shape:
     if isinstance(value, bool):
         return Shape("boolean", options=(True, False))
     if isinstance(value, int | float):
@@ -189,7 +189,7 @@ def _show(shape: Shape, value: JsonValue | Absent) -> str:
 
 
 def _read(field: Field, typed: str) -> JsonValue | Absent:
-    if typed == normalize(field.text) and _agrees(field):
+    if typed == normalize(field.text) and _can_keep(field):
         return field.original
     if field.shape.kind == "text":
         return typed if typed else _empty(field, "")
@@ -198,15 +198,15 @@ def _read(field: Field, typed: str) -> JsonValue | Absent:
     if field.shape.kind in ("choice", "boolean"):
         return _read_choice(field, typed)
     if field.shape.kind in ("number", "integer") and not _NUMBER.fullmatch(typed.strip()):
-        raise InvalidInput("Write a number, such as 12 or 12.5.")
+        raise InvalidInput("Enter a number, such as 12 or 12.5.")
     return _read_json(typed)
 
 
-def _agrees(field: Field) -> bool:
-    """Whether the value shown is one that this field could yield, so that untouched means unchanged."""
+def _can_keep(field: Field) -> bool:
+    """Return whether the field could produce its original value, so that untouched means unchanged."""
     original = field.original
     if isinstance(original, Absent):
-        return not field.asked
+        return not field.requested
     if field.shape.kind == "text":
         return isinstance(original, str) or (original is None and field.shape.nullable)
     if field.shape.kind in ("number", "integer"):
@@ -215,22 +215,22 @@ def _agrees(field: Field) -> bool:
     return True
 
 
-def _empty(field: Field, other: JsonValue | Absent) -> JsonValue | Absent:
-    """What an empty control means: not sent where that is allowed, else null, else an empty text or a fault."""
+def _empty(field: Field, default: JsonValue | Absent) -> JsonValue | Absent:
+    """Return the value of an empty control: omitted if allowed, else null, else the default or an error."""
     if not field.required:
         return ABSENT
     if field.shape.nullable:
         return None
-    if field.asked or isinstance(other, Absent):
-        raise InvalidInput("This cannot be left empty.")
-    return other
+    if field.requested or isinstance(default, Absent):
+        raise InvalidInput("Enter a value.")
+    return default
 
 
 def _read_choice(field: Field, typed: str) -> JsonValue:
     for option in field.shape.options:
         if _canonical(option) == typed:
             return option
-    raise InvalidInput("Choose one of the values offered.")
+    raise InvalidInput("Choose one of the listed values.")
 
 
 def _read_json(typed: str) -> JsonValue:

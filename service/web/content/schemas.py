@@ -1,4 +1,4 @@
-"""Find out which control suits a JSON schema. Schemas come from outside: whatever is unclear is edited as JSON."""
+"""Form controls for JSON schemas. Schemas are untrusted, and an unsupported one is edited as JSON."""
 
 from dataclasses import dataclass
 from typing import Any
@@ -8,13 +8,13 @@ from pydantic import JsonValue
 from sayso.canonical_json import JsonObject
 
 _KINDS = {"string": "text", "integer": "integer", "number": "number", "boolean": "boolean"}
-_MOST_OPTIONS = 100
-_MOST_HOPS = 8
+_MAX_OPTIONS = 100
+_MAX_HOPS = 8
 
 
 @dataclass(frozen=True)
 class Shape:
-    """What a value is to be: text, integer, number, boolean, choice or json, with the words that describe it."""
+    """A control's kind (text, integer, number, boolean, choice or json), with its description."""
 
     kind: str
     nullable: bool = False
@@ -23,11 +23,11 @@ class Shape:
     description: str = ""
 
 
-def properties_of(schema: JsonObject, most: int) -> list[tuple[str, Shape, bool]]:
-    """Return name, shape and whether it is required of every property of an object schema of at most so many."""
+def properties_of(schema: JsonObject, limit: int) -> list[tuple[str, Shape, bool]]:
+    """Return name, shape and required flag of each property; none for more than `limit` properties."""
     node, _ = _resolve(schema, schema)
     properties = node.get("properties")
-    if not isinstance(properties, dict) or len(properties) > most or node.get("type", "object") != "object":
+    if not isinstance(properties, dict) or len(properties) > limit or node.get("type", "object") != "object":
         return []
     required = node.get("required")
     needed = [name for name in required if isinstance(name, str)] if isinstance(required, list) else []
@@ -35,7 +35,7 @@ def properties_of(schema: JsonObject, most: int) -> list[tuple[str, Shape, bool]
 
 
 def shape_of(schema: JsonValue, root: JsonObject) -> Shape:
-    """Return the shape of one value; references are followed inside `root` only."""
+    """Return the shape of one value; references resolve inside `root` only."""
     node, nullable = _resolve(schema, root)
     kind, options = _kind_of(node)
     return Shape(
@@ -49,7 +49,7 @@ def shape_of(schema: JsonValue, root: JsonObject) -> Shape:
 
 def _kind_of(node: dict[str, Any]) -> tuple[str, tuple[JsonValue, ...]]:
     listed = [node["const"]] if "const" in node else node.get("enum")
-    if isinstance(listed, list) and 0 < len(listed) <= _MOST_OPTIONS:
+    if isinstance(listed, list) and 0 < len(listed) <= _MAX_OPTIONS:
         plain = all(not isinstance(option, dict | list) for option in listed)
         return ("choice", tuple(listed)) if plain else ("json", ())
     kind = _KINDS.get(node["type"], "json") if isinstance(node.get("type"), str) else "json"
@@ -57,20 +57,20 @@ def _kind_of(node: dict[str, Any]) -> tuple[str, tuple[JsonValue, ...]]:
 
 
 def _resolve(schema: JsonValue, root: JsonObject) -> tuple[dict[str, Any], bool]:
-    """Follow local references and unwrap 'this or null'; the words beside them are kept."""
-    words: dict[str, Any] = {}
+    """Follow local references and unwrap 'this or null'; keep the titles and descriptions beside them."""
+    texts: dict[str, Any] = {}
     nullable = False
     node: Any = schema
-    for _ in range(_MOST_HOPS):
+    for _ in range(_MAX_HOPS):
         if not isinstance(node, dict):
             break
-        words = {**{key: node[key] for key in ("title", "description") if key in node}, **words}
+        texts = {**{key: node[key] for key in ("title", "description") if key in node}, **texts}
         following, null_too = _follow(node, root)
         nullable = nullable or null_too
         if following is None:
             break
         node = following
-    return ({**node, **words} if isinstance(node, dict) else words), nullable
+    return ({**node, **texts} if isinstance(node, dict) else texts), nullable
 
 
 def _follow(node: dict[str, Any], root: JsonObject) -> tuple[dict[str, Any] | None, bool]:

@@ -4,20 +4,20 @@ from typing import Any
 
 import pytest
 
+from sayso.records.freezes import Freeze
 from sayso.records.items import Answer, ItemKind
 from sayso.sentences.items import (
     describe_deadlock,
     describe_denial,
     describe_fallback,
-    describe_hindrance,
     describe_hold,
+    describe_ineligibility,
     describe_need,
     describe_quorum,
     describe_resemblance,
     describe_reviewers,
     join_words,
 )
-from sayso.transitions.freezing import Freeze
 from sayso.transitions.timing import keep_time
 from tests.sayso.sentences.samples import NOW, make_decision, make_item, make_record
 
@@ -82,14 +82,14 @@ def test_describe_need() -> None:
     assert describe_need(make_item(draft)) == "needs a value"
 
 
-def test_describe_hindrance_says_why_a_reviewer_cannot_decide() -> None:
+def test_describe_ineligibility_says_why_a_reviewer_cannot_decide() -> None:
     item, few = make_item(), make_item(reviewers=["anna"])
     decided = item.model_copy(update={"decisions": (make_decision("approve"),)})
-    assert describe_hindrance(make_record(item), item, "anna") == ""
-    assert "You requested this call" in describe_hindrance(make_record(item), item, "demo")
-    assert describe_hindrance(make_record(few), few, "ben") == "Only anna can decide this."
+    assert describe_ineligibility(make_record(item), item, "anna") == ""
+    assert "You requested this call" in describe_ineligibility(make_record(item), item, "demo")
+    assert describe_ineligibility(make_record(few), few, "ben") == "Only anna can decide this."
     assert (
-        describe_hindrance(make_record(decided), decided, "ben")
+        describe_ineligibility(make_record(decided), decided, "ben")
         == "You have decided. Other reviewers must still decide."
     )
 
@@ -100,7 +100,7 @@ def test_describe_deadlock_when_too_few_reviewers_are_left() -> None:
     assert describe_deadlock(make_record(item), make_item(reviewers=["ben"])) == ""
     sentence = "Too few reviewers are left to reach the quorum. At the deadline it is denied."
     assert describe_deadlock(make_record(split), split) == sentence
-    assert describe_hindrance(make_record(split), split, "ben") == f"You have decided. {sentence}"
+    assert describe_ineligibility(make_record(split), split, "ben") == f"You have decided. {sentence}"
 
 
 def test_describe_denial_depends_on_the_run() -> None:

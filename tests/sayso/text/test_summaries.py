@@ -4,7 +4,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from sayso.canonical_json import canonical_json, parse_json
-from sayso.text.summaries import SUMMARY_PAIRS, Leaf, find_leaves, summarize, write_leaf, write_pretty
+from sayso.text.summaries import SUMMARY_PAIRS, Leaf, list_values, summarize, write_leaf, write_pretty
 from service.web.content.forms import args_fields
 from tests.service.web.stories import REFUND_ARGS
 
@@ -18,8 +18,8 @@ JSON = st.recursive(
 TO = {"type": "object", "properties": {"to": {"type": "string"}}}
 
 
-def test_every_leaf_has_its_path() -> None:
-    leaves = find_leaves({"a": {"b": [1, {"c": None}]}, "e": [], "t": "x y"})
+def test_list_values_returns_every_path() -> None:
+    leaves = list_values({"a": {"b": [1, {"c": None}]}, "e": [], "t": "x y"})
     assert leaves == [
         Leaf("a.b[0]", "1", literal=True),
         Leaf("a.b[1].c", "null", literal=True),
@@ -28,38 +28,38 @@ def test_every_leaf_has_its_path() -> None:
     ]
 
 
-def test_a_text_that_could_be_taken_for_something_else_is_in_quotes() -> None:
+def test_list_values_quotes_ambiguous_texts() -> None:
     for text in ("10", "true", "null", "", " padded", '"quoted"', "[1]", "1e5"):
         assert write_leaf(text) == json.dumps(text), text
     assert write_leaf("10 apples") == "10 apples"
     assert write_leaf(10) == "10"
 
 
-def test_keys_that_differ_in_blanks_alone_are_shown_distinguishably() -> None:
-    shown = [leaf.path for leaf in find_leaves({"to": 1, "to ": 2, "to\n": 3, " to": 4, "to\u200b": 5, 'to"': 6})]
+def test_list_values_distinguishes_keys_with_blanks() -> None:
+    shown = [leaf.path for leaf in list_values({"to": 1, "to ": 2, "to\n": 3, " to": 4, "to\u200b": 5, 'to"': 6})]
     assert shown == ["to", '["to "]', '["to\\n"]', '[" to"]', '["to\u200b"]', '["to\\""]']
 
 
-def test_labels_of_arguments_that_differ_in_blanks_alone_differ() -> None:
+def test_field_labels_distinguish_arguments_with_blanks() -> None:
     names = [field.shown_name for field in args_fields(None, {}) + args_fields(TO, {"to ": "x", "to\n": "y"})]
     assert names[-3:] == ["to", '"to "', '"to\\n"']
 
 
-def test_a_gist_shows_the_first_leaves_and_counts_the_bytes_it_leaves_out() -> None:
+def test_summarize_shows_the_first_values_and_counts_omitted_bytes() -> None:
     summary = summarize(REFUND_ARGS)
-    assert [leaf.path for leaf in summary.leaves] == ["order_id", "amount", "currency", "notify", "note"]
-    assert summary.leaves[-1].cut
-    whole = sum(len(leaf.path.encode()) + len(leaf.text.encode()) for leaf in find_leaves(REFUND_ARGS))
-    shown = sum(len(leaf.path.encode()) + len(leaf.text.encode()) for leaf in summary.leaves)
+    assert [leaf.path for leaf in summary.shown] == ["order_id", "amount", "currency", "notify", "note"]
+    assert summary.shown[-1].cut
+    whole = sum(len(leaf.path.encode()) + len(leaf.text.encode()) for leaf in list_values(REFUND_ARGS))
+    shown = sum(len(leaf.path.encode()) + len(leaf.text.encode()) for leaf in summary.shown)
     assert summary.hidden_bytes == whole - shown > 0
 
 
-def test_a_gist_of_little_hides_nothing() -> None:
+def test_summarize_of_few_values_omits_nothing() -> None:
     assert summarize({"city": "Bern"}).hidden_bytes == 0
-    assert summarize({}).leaves == ()
+    assert summarize({}).shown == ()
 
 
-def test_numbers_are_written_as_they_are_digested() -> None:
+def test_write_pretty_writes_numbers_in_canonical_form() -> None:
     assert (
         write_pretty({"big": 1e21, "small": 1e-7, "whole": 10.0})
         == '{\n  "big": 1e+21,\n  "small": 1e-7,\n  "whole": 10\n}'
@@ -67,20 +67,20 @@ def test_numbers_are_written_as_they_are_digested() -> None:
 
 
 @given(JSON)
-def test_pretty_json_is_the_same_json(value: object) -> None:
+def test_write_pretty_keeps_the_value(value: object) -> None:
     assert canonical_json(parse_json(write_pretty(value))) == canonical_json(value)  # type: ignore[arg-type]
 
 
 @given(st.dictionaries(st.text(max_size=40), JSON, max_size=9))
-def test_a_gist_is_never_longer_than_promised(args: dict[str, object]) -> None:
+def test_summarize_keeps_its_size_limits(args: dict[str, object]) -> None:
     summary = summarize(args)  # type: ignore[arg-type]
-    assert len(summary.leaves) <= SUMMARY_PAIRS
+    assert len(summary.shown) <= SUMMARY_PAIRS
     assert summary.hidden_bytes >= 0
-    assert (summary.hidden_bytes > 0) == any(leaf.cut for leaf in summary.leaves) or len(
-        find_leaves(args)
+    assert (summary.hidden_bytes > 0) == any(leaf.cut for leaf in summary.shown) or len(
+        list_values(args)
     ) > SUMMARY_PAIRS  # type: ignore[arg-type]
 
 
-def test_a_name_that_looks_like_a_path_is_told_apart_from_one() -> None:
-    leaves = find_leaves({"to": {"name": 1}, "to.name": 2, "to[0]": 3, "": 4})
+def test_list_values_quotes_keys_that_resemble_paths() -> None:
+    leaves = list_values({"to": {"name": 1}, "to.name": 2, "to[0]": 3, "": 4})
     assert [leaf.path for leaf in leaves] == ["to.name", '["to.name"]', '["to[0]"]', '[""]']

@@ -22,7 +22,7 @@ async def gallery(wiring: Wiring) -> dict[str, str]:
     both = await asked(wiring, make_ask(), odd, title="A very long title " * 9)
     value = await asked(wiring, ask_value(choices=("HH-1", "HH-2")))
     quorum = await asked(wiring, make_ask(terms={"quorum": {"approve": 2}, "reviewers": ["anna", "ben"]}))
-    hindered = await asked(wiring, make_ask(terms={"reviewers": ["ben"]}))
+    ineligible = await asked(wiring, make_ask(terms={"reviewers": ["ben"]}))
     edited = await decide(wiring, await asked(wiring), "approve", args={**REFUND_ARGS, "amount": 7})
     await finish(wiring, edited, {"refund_id": "rf_1"})
     denied = await finish(wiring, await decide(wiring, await asked(wiring), "deny", message="Too old"))
@@ -34,7 +34,7 @@ async def gallery(wiring: Wiring) -> dict[str, str]:
         "hard": place_of(both, "i2"),
         "value": place_of(value),
         "quorum": place_of(await decide(wiring, quorum, "approve")),
-        "hindered": place_of(hindered),
+        "ineligible": place_of(ineligible),
         "edited": place_of(edited),
         "denied": place_of(denied),
         "late": place_of(late),
@@ -55,7 +55,7 @@ async def gallery(wiring: Wiring) -> dict[str, str]:
 @pytest.mark.parametrize(
     ("viewport", "scheme"), [(PHONE, "light"), (DESKTOP, "dark")], ids=["phone in light", "desktop in dark"]
 )
-def test_every_page_is_accessible_and_fits_its_screen(
+def test_pages_are_accessible_and_fit_the_screen(
     site: Site, open_as: Callable[..., Page], viewport: ViewportSize, scheme: str
 ) -> None:
     places = site.act(gallery)
@@ -83,7 +83,7 @@ def test_every_page_is_accessible_and_fits_its_screen(
     check_page(page, "failed sign-in")
 
 
-def test_every_page_fits_the_smallest_screen(site: Site, open_as: Callable[..., Page]) -> None:
+def test_pages_fit_the_smallest_screen(site: Site, open_as: Callable[..., Page]) -> None:
     places = site.act(gallery)
     page = open_as("/", viewport=NARROW)
     for name, place in places.items():

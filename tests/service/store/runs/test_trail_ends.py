@@ -64,9 +64,9 @@ async def test_a_trail_that_was_harmed_is_noticed_by_api_and_doctor(
         assert (fine["fault"], fine["head"]["seq"], len(fine["events"])) == (None, 3, 1)
     (found,) = [one async for one in diagnose(world.wiring) if one.part == "trails"]
     assert not found.ok
-    assert "1 of 2 do not end" in found.told
-    assert record.run.id in found.told
-    assert says in found.told
+    assert "1 of 2 do not end" in found.message
+    assert record.run.id in found.message
+    assert says in found.message
 
 
 async def test_a_trail_that_was_cut_is_told_on_its_pages(
@@ -91,7 +91,7 @@ async def test_a_damaged_event_hides_none_of_the_others(
         with Redis.from_url(clean_store_url) as store:
             store.lset(KEYS.trail(record.run.id), 1, "{")
         page = await anna.read(f"/runs/{record.run.id}")
-        assert "An event that cannot be read" in page
+        assert "This event is damaged in the store" in page
         kinds = [one.type for one in await anna.wiring.runs.trail(record.run.id)]
         assert kinds == ["run_paused", "unreadable", "decided"]
 
