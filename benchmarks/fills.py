@@ -8,7 +8,7 @@ from sayso.policy.external import ExternalCall, evaluate_calls
 from sayso.records.suspensions import ResumeSpec, RunRef, SuspensionRecord
 from sayso.records.tool_calls import ToolCall
 from sayso.transitions.deciding import suspend
-from service.desk.desk import draft_suspension
+from service.desk.drafts import draft_suspension
 from service.settings import CHECKOUT, Settings
 from service.settings.limits import COUNTS, MOST
 from service.wiring import Wiring, assemble
@@ -38,7 +38,7 @@ async def _suspend(wiring: Wiring, name: str, deadline_at_ms: int | None, size: 
     definition, tool_call = refund.definition, ToolCall(call_id="", index=0, name="refund", args=arguments(name, size))
     run = RunRef(id=f"run_{name}", agent="bench", owner="bench", thread_id=name)
     if deadline_at_ms is None:
-        asked = await wiring.desk.ask(run, [ExternalCall(tool_call, definition)], ResumeSpec(resumer="calls"))
+        asked = await wiring.desk.suspend(run, [ExternalCall(tool_call, definition)], ResumeSpec(resumer="calls"))
         record = asked.record
     else:
         record = await _suspend_until(wiring, run, ExternalCall(tool_call, definition), deadline_at_ms)

@@ -10,7 +10,7 @@ from sayso.errors import InvalidInput, SaysoError, UnknownName
 from sayso.problems import Problem
 from sayso.records.freezes import SCOPE_PATTERN
 from service.auth.reviewers import require_role
-from service.desk.known_names import freeze_known
+from service.operations.known_names import freeze_known
 from service.web.errors import show_again
 from service.web.form_posts import Post, check_session, describe_refusal, read_form, read_post
 from service.web.pages import render, show
