@@ -19,7 +19,7 @@ from sayso.records.suspensions import SuspensionRecord
 from sayso.records.terms import RuleTerms
 from sayso.records.tool_calls import ToolCall
 from sayso.runner.agents import Agent
-from sayso.transitions.execution import approved_args
+from sayso.transitions.permits import approved_args
 
 
 class Revalidation(NamedTuple):
@@ -105,7 +105,7 @@ def find_loss(record: SuspensionRecord, item: Item, policy: Policy, revocations:
         return f"{gone}, who approved it, is no longer a reviewer."
     rules = {rule.rule_id for rule in policy.rules if rule.enabled}
     if item.terms.rule_id is not None and item.terms.rule_id not in rules:
-        return f"The rule {item.terms.rule_id}, that asked about it, was withdrawn."
+        return f"The rule {item.terms.rule_id} of this item was withdrawn."
     return None
 
 

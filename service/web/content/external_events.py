@@ -19,7 +19,7 @@ _MAX_CHARS = 8_000
 _MAX_DEPTH = 4
 
 _TONES = {
-    Kind.PAUSE: "wait",
+    Kind.WAIT: "wait",
     Kind.WARNING: "wait",
     Kind.PROBLEM: "bad",
     Kind.END: "good",
