@@ -1,8 +1,8 @@
-"""`make demo`: do Sayso's whole job once, unattended, and show what happened.
+"""`make demo`: runs Sayso's main job once, unattended, and shows the result.
 
-Everything runs for real, in a home and on ports of its own: the server, the service, two workers, the clock, and a
-model endpoint that replays recorded turns. An agent asks, a reviewer answers over the HTTP API; in the end the run's
-timeline and what its tools did are printed and checked.
+Everything is real, in a home and on ports of its own: the server, the service, two workers and the clock. A model
+endpoint replays recorded turns. An agent starts a run, and a reviewer decides over the HTTP API. At the end the demo
+prints and checks the run's timeline and the effects of its tools.
 """
 
 import asyncio
@@ -14,21 +14,21 @@ from pathlib import Path
 from demo.checks import find_faults
 from demo.clients import SuspensionSeen
 from demo.effects import Effects
-from demo.journeys import Journey, perform, request_text
+from demo.journeys import Journey, request_text, run_demo
 from demo.stacks import running_stack
 from demo.timelines import render_timeline
-from launch.stops import heard_stops
+from launch.stops import catch_stop_signals
 from sayso.errors import SaysoError
 
 TIMEOUT_S = 150
 
 
 def main() -> int:
-    """Return 0 when everything went as it has to, else 1; what it left behind is then kept."""
+    """Return 0 if all went as expected, else 1. The home is kept after a failure."""
     home = Path(tempfile.mkdtemp(prefix="sayso-demo-"))
     try:
-        with heard_stops():
-            faults = _show(home)
+        with catch_stop_signals():
+            faults = _run(home)
     except KeyboardInterrupt:
         shutil.rmtree(home)
         return 130
@@ -37,39 +37,39 @@ def main() -> int:
     except SaysoError as error:
         faults = [error.message]
     if faults:
-        print("\nThe demo went wrong:", *faults, f"Its data and logs are in {home}.", sep="\n  ", file=sys.stderr)
+        print("\nThe demo failed:", *faults, f"Data and logs: {home}", sep="\n  ", file=sys.stderr)
         return 1
     shutil.rmtree(home)
-    print("\nThe demo went right: what was approved ran once, and nothing else did.")
+    print("\nThe demo succeeded: every approved call ran exactly once, and no other call ran.")
     return 0
 
 
-def _show(home: Path) -> list[str]:
-    _say("Starting the server, the service, two workers, the clock and the recorded model.")
+def _run(home: Path) -> list[str]:
+    _print("Starting the server, the service, two workers, the clock and the recorded model...")
     with running_stack(home) as stack:
-        _say(f"The agent is asked, all at once:\n\n{request_text()}\n")
-        journey = asyncio.run(asyncio.wait_for(perform(stack, _describe_pause), TIMEOUT_S))
+        _print(f"The agent gets five requests at once:\n\n{request_text()}\n")
+        journey = asyncio.run(asyncio.wait_for(run_demo(stack, _describe_suspension), TIMEOUT_S))
         effects = Effects(home).read()
     _print_timeline(journey)
-    print("\nWhat the tools did:\n")
+    print("\nEffects of the tools:\n")
     for effect in effects:
         print(f"  {effect.tool} {effect.args}")
     return find_faults(journey.run.status, journey.trail, effects)
 
 
-def _describe_pause(paused: SuspensionSeen) -> None:
-    _say(f"The run waits for: {', '.join(item.tool.name for item in paused.items)}.")
+def _describe_suspension(suspension: SuspensionSeen) -> None:
+    _print(f"Suspended. Waiting for decisions on: {', '.join(item.tool.name for item in suspension.items)}.")
 
 
 def _print_timeline(journey: Journey) -> None:
-    print(f"\nThe timeline of {journey.run.id}:\n")
+    print(f"\nTimeline of {journey.run.id}:\n")
     for line in render_timeline(journey.trail):
         print(line)
-    print(f"\nThe run ended {journey.run.status}: {journey.run.result or journey.run.error}")
+    print(f"\nRun {journey.run.status}: {journey.run.result or journey.run.error}")
 
 
-def _say(words: str) -> None:
-    print(words, flush=True)
+def _print(text: str) -> None:
+    print(text, flush=True)
 
 
 if __name__ == "__main__":

@@ -1,7 +1,7 @@
-"""Define the demo's agent: an assistant with a bank account, a mailbox, a customer list and booking sites.
+"""The demo's agent: an assistant with a bank account, a mailbox, a customer list and booking sites.
 
-What its tools do is only written down (`demo/effects.py`). Those that give the same result however often they are asked
-with the same key are declared idempotent; sending money and mail is not.
+Its tools only record their effects (`demo/effects.py`). Tools that use the idempotency key are declared idempotent.
+Transfers and mail are not.
 """
 
 import os
@@ -16,7 +16,7 @@ from sayso.runner.agents import Agent
 from sayso.runner.tools import CallContext, tool
 from service.settings import Settings, load
 
-INSTRUCTIONS = "You are a helpful assistant. Use the tools to do what is asked, and say at the end what was done."
+INSTRUCTIONS = "You are a helpful assistant. Use the tools to fulfil the requests, then summarise what was done."
 
 Date = Annotated[str, Field(pattern=r"^\d{4}-\d{2}-\d{2}$", description="A date in the format yyyy-mm-dd.")]
 City = Annotated[str, Field(min_length=1, description="The city.")]
@@ -26,7 +26,7 @@ FestivalAddOn = Literal["Camping Pass", "VIP Seating", "Parking Pass"]
 
 
 class UserInfo(BaseModel):
-    """What can be changed of a customer."""
+    """The fields of a customer that can be changed."""
 
     model_config = ConfigDict(extra="forbid")
 
@@ -155,7 +155,7 @@ def _effect(call: CallContext, tool_name: str, **args: JsonValue) -> Effect:
 
 
 def _reference(call: CallContext) -> str:
-    """The same for the same key, as a booking site that knows idempotency keys would answer."""
+    """Return the same reference for the same key, like a booking site with idempotency keys."""
     return sha256(call.idempotency_key.encode()).hexdigest()[:10].upper()
 
 

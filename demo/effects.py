@@ -1,7 +1,7 @@
-"""Write down what the demo's tools did to the world, so that anybody can check what ran, and how often.
+"""A log of what the demo's tools did, to check which calls ran and how often.
 
-One JSON line an effect in `effects.jsonl` in the home. The file stands for the bank, the mail server and the booking
-sites: it is the ground truth that the demo and the tests compare the run's timeline with.
+Each effect is a JSON line in `effects.jsonl` in the home. The file stands for the bank, the mail server and the booking
+sites. The demo and the tests compare it with the run's timeline.
 """
 
 import fcntl
@@ -18,7 +18,7 @@ FILE = "effects.jsonl"
 
 
 class Effect(BaseModel):
-    """Something a tool did, and on whose behalf."""
+    """One effect of a tool, and the call that caused it."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
@@ -31,25 +31,24 @@ class Effect(BaseModel):
 
 
 class Effects:
-    """The effects of one home, appended to by any number of processes at once."""
+    """The effects of one home. Any number of processes can append at once."""
 
     def __init__(self, home: Path) -> None:
         self._path = home / FILE
 
     def record(self, effect: Effect) -> None:
-        """Do it, again if asked again: this is a tool that is not idempotent."""
+        """Append the effect, even repeatedly. For tools that are not idempotent."""
         with self._opened() as file:
             _append(file, effect)
 
     def record_once(self, effect: Effect) -> None:
-        """Do it unless the same idempotency key was seen before: this is a tool that is."""
+        """Append the effect unless its idempotency key is known. For idempotent tools."""
         with self._opened() as file:
             file.seek(0)
-            if all(done.idempotency_key != effect.idempotency_key for done in _read(file)):
+            if all(known.idempotency_key != effect.idempotency_key for known in _read(file)):
                 _append(file, effect)
 
     def read(self) -> tuple[Effect, ...]:
-        """Return everything that was done, in order."""
         if not self._path.exists():
             return ()
         with self._opened() as file:

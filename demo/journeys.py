@@ -1,4 +1,4 @@
-"""Take the demo's run from its request to its end, with a reviewer who answers whatever is asked."""
+"""The demo's run from start to end, with a reviewer who decides on its items."""
 
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import httpx
 from pydantic import JsonValue
 
-from demo.checks import LAST_DAY, LOWERED_AMOUNT, SENT_TO
+from demo.checks import CHECK_OUT, LOWERED_AMOUNT, SENT_TO
 from demo.clients import Client, ItemSeen, RunSeen, SuspensionSeen
 from demo.stacks import Stack
 from demo.turns import load_turns
@@ -17,22 +17,22 @@ AGENT = "demo"
 REVIEWER = "admin"
 TITLE = "Five requests at once"
 
-Word = dict[str, JsonValue]
-OnPause = Callable[[SuspensionSeen], None]
+Decision = dict[str, JsonValue]
+OnSuspension = Callable[[SuspensionSeen], None]
 
 
 @dataclass(frozen=True)
 class Journey:
-    """How a run ended, and everything that happened to it."""
+    """A finished run and its trail."""
 
     run: RunSeen
     trail: tuple[TrailEntry, ...]
 
 
-async def perform(stack: Stack, on_pause: OnPause) -> Journey:
-    """Start the demo's run, answer what it asks, and return it when it has ended.
+async def run_demo(stack: Stack, on_suspension: OnSuspension) -> Journey:
+    """Run the demo's agent to its end, and decide on its items.
 
-    `on_pause` is called at each pause, before the reviewer says anything.
+    `on_suspension` is called for each suspension before the reviewer decides.
     """
     async with connected(stack) as (agent, reviewer):
         run = await agent.start_run(AGENT, request_text(), TITLE, key="demo-start")
@@ -40,31 +40,31 @@ async def perform(stack: Stack, on_pause: OnPause) -> Journey:
         async for entry in agent.follow(run.id):
             trail.append(entry)
             if entry.type == EventType.RUN_PAUSED:
-                await review(reviewer, str(entry.data["payload"]["suspension_id"]), on_pause)
+                await review(reviewer, str(entry.data["payload"]["suspension_id"]), on_suspension)
         return Journey(await agent.await_end(run.id), tuple(trail))
 
 
 @asynccontextmanager
 async def connected(stack: Stack) -> AsyncIterator[tuple[Client, Client]]:
-    """Give the API as the demo's agent and as its reviewer see it, once the agent can be run."""
+    """Yield a client for the demo's agent and one for its reviewer, once the agent is registered."""
     async with httpx.AsyncClient(base_url=stack.url) as http:
         agent = Client(http, stack.agent_key)
         await agent.await_agent(AGENT)
         yield agent, await Client(http).sign_in(REVIEWER, stack.admin_password)
 
 
-async def review(reviewer: Client, suspension_id: str, on_pause: OnPause) -> None:
-    """Answer every item of a pause that is to be answered; the others are left to their deadline."""
-    paused = await reviewer.find_suspension(suspension_id)
-    on_pause(paused)
-    for item in paused.items:
-        word = choose_word(item)
-        if word is not None and item.outcome is None:
-            await reviewer.decide(paused.id, item, word, key=f"demo-{paused.id}-{item.item_id}")
+async def review(reviewer: Client, suspension_id: str, on_suspension: OnSuspension) -> None:
+    """Decide the items of a suspension. Items without a decision run into their deadline."""
+    suspension = await reviewer.find_suspension(suspension_id)
+    on_suspension(suspension)
+    for item in suspension.items:
+        decision = choose_decision(item)
+        if decision is not None and item.outcome is None:
+            await reviewer.decide(suspension.id, item, decision, key=f"demo-{suspension.id}-{item.item_id}")
 
 
-def choose_word(item: ItemSeen) -> Word | None:
-    """Return what the reviewer says to an item, or None to let its time run out."""
+def choose_decision(item: ItemSeen) -> Decision | None:
+    """Return the decision on an item, or None to let it expire."""
     match item.tool.name:
         case "bank_account.transfer":
             return {"action": "approve", "args": {**item.tool.args, "amount": LOWERED_AMOUNT}}
@@ -73,11 +73,11 @@ def choose_word(item: ItemSeen) -> Word | None:
         case "send_email":
             return {"action": "deny", "message": "Jane has left the company; do not write to her."}
         case "hotel_booking.book":
-            return {"action": "value", "value": LAST_DAY}
+            return {"action": "value", "value": CHECK_OUT}
         case _:
             return None
 
 
 def request_text() -> str:
-    """Return what the agent is asked: all recorded requests, one after the other."""
+    """Return the user message: all recorded requests."""
     return "\n\n".join(turn.request for turn in load_turns())

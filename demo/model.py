@@ -1,8 +1,8 @@
-"""Speak the chat-completions protocol and replay recorded turns, so that the demo needs no model and no network.
+"""A chat-completions endpoint that replays recorded turns, so that the demo needs no model and no network.
 
-`python -m demo.model` listens on the port of `SAYSO_MODEL_URL`. It keeps nothing between two requests: the transcript
-alone says which turn is next. The first user message is searched for the recorded requests; the n-th answer replays the
-n-th of them, and after the last one comes a text that sums up what the tools returned.
+`python -m demo.model` listens on the port of `SAYSO_MODEL_URL`. It is stateless: the transcript selects the next turn.
+The first user message contains the recorded requests. The n-th response replays the n-th request. The last response
+summarises the results of the tools.
 """
 
 import json
@@ -21,66 +21,66 @@ from service.http.connections import ServerConfig
 from service.settings import Settings
 from service.starting import start
 
-NOTHING_RECORDED = "I have no recorded answer to that; demo/turns.jsonl holds the requests that I know."
+NOTHING_RECORDED = "I have no recording of this request. demo/turns.jsonl lists the requests that I can replay."
 
 JsonObject = dict[str, JsonValue]
 
 
 class _Inbound(BaseModel):
-    """Extra fields are let through: the protocol has many that a recording does not care for."""
+    """Base class for requests. Unknown fields of the protocol are ignored."""
 
     model_config = ConfigDict(frozen=True, extra="ignore")
 
 
-class FunctionSaid(_Inbound):
-    """The name in a call of an earlier answer."""
+class CallFunction(_Inbound):
+    """The function of an earlier call."""
 
     name: str
 
 
-class CallSaid(_Inbound):
-    """A call of an earlier answer."""
+class MessageCall(_Inbound):
+    """A call in an earlier response."""
 
     id: str
-    function: FunctionSaid
+    function: CallFunction
 
 
 class Message(_Inbound):
-    """One message of the transcript."""
+    """A message of the transcript."""
 
     role: Literal["system", "developer", "user", "assistant", "tool"]
     content: str | None = None
-    tool_calls: tuple[CallSaid, ...] = ()
+    tool_calls: tuple[MessageCall, ...] = ()
     tool_call_id: str | None = None
 
 
-class ToolSaid(_Inbound):
-    """What a tool message holds: whether the call succeeded, and why not."""
+class ToolResult(_Inbound):
+    """The content of a tool message."""
 
     success: bool
     error: str | None = None
 
 
 class CompletionRequest(_Inbound):
-    """What a client sends."""
+    """The request of a client."""
 
     model: str = Field(min_length=1)
     messages: tuple[Message, ...] = Field(min_length=1)
     stream: Literal[False] = False
 
 
-def answer(messages: Sequence[Message], turns: Sequence[Turn]) -> JsonObject:
-    """Return the assistant's next message: the next recorded turn, or the summary when there is none left."""
-    asked = next((message.content for message in messages if message.role == "user"), None)
-    plan = plan_turns(asked or "", turns)
-    said = sum(1 for message in messages if message.role == "assistant")
-    if said < len(plan):
-        return _replay(plan[said])
-    return {"role": "assistant", "content": _sum_up(messages) if plan else NOTHING_RECORDED}
+def choose_message(messages: Sequence[Message], turns: Sequence[Turn]) -> JsonObject:
+    """Return the assistant's next message: the next recorded turn, or the summary after the last one."""
+    request = next((message.content for message in messages if message.role == "user"), None)
+    plan = plan_turns(request or "", turns)
+    replayed = sum(1 for message in messages if message.role == "assistant")
+    if replayed < len(plan):
+        return _replay(plan[replayed])
+    return {"role": "assistant", "content": _summarise(messages) if plan else NOTHING_RECORDED}
 
 
 def create_app(prefix: str, turns: Sequence[Turn]) -> FastAPI:
-    """Return the endpoint, its routes below `prefix`."""
+    """Return the endpoint. Its routes start with `prefix`."""
     app = FastAPI(title="Recorded model", openapi_url=None)
 
     @app.get("/healthz")
@@ -90,16 +90,16 @@ def create_app(prefix: str, turns: Sequence[Turn]) -> FastAPI:
     @app.post(f"{prefix}/chat/completions")
     async def complete(request: Request) -> JSONResponse:
         try:
-            asked = CompletionRequest.model_validate_json(await request.body())
+            body = CompletionRequest.model_validate_json(await request.body())
         except ValidationError as error:
             return _refuse(error)
-        return JSONResponse(_completion(asked.model, answer(asked.messages, turns)))
+        return JSONResponse(_completion(body.model, choose_message(body.messages, turns)))
 
     return app
 
 
 def main(settings: Settings) -> int:
-    """Serve until told to stop."""
+    """Serve until stopped."""
     app = create_app(urlsplit(settings.model_url).path.rstrip("/"), load_turns())
     config = ServerConfig(app, settings, host=settings.host, port=_port_of(settings), log_level="warning")
     server = uvicorn.Server(config)
@@ -126,23 +126,23 @@ def _replay(turn: Turn) -> JsonObject:
     return {"role": "assistant", "content": None, "tool_calls": calls}
 
 
-def _sum_up(messages: Sequence[Message]) -> str:
+def _summarise(messages: Sequence[Message]) -> str:
     names = {call.id: call.function.name for message in messages for call in message.tool_calls}
     results = [
         (names.get(message.tool_call_id or "", "a call"), _read_result(message.content))
         for message in messages
         if message.role == "tool"
     ]
-    missing = [f"{name} ({result.error})" for name, result in results if not result.success]
-    done = f"{len(results) - len(missing)} of {len(results)} calls succeeded."
-    return f"{done} Not done: {'; '.join(missing)}." if missing else done
+    failed = [f"{name} ({result.error})" for name, result in results if not result.success]
+    summary = f"{len(results) - len(failed)} of {len(results)} calls succeeded."
+    return f"{summary} Not done: {'; '.join(failed)}." if failed else summary
 
 
-def _read_result(content: str | None) -> ToolSaid:
+def _read_result(content: str | None) -> ToolResult:
     try:
-        return ToolSaid.model_validate_json(content or "")
+        return ToolResult.model_validate_json(content or "")
     except ValidationError:
-        return ToolSaid(success=False, error="its result cannot be read")
+        return ToolResult(success=False, error="its result is not valid")
 
 
 def _completion(model: str, message: JsonObject) -> JsonObject:

@@ -1,6 +1,6 @@
-"""Run a whole Sayso for the length of a block: real processes, in a home and on ports of their own.
+"""A complete Sayso for the length of a block: real processes, in a home and on ports of its own.
 
-It is `make up` in a child process, with nothing of the caller's own settings in its environment.
+It runs `make up` in a child process, without the settings of its caller.
 """
 
 import os
@@ -24,14 +24,14 @@ from service.settings import CHECKOUT, variable_of
 READY_TIMEOUT_S = 90
 STOP_TIMEOUT_S = 15
 PORTS = range(20_000, 32_000, 2)
-"""Below the ports that systems hand out by themselves, so that nobody takes ours between the look and the start."""
+"""Below the ephemeral ports of the system, so that no other program takes a port before we use it."""
 
 _TRIES = 50
 
 
 @dataclass(frozen=True)
 class Stack:
-    """A running Sayso, and the two credentials it was started with."""
+    """A running Sayso, and its two credentials."""
 
     home: Path
     port: int
@@ -41,11 +41,10 @@ class Stack:
 
     @property
     def url(self) -> str:
-        """Where it is reached."""
         return f"http://127.0.0.1:{self.port}"
 
     def programs(self) -> tuple[ProgramState, ...]:
-        """Return what the supervisor knows of each program."""
+        """Return the state of each program."""
         return Supervisor(self.home, self.child).states()
 
 
@@ -53,12 +52,10 @@ class Stack:
 def running_stack(
     home: Path, environ: Mapping[str, str] | None = None, python: str = sys.executable
 ) -> Iterator[Stack]:
-    """Start everything in `home` and stop it in the end; raises `NotReady` with what was printed.
+    """Start everything in `home`, and stop it after the block. Raises `NotReady` with the output.
 
-    `python` is that of the environment to run it in.
-
-    `environ` holds further settings. The password and the key are known settings too, so that the same home can be
-    started again with them.
+    `environ` holds further settings. Sayso runs with the interpreter `python`. The password and the key are settings
+    too, so the same home can be started again with them.
     """
     prepare_home(home)
     settings = {
@@ -68,8 +65,8 @@ def running_stack(
         **(environ or {}),
         "SAYSO_HOME": str(home),
     }
-    printed = home / "launch.log"
-    with printed.open("wb") as out:
+    output = home / "launch.log"
+    with output.open("wb") as out:
         child = subprocess.Popen(
             [python, "-m", "launch"],
             cwd=CHECKOUT,
@@ -80,7 +77,7 @@ def running_stack(
             start_new_session=True,
         )
     try:
-        _await_ready(child, printed)
+        _await_ready(child, output)
         yield Stack(
             home=home,
             port=int(settings["SAYSO_PORT"]),
@@ -93,32 +90,32 @@ def running_stack(
 
 
 def find_ports() -> int:
-    """Return a free port whose next one, the model endpoint's, is free too."""
-    dice = SystemRandom()
+    """Return a free port whose successor, for the model endpoint, is free too."""
+    random = SystemRandom()
     for _ in range(_TRIES):
-        port = dice.choice(PORTS)
+        port = random.choice(PORTS)
         try:
             check_port("127.0.0.1", port)
             check_port("127.0.0.1", port + 1)
         except PortTaken:
             continue
         return port
-    raise PortTaken(f"No two free ports were found in {_TRIES} tries; end what takes them and try again.")
+    raise PortTaken(f"Found no two free ports in {_TRIES} tries. Stop other programs and try again.")
 
 
 def neutral_environ() -> dict[str, str]:
-    """Return our environment without any setting of Sayso's."""
+    """Return our environment without Sayso's settings."""
     ours = variable_of("")
     return {name: value for name, value in os.environ.items() if not name.startswith(ours) and name != "REDIS_URL"}
 
 
-def _await_ready(child: subprocess.Popen[bytes], printed: Path) -> None:
-    def said() -> str:
-        return printed.read_text(encoding="utf-8", errors="replace")
+def _await_ready(child: subprocess.Popen[bytes], output: Path) -> None:
+    def read() -> str:
+        return output.read_text(encoding="utf-8", errors="replace")
 
-    wait_until(lambda: "Sayso is ready" in said() or child.poll() is not None, READY_TIMEOUT_S)
-    if "Sayso is ready" not in said() or child.poll() is not None:
-        raise NotReady(f"Sayso did not come up; this is what it printed:\n{said()}")
+    wait_until(lambda: "Sayso is ready" in read() or child.poll() is not None, READY_TIMEOUT_S)
+    if "Sayso is ready" not in read() or child.poll() is not None:
+        raise NotReady(f"Sayso did not start. Its output:\n{read()}")
 
 
 def _stop(child: subprocess.Popen[bytes], home: Path) -> None:

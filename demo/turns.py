@@ -1,6 +1,6 @@
-"""Hold recorded model turns, and say which of them a request asks to be replayed.
+"""Recorded model turns, and which of them a request replays.
 
-The recordings lie in `turns.jsonl`; `NOTICE.md` says where they come from and under which licence.
+The recordings are in `turns.jsonl`. `NOTICE.md` names their source and licence.
 """
 
 from collections.abc import Iterable
@@ -15,14 +15,14 @@ RECORDINGS = Path(__file__).with_name("turns.jsonl")
 
 
 class RecordedMessage(Immutable):
-    """What was said to the model."""
+    """A message to the model."""
 
     role: str
     content: str
 
 
 class RecordedTool(Immutable):
-    """A tool the model was offered."""
+    """A tool offered to the model."""
 
     name: str
     description: str
@@ -30,14 +30,14 @@ class RecordedTool(Immutable):
 
 
 class RecordedCall(Immutable):
-    """A call the model answered with."""
+    """A call of the model."""
 
     name: str
     arguments: dict[str, JsonValue]
 
 
 class Turn(Immutable):
-    """One recorded turn: what was asked, with which tools, and the batch of calls that came."""
+    """A recorded turn: the request, the offered tools, and the calls of the response."""
 
     id: str
     messages: tuple[RecordedMessage, ...]
@@ -46,22 +46,22 @@ class Turn(Immutable):
 
     @property
     def request(self) -> str:
-        """What the user asked for."""
+        """The text of the user."""
         return next(message.content for message in self.messages if message.role == "user")
 
     def call_id(self, index: int) -> str:
-        """The id under which the call at `index` is replayed, the same every time."""
+        """Return the id of the call at `index`, which is the same in every replay."""
         return f"call_{self.id.rpartition('/')[2]}_{index}"
 
 
 @lru_cache(maxsize=1)
 def load_turns(path: Path = RECORDINGS) -> tuple[Turn, ...]:
-    """Return the recorded turns in the order of the file."""
+    """Return the recorded turns in file order."""
     with path.open(encoding="utf-8") as lines:
         return tuple(Turn.model_validate_json(line) for line in lines)
 
 
 def plan_turns(text: str, turns: Iterable[Turn]) -> tuple[Turn, ...]:
-    """Return those of `turns` whose request is contained in `text`, in the order they appear there."""
+    """Return the turns whose request is in `text`, in the order of the text."""
     found = ((text.find(turn.request), turn) for turn in turns)
     return tuple(turn for place, turn in sorted(found, key=lambda pair: pair[0]) if place >= 0)

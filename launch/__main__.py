@@ -1,4 +1,4 @@
-"""`make up`: run Sayso on this machine until Ctrl-C."""
+"""`make up`: runs Sayso on this machine until Ctrl-C."""
 
 from launch.programs import SETUP, programs_for
 from launch.stacks import run
@@ -7,7 +7,7 @@ from service.starting import SECRETS, start
 
 
 def main(settings: Settings) -> int:
-    """Run everything the settings ask for."""
+    """Run all programs that the settings need."""
     return run(settings, programs_for(settings), SETUP)
 
 

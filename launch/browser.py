@@ -1,6 +1,6 @@
-"""Find a Chromium for the browser journey, and install Debian's where there is none and we may.
+"""Finds a Chromium for the browser tests, and installs Debian's if there is none.
 
-`python -m launch.browser` is what `make test` runs first; it prints the path. Tests ask `find_browser`.
+`make test` runs `python -m launch.browser` first. It prints the path.
 """
 
 import os
@@ -16,12 +16,12 @@ PACKAGE = "chromium-headless-shell"
 
 
 def find_browser() -> Path | None:
-    """Return a Chromium on PATH, if there is one."""
+    """Return a Chromium on PATH, if any."""
     return next((Path(found) for name in NAMES if (found := shutil.which(name))), None)
 
 
 def ensure_browser() -> Path:
-    """Return a Chromium, installed now if need be, or raise `NoBrowser`."""
+    """Return a Chromium, and install it if needed. Raises `NoBrowser`."""
     if found := find_browser():
         return found
     _install()
@@ -31,7 +31,7 @@ def ensure_browser() -> Path:
 
 
 def install_commands(*, is_root: bool, package: str = PACKAGE) -> tuple[list[str], ...]:
-    """Return the commands that install a package of Debian's; as another user through a sudo that asks nothing."""
+    """Return the commands that install a Debian package. Other users need a sudo without password."""
     prefix = [] if is_root else ["sudo", "-n"]
     return (
         [*prefix, "apt-get", "update", "-q"],
@@ -48,12 +48,12 @@ def _install() -> None:
         )
         if done.returncode != 0:
             raise NoBrowser(
-                f"'{' '.join(command)}' failed, so there is no Chromium; install {PACKAGE} or chromium by hand."
+                f"'{' '.join(command)}' failed, so there is no Chromium. Install {PACKAGE} or chromium yourself."
             )
 
 
 def main() -> int:
-    """Print where the browser is."""
+    """Print the path of the browser."""
     try:
         print(ensure_browser())
     except NoBrowser as error:

@@ -1,4 +1,4 @@
-"""Ask whether ports are free, the store answers and the service is healthy."""
+"""Checks for free ports, the store, the service and the clock."""
 
 import http.client
 import socket as sockets
@@ -18,21 +18,21 @@ from service.store.keys import TenantKeys
 
 HEALTH_PATH = "/healthz"
 TIMEOUT_S = 2
-BEATEN_WITHIN_MS = 5_000
-"""A clock keeps its beat once a second."""
+MAX_BEAT_AGE_MS = 5_000
+"""The clock writes a beat once a second."""
 
 ONCE = Retry(NoBackoff(), 0)
 
 
 class StoreFault(NamedTuple):
-    """Why a store does not serve; `passes` says whether it is still loading its data."""
+    """Why a store is not ready. It is temporary while the store loads its data."""
 
     sentence: str
-    passes: bool
+    is_temporary: bool
 
 
 def check_port(host: str, port: int) -> None:
-    """Raise `PortTaken` when nothing could listen on the port, before anything is started."""
+    """Raise `PortTaken` if no program can listen on the port."""
     try:
         family, kind, protocol, _, address = sockets.getaddrinfo(host, port, type=sockets.SOCK_STREAM)[0]
         with sockets.socket(family, kind, protocol) as probe:
@@ -40,14 +40,14 @@ def check_port(host: str, port: int) -> None:
             probe.bind(address)
     except OSError as error:
         raise PortTaken(
-            f"Nothing can listen on {host}:{port}: {error.strerror}. Set SAYSO_PORT to a free port "
-            "(the demo's model endpoint takes the one after it), or end what is there.",
+            f"Cannot listen on {host}:{port}: {error.strerror}. Stop the program that uses it, or set SAYSO_PORT to a "
+            "free port (the demo model uses the next one).",
             port=port,
         ) from None
 
 
 def is_healthy(host: str, port: int) -> bool:
-    """Tell whether the service answers that all is well."""
+    """Return whether the service reports that it is healthy."""
     connection = http.client.HTTPConnection(EVERY_ADDRESS.get(host, host), port, timeout=TIMEOUT_S)
     try:
         connection.request("GET", HEALTH_PATH)
@@ -59,21 +59,21 @@ def is_healthy(host: str, port: int) -> bool:
 
 
 def find_store_fault(url: str) -> StoreFault | None:
-    """Return why the store does not serve yet, or None when it has loaded its data and serves."""
+    """Return why the store is not ready, or None if it is."""
     try:
         with connect_blocking(url, socket_timeout=TIMEOUT_S, socket_connect_timeout=TIMEOUT_S, retry=ONCE) as client:
             client.ping()
     except RedisError as error:
-        return StoreFault(describe_fault(url, error), passes=isinstance(error, BusyLoadingError))
+        return StoreFault(describe_fault(url, error), is_temporary=isinstance(error, BusyLoadingError))
     return None
 
 
-def clock_beats(url: str) -> bool:
-    """Tell whether a clock has beaten within the last seconds; a store that is away is not the clock's fault."""
+def is_clock_ticking(url: str) -> bool:
+    """Return whether a clock has written a beat recently. An unreachable store counts as yes."""
     try:
         with connect_blocking(url, socket_timeout=TIMEOUT_S, socket_connect_timeout=TIMEOUT_S, retry=ONCE) as client:
-            kept: Any = client.hget(TenantKeys(TENANT).clock, "beat")
+            raw: Any = client.hget(TenantKeys(TENANT).clock, "beat")
             seconds, _ = cast("tuple[int, int]", client.time())
     except RedisError:
         return True
-    return kept is not None and abs(seconds * 1000 - Beat.model_validate_json(kept).at_ms) < BEATEN_WITHIN_MS
+    return raw is not None and abs(seconds * 1000 - Beat.model_validate_json(raw).at_ms) < MAX_BEAT_AGE_MS

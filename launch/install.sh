@@ -1,5 +1,5 @@
 #!/bin/sh
-# Make the environment in .venv and install one lock file into it: install.sh <venv> <lock file> <uv version>
+# Create a virtual environment and install one lock file: install.sh <venv> <lock file> <uv version>
 set -eu
 venv=$1 lock=$2 uv_version=$3
 
@@ -11,13 +11,13 @@ find_python() {
         fi
     done
     echo "Sayso needs Python 3.11 or newer with its venv module (on Debian: apt-get install python3 python3-venv)." >&2
-    echo "If it has another name, say it: make PYTHON3=/path/to/python3.11 ..." >&2
+    echo "If it has another name, run: make PYTHON3=/path/to/python3.11 ..." >&2
     return 1
 }
 
 if ! "$venv/bin/python" -c '' 2>/dev/null; then
     python=$(find_python)
-    echo "Making $venv with $("$python" --version)"
+    echo "Creating $venv with $("$python" --version)"
     "$python" -m venv --clear "$venv"
 fi
 
@@ -26,5 +26,5 @@ if "$venv/bin/python" -m pip install -qq --disable-pip-version-check "uv==$uv_ve
     "$venv/bin/uv" pip install --quiet --python "$venv/bin/python" --require-hashes -r "$lock"; then
     exit 0
 fi
-echo "uv could not do it; installing with pip, which takes a little longer" >&2
+echo "uv failed. Installing with pip, which takes longer." >&2
 exec "$venv/bin/python" -m pip install --quiet --disable-pip-version-check --require-hashes -r "$lock"

@@ -1,8 +1,8 @@
-"""Find and end what an earlier launch of a home left behind, and what a stop of this one did not reach.
+"""Processes that an earlier launch of a home left behind, or that a stop did not reach.
 
-Every program is started with a mark in its environment, which forks inherit whatever process group or session they
-move to. So a work horse whose worker was killed, or a service whose supervisor was, is found by the mark alone. Where
-there is no `/proc` nothing can be found this way, and the port check tells of a service that was left behind.
+Every program has a mark in its environment. Forks inherit it in any process group or session, so it finds work horses
+of a killed worker and services of a killed supervisor. Without `/proc` none are found; the port check then reports a
+service that is left.
 """
 
 import contextlib
@@ -18,18 +18,18 @@ KILL_TIMEOUT_S = 5
 
 
 def mark(home: Path) -> dict[str, str]:
-    """Return the environment variable that every program of this home carries."""
+    """Return the environment variable that every program of this home has."""
     return {MARK: str(home)}
 
 
 def find_leftovers(home: Path) -> tuple[int, ...]:
-    """Return the ids of all live processes that were launched from this home, without our own."""
-    wanted = os.fsencode(f"{MARK}={home}")
-    return tuple(pid for pid in _pids() if pid != os.getpid() and wanted in _environment(pid))
+    """Return the ids of all live processes launched from this home, except ours."""
+    entry = os.fsencode(f"{MARK}={home}")
+    return tuple(pid for pid in _pids() if pid != os.getpid() and entry in _environment(pid))
 
 
 def end_leftovers(home: Path, grace_s: float) -> None:
-    """Ask every process of this home to end, kill those that have not within the grace; return when all are gone."""
+    """Terminate every process of this home, and kill those that outlive the grace period."""
     _send(find_leftovers(home), signal.SIGTERM)
     if not wait_until(lambda: not find_leftovers(home), grace_s):
         wait_until(lambda: not _send(find_leftovers(home), signal.SIGKILL), KILL_TIMEOUT_S)
@@ -45,11 +45,11 @@ def _environment(pid: int) -> list[bytes]:
     try:
         return (PROC / str(pid) / "environ").read_bytes().split(b"\0")
     except OSError:
-        return []  # gone meanwhile, or another user's
+        return []  # it has ended, or belongs to another user
 
 
 def _send(pids: tuple[int, ...], sig: signal.Signals) -> int:
-    """Send the signal to each, and return how many there were."""
+    """Send the signal to each process and return their number."""
     for pid in pids:
         with contextlib.suppress(ProcessLookupError):
             os.kill(pid, sig)

@@ -1,4 +1,4 @@
-"""List the programs that make up a running Sayso: one row each, the same for `make up` and for the compose file."""
+"""The programs of a running Sayso, one row each, for `make up` and the compose file."""
 
 from dataclasses import dataclass
 
@@ -8,9 +8,9 @@ from service.starting import SECRETS
 
 @dataclass(frozen=True)
 class Program:
-    """A program to keep running: `python -m <module>`, as many times as `count` says.
+    """A program to keep running: `count` processes of `python -m <module>`.
 
-    Of the secret settings it gets those in `sees` alone.
+    It gets only the secret settings in `sees`.
     """
 
     name: str
@@ -20,7 +20,7 @@ class Program:
 
     @property
     def hidden(self) -> tuple[str, ...]:
-        """The environment variables of secrets that are not for this program."""
+        """The environment variables of secrets that this program must not get."""
         return tuple(variable_of(name) for name in SECRETS if name not in self.sees)
 
 
@@ -30,11 +30,11 @@ WORKER = Program("worker", "workers")
 CLOCK = Program("clock", "workers.clock")
 DEMO_MODEL = Program("demo-model", "demo.model")
 SETUP = Program("setup", "service.setup", sees=("admin_password", "agent_key"))
-"""Runs once at every start: makes the first admin and the demo agent's key if they are not there."""
+"""Runs at every start: creates the first admin and the demo agent's key if they are missing."""
 
 
 def programs_for(settings: Settings) -> tuple[Program, ...]:
-    """Return the programs that these settings ask for; without the server where there is one already."""
+    """Return the programs for these settings. The server is left out if a store is configured."""
     return (
         *(() if settings.redis_url else (SERVER,)),
         SERVICE,

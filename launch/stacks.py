@@ -1,7 +1,7 @@
-"""Bring all programs of a home up in order, say where it is, and take all of them down again.
+"""Starts all programs of a home in order, and stops them.
 
-Order: the home's lock, what an earlier launch left behind, the store, the set-up, everything else, `/healthz`. Down:
-the supervisor stops its programs, and whatever still carries the home's mark afterwards is killed.
+The order is: lock the home, end leftovers, start the store, run the set-up, start the other programs, wait for
+`/healthz`. To stop, the supervisor ends its programs. Processes that still have the home's mark are killed.
 """
 
 import os
@@ -17,10 +17,10 @@ from launch.errors import CannotStart, NotReady
 from launch.homes import locked, logs_folder, prepare_home
 from launch.leftovers import end_leftovers, mark
 from launch.programs import SERVER, WORKER, Program
-from launch.stops import Stops, heard_stops
-from launch.supervision import STOP_GRACE_S, ProgramState, Supervisor, first_words
+from launch.stops import StopSignals, catch_stop_signals
+from launch.supervision import STOP_GRACE_S, ProgramState, Supervisor, startup_log
 from launch.waits import wait_until
-from launch.watches import EVERY_S, Watch, watches_for
+from launch.watches import CHECK_EVERY_S, Watch, watches_for
 from service.jobs import worker_pids
 from service.settings import CHECKOUT, Settings, variable_of
 from service.starting import SECRETS
@@ -30,17 +30,19 @@ READY_TIMEOUT_S = 60
 STOP_TIMEOUT_S = STOP_GRACE_S + 2
 LEFTOVER_GRACE_S = 0.5
 FAILED_STARTS = 3
-"""A program that ended this often before anything was ready will not come up by waiting longer."""
+"""A program that has ended this often during the start will not become ready."""
 
 TAIL_LINES = 20
 SETUP_SECRETS = (variable_of("admin_password"), variable_of("agent_key"))
-"""Only the set-up sees these; no program that is kept running has them in its environment."""
+"""Only the set-up gets these, not the programs that keep running."""
 
 
-def run(settings: Settings, programs: Iterable[Program], setup: Program | None, watch_every_s: float = EVERY_S) -> int:
-    """Run the programs until Ctrl-C or SIGTERM, and return the exit code: 0, or 1 when something went wrong."""
+def run(
+    settings: Settings, programs: Iterable[Program], setup: Program | None, watch_every_s: float = CHECK_EVERY_S
+) -> int:
+    """Run the programs until Ctrl-C or SIGTERM. Return the exit code: 0, or 1 after an error."""
     try:
-        with heard_stops() as stops:
+        with catch_stop_signals() as stops:
             prepare_home(settings.home)
             with locked(settings.home, settings.public_url):
                 _run_locked(settings, tuple(programs), setup, stops, watch_every_s)
@@ -52,7 +54,7 @@ def run(settings: Settings, programs: Iterable[Program], setup: Program | None, 
 
 
 def _run_locked(
-    settings: Settings, programs: tuple[Program, ...], setup: Program | None, stops: Stops, watch_every_s: float
+    settings: Settings, programs: tuple[Program, ...], setup: Program | None, stops: StopSignals, watch_every_s: float
 ) -> NoReturn:
     end_leftovers(settings.home, STOP_GRACE_S)
     check_port(settings.host, settings.port)
@@ -73,22 +75,22 @@ def _run_locked(
             watch.check()
         print(f"Sayso is ready: {settings.public_url} (logs: {logs_folder(settings.home)}; stop: Ctrl-C)", flush=True)
         _watch(supervisor, watches, watch_every_s)
-        raise NotReady("The supervisor ended, so everything was stopped; start again. Its log is supervisor.log.")
+        raise NotReady("The supervisor ended, so Sayso was stopped. See supervisor.log, then start again.")
     finally:
         _take_down(supervisor, stops)
 
 
 def find_python_path(environ: Mapping[str, str]) -> str:
-    """Return where programs find the user's modules: what PYTHONPATH names, then the current directory.
+    """Return the user's PYTHONPATH with the current directory appended.
 
-    Programs run elsewhere, so relative folders are made absolute.
+    Relative folders become absolute, because programs run in another directory.
     """
     folders = [folder for folder in environ.get("PYTHONPATH", "").split(os.pathsep) if folder]
     return os.pathsep.join(dict.fromkeys(os.path.abspath(folder) for folder in [*folders, os.curdir]))
 
 
 def _in_capitals(environ: Mapping[str, str]) -> dict[str, str]:
-    """Write the names of secrets as they are hidden by; a setting's name may come in small letters too."""
+    """Write the names of secrets in capitals. Settings accept small letters too."""
     secret = {variable_of(name) for name in SECRETS}
     return {name.upper() if name.upper() in secret else name: value for name, value in environ.items()}
 
@@ -97,24 +99,26 @@ def _bring_up_store(supervisor: Supervisor, settings: Settings, *, embedded: boo
     _wait(supervisor, supervisor.is_listening, "The supervisor")
     if embedded:
         supervisor.start_server()
-    elif (fault := find_store_fault(settings.store_url)) and not fault.passes:
+    elif (fault := find_store_fault(settings.store_url)) and not fault.is_temporary:
         raise NotReady(f"{fault.sentence} Start it, or correct SAYSO_REDIS_URL.")
     shown = show_address(settings.store_url)
     _wait(supervisor, lambda: find_store_fault(settings.store_url) is None, f"The store at {shown}")
 
 
 def _set_up(setup: Program, environ: Mapping[str, str]) -> None:
-    """Run the set-up program to its end, with our output as its own."""
+    """Run the set-up program. It shares our output."""
     done = subprocess.run([sys.executable, "-m", setup.module], cwd=CHECKOUT, env=environ, check=False)
     if done.returncode != 0:
-        raise NotReady(f"Setting up failed (python -m {setup.module} ended with {done.returncode}); it says why above.")
+        raise NotReady(
+            f"The set-up failed: python -m {setup.module} ended with {done.returncode}. See its output above."
+        )
 
 
 def _wait_for_programs(supervisor: Supervisor, settings: Settings, programs: tuple[Program, ...]) -> None:
-    """Wait until the service answers and every worker has imported its agents."""
+    """Wait until the service is healthy and every worker has imported its agents."""
     starts: set[tuple[str, int]] = set()
 
-    def cannot_come_up() -> bool:
+    def keeps_failing() -> bool:
         states = supervisor.states()
         starts.update((state.name, state.started_at_s) for state in states if state.started_at_s)
         names = [name for name, _ in starts]
@@ -123,9 +127,9 @@ def _wait_for_programs(supervisor: Supervisor, settings: Settings, programs: tup
     def are_ready() -> bool:
         return is_healthy(settings.host, settings.port) and _workers_ready(supervisor, settings, programs)
 
-    _wait(supervisor, lambda: cannot_come_up() or are_ready(), "Everything")
+    _wait(supervisor, lambda: keeps_failing() or are_ready(), "Sayso")
     if not are_ready():
-        raise _not_ready(supervisor, "A program ends again and again")
+        raise _not_ready(supervisor, "A program keeps ending")
 
 
 def _workers_ready(supervisor: Supervisor, settings: Settings, programs: tuple[Program, ...]) -> bool:
@@ -136,7 +140,7 @@ def _workers_ready(supervisor: Supervisor, settings: Settings, programs: tuple[P
 
 
 def _watch(supervisor: Supervisor, watches: Mapping[str, Watch], every_s: float) -> None:
-    """Restart what hangs or was stopped, until the supervisor itself has ended."""
+    """Restart programs that hang, until the supervisor ends."""
     pids = {state.name: state.pid for state in _states(supervisor)}
     while not _ends_within(supervisor.child, every_s):
         before, pids = pids, {state.name: state.pid for state in _states(supervisor)}
@@ -144,8 +148,8 @@ def _watch(supervisor: Supervisor, watches: Mapping[str, Watch], every_s: float)
             if pids.get(name) != before.get(name):
                 watch.begin()
             elif not watch.check():
-                print(f"The {name} does not answer any more; it is killed and started again.", file=sys.stderr)
-                with suppress(NotReady):  # it has ended meanwhile, and the supervisor starts it anyway
+                print(f"The {name} no longer responds. Restarting it.", file=sys.stderr)
+                with suppress(NotReady):  # it has ended, and the supervisor restarts it
                     supervisor.kill(name)
 
 
@@ -158,19 +162,19 @@ def _ends_within(child: subprocess.Popen[bytes], timeout_s: float) -> bool:
 
 
 def _wait(supervisor: Supervisor, condition: Callable[[], bool], what: str) -> None:
-    """Wait for the condition while the supervisor lives, or raise `NotReady` with the ends of the logs."""
-    came = wait_until(lambda: not supervisor.is_alive() or condition(), READY_TIMEOUT_S)
+    """Wait for the condition. Raises `NotReady` with the last log lines if it fails or the supervisor ends."""
+    is_met = wait_until(lambda: not supervisor.is_alive() or condition(), READY_TIMEOUT_S)
     if not supervisor.is_alive():
-        raise NotReady(f"The supervisor ended at once.\n{_tail(first_words(supervisor.home))}")
-    if not came:
+        raise NotReady(f"The supervisor ended at once.\n{_tail(startup_log(supervisor.home))}")
+    if not is_met:
         raise _not_ready(supervisor, f"{what} was not ready within {READY_TIMEOUT_S} s")
 
 
 def _not_ready(supervisor: Supervisor, fact: str) -> NotReady:
     states = _states(supervisor)
-    guilty: tuple[ProgramState, ...] = tuple(state for state in states if state.is_down) or states
-    tails = [f"--- {state.name} ({state.state.lower()}) ---\n{_tail(state.logfile)}" for state in guilty]
-    return NotReady("\n".join([f"{fact}; Sayso was stopped. The ends of the logs:", *tails]))
+    failed: tuple[ProgramState, ...] = tuple(state for state in states if state.is_down) or states
+    tails = [f"--- {state.name} ({state.state.lower()}) ---\n{_tail(state.logfile)}" for state in failed]
+    return NotReady("\n".join([f"{fact}. Sayso was stopped. Last log lines:", *tails]))
 
 
 def _states(supervisor: Supervisor) -> tuple[ProgramState, ...]:
@@ -187,14 +191,14 @@ def _tail(log: Path) -> str:
     return "\n".join(lines[-TAIL_LINES:])
 
 
-def _take_down(supervisor: Supervisor, stops: Stops) -> None:
-    """Stop everything: with grace first, without it on a second Ctrl-C or when the time is over.
+def _take_down(supervisor: Supervisor, stops: StopSignals) -> None:
+    """Stop everything, immediately on a second Ctrl-C or after the timeout.
 
-    What is left after the supervisor are work horses of killed workers, or everything if the supervisor was killed.
+    The supervisor leaves behind work horses of killed workers, or everything if it was killed itself.
     """
-    stops.begin()
-    supervisor.ask_to_stop()
-    wait_until(lambda: stops.in_haste or not supervisor.is_alive(), STOP_TIMEOUT_S)
+    stops.start_stopping()
+    supervisor.stop()
+    wait_until(lambda: stops.is_immediate or not supervisor.is_alive(), STOP_TIMEOUT_S)
     supervisor.child.kill()
     supervisor.child.wait()
-    end_leftovers(supervisor.home, 0 if stops.in_haste else LEFTOVER_GRACE_S)
+    end_leftovers(supervisor.home, 0 if stops.is_immediate else LEFTOVER_GRACE_S)

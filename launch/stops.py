@@ -1,4 +1,4 @@
-"""Turn the signals that ask us to stop into one `KeyboardInterrupt`, and a later Ctrl-C into haste."""
+"""Turns stop signals into one `KeyboardInterrupt`, and a second Ctrl-C into an immediate stop."""
 
 import signal
 from collections.abc import Iterator
@@ -8,45 +8,44 @@ from types import FrameType
 from sayso.clock import monotonic_ms
 
 SAME_PRESS_MS = 300
-"""`make` passes a signal on that its child got already; what comes this soon after is the same request."""
+"""`make` forwards a signal that its child already got. A signal this soon is the same key press."""
 
 
-class Stops:
-    """What we were asked so far: nothing, to stop, or to stop at once."""
+class StopSignals:
+    """The state of a stop: not requested, requested, or immediate."""
 
     def __init__(self) -> None:
-        self.in_haste = False
-        self._asked_at_ms: float | None = None
+        self.is_immediate = False
+        self._stopping_since_ms: float | None = None
 
-    def begin(self) -> None:
-        """From now on we are stopping, asked or not; only haste can still be asked."""
-        if self._asked_at_ms is None:
-            self._asked_at_ms = float("-inf")
+    def start_stopping(self) -> None:
+        """Mark the stop as begun. From now on, only an immediate stop can be requested."""
+        if self._stopping_since_ms is None:
+            self._stopping_since_ms = float("-inf")
 
-    def hear(self, signum: int, _frame: FrameType | None) -> None:
-        """Take one signal."""
+    def receive(self, signum: int, _frame: FrameType | None) -> None:
         now_ms = monotonic_ms()
-        if self._asked_at_ms is None:
-            self._asked_at_ms = now_ms
+        if self._stopping_since_ms is None:
+            self._stopping_since_ms = now_ms
             raise KeyboardInterrupt
-        if signum == signal.SIGINT and now_ms - self._asked_at_ms > SAME_PRESS_MS:
-            self.in_haste = True
+        if signum == signal.SIGINT and now_ms - self._stopping_since_ms > SAME_PRESS_MS:
+            self.is_immediate = True
 
 
 @contextmanager
-def heard_stops() -> Iterator[Stops]:
-    """Listen for Ctrl-C, SIGTERM and the terminal's end within the block; a `nohup` is respected.
+def catch_stop_signals() -> Iterator[StopSignals]:
+    """Catch Ctrl-C, SIGTERM and SIGHUP within the block. SIGHUP stays ignored under `nohup`.
 
-    After the block they are ignored: all is down, and a third Ctrl-C shall not turn a clean end into a crash.
+    After the block they are ignored, so that another Ctrl-C cannot turn a clean end into a crash.
     """
-    stops = Stops()
-    heard = [signal.SIGINT, signal.SIGTERM]
+    stop = StopSignals()
+    signals = [signal.SIGINT, signal.SIGTERM]
     if signal.getsignal(signal.SIGHUP) is not signal.SIG_IGN:
-        heard.append(signal.SIGHUP)
-    for name in heard:
-        signal.signal(name, stops.hear)
+        signals.append(signal.SIGHUP)
+    for name in signals:
+        signal.signal(name, stop.receive)
     try:
-        yield stops
+        yield stop
     finally:
-        for name in heard:
+        for name in signals:
             signal.signal(name, signal.SIG_IGN)

@@ -1,7 +1,7 @@
-"""Keep programs running under supervisord: a generated configuration, and the few words said to it while it runs.
+"""Keeps programs running under supervisord: writes its configuration and calls its XML-RPC interface.
 
-The server is a group of its own with the lowest priority, so it is stopped last; all others stop at the same time.
-A work horse lives in a process group of its own and outlives its worker's SIGKILL: `launch.leftovers` ends it.
+The server has the lowest priority in a group of its own, so it stops last. All others stop together. A work horse has
+its own process group and outlives a SIGKILL of its worker; `launch.leftovers` ends it.
 """
 
 import contextlib
@@ -25,7 +25,7 @@ from service.settings import CHECKOUT, socket_path
 
 GROUP = "sayso"
 STOP_GRACE_S = 2
-"""Seconds a program has after SIGTERM; then it is killed, so that Ctrl-C never takes much longer than this."""
+"""Seconds between SIGTERM and SIGKILL, which limits how long a stop takes."""
 
 DOWN = ("BACKOFF", "EXITED", "FATAL", "STOPPED", "UNKNOWN")
 
@@ -79,7 +79,7 @@ priority = 20
 
 @dataclass(frozen=True)
 class ProgramState:
-    """What the supervisor knows of one running copy of a program; its pid is 0 while it is down."""
+    """The supervisor's state of one process. Its pid is 0 while it is down."""
 
     name: str
     pid: int
@@ -89,14 +89,14 @@ class ProgramState:
 
     @property
     def is_down(self) -> bool:
-        """Whether it is not running just now, and not because we did not start it yet."""
+        """Whether the process has been started and is not running."""
         return self.state in DOWN
 
 
 def render_config(programs: Iterable[Program], home: Path) -> str:
-    """Return the supervisor's configuration for these programs; it holds no secret, they travel in the environment.
+    """Return the supervisor's configuration. Secrets are passed in the environment.
 
-    Its files are named from the home, where supervisord runs: it expands a logfile's percent signs more than once.
+    Paths are relative to the home, where supervisord runs: it expands percent signs in logfile names repeatedly.
     """
     programs = tuple(programs)
     head = _HEAD.format(control=_escape(control_socket(home)))
@@ -106,29 +106,29 @@ def render_config(programs: Iterable[Program], home: Path) -> str:
 
 
 def control_socket(home: Path) -> Path:
-    """Return where the supervisor of this home listens for us; there is no network port."""
+    """Return the supervisor's control socket. There is no network port."""
     return socket_path(home, "supervisor.sock")
 
 
-def first_words(home: Path) -> Path:
-    """Return where supervisord says what is wrong before it has a log; it outlives us, so our output is not its."""
+def startup_log(home: Path) -> Path:
+    """Return the file for supervisord's output before its log exists. It must outlive our own output."""
     return logs_folder(home) / "supervisor.out"
 
 
 @dataclass(frozen=True)
 class Supervisor:
-    """A supervisord of ours and the programs under it."""
+    """A running supervisord."""
 
     home: Path
     child: subprocess.Popen[bytes]
 
     @classmethod
     def start(cls, programs: Iterable[Program], home: Path, environ: Mapping[str, str]) -> "Supervisor":
-        """Start supervisord with these programs, none of them running yet, out of reach of the terminal's Ctrl-C."""
+        """Start supervisord in its own session, out of reach of Ctrl-C, with all programs stopped."""
         config = home / "supervisor.conf"
         config.write_text(render_config(programs, home), encoding="utf-8")
         prepare_socket_folder(home, control_socket(home))
-        with first_words(home).open("wb") as out:
+        with startup_log(home).open("wb") as out:
             child = subprocess.Popen(
                 [sys.executable, "-m", "supervisor.supervisord", "--nodaemon", "--configuration", str(config)],
                 cwd=home,
@@ -141,45 +141,44 @@ class Supervisor:
         return cls(home, child)
 
     def is_alive(self) -> bool:
-        """Tell whether supervisord itself runs."""
+        """Return whether supervisord is running."""
         return self.child.poll() is None
 
     def is_listening(self) -> bool:
-        """Tell whether supervisord takes our words yet."""
+        """Return whether supervisord accepts commands."""
         with contextlib.suppress(NotReady):
             return int(self._ask("getPID")) == self.child.pid
         return False
 
     def start_server(self) -> None:
-        """Start the embedded server alone; everything else needs it."""
+        """Start the embedded server, which all others need."""
         self._ask("startProcess", SERVER.name, False)
 
     def start_others(self) -> None:
-        """Start every program but the server."""
+        """Start every program except the server."""
         self._ask("startProcessGroup", GROUP, False)
 
     def kill(self, name: str) -> None:
-        """Kill a program of the group, stopped or not; the supervisor starts it again."""
+        """Kill a program of the group. The supervisor restarts it."""
         self._ask("signalProcess", f"{GROUP}:{name}", "KILL")
 
     def states(self) -> tuple[ProgramState, ...]:
-        """Return the state of every program."""
         return tuple(
             ProgramState(row["name"], row["pid"], row["statename"], row["start"], self.home / row["stdout_logfile"])
             for row in cast("list[dict[str, Any]]", self._ask("getAllProcessInfo"))
         )
 
-    def ask_to_stop(self) -> None:
-        """Have supervisord stop every program and then itself."""
+    def stop(self) -> None:
+        """Make supervisord stop all programs and then itself."""
         self.child.terminate()
 
-    def _ask(self, word: str, *args: object) -> Any:
+    def _ask(self, method: str, *args: object) -> Any:
         transport = SupervisorTransport(None, None, f"unix://{control_socket(self.home)}")
         try:
             with xmlrpc.client.ServerProxy("http://supervisor", transport=transport) as proxy:
-                return getattr(proxy.supervisor, word)(*args)
+                return getattr(proxy.supervisor, method)(*args)
         except (OSError, http.client.HTTPException, xmlrpc.client.Error) as error:
-            raise NotReady(f"The supervisor did not take '{word}': {error}. Its log is supervisor.log.") from None
+            raise NotReady(f"The supervisor failed to run '{method}': {error}. See supervisor.log.") from None
 
 
 def _render_program(program: Program) -> str:
@@ -191,10 +190,10 @@ def _render_program(program: Program) -> str:
         process=program.name if program.count == 1 else "%(program_name)s-%(process_num)d",
         priority=10 if program.name == SERVER.name else 20,
         grace=STOP_GRACE_S,
-        hidden=",".join(f'{name}=""' for name in program.hidden),  # empty counts as not set
+        hidden=",".join(f'{name}=""' for name in program.hidden),  # empty means unset
     )
 
 
 def _escape(value: str | Path) -> str:
-    """Return the value as the configuration file writes it, where a percent sign would begin an expansion."""
+    """Double percent signs, which start an expansion in the configuration file."""
     return os.fspath(value).replace("%", "%%")

@@ -1,24 +1,24 @@
-"""Checks that a program still works, for those that can hang or be stopped without ending."""
+"""Health checks of programs that can hang without ending."""
 
 from collections.abc import Callable, Iterable
 
-from launch.checks import clock_beats, is_healthy
+from launch.checks import is_clock_ticking, is_healthy
 from launch.programs import CLOCK, SERVICE, Program
 from service.settings import Settings
 
-EVERY_S = 5.0
-"""How often a program is checked."""
+CHECK_EVERY_S = 5.0
+"""Seconds between two checks of a program."""
 
 SERVICE_MISSES = 3
 CLOCK_MISSES = 12
-"""Deadlines hold without a clock, and the store may be away for a while: it gets a minute."""
+"""One minute: deadlines hold without a clock, and the store may be unreachable for a while."""
 
 START_MISSES = 24
-"""How many checks a program may miss until it works for the first time."""
+"""The limit until the first successful check."""
 
 
 class Watch:
-    """Count how often in a row a program missed its check."""
+    """Counts consecutive failed checks of a program."""
 
     def __init__(self, works: Callable[[], bool], misses: int) -> None:
         self._works = works
@@ -26,12 +26,12 @@ class Watch:
         self.begin()
 
     def begin(self) -> None:
-        """Count anew: the program has just been started."""
+        """Reset the count after a start of the program."""
         self._allowed = START_MISSES
         self._missed = 0
 
     def check(self) -> bool:
-        """Check once; return False when the program has missed too many checks and must be restarted."""
+        """Check once. Return False if the program must be restarted."""
         if self._works():
             self._missed, self._allowed = 0, self._misses
             return True
@@ -43,10 +43,10 @@ class Watch:
 
 
 def watches_for(settings: Settings, programs: Iterable[Program]) -> dict[str, Watch]:
-    """Return the watch of each of these programs that can be checked, by the program's name."""
+    """Return a watch for each program that has a check, by name."""
     known = {
         SERVICE.name: Watch(lambda: is_healthy(settings.host, settings.port), SERVICE_MISSES),
-        CLOCK.name: Watch(lambda: clock_beats(settings.store_url), CLOCK_MISSES),
+        CLOCK.name: Watch(lambda: is_clock_ticking(settings.store_url), CLOCK_MISSES),
     }
     names = {program.name for program in programs}
     return {name: watch for name, watch in known.items() if name in names}

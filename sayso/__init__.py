@@ -1,6 +1,6 @@
-"""Put a person before what agents do: `gate` for functions, `Client` and `AsyncClient` for everything else.
+"""The SDK of Sayso: `gate` for functions, and `Client` and `AsyncClient` for everything else.
 
-What is named here is imported when it is used, so that `import sayso` costs nothing.
+Names are imported on first use, so `import sayso` is cheap.
 """
 
 from importlib import import_module
@@ -19,7 +19,7 @@ _PLACES = {"AsyncClient": "client", "Client": "client", "gate": "gating.decorato
 
 
 def __getattr__(name: str) -> Any:
-    """Import what is named here when somebody asks for it."""
+    """Import a public name on first use."""
     if name not in __all__:
         raise AttributeError(f"module 'sayso' has no attribute {name!r}; it has {', '.join(__all__)}")
     return getattr(import_module(f"sayso.{_PLACES.get(name, 'errors')}"), name)

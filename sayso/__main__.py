@@ -1,4 +1,4 @@
-"""`sayso`, or `python -m sayso`: the command line. It needs two packages more than the SDK, and says so."""
+"""The entry point of the command line, `sayso` or `python -m sayso`."""
 
 import sys
 from importlib.util import find_spec
@@ -7,7 +7,7 @@ NEEDED = ("typer", "rich")
 
 
 def main() -> int:
-    """Run the command that was typed; return 2 when the command line is not installed."""
+    """Run the command line; return 2 when its packages are not installed."""
     missing = [name for name in NEEDED if find_spec(name) is None]
     if missing:
         print(f"The command line needs {' and '.join(missing)}: pip install 'sayso[cli]'.", file=sys.stderr)

@@ -1,7 +1,7 @@
-"""Read JSON strictly and write it canonically, so that what is approved is byte for byte what runs.
+"""Strict reading and canonical writing of JSON: what is approved is byte for byte what runs.
 
-Reading refuses what parsers disagree about (duplicate keys, NaN, lone surrogates, integers beyond 2^53) instead of
-repairing it. A zero has no sign. Writing follows RFC 8785, the JSON Canonicalization Scheme.
+Reading refuses what parsers disagree about: duplicate keys, NaN, lone surrogates, integers beyond 2^53. Zero has no
+sign. Writing follows RFC 8785, the JSON Canonicalization Scheme.
 """
 
 import hashlib
@@ -20,13 +20,13 @@ MAX_DEPTH = 32
 MAX_NODES = 20_000
 MAX_INTEGER = 2**53
 _LONGEST_STEP = 80
-"""Characters of one key that an error repeats."""
+"""The characters of a key that an error repeats."""
 
 _quote = json.encoder.encode_basestring
 _PLAIN = json.JSONEncoder(ensure_ascii=False, check_circular=False, sort_keys=True, separators=(",", ":"))
 
 Place = Any
-"""Where a value stands: the place around it and the key or index there; None at the top."""
+"""A linked path: the parent place and a key or index; None at the top."""
 
 TOP: Place = None
 
@@ -34,16 +34,16 @@ TOP: Place = None
 def parse_json(raw: bytes | str) -> JsonValue:
     """Return the one JSON value in `raw`.
 
-    Raises `InvalidJson` for anything but strict JSON and `TooLarge` for nesting or a number of values over the limits.
+    Raises `InvalidJson` when it is not strict JSON, and `TooLarge` beyond the limits of depth and number of values.
     """
     try:
         text = raw.decode("utf-8") if isinstance(raw, bytes) else raw
     except UnicodeDecodeError as error:
         raise InvalidJson(f"The body is not UTF-8: byte {error.start} cannot be read. Send UTF-8 JSON.") from error
-    _check_number(text)
+    _check_size(text)
     try:
         value: JsonValue = json.loads(
-            text, object_pairs_hook=_unique_pairs, parse_float=_read_fraction, parse_constant=_refuse_constant
+            text, object_pairs_hook=unique_pairs, parse_float=_read_fraction, parse_constant=_refuse_constant
         )
     except json.JSONDecodeError as error:
         raise InvalidJson(
@@ -58,17 +58,17 @@ def parse_json(raw: bytes | str) -> JsonValue:
 
 
 def check_json(value: Any, *, limited: bool = True) -> bool:
-    """Refuse a value that is not plain JSON within the limits, naming the place, such as `$.args.amount`.
+    """Raise `InvalidJson` with the path of the first value that is not plain JSON, and `TooLarge` beyond the limits.
 
-    Returns whether the standard encoder writes its canonical form: no key is beyond the BMP, no number is special.
-    What is not `limited` was put together here of parts that were.
+    Return whether the standard encoder writes the canonical form: no key is beyond the BMP, no number is special. With
+    `limited` False the number of values is unlimited, for values that Sayso itself combined from checked parts.
     """
-    plain = _look_quickly(value, limited=limited)
-    return _look_closely(value, limited=limited) if plain is None else plain
+    plain = _check_quickly(value, limited=limited)
+    return _check_thoroughly(value, limited=limited) if plain is None else plain
 
 
-def _look_quickly(value: Any, *, limited: bool) -> bool | None:
-    """Return what `check_json` does, or None for anything out of the common, whether it is refused or not."""
+def _check_quickly(value: Any, *, limited: bool) -> bool | None:
+    """Return what `check_json` does, or None for an unusual value, which may or may not be valid."""
     level: list[Any] = [value]
     count = 0
     plain = True
@@ -88,9 +88,9 @@ def _look_quickly(value: Any, *, limited: bool) -> bool | None:
             elif kind is list or kind is tuple:
                 below += node
             elif kind is float and math.isfinite(node):
-                plain = plain and not _written_otherwise(node)
+                plain = plain and not _differs_from_rfc(node)
             else:
-                form = _look_at_scalar(node)
+                form = _check_plain_scalar(node)
                 if form is None:
                     return None
                 plain = plain and form
@@ -101,27 +101,27 @@ def _look_quickly(value: Any, *, limited: bool) -> bool | None:
 
 
 def _has_plain_keys(node: dict[Any, Any]) -> bool:
-    """Whether the standard encoder sorts the keys as RFC 8785 does: by UTF-16, which only differs beyond the BMP."""
+    """Whether the standard encoder sorts the keys as RFC 8785 does. Its UTF-16 order differs only beyond the BMP."""
     try:
         keys = "".join(node)
-    except TypeError:  # a key that is no string
+    except TypeError:  # a key that is not a string
         return False
-    return keys.isascii() or not (_is_broken(keys) or max(keys) > "\uffff")
+    return keys.isascii() or not (has_lone_surrogate(keys) or max(keys) > "\uffff")
 
 
-def _look_at_scalar(node: Any) -> bool | None:
+def _check_plain_scalar(node: Any) -> bool | None:
     if node is None or isinstance(node, bool):
         return True
     if isinstance(node, int):
         return True if -MAX_INTEGER <= node <= MAX_INTEGER else None
     if isinstance(node, float) and math.isfinite(node):
-        return not _written_otherwise(node)
+        return not _differs_from_rfc(node)
     if isinstance(node, str):
-        return None if _is_broken(node) else True
+        return None if has_lone_surrogate(node) else True
     return None
 
 
-def _look_closely(value: Any, *, limited: bool) -> bool:
+def _check_thoroughly(value: Any, *, limited: bool) -> bool:
     count = 0
     plain = True
     stack: list[tuple[Any, Place, int]] = [(value, TOP, 0)]
@@ -135,21 +135,20 @@ def _look_closely(value: Any, *, limited: bool) -> bool:
         if isinstance(node, dict):
             for key in node:
                 if not isinstance(key, str):
-                    path = write_path(place)
-                    raise InvalidJson(f"{path} has the key {key!r}, which is not a string.", path=path)
+                    raise _invalid(place, f"has the key {key!r}, which is not a string.")
                 plain = plain and _has_plain_keys({key: None})
-                _check_text(key, place)
+                _check_scalar(key, place)
             stack.extend((child, (place, key), depth + 1) for key, child in node.items())
         elif isinstance(node, list | tuple):
             stack.extend((child, (place, index), depth + 1) for index, child in enumerate(node))
         else:
-            plain = plain and not (isinstance(node, float) and _written_otherwise(node))
+            plain = plain and not (isinstance(node, float) and _differs_from_rfc(node))
             _check_scalar(node, place)
     return plain
 
 
 def write_path(place: Place) -> str:
-    """Return the place as `$.args.amount`: written for the error alone, because a key may be as long as the body."""
+    """Return the place as text, such as `$.args.amount`. Only errors need it: a key may be as long as the body."""
     steps: list[str | int] = []
     while place is not None:
         place, step = place
@@ -160,7 +159,7 @@ def write_path(place: Place) -> str:
 
 
 def count_values(value: JsonValue, most: int) -> int:
-    """Return the number of values in `value`, itself included; above `most` the count may end early."""
+    """Return the number of values in `value`, itself included. Counting may stop above `most`."""
     count, level = 0, [value]
     while level and count <= most:
         count += len(level)
@@ -174,18 +173,18 @@ def count_values(value: JsonValue, most: int) -> int:
 
 
 def _too_many() -> TooLarge:
-    return TooLarge(f"The JSON has more than {MAX_NODES} values. Send less.")
+    return TooLarge(f"The JSON has more than {MAX_NODES} values. Send fewer.")
 
 
-def _check_number(text: str) -> None:
-    """Refuse a text that surely holds more than `MAX_NODES` values before anything is built of it.
+def _check_size(text: str) -> None:
+    """Raise `TooLarge` before parsing a text that certainly holds more than `MAX_NODES` values.
 
-    Every array and object is a value, and so is what follows each comma; those inside of strings do not count.
+    Every array and object is a value, and so is everything after a comma, except inside strings.
     """
     if text.count(",") <= MAX_NODES and text.count("[") + text.count("{") <= MAX_NODES:
         return
     plain = text.replace("\\\\", "").replace('\\"', "")
-    if plain.count('"') > 4 * MAX_NODES:  # two quotes a string, and a string may be a key or a value
+    if plain.count('"') > 4 * MAX_NODES:  # two quotes per string; a string may be a key or a value
         raise _too_many()
     outside = "".join(plain.split('"')[::2])
     if outside.count(",") > MAX_NODES:
@@ -198,23 +197,24 @@ def _check_number(text: str) -> None:
 
 
 def canonical_json(value: Any, *, limited: bool = True) -> bytes:
-    """Return the RFC 8785 form of a JSON value as UTF-8 bytes; raises `InvalidJson` for what has no such form."""
+    """Return the RFC 8785 form of a JSON value as UTF-8; raises `InvalidJson` for a value without one."""
     plain = check_json(value, limited=limited)
     return (_PLAIN.encode(value) if plain else _render(value)).encode("utf-8")
 
 
 def digest_json(value: Any) -> str:
-    """Return the SHA-256 of the canonical form, as 64 hex digits."""
+    """Return the SHA-256 of the canonical form in hexadecimal."""
     return hashlib.sha256(canonical_json(value)).hexdigest()
 
 
-def _written_otherwise(value: float) -> bool:
-    """Whether the standard encoder writes a fraction in another form than RFC 8785 does."""
+def _differs_from_rfc(value: float) -> bool:
+    """Whether RFC 8785 writes the number in another form than the standard encoder."""
     front, _, tens = repr(value).partition("e")
     return -10 < int(tens) < 21 if tens else front.endswith(".0")
 
 
-def _unique_pairs(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+def unique_pairs(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    """Return the pairs as an object; raises `InvalidJson` for a duplicate key."""
     found = dict(pairs)
     if len(found) != len(pairs):
         seen: set[str] = set()
@@ -226,7 +226,7 @@ def _unique_pairs(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 
 
 def _read_fraction(text: str) -> float:
-    """Read a fraction; there is one zero in RFC 8785, so what runs for `-0.0` is the 0 that people are shown."""
+    """Read a fraction. RFC 8785 has one zero, so `-0.0` becomes 0, which reviewers see."""
     return float(text) or 0.0
 
 
@@ -234,47 +234,32 @@ def _refuse_constant(name: str) -> Any:
     raise InvalidJson(f"{name} is not JSON. Send null or a string instead.")
 
 
-def _is_broken(text: str) -> bool:
-    try:
-        text.encode("utf-8")
-    except UnicodeEncodeError:
-        return True
-    return False
+def has_lone_surrogate(text: str) -> bool:
+    """Return whether the text holds half of a surrogate pair, which UTF-8 cannot encode."""
+    return not text.isascii() and any("\ud800" <= char <= "\udfff" for char in text)
 
 
-def _check_text(text: str, place: Place) -> None:
-    if not text.isascii():
-        try:
-            text.encode("utf-8")
-        except UnicodeEncodeError as error:
-            path = write_path(place)
-            raise InvalidJson(
-                f"{path} holds half of a surrogate pair (at character {error.start}). Send whole characters.", path=path
-            ) from error
+def _invalid(place: Place, fault: str) -> InvalidJson:
+    path = write_path(place)
+    return InvalidJson(f"{path} {fault}", path=path)
 
 
 def _check_scalar(node: Any, place: Place) -> None:
     if isinstance(node, str):
-        _check_text(node, place)
-    elif node is None or isinstance(node, bool):
-        return
+        if has_lone_surrogate(node):
+            raise _invalid(place, "holds half of a surrogate pair. Send whole characters.")
     elif isinstance(node, int):
         if abs(node) > MAX_INTEGER:
-            path = write_path(place)
-            raise InvalidJson(
-                f"{path} is an integer beyond 2^53, which not every program can read. Send it as a string.", path=path
-            )
+            raise _invalid(place, "is an integer beyond 2^53, which not every program can read. Send it as a string.")
     elif isinstance(node, float):
         if not math.isfinite(node):
-            path = write_path(place)
-            raise InvalidJson(f"{path} is not a finite number. Send null or a string instead.", path=path)
-    else:
-        path = write_path(place)
-        raise InvalidJson(f"{path} is a {type(node).__name__}, which is not JSON. Send plain values.", path=path)
+            raise _invalid(place, "is not a finite number. Send null or a string instead.")
+    elif node is not None:
+        raise _invalid(place, f"is a {type(node).__name__}, which is not JSON. Send plain values.")
 
 
 def _render(value: Any) -> str:
-    if isinstance(value, float):  # first, for it is what most values are where this is slow
+    if isinstance(value, float):  # first: large values are mostly numbers
         return _number(value)
     if isinstance(value, str):
         return _quote(value)

@@ -1,7 +1,6 @@
-"""Ask the machine for time and identity; nothing else in Sayso may.
+"""The only access to the machine's clock and random numbers.
 
-Everything else takes both as arguments, so that tests turn the clock and never sleep. The desk itself does not trust
-this clock: it reads the store server's TIME together with each record.
+All other code takes both as arguments. The desk uses the store server's TIME, not this clock.
 """
 
 import os
@@ -19,17 +18,17 @@ def now_ms() -> int:
 
 
 def monotonic_ms() -> float:
-    """Return a clock that only moves forward, in milliseconds, for measuring latencies."""
+    """Return a monotonic clock in milliseconds, for latencies."""
     return time.perf_counter_ns() / 1_000_000
 
 
 def uptime_ms() -> int:
-    """Return how long this machine has been up, asleep or not, in milliseconds: nobody can set that clock."""
+    """Return the uptime of this machine in milliseconds, with sleep. Nobody can set this clock."""
     return time.clock_gettime_ns(getattr(time, "CLOCK_BOOTTIME", time.CLOCK_MONOTONIC)) // 1_000_000
 
 
 def boot_id() -> str:
-    """Return what tells this machine since it was last started from any other; empty where nothing does."""
+    """Return the id of this machine's boot, or an empty string where there is none."""
     with suppress(OSError):
         return Path("/proc/sys/kernel/random/boot_id").read_text().strip()
     return ""
@@ -53,7 +52,7 @@ def iso_utc(at_ms: int) -> str:
 
 @lru_cache(maxsize=64)
 def _write_minute(minute: int) -> str:
-    """What is told together mostly happened together, and the calendar is what takes the time."""
+    """Cached: formatting a date is slow, and most moments are close together."""
     return datetime.fromtimestamp(minute * 60, tz=UTC).isoformat()[:16]
 
 

@@ -1,48 +1,48 @@
-"""Say what went wrong, with facts, and what to do about it.
+"""The errors of Sayso, in one tree.
 
-One tree. The first line of a class's docstring is its default sentence; facts are attributes; the HTTP status comes
-from one table (`sayso/problems.py`).
+The first line of a class's docstring is its default message. Facts are attributes. `sayso/problems.py` maps classes
+to HTTP statuses.
 
     SaysoError
-    ├── InvalidInput            what came in cannot be taken as it is
-    │   ├── InvalidJson         not the one strict JSON we read
+    ├── InvalidInput            the request is invalid
+    │   ├── InvalidJson         not strict JSON
     │   ├── InvalidHeader       a header is malformed or sent twice
-    │   ├── TooLarge            over a limit of bytes, depth or nodes
-    │   ├── UnknownName         no tool or agent of that name was ever seen
-    │   ├── UnknownHost         the request names a host that is not ours
+    │   ├── TooLarge            over a limit of bytes, depth or values
+    │   ├── UnknownName         no tool or agent of that name was seen
+    │   ├── UnknownHost         a host that this service does not serve
     │   └── UnsupportedMediaType  a body that is not JSON
-    ├── NotAuthenticated        no credential, or one that does not hold
+    ├── NotAuthenticated        no valid credential
     │   └── InvalidSignature    a signed message that does not verify
-    ├── NotAllowed              known, but not for you
-    │   ├── SelfApproval        who asks cannot decide
+    ├── NotAllowed              the credential lacks the right
+    │   ├── SelfApproval        the owner of the run cannot decide
     │   └── PolicyForbids       the rules deny the final arguments
-    ├── NotFound                not there, or not yours: nobody can tell which
-    ├── Conflict                the record has moved on
-    │   ├── AlreadyDecided      somebody was first
+    ├── NotFound                missing, or not visible to this credential
+    ├── Conflict                the record has changed
+    │   ├── AlreadyDecided      somebody else was first
     │   ├── DeadlinePassed      too late; the fallback decides
     │   ├── StaleDigest         not what the reviewer saw
-    │   ├── IdempotencyConflict one key, two different requests
+    │   ├── IdempotencyConflict one key for two different requests
     │   ├── IllegalTransition   no such step from this status
-    │   ├── AlreadyRedeemed     the leave to run this call was spent before
-    │   ├── Withdrawn           what an approval rested on no longer holds
-    │   ├── LeaseHeld           another worker drives this run
-    │   ├── Frozen              an admin has stopped this
-    │   │   └── ClockInDoubt    nobody can say whether a deadline has passed
-    │   └── StaleAttempt        this worker's lease is over
-    ├── TooManyRequests         slow down
+    │   ├── AlreadyRedeemed     the permit was redeemed before
+    │   ├── Withdrawn           the basis of the approval is gone
+    │   ├── LeaseHeld           another worker has leased the run
+    │   ├── Frozen              an admin has frozen this
+    │   │   └── ClockInDoubt    a deadline may or may not have passed
+    │   └── StaleAttempt        the worker's lease is over
+    ├── TooManyRequests         over a rate limit
     ├── Unreadable              a stored record that is damaged, altered or of a later version
-    ├── ModelError              the model gave no answer that can be used
-    ├── Suspended               the call waits for a person; come back with its key
-    ├── Denied                  the call is not to run
-    ├── CallFailed              the call ran before, and failed then
-    ├── InDoubt                 the call was begun before, and may have run
+    ├── ModelError              the model gave no usable answer
+    ├── Suspended               the call waits for a reviewer
+    ├── Denied                  the call must not run
+    ├── CallFailed              the call ran before and failed
+    ├── InDoubt                 the call was started before and may have run
     └── Unavailable             the store cannot be reached; nothing was changed
         └── Unreachable         no desk answers at this address
 """
 
 
 class SaysoError(Exception):
-    """Something went wrong in Sayso."""
+    """Sayso failed."""
 
     def __init__(self, message: str | None = None, **facts: object) -> None:
         super().__init__(message or (type(self).__doc__ or "").partition("\n")[0])
@@ -50,12 +50,12 @@ class SaysoError(Exception):
 
     @property
     def message(self) -> str:
-        """The sentence to show."""
+        """The message to show."""
         return str(self.args[0])
 
 
 class InvalidInput(SaysoError):
-    """This cannot be taken as it is; correct it and send it again."""
+    """The request is invalid; correct it and send it again."""
 
 
 class InvalidJson(InvalidInput):
@@ -71,7 +71,7 @@ class TooLarge(InvalidInput):
 
 
 class UnknownName(InvalidInput):
-    """No tool or agent of that name was seen here; correct it, or confirm that you mean it."""
+    """No tool or agent of that name was seen here; correct it, or confirm the name."""
 
 
 class UnknownHost(InvalidInput):
@@ -83,7 +83,7 @@ class UnsupportedMediaType(InvalidInput):
 
 
 class NotAuthenticated(SaysoError):
-    """No valid credential came with this; sign in, or send a key as 'Authorization: Bearer …'."""
+    """The request has no valid credential; sign in, or send a key as 'Authorization: Bearer …'."""
 
 
 class InvalidSignature(NotAuthenticated):
@@ -91,11 +91,11 @@ class InvalidSignature(NotAuthenticated):
 
 
 class NotAllowed(SaysoError):
-    """This credential may not do that; ask an admin for the role it takes."""
+    """This credential does not allow that; ask an admin for the role it needs."""
 
 
 class SelfApproval(NotAllowed):
-    """Whoever asks for a call cannot decide it; another reviewer has to."""
+    """The owner of a run cannot decide its calls; ask another reviewer."""
 
 
 class PolicyForbids(NotAllowed):
@@ -103,11 +103,11 @@ class PolicyForbids(NotAllowed):
 
 
 class NotFound(SaysoError):
-    """There is nothing here under that id for this credential."""
+    """Nothing with that id is visible to this credential."""
 
 
 class Conflict(SaysoError):
-    """The record has moved on; read it again."""
+    """The record has changed; read it again."""
 
 
 class AlreadyDecided(Conflict):
@@ -119,7 +119,7 @@ class DeadlinePassed(Conflict):
 
 
 class StaleDigest(Conflict):
-    """What you decided on is not what is asked now; read the item again and send its current digest."""
+    """The item has changed since you read it; read it again and send its current digest."""
 
 
 class IdempotencyConflict(Conflict):
@@ -131,27 +131,27 @@ class IllegalTransition(Conflict):
 
 
 class AlreadyRedeemed(Conflict):
-    """The leave to run this call was already spent; the call may have run and is not started again."""
+    """The permit for this call was already redeemed; the call may have run and must not start again."""
 
 
 class Withdrawn(Conflict):
-    """What the approval rested on no longer holds; ask again."""
+    """The basis of the approval no longer holds; ask again."""
 
 
 class LeaseHeld(Conflict):
-    """Another worker is driving this run."""
+    """Another worker has leased this run."""
 
 
 class Frozen(Conflict):
-    """An admin has frozen this; nothing new starts until that is lifted."""
+    """An admin has frozen this; nothing new starts until it is unfrozen."""
 
 
 class ClockInDoubt(Frozen):
-    """The store's clock jumped; until an admin says whether it is right nobody knows if this is still in time."""
+    """The store's clock jumped; a deadline is in doubt until an admin confirms the clock."""
 
 
 class StaleAttempt(Conflict):
-    """This worker's lease on the run is over; another attempt has taken it up."""
+    """This worker's lease on the run is over; another attempt has started."""
 
 
 class TooManyRequests(SaysoError):
@@ -159,23 +159,23 @@ class TooManyRequests(SaysoError):
 
 
 class Unreadable(SaysoError):
-    """The stored record cannot be read, so nothing about it can be decided; ask the operator to run `sayso doctor`."""
+    """The stored record cannot be read; ask the operator to run `sayso doctor`."""
 
 
 class ModelError(SaysoError):
-    """The model gave no answer that can be used; see the message, then start the run again."""
+    """The model gave no usable answer; see the message, then start the run again."""
 
 
 class Unavailable(SaysoError):
-    """The store cannot be reached just now; try again in a moment with the same Idempotency-Key."""
+    """The store cannot be reached; try again in a moment with the same Idempotency-Key."""
 
 
 class Unreachable(Unavailable):
-    """No desk answers at this address; start it, or set SAYSO_URL to where it is."""
+    """No desk answers at this address; start it, or correct SAYSO_URL."""
 
 
 class Suspended(SaysoError):
-    """The call waits for a person; make it again later with the same key, and it goes on from there."""
+    """The call waits for a reviewer; repeat it later with the same key."""
 
     def __init__(
         self, message: str | None = None, *, suspension_id: str = "", tool: str = "", key: str = "", **facts: object
@@ -187,12 +187,12 @@ class Suspended(SaysoError):
 
 
 class Denied(SaysoError):
-    """The call is not to run; do without it."""
+    """The call was denied; continue without it."""
 
 
 class CallFailed(SaysoError):
-    """This very call ran before and failed; make it with a new key to try again."""
+    """This call ran before and failed; use a new key to try again."""
 
 
 class InDoubt(SaysoError):
-    """The call was begun before and nobody knows whether it ran; look it up where it would show."""
+    """The call was started before and may have run; check the system it changes."""

@@ -1,7 +1,6 @@
-"""Sign messages and verify signed ones, as Standard Webhooks say: HMAC-SHA256 over `id.timestamp.body`.
+"""Signing and verification by Standard Webhooks: HMAC-SHA256 over `id.timestamp.body`.
 
-Nothing of a message is read before its signature holds. Several secrets hold at once while one is being replaced, and
-a message may carry several signatures for the same reason.
+Several secrets are valid while one is being replaced, and a message may carry several signatures.
 """
 
 import base64
@@ -16,18 +15,18 @@ from hmac import digest as hmac_digest
 from sayso.errors import InvalidSignature
 
 TOLERANCE_S = 300
-"""How far from now a message may say that it was signed, either way."""
+"""The largest difference, either way, between now and the time a message was signed."""
 
 PREFIX = "whsec_"
 _VERSION = "v1"
-_MOST_SIGNATURES = 16
+_MAX_SIGNATURES = 16
 _ID = re.compile(r"[!-~]{1,200}")
 _TIMESTAMP = re.compile(r"[1-9][0-9]{0,11}")
 
 
 @dataclass(frozen=True)
 class SignedMessage:
-    """A message as it came in: its three headers, None where one is missing, and the raw body."""
+    """A received message: three headers, None where one is missing, and the raw body."""
 
     id: str | None
     timestamp: str | None
@@ -36,22 +35,22 @@ class SignedMessage:
 
 
 def sign_message(secret: str, message_id: str, at_s: int, body: bytes) -> str:
-    """Return the signature of a message sent at `at_s`, seconds since 1970, for its header `webhook-signature`."""
+    """Return the `webhook-signature` of a message sent at `at_s`, in seconds since 1970."""
     return f"{_VERSION},{_sign(_read_secret(secret), message_id, str(at_s), body)}"
 
 
 def verify_message(secrets: Sequence[str], message: SignedMessage, now_ms: int) -> str:
-    """Return the message's id when one of its signatures was made with one of the secrets and its time is near now.
+    """Return the message's id when a secret made one of its signatures and its time is close to now.
 
-    Raises `InvalidSignature` for anything else, saying what to correct.
+    Raises `InvalidSignature` otherwise.
     """
     message_id = _check_header("webhook-id", message.id, _ID, "1 to 200 visible ASCII characters")
     timestamp = _check_header("webhook-timestamp", message.timestamp, _TIMESTAMP, "whole seconds since 1970")
     offered = _split_signatures(message.signatures)
     if abs(now_ms - int(timestamp) * 1000) > TOLERANCE_S * 1000:
         raise InvalidSignature(
-            f"The message says it was signed at {timestamp}, which is more than {TOLERANCE_S} s from now. "
-            "Set the clock right and sign it again.",
+            f"The message was signed at {timestamp}, more than {TOLERANCE_S} s from now. "
+            "Set the clock and sign it again.",
             tolerance_s=TOLERANCE_S,
         )
     expected = [_sign(_read_secret(secret), message_id, timestamp, message.body) for secret in secrets]
@@ -66,30 +65,30 @@ def _sign(key: bytes, message_id: str, timestamp: str, body: bytes) -> str:
 
 
 def _read_secret(secret: str) -> bytes:
-    """Return the key behind `whsec_…`; raises `ValueError` where there is none."""
+    """Return the key in `whsec_…`; raises `ValueError` without one."""
     try:
         key = base64.b64decode(secret.removeprefix(PREFIX), validate=True)
     except binascii.Error:
         key = b""
     if not secret.startswith(PREFIX) or not key:
-        raise ValueError("a signing secret is whsec_ and then random bytes in base64")
+        raise ValueError("a signing secret is whsec_ followed by random bytes in base64")
     return key
 
 
 def _check_header(name: str, value: str | None, form: re.Pattern[str], meant: str) -> str:
     if value is None:
-        raise InvalidSignature(f"The header {name} is missing or there twice. Send it once: {meant}.", header=name)
+        raise InvalidSignature(f"The header {name} is missing or duplicated. Send it once: {meant}.", header=name)
     if not form.fullmatch(value):
         raise InvalidSignature(f"The header {name} is not {meant}. Correct it and sign again.", header=name)
     return value
 
 
 def _split_signatures(header: str | None) -> list[str]:
-    """Return the signatures of our version; others stand beside them while senders move to a new one."""
+    """Return the signatures of version v1. Others may appear while senders migrate."""
     name = "webhook-signature"
     if header is None:
-        raise InvalidSignature(f"The header {name} is missing or there twice. Send it once: v1,<base64>.", header=name)
-    words = [word.split(",") for word in header.split(" ")]
-    if not header.isascii() or len(words) > _MOST_SIGNATURES or any(len(word) != 2 for word in words):
+        raise InvalidSignature(f"The header {name} is missing or duplicated. Send it once: v1,<base64>.", header=name)
+    parts = [part.split(",") for part in header.split(" ")]
+    if not header.isascii() or len(parts) > _MAX_SIGNATURES or any(len(part) != 2 for part in parts):
         raise InvalidSignature(f"The header {name} is not a list such as 'v1,<base64> v1,<base64>'.", header=name)
-    return [signature for version, signature in words if version == _VERSION]
+    return [signature for version, signature in parts if version == _VERSION]

@@ -24,7 +24,7 @@ class Finding:
 
     part: str
     ok: bool
-    told: str
+    message: str
     todo: str = ""
 
 

@@ -1,7 +1,7 @@
 """Run one worker: `python -m workers`.
 
-RQ gives what it is good at: a process of its own for the work, its time limits and its registries. The worker imports
-the registered agents before it forks, tells the service their names and tools, and takes drain jobs from one queue.
+RQ brings a separate process for each job, time limits and registries. The worker imports the registered agents before
+it forks, publishes their names and tools, and takes drain jobs from one queue.
 """
 
 import asyncio
@@ -37,33 +37,33 @@ log = structlog.get_logger()
 
 
 class DrainWorker(Worker):
-    """An RQ worker whose warm stop also tells its job, so that a standing job does not hold the stop up.
+    """An RQ worker that passes a warm stop on to its job, so that a standing job does not delay the stop.
 
-    It follows the rules' file itself: a job begins with the last good rules, though the file is broken by then. Where
-    the store was restarted empty or from an older copy, it makes itself and its agents known anew.
+    It reads the rules' file itself: a job starts with the last good rules even if the file is broken. After the store
+    was restarted empty or from an older copy, it registers itself and its agents again.
     """
 
     settings: Settings
-    told_to_stop = False
+    stop_requested = False
 
     def fork_work_horse(self, job: Job, queue: Queue) -> None:
-        """Look at the rules once more, then fork as RQ does."""
+        """Refresh the rules, then fork."""
         rulebook_of(self.settings.policy).refresh()
         super().fork_work_horse(job, queue)
 
     def maintain_heartbeats(self, job: Job) -> None:
-        """Look at the rules every few seconds, besides what RQ does then."""
+        """Refresh the rules every few seconds as well."""
         rulebook_of(self.settings.policy).refresh()
         super().maintain_heartbeats(job)
-        self._be_known()
+        self._register_again()
 
     def heartbeat(self, timeout: int | None = None, pipeline: Pipeline | None = None) -> None:
-        """See to it that the worker is known, besides what RQ does; with a pipeline it may be the job that calls."""
+        """Register again if the store lost the worker; with a pipeline the caller may be the job."""
         super().heartbeat(timeout, pipeline)
         if pipeline is None and not self.is_horse:
-            self._be_known()
+            self._register_again()
 
-    def _be_known(self) -> None:
+    def _register_again(self) -> None:
         if self.connection.sismember(REDIS_WORKER_KEYS, self.key):
             return
         try:
@@ -72,11 +72,14 @@ class DrainWorker(Worker):
             return  # the next heartbeat tries again
         self.connection.hset(self.key, mapping=self.serialize())
         register(self)
-        log.warning("store_forgot_worker", told="It was restarted empty or from an older copy; all is known again.")
+        log.warning(
+            "store_forgot_worker",
+            reason="It was restarted empty or from an older copy. Worker and agents are registered again.",
+        )
 
     def request_stop(self, signum: int, frame: FrameType | None) -> None:
-        """Pass the signal on to the running job, which ends its window, then stop as RQ does."""
-        self.told_to_stop = True
+        """Pass the signal on to the running job, which ends its window, then stop."""
+        self.stop_requested = True
         if self.horse_pid:
             with suppress(ProcessLookupError):
                 os.kill(self.horse_pid, signal.SIGTERM)
@@ -84,7 +87,7 @@ class DrainWorker(Worker):
 
 
 async def publish_agents(settings: Settings, agents: Mapping[str, Agent]) -> None:
-    """Tell the service the agents' names and tools; it never sees their code."""
+    """Save the agents' names and tools for the service."""
     async with assemble(settings) as wiring:
         for agent in agents.values():
             manifest = agent.manifest()
@@ -93,9 +96,9 @@ async def publish_agents(settings: Settings, agents: Mapping[str, Agent]) -> Non
 
 
 def main(settings: Settings) -> int:
-    """Work until told to stop, through any outage of the store.
+    """Work until stopped, through any outage of the store.
 
-    Returns 1 when the agents cannot be imported, or the store is of a later version.
+    Return 1 if an agent cannot be imported or the store has a later format.
     """
     configure_logs(settings.log_level)
     try:
@@ -115,7 +118,7 @@ def main(settings: Settings) -> int:
 
 
 def _work(settings: Settings) -> bool:
-    """Work until told to stop and return True; return False when the store is lost, which RQ does not survive."""
+    """Work until stopped and return True; return False if the store is lost, which RQ does not survive."""
     jobs = DrainQueue(settings.store_url, settings.drain_window_s)
     worker = build_worker(settings.store_url, DrainWorker, new_id(f"w-{os.getpid()}"))
     try:
@@ -123,18 +126,17 @@ def _work(settings: Settings) -> bool:
         jobs.close()
         worker.work(logging_level="WARNING")
     except LOST as error:
-        log.warning("store_away", told=describe_fault(settings.store_url, error))
+        log.warning("store_away", reason=describe_fault(settings.store_url, error))
     finally:
         for number in (signal.SIGTERM, signal.SIGINT):
             signal.signal(number, signal.SIG_DFL)
-    return worker.told_to_stop
+    return worker.stop_requested
 
 
 class _WithoutTraceback(logging.Filter):
-    """Turn RQ's traceback about a lost store into a line."""
+    """Replace RQ's traceback about a lost store by one line."""
 
     def filter(self, record: logging.LogRecord) -> bool:
-        """Keep every record; drop the traceback of an error that the worker goes on after."""
         if record.exc_info and isinstance(record.exc_info[1], LOST):
             record.msg, record.args = "The store is away: %s", (record.exc_info[1],)
             record.exc_info = record.exc_text = None

@@ -1,7 +1,7 @@
-"""Tell receivers of decisions: sign each message, post it, try again until it is taken or its time is over.
+"""Delivery of signed messages about decisions, with retries until accepted or expired.
 
-Beside the clock, in its process. Any number of these do no harm: a message is claimed before it is tried, so that of
-all who see it one tries it. What a crash interrupts is tried again, under the same id and with the same body.
+It runs in the clock's process. Any number may run: a message is claimed before each attempt, so only one of them tries
+it. After a crash it is sent again with the same id and body.
 """
 
 import asyncio
@@ -17,8 +17,7 @@ from sayso.records.freezes import TIME
 from sayso.transitions.freezing import doubt_time
 from service.auth.credentials import TENANT
 from service.concurrency import Slots
-from service.delivery.addresses import UnsafeUrl
-from service.delivery.destinations import place_of
+from service.delivery.addresses import UnsafeUrl, host_and_port
 from service.delivery.http import Answer
 from service.desk.instance_deletion import withdraw_all
 from service.logs import Trouble
@@ -34,7 +33,7 @@ LONGEST_RETRY_MS = 3_600_000
 _BUSY_MS = 1_000
 _AT_ONCE = 128
 _GRACE_S = 12
-_TOLD_LATER = (429, 503)
+_RETRY_LATER = (429, 503)
 
 BY_INSTANCE = Allowance("aap-messages-by", 600, 60)
 TO_PLACE = Allowance("aap-messages-to", 600, 60)
@@ -43,9 +42,9 @@ log = structlog.get_logger()
 
 
 def retry_after_ms(event_id: str, tries: int) -> int:
-    """Return how long to wait after so many tries: twice as long each time, up to an hour, less up to a half.
+    """Return the wait after so many tries: it doubles each time up to an hour, and is reduced by up to a half.
 
-    The part that is left off differs from message to message and from try to try, so that they do not come in crowds.
+    The reduction differs by message and try, so that retries do not arrive together.
     """
     longest = min(LONGEST_RETRY_MS, FIRST_RETRY_MS * 2 ** min(tries - 1, 30))
     dice = int.from_bytes(sha256(f"{event_id} {tries}".encode()).digest()[:4]) / 2**32
@@ -53,20 +52,20 @@ def retry_after_ms(event_id: str, tries: int) -> int:
 
 
 def read_retry_after_ms(answer: Answer, now_ms: int) -> int:
-    """Return how long the receiver asks to be left alone, where it does; 0 otherwise."""
-    said = (answer.retry_after or "").strip()
-    if answer.status not in _TOLD_LATER or not said:
+    """Return the wait that the receiver requests by Retry-After, or 0."""
+    header = (answer.retry_after or "").strip()
+    if answer.status not in _RETRY_LATER or not header:
         return 0
-    if said.isascii() and said.isdigit():
-        return int(said[:9]) * 1000
+    if header.isascii() and header.isdigit():
+        return int(header[:9]) * 1000
     with suppress(ValueError, TypeError, OverflowError):
-        return max(0, int(parsedate_to_datetime(said).timestamp() * 1000) - now_ms)
+        return max(0, int(parsedate_to_datetime(header).timestamp() * 1000) - now_ms)
     return 0
 
 
 @dataclass
 class Courier:
-    """Delivers what is due, some messages at a time; so many an instance and a place."""
+    """Delivers due messages, limited in total, by instance and by place."""
 
     wiring: Wiring
     tenant: str = TENANT
@@ -75,7 +74,7 @@ class Courier:
     trouble: Trouble = field(default_factory=lambda: Trouble("delivery_failed"))
 
     async def deliver_due(self) -> int:
-        """Begin an attempt at everything that is due now and not under way here; return how many were begun."""
+        """Start an attempt at each due message that is not under way here; return their number."""
         now_ms = await self.wiring.schedule.now_ms()
         due = await self.wiring.deliveries.due(now_ms)
         free = max(0, _AT_ONCE - len(self.under_way))
@@ -86,7 +85,7 @@ class Courier:
         return len(begun)
 
     async def finish(self) -> None:
-        """Wait until what is under way has ended."""
+        """Wait for the attempts under way, up to `_GRACE_S`."""
         if self.under_way:
             await asyncio.wait(set(self.under_way.values()), timeout=_GRACE_S)
 
@@ -96,7 +95,7 @@ class Courier:
                 await withdraw_all(self.wiring, name.removeprefix("gone:"))
             else:
                 await self._deliver(name)
-        except Exception as error:  # noqa: BLE001  the next beat tries again, and says so
+        except Exception as error:  # noqa: BLE001  the next tick tries again
             await asyncio.sleep(TICK_S)
             self.trouble.note(error, message=name)
         finally:
@@ -117,11 +116,11 @@ class Courier:
             log.warning("delivery_given_up", message=event_id, instance=instance.id, tries=waiting.delivery.tries)
             return
         if now_ms < waiting.delivery.not_before_ms:
-            return  # somebody has taken it since it was found due
+            return  # claimed since it was listed as due
         await self._attempt(waiting, instance, now_ms)
 
     async def _jumped_ms(self, waiting: Waiting, now_ms: int) -> int:
-        """How far the store's clock jumped while the message waits, unless an admin said that the time has gone by."""
+        """Return how far the store's clock jumped while the message waited, unless an admin confirmed the jump."""
         known = await self.wiring.freezes.known()
         since_ms = waiting.delivery.until_ms - RETRY_FOR_MS
         jumps = [
@@ -132,8 +131,8 @@ class Courier:
         return sum(to_ms - max(from_ms, since_ms) for to_ms, from_ms in jumps if to_ms > since_ms)
 
     async def _attempt(self, waiting: Waiting, instance: Instance, now_ms: int) -> None:
-        assert instance.delivery is not None  # noqa: S101  the caller has looked
-        place = place_of(instance.delivery.url)
+        assert instance.delivery is not None  # noqa: S101  the caller has checked
+        place = host_and_port(instance.delivery.url)
         with self.slots.take((f"instance {instance.id}", f"place {place}")) as free:
             if not free:
                 await self.wiring.deliveries.defer(waiting.delivery.id, now_ms + _BUSY_MS)
@@ -150,10 +149,10 @@ class Courier:
                 await self._post(claimed, instance)
 
     async def _post(self, claimed: Waiting, instance: Instance) -> None:
-        told, message = instance.delivery, claimed.delivery
-        assert told is not None  # noqa: S101  the caller has looked
+        target, message = instance.delivery, claimed.delivery
+        assert target is not None  # noqa: S101  the caller has checked
         try:
-            answer = await self.wiring.posts.post(told.url, told.signing_secret, message.id, message.body.encode())
+            answer = await self.wiring.posts.post(target.url, target.signing_secret, message.id, message.body.encode())
         except UnsafeUrl as error:
             answer = Answer(0, error=error.message)
         now_ms = await self.wiring.schedule.now_ms()
@@ -163,19 +162,19 @@ class Courier:
             log.info("message_delivered", **facts)
             return
         wait_ms = max(retry_after_ms(message.id, message.tries), read_retry_after_ms(answer, now_ms))
-        latest_ms = max(message.until_ms, now_ms + LONGEST_RETRY_MS)  # where the clock jumped, the end has passed
+        latest_ms = max(message.until_ms, now_ms + LONGEST_RETRY_MS)  # after a clock jump, until_ms may have passed
         await self.wiring.deliveries.postpone(claimed, min(now_ms + wait_ms, latest_ms))
         log.warning("message_not_taken", **facts, error=answer.detail or answer.error, again_in_ms=wait_ms)
 
 
 async def keep_delivering(wiring: Wiring, stopping: asyncio.Event) -> None:
-    """Deliver until told to stop, through any absence of the store; then let what is under way end."""
+    """Deliver until stopped, through any outage of the store; then finish the attempts under way."""
     courier, trouble = Courier(wiring), Trouble("delivering_failed")
     while not stopping.is_set():
         try:
             await courier.deliver_due()
             trouble.over()
-        except Exception as error:  # noqa: BLE001  this outlives whatever is wrong, and says so
+        except Exception as error:  # noqa: BLE001  this survives and reports any error
             trouble.note(error)
         with suppress(TimeoutError):
             await asyncio.wait_for(stopping.wait(), TICK_S)

@@ -1,4 +1,4 @@
-"""Forget what is older than the operator wants kept: a plain job, a batch at a time, at most once an hour."""
+"""Retention: a job that deletes old runs and trails in batches, at most once an hour."""
 
 import asyncio
 
@@ -17,7 +17,7 @@ log = structlog.get_logger()
 
 
 def retain() -> None:
-    """Forget old runs and old trails; the job that RQ runs. What does not fit in a minute is left to the next one."""
+    """Delete old runs and trails for up to a minute; the job that RQ runs."""
     asyncio.run(_retain(load()))
 
 
@@ -27,7 +27,7 @@ async def _retain(settings: Settings) -> None:
 
 
 async def forget_old(wiring: Wiring, now_ms: int) -> tuple[int, int]:
-    """Forget what is old at `now_ms`; return how many runs and how many trails that were."""
+    """Delete what is too old at `now_ms`; return the numbers of runs and trails."""
     settings, retention = wiring.settings, wiring.retention
     runs = trails = 0
     began_ms = monotonic_ms()

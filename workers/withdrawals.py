@@ -1,7 +1,7 @@
-"""Withdraw what revoked keys asked, beside the clock's beat.
+"""Withdrawal of runs that revoked keys requested, in the clock's process.
 
-The request that revokes a key withdraws at once. This does it again, for a service that died on the way, and for what
-was asked by a request that was under way at that moment.
+The request that revokes a key withdraws at once. This repeats it, in case the service died on the way or another
+request with that key was under way.
 """
 
 import asyncio
@@ -17,13 +17,13 @@ from service.wiring import Wiring
 
 EVERY_S = 1.0
 AGAIN_MS = 5_000
-"""Longer than any process trusts a checked key, so that the second pass finds all there is."""
+"""Longer than any process caches a checked key, so that the second pass is complete."""
 
 log = structlog.get_logger()
 
 
 class Withdrawals:
-    """The two passes over what each revoked key asked."""
+    """The two passes over the runs of each revoked key."""
 
     def __init__(self, wiring: Wiring, again_ms: int = AGAIN_MS) -> None:
         self._wiring = wiring
@@ -31,7 +31,7 @@ class Withdrawals:
         self._first_ms: dict[str, float] = {}
 
     async def sweep(self) -> None:
-        """Make the pass that is due for every revoked key."""
+        """Make the next pass for every revoked key."""
         for key in await self._wiring.api_keys.list_all():
             if key.revoked_at_ms is not None and not key.withdrawn:
                 await self._withdraw(key)
@@ -51,13 +51,13 @@ class Withdrawals:
 
 
 async def keep_withdrawing(wiring: Wiring, stopping: asyncio.Event) -> None:
-    """Sweep until told to stop, through any absence of the store."""
+    """Sweep until stopped, through any outage of the store."""
     withdrawals, trouble = Withdrawals(wiring), Trouble("withdrawing_failed")
     while not stopping.is_set():
         try:
             await withdrawals.sweep()
             trouble.over()
-        except Exception as error:  # noqa: BLE001  this outlives whatever is wrong, and says so
+        except Exception as error:  # noqa: BLE001  this survives and reports any error
             trouble.note(error)
         with suppress(TimeoutError):
             await asyncio.wait_for(stopping.wait(), EVERY_S)

@@ -14,7 +14,7 @@ from pathlib import Path
 from benchmarks.agentdojo.plays import CallPlayed, IsHeld, Play, find_faults, write_table
 from benchmarks.agentdojo.reviewers import RequestedCalls, ScriptedReviewer
 from demo.stacks import Stack, neutral_environ, running_stack
-from launch.stops import heard_stops
+from launch.stops import catch_stop_signals
 from sayso import Client
 from sayso.errors import SaysoError
 from sayso.policy.engine import Action, PolicyEvent
@@ -37,7 +37,7 @@ def main() -> int:
         print(f"Unknown suite {', '.join(sorted(unknown))}. The suites are {', '.join(SUITES)}.", file=sys.stderr)
         return 2
     try:
-        with heard_stops(), tempfile.TemporaryDirectory(prefix="sayso-agentdojo-") as home:
+        with catch_stop_signals(), tempfile.TemporaryDirectory(prefix="sayso-agentdojo-") as home:
             faults = play_all(Path(home), suites, limits[:1])
     except KeyboardInterrupt:
         return 130

@@ -58,7 +58,7 @@ class Finding(ResponseModel):
 
     part: str
     ok: bool
-    told: str
+    message: str
     todo: str = ""
 
 

@@ -1,4 +1,4 @@
-"""Build what people are asked about a call from its policy decision, and the event that records the decision."""
+"""The item that a policy decision asks for, and the event that records the decision."""
 
 from collections.abc import Mapping
 
@@ -14,26 +14,23 @@ from sayso.records.terms import RuleTerms
 from sayso.records.tool_calls import ToolCall, ToolDefinition
 
 MAX_REASON_CHARS = 2000
-_NO_WORDS = RequestPayload()
+_EMPTY_PAYLOAD = RequestPayload()
 
 
 def find_misplaced(definition: ToolDefinition, decision: PolicyDecision) -> str | None:
-    """Say what a rule asks for that no call of the tool can be given, or None.
-
-    People would be asked for an answer, and every answer be refused.
-    """
+    """Return why no call of the tool can take the value that a rule asks for, or None."""
     target, schema = target_of(decision), definition.parameters
     closed = schema.get("additionalProperties") is False and "patternProperties" not in schema
     if target is None or not closed or target in _properties(definition):
         return None
     return (
         f"The rule {decision.policy_id} asks for a value for {target!r}, which {definition.name} does not take. "
-        "Correct the rule's target_arg, or let the tool take it."
+        "Correct the rule's target_arg, or add the argument to the tool."
     )
 
 
 def describe_judged(call: ToolCall, decision: PolicyDecision) -> Event:
-    """Return the event that tells how a call was judged."""
+    """Return the event that records the policy decision on a call."""
     rules: JsonObject = {
         "policy_id": decision.policy_id,
         "matched_rules": list(decision.matched_rules),
@@ -41,13 +38,13 @@ def describe_judged(call: ToolCall, decision: PolicyDecision) -> Event:
     }
     failed: JsonObject = {"error": decision.error} if decision.error else {}
     failed |= {"resembles": [*decision.resembles]} if decision.resembles else {}
-    # What is put to somebody is told with their word: while it waits, it should weigh little.
+    # Arguments of an item are recorded with its decision; until then the event stays small.
     args: JsonObject = {} if decision.action in ASKING else {"args": call.args}
     return describe_action(call, decision.action, decision.reason, rules | failed | args)
 
 
 def describe_action(call: ToolCall, action: Action, reason: str, rules: JsonObject) -> Event:
-    """Return the trail event for an action on a call; `rules` says which rules led to it."""
+    """Return the event for an action on a call; `rules` are the rules behind it."""
     about: JsonObject = {
         "tool_name": call.name,
         "action": action,
@@ -59,7 +56,7 @@ def describe_action(call: ToolCall, action: Action, reason: str, rules: JsonObje
 
 
 def target_of(decision: PolicyDecision) -> str | None:
-    """Return the argument whose value a person gives, or None."""
+    """Return the argument whose value a reviewer gives, or None."""
     payload = decision.request_payload
     return payload.target_arg if payload and decision.action is Action.REQUEST_USER_INPUT else None
 
@@ -67,19 +64,19 @@ def target_of(decision: PolicyDecision) -> str | None:
 def build_item(
     definition: ToolDefinition, call: ToolCall, decision: PolicyDecision, timeout_s: int | None = None
 ) -> ItemDraft:
-    """Return what is asked about a call that was judged; `timeout_s` holds where the rule states no time to answer in.
+    """Return the item for a call and its policy decision; `timeout_s` applies when the rule states no timeout.
 
-    A call that the policy allows or denies is not put to anybody: the policy's word is its preset.
+    A call that the policy allows or denies gets that decision as its preset.
     """
-    payload = decision.request_payload or _NO_WORDS
+    payload = decision.request_payload or _EMPTY_PAYLOAD
     target = target_of(decision)
     approval = (Answer.APPROVE, Answer.EDIT, Answer.DENY) if payload.allow_edit else (Answer.APPROVE, Answer.DENY)
-    asked = ItemTool(name=call.name, args=call.args, definition=definition.digest, idempotent=definition.idempotent)
+    tool = ItemTool(name=call.name, args=call.args, definition=definition.digest, idempotent=definition.idempotent)
     return ItemDraft(
         kind=ItemKind.APPROVAL if target is None else ItemKind.INPUT,
         call_id=call.call_id,
         index=call.index,
-        tool=asked,
+        tool=tool,
         subagent=call.subagent,
         prompt=_write_prompt(payload, decision),
         allowed=approval if target is None else (Answer.VALUE, Answer.DENY),
@@ -90,11 +87,11 @@ def build_item(
         rule_id=decision.policy_id,
         rule_version=decision.rule_version,
         resembles=decision.resembles,
-        preset=_rule(decision),
+        preset=_preset(decision),
     )
 
 
-def _rule(decision: PolicyDecision) -> PresetOutcome | None:
+def _preset(decision: PolicyDecision) -> PresetOutcome | None:
     verdict = {Action.ALLOW: Verdict.APPROVED, Action.DENY: Verdict.DENIED}.get(decision.action)
     if verdict is None:
         return None
@@ -112,7 +109,6 @@ def _write_prompt(payload: RequestPayload, decision: PolicyDecision) -> Prompt:
 
 
 def _terms(decision: PolicyDecision, timeout_s: int | None) -> RuleTerms:
-    """Return the rule's terms; where they state no time to answer in, the agent's own counts."""
     if timeout_s is None or "timeout_s" in decision.terms.model_fields_set:
         return decision.terms
     return decision.terms.model_copy(update={"timeout_s": timeout_s})
@@ -124,7 +120,7 @@ def _properties(definition: ToolDefinition) -> Mapping[str, JsonValue]:
 
 
 def _schema_of(definition: ToolDefinition, target: str) -> JsonObject | None:
-    """Return the schema of one argument, complete in itself."""
+    """Return the schema of one argument with the definitions it refers to."""
     schema = _properties(definition).get(target)
     if not isinstance(schema, dict):
         return None

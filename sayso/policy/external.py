@@ -1,6 +1,6 @@
-"""Judge calls that an agent outside brings, before any of them runs, and what reviewers make of a call's arguments.
+"""Evaluation of calls that a client makes, and of arguments that a reviewer edits.
 
-Our own runner judges its model's turns in `sayso/runner/judging.py`; here the calls and their tools' definitions are given.
+`sayso/runner/judging.py` evaluates the model turns of Sayso's own runner.
 """
 
 from collections.abc import Sequence
@@ -22,10 +22,10 @@ from sayso.records.tool_calls import ToolCall, ToolDefinition
 
 @dataclass(frozen=True)
 class ExternalCall:
-    """A call that is to be gated, with the definition of its tool.
+    """A client's tool call, with the definition of its tool.
 
-    The desk has `known` the tool where a worker registered its agent; any other definition is the caller's own word.
-    `step` is the number of the model's turn, where the caller says it.
+    `known` is set for tools that a worker registered; other definitions come from the client. `step` is the number of
+    the model turn.
     """
 
     call: ToolCall
@@ -37,10 +37,7 @@ class ExternalCall:
 def evaluate_calls(
     policy: Policy, run: RunRef, calls: Sequence[ExternalCall], step: int = 1
 ) -> tuple[tuple[ItemDraft, ...], tuple[Event, ...]]:
-    """Return what is to be asked about the calls, the policy's own presets included, and the events that tell of it.
-
-    `step` is the number of the model's turn that the calls are of.
-    """
+    """Return the items of the calls, with presets for those the policy decides, and the events to record."""
     names = [one.call.name for one in calls]
     data = {"tool_call_count": len(names), "step": step, "tool_names": names, "agent": run.agent, "owner": run.owner}
     events = [Event(type=EventType.TOOL_BATCH_STARTED, data=data)]
@@ -70,10 +67,10 @@ def evaluate_calls(
 def judge_final(
     policy: Policy, record: SuspensionRecord, item: Item, args: JsonObject, definition: ToolDefinition | None
 ) -> ItemDraft | None:
-    """Judge what a reviewer made of an item's arguments; return what is to be asked about them anew, if anything is.
+    """Return a new item when the reviewer's arguments need another decision, or None; raises `PolicyForbids`.
 
-    They are asked anew where another rule asks about them, where the terms are stricter than those of the item, and
-    where they cannot be judged. Whether a call in doubt has run is no question for the rules. Raises `PolicyForbids`.
+    They need one when another rule applies, the terms are stricter, or the rules cannot evaluate them. Items about
+    calls in doubt have no arguments to evaluate.
     """
     if item.doubt is not None:
         return None
@@ -85,8 +82,8 @@ def judge_final(
         return None
     if definition is None:
         raise PolicyForbids(
-            f"The definition of {item.tool.name} is no longer kept, so these arguments cannot be asked about anew. "
-            "Approve the call as it was asked, or deny the item."
+            f"The definition of {item.tool.name} is no longer stored, so these arguments cannot be evaluated. "
+            "Approve the original arguments, or deny the item."
         )
     if judged.in_doubt is not None or _changes_type(item.tool.args, args):
         terms = guard_terms(strictest_terms([judged.terms, state_terms(item.terms)]))
@@ -96,12 +93,12 @@ def judge_final(
 
 
 def _check_final(item: Item, judged: PolicyDecision, definition: ToolDefinition | None) -> None:
-    """Raise `PolicyForbids` for arguments that the rules deny, or might deny if they could be judged."""
+    """Raise `PolicyForbids` for arguments that the rules deny, or might deny."""
     name = item.tool.name
     if judged.action is not Action.DENY and judged.in_doubt is Action.DENY:
         raise PolicyForbids(
-            f"The rules might deny {name} with these final arguments, but cannot judge them: {judged.error}. "
-            "Give the arguments the types that the rules compare, or deny the item."
+            f"The rules might deny {name} with these final arguments, but cannot evaluate them: {judged.error}. "
+            "Use the types that the rules compare, or deny the item."
         )
     misplaced = find_misplaced(definition, judged) if definition is not None else None
     if judged.action is Action.DENY or misplaced:
@@ -114,7 +111,7 @@ def _check_final(item: Item, judged: PolicyDecision, definition: ToolDefinition 
 
 
 def _needs_asking(item: Item, args: JsonObject, judged: PolicyDecision) -> bool:
-    """Whether what was asked does not cover these arguments; the very arguments that were asked it always covers."""
+    """Whether the item does not cover these arguments. It always covers its own."""
     if same_json(args, item.tool.args):
         return False
     other = judged.policy_id not in (None, item.terms.rule_id)
@@ -122,7 +119,7 @@ def _needs_asking(item: Item, args: JsonObject, judged: PolicyDecision) -> bool:
 
 
 def _changes_type(before: Any, after: Any) -> bool:
-    """Whether an argument has another type of JSON than it had: a rule that compares it may not notice."""
+    """Whether an argument changes its JSON type: a rule that compares it may not notice."""
     if isinstance(before, dict) and isinstance(after, dict):
         return any(_changes_type(before[key], after[key]) for key in before.keys() & after.keys())
     if isinstance(before, list) and isinstance(after, list):
@@ -136,7 +133,7 @@ def _type_of(value: Any) -> str:
 
 
 def describe_item(record: SuspensionRecord, item: Item, args: JsonObject) -> PolicyEvent:
-    """Return what the rules know of an item's call with these arguments."""
+    """Return the event of an item's call with these arguments."""
     return PolicyEvent(
         run_id=record.run.id,
         thread_id=record.run.thread_id,

@@ -1,4 +1,4 @@
-"""Find in rules what can be loaded and still does not do what it says: dead rules, wrong names, missing people."""
+"""Findings in rules that load but do not work: dead rules, wrong names, missing reviewers."""
 
 import difflib
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -9,29 +9,29 @@ from itertools import islice
 from pydantic import JsonValue
 
 from sayso.canonical_json import JsonObject
+from sayso.policy.conditions import Comparison, find_args, find_comparisons
 from sayso.policy.engine import Policy
-from sayso.policy.expressions import Comparison, find_args, find_comparisons
 from sayso.policy.rules import ASKING, Action, PolicyRule, RuleCondition, Subject, same_json
 from sayso.records.terms import RuleTerms
 from sayso.records.tool_calls import ToolDefinition
 
 MOST_FINDINGS = 100
 MOST_PAIRS = 200_000
-"""So many pairs of rules are compared; a rulebook of some hundred rules has fewer."""
+"""The limit of rule pairs that are compared; a rulebook of some hundred rules has fewer."""
 
 _TEXTS, _NUMBERS = frozenset({"string"}), frozenset({"number", "integer"})
 
 
 @dataclass(frozen=True)
 class Known:
-    """What is known beside the rules: each reviewer and whether they are active, and each agent's tools."""
+    """The reviewers, with whether they are active, and the tools of each agent."""
 
     reviewers: Mapping[str, bool] | None = None
     tools: Mapping[str, Sequence[ToolDefinition]] = field(default_factory=dict)
 
 
 def find_findings(policy: Policy, known: Known) -> list[str]:
-    """Return a sentence for everything in the rules that cannot work, up to `MOST_FINDINGS`."""
+    """Return a sentence for each finding, up to `MOST_FINDINGS`."""
     rules = [rule for rule in policy.rules if rule.enabled]
     checks: list[Iterable[str]] = [_find_dead(rules), _find_claimants(rules)]
     if known.reviewers is not None:
@@ -41,7 +41,7 @@ def find_findings(policy: Policy, known: Known) -> list[str]:
 
 
 def _find_dead(rules: Sequence[PolicyRule]) -> Iterable[str]:
-    """Yield the rules that an earlier one keeps from ever deciding, and denials that an equal allow keeps off."""
+    """Yield rules that an earlier rule always precedes, and denials that an equal allow precedes."""
     pairs = ((first, later) for at, later in enumerate(rules) for first in rules[:at])
     for first, later in islice(pairs, MOST_PAIRS):
         if not _is_wider(first, later):
@@ -49,13 +49,13 @@ def _find_dead(rules: Sequence[PolicyRule]) -> Iterable[str]:
         when = first.condition.when
         if when is None or when == later.condition.when:
             yield (
-                f"rule {later.rule_id}: never decides, for rule {first.rule_id} is tried first and fits all that it "
-                "fits; raise its priority, or take it out"
+                f"rule {later.rule_id}: never decides, because rule {first.rule_id} is tried first and matches all its "
+                "calls; raise its priority, or remove it"
             )
         elif first.action is Action.ALLOW and later.action is Action.DENY and first.priority == later.priority:
             yield (
-                f"rule {first.rule_id}: allows before rule {later.rule_id} can deny, for both have priority "
-                f"{first.priority} and it comes first by its id; raise the priority of {later.rule_id}"
+                f"rule {first.rule_id}: allows before rule {later.rule_id} can deny, because both have priority "
+                f"{first.priority} and its id comes first; raise the priority of {later.rule_id}"
             )
 
 
@@ -63,11 +63,11 @@ def _find_claimants(rules: Iterable[PolicyRule]) -> Iterable[str]:
     for rule in rules:
         condition = rule.condition
         if rule.action is Action.ALLOW and (condition.claimed_equals or condition.claimed_has_keys):
-            yield f"rule {rule.rule_id}: allows by what the agent says of itself, which nobody has checked; use context"
+            yield f"rule {rule.rule_id}: allows by claims of the agent, which are not checked; use context"
 
 
 def _is_wider(first: PolicyRule, later: PolicyRule) -> bool:
-    """Return whether everything the later rule fits fits the first too, conditions aside."""
+    """Whether the first rule matches everything the later one matches, apart from `when`."""
     wide, narrow = first.condition, later.condition
     subjects = [one for one in (Subject.TOOL_CALL, Subject.LLM_CALL) if later.covers(one)]
     return (
@@ -88,7 +88,7 @@ def _fits_tools(wide: RuleCondition, narrow: RuleCondition) -> bool:
 
 
 def _fits(pattern: str, name: str) -> bool:
-    """Return whether a pattern fits a name, or all that another pattern fits."""
+    """Whether a pattern matches a name, or everything that another pattern matches."""
     if not any(sign in name for sign in "*?["):
         return fnmatchcase(name, pattern)
     stem = pattern.removesuffix("*")
@@ -103,7 +103,7 @@ def _holds(wide: JsonObject, wide_keys: Sequence[str], narrow: JsonObject, narro
 
 
 def _find_missing_people(policy: Policy, rules: Iterable[PolicyRule], reviewers: Mapping[str, bool]) -> Iterable[str]:
-    """Yield the reviewers who cannot decide, and quorums that can therefore not be met."""
+    """Yield reviewers who cannot decide, and quorums that cannot be met."""
     asking: list[tuple[str, RuleTerms]] = [
         (f"rule {rule.rule_id}", rule.terms) for rule in rules if rule.action in ASKING
     ]
@@ -118,13 +118,13 @@ def _find_missing_people(policy: Policy, rules: Iterable[PolicyRule], reviewers:
         for verb, needed in (("approve", terms.quorum.approve), ("deny", terms.quorum.deny)):
             if needed > max(1, len(able)) or (named and not able and verb == "approve"):
                 yield (
-                    f"{label}: it takes {needed} to {verb}, and of those who may, {len(able)} can decide; "
+                    f"{label}: {needed} must {verb}, but only {len(able)} of the reviewers can decide; "
                     f"add reviewers, or lower quorum.{verb}"
                 )
 
 
 def _find_wrong_args(rule: PolicyRule, tools: Mapping[str, Sequence[ToolDefinition]]) -> Iterable[str]:
-    """Yield the arguments that no tool of the rule takes, and comparisons that their schemas rule out."""
+    """Yield arguments that no tool of the rule has, and comparisons that their schemas rule out."""
     schemas = _find_schemas(rule.condition, tools)
     if not schemas:
         return
@@ -134,23 +134,23 @@ def _find_wrong_args(rule: PolicyRule, tools: Mapping[str, Sequence[ToolDefiniti
     for place, names in (("when", find_args(when)), ("ask.target_arg", target)):
         for name in names:
             if name not in known:
-                told = ", ".join(sorted(schemas))
-                yield f"rule {rule.rule_id}: {place}: {told} has no argument {name!r}{_hint(name, known)}; correct it"
+                listed = ", ".join(sorted(schemas))
+                yield f"rule {rule.rule_id}: {place}: {listed} has no argument {name!r}{_hint(name, known)}; correct it"
     for one in find_comparisons(when):
         kinds = [_kinds_of(properties.get(one.arg)) for properties in schemas.values() if one.arg in properties]
         if kinds and all(kind and not kind & _expected(one) for kind in kinds):
             listed = " or ".join(sorted({word for kind in kinds for word in kind}))
             literal = f'"{one.literal}"' if one.is_text else one.literal
             yield (
-                f"rule {rule.rule_id}: when: args.{one.arg} {one.sign} {literal} can never work, for the tool's schema "
-                f"says that {one.arg} is {listed}; write a value of that kind"
+                f"rule {rule.rule_id}: when: args.{one.arg} {one.sign} {literal} can never work, because {one.arg} is "
+                f"{listed} in the tool's schema; use a value of that type"
             )
 
 
 def _find_schemas(
     condition: RuleCondition, tools: Mapping[str, Sequence[ToolDefinition]]
 ) -> dict[str, Mapping[str, JsonValue]]:
-    """Return the arguments of the known tools that the rule is about; none where one of them takes any argument."""
+    """Return the arguments of the rule's known tools; none when a tool takes any argument."""
     found: dict[str, Mapping[str, JsonValue]] = {}
     for agent, definitions in tools.items():
         if condition.agent is not None and not fnmatchcase(agent, condition.agent):
@@ -165,7 +165,7 @@ def _find_schemas(
 
 
 def _kinds_of(schema: JsonValue) -> frozenset[str]:
-    """Return the JSON types that a schema allows; none where it does not say so plainly."""
+    """Return the JSON types that a schema allows; none when it does not state them."""
     kind = schema.get("type") if isinstance(schema, dict) else None
     kinds = [kind] if isinstance(kind, str) else kind
     return frozenset(one for one in kinds if isinstance(one, str)) if isinstance(kinds, list) else frozenset()

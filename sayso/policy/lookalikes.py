@@ -1,4 +1,4 @@
-"""Judge a tool under the names in rules that its own name looks like, so that no spelling slips past a rule."""
+"""Evaluation of a tool under the names in rules that its own name looks like, so that no spelling evades a rule."""
 
 from __future__ import annotations
 
@@ -17,24 +17,24 @@ _MAX_ERROR_CHARS = 2000
 
 
 def names_of(rule: PolicyRule) -> tuple[str, ...]:
-    """Return the names and patterns of tools that the rule is about; none for a rule about any tool."""
+    """Return the tool names and patterns of the rule; none for any tool."""
     return rule.condition.tools
 
 
 def unname(rule: PolicyRule) -> PolicyRule:
-    """Return the rule without the names of its tools; all else that it says must still hold."""
+    """Return the rule without its tool names; its other conditions stay."""
     condition = rule.condition.model_copy(update={"tool_name": None, "tool_name_pattern": None, "tool_names": None})
     return rule.model_copy(update={"condition": condition})
 
 
 def may_be_about(rule: PolicyRule, name: str) -> bool:
-    """Return whether a rule is about tools of this name, or of one that it looks like."""
+    """Return whether the rule covers tools of this name, or of one that looks like it."""
     names = names_of(rule)
     return not names or any(fnmatchcase(name, one) for one in names) or bool(find_alike(frozenset(names), name))
 
 
 def merge_payloads(asking: Sequence[PolicyRule]) -> RequestPayload | None:
-    """Return the words of the first rule that asks; nobody may edit what one of them forbids to edit."""
+    """Return the payload of the first rule, without editing when any rule forbids it."""
     payloads = [rule.request_payload for rule in asking if rule.action is Action.REQUEST_APPROVAL]
     first = asking[0].request_payload if asking and asking[0].action is Action.REQUEST_APPROVAL else None
     if all(one is None or one.allow_edit for one in payloads):
@@ -43,9 +43,9 @@ def merge_payloads(asking: Sequence[PolicyRule]) -> RequestPayload | None:
 
 
 def take_stricter(own: PolicyDecision, other: PolicyDecision, resembles: tuple[str, ...]) -> dict[str, Any]:
-    """Return the stricter of what the rules say of a tool's own name, and of the names that it looks like.
+    """Return the stricter of the decisions on a tool's own name and on the names it looks like.
 
-    Where both ask, a rule's words go before the default's, and the terms hold every condition of both.
+    If both ask, a rule's payload precedes the default's, and the terms satisfy both.
     """
     both = own.action in ASKING and other.action in ASKING
     by_default = own.policy_id is None and own.in_doubt is None

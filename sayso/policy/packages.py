@@ -1,4 +1,4 @@
-"""Check that the packages that read rules are installed, for agents do without them; then read rules."""
+"""The optional packages that reading rules needs: agents can do without them."""
 
 from importlib.util import find_spec
 from pathlib import Path
@@ -7,7 +7,7 @@ from sayso.errors import InvalidInput
 from sayso.policy.engine import Policy
 
 PACKAGES = {"yaml": "pyyaml", "cel_expr_python": "cel-expr-python", "jsonschema_rs": "jsonschema-rs"}
-"""The modules that reading rules takes, and the packages that bring them."""
+"""The modules that reading rules needs, and their packages."""
 
 
 def find_missing() -> list[str]:
@@ -16,15 +16,13 @@ def find_missing() -> list[str]:
 
 
 def check_packages(extras: str = "policies") -> None:
-    """Raise `InvalidInput`, saying which extras to install, when a package is missing."""
+    """Raise `InvalidInput`, with the extras to install, when a package is missing."""
     if missing := find_missing():
-        raise InvalidInput(
-            f"Reading rules here needs {_join(missing)}: pip install 'sayso[{extras}]'.", missing=missing
-        )
+        raise InvalidInput(f"Reading rules needs {_join(missing)}: pip install 'sayso[{extras}]'.", missing=missing)
 
 
 def read_policy(source: Path | str) -> Policy:
-    """Return the policy of a rules file, or of its text; a text of one line is a path.
+    """Return the policy in a file or in a text. A text of one line is a path.
 
     Raises `RulebookError` with every problem, and `InvalidInput` when a package is missing.
     """

@@ -1,8 +1,8 @@
-"""Find the calls that are questions of the agent itself: a person is asked for the answer.
+"""Tools whose call is a question of the agent itself; a reviewer answers it.
 
-A tool is such a question where its parameters say so under `x-sayso-question`: which argument holds the question, which
-its context and choices, and into which one the answer goes. Only tools that the desk knows may be questions, and a
-question never replaces an approval that a rule asks for.
+The parameters of such a tool have `x-sayso-question`: which arguments hold the question, its context and its choices,
+and which one gets the answer. Only tools registered by a worker may be questions, and a question never replaces an
+approval that a rule asks for.
 """
 
 from collections.abc import Mapping
@@ -19,11 +19,11 @@ from sayso.records.tool_calls import ToolDefinition
 KEYWORD = "x-sayso-question"
 MAX_CHOICES = 100
 _TITLE_CHARS = 200
-_REASON = "The agent itself asks this."
+_REASON = "The agent asks this question."
 
 
 class Question(Immutable):
-    """The names of the arguments that make a call a question."""
+    """The argument names of a question."""
 
     question: str
     answer: str
@@ -32,7 +32,7 @@ class Question(Immutable):
 
 
 def find_question(definition: ToolDefinition) -> Question | None:
-    """Return how calls of this tool ask, or None for a tool that does something."""
+    """Return the question arguments of the tool, or None for an ordinary tool."""
     if KEYWORD not in definition.parameters:
         return None
     try:
@@ -42,45 +42,45 @@ def find_question(definition: ToolDefinition) -> Question | None:
 
 
 def put_question(definition: ToolDefinition, args: JsonObject, decision: PolicyDecision) -> PolicyDecision:
-    """Return the decision with the question put to a person; any other tool's call stays as it is.
+    """Return the decision that asks the question; decisions on other tools, and stricter ones, stay as they are.
 
-    So does what is denied, what cannot be judged, and what a rule wants approved. A rule of its own may give the words,
-    the terms and a fallback's value. A fallback that would approve denies: it has no answer to give.
+    A rule that asks for the answer may provide the text, the terms and a fallback value. A fallback that would approve
+    denies instead, because it has no answer.
     """
-    asked = find_question(definition)
-    if asked is None or decision.action is Action.DENY or _wants_approval(decision):
+    question = find_question(definition)
+    if question is None or decision.action is Action.DENY or _wants_approval(decision):
         return decision
     given = decision.request_payload if decision.action is Action.REQUEST_USER_INPUT else None
-    if given is not None and given.target_arg != asked.answer:
+    if given is not None and given.target_arg != question.answer:
         return decision
     terms = decision.terms
     if terms.fallback.action is FallbackAction.APPROVE:
         terms = terms.model_copy(update={"fallback": Fallback(action=FallbackAction.DENY)})
-    payload = _write_payload(asked, args, given or RequestPayload())
+    payload = _write_payload(question, args, given or RequestPayload())
     update = {"action": Action.REQUEST_USER_INPUT, "request_payload": payload, "terms": terms}
     return decision.model_copy(update=update if given is not None else {**update, "reason": _REASON})
 
 
 def _wants_approval(decision: PolicyDecision) -> bool:
-    """Whether a rule asks for approval, or might have: the default alone gives way to a question."""
+    """Whether a rule asks for approval, or might have. The default does not take precedence over a question."""
     by_rule = decision.policy_id is not None or decision.in_doubt is not None
     return decision.action is Action.REQUEST_APPROVAL and by_rule
 
 
-def _write_payload(asked: Question, args: JsonObject, given: RequestPayload) -> RequestPayload:
-    """Return what is shown and which answers are right: those the agent offers, or any text."""
-    text = _text(args, asked.question)
-    context = _text(args, asked.context)
+def _write_payload(question: Question, args: JsonObject, given: RequestPayload) -> RequestPayload:
+    """Return the texts and the valid answers: the agent's choices, or any text."""
+    text = _text(args, question.question)
+    context = _text(args, question.context)
     short = text if len(text) <= _TITLE_CHARS else f"{text[: _TITLE_CHARS - 1]}…"
     body = "\n\n".join(one for one in (text if short != text else "", context) if one)
-    choices = given.choices or _choices(args, asked.choices)
+    choices = given.choices or _choices(args, question.choices)
     schema: JsonObject = {"type": "string", "pattern": r"\S"}
     if choices:
         schema = {"enum": list(choices)}
     update = {
         "title": given.title or short or None,
         "prompt": given.prompt or body[:20_000] or None,
-        "target_arg": asked.answer,
+        "target_arg": question.answer,
         "choices": choices if 0 < len(choices) <= MAX_CHOICES else None,
         "response_schema": given.response_schema or schema,
     }

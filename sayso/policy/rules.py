@@ -1,4 +1,4 @@
-"""Say what a rule may be: when it applies, what it does then, and how it asks. All of it is plain, checked data."""
+"""Frozen models for rules: when a rule applies, what it does, and how it asks."""
 
 import re
 from enum import StrEnum
@@ -6,24 +6,23 @@ from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, BeforeValidator, Field, JsonValue, ValidationInfo, field_validator
 
-from sayso.policy.conditions import compile_condition
-from sayso.policy.expressions import find_text_order
+from sayso.policy.conditions import compile_condition, find_text_order
 from sayso.records.base import Immutable
 from sayso.records.terms import Fallback, FallbackAction, RuleTerms
 
 JsonObject = dict[str, JsonValue]
 RuleId = Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]*$", max_length=100)]
 MODEL_FACTS = ("model", "provider")
-"""What `metadata` of a model call holds."""
+"""The keys in `metadata` of a model call."""
 
 _NEVER_JUDGED = {
-    "subagent": "the start of a sub-agent is not judged; write `subagent: NAME`, which fits the tool calls it makes",
-    "interaction": "interactions are not judged; leave it out, and the rule is about tool calls",
+    "subagent": "the start of a sub-agent is not evaluated; write `subagent: NAME`, which matches its tool calls",
+    "interaction": "interactions are not evaluated; remove it, and the rule covers tool calls",
 }
 
 
 def _check_judged(name: object) -> object:
-    """Refuse an event that nothing raises: a deny rule about it would be an open door."""
+    """Refuse an event that never occurs: a deny rule for it would deny nothing."""
     for known, problem in _NEVER_JUDGED.items():
         if isinstance(name, str) and name.startswith(known):
             raise ValueError(problem)
@@ -34,16 +33,16 @@ EventType = Annotated[Literal["tool_before_execute", "llm_before_execute"], Befo
 
 
 def _check_pattern(pattern: str) -> str:
-    """A pattern that can never match makes a deny rule an open door, so it is refused."""
+    """Refuse a pattern that can never match: a deny rule with it would deny nothing."""
     if re.fullmatch(r"\s*\[.*,.*\]\s*", pattern):
         listed = ", ".join(part.strip().strip("\"'") for part in pattern.strip()[1:-1].split(","))
         raise ValueError(f"this is a list written as a text; write it without the outer quotes, as [{listed}]")
     for chars, end in re.findall(r"\[(!?\]?[^\]]*)(\]?)", pattern):
         if not end:
-            raise ValueError("a [ has no ] that ends it; close it, or write [[] for the character itself")
+            raise ValueError("a [ has no closing ]; close it, or write [[] for the character itself")
         for first, last in re.findall(r"([^-!])-([^-])", chars):
             if first > last:
-                raise ValueError(f"[{chars}] goes from {first} back to {last}, so nothing fits it; turn them round")
+                raise ValueError(f"[{chars}] goes from {first} back to {last} and matches nothing; swap them")
     return pattern
 
 
@@ -51,7 +50,7 @@ Glob = Annotated[str, Field(min_length=1, max_length=200), AfterValidator(_check
 
 
 class Action(StrEnum):
-    """What happens to an event. The word `defer` is read as request_approval."""
+    """The effect of a rule. `defer` is read as request_approval."""
 
     ALLOW = "allow"
     DENY = "deny"
@@ -67,7 +66,7 @@ ASKING = (Action.REQUEST_APPROVAL, Action.REQUEST_USER_INPUT)
 
 
 class Subject(StrEnum):
-    """What kind of thing an event is about; `any` in a rule means all of them."""
+    """The kind of an event; `any` in a rule means all kinds."""
 
     ANY = "any"
     TOOL_CALL = "tool_call"
@@ -75,11 +74,10 @@ class Subject(StrEnum):
 
 
 SUBJECTS: dict[str, Subject] = {"tool_before_execute": Subject.TOOL_CALL, "llm_before_execute": Subject.LLM_CALL}
-"""What each type of event is about."""
 
 
 class RuleCondition(Immutable):
-    """When a rule applies: every part that is given must hold, and `when` is looked at last."""
+    """When a rule applies: all given parts must match; `when` is evaluated last."""
 
     event_type: EventType | None = None
     tool_name: str | None = Field(default=None, min_length=1, max_length=200)
@@ -96,16 +94,16 @@ class RuleCondition(Immutable):
 
     @property
     def tools(self) -> tuple[str, ...]:
-        """The names and patterns of tools, of which one must fit; none for any tool."""
+        """The names and patterns, one of which must match; none for any tool."""
         alone = (one for one in (self.tool_name, self.tool_name_pattern) if one is not None)
         return (*alone, *(self.tool_names or ()))
 
     @field_validator("tool_name")
     @classmethod
     def _check_exact(cls, name: str | None) -> str | None:
-        # A pattern taken for a name never matches, and a deny rule that never matches is an open door.
+        # A pattern as a name never matches, so a deny rule with it would deny nothing.
         if name is not None and any(sign in name for sign in "*?["):
-            raise ValueError("this is a pattern, not a name; give it as tool_name_pattern")
+            raise ValueError("this is a pattern, not a name; use tool_name_pattern")
         return name
 
     @field_validator("metadata_equals")
@@ -124,12 +122,12 @@ class RuleCondition(Immutable):
         if when is not None:
             compile_condition(when)
             if (number := find_text_order(when)) is not None:
-                raise ValueError(f'"{number}" is a text, which no number is more or less than; write {number}')
+                raise ValueError(f'"{number}" is a text, which cannot be compared with a number; write {number}')
         return when
 
 
 class RequestPayload(Immutable):
-    """How a rule asks: the words a reviewer reads, and for a value where it goes and what it may be."""
+    """The texts that a rule shows to reviewers, and for a value its argument and valid answers."""
 
     prompt: str | None = Field(default=None, max_length=20_000)
     target_arg: str | None = Field(default=None, min_length=1, max_length=200)
@@ -141,7 +139,7 @@ class RequestPayload(Immutable):
 
 
 class PolicyRule(Immutable):
-    """One rule: when it applies, what it does, and under which terms it asks."""
+    """One rule: its condition, its action and its terms."""
 
     rule_id: RuleId
     action: Action
@@ -154,7 +152,7 @@ class PolicyRule(Immutable):
     terms: RuleTerms = RuleTerms()
 
     def covers(self, subject: Subject) -> bool:
-        """Return whether the rule is about events of this subject; about tool calls, where it does not say."""
+        """Return whether the rule covers events of this subject. Without subjects it covers tool calls."""
         if self.condition.event_type is not None:
             return SUBJECTS[self.condition.event_type] is subject
         wanted = self.subjects or (Subject.TOOL_CALL,)
@@ -177,7 +175,7 @@ class PolicyRule(Immutable):
     @field_validator("request_payload")
     @classmethod
     def _check_payload(cls, payload: RequestPayload | None, info: ValidationInfo) -> RequestPayload | None:
-        action = info.data.get("action")  # absent when it was itself wrong, which is told already
+        action = info.data.get("action")  # missing when invalid, which is reported itself
         if action is Action.REQUEST_USER_INPUT:
             _check_input(payload)
         elif action is not None and payload is not None:
@@ -194,25 +192,25 @@ class PolicyRule(Immutable):
         return terms
 
 
-_ASKS_MODEL = "people are asked about tool calls alone; write `subjects: [tool_call]`, or let the rule allow or deny"
+_ASKS_MODEL = "only tool calls can be asked about; write `subjects: [tool_call]`, or use allow or deny"
 
 
 def _check_events(condition: RuleCondition, action: Action | None, subjects: tuple[Subject, ...] | None) -> None:
-    """Refuse a condition that no event of these subjects can fit."""
+    """Refuse a condition that no event of these subjects can match."""
     event = condition.event_type
     wanted = {SUBJECTS[event]} if event else set(subjects or (Subject.TOOL_CALL,))
     if event and subjects and not {Subject.ANY, *wanted} & set(subjects):
-        raise ValueError(f"event {event} is none of the rule's subjects; leave one of the two out")
+        raise ValueError(f"event {event} is none of the rule's subjects; remove one of the two")
     if event and wanted == {Subject.LLM_CALL} and action in ASKING:
         raise ValueError(_ASKS_MODEL)
     if wanted == {Subject.LLM_CALL} and (condition.tools or condition.subagent_name is not None):
-        raise ValueError("a model call has no tool and no sub-agent; take tool and subagent out")
+        raise ValueError("a model call has no tool and no sub-agent; remove tool and subagent")
     if condition.metadata_equals and wanted != {Subject.LLM_CALL}:
-        raise ValueError("metadata is known of model calls alone; write `subjects: [llm_call]`, or take it out")
+        raise ValueError("only model calls have metadata; write `subjects: [llm_call]`, or remove it")
 
 
 def same_json(a: Any, b: Any) -> bool:
-    """Compare as JSON does: 1 is 1.0, but it is not true, which Python takes it for."""
+    """Compare as JSON: 1 equals 1.0, but not true, unlike in Python."""
     if isinstance(a, dict) and isinstance(b, dict):
         return a.keys() == b.keys() and all(same_json(value, b[key]) for key, value in a.items())
     if isinstance(a, list) and isinstance(b, list):
@@ -222,32 +220,32 @@ def same_json(a: Any, b: Any) -> bool:
 
 def _check_input(payload: RequestPayload | None) -> None:
     if payload is None or payload.target_arg is None:
-        raise ValueError("request_user_input puts the answer into an argument of the call; name it as target_arg")
+        raise ValueError("request_user_input needs the argument that takes the answer; add it as target_arg")
     if payload.choices is not None and payload.response_schema is not None:
-        raise ValueError("choices and response_schema both say which answers are right; give one of them")
+        raise ValueError("choices and response_schema both define valid answers; remove one of them")
 
 
 def _check_no_input(payload: RequestPayload, action: Action) -> None:
     if action not in ASKING:
-        raise ValueError(f"a rule that says {action} asks nobody; take this out, or let the rule ask")
+        raise ValueError(f"a rule with the action {action} asks nobody; remove this, or use request_approval")
     for name in ("target_arg", "response_schema", "choices"):
         if getattr(payload, name) is not None:
-            raise ValueError(f"{name} is for a value; take it out, or let the rule say request_user_input")
+            raise ValueError(f"{name} needs the action request_user_input; remove it, or change the action")
 
 
 def check_quorum(terms: RuleTerms) -> None:
-    """Refuse a quorum that is more people than may decide."""
+    """Refuse a quorum that exceeds the number of reviewers."""
     people = {*terms.reviewers, *(name for step in terms.escalate for name in step.reviewers)}
     if terms.reviewers and max(terms.quorum.approve, terms.quorum.deny) > len(people):
-        raise ValueError(f"the quorum takes more people than the {len(people)} who may decide; name more, or lower it")
+        raise ValueError(f"the quorum exceeds the {len(people)} reviewers who may decide; add reviewers, or lower it")
 
 
 def check_fallback(fallback: Fallback, action: Action, payload: RequestPayload | None) -> None:
-    """Refuse a fallback that does not answer what is asked."""
+    """Refuse a fallback that cannot decide such an item."""
     if action is Action.REQUEST_USER_INPUT and fallback.action is FallbackAction.APPROVE:
-        raise ValueError("fallback approve has no value to put into the call; choose value, or deny")
+        raise ValueError("fallback approve has no value for the call; choose value or deny")
     if action is Action.REQUEST_APPROVAL and fallback.action is FallbackAction.VALUE:
-        raise ValueError("fallback value answers a rule that says request_user_input; choose deny here")
+        raise ValueError("fallback value needs the action request_user_input; choose deny")
     choices = payload.choices if payload else None
     if fallback.action is FallbackAction.VALUE and choices and not any(same_json(fallback.value, x) for x in choices):
-        raise ValueError("the fallback's value is none of the choices; give one of them")
+        raise ValueError("the fallback's value is none of the choices; use one of them")

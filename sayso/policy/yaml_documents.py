@@ -1,7 +1,7 @@
-"""Read a YAML document as JSON, remembering where every value stands, so that a fault can be shown in its place.
+"""Reading of YAML as JSON with the place of every value.
 
-The YAML read here is small on purpose: one document of mappings, lists and JSON's scalars. Words such as `no` and `on`
-stay words. Anchors, aliases and tags are refused: they hide what a reader of the file sees, and can swell without end.
+The supported YAML is small: one document of mappings, lists and JSON's scalars. Words such as `no` and `on` are text.
+Anchors, aliases and tags are refused: they hide content from a reader, and can expand without limit.
 """
 
 import math
@@ -19,7 +19,7 @@ MAX_BYTES = 262_144
 MAX_DEPTH = 24
 
 Loc = tuple[str | int, ...]
-"""The way to a value: keys and indexes from the top of the document."""
+"""The keys and indexes from the top of the document to a value."""
 
 _TAG = "tag:yaml.org,2002:"
 _SCALARS: dict[str, tuple[str, str, Callable[[str], JsonValue]]] = {
@@ -32,7 +32,7 @@ _SCALARS: dict[str, tuple[str, str, Callable[[str], JsonValue]]] = {
 
 @dataclass(frozen=True, order=True, slots=True)
 class Problem:
-    """One fault in a file: where it is, and what to do about it. Lines and columns count from 1."""
+    """A fault in a file: its place and what to do. Lines and columns count from 1."""
 
     file: str
     line: int
@@ -45,7 +45,7 @@ class Problem:
 
 @dataclass(slots=True)
 class Document:
-    """A document's content, the lines and columns of its values and keys, and every problem found in it so far."""
+    """A document's content, the places of its values and keys, and the problems found."""
 
     file: str
     content: Any = None
@@ -55,24 +55,24 @@ class Document:
     faulty: set[tuple[int, int]] = field(default_factory=set)
 
     def report(self, loc: Loc, problem: str, *, at_key: bool = False) -> None:
-        """Note a problem at the value (or the key) under `loc`, or at the nearest thing around it that exists."""
+        """Add a problem at the value (or the key) under `loc`, or at the closest existing place around it."""
         place = self.keys.get(loc) if at_key else None
         for length in range(len(loc), -1, -1):
             place = place or self.values.get(loc[:length])
         self.report_at(*(place or (1, 1)), problem)
 
     def report_at(self, line: int, column: int, problem: str) -> None:
-        """Note a problem at a line and column."""
+        """Add a problem at a line and column."""
         self.problems.append(Problem(self.file, line, column, problem))
         self.faulty.add((line, column))
 
     def is_told(self, loc: Loc) -> bool:
-        """Say whether a problem is already noted at the key or the value under `loc`."""
+        """Whether the key or the value under `loc` has a problem already."""
         return self.keys.get(loc) in self.faulty or self.values.get(loc) in self.faulty
 
 
 def read_document(raw: bytes, file: str) -> Document:
-    """Return the document in `raw`; what cannot be read is among its problems."""
+    """Return the document in `raw`, with its problems."""
     document = Document(file)
     if len(raw) > MAX_BYTES:
         document.report_at(1, 1, f"the file is larger than {MAX_BYTES} bytes; shorten it")
@@ -92,7 +92,7 @@ def read_document(raw: bytes, file: str) -> Document:
         mark = error.problem_mark or error.context_mark
         place = _place(mark) if mark else (1, 1)
         document.report_at(
-            *place, f"this is not YAML: {error.problem or error.context}; mind the indentation and quotes"
+            *place, f"this is not YAML: {error.problem or error.context}; check the indentation and quotes"
         )
     else:
         document.content = _read(root, (), document) if root else None
@@ -100,7 +100,7 @@ def read_document(raw: bytes, file: str) -> Document:
 
 
 class _Composer(yaml.SafeLoader):
-    """Composes nodes without ever building an object, and notes what this YAML may not have."""
+    """Compose nodes without building objects, and report unsupported YAML."""
 
     def __init__(self, text: str, document: Document) -> None:
         super().__init__(text)
@@ -113,10 +113,10 @@ class _Composer(yaml.SafeLoader):
         mark = event.start_mark
         if isinstance(event, yaml.AliasEvent):
             parser.get_event()
-            self._document.report_at(*_place(mark), "aliases (*) are not read here; write the value out")
+            self._document.report_at(*_place(mark), "aliases (*) are not supported; write the value itself")
             return yaml.ScalarNode(f"{_TAG}null", "", mark, mark)
         if event.anchor or event.tag:
-            self._document.report_at(*_place(mark), "anchors (&) and tags (!) are not read here; take it out")
+            self._document.report_at(*_place(mark), "anchors (&) and tags (!) are not supported; remove it")
             event.anchor = event.tag = None
         if self._depth >= MAX_DEPTH:
             raise yaml.MarkedYAMLError(None, None, f"nested deeper than {MAX_DEPTH} levels", mark)
@@ -147,12 +147,10 @@ def _read_mapping(node: yaml.MappingNode, loc: Loc, document: Document) -> dict[
         line, column = _place(key_node.start_mark)
         key = key_node.value
         if key_node.tag != f"{_TAG}str" or not isinstance(key, str):
-            document.report_at(
-                line, column, "a key must be a word; put it in quotes if it only looks like something else"
-            )
+            document.report_at(line, column, "a key must be a text; put it in quotes")
         elif key in found:
             first, _ = document.keys[*loc, key]
-            document.report_at(line, column, f"`{key}` is given twice, first on line {first}; keep one of them")
+            document.report_at(line, column, f"`{key}` is duplicated, first on line {first}; remove one")
         else:
             document.keys[*loc, key] = (line, column)
             found[key] = _read(value_node, (*loc, key), document)
@@ -162,13 +160,13 @@ def _read_mapping(node: yaml.MappingNode, loc: Loc, document: Document) -> dict[
 def _read_scalar(node: yaml.Node, loc: Loc, document: Document) -> JsonValue:
     value: JsonValue = _SCALARS[node.tag][2](node.value) if node.tag in _SCALARS else str(node.value)
     if isinstance(value, float) and not math.isfinite(value):
-        document.report(loc, "the number is too large; write a smaller one, or a text in quotes")
+        document.report(loc, "the number is too large; use a smaller one, or a text in quotes")
         return None
     if isinstance(value, int) and abs(value) > MAX_INTEGER:
-        document.report(loc, "an integer beyond 2^53 cannot be read exactly; write a text in quotes")
+        document.report(loc, "an integer beyond 2^53 cannot be read exactly; use a text in quotes")
         return None
     if isinstance(value, str) and any("\ud800" <= sign <= "\udfff" for sign in value):
-        document.report(loc, "the text has half of a surrogate pair; write whole characters")
+        document.report(loc, "the text has half of a surrogate pair; use whole characters")
         return None
     return value
 

@@ -3,13 +3,12 @@
 import json
 import math
 import zlib
-from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
 from hashlib import sha256
-from typing import Any, Literal
+from typing import Literal
 
-from sayso.canonical_json import TOP, JsonObject, Place, write_path
+from sayso.canonical_json import TOP, JsonObject, Place, has_lone_surrogate, unique_pairs, write_path
 from sayso.errors import InvalidInput, InvalidJson, TooLarge
 from sayso.records.base import Immutable
 
@@ -70,7 +69,7 @@ def write_state(value: JsonObject) -> bytes:
 def read_state(raw: bytes) -> JsonObject:
     """Return the JSON object in `raw`; raises `InvalidJson` when it is not strict JSON."""
     try:
-        value = json.loads(raw.decode(), object_pairs_hook=_unique_pairs)
+        value = json.loads(raw.decode(), object_pairs_hook=unique_pairs)
     except (UnicodeDecodeError, RecursionError) as error:
         raise InvalidJson(f"The state is not readable JSON: {error}. Send an object as UTF-8 JSON.") from error
     except json.JSONDecodeError as error:
@@ -97,7 +96,7 @@ def _find_faults(value: object) -> Iterator[tuple[str, str]]:
         node, place = stack.pop()
         if isinstance(node, dict):
             for key in node:
-                if not isinstance(key, str) or _is_broken(key):
+                if not isinstance(key, str) or has_lone_surrogate(key):
                     yield write_path(place), f"has the key {key!r}, which is not text"
             stack.extend((child, (place, key)) for key, child in reversed(node.items()))
         elif isinstance(node, list | tuple):
@@ -108,21 +107,9 @@ def _find_faults(value: object) -> Iterator[tuple[str, str]]:
 
 def _fault_of(node: object) -> str | None:
     if isinstance(node, str):
-        return "holds half of a surrogate pair" if _is_broken(node) else None
+        return "holds half of a surrogate pair" if has_lone_surrogate(node) else None
     if isinstance(node, float):
         return None if math.isfinite(node) else "is not a finite number"
     if node is None or isinstance(node, bool | int):
         return None
     return f"is a {type(node).__name__}, which is not JSON"
-
-
-def _is_broken(text: str) -> bool:
-    return not text.isascii() and any("\ud800" <= sign <= "\udfff" for sign in text)
-
-
-def _unique_pairs(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    found = dict(pairs)
-    if len(found) != len(pairs):
-        twice = Counter(name for name, _ in pairs).most_common(1)[0][0]
-        raise InvalidJson(f"The key {twice[:80]!r} appears twice in one object of the state. Send it once.", key=twice)
-    return found

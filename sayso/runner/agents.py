@@ -1,4 +1,4 @@
-"""Describe an agent: what it is told, which tools it has, and what becomes of its run when somebody says no."""
+"""Agents: instructions, tools, budgets, and the effect of a denial on their runs."""
 
 import importlib
 from collections.abc import Mapping, Sequence
@@ -22,7 +22,7 @@ MAX_NAME_CHARS = 100
 MAX_SUMMARY_CHARS = 200
 
 DENY = Fallback()
-"""What an agent falls back on when it does not say."""
+"""Default fallback of an agent."""
 
 DenialPolicy = Literal["continue", "degrade", "fail"]
 Interaction = Literal["desk", "headless"]
@@ -33,7 +33,7 @@ _INPUT_FALLBACKS = (FallbackAction.DENY, FallbackAction.VALUE, FallbackAction.FA
 
 @dataclass(frozen=True)
 class Budgets:
-    """How much a run may use before it is ended with what it has. Time waited for a person is not counted."""
+    """Limits of a run; a run that reaches one ends as degraded. Time waiting for a person does not count."""
 
     max_steps: int = 20
     max_tool_calls: int = 200
@@ -42,9 +42,9 @@ class Budgets:
 
 
 class AgentManifest(Immutable):
-    """What the service may know of an agent: plain JSON, no code. The digest changes with its name and its tools.
+    """Description of an agent for the service: plain JSON, no code. Its name and its tools determine the digest.
 
-    Its `context` is trusted, for a worker registered it.
+    Its `context` is trusted: a worker registered it.
     """
 
     name: str
@@ -58,11 +58,11 @@ class AgentManifest(Immutable):
 
 @dataclass(frozen=True)
 class Agent:
-    """An agent as its developer declares it; raises `InvalidInput` for a declaration that cannot work.
+    """An agent as its developer declares it; raises `InvalidInput` for a faulty declaration.
 
-    `approval_timeout_s` holds for items whose rule states no `timeout_s`. A headless agent is never put to anybody: its
-    fallbacks decide at once, and `approve` counts only where the rule says `unattended_approval`. Rules
-    read its `context`. What a run brings along they read apart from it, as `claimed`.
+    `approval_timeout_s` applies to items whose rule has no `timeout_s`. A headless agent asks nobody: its fallbacks
+    decide at once, and `approve` needs a rule with `unattended_approval`. Rules read `context`, and the facts that a
+    run itself claims separately as `claimed`.
     """
 
     name: str
@@ -84,11 +84,10 @@ class Agent:
 
     @cached_property
     def tools_by_name(self) -> Mapping[str, Tool]:
-        """The tools by the names the model calls them."""
         return {tool.name: tool for tool in self.tools}
 
     def manifest(self) -> AgentManifest:
-        """Return what the service may know of the agent."""
+        """Return the description for the service."""
         definitions = tuple(tool.definition for tool in self.tools)
         first_line = self.instructions.strip().partition("\n")[0]
         return AgentManifest(
@@ -102,7 +101,7 @@ class Agent:
 
 
 def load_agents(paths: Sequence[str]) -> dict[str, Agent]:
-    """Import agents by paths such as `demo.agents:support`; raises `InvalidInput` naming the path that fails."""
+    """Import agents by paths such as `demo.agents:support`; raises `InvalidInput` with the path that fails."""
     found: dict[str, Agent] = {}
     for path in paths:
         agent = _import_agent(path)
@@ -143,7 +142,7 @@ def _find_context_faults(context: JsonObject) -> list[str]:
 def _import_agent(path: str) -> Agent:
     module_name, _, attribute = path.partition(":")
     if not module_name or not attribute:
-        raise InvalidInput(f"{path!r} is no path to an agent. Write it as package.module:attribute.")
+        raise InvalidInput(f"{path!r} is not a path to an agent. Write it as package.module:attribute.")
     try:
         module = importlib.import_module(module_name)
     except Exception as error:

@@ -1,7 +1,6 @@
-"""Follow all calls of one model turn from being judged to being told: who may run, who has to wait, how each ended.
+"""Batches: all calls of one model turn, from judgement to result, as plain functions on immutable models.
 
-Plain functions on frozen batches. A call has its result the moment nothing more can happen to it; until then it waits
-to be decided, or it may run.
+A call waits for a decision, or may run, until it has a result. Nothing changes a call that has one.
 """
 
 import json
@@ -28,16 +27,16 @@ from sayso.transitions.in_doubt import Choice, put_in_doubt, read_choice
 
 MAX_OUTPUT_BYTES = 256 * 1024
 MAX_BATCH_OUTPUT_BYTES = 1024 * 1024
-"""The outputs of one batch share this much, so that a run's state stays one that can be saved."""
+"""Limit of all outputs of a batch together, so that the run's state can be saved."""
 
 _LEAST_OUTPUT_BYTES = 1024
 _SMALL_OUTPUT_BYTES = 32 * 1024
-_ROOM = (None,) * 100
-"""What is saved around an output counts towards the same limits of depth and number."""
+_STATE_VALUES = (None,) * 100
+"""The state around an output counts towards the same limits of depth and number."""
 
 
 class Stop(StrEnum):
-    """What became of a call that can stop its run."""
+    """Ways in which a call can end its run."""
 
     DENIED = "denied"
     FAILED = "failed"
@@ -45,7 +44,7 @@ class Stop(StrEnum):
 
 
 class BatchCall(Immutable):
-    """One call of a batch: as judged, then as decided, then with its result."""
+    """One call of a batch: judged, then decided, then with its result."""
 
     call: ToolCall
     action: Action
@@ -60,12 +59,12 @@ class BatchCall(Immutable):
 
     @property
     def waits(self) -> bool:
-        """Whether people still have to answer before the call may run."""
+        """Whether people still have to decide on the call."""
         return self.ask is not None and not self.decided and self.result is None
 
     @property
     def may_run(self) -> bool:
-        """Whether nothing keeps the call from running: it was allowed or approved, and has not ended."""
+        """Whether the call was allowed or approved and has no result."""
         return not self.waits and self.result is None
 
 
@@ -77,12 +76,12 @@ class Batch(Immutable):
 
     @property
     def drafts(self) -> tuple[ItemDraft, ...]:
-        """What people still have to answer before any call may run."""
+        """The drafts that people still have to decide on."""
         return tuple(one.ask for one in self.calls if one.ask is not None and one.waits)
 
 
 class Resumption(NamedTuple):
-    """What a run is told of one call it had asked about: the outcome, and the very arguments that were decided on."""
+    """The outcome of one item, with exactly the arguments that were decided on."""
 
     item_id: str | None
     outcome: Outcome
@@ -90,9 +89,9 @@ class Resumption(NamedTuple):
 
 
 class PlannedCall(NamedTuple):
-    """A call about to start; with an item it spends that item's permit, with a key it was begun before.
+    """A call about to start. With an item it redeems the item's permit; with a key it was started before.
 
-    `read` are its arguments where its tool has read them already.
+    `read` holds its parsed arguments if its tool has parsed them already.
     """
 
     item_id: str | None
@@ -103,26 +102,26 @@ class PlannedCall(NamedTuple):
 
 
 class Fitted(NamedTuple):
-    """A batch of which only what still can run may, and the arguments of that as its tools read them, by index."""
+    """A batch without calls that cannot run, and the parsed arguments of those that can, by index."""
 
     batch: Batch
     read: Mapping[int, BaseModel]
 
 
 class Ending(NamedTuple):
-    """How and why a batch ends its run."""
+    """Status and reason with which a batch ends its run."""
 
     status: RunStatus
     reason: str
 
 
 def answer_batch(batch: Batch, outcomes: Mapping[int, Resumption]) -> Batch:
-    """Return the batch with what was decided: each call asked about may now run, or has ended."""
+    """Apply outcomes: each call that waited may now run, or has ended."""
     return _replace(batch, [_answer(one, outcomes.get(one.call.index)) if one.waits else one for one in batch.calls])
 
 
 def warn_of_timeouts(batch: Batch, outcomes: Mapping[int, Resumption]) -> tuple[Event, ...]:
-    """Return a warning for every call on which nobody decided in time, so that its fallback did."""
+    """Return a warning for every call that its fallback decided after the deadline."""
     return tuple(
         Event(
             type=EventType.WARNING,
@@ -134,9 +133,9 @@ def warn_of_timeouts(batch: Batch, outcomes: Mapping[int, Resumption]) -> tuple[
 
 
 def mark_unfinished(batch: Batch, unfinished: Mapping[int, Doubt], agent: Agent) -> Batch:
-    """Return the batch with every call in doubt that an earlier attempt began and that must not simply run again.
+    """Mark every call in doubt that an earlier attempt started and that is not idempotent.
 
-    A person is asked about it; a headless agent has nobody to ask, so its call ends.
+    A person is asked about it. A headless agent has nobody to ask, so its call ends.
     """
     tools = agent.tools_by_name
 
@@ -152,13 +151,11 @@ def mark_unfinished(batch: Batch, unfinished: Mapping[int, Doubt], agent: Agent)
     return _replace(batch, [doubt(one) for one in batch.calls])
 
 
-def check_tools(batch: Batch, agent: Agent) -> Batch:
-    """Return the batch with every call ended that can no longer run: it may have waited for days, or been edited."""
-    return fit_calls(batch, agent).batch
-
-
 def fit_calls(batch: Batch, agent: Agent) -> Fitted:
-    """Do as `check_tools` does, and return with it what was read on the way, so that it need not be read again."""
+    """End every call that can no longer run: it may have waited for days, or its arguments were edited.
+
+    Return the parsed arguments of the others as well.
+    """
     calls, found = [], {}
     for one in batch.calls:
         tool = agent.tools_by_name.get(one.call.name)
@@ -171,7 +168,7 @@ def fit_calls(batch: Batch, agent: Agent) -> Fitted:
 
 
 def find_ending(batch: Batch, denial_policy: DenialPolicy) -> Ending | None:
-    """Return how the batch ends its run, or None when the run goes on."""
+    """Return how the batch ends its run, or None if the run continues."""
     for one in batch.calls:
         if one.stop is Stop.UNKNOWN:
             return Ending(RunStatus.FAILED, _unknown(one))
@@ -185,7 +182,7 @@ def find_ending(batch: Batch, denial_policy: DenialPolicy) -> Ending | None:
 
 
 def skip_rest(batch: Batch, reason: str) -> Batch:
-    """Return the batch with every call ended that had not: none of them runs."""
+    """End every call that has no result."""
     skipped = f"Skipped: {reason}"
     return _replace(batch, [one if one.result is not None else end_call(one, skipped) for one in batch.calls])
 
@@ -193,7 +190,7 @@ def skip_rest(batch: Batch, reason: str) -> Batch:
 def plan_calls(
     batch: Batch, agent: Agent, read: Mapping[int, BaseModel] = MappingProxyType({})
 ) -> tuple[PlannedCall, ...]:
-    """Return the calls that are to start now, together; `read` are arguments that were read already, by index."""
+    """Return the calls to start together; `read` holds parsed arguments by index."""
     tools = agent.tools_by_name
     return tuple(
         PlannedCall(one.item_id, one.call, _idempotent(tools, one), one.key, read.get(one.call.index))
@@ -203,7 +200,7 @@ def plan_calls(
 
 
 def complete_batch(batch: Batch, results: Mapping[int, ToolResult]) -> Batch:
-    """Return the batch with the results of the calls that ran."""
+    """Add the results of calls that ran."""
     return _replace(
         batch,
         [
@@ -214,7 +211,7 @@ def complete_batch(batch: Batch, results: Mapping[int, ToolResult]) -> Batch:
 
 
 def fit_outputs(batch: Batch) -> tuple[Batch, tuple[Event, ...]]:
-    """Return the batch with every output cut that is too large to be kept, and a warning for each."""
+    """Cut every output that is too large to save; return a warning for each."""
     limit = max(_LEAST_OUTPUT_BYTES, min(MAX_OUTPUT_BYTES, MAX_BATCH_OUTPUT_BYTES // max(1, len(batch.calls))))
     fitted: list[BatchCall] = []
     warnings: list[Event] = []
@@ -230,12 +227,12 @@ def fit_outputs(batch: Batch) -> tuple[Batch, tuple[Event, ...]]:
 
 
 def is_small(result: ToolResult) -> bool:
-    """Return whether a result may stand in the suspension's own record for a while."""
+    """Return whether a result is small enough for the suspension's own record."""
     return _cut_output(result.output, _SMALL_OUTPUT_BYTES) is None
 
 
 def report_batch(batch: Batch, latency_ms: float) -> tuple[Event, ...]:
-    """Return the events that tell how each call of a completed batch ended, in order, and how the batch did."""
+    """Return the events of a completed batch: one per call, in order, and one for the batch."""
     results = results_of(batch)
     completed = [
         Event(
@@ -258,12 +255,12 @@ def report_batch(batch: Batch, latency_ms: float) -> tuple[Event, ...]:
 
 
 def results_of(batch: Batch) -> tuple[ToolResult, ...]:
-    """Return how each call ended, in order."""
+    """Return the results of the calls, in order."""
     return tuple(one.result for one in batch.calls if one.result is not None)
 
 
 def describe_model(results: Sequence[ToolResult]) -> tuple[ChatMessage, ...]:
-    """Return the messages that tell the model how its calls ended, in its order."""
+    """Return the results as messages for the model, in its order."""
     return tuple(
         {"role": "tool", "tool_call_id": result.call_id, "content": json.dumps(result.tool_message, ensure_ascii=False)}
         for result in results
@@ -271,32 +268,32 @@ def describe_model(results: Sequence[ToolResult]) -> tuple[ChatMessage, ...]:
 
 
 def end_call(one: BatchCall, error: str, stop: Stop | None = None) -> BatchCall:
-    """Return the call ended without having run."""
+    """End a call without running it."""
     result = ToolResult(call_id=one.call.call_id, tool_name=one.call.name, success=False, error=error)
     return one.model_copy(update={"result": result, "stop": stop})
 
 
-def _answer(one: BatchCall, told: Resumption | None) -> BatchCall:
-    if told is None:
+def _answer(one: BatchCall, decided: Resumption | None) -> BatchCall:
+    if decided is None:
         return end_call(one, "Denied: no decision came for this call.", Stop.DENIED)
-    if told.outcome.verdict is Verdict.FAILED:
-        return end_call(one, told.outcome.message or "The call's fallback failed the run.", Stop.FAILED)
-    if not told.outcome.may_run:
-        by = "reviewer" if told.outcome.by.kind is ActorKind.HUMAN else "policy"
-        stop = None if told.outcome.by == COVERED else Stop.DENIED  # nobody has denied it: it was not needed
-        return end_call(one, told.outcome.message or f"Denied by {by}", stop)
+    if decided.outcome.verdict is Verdict.FAILED:
+        return end_call(one, decided.outcome.message or "The call's fallback failed the run.", Stop.FAILED)
+    if not decided.outcome.may_run:
+        by = "reviewer" if decided.outcome.by.kind is ActorKind.HUMAN else "policy"
+        stop = None if decided.outcome.by == COVERED else Stop.DENIED  # not denied: the decision was not needed
+        return end_call(one, decided.outcome.message or f"Denied by {by}", stop)
     if one.ask is not None and one.ask.doubt is not None:
-        return _settle_doubt(one, one.ask.doubt, told)
-    call = one.call.model_copy(update={"args": told.args})
-    return one.model_copy(update={"call": call, "decided": True, "item_id": told.item_id})
+        return _settle_doubt(one, one.ask.doubt, decided)
+    call = one.call.model_copy(update={"args": decided.args})
+    return one.model_copy(update={"call": call, "decided": True, "item_id": decided.item_id})
 
 
-def _settle_doubt(one: BatchCall, doubt: Doubt, told: Resumption) -> BatchCall:
-    """Do with a call in doubt as somebody said: `told.outcome.value` is their answer."""
-    answer = read_choice(told.outcome.value)
-    by = told.outcome.by.id
+def _settle_doubt(one: BatchCall, doubt: Doubt, decided: Resumption) -> BatchCall:
+    """Apply a person's choice on a call in doubt."""
+    answer = read_choice(decided.outcome.value)
+    by = decided.outcome.by.id
     if answer.choice is Choice.RUN_AGAIN:
-        return one.model_copy(update={"decided": True, "item_id": told.item_id, "key": doubt.idempotency_key})
+        return one.model_copy(update={"decided": True, "item_id": decided.item_id, "key": doubt.idempotency_key})
     if answer.choice is Choice.FAIL:
         return end_call(one, f"{by} failed the run: nobody knows whether the call had run.", Stop.FAILED)
     if answer.choice is Choice.REPORTED:
@@ -334,18 +331,18 @@ def _about(one: BatchCall) -> JsonObject:
 
 
 def _cut_output(output: JsonValue, limit: int) -> str | None:
-    """Return the beginning of an output that is over a limit, as text, or None when it can be kept whole."""
+    """Return the beginning of an output over the limit as text, or None if it fits."""
     text = output if isinstance(output, str) else json.dumps(output, ensure_ascii=False)
     raw = text.encode("utf-8", "replace")
-    if len(raw) <= limit and (not isinstance(output, dict | list) or _has_room(output)):
+    if len(raw) <= limit and (not isinstance(output, dict | list) or _is_within_limits(output)):
         return None
     return f"{raw[:limit].decode('utf-8', 'ignore')}… [cut: {len(raw)} bytes in all]"
 
 
-def _has_room(output: JsonValue) -> bool:
-    """Whether an output of several values stays within the limits together with what is saved around it."""
+def _is_within_limits(output: JsonValue) -> bool:
+    """Whether the output stays within the limits of JSON together with the state around it."""
     try:
-        check_json([[[output]], *_ROOM])
+        check_json([[[output]], *_STATE_VALUES])
     except TooLarge:
         return False
     return True

@@ -32,8 +32,6 @@ _NOT_STARTED = "The framework did not start this call."
 _BROKEN_OFF = "The framework broke this call off in the middle; nobody knows what it did."
 
 Execute = Callable[[JsonObject], Awaitable[Any]]
-OnComplete = Callable[[Batch], Awaitable[None]]
-Confirm = Callable[[], Awaitable[None]]
 State_contra = TypeVar("State_contra", bound=Immutable, contravariant=True)
 
 
@@ -155,10 +153,6 @@ async def _note_early(running: asyncio.Future[Any], ended: Mapping[int, ToolResu
             running.cancel()
 
 
-async def skip_confirmation() -> None:
-    """Confirm nothing: no other process can hold the run."""
-
-
 class CallExecutor:
     """The only way for a framework to run a tool: once per approved call, with the arguments decided on.
 
@@ -169,9 +163,9 @@ class CallExecutor:
         self,
         batch: Batch,
         contexts: Mapping[int, CallContext],
-        on_complete: OnComplete,
+        on_complete: Callable[[Batch], Awaitable[None]],
         unseen: bool = False,
-        confirm: Confirm = skip_confirmation,
+        confirm: Callable[[], Awaitable[None]] | None = None,
     ) -> None:
         self._batch = batch
         self._contexts = contexts
@@ -207,14 +201,13 @@ class CallExecutor:
         if one.result is not None:
             self._started.add(index)
             return one.result
-        if self.fault is not None or index in self._started or index not in self._contexts:
-            refusal = IllegalTransition(f"{one.call.name} is not approved, or was started before. Request it again.")
-            raise self._fail(self.fault or refusal)
+        if self.fault is None and (index in self._started or index not in self._contexts):
+            self.fault = IllegalTransition(f"{one.call.name} is not approved, or was started before. Request it again.")
+        if self.fault is not None:
+            raise self.fault
         self._started.add(index)
-        try:
-            await self._confirm()
-        except Exception as error:
-            raise self._fail(error) from error
+        if self._confirm is not None:
+            await self._guard(self._confirm())
 
         async def run(report: ReportOutput) -> None:
             report(plain_json(await execute(one.call.args)))
@@ -253,15 +246,15 @@ class CallExecutor:
         return unused, self._results
 
     async def _complete(self) -> None:
-        try:
-            await self._on_complete(complete_batch(self._batch, self._results))
-        except Exception as error:
-            raise self._fail(error) from error
+        await self._guard(self._on_complete(complete_batch(self._batch, self._results)))
 
-    def _fail(self, fault: Exception) -> Exception:
-        """Keep the fault: a framework may take what is raised for the tool's own error."""
-        self.fault = fault
-        return fault
+    async def _guard(self, step: Awaitable[None]) -> None:
+        """Keep the error of a step as the fault: a framework may take it for the tool's own error."""
+        try:
+            await step
+        except Exception as error:
+            self.fault = error
+            raise
 
 
 def current_executor() -> CallExecutor | None:

@@ -1,6 +1,7 @@
-"""Answer what was asked where no desk does: by an agent's own fallbacks, or by whoever runs it in one process."""
+"""Outcomes without a desk: from an agent's own fallbacks, or from the caller in the same process."""
 
 from collections.abc import Callable, Iterable, Mapping
+from functools import partial
 
 from pydantic import JsonValue
 
@@ -12,10 +13,10 @@ from sayso.records.terms import Fallback, FallbackAction
 from sayso.runner.batches import Resumption
 
 HEADLESS = Actor(id="headless", kind=ActorKind.POLICY, channel="headless")
-"""Who decides where there is nobody to ask."""
+"""Actor of decisions that no person makes."""
 
 Fits = Callable[[ItemDraft, JsonValue], bool]
-"""Whether a value is one of the answers that an ask takes."""
+"""Whether a draft accepts a value."""
 
 NOBODY_ASKED = "Denied: this agent runs where nobody can be asked."
 
@@ -28,7 +29,7 @@ _VERDICTS = {
 
 
 def resolve(
-    ask: ItemDraft,
+    draft: ItemDraft,
     action: DecisionAction,
     *,
     by: Actor,
@@ -37,9 +38,9 @@ def resolve(
     value: JsonValue = None,
     message: str | None = None,
 ) -> Resumption:
-    """Return one answer to `ask`: approve, with other arguments or as asked; deny; give the value; fail the run."""
-    if action is DecisionAction.VALUE and ask.target_arg is not None:
-        args = {**ask.tool.args, ask.target_arg: value}
+    """Return one outcome for `draft`: approve, perhaps with other arguments; deny; give the value; fail the run."""
+    if action is DecisionAction.VALUE and draft.target_arg is not None:
+        args = {**draft.tool.args, draft.target_arg: value}
     outcome = Outcome(
         verdict=_VERDICTS[action],
         args=args,
@@ -47,33 +48,36 @@ def resolve(
         message=message,
         by=by,
         at_ms=at_ms,
-        start_by_ms=at_ms + ask.terms.start_by_s * 1000,
+        start_by_ms=at_ms + draft.terms.start_by_s * 1000,
         digest="",
     )
-    return Resumption(item_id=None, outcome=outcome, args=ask.tool.args if args is None else args)
+    return Resumption(item_id=None, outcome=outcome, args=draft.tool.args if args is None else args)
 
 
-def is_offered(ask: ItemDraft, value: JsonValue) -> bool:
-    """Whether a value is one of the choices, where there are some; what its schema says takes a library to know."""
-    return ask.choices is None or any(same_json(value, choice) for choice in ask.choices)
+def is_offered(draft: ItemDraft, value: JsonValue) -> bool:
+    """Whether a value is one of the choices, if any. Checking its schema takes `sayso[server]`."""
+    return draft.choices is None or any(same_json(value, choice) for choice in draft.choices)
 
 
 def fall_back(
     drafts: Iterable[ItemDraft], approval: Fallback, given: Fallback, at_ms: int, fits: Fits = is_offered
 ) -> Mapping[int, Resumption]:
-    """Answer every ask by a fallback. Only a rule that allows it lets an approval be given with nobody looking."""
+    """Resolve every draft by a fallback. Approvals need a rule with `unattended_approval`."""
     fallbacks = {ItemKind.APPROVAL: approval}
-    return {ask.index: _fall_back(ask, fallbacks.get(ask.kind, given), at_ms, fits) for ask in drafts}
+    return {draft.index: _fall_back(draft, fallbacks.get(draft.kind, given), at_ms, fits) for draft in drafts}
 
 
-def _fall_back(ask: ItemDraft, fallback: Fallback, at_ms: int, fits: Fits) -> Resumption:
+def _fall_back(draft: ItemDraft, fallback: Fallback, at_ms: int, fits: Fits) -> Resumption:
+    decide = partial(resolve, draft, by=HEADLESS, at_ms=at_ms)
     if fallback.action is FallbackAction.FAIL:
         message = fallback.message or "Nobody can be asked, and the agent's fallback fails the run."
-        return resolve(ask, DecisionAction.FAIL, by=HEADLESS, at_ms=at_ms, message=message)
-    if fallback.action is FallbackAction.APPROVE and ask.kind is ItemKind.APPROVAL and ask.terms.unattended_approval:
-        return resolve(ask, DecisionAction.APPROVE, by=HEADLESS, at_ms=at_ms, message=fallback.message)
-    if fallback.action is FallbackAction.VALUE and ask.kind is ItemKind.INPUT and fits(ask, fallback.value):
-        return resolve(
-            ask, DecisionAction.VALUE, by=HEADLESS, at_ms=at_ms, value=fallback.value, message=fallback.message
-        )
-    return resolve(ask, DecisionAction.DENY, by=HEADLESS, at_ms=at_ms, message=fallback.message or NOBODY_ASKED)
+        return decide(DecisionAction.FAIL, message=message)
+    if (
+        fallback.action is FallbackAction.APPROVE
+        and draft.kind is ItemKind.APPROVAL
+        and draft.terms.unattended_approval
+    ):
+        return decide(DecisionAction.APPROVE, message=fallback.message)
+    if fallback.action is FallbackAction.VALUE and draft.kind is ItemKind.INPUT and fits(draft, fallback.value):
+        return decide(DecisionAction.VALUE, value=fallback.value, message=fallback.message)
+    return decide(DecisionAction.DENY, message=fallback.message or NOBODY_ASKED)

@@ -1,7 +1,7 @@
-"""Judge every call of a model turn before any of them runs, and put into words what people are to be asked.
+"""Judgement of model turns: every call against the rules and its tool, before any of them runs.
 
-A call that cannot run (arguments that are not JSON or do not fit, a tool that is not there) is refused before anybody
-is asked about it: nobody should approve what fails anyway. Such a call is the model's mistake, not a denial.
+A call that cannot run (unknown tool, arguments that are not JSON or do not fit) is refused before anybody is asked
+about it. This is the model's mistake, not a denial.
 """
 
 import json
@@ -33,12 +33,12 @@ from sayso.runner.tools import Tool
 MAX_NAME_CHARS = 200
 MODEL_CALL = "llm_before_execute"
 _EXCERPT_CHARS = 200
-_ROOM = (None,) * 200
-"""What is saved and signed around arguments counts towards the same limits of depth and number."""
+_STATE_VALUES = (None,) * 200
+"""The state around arguments counts towards the same limits of depth and number."""
 
 
 def judge_turn(agent: Agent, turn: ModelTurn, policy: Policy, about: PolicyEvent) -> tuple[Batch, tuple[Event, ...]]:
-    """Return the turn's calls as judged, and the events that tell of it; `about` is what the rules know of the run."""
+    """Judge the calls of a turn; return the batch and its events. `about` holds the facts about the run."""
     about = _with_context(agent, about)
     judged = [_judge(agent, policy, about, index, asked) for index, asked in enumerate(turn.calls)]
     batch = Batch(calls=tuple(one for one, _ in judged), started_step=about.step)
@@ -50,19 +50,19 @@ def judge_turn(agent: Agent, turn: ModelTurn, policy: Policy, about: PolicyEvent
 
 
 def deny_changed(agent: Agent, batch: Batch, policy: Policy, about: PolicyEvent) -> Batch:
-    """Return the batch with every call denied whose arguments were changed to some that the rules deny.
+    """Deny every call whose edited arguments the rules deny.
 
-    What was approved as it was asked is not judged twice: changing a rule never changes what is already waiting.
+    Unedited calls are not judged again: changing a rule never changes a call that already waits.
     """
     about = _with_context(agent, about)
     return batch.model_copy(update={"calls": tuple(_deny_changed(one, policy, about) for one in batch.calls)})
 
 
 def judge_model_call(agent: Agent, policy: Policy, about: PolicyEvent) -> tuple[Ending, Event] | None:
-    """Return how the run ends for a denied model call, and the event that says so; None for an allowed one.
+    """Return how a denied model call ends the run, and its event; None for an allowed one.
 
-    `about` describes the run after its last turn. A run cannot go on without its model, so it ends: as failed where the
-    agent's approval_denial_policy is fail, else as degraded with what it has.
+    `about` describes the run after its last turn. The run ends as failed if the agent's approval_denial_policy is
+    fail, else as degraded.
     """
     if not policy.judges_models:
         return None
@@ -91,9 +91,9 @@ def judge_model_call(agent: Agent, policy: Policy, about: PolicyEvent) -> tuple[
 
 
 def write_turn(turn: ModelTurn) -> ChatMessage:
-    """Return the model's turn as a message of the transcript.
+    """Return the turn as a message of the transcript, without arguments that are not JSON.
 
-    Arguments that cannot be read are left out of it: some endpoints refuse a whole transcript for them.
+    Some endpoints refuse a whole transcript because of such arguments.
     """
     if not turn.calls:
         return {"role": "assistant", "content": turn.text}
@@ -172,7 +172,7 @@ def _warn(decided: JsonObject) -> Event:
 
 
 def _denial(policy: Policy, decision: PolicyDecision) -> str:
-    """Return what the model is told: the lifecycle's own words, with the reason where somebody wrote one."""
+    """Return the denial for the model, with the rule's reason if it has one."""
     rule = next((rule for rule in policy.rules if rule.rule_id == decision.policy_id), None)
     return f"Denied by policy: {rule.reason}" if rule is not None and rule.reason else "Denied by policy"
 
@@ -182,11 +182,11 @@ def _name(asked: RequestedCall) -> str:
 
 
 def _read_args(asked: RequestedCall) -> tuple[JsonObject, str | None]:
-    """Return the arguments and what is wrong with them; an empty text stands for a call without any."""
+    """Return the arguments and the fault in them, if any; an empty text means no arguments."""
     text = asked.args_json.strip() or "{}"
     try:
         value = parse_json(text)
-        check_json([[[value]], *_ROOM])
+        check_json([[[value]], *_STATE_VALUES])
     except SaysoError as error:
         why = error.message.replace("The body", "The text", 1)
         return {}, f"The arguments {text[:_EXCERPT_CHARS]!r} cannot be read. {why}"
@@ -196,7 +196,7 @@ def _read_args(asked: RequestedCall) -> tuple[JsonObject, str | None]:
 
 
 def _find_fault(tool: Tool, args: JsonObject, decision: PolicyDecision) -> str | None:
-    """Say what keeps the call from running; the argument that a person is to give may still be missing or wrong."""
+    """Return why the call cannot run, if so; the argument that a person gives may still be missing or wrong."""
     if misplaced := find_misplaced(tool.definition, decision):
         return misplaced
     fault = tool.find_fault(args, ignore=target_of(decision))
@@ -204,6 +204,6 @@ def _find_fault(tool: Tool, args: JsonObject, decision: PolicyDecision) -> str |
 
 
 def _describe_model(agent: Agent) -> JsonObject:
-    """Return the name and the provider of the agent's model, as far as the model tells them."""
+    """Return the name and the provider of the agent's model, if the model has them."""
     describe = getattr(agent.model, "describe", None)
     return dict(describe()) if callable(describe) else {}

@@ -1,4 +1,4 @@
-"""Run an agent in one process, for scripts and tests: whoever is asked answers here, and nothing is saved."""
+"""Runs in one process, for scripts and tests: an `InteractionProvider` decides and nothing is saved."""
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -21,27 +21,27 @@ from sayso.runner.transcripts import RunState, start_state
 
 
 class InteractionProvider(Protocol):
-    """Whoever answers what a run asks."""
+    """Decides on the drafts of a run."""
 
     async def answer(self, drafts: Sequence[ItemDraft]) -> Mapping[int, Resumption]:
-        """Return an answer to every ask, by its call's index; `sayso.runner.fallbacks.resolve` makes one. None means no."""
+        """Return outcomes by call index; `sayso.runner.fallbacks.resolve` makes one. A missing one denies the call."""
         ...
 
 
 @dataclass(frozen=True)
 class HeadlessProvider:
-    """Answer with fallbacks alone. An approval counts only where the rule says `unattended_approval`."""
+    """Decide by fallbacks alone. An approval counts only if the rule has `unattended_approval`."""
 
     approval_fallback: Fallback = DENY
     input_fallback: Fallback = DENY
 
     async def answer(self, drafts: Sequence[ItemDraft]) -> Mapping[int, Resumption]:
-        """Return what the fallbacks say."""
+        """Return the outcomes of the fallbacks."""
         return fall_back(drafts, self.approval_fallback, self.input_fallback, now_ms())
 
 
 class MemoryJournal(Generic[State]):
-    """A journal that is gone with its process; it shows the events, and what was saved last."""
+    """A journal in memory. `events` holds all events, `state` the state that was saved last."""
 
     def __init__(self, run_id: str) -> None:
         self.events: list[Event] = []
@@ -54,46 +54,39 @@ class MemoryJournal(Generic[State]):
     async def redeem(
         self, calls: Sequence[PlannedCall], events: Sequence[Event], state: State | None
     ) -> Mapping[int, str]:
-        """Note which calls are about to start."""
         self.events += events
         self.state = state or self.state
         self.begun = {planned.call.index: planned for planned in calls}
         return {index: self._key(planned) for index, planned in self.begun.items()}
 
+    async def return_permits(self, unused: Collection[int]) -> None:
+        self.begun = {index: planned for index, planned in self.begun.items() if index not in unused}
+
     async def checkpoint(self, state: State, events: Sequence[Event]) -> None:
-        """Note how far the run has come."""
         self.events += events
         self.state = state
         self.begun, self.results = {}, {}
         self._batches += 1
 
-    async def return_permits(self, unused: Collection[int]) -> None:
-        """Forget calls that never started."""
-        self.begun = {index: planned for index, planned in self.begun.items() if index not in unused}
-
     async def confirm(self) -> None:
-        """Find it in the same hands: nobody else can have it."""
+        """No other process can hold the run."""
 
     def note_start(self, key: str) -> None:
-        """Leave no word: whoever could read it is gone as well."""
+        """Nobody reads notes after this process."""
 
     def note_end(self, key: str, result: ToolResult) -> None:
-        """Leave no word: whoever could read it is gone as well."""
-
-    def started_before(self) -> bool:
-        """Whether the saved batch was begun before."""
-        return bool(self.begun)
+        """Nobody reads notes after this process."""
 
     async def note_results(self, results: Mapping[int, ToolResult]) -> None:
-        """Note how calls ended while others of their batch still run."""
         self.results |= results
 
+    def started_before(self) -> bool:
+        return bool(self.begun)
+
     def finished(self) -> Mapping[int, ToolResult]:
-        """The results that were noted of calls whose batch was not."""
         return self.results
 
     def unfinished(self) -> Mapping[int, Doubt]:
-        """The calls that were begun and of which no result was noted."""
         return {
             index: Doubt(begun_at_ms=0, holder="this process", attempt=1, idempotency_key=self._key(planned))
             for index, planned in self.begun.items()
@@ -112,27 +105,29 @@ async def run_agent(
     provider: InteractionProvider,
     context: JsonObject | None = None,
 ) -> RunEnded[RunState]:
-    """Run the agent to its end; the `RunEnded` holds every event of the run, in order."""
+    """Run the agent to its end; `events` of the result are all events of the run, in order."""
     state = start_state(new_id("run"), agent.name, input_text, context)
     journal: MemoryJournal[RunState] = MemoryJournal(state.run_id)
     outcomes = NO_OUTCOMES
     while True:
-        rest = await drive(ModelRun(agent, state), policy=policy, journal=journal, outcomes=outcomes)
-        journal.events += rest.events
-        if isinstance(rest, RunEnded):
-            return replace(rest, events=tuple(journal.events))
-        journal.events.append(_run_paused(rest))
-        state, outcomes = rest.state, await provider.answer(rest.drafts)
-        journal.events.append(_run_resumed(rest, outcomes))
+        reached = await drive(ModelRun(agent, state), policy=policy, journal=journal, outcomes=outcomes)
+        journal.events += reached.events
+        if isinstance(reached, RunEnded):
+            return replace(reached, events=tuple(journal.events))
+        journal.events.append(_report_suspended(reached))
+        state, outcomes = reached.state, await provider.answer(reached.drafts)
+        journal.events.append(_report_resumed(reached, outcomes))
 
 
-def _run_paused(pause: RunSuspended[RunState]) -> Event:
-    first = pause.drafts[0]
-    asked = [{"call_id": ask.call_id, "index": ask.index, "tool_name": ask.tool.name} for ask in pause.drafts]
-    data = {"tool_name": first.tool.name, "reason": first.prompt.reason, "payload": {"items": asked}}
+def _report_suspended(suspended: RunSuspended[RunState]) -> Event:
+    first = suspended.drafts[0]
+    items = [
+        {"call_id": draft.call_id, "index": draft.index, "tool_name": draft.tool.name} for draft in suspended.drafts
+    ]
+    data = {"tool_name": first.tool.name, "reason": first.prompt.reason, "payload": {"items": items}}
     return Event(type=EventType.RUN_PAUSED, data=data)
 
 
-def _run_resumed(pause: RunSuspended[RunState], outcomes: Mapping[int, Resumption]) -> Event:
-    approved = all(ask.index in outcomes and outcomes[ask.index].outcome.may_run for ask in pause.drafts)
+def _report_resumed(suspended: RunSuspended[RunState], outcomes: Mapping[int, Resumption]) -> Event:
+    approved = all(draft.index in outcomes and outcomes[draft.index].outcome.may_run for draft in suspended.drafts)
     return Event(type=EventType.RUN_RESUMED, data={"approved": approved})

@@ -18,9 +18,9 @@ from sayso.runner.batches import (
     Ending,
     Resumption,
     answer_batch,
-    check_tools,
     complete_batch,
     find_ending,
+    fit_calls,
     fit_outputs,
     mark_unfinished,
     plan_calls,
@@ -122,8 +122,8 @@ class _Drive(Generic[State]):
         return await self._finish(batch)
 
     def _answer(self, batch: Batch, outcomes: Mapping[int, Resumption]) -> Batch:
-        answered = check_tools(answer_batch(batch, outcomes), self._agent)
-        return deny_changed(self._agent, answered, self._policy, self._run.describe())
+        batch = fit_calls(answer_batch(batch, outcomes), self._agent).batch
+        return deny_changed(self._agent, batch, self._policy, self._run.describe())
 
     async def _finish(
         self, batch: Batch, *, saved: bool = False, reported: bool = False, repeated: frozenset[int] = frozenset()

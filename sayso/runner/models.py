@@ -1,4 +1,4 @@
-"""Say what a language model is to a run: something that answers a transcript with text, or with calls to be made."""
+"""Protocol of a language model: it answers a transcript with text or with tool calls."""
 
 from collections.abc import Sequence
 from typing import Annotated, Any, Protocol
@@ -15,7 +15,7 @@ ChatMessage = JsonObject
 
 
 def clean_text(value: Any) -> Any:
-    """Return text with its broken characters replaced: half a surrogate pair can be neither saved nor sent."""
+    """Replace lone surrogates in text, which can be neither saved nor sent."""
     if isinstance(value, str) and not value.isascii():
         return value.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
     return value
@@ -26,9 +26,9 @@ Count = Annotated[int, Field(ge=0, le=MAX_INTEGER)]
 
 
 class RequestedCall(Immutable):
-    """A call as the model wrote it; its arguments are text that may be anything.
+    """A call as the model wrote it; its arguments may be any text.
 
-    `subagent` is the sub-agent whose model wrote it, "" for the agent itself, None where its adapter does not know.
+    `subagent` is the sub-agent whose model wrote it, "" for the agent itself, None if its adapter cannot tell.
     """
 
     call_id: Text = ""
@@ -38,7 +38,7 @@ class RequestedCall(Immutable):
 
 
 class ModelTurn(Immutable):
-    """One answer of a model. An answer without calls is its last."""
+    """One turn of a model. A turn without calls ends the run."""
 
     text: Text = ""
     calls: tuple[RequestedCall, ...] = ()
@@ -47,25 +47,25 @@ class ModelTurn(Immutable):
 
 
 class Model(Protocol):
-    """Whatever answers a transcript. It keeps nothing between two answers: a run may go on in another process.
+    """Answers a transcript. It keeps no state between turns: a run may resume in another process.
 
-    It may also have a method `describe`, which returns its `model` and `provider` for rules about model calls.
+    An optional method `describe` returns its `model` and `provider` for rules about model calls.
     """
 
     async def complete(self, messages: list[ChatMessage], tools: list[ToolDefinition]) -> ModelTurn:
-        """Return the next turn; raises `ModelError` when there is none to be had."""
+        """Return the next turn; raises `ModelError` if the model gives none."""
         ...
 
 
 class ScriptedModel:
-    """Replay given turns. The transcript alone says which is next, so it works across processes."""
+    """Replay given turns. The transcript alone determines the next one, so it works across processes."""
 
     def __init__(self, turns: Sequence[ModelTurn]) -> None:
         self._turns = tuple(turns)
 
     async def complete(self, messages: list[ChatMessage], tools: list[ToolDefinition]) -> ModelTurn:
-        """Return the turn that follows the answers already in the transcript."""
-        said = sum(1 for message in messages if message["role"] == "assistant")
-        if said >= len(self._turns):
-            raise ModelError(f"The script has {len(self._turns)} turns and all of them were replayed; write another.")
-        return self._turns[said]
+        """Return the turn after those in the transcript."""
+        place = sum(1 for message in messages if message["role"] == "assistant")
+        if place >= len(self._turns):
+            raise ModelError(f"All {len(self._turns)} turns of the script were replayed. Add another turn.")
+        return self._turns[place]

@@ -6,6 +6,7 @@ only through the `CallExecutor`.
 """
 
 import json
+from abc import ABC, abstractmethod
 from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Generic, Literal, NamedTuple, Protocol, TypeVar
@@ -32,7 +33,6 @@ from sayso.runner.transcripts import Exceeded
 _EDITED = "A reviewer changed the arguments before this ran; it ran with {args}."
 
 State = TypeVar("State", bound=Immutable)
-State_co = TypeVar("State_co", bound=Immutable, covariant=True)
 
 
 @dataclass(frozen=True)
@@ -83,64 +83,54 @@ class Executed(NamedTuple):
     reached: ModelTurn | RunEnd | None = None
 
 
-class AgentRun(Protocol[State_co]):
-    """One run of an agent, driven by the loop. It holds the run's state and knows how to ask its model."""
+class AgentRun(ABC, Generic[State]):
+    """One run of an agent, driven by the loop: its state, and the way to ask its model and to run its tools."""
+
+    agent: Agent
+    asks_with_calls = False
+    """Whether executing calls also asks the model, so that a batch executes whole or not at all."""
+    external_events: tuple[JsonObject, ...] = ()
+    """The framework's own events since the drive began."""
+
+    @abstractmethod
+    def snapshot(self, batch: Batch | None = None) -> State:
+        """Return the state to save, with `batch` in place of the run's own if given."""
 
     @property
-    def agent(self) -> Agent:
-        """The agent, with its tools and its settings."""
-        ...
-
-    @property
+    @abstractmethod
     def batch(self) -> Batch | None:
         """The saved batch, unless the run waits for its model."""
-        ...
 
-    @property
-    def asks_with_calls(self) -> bool:
-        """Whether executing calls also asks the model, so that a batch executes whole or not at all."""
-        ...
-
+    @abstractmethod
     def describe(self) -> PolicyEvent:
         """Return the facts about the run that rules read."""
-        ...
-
-    def snapshot(self, batch: Batch | None = None) -> State_co:
-        """Return the state to save, with `batch` in place of the run's own if given."""
-        ...
 
     def find_exceeded(self) -> Exceeded | None:
-        """Return the budget that allows no further turn, if any."""
-        ...
+        """Return the budget that allows no further turn, if any. Frameworks keep their own budgets."""
+        return None
 
+    @abstractmethod
     async def ask(self) -> ModelTurn | RunEnd | Exceeded:
         """Ask the model and return its turn, or how the run ends without one."""
-        ...
 
     def accept(self, turn: ModelTurn) -> RunEnd | Exceeded | None:
-        """Add a turn to the state. Return why the run ends with it, or None when its calls are to be judged."""
-        ...
+        """Add a turn to the state. Return why the run ends with it, or None if its calls need judging."""
+        return None
 
     async def check_ready(self) -> None:
-        """Raise `InvalidInput` if the agent cannot execute its calls; called before any permit is redeemed."""
-        ...
+        """Raise `InvalidInput` if the agent cannot run its calls; called before any permit is redeemed."""
 
+    @abstractmethod
     async def execute(self, execution: Execution) -> Executed:
         """Run the planned calls."""
-        ...
 
+    @abstractmethod
     def complete(self, batch: Batch) -> None:
         """Add the results of a completed batch to the state."""
-        ...
 
     def summarise(self, reason: str, not_started: Sequence[str] = ()) -> JsonValue:
-        """Return the partial result of a run that ends early."""
-        ...
-
-    @property
-    def external_events(self) -> tuple[JsonObject, ...]:
-        """The framework's own events since the drive began."""
-        ...
+        """Return the partial result of a run that ends early. Only a framework can read its own transcript."""
+        return {"reason": reason}
 
 
 class ToolFailed(SaysoError):

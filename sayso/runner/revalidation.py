@@ -1,7 +1,7 @@
-"""Look once more at what was approved, right before it would run: days may have passed since.
+"""Revalidation of approved calls right before they run; days may have passed since the approval.
 
-What the rules deny by now is denied, and so is what a revoked key asked. What rests on a rule, a tool or a person that
-is no longer the one that counted is asked again, with the reason shown; the rest of its batch keeps its outcomes.
+A call is denied if the rules now deny it or its key is revoked. It is asked again, with the reason, if its tool
+changed, its rule was withdrawn or its approver is no longer a reviewer. Other calls of the batch keep their outcomes.
 """
 
 from collections.abc import Mapping
@@ -23,7 +23,7 @@ from sayso.transitions.execution import approved_args
 
 
 class Revalidation(NamedTuple):
-    """What came of looking again: what is to be asked instead, and what is denied by now, both by call index."""
+    """Result of a revalidation, by call index: drafts to ask again with their reasons, and denials."""
 
     again: Mapping[int, ItemDraft]
     reasons: Mapping[int, str]
@@ -31,19 +31,19 @@ class Revalidation(NamedTuple):
 
 
 def revalidate(record: SuspensionRecord, agent: Agent, policy: Policy, revocations: Revocations) -> Revalidation:
-    """Look again at everything that has leave to run and has not begun; a call in doubt is its own question."""
+    """Revalidate every approved call that has not started, except calls in doubt."""
     again: dict[int, ItemDraft] = {}
     reasons: dict[int, str] = {}
     denied: dict[int, str] = {}
     withdrawn = revocations.find_withdrawal(record.run)
     for item in record.items:
-        if not _may_begin(record, item):
+        if not _may_start(record, item):
             continue
         if withdrawn is not None:
             denied[item.index] = withdrawn
             continue
-        asked = item.terms.rule_version == policy.version and item.outcome is not None and item.outcome.args is None
-        decision = None if asked else judge_approved(record, item, policy)  # the same rules say the same of it
+        unchanged = item.terms.rule_version == policy.version and item.outcome is not None and item.outcome.args is None
+        decision = None if unchanged else judge_approved(record, item, policy)  # the same rules decide the same
         if decision is not None and decision.action is Action.DENY:
             denied[item.index] = f"Denied by policy: {decision.reason}" if decision.reason else "Denied by policy"
         elif reason := _find_reason(record, item, agent, policy, revocations):
@@ -57,7 +57,7 @@ def revalidate(record: SuspensionRecord, agent: Agent, policy: Policy, revocatio
 
 
 def carry_over(record: SuspensionRecord, checked: Revalidation) -> tuple[tuple[ItemDraft, ...], tuple[Event, ...]]:
-    """Return all that the record asked as it is to be asked now, what stands with its outcome, and what to tell."""
+    """Return drafts of all items, asked again or with their outcome as a preset, and the events to record."""
     drafts = tuple(
         checked.again.get(item.index) or _keep(item, checked.denied.get(item.index)) for item in record.items
     )
@@ -72,32 +72,32 @@ def carry_over(record: SuspensionRecord, checked: Revalidation) -> tuple[tuple[I
     return drafts, events
 
 
-def _may_begin(record: SuspensionRecord, item: Item) -> bool:
-    begun = {intent.index for intent in record.journal}
+def _may_start(record: SuspensionRecord, item: Item) -> bool:
+    started = {intent.index for intent in record.journal}
     allowed = item.outcome is not None and item.outcome.may_run
-    return allowed and item.permit is None and item.doubt is None and item.index not in begun
+    return allowed and item.permit is None and item.doubt is None and item.index not in started
 
 
 def judge_approved(record: SuspensionRecord, item: Item, policy: Policy) -> PolicyDecision:
-    """Return what the rules in force now say of what was approved."""
+    """Evaluate the rules in force for an approved call."""
     return policy.judge(describe_item(record, item, approved_args(item)))
 
 
 def _find_reason(
     record: SuspensionRecord, item: Item, agent: Agent, policy: Policy, revocations: Revocations
 ) -> str | None:
-    """Say what the approval rested on and no longer can, or None where it holds."""
+    """Return why the approval no longer holds, or None."""
     tool = agent.tools_by_name.get(item.tool.name)
     if tool is None:
         return None
     changed = f"The tool {item.tool.name} was changed since." if tool.digest != item.tool.definition else None
     reason = changed or find_loss(record, item, policy, revocations)
-    cannot_run = reason is not None and tool.find_fault(approved_args(item))  # at all, whoever is asked
+    cannot_run = reason is not None and tool.find_fault(approved_args(item))  # then asking again is pointless
     return None if cannot_run else reason
 
 
 def find_loss(record: SuspensionRecord, item: Item, policy: Policy, revocations: Revocations) -> str | None:
-    """Say which person or rule an approval rested on no longer counts, or None; the rules rest on none."""
+    """Return which approver or rule no longer counts, or None; an approval by the rules needs neither."""
     if item.outcome is None or item.outcome.by.kind is ActorKind.POLICY:
         return None
     gone = next((name for name in _deciders(item) if name in revocations.inactive), None)
@@ -105,35 +105,35 @@ def find_loss(record: SuspensionRecord, item: Item, policy: Policy, revocations:
         return f"{gone}, who approved it, is no longer a reviewer."
     rules = {rule.rule_id for rule in policy.rules if rule.enabled}
     if item.terms.rule_id is not None and item.terms.rule_id not in rules:
-        return f"The rule {item.terms.rule_id}, under which it was asked, was withdrawn."
+        return f"The rule {item.terms.rule_id} of this item was withdrawn."
     return None
 
 
 def _deciders(item: Item) -> list[str]:
-    """Return the people on whose word the item's outcome rests; of one carried over only the last is known."""
+    """Return the people who approved the item; of an outcome carried over only the last is known."""
     agreeing = [one.by for one in item.decisions if one.action in ("approve", "value")]
     deciders = agreeing or ([item.outcome.by] if item.outcome is not None else [])
     return [one.id for one in deciders if one.kind is ActorKind.HUMAN]
 
 
 def _ask_again(item: Item, agent: Agent, policy: Policy, decision: PolicyDecision, reason: str) -> ItemDraft:
-    """Return the question anew: about the arguments that were approved, under the terms that hold now."""
+    """Return a new draft with the approved arguments and the terms in force now."""
     args = approved_args(item)
     call = ToolCall(call_id=item.call_id, index=item.index, name=item.tool.name, args=args, subagent=item.subagent)
-    if decision.action is Action.ALLOW:  # nobody would be asked by now, but this very call was thought worth it
+    if decision.action is Action.ALLOW:  # the rules no longer ask, but this call was asked
         decision = decision.model_copy(
             update={"action": Action.REQUEST_APPROVAL, "terms": policy.terms, "policy_id": None}
         )
     definition = agent.tools_by_name[item.tool.name].definition
-    ask = build_item(definition, call, put_question(definition, call.args, decision), agent.approval_timeout_s)
+    draft = build_item(definition, call, put_question(definition, call.args, decision), agent.approval_timeout_s)
     before = f" It was asked because: {item.prompt.reason}" if item.prompt.reason else ""
-    told = f"Asked again. {reason}{before}"[:2000]
-    return ask.model_copy(update={"prompt": item.prompt.model_copy(update={"reason": told})})
+    prompt = item.prompt.model_copy(update={"reason": f"Asked again. {reason}{before}"[:2000]})
+    return draft.model_copy(update={"prompt": prompt})
 
 
 def _keep(item: Item, denied: str | None) -> ItemDraft:
     outcome = item.outcome
-    assert outcome is not None  # noqa: S101  only decided suspensions are looked at again
+    assert outcome is not None  # noqa: S101  only decided suspensions are revalidated
     verdict = Verdict.DENIED if denied else outcome.verdict
     preset = PresetOutcome(
         verdict=verdict,

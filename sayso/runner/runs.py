@@ -1,4 +1,4 @@
-"""The two kinds of run that the loop drives: of our own agents, and of agents of other frameworks."""
+"""The two implementations of `AgentRun`: for our own agents, and for agents of other frameworks."""
 
 import asyncio
 from collections.abc import Mapping, Sequence
@@ -17,6 +17,7 @@ from sayso.runner.batches import Batch, complete_batch, results_of
 from sayso.runner.execution import CallExecutor, make_context, run_calls, use_executor
 from sayso.runner.models import ChatMessage, ModelTurn
 from sayso.runner.protocol import (
+    AgentRun,
     Done,
     Executed,
     Execution,
@@ -36,41 +37,34 @@ from sayso.runner.transcripts import (
 )
 
 
-class ModelRun:
+class ModelRun(AgentRun[RunState]):
     """A run of our own agent: it asks the agent's model and runs its tools in this process."""
-
-    asks_with_calls = False
-    external_events: tuple[JsonObject, ...] = ()
 
     def __init__(self, agent: Agent, state: RunState) -> None:
         self.agent = agent
         self._state = state
-        self._spent_before_ms = state.spent_ms
+        self._earlier_ms = state.spent_ms
         self._began_ms = monotonic_ms()
 
     @property
     def batch(self) -> Batch | None:
-        """The batch that was saved, if any."""
         return self._state.batch
 
     def describe(self) -> PolicyEvent:
-        """Return the facts about the run that rules read."""
         return describe_run(self._state)
 
     def snapshot(self, batch: Batch | None = None) -> RunState:
-        """Return the state with the wall time spent so far."""
-        return self._state.model_copy(update={"batch": batch, "spent_ms": self._spent_ms()})
+        return self._state.model_copy(update={"batch": batch, "spent_ms": self._elapsed_ms()})
 
     def find_exceeded(self) -> Exceeded | None:
-        """Return the budget that allows no further turn, if any."""
-        return find_exceeded(self.agent.budgets, self._state, self._spent_ms())
+        return find_exceeded(self.agent.budgets, self._state, self._elapsed_ms())
 
     async def ask(self) -> ModelTurn | RunEnd | Exceeded:
         """Ask the model within the wall time that is left; a model error fails the run."""
         agent, limit_s = self.agent, self.agent.budgets.max_wall_time_s
         system: list[ChatMessage] = [{"role": "system", "content": agent.instructions}] if agent.instructions else []
         definitions = [tool.definition for tool in agent.tools]
-        limit = asyncio.timeout(limit_s - self._spent_ms() / 1000)
+        limit = asyncio.timeout(limit_s - self._elapsed_ms() / 1000)
         try:
             async with limit:
                 return await agent.model.complete([*system, *self._state.messages], definitions)
@@ -89,29 +83,23 @@ class ModelRun:
         limit = self.agent.budgets.max_tool_calls
         return Exceeded("max_tool_calls", limit) if self._state.tool_calls > limit else None
 
-    async def check_ready(self) -> None:
-        """Pass: tools of this process can always start."""
-
     async def execute(self, execution: Execution) -> Executed:
-        """Run the planned calls together."""
         _, planned, keys, repeated, journal, _ = execution
         if not planned:
             return Executed({})
         return Executed(await run_calls(self.agent, self._state.run_id, planned, keys, journal, repeated))
 
     def complete(self, batch: Batch) -> None:
-        """Add the results to the transcript."""
         self._state = add_results(self._state, results_of(batch))
 
     def summarise(self, reason: str, not_started: Sequence[str] = ()) -> JsonValue:
-        """Return the last text and the calls that ran, failed, or never started."""
         return summarise(self._state, reason, not_started)
 
-    def _spent_ms(self) -> float:
-        return self._spent_before_ms + monotonic_ms() - self._began_ms
+    def _elapsed_ms(self) -> float:
+        return self._earlier_ms + monotonic_ms() - self._began_ms
 
 
-class FrameworkRun:
+class FrameworkRun(AgentRun[FrameworkState]):
     """A run of another framework, which asks its model and runs its tools itself.
 
     Results are saved before the framework sees them, so a run that is resumed again runs nothing twice.
@@ -125,15 +113,12 @@ class FrameworkRun:
         self._framework = agent.framework
         self._run = run
         self._state = state
-        self.external_events: tuple[JsonObject, ...] = ()
 
     @property
     def batch(self) -> Batch | None:
-        """The batch that was saved, if any."""
         return self._state.batch
 
     def describe(self) -> PolicyEvent:
-        """Return the facts about the run that rules read."""
         run = self._run
         return PolicyEvent(
             run_id=run.id,
@@ -145,24 +130,14 @@ class FrameworkRun:
         )
 
     def snapshot(self, batch: Batch | None = None) -> FrameworkState:
-        """Return the state of the framework's last stop."""
         return self._state if batch is None else self._state.model_copy(update={"batch": batch})
-
-    def find_exceeded(self) -> Exceeded | None:
-        """Return None: a framework keeps its own budgets."""
-        return None
 
     async def ask(self) -> ModelTurn | RunEnd:
         """Begin the run: let the framework run up to its first calls."""
         with use_executor(None):
             return self._read(await self._framework.begin(self._state.text))
 
-    def accept(self, turn: ModelTurn) -> RunEnd | None:
-        """Return None: the framework's state has the turn already."""
-        return None
-
     async def check_ready(self) -> None:
-        """Raise `InvalidInput` if the framework cannot resume from its state."""
         fault = await self._framework.find_fault(self._native)
         if fault is not None:
             raise InvalidInput(fault)
@@ -183,12 +158,7 @@ class FrameworkRun:
         return Executed({}, self._read(reached))
 
     def complete(self, batch: Batch) -> None:
-        """Keep the results in the batch until the framework stops again."""
         self._state = self.snapshot(batch)
-
-    def summarise(self, reason: str, not_started: Sequence[str] = ()) -> JsonValue:
-        """Return the reason; only the framework can read its transcript."""
-        return {"reason": reason}
 
     @property
     def _native(self) -> JsonObject:
@@ -227,6 +197,6 @@ def check_origin(agent: FrameworkAgent, state: FrameworkState) -> None:
     expected = (agent.name, origin.framework, origin.state_schema)
     if written != expected:
         raise InvalidInput(
-            f"The run's state is of {' / '.join(written)}; this worker's agent goes on from {' / '.join(expected)} "
-            "alone. Run the version that wrote it."
+            f"The run's state is of {' / '.join(written)}; this worker's agent resumes only {' / '.join(expected)}. "
+            "Run the version that wrote it."
         )

@@ -1,6 +1,6 @@
-"""Make a tool of a function and a JSON Schema, where no signature says what the arguments are.
+"""Tools from a function and a JSON Schema, for functions without a typed signature.
 
-Arguments are checked against the schema by the package jsonschema-rs, which comes with `sayso[server]`.
+The package jsonschema-rs checks the arguments; `sayso[server]` brings it.
 """
 
 import inspect
@@ -24,10 +24,9 @@ _BY_NAME = (inspect.Parameter.POSITIONAL_OR_KEYWORD, inspect.Parameter.KEYWORD_O
 
 @dataclass(frozen=True)
 class SchemaTool(Tool):
-    """A tool of whose arguments only the JSON Schema is known; its function takes them as they are, by name."""
+    """A tool whose arguments are described by a JSON Schema alone; its function takes them by name."""
 
     def find_fault(self, args: JsonObject, *, ignore: str | None = None) -> str | None:
-        """Say what keeps these arguments from fitting the schema, or None; `ignore` names one not yet known."""
         schema = self.definition.parameters if ignore is None else without_argument(self.definition.parameters, ignore)
         for place, problem in find_misfits(schema, args):
             if place[:1] != [ignore]:
@@ -35,11 +34,9 @@ class SchemaTool(Tool):
         return None
 
     def read(self, args: JsonObject) -> BaseModel | None:
-        """Return None: there is no other form of the arguments."""
-        return None
+        return None  # there is no parsed form of the arguments
 
     def bind(self, args: JsonObject, context: CallContext, read: BaseModel | None = None) -> dict[str, Any]:
-        """Return what to call the function with; raises `InvalidInput` for arguments that do not fit."""
         if fault := self.find_fault(args):
             raise InvalidInput(f"The arguments do not fit: {fault}")
         return {**args, "call": context} if self.takes_call else dict(args)
@@ -54,10 +51,10 @@ def tool_from_schema(
     idempotent: bool = False,
     timeout_s: float = TIMEOUT_S,
 ) -> Tool:
-    """Return the tool that calls `function` with arguments that fit `schema`, a JSON Schema of an object.
+    """Return a tool that calls `function` with arguments that fit `schema`, a JSON Schema of an object.
 
-    A parameter `call: CallContext` gets the context. Raises `InvalidInput` for a schema that cannot be used, and for a
-    function that cannot take the arguments by name.
+    A parameter `call: CallContext` gets the context. Raises `InvalidInput` for an unusable schema, and for a function
+    that cannot take the arguments by name.
     """
     label: str = getattr(function, "__name__", "") if name is None else name
     check_label(label, timeout_s)
@@ -66,8 +63,8 @@ def tool_from_schema(
     takes_call = _takes_call(function, label)
     if faults := "; ".join(_find_faults(function, schema, takes_call)):
         raise InvalidInput(f"Tool {label} does not fit its schema: {faults}. Change one of them.")
-    words = (inspect.getdoc(function) or "") if description is None else description
-    definition = define(label, words, schema, idempotent)
+    summary = (inspect.getdoc(function) or "") if description is None else description
+    definition = define(label, summary, schema, idempotent)
     return SchemaTool(definition=definition, function=function, timeout_s=timeout_s, takes_call=takes_call)
 
 

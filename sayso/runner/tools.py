@@ -1,4 +1,4 @@
-"""Turn a typed Python function into a tool: the signature becomes its schema, the docstring its description."""
+"""Tools from typed Python functions: the signature becomes the schema, the docstring the description."""
 
 import inspect
 import re
@@ -20,7 +20,7 @@ from sayso.records.tool_calls import ToolCall, ToolDefinition, ToolResult, defin
 from sayso.runner.models import clean_text
 
 TIMEOUT_S = 300.0
-"""How long a tool may take when its decorator does not say."""
+"""Default time limit of a tool, in seconds."""
 
 MAX_ERROR_CHARS = 2000
 _LISTED_FAULTS = 5
@@ -37,10 +37,10 @@ ReportOutput = Callable[[JsonValue], None]
 
 @dataclass(frozen=True)
 class CallContext:
-    """What a tool may know of the call it serves: declare a parameter `call: CallContext` to be told.
+    """Context of the call that a tool serves: declare a parameter `call: CallContext` to receive it.
 
-    Pass the idempotency key on to whatever the tool changes. It is the same whenever the same call is run again; an
-    attempt above 1 says that an earlier one may already have had its effect.
+    Pass the idempotency key on to the system that the tool changes. It is the same when the same call runs again.
+    With an attempt above 1, an earlier attempt may already have had its effect.
     """
 
     run_id: str
@@ -51,7 +51,7 @@ class CallContext:
 
 @dataclass(frozen=True)
 class Tool:
-    """A function that a model may ask for, with the definition the model is shown."""
+    """A function that a model may call, with the definition that the model gets."""
 
     definition: ToolDefinition
     function: Function
@@ -62,26 +62,25 @@ class Tool:
 
     @property
     def name(self) -> str:
-        """What the model calls it."""
         return self.definition.name
 
     @cached_property
     def digest(self) -> str:
-        """What every approval of a call of it is bound to."""
+        """Digest of the definition; every approval of a call is bound to it."""
         return self.definition.digest
 
     @cached_property
     def is_async(self) -> bool:
-        """Whether its function runs in the event loop, not in a thread."""
+        """Whether the function runs in the event loop instead of a thread."""
         return inspect.iscoroutinefunction(self.function)
 
     @property
     def idempotent(self) -> bool:
-        """Whether running a call twice with one key does no more than running it once."""
+        """Whether a call may run twice with one key."""
         return self.definition.idempotent
 
     def find_fault(self, args: JsonObject, *, ignore: str | None = None) -> str | None:
-        """Say what keeps these arguments from fitting the signature, or None; `ignore` names one not yet known."""
+        """Return the fault in these arguments, or None; `ignore` names one that is not known yet."""
         try:
             self._parse(args)
         except ValidationError as error:
@@ -91,7 +90,7 @@ class Tool:
         return None
 
     def read(self, args: JsonObject) -> BaseModel | None:
-        """Return the arguments as the function takes them, or None where they do not fit; `find_fault` says why."""
+        """Parse the arguments, or return None if they do not fit; `find_fault` gives the reason."""
         try:
             return self._parse(args)
         except Exception:  # noqa: BLE001 - a fault in a type's own validator is a fault of the arguments
@@ -108,9 +107,9 @@ class Tool:
         """Run the function with exactly these arguments and return its result as plain JSON.
 
         A function that is not async runs in a thread. `starting` is called right before the function and `ending`
-        with its result right after it, where that runs. Arguments that were `read` already are not read again.
-        Raises `InvalidInput` for arguments that do not fit, `InvalidJson` for a result that is not JSON, and whatever
-        the function raises.
+        with its result right after it, in the same thread. `read` holds arguments that were parsed already.
+        Raises `InvalidInput` for arguments that do not fit, `InvalidJson` for a result that is not JSON, and any error
+        of the function.
         """
         given = self.bind(args, context, read)
 
@@ -135,7 +134,7 @@ class Tool:
         return end(await returned) if inspect.isawaitable(returned) else returned
 
     def bind(self, args: JsonObject, context: CallContext, read: BaseModel | None = None) -> dict[str, Any]:
-        """Return what to call the function with; raises `InvalidInput` for arguments that do not fit."""
+        """Return the keyword arguments of the function; raises `InvalidInput` if they do not fit."""
         try:
             parsed = read if read is not None else self._parse(args)
         except ValidationError as error:
@@ -144,7 +143,7 @@ class Tool:
         return {**given, "call": context} if self.takes_call else given
 
     def _parse(self, args: JsonObject) -> BaseModel:
-        """The canonical bytes are parsed, strictly: what a reviewer saw is what runs, nothing is coerced on the way."""
+        """Parse the canonical bytes strictly: the tool runs with exactly what a reviewer saw."""
         return self.arguments.model_validate_json(canonical_json(args), strict=True)
 
 
@@ -169,8 +168,7 @@ def tool(
 ) -> Tool | Callable[[Function], Tool]:
     """Make a tool of a function: `@tool`, or `@tool(idempotent=True, name="bank.transfer")`.
 
-    Every parameter needs a type that JSON can carry. Raises `InvalidInput`, naming the parameter, for what cannot be
-    offered to a model.
+    Every parameter needs a type that JSON can carry; otherwise raises `InvalidInput`, naming the parameter.
     """
 
     def decorate(function: Function) -> Tool:
@@ -178,9 +176,9 @@ def tool(
         check_label(label, timeout_s)
         parameters, takes_call = _read_signature(function, label)
         arguments, schema = _model_arguments(label, parameters)
-        words = (inspect.getdoc(function) or "") if description is None else description
+        summary = (inspect.getdoc(function) or "") if description is None else description
         return Tool(
-            definition=define(label, words, schema, idempotent),
+            definition=define(label, summary, schema, idempotent),
             function=function,
             timeout_s=timeout_s,
             takes_call=takes_call,
@@ -249,20 +247,20 @@ async def catch_result(
 
 
 def describe_error(error: BaseException) -> str:
-    """Say an error in one short text: ours as their sentence, any other with the name of its type."""
-    words = error.message if isinstance(error, SaysoError) else f"{type(error).__name__}: {error}"
-    return str(clean_text(words[:MAX_ERROR_CHARS]))
+    """Return an error as one short text: the message of our own, any other with the name of its type."""
+    text = error.message if isinstance(error, SaysoError) else f"{type(error).__name__}: {error}"
+    return str(clean_text(text[:MAX_ERROR_CHARS]))
 
 
 class _PlainSchema(GenerateJsonSchema):
-    """JSON schemas without the titles pydantic makes up from names: models and reviewers read the names themselves."""
+    """JSON schemas without the titles that pydantic derives from names."""
 
     def field_title_should_be_set(self, schema: Any) -> bool:
         return False
 
 
 def check_label(label: str, timeout_s: float) -> None:
-    """Raise `InvalidInput` for what no tool can be named, or no time to end in."""
+    """Raise `InvalidInput` for a bad name of a tool or a time limit that is not positive."""
     if not _NAME.fullmatch(label):
         raise InvalidInput(
             f"{label!r} cannot be a tool's name. Give one of at most 128 letters, digits, dots, dashes and underscores "
@@ -273,7 +271,7 @@ def check_label(label: str, timeout_s: float) -> None:
 
 
 def _read_signature(function: Function, label: str) -> tuple[dict[str, tuple[Any, Any]], bool]:
-    """Return type and default of each parameter that the model fills in, and whether the function takes the context."""
+    """Return type and default of each parameter for the model, and whether the function takes the context."""
     if not inspect.isroutine(function) or inspect.isgeneratorfunction(function) or inspect.isasyncgenfunction(function):
         raise InvalidInput(f"Tool {label} is not a plain function. Decorate a def or an async def that returns.")
     try:
@@ -295,13 +293,13 @@ def _read_signature(function: Function, label: str) -> tuple[dict[str, tuple[Any
 def _check_parameter(parameter: inspect.Parameter, hints: Mapping[str, Any], label: str) -> None:
     if parameter.kind in _NOT_BY_NAME:
         raise InvalidInput(
-            f"The parameter {str(parameter).partition(':')[0]!r} of tool {label} cannot be given by name, and a model "
-            "gives arguments by name alone. Write out each parameter."
+            f"The parameter {str(parameter).partition(':')[0]!r} of tool {label} cannot be given by name, and models "
+            "give arguments by name only. Write out each parameter."
         )
     if parameter.name == "self" and parameter.name not in hints:
         raise InvalidInput(
-            f"{label} is a method of any object, which JSON cannot carry. Give that of one object, as thing.{label}, "
-            "without decorating the class's own; or write a function."
+            f"{label} is a method without an object, which JSON cannot carry. Decorate the method of one object, "
+            f"tool(thing.{label}), or write a function."
         )
     if parameter.name not in hints:
         raise InvalidInput(f"The parameter {parameter.name!r} of tool {label} has no type. Annotate it.")
@@ -310,12 +308,12 @@ def _check_parameter(parameter: inspect.Parameter, hints: Mapping[str, Any], lab
 
 
 def _place(index: int) -> str:
-    """The field behind a parameter: a name of our own, for pydantic reserves some that a parameter may well have."""
+    """Return the field name for a parameter; pydantic reserves some names that parameters may have."""
     return f"p{index}"
 
 
 def _model_arguments(label: str, parameters: Mapping[str, tuple[Any, Any]]) -> tuple[type[BaseModel], JsonObject]:
-    """Return the model that checks the arguments, and the schema that the language model is shown."""
+    """Return the pydantic model that checks the arguments, and the schema for the language model."""
     fields: dict[str, Any] = {
         _place(index): (Annotated[type_, Field(alias=name)], default)
         for index, (name, (type_, default)) in enumerate(parameters.items())
@@ -342,7 +340,7 @@ def _list_faults(error: ValidationError, ignore: str | None) -> str | None:
 
 
 def plain_json(returned: Any) -> JsonValue:
-    """Return a tool's result as plain JSON of any size; whoever saves it sees to its size."""
+    """Return a tool's result as plain JSON of any size; `fit_outputs` limits it before it is saved."""
     try:
         plain: JsonValue = to_jsonable_python(returned)
     except (PydanticSerializationError, ValueError) as error:

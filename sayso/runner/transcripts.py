@@ -1,7 +1,4 @@
-"""Hold where a run stands, as plain JSON, and say what each step adds to it and when its budget is used up.
-
-Plain functions on a frozen state: `sayso/runner/loop.py` drives, these say what became of it.
-"""
+"""Saved state of a run of our own agent, and plain functions that return the next state."""
 
 from collections.abc import Sequence
 from typing import Literal, NamedTuple
@@ -18,12 +15,12 @@ from sayso.runner.batches import Batch, describe_model
 from sayso.runner.judging import write_turn
 from sayso.runner.models import ChatMessage, ModelTurn
 
-_BY_ITSELF = (None, "stop", "tool_calls", "function_call")
-"""How a turn ends that the model ended itself."""
+_COMPLETE = (None, "stop", "tool_calls", "function_call")
+"""Finish reasons of a turn that the model ended itself."""
 
 
 class RunState(Immutable):
-    """Where a run stands; `sayso.run/1`. The batch is there from being judged until the model is told its results."""
+    """State of a run; `sayso.run/1`. `batch` holds the calls of a turn until the model gets their results."""
 
     format: Literal["sayso.run/1"] = "sayso.run/1"
     run_id: str
@@ -48,7 +45,7 @@ class Exceeded(NamedTuple):
 def start_state(
     run_id: str, agent: str, input_text: str, claimed: JsonObject | None = None, thread_id: str | None = None
 ) -> RunState:
-    """Return the state of a run that has not begun: the name of its agent, and what it is asked to do."""
+    """Return the state of a new run of the named agent."""
     return RunState(
         run_id=run_id,
         agent=agent,
@@ -59,7 +56,7 @@ def start_state(
 
 
 def add_turn(state: RunState, turn: ModelTurn) -> RunState:
-    """Return the state after the model has answered."""
+    """Return the state with one more turn of the model."""
     return state.model_copy(
         update={
             "messages": (*state.messages, write_turn(turn)),
@@ -70,7 +67,7 @@ def add_turn(state: RunState, turn: ModelTurn) -> RunState:
 
 
 def add_results(state: RunState, results: Sequence[ToolResult]) -> RunState:
-    """Return the state after the model has been told how its calls ended."""
+    """Return the state with the results of its batch as messages."""
     return state.model_copy(
         update={
             "messages": (*state.messages, *describe_model(results)),
@@ -81,7 +78,7 @@ def add_results(state: RunState, results: Sequence[ToolResult]) -> RunState:
 
 
 def describe_run(state: RunState) -> PolicyEvent:
-    """Return what the rules know of the run, whichever call they are to judge. Its agent has no sub-agents."""
+    """Return the facts about the run that rules read. Its agent has no sub-agents."""
     return PolicyEvent(
         run_id=state.run_id,
         thread_id=state.thread_id,
@@ -93,7 +90,7 @@ def describe_run(state: RunState) -> PolicyEvent:
 
 
 def report_turn(turn: ModelTurn) -> tuple[Event, ...]:
-    """Return the events that tell what the model answered, with a warning where it was cut off."""
+    """Return the events of a model's turn, with a warning if it was cut off."""
     data = {
         "text": turn.text,
         "tool_call_count": len(turn.calls),
@@ -101,17 +98,17 @@ def report_turn(turn: ModelTurn) -> tuple[Event, ...]:
         "usage": turn.usage,
     }
     completed = Event(type=EventType.LLM_COMPLETED, data=data)
-    if turn.finish_reason in _BY_ITSELF:
+    if turn.finish_reason in _COMPLETE:
         return (completed,)
     message = f"The model did not end its answer itself: {turn.finish_reason}. It may be incomplete."
     return completed, Event(type=EventType.WARNING, data={"message": message})
 
 
-def find_exceeded(budgets: Budgets, state: RunState, spent_ms: float) -> Exceeded | None:
-    """Return the budget that leaves no room for another turn, or None while there is room."""
+def find_exceeded(budgets: Budgets, state: RunState, elapsed_ms: float) -> Exceeded | None:
+    """Return the budget that allows no further turn, if any."""
     if state.step >= budgets.max_steps:
         return Exceeded("max_steps", budgets.max_steps)
-    if spent_ms >= budgets.max_wall_time_s * 1000:
+    if elapsed_ms >= budgets.max_wall_time_s * 1000:
         return Exceeded("max_wall_time_s", budgets.max_wall_time_s)
     if _count_bytes(state.messages) > budgets.max_transcript_bytes:
         return Exceeded("max_transcript_bytes", budgets.max_transcript_bytes)
@@ -119,7 +116,7 @@ def find_exceeded(budgets: Budgets, state: RunState, spent_ms: float) -> Exceede
 
 
 def summarise(state: RunState, reason: str, not_started: Sequence[str] = ()) -> JsonObject:
-    """Return what a run that ends early has come to: its last words, what was done, and what was not."""
+    """Return the partial result of a run that ends early: its last text, completed calls and missing ones."""
     done = [result.tool_name for result in state.executions if result.success]
     failed = [result.tool_name for result in state.executions if not result.success]
     return {
@@ -133,10 +130,10 @@ def summarise(state: RunState, reason: str, not_started: Sequence[str] = ()) -> 
 
 
 def _last_text(messages: Sequence[ChatMessage]) -> JsonValue:
-    said = (message["content"] for message in reversed(messages) if message["role"] == "assistant")
-    return next((text for text in said if text), "")
+    texts = (message["content"] for message in reversed(messages) if message["role"] == "assistant")
+    return next((text for text in texts if text), "")
 
 
 def _count_bytes(messages: Sequence[ChatMessage]) -> int:
-    """The length of what is said; the words around it do not matter here."""
+    """Count the bytes of the contents; the JSON around them is not counted."""
     return sum(len(str(message["content"] or "").encode("utf-8", "replace")) for message in messages)

@@ -1,8 +1,8 @@
-"""Bounds on JSON Schemas from outside, and what it can cost at most to evaluate one.
+"""Limits for JSON Schemas from outside, and the cost of evaluating one.
 
-Evaluating a schema visits each pair of a part of the schema and a part of the value at most once, as long as every
-reference is written out in full and nothing refers back to itself. `weigh` counts those parts without evaluating
-anything. Whatever it cannot count is `apart`: only a process that can be killed may evaluate that.
+Evaluation visits each pair of a schema part and a value part at most once, if references are expanded and none is
+recursive. `weigh` counts the parts without evaluating. A schema that it cannot count is `apart`: only a process that
+can be killed may evaluate it.
 """
 
 from collections.abc import Iterator
@@ -25,12 +25,12 @@ MAX_REFS = 1_000
 MAX_PATTERNS = 200
 MAX_PATTERN_CHARS = 1_000
 MAX_PARTS = 200_000
-"""Parts of a schema after each of its references is replaced by what it refers to."""
+"""The limit of parts after all references are expanded."""
 
 MAX_PROBLEM_CHARS = 1_000
 _INSTANCE_CHARS = 100
 _DIVISION_PARTS = 500
-"""An exact division of two decimal fractions costs as much as this many other parts."""
+"""The cost of an exact division of decimal fractions, in parts."""
 
 _UNKNOWN_STEPS = 10**9
 """The steps of a pattern that cannot be counted."""
@@ -45,7 +45,7 @@ _APART = frozenset({"$anchor", "$dynamicAnchor", "$dynamicRef", "$id", "$recursi
     "unevaluatedItems",
     "unevaluatedProperties",
 }
-"""Keywords that nobody can count beforehand; `$id` changes what references mean."""
+"""Keywords whose cost is unknown; `$id` changes the meaning of references."""
 
 _BRANCH_KEYS = frozenset(_BRANCHES)
 _KEYWORDS = _BRANCH_KEYS | _APART | {"$schema", "$ref", "pattern", "patternProperties", "multipleOf", "format"}
@@ -59,7 +59,7 @@ _DIALECTS = (
 
 @dataclass(frozen=True, slots=True)
 class Weight:
-    """What a schema holds: `parts` and `pattern` count every reference written out; `levels` nest alternatives."""
+    """The size of a schema; `parts` and `pattern` count expanded references, `levels` nested alternatives."""
 
     values: int
     parts: int
@@ -76,31 +76,31 @@ class _Cost(NamedTuple):
 
 
 def weigh(schema: JsonObject) -> Weight:
-    """Return what a schema holds; raises `InvalidInput` for one that is over a bound."""
+    """Return the size of a schema; raises `InvalidInput` when it is over a limit."""
     check_size(schema)
-    held = _measure(schema)
-    if not held.refs:
-        cost: _Cost | None = _Cost(held.values + held.divisions * _DIVISION_PARTS, held.pattern, held.levels)
+    counts = _measure(schema)
+    if not counts.refs:
+        cost: _Cost | None = _Cost(counts.values + counts.divisions * _DIVISION_PARTS, counts.pattern, counts.levels)
     else:
-        cost = _write_out(schema)
+        cost = _expand(schema)
     if cost is None:
-        return Weight(held.values, 0, 0, 0, frozenset(held.formats), apart=True)
+        return Weight(counts.values, 0, 0, 0, frozenset(counts.formats), apart=True)
     if cost.parts > MAX_PARTS:
-        raise _refuse(f"its references come to over {MAX_PARTS} parts when they are written out")
-    apart = held.apart or cost.pattern >= _UNKNOWN_STEPS
-    return Weight(held.values, cost.parts, cost.pattern, cost.levels, frozenset(held.formats), apart)
+        raise _refuse(f"its references expand to more than {MAX_PARTS} parts")
+    apart = counts.apart or cost.pattern >= _UNKNOWN_STEPS
+    return Weight(counts.values, cost.parts, cost.pattern, cost.levels, frozenset(counts.formats), apart)
 
 
 def check_size(schema: JsonObject) -> int:
-    """Return the bytes of a schema; raises `InvalidInput` for one of over `MAX_BYTES`."""
+    """Return the size of a schema in bytes; raises `InvalidInput` above `MAX_BYTES`."""
     size = len(to_json(schema))
     if size > MAX_BYTES:
-        raise _refuse(f"it has {size} bytes, and at most {MAX_BYTES} are taken")
+        raise _refuse(f"it has {size} bytes; the limit is {MAX_BYTES}")
     return size
 
 
 def without_argument(schema: JsonObject, name: str) -> JsonObject:
-    """Return the schema for arguments of which one is not known yet: it may be missing, or be anything."""
+    """Return the schema for arguments of which one is unknown: it may be missing or have any value."""
     ref = schema.get("$ref")
     target = _resolve(ref, schema) if isinstance(ref, str) else None
     if isinstance(target, dict):
@@ -115,7 +115,7 @@ def without_argument(schema: JsonObject, name: str) -> JsonObject:
 
 
 def describe_misfit(error: Any) -> str:
-    """Return what a validation error says, shortened; an enum's values are all listed, or where they stand."""
+    """Return the message of a validation error, shortened. An enum lists its values, or their place."""
     if error.kind.name == "enum":
         return _list_enum(error)
     message = str(error.message)
@@ -135,16 +135,16 @@ def _list_enum(error: Any) -> str:
         shown += 1
     given = to_json(error.instance).decode()
     given = given if len(given) <= _INSTANCE_CHARS else f"{given[:_INSTANCE_CHARS]}…"
-    said = f"{given} is not one of {', '.join(options[:shown])}"
+    problem = f"{given} is not one of {', '.join(options[:shown])}"
     if shown == len(options):
-        return said
+        return problem
     place = "/".join(str(part) for part in error.schema_path)[:MAX_PROBLEM_CHARS]
-    return f"{said} and {len(options) - shown} more; all of them are in the schema at {place}"
+    return f"{problem} and {len(options) - shown} more; the schema lists them at {place}"
 
 
 @dataclass(slots=True)
-class _Held:
-    """What is counted of a schema as it is written."""
+class _Counts:
+    """The counts of a schema as written, without expanding references."""
 
     values: int = 0
     alternatives: int = 0
@@ -157,19 +157,19 @@ class _Held:
     apart: bool = False
 
 
-def _measure(schema: JsonObject) -> _Held:
-    """Count what the schema holds; raises `InvalidInput` for one that is over a bound."""
-    held = _Held()
+def _measure(schema: JsonObject) -> _Counts:
+    """Return the counts of a schema; raises `InvalidInput` when one is over its limit."""
+    counts = _Counts()
     level: list[tuple[Any, int]] = [(schema, 0)]
     for _ in range(MAX_DEPTH + 1):
         below: list[tuple[Any, int]] = []
-        held.values += len(level)
-        if held.values > MAX_VALUES:
+        counts.values += len(level)
+        if counts.values > MAX_VALUES:
             raise _refuse(f"it has more than {MAX_VALUES} values")
         for node, branches in level:
             if isinstance(node, dict):
-                levels = branches + _note(held, node)
-                held.levels = max(held.levels, levels)
+                levels = branches + _count(counts, node)
+                counts.levels = max(counts.levels, levels)
                 below += [(child, levels) for child in node.values()]
             elif isinstance(node, list | tuple):
                 below += [(child, branches) for child in node]
@@ -179,27 +179,27 @@ def _measure(schema: JsonObject) -> _Held:
     else:
         raise _refuse(f"it is nested deeper than {MAX_DEPTH} levels")
     for number, limit, what in (
-        (held.alternatives, MAX_ALTERNATIVES, "alternatives"),
-        (held.refs, MAX_REFS, "references"),
-        (held.patterns, MAX_PATTERNS, "patterns"),
+        (counts.alternatives, MAX_ALTERNATIVES, "alternatives"),
+        (counts.refs, MAX_REFS, "references"),
+        (counts.patterns, MAX_PATTERNS, "patterns"),
     ):
         if number > limit:
-            raise _refuse(f"it has {number} {what}, and at most {limit} are taken")
-    return held
+            raise _refuse(f"it has {number} {what}; the limit is {limit}")
+    return counts
 
 
-def _note(held: _Held, node: dict[str, Any]) -> bool:
-    """Count one object of the schema; return whether it has alternatives, or tries a part without an error."""
+def _count(counts: _Counts, node: dict[str, Any]) -> bool:
+    """Add one object of the schema; return whether it has alternatives, or a part that may fail without an error."""
     if _KEYWORDS.isdisjoint(node):
         return False
-    held.apart = held.apart or _needs_a_process(node)
-    held.alternatives += _count_alternatives(node)
-    held.refs += isinstance(node.get("$ref"), str)
-    held.patterns += _count_patterns(node)
-    held.pattern += sum(map(_weigh_pattern, _patterns_of(node)))
-    held.divisions += isinstance(node.get("multipleOf"), int | float)
+    counts.apart = counts.apart or _needs_a_process(node)
+    counts.alternatives += _count_alternatives(node)
+    counts.refs += isinstance(node.get("$ref"), str)
+    counts.patterns += _count_patterns(node)
+    counts.pattern += sum(map(_weigh_pattern, _patterns_of(node)))
+    counts.divisions += isinstance(node.get("multipleOf"), int | float)
     if isinstance(node.get("format"), str):
-        held.formats.add(node["format"])
+        counts.formats.add(node["format"])
     return not _BRANCH_KEYS.isdisjoint(node)
 
 
@@ -218,7 +218,7 @@ def _count_patterns(node: dict[str, Any]) -> int:
     patterns = list(_patterns_of(node))
     longest = max(map(len, patterns), default=0)
     if longest > MAX_PATTERN_CHARS:
-        raise _refuse(f"it has a pattern of {longest} characters, and at most {MAX_PATTERN_CHARS} are taken")
+        raise _refuse(f"it has a pattern of {longest} characters; the limit is {MAX_PATTERN_CHARS}")
     return len(patterns)
 
 
@@ -229,11 +229,8 @@ def _patterns_of(node: dict[str, Any]) -> Iterator[str]:
         yield from node["patternProperties"]
 
 
-def _write_out(schema: JsonObject) -> _Cost | None:
-    """Return the schema's cost with each reference written out; None where one refers to itself or to nothing here.
-
-    Every node is visited once, however often it is referred to.
-    """
+def _expand(schema: JsonObject) -> _Cost | None:
+    """Return the cost with references expanded; None when one is recursive or has no target."""
     done: dict[int, _Cost] = {}
     begun: set[int] = set()
     stack: list[tuple[Any, bool]] = [(schema, False)]
@@ -255,7 +252,7 @@ def _write_out(schema: JsonObject) -> _Cost | None:
 
 
 def _follow(node: Any, root: JsonObject) -> list[Any] | None:
-    """Return the objects and lists inside of a node, with the one it refers to; None where there is no such one."""
+    """Return the objects and lists in a node, and the target of its reference; None when the target is missing."""
     inside = node.values() if isinstance(node, dict) else node
     found: list[Any] = [one for one in inside if isinstance(one, dict | list | tuple)]
     ref = node.get("$ref") if isinstance(node, dict) else None
@@ -268,7 +265,7 @@ def _follow(node: Any, root: JsonObject) -> list[Any] | None:
 
 
 def _resolve(ref: str, root: JsonObject) -> Any:
-    """Return the object that a reference inside of the schema leads to; None for any other reference."""
+    """Return the object that a reference inside the schema points to, or None."""
     if ref != "#" and not ref.startswith("#/"):
         return None
     node: Any = root
@@ -301,5 +298,5 @@ def _weigh_pattern(pattern: str) -> int:
 
 
 def _refuse(problem: str) -> InvalidInput:
-    words = f"The schema cannot be used: {problem}. Ask the agent's developer to make it smaller."
-    return InvalidInput(words, problems=[problem])
+    message = f"The schema cannot be used: {problem}. Ask the agent's developer to make it smaller."
+    return InvalidInput(message, problems=[problem])

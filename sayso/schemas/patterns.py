@@ -1,11 +1,11 @@
-"""Count the steps of a regular expression, to know what a search takes at most without starting one."""
+"""The cost of a regular expression, counted without searching."""
 
 import re
 
 MAX_STEPS = 10_000
 
 _WIDE_STEPS = 10
-"""Steps of a class of nearly all characters, because each may take several bytes."""
+"""The steps of a class of nearly all characters, which may take several bytes."""
 
 _CLASSES = {"d": 1, "w": 1, "s": _WIDE_STEPS, "D": _WIDE_STEPS, "W": _WIDE_STEPS, "S": _WIDE_STEPS}
 _ESCAPES = _CLASSES | dict.fromkeys("bBtnrfv0", 1)
@@ -14,9 +14,9 @@ _CLASS = re.compile(r"\[(\^?)((?:[^\]\[\\]|\\[^pPuUxkQE1-9])+)\]", re.DOTALL)
 
 
 def weigh_pattern(pattern: str) -> int | None:
-    """Return the steps of a pattern with its repetitions written out; None for one that only its engine understands.
+    """Return the steps of a pattern with its repetitions expanded, or None when they cannot be counted.
 
-    A search in linear time takes at most so many steps for each byte of the text. Looking around and back, Unicode
+    A linear search takes at most this many steps for each byte of the text. Lookarounds, backreferences, Unicode
     properties and flags are not counted.
     """
     groups, last, place = [0], 0, 0
@@ -53,7 +53,7 @@ def weigh_pattern(pattern: str) -> int | None:
 
 
 def _read_step(pattern: str, place: int) -> tuple[int, int]:
-    """Return the steps of the one character or class at `place` and its length; (0, 0) where it is neither."""
+    """Return the steps and length of the character or class at `place`; (0, 0) for anything else."""
     sign = pattern[place]
     if sign == "\\":
         escaped = pattern[place + 1 : place + 2]

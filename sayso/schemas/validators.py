@@ -1,6 +1,6 @@
-"""Compile JSON Schemas so that nothing is fetched for them and their patterns are searched for in linear time.
+"""Validation by JSON Schema with jsonschema-rs: nothing is fetched, and patterns are searched in linear time.
 
-The package jsonschema-rs does the work; it comes with `sayso[policies]` and `sayso[server]`.
+The package comes with `sayso[policies]` and `sayso[server]`.
 """
 
 from collections.abc import Iterator
@@ -17,44 +17,41 @@ from sayso.errors import InvalidInput
 from sayso.schemas.bounds import describe_misfit, weigh
 
 LISTED = 5
-"""Problems that are told of one value; the search ends with one more."""
+"""The problems listed for one value; the search stops after one more."""
 
 
 def check_schema(schema: JsonObject) -> None:
-    """Raise `InvalidInput` when `schema` is not a JSON Schema that can be used; nothing is ever fetched for it."""
+    """Raise `InvalidInput` when `schema` is not a usable JSON Schema."""
     weigh(schema)
     compile_schema(to_json(schema))
 
 
 def check_value(schema: JsonObject, value: JsonValue, name: str) -> None:
-    """Raise `InvalidInput`, naming each place, when `value` does not fit `schema` and its formats.
+    """Raise `InvalidInput` with the place of each problem when `value` does not fit `schema` and its formats.
 
-    Evaluates at once in this process, so the schema must be the user's own.
+    This evaluates the schema in this process, so it must be a trusted one.
     """
     refuse(list_problems(schema, value, name, formats=True))
 
 
 def list_problems(schema: JsonObject, value: JsonValue, name: str, *, formats: bool) -> list[str]:
-    """Return what keeps the value from fitting, each problem with its place; evaluates whatever the schema says."""
+    """Return the problems of the value with their places; evaluates any schema."""
     found = islice(find_misfits(schema, value, formats=formats), LISTED + 1)
     return [f"{name}{_write_place(place)}: {problem}" for place, problem in found]
 
 
 def refuse(problems: list[str]) -> None:
-    """Raise `InvalidInput` with the problems, where there are any."""
+    """Raise `InvalidInput` with the problems, if there are any."""
     if problems:
         more = "; and more" if len(problems) > LISTED else ""
         shown = "; ".join(problems[:LISTED])
         raise InvalidInput(
-            f"That does not fit: {shown}{more}. Correct it and send it again.", problems=problems[:LISTED]
+            f"The value is invalid: {shown}{more}. Correct it and send it again.", problems=problems[:LISTED]
         )
 
 
 def find_misfits(schema: JsonObject, value: JsonValue, *, formats: bool = False) -> Iterator[tuple[list[Any], str]]:
-    """Yield the place of each part of `value` that does not fit, and what is wrong; raises what `compile_schema` does.
-
-    Evaluates at once, whatever that takes.
-    """
+    """Yield the place and problem of each part of `value` that does not fit; raises as `compile_schema` does."""
     validator = compile_schema(to_json(schema), formats)
     if validator.is_valid(value):
         return
@@ -64,9 +61,9 @@ def find_misfits(schema: JsonObject, value: JsonValue, *, formats: bool = False)
 
 @lru_cache(maxsize=256)
 def compile_schema(schema: bytes, formats: bool = False) -> Any:
-    """Return the validator of a schema; raises `InvalidInput` for one that cannot be used.
+    """Return the validator of a schema; raises `InvalidInput` when it is not usable.
 
-    A pattern that looks around or back needs an engine that is not linear; only such a schema gets it.
+    Only a schema with lookarounds or backreferences gets an engine that is not linear.
     """
     engine = _engine()
     compile_ = partial(engine.validator_for, schema.decode(), validate_formats=formats, retriever=_refuse)
@@ -78,8 +75,8 @@ def compile_schema(schema: bytes, formats: bool = False) -> Any:
             return compile_()
         except faults as error:
             first = str(error).splitlines()[0]
-            words = f"The schema cannot be used: {first}. Ask the agent's developer to correct it."
-            raise InvalidInput(words, problems=[first]) from error
+            message = f"The schema cannot be used: {first}. Ask the agent's developer to correct it."
+            raise InvalidInput(message, problems=[first]) from error
 
 
 def _write_place(place: list[Any]) -> str:
@@ -96,4 +93,4 @@ def _engine() -> Any:
 
 
 def _refuse(uri: str) -> Any:
-    raise ValueError(f"{uri} would have to be fetched; a schema must be complete in itself")
+    raise ValueError(f"{uri} is outside of the schema and is not fetched; include its definition")

@@ -1,7 +1,7 @@
-"""Fold long runs of blanks and count them, so that nothing is pushed out of a reader's view.
+"""Folding of long blank runs, so that no text can be pushed out of view.
 
-A run of blank lines, of spaces or of characters that nobody can see becomes one sign, such as ⟨40 blank lines⟩.
-Everything else is shown as `sayso.text.invisible` shows it.
+A run of blank lines, spaces or invisible characters becomes one sign, such as ⟨40 blank lines⟩. `sayso.text.invisible`
+shows the rest.
 """
 
 import re
@@ -13,10 +13,10 @@ _BLANK = (
     "\\u2028-\\u202f\\u205f-\\u206f\\u2800\\u3000\\u3164\\ufe00-\\ufe0f\\ufeff\\uffa0\\ufff9-\\ufffb"
     "\\U000e0000-\\U000e0fff]"
 )
-"""Every sign but the line break that leaves a line empty to the eye."""
+"""Every character, except the line break, that is invisible."""
 
 _RUN = re.compile(
-    rf"(?P<lines>(?:{_BLANK}*+\n){{4,}}+)"  # three blank lines or more
+    rf"(?P<lines>(?:{_BLANK}*+\n){{4,}}+)"  # at least three blank lines
     r"|(?P<indent>(?:(?<=\n)|\A) {1,79}+(?! ))"  # code and JSON may be indented deeply
     rf"|(?P<blanks>{_BLANK}{{16,}}+)"
 )
@@ -24,16 +24,16 @@ _PLURALS = {" ": "spaces", "\t": "tabs"}
 
 
 def fold(text: str, *, breaks: bool = True) -> list[Piece]:
-    """Return the text in pieces as `reveal` does, every long run of blanks one piece with a sign that counts it."""
+    """Return the text in pieces as `reveal` does. Every long run of blanks is one piece, with a sign that counts it."""
     pieces: list[Piece] = []
     begin = 0
     for found in _RUN.finditer(text):
         if found.lastgroup == "indent":
             continue
         start, end = found.span()
-        if found.lastgroup == "lines":  # the line breaks at both ends stay, so that the sign has a line of its own
+        if found.lastgroup == "lines":  # keep the line breaks at both ends: the sign gets its own line
             start, end = (found[0].index("\n") + start + 1 if start else 0), end - 1
-            pieces += fold(text[begin:start], breaks=breaks)  # the line before may itself end in a long run
+            pieces += fold(text[begin:start], breaks=breaks)  # the previous line may end in a long run
         else:
             pieces += reveal(text[begin:start], breaks=breaks)
         pieces.append(_make_sign(text[start:end], found.lastgroup == "lines"))
@@ -42,7 +42,6 @@ def fold(text: str, *, breaks: bool = True) -> list[Piece]:
 
 
 def _make_sign(run: str, lines: bool) -> Piece:
-    """Return the one piece that stands for a run; its name says what is in it."""
     found = sorted(set(run))
     if lines:
         words = f"{run.count(chr(10)) + 1} blank lines"

@@ -1,23 +1,23 @@
-"""Make characters that nobody can see visible, so that nobody approves what they could not read."""
+"""Signs for invisible characters, so that reviewers see everything they approve."""
 
 import re
 import unicodedata
 from dataclasses import dataclass
 
 UNCHECKED = "The agent says · not checked"
-"""The mark of everything that an agent says of itself and nobody has checked."""
+"""The mark of text that comes from an agent and is not checked."""
 
 _INVISIBLE_LETTERS = frozenset("\u034f\u115f\u1160\u17b4\u17b5\u2800\u3164\uffa0\ufffc\U0001107f\U00016fe4\U0001d159")
-"""Letters, marks and symbols by category, but nothing to the eye."""
+"""Invisible characters in the categories of letters, marks and symbols."""
 
 _HIDDEN_CATEGORIES = frozenset({"Cc", "Cf", "Cn", "Co", "Cs", "Zl", "Zp", "Zs"})
 _SOFT = {"\n": "↵", "\t": "⇥"}
-"""Line breaks and tabs do show, but only their effect; a faint sign tells them from a mere wrap."""
+"""Line breaks and tabs are visible as layout. A faint sign distinguishes them from wrapping."""
 
 
 @dataclass(frozen=True)
 class Piece:
-    """A stretch of a text: as it is, or one hidden character with the sign that stands for it."""
+    """A part of a text: plain, or one hidden character with its sign."""
 
     text: str
     sign: str = ""
@@ -26,9 +26,9 @@ class Piece:
 
 
 def reveal(text: str, *, breaks: bool = True) -> list[Piece]:
-    """Return the text in pieces, every hidden character a piece of its own; joined they are the text again.
+    """Return the text in pieces; every hidden character is its own piece. Joined, the pieces are the text.
 
-    Line breaks and tabs are left alone where `breaks` is false: in prose, and in JSON, which writes its own as escapes.
+    With `breaks` False, line breaks and tabs are plain text: for prose, and for JSON, which escapes its own.
     """
     hidden = {sign for sign in set(text) if _is_hidden(sign) and (breaks or sign not in _SOFT)}
     if not hidden:
@@ -47,12 +47,12 @@ def reveal(text: str, *, breaks: bool = True) -> list[Piece]:
 
 
 def write_signs(text: str) -> str:
-    """Return the text with the signs in place of what is hidden, for titles and options, where there is no markup."""
+    """Return the text with signs for its hidden characters, for titles and options without markup."""
     return "".join(piece.text if piece.soft else piece.sign or piece.text for piece in reveal(text))
 
 
 def count_hidden(text: str) -> int:
-    """Return how many characters of the text a reader could not see, line breaks and tabs not counted."""
+    """Return the number of hidden characters, without line breaks and tabs."""
     return sum(1 for piece in reveal(text) if piece.sign and not piece.soft)
 
 

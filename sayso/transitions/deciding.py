@@ -133,9 +133,7 @@ def extend(record: SuspensionRecord, item_id: str, until_ms: int, by: Actor, now
     _check_reviewer(record, item, by)
     if not item.terms.deadline_at_ms < until_ms <= item.terms.extend_until_ms:
         latest_ms = item.terms.extend_until_ms
-        limit = (
-            f"Choose a later deadline, up to {iso_utc(latest_ms)}." if latest_ms else "Its terms allow no extension."
-        )
+        limit = f"Choose a later one, up to {iso_utc(latest_ms)}." if latest_ms else "Its terms allow no extension."
         raise InvalidInput(f"The deadline of {item.tool.name} cannot be moved to {iso_utc(until_ms)}. {limit}")
     terms = item.terms.model_copy(update={"deadline_at_ms": until_ms})
     digest = digest_item(record.binding, item_id, item.tool, item.tool.args, item.target_arg, terms)

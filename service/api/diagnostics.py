@@ -19,7 +19,7 @@ class FindingView(View):
 
     part: str
     ok: bool
-    told: str
+    message: str
     todo: str = Field(description="What to do; empty where all is well.")
 
 

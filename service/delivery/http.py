@@ -1,4 +1,4 @@
-"""Post one signed message to a receiver outside, and say what came back: https only, ten seconds, no redirects."""
+"""One delivery attempt of a signed message: https only, ten seconds, no redirects."""
 
 import asyncio
 import ssl
@@ -13,14 +13,14 @@ from sayso.signing import sign_message
 from service.delivery.connections import GuardedBackend
 
 ATTEMPT_S = 10.0
-_MOST_ANSWER_BYTES = 65_536
+_MAX_RESPONSE_BYTES = 65_536
 
 
 @dataclass(frozen=True)
 class Answer:
-    """What a receiver said, or why there was no answer: then the status is 0. One that breaks off tells its status.
+    """A receiver's response; without one the status is 0. A broken-off response keeps its status.
 
-    `error` names no address and may be shown to anybody; `detail` is for the log.
+    `error` names no address, so anybody may see it; `detail` is for the log.
     """
 
     status: int
@@ -31,12 +31,12 @@ class Answer:
 
     @property
     def accepted(self) -> bool:
-        """Whether the receiver took the message."""
+        """Whether the receiver accepted the message."""
         return 200 <= self.status < 300
 
 
 class Posts:
-    """Connections to receivers; nothing of one attempt is kept for the next."""
+    """Connections to receivers; attempts share no state."""
 
     def __init__(self, *, loopback: bool = False, attempt_s: float = ATTEMPT_S) -> None:
         self._loopback = loopback
@@ -51,7 +51,7 @@ class Posts:
             self._backend.close()
 
     async def post(self, url: str, secret: str, message_id: str, body: bytes) -> Answer:
-        """Make one attempt; raises `UnsafeUrl` when the address leads to where nobody may send us."""
+        """Make one attempt; raises `UnsafeUrl` if the URL leads to a forbidden address."""
         at_s = now_ms() // 1000
         headers: dict[str | bytes, str | bytes] = {
             "Content-Type": "application/json",
@@ -66,20 +66,21 @@ class Posts:
                 asyncio.timeout(self._attempt_s),
                 self._connections().stream("POST", url, headers=headers, content=body) as response,
             ):
-                said = {name.lower(): value for name, value in response.headers}
-                answer = Answer(response.status, retry_after=said.get(b"retry-after", b"").decode("latin-1") or None)
+                received = {name.lower(): value for name, value in response.headers}
+                retry_after = received.get(b"retry-after", b"").decode("latin-1") or None
+                answer = Answer(response.status, retry_after=retry_after)
                 async for part in response.aiter_stream():
                     answer = replace(answer, body=answer.body + part)
-                    if len(answer.body) > _MOST_ANSWER_BYTES:
+                    if len(answer.body) > _MAX_RESPONSE_BYTES:
                         break
         except TimeoutError:
-            return replace(answer, error=f"no answer within {self._attempt_s:g} s")
+            return replace(answer, error=f"no response within {self._attempt_s:g} s")
         except (httpcore.NetworkError, httpcore.TimeoutException, httpcore.ProtocolError, OSError) as error:
             return replace(answer, error=_describe_failure(error), detail=f"{type(error).__name__}: {error}"[:500])
         return answer
 
     def _connections(self) -> httpcore.AsyncConnectionPool:
-        """Most processes never post anything: what it takes is made when it is needed."""
+        """Create the connections on first use, because most processes never send."""
         if self._pool is None:
             self._backend = GuardedBackend(loopback=self._loopback)
             self._pool = httpcore.AsyncConnectionPool(
@@ -92,15 +93,15 @@ class Posts:
 
 
 def _describe_failure(error: Exception) -> str:
-    """Say what failed, without the address that was spoken to and without what the system says of it."""
+    """Return what failed, without any address."""
     if isinstance(error.__cause__, ssl.SSLError) or isinstance(error.__context__, ssl.SSLError):
-        return "no secure connection could be made: check its certificate"
+        return "the TLS connection failed; check the certificate"
     if isinstance(error, httpcore.ConnectError | OSError):
-        return "no connection could be made"
-    return "the connection broke off, or what came back was no HTTP"
+        return "the connection failed"
+    return "the connection broke off, or the response was not HTTP"
 
 
 @cache
 def _trust() -> ssl.SSLContext:
-    """Whom we trust: the usual authorities, or those of SSL_CERT_FILE. Reading them takes a while: it is done once."""
+    """Return the default authorities, or those of SSL_CERT_FILE; cached because loading is slow."""
     return httpx.create_ssl_context()

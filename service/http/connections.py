@@ -1,4 +1,4 @@
-"""Connections of HTTP clients, bounded in size and time: uvicorn has no limit on a head and no time for a request."""
+"""HTTP connections with limits on head size and request time, which uvicorn lacks."""
 
 import asyncio
 from http import HTTPStatus
@@ -11,16 +11,16 @@ from uvicorn.protocols.http.httptools_impl import STATUS_LINE, HttpToolsProtocol
 from service.settings.limits import LimitSettings
 
 SLOWEST_BYTES_S = 1_024
-"""Bytes a second at which a body must arrive once its first `request_timeout_s` are over."""
+"""Minimum bytes a second of a body after its first `request_timeout_s`."""
 
 _LINE_EXTRA = 4
-"""A header's colon, space and line end; the parser reports the name and the value alone."""
+"""Bytes of a header's colon, space and line end, which the parser omits."""
 
 _LOG = structlog.get_logger(__name__)
 
 
 class ServerConfig(uvicorn.Config):
-    """uvicorn's configuration with our limits; every server that Sayso starts is built from it."""
+    """uvicorn's configuration with our limits, for every server that Sayso starts."""
 
     def __init__(self, app: Any, limits: LimitSettings, **options: Any) -> None:
         self.limits = limits
@@ -35,10 +35,9 @@ class ServerConfig(uvicorn.Config):
 
 
 class BoundedRequests(HttpToolsProtocol):
-    """A connection whose requests are refused when their head is too long, or when they arrive too slowly.
+    """A connection that refuses requests with too large a head, and requests that arrive too slowly.
 
-    One timer runs while a request is expected or incomplete. None runs while a complete request is being answered, nor
-    on an idle connection: that is uvicorn's keep-alive.
+    A timer runs while a request is expected or incomplete. uvicorn's keep-alive covers idle connections.
     """
 
     def __init__(self, config: ServerConfig, *args: Any, **options: Any) -> None:
@@ -52,18 +51,18 @@ class BoundedRequests(HttpToolsProtocol):
         self._began_s = 0.0
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
-        """Expect a first request."""
+        """Start the timer of the first request."""
         super().connection_made(transport)
         self._begin_timer()
 
     def connection_lost(self, exc: Exception | None) -> None:
-        """Drop every timer; uvicorn keeps that of a connection which was reset."""
+        """Cancel all timers; uvicorn keeps the timer of a reset connection."""
         self._end_timer()
         self._unset_keepalive_if_required()
         super().connection_lost(exc)
 
     def data_received(self, data: bytes) -> None:
-        """Parse the data, then check the head's size and whether the request is still incomplete."""
+        """Parse the data, then check the head's size and the timer."""
         if self._refused:
             return
         self._unparsed_bytes += len(data)
@@ -78,12 +77,12 @@ class BoundedRequests(HttpToolsProtocol):
             self._begin_timer()
 
     def on_message_begin(self) -> None:
-        """Note that a request has begun."""
+        """Record the start of a request."""
         self._incomplete = self._in_head = True
         super().on_message_begin()
 
     def on_headers_complete(self) -> None:
-        """Refuse a head that is too long; else count anew, for a body is bounded elsewhere."""
+        """Refuse too large a head; otherwise reset the counters for the body."""
         head = sum(len(name) + len(value) + _LINE_EXTRA for name, value in self.headers)
         if len(self.url) + head > self._limits.head_limit_bytes:
             self._refuse_head()
@@ -95,7 +94,7 @@ class BoundedRequests(HttpToolsProtocol):
         super().on_headers_complete()
 
     def on_body(self, body: bytes) -> None:
-        """Take a part of the body."""
+        """Count a part of the body."""
         if self._refused:
             return
         self._unparsed_bytes = 0
@@ -103,7 +102,7 @@ class BoundedRequests(HttpToolsProtocol):
         super().on_body(body)
 
     def on_message_complete(self) -> None:
-        """Note that the request is complete; a connection whose answer was faster than its request is idle now."""
+        """Record the end of the request; start keep-alive if its response is already complete."""
         self._incomplete = False
         if self._refused:
             return
@@ -115,7 +114,7 @@ class BoundedRequests(HttpToolsProtocol):
             )
 
     def _expects_more(self) -> bool:
-        """Return whether the client has to send something: an incomplete request, or the first one."""
+        """Return whether a request is incomplete, or the first one is missing."""
         cycle: RequestResponseCycle | None = self.cycle
         if self._incomplete or cycle is None:
             return True
@@ -134,7 +133,7 @@ class BoundedRequests(HttpToolsProtocol):
         self._timer = None
         if self.transport.is_closing():
             return
-        if self.flow.read_paused:  # the service does not read just now, so the client is not late
+        if self.flow.read_paused:  # the service is not reading, so the client is not late
             self._begin_timer()
             return
         due_s = self._began_s + self._limits.request_timeout_s + self._body_bytes / SLOWEST_BYTES_S
@@ -150,21 +149,21 @@ class BoundedRequests(HttpToolsProtocol):
 
     def _refuse_head(self) -> None:
         limit = self._limits.head_limit_bytes
-        said = f"The request's line and headers are over {limit} bytes. Send less."
-        self._refuse(HTTPStatus.REQUEST_HEADER_FIELDS_TOO_LARGE, said)
+        reason = f"The request line and headers are over {limit} bytes. Send less."
+        self._refuse(HTTPStatus.REQUEST_HEADER_FIELDS_TOO_LARGE, reason)
 
-    def _refuse(self, status: HTTPStatus, said: str) -> None:
-        """Answer if the client has begun a request and waits for no other answer; close the connection."""
+    def _refuse(self, status: HTTPStatus, reason: str) -> None:
+        """Respond if this is the next response on the connection; then close it."""
         self._refused = True
         self._end_timer()
-        if self._may_answer():
-            content = said.encode("ascii")
+        if self._may_respond():
+            content = reason.encode("ascii")
             head = f"content-type: text/plain; charset=utf-8\r\ncontent-length: {len(content)}\r\nconnection: close\r\n"
             self.transport.write(STATUS_LINE[status] + head.encode("ascii") + b"\r\n" + content)
         self.transport.close()
 
-    def _may_answer(self) -> bool:
-        """Return whether an answer to the incomplete request would be the next one on this connection."""
+    def _may_respond(self) -> bool:
+        """Return whether the incomplete request is the next one to get a response."""
         cycle: RequestResponseCycle | None = self.cycle
         if self._in_head:
             return cycle is None or cycle.response_complete

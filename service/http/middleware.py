@@ -1,7 +1,4 @@
-"""Guard every request and every answer: security headers, a limit on bodies, and no error without an answer.
-
-Plain ASGI around the whole app, so that nothing, neither a broken page nor a refused path, gets past them.
-"""
+"""ASGI guards around the whole app: security headers, body limits, and a response to every error."""
 
 from collections.abc import Awaitable, Callable, Iterable, Mapping
 from http import HTTPStatus
@@ -14,13 +11,13 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from sayso.errors import TooLarge
 
 NO_TELEMETRY: TelemetryConfig = {"tracing": False, "metrics": False, "logs": False}
-"""FastAPI's own, which nothing here is written for, would ask the environment at every request whether it is wanted."""
+"""Disables FastAPI's telemetry, which reads the environment on every request."""
 
 _FORM_GROWTH = 8
-"""How much longer JSON may become in a browser's form: it is indented there, and `\n` is sent as `%0D%0A`."""
+"""Size factor of JSON in a browser's form: it is indented, and `\n` is sent as `%0D%0A`."""
 
 Answer = Callable[[Request, Exception], Response]
-"""How an error is answered."""
+"""Returns the response to an error."""
 
 _POLICY = "default-src 'self'; frame-ancestors 'none'; base-uri 'none'; form-action 'self'; object-src 'none'"
 _OURS = {
@@ -28,16 +25,16 @@ _OURS = {
     b"x-content-type-options": b"nosniff",
     b"x-frame-options": b"DENY",
 }
-_FRESH = _OURS | {b"cache-control": b"no-store"}
+_UNCACHED = _OURS | {b"cache-control": b"no-store"}
 _SECURE = {b"strict-transport-security": b"max-age=31536000"}
-"""For a service whose address is https. Names below its host are not ours, so nothing is said about them."""
+"""For an https service. Subdomains may belong to others, so they are excluded."""
 _REFERRER = (b"referrer-policy", b"no-referrer")
 
 
 class Guards:
-    """Serve every request under guard: an answer to whatever nobody caught, no body over the limit, security headers.
+    """Guards every request: answers uncaught errors, limits the body, sets security headers.
 
-    An answer that has begun can only be broken off, and the server does that. Static files alone may be kept in caches.
+    An error after the response has started breaks it off. Only static files may be cached.
     """
 
     def __init__(
@@ -69,7 +66,7 @@ class Guards:
         try:
             await self._serve(scope, exchange)
         except ClientDisconnect:
-            return  # nobody is there to be answered
+            return  # no client is left to respond to
         except Exception as error:
             if exchange.begun:
                 raise
@@ -77,8 +74,8 @@ class Guards:
             await response(scope, receive, exchange.answer)
 
     async def _serve(self, scope: Scope, exchange: "_Exchange") -> None:
-        """Let the app answer; raises `TooLarge` where the body is, whatever the app made of that."""
-        if _says_more(scope, exchange.limit_bytes):
+        """Run the app; raises `TooLarge` for a body over the limit, even if the app caught that error."""
+        if _exceeds(scope, exchange.limit_bytes):
             raise _too_large(exchange.limit_bytes)
         try:
             await self._app(scope, exchange.receive, exchange.send)
@@ -90,34 +87,34 @@ class Guards:
 
 
 class _Exchange:
-    """What comes in, counted; what goes out, with our headers, and held back once too much has come in."""
+    """One request and its response: counts the body, adds headers, stops the response after too large a body."""
 
     def __init__(self, receive: Receive, send: Send, limit_bytes: int, *, static: bool, secure: bool) -> None:
         self._receive: Callable[[], Awaitable[Message]] = receive
         self._send = send
         self._static = static
         self._secure = secure
-        self._left = limit_bytes
+        self._rest_bytes = limit_bytes
         self.limit_bytes = limit_bytes
         self.over = False
         self.begun = False
 
     async def receive(self) -> Message:
-        """Return the next part; raises `TooLarge` at the byte too many."""
+        """Return the next part; raises `TooLarge` over the limit."""
         message = await self._receive()
-        self._left -= len(message.get("body", b""))
-        if self._left < 0:
+        self._rest_bytes -= len(message.get("body", b""))
+        if self._rest_bytes < 0:
             self.over = True
             raise _too_large(self.limit_bytes)
         return message
 
     async def send(self, message: Message) -> None:
-        """Send a part, unless the answer is another one by now: some caller of ours took the error for its own."""
+        """Send a part, unless the body was too large: then the app's response is dropped."""
         if self.begun or not self.over:
             await self.answer(message)
 
     async def answer(self, message: Message) -> None:
-        """Send a part of the answer that stands."""
+        """Send a part of the final response."""
         self.begun = True
         if message["type"] == "http.response.start":
             fresh = not self._static or message["status"] >= HTTPStatus.BAD_REQUEST
@@ -126,17 +123,17 @@ class _Exchange:
 
 
 def _guard(headers: Iterable[tuple[bytes, bytes]], *, fresh: bool, secure: bool) -> list[tuple[bytes, bytes]]:
-    """Return an answer's headers with ours; what it says of referrers itself stands."""
-    ours = {**(_FRESH if fresh else _OURS), **(_SECURE if secure else {})}
+    """Return the headers with ours added; an existing referrer policy stays."""
+    ours = {**(_UNCACHED if fresh else _OURS), **(_SECURE if secure else {})}
     kept = [header for header in headers if header[0] not in ours]
     if not any(name == _REFERRER[0] for name, _ in kept):
         kept.append(_REFERRER)
     return [*kept, *ours.items()]
 
 
-def _says_more(scope: Scope, limit_bytes: int) -> bool:
-    said: bytes = next((value for name, value in scope["headers"] if name == b"content-length"), b"")
-    return said.isdigit() and int(said[:20]) > limit_bytes
+def _exceeds(scope: Scope, limit_bytes: int) -> bool:
+    declared: bytes = next((value for name, value in scope["headers"] if name == b"content-length"), b"")
+    return declared.isdigit() and int(declared[:20]) > limit_bytes
 
 
 def _too_large(limit_bytes: int) -> TooLarge:

@@ -1,4 +1,4 @@
-"""Describe the API: problem responses, examples, and the OpenAPI file that is made of it all."""
+"""The OpenAPI file and its problem responses."""
 
 from collections.abc import Callable, Iterable
 from http import HTTPStatus
@@ -11,7 +11,7 @@ from starlette.exceptions import HTTPException
 from starlette.routing import Route, compile_path
 
 MEDIA_TYPE = "application/problem+json"
-"""How problems are sent."""
+"""The media type of problems (RFC 9457)."""
 
 LICENSE = {"name": "Apache License 2.0", "identifier": "Apache-2.0"}
 
@@ -20,54 +20,54 @@ Responses = dict[int | str, dict[str, Any]]
 _REF = {"$ref": "#/components/schemas/Problem"}
 _ALWAYS = (413, 422, 500, 503)
 _MEANINGS = {
-    400: "The JSON, or a header, cannot be read",
-    401: "No credential, or one that does not hold",
-    403: "Not for this credential",
-    404: "Nothing there for this credential",
-    409: "The record has moved on; nothing was changed",
+    400: "The JSON or a header is malformed",
+    401: "The credential is missing or invalid",
+    403: "The credential has no permission",
+    404: "This credential sees no such record",
+    409: "The record has changed; nothing was written",
     413: "The body is over a limit",
     415: "The body is not application/json",
-    421: "The service is not known under this host",
-    422: "What came in does not fit",
-    429: "Too many, or too fast; `Retry-After` says when to come back",
-    500: "Something broke on our side",
-    503: "The store cannot be reached; `Retry-After` says when to come back",
+    421: "The service does not serve this host",
+    422: "The request is invalid",
+    429: "Too many requests; `Retry-After` says when to retry",
+    500: "Internal error",
+    503: "The store is unavailable; `Retry-After` says when to retry",
 }
 
 _TAGS = [
     {"name": "sessions", "description": "Sign a person in, for scripts; browsers use the pages."},
     {"name": "agents", "description": "The agents that workers have registered."},
-    {"name": "runs", "description": "Start runs, follow them, cancel them."},
-    {"name": "suspensions", "description": "What waits for people, and what they decided."},
-    {"name": "freezes", "description": "Stop a tool, an agent or everything, and let it go on."},
-    {"name": "reviewers", "description": "People, for admins."},
+    {"name": "runs", "description": "Start, follow and cancel runs."},
+    {"name": "suspensions", "description": "Open items, and the decisions on them."},
+    {"name": "freezes", "description": "Freeze a tool, an agent or everything, and unfreeze it."},
+    {"name": "reviewers", "description": "Reviewers, for admins."},
     {"name": "keys", "description": "API keys of agents, for admins."},
     {"name": "hooks", "description": "Decisions by signed webhook."},
-    {"name": "health", "description": "For whoever watches the service."},
+    {"name": "health", "description": "Health and readiness, for monitoring."},
 ]
 
 
 class Fault(BaseModel):
-    """One thing that does not fit."""
+    """One fault of a request."""
 
     path: str = Field(examples=["$.action"])
     message: str = Field(examples=["is missing; add it"])
 
 
 class ProblemDocument(BaseModel):
-    """What every error looks like; facts of the error stand beside these members."""
+    """The body of every error; facts of the error are further members."""
 
     model_config = ConfigDict(title="Problem", extra="allow")
 
     type: str = Field(examples=["/problems/already-decided"])
     title: str = Field(examples=["Already decided"])
     status: int = Field(examples=[409])
-    detail: str = Field(description="What happened, and what to do.")
-    errors: list[Fault] | None = Field(default=None, description="Every fault, where there may be several.")
+    detail: str = Field(description="What is wrong, and what to do next.")
+    errors: list[Fault] | None = Field(default=None, description="Every fault of the request.")
 
 
 def problems(*statuses: int) -> Responses:
-    """Return the problem responses of a route: those named, and those that any route may give."""
+    """Return the problem responses of a route: these statuses, and those of every route."""
     return {
         status: {"description": _MEANINGS[status], "content": {MEDIA_TYPE: {"schema": _REF}}}
         for status in sorted({*statuses, *_ALWAYS})
@@ -75,44 +75,44 @@ def problems(*statuses: int) -> Responses:
 
 
 READS = problems(401, 404, 409)
-"""The problems of reading one thing: 409 is a record that cannot be read."""
+"""Problems of reading one record; 409 means it is damaged."""
 
 WAITS = problems(401, 404, 429)
-"""The problems of waiting for one thing."""
+"""Problems of waiting for one record."""
 
 ASKS = problems(400, 401, 403, 404, 409, 415, 429)
-"""The problems of asking for something new."""
+"""Problems of creating a record."""
 
 WRITES = problems(400, 401, 403, 404, 409, 415)
-"""The problems of changing one."""
+"""Problems of changing a record."""
 
 
 def document(app: FastAPI) -> Callable[[], dict[str, Any]]:
-    """Return what makes the OpenAPI file of the app, once."""
+    """Return a function that builds the app's OpenAPI file once."""
 
-    def make() -> dict[str, Any]:
+    def build() -> dict[str, Any]:
         if app.openapi_schema is None:
-            app.openapi_schema = _make(app)
+            app.openapi_schema = _build(app)
         return app.openapi_schema
 
-    return make
+    return build
 
 
 def name_methods(request: Request, error: Exception, unlisted: Iterable[Route] = ()) -> Exception:
-    """Return the refusal of a method with all that the path takes; the router names those of one route alone.
+    """Add all methods of the path to a 405 error, because the router names those of one route only.
 
-    Routes that the OpenAPI file does not list are given as `unlisted`.
+    `unlisted` are routes that the OpenAPI file omits.
     """
     if not isinstance(error, HTTPException) or error.status_code != HTTPStatus.METHOD_NOT_ALLOWED:
         return error
-    place, paths = request.url.path.removeprefix(request.scope.get("root_path", "")), request.app.openapi()["paths"]
-    taken = {method.upper() for path in paths if compile_path(path)[0].match(place) for method in paths[path]}
-    taken |= {method for one in unlisted if one.path_regex.match(place) for method in one.methods or ()}
-    return HTTPException(error.status_code, headers={"Allow": ", ".join(sorted(taken))}) if taken else error
+    requested, paths = request.url.path.removeprefix(request.scope.get("root_path", "")), request.app.openapi()["paths"]
+    allowed = {method.upper() for path in paths if compile_path(path)[0].match(requested) for method in paths[path]}
+    allowed |= {method for route in unlisted if route.path_regex.match(requested) for method in route.methods or ()}
+    return HTTPException(error.status_code, headers={"Allow": ", ".join(sorted(allowed))}) if allowed else error
 
 
-def _make(app: FastAPI) -> dict[str, Any]:
-    made = get_openapi(
+def _build(app: FastAPI) -> dict[str, Any]:
+    built = get_openapi(
         title=app.title,
         version=app.version,
         description=app.description,
@@ -121,19 +121,19 @@ def _make(app: FastAPI) -> dict[str, Any]:
         servers=[{"url": "/", "description": "The service that serves this file"}],
         license_info=LICENSE,
     )
-    schemas = made.setdefault("components", {}).setdefault("schemas", {})
+    schemas = built.setdefault("components", {}).setdefault("schemas", {})
     problem = ProblemDocument.model_json_schema(ref_template="#/components/schemas/{model}")
     schemas |= problem.pop("$defs", {})
     schemas["Problem"] = problem
-    for operation in (one for path in made["paths"].values() for one in path.values()):
-        operation.setdefault("security", [])  # what needs no credential says so
+    for operation in (operation for path in built["paths"].values() for operation in path.values()):
+        operation.setdefault("security", [])  # an empty list means that no credential is needed
         for parameter in operation.get("parameters", ()):
-            _leave_out_null(parameter["schema"])
-    return made
+            _drop_null(parameter["schema"])
+    return built
 
 
-def _leave_out_null(schema: dict[str, Any]) -> None:
-    """A parameter that may be left out is never sent as null."""
+def _drop_null(schema: dict[str, Any]) -> None:
+    """Remove null from the type of an optional parameter, because no client sends it."""
     kinds = schema.pop("anyOf", [])
     for kind in kinds:
         if kind != {"type": "null"}:

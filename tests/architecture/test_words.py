@@ -14,7 +14,9 @@ BANNED_PART = re.compile(
     "|standings?|storms?|tells?|tellings?|thaw(s|ed)?|told|wires?"
 )
 GENERAL_NAMES = re.compile(r"(Manager|Helper|Utils?|Processor|Handler)$|^(process|handle|utils?|helpers?|misc|common)$")
-ALLOWED_NAMES = frozenset({"RUN_PAUSED", "looks_like"})  # a stored name that came before the lexicon; plain English
+ALLOWED_NAMES = frozenset(
+    {"RUN_PAUSED", "spent_ms", "looks_like"}
+)  # stored names that came before the lexicon; plain English
 AAP_PART = re.compile("consume[ds]?|consumptions?")  # the protocol's own words
 PHRASES = (
     r"whoever|whatever|that which|by then|what is asked|what (came|became|becomes|comes) of",

@@ -12,7 +12,7 @@ import tempfile
 from collections.abc import Mapping
 from pathlib import Path
 
-from launch.stops import heard_stops
+from launch.stops import catch_stop_signals
 from sayso.clock import now_ms
 from sayso.errors import InvalidInput
 from tests.chaos.checking.checker import CheckResult, check_evidence
@@ -34,7 +34,7 @@ def main() -> int:
     home = Path(tempfile.mkdtemp(prefix="sayso-chaos-"))
     print(f"{runs} runs, {kills} kills, seed {seed}.", flush=True)
     try:
-        with heard_stops():
+        with catch_stop_signals():
             result = run_experiment(home, runs, kills, seed)
     except KeyboardInterrupt:
         shutil.rmtree(home)

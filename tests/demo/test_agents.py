@@ -1,4 +1,4 @@
-"""The demo's agent can make every recorded call, and what its tools did is on file."""
+"""Tests of the demo's agent and its tools."""
 
 from pathlib import Path
 
@@ -19,7 +19,7 @@ def _home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.parametrize("call", CALLS, ids=lambda call: call.name)
-async def test_every_recorded_call_fits_its_tool_and_leaves_its_effect(call: RecordedCall, tmp_path: Path) -> None:
+async def test_tools_run_every_recorded_call(call: RecordedCall, tmp_path: Path) -> None:
     tool = support.tools_by_name[call.name]
 
     assert tool.find_fault(call.arguments) is None
@@ -29,7 +29,7 @@ async def test_every_recorded_call_fits_its_tool_and_leaves_its_effect(call: Rec
     assert (effect.tool, effect.args) == (call.name, call.arguments)
 
 
-async def test_the_same_call_again_has_its_effect_again_only_where_the_tool_is_not_idempotent(tmp_path: Path) -> None:
+async def test_tools_repeat_effects_unless_idempotent(tmp_path: Path) -> None:
     twice = []
     for call in {call.name: call for call in CALLS}.values():
         tool = support.tools_by_name[call.name]
@@ -42,7 +42,7 @@ async def test_the_same_call_again_has_its_effect_again_only_where_the_tool_is_n
     assert twice == ["bank_account.transfer", "send_email"]
 
 
-async def test_interest_is_compounded_yearly() -> None:
+async def test_calculate_interest_compounds_yearly() -> None:
     tool = support.tools_by_name["bank_account.calculate_interest"]
 
     assert await tool.run({"principal": 5000, "rate": 0.03, "time": 5}, CALL) == {"interest": 796.37}

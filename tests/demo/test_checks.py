@@ -1,4 +1,4 @@
-"""The demo's own check notices what went wrong, and nothing else."""
+"""Tests of the demo's checks."""
 
 import pytest
 from pydantic import JsonValue
@@ -29,45 +29,45 @@ def effect(place: int, tool: str, args: dict[str, JsonValue]) -> Effect:
 EFFECTS = [effect(place, tool, {name: value}) for place, (tool, name, value) in enumerate(EXPECTED)]
 
 
-def test_the_run_as_it_has_to_be_has_no_faults() -> None:
+def test_find_faults_is_empty_for_the_expected_run() -> None:
     assert find_faults("completed", trail_of(KINDS), EFFECTS) == []
 
 
 @pytest.mark.parametrize("kind", sorted(set(KINDS)))
-def test_a_missing_kind_of_event_is_noticed(kind: EventType) -> None:
+def test_find_faults_reports_a_missing_event_type(kind: EventType) -> None:
     without = [other for other in KINDS if other is not kind]
 
     assert f"The timeline has no {kind}." in find_faults("completed", trail_of(without), EFFECTS)
 
 
-def test_a_call_without_its_end_is_noticed() -> None:
+def test_find_faults_reports_a_call_without_end() -> None:
     faults = find_faults("completed", trail_of([*KINDS[:-2], KINDS[-1]]), EFFECTS)
 
-    assert f"There are {CALLS - 1} events tool_completed for {CALLS} calls." in faults
+    assert f"The timeline has {CALLS - 1} tool_completed events for {CALLS} calls." in faults
 
 
-def test_a_run_that_did_not_complete_is_noticed() -> None:
+def test_find_faults_reports_an_incomplete_run() -> None:
     assert find_faults("failed", trail_of(KINDS), EFFECTS) == ["The run ended failed, not completed."]
 
 
-def test_an_altered_trail_is_noticed() -> None:
+def test_find_faults_reports_an_altered_trail() -> None:
     trail = trail_of(KINDS)
     trail[3] = trail[3].model_copy(update={"data": {"action": "allow"}})
 
-    assert find_faults("completed", trail, EFFECTS) == ["The trail does not follow from itself at entry 4."]
+    assert find_faults("completed", trail, EFFECTS) == ["The hash chain of the trail breaks at entry 4."]
 
 
-def test_a_missing_effect_is_noticed() -> None:
+def test_find_faults_reports_a_missing_effect() -> None:
     faults = find_faults("completed", trail_of(KINDS), EFFECTS[1:])
 
-    assert faults == ["bank_account.calculate_interest with principal 5000.0 was done 0 times, not once."]
+    assert faults == ["bank_account.calculate_interest with principal 5000.0 ran 0 times instead of once."]
 
 
-def test_an_effect_done_twice_is_noticed_and_so_is_its_key() -> None:
+def test_find_faults_reports_a_repeated_effect_and_key() -> None:
     faults = find_faults("completed", trail_of(KINDS), [*EFFECTS, EFFECTS[1]])
 
     assert faults == [
-        "bank_account.transfer with amount 750.0 was done 2 times, not once.",
+        "bank_account.transfer with amount 750.0 ran 2 times instead of once.",
         "The idempotency key key1 was used for 2 effects.",
     ]
 
@@ -80,8 +80,8 @@ def test_an_effect_done_twice_is_noticed_and_so_is_its_key() -> None:
         ("concert.book_ticket", {"artist": "Ed Sheeran"}),
     ],
 )
-def test_an_effect_that_was_never_to_be_is_noticed(tool: str, args: dict[str, JsonValue]) -> None:
+def test_find_faults_reports_an_unexpected_effect(tool: str, args: dict[str, JsonValue]) -> None:
     (fault,) = find_faults("completed", trail_of(KINDS), [*EFFECTS, effect(99, tool, args)])
 
     assert fault.startswith(tool)
-    assert fault.endswith("was done 1 times, and never should have been.")
+    assert fault.endswith("ran 1 times but should not have run.")

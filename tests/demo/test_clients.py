@@ -1,4 +1,4 @@
-"""A client gets its answer through restarts of the service, and never asks for the same thing twice."""
+"""Tests of the demo's client through restarts of the service."""
 
 from collections.abc import AsyncIterator, Callable
 
@@ -15,15 +15,15 @@ Answer = Callable[[httpx.Request], httpx.Response]
 
 
 def client_of(*answers: Answer) -> tuple[Client, list[httpx.Request]]:
-    """Return a client whose requests are answered one after the other, and the list they are kept in."""
-    asked: list[httpx.Request] = []
+    """Return a client that gets these answers in turn, and the list of its requests."""
+    requests: list[httpx.Request] = []
 
     def answer(request: httpx.Request) -> httpx.Response:
-        asked.append(request)
-        return answers[len(asked) - 1](request)
+        requests.append(request)
+        return answers[len(requests) - 1](request)
 
     http = httpx.AsyncClient(transport=httpx.MockTransport(answer), base_url="http://desk")
-    return Client(http, "a key"), asked
+    return Client(http, "a key"), requests
 
 
 def gone(request: httpx.Request) -> httpx.Response:
@@ -54,36 +54,36 @@ def stream(*seqs: int, breaks: bool = False, ends: bool = False) -> Answer:
     return lambda request: httpx.Response(200, content=lines())
 
 
-async def test_a_write_is_sent_again_with_its_key_while_the_service_is_away() -> None:
-    client, asked = client_of(gone, away, run)
+async def test_start_run_repeats_with_its_key_while_unavailable() -> None:
+    client, requests = client_of(gone, away, run)
 
     started = await client.start_run("demo", "Hello", "Greeting", key="k1")
 
     assert started.status is RunStatus.COMPLETED
-    assert [request.headers["Idempotency-Key"] for request in asked] == ["k1", "k1", "k1"]
-    assert len({request.content for request in asked}) == 1
-    assert asked[0].headers["Authorization"] == "Bearer a key"
+    assert [request.headers["Idempotency-Key"] for request in requests] == ["k1", "k1", "k1"]
+    assert len({request.content for request in requests}) == 1
+    assert requests[0].headers["Authorization"] == "Bearer a key"
 
 
-async def test_a_refusal_is_final_and_told_in_the_services_own_words() -> None:
-    client, asked = client_of(conflict)
+async def test_start_run_raises_a_refusal_at_once() -> None:
+    client, requests = client_of(conflict)
 
     with pytest.raises(Refused, match=r"409: .*Somebody was first"):
         await client.start_run("demo", "Hello", "Greeting", key="k1")
 
-    assert len(asked) == 1
+    assert len(requests) == 1
 
 
-async def test_a_broken_stream_is_taken_up_behind_the_last_event() -> None:
-    client, asked = client_of(stream(1, 2, breaks=True), away, gone, stream(3), stream(4, ends=True))
+async def test_follow_resumes_a_broken_stream_after_the_last_event() -> None:
+    client, requests = client_of(stream(1, 2, breaks=True), away, gone, stream(3), stream(4, ends=True))
 
     seqs = [entry.seq async for entry in client.follow("run_1")]
 
     assert seqs == [1, 2, 3, 4]
-    assert [request.headers["Last-Event-ID"] for request in asked] == ["0", "2", "2", "2", "3"]
+    assert [request.headers["Last-Event-ID"] for request in requests] == ["0", "2", "2", "2", "3"]
 
 
-async def test_an_events_moment_is_read_to_the_millisecond() -> None:
+async def test_follow_reads_event_times_to_the_millisecond() -> None:
     client, _ = client_of(stream(1, ends=True))
 
     (entry,) = [entry async for entry in client.follow("run_1")]

@@ -1,4 +1,4 @@
-"""The model endpoint speaks the chat-completions protocol and keeps nothing between two requests."""
+"""Tests of the recorded model's endpoint."""
 
 import json
 from collections.abc import AsyncIterator
@@ -40,7 +40,7 @@ def results(message: dict[str, Any], *, denied: int = 0) -> list[dict[str, Any]]
     ]
 
 
-async def test_the_first_answer_replays_the_first_turn_asked_for(client: httpx.AsyncClient) -> None:
+async def test_complete_replays_the_first_requested_turn(client: httpx.AsyncClient) -> None:
     reply = await complete(client, ask(BANK, MAILS))
 
     (choice,) = reply["choices"]
@@ -51,7 +51,7 @@ async def test_the_first_answer_replays_the_first_turn_asked_for(client: httpx.A
     assert [call["id"] for call in calls] == ["call_parallel_multiple_27_0", "call_parallel_multiple_27_1"]
 
 
-async def test_the_same_transcript_gets_the_same_answer_from_any_process(client: httpx.AsyncClient) -> None:
+async def test_complete_is_deterministic(client: httpx.AsyncClient) -> None:
     first = await complete(client, ask(HOTELS))
     again = await complete(client, ask(HOTELS))
 
@@ -59,7 +59,7 @@ async def test_the_same_transcript_gets_the_same_answer_from_any_process(client:
     assert first["id"] != again["id"]
 
 
-async def test_the_next_answer_replays_the_next_turn(client: httpx.AsyncClient) -> None:
+async def test_complete_replays_the_next_turn(client: httpx.AsyncClient) -> None:
     messages = ask(MAILS, TICKETS)
     first = (await complete(client, messages))["choices"][0]["message"]
 
@@ -68,7 +68,7 @@ async def test_the_next_answer_replays_the_next_turn(client: httpx.AsyncClient) 
     assert [call["function"]["name"] for call in second["tool_calls"]] == [call.name for call in TICKETS.calls]
 
 
-async def test_after_the_last_turn_the_results_are_summed_up(client: httpx.AsyncClient) -> None:
+async def test_complete_summarises_results_after_the_last_turn(client: httpx.AsyncClient) -> None:
     messages = ask(MAILS)
     first = (await complete(client, messages))["choices"][0]["message"]
 
@@ -79,7 +79,7 @@ async def test_after_the_last_turn_the_results_are_summed_up(client: httpx.Async
     assert choice["message"]["content"] == "1 of 2 calls succeeded. Not done: send_email (Denied by reviewer)."
 
 
-async def test_a_result_that_cannot_be_read_counts_as_not_done(client: httpx.AsyncClient) -> None:
+async def test_complete_counts_an_invalid_result_as_failed(client: httpx.AsyncClient) -> None:
     messages = ask(ADDRESSES)
     first = (await complete(client, messages))["choices"][0]["message"]
     broken = [{"role": "tool", "tool_call_id": "?", "content": "not JSON"}]
@@ -89,7 +89,7 @@ async def test_a_result_that_cannot_be_read_counts_as_not_done(client: httpx.Asy
     assert reply["choices"][0]["message"]["content"].startswith("0 of 1 calls succeeded.")
 
 
-async def test_an_unknown_request_is_answered_in_words(client: httpx.AsyncClient) -> None:
+async def test_complete_answers_an_unknown_request_with_text(client: httpx.AsyncClient) -> None:
     reply = await complete(client, [{"role": "user", "content": "Write a poem."}])
 
     assert reply["choices"][0]["message"] == {"role": "assistant", "content": NOTHING_RECORDED}
@@ -107,7 +107,7 @@ async def test_an_unknown_request_is_answered_in_words(client: httpx.AsyncClient
         '{"model": "demo", "messages": [{"role": "user", "content": "Hello"}], "stream": true}',
     ],
 )
-async def test_a_bad_request_is_refused_in_the_protocols_own_shape(client: httpx.AsyncClient, body: str) -> None:
+async def test_complete_refuses_a_bad_request_in_protocol_form(client: httpx.AsyncClient, body: str) -> None:
     reply = await client.post("/v1/chat/completions", content=body)
 
     assert reply.status_code == 400
@@ -116,5 +116,5 @@ async def test_a_bad_request_is_refused_in_the_protocols_own_shape(client: httpx
     assert error["message"]
 
 
-async def test_the_endpoint_says_that_it_is_well(client: httpx.AsyncClient) -> None:
+async def test_healthz_is_ok(client: httpx.AsyncClient) -> None:
     assert (await client.get("/healthz")).json() == {"status": "ok"}

@@ -1,4 +1,4 @@
-"""The demo's rules allow some calls, deny some, and ask for leave or a value for others."""
+"""Tests of the demo's policy."""
 
 from typing import Any
 
@@ -16,7 +16,7 @@ def judge(tool_name: str, args: dict[str, Any]) -> PolicyDecision:
     return POLICY.judge(PolicyEvent(run_id="run", agent="demo", tool_name=tool_name, tool_args=args))
 
 
-def test_the_recorded_calls_meet_every_kind_of_answer() -> None:
+def test_policy_uses_every_action_on_recorded_calls() -> None:
     decided = [
         (call.name, judge(call.name, call.arguments).action.value) for turn in load_turns() for call in turn.calls
     ]
@@ -37,25 +37,25 @@ def test_the_recorded_calls_meet_every_kind_of_answer() -> None:
 
 
 @pytest.mark.parametrize("email", ["example@.com", "nobody", "a b@example.com", "a@example", "a@example.com\n"])
-def test_a_broken_address_is_denied(email: str) -> None:
+def test_policy_denies_an_invalid_address(email: str) -> None:
     decision = judge("update_user_info", {"user_id": 1, "update_info": {"email": email}})
 
     assert (decision.action, decision.policy_id) == (Action.DENY, "broken-addresses")
 
 
 @pytest.mark.parametrize("info", [{"email": "a@example.com"}, {"email": "a.b@mail.example.com"}, {"name": "Ann"}])
-def test_another_change_of_a_customer_is_asked(info: dict[str, str]) -> None:
+def test_policy_requests_approval_of_other_customer_changes(info: dict[str, str]) -> None:
     decision = judge("update_user_info", {"user_id": 1, "update_info": info})
 
     assert (decision.action, decision.policy_id, decision.error) == (Action.REQUEST_APPROVAL, None, None)
 
 
-def test_concert_tickets_wait_for_five_seconds_only() -> None:
+def test_policy_gives_concert_tickets_five_seconds() -> None:
     decision = judge("concert.book_ticket", {"artist": "Ed Sheeran", "location": "Los Angeles"})
 
     assert decision.terms.timeout_s == 5
     assert "five seconds" in decision.reason
 
 
-def test_a_tool_that_no_rule_names_is_asked() -> None:
+def test_policy_requests_approval_of_an_unknown_tool() -> None:
     assert judge("delete_everything", {}).action is Action.REQUEST_APPROVAL

@@ -1,8 +1,8 @@
-"""A trail reads as plain text, one line an event."""
+"""Tests of the plain-text timeline."""
 
 from typing import Any
 
-from demo.timelines import LONGEST_LINE, render_timeline
+from demo.timelines import MAX_CHARS, render_timeline
 from sayso.records.events import EventType, TrailEntry
 
 
@@ -10,7 +10,7 @@ def entry(kind: EventType | str, at_ms: int = 1000, **data: Any) -> TrailEntry:
     return TrailEntry(seq=1, at_ms=at_ms, type=kind, data=data, hash="")
 
 
-def test_a_line_tells_when_what_and_the_gist() -> None:
+def test_render_timeline_shows_time_type_and_summary() -> None:
     trail = [
         entry(EventType.RUN_STARTED, 1000, agent="demo", title="", owner="ann"),
         entry(EventType.TOOL_BATCH_STARTED, 1250, tool_call_count=2, step=1, tool_names=["a", "b"]),
@@ -23,10 +23,10 @@ def test_a_line_tells_when_what_and_the_gist() -> None:
     assert "2 calls" in second
 
 
-def test_a_line_stays_a_line_whatever_a_tool_returns() -> None:
+def test_render_timeline_shortens_long_output_to_one_line() -> None:
     loud = entry(EventType.TOOL_COMPLETED, tool_name="t", success=True, output="one\ntwo " * 100, error=None)
 
     (line,) = render_timeline([loud])
 
     assert "\n" not in line
-    assert len(line) == LONGEST_LINE
+    assert len(line) == MAX_CHARS

@@ -7,7 +7,7 @@ import pytest
 from demo.checks import find_faults
 from demo.clients import SuspensionSeen
 from demo.effects import Effects
-from demo.journeys import perform
+from demo.journeys import run_demo
 from tests.journeys.stacks import await_restart, kill, quick_stack
 
 MAILS, CONCERTS = 2, 4
@@ -17,7 +17,7 @@ MAILS, CONCERTS = 2, 4
     ("victim", "at_pause"),
     [("service", MAILS), ("worker", MAILS), ("server", MAILS), ("clock", CONCERTS)],
 )
-async def test_the_journey_ends_right_though_this_is_killed(tmp_path: Path, victim: str, at_pause: int) -> None:
+async def test_journey_succeeds_after_a_kill(tmp_path: Path, victim: str, at_pause: int) -> None:
     seen: list[str] = []
     killed: set[int] = set()
 
@@ -28,7 +28,7 @@ async def test_the_journey_ends_right_though_this_is_killed(tmp_path: Path, vict
             if len(seen) == at_pause:
                 killed.update(kill(stack, victim))
 
-        journey = await perform(stack, kill_at_pause)
+        journey = await run_demo(stack, kill_at_pause)
 
         assert killed
         await_restart(stack, victim, killed)

@@ -14,7 +14,7 @@ from tests.journeys.waiting_agents import LET_GO, begun_in
 AGENTS = "demo.agents:support,tests.journeys.waiting_agents:again,tests.journeys.waiting_agents:once"
 
 
-async def test_an_idempotent_call_runs_again_and_a_person_says_what_becomes_of_any_other(tmp_path: Path) -> None:
+async def test_lost_worker_reruns_idempotent_calls_and_asks_about_others(tmp_path: Path) -> None:
     policy = tmp_path / "policy.yaml"
     policy.write_text("version: 1\ndefault: allow\nrules: []\n")
     with quick_stack(tmp_path / "home", SAYSO_AGENTS=AGENTS, SAYSO_POLICY=str(policy)) as stack:

@@ -25,7 +25,7 @@ LEFT_MS = 12
 ANNA = Actor(id="anna", kind=ActorKind.HUMAN)
 
 
-async def test_decider_against_timeout_has_one_outcome_in_each_of_200_rounds(clean_store_url: str) -> None:
+async def test_decision_and_timeout_race_has_one_outcome_in_200_rounds(clean_store_url: str) -> None:
     async with assemble(Settings(redis_url=clean_store_url)) as wiring:
         rounds = [await race(wiring, head_start_ms=place % 9 - 4) for place in range(ROUNDS)]
 

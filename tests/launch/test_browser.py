@@ -1,4 +1,4 @@
-"""A browser is found on PATH, or installed where that is possible without asking anybody."""
+"""Tests of finding and installing a browser."""
 
 from pathlib import Path
 
@@ -7,7 +7,7 @@ import pytest
 from launch.browser import find_browser, install_commands
 
 
-def test_a_chromium_on_the_path_is_found(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_find_browser_returns_a_chromium_on_path(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     chromium = tmp_path / "chromium"
     chromium.write_text("#!/bin/sh\n")
     chromium.chmod(0o755)
@@ -16,13 +16,13 @@ def test_a_chromium_on_the_path_is_found(monkeypatch: pytest.MonkeyPatch, tmp_pa
     assert find_browser() == chromium
 
 
-def test_without_one_nothing_is_found(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_find_browser_returns_none_without_one(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setenv("PATH", str(tmp_path))
 
     assert find_browser() is None
 
 
-def test_root_installs_it_as_it_is_and_others_through_a_sudo_that_asks_nothing() -> None:
+def test_install_commands_use_sudo_unless_root() -> None:
     as_root, as_user = install_commands(is_root=True), install_commands(is_root=False)
 
     assert [command[0] for command in as_root] == ["apt-get", "apt-get"]

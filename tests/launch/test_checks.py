@@ -1,4 +1,4 @@
-"""Ports, store and service are asked the way a user would meet them."""
+"""Tests of the checks of ports, store and service."""
 
 import socket
 from contextlib import closing
@@ -10,7 +10,7 @@ from launch.checks import check_port, find_store_fault, is_healthy
 from launch.errors import PortTaken
 
 
-def test_a_free_port_is_fine() -> None:
+def test_check_port_accepts_a_free_port() -> None:
     with closing(socket.socket()) as probe:
         probe.bind(("127.0.0.1", 0))
         port = probe.getsockname()[1]
@@ -19,7 +19,7 @@ def test_a_free_port_is_fine() -> None:
 
 
 @pytest.mark.parametrize("host", ["127.0.0.1", "localhost", "0.0.0.0"])
-def test_a_taken_port_is_told_with_its_number(host: str) -> None:
+def test_check_port_names_a_taken_port(host: str) -> None:
     with closing(socket.socket()) as other:
         other.bind(("127.0.0.1", 0))
         other.listen()
@@ -30,15 +30,15 @@ def test_a_taken_port_is_told_with_its_number(host: str) -> None:
     assert caught.value.facts == {"port": port}
 
 
-def test_a_store_answers_when_it_is_there(store_url: str, tmp_path: Path) -> None:
+def test_find_store_fault_tells_a_store_from_a_missing_one(store_url: str, tmp_path: Path) -> None:
     assert find_store_fault(store_url) is None
     fault = find_store_fault(f"unix://{tmp_path}/nothing.sock")
     assert fault is not None
-    assert not fault.passes
+    assert not fault.is_temporary
     assert "there is no such socket" in fault.sentence
 
 
-def test_a_service_that_is_not_there_is_not_healthy() -> None:
+def test_is_healthy_is_false_without_a_service() -> None:
     with closing(socket.socket()) as probe:
         probe.bind(("127.0.0.1", 0))
 

@@ -1,4 +1,4 @@
-"""Containers run what `make up` runs."""
+"""Tests that containers run the same programs as `make up`."""
 
 from pathlib import Path
 from typing import Any
@@ -20,29 +20,29 @@ def services() -> dict[str, Any]:
 
 
 @pytest.mark.parametrize("program", [SERVICE, CLOCK], ids=lambda program: program.name)
-def test_a_container_ends_with_a_program_that_hangs(services: dict[str, Any], program: Program) -> None:
+def test_container_of_a_program_that_can_hang_is_watched(services: dict[str, Any], program: Program) -> None:
     assert services[program.name]["command"] == ["python", "-m", "launch.watched", program.name]
     assert services[program.name]["restart"] == "unless-stopped"
     assert MODULES[program.name] == program.module
 
 
 @pytest.mark.parametrize("program", [WORKER, DEMO_MODEL, SETUP], ids=lambda program: program.name)
-def test_a_container_has_the_command_of_its_program(services: dict[str, Any], program: Program) -> None:
+def test_container_runs_the_command_of_its_program(services: dict[str, Any], program: Program) -> None:
     assert services[program.name]["command"] == ["python", "-m", program.module]
 
 
-def test_the_containers_are_the_programs_and_the_store(services: dict[str, Any]) -> None:
+def test_containers_are_the_programs_and_the_store(services: dict[str, Any]) -> None:
     names = {program.name for program in (SERVICE, WORKER, CLOCK, DEMO_MODEL, SETUP)}
 
     assert set(services) == names | {"store"}
 
 
-def test_the_store_is_as_durable_as_the_embedded_one(services: dict[str, Any]) -> None:
+def test_container_store_is_as_durable_as_the_embedded_one(services: dict[str, Any]) -> None:
     assert services["store"]["command"] == ["valkey-server", *DURABILITY]
     assert services["store"]["volumes"] == ["store:/data"]
 
 
-def test_every_setting_reaches_the_containers_that_read_it(services: dict[str, Any]) -> None:
+def test_containers_get_the_settings_that_they_read(services: dict[str, Any]) -> None:
     secrets = {variable_of("admin_password"), variable_of("agent_key")}
     theirs = {variable_of(name) for name in ("home", "host", "port", "workers")}
     hook = {variable_of("webhook_secret")}
@@ -55,26 +55,26 @@ def test_every_setting_reaches_the_containers_that_read_it(services: dict[str, A
 
 
 @pytest.mark.parametrize("name", ["store", "setup", "service", "worker", "clock", "demo-model"])
-def test_a_container_writes_nothing_and_gains_nothing(services: dict[str, Any], name: str) -> None:
+def test_container_is_read_only_and_unprivileged(services: dict[str, Any], name: str) -> None:
     container = services[name]
     assert (container["read_only"], container["cap_drop"]) == (True, ["ALL"])
     assert container["security_opt"] == ["no-new-privileges:true"]
     assert container["pids_limit"] > 0
     assert {"mem_limit", "cpus"} <= set(container)
-    assert name == "store" or any(one.startswith("/tmp:") for one in container["tmpfs"])
+    assert name == "store" or any(mount.startswith("/tmp:") for mount in container["tmpfs"])
 
 
-def test_what_containers_write_has_a_place(services: dict[str, Any]) -> None:
-    assert services["store"]["user"] == "valkey"  # the image's entry point needs rights only to change to this user
+def test_containers_have_volumes_for_their_data(services: dict[str, Any]) -> None:
+    assert services["store"]["user"] == "valkey"  # else the entry point needs rights to change the user
     assert "/home/sayso/data" in services["worker"]["volumes"]
     assert "install -d -o sayso" in (CHECKOUT / "Dockerfile").read_text(encoding="utf-8")
 
 
-def test_the_image_is_not_run_as_root_and_holds_every_room() -> None:
-    words = [line.split() for line in (CHECKOUT / "Dockerfile").read_text(encoding="utf-8").splitlines() if line]
+def test_image_has_all_packages_and_no_root_user() -> None:
+    rows = [line.split() for line in (CHECKOUT / "Dockerfile").read_text(encoding="utf-8").splitlines() if line]
 
-    assert [rest for first, *rest in words if first == "USER"] == [["10001"]]
-    copied = {rest[0] for first, *rest in words if first == "COPY"}
+    assert [rest for first, *rest in rows if first == "USER"] == [["10001"]]
+    copied = {rest[0] for first, *rest in rows if first == "COPY"}
     assert copied >= {"sayso", "service", "workers", "launch", "demo", "requirements.lock"}
     kept = {
         line[1:]

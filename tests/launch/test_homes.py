@@ -1,4 +1,4 @@
-"""A home belongs to one launch at a time, and to its user alone."""
+"""Tests of the home folder and its lock."""
 
 import json
 import os
@@ -21,7 +21,7 @@ with locked(Path(sys.argv[1]), "http://127.0.0.1:1"):
 """
 
 
-def test_a_new_home_is_for_its_user_alone(tmp_path: Path) -> None:
+def test_prepare_home_creates_private_folders(tmp_path: Path) -> None:
     home = tmp_path / "deep" / "home"
 
     prepare_home(home)
@@ -29,7 +29,7 @@ def test_a_new_home_is_for_its_user_alone(tmp_path: Path) -> None:
     assert [oct((home / name).stat().st_mode & 0o777) for name in (".", "data", "logs")] == ["0o700"] * 3
 
 
-def test_a_home_that_was_there_keeps_its_mode(tmp_path: Path) -> None:
+def test_prepare_home_keeps_the_mode_of_an_existing_home(tmp_path: Path) -> None:
     tmp_path.chmod(0o755)
 
     prepare_home(tmp_path)
@@ -37,14 +37,14 @@ def test_a_home_that_was_there_keeps_its_mode(tmp_path: Path) -> None:
     assert tmp_path.stat().st_mode & 0o777 == 0o755
 
 
-def test_a_home_that_cannot_be_made_is_told_with_what_to_do(tmp_path: Path) -> None:
+def test_prepare_home_names_the_setting_on_failure(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("in the way")
 
     with pytest.raises(CannotStart, match="Set SAYSO_HOME"):
         prepare_home(tmp_path / "file" / "home")
 
 
-def test_the_second_to_lock_a_home_is_told_where_the_first_is(tmp_path: Path) -> None:
+def test_locked_raises_with_the_address_of_the_holder(tmp_path: Path) -> None:
     with (
         locked(tmp_path, "http://127.0.0.1:8321"),
         pytest.raises(AlreadyRunning) as caught,
@@ -54,10 +54,10 @@ def test_the_second_to_lock_a_home_is_told_where_the_first_is(tmp_path: Path) ->
 
     assert caught.value.facts == {"pid": os.getpid(), "address": "http://127.0.0.1:8321"}
     assert "http://127.0.0.1:8321" in caught.value.message
-    assert "Ctrl-C" in caught.value.message
+    assert f"kill {os.getpid()}" in caught.value.message
 
 
-def test_a_lock_whose_holder_was_killed_is_free(tmp_path: Path) -> None:
+def test_locked_succeeds_after_the_holder_was_killed(tmp_path: Path) -> None:
     died = subprocess.run([sys.executable, "-c", HOLD_AND_DIE, tmp_path], cwd=CHECKOUT, check=False)
     assert died.returncode == -9
     assert json.loads((tmp_path / "launch.lock").read_text())["address"] == "http://127.0.0.1:1"
@@ -66,7 +66,7 @@ def test_a_lock_whose_holder_was_killed_is_free(tmp_path: Path) -> None:
         assert json.loads((tmp_path / "launch.lock").read_text())["pid"] == os.getpid()
 
 
-def test_a_socket_folder_that_others_can_enter_is_refused(tmp_path: Path) -> None:
+def test_prepare_socket_folder_refuses_a_shared_folder(tmp_path: Path) -> None:
     folder = tmp_path / "short"
     folder.mkdir()
     folder.chmod(0o777)

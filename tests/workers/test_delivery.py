@@ -22,9 +22,10 @@ from service.settings import Settings
 from service.store.keys import TenantKeys
 from tests.builders import approve, make_person, person
 from tests.receivers import SECRET, Receiver
-from tests.service.api.aap.worlds import Made, connected, find, make_instance, make_late, make_provisioner
+from tests.service.api.aap.clients import InstanceClient as Made
+from tests.service.api.aap.clients import connected, find, make_instance, make_late, make_provisioner
 from tests.service.worlds import World
-from workers.clock.jumps import Beats
+from workers.clock.jumps import JumpDetector
 from workers.clock.ticks import wake_unfrozen
 from workers.delivery import FIRST_RETRY_MS, LONGEST_RETRY_MS, Courier, read_retry_after_ms, retry_after_ms
 
@@ -235,7 +236,7 @@ async def test_what_was_put_off_by_a_clock_that_is_right_again_does_not_wait_for
     day_ms, ahead = 86_400_000, Beat(at_ms=now_ms(), uptime_ms=0, boot="one", wall_ms=0)
     waiting = await change_waiting(redis, not_before_ms=ahead.at_ms + day_ms + 2000)
     await redis.zadd(KEYS.deliveries, {waiting["id"]: ahead.at_ms + day_ms + 2000, "gone:long": ahead.at_ms + day_ms})
-    beats = Beats(world.wiring)
+    beats = JumpDetector(world.wiring)
     await beats.note(ahead.model_copy(update={"at_ms": ahead.at_ms + day_ms}))
     await beats.note(ahead)
     due = await redis.zrange(KEYS.deliveries, 0, -1, withscores=True)

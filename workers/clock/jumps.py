@@ -1,7 +1,7 @@
-"""Compare the store's clock with this machine's uptime, and freeze time where the store's ran away.
+"""Detection of jumps of the store's clock, by comparing it with this machine's uptime.
 
-A jump of over five minutes holds what would expire by it and is told on every page, until an admin says whether the
-clock is right, or it goes back to where it was.
+A jump of over five minutes freezes time: items that it would expire are held and every page shows it, until an admin
+confirms the clock or it goes back.
 """
 
 import structlog
@@ -16,8 +16,8 @@ _KEPT_EVERY_MS = 1000
 log = structlog.get_logger()
 
 
-class Beats:
-    """The beats of one clock. The first is measured against the last one that any clock has kept."""
+class JumpDetector:
+    """Readings of the store's clock. The first is compared with the last reading that any clock saved."""
 
     def __init__(self, wiring: Wiring) -> None:
         self._wiring = wiring
@@ -25,38 +25,38 @@ class Beats:
         self._last: Beat | None = None
         self._kept_at_ms = 0
 
-    async def beat(self) -> int:
-        """Return the store's time, once it is known whether it can be believed."""
+    async def read_now_ms(self) -> int:
+        """Return the store's time after checking it for a jump."""
         uptime = uptime_ms()
         at_ms = await self._wiring.schedule.now_ms()
         await self.note(Beat(at_ms=at_ms, uptime_ms=uptime, boot=self._boot, wall_ms=now_ms()))
         return at_ms
 
-    async def note(self, beat: Beat) -> None:
-        """Take a reading: freeze time or lift that where the store's clock jumped, and keep the beat once a second."""
+    async def note(self, reading: Beat) -> None:
+        """Freeze or unfreeze time if the store's clock jumped since the last reading; save a reading once a second."""
         freezes = self._wiring.freezes
         last = self._last or await freezes.last_beat()
-        drift_ms = find_drift_ms(last, beat) if last is not None else 0
+        drift_ms = find_drift_ms(last, reading) if last is not None else 0
         if last is not None and drift_ms > JUMP_MS:
-            await self._doubt(last, beat, drift_ms)
+            await self._doubt(last, reading, drift_ms)
         elif drift_ms < -JUMP_MS:
-            await self._notice_return(beat, -drift_ms)
-        if self._last is None or abs(drift_ms) > JUMP_MS or beat.uptime_ms - self._kept_at_ms >= _KEPT_EVERY_MS:
-            await freezes.keep_beat(beat, went_back=drift_ms < -JUMP_MS)
-            self._kept_at_ms = beat.uptime_ms
-        self._last = beat
+            await self._notice_return(reading, -drift_ms)
+        if self._last is None or abs(drift_ms) > JUMP_MS or reading.uptime_ms - self._kept_at_ms >= _KEPT_EVERY_MS:
+            await freezes.keep_beat(reading, went_back=drift_ms < -JUMP_MS)
+            self._kept_at_ms = reading.uptime_ms
+        self._last = reading
 
-    async def _doubt(self, last: Beat, beat: Beat, drift_ms: int) -> None:
-        """Freeze time, unless another clock has told of the same jump."""
+    async def _doubt(self, last: Beat, reading: Beat, drift_ms: int) -> None:
+        """Freeze time, unless another clock has reported the same jump."""
         known = await self._wiring.freezes.known(fresh=True)
         jumps = [(one.at_ms, one.jumped_to_ms or 0) for one in known if one.scope == TIME]
-        told_ms = sum(to_ms - from_ms for from_ms, to_ms in jumps if last.at_ms < to_ms <= beat.at_ms)
-        if drift_ms - told_ms <= JUMP_MS:
+        reported_ms = sum(to_ms - from_ms for from_ms, to_ms in jumps if last.at_ms < to_ms <= reading.at_ms)
+        if drift_ms - reported_ms <= JUMP_MS:
             return
-        freeze = await self._wiring.freezes.doubt_time(last.at_ms, beat.at_ms)
-        log.error("store_clock_jumped", by_ms=drift_ms, freeze=freeze.id, told=freeze.reason)
+        freeze = await self._wiring.freezes.doubt_time(last.at_ms, reading.at_ms)
+        log.error("store_clock_jumped", by_ms=drift_ms, freeze=freeze.id, reason=freeze.reason)
 
-    async def _notice_return(self, beat: Beat, back_ms: int) -> None:
-        await self._wiring.deliveries.follow_back(back_ms, beat.at_ms)
-        unfrozen = await self._wiring.freezes.notice_return(back_ms, beat.at_ms)
+    async def _notice_return(self, reading: Beat, back_ms: int) -> None:
+        await self._wiring.deliveries.follow_back(back_ms, reading.at_ms)
+        unfrozen = await self._wiring.freezes.notice_return(back_ms, reading.at_ms)
         log.error("store_clock_went_back", by_ms=back_ms, unfrozen=unfrozen.id if unfrozen else None)

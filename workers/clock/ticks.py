@@ -1,7 +1,7 @@
-"""Look at whatever is due: apply fallbacks at deadlines, and bring back what a crash or a lost job left lying.
+"""The clock: ticks over due suspensions, which apply fallbacks at deadlines and requeue lost runs.
 
-Nothing depends on this process for safety, only for things to happen in time: every verb re-checks the record's own
-moments, so a decision after the deadline is refused even while no clock runs. Any number of clocks do no harm.
+Safety does not depend on this process: every operation checks the record's own deadlines, so a late decision is
+refused even if no clock runs. Any number of clocks may run.
 """
 
 import asyncio
@@ -19,7 +19,7 @@ from service.settings import Settings
 from service.store.connection.faults import await_store
 from service.store.connection.formats import OtherFormat, check_format
 from service.wiring import Wiring, assemble, settle_memory
-from workers.clock.jumps import Beats
+from workers.clock.jumps import JumpDetector
 from workers.clock.precomputing import Precomputing
 from workers.delivery import keep_delivering
 from workers.retention import EVERY_S
@@ -35,7 +35,7 @@ log = structlog.get_logger()
 
 
 async def process_due(wiring: Wiring, now_ms: int | None = None) -> int:
-    """Look once at everything that is due now; return how many suspensions that were."""
+    """Tick every suspension that is due now; return their number."""
     due = await wiring.schedule.due(await wiring.schedule.now_ms() if now_ms is None else now_ms)
     queued_since_ms = await wiring.schedule.queued_since_ms() if due else None
     due_batches = (due[start : start + _BATCH_SIZE] for start in range(0, len(due), _BATCH_SIZE))
@@ -45,9 +45,9 @@ async def process_due(wiring: Wiring, now_ms: int | None = None) -> int:
 
 
 async def wake_unfrozen(wiring: Wiring) -> int:
-    """Let everything go on that a lifted freeze held; return how many suspensions were looked at for that.
+    """Wake every suspension that an ended freeze held; return the number that was checked.
 
-    Begun anew after a crash: whatever was woken already is not moved twice.
+    A crash restarts it; deadlines that were shifted already do not shift twice.
     """
     woken = 0
     for freeze in await wiring.freezes.known():
@@ -57,19 +57,19 @@ async def wake_unfrozen(wiring: Wiring) -> int:
         await _at_once(ids, partial(_wake, wiring, freeze))
         woken += len(ids)
         await wiring.freezes.note_settled(freeze)
-        log.info("freeze_lifted", freeze=freeze.id, scope=freeze.scope, by=freeze.unfrozen_by, woken=woken)
+        log.info("unfrozen", freeze=freeze.id, scope=freeze.scope, by=freeze.unfrozen_by, woken=woken)
     return woken
 
 
 async def run_clock(settings: Settings, stopping: asyncio.Event, queue: DrainQueue) -> None:
-    """Beat until told to stop, through any absence of the store or of the queue.
+    """Tick until stopped, through any outage of the store or of the queue.
 
     Raises `OtherFormat` for a store that this version cannot read.
     """
     async with assemble(settings) as wiring:
         settle_memory()
         await _await_format(settings, stopping)
-        beats, precomputing, trouble = Beats(wiring), Precomputing(wiring), Trouble("clock_beat_failed")
+        jumps, precomputing, trouble = JumpDetector(wiring), Precomputing(wiring), Trouble("tick_failed")
         beside = [
             asyncio.create_task(_keep_waking(wiring, stopping)),
             asyncio.create_task(keep_delivering(wiring, stopping)),
@@ -78,47 +78,47 @@ async def run_clock(settings: Settings, stopping: asyncio.Event, queue: DrainQue
         ]
         while not stopping.is_set():
             try:
-                now_ms = await beats.beat()
+                now_ms = await jumps.read_now_ms()
                 await precomputing.fulfil(now_ms)
                 looked = await process_due(wiring, now_ms) + await precomputing.look_ahead(now_ms)
-                pause_s = 0.0 if looked else min(TICK_S, precomputing.next_in_s(now_ms))
+                wait_s = 0.0 if looked else min(TICK_S, precomputing.next_in_s(now_ms))
                 trouble.over()
-            except Exception as error:  # noqa: BLE001  the clock outlives whatever is wrong, and says so
+            except Exception as error:  # noqa: BLE001  the clock survives and reports any error
                 trouble.note(error)
-                pause_s = TICK_S
-            if pause_s:
-                await _pause(stopping, pause_s)
+                wait_s = TICK_S
+            if wait_s:
+                await _wait(stopping, wait_s)
         await asyncio.gather(*beside)
 
 
 async def _await_format(settings: Settings, stopping: asyncio.Event) -> None:
-    """Return once the store is there and of a format that can be read; raises `OtherFormat`."""
+    """Wait until the store answers; raises `OtherFormat` if it cannot be read."""
     trouble = Trouble("clock_waits_for_store")
     while not stopping.is_set():
         try:
             await check_format(settings.store_url)
         except Unavailable as error:
             trouble.note(error)
-            await _pause(stopping)
+            await _wait(stopping)
         else:
             trouble.over()
             return
 
 
 async def _keep_waking(wiring: Wiring, stopping: asyncio.Event) -> None:
-    """Beside the beat, for there may be much to wake, and deadlines go on meanwhile."""
+    """Wake beside the tick: much may be frozen, and deadlines pass meanwhile."""
     trouble = Trouble("waking_failed")
     while not stopping.is_set():
         try:
             await wake_unfrozen(wiring)
             trouble.over()
-        except Exception as error:  # noqa: BLE001  the clock outlives whatever is wrong, and says so
+        except Exception as error:  # noqa: BLE001  the clock survives and reports any error
             trouble.note(error)
-        await _pause(stopping)
+        await _wait(stopping)
 
 
 async def _keep_jobs(wiring: Wiring, queue: DrainQueue, stopping: asyncio.Event) -> None:
-    """Keep jobs waiting for idle workers, beside the beat: a queue that does not answer delays no deadline."""
+    """Queue jobs for idle workers, beside the tick: a queue that does not answer delays no deadline."""
     trouble = Trouble("queueing_failed")
     while not stopping.is_set():
         try:
@@ -126,18 +126,18 @@ async def _keep_jobs(wiring: Wiring, queue: DrainQueue, stopping: asyncio.Event)
             if await wiring.retention.claim(EVERY_S):
                 await asyncio.to_thread(queue.put_retention)
             trouble.over()
-        except Exception as error:  # noqa: BLE001  the clock outlives whatever is wrong, and says so
+        except Exception as error:  # noqa: BLE001  the clock survives and reports any error
             trouble.note(error)
-        await _pause(stopping, _JOBS_EVERY_S)
+        await _wait(stopping, _JOBS_EVERY_S)
 
 
-async def _at_once(suspension_ids: Sequence[str], look: Callable[[str], Awaitable[None]]) -> None:
-    """Look at many suspensions, some at the same time."""
+async def _at_once(suspension_ids: Sequence[str], step: Callable[[str], Awaitable[None]]) -> None:
+    """Apply a step to many suspensions, `_AT_ONCE` at a time."""
     slots = asyncio.Semaphore(_AT_ONCE)
 
     async def one(suspension_id: str) -> None:
         async with slots:
-            await look(suspension_id)
+            await step(suspension_id)
 
     await asyncio.gather(*map(one, suspension_ids))
 
@@ -163,9 +163,9 @@ async def _wake(wiring: Wiring, freeze: Freeze, suspension_id: str) -> None:
         log.warning("suspension_not_woken", suspension=suspension_id, error=f"{type(error).__name__}: {error}")
 
 
-async def _pause(stopping: asyncio.Event, pause_s: float = TICK_S) -> None:
+async def _wait(stopping: asyncio.Event, wait_s: float = TICK_S) -> None:
     try:
-        await asyncio.wait_for(stopping.wait(), pause_s)
+        await asyncio.wait_for(stopping.wait(), wait_s)
     except TimeoutError:
         return
 
@@ -181,7 +181,7 @@ async def _run(settings: Settings) -> None:
 
 
 def main(settings: Settings) -> int:
-    """Beat until told to stop; return 1 for rules that cannot be used, or a store of a later version."""
+    """Tick until stopped; return 1 for unusable rules, or a store with a later format."""
     configure_logs(settings.log_level)
     try:
         asyncio.run(await_store(settings.store_url))

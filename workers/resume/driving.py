@@ -1,7 +1,7 @@
-"""Drive ready runs: a standing job takes them off the list, many at a time, for some seconds, then puts itself back.
+"""The drain job: it drives ready runs, many at a time, for some seconds, then queues itself again.
 
-Taking an id off the list gives no right to anything. The lease does, in one commit, and every later step of a worker
-names that lease; whatever is lost on the way is brought back by the clock.
+Taking an id off the ready list grants nothing. The lease does, in one commit, and every later step of the worker names
+it. The clock requeues a run that is lost on the way.
 """
 
 import asyncio
@@ -38,35 +38,35 @@ from service.store.suspensions.schedule import Ready
 from service.wiring import Wiring, assemble, settle_memory
 from workers.resume.notes import keeping_notes
 from workers.resume.outages import through_outages
-from workers.resume.plans import FirstPlan, Known, Taken
-from workers.resume.threads import KnowingThreads, share_turns
+from workers.resume.plans import FirstPlan, LeasedRun, PlanInputs
+from workers.resume.threads import ContextThreads, share_turns
 from workers.resumers import RESUMERS
 
 _TAKE_S = 0.5
 _TAKE_AT_ONCE = 8
-"""How many runs one look at the ready list takes; what is left is for the other workers."""
+"""Limit of runs taken at once; the rest is for the other workers."""
 
 _HARD_WINDOWS = 10
 _STOP_WITHIN_S = 4.0
 _THREADS = 64
 
 _FINAL = (IllegalTransition, StaleDigest)
-"""Errors that a further attempt meets again: the run fails at once."""
+"""Errors that every further attempt would meet: the run fails at once."""
 
 log = structlog.get_logger()
 agents: dict[str, Agent] = {}
-"""The registered agents, imported by the worker before it forks, so that no job has to."""
+"""The registered agents. The worker imports them before it forks, so that no job has to."""
 
 
 def import_agents(settings: Settings) -> Mapping[str, Agent]:
-    """Import the agents that the settings name, once in a process."""
+    """Import the agents that the settings name, once per process."""
     if not agents:
         agents.update(load_agents(settings.agents))
     return agents
 
 
 def drain() -> None:
-    """Drive ready runs until the window is over and nothing is under way; the job that RQ runs."""
+    """Drive ready runs until the window ends and no run is under way; the job that RQ runs."""
     settings = load()
     import_agents(settings)
     holder = f"{os.uname().nodename}:{os.getpid()}.{new_id('w')[-4:]}"
@@ -79,7 +79,7 @@ def drain() -> None:
 
 async def _drain(settings: Settings, holder: str, job_id: str | None) -> None:
     loop = asyncio.get_running_loop()
-    loop.set_default_executor(KnowingThreads(_THREADS, thread_name_prefix="tool"))
+    loop.set_default_executor(ContextThreads(_THREADS, thread_name_prefix="tool"))
     stopping = asyncio.Event()
     loop.add_signal_handler(signal.SIGTERM, stopping.set)
     settle_memory()
@@ -89,7 +89,7 @@ async def _drain(settings: Settings, holder: str, job_id: str | None) -> None:
 
 
 class Drain:
-    """One window of driving runs in one process."""
+    """One window of the drain job in one process."""
 
     def __init__(self, wiring: Wiring, holder: str, job_id: str | None = None) -> None:
         self._wiring = wiring
@@ -99,10 +99,10 @@ class Drain:
         self._parent = os.getppid()
 
     async def run(self, stopping: asyncio.Event) -> None:
-        """Take and drive until the window ends, the worker is told to stop, or its parent is gone."""
+        """Take and drive runs until the window ends, the worker is stopped, or its parent is gone."""
         window_ms = self._wiring.settings.drain_window_s * 1000
         began_ms = monotonic_ms()
-        while not self._over(monotonic_ms() - began_ms, window_ms) and not stopping.is_set():
+        while not self._is_over(monotonic_ms() - began_ms, window_ms) and not stopping.is_set():
             free = self._wiring.settings.drain_concurrency - len(self._driving)
             if free <= 0:
                 await asyncio.wait(self._driving, return_when=asyncio.FIRST_COMPLETED)
@@ -111,17 +111,17 @@ class Drain:
                 task = asyncio.create_task(self._drive(ready))
                 self._driving.add(task)
                 task.add_done_callback(self._driving.discard)
-            await _turn()
+            await _yield_twice()
         if self._driving:
             _, late = await asyncio.wait(self._driving, timeout=_STOP_WITHIN_S if stopping.is_set() else None)
             for task in late:
                 task.cancel()
             await asyncio.gather(*late, return_exceptions=True)
 
-    def _over(self, spent_ms: float, window_ms: int) -> bool:
+    def _is_over(self, elapsed_ms: float, window_ms: int) -> bool:
         if os.getppid() != self._parent:
             return True
-        return spent_ms >= (window_ms * _HARD_WINDOWS if self._driving else window_ms)
+        return elapsed_ms >= (window_ms * _HARD_WINDOWS if self._driving else window_ms)
 
     async def _take(self, limit: int) -> list[Ready]:
         try:
@@ -132,59 +132,59 @@ class Drain:
 
     async def _drive(self, ready: Ready) -> None:
         try:
-            taken = await through_outages(partial(self._take_up, ready, new_id("step")))
+            leased_run = await through_outages(partial(self._lease, ready, new_id("step")))
         except (Conflict, NotFound, Unreadable, Unavailable) as refusal:
             log.info("run_not_taken", suspension=ready.id, why=refusal.message)
             return
-        if taken is None:
+        if leased_run is None:
             return
-        renewing = _Renewing(partial(self._renew, ready.id, taken.fence), taken.fence.lease_ms / 3000)
+        renewing = _Renewing(partial(self._renew, ready.id, leased_run.fence), leased_run.fence.lease_ms / 3000)
         try:
-            await self._resume(taken)
+            await self._resume(leased_run)
         except asyncio.CancelledError:
-            await self._release(ready.id, taken.fence, "its worker was told to stop")
+            await self._release(ready.id, leased_run.fence, "its worker was stopped")
             raise
         finally:
             renewing.end()
 
-    async def _take_up(self, ready: Ready, step_id: str) -> Taken | None:
-        """Lease the run; None where this very worker drives it already."""
+    async def _lease(self, ready: Ready, step_id: str) -> LeasedRun | None:
+        """Lease the run; None if this very worker drives it already."""
         lease_ms = self._wiring.settings.lease_s * 1000
         revocations = await self._wiring.revocation_cache.find()
-        first = FirstPlan(Known(agents, self._wiring.rules.policy(), revocations))
+        first = FirstPlan(PlanInputs(agents, self._wiring.rules.policy(), revocations))
         leased = await self._wiring.desk.lease(
             ready.id, self._holder, lease_ms, first.plan, self._job_id, step_id, ready.packed
         )
         held = leased.record.lease
         if held is None or held.step != step_id:
             return None
-        return Taken(leased, Fence(self._holder, held.attempt, lease_ms), first.find(leased))
+        return LeasedRun(leased, Fence(self._holder, held.attempt, lease_ms), first.find(leased))
 
-    async def _resume(self, taken: Taken) -> None:
-        record, fence = taken.leased.record, taken.fence
+    async def _resume(self, leased_run: LeasedRun) -> None:
+        record, fence = leased_run.saved.record, leased_run.fence
         try:
             revocations = await self._wiring.revocation_cache.find()
             if (why := revocations.find_withdrawal(record.run)) is not None:
                 raise Withdrawn(why)
-            await RESUMERS[record.resume.resumer](self._wiring, agents, taken)
+            await RESUMERS[record.resume.resumer](self._wiring, agents, leased_run)
         except Withdrawn as withdrawn:
             log.info("run_withdrawn", suspension=record.id, run=record.run.id, why=withdrawn.message)
             with suppress(Conflict, Unavailable):
                 await withdraw_run(self._wiring, record.run, withdrawn.message)
-        except Frozen as halt:
-            log.info("run_frozen", suspension=record.id, run=record.run.id, why=halt.message)
-            await self._release(record.id, fence, halt.message, _tools_of(halt))
+        except Frozen as frozen:
+            log.info("run_frozen", suspension=record.id, run=record.run.id, why=frozen.message)
+            await self._release(record.id, fence, frozen.message, _frozen_tools(frozen))
         except (LeaseHeld, StaleAttempt, Unreadable, Unavailable) as refusal:
             log.warning("run_lost", suspension=record.id, run=record.run.id, why=refusal.message)
-        except Conflict as refusal:  # the desk says whether the lease is lost, or the run cannot go on
+        except Conflict as refusal:  # the desk decides whether the lease is lost or the run cannot continue
             log.warning("run_refused", suspension=record.id, run=record.run.id, why=refusal.message)
             await self._postpone(record.id, fence, refusal.message, is_final=isinstance(refusal, _FINAL))
         except Exception as error:
             log.exception("run_not_resumed", suspension=record.id, run=record.run.id)
-            await self._postpone(record.id, fence, _sentence(error))
+            await self._postpone(record.id, fence, _describe(error))
 
     async def _release(self, suspension_id: str, fence: Fence, reason: str, waits_for: tuple[str, ...] = ()) -> None:
-        """Give the run back; with a call under way the lease has to run out instead."""
+        """Give the run back. With a call under way the desk refuses, and the lease runs out instead."""
         with suppress(Conflict, Unreadable, Unavailable):
             await self._wiring.desk.release(suspension_id, fence, reason, waits_for)
 
@@ -205,7 +205,7 @@ class Drain:
 
 
 class _Renewing:
-    """Renews a lease from a third of it on until it ends; most runs are over before that takes a task."""
+    """Renews a lease from a third of its time on; most runs end before that needs a task."""
 
     def __init__(self, renew: Callable[[], Coroutine[Any, Any, None]], after_s: float) -> None:
         self._renew = renew
@@ -213,7 +213,6 @@ class _Renewing:
         self._timer = asyncio.get_running_loop().call_later(after_s, self._begin)
 
     def end(self) -> None:
-        """Renew it no longer."""
         self._timer.cancel()
         if self._task is not None:
             self._task.cancel()
@@ -222,16 +221,16 @@ class _Renewing:
         self._task = asyncio.create_task(self._renew())
 
 
-async def _turn() -> None:
-    """Let what was just begun come to its first commit, and that be sent, before anything else is."""
+async def _yield_twice() -> None:
+    """Let the runs just leased send their first commit before anything else is sent."""
     await asyncio.sleep(0)
     await asyncio.sleep(0)
 
 
-def _tools_of(halt: Frozen) -> tuple[str, ...]:
-    tools = halt.facts.get("tools")
+def _frozen_tools(frozen: Frozen) -> tuple[str, ...]:
+    tools = frozen.facts.get("tools")
     return tuple(map(str, tools)) if isinstance(tools, list) else ()
 
 
-def _sentence(error: Exception) -> str:
+def _describe(error: Exception) -> str:
     return error.message if isinstance(error, SaysoError) else f"{type(error).__name__}: {error}"

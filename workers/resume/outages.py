@@ -1,6 +1,6 @@
-"""Take a worker's steps through a store that is away for a while: what its calls came to must not be lost for that.
+"""Retries of a worker's steps while the store is away, so that results of calls are not lost.
 
-A step that is sent again is taken once: it is named by its fence, and the lease remembers the last one.
+The fence names each step and the lease keeps the last name, so a step that is sent twice is applied once.
 """
 
 import asyncio
@@ -14,23 +14,22 @@ from sayso.records.tool_calls import ToolResult
 from sayso.transitions.execution import Fence
 from service.desk.desk import Desk
 
-Came = TypeVar("Came")
-"""What a step comes to."""
+Result = TypeVar("Result")
 
 PATIENCE_S = 60
-"""How long a step waits for the store; while that is away, nobody else can take the run either."""
+"""Time limit of the retries; while the store is away, no other worker can take the run."""
 
 _AGAIN_S = 0.1
 _REPORTS = 100
 
 
 def next_step(fence: Fence) -> Fence:
-    """Return the fence for one more step."""
+    """Return the fence of one more step."""
     return fence._replace(step=new_id("step"))
 
 
-async def through_outages(step: Callable[[], Awaitable[Came]]) -> Came:
-    """Take a step, again and again while the store is away; raises what it raises, `Unavailable` only in the end."""
+async def through_outages(step: Callable[[], Awaitable[Result]]) -> Result:
+    """Take a step, and repeat it while the store is away, for at most `PATIENCE_S`."""
     give_up_at_ms = monotonic_ms() + PATIENCE_S * 1000
     while True:
         try:
@@ -42,9 +41,9 @@ async def through_outages(step: Callable[[], Awaitable[Came]]) -> Came:
 
 
 async def report_late(desk: Desk, record: SuspensionRecord, intent: Intent, result: ToolResult) -> None:
-    """Tell what a call came to whose run another attempt has by now: it may be asking a person about it.
+    """Report the result of a call although another attempt holds the run: it may be asking a person about the call.
 
-    The other attempt may be about to ask only: so it is told a few times, until somebody asks or the run has moved on.
+    Until that suspension is saved the desk refuses the report, so repeat it until then or until the run has moved on.
     """
     for _ in range(_REPORTS):
         try:

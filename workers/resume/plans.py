@@ -1,7 +1,7 @@
-"""Plan from a suspension's record what comes of its calls: what starts now, what has ended, what is asked again.
+"""Plans for the calls of a suspension: which start now, which have ended, which are asked again.
 
-A plan is made inside the verb that takes the run up, so that the permits it needs are spent in that very commit; where
-more than the record has to be read for it, it is made afterwards.
+A plan is made within the lease transition, so that its permits are redeemed in the same commit. If it needs more than
+the record, it is made afterwards.
 """
 
 from collections.abc import Mapping
@@ -35,7 +35,7 @@ from workers.resume.journals import describe_outcomes
 
 
 class CallPlan(NamedTuple):
-    """What is to come of a batch: asked again as `checked` says, ended as `ending` says, or run as far as `planned`."""
+    """The plan of a batch: asked again by `checked`, ended by `ending`, or the `planned` calls run."""
 
     checked: Revalidation
     batch: Batch
@@ -43,70 +43,70 @@ class CallPlan(NamedTuple):
     planned: tuple[PlannedCall, ...] = ()
 
 
-class Known(NamedTuple):
-    """What a worker knows before it takes a run up: the agents it has, the rules, and whom to trust no longer."""
+class PlanInputs(NamedTuple):
+    """Inputs of a plan: registered agents, rules, and revocations."""
 
     agents: Mapping[str, Agent]
     policy: Policy
     revocations: Revocations
 
 
-class Taken(NamedTuple):
-    """A run that a worker has taken up, by which lease, and the plan that was made of it then, where one was."""
+class LeasedRun(NamedTuple):
+    """A leased run, its fence, and the plan made within the lease, if any."""
 
-    leased: Saved
+    saved: Saved
     fence: Fence
     plan: CallPlan | None = None
 
 
-class _Made(NamedTuple):
+class _Planned(NamedTuple):
     version: int
     at_ms: int
     plan: CallPlan
 
 
 class FirstPlan:
-    """What a worker does first with a run that it takes up, planned whenever the verb that takes it is applied."""
+    """The plan made within the lease transition, once per application of it."""
 
-    def __init__(self, known: Known) -> None:
-        self._known = known
-        self._made: _Made | None = None
+    def __init__(self, inputs: PlanInputs) -> None:
+        self._inputs = inputs
+        self._planned: _Planned | None = None
 
     def plan(self, record: SuspensionRecord, fence: Fence, now_ms: int) -> tuple[Intent, ...]:
-        """Return the calls that will start before anything else is done, as far as the record alone tells."""
-        self._made = None
-        agent = self._known.agents.get(record.run.agent)
+        """Return journal entries of the calls that start at once, if the record alone determines them."""
+        self._planned = None
+        agent = self._inputs.agents.get(record.run.agent)
         if agent is None or record.resume.resumer != "calls" or record.state is not None or record.journal:
             return ()
-        if self._known.revocations.find_withdrawal(record.run) is not None:
+        if self._inputs.revocations.find_withdrawal(record.run) is not None:
             return ()
-        checked = revalidate(record, agent, self._known.policy, self._known.revocations)
-        plan = plan_batch(agent, record, read_asked(record), checked, now_ms)
-        self._made = _Made(record.version, now_ms, plan)
+        checked = revalidate(record, agent, self._inputs.policy, self._inputs.revocations)
+        plan = plan_batch(agent, record, read_batch(record), checked, now_ms)
+        self._planned = _Planned(record.version, now_ms, plan)
         return tuple(plan_intent(record, fence, one, record.step) for one in plan.planned)
 
     def find(self, leased: Saved) -> CallPlan | None:
-        """Return the plan that the commit rests on which took the run, or None where it rests on none, or another."""
-        made, record = self._made, leased.record
-        if made is None or (made.version + 1, made.at_ms) != (record.version, record.updated_at_ms):
+        """Return the plan that was committed with the lease, if any."""
+        planned, record = self._planned, leased.record
+        if planned is None or (planned.version + 1, planned.at_ms) != (record.version, record.updated_at_ms):
             return None
-        return made.plan
+        return planned.plan
 
 
 def plan_batch(
     agent: Agent,
     record: SuspensionRecord,
-    asked: Batch,
+    batch: Batch,
     checked: Revalidation,
     now_ms: int,
     finished: Mapping[int, ToolResult] = MappingProxyType({}),
     unfinished: Mapping[int, Doubt] = MappingProxyType({}),
 ) -> CallPlan:
-    """Return what is to come of the batch that was asked, of which earlier attempts have finished or begun some."""
+    """Plan the suspended batch; earlier attempts have `finished` some of its calls or left them `unfinished`."""
     if checked.again:
-        return CallPlan(checked, asked)
-    known = complete_batch(asked, finished)
-    fitted = fit_calls(answer_batch(known, describe_outcomes(record, checked, now_ms)), agent)
+        return CallPlan(checked, batch)
+    batch = complete_batch(batch, finished)
+    fitted = fit_calls(answer_batch(batch, describe_outcomes(record, checked, now_ms)), agent)
     batch = mark_unfinished(fitted.batch, unfinished, agent)
     ending = None if batch.drafts else find_ending(batch, record.on_deny)
     if ending is not None:
@@ -114,14 +114,16 @@ def plan_batch(
     return CallPlan(checked, batch, ending, plan_calls(batch, agent, fitted.read))
 
 
-def read_asked(record: SuspensionRecord) -> Batch:
-    """Return the batch that a suspension asked about."""
+def read_batch(record: SuspensionRecord) -> Batch:
+    """Return the batch of a suspension's items."""
     return Batch(calls=tuple(map(_read_call, record.items)), started_step=record.step)
 
 
 def _read_call(item: Item) -> BatchCall:
-    ask = ItemDraft(kind=item.kind, call_id=item.call_id, index=item.index, tool=item.tool, target_arg=item.target_arg)
+    draft = ItemDraft(
+        kind=item.kind, call_id=item.call_id, index=item.index, tool=item.tool, target_arg=item.target_arg
+    )
     call = ToolCall(
         call_id=item.call_id, index=item.index, name=item.tool.name, args=item.tool.args, subagent=item.subagent
     )
-    return BatchCall(call=call, action=Action.REQUEST_APPROVAL, reason=item.prompt.reason or "", ask=ask)
+    return BatchCall(call=call, action=Action.REQUEST_APPROVAL, reason=item.prompt.reason or "", ask=draft)

@@ -1,4 +1,4 @@
-"""Run blocking work in threads that know what the run they serve knows, such as the call a tool is for."""
+"""Threads for blocking work that keep the context of the run they serve, such as its current call."""
 
 import sys
 from collections.abc import Callable
@@ -11,21 +11,21 @@ Returned = TypeVar("Returned")
 
 
 TURN_S = 0.0005
-"""How long whoever computes may keep a tool's thread waiting, at most; Python's own 5 ms add up over a call.
+"""Longest time that another thread keeps a tool waiting; Python's default of 5 ms adds up over a call.
 
-A call that is cut off in the middle is in doubt, so what it waits for its turn is a time of doubt too.
+A longer call is more likely to be in doubt after a crash.
 """
 
 
 def share_turns() -> None:
-    """Let the threads of this process take turns quickly."""
+    """Set the switch interval of this process to `TURN_S`."""
     sys.setswitchinterval(TURN_S)
 
 
-class KnowingThreads(ThreadPoolExecutor):
-    """Threads in the context of whoever gives them work; asyncio's own `run_in_executor` leaves it behind."""
+class ContextThreads(ThreadPoolExecutor):
+    """A thread pool whose work runs in its submitter's context; `run_in_executor` alone drops it."""
 
     def submit(self, fn: Callable[Given, Returned], /, *args: Given.args, **kwargs: Given.kwargs) -> Future[Returned]:
-        """Run `fn` in a thread, in a copy of the present context."""
+        """Run `fn` in a thread, in a copy of the current context."""
         context = copy_context()
         return super().submit(lambda: context.run(fn, *args, **kwargs))

@@ -4,10 +4,10 @@ from collections.abc import Awaitable, Callable, Mapping
 
 from sayso.runner.agents import Agent
 from service.wiring import Wiring
-from workers.resume.plans import Taken
+from workers.resume.plans import LeasedRun
 from workers.resumers import calls, runs
 
-Resumer = Callable[[Wiring, Mapping[str, Agent], Taken], Awaitable[None]]
+Resumer = Callable[[Wiring, Mapping[str, Agent], LeasedRun], Awaitable[None]]
 
 FRAMEWORKS = ("afk", "autogen", "langgraph", "openai_agents", "parsimony", "pydantic_ai")
 """Frameworks whose agents a worker drives; each has an adapter in `sayso/adapters/`."""

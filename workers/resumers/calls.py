@@ -1,7 +1,4 @@
-"""Run the calls of a suspension that an agent asked for from outside: what was approved runs here, and that is all.
-
-There is no model to go on with. The run ends with how each call ended.
-"""
+"""Resume a suspension of calls without a run loop: approved calls run here and their results end the run."""
 
 from collections.abc import Mapping
 
@@ -16,19 +13,19 @@ from sayso.runner.revalidation import carry_over, revalidate
 from service.wiring import Wiring
 from workers.resume.journals import DeskJournal, ask_in, find_agent, open_journal, seal
 from workers.resume.outages import next_step, through_outages
-from workers.resume.plans import CallPlan, Taken, plan_batch, read_asked
+from workers.resume.plans import CallPlan, LeasedRun, plan_batch, read_batch
 
 
-async def resume(wiring: Wiring, agents: Mapping[str, Agent], taken: Taken) -> None:
-    """Run what was approved and settle the run. Raises what the worker is to show on the run."""
-    record, fence = taken.leased.record, taken.fence
+async def resume(wiring: Wiring, agents: Mapping[str, Agent], leased_run: LeasedRun) -> None:
+    """Run approved calls and settle the run. Raises the errors that the worker records on the run."""
+    record, fence = leased_run.saved.record, leased_run.fence
     agent = find_agent(agents, record)
-    journal = await open_journal(wiring, taken.leased, fence)
-    plan = taken.plan or await _plan(wiring, agent, taken, journal)
+    journal = await open_journal(wiring, leased_run.saved, fence)
+    plan = leased_run.plan or await _plan(wiring, agent, leased_run, journal)
     if plan.checked.again:
-        drafts, told = carry_over(record, plan.checked)
+        drafts, events = carry_over(record, plan.checked)
         sealed = seal(ask_in(plan.batch, plan.checked))
-        await wiring.desk.suspend_again(record, fence, drafts, sealed, told, record.step)
+        await wiring.desk.suspend_again(record, fence, drafts, sealed, events, record.step)
         return
     batch, ending, began_ms = plan.batch, plan.ending, monotonic_ms()
     if plan.planned:
@@ -48,16 +45,16 @@ async def resume(wiring: Wiring, agents: Mapping[str, Agent], taken: Taken) -> N
     await journal.settle(RunEnd(status=status, result=result, error=error), events)
 
 
-async def _plan(wiring: Wiring, agent: Agent, taken: Taken, journal: DeskJournal) -> CallPlan:
-    """Return the plan of a run of which more is to be known than its record tells."""
-    record, now_ms = taken.leased.record, taken.leased.now_ms
+async def _plan(wiring: Wiring, agent: Agent, leased_run: LeasedRun, journal: DeskJournal) -> CallPlan:
+    """Plan a run that needs more than its record."""
+    record, now_ms = leased_run.saved.record, leased_run.saved.now_ms
     checked = revalidate(record, agent, wiring.rules.policy(), await wiring.revocation_cache.find())
-    asked = await _read_batch(wiring, record)
-    return plan_batch(agent, record, asked, checked, now_ms, journal.finished(), journal.unfinished())
+    batch = await _read_batch(wiring, record)
+    return plan_batch(agent, record, batch, checked, now_ms, journal.finished(), journal.unfinished())
 
 
 async def _read_batch(wiring: Wiring, record: SuspensionRecord) -> Batch:
-    """Return the batch as it was asked; after a doubt, with what was known already."""
+    """Return the suspended batch; a suspension about a call in doubt has saved the other results."""
     if record.state is not None:
         return Batch.model_validate_json(await wiring.runs.state(record.run.id, record.state))
-    return read_asked(record)
+    return read_batch(record)

@@ -22,7 +22,7 @@ from service.store.suspensions.saving import Saved
 from service.wiring import Wiring
 from workers.resume.journals import ask_in, describe_outcomes, find_agent, open_journal, seal
 from workers.resume.outages import next_step, through_outages
-from workers.resume.plans import Taken, read_asked
+from workers.resume.plans import LeasedRun, read_batch
 
 log = structlog.get_logger()
 
@@ -30,9 +30,9 @@ _MAX_EXTERNAL_EVENTS = 1000
 """Limit of external events per drive."""
 
 
-async def resume(wiring: Wiring, agents: Mapping[str, Agent], taken: Taken) -> None:
+async def resume(wiring: Wiring, agents: Mapping[str, Agent], leased_run: LeasedRun) -> None:
     """Drive the run and save where it stops. Raises the errors that the worker records on the run."""
-    leased, fence, record = taken.leased, taken.fence, taken.leased.record
+    leased, fence, record = leased_run.saved, leased_run.fence, leased_run.saved.record
     agent = find_agent(agents, record)
     state = await _read_state(wiring, record, agent)
     policy = wiring.rules.policy()
@@ -49,10 +49,10 @@ async def resume(wiring: Wiring, agents: Mapping[str, Agent], taken: Taken) -> N
     await _save_external(wiring, leased, reached.external_events)
     if isinstance(reached, RunSuspended):
         facts = {**record.run.facts, **agent.context}  # rules read them again if a reviewer edits the arguments
-        paused = record.model_copy(update={"run": record.run.model_copy(update={"facts": facts})})
+        suspended = record.model_copy(update={"run": record.run.model_copy(update={"facts": facts})})
         drafts, events, step, last = reached.drafts, reached.events, reached.state.step, next_step(fence)
         sealed = seal(reached.state)
-        await through_outages(lambda: wiring.desk.suspend_again(paused, last, drafts, sealed, events, step))
+        await through_outages(lambda: wiring.desk.suspend_again(suspended, last, drafts, sealed, events, step))
     else:
         await journal.settle(reached.end, reached.events)
 
@@ -79,7 +79,7 @@ async def _read_state(wiring: Wiring, record: SuspensionRecord, agent: Agent) ->
     state = FrameworkState.model_validate_json(raw)
     if state.native is None or state.batch is not None:
         return state
-    return state.model_copy(update={"batch": read_asked(record)})
+    return state.model_copy(update={"batch": read_batch(record)})
 
 
 async def _save_external(wiring: Wiring, leased: Saved, events: Sequence[JsonObject]) -> None:

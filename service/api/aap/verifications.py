@@ -7,8 +7,7 @@ from sayso.clock import iso_utc, new_secret, new_uuid
 from sayso.errors import SaysoError, TooManyRequests
 from service.api.aap.problems import Refusal
 from service.concurrency import Slots
-from service.delivery.addresses import UnsafeUrl, check_url
-from service.delivery.destinations import place_of
+from service.delivery.addresses import UnsafeUrl, check_url, host_and_port
 from service.delivery.http import Answer
 from service.store.attempts import Allowance
 from service.store.instances import Registration
@@ -32,7 +31,7 @@ async def verify_receiver(parts: Wiring, scope: str, instance_id: str, told: Reg
 
 
 async def _verify(parts: Wiring, scope: str, instance_id: str, told: Registration) -> None:
-    place = place_of(told.url)
+    place = host_and_port(told.url)
     await parts.attempts.count(BY_SCOPE, scope)
     await parts.attempts.count(TO_PLACE, place)
     with _AT_ONCE.take((f"scope {scope}", f"place {place}")) as free:

@@ -1,3 +1,3 @@
-"""Stand in for a program that cannot start."""
+"""Stand-in for a program that cannot start."""
 
 raise SystemExit("the standin is broken on purpose")

@@ -1,4 +1,4 @@
-"""Stand in for the service: healthy on SAYSO_PORT, and tells its own process id."""
+"""Stand-in for the service: healthy on SAYSO_PORT, responds with its process id."""
 
 import os
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer

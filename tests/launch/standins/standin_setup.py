@@ -1,4 +1,4 @@
-"""Stand in for the set-up: says that it ran, and what it was told."""
+"""Stand-in for the set-up: prints the password that it got."""
 
 import os
 

@@ -1,4 +1,4 @@
-"""Stand in for `python -m launch`, with the programs named in the command line."""
+"""Stand-in for `python -m launch` with the programs on the command line."""
 
 import sys
 

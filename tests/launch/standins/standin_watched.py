@@ -1,10 +1,11 @@
-"""Stand in for `python -m launch.watched`, with the stand-in of the service and checks in quick succession."""
+"""Stand-in for `python -m launch.watched` with frequent checks of the stand-in service."""
 
 import sys
 
-from launch.watched import PROGRAMS, keep
+from launch.watched import PROGRAMS, run_watched
 from launch.watches import watches_for
 from service.settings import load
 
 if __name__ == "__main__":
-    raise SystemExit(keep([sys.executable, "-m", "standin_service"], watches_for(load(), PROGRAMS)["service"], 0.1))
+    watch = watches_for(load(), PROGRAMS)["service"]
+    raise SystemExit(run_watched([sys.executable, "-m", "standin_service"], watch, 0.1))

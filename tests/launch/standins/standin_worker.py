@@ -1,4 +1,4 @@
-"""Stand in for a worker with a busy work horse: the child has its own process group and will not hear of stopping."""
+"""Stand-in for a worker with a busy work horse, which has its own process group and ignores SIGTERM."""
 
 import os
 import signal

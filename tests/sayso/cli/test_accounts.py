@@ -1,4 +1,4 @@
-"""Passwords, sessions and people from the shell."""
+"""Commands for passwords, sessions and reviewers."""
 
 from sayso.client import Client
 from tests.builders import PASSWORD
@@ -7,7 +7,7 @@ from tests.sayso.cli.test_commands import Run, desk, sayso  # noqa: F401
 NEW = "a much better battery"
 
 
-def test_a_reviewer_changes_their_password_in_the_shell(desk: tuple[str, str, str, str], sayso: Run) -> None:  # noqa: F811
+def test_password_changes_and_keeps_the_login(desk: tuple[str, str, str, str], sayso: Run) -> None:  # noqa: F811
     assert sayso("login", "--name", "anna", key=None, typed=f"{PASSWORD}\n").returncode == 0
     changed = sayso("password", key=None, typed=f"{PASSWORD}\n{NEW}\n{NEW}\n")
     assert changed.returncode == 0, changed.stderr
@@ -17,7 +17,7 @@ def test_a_reviewer_changes_their_password_in_the_shell(desk: tuple[str, str, st
         assert client.sign_in("anna", NEW).name == "anna"
 
 
-def test_sessions_are_listed_and_ended_in_the_shell(desk: tuple[str, str, str, str], sayso: Run) -> None:  # noqa: F811
+def test_sessions_list_and_end(desk: tuple[str, str, str, str], sayso: Run) -> None:  # noqa: F811
     with Client(desk[0], "-") as client:
         client.sign_in("anna", PASSWORD)
     listed = sayso("sessions", "list").stdout
@@ -28,7 +28,7 @@ def test_sessions_are_listed_and_ended_in_the_shell(desk: tuple[str, str, str, s
     assert "Name one session" in sayso("sessions", "end").stderr
 
 
-def test_an_admin_lets_people_in_again_in_the_shell(desk: tuple[str, str, str, str], sayso: Run) -> None:  # noqa: F811
+def test_people_deactivate_and_activate(desk: tuple[str, str, str, str], sayso: Run) -> None:  # noqa: F811
     root = desk[3]
     assert "anna is deactivated." in sayso("people", "deactivate", "anna", key=root).stdout
     assert "deactivated" in sayso("people", "list", key=root).stdout

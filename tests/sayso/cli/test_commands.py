@@ -1,4 +1,4 @@
-"""The command line as a program: what it prints, what it returns, and what it says when something is wrong."""
+"""The command line as a program: output, exit status and error messages."""
 
 import asyncio
 import json
@@ -36,23 +36,23 @@ Run = Callable[..., subprocess.CompletedProcess[str]]
 
 @pytest.fixture
 def desk(clean_store_url: str, tmp_path: Path) -> Iterator[tuple[str, str, str, str]]:
-    """A running desk's address, an agent's key, a reviewer's token and an admin's."""
+    """The URL of a running desk, an agent's key, a reviewer's token and an admin's token."""
     policy = tmp_path / "policy.yaml"
     policy.write_text(POLICY)
     settings = Settings(redis_url=clean_store_url, policy=policy, pending_per_key=1_000)
 
-    async def furnish() -> tuple[str, str, str]:
+    async def prepare() -> tuple[str, str, str]:
         async with assemble(settings) as wiring:
             anna = await make_person(wiring, "anna")
             return await make_agent(wiring, "bot"), anna, await make_person(wiring, "root", "reviewer", "admin")
 
     with served(settings) as url:
-        yield (url, *asyncio.run(furnish()))
+        yield (url, *asyncio.run(prepare()))
 
 
 @pytest.fixture
 def sayso(desk: tuple[str, str, str, str], tmp_path: Path) -> Run:
-    """Run the command line with somebody's credential."""
+    """Run the command line with a credential."""
 
     def run(
         *words: str, key: str | None = desk[2], url: str | None = desk[0], typed: str = ""
@@ -73,7 +73,7 @@ def ask(desk: tuple[str, str, str, str], *tools: str) -> str:
         return agent.suspend({"mode": "poll", "calls": calls}).id  # type: ignore[dict-item]
 
 
-def test_a_call_is_approved_with_other_arguments(desk: tuple[str, str, str, str], sayso: Run) -> None:
+def test_approve_with_other_arguments(desk: tuple[str, str, str, str], sayso: Run) -> None:
     waiting = ask(desk)
     assert waiting in sayso("inbox").stdout
     done = sayso("approve", waiting, "--args", '{"order": "A-2"}', "--yes")
@@ -85,9 +85,9 @@ def test_a_call_is_approved_with_other_arguments(desk: tuple[str, str, str, str]
     assert (outcome.args, outcome.by.id) == ({"order": "A-2"}, "anna")
 
 
-@pytest.mark.parametrize(("tool", "told"), [("ask", '"type": "string"'), ("pick", '"123456"\n"2"\n')])
-def test_digits_are_text_where_text_is_asked_for(
-    desk: tuple[str, str, str, str], sayso: Run, tool: str, told: str
+@pytest.mark.parametrize(("tool", "text"), [("ask", '"type": "string"'), ("pick", '"123456"\n"2"\n')])
+def test_answer_sends_digits_as_text_when_text_is_requested(
+    desk: tuple[str, str, str, str], sayso: Run, tool: str, text: str
 ) -> None:
     parameters: JsonValue = {"properties": {"code": {"type": "string"}}}
     call: JsonValue = {"tool": tool, "args": {}, "definition": {"parameters": parameters}}
@@ -97,37 +97,35 @@ def test_digits_are_text_where_text_is_asked_for(
         done = sayso("answer", waiting, "123456", "--yes")
         outcome = agent.find(waiting).items[0].outcome
     assert "goes into code" in shown
-    assert told in shown
+    assert text in shown
     assert outcome is not None, done.stderr
     assert outcome.value == "123456"
 
 
-def test_a_number_below_zero_is_an_answer_and_no_option(desk: tuple[str, str, str, str], sayso: Run) -> None:
+def test_answer_accepts_a_negative_number(desk: tuple[str, str, str, str], sayso: Run) -> None:
     waiting = ask(desk)
     assert "asks for approval, not for a value" in sayso("answer", waiting, "-5", "--yes").stderr
     assert "There is no option --forever." in sayso("answer", waiting, "--forever", "--yes").stderr
     assert sayso("deny", waiting, "-5").stderr == "No such option: -5. See --help.\n"
 
 
-def test_all_that_waits_is_listed_and_found_however_much_it_is(desk: tuple[str, str, str, str], sayso: Run) -> None:
+def test_inbox_lists_more_items_than_one_page(desk: tuple[str, str, str, str], sayso: Run) -> None:
     body: JsonObject = {"mode": "poll", "calls": [{"tool": "refund", "args": {}, "definition": {}}]}
     with Client(desk[0], desk[1]) as agent:
-        asked = [agent.suspend(body).id for _ in range(201)]
+        ids = [agent.suspend(body).id for _ in range(201)]
     listed = sayso("inbox", "--once").stdout
-    assert [one for one in asked if one not in listed] == []
-    assert sayso("show", asked[-1][4:30]).returncode == 0
+    assert [id_ for id_ in ids if id_ not in listed] == []
+    assert sayso("show", ids[-1][4:30]).returncode == 0
 
 
-def test_a_name_that_looks_like_one_in_a_rule_is_flagged_on_the_terminal(
-    desk: tuple[str, str, str, str], sayso: Run
-) -> None:
+def test_show_flags_a_name_that_resembles_one_in_a_rule(desk: tuple[str, str, str, str], sayso: Run) -> None:
     waiting = ask(desk, "P1ck")
     assert "This tool name resembles pick in the rules but is not the same." in sayso("show", waiting).stdout
     with Client(desk[0], desk[1]) as agent:
         assert agent.find(waiting).items[0].resembles == ("pick",)
 
 
-def test_whoever_comes_second_is_told_who_was_first(desk: tuple[str, str, str, str], sayso: Run) -> None:
+def test_approve_after_another_decision(desk: tuple[str, str, str, str], sayso: Run) -> None:
     waiting = ask(desk)
     assert sayso("deny", waiting, "-m", "no", "-y").returncode == 0
     late = sayso("approve", waiting, "-y")
@@ -135,13 +133,13 @@ def test_whoever_comes_second_is_told_who_was_first(desk: tuple[str, str, str, s
     assert "has no open item" in late.stderr
 
 
-def test_of_several_items_one_is_named(desk: tuple[str, str, str, str], sayso: Run) -> None:
+def test_approve_requires_an_item_when_several_wait(desk: tuple[str, str, str, str], sayso: Run) -> None:
     waiting = ask(desk, "refund", "mail")
     assert "Choose one with --item" in sayso("approve", waiting, "-y").stderr
     assert "mail: approved." in sayso("approve", waiting, "--item", "i2", "-y").stdout
 
 
-def test_nothing_is_decided_where_nobody_can_be_asked_once_more(desk: tuple[str, str, str, str], sayso: Run) -> None:
+def test_approve_requires_yes_without_a_terminal(desk: tuple[str, str, str, str], sayso: Run) -> None:
     waiting = ask(desk)
     refused = sayso("approve", waiting)
     assert (refused.returncode, "Give --yes" in refused.stderr) == (1, True)
@@ -149,23 +147,21 @@ def test_nothing_is_decided_where_nobody_can_be_asked_once_more(desk: tuple[str,
         assert agent.find(waiting).pending
 
 
-def test_events_are_shown_up_to_the_one_that_was_altered(
-    desk: tuple[str, str, str, str], sayso: Run, clean_store_url: str
-) -> None:
+def test_events_stop_at_an_altered_event(desk: tuple[str, str, str, str], sayso: Run, clean_store_url: str) -> None:
     with Client(desk[0], desk[1]) as agent:
         run_id = agent.find(ask(desk)).run.id
     assert sayso("events", run_id).returncode == 0
     with Redis.from_url(clean_store_url) as store:
         trail = TenantKeys(TENANT).trail(run_id)
-        judged = store.lindex(trail, 1).decode()  # type: ignore[union-attr]
+        judged = store.lindex(trail, 1).decode()
         store.lset(trail, 1, judged.replace("request_approval", "allow"))
-    told = sayso("events", run_id)
-    assert (told.returncode, "Event 2 does not follow" in told.stderr) == (1, True)
-    assert "run_paused" not in told.stdout
+    done = sayso("events", run_id)
+    assert (done.returncode, "Event 2 does not follow" in done.stderr) == (1, True)
+    assert "run_paused" not in done.stdout
 
 
 @pytest.mark.parametrize("deleted", [False, True], ids=["cut", "deleted"])
-def test_events_of_a_trail_that_was_cut_are_not_whole(
+def test_events_detect_a_cut_trail(
     desk: tuple[str, str, str, str], sayso: Run, clean_store_url: str, deleted: bool
 ) -> None:
     with Client(desk[0], desk[1]) as agent:
@@ -173,11 +169,11 @@ def test_events_of_a_trail_that_was_cut_are_not_whole(
     with Redis.from_url(clean_store_url) as store:
         trail = TenantKeys(TENANT).trail(run_id)
         store.delete(trail) if deleted else store.rpop(trail)
-    told = sayso("events", run_id)
-    assert (told.returncode, "run's record names event 3" in " ".join(told.stderr.split())) == (1, True)
+    done = sayso("events", run_id)
+    assert (done.returncode, "run's record names event 3" in " ".join(done.stderr.split())) == (1, True)
 
 
-def test_the_inbox_names_what_cannot_be_read(desk: tuple[str, str, str, str], sayso: Run, clean_store_url: str) -> None:
+def test_inbox_lists_unreadable_suspensions(desk: tuple[str, str, str, str], sayso: Run, clean_store_url: str) -> None:
     broken, whole = ask(desk), ask(desk)
     tear(clean_store_url, broken)
     shown = sayso("inbox", "--once").stdout
@@ -185,7 +181,7 @@ def test_the_inbox_names_what_cannot_be_read(desk: tuple[str, str, str, str], sa
     assert whole in shown
 
 
-def test_keys_are_provisioned_rotated_and_revoked_from_the_shell(desk: tuple[str, str, str, str], sayso: Run) -> None:
+def test_keys_create_rotate_and_revoke(desk: tuple[str, str, str, str], sayso: Run) -> None:
     root = desk[3]
     for kind, name in (("provisioner", "fleet"), ("agent", "new-bot"), ("reviewer", "anna")):
         made = sayso("keys", "create", name, "--kind", kind, key=root)
@@ -211,7 +207,7 @@ def fails(call: Callable[[], object]) -> bool:
     return False
 
 
-def test_a_person_signs_in_once_for_many_commands(sayso: Run, tmp_path: Path) -> None:
+def test_login_is_saved_until_logout(sayso: Run, tmp_path: Path) -> None:
     assert "Run `sayso login`" in sayso("inbox", key=None).stderr
     done = sayso("login", "--name", "anna", key=None, typed=f"{PASSWORD}\n")
     assert done.returncode == 0, done.stderr
@@ -225,35 +221,35 @@ def test_a_person_signs_in_once_for_many_commands(sayso: Run, tmp_path: Path) ->
     assert sayso("inbox", key=None).returncode == 1
 
 
-def test_the_rules_in_a_file_are_checked_by_the_desk(sayso: Run, tmp_path: Path) -> None:
+def test_policy_check_by_the_desk(sayso: Run, tmp_path: Path) -> None:
     good, bad = tmp_path / "good.yaml", tmp_path / "bad.yaml"
     good.write_text("version: 1\ndefault: deny\nrules: []\n")
     bad.write_text("version: 1\ndefault: perhaps\n")
     assert sayso("policy", "check", str(good)).returncode == 0
-    told = sayso("policy", "check", str(bad))
-    assert (told.returncode, "bad.yaml:2" in told.stdout) == (1, True)
+    done = sayso("policy", "check", str(bad))
+    assert (done.returncode, "bad.yaml:2" in done.stdout) == (1, True)
     dead = "rules: [{id: a, action: deny}, {id: b, action: allow}]"
     good.write_text(f"version: 1\ndefault: deny\n{dead}\n")
     warned = sayso("policy", "check", str(good))
     assert (warned.returncode, "warning: rule b: never decides" in warned.stdout) == (0, True)
 
 
-def test_the_doctor_says_what_does_not_work_and_what_to_do(sayso: Run) -> None:
-    told = sayso("doctor")
-    assert told.returncode == 1, "no worker runs in this test"
+def test_doctor_reports_failures_and_fixes(sayso: Run) -> None:
+    done = sayso("doctor")
+    assert done.returncode == 1, "no worker runs in this test"
     for part in ("server", "store", "durability", "time", "clock", "workers", "limits", "rules", "channels"):
-        assert part in told.stdout
-    assert "python -m workers" in told.stdout
+        assert part in done.stdout
+    assert "python -m workers" in done.stdout
     away = sayso("doctor", url="http://127.0.0.1:9")
     assert (away.returncode, "Start it with `make up`" in away.stdout) == (1, True)
 
 
-def test_a_wrong_command_says_how_it_goes(sayso: Run) -> None:
+def test_approve_without_an_id(sayso: Run) -> None:
     assert sayso("approve").returncode == 2
     assert "Missing argument" in sayso("approve").stderr
 
 
-def test_a_name_that_nobody_knows_is_frozen_only_when_confirmed(desk: tuple[str, str, str, str], sayso: Run) -> None:
+def test_freeze_requires_confirmation_for_an_unknown_name(desk: tuple[str, str, str, str], sayso: Run) -> None:
     ask(desk, "payout")
     refused = sayso("freeze", "tool:payot", key=desk[3])
     assert refused.returncode == 1
@@ -264,19 +260,25 @@ def test_a_name_that_nobody_knows_is_frozen_only_when_confirmed(desk: tuple[str,
     made = sayso("freeze", "tool:payout", "-m", "Wrong amounts", key=desk[3])
     assert made.returncode == 0, made.stderr
     assert "tool:payout" in sayso("freezes").stdout
-    gone = sayso("unfreeze", made.stdout.split("`")[1].rsplit(" ", 1)[1], key=desk[3])
-    assert "tool:payout is no longer frozen." in gone.stdout
+    ended = sayso("unfreeze", made.stdout.split("`")[1].rsplit(" ", 1)[1], key=desk[3])
+    assert "tool:payout is no longer frozen." in ended.stdout
     assert sayso("freeze", "tool:payot", "--confirm", key=desk[3]).returncode == 0
 
 
-def test_a_failed_call_is_shown_as_failed(desk: tuple[str, str, str, str], sayso: Run) -> None:
+def test_show_marks_a_failed_call(desk: tuple[str, str, str, str], sayso: Run) -> None:
     waiting = ask(desk)
     assert sayso("approve", waiting, "--yes").returncode == 0
     with Client(desk[0], desk[1]) as agent:
         agent.exchange(requests.redeem(waiting, "i1", "once", 60))
         agent.exchange(requests.report_outcome(waiting, "i1", "once", False, None, "payment provider answered 502"))
+<<<<<<< HEAD
+    shown = sayso("show", waiting).stdout
+    assert "failed; approved by anna" in shown
+    assert "payment provider answered 502" in shown
+=======
     told = sayso("show", waiting).stdout
     assert "failed; anna approved this" in told
     assert "payment provider answered 502" in told
+>>>>>>> main
     assert "call failed" in sayso("runs").stdout
     assert "completed" not in sayso("runs").stdout

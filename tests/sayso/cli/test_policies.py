@@ -1,4 +1,4 @@
-"""Rules are checked from the shell without a desk, and by the desk where somebody is signed in."""
+"""`sayso policy check`, with and without a desk."""
 
 import json
 import subprocess
@@ -18,24 +18,24 @@ DEAD = "version: 1\ndefault: deny\nrules: [{id: a, action: deny}, {id: b, action
 
 
 def run(home: Path, *words: str, **environ: str) -> subprocess.CompletedProcess[str]:
-    """Run the command line where nobody is signed in, and no desk is there."""
+    """Run the command line without a login and without a desk."""
     environ = {"HOME": str(home), "PYTHONPATH": str(CHECKOUT), **environ}
     command = [sys.executable, "-m", "sayso", *words]
     return subprocess.run(command, cwd=home, env=environ, capture_output=True, text=True, check=False)
 
 
 @pytest.mark.parametrize(
-    ("text", "code", "told"),
+    ("text", "code", "message"),
     [
         (GOOD, 0, "rules.yaml: 0 rules, version "),
         (BAD, 1, "rules.yaml:2:10: default: must be"),
         (DEAD, 0, "warning: rule b: never decides"),
     ],
 )
-def test_policy_check_works_without_desk_and_sign_in(tmp_path: Path, text: str, code: int, told: str) -> None:
+def test_policy_check_works_without_desk_and_sign_in(tmp_path: Path, text: str, code: int, message: str) -> None:
     (tmp_path / "rules.yaml").write_text(text)
     done = run(tmp_path, "policy", "check", "rules.yaml")
-    assert (done.returncode, told in done.stdout) == (code, True), done
+    assert (done.returncode, message in done.stdout) == (code, True), done
     assert ("Checked on this machine only" in done.stderr) == (code == 0)
 
 
@@ -44,8 +44,8 @@ def test_policy_check_offline_asks_no_desk(tmp_path: Path) -> None:
     nowhere = {"SAYSO_URL": "http://127.0.0.1:9", "SAYSO_KEY": "sayso_agent_k"}
     done = run(tmp_path, "policy", "check", "rules.yaml", "--offline", "--json", **nowhere)
     assert (done.returncode, done.stderr) == (0, "")
-    found = json.loads(done.stdout)
-    assert (found["ok"], found["rules"], len(found["warnings"])) == (True, 2, 1)
+    result = json.loads(done.stdout)
+    assert (result["ok"], result["rules"], len(result["warnings"])) == (True, 2, 1)
 
 
 def test_policy_check_falls_back_when_no_desk_answers(tmp_path: Path) -> None:
@@ -67,7 +67,7 @@ def test_policy_check_names_each_line_that_is_not_utf8(tmp_path: Path) -> None:
 
 
 def test_policy_check_says_what_to_install_when_packages_are_missing(tmp_path: Path) -> None:
-    """An environment with the command line alone has none of the packages that read rules."""
+    """The `cli` extra alone installs no package that reads rules."""
     (tmp_path / "rules.yaml").write_text(GOOD)
     hide = f"import sys; [sys.modules.__setitem__(name, None) for name in {list(PACKAGES)}]"
     script = f"{hide}; sys.argv = ['sayso', 'policy', 'check', 'rules.yaml']; from sayso.__main__ import main; main()"
@@ -79,21 +79,21 @@ def test_policy_check_says_what_to_install_when_packages_are_missing(tmp_path: P
     assert "Traceback" not in done.stderr
 
 
-def test_the_extra_policies_brings_all_that_reading_rules_takes() -> None:
+def test_policies_extra_installs_all_packages_of_rules() -> None:
     extras = tomllib.loads((CHECKOUT / "pyproject.toml").read_text())["project"]["optional-dependencies"]
-    brought = {need.partition(">")[0] for need in extras["policies"]}
-    assert brought == set(PACKAGES.values())
+    packages = {need.partition(">")[0] for need in extras["policies"]}
+    assert packages == set(PACKAGES.values())
     assert set(extras["policies"]) <= set(extras["server"])
 
 
-def test_version_is_that_of_the_package(tmp_path: Path) -> None:
+def test_version_matches_the_package(tmp_path: Path) -> None:
     built = tomllib.loads((CHECKOUT / "pyproject.toml").read_text())["project"]["version"]
     assert run(tmp_path, "--version").stdout == f"sayso {built}\n"
     assert built == __version__
 
 
 @pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
-def test_completion_is_shown_for_each_shell(tmp_path: Path, shell: str) -> None:
+def test_show_completion_for_each_shell(tmp_path: Path, shell: str) -> None:
     done = run(tmp_path, "--show-completion", shell)
     assert (done.returncode, "_SAYSO_COMPLETE" in done.stdout) == (0, True), done
     done = run(tmp_path, _SAYSO_COMPLETE="complete_bash", COMP_WORDS="sayso po", COMP_CWORD="1")

@@ -1,4 +1,4 @@
-"""`sayso mcp` says what it needs before it starts anything; `make frameworks` tests what it does then."""
+"""Options of `sayso mcp`. `make frameworks` tests the proxy itself."""
 
 import subprocess
 import sys
@@ -9,7 +9,7 @@ from service.settings import CHECKOUT
 
 
 @pytest.mark.parametrize(
-    ("words", "told"),
+    ("words", "message"),
     [
         ((), "Name one server"),
         (("--url", "http://127.0.0.1:9/mcp", "--", "a-server"), "Name one server"),
@@ -18,8 +18,8 @@ from service.settings import CHECKOUT
         (("--", "a-server"), "pip install 'sayso[cli,mcp]'"),
     ],
 )
-def test_what_is_missing_is_told_in_a_sentence(words: tuple[str, ...], told: str) -> None:
+def test_mcp_refuses_wrong_or_missing_options(words: tuple[str, ...], message: str) -> None:
     command = [sys.executable, "-m", "sayso", "mcp", *words]
     done = subprocess.run(command, cwd=CHECKOUT, capture_output=True, text=True, check=False)
     assert (done.returncode, done.stdout) == (1, "")
-    assert told in " ".join(done.stderr.split())
+    assert message in " ".join(done.stderr.split())

@@ -1,4 +1,4 @@
-"""The command line's screens: what an agent says of itself is marked as that."""
+"""Screens mark the claims of agents."""
 
 from datetime import UTC, datetime
 

@@ -1,4 +1,4 @@
-"""Scripts use the command line: they read JSON, and sign in without a terminal."""
+"""JSON output and sign-in without a terminal."""
 
 import json
 from pathlib import Path
@@ -15,13 +15,13 @@ HIDDEN = "\x1b[2J\u202e"
 
 
 def read(sayso: Run, *words: str, **given: Any) -> Any:  # noqa: F811
-    """Return what a command prints as JSON."""
+    """Return the JSON that a command prints."""
     done = sayso(*words, "--json", **given)
     assert done.stderr == "", done.stderr
     return json.loads(done.stdout)
 
 
-def test_what_waits_is_read_as_json(desk: Desk, sayso: Run) -> None:  # noqa: F811
+def test_inbox_and_show_print_json(desk: Desk, sayso: Run) -> None:  # noqa: F811
     waiting = ask(desk, "refund", "mail")
     (listed,) = read(sayso, "inbox")
     assert (listed["id"], [item["tool"]["name"] for item in listed["items"]]) == (waiting, ["refund", "mail"])
@@ -30,7 +30,7 @@ def test_what_waits_is_read_as_json(desk: Desk, sayso: Run) -> None:  # noqa: F8
     assert read(sayso, "inbox", "--once")[0]["id"] == waiting
 
 
-def test_runs_and_events_are_read_as_json(desk: Desk, sayso: Run) -> None:  # noqa: F811
+def test_runs_and_events_print_json(desk: Desk, sayso: Run) -> None:  # noqa: F811
     with Client(desk[0], desk[1]) as agent:
         run_id = agent.find(ask(desk)).run.id
     assert [one["id"] for one in read(sayso, "runs")] == [run_id]
@@ -40,28 +40,28 @@ def test_runs_and_events_are_read_as_json(desk: Desk, sayso: Run) -> None:  # no
     assert read(sayso, "run", "cancel", run_id)["status"] == "cancelled"
 
 
-def test_keys_and_freezes_are_read_as_json(desk: Desk, sayso: Run) -> None:  # noqa: F811
+def test_keys_and_freezes_print_json(desk: Desk, sayso: Run) -> None:  # noqa: F811
     assert [one["name"] for one in read(sayso, "keys", "list", key=desk[3])] == ["bot"]
     assert read(sayso, "freezes") == []
     assert sayso("freeze", "all", "-m", "fire", key=desk[3]).returncode == 0
     assert [(one["scope"], one["reason"]) for one in read(sayso, "freezes")] == [("all", "fire")]
 
 
-def test_people_and_sessions_are_read_as_json(desk: Desk, sayso: Run) -> None:  # noqa: F811
+def test_people_and_sessions_print_json(desk: Desk, sayso: Run) -> None:  # noqa: F811
     assert [one["name"] for one in read(sayso, "people", "list", key=desk[3])] == ["anna", "root"]
     (own,) = read(sayso, "sessions", "list")
     assert own["current"] is True
     assert read(sayso, "people", "sessions", "anna", key=desk[3])[0]["id"] == own["id"]
 
 
-def test_doctor_in_json_keeps_its_status(sayso: Run) -> None:  # noqa: F811
+def test_doctor_with_json_keeps_its_status(sayso: Run) -> None:  # noqa: F811
     done = sayso("doctor", "--json")
     found = {one["part"]: one for one in json.loads(done.stdout)}
     assert (done.returncode, found["server"]["ok"], found["workers"]["ok"]) == (1, True, False)
     assert "python -m workers" in found["workers"]["todo"]
 
 
-def test_json_holds_no_sign_that_a_terminal_obeys(desk: Desk, sayso: Run) -> None:  # noqa: F811
+def test_json_escapes_control_characters(desk: Desk, sayso: Run) -> None:  # noqa: F811
     ask(desk)
     call: Any = {"tool": "mail", "args": {"text": HIDDEN}, "definition": {}}
     with Client(desk[0], desk[1]) as agent:
@@ -72,41 +72,41 @@ def test_json_holds_no_sign_that_a_terminal_obeys(desk: Desk, sayso: Run) -> Non
     assert json.loads(printed)["items"][0]["tool"]["args"] == {"text": HIDDEN}
 
 
-def test_an_error_is_a_sentence_with_json_too(sayso: Run) -> None:  # noqa: F811
+def test_run_show_prints_errors_as_text_with_json(sayso: Run) -> None:  # noqa: F811
     done = sayso("run", "show", "run_none", "--json")
     assert (done.returncode, done.stdout, "run_none" in done.stderr) == (1, "", True)
 
 
 @pytest.mark.parametrize("end", ["", "\n", "\r\n"])
-def test_a_script_signs_in_with_a_piped_password(sayso: Run, end: str) -> None:  # noqa: F811
+def test_login_with_a_piped_password(sayso: Run, end: str) -> None:  # noqa: F811
     done = sayso("login", "--name", "anna", "--password-stdin", key=None, typed=f"{PASSWORD}{end}")
     assert (done.returncode, done.stderr) == (0, "")
     assert sayso("inbox", key=None).returncode == 0
 
 
 @pytest.mark.parametrize(
-    ("words", "typed", "told"),
+    ("words", "typed", "message"),
     [
         (("--name", "anna"), "", "Standard input has no password"),
         ((), PASSWORD, "requires --name and excludes --key"),
         (("--name", "anna", "--key"), PASSWORD, "requires --name and excludes --key"),
     ],
 )
-def test_a_piped_password_without_name_or_text_is_refused(
+def test_login_refuses_a_piped_password_without_name_or_text(
     sayso: Run,  # noqa: F811
     words: tuple[str, ...],
     typed: str,
-    told: str,
+    message: str,
 ) -> None:
     done = sayso("login", *words, "--password-stdin", key=None, typed=typed)
-    assert (done.returncode, told in done.stderr) == (1, True), done.stderr
+    assert (done.returncode, message in done.stderr) == (1, True), done.stderr
 
 
-def test_policy_check_asks_the_desk_after_checking_here(sayso: Run, tmp_path: Path) -> None:  # noqa: F811
-    """Only the desk knows its reviewers."""
+def test_policy_check_asks_the_desk_after_the_local_check(sayso: Run, tmp_path: Path) -> None:  # noqa: F811
+    """Only the desk can check reviewers."""
     file = tmp_path / "rules.yaml"
     rule = "{id: a, tool: pay, action: request_approval, terms: {reviewers: [nobody]}}"
     file.write_text(f"version: 1\ndefault: deny\nrules: [{rule}]\n")
-    told = read(sayso, "policy", "check", str(file))
-    assert "there is no reviewer 'nobody'" in told["warnings"][0]
+    result = read(sayso, "policy", "check", str(file))
+    assert "there is no reviewer 'nobody'" in result["warnings"][0]
     assert read(sayso, "policy", "check", str(file), "--offline")["warnings"] == []

@@ -1,4 +1,4 @@
-"""The command line in a real terminal: what waits is seen and decided, and what an agent writes does nothing to it."""
+"""The command line in a real terminal: live inbox, decisions, and hostile text."""
 
 import asyncio
 import re
@@ -16,17 +16,17 @@ from tests.terminals import terminal
 
 HOSTILE = "\x1b]0;pwned\x07\x1b[2J\x1b[31mred\x9b8m\u202edlog\u2066\x08\x08\r\x1b[8mhidden[bold]not bold[/bold] :bomb:"
 HARMLESS = re.compile(rb"\x1b\[[0-9;]*m|\x1b\[[0-9]*[AGK]|\x1b\[2?K|\x1b\[\?25[lh]|\x1b\[1A|[\r\n\t]")
-"""What the command line itself writes: colours, and moving up to draw a list anew."""
+"""Sequences that the command line itself writes: colours and cursor movement."""
 
 
-async def furnish(settings: Settings) -> tuple[str, str]:
+async def prepare(settings: Settings) -> tuple[str, str]:
     """Return an agent's key and a person's token."""
     async with assemble(settings) as wiring:
         return await make_agent(wiring, "bot"), await make_person(wiring, "anna")
 
 
 def ask(url: str, key: str, name: str, **args: str) -> str:
-    """Ask for a call as an agent does; returns the suspension's id."""
+    """Submit a call as an agent, and return the suspension's id."""
     definition = {"description": HOSTILE, "parameters": {"type": "object"}}
     calls = [{"tool": name, "args": args, "definition": definition}]
     with Client(url, key) as agent:
@@ -34,23 +34,21 @@ def ask(url: str, key: str, name: str, **args: str) -> str:
 
 
 def check_bytes(written: bytes) -> None:
-    """Nothing but the command line's own sequences went to the terminal: no control byte of the agent's."""
+    """Check that the terminal received no control bytes but the command line's own."""
     text = HARMLESS.sub(b"", written).decode()
     assert [sign for sign in text if ord(sign) < 0x20 or 0x7F <= ord(sign) < 0xA0 or sign in "\u202e\u202d\u2066"] == []
 
 
 @pytest.fixture
 def command(tmp_path: Path) -> str:
-    """How the command line is called in a checkout."""
+    """The shell command that runs the command line."""
     return f"cd {CHECKOUT} && {sys.executable} -m sayso"
 
 
-def test_what_waits_is_seen_live_and_decided_in_a_real_terminal(
-    clean_store_url: str, tmp_path: Path, command: str
-) -> None:
+def test_inbox_and_approve_in_a_terminal(clean_store_url: str, tmp_path: Path, command: str) -> None:
     settings = Settings(redis_url=clean_store_url)
     with served(settings) as url:
-        key, token = asyncio.run(furnish(settings))
+        key, token = asyncio.run(prepare(settings))
         environ = {"SAYSO_URL": url, "SAYSO_KEY": token, "HOME": str(tmp_path)}
         with terminal(tmp_path, environ) as shell:
             shell.press(f"{command} inbox", "Enter")
@@ -66,10 +64,10 @@ def test_what_waits_is_seen_live_and_decided_in_a_real_terminal(
             assert agent.wait(waiting, 10).items[0].outcome is not None
 
 
-def test_hostile_words_put_no_control_byte_on_the_screen(clean_store_url: str, tmp_path: Path, command: str) -> None:
+def test_hostile_text_writes_no_control_bytes(clean_store_url: str, tmp_path: Path, command: str) -> None:
     settings = Settings(redis_url=clean_store_url)
     with served(settings) as url:
-        key, token = asyncio.run(furnish(settings))
+        key, token = asyncio.run(prepare(settings))
         waiting = ask(url, key, "pay", order=HOSTILE)
         environ = {"SAYSO_URL": url, "SAYSO_KEY": token, "HOME": str(tmp_path)}
         with terminal(tmp_path, environ) as shell:
@@ -86,10 +84,10 @@ def test_hostile_words_put_no_control_byte_on_the_screen(clean_store_url: str, t
 
 
 def test_approve_shows_a_long_text_to_its_end(clean_store_url: str, tmp_path: Path, command: str) -> None:
-    """The text was cut at 20,000 characters, and the question was asked all the same."""
+    """The text was cut at 20,000 characters before the confirmation."""
     settings = Settings(redis_url=clean_store_url)
     with served(settings) as url:
-        key, token = asyncio.run(furnish(settings))
+        key, token = asyncio.run(prepare(settings))
         text = f"{'harmless ' * 3_000}{' ' * 9_000}rm -rf / #the-end"
         waiting = ask(url, key, "shell", command=text)
         with terminal(tmp_path, {"SAYSO_URL": url, "SAYSO_KEY": token, "HOME": str(tmp_path)}) as shell:
@@ -103,14 +101,14 @@ def test_approve_shows_a_long_text_to_its_end(clean_store_url: str, tmp_path: Pa
 def test_approve_refuses_what_no_terminal_can_keep(clean_store_url: str, tmp_path: Path, command: str) -> None:
     settings = Settings(redis_url=clean_store_url)
     with served(settings) as url:
-        key, token = asyncio.run(furnish(settings))
+        key, token = asyncio.run(prepare(settings))
         waiting = ask(url, key, "shell", command="\n".join(f"echo {place}" for place in range(60_000)))
         with terminal(tmp_path, {"SAYSO_URL": url, "SAYSO_KEY": token, "HOME": str(tmp_path)}) as shell:
             shell.press(f"{command} approve {waiting}; echo done-$?", "Enter")
             shell.await_text("done-1")
-            told = "".join(shell.screen().split())
-            assert "aterminalmaykeepnomorethan1000.Nothingwasdecided." in told
-            assert f"{url}/items/{waiting}/i1" in told
+            shown = "".join(shell.screen().split())
+            assert "aterminalmaykeepnomorethan1000.Nothingwasdecided." in shown
+            assert f"{url}/items/{waiting}/i1" in shown
             shell.press(f"clear; {command} deny {waiting}; echo done-$?", "Enter")
             shell.await_text("Deny?")
             shell.press("y", "Enter")

@@ -138,7 +138,7 @@ def test_a_breakpoint_is_resumed_with_or_without_a_value(values: dict[str, Any])
 
 def test_answers_go_to_one_checkpoint_and_to_all_that_waits() -> None:
     pauses = find_suspensions([decode(interrupt("e1")), decode(interrupt("e2", interruptKey="why"))])
-    with pytest.raises(InvalidInput, match="Missing: why. Unknown: other"):
+    with pytest.raises(InvalidInput, match=r"Missing: why\. Unknown: other"):
         write_graph_resume(pauses, {"ok": 1, "other": 2})
     apart = find_suspensions([decode(interrupt("e1")), decode(interrupt("e2", interruptKey="why", checkpointId="k2"))])
     with pytest.raises(InvalidInput, match="to 2 checkpoints"):

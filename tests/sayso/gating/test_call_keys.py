@@ -1,4 +1,4 @@
-"""A key that no call could fill is refused where the gate is written, with the arguments that exist."""
+"""Keys of gated calls."""
 
 from typing import Any
 
@@ -11,7 +11,7 @@ from tests.sayso.banks import Bank, gated
 
 
 @pytest.mark.parametrize(
-    ("key", "words"),
+    ("key", "message"),
     [
         ("refund-{customer}", "{customer} is not an argument. refund takes order, amount."),
         ("refund-{call}", "{call} is not an argument. refund takes order, amount."),
@@ -26,16 +26,14 @@ from tests.sayso.banks import Bank, gated
         (lambda order: order, "it is called with every argument by name, but "),
     ],
 )
-def test_a_key_that_cannot_be_filled_is_refused_at_decoration(
-    desk: InProcessDesk, bank: Bank, key: Any, words: str
-) -> None:
+def test_gate_refuses_a_key_that_cannot_be_filled(desk: InProcessDesk, bank: Bank, key: Any, message: str) -> None:
     with pytest.raises(InvalidInput, match=r"^The key .* of refund cannot be filled: ") as refused:
         gated(desk, bank, key=key)
-    assert words in refused.value.message
+    assert message in refused.value.message
     assert desk.records == {}
 
 
-def test_a_key_of_a_block_is_checked_against_its_arguments(desk: InProcessDesk) -> None:
+def test_gate_checks_the_key_of_a_block(desk: InProcessDesk) -> None:
     with pytest.raises(InvalidInput, match=r"\{version\} is not an argument. deploy takes to, force\."):
         gate("deploy", {"to": "prod", "force": True}, key="deploy-{version}", client=desk.client())
     with pytest.raises(InvalidInput, match=r"deploy takes no arguments\."):
@@ -52,19 +50,19 @@ def test_a_key_of_a_block_is_checked_against_its_arguments(desk: InProcessDesk) 
         (lambda **args: f"{args['amount']:g}", "5"),
     ],
 )
-def test_a_key_that_can_be_filled_names_the_call(desk: InProcessDesk, bank: Bank, key: Any, label: str) -> None:
+def test_build_call_fills_the_key(desk: InProcessDesk, bank: Bank, key: Any, label: str) -> None:
     refund = gated(desk, bank, key=key)
     assert refund.options.build_call(refund.tool.definition, {"order": "A-1", "amount": 5.0}).label == label
 
 
-def test_a_key_function_without_a_signature_is_tried_when_called(desk: InProcessDesk, bank: Bank) -> None:
+def test_gate_tries_a_key_function_without_a_signature(desk: InProcessDesk, bank: Bank) -> None:
     refund = gated(desk, bank, key=str)
     with pytest.raises(InvalidInput, match="cannot be filled with its arguments"):
         refund("A-1", 5.0)
     assert desk.records == {}
 
 
-def test_a_default_value_counts_as_an_argument(desk: InProcessDesk) -> None:
+def test_gate_accepts_a_default_value_in_the_key(desk: InProcessDesk) -> None:
     desk.reviewer.approves()
 
     @gate(key="note-{kind}", client=desk.client())

@@ -1,4 +1,4 @@
-"""A function, or a block, runs only with somebody's leave, at most once, whatever happens in between."""
+"""Gated functions and blocks run only with a permit, and at most once."""
 
 from collections.abc import Iterator
 from datetime import date
@@ -19,7 +19,7 @@ def run_status(desk: InProcessDesk) -> str:
     return str(list(desk.records.values())[-1].run_status)
 
 
-def test_an_approved_call_runs_once_and_its_outcome_is_on_the_record(desk: InProcessDesk, bank: Bank) -> None:
+def test_gate_runs_an_approved_call_once_and_reports_it(desk: InProcessDesk, bank: Bank) -> None:
     desk.reviewer.approves("refund")
     assert gated(desk, bank)("A-1", amount=5.0) == "paid 5 for A-1"
     assert bank.paid == [("A-1", 5.0)]
@@ -31,19 +31,19 @@ def test_an_approved_call_runs_once_and_its_outcome_is_on_the_record(desk: InPro
     assert run_status(desk) == "completed"
 
 
-def test_what_runs_is_what_the_reviewer_made_of_it(desk: InProcessDesk, bank: Bank) -> None:
+def test_gate_runs_the_edited_arguments(desk: InProcessDesk, bank: Bank) -> None:
     desk.reviewer.approves("refund", args={"order": "A-1", "amount": 3.0})
     assert gated(desk, bank)("A-1", 5.0) == "paid 3 for A-1"
 
 
-def test_a_denied_call_does_not_run_and_says_why(desk: InProcessDesk, bank: Bank) -> None:
+def test_gate_raises_denied_with_the_reason(desk: InProcessDesk, bank: Bank) -> None:
     desk.reviewer.denies("refund", "Never delivered")
     with pytest.raises(Denied, match="refund was denied by reviewer: Never delivered"):
         gated(desk, bank)("A-1", 5.0)
     assert bank.paid == []
 
 
-def test_rules_that_allow_or_deny_need_nobody(bank: Bank) -> None:
+def test_gate_follows_rules_that_allow_or_deny(bank: Bank) -> None:
     small = PolicyRule(rule_id="small", condition=RuleCondition(tool_name="refund"), action=Action.ALLOW)
     assert gated(InProcessDesk(Policy(rules=(small,), default=Action.DENY)), bank)("A-1", 5.0)
     with pytest.raises(Denied, match="denied by policy"):
@@ -51,23 +51,23 @@ def test_rules_that_allow_or_deny_need_nobody(bank: Bank) -> None:
     assert len(bank.paid) == 1
 
 
-def test_a_rule_that_asks_for_what_the_tool_does_not_take_denies_and_asks_nobody(bank: Bank) -> None:
-    ask = RequestPayload(target_arg="code")
-    rule = PolicyRule(rule_id="codes", action=Action.REQUEST_USER_INPUT, request_payload=ask)
+def test_gate_raises_denied_when_a_rule_requests_an_unknown_argument(bank: Bank) -> None:
+    payload = RequestPayload(target_arg="code")
+    rule = PolicyRule(rule_id="codes", action=Action.REQUEST_USER_INPUT, request_payload=payload)
     desk = InProcessDesk(Policy(rules=(rule,), default=Action.ALLOW))
     with pytest.raises(Denied, match="The rule codes asks for a value for 'code', which refund does not take"):
         gated(desk, bank)("A-1", 5.0)
     assert bank.paid == []
     with pytest.raises(Suspended), gate("deploy", {}, client=desk.client(), wait_s=0):
-        raise AssertionError("nobody has given the code")
+        raise AssertionError("the block ran without the code")
 
 
-def test_nobody_answering_lets_the_fallback_decide(desk: InProcessDesk, bank: Bank) -> None:
+def test_gate_raises_denied_by_the_fallback(desk: InProcessDesk, bank: Bank) -> None:
     with pytest.raises(Denied, match="Nobody decided before"):
         gated(desk, bank)("A-1", 5.0)
 
 
-def test_without_time_to_wait_it_says_so_and_goes_on_when_called_again(desk: InProcessDesk, bank: Bank) -> None:
+def test_gate_raises_suspended_and_continues_when_called_again(desk: InProcessDesk, bank: Bank) -> None:
     with pytest.raises(Suspended, match="waits for a person") as waiting:
         gated(desk, bank, wait_s=0)("A-1", 5.0)
     assert bank.paid == []
@@ -76,7 +76,7 @@ def test_without_time_to_wait_it_says_so_and_goes_on_when_called_again(desk: InP
     assert gated(desk, bank, wait_s=0)("A-1", 5.0) == "paid 5 for A-1"
 
 
-def test_a_call_without_a_key_goes_on_under_the_one_it_was_told(desk: InProcessDesk, bank: Bank) -> None:
+def test_with_key_continues_a_suspended_call(desk: InProcessDesk, bank: Bank) -> None:
     refund = gated(desk, bank, key=None, wait_s=0)
     with pytest.raises(Suspended) as waiting:
         refund("A-1", 5.0)
@@ -85,14 +85,14 @@ def test_a_call_without_a_key_goes_on_under_the_one_it_was_told(desk: InProcessD
     assert len(desk.records) == 1
 
 
-def test_a_call_that_ran_before_is_not_run_again_and_tells_what_came_of_it(desk: InProcessDesk, bank: Bank) -> None:
+def test_gate_returns_the_result_of_an_earlier_call(desk: InProcessDesk, bank: Bank) -> None:
     desk.reviewer.approves()
     assert gated(desk, bank)("A-1", 5.0) == gated(desk, bank)("A-1", 5.0)
     assert len(bank.paid) == 1
     assert len(desk.records) == 1
 
 
-def test_what_ran_before_comes_back_as_the_type_it_had(desk: InProcessDesk) -> None:
+def test_gate_restores_the_type_of_an_earlier_result(desk: InProcessDesk) -> None:
     desk.reviewer.approves()
 
     @gate(client=desk.client(), key="due")
@@ -103,7 +103,7 @@ def test_what_ran_before_comes_back_as_the_type_it_had(desk: InProcessDesk) -> N
 
 
 @pytest.mark.parametrize("kind", [str, Bank])
-def test_what_ran_before_and_is_not_as_annotated_is_among_the_facts(desk: InProcessDesk, kind: Any) -> None:
+def test_gate_raises_call_failed_for_a_result_of_another_type(desk: InProcessDesk, kind: Any) -> None:
     desk.reviewer.approves()
 
     def count() -> Any:
@@ -117,7 +117,7 @@ def test_what_ran_before_and_is_not_as_annotated_is_among_the_facts(desk: InProc
     assert failed.value.facts["output"] == 3
 
 
-def test_a_result_that_can_be_read_once_is_left_to_who_called(desk: InProcessDesk) -> None:
+def test_gate_leaves_an_iterator_to_the_caller(desk: InProcessDesk) -> None:
     desk.reviewer.approves()
 
     @gate(client=desk.client(), key="lines")
@@ -129,7 +129,7 @@ def test_a_result_that_can_be_read_once_is_left_to_who_called(desk: InProcessDes
         read_lines()
 
 
-def test_a_result_still_to_be_awaited_is_no_success(desk: InProcessDesk) -> None:
+def test_gate_refuses_an_awaitable_of_a_plain_function(desk: InProcessDesk) -> None:
     begun: list[str] = []
 
     async def send() -> None:
@@ -150,7 +150,7 @@ def test_a_result_still_to_be_awaited_is_no_success(desk: InProcessDesk) -> None
     assert not record.items[0].permit.report.success
 
 
-def test_a_call_that_failed_before_says_so(desk: InProcessDesk, bank: Bank) -> None:
+def test_gate_raises_call_failed_for_an_earlier_failure(desk: InProcessDesk, bank: Bank) -> None:
     desk.reviewer.approves()
     bank.error = ValueError("no such account")
     with pytest.raises(ValueError, match="no such account"):
@@ -160,23 +160,23 @@ def test_a_call_that_failed_before_says_so(desk: InProcessDesk, bank: Bank) -> N
     assert len(bank.paid) == 1
 
 
-def lose(desk: InProcessDesk, bank: Bank, **manner: Any) -> None:
-    """The script dies in the middle of the call."""
+def lose(desk: InProcessDesk, bank: Bank, **options: Any) -> None:
+    """Interrupt the script during the call."""
     desk.reviewer.approves("refund")
     bank.error = KeyboardInterrupt()
     with pytest.raises(KeyboardInterrupt):
-        gated(desk, bank, **manner)("A-1", 5.0)
+        gated(desk, bank, **options)("A-1", 5.0)
     bank.error = None
 
 
-def test_a_call_lost_in_the_middle_is_in_doubt_and_not_run_again(desk: InProcessDesk, bank: Bank) -> None:
+def test_gate_raises_in_doubt_for_a_lost_call(desk: InProcessDesk, bank: Bank) -> None:
     lose(desk, bank)
     with pytest.raises(InDoubt, match=r"may have run.*idempotency key sus_"):
         gated(desk, bank)("A-1", 5.0)
     assert len(bank.paid) == 1
 
 
-def test_a_call_that_another_is_still_at_is_not_said_to_be_lost(desk: InProcessDesk) -> None:
+def test_gate_raises_in_doubt_while_the_call_still_runs(desk: InProcessDesk) -> None:
     desk.reviewer.approves()
 
     @gate(client=desk.client(), key="the same")
@@ -189,7 +189,7 @@ def test_a_call_that_another_is_still_at_is_not_said_to_be_lost(desk: InProcessD
     assert refund() == "paid"
 
 
-def test_a_call_that_may_run_twice_is_run_again_with_the_same_key(desk: InProcessDesk, bank: Bank) -> None:
+def test_gate_runs_an_idempotent_lost_call_again(desk: InProcessDesk, bank: Bank) -> None:
     lose(desk, bank, idempotent=True)
     assert gated(desk, bank, idempotent=True)("A-1", 5.0) == "paid 5 for A-1"
     assert bank.keys[0] == bank.keys[1]
@@ -197,9 +197,7 @@ def test_a_call_that_may_run_twice_is_run_again_with_the_same_key(desk: InProces
 
 
 @pytest.mark.parametrize(("choice", "times"), [("run_again", 2), ("skip", 1), ("fail", 1)])
-def test_a_person_says_what_becomes_of_a_call_in_doubt(
-    desk: InProcessDesk, bank: Bank, choice: str, times: int
-) -> None:
+def test_gate_asks_about_a_call_in_doubt(desk: InProcessDesk, bank: Bank, choice: str, times: int) -> None:
     lose(desk, bank)
     with pytest.raises(Suspended):
         gated(desk, bank, on_doubt="ask", wait_s=0)("A-1", 5.0)
@@ -213,14 +211,14 @@ def test_a_person_says_what_becomes_of_a_call_in_doubt(
     assert len(set(bank.keys)) == 1
 
 
-def test_one_key_is_one_call(desk: InProcessDesk, bank: Bank) -> None:
+def test_gate_refuses_a_key_of_another_call(desk: InProcessDesk, bank: Bank) -> None:
     desk.reviewer.approves()
     gated(desk, bank)("A-1", 5.0)
     with pytest.raises(IdempotencyConflict):
         gated(desk, bank)("A-1", 6.0)
 
 
-def test_leave_that_was_not_used_in_time_is_over(desk: InProcessDesk, bank: Bank) -> None:
+def test_gate_raises_deadline_passed_for_an_expired_permit(desk: InProcessDesk, bank: Bank) -> None:
     with pytest.raises(Suspended):
         gated(desk, bank, wait_s=0)("A-1", 5.0)
     desk.reviewer.decide("approve")
@@ -230,24 +228,24 @@ def test_leave_that_was_not_used_in_time_is_over(desk: InProcessDesk, bank: Bank
     assert bank.paid == []
 
 
-@pytest.mark.parametrize("lost", ["drop_requests", "drop_responses"])
-def test_requests_and_answers_that_are_lost_change_nothing(desk: InProcessDesk, bank: Bank, lost: str) -> None:
+@pytest.mark.parametrize("fault", ["drop_requests", "drop_responses"])
+def test_gate_runs_once_when_requests_or_responses_are_lost(desk: InProcessDesk, bank: Bank, fault: str) -> None:
     desk.reviewer.approves()
     for _ in range(4):
-        setattr(desk, lost, 2)
+        setattr(desk, fault, 2)
         assert gated(desk, bank)("A-1", 5.0) == "paid 5 for A-1"
     assert len(bank.paid) == 1
     assert len(desk.records) == 1
 
 
-def test_a_desk_that_stays_away_is_told_of_with_what_to_do(desk: InProcessDesk, bank: Bank) -> None:
+def test_gate_raises_unreachable_with_what_to_do(desk: InProcessDesk, bank: Bank) -> None:
     desk.drop_requests = 10_000
     with pytest.raises(Unreachable, match=r"cannot be reached.* Start the desk, or set SAYSO_URL"):
         gated(desk, bank)("A-1", 5.0)
     assert bank.paid == []
 
 
-def test_a_report_that_is_lost_does_not_lose_the_result(
+def test_gate_returns_the_result_when_the_report_is_lost(
     desk: InProcessDesk, bank: Bank, caplog: pytest.LogCaptureFixture
 ) -> None:
     desk.reviewer.approves()
@@ -265,7 +263,7 @@ def test_a_report_that_is_lost_does_not_lose_the_result(
         gated(desk, bank)("A-1", 5.0)
 
 
-async def test_an_async_function_is_gated_the_same_way(desk: InProcessDesk) -> None:
+async def test_gate_runs_an_async_function(desk: InProcessDesk) -> None:
     desk.reviewer.approves()
     ran = []
 
@@ -280,7 +278,7 @@ async def test_an_async_function_is_gated_the_same_way(desk: InProcessDesk) -> N
     assert ran == ["ann", "bob"]
 
 
-def test_a_block_is_gated(desk: InProcessDesk) -> None:
+def test_gate_runs_a_block_once(desk: InProcessDesk) -> None:
     desk.reviewer.approves("deploy", args={"version": "1.2.1"})
     with gate("deploy", {"version": "1.2"}, client=desk.client(), key="deploy-1.2") as call:
         call.result = f"deployed {call.args['version']}"
@@ -293,14 +291,14 @@ def test_a_block_is_gated(desk: InProcessDesk) -> None:
     assert ran.value.facts["output"] == "deployed 1.2.1"
 
 
-async def test_a_block_is_gated_with_asyncio(desk: InProcessDesk) -> None:
+async def test_gate_denies_an_async_block(desk: InProcessDesk) -> None:
     desk.reviewer.denies()
     with pytest.raises(Denied):
         async with gate("deploy", {"version": "1.2"}, client=desk.async_client()):
             raise AssertionError("the block ran")
 
 
-def test_a_block_that_fails_is_reported_and_raises(desk: InProcessDesk) -> None:
+def test_gate_reports_a_block_that_fails(desk: InProcessDesk) -> None:
     desk.reviewer.approves()
     with pytest.raises(Frozen), gate("deploy", {}, client=desk.client()):
         raise Frozen("The cluster is frozen.")
@@ -313,7 +311,7 @@ def test_a_block_that_fails_is_reported_and_raises(desk: InProcessDesk) -> None:
 CITY: dict[str, Any] = {"type": "object", "properties": {"city": {"type": "string"}}, "required": ["city"]}
 
 
-def test_a_block_with_a_schema_is_asked_about_with_it(desk: InProcessDesk) -> None:
+def test_gate_submits_the_schema_of_a_block(desk: InProcessDesk) -> None:
     desk.reviewer.approves("look_up", args={"city": "Bonn"})
     with gate("look_up", {"city": "Berlin"}, schema=CITY, client=desk.client()) as call:
         assert call.args == {"city": "Bonn"}
@@ -321,22 +319,22 @@ def test_a_block_with_a_schema_is_asked_about_with_it(desk: InProcessDesk) -> No
     assert definition.parameters == CITY
 
 
-def test_a_block_whose_arguments_do_not_fit_its_schema_is_refused(desk: InProcessDesk) -> None:
+def test_gate_refuses_arguments_that_do_not_fit_the_schema(desk: InProcessDesk) -> None:
     with pytest.raises(InvalidInput, match="'city' is missing"), gate("look_up", {}, schema=CITY, client=desk.client()):
         pytest.fail("it ran")
     assert desk.records == {}
 
 
-def test_a_block_may_lack_what_a_rule_asks_a_person_for() -> None:
-    ask = RequestPayload(target_arg="city")
-    rule = PolicyRule(rule_id="where", action=Action.REQUEST_USER_INPUT, request_payload=ask)
+def test_gate_accepts_a_block_without_the_requested_argument() -> None:
+    payload = RequestPayload(target_arg="city")
+    rule = PolicyRule(rule_id="where", action=Action.REQUEST_USER_INPUT, request_payload=payload)
     desk = InProcessDesk(Policy(rules=(rule,), default=Action.ALLOW))
     desk.reviewer.answers("Bonn")
     with gate("look_up", {}, schema=CITY, client=desk.client()) as call:
         assert call.args == {"city": "Bonn"}
 
 
-def test_a_schema_over_its_bounds_or_beside_a_signature_is_refused_at_once(desk: InProcessDesk) -> None:
+def test_gate_refuses_a_schema_over_its_bounds_or_with_a_function(desk: InProcessDesk) -> None:
     with pytest.raises(InvalidInput, match="1001 alternatives"):
         gate("look_up", {}, schema={"anyOf": [{}] * 1_001}, client=desk.client())
     with pytest.raises(InvalidInput, match="takes its schema from its signature"):

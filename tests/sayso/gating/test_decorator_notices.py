@@ -1,4 +1,4 @@
-"""Whoever runs a gated script sees where a person decides, once, and only while one is waited for."""
+"""The line that a gated call prints while it waits for a reviewer."""
 
 import os
 import subprocess
@@ -15,12 +15,12 @@ from tests.sayso.rule_builders import policy, rule
 
 
 def lines(capsys: pytest.CaptureFixture[str]) -> list[str]:
-    said = capsys.readouterr()
-    assert said.out == ""
-    return said.err.splitlines()
+    printed = capsys.readouterr()
+    assert printed.out == ""
+    return printed.err.splitlines()
 
 
-def test_a_call_that_waits_prints_one_line_with_the_items_link(
+def test_gate_prints_one_line_with_the_link_while_it_waits(
     desk: InProcessDesk, bank: Bank, capsys: pytest.CaptureFixture[str]
 ) -> None:
     desk.reviewer.approves("refund")
@@ -31,9 +31,7 @@ def test_a_call_that_waits_prints_one_line_with_the_items_link(
     assert line.endswith(f" (http://desk.test/items/{record.id}/i1)")
 
 
-async def test_an_async_block_that_waits_prints_one_line(
-    desk: InProcessDesk, capsys: pytest.CaptureFixture[str]
-) -> None:
+async def test_gate_prints_one_line_for_an_async_block(desk: InProcessDesk, capsys: pytest.CaptureFixture[str]) -> None:
     desk.reviewer.approves("deploy")
     async with gate("deploy", {}, client=desk.async_client()) as call:
         call.result = "done"
@@ -42,7 +40,7 @@ async def test_an_async_block_that_waits_prints_one_line(
 
 
 @pytest.mark.parametrize("action", [Action.ALLOW, Action.DENY])
-def test_a_call_that_waits_for_nobody_prints_nothing(
+def test_gate_prints_nothing_for_a_call_that_rules_decide(
     bank: Bank, action: Action, capsys: pytest.CaptureFixture[str]
 ) -> None:
     refund = gated(InProcessDesk(Policy(default=action)), bank)
@@ -54,7 +52,7 @@ def test_a_call_that_waits_for_nobody_prints_nothing(
     assert lines(capsys) == []
 
 
-def test_a_call_that_may_not_wait_or_ran_before_prints_nothing(
+def test_gate_prints_nothing_without_a_wait(
     desk: InProcessDesk, bank: Bank, capsys: pytest.CaptureFixture[str]
 ) -> None:
     with pytest.raises(Suspended, match=r"\(http://desk.test/items/sus_\w+/i1\)"):
@@ -65,7 +63,7 @@ def test_a_call_that_may_not_wait_or_ran_before_prints_nothing(
     assert lines(capsys) == []
 
 
-def test_a_call_that_is_asked_anew_prints_no_second_line(bank: Bank, capsys: pytest.CaptureFixture[str]) -> None:
+def test_gate_prints_no_second_line_after_an_edit(bank: Bank, capsys: pytest.CaptureFixture[str]) -> None:
     medium = rule("medium", "request_approval", when="args.amount > 50")
     desk = InProcessDesk(policy=policy(medium, default=Action.REQUEST_APPROVAL))
     desk.reviewer.approves("refund", args={"order": "A-1", "amount": 90})
@@ -73,7 +71,7 @@ def test_a_call_that_is_asked_anew_prints_no_second_line(bank: Bank, capsys: pyt
     assert len(lines(capsys)) == 1
 
 
-def test_a_question_about_a_lost_call_has_a_link_of_its_own(
+def test_gate_prints_the_link_of_a_call_in_doubt(
     desk: InProcessDesk, bank: Bank, capsys: pytest.CaptureFixture[str]
 ) -> None:
     desk.reviewer.approves("refund")
@@ -85,19 +83,19 @@ def test_a_question_about_a_lost_call_has_a_link_of_its_own(
     desk.reviewer.answers({"choice": "run_again"}, "refund")
     gated(desk, bank, on_doubt="ask")("A-1", 5.0)
     (line,) = lines(capsys)
-    asked, question = desk.records.values()
-    assert asked.following_id == question.id
-    assert line.endswith(f"/items/{question.id}/{question.items[0].item_id})")
+    first, in_doubt = desk.records.values()
+    assert first.following_id == in_doubt.id
+    assert line.endswith(f"/items/{in_doubt.id}/{in_doubt.items[0].item_id})")
 
 
-def test_the_line_can_be_turned_off(desk: InProcessDesk, bank: Bank, capsys: pytest.CaptureFixture[str]) -> None:
+def test_gate_prints_nothing_when_quiet(desk: InProcessDesk, bank: Bank, capsys: pytest.CaptureFixture[str]) -> None:
     desk.reviewer.approves("refund")
     gated(desk, bank, quiet=True)("A-1", 5.0)
     assert lines(capsys) == []
 
 
 @pytest.mark.parametrize("closing", ["sys.stderr.close()", "sys.stderr = None", "os.close(2)"])
-def test_a_closed_standard_error_does_not_stop_the_call(closing: str) -> None:
+def test_gate_runs_with_a_closed_standard_error(closing: str) -> None:
     script = (
         "import os, sys\n"
         "from sayso import gate\nfrom sayso.testing import InProcessDesk\n"

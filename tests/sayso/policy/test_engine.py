@@ -128,7 +128,7 @@ def test_subagent_rule_asks_where_nobody_knows_the_subagent() -> None:
     rules = policy(rule("a", subagent_name="writer", priority=300), rule("b", "allow"))
     decision = rules.judge(event(subagent_name=None))
     assert (decision.action, decision.policy_id) == (Action.REQUEST_APPROVAL, None)
-    assert "rule a: nobody here knows whether a sub-agent makes this call" in (decision.error or "")
+    assert "rule a: it is unknown whether a sub-agent makes this call" in (decision.error or "")
     assert rules.judge(event(subagent_name="")).action is Action.ALLOW
     assert rules.judge(event(subagent_name="writer")).policy_id == "a"
     other = policy(rule("a", subagent_name="writer", agent="sales"), rule("b", "allow"))
@@ -146,7 +146,7 @@ def test_model_call_is_allowed_where_no_rule_is_about_it(default: Action) -> Non
     ("parts", "words"),
     [
         ({"when": "context.budget > 3"}, "Key not found"),
-        ({"metadata_equals": {"model": "m-1"}}, "nobody here knows the model"),
+        ({"metadata_equals": {"model": "m-1"}}, "the model of this model call is unknown"),
     ],
 )
 def test_model_call_that_cannot_be_judged_is_denied(parts: dict[str, Any], words: str) -> None:

@@ -14,7 +14,7 @@ from tests.sayso.rule_builders import UNSURE, event, policy, rule
 def test_a_rule_that_cannot_be_judged_before_an_allowing_one_makes_the_call_asked() -> None:
     decision = policy(rule("unsure", "deny", priority=200, **UNSURE), rule("open", "allow")).judge(event())
     assert decision.action is Action.REQUEST_APPROVAL
-    assert decision.reason == "Rule unsure could not be judged, so a person decides."
+    assert decision.reason == "Rule unsure could not be evaluated, so a reviewer decides."
     assert decision.error is not None
     assert "rule unsure: Key not found in map" in decision.error
     assert (decision.policy_id, decision.matched_rules) == (None, ("open",))

@@ -47,7 +47,7 @@ def test_an_edit_that_cannot_be_judged_is_asked_under_the_strictest_terms(amount
     assert anew is not None
     assert (anew.terms.quorum.approve, anew.terms.reviewers) == (2, ("ada", "ben", "carla"))
     assert anew.tool.args == {"amount": amount}
-    assert "could not be judged" in str(anew.prompt.reason)
+    assert "could not be evaluated" in str(anew.prompt.reason)
 
 
 def test_an_edit_that_leaves_an_argument_out_is_asked_under_the_strictest_terms() -> None:
@@ -75,7 +75,7 @@ def test_an_edit_of_another_type_never_lowers_the_quorum(env: Any, quorum: int) 
 
 def test_an_edit_that_might_be_denied_and_cannot_be_judged_is_refused() -> None:
     rules = policy(rule("never", when="args.amount > 100"), default=Action.REQUEST_APPROVAL)
-    with pytest.raises(PolicyForbids, match=r"might deny transfer .* cannot judge them: rule never"):
+    with pytest.raises(PolicyForbids, match=r"might deny transfer .* cannot evaluate them: rule never"):
         edit(rules, asked(rules, amount=50), {"amount": "5000"})
     closed = policy(rule("small", "request_approval", when="args.amount < 100"), default=Action.DENY)
     with pytest.raises(PolicyForbids, match="might deny"):
@@ -110,7 +110,7 @@ def test_the_very_arguments_that_were_asked_are_not_asked_anew() -> None:
 
 
 def test_an_edit_of_a_tool_that_is_no_longer_kept_is_refused_in_doubt() -> None:
-    with pytest.raises(PolicyForbids, match="no longer kept"):
+    with pytest.raises(PolicyForbids, match="no longer stored"):
         edit(TWO, asked(TWO, amount=50), {"amount": "5000"}, None)
     assert edit(TWO, asked(TWO, amount=50), {"amount": 51}, None) is None
 

@@ -154,7 +154,7 @@ rules:
 """
     assert told(text) == [
         "policy.yaml:1:1: default: is missing; add it",
-        "policy.yaml:1:10: version: write `version: 1`, the form of rulebook that is read here",
+        "policy.yaml:1:10: version: write `version: 1`, the only supported version",
         "policy.yaml:2:1: there is no key `defualt` here; did you mean `default`?",
         "policy.yaml:4:14: terms.timeout_s: must be a valid integer, not '300'",
         "policy.yaml:7:5: rule refunds: there is no key `prioritty` here; did you mean `priority`?",
@@ -168,15 +168,15 @@ rules:
         "policy.yaml:12:36: rule refunds: terms.fallback: there is no key `actoin` here; did you mean `action`?",
         "policy.yaml:12:62: rule refunds: terms.escalate.0.after_s: is missing; add it",
         "policy.yaml:12:99: rule refunds: terms.quorum.approve: must be greater than or equal to 1, not 0",
-        "policy.yaml:13:5: rule refunds: ask: request_user_input puts the answer into an argument of the call; "
-        "name it as target_arg",
+        "policy.yaml:13:5: rule refunds: ask: request_user_input needs the argument that takes the answer; "
+        "add it as target_arg",
         "policy.yaml:13:9: the id `refunds` is used twice, first on line 6; rename one",
-        "policy.yaml:15:5: rule refunds: when: has no value; write one, or take the key out",
+        "policy.yaml:15:5: rule refunds: when: has no value; add one, or remove the key",
         "policy.yaml:16:15: rule refunds: context: there is no key `equal` here; did you mean `equals`?",
         "policy.yaml:17:14: rule refunds: enabled: must be a valid boolean, not 'no'",
         "policy.yaml:18:13: rule refunds: reason: must be a text, not 5; put it in quotes",
         "policy.yaml:19:5: rule 3: must be a mapping, not 'just text'",
-        "policy.yaml:22:5: `action` is given twice, first on line 21; keep one of them",
+        "policy.yaml:22:5: `action` is duplicated, first on line 21; remove one",
         "policy.yaml:23:15: rule last: metadata: must be a mapping with `equals`",
     ]
 
@@ -197,7 +197,7 @@ ASKS_CODE = "  - {id: a, action: request_user_input, ask: {target_arg: code, res
         ("version: 1\ndefault: allow\nrules:", "3:1: rules: has no value"),
         ("version: 1\ndefault: allow\nrules: 3", "3:8: rules: must be a valid list, not 3"),
         ("version: 1\ndefault: allow\nterms: 3\nrules: []", "3:8: terms: must be a mapping"),
-        ("version: 1\ndefault: allow\nterms: {unattended_approval: true}\nrules: []", "is said by each rule"),
+        ("version: 1\ndefault: allow\nterms: {unattended_approval: true}\nrules: []", "belongs in each rule"),
         (
             "version: 1\ndefault: allow\nterms: {fallback: {action: approve}}\nrules: []",
             "3:19: terms.fallback: fallback approve",
@@ -216,18 +216,18 @@ ASKS_CODE = "  - {id: a, action: request_user_input, ask: {target_arg: code, res
         (HEAD + "  - {id: a, action: deny, tool: [5]}", "4:34: rule a: tool.0: must be a text, not 5"),
         (
             HEAD + """  - {id: a, action: deny, when: 'args.amount > "100"'}""",
-            '4:33: rule a: when: "100" is a text, which no number is more or less than; write 100',
+            '4:33: rule a: when: "100" is a text, which cannot be compared with a number; write 100',
         ),
-        (HEAD + """  - {id: a, action: deny, when: "'5' <= args.amount"}""", "which no number is more or less than"),
+        (HEAD + """  - {id: a, action: deny, when: "'5' <= args.amount"}""", "which cannot be compared with a number"),
         (HEAD + "  - {id: a, action: deny, tool: ''}", "tool: must have at least 1 character, not ''"),
         (HEAD + "  - {id: a, action: deny, metadata: {equals: }}", "rule a: metadata.equals: has no value"),
         (HEAD + "  - {id: a, action: defer, ask: {choices: }}", "rule a: ask.choices: has no value"),
         (HEAD + "  - {id: a, action: defer, terms: {fallback: }}", "rule a: terms.fallback: has no value"),
         (
             HEAD + "  - {id: a, action: deny, subjects: [subagent_call]}",
-            "4:38: rule a: subjects.0: the start of a sub-agent is not judged; write `subagent: NAME`",
+            "4:38: rule a: subjects.0: the start of a sub-agent is not evaluated; write `subagent: NAME`",
         ),
-        (HEAD + "  - {id: a, action: deny, subjects: [interaction]}", "subjects.0: interactions are not judged"),
+        (HEAD + "  - {id: a, action: deny, subjects: [interaction]}", "subjects.0: interactions are not evaluated"),
         (HEAD + "  - {id: a, action: deny, event: subagent_before_execute}", "4:34: rule a: event: the start of a sub"),
         (
             HEAD + "  - {id: a, action: deny, event: tool_after_execute}",
@@ -237,14 +237,14 @@ ASKS_CODE = "  - {id: a, action: request_user_input, ask: {target_arg: code, res
             HEAD + "  - {id: a, action: deny, event: llm_before_execute, subjects: [tool_call]}",
             "rule a: event llm_before_execute is none of the rule's subjects",
         ),
-        (HEAD + "  - {id: a, action: defer, subjects: [any]}", "subjects: people are asked about tool calls alone"),
-        (HEAD + "  - {id: a, action: defer, event: llm_before_execute}", "people are asked about tool calls alone"),
+        (HEAD + "  - {id: a, action: defer, subjects: [any]}", "subjects: only tool calls can be asked about"),
+        (HEAD + "  - {id: a, action: defer, event: llm_before_execute}", "only tool calls can be asked about"),
         (HEAD + "  - {id: a, action: deny, subjects: [llm_call], tool: pay}", "a model call has no tool"),
         (
             HEAD + "  - {id: a, action: deny, metadata: {equals: {kind: x}}}",
             "there is no 'kind' in metadata; use model",
         ),
-        (HEAD + "  - {id: a, action: deny, metadata: {equals: {model: x}}}", "metadata is known of model calls alone"),
+        (HEAD + "  - {id: a, action: deny, metadata: {equals: {model: x}}}", "only model calls have metadata"),
         (
             HEAD + "  - {id: a, action: deny, subjects: [llm_call], metadata: {equals: {model: 3}}}",
             "model is a text, so it never equals 3",
@@ -254,44 +254,47 @@ ASKS_CODE = "  - {id: a, action: request_user_input, ask: {target_arg: code, res
             HEAD + "  - {id: a, action: deny, when: true}",
             "4:33: rule a: when: must be a text, not True; put it in quotes",
         ),
-        (HEAD + "  - {id: a, action: deny, when: args.x}", "4:33: rule a: when: the expression must say true or false"),
+        (HEAD + "  - {id: a, action: deny, when: args.x}", "4:33: rule a: when: the expression must be true or false"),
         (
             HEAD + "  - id: a\n    action: deny\n    when: |\n      args.x &&\n      foo",
             "6:11: rule a: when: undeclared",
         ),
-        (HEAD + "  - {id: a, action: deny, ask: {title: x}}", "4:32: rule a: ask: a rule that says deny asks nobody"),
-        (HEAD + "  - {id: a, action: defer, ask: {target_arg: x}}", "let the rule say request_user_input"),
-        (HEAD + "  - {id: a, action: defer, terms: {fallback: {action: approve}}}", "say unattended_approval: true"),
+        (
+            HEAD + "  - {id: a, action: deny, ask: {title: x}}",
+            "4:32: rule a: ask: a rule with the action deny asks nobody",
+        ),
+        (HEAD + "  - {id: a, action: defer, ask: {target_arg: x}}", "needs the action request_user_input"),
+        (HEAD + "  - {id: a, action: defer, terms: {fallback: {action: approve}}}", "set unattended_approval: true"),
         (
             HEAD + ASKS_CODE + "pattern: '('}}}",
-            '4:82: rule a: ask.response_schema: does not serve: "(" is not a "regex"',
+            '4:82: rule a: ask.response_schema: is not usable: "(" is not a "regex"',
         ),
         (
             HEAD + ASKS_CODE + "}}, terms: {fallback: {action: value, value: 7}}}",
-            "rule a: terms.fallback.value: does not serve: value: 7 is not of type",
+            "rule a: terms.fallback.value: is not usable: value: 7 is not of type",
         ),
         (
             HEAD + "  - {id: a, action: defer, terms: {reviewers: [anna, anna], quorum: {approve: 2}}}",
-            "4:35: rule a: terms: the quorum takes more people than the 1 who may decide",
+            "4:35: rule a: terms: the quorum exceeds the 1 reviewers who may decide",
         ),
         (
             HEAD.replace("rules", "terms: {reviewers: [anna], quorum: {approve: 2}}\nrules")
             + "  - {id: a, action: deny}",
-            "3:8: terms: the quorum takes more people than the 1 who may decide",
+            "3:8: terms: the quorum exceeds the 1 reviewers who may decide",
         ),
         (
             HEAD + ASKS_CODE + "format: date}}, terms: {fallback: {action: value, value: soon}}}",
-            'terms.fallback.value: does not serve: value: "soon" is not a "date"',
+            'terms.fallback.value: is not usable: value: "soon" is not a "date"',
         ),
-        (HEAD + "  - {id: a, action: deny, tool: '[a-'}", "4:33: rule a: tool: a [ has no ] that ends it"),
+        (HEAD + "  - {id: a, action: deny, tool: '[a-'}", "4:33: rule a: tool: a [ has no closing ]"),
         (HEAD + "  - {id: a, action: deny, agent: 'b[z-a]'}", "rule a: agent: [z-a] goes from z back to a"),
         (
             HEAD + "  - {id: a, action: defer, terms: {timeout_s: 60, remind_after_s: [30, 60]}}",
-            "4:72: rule a: terms.remind_after_s.1: comes when the fallback has decided, 60 s after the asking",
+            "4:72: rule a: terms.remind_after_s.1: comes after the fallback, which decides after 60 s",
         ),
         (
             "version: 1\ndefault: deny\nterms: {timeout_s: 9, escalate: [{after_s: 9, reviewers: [a]}]}\nrules: []",
-            "3:44: terms.escalate.0.after_s: comes when the fallback has decided",
+            "3:44: terms.escalate.0.after_s: comes after the fallback",
         ),
         (HEAD + "  - {id: a, action: defer, terms: {timeout_s: 1.5}}", "terms.timeout_s: must be a valid integer"),
         (HEAD + "  - {id: a, action: defer, terms: {no_self_approval: no}}", "must be a valid boolean, not 'no'"),

@@ -4,8 +4,8 @@ from typing import Any
 
 import pytest
 
+from sayso.policy.conditions import Comparison, find_args, find_comparisons, find_text_order
 from sayso.policy.engine import Policy, PolicyRule
-from sayso.policy.expressions import Comparison, find_args, find_comparisons, find_text_order
 from sayso.policy.files import load_rulebook
 from sayso.policy.findings import Known, find_findings
 from sayso.records.terms import RuleTerms
@@ -45,7 +45,7 @@ def found(*rules: PolicyRule, known: Known = NOTHING, **parts: Any) -> list[str]
 )
 def test_rule_behind_a_wider_one_is_told_as_unreachable(first: dict[str, Any], later: dict[str, Any]) -> None:
     (told,) = found(rule("a", **first), rule("b", **later))
-    assert told.startswith("rule b: never decides, for rule a is tried first and fits all that it fits; raise its")
+    assert told.startswith("rule b: never decides, because rule a is tried first and matches all its calls; raise")
 
 
 @pytest.mark.parametrize(
@@ -71,8 +71,8 @@ def test_allow_before_an_equal_deny_is_told() -> None:
     deny = rule("b-secrets", tool_name="db_read", when="args.table == 'keys'")
     (told,) = found(allow, deny)
     assert told == (
-        "rule a-lookups: allows before rule b-secrets can deny, for both have priority 100 and it comes first by its "
-        "id; raise the priority of b-secrets"
+        "rule a-lookups: allows before rule b-secrets can deny, because both have priority 100 and its id comes "
+        "first; raise the priority of b-secrets"
     )
     assert found(allow, deny.model_copy(update={"priority": 200})) == []
     assert found(allow.model_copy(update={"priority": 200}), deny) == []
@@ -80,17 +80,17 @@ def test_allow_before_an_equal_deny_is_told() -> None:
 
 def test_allow_by_a_claim_is_told() -> None:
     (told,) = found(rule("a", "allow", claimed_equals={"env": "test"}))
-    assert told.startswith("rule a: allows by what the agent says of itself")
+    assert told.startswith("rule a: allows by claims of the agent")
 
 
 @pytest.mark.parametrize(
     ("terms", "words"),
     [
-        ({"reviewers": ["ana"]}, ["there is no reviewer 'ana' (did you mean 'anna'?)", "it takes 1 to approve"]),
-        ({"reviewers": ["anna", "carla"], "quorum": {"approve": 2}}, ["'carla' is deactivated", "it takes 2 to appr"]),
+        ({"reviewers": ["ana"]}, ["there is no reviewer 'ana' (did you mean 'anna'?)", "1 must approve"]),
+        ({"reviewers": ["anna", "carla"], "quorum": {"approve": 2}}, ["'carla' is deactivated", "2 must approve"]),
         ({"reviewers": ["anna"], "escalate": [{"after_s": 9, "reviewers": ["dora"]}]}, ["there is no reviewer 'dora'"]),
-        ({"quorum": {"approve": 3}}, ["it takes 3 to approve, and of those who may, 2 can decide; add reviewers"]),
-        ({"quorum": {"deny": 3}}, ["it takes 3 to deny"]),
+        ({"quorum": {"approve": 3}}, ["3 must approve, but only 2 of the reviewers can decide; add reviewers"]),
+        ({"quorum": {"deny": 3}}, ["3 must deny"]),
         ({"reviewers": ["anna", "ben"], "quorum": {"approve": 2}}, []),
         ({}, []),
     ],
@@ -107,10 +107,10 @@ def test_reviewers_who_cannot_decide_are_told(terms: dict[str, Any], words: list
     [
         ({"when": "args.amuont > 5"}, "when: refund has no argument 'amuont' (did you mean 'amount'?); correct it"),
         ({"when": 'args["totals"] == 1'}, "refund has no argument 'totals'"),
-        ({"when": "args.amount == '5'"}, 'args.amount == "5" can never work, for the tool\'s schema says that amount'),
-        ({"when": "args.order > 5"}, "args.order > 5 can never work, for the tool's schema says that order is string"),
+        ({"when": "args.amount == '5'"}, 'args.amount == "5" can never work, because amount is number'),
+        ({"when": "args.order > 5"}, "args.order > 5 can never work, because order is string"),
         ({"when": "5 == args.order"}, "args.order == 5 can never work"),
-        ({"when": "args.note != 5.5"}, "says that note is null or string"),
+        ({"when": "args.note != 5.5"}, "because note is null or string"),
         ({"tool_name": None, "tool_names": ["refund"], "when": "args.sum > 1"}, "has no argument 'sum'"),
         (
             {"action": "request_user_input", "request_payload": {"target_arg": "code"}},

@@ -37,7 +37,7 @@ def test_a_question_asks_for_its_answer_whatever_the_default_says(default: Actio
     asked = ask(policy(default=default), question="Which file?", context="There are two.", choices=["a", "b", "a"])
     assert (asked.kind, asked.target_arg, asked.preset) == (ItemKind.INPUT, "answer", None)
     assert (asked.prompt.title, asked.prompt.body) == ("Which file?", "There are two.")
-    assert asked.prompt.reason == "The agent itself asks this."
+    assert asked.prompt.reason == "The agent asks this question."
     assert asked.choices == ("a", "b")
     assert asked.response_schema == {"enum": ["a", "b"]}
     assert asked.allowed == (Answer.VALUE, Answer.DENY)

@@ -19,7 +19,7 @@ async def test_a_script_goes_on_where_the_transcript_stands_whoever_asks() -> No
 
 
 async def test_a_script_that_is_over_says_so() -> None:
-    with pytest.raises(ModelError, match="has 2 turns"):
+    with pytest.raises(ModelError, match="All 2 turns"):
         await ScriptedModel(SCRIPT).complete(transcript(2), [])
 
 

@@ -135,7 +135,7 @@ class Till:
         (elsewhere, "takes the context; name it 'call'"),
         (generates, "Tool generates is not a plain function"),
         (Colour, "Tool Colour is not a plain function"),
-        (Till.pay, "Give that of one object, as thing.pay"),
+        (Till.pay, "Decorate the method of one object, tool(thing.pay)"),
     ],
 )
 def test_what_cannot_be_offered_to_a_model_is_refused_when_it_is_declared(function: Any, words: str) -> None:

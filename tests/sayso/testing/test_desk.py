@@ -1,44 +1,42 @@
-"""The desk of a test takes and refuses what a real one does."""
+"""A desk in memory accepts and refuses what a real one does."""
 
 from typing import Any
 
 import pytest
 
 from sayso import Denied, Suspended
+from sayso.canonical_json import JsonObject
 from sayso.errors import InvalidInput, PolicyForbids
 from sayso.policy.rules import Action
-from sayso.testing import InProcessDesk
+from sayso.testing.desk import InProcessDesk
 from tests.sayso.banks import Bank, gated
 from tests.sayso.rule_builders import policy, rule
 
 
-def test_a_reviewer_with_nothing_to_decide_says_so(desk: InProcessDesk) -> None:
+def test_reviewer_decide_without_open_items(desk: InProcessDesk) -> None:
     with pytest.raises(InvalidInput, match="0 wait"):
         desk.reviewer.decide("approve")
 
 
 @pytest.mark.parametrize(
-    ("word", "words"),
+    ("decision", "message"),
     [
-        ({"args": {"zz": 1}}, "args does not fit the schema: 'order' is missing; 'amount' is missing; 'zz' is unknown"),
-        (
-            {"args": {"order": "A-1", "amount": "much"}},
-            "args.amount does not fit the schema: 'much' is not of type number",
-        ),
+        ({"args": {"zz": 1}}, "args: 'order' is missing; 'amount' is missing; there is no 'zz'"),
+        ({"args": {"order": "A-1", "amount": "much"}}, "args.amount: 'much' is not of type number"),
         ({"action": "aprove"}, "This does not fit: "),
         ({"arguments": {}}, "This does not fit: arguments"),
     ],
 )
-def test_a_word_that_a_real_desk_refuses_is_refused(desk: InProcessDesk, bank: Bank, word: Any, words: str) -> None:
+def test_decide_refuses_an_invalid_decision(desk: InProcessDesk, bank: Bank, decision: Any, message: str) -> None:
     with pytest.raises(Suspended):
         gated(desk, bank, wait_s=0)("A-1", 5.0)
-    with pytest.raises(InvalidInput, match=words):
-        desk.reviewer.decide(**word)
+    with pytest.raises(InvalidInput, match=message):
+        desk.reviewer.decide(**decision)
     assert len(desk.waiting) == 1
     desk.reviewer.decide(args={"order": "A-1", "amount": 4})
 
 
-def test_rules_have_the_last_word_on_an_edit(bank: Bank) -> None:
+def test_reviewer_decide_judges_edited_arguments(bank: Bank) -> None:
     desk = InProcessDesk(
         policy=policy(
             rule("large", when="args.amount > 500"),
@@ -51,21 +49,21 @@ def test_rules_have_the_last_word_on_an_edit(bank: Bank) -> None:
     with pytest.raises(PolicyForbids, match="The rule large denies refund"):
         desk.reviewer.decide(args={"order": "A-1", "amount": 900})
     desk.reviewer.decide(args={"order": "A-1", "amount": 90})
-    ((_, anew),) = desk.waiting
-    assert (anew.tool.args["amount"], anew.terms.rule_id) == (90, "medium")
+    ((_, item),) = desk.waiting
+    assert (item.tool.args["amount"], item.terms.rule_id) == (90, "medium")
     desk.reviewer.decide()
     assert desk.waiting == []
 
 
-def test_what_a_real_desk_is_not_asked_is_refused_with_its_place(desk: InProcessDesk) -> None:
-    call = {"tool": "deploy", "definition": {"parameters": {"type": "object", "required": ["to"]}}}
+def test_suspend_refuses_an_invalid_body(desk: InProcessDesk) -> None:
+    call: JsonObject = {"tool": "deploy", "definition": {"parameters": {"type": "object", "required": ["to"]}}}
     with pytest.raises(InvalidInput, match="mode: Field required"):
         desk.client().suspend({})
-    with pytest.raises(InvalidInput, match=r"calls\[0\].args does not fit the schema: 'to' is missing"):
+    with pytest.raises(InvalidInput, match=r"calls\[0\].args: 'to' is missing"):
         desk.client().suspend({"mode": "poll", "calls": [call]})
 
 
-def test_runs_are_listed_the_newest_first(desk: InProcessDesk, bank: Bank) -> None:
+def test_runs_are_listed_newest_first(desk: InProcessDesk, bank: Bank) -> None:
     assert desk.client().runs().runs == ()
     desk.reviewer.approves("refund")
     gated(desk, bank)("A-1", 5.0)
@@ -75,7 +73,7 @@ def test_runs_are_listed_the_newest_first(desk: InProcessDesk, bank: Bank) -> No
     assert len(desk.client().runs("completed").runs) == 1
 
 
-def test_the_turns_of_a_thread_are_counted_for_rules_about_the_step(bank: Bank) -> None:
+def test_desk_counts_the_steps_of_a_thread(bank: Bank) -> None:
     desk = InProcessDesk(policy=policy(rule("long", when="step > 2"), default=Action.ALLOW))
     for order in ("A-1", "A-2"):
         gated(desk, bank, thread_id="t1")(order, 5.0)
@@ -87,28 +85,28 @@ def test_the_turns_of_a_thread_are_counted_for_rules_about_the_step(bank: Bank) 
     assert [one.step for one in desk.records.values()] == [1, 2, 3, 1, 3]
 
 
-def test_a_step_that_is_no_number_of_a_turn_is_refused(desk: InProcessDesk, bank: Bank) -> None:
+def test_gate_refuses_an_invalid_step(desk: InProcessDesk, bank: Bank) -> None:
     with pytest.raises(InvalidInput, match="step=0 is not the number of a turn"):
         gated(desk, bank, step=0)
 
 
-def test_a_question_of_the_callers_own_making_asks_for_approval(desk: InProcessDesk) -> None:
-    drafts: Any = {"type": "object", "x-sayso-question": {"question": "note", "answer": "colour"}}
-    call: Any = {"tool": "transfer", "args": {"note": "Which?"}, "definition": {"parameters": drafts}}
+def test_suspend_ignores_a_question_in_a_clients_schema(desk: InProcessDesk) -> None:
+    parameters: Any = {"type": "object", "x-sayso-question": {"question": "note", "answer": "colour"}}
+    call: Any = {"tool": "transfer", "args": {"note": "Which?"}, "definition": {"parameters": parameters}}
     desk.client().suspend({"mode": "poll", "calls": [call]})
     ((_, item),) = desk.waiting
     assert (item.kind, item.prompt.title) == ("approval", None)
-    with pytest.raises(InvalidInput, match="answer 'value' is not allowed"):
+    with pytest.raises(InvalidInput, match="'value' is not allowed"):
         desk.reviewer.decide("value", value="blue")
 
 
-def test_an_edit_that_cannot_be_judged_waits_for_the_higher_quorum(bank: Bank) -> None:
+def test_edit_that_cannot_be_judged_waits_for_the_higher_quorum(bank: Bank) -> None:
     large = rule("large", "request_approval", when="args.amount > 100", terms={"quorum": {"approve": 2}})
     desk = InProcessDesk(policy=policy(large, default=Action.REQUEST_APPROVAL))
     call: Any = {"tool": "transfer", "args": {"amount": 5}, "definition": {}}
     desk.client().suspend({"mode": "poll", "calls": [call]})
     desk.reviewer.decide(args={"amount": "5000"})
-    ((_, anew),) = desk.waiting
-    assert (anew.terms.quorum.approve, anew.tool.args) == (2, {"amount": "5000"})
+    ((_, item),) = desk.waiting
+    assert (item.terms.quorum.approve, item.tool.args) == (2, {"amount": "5000"})
     desk.reviewer.decide()
     assert len(desk.waiting) == 1

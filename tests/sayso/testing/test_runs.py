@@ -1,4 +1,4 @@
-"""A test runs an agent on its own desk, and the reviewer's orders decide."""
+"""Agent runs on a desk in memory."""
 
 from pathlib import Path
 from typing import Any
@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 
 from sayso import Denied, gate
+from sayso.canonical_json import JsonObject
 from sayso.errors import InvalidInput
 from sayso.policy.rules import Action
 from sayso.records.events import EventType
@@ -14,7 +15,11 @@ from sayso.testing import InProcessDesk
 from tests.sayso.rule_builders import policy, rule
 from tests.sayso.runners import POLICY, Ran, kinds, make_agent, told, turn
 
-LOOK, REFUND, PAY = ("look", {"order": "A"}), ("refund", {"order": "A", "amount": 5}), ("pay", {"order": "A"})
+Call = tuple[str, JsonObject]
+
+LOOK: Call = ("look", {"order": "A"})
+REFUND: Call = ("refund", {"order": "A", "amount": 5})
+PAY: Call = ("pay", {"order": "A"})
 
 RULES = """
 version: 1
@@ -25,7 +30,7 @@ rules:
 """
 
 
-def test_an_agent_runs_on_the_desk_of_a_test() -> None:
+def test_run_follows_the_reviewers_instructions() -> None:
     desk = InProcessDesk(POLICY)
     ran: Ran = []
     desk.reviewer.approves("refund", args={"order": "A", "amount": 2})
@@ -39,8 +44,8 @@ def test_an_agent_runs_on_the_desk_of_a_test() -> None:
     assert [one.status for one in desk.records.values()] == [Status.RESUMED] * 3
 
 
-def test_all_items_of_one_suspension_are_decided_in_one_look() -> None:
-    """The decision on the first item was lost when the second one was decided."""
+def test_review_decides_all_items_of_a_suspension() -> None:
+    """The decision on the first item was lost when the second was decided."""
     desk = InProcessDesk()
     call: Any = {"args": {}, "definition": {}}
     desk.client().suspend({"mode": "poll", "calls": [{"tool": "mail", **call}, {"tool": "pay", **call}]})
@@ -50,7 +55,7 @@ def test_all_items_of_one_suspension_are_decided_in_one_look() -> None:
     assert (record.status, record.approved) == (Status.DECIDED, True)
 
 
-def test_a_denied_call_of_a_run_does_not_run() -> None:
+def test_run_skips_a_denied_call() -> None:
     desk = InProcessDesk(POLICY)
     ran: Ran = []
     desk.reviewer.denies("refund", message="Never delivered")
@@ -59,7 +64,7 @@ def test_a_denied_call_of_a_run_does_not_run() -> None:
     assert told(end.events, "tool_completed", "error") == ["Never delivered"]
 
 
-def test_the_clock_turns_to_the_fallback_without_orders() -> None:
+def test_run_advances_the_clock_to_the_fallback() -> None:
     desk = InProcessDesk(POLICY)
     ran: Ran = []
     began_ms = desk.clock.now_ms
@@ -68,7 +73,7 @@ def test_the_clock_turns_to_the_fallback_without_orders() -> None:
     assert "timed_out" in kinds(end.events)
 
 
-def test_a_run_is_found_by_a_client_of_its_agent() -> None:
+def test_runs_lists_a_run_for_a_client_of_its_agent() -> None:
     desk = InProcessDesk(POLICY)
     desk.reviewer.approves()
     end = desk.run(make_agent([], turn(REFUND)), "Refund A-1", context={"ticket": "T-1"})
@@ -79,9 +84,9 @@ def test_a_run_is_found_by_a_client_of_its_agent() -> None:
     assert kinds(end.events)[-1] == "run_completed"
 
 
-def test_an_edit_in_a_run_is_judged_and_asked_anew() -> None:
-    drafts = rule("large", "request_approval", tool_name="refund", when="args.amount > 3", terms={"timeout_s": 7})
-    desk = InProcessDesk(policy(drafts, default=Action.REQUEST_APPROVAL))
+def test_run_judges_an_edit_again() -> None:
+    large = rule("large", "request_approval", tool_name="refund", when="args.amount > 3", terms={"timeout_s": 7})
+    desk = InProcessDesk(policy(large, default=Action.REQUEST_APPROVAL))
     ran: Ran = []
     desk.reviewer.approves("refund", args={"order": "A", "amount": 4})
     end = desk.run(make_agent(ran, turn(("refund", {"order": "A", "amount": 1}))), "Refund A-1")
@@ -89,18 +94,18 @@ def test_an_edit_in_a_run_is_judged_and_asked_anew() -> None:
     assert "asked_again" in kinds(end.events)
 
 
-def test_a_quorum_of_two_is_not_met_by_one_reviewer() -> None:
-    drafts = rule(
+def test_run_waits_for_a_quorum_of_two() -> None:
+    large = rule(
         "large", "request_approval", tool_name="refund", terms={"quorum": {"approve": 2}, "remind_after_s": [5]}
     )
-    desk = InProcessDesk(policy(drafts))
+    desk = InProcessDesk(policy(large))
     ran: Ran = []
     desk.reviewer.approves("refund")
     desk.run(make_agent(ran, turn(REFUND)), "Refund A-1")
     assert ran == []
 
 
-async def test_an_agent_runs_within_an_event_loop() -> None:
+async def test_async_run_within_an_event_loop() -> None:
     desk = InProcessDesk(POLICY)
     ran: Ran = []
     desk.reviewer.approves()
@@ -112,14 +117,14 @@ async def test_an_agent_runs_within_an_event_loop() -> None:
 
 
 @pytest.mark.parametrize("source", ["text", "path", "name"])
-def test_the_desk_of_a_test_takes_rules_as_yaml(tmp_path: Path, source: str) -> None:
+def test_desk_reads_rules_from_yaml(tmp_path: Path, source: str) -> None:
     file = tmp_path / "policy.yaml"
     file.write_text(RULES)
     given: dict[str, Any] = {"text": RULES, "path": file, "name": str(file)}
     desk = InProcessDesk(policy=given[source])
     ran: Ran = []
     desk.reviewer.denies("refund")
-    small = ("refund", {"order": "A", "amount": 2})
+    small: Call = ("refund", {"order": "A", "amount": 2})
     desk.run(make_agent(ran, turn(LOOK, REFUND, small)), "Refund A-1")
     assert [name for name, _, _ in ran] == ["look"]
 
@@ -131,7 +136,7 @@ def test_the_desk_of_a_test_takes_rules_as_yaml(tmp_path: Path, source: str) -> 
         drop("A")
 
 
-def test_faulty_rules_of_a_test_are_told_with_their_line(tmp_path: Path) -> None:
+def test_desk_refuses_faulty_rules_with_their_line(tmp_path: Path) -> None:
     with pytest.raises(InvalidInput, match="policy:2:10: default: must be"):
         InProcessDesk(policy="version: 1\ndefault: perhaps\nrules: []\n")
     with pytest.raises(InvalidInput, match=r"none\.yaml:1:1: the file cannot be read"):

@@ -217,7 +217,7 @@ def test_an_answer_the_item_does_not_take_is_refused(kind: ItemKind, action: str
 
 def test_a_value_must_be_among_the_choices_exactly() -> None:
     record = pending(ask(kind=ItemKind.INPUT).model_copy(update={"choices": (1, "two")}))
-    with pytest.raises(InvalidInput, match="not one of the item.s choices"):
+    with pytest.raises(InvalidInput, match="not one of the item"):
         decide(record, word(record, "value", value=True), T0)
     assert decide(record, word(record, "value", value="two"), T0).record.status is Status.DECIDED
 

@@ -1,4 +1,4 @@
-"""Who may do what: every operation of the OpenAPI file with every kind of credential; a new one needs its row here."""
+"""Permissions: every operation with every kind of credential. A new operation needs a row here."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -114,12 +114,12 @@ def settings(clean_store_url: str) -> Settings:
     return Settings(redis_url=clean_store_url, webhook_secret=(SecretStr(SECRET),))
 
 
-def test_every_operation_has_its_row_and_every_row_its_operation() -> None:
+def test_rows_match_operations() -> None:
     assert set(ROWS) == set(OPERATIONS)
 
 
 @pytest.mark.parametrize("name", OPERATIONS)
-def test_an_operation_that_takes_a_credential_says_so(name: str) -> None:
+def test_operation_declares_its_security(name: str) -> None:
     _, _, operation = OPERATIONS[name]
     assert bool(operation["security"]) == (ROWS[name].statuses[0] == 401 and name != "takeSignedDecision")
     assert "401" in operation["responses"] or ROWS[name].statuses[0] != 401
@@ -127,7 +127,7 @@ def test_an_operation_that_takes_a_credential_says_so(name: str) -> None:
 
 @pytest.mark.parametrize("who", WHO)
 @pytest.mark.parametrize("name", OPERATIONS)
-async def test_each_credential_may_do_what_it_may(world: World, name: str, who: str) -> None:
+async def test_operation_answers_each_credential_as_listed(world: World, name: str, who: str) -> None:
     method, path, operation = OPERATIONS[name]
     await make_person(world.wiring, "ben")
     world.tokens["a wrong key"] = "sayso_agent_" + "0" * 64
@@ -162,42 +162,42 @@ FOREIGN = [
 
 @pytest.mark.parametrize("who", ["other", "anna"])
 @pytest.mark.parametrize("name", FOREIGN)
-async def test_a_foreign_id_is_told_the_same_as_a_missing_one(world: World, name: str, who: str) -> None:
+async def test_foreign_id_is_answered_like_a_missing_one(world: World, name: str, who: str) -> None:
     method, path, _ = OPERATIONS[name]
     if ROWS[name].statuses[WHO.index(who)] != 404:
         return
     pending = await make_pending(world.wiring)
-    said = []
+    texts = []
     async with world.client(who) as client:
         for suspension_id, run_id in ((pending.id, pending.run.id), ("sus_" + "0" * 32, "run_" + "0" * 32)):
             place = path.format(suspension_id=suspension_id, run_id=run_id, item_id="i1")
             answer = await client.request(method, place, json=ROWS[name].body, headers={"Idempotency-Key": "k"})
             assert answer.status_code == 404
-            said.append(answer.text.replace(suspension_id, "<id>").replace(run_id, "<id>"))
-    assert said[0] == said[1]
+            texts.append(answer.text.replace(suspension_id, "<id>").replace(run_id, "<id>"))
+    assert texts[0] == texts[1]
 
 
-async def test_a_session_cookie_opens_nothing_in_the_api(world: World) -> None:
+async def test_api_ignores_session_cookies(world: World) -> None:
     async with world.client() as client:
         for name in ("sayso_session_8321", "__Host-sayso"):
             client.cookies.set(name, world.tokens["root"])
         assert (await client.get("/api/v1/runs")).status_code == 401
 
 
-async def test_a_credential_is_checked_before_the_body_is_read(world: World) -> None:
+async def test_credential_is_checked_before_the_body(world: World) -> None:
     async with world.client() as client:
         answer = await client.post("/api/v1/runs", content=b"{{{", headers={"Content-Type": "text/plain"})
     assert answer.status_code == 401
 
 
 @pytest.mark.parametrize("header", ["Basic YW5uYTp4", "Bearer", "Bearer ", "bearer: x", "Token x", ""])
-async def test_a_credential_in_another_form_is_no_credential(world: World, header: str) -> None:
+async def test_malformed_credential_is_refused(world: World, header: str) -> None:
     async with world.client() as client:
         answer = await client.get("/api/v1/runs", headers={"Authorization": header})
     assert (answer.status_code, answer.headers["www-authenticate"]) == (401, "Bearer")
 
 
-async def test_two_credentials_are_none(world: World) -> None:
+async def test_two_credentials_are_refused(world: World) -> None:
     tokens = [("Authorization", f"Bearer {world.tokens[who]}") for who in ("demo", "root")]
     async with world.client() as client:
         assert (await client.get("/api/v1/runs", headers=tokens)).status_code == 401

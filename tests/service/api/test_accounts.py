@@ -1,4 +1,4 @@
-"""People see to their own password and sessions; admins see to everybody's, and let people in again."""
+"""People manage their own password and sessions; admins manage those of others."""
 
 from typing import Any
 
@@ -40,7 +40,7 @@ async def sessions(client: AsyncClient, place: str = "account") -> list[dict[str
     return found
 
 
-async def test_a_reviewer_changes_their_own_password(world: World) -> None:
+async def test_reviewer_changes_own_password(world: World) -> None:
     await let_in(world, "phone")
     async with world.client("anna") as anna:
         changed = await change(anna)
@@ -51,14 +51,14 @@ async def test_a_reviewer_changes_their_own_password(world: World) -> None:
     assert (await sign_in(world, password=NEW)).status_code == 201
 
 
-async def test_a_wrong_current_password_changes_nothing_and_is_counted(world: World) -> None:
+async def test_wrong_current_password_is_counted(world: World) -> None:
     async with world.client("anna") as anna:
-        said = [(await change(anna, "a wrong password")).status_code for _ in range(11)]
-        assert said == [*[403] * 10, 429]
+        statuses = [(await change(anna, "a wrong password")).status_code for _ in range(11)]
+        assert statuses == [*[403] * 10, 429]
     assert await status_of(world, "anna") == 200
 
 
-async def test_a_new_password_differs_and_is_long_enough(world: World) -> None:
+async def test_new_password_must_differ_and_be_long_enough(world: World) -> None:
     async with world.client("anna") as anna:
         same = await change(anna, password=PASSWORD)
         short = await change(anna, password="short")
@@ -66,14 +66,14 @@ async def test_a_new_password_differs_and_is_long_enough(world: World) -> None:
     assert await status_of(world, "anna") == 200
 
 
-async def test_a_reviewers_key_is_no_sign_in(world: World) -> None:
+async def test_reviewer_key_is_no_session(world: World) -> None:
     _, world.tokens["script"] = await world.wiring.api_keys.create("anna", kind="reviewer")
     async with world.client("script") as script:
         assert (await change(script)).status_code == 403
         assert (await script.get("/api/v1/account/sessions")).status_code == 403
 
 
-async def test_a_person_lists_and_ends_their_sessions(world: World) -> None:
+async def test_person_lists_and_ends_own_sessions(world: World) -> None:
     await let_in(world, "phone")
     await let_in(world, "laptop", client="laptop")
     async with world.client("anna") as anna, world.client("root") as root:
@@ -90,16 +90,16 @@ async def test_a_person_lists_and_ends_their_sessions(world: World) -> None:
     assert [await status_of(world, who) for who in ("anna", "laptop", "root")] == [200, 401, 200]
 
 
-async def test_no_list_of_sessions_holds_a_token_or_its_hash(world: World) -> None:
+async def test_session_lists_have_no_token_or_hash(world: World) -> None:
     await let_in(world, "phone")
     async with world.client("root") as root:
-        told = str(await sessions(root, "reviewers/anna"))
+        text = str(await sessions(root, "reviewers/anna"))
     (hashes,) = [await world.wiring.reviewers._people._redis.zrange("sayso:{default}:sessions-of:anna", 0, -1)]
-    assert world.tokens["phone"] not in told
-    assert not [one for one in hashes if (one.decode() if isinstance(one, bytes) else one) in told]
+    assert world.tokens["phone"] not in text
+    assert not [one for one in hashes if (one.decode() if isinstance(one, bytes) else str(one)) in text]
 
 
-async def test_an_admin_lists_and_ends_the_sessions_of_others(world: World) -> None:
+async def test_admin_lists_and_ends_sessions_of_others(world: World) -> None:
     await let_in(world, "phone")
     async with world.client("root") as root:
         phone = next(one["id"] for one in await sessions(root, "reviewers/anna") if one["client"] == "phone")
@@ -111,7 +111,7 @@ async def test_an_admin_lists_and_ends_the_sessions_of_others(world: World) -> N
     assert (await sign_in(world)).status_code == 201
 
 
-async def test_a_deactivated_person_is_activated_again_and_signs_in_anew(world: World) -> None:
+async def test_reactivated_person_signs_in_again(world: World) -> None:
     async with world.client("root") as root:
         await root.post("/api/v1/reviewers/anna/deactivate")
         assert await status_of(world, "anna") == 401

@@ -1,4 +1,4 @@
-"""Whatever comes in wrong is refused with a sentence that says what to do, and leaves the store as it was."""
+"""Bad requests are refused with a sentence that says what to do, and change nothing in the store."""
 
 import json
 from dataclasses import dataclass, field
@@ -16,9 +16,9 @@ RUNS = "/api/v1/runs"
 SUSPENSIONS = "/api/v1/suspensions"
 DECISION = "/api/v1/suspensions/{pending}/items/i1/decision"
 VALUE = "/api/v1/suspensions/{input}/items/i1/decision"
-CONSUME = "/api/v1/suspensions/{decided}/items/i1/redeem"
+REDEEM = "/api/v1/suspensions/{decided}/items/i1/redeem"
 OUTCOME = "/api/v1/suspensions/{decided}/items/i1/outcome"
-TOLD = "/api/v1/runs/{run}/events"
+EVENTS = "/api/v1/runs/{run}/events"
 CANCEL = "/api/v1/runs/{run}/cancel"
 SESSIONS = "/api/v1/sessions"
 REVIEWERS = "/api/v1/reviewers"
@@ -29,7 +29,7 @@ JSON = {"Content-Type": "application/json"}
 
 @dataclass(frozen=True)
 class Bad:
-    """One bad request: who sends what where, and what is said of it."""
+    """One bad request and its expected problem."""
 
     what: str
     path: str
@@ -51,7 +51,7 @@ def run(what: str, status: int, says: str, body: Any, **more: Any) -> Bad:
     return Bad(f"run: {what}", RUNS, status, says, body, **more)
 
 
-def word(what: str, status: int, says: str, **fields: Any) -> Bad:
+def decision(what: str, status: int, says: str, **fields: Any) -> Bad:
     """A decision on the pending item; a field of None is left out."""
     sent = {"action": "approve", "digest": "<pending>", **fields}
     return Bad(f"decision: {what}", DECISION, status, says, {k: v for k, v in sent.items() if v is not None})
@@ -81,7 +81,7 @@ def deep(levels: int) -> bytes:
     return b'{"agent":"demo","input":"x","context":{"a":' + b"[" * levels + b"]" * levels + b"}}"
 
 
-def told(at: object) -> dict[str, Any]:
+def event_at(at: object) -> dict[str, Any]:
     return {"source_format": "sayso", "events": [{"seq": 1, "at": at, "event": {"type": "message"}}]}
 
 
@@ -155,38 +155,42 @@ TABLE = [
     run("a key of 201 characters", 400, "Idempotency-Key", START, headers={"Idempotency-Key": "k" * 201}),
     run("a key that is not ASCII", 400, "Idempotency-Key", START, headers={"Idempotency-Key": "k\xe9"}),
     # Decisions that cannot be taken.
-    word("no action", 422, "$.action is missing", action=None),
-    word("an unknown action", 422, "'approve', 'deny' or 'value'", action="allow"),
-    word("the fallback's own action", 422, "'approve', 'deny' or 'value'", action="fail"),
-    word("an action in capitals", 422, "$.action", action="APPROVE"),
-    word("no digest", 422, "$.digest is missing", digest=None),
-    word("a digest that is none", 422, "$.digest", digest="abc"),
-    word("a digest in capitals", 422, "$.digest", digest="A" * 64),
-    word("a digest and a line break", 422, "$.digest", digest="a" * 64 + "\n"),
-    word("another digest", 409, "send its current digest", digest="0" * 64),
-    word("an endless message", 422, "$.message", message="x" * 2001),
-    word("arguments that are a list", 422, "$.args", args=[1]),
-    word("arguments with a denial", 422, "args are accepted only with approve", action="deny", args={"order": "A-1"}),
-    word("a value with an approval", 422, "value is accepted only with", value=7),
-    word("an action value without its value", 422, "add it as value", action="value"),
-    word("a value where none is asked", 422, "send approve or deny", action="value", value=7),
-    word("arguments without what is required", 422, "amount", args={"order": "A-1"}),
-    word("arguments of the wrong type", 422, "args.amount:", args={"order": "A-1", "amount": "100"}),
-    word("an argument the tool does not have", 422, "currency", args={"order": "A-1", "amount": 1, "currency": "EUR"}),
-    word("arguments the rules deny", 403, "too-much denies refund", args={"order": "A-1", "amount": 501}),
-    word("a decision in somebody's name", 422, "$.by is not known here", by="root"),
+    decision("no action", 422, "$.action is missing", action=None),
+    decision("an unknown action", 422, "'approve', 'deny' or 'value'", action="allow"),
+    decision("the fallback's own action", 422, "'approve', 'deny' or 'value'", action="fail"),
+    decision("an action in capitals", 422, "$.action", action="APPROVE"),
+    decision("no digest", 422, "$.digest is missing", digest=None),
+    decision("a digest that is none", 422, "$.digest", digest="abc"),
+    decision("a digest in capitals", 422, "$.digest", digest="A" * 64),
+    decision("a digest and a line break", 422, "$.digest", digest="a" * 64 + "\n"),
+    decision("another digest", 409, "send its current digest", digest="0" * 64),
+    decision("an endless message", 422, "$.message", message="x" * 2001),
+    decision("arguments that are a list", 422, "$.args", args=[1]),
+    decision(
+        "arguments with a denial", 422, "args are accepted only with approve", action="deny", args={"order": "A-1"}
+    ),
+    decision("a value with an approval", 422, "value is accepted only with", value=7),
+    decision("an action value without its value", 422, "add it as value", action="value"),
+    decision("a value that is not requested", 422, "send approve or deny", action="value", value=7),
+    decision("arguments without what is required", 422, "amount", args={"order": "A-1"}),
+    decision("arguments of the wrong type", 422, "args.amount:", args={"order": "A-1", "amount": "100"}),
+    decision(
+        "an argument the tool does not have", 422, "currency", args={"order": "A-1", "amount": 1, "currency": "EUR"}
+    ),
+    decision("arguments the rules deny", 403, "too-much denies refund", args={"order": "A-1", "amount": 501}),
+    decision("a decision in somebody's name", 422, "$.by is not known here", by="root"),
     Bad("value: approved", VALUE, 422, "Choose value, deny", {"action": "approve", "digest": "<input>"}),
     Bad("value: of the wrong type", VALUE, 422, "amount", {"action": "value", "digest": "<input>", "value": "x"}),
     Bad("value: beyond the limit", VALUE, 422, "1000", {"action": "value", "digest": "<input>", "value": 1001}),
     Bad("value: null", VALUE, 422, "amount", {"action": "value", "digest": "<input>", "value": None}),
     # Things that are elsewhere, over, or somebody else's.
-    on("an item that is not there", DECISION.replace("i1", "i2"), 404, "no item 'i2'", NO),
-    on("a suspension that is not there", DECISION.format(pending="sus_0"), 404, "no suspension", NO),
+    on("a missing item", DECISION.replace("i1", "i2"), 404, "no item 'i2'", NO),
+    on("a missing suspension", DECISION.format(pending="sus_0"), 404, "no suspension", NO),
     on("a decided item", DECISION.replace("pending", "decided"), 409, "root approved this at", NO),
     on("an expired item", DECISION.replace("pending", "expired"), 409, "timeout denied this at", NO),
     on("one's own call", DECISION.replace("pending", "own"), 403, "another reviewer has to", yes("own")),
     on("somebody else's item", DECISION.replace("pending", "bens"), 403, "Only ben can decide this item", yes("bens")),
-    on("an agent that decides", DECISION, 403, "takes a reviewer", yes("pending"), who="demo"),
+    on("an agent that decides", DECISION, 403, "needs a reviewer", yes("pending"), who="demo"),
     on("a foreign run, cancelled", CANCEL, 404, "no run", None, who="other"),
     on("a reason that is too long", CANCEL, 422, "$.reason", {"reason": "x" * 2001}),
     on("a reason in an unknown field", CANCEL, 422, "$.why is not known", {"why": "x"}),
@@ -204,23 +208,23 @@ TABLE = [
     get("a page too far", RUNS + "?skip=10001", 422, "query.skip"),
     get("a page of none", RUNS + "?limit=0", 422, "query.limit"),
     get("a page of thousands", RUNS + "?limit=1000", 422, "query.limit"),
-    get("a limit that is a word", RUNS + "?limit=all", 422, "query.limit"),
+    get("a limit that is a text", RUNS + "?limit=all", 422, "query.limit"),
     get("a limit that is endless", RUNS + "?limit=" + "9" * 5000, 422, "query.limit"),
-    get("a parameter nobody knows", RUNS + "?staus=running", 422, "it takes limit, skip, status"),
+    get("an unknown parameter", RUNS + "?staus=running", 422, "it takes limit, skip, status"),
     get("a parameter where there are none", "/api/v1/agents?limit=1", 422, "it takes none"),
     get("a parameter twice", RUNS + "?limit=1&limit=2", 422, "twice"),
     get("a wait of an hour", RUNS + "/{run}?wait=3600s", 422, "0 to 60"),
     get("a wait in minutes", RUNS + "/{run}?wait=1m", 422, "0 to 60"),
     get("a negative wait", SUSPENSIONS + "/{pending}?wait=-1", 422, "0 to 60"),
-    get("events behind a word", RUNS + "/{run}/events?after=end", 422, "query.after"),
-    get("a last event that is none", RUNS + "/{run}/events/stream", 400, "Last-Event-ID", **{"Last-Event-ID": "x"}),
+    get("events after a text", RUNS + "/{run}/events?after=end", 422, "query.after"),
+    get("a malformed last event", RUNS + "/{run}/events/stream", 400, "Last-Event-ID", **{"Last-Event-ID": "x"}),
     get("a last event below zero", RUNS + "/{run}/events/stream", 400, "Last-Event-ID", **{"Last-Event-ID": "-1"}),
-    get("a path that is not there", "/api/v1/run", 404, "Nothing exists at this path"),
-    get("a path with a slash too many", RUNS + "/", 404, "Nothing exists at this path"),
-    Bad("a method that is not taken", RUNS, 405, "it accepts GET, POST.", method="PUT"),
+    get("a missing path", "/api/v1/run", 404, "Nothing exists at this path"),
+    get("a path with an extra slash", RUNS + "/", 404, "Nothing exists at this path"),
+    Bad("an unsupported method", RUNS, 405, "it accepts GET, POST.", method="PUT"),
     Bad("options of a path", "/readyz", 405, "it accepts GET, HEAD.", method="OPTIONS"),
     get(
-        "behind an event that is not there yet",
+        "after an event that does not exist",
         RUNS + "/{run}/events/stream",
         400,
         "no event 9",
@@ -228,12 +232,12 @@ TABLE = [
     ),
     # What could be taken for something else.
     on("yes for true", SUSPENSIONS, 422, "$.calls[0].definition.idempotent", {"mode": "poll", "calls": [SAYS_YES]}),
-    on("true for a number", CONSUME, 422, "$.report_within_s", {"report_within_s": True}, who="demo"),
-    on("a text for a number", CONSUME, 422, "$.report_within_s", {"report_within_s": "60"}, who="demo"),
+    on("true for a number", REDEEM, 422, "$.report_within_s", {"report_within_s": True}, who="demo"),
+    on("a text for a number", REDEEM, 422, "$.report_within_s", {"report_within_s": "60"}, who="demo"),
     on("a text for false", OUTCOME, 422, "$.success", {"success": "false"}, who="demo"),
     on("a text for a time", f"{KEYS}/key_0/rotate", 422, "$.overlap_s", {"overlap_s": "0"}, who="root"),
-    on("a number for a moment", TOLD, 422, "2026-11-21T12:00:00Z", told(1_795_304_811), who="demo"),
-    on("a text of a number for a moment", TOLD, 422, "2026-11-21T12:00:00Z", told("1795304811"), who="demo"),
+    on("a number for a time", EVENTS, 422, "2026-11-21T12:00:00Z", event_at(1_795_304_811), who="demo"),
+    on("a number in a text for a time", EVENTS, 422, "2026-11-21T12:00:00Z", event_at("1795304811"), who="demo"),
     # People and keys.
     on("a wrong password", SESSIONS, 401, "do not go together", {"name": "anna", "password": "wrong words"}),
     on("a name of the wrong type", SESSIONS, 422, "$.name", {"name": ["anna"], "password": PASSWORD}),
@@ -248,20 +252,20 @@ TABLE = [
     by_root("a role nobody has", REVIEWERS, 422, "$.roles[0]", {"name": "x", "password": PASSWORD, "roles": ["boss"]}),
     by_root("a name that is taken", REVIEWERS, 409, "already a reviewer", {"name": "anna", "password": PASSWORD}),
     by_root("a password for nobody", f"{REVIEWERS}/nobody/password", 404, "no reviewer", {"password": PASSWORD}),
-    by_root("nobody shut out", f"{REVIEWERS}/nobody/deactivate", 404, "no reviewer", None),
-    by_root("a key that is not there", f"{KEYS}/key_0/revoke", 404, "no API key", None),
+    by_root("deactivating an unknown reviewer", f"{REVIEWERS}/nobody/deactivate", 404, "no reviewer", None),
+    by_root("a missing key", f"{KEYS}/key_0/revoke", 404, "no API key", None),
     by_root("a key for a name with a space", KEYS, 422, "without spaces", {"name": "a b"}),
     by_root("a key of one's own choice", KEYS, 422, "$.key is not known", {"name": "a", "key": "x" * 32}),
 ]
 
 
-def test_the_table_is_long_and_its_rows_differ() -> None:
+def test_table_has_unique_rows() -> None:
     assert len(TABLE) >= 60
     assert len({bad.what for bad in TABLE}) == len(TABLE)
 
 
 @pytest.mark.parametrize("bad", TABLE, ids=lambda bad: bad.what)
-async def test_what_is_wrong_is_refused_and_changes_nothing(world: World, clean_store_url: str, bad: Bad) -> None:
+async def test_bad_request_is_refused_and_changes_nothing(world: World, clean_store_url: str, bad: Bad) -> None:
     records = await make_records(world)
     ids = {name: record.id for name, record in records.items()} | {"run": records["pending"].run.id}
     content = bad.content
@@ -270,20 +274,20 @@ async def test_what_is_wrong_is_refused_and_changes_nothing(world: World, clean_
     before = await read_store(clean_store_url)
     async with world.client(bad.who) as client:
         headers = {**(JSON if content is not None else {}), **bad.headers}
-        encoded = {name: value.encode("latin-1") for name, value in headers.items()}
+        encoded = {name.encode(): value.encode("latin-1") for name, value in headers.items()}
         answer = await client.request(bad.method, bad.path.format(**ids), content=content, headers=encoded)
-    told = answer.json()
-    assert (answer.status_code, answer.headers["content-type"]) == (bad.status, "application/problem+json"), told
-    assert bad.says in told["detail"]
-    assert told["detail"].endswith(".")
-    assert told["status"] == bad.status
-    assert told["type"].startswith("/problems/")
+    problem = answer.json()
+    assert (answer.status_code, answer.headers["content-type"]) == (bad.status, "application/problem+json"), problem
+    assert bad.says in problem["detail"]
+    assert problem["detail"].endswith(".")
+    assert problem["status"] == bad.status
+    assert problem["type"].startswith("/problems/")
     assert len(answer.content) < 10_000
     assert await read_store(clean_store_url) == before
 
 
 async def make_records(world: World) -> dict[str, SuspensionRecord]:
-    """One suspension of each kind that the table speaks of."""
+    """Make one suspension of each kind in the table."""
     wiring = world.wiring
     return {
         "pending": await make_pending(wiring),
@@ -296,5 +300,5 @@ async def make_records(world: World) -> dict[str, SuspensionRecord]:
 
 
 async def expire(world: World, record: SuspensionRecord) -> SuspensionRecord:
-    """The suspension after the clock has come round."""
+    """Return the suspension after its deadline."""
     return (await world.wiring.desk.look(record.id)).record

@@ -1,4 +1,4 @@
-"""The OpenAPI file says what the API does: complete, with examples that hold, and true under fire."""
+"""The OpenAPI document is complete, its examples are valid, and the service's answers match it."""
 
 import asyncio
 import json
@@ -88,7 +88,7 @@ turns = count()
 
 @schema.parametrize()
 @examples(max_examples=20, deadline=None, derandomize=True, suppress_health_check=list(HealthCheck))
-def test_whatever_is_sent_the_answer_is_one_that_is_documented(case: Any, site: Site) -> None:
+def test_answers_match_the_openapi_document(case: Any, site: Site) -> None:
     if re.fullmatch(r"\d+s?", str((case.query or {}).get("wait", ""))):
         case.query["wait"] = "0s"
     checks = [*ALWAYS, *WHEN_AS_DRAWN]
@@ -110,7 +110,7 @@ def meet_what_is_there(case: Any, site: Site) -> None:
 
 
 @pytest.mark.parametrize("name", OPERATIONS)
-def test_an_operation_is_described_with_all_its_problems(name: str) -> None:
+def test_operation_documents_its_problems(name: str) -> None:
     operation = OPERATIONS[name]
     assert operation["description"].endswith(".")
     assert len(operation["tags"]) == 1
@@ -120,17 +120,17 @@ def test_an_operation_is_described_with_all_its_problems(name: str) -> None:
         assert kinds == {"application/problem+json"} if int(status) >= 400 else "application/problem+json" not in kinds
 
 
-def test_every_tag_is_explained() -> None:
+def test_every_tag_is_described() -> None:
     used = {tag for operation in OPERATIONS.values() for tag in operation["tags"]}
     assert used == {tag["name"] for tag in DOCUMENT["tags"]}
 
 
-def test_every_reference_leads_somewhere() -> None:
+def test_every_schema_reference_resolves() -> None:
     named = set(re.findall(r"#/components/schemas/(\w+)", json.dumps(DOCUMENT)))
     assert named <= set(DOCUMENT["components"]["schemas"])
 
 
-def test_the_examples_are_requests_that_would_be_taken() -> None:
+def test_examples_are_valid_requests() -> None:
     for example in DOCUMENT["components"]["schemas"]["RunRequest"]["examples"]:
         RunRequest.model_validate(example)
     content = OPERATIONS["decideItem"]["requestBody"]["content"]["application/json"]
@@ -139,6 +139,6 @@ def test_the_examples_are_requests_that_would_be_taken() -> None:
     assert len(content["examples"]) == 4
 
 
-async def test_the_file_is_served_to_everybody(world: World) -> None:
+async def test_openapi_document_needs_no_credential(world: World) -> None:
     async with world.client() as client:
         assert (await client.get("/api/openapi.json")).json() == world.app.openapi()

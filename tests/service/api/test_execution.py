@@ -1,4 +1,4 @@
-"""Calls that their owner runs: asked, decided, consumed once, reported, over HTTP."""
+"""Calls that their owner runs, over HTTP: decided, redeemed once, reported."""
 
 from typing import Any
 
@@ -31,17 +31,17 @@ async def post(world: World, who: str, path: str, key: str | None = None, body: 
         return await client.post(f"/api/v1/suspensions/{path}", json=body, headers=headers)
 
 
-async def decide(world: World, asked: dict[str, Any], action: str = "approve", **fields: Any) -> None:
-    for item in asked["items"]:
-        word = {"action": action, "digest": item["digest"], **fields}
-        answer = await post(world, "anna", f"{asked['id']}/items/{item['item_id']}/decision", body=word)
+async def decide(world: World, suspension: dict[str, Any], action: str = "approve", **fields: Any) -> None:
+    for item in suspension["items"]:
+        decision = {"action": action, "digest": item["digest"], **fields}
+        answer = await post(world, "anna", f"{suspension['id']}/items/{item['item_id']}/decision", body=decision)
         assert answer.status_code == 200, answer.text
 
 
 async def approved(world: World, **fields: Any) -> str:
-    asked = (await ask(world, **fields)).json()
-    await decide(world, asked)
-    return f"{asked['id']}/items/i1"
+    suspension = (await ask(world, **fields)).json()
+    await decide(world, suspension)
+    return f"{suspension['id']}/items/i1"
 
 
 async def beat(wiring: Wiring) -> None:
@@ -49,43 +49,45 @@ async def beat(wiring: Wiring) -> None:
         pass
 
 
-async def test_an_approved_call_is_consumed_run_and_reported_by_its_owner(world: World) -> None:
-    asked = (await ask(world)).json()
-    assert (asked["mode"], asked["run"]["agent"], asked["status"]) == ("poll", "demo", "pending")
-    await decide(world, asked, args={"order": "A-2"})
-    item = f"{asked['id']}/items/i1"
-    consumed = (await post(world, "demo", f"{item}/redeem", "me-1")).json()
-    assert (consumed["args"], consumed["tool"], consumed["attempt"]) == ({"order": "A-2"}, "pay_back", 1)
-    assert consumed["idempotency_key"] == f"{asked['id']}:i1"
-    assert (await post(world, "demo", f"{item}/redeem", "me-1")).json() == consumed
+async def test_owner_redeems_and_reports_an_approved_call(world: World) -> None:
+    suspension = (await ask(world)).json()
+    assert (suspension["mode"], suspension["run"]["agent"], suspension["status"]) == ("poll", "demo", "pending")
+    await decide(world, suspension, args={"order": "A-2"})
+    item = f"{suspension['id']}/items/i1"
+    redeemed = (await post(world, "demo", f"{item}/redeem", "me-1")).json()
+    assert (redeemed["args"], redeemed["tool"], redeemed["attempt"]) == ({"order": "A-2"}, "pay_back", 1)
+    assert redeemed["idempotency_key"] == f"{suspension['id']}:i1"
+    assert (await post(world, "demo", f"{item}/redeem", "me-1")).json() == redeemed
     refused = await post(world, "demo", f"{item}/redeem", "another")
     assert (refused.status_code, refused.json()["type"]) == (409, "/problems/already-redeemed")
-    told = {"success": True, "output": {"ref": "R-1"}}
-    assert (await post(world, "demo", f"{item}/outcome", "another", told)).json()["type"] == "/problems/stale-attempt"
-    ended = (await post(world, "demo", f"{item}/outcome", "me-1", told)).json()
+    outcome = {"success": True, "output": {"ref": "R-1"}}
+    assert (await post(world, "demo", f"{item}/outcome", "another", outcome)).json()[
+        "type"
+    ] == "/problems/stale-attempt"
+    ended = (await post(world, "demo", f"{item}/outcome", "me-1", outcome)).json()
     assert (ended["status"], ended["end"]["status"]) == ("resumed", "completed")
     assert ended["items"][0]["permit"]["report"]["output"] == {"ref": "R-1"}
-    trail = await world.wiring.runs.trail(asked["run"]["id"])
+    trail = await world.wiring.runs.trail(suspension["run"]["id"])
     assert [one.type for one in trail][-4:] == ["run_resumed", "permit_redeemed", "outcome_reported", "run_completed"]
 
 
-async def test_no_worker_is_given_what_its_owner_runs(world: World) -> None:
+async def test_poll_suspension_is_not_enqueued(world: World) -> None:
     await approved(world)
     assert await world.wiring.schedule.take(0.01) == []
 
 
-async def test_nobody_else_consumes_it_not_even_a_reviewer(world: World) -> None:
+async def test_only_the_owner_redeems(world: World) -> None:
     item = await approved(world)
     for who in ("other", "anna", "root"):
         for path, body in (("redeem", None), ("outcome", {"success": True}), ("in-doubt", None)):
             assert (await post(world, who, f"{item}/{path}", "k", body)).status_code == 404
 
 
-async def test_a_key_is_needed_to_consume(world: World) -> None:
+async def test_redeem_needs_an_idempotency_key(world: World) -> None:
     assert (await post(world, "demo", f"{await approved(world)}/redeem")).status_code == 422
 
 
-async def test_what_is_frozen_is_not_started(world: World) -> None:
+async def test_redeem_is_refused_while_frozen(world: World) -> None:
     item = await approved(world)
     async with world.client("root") as admin:
         frozen = (await admin.post("/api/v1/freezes", json={"scope": "tool:pay_back"})).json()
@@ -94,7 +96,7 @@ async def test_what_is_frozen_is_not_started(world: World) -> None:
     assert (await post(world, "demo", f"{item}/redeem", "k")).status_code == 200
 
 
-async def test_an_approval_of_somebody_shut_out_since_is_no_leave(world: World) -> None:
+async def test_redeem_is_refused_after_the_reviewer_is_deactivated(world: World) -> None:
     item = await approved(world)
     async with world.client("root") as admin:
         await admin.post("/api/v1/reviewers/anna/deactivate")
@@ -103,17 +105,17 @@ async def test_an_approval_of_somebody_shut_out_since_is_no_leave(world: World) 
     assert "no longer a reviewer" in refused.json()["detail"]
 
 
-async def test_a_denial_ends_the_run_at_the_next_beat(world: World) -> None:
-    asked = (await ask(world)).json()
-    await decide(world, asked, "deny", message="not this one")
+async def test_denial_ends_the_run_at_the_next_tick(world: World) -> None:
+    suspension = (await ask(world)).json()
+    await decide(world, suspension, "deny", message="not this one")
     await beat(world.wiring)
     async with world.client("demo") as client:
-        run = (await client.get(f"/api/v1/runs/{asked['run']['id']}")).json()
+        run = (await client.get(f"/api/v1/runs/{suspension['run']['id']}")).json()
     assert run["status"] == "completed"
     assert "not this one" in run["result"]["calls"][0]["error"]
 
 
-async def test_the_same_key_finds_the_same_call_and_refuses_another(world: World) -> None:
+async def test_same_key_returns_the_same_suspension(world: World) -> None:
     first, again = await ask(world, key="order A-1"), await ask(world, key="order-A-1")
     assert first.status_code == 400, "a key has no spaces"
     same = await ask(world, key="order-A-1")
@@ -122,21 +124,21 @@ async def test_the_same_key_finds_the_same_call_and_refuses_another(world: World
     assert (other.status_code, other.json()["type"]) == (409, "/problems/idempotency-conflict")
 
 
-async def test_a_call_in_doubt_is_put_to_people_once_and_a_late_report_answers(world: World) -> None:
+async def test_call_in_doubt_creates_one_item_and_a_late_report_settles_it(world: World) -> None:
     item = await approved(world)
     await post(world, "demo", f"{item}/redeem", "lost")
-    asked = (await post(world, "demo", f"{item}/in-doubt")).json()
-    assert (await post(world, "demo", f"{item}/in-doubt")).json()["id"] == asked["id"]
-    assert (asked["status"], asked["items"][0]["doubt"]["holder"]) == ("pending", "lost")
+    suspension = (await post(world, "demo", f"{item}/in-doubt")).json()
+    assert (await post(world, "demo", f"{item}/in-doubt")).json()["id"] == suspension["id"]
+    assert (suspension["status"], suspension["items"][0]["doubt"]["holder"]) == ("pending", "lost")
     assert (await post(world, "demo", f"{item}/outcome", "lost", {"success": True, "output": 7})).status_code == 200
     await beat(world.wiring)
     async with world.client("demo") as client:
-        run = (await client.get(f"/api/v1/runs/{asked['run']['id']}")).json()
+        run = (await client.get(f"/api/v1/runs/{suspension['run']['id']}")).json()
     assert (run["status"], run["result"]["calls"][0]["output"]) == ("completed", 7)
 
 
 @pytest.mark.parametrize(
-    ("fields", "said"),
+    ("fields", "detail"),
     [
         ({"agent": "other"}, "leave agent out"),
         ({"calls": [{"tool": "pay_back"}]}, "definition is missing"),
@@ -147,7 +149,7 @@ async def test_a_call_in_doubt_is_put_to_people_once_and_a_late_report_answers(w
         ({"mode": "worker", "calls": [{"tool": "refund"}]}, "$.agent is missing"),
     ],
 )
-async def test_what_cannot_be_asked_is_refused_with_what_to_do(world: World, fields: dict[str, Any], said: str) -> None:
+async def test_invalid_poll_request_is_refused(world: World, fields: dict[str, Any], detail: str) -> None:
     answer = await ask(world, **fields)
     assert answer.status_code == 422
-    assert said in answer.json()["detail"]
+    assert detail in answer.json()["detail"]

@@ -1,4 +1,4 @@
-"""Other software tells of a run in its own words: once, bounded, by the run's owner alone, and with our own trail."""
+"""Events of other software: stored once, limited, reported by the owner only, merged with the trail."""
 
 import asyncio
 from datetime import UTC, datetime
@@ -32,7 +32,7 @@ async def tell(client: AsyncClient, run_id: str, sent: dict[str, Any]) -> Any:
 
 
 @pytest.mark.parametrize("source_format", list(STORIES))
-async def test_each_dialect_is_kept_as_it_came_and_shown_with_our_trail(world: World, source_format: str) -> None:
+async def test_external_events_are_stored_unchanged_and_merged(world: World, source_format: str) -> None:
     run_id = (await make_pending(world.wiring)).run.id
     events = STORIES[source_format]
     async with world.client("demo") as client:
@@ -49,7 +49,7 @@ async def test_each_dialect_is_kept_as_it_came_and_shown_with_our_trail(world: W
     assert timeline["next_skip"] is None
 
 
-async def test_the_trail_stays_ours(world: World) -> None:
+async def test_external_events_do_not_enter_the_trail(world: World) -> None:
     run_id = (await make_pending(world.wiring)).run.id
     async with world.client("demo") as client:
         before = (await client.get(f"/api/v1/runs/{run_id}/events")).json()
@@ -58,7 +58,7 @@ async def test_the_trail_stays_ours(world: World) -> None:
         assert (await client.get(f"/api/v1/runs/{run_id}")).json()["status"] == "suspended"
 
 
-async def test_an_event_sent_again_is_kept_once(world: World) -> None:
+async def test_repeated_event_is_stored_once(world: World) -> None:
     run_id = (await make_running(world.wiring)).run.id
     async with world.client("demo") as client:
         await tell(client, run_id, body(note("a"), note("b")))
@@ -68,7 +68,7 @@ async def test_an_event_sent_again_is_kept_once(world: World) -> None:
     assert other.json() == {"added": 1, "repeated": 0, "count": 4}
 
 
-async def test_a_number_that_is_taken_refuses_the_whole_request(world: World, clean_store_url: str) -> None:
+async def test_reused_number_refuses_the_whole_request(world: World, clean_store_url: str) -> None:
     run_id = (await make_running(world.wiring)).run.id
     async with world.client("demo") as client:
         await tell(client, run_id, body(note("a"), note("b")))
@@ -83,7 +83,7 @@ async def test_a_number_that_is_taken_refuses_the_whole_request(world: World, cl
     assert await read_store(clean_store_url) == before
 
 
-async def test_the_same_events_at_once_are_kept_once(world: World) -> None:
+async def test_concurrent_repeats_are_stored_once(world: World) -> None:
     run_id = (await make_running(world.wiring)).run.id
     async with world.client("demo") as client:
         answers = await asyncio.gather(*(tell(client, run_id, body(note("a"), note("b"))) for _ in range(8)))
@@ -91,7 +91,7 @@ async def test_the_same_events_at_once_are_kept_once(world: World) -> None:
     assert {one.json()["count"] for one in answers} == {2}
 
 
-async def test_whoever_looks_at_the_run_is_told_that_there_is_more(world: World) -> None:
+async def test_new_events_notify_watchers_of_the_run(world: World) -> None:
     run_id = (await make_running(world.wiring)).run.id
     with world.wiring.watch.on(run_id) as moved:
         assert await wait_woken(moved, 10), "it is heard from now on"
@@ -100,7 +100,7 @@ async def test_whoever_looks_at_the_run_is_told_that_there_is_more(world: World)
         assert await wait_woken(moved, 10)
 
 
-async def test_only_whoever_asked_for_the_run_tells_of_it(world: World) -> None:
+async def test_only_the_owner_reports_events(world: World) -> None:
     run_id = (await make_running(world.wiring)).run.id
     statuses = []
     for who in ("other", "anna", "root", None):
@@ -133,7 +133,9 @@ async def test_only_whoever_asked_for_the_run_tells_of_it(world: World) -> None:
         ({"source_format": "afk", "events": [{"seq": n, "event": {"a": 1}} for n in range(1, 502)]}, "$.events"),
     ],
 )
-async def test_what_does_not_fit_is_refused_whole(world: World, sent: Any, says: str, clean_store_url: str) -> None:
+async def test_invalid_event_refuses_the_whole_request(
+    world: World, sent: Any, says: str, clean_store_url: str
+) -> None:
     run_id = (await make_running(world.wiring)).run.id
     before = await read_store(clean_store_url)
     async with world.client("demo") as client:
@@ -143,7 +145,7 @@ async def test_what_does_not_fit_is_refused_whole(world: World, sent: Any, says:
     assert await read_store(clean_store_url) == before
 
 
-async def test_a_run_has_only_so_many_events(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_events_per_run_are_limited(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
     run_id = (await make_running(world.wiring)).run.id
     monkeypatch.setattr(external_events, "MOST_EVENTS", 3)
     async with world.client("demo") as client:
@@ -158,7 +160,7 @@ async def test_a_run_has_only_so_many_events(world: World, monkeypatch: pytest.M
     assert "bytes of events of 300" in long.json()["detail"]
 
 
-async def test_pages_of_what_was_told_follow_each_other(world: World) -> None:
+async def test_external_events_are_paged(world: World) -> None:
     run_id = (await finish(world.wiring, await approve(world.wiring, await make_pending(world.wiring)))).run.id
     async with world.client("demo") as client:
         await tell(client, run_id, body(*(note(str(n)) for n in range(5))))
@@ -172,7 +174,7 @@ async def test_pages_of_what_was_told_follow_each_other(world: World) -> None:
     assert following["next_skip"] is None
 
 
-async def test_the_client_tells_and_may_tell_again(world: World, settings: Settings) -> None:
+async def test_client_reports_events_and_may_repeat_them(world: World, settings: Settings) -> None:
     run_id = (await make_running(world.wiring)).run.id
     transport = ASGITransport(app=world.app)
     async with client.AsyncClient("http://sayso.test", world.tokens["demo"], transport=transport) as desk:
@@ -182,11 +184,11 @@ async def test_the_client_tells_and_may_tell_again(world: World, settings: Setti
             await desk.report_events(run_id, "sayso", [note("other")])
     assert (first.added, again.added, again.repeated, again.count) == (2, 1, 1, 3)
     with served(settings) as url:
-        told = await asyncio.to_thread(describe_plainly, url, world.tokens["demo"], run_id)
-    assert told == 4
+        count = await asyncio.to_thread(describe_plainly, url, world.tokens["demo"], run_id)
+    assert count == 4
 
 
-async def test_the_client_tells_when_each_event_happened(world: World) -> None:
+async def test_client_reports_the_time_of_each_event(world: World) -> None:
     run_id = (await make_pending(world.wiring)).run.id
     moment = datetime(2026, 11, 20, 12, 0, tzinfo=UTC)
     transport = ASGITransport(app=world.app)

@@ -1,4 +1,4 @@
-"""Clients that hang up leave nothing behind: no traceback in the log, and nobody who waits for them."""
+"""Clients that hang up leave nothing behind: no traceback in the log, and no waiter."""
 
 import asyncio
 import logging
@@ -37,7 +37,7 @@ class Here:
     address: tuple[str, int]
 
     @asynccontextmanager
-    async def asked(self, path: str, key: str) -> AsyncIterator[socket.socket]:
+    async def requested(self, path: str, key: str) -> AsyncIterator[socket.socket]:
         """A client that has sent a request and reads nothing; it hangs up with a reset."""
         loop = asyncio.get_running_loop()
         with socket.socket() as client:
@@ -91,13 +91,13 @@ async def make_long_run(wiring: Wiring, url: str) -> str:
     return record.run.id
 
 
-async def test_a_stream_whose_reader_resets_logs_no_traceback(
+async def test_stream_reset_by_its_reader_logs_no_traceback(
     here: Here, settings: Settings, caplog: pytest.LogCaptureFixture
 ) -> None:
     key = await make_agent(here.wiring, "demo")
     run_id = await make_long_run(here.wiring, settings.store_url)
     for _ in range(3):
-        async with here.asked(f"/api/v1/runs/{run_id}/events/stream", key):
+        async with here.requested(f"/api/v1/runs/{run_id}/events/stream", key):
             await until(here.stuck)
         await until(here.alone)
     assert here.waiters() == 0
@@ -105,7 +105,7 @@ async def test_a_stream_whose_reader_resets_logs_no_traceback(
 
 
 @pytest.mark.parametrize("kind", ["suspension", "run"])
-async def test_long_polls_whose_callers_hang_up_end_at_once(here: Here, kind: str) -> None:
+async def test_long_polls_end_when_their_callers_hang_up(here: Here, kind: str) -> None:
     key = await make_agent(here.wiring, "demo")
     record = await make_pending(here.wiring)
     place = f"suspensions/{record.id}" if kind == "suspension" else f"runs/{record.run.id}"
@@ -115,20 +115,20 @@ async def test_long_polls_whose_callers_hang_up_end_at_once(here: Here, kind: st
 
     async with AsyncExitStack() as stack:
         for _ in range(200):
-            await stack.enter_async_context(here.asked(f"/api/v1/{place}?wait=60s", key))
+            await stack.enter_async_context(here.requested(f"/api/v1/{place}?wait=60s", key))
         await until(all_wait)
     await until(here.alone)
     assert here.waiters() == 0
 
 
-async def test_a_long_poll_whose_caller_hangs_up_logs_nothing(here: Here, caplog: pytest.LogCaptureFixture) -> None:
+async def test_long_poll_logs_nothing_when_its_caller_hangs_up(here: Here, caplog: pytest.LogCaptureFixture) -> None:
     key = await make_agent(here.wiring, "demo")
     record = await make_pending(here.wiring)
 
     async def waits() -> int:
         return here.waiters()
 
-    async with here.asked(f"/api/v1/suspensions/{record.id}?wait=60s", key):
+    async with here.requested(f"/api/v1/suspensions/{record.id}?wait=60s", key):
         await until(waits)
     await until(here.alone)
     assert [one.getMessage() for one in caplog.records if one.levelno >= logging.WARNING] == []

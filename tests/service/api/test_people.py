@@ -1,4 +1,6 @@
-"""People and keys over HTTP: made once, never shown with their secrets, gone when they are shut out."""
+"""Reviewers and keys over HTTP: created once, listed without secrets, refused once deactivated."""
+
+from typing import Any
 
 import pytest
 
@@ -8,22 +10,22 @@ from tests.builders import PASSWORD, make_pending, make_person
 from tests.service.worlds import World
 
 
-async def test_a_new_reviewer_signs_in_reads_and_signs_out(world: World) -> None:
+async def test_new_reviewer_signs_in_reads_and_signs_out(world: World) -> None:
     async with world.client("root") as root, world.client() as client:
-        made = await root.post("/api/v1/reviewers", json={"name": "carla", "password": PASSWORD})
+        created = await root.post("/api/v1/reviewers", json={"name": "carla", "password": PASSWORD})
         opened = await client.post("/api/v1/sessions", json={"name": "carla", "password": PASSWORD})
         session = opened.json()
         client.headers["Authorization"] = f"Bearer {session['token']}"
         assert (await client.get("/api/v1/suspensions")).status_code == 200
         assert (await client.delete("/api/v1/sessions/current")).status_code == 204
         assert (await client.get("/api/v1/suspensions")).status_code == 401
-    assert (made.status_code, made.json()["roles"], made.json()["active"]) == (201, ["reviewer"], True)
+    assert (created.status_code, created.json()["roles"], created.json()["active"]) == (201, ["reviewer"], True)
     assert (opened.status_code, session["name"], session["roles"]) == (201, "carla", ["reviewer"])
     assert session["expires_at"].endswith("Z")
     assert session["idle_timeout_s"] == 7200
 
 
-async def test_no_answer_ever_holds_a_password_or_its_hash(world: World) -> None:
+async def test_answers_have_no_password_or_hash(world: World) -> None:
     async with world.client("root") as root:
         answers = [
             await root.post("/api/v1/reviewers", json={"name": "carla", "password": PASSWORD}),
@@ -38,7 +40,7 @@ async def test_no_answer_ever_holds_a_password_or_its_hash(world: World) -> None
     assert not [answer.text for answer in answers if PASSWORD in answer.text or "argon2" in answer.text]
 
 
-async def test_the_same_request_with_the_same_key_adds_one_reviewer(world: World) -> None:
+async def test_repeated_request_adds_one_reviewer(world: World) -> None:
     key = {"Idempotency-Key": "k"}
     carla = {"name": "carla", "password": PASSWORD, "roles": ["reviewer", "admin"]}
     async with world.client("root") as root:
@@ -51,7 +53,7 @@ async def test_the_same_request_with_the_same_key_adds_one_reviewer(world: World
     assert named == ["anna", "carla", "root"]
 
 
-async def test_a_refused_request_leaves_nothing_that_the_next_could_be_taken_for(world: World) -> None:
+async def test_refused_request_does_not_use_its_key(world: World) -> None:
     async with world.client("root") as root:
         for _ in range(2):
             taken = {"name": "anna", "password": PASSWORD}
@@ -59,26 +61,26 @@ async def test_a_refused_request_leaves_nothing_that_the_next_could_be_taken_for
             assert answer.status_code == 409
 
 
-async def test_a_new_key_is_shown_once_and_works_until_it_is_revoked(world: World) -> None:
-    sent = {"json": {"name": "support-bot"}, "headers": {"Idempotency-Key": "k"}}
+async def test_new_key_is_shown_once_and_works_until_revoked(world: World) -> None:
+    sent: dict[str, Any] = {"json": {"name": "support-bot"}, "headers": {"Idempotency-Key": "k"}}
     async with world.client("root") as root, world.client() as bot:
-        made = (await root.post("/api/v1/keys", **sent)).json()
+        created = (await root.post("/api/v1/keys", **sent)).json()
         again = (await root.post("/api/v1/keys", **sent)).json()
-        bot.headers["Authorization"] = f"Bearer {made['key']}"
+        bot.headers["Authorization"] = f"Bearer {created['key']}"
         assert (await bot.get("/api/v1/runs")).status_code == 200
-        revoked = (await root.post(f"/api/v1/keys/{made['id']}/revoke")).json()
-        assert (await root.post(f"/api/v1/keys/{made['id']}/revoke")).json() == revoked
-        world.wiring.credentials.forget(made["key"])
+        revoked = (await root.post(f"/api/v1/keys/{created['id']}/revoke")).json()
+        assert (await root.post(f"/api/v1/keys/{created['id']}/revoke")).json() == revoked
+        world.wiring.credentials.forget(created["key"])
         assert (await bot.get("/api/v1/runs")).status_code == 401
         listed = (await root.get("/api/v1/keys")).json()["keys"]
-    assert made["key"].startswith("sayso_agent_")
-    assert again == {**made, "key": None}
+    assert created["key"].startswith("sayso_agent_")
+    assert again == {**created, "key": None}
     assert revoked["revoked_at"].endswith("Z")
     assert [one["name"] for one in listed] == ["demo", "other", "support-bot"]
     assert "key" not in listed[0]
 
 
-async def test_a_deactivated_reviewer_is_out_at_once(world: World) -> None:
+async def test_deactivated_reviewer_is_refused_immediately(world: World) -> None:
     async with world.client("root") as root, world.client("anna") as anna, world.client() as nobody:
         out = await root.post("/api/v1/reviewers/anna/deactivate")
         world.wiring.credentials.forget(world.tokens["anna"])
@@ -87,7 +89,7 @@ async def test_a_deactivated_reviewer_is_out_at_once(world: World) -> None:
     assert (out.status_code, out.json()["active"]) == (200, False)
 
 
-async def test_a_new_password_ends_the_sessions_of_the_old_one(world: World) -> None:
+async def test_new_password_ends_old_sessions(world: World) -> None:
     async with world.client("root") as root, world.client("anna") as anna, world.client() as nobody:
         changed = await root.post("/api/v1/reviewers/anna/password", json={"password": "another battery"})
         world.wiring.credentials.forget(world.tokens["anna"])
@@ -97,7 +99,7 @@ async def test_a_new_password_ends_the_sessions_of_the_old_one(world: World) -> 
     assert (changed.status_code, old.status_code, new.status_code) == (204, 401, 201)
 
 
-async def test_nobody_shuts_themselves_out(world: World) -> None:
+async def test_admin_cannot_deactivate_themselves(world: World) -> None:
     async with world.client("root") as root:
         assert (await root.post("/api/v1/reviewers/root/deactivate")).status_code == 409
 
@@ -106,7 +108,7 @@ async def test_nobody_shuts_themselves_out(world: World) -> None:
     ("path", "body"),
     [("/api/v1/keys", {"name": "anna"}), ("/api/v1/reviewers", {"name": "demo", "password": PASSWORD})],
 )
-async def test_no_agent_and_person_share_a_name(world: World, path: str, body: dict[str, str]) -> None:
+async def test_agents_and_people_have_different_names(world: World, path: str, body: dict[str, str]) -> None:
     async with world.client("root") as root:
         answer = await root.post(path, json=body)
     assert (answer.status_code, answer.json()["type"]) == (409, "/problems/conflict")
@@ -116,35 +118,35 @@ async def test_no_agent_and_person_share_a_name(world: World, path: str, body: d
 @pytest.mark.parametrize(
     "name", ["webhook", "Webhook", "policy", "timeout", "desk", "sayso", "aap:0b9f", "AAP:x", "aap/shop", "aap-scope:x"]
 )
-async def test_no_key_has_a_name_under_which_sayso_acts(world: World, name: str, kind: str) -> None:
+async def test_key_cannot_have_a_reserved_name(world: World, name: str, kind: str) -> None:
     async with world.client("root") as root:
         answer = await root.post("/api/v1/keys", json={"name": name, "kind": kind})
     assert (answer.status_code, answer.json()["type"]) == (422, "/problems/invalid-input")
     assert "Choose another name." in answer.json()["detail"]
 
 
-async def test_no_reviewer_is_named_webhook(world: World) -> None:
+async def test_reviewer_cannot_be_named_webhook(world: World) -> None:
     async with world.client("root") as root:
         answer = await root.post("/api/v1/reviewers", json={"name": "webhook", "password": PASSWORD})
     assert answer.status_code == 422
 
 
 @pytest.mark.parametrize("name", ["Anna", "ANNA", "\u0430nna"])
-async def test_no_agent_has_a_name_that_looks_like_a_persons(world: World, name: str) -> None:
+async def test_agent_cannot_have_a_name_like_a_persons(world: World, name: str) -> None:
     async with world.client("root") as root:
         answer = await root.post("/api/v1/keys", json={"name": name})
     assert answer.status_code in (409, 422)
 
 
-async def test_a_key_of_an_old_reserved_name_can_still_be_rotated(world: World) -> None:
+async def test_key_with_a_formerly_allowed_name_can_be_rotated(world: World) -> None:
     key = ApiKey(id="key_old", tenant=TENANT, name="webhook", created_at_ms=1)
     await world.wiring.api_keys._people.save_key("0" * 64, key)
     async with world.client("root") as root:
         assert (await root.post("/api/v1/keys/key_old/rotate")).status_code == 201
 
 
-async def test_guessing_a_password_is_stopped_and_the_right_one_sets_the_count_back(world: World) -> None:
-    right, wrong = ({"name": "anna", "password": word} for word in (PASSWORD, "a wrong password"))
+async def test_password_guesses_are_limited_until_a_right_one(world: World) -> None:
+    right, wrong = ({"name": "anna", "password": password} for password in (PASSWORD, "a wrong password"))
     async with world.client() as client:
         for _ in range(9):
             assert (await client.post("/api/v1/sessions", json=wrong)).status_code == 401
@@ -159,24 +161,24 @@ async def test_guessing_a_password_is_stopped_and_the_right_one_sets_the_count_b
         assert (await client.post("/api/v1/sessions", json=other)).status_code == 201
 
 
-async def test_an_unknown_name_is_told_the_same_as_a_wrong_password(world: World) -> None:
+async def test_unknown_name_is_answered_like_a_wrong_password(world: World) -> None:
     async with world.client() as client:
         unknown = await client.post("/api/v1/sessions", json={"name": "nobody", "password": PASSWORD})
         wrong = await client.post("/api/v1/sessions", json={"name": "anna", "password": "a wrong password"})
     assert (unknown.status_code, unknown.json()) == (401, wrong.json())
 
 
-async def test_a_rotated_key_holds_beside_the_next_one_until_the_overlap_is_over(world: World) -> None:
+async def test_rotated_key_is_valid_until_the_overlap_ends(world: World) -> None:
     async with world.client("root") as root:
-        made = (await root.post("/api/v1/keys", json={"name": "bot"})).json()
-        kept = (await root.post(f"/api/v1/keys/{made['id']}/rotate", json={"overlap_s": 600})).json()
-        world.tokens |= {"first": made["key"], "second": kept["key"]}
+        created = (await root.post("/api/v1/keys", json={"name": "bot"})).json()
+        kept = (await root.post(f"/api/v1/keys/{created['id']}/rotate", json={"overlap_s": 600})).json()
+        world.tokens |= {"first": created["key"], "second": kept["key"]}
         for who in ("first", "second"):
             async with world.client(who) as client:
                 assert (await client.get("/api/v1/runs")).status_code == 200
         last = (await root.post(f"/api/v1/keys/{kept['id']}/rotate", json={"overlap_s": 0})).json()
         known = {one["id"]: one for one in (await root.get("/api/v1/keys")).json()["keys"]}
-        assert known[made["id"]]["ends_at"] is not None
+        assert known[created["id"]]["ends_at"] is not None
         assert known[last["id"]]["ends_at"] is None
         world.wiring.credentials.forget(kept["key"])
         async with world.client("second") as client:
@@ -184,30 +186,30 @@ async def test_a_rotated_key_holds_beside_the_next_one_until_the_overlap_is_over
         assert (await root.post(f"/api/v1/keys/{kept['id']}/rotate")).status_code == 409
 
 
-async def test_a_reviewers_key_decides_in_that_persons_name_and_does_nothing_else_of_an_admins(world: World) -> None:
+async def test_reviewer_key_decides_but_has_no_admin_rights(world: World) -> None:
     async with world.client("root") as root:
         assert (await root.post("/api/v1/keys", json={"name": "nobody", "kind": "reviewer"})).status_code == 409
-        made = (await root.post("/api/v1/keys", json={"name": "anna", "kind": "reviewer"})).json()
-        assert made["key"].startswith("sayso_reviewer_")
+        created = (await root.post("/api/v1/keys", json={"name": "anna", "kind": "reviewer"})).json()
+        assert created["key"].startswith("sayso_reviewer_")
         admins = (await root.post("/api/v1/keys", json={"name": "root", "kind": "reviewer"})).json()
-    world.tokens |= {"anna's": made["key"], "root's": admins["key"]}
+    world.tokens |= {"anna's": created["key"], "root's": admins["key"]}
     pending = await make_pending(world.wiring)
     async with world.client("anna's") as client:
-        word = {"action": "approve", "digest": pending.items[0].digest}
-        decided = (await client.post(f"/api/v1/suspensions/{pending.id}/items/i1/decision", json=word)).json()
+        decision = {"action": "approve", "digest": pending.items[0].digest}
+        decided = (await client.post(f"/api/v1/suspensions/{pending.id}/items/i1/decision", json=decision)).json()
         assert decided["outcome"]["by"]["id"] == "anna"
     async with world.client("root's") as client:
         assert (await client.get("/api/v1/keys")).status_code == 403
     async with world.client("root") as root:
         await root.post("/api/v1/reviewers/anna/deactivate")
-    world.wiring.credentials.forget(made["key"])
+    world.wiring.credentials.forget(created["key"])
     async with world.client("anna's") as client:
         assert (await client.get("/api/v1/runs")).status_code == 401
 
 
-async def test_a_provisioners_key_neither_asks_nor_reads(world: World) -> None:
+async def test_provisioner_key_cannot_ask_or_read(world: World) -> None:
     async with world.client("root") as root:
-        made = (await root.post("/api/v1/keys", json={"name": "fleet", "kind": "provisioner"})).json()
-    world.tokens["fleet"] = made["key"]
+        created = (await root.post("/api/v1/keys", json={"name": "fleet", "kind": "provisioner"})).json()
+    world.tokens["fleet"] = created["key"]
     async with world.client("fleet") as client:
         assert (await client.get("/api/v1/runs")).status_code == 401

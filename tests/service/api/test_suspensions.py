@@ -1,4 +1,4 @@
-"""What waits and how it is decided, over HTTP: seen by those who may, bound to what was seen, won by one."""
+"""Suspensions over HTTP: who sees them, and how one decision wins."""
 
 import asyncio
 from typing import Any
@@ -20,16 +20,16 @@ def place(record: SuspensionRecord, item: int = 0) -> str:
 
 
 async def send(
-    world: World, record: SuspensionRecord, *, by: str = "anna", item: int = 0, key: str | None = None, **word: Any
+    world: World, record: SuspensionRecord, *, by: str = "anna", item: int = 0, key: str | None = None, **fields: Any
 ) -> Response:
-    body = {"digest": record.items[item].digest, **word}
+    body = {"digest": record.items[item].digest, **fields}
     async with world.client(by) as client:
         return await client.post(
             place(record, item), json=body, headers={"Idempotency-Key": key} if key is not None else {}
         )
 
 
-async def test_a_suspension_shows_all_that_a_reviewer_has_to_know(world: World) -> None:
+async def test_suspension_shows_what_reviewers_need(world: World) -> None:
     terms = RuleTerms(
         reviewers=("anna", "ben"),
         quorum=Quorum(approve=2),
@@ -57,47 +57,47 @@ async def test_a_suspension_shows_all_that_a_reviewer_has_to_know(world: World) 
     assert not {"tenant", "state", "journal"} & set(shown)
 
 
-async def test_approving_decides_the_item_and_makes_the_run_ready(world: World) -> None:
+async def test_approval_decides_the_item_and_enqueues_the_run(world: World) -> None:
     record = await make_pending(world.wiring)
     answer = await send(world, record, action="approve", message="Fine.")
-    told = answer.json()
+    decided = answer.json()
     assert answer.status_code == 200
-    assert (told["suspension_id"], told["item_id"], told["status"]) == (record.id, "i1", "decided")
-    assert told["outcome"]["verdict"] == "approved"
-    assert told["outcome"]["args"] is None
-    assert told["decision"]["by"] == {"id": "anna", "kind": "human", "channel": "api"}
-    assert told["decision"]["message"] == "Fine."
+    assert (decided["suspension_id"], decided["item_id"], decided["status"]) == (record.id, "i1", "decided")
+    assert decided["outcome"]["verdict"] == "approved"
+    assert decided["outcome"]["args"] is None
+    assert decided["decision"]["by"] == {"id": "anna", "kind": "human", "channel": "api"}
+    assert decided["decision"]["message"] == "Fine."
     assert [one.id for one in await world.wiring.schedule.take(1)] == [record.id]
 
 
-async def test_edited_arguments_are_what_will_run(world: World) -> None:
+async def test_edited_arguments_are_the_outcome(world: World) -> None:
     record = await make_pending(world.wiring)
-    told = (await send(world, record, action="approve", args={"order": "A-1", "amount": 100})).json()
-    assert told["outcome"]["args"] == {"order": "A-1", "amount": 100}
-    assert told["outcome"]["digest"] != record.items[0].digest
+    decided = (await send(world, record, action="approve", args={"order": "A-1", "amount": 100})).json()
+    assert decided["outcome"]["args"] == {"order": "A-1", "amount": 100}
+    assert decided["outcome"]["digest"] != record.items[0].digest
 
 
-async def test_a_denial_carries_its_reason(world: World) -> None:
+async def test_denial_has_its_message(world: World) -> None:
     record = await make_pending(world.wiring)
-    told = (await send(world, record, action="deny", message="Never delivered.")).json()
-    assert (told["outcome"]["verdict"], told["outcome"]["message"]) == ("denied", "Never delivered.")
+    decided = (await send(world, record, action="deny", message="Never delivered.")).json()
+    assert (decided["outcome"]["verdict"], decided["outcome"]["message"]) == ("denied", "Never delivered.")
 
 
-async def test_a_value_goes_into_its_argument(world: World) -> None:
+async def test_value_fills_its_argument(world: World) -> None:
     record = await make_pending(world.wiring, ask(kind=ItemKind.INPUT))
-    told = (await send(world, record, action="value", value=80)).json()
-    assert (told["outcome"]["verdict"], told["outcome"]["value"]) == ("answered", 80)
-    assert told["outcome"]["args"] == {"order": "A-1", "amount": 80}
+    decided = (await send(world, record, action="value", value=80)).json()
+    assert (decided["outcome"]["verdict"], decided["outcome"]["value"]) == ("answered", 80)
+    assert decided["outcome"]["args"] == {"order": "A-1", "amount": 80}
 
 
-async def test_of_several_items_the_last_decides_the_suspension(world: World) -> None:
+async def test_last_item_decides_the_suspension(world: World) -> None:
     record = await make_pending(world.wiring, ask(0), ask(1))
     first = (await send(world, record, action="approve")).json()
     second = (await send(world, record, action="deny", item=1)).json()
     assert (first["status"], second["status"]) == ("pending", "decided")
 
 
-async def test_while_the_quorum_is_not_met_the_item_has_no_outcome(world: World) -> None:
+async def test_item_has_no_outcome_until_its_quorum(world: World) -> None:
     world.tokens["ben"] = await make_person(world.wiring, "ben")
     record = await make_pending(world.wiring, ask(terms=RuleTerms(quorum=Quorum(approve=2))))
     first = (await send(world, record, action="approve")).json()
@@ -108,7 +108,7 @@ async def test_while_the_quorum_is_not_met_the_item_has_no_outcome(world: World)
     assert (second["outcome"]["verdict"], second["decision"]["by"]["id"]) == ("approved", "ben")
 
 
-async def test_of_50_concurrent_deciders_one_wins_and_49_are_told_who(world: World) -> None:
+async def test_one_of_50_concurrent_decisions_wins(world: World) -> None:
     names = [f"reviewer-{number}" for number in range(50)]
     for name in names:
         world.tokens[name] = await make_person(world.wiring, name)
@@ -123,16 +123,15 @@ async def test_of_50_concurrent_deciders_one_wins_and_49_are_told_who(world: Wor
     lost = [answer.json() for answer in answers if answer.status_code == 409]
     assert (len(won), len(lost)) == (1, 49)
     winner = won[0]["decision"]["by"]["id"]
-    assert {(told["type"], told["decided_by"], told["verdict"], told["decided_at"]) for told in lost} == {
-        ("/problems/already-decided", winner, won[0]["outcome"]["verdict"], won[0]["outcome"]["at"])
-    }
-    assert all(told["detail"].startswith(f"{winner} ") for told in lost)
+    facts = {(problem["type"], problem["decided_by"], problem["verdict"], problem["decided_at"]) for problem in lost}
+    assert facts == {("/problems/already-decided", winner, won[0]["outcome"]["verdict"], won[0]["outcome"]["at"])}
+    assert all(problem["detail"].startswith(f"{winner} ") for problem in lost)
     trail = await world.wiring.runs.trail(record.run.id)
     assert [entry.type for entry in trail] == ["run_paused", "decision_recorded", "decided"]
     assert find_break(trail) is None
 
 
-async def test_the_same_decision_with_the_same_key_is_answered_alike_and_counts_once(world: World) -> None:
+async def test_repeated_decision_counts_once(world: World) -> None:
     record = await make_pending(world.wiring)
     first = await send(world, record, action="approve", key="k-1")
     again = await send(world, record, action="approve", key="k-1")
@@ -143,7 +142,7 @@ async def test_the_same_decision_with_the_same_key_is_answered_alike_and_counts_
     assert len(await world.wiring.runs.trail(record.run.id)) == 3
 
 
-async def test_more_time_is_given_once_however_often_it_is_asked_for_under_its_key(world: World) -> None:
+async def test_extend_item_is_idempotent(world: World) -> None:
     record = await make_pending(world.wiring, ask(terms=RuleTerms(timeout_s=300, extend_by_s=600)))
     later = {"until": iso_utc(record.items[0].terms.extend_until_ms)}
     path = f"/api/v1/suspensions/{record.id}/items/i1/extend"
@@ -155,20 +154,20 @@ async def test_more_time_is_given_once_however_often_it_is_asked_for_under_its_k
     assert other.status_code == 409
 
 
-async def test_one_key_does_not_serve_for_two_items(world: World) -> None:
+async def test_one_key_cannot_decide_two_items(world: World) -> None:
     record = await make_pending(world.wiring, ask(0), ask(1))
     assert (await send(world, record, action="approve", key="k-1")).status_code == 200
     assert (await send(world, record, action="approve", item=1, key="k-1")).status_code == 409
 
 
-async def test_a_decision_on_something_else_than_what_is_asked_is_refused(world: World) -> None:
+async def test_decision_with_a_stale_digest_is_refused(world: World) -> None:
     record = await make_pending(world.wiring)
     answer = await send(world, record, action="approve", digest="0" * 64)
     assert (answer.status_code, answer.json()["type"]) == (409, "/problems/stale-digest")
     assert answer.json()["digest"] == record.items[0].digest
 
 
-async def test_a_decision_after_the_deadline_is_refused_even_though_no_clock_runs(world: World) -> None:
+async def test_decision_after_the_deadline_is_refused_without_a_clock(world: World) -> None:
     record = await make_pending(world.wiring, ask(terms=RuleTerms(timeout_s=300)), late_ms=299_999)
     while await world.wiring.schedule.now_ms() < record.items[0].terms.deadline_at_ms:
         pass
@@ -180,27 +179,27 @@ async def test_a_decision_after_the_deadline_is_refused_even_though_no_clock_run
     assert (item["outcome"]["verdict"], item["outcome"]["by"]["id"]) == ("denied", "timeout")
 
 
-async def test_the_rules_are_asked_about_the_final_arguments(world: World) -> None:
+async def test_rules_are_evaluated_on_final_arguments(world: World) -> None:
     record = await make_pending(world.wiring)
     answer = await send(world, record, action="approve", args={"order": "A-1", "amount": 501})
     assert (answer.status_code, answer.json()["type"]) == (403, "/problems/policy-forbids")
     assert answer.json()["policy_id"] == "too-much"
 
 
-async def test_arguments_that_do_not_fit_the_tool_are_refused_with_the_place(world: World) -> None:
+async def test_arguments_outside_the_schema_are_refused_with_their_path(world: World) -> None:
     record = await make_pending(world.wiring)
     answer = await send(world, record, action="approve", args={"order": 7, "amount": 100})
     assert answer.status_code == 422
     assert [fault["path"] for fault in answer.json()["errors"]] == ["$.args.order"]
 
 
-async def test_whoever_asked_cannot_decide(world: World) -> None:
+async def test_owner_cannot_decide(world: World) -> None:
     record = await make_pending(world.wiring, owner="anna")
     answer = await send(world, record, action="approve")
     assert (answer.status_code, answer.json()["type"]) == (403, "/problems/self-approval")
 
 
-async def test_an_agent_never_decides_not_even_on_a_suspension_that_is_not_there(world: World) -> None:
+async def test_agent_never_decides_even_on_a_missing_suspension(world: World) -> None:
     record = await make_pending(world.wiring)
     answer = await send(world, record, by="demo", action="approve")
     nowhere = await send(world, record.model_copy(update={"id": "sus_0"}), by="demo", action="approve")
@@ -208,7 +207,7 @@ async def test_an_agent_never_decides_not_even_on_a_suspension_that_is_not_there
     assert answer.json() == nowhere.json()
 
 
-async def test_an_item_that_is_not_there_is_said_not_to_be(world: World) -> None:
+async def test_missing_item_is_not_found(world: World) -> None:
     record = await make_pending(world.wiring)
     async with world.client("anna") as client:
         answer = await client.post(
@@ -218,7 +217,7 @@ async def test_an_item_that_is_not_there_is_said_not_to_be(world: World) -> None
     assert (answer.status_code, answer.json()["type"]) == (404, "/problems/not-found")
 
 
-async def test_a_long_poll_answers_as_soon_as_the_item_is_decided(world: World) -> None:
+async def test_long_poll_returns_when_the_item_is_decided(world: World) -> None:
     record = await make_pending(world.wiring)
     async with world.client("demo") as client:
         poll = asyncio.create_task(client.get(f"/api/v1/suspensions/{record.id}?wait=60s"))
@@ -229,7 +228,7 @@ async def test_a_long_poll_answers_as_soon_as_the_item_is_decided(world: World) 
     assert shown["items"][0]["outcome"]["by"]["id"] == "anna"
 
 
-async def test_pending_ones_are_listed_by_deadline_and_decided_ones_the_latest_first(world: World) -> None:
+async def test_lists_pending_by_deadline_and_decided_latest_first(world: World) -> None:
     later = await make_pending(world.wiring, ask(terms=RuleTerms(timeout_s=900)))
     sooner = await make_pending(world.wiring, ask(terms=RuleTerms(timeout_s=100)))
     async with world.client("anna") as client:
@@ -241,14 +240,14 @@ async def test_pending_ones_are_listed_by_deadline_and_decided_ones_the_latest_f
         await finish(world.wiring, await approve(world.wiring, sooner))
         decided = (await client.get("/api/v1/suspensions?status=decided&limit=1")).json()
         rest = (await client.get("/api/v1/suspensions?status=decided&limit=1&skip=1")).json()
-        empty = {"suspensions": [], "next_skip": None, "unreadable": []}
+        empty: dict[str, Any] = {"suspensions": [], "next_skip": None, "unreadable": []}
         assert (await client.get("/api/v1/suspensions")).json() == empty
     assert [one["id"] for one in decided["suspensions"] + rest["suspensions"]] == [sooner.id, later.id]
     assert (decided["next_skip"], rest["next_skip"]) == (1, None)
 
 
 @pytest.mark.parametrize("status", ["pending", "decided"])
-async def test_an_agent_lists_its_own_alone_in_whole_pages(world: World, status: str) -> None:
+async def test_agent_lists_its_own_suspensions_in_full_pages(world: World, status: str) -> None:
     own = [await make_pending(world.wiring, owner="demo") for _ in range(3)]
     foreign = [await make_pending(world.wiring, owner="other") for _ in range(2)]
     if status == "decided":
@@ -263,7 +262,7 @@ async def test_an_agent_lists_its_own_alone_in_whole_pages(world: World, status:
     assert (first["next_skip"], rest["next_skip"]) == (2, None)
 
 
-async def test_an_agent_finds_its_own_by_their_deadlines_among_few_and_among_very_many(world: World) -> None:
+async def test_agent_lists_its_own_among_few_and_among_many(world: World) -> None:
     own = [await make_pending(world.wiring, late_ms=late_ms) for late_ms in (0, 2_000, 1_000)]
     wanted = [own[place].id for place in (1, 2, 0)]
     await approve(world.wiring, await make_pending(world.wiring))

@@ -1,4 +1,4 @@
-"""What happened to a run, over HTTP: in pages, and live, going on where the reader left off."""
+"""Trail events over HTTP: in pages, and as a stream that continues after `Last-Event-ID`."""
 
 import asyncio
 import json
@@ -28,7 +28,7 @@ async def told_run(world: World) -> str:
     return (await finish(world.wiring, record)).run.id
 
 
-async def test_events_are_shown_as_they_were_written_in_pages(world: World) -> None:
+async def test_events_are_listed_unchanged_in_pages(world: World) -> None:
     run_id = await told_run(world)
     async with world.client("demo") as client:
         first = (await client.get(f"/api/v1/runs/{run_id}/events?limit=4")).json()
@@ -45,7 +45,7 @@ async def test_events_are_shown_as_they_were_written_in_pages(world: World) -> N
     assert none == {"events": [], "next_after": len(STORY), "head": head, "fault": None}
 
 
-async def test_a_stream_tells_the_whole_story_and_ends(world: World) -> None:
+async def test_stream_sends_all_events_and_ends(world: World) -> None:
     run_id = await told_run(world)
     async with world.client("demo") as client:
         answer = await client.get(f"/api/v1/runs/{run_id}/events/stream")
@@ -59,7 +59,7 @@ async def test_a_stream_tells_the_whole_story_and_ends(world: World) -> None:
     assert messages[-1][2] == {"status": "completed"}
 
 
-async def test_a_stream_goes_on_behind_the_last_event_that_was_received(world: World) -> None:
+async def test_stream_continues_after_last_event_id(world: World) -> None:
     run_id = await told_run(world)
     async with world.client("demo") as client:
         answer = await client.get(f"/api/v1/runs/{run_id}/events/stream", headers={"Last-Event-ID": "4"})
@@ -68,7 +68,7 @@ async def test_a_stream_goes_on_behind_the_last_event_that_was_received(world: W
     assert [event for _, event, _ in read_stream(nothing.text)] == ["end"]
 
 
-async def test_a_stream_follows_a_run_that_goes_on(world: World) -> None:
+async def test_stream_follows_a_running_run(world: World) -> None:
     record = await make_running(world.wiring)
     async with world.client("demo") as client:
         stream = asyncio.create_task(follow(client, record.run.id))
@@ -78,7 +78,7 @@ async def test_a_stream_follows_a_run_that_goes_on(world: World) -> None:
     assert [event for _, event, _ in messages] == ["run_started", "run_resuming", "run_failed", "end"]
 
 
-async def test_a_stream_ends_with_its_credential(world: World) -> None:
+async def test_stream_ends_with_its_credential(world: World) -> None:
     record = await make_running(world.wiring)
     async with world.client("demo") as client:
         stream = asyncio.create_task(follow(client, record.run.id))
@@ -91,7 +91,7 @@ async def test_a_stream_ends_with_its_credential(world: World) -> None:
     assert [event for _, event, _ in messages] == ["run_started"]
 
 
-async def test_a_foreign_runs_events_are_not_shown(world: World) -> None:
+async def test_events_of_a_foreign_run_are_not_found(world: World) -> None:
     record = await make_running(world.wiring, owner="other")
     async with world.client("demo") as client:
         page = await client.get(f"/api/v1/runs/{record.run.id}/events")

@@ -63,7 +63,7 @@ async def test_an_edit_that_another_rule_asks_about_is_refused_for_an_unknown_to
     plain = ask()
     unknown = plain.model_copy(update={"tool": plain.tool.model_copy(update={"definition": "e" * 64})})
     record = await make_pending(wiring, unknown)
-    with pytest.raises(PolicyForbids, match="no longer kept"):
+    with pytest.raises(PolicyForbids, match="no longer stored"):
         await say(wiring, record, "approve", args={"order": "A-1", "amount": 900})
     edited = await say(wiring, record, "approve", args={"order": "A-1", "amount": 20})
     assert edited.status is Status.DECIDED, "the rule that asked covers it; the worker checks that it fits"

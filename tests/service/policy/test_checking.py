@@ -24,10 +24,10 @@ rules:
   - {id: zero, tool: refund, when: args.amuont > 100, action: deny}
 """
 WARNINGS = [
-    "rule zero: never decides, for rule refunds is tried first",
+    "rule zero: never decides, because rule refunds is tried first",
     "rule refunds: there is no reviewer 'dora'",
     "rule refunds: the reviewer 'eve' is deactivated",
-    "rule refunds: it takes 2 to approve, and of those who may, 1 can decide",
+    "rule refunds: 2 must approve, but only 1 of the reviewers can decide",
     "rule refunds: when: refund has no argument 'amuont' (did you mean 'amount'?)",
     "rule zero: when: refund has no argument 'amuont' (did you mean 'amount'?)",
 ]
@@ -66,7 +66,9 @@ async def test_doctor_tells_of_rules_in_force_that_cannot_work(world: World) -> 
     world.wiring.settings.policy.write_text(DOUBTFUL)
     told = [one for one in [one async for one in diagnose(world.wiring)] if one.part == "rules"]
     assert [one.ok for one in told] == [True] + [False] * len(WARNINGS)
-    assert [one.told for one, start in zip(told[1:], WARNINGS, strict=True) if not one.told.startswith(start)] == []
+    assert [
+        one.message for one, start in zip(told[1:], WARNINGS, strict=True) if not one.message.startswith(start)
+    ] == []
     assert all(one.todo for one in told[1:])
 
 

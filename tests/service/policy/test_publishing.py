@@ -97,8 +97,8 @@ async def test_doctor_names_who_holds_other_rules(start: Start) -> None:
             await service.rules.compare("service")
             found = await find_held(service)
             assert not found.ok
-            assert f"2 of 3 hold other rules than version {late.rulebook.policy.version}" in found.told
-            assert f"worker holds {worker.rulebook.policy.version} of " in found.told
+            assert f"2 of 3 hold other rules than version {late.rulebook.policy.version}" in found.message
+            assert f"worker holds {worker.rulebook.policy.version} of " in found.message
 
 
 async def test_a_process_of_kept_rules_is_listed_until_it_ends(start: Start, tmp_path: Path) -> None:

@@ -20,7 +20,7 @@ async def make_admin(site: Visit) -> None:
     await people.save_reviewer(anna.model_copy(update={"roles": ("reviewer", "admin")}))
 
 
-async def test_an_admin_freezes_and_lifts(settings: Settings) -> None:
+async def test_admin_freezes_and_unfreezes(settings: Settings) -> None:
     async with visit(settings) as anna:
         await make_admin(anna)
         assert "Nothing is frozen." in await anna.read("/freezes")
@@ -36,7 +36,7 @@ async def test_an_admin_freezes_and_lifts(settings: Settings) -> None:
         assert "unfrozen by anna" in page
 
 
-async def test_a_reviewer_sees_what_is_frozen_and_changes_nothing(settings: Settings) -> None:
+async def test_reviewer_sees_freezes_without_forms(settings: Settings) -> None:
     async with visit(settings) as anna:
         freeze = await anna.wiring.freezes.freeze("all", "Stop", person("root"))
         page = await anna.read("/freezes")
@@ -47,7 +47,7 @@ async def test_a_reviewer_sees_what_is_frozen_and_changes_nothing(settings: Sett
         assert await anna.wiring.freezes.in_force(fresh=True) == [freeze]
 
 
-async def test_time_that_stands_still_is_shown_so_and_an_answer_counts(settings: Settings) -> None:
+async def test_frozen_item_shows_its_held_deadline_and_can_be_decided(settings: Settings) -> None:
     async with visit(settings) as anna:
         await anna.wiring.freezes.freeze("tool:refund_payment", "Stop", person("root"))
         record = await asked(anna.wiring, make_ask(terms={"timeout_s": 1}))
@@ -65,7 +65,7 @@ async def is_due(wiring: Wiring, record: SuspensionRecord) -> bool:
     return found.now_ms >= record.items[0].terms.deadline_at_ms
 
 
-async def test_a_form_that_names_nothing_is_shown_again_with_what_was_typed(settings: Settings) -> None:
+async def test_freeze_without_a_name_keeps_the_input(settings: Settings) -> None:
     async with visit(settings) as anna:
         await make_admin(anna)
         page = await anna.send("/freezes", status=422, kind="tool", reason="Look at this")
@@ -78,7 +78,7 @@ async def test_a_form_that_names_nothing_is_shown_again_with_what_was_typed(sett
         await anna.send("/freezes", status=422, kind="tool", named="a\x01b")
 
 
-async def test_a_name_that_nobody_knows_is_asked_twice(settings: Settings) -> None:
+async def test_freeze_of_an_unknown_name_needs_confirmation(settings: Settings) -> None:
     """Freezing "payot" stopped nothing, and the page said that it did."""
     async with visit(settings) as anna:
         await make_admin(anna)
@@ -97,7 +97,7 @@ async def test_a_name_that_nobody_knows_is_asked_twice(settings: Settings) -> No
         assert sorted(scopes) == ["agent:support", "tool:refund_payment", "tool:refund_paymnt"]
 
 
-async def test_a_clock_in_doubt_is_an_alarm_on_every_page_until_an_admin_says_what_becomes_of_it(
+async def test_clock_in_doubt_is_shown_until_an_admin_resolves_it(
     settings: Settings,
 ) -> None:
     async with visit(settings) as anna:
@@ -118,7 +118,7 @@ async def test_a_clock_in_doubt_is_an_alarm_on_every_page_until_an_admin_says_wh
             assert (unfrozen.unfrozen_by, unfrozen.deadlines) == ("anna", said)
 
 
-async def test_a_reviewer_does_not_say_whether_the_clock_is_right(settings: Settings) -> None:
+async def test_reviewer_cannot_resolve_a_clock_in_doubt(settings: Settings) -> None:
     async with visit(settings) as anna:
         now_ms = await anna.wiring.schedule.now_ms()
         freeze = await anna.wiring.freezes.doubt_time(now_ms - 3_600_000, now_ms)
@@ -127,7 +127,7 @@ async def test_a_reviewer_does_not_say_whether_the_clock_is_right(settings: Sett
         assert await anna.wiring.freezes.in_force(fresh=True) == [freeze]
 
 
-async def test_what_may_be_too_late_is_not_decided_and_what_was_typed_is_kept(settings: Settings) -> None:
+async def test_decision_with_the_clock_in_doubt_keeps_the_input(settings: Settings) -> None:
     async with visit(settings) as anna:
         record = await asked(anna.wiring)
         ahead_ms = record.items[0].terms.deadline_at_ms + 1

@@ -55,7 +55,7 @@ async def gallery(wiring: Wiring) -> dict[str, str]:
 @pytest.mark.parametrize(
     ("viewport", "scheme"), [(PHONE, "light"), (DESKTOP, "dark")], ids=["phone in light", "desktop in dark"]
 )
-def test_every_page_is_accessible_and_fits_its_screen(
+def test_pages_are_accessible_and_fit_the_screen(
     site: Site, open_as: Callable[..., Page], viewport: ViewportSize, scheme: str
 ) -> None:
     places = site.act(gallery)
@@ -83,7 +83,7 @@ def test_every_page_is_accessible_and_fits_its_screen(
     check_page(page, "failed sign-in")
 
 
-def test_every_page_fits_the_smallest_screen(site: Site, open_as: Callable[..., Page]) -> None:
+def test_pages_fit_the_smallest_screen(site: Site, open_as: Callable[..., Page]) -> None:
     places = site.act(gallery)
     page = open_as("/", viewport=NARROW)
     for name, place in places.items():

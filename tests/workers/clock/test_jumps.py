@@ -10,7 +10,7 @@ from sayso.records.terms import RuleTerms
 from sayso.transitions.clock_jumps import Beat
 from service.wiring import Wiring
 from tests.builders import approve, ask, make_pending, person, with_deadline
-from workers.clock.jumps import Beats
+from workers.clock.jumps import JumpDetector
 from workers.clock.ticks import process_due, wake_unfrozen
 
 HOUR = 3_600_000
@@ -22,9 +22,9 @@ async def reading(wiring: Wiring, *, ago_ms: int = 0, uptime_ms: int = 0, boot: 
     return Beat(at_ms=at_ms, uptime_ms=uptime_ms, boot=boot, wall_ms=at_ms)
 
 
-async def jump(wiring: Wiring, by_ms: int = HOUR) -> Beats:
+async def jump(wiring: Wiring, by_ms: int = HOUR) -> JumpDetector:
     """Have the store's clock stand where it stands now, one second of uptime after it said `by_ms` less."""
-    beats = Beats(wiring)
+    beats = JumpDetector(wiring)
     await beats.note(await reading(wiring, ago_ms=by_ms))
     await beats.note(await reading(wiring, uptime_ms=1000))
     return beats
@@ -144,7 +144,7 @@ async def test_the_deadlines_of_an_admins_freeze_always_move(wiring: Wiring) -> 
 async def test_a_clock_that_is_put_right_again_lifts_the_doubt_and_nothing_has_changed(wiring: Wiring) -> None:
     """The record was looked at while the clock was an hour ahead; its deadline is still the next moment after."""
     record = await make_pending(wiring, ask(terms=RuleTerms(timeout_s=60)))
-    beats = Beats(wiring)
+    beats = JumpDetector(wiring)
     await beats.note(await reading(wiring))
     ahead = (await reading(wiring, uptime_ms=1000)).at_ms + HOUR
     await beats.note(Beat(at_ms=ahead, uptime_ms=1000, boot="one", wall_ms=0))
@@ -161,23 +161,23 @@ async def test_a_clock_that_is_put_right_again_lifts_the_doubt_and_nothing_has_c
 
 async def test_an_hour_without_a_clock_is_an_hour(wiring: Wiring) -> None:
     record = await asked_before(wiring)
-    await Beats(wiring).note(await reading(wiring, ago_ms=HOUR))
+    await JumpDetector(wiring).note(await reading(wiring, ago_ms=HOUR))
     with pytest.raises(ClockInDoubt, match="No clock has confirmed the time since"):
         await wiring.desk.decide("default", record.id, "i1", yes(record), person("anna"))
-    await Beats(wiring).note(await reading(wiring, uptime_ms=HOUR))
+    await JumpDetector(wiring).note(await reading(wiring, uptime_ms=HOUR))
     assert await frozen(wiring) == []
     await process_due(wiring)
     assert (await find(wiring, record)).items[0].outcome is not None
 
 
 async def test_a_clock_that_was_away_while_the_stores_jumped_notices_it(wiring: Wiring) -> None:
-    await Beats(wiring).note(await reading(wiring, ago_ms=HOUR))
-    await Beats(wiring).note(await reading(wiring, uptime_ms=5000))
+    await JumpDetector(wiring).note(await reading(wiring, ago_ms=HOUR))
+    await JumpDetector(wiring).note(await reading(wiring, uptime_ms=5000))
     assert len(await frozen(wiring)) == 1
 
 
 async def test_two_clocks_tell_of_one_jump_once_even_after_it_is_lifted(wiring: Wiring) -> None:
-    other = Beats(wiring)
+    other = JumpDetector(wiring)
     await other.note(await reading(wiring, ago_ms=HOUR))
     await jump(wiring)
     (freeze,) = await frozen(wiring)
@@ -231,7 +231,7 @@ async def test_a_worker_has_the_time_to_renew_a_lease_that_the_jump_ended(wiring
 
 
 async def test_the_mark_never_goes_back_a_little_and_goes_back_with_a_jump(wiring: Wiring) -> None:
-    beats = Beats(wiring)
+    beats = JumpDetector(wiring)
     first = await reading(wiring)
     for offset_ms, expected_ms in ((0, 0), (-2000, 0), (1000, 1000), (-HOUR, -HOUR)):
         uptime_ms = beats._kept_at_ms + 1000
@@ -242,6 +242,6 @@ async def test_the_mark_never_goes_back_a_little_and_goes_back_with_a_jump(wirin
 
 async def test_a_record_sees_no_time_before_the_mark(wiring: Wiring) -> None:
     ahead = await reading(wiring, ago_ms=-2000)
-    await Beats(wiring).note(ahead)
+    await JumpDetector(wiring).note(ahead)
     record = await make_pending(wiring)
     assert record.created_at_ms == ahead.at_ms

@@ -28,7 +28,7 @@ from workers.clock import ticks as clock
 from workers.resume import driving as resume
 from workers.resume.journals import DeskJournal
 from workers.resume.notes import keeping_notes
-from workers.resume.plans import Taken
+from workers.resume.plans import LeasedRun
 from workers.resumers import RESUMERS
 
 POLICY = """
@@ -269,7 +269,7 @@ async def test_a_late_result_of_the_worker_that_began_lifts_the_doubt(
     monkeypatch.setitem(resume.agents, "payer", payer)
     first = await lease_shortly(wiring, "payer")
     fence = Fence("w1", 1, 1)
-    frozen = asyncio.create_task(RESUMERS["runner"](wiring, resume.agents, Taken(first, fence)))
+    frozen = asyncio.create_task(RESUMERS["runner"](wiring, resume.agents, LeasedRun(first, fence)))
     await asyncio.wait_for(begun.wait(), 20)
     async with draining(wiring, "w2"):
         await until_something_is_due(wiring)
@@ -319,7 +319,7 @@ async def test_nobody_is_asked_about_a_call_whose_worker_lives_and_says_how_it_e
     monkeypatch.setitem(resume.agents, "payer", payer)
     first = await lease_shortly(wiring, "payer")
     with keeping_notes(wiring.settings.home, "w1"), wiring.watch.on("run_x") as moved:
-        away = asyncio.create_task(RESUMERS["runner"](wiring, resume.agents, Taken(first, Fence("w1", 1, 1))))
+        away = asyncio.create_task(RESUMERS["runner"](wiring, resume.agents, LeasedRun(first, Fence("w1", 1, 1))))
         await asyncio.wait_for(begun.wait(), 20)
         listening = asyncio.create_task(wiring.watch.listen())
         async with draining(wiring, "w2"):

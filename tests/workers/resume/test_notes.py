@@ -12,7 +12,16 @@ from sayso.records.suspensions import Intent
 from sayso.records.tool_calls import ToolResult
 from tests.sayso.transitions.test_execution import intent
 from workers.resume import notes
-from workers.resume.notes import FOLDER, Left, find_notes, hear_out, keeping_notes, never_started, read_left, result_of
+from workers.resume.notes import (
+    FOLDER,
+    Noted,
+    await_notes,
+    find_notes,
+    keeping_notes,
+    never_started,
+    noted_result,
+    read_notes,
+)
 
 HOLDER = "machine:7.abcd"
 RESULT = ToolResult(call_id="call_0", tool_name="refund", success=True, output="done")
@@ -39,12 +48,12 @@ def be_killed(home: Path, work: Callable[[], None] = lambda: None, *, bury: bool
 @pytest.mark.parametrize("bury", [True, False])
 def test_a_killed_worker_has_left_word_of_what_it_started_and_how_it_ended(tmp_path: Path, bury: bool) -> None:
     child = be_killed(tmp_path, bury=bury)
-    left = read_left(tmp_path, HOLDER)
-    assert left is not None
-    assert [never_started(left, one) for one in (BEGUN, ENDED, UNHEARD_OF)] == [False, False, True]
-    assert [result_of(left, one) for one in (BEGUN, ENDED)] == [None, RESULT]
+    noted = read_notes(tmp_path, HOLDER)
+    assert noted is not None
+    assert [never_started(noted, one) for one in (BEGUN, ENDED, UNHEARD_OF)] == [False, False, True]
+    assert [noted_result(noted, one) for one in (BEGUN, ENDED)] == [None, RESULT]
     other: Intent = ENDED.model_copy(update={"attempt": 2})
-    assert (never_started(left, other), result_of(left, other)) == (True, None)
+    assert (never_started(noted, other), noted_result(noted, other)) == (True, None)
     if not bury:
         os.waitpid(child, 0)
 
@@ -54,16 +63,16 @@ def test_a_worker_that_lives_is_believed_what_has_ended_but_may_still_start_anyt
         kept = find_notes(HOLDER)
         assert kept is not None
         kept.note_end(1, ENDED.idempotency_key, RESULT)
-        left = read_left(tmp_path, HOLDER)
-        assert left == Left(whole=False, results={f"1 {ENDED.idempotency_key}": RESULT})
-        assert not any(never_started(left, one) for one in (BEGUN, ENDED, UNHEARD_OF))
+        noted = read_notes(tmp_path, HOLDER)
+        assert noted == Noted(whole=False, results={f"1 {ENDED.idempotency_key}": RESULT})
+        assert not any(never_started(noted, one) for one in (BEGUN, ENDED, UNHEARD_OF))
 
 
 def test_nothing_is_known_of_a_worker_that_has_ended_in_order(tmp_path: Path) -> None:
     with keeping_notes(tmp_path, HOLDER):
         pass
     assert find_notes(HOLDER) is None
-    assert read_left(tmp_path, HOLDER) is None
+    assert read_notes(tmp_path, HOLDER) is None
     assert [*(tmp_path / FOLDER).iterdir()] == []
 
 
@@ -73,38 +82,38 @@ def test_nothing_is_known_on_another_machine_or_after_it_was_started_anew(tmp_pa
     path = tmp_path / FOLDER / HOLDER
     about = notes._describe_machine()[place]
     path.write_text(path.read_text().replace(about, "another", 1))
-    assert read_left(tmp_path, HOLDER) is None
+    assert read_notes(tmp_path, HOLDER) is None
 
 
 def test_notes_that_are_cut_off_are_believed_what_they_say_and_not_what_they_leave_out(tmp_path: Path) -> None:
     be_killed(tmp_path)
     path = tmp_path / FOLDER / HOLDER
     path.write_text(path.read_text()[:-5])
-    left = read_left(tmp_path, HOLDER)
-    assert left is not None
-    assert (left.whole, len(left.started), left.results) == (False, 2, {})
-    assert not never_started(left, UNHEARD_OF)
+    noted = read_notes(tmp_path, HOLDER)
+    assert noted is not None
+    assert (noted.whole, len(noted.started), noted.results) == (False, 2, {})
+    assert not never_started(noted, UNHEARD_OF)
 
 
 @pytest.mark.parametrize("text", ["", "{}\n", "no json\n", "[1]\n"])
 def test_nothing_is_known_from_what_are_no_notes(tmp_path: Path, text: str) -> None:
     be_killed(tmp_path)
     (tmp_path / FOLDER / HOLDER).write_text(text)
-    assert read_left(tmp_path, HOLDER) is None
+    assert read_notes(tmp_path, HOLDER) is None
 
 
 async def test_a_worker_that_lives_is_heard_out_until_it_has_said_how_its_call_ended(tmp_path: Path) -> None:
     begun = BEGUN.model_copy(update={"holder": HOLDER})
     with keeping_notes(tmp_path, HOLDER):
-        hearing = asyncio.create_task(hear_out(tmp_path, [begun], 60_000))
+        hearing = asyncio.create_task(await_notes(tmp_path, [begun], 60_000))
         done, _ = await asyncio.wait((hearing,), timeout=0)
         assert not done
         kept = find_notes(HOLDER)
         assert kept is not None
         kept.note_end(1, begun.idempotency_key, RESULT)
-        left = (await asyncio.wait_for(hearing, 20))[HOLDER]
-        assert left is not None
-        assert result_of(left, begun) == RESULT
+        noted = (await asyncio.wait_for(hearing, 20))[HOLDER]
+        assert noted is not None
+        assert noted_result(noted, begun) == RESULT
 
 
 def test_a_worker_that_is_killed_while_it_is_heard_out_says_nothing_more(tmp_path: Path) -> None:
@@ -117,16 +126,16 @@ def test_a_worker_that_is_killed_while_it_is_heard_out_says_nothing_more(tmp_pat
             signal.pause()
     os.read(keeps, 1)
 
-    async def hear() -> Left | None:
-        hearing = asyncio.create_task(hear_out(tmp_path, [begun], 60_000))
+    async def hear() -> Noted | None:
+        hearing = asyncio.create_task(await_notes(tmp_path, [begun], 60_000))
         await asyncio.wait((hearing,), timeout=0)
         os.kill(child, signal.SIGKILL)
         return (await asyncio.wait_for(hearing, 20))[HOLDER]
 
-    left = asyncio.run(hear())
+    noted = asyncio.run(hear())
     os.waitpid(child, 0)
-    assert left is not None
-    assert never_started(left, begun)
+    assert noted is not None
+    assert never_started(noted, begun)
 
 
 @pytest.mark.parametrize(
@@ -139,8 +148,8 @@ async def test_nobody_waits_for_word_of_a_call_that(
 ) -> None:
     begun = BEGUN.model_copy(update={"holder": HOLDER, **changes})
     with keeping_notes(tmp_path, HOLDER):
-        left = await asyncio.wait_for(hear_out(tmp_path, [begun], patience_ms), 20)
-    assert [*left] == [begun.holder]
+        noted = await asyncio.wait_for(await_notes(tmp_path, [begun], patience_ms), 20)
+    assert [*noted] == [begun.holder]
 
 
 def test_notes_that_cannot_be_written_are_taken_away(tmp_path: Path) -> None:
@@ -168,9 +177,9 @@ def test_a_large_result_is_no_note(tmp_path: Path) -> None:
         kept.note_end(1, BEGUN.idempotency_key, large)
 
     be_killed(tmp_path, end_large)
-    left = read_left(tmp_path, HOLDER)
-    assert left is not None
-    assert result_of(left, BEGUN) is None
+    noted = read_notes(tmp_path, HOLDER)
+    assert noted is not None
+    assert noted_result(noted, BEGUN) is None
 
 
 def test_what_is_old_is_forgotten(tmp_path: Path) -> None:

@@ -10,11 +10,11 @@ from service.wiring import Wiring
 from tests.workers.resume.test_driving import wiring  # noqa: F401
 from tests.workers.resumers.test_calls import CALLS, answer, bring
 from workers.resume import driving as resume
-from workers.resume.plans import FirstPlan, Known
+from workers.resume.plans import FirstPlan, PlanInputs
 
 
 def begin(wiring: Wiring) -> FirstPlan:
-    return FirstPlan(Known(resume.agents, wiring.rulebook.refresh(), Revocations()))
+    return FirstPlan(PlanInputs(resume.agents, wiring.rulebook.refresh(), Revocations()))
 
 
 async def approve(wiring: Wiring) -> Saved:

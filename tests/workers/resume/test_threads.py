@@ -6,13 +6,13 @@ from contextvars import ContextVar
 
 import pytest
 
-from workers.resume.threads import TURN_S, KnowingThreads, share_turns
+from workers.resume.threads import TURN_S, ContextThreads, share_turns
 
 WORD: ContextVar[str] = ContextVar("word", default="nothing")
 
 
 async def test_a_thread_sees_the_context_it_was_given_work_in() -> None:
-    with KnowingThreads(1) as threads:
+    with ContextThreads(1) as threads:
         loop = asyncio.get_running_loop()
         WORD.set("one")
         first = await loop.run_in_executor(threads, WORD.get)

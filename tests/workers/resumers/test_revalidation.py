@@ -122,7 +122,7 @@ async def test_a_withdrawn_rule_has_its_call_asked_again(wiring: Wiring, how: st
     before = await approve(wiring)
     write_rules(wiring, "version: 1\ndefault: allow\nrules: []\n")
     async with draining(wiring):
-        again = await asked_again(wiring, before, "The rule ask-refund, under which it was asked, was withdrawn.")
+        again = await asked_again(wiring, before, "The rule ask-refund of this item was withdrawn.")
         assert next(one for one in again.items if one.open).terms.rule_id is None
         await approve(wiring)
         await until(wiring, RunStatus.COMPLETED)

@@ -1,4 +1,4 @@
-"""Give tests of the protocol a provisioner, an instance, and a receiver that our own processes trust."""
+"""A provisioner, an instance, and a receiver whose certificate the processes trust."""
 
 from collections.abc import AsyncIterator
 from pathlib import Path
@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from service.settings import Settings
-from tests.service.api.aap.worlds import Made, make_instance, make_provisioner
+from tests.service.api.aap.clients import InstanceClient, make_instance, make_provisioner
 from tests.service.worlds import POLICY, World
 
 RULES = """
@@ -38,12 +38,12 @@ def settings(clean_store_url: str, tmp_path: Path) -> Settings:
 
 @pytest.fixture
 async def provisioner(world: World) -> str:
-    """A provisioner's token."""
+    """Create a provisioner and return its token."""
     return await make_provisioner(world.wiring)
 
 
 @pytest.fixture
-async def bot(world: World, provisioner: str) -> AsyncIterator[Made]:
-    """An instance that is told nothing."""
-    async with make_instance(world, provisioner, instance_name="bot") as made:
-        yield made
+async def bot(world: World, provisioner: str) -> AsyncIterator[InstanceClient]:
+    """An instance without a delivery."""
+    async with make_instance(world, provisioner, instance_name="bot") as instance:
+        yield instance

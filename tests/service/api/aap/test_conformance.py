@@ -1,4 +1,4 @@
-"""What a conforming provider must show, a test a line of the protocol's own list."""
+"""Requirements for conforming providers, one test per entry of the protocol's list."""
 
 import asyncio
 from datetime import datetime
@@ -13,7 +13,15 @@ from sayso.records.suspensions import Status
 from service.settings import Settings
 from tests.builders import approve, person
 from tests.receivers import Receiver
-from tests.service.api.aap.worlds import Made, connected, find, make_instance, make_late, make_provisioner, make_stale
+from tests.service.api.aap.clients import (
+    InstanceClient,
+    connected,
+    find,
+    make_instance,
+    make_late,
+    make_provisioner,
+    make_stale,
+)
 from tests.service.worlds import World
 from workers.delivery import Courier
 
@@ -21,14 +29,16 @@ from workers.delivery import Courier
 async def decide(
     world: World, request_id: str, action: str = "approve", by: str = "anna", message: str | None = None
 ) -> None:
-    """A reviewer's word, through the desk's own door."""
+    """Decide the pending request as a reviewer."""
     record = await find(world.wiring, request_id)
-    word = DecisionRequest.model_validate({"action": action, "digest": record.items[0].digest})
-    await world.wiring.desk.decide(record.id, "i1", word, person(by))
+    decision = DecisionRequest.model_validate({"action": action, "digest": record.items[0].digest})
+    await world.wiring.desk.decide(record.id, "i1", decision, person(by))
 
 
 @pytest.mark.parametrize("round_", range(10))
-async def test_decisions_cancels_and_expiry_that_race_leave_one_outcome(world: World, bot: Made, round_: int) -> None:
+async def test_racing_decision_cancel_and_expiry_leave_one_outcome(
+    world: World, bot: InstanceClient, round_: int
+) -> None:
     request_id = await bot.waiting()
     record = await find(world.wiring, request_id)
     if round_ % 2:
@@ -53,7 +63,7 @@ async def test_decisions_cancels_and_expiry_that_race_leave_one_outcome(world: W
     assert (cancelled.status_code == 200) == (shown["status"] == "cancelled")
 
 
-async def test_after_the_deadline_a_request_is_expired_and_nobody_approves_it(world: World, bot: Made) -> None:
+async def test_request_expires_at_its_deadline(world: World, bot: InstanceClient) -> None:
     request_id = await bot.waiting(tool="unattended")
     await make_late(world.wiring, request_id)
     with pytest.raises(SaysoError):
@@ -64,7 +74,7 @@ async def test_after_the_deadline_a_request_is_expired_and_nobody_approves_it(wo
     assert (await bot.consume(request_id)).json()["error"]["code"] == "not_approved"
 
 
-async def test_a_deadline_is_never_later_than_asked_and_sooner_where_the_rule_says_so(bot: Made) -> None:
+async def test_deadline_is_the_shorter_of_request_and_rule(bot: InstanceClient) -> None:
     for tool, timeout, seconds in (
         ("refund", "10m", 600),
         ("hurry", "10m", 60),
@@ -81,7 +91,7 @@ def _moment(text: str) -> float:
     return datetime.fromisoformat(text).timestamp()
 
 
-async def test_a_lost_reply_is_asked_for_again_with_the_same_key(world: World, bot: Made, provisioner: str) -> None:
+async def test_repeated_key_returns_the_lost_reply(world: World, bot: InstanceClient, provisioner: str) -> None:
     first, second, *more = await asyncio.gather(*(bot.ask(key="one", args={"a": 1.0}) for _ in range(6)))
     assert sorted(answer.status_code for answer in (first, second, *more)) == [200] * 5 + [201]
     assert len({answer.text for answer in (first, second, *more)}) == 1
@@ -95,8 +105,8 @@ async def test_a_lost_reply_is_asked_for_again_with_the_same_key(world: World, b
     assert (await bot.consume(request_id, "other")).json()["error"]["code"] == "already_consumed"
 
     for _ in range(2):
-        told = await bot.client.post(f"/requests/{request_id}/outcome", json={"status": "failed", "note": "no funds"})
-        assert told.json()["consumption"]["outcome"] | {"reported_at": ""} == {
+        answer = await bot.client.post(f"/requests/{request_id}/outcome", json={"status": "failed", "note": "no funds"})
+        assert answer.json()["consumption"]["outcome"] | {"reported_at": ""} == {
             "status": "failed",
             "note": "no funds",
             "reported_at": "",
@@ -104,7 +114,7 @@ async def test_a_lost_reply_is_asked_for_again_with_the_same_key(world: World, b
     assert (await bot.consume(request_id, "same")).status_code == 200
 
 
-async def test_an_instance_is_made_once_whatever_is_lost(world: World, provisioner: str) -> None:
+async def test_repeated_creation_makes_one_instance(world: World, provisioner: str) -> None:
     async with connected(world, provisioner) as client:
         body = {"instance_name": "shop"}
         answers = await asyncio.gather(
@@ -124,31 +134,31 @@ async def test_an_instance_is_made_once_whatever_is_lost(world: World, provision
         ).status_code == 201
 
 
-async def test_unknown_and_foreign_ids_are_told_apart_by_nobody(world: World, bot: Made, provisioner: str) -> None:
+async def test_unknown_and_foreign_ids_are_answered_alike(world: World, bot: InstanceClient, provisioner: str) -> None:
     request_id = await bot.waiting()
     unknown = request_id[:-4] + ("0000" if request_id[-4:] != "0000" else "1111")
     async with make_instance(world, provisioner) as other:
         for method, place in (("GET", ""), ("DELETE", ""), ("POST", "/consume"), ("POST", "/outcome")):
-            body = {"json": {"status": "failed"}} if place == "/outcome" else {}
-            said = set()
+            body = {"status": "failed"} if place == "/outcome" else None
+            messages = set()
             for one in (request_id, unknown, "nonsense"):
                 answer = await other.client.request(
-                    method, f"/requests/{one}{place}", headers={"Idempotency-Key": "k"}, **body
+                    method, f"/requests/{one}{place}", headers={"Idempotency-Key": "k"}, json=body
                 )
                 assert (answer.status_code, answer.json()["error"]["code"]) == (404, "not_found")
-                said.add(answer.json()["error"]["message"].replace(one, ""))
-            assert len(said) <= 2
+                messages.add(answer.json()["error"]["message"].replace(one, ""))
+            assert len(messages) <= 2
     assert (await bot.show(request_id))["status"] == "pending"
 
 
-async def test_one_key_of_two_instances_is_two_keys(world: World, bot: Made, provisioner: str) -> None:
+async def test_idempotency_keys_belong_to_one_instance(world: World, bot: InstanceClient, provisioner: str) -> None:
     async with make_instance(world, provisioner) as other:
         mine, yours = await bot.ask(key="same"), await other.ask(key="same")
     assert (mine.status_code, yours.status_code) == (201, 201)
     assert mine.json()["id"] != yours.json()["id"]
 
 
-async def test_another_provisioners_instance_is_not_there(world: World, bot: Made) -> None:
+async def test_instance_of_another_provisioner_is_not_found(world: World, bot: InstanceClient) -> None:
     stranger = await make_provisioner(world.wiring, "stranger")
     async with connected(world, stranger) as client:
         for answer in (
@@ -160,7 +170,9 @@ async def test_another_provisioners_instance_is_not_there(world: World, bot: Mad
     assert (await bot.ask()).status_code == 201
 
 
-async def test_who_manages_cannot_ask_and_who_asks_cannot_manage(world: World, bot: Made, provisioner: str) -> None:
+async def test_provisioners_cannot_ask_and_instances_cannot_manage(
+    world: World, bot: InstanceClient, provisioner: str
+) -> None:
     async with connected(world, provisioner) as client:
         answer = await client.post("/requests", json={}, headers={"Idempotency-Key": "k"})
         assert (answer.status_code, answer.json()["error"]["type"]) == (403, "authorization")
@@ -176,7 +188,7 @@ async def test_who_manages_cannot_ask_and_who_asks_cannot_manage(world: World, b
             assert (await client.get("/api/v1/runs", headers=headers)).status_code == 401
 
 
-async def test_when_an_approval_ends_is_fixed_for_ever_and_the_call_starts_before_it(world: World, bot: Made) -> None:
+async def test_approval_expiry_never_moves(world: World, bot: InstanceClient) -> None:
     request_id = await bot.waiting(tool="hurry")
     before = await bot.show(request_id)
     freeze = await world.wiring.freezes.freeze("tool:hurry", "", person("root"))
@@ -198,23 +210,23 @@ async def test_when_an_approval_ends_is_fixed_for_ever_and_the_call_starts_befor
     assert (await bot.show(request_id))["status"] == "approved"
 
 
-async def test_deletion_leaves_nothing_waiting_no_credential_and_no_delivery(
+async def test_deletion_removes_requests_credential_and_delivery(
     world: World, provisioner: str, receiver: Receiver, settings: Settings
 ) -> None:
-    async with make_instance(world, provisioner, delivery=receiver.delivery()) as made:
-        first, second = await made.waiting(), await made.waiting()
+    async with make_instance(world, provisioner, delivery=receiver.delivery()) as instance:
+        first, second = await instance.waiting(), await instance.waiting()
         await decide(world, first)
         deleting = connected(world, provisioner)
         async with deleting as client:
-            asking = [made.ask() for _ in range(10)]
-            deleted, *_ = await asyncio.gather(client.delete(f"/instances/{made.id}"), *asking)
+            asking = [instance.ask() for _ in range(10)]
+            deleted, *_ = await asyncio.gather(client.delete(f"/instances/{instance.id}"), *asking)
             assert deleted.status_code == 204
-            assert (await client.delete(f"/instances/{made.id}")).status_code == 204
-            assert (await client.get(f"/instances/{made.id}")).status_code == 404
-        assert (await made.client.get(f"/requests/{second}")).status_code == 401
-        assert (await made.ask()).status_code == 401
+            assert (await client.delete(f"/instances/{instance.id}")).status_code == 204
+            assert (await client.get(f"/instances/{instance.id}")).status_code == 404
+        assert (await instance.client.get(f"/requests/{second}")).status_code == 401
+        assert (await instance.ask()).status_code == 401
 
-    assert await world.wiring.runs.waiting_of(f"aap:{made.id}") == []
+    assert await world.wiring.runs.waiting_of(f"aap:{instance.id}") == []
     assert (await find(world.wiring, second)).status is Status.CANCELLED
     courier = Courier(world.wiring)
     while await courier.deliver_due():

@@ -1,4 +1,4 @@
-"""The OpenAPI file of `/api/aap` states the protocol as it is served, and holds under fire."""
+"""The OpenAPI document of `/api/aap` matches the protocol and the service's answers."""
 
 import asyncio
 import re
@@ -27,7 +27,7 @@ from service.api.aap.app import create_aap
 from service.api.aap.models import NewRequest
 from service.settings import Settings
 from service.wiring import assemble
-from tests.service.api.aap.worlds import make_instance, make_provisioner
+from tests.service.api.aap.clients import make_instance, make_provisioner
 from tests.service.servers import served
 from tests.service.worlds import World
 
@@ -70,9 +70,9 @@ def site(clean_store_url: str) -> Iterator[Site]:
 async def furnish(settings: Settings, url: str) -> Site:
     async with assemble(settings) as wiring:
         provisioner = await make_provisioner(wiring)
-        async with make_instance(url, provisioner) as made:
-            answer = await made.ask("refund", {"amount": 1})
-            return Site(url, provisioner, made.token, made.id, answer.json()["id"])
+        async with make_instance(url, provisioner) as instance:
+            answer = await instance.ask("refund", {"amount": 1})
+            return Site(url, provisioner, instance.token, instance.id, answer.json()["id"])
 
 
 turns = count()
@@ -80,7 +80,7 @@ turns = count()
 
 @schema.parametrize()
 @examples(max_examples=25, deadline=None, derandomize=True, suppress_health_check=list(HealthCheck))
-def test_whatever_is_sent_the_answer_is_one_that_is_documented(case: Any, site: Site) -> None:
+def test_answers_match_the_openapi_document(case: Any, site: Site) -> None:
     if (case.query or {}).get("wait"):
         case.query["wait"] = "1s"
     instances = case.path.startswith("/v1/instances")
@@ -94,7 +94,7 @@ def test_whatever_is_sent_the_answer_is_one_that_is_documented(case: Any, site: 
 
 
 @pytest.mark.parametrize("name", OPERATIONS)
-def test_an_operation_is_described_with_all_its_errors(name: str) -> None:
+def test_operation_documents_its_errors(name: str) -> None:
     operation = OPERATIONS[name]
     assert operation["description"].endswith(".")
     assert {"401", "403", "429", "500", "503"} <= set(operation["responses"])
@@ -104,12 +104,12 @@ def test_an_operation_is_described_with_all_its_errors(name: str) -> None:
             assert response["content"]["application/json"]["schema"] == {"$ref": "#/components/schemas/ErrorDocument"}
 
 
-def test_the_examples_are_requests_that_would_be_taken() -> None:
+def test_examples_are_valid_requests() -> None:
     for example in DOCUMENT["components"]["schemas"]["NewRequest"]["examples"]:
         NewRequest.model_validate(example)
 
 
-async def test_the_file_is_served_to_everybody(world: World) -> None:
+async def test_openapi_document_needs_no_credential(world: World) -> None:
     async with world.client() as client:
         assert (await client.get("/api/aap/openapi.json")).json() == DOCUMENT | {
             "info": DOCUMENT["info"] | {"version": "0.1.0"}

@@ -1,4 +1,4 @@
-"""Make and change instances: a receiver is asked first whether it wants to be told, and nothing secret comes back."""
+"""Creating and changing instances: receivers are verified first, and secrets are never returned."""
 
 import asyncio
 import json
@@ -13,7 +13,7 @@ from sayso.clock import new_uuid, now_ms
 from sayso.signing import SignedMessage, verify_message
 from service.settings import Settings
 from tests.receivers import REGISTRATION, SECRET, Receiver
-from tests.service.api.aap.worlds import connected, make_provisioner
+from tests.service.api.aap.clients import connected, make_provisioner
 from tests.service.worlds import World
 
 
@@ -21,26 +21,26 @@ async def make(client: AsyncClient, key: str | None = None, **members: Any) -> R
     return await client.post("/instances", json=members, headers={"Idempotency-Key": key or new_uuid()})
 
 
-async def test_a_receiver_is_sent_one_signed_challenge_before_anything_is_kept(
+async def test_receiver_gets_one_signed_challenge_before_registration(
     world: World, provisioner: str, receiver: Receiver
 ) -> None:
     async with connected(world, provisioner) as client:
-        made = await make(client, instance_name="shop", delivery=receiver.delivery())
-        assert made.status_code == 201
-        shown = await client.get(f"/instances/{made.json()['instance']['id']}")
+        created = await make(client, instance_name="shop", delivery=receiver.delivery())
+        assert created.status_code == 201
+        shown = await client.get(f"/instances/{created.json()['instance']['id']}")
     ((headers, body),) = receiver.came
     message = json.loads(body)
     assert message | {"challenge": "", "created_at": ""} == {
         "id": headers["webhook-id"],
         "type": "webhook.verification",
         "registration_id": REGISTRATION,
-        "instance_id": made.json()["instance"]["id"],
+        "instance_id": created.json()["instance"]["id"],
         "created_at": "",
         "challenge": "",
     }
     signed = SignedMessage(message["id"], headers["webhook-timestamp"], headers["webhook-signature"], body)
     assert verify_message([SECRET], signed, now_ms()) == message["id"]
-    assert shown.json() == made.json()["instance"]
+    assert shown.json() == created.json()["instance"]
     assert shown.json()["delivery"] == {"type": "webhook", "url": receiver.url, "registration_id": REGISTRATION}
 
 
@@ -55,7 +55,7 @@ async def test_a_receiver_is_sent_one_signed_challenge_before_anything_is_kept(
         Answer(status_code=500),
     ],
 )
-async def test_a_receiver_that_does_not_send_the_challenge_back_makes_nothing(
+async def test_failed_challenge_creates_nothing(
     world: World, provisioner: str, receiver: Receiver, settings: Settings, answer: Answer
 ) -> None:
     receiver.say = lambda _: answer
@@ -69,9 +69,7 @@ async def test_a_receiver_that_does_not_send_the_challenge_back_makes_nothing(
     assert len(receiver.came) == 1
 
 
-async def test_the_challenge_with_anything_beside_it_does_not_pass(
-    world: World, provisioner: str, receiver: Receiver
-) -> None:
+async def test_challenge_with_further_members_fails(world: World, provisioner: str, receiver: Receiver) -> None:
     receiver.say = lambda message: Answer(json.dumps({"challenge": message["challenge"], "more": 1}))
     async with connected(world, provisioner) as client:
         assert (await make(client, delivery=receiver.delivery())).status_code == 422
@@ -80,7 +78,7 @@ async def test_the_challenge_with_anything_beside_it_does_not_pass(
 @pytest.mark.parametrize(
     "url", ["http://localhost/x", "https://10.0.0.1/x", "https://a@localhost/x", "https://localhost/#x"]
 )
-async def test_an_unsafe_address_is_never_connected_to(world: World, provisioner: str, url: str) -> None:
+async def test_unsafe_address_is_never_connected_to(world: World, provisioner: str, url: str) -> None:
     async with connected(world, provisioner) as client:
         delivery = {"type": "webhook", "url": url, "registration_id": REGISTRATION, "signing_secret": SECRET}
         refused = await make(client, delivery=delivery)
@@ -98,7 +96,7 @@ async def test_an_unsafe_address_is_never_connected_to(world: World, provisioner
         {"url": None},
     ],
 )
-async def test_a_delivery_that_does_not_fit_is_refused(
+async def test_invalid_delivery_is_refused(
     world: World, provisioner: str, receiver: Receiver, members: dict[str, Any]
 ) -> None:
     async with connected(world, provisioner) as client:
@@ -106,50 +104,46 @@ async def test_a_delivery_that_does_not_fit_is_refused(
     assert receiver.came == []
 
 
-async def test_an_instance_is_renamed_and_told_elsewhere_and_no_more(
-    world: World, provisioner: str, receiver: Receiver
-) -> None:
+async def test_instance_changes_name_and_delivery(world: World, provisioner: str, receiver: Receiver) -> None:
     async with connected(world, provisioner) as client:
-        made = (await make(client)).json()["instance"]
-        assert made["name"] == f"instance-{made['id'][:8]}"
+        created = (await make(client)).json()["instance"]
+        assert created["name"] == f"instance-{created['id'][:8]}"
 
         async def change(key: str, **members: Any) -> Any:
-            answer = await client.patch(f"/instances/{made['id']}", json=members, headers={"Idempotency-Key": key})
+            answer = await client.patch(f"/instances/{created['id']}", json=members, headers={"Idempotency-Key": key})
             assert answer.status_code == 200, answer.text
             return answer.json()
 
-        assert await change("a", instance_name="shop") == {"id": made["id"], "name": "shop"}
-        told = await change("b", delivery=receiver.delivery())
-        assert (told["name"], told["delivery"]["url"]) == ("shop", receiver.url)
-        assert await change("b", delivery=receiver.delivery()) == told
+        assert await change("a", instance_name="shop") == {"id": created["id"], "name": "shop"}
+        changed = await change("b", delivery=receiver.delivery())
+        assert (changed["name"], changed["delivery"]["url"]) == ("shop", receiver.url)
+        assert await change("b", delivery=receiver.delivery()) == changed
         assert len(receiver.came) == 1
-        assert await change("c", delivery=None) == {"id": made["id"], "name": "shop"}
-        assert await change("b", delivery=receiver.delivery()) == {"id": made["id"], "name": "shop"}
-        other = await client.patch(f"/instances/{made['id']}", json={}, headers={"Idempotency-Key": "a"})
+        assert await change("c", delivery=None) == {"id": created["id"], "name": "shop"}
+        assert await change("b", delivery=receiver.delivery()) == {"id": created["id"], "name": "shop"}
+        other = await client.patch(f"/instances/{created['id']}", json={}, headers={"Idempotency-Key": "a"})
         assert (other.status_code, other.json()["error"]["code"]) == (409, "idempotency_conflict")
 
 
-async def test_a_deleted_instances_key_stays_used(world: World, provisioner: str) -> None:
+async def test_key_of_a_deleted_instance_stays_used(world: World, provisioner: str) -> None:
     async with connected(world, provisioner) as client:
-        made = (await make(client, "one")).json()
-        assert (await client.delete(f"/instances/{made['instance']['id']}")).status_code == 204
+        created = (await make(client, "one")).json()
+        assert (await client.delete(f"/instances/{created['instance']['id']}")).status_code == 204
         again = await make(client, "one")
     assert (again.status_code, again.json()["error"]["code"]) == (409, "instance_deleted")
 
 
-async def test_another_token_of_the_same_provisioner_is_not_shown_the_credential(
-    world: World, provisioner: str
-) -> None:
+async def test_another_token_of_the_provisioner_gets_no_credential(world: World, provisioner: str) -> None:
     second = await make_provisioner(world.wiring)
     async with connected(world, provisioner) as client:
-        made = (await make(client, "one")).json()
+        created = (await make(client, "one")).json()
     async with connected(world, second) as client:
         again = await make(client, "one")
         assert (again.status_code, again.json()["error"]["code"]) == (409, "credential_not_available")
-        assert (await client.get(f"/instances/{made['instance']['id']}")).json() == made["instance"]
+        assert (await client.get(f"/instances/{created['instance']['id']}")).json() == created["instance"]
 
 
-async def test_the_store_holds_no_credential(world: World, provisioner: str, settings: Settings) -> None:
+async def test_store_has_no_credential(world: World, provisioner: str, settings: Settings) -> None:
     async with connected(world, provisioner) as client:
         token = (await make(client, "one")).json()["credential"]["token"]
     async with Redis.from_url(settings.store_url) as store:
@@ -159,7 +153,7 @@ async def test_the_store_holds_no_credential(world: World, provisioner: str, set
         assert secret.encode() not in kept
 
 
-async def test_registrations_are_limited_by_who_sends_and_by_where_they_lead(
+async def test_registrations_are_limited_per_provisioner_and_host(
     world: World, provisioner: str, receiver: Receiver
 ) -> None:
     async with connected(world, provisioner) as client:
@@ -171,7 +165,7 @@ async def test_registrations_are_limited_by_who_sends_and_by_where_they_lead(
     assert len(receiver.came) <= 10
 
 
-async def test_a_revoked_provisioner_manages_nothing(world: World, provisioner: str) -> None:
+async def test_revoked_provisioner_is_refused(world: World, provisioner: str) -> None:
     (key,) = [one for one in await world.wiring.api_keys.list_all() if one.kind == "provisioner"]
     await world.wiring.api_keys.revoke(key.id)
     async with connected(world, provisioner) as client:

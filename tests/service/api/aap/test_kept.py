@@ -1,4 +1,4 @@
-"""Requests and their keys are kept as long as the protocol promises, whatever the operator keeps of runs."""
+"""Requests and their keys are kept as long as the protocol promises, whatever the retention settings are."""
 
 from pathlib import Path
 
@@ -7,7 +7,7 @@ from redis.asyncio import Redis
 
 from service.settings import Settings
 from service.store.keys import TenantKeys
-from tests.service.api.aap.worlds import Made, find
+from tests.service.api.aap.clients import InstanceClient, find
 from tests.service.worlds import POLICY, World
 from workers.retention import forget_old
 
@@ -21,11 +21,11 @@ def settings(clean_store_url: str, tmp_path: Path) -> Settings:
     return Settings(redis_url=clean_store_url, policy=policy, keep_runs_days=1, keep_trail_days=1)
 
 
-async def test_a_request_is_kept_for_eight_days_after_its_deadline_with_the_key_that_made_it(
-    world: World, bot: Made, settings: Settings
+async def test_request_and_key_are_kept_for_eight_days_after_the_deadline(
+    world: World, bot: InstanceClient, settings: Settings
 ) -> None:
-    asked = await bot.ask(key="one", timeout="48h")
-    request_id = asked.json()["id"]
+    created = await bot.ask(key="one", timeout="48h")
+    request_id = created.json()["id"]
     assert (await bot.client.delete(f"/requests/{request_id}")).status_code == 200
     now_ms = await world.wiring.schedule.now_ms()
 

@@ -1,4 +1,4 @@
-"""Ask over the protocol: exactly what was sent comes back, the rules decide, and people see it like anything else."""
+"""AAP requests: they are returned unchanged, rules decide them, and reviewers see them as items."""
 
 import asyncio
 import json
@@ -8,13 +8,13 @@ import pytest
 from sayso.errors import InvalidInput
 from sayso.records.decisions import DecisionRequest
 from tests.builders import approve, person
-from tests.service.api.aap.worlds import Made, connected, find, suspension_of
+from tests.service.api.aap.clients import InstanceClient, connected, find, suspension_of
 from tests.service.worlds import World, waiting
 
 JSON = {"Content-Type": "application/json"}
 
 
-async def test_every_submitted_member_comes_back_in_its_own_text(bot: Made) -> None:
+async def test_submitted_members_are_returned_unchanged(bot: InstanceClient) -> None:
     members = {
         "arguments": '{"i": 1, "f": 1.0, "e": 1e0, "E": 1E+2, "s": "\\u00fc\\ud83d\\ude00 ü", "": {"a": [null]}}',
         "agent_reasoning": '"Because\\u2028"',
@@ -24,16 +24,16 @@ async def test_every_submitted_member_comes_back_in_its_own_text(bot: Made) -> N
         "server": '"shop"',
     }
     body = "{" + ", ".join(f'"{name}":  {text}' for name, text in members.items()) + "}"
-    asked = await bot.client.post("/requests", content=body.encode(), headers={**JSON, "Idempotency-Key": "k"})
-    assert asked.status_code == 201, asked.text
-    shown = await bot.client.get(f"/requests/{asked.json()['id']}")
-    for answer in (asked.text, shown.text):
+    created = await bot.client.post("/requests", content=body.encode(), headers={**JSON, "Idempotency-Key": "k"})
+    assert created.status_code == 201, created.text
+    shown = await bot.client.get(f"/requests/{created.json()['id']}")
+    for answer in (created.text, shown.text):
         for name, text in members.items():
             assert f'"{name}":{text}' in answer
-    assert json.loads(asked.text)["tool"] == "refund"
+    assert json.loads(created.text)["tool"] == "refund"
 
 
-async def test_an_absent_member_is_not_there_and_an_empty_one_is(bot: Made) -> None:
+async def test_absent_members_stay_absent_and_empty_ones_empty(bot: InstanceClient) -> None:
     absent = (await bot.ask()).json()
     assert not {"server", "context", "agent_reasoning", "decision", "consumption"} & set(absent)
     empty = (await bot.ask(context={}, agent_reasoning="")).json()
@@ -66,8 +66,8 @@ async def test_an_absent_member_is_not_there_and_an_empty_one_is(bot: Made) -> N
         ("{", "invalid_json", None),
     ],
 )
-async def test_what_does_not_fit_is_refused_with_its_place(
-    world: World, bot: Made, body: str, code: str, param: str | None
+async def test_invalid_member_is_refused_with_its_path(
+    world: World, bot: InstanceClient, body: str, code: str, param: str | None
 ) -> None:
     answer = await bot.client.post("/requests", content=body.encode(), headers={**JSON, "Idempotency-Key": "k"})
     error = answer.json()["error"]
@@ -78,7 +78,7 @@ async def test_what_does_not_fit_is_refused_with_its_place(
 
 
 @pytest.mark.parametrize("keys", [[], ["a", "b"], [""], ["x" * 256], ["with blank"]])
-async def test_a_key_is_sent_once_and_is_visible(bot: Made, keys: list[str]) -> None:
+async def test_idempotency_key_is_one_visible_header(bot: InstanceClient, keys: list[str]) -> None:
     headers = [("Idempotency-Key", key) for key in keys]
     body = {"tool": "a", "arguments": {}, "timeout": "1m"}
     answer = await bot.client.post("/requests", json=body, headers=headers)
@@ -86,7 +86,7 @@ async def test_a_key_is_sent_once_and_is_visible(bot: Made, keys: list[str]) -> 
     assert answer.json()["error"]["code"].endswith("idempotency_key")
 
 
-async def test_errors_of_every_layer_are_written_as_the_protocol_writes_them(world: World, bot: Made) -> None:
+async def test_errors_of_every_layer_use_the_protocols_form(world: World, bot: InstanceClient) -> None:
     request_id = await bot.waiting()
     answers = [
         await bot.client.get("/nothing"),
@@ -109,16 +109,16 @@ async def test_errors_of_every_layer_are_written_as_the_protocol_writes_them(wor
 
 
 @pytest.mark.parametrize("sent", [{"server": ""}, {"context": []}, {"agent_reasoning": 7}])
-async def test_a_member_that_may_be_left_out_is_named_when_it_does_not_fit(bot: Made, sent: dict[str, object]) -> None:
+async def test_invalid_optional_member_is_named(bot: InstanceClient, sent: dict[str, object]) -> None:
     body = {"tool": "refund", "arguments": {}, "timeout": "1m", **sent}
     answer = await bot.client.post("/requests", json=body, headers={"Idempotency-Key": "k"})
     (name,) = sent
-    told = answer.json()["error"]
-    assert (answer.status_code, told["param"]) == (422, name)
-    assert told["message"].count("$.") == 1, "one fault, told once"
+    error = answer.json()["error"]
+    assert (answer.status_code, error["param"]) == (422, name)
+    assert error["message"].count("$.") == 1, "one fault, named once"
 
 
-async def test_the_rules_allow_and_deny_at_once(bot: Made) -> None:
+async def test_rules_allow_and_deny_immediately(bot: InstanceClient) -> None:
     allowed = (await bot.ask("look_up")).json()
     assert (allowed["status"], allowed["decision"]["status"]) == ("approved", "approved")
     assert (await bot.consume(allowed["id"])).status_code == 200
@@ -126,13 +126,13 @@ async def test_the_rules_allow_and_deny_at_once(bot: Made) -> None:
     assert (denied["status"], "expires_at" in denied["decision"]) == ("denied", False)
 
 
-async def test_a_rule_that_wants_a_value_is_answered_with_a_denial(bot: Made) -> None:
+async def test_rule_that_asks_for_a_value_denies(bot: InstanceClient) -> None:
     denied = (await bot.ask("choose", {"which": "a"})).json()
     assert denied["status"] == "denied"
     assert "ask-for-a-value" in denied["decision"]["note"]
 
 
-async def test_a_request_is_an_item_like_any_other_with_approve_and_deny_alone(world: World, bot: Made) -> None:
+async def test_request_is_an_item_with_approve_and_deny(world: World, bot: InstanceClient) -> None:
     request_id = await bot.waiting(args={"amount": 5}, server="shop", agent_reasoning="They asked.", context={"aap": 1})
     (listed,) = await world.wiring.runs.inbox()
     assert listed == suspension_of(request_id)
@@ -154,7 +154,7 @@ async def test_a_request_is_an_item_like_any_other_with_approve_and_deny_alone(w
         assert [entry.data["text"] for entry in trail if entry.type == "llm_completed"] == ["They asked."]
 
 
-async def test_who_waits_is_told_as_soon_as_it_is_decided(world: World, bot: Made) -> None:
+async def test_long_poll_returns_when_the_request_is_decided(world: World, bot: InstanceClient) -> None:
     request_id = await bot.waiting()
     polling = asyncio.create_task(bot.show(request_id, wait="9h"))
     await waiting(world, suspension_of(request_id))
@@ -162,9 +162,7 @@ async def test_who_waits_is_told_as_soon_as_it_is_decided(world: World, bot: Mad
     assert (await polling)["status"] == "approved"
 
 
-async def test_a_person_who_ends_an_approved_run_takes_the_leave_away_and_not_the_decision(
-    world: World, bot: Made
-) -> None:
+async def test_cancelling_an_approved_run_keeps_the_decision(world: World, bot: InstanceClient) -> None:
     request_id = await bot.waiting()
     record = await find(world.wiring, request_id)
     await approve(world.wiring, record)
@@ -176,7 +174,7 @@ async def test_a_person_who_ends_an_approved_run_takes_the_leave_away_and_not_th
     assert (refused.status_code, refused.json()["error"]["code"]) == (409, "approval_withdrawn")
 
 
-async def test_an_outcome_comes_after_the_consumption_and_is_told_once(world: World, bot: Made) -> None:
+async def test_outcome_follows_consumption_and_is_reported_once(world: World, bot: InstanceClient) -> None:
     request_id = (await bot.ask("look_up")).json()["id"]
     early = await bot.client.post(f"/requests/{request_id}/outcome", json={"status": "succeeded"})
     assert (early.status_code, early.json()["error"]["code"]) == (409, "not_consumed")
@@ -189,9 +187,7 @@ async def test_an_outcome_comes_after_the_consumption_and_is_told_once(world: Wo
     assert (await find(world.wiring, request_id)).run_status == "completed"
 
 
-async def test_who_waits_while_the_instance_is_deleted_is_told_nothing_more(
-    world: World, bot: Made, provisioner: str
-) -> None:
+async def test_long_poll_ends_when_its_instance_is_deleted(world: World, bot: InstanceClient, provisioner: str) -> None:
     request_id = await bot.waiting()
     polling = asyncio.create_task(bot.client.get(f"/requests/{request_id}", params={"wait": "30s"}))
     await waiting(world, suspension_of(request_id))

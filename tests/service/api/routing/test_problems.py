@@ -1,4 +1,4 @@
-"""Every error has its status, its name and its sentence; nothing of ours leaks."""
+"""Every error becomes a problem with its status, type and sentence, and discloses no internals."""
 
 import inspect
 import re
@@ -39,7 +39,7 @@ def test_problem_types_have_a_row_for_every_error(kind: type[SaysoError]) -> Non
     assert error_class_of(f"/problems/{problem.slug}", 400) is kind
 
 
-def test_facts_stand_beside_the_members_and_moments_are_written_out() -> None:
+def test_describe_problem_adds_facts_and_writes_times() -> None:
     error = AlreadyDecided("Anna did.", decided_by="anna", decided_at_ms=1_700_000_000_120, status="decided")
     problem = describe_problem(error)
     assert (problem.status, problem.slug, problem.title) == (409, "already-decided", "Already decided")
@@ -50,7 +50,7 @@ def test_facts_stand_beside_the_members_and_moments_are_written_out() -> None:
     }
 
 
-def test_what_nobody_foresaw_is_logged_and_not_told() -> None:
+def test_unexpected_error_is_logged_but_not_disclosed() -> None:
     with capture_logs() as logs:
         problem = describe_problem(KeyError("the password is swordfish"))
     assert (problem.status, problem.slug) == (500, "something-broke")
@@ -59,25 +59,25 @@ def test_what_nobody_foresaw_is_logged_and_not_told() -> None:
     assert [line["error_id"] for line in logs] == [problem.facts["error_id"]]
 
 
-def test_a_faulty_record_is_our_fault_and_not_the_callers() -> None:
+def test_faulty_record_is_a_server_error() -> None:
     with pytest.raises(ValidationError) as found:
         Order.model_validate({})
     with capture_logs():
         assert describe_problem(found.value).status == 500
 
 
-def test_whoever_has_to_come_back_is_told_when() -> None:
+def test_problem_has_retry_after() -> None:
     assert describe_problem(Unavailable()).headers == {"Retry-After": "2"}
     assert describe_problem(TooManyRequests(retry_after_s=7)).headers == {"Retry-After": "7"}
 
 
-def test_what_the_router_refuses_is_a_problem_too() -> None:
+def test_http_exception_becomes_a_problem() -> None:
     found = describe_problem(HTTPException(405, headers={"Allow": "GET, POST"}))
     assert (found.status, found.slug, found.headers) == (405, "method-not-allowed", {"Allow": "GET, POST"})
     assert "GET, POST" in found.detail
 
 
-def test_every_fault_is_told_with_its_place_and_without_what_was_sent() -> None:
+def test_faults_name_their_path_but_not_the_sent_value() -> None:
     with pytest.raises(errors.InvalidInput) as found:
         read_body(b'{"lines":["swordfish"],"x":"swordfish"}', Order)
     assert found.value.facts["errors"] == [
@@ -91,7 +91,7 @@ def test_every_fault_is_told_with_its_place_and_without_what_was_sent() -> None:
     assert "swordfish" not in found.value.message
 
 
-def test_a_list_is_not_called_too_short_for_what_does_not_fit_in_it() -> None:
+def test_list_with_an_invalid_entry_is_not_called_too_short() -> None:
     class Orders(BaseModel):
         lines: tuple[int, ...] = Field(min_length=1)
 
@@ -101,30 +101,30 @@ def test_a_list_is_not_called_too_short_for_what_does_not_fit_in_it() -> None:
         assert [one["path"] for one in found.value.facts["errors"]] == faults  # type: ignore[attr-defined]
 
 
-def test_of_a_hundred_faults_twenty_are_listed_and_three_spoken() -> None:
+def test_hundred_faults_list_twenty_and_name_three() -> None:
     faults = [{"loc": ("body", str(place)), "type": "missing", "msg": "Field required"} for place in range(100)]
-    told = misfit(faults)
-    assert len(told.facts["errors"]) == 20  # type: ignore[arg-type]
-    assert "(and 97 more)" in told.message
+    error = misfit(faults)
+    assert len(error.facts["errors"]) == 20  # type: ignore[arg-type]
+    assert "(and 97 more)" in error.message
 
 
-def test_each_of_thousands_of_faults_is_looked_at_a_few_times_alone() -> None:
-    looks: list[str] = []
+def test_thousands_of_faults_take_linear_time() -> None:
+    reads: list[str] = []
 
     class Fault(dict[str, Any]):
         def __getitem__(self, name: str) -> Any:
-            looks.append(name)
+            reads.append(name)
             return super().__getitem__(name)
 
     misfit([Fault(loc=("events", place, "event"), type="too_short", msg="too short") for place in range(1000)])
-    assert looks.count("loc") < 10_000
+    assert reads.count("loc") < 10_000
 
 
 @pytest.mark.parametrize(
     ("place", "path"),
     [(("body", "args", "a", 0), "$.args.a[0]"), (("query", "limit"), "query.limit"), (("body",), "$"), ((), "$")],
 )
-def test_places_are_written_as_paths(place: tuple[str | int, ...], path: str) -> None:
+def test_fault_locations_are_written_as_paths(place: tuple[str | int, ...], path: str) -> None:
     problem = describe_problem(RequestValidationError([{"loc": place, "type": "missing", "msg": "Field required"}]))
     assert problem.status == 422
     assert problem.facts["errors"] == [{"path": path, "message": "is missing; add it"}]

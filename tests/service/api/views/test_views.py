@@ -1,4 +1,4 @@
-"""What the API shows of a record is chosen, field by field: a new one is either shown or named here as our own."""
+"""Every field of a record is shown by the API or listed here as internal."""
 
 import pytest
 from pydantic import BaseModel
@@ -48,6 +48,6 @@ OUR_OWN = {
         (KeyView, ApiKey),
     ],
 )
-def test_every_field_is_shown_or_stays_inside(view: type[View], record: type[BaseModel]) -> None:
+def test_every_record_field_is_shown_or_internal(view: type[View], record: type[BaseModel]) -> None:
     shown = {str(field.validation_alias or name) for name, field in view.model_fields.items()}
     assert set(record.model_fields) - shown == OUR_OWN.get(record, set())

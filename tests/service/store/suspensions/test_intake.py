@@ -15,7 +15,7 @@ from service.settings import Settings
 from service.store.keys import TenantKeys
 from service.store.suspensions.intake import Intake, Opened
 from tests.builders import approve, finish, store_of
-from tests.service.api.aap.worlds import make_instance, make_provisioner
+from tests.service.api.aap.clients import make_instance, make_provisioner
 from tests.service.worlds import POLICY, World
 
 CALLS = {"agent": "demo", "calls": [{"tool": "refund", "args": {"order": "A-1", "amount": 5.0}}]}
@@ -122,7 +122,7 @@ async def test_doctor_shows_how_much_is_open_and_when_it_is_too_much(world: Worl
     for _ in range(3):
         await ask(world)
     found = await diagnose()
-    assert "4 of 5 items are open; demo has most, 3 of 3" in found["told"]
+    assert "4 of 5 items are open; demo has most, 3 of 3" in found["message"]
     assert (found["ok"], "SAYSO_PENDING_PER_KEY" in found["todo"]) == (False, True)
 
 

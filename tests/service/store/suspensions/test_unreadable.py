@@ -59,10 +59,10 @@ async def test_an_unreadable_record_is_told_of_by_readyz_and_doctor(world: World
         assert (await nobody.get("/readyz")).json()["unreadable"] == 2
     found = {one.part: one async for one in diagnose(world.wiring)}
     assert not found["records"].ok
-    assert "2 of 4 cannot be read" in found["records"].told
-    assert waiting.id in found["records"].told
-    assert f"{decided.id}: It is not a record as this version writes it: mood" in found["records"].told
-    assert "later version" in found["records"].told
+    assert "2 of 4 cannot be read" in found["records"].message
+    assert waiting.id in found["records"].message
+    assert f"{decided.id}: It is not a record as this version writes it: mood" in found["records"].message
+    assert "later version" in found["records"].message
     with Redis.from_url(clean_store_url) as store:
         store.delete(KEYS.suspension(waiting.id), KEYS.suspension(decided.id))
     assert [one.ok async for one in diagnose(world.wiring) if one.part == "records"] == [True]

@@ -35,23 +35,23 @@ def kind_of(schema: Any, root: Any = None) -> tuple[str, bool]:
         ({"$ref": "http://example.com/schema.json"}, "json", False),
     ],
 )
-def test_each_schema_gets_the_control_that_suits_it(schema: Any, kind: str, nullable: bool) -> None:
+def test_shape_of_chooses_a_control_per_schema(schema: Any, kind: str, nullable: bool) -> None:
     assert kind_of(schema) == (kind, nullable)
 
 
-def test_a_reference_is_followed_and_its_own_words_win() -> None:
+def test_shape_of_follows_references_and_keeps_outer_texts() -> None:
     root = {"$defs": {"Room": {"enum": ["single", "double"], "description": "any room"}}}
     shape = shape_of({"$ref": "#/$defs/Room", "description": "the guest's room"}, root)  # type: ignore[arg-type]
     assert shape.options == ("single", "double")
     assert shape.description == "the guest's room"
 
 
-def test_a_reference_to_itself_ends() -> None:
+def test_shape_of_ends_at_a_circular_reference() -> None:
     root: Any = {"$defs": {"A": {"$ref": "#/$defs/A"}}}
     assert shape_of({"$ref": "#/$defs/A"}, root).kind == "json"
 
 
-def test_the_schema_of_a_typed_function_gives_fields() -> None:
+def test_properties_of_reads_a_function_schema() -> None:
     class Guest(BaseModel):
         name: str
 
@@ -72,14 +72,14 @@ def test_the_schema_of_a_typed_function_gives_fields() -> None:
 
 
 @pytest.mark.parametrize("schema", [{}, {"type": "array"}, {"properties": []}, {"type": "object", "properties": {}}])
-def test_what_has_no_properties_gives_none(schema: Any) -> None:
+def test_properties_of_returns_none_without_properties(schema: Any) -> None:
     assert properties_of(schema, 40) == []
 
 
-def test_words_that_are_no_words_are_left_out() -> None:
+def test_shape_of_ignores_invalid_texts() -> None:
     assert shape_of({"type": "string", "title": 7, "description": None}, {}) == Shape("text")
 
 
-def test_an_object_of_too_many_properties_is_not_looked_into() -> None:
+def test_properties_of_returns_none_over_the_limit() -> None:
     many = {f"p{n}": {"$ref": "#/$defs/all"} for n in range(41)}
     assert properties_of({"properties": many, "$defs": {"all": many}}, 40) == []

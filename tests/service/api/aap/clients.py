@@ -1,4 +1,4 @@
-"""Agents as the protocol knows them: a provisioner, its instances, and what an instance sends."""
+"""AAP clients for tests: a provisioner, its instances, and their requests."""
 
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -17,13 +17,13 @@ PREFIX = "/api/aap/v1"
 
 
 async def make_provisioner(wiring: Wiring, name: str = "platform") -> str:
-    """A provisioner's token."""
+    """Create a provisioner and return its token."""
     _, token = await wiring.api_keys.create(name, kind="provisioner")
     return token
 
 
 @dataclass
-class Made:
+class InstanceClient:
     """An instance, with a client that sends its credential."""
 
     id: str
@@ -31,31 +31,31 @@ class Made:
     client: AsyncClient
 
     async def ask(self, tool: str = "refund", args: Any = None, key: str | None = None, **members: Any) -> Response:
-        """Ask for one call."""
+        """Create a request for one call."""
         body = {"tool": tool, "arguments": args or {}, "timeout": "10m", **members}
         return await self.client.post("/requests", json=body, headers={"Idempotency-Key": key or new_uuid()})
 
     async def waiting(self, **members: Any) -> str:
-        """The id of a request that waits for people."""
+        """Create a pending request and return its id."""
         answer = await self.ask(**members)
         assert (answer.status_code, answer.json()["status"]) == (201, "pending"), answer.text
         return str(answer.json()["id"])
 
     async def show(self, request_id: str, wait: str = "") -> dict[str, Any]:
-        """A request as it stands."""
+        """Return the current request."""
         answer = await self.client.get(f"/requests/{request_id}", params={"wait": wait} if wait else {})
         assert answer.status_code == 200, answer.text
         shown: dict[str, Any] = answer.json()
         return shown
 
     async def consume(self, request_id: str, key: str = "k") -> Response:
-        """Spend an approval."""
+        """Consume an approval."""
         return await self.client.post(f"/requests/{request_id}/consume", headers={"Idempotency-Key": key})
 
 
 @asynccontextmanager
 async def connected(where: World | str, token: str) -> AsyncIterator[AsyncClient]:
-    """A client with one credential, for the app in this process or at an address."""
+    """Yield a client with one credential, for the app in this process or at a URL."""
     transport: AsyncBaseTransport
     if isinstance(where, World):
         transport, base = ASGITransport(app=where.app), "http://sayso.test"
@@ -67,30 +67,30 @@ async def connected(where: World | str, token: str) -> AsyncIterator[AsyncClient
 
 
 @asynccontextmanager
-async def make_instance(where: World | str, provisioner: str, **members: Any) -> AsyncIterator[Made]:
-    """An instance that this provisioner made."""
+async def make_instance(where: World | str, provisioner: str, **members: Any) -> AsyncIterator[InstanceClient]:
+    """Create an instance and yield its client."""
     async with connected(where, provisioner) as client:
         answer = await client.post("/instances", json=members, headers={"Idempotency-Key": new_uuid()})
     assert answer.status_code == 201, answer.text
-    made = answer.json()
-    async with connected(where, made["credential"]["token"]) as client:
-        yield Made(made["instance"]["id"], made["credential"]["token"], client)
+    created = answer.json()
+    async with connected(where, created["credential"]["token"]) as client:
+        yield InstanceClient(created["instance"]["id"], created["credential"]["token"], client)
 
 
 def suspension_of(request_id: str) -> str:
-    """The id under which the desk knows a request."""
+    """Return the suspension id of a request."""
     return f"sus_{request_id.replace('-', '')}"
 
 
 async def find(wiring: Wiring, request_id: str) -> SuspensionRecord:
-    """The desk's record of a request."""
+    """Return the suspension of a request."""
     record = (await wiring.desk.suspensions.read(suspension_of(request_id))).record
     assert record is not None
     return record
 
 
 async def make_late(wiring: Wiring, request_id: str) -> None:
-    """Let a request's deadline be a second ago, with no clock that has come by."""
+    """Move a request's deadline one second into the past, without a tick."""
 
     def verb(record: SuspensionRecord, now_ms: int) -> Change:
         (item,) = record.items
@@ -101,7 +101,7 @@ async def make_late(wiring: Wiring, request_id: str) -> None:
 
 
 async def make_stale(wiring: Wiring, request_id: str) -> None:
-    """Let the time in which an approved call may start be over."""
+    """Move the latest start of an approved call into the past."""
 
     def verb(record: SuspensionRecord, now_ms: int) -> Change:
         (item,) = record.items

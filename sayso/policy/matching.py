@@ -1,0 +1,117 @@
+"""Matching of one event against one rule."""
+
+from fnmatch import fnmatchcase
+from functools import cached_property
+from typing import Any
+
+from pydantic import Field
+
+from sayso.canonical_json import JsonObject, check_json
+from sayso.errors import InvalidInput, SaysoError
+from sayso.policy.conditions import bind_facts, compile_condition
+from sayso.policy.rules import SUBJECTS, EventType, PolicyRule, Subject, same_json
+from sayso.records.base import Immutable
+
+MAX_ERROR_CHARS = 2000
+
+
+class PolicyEvent(Immutable):
+    """Something an agent is about to do, as the rules see it.
+
+    Arguments and context are not validated, so a value that is not JSON is asked about instead of refused.
+    `subagent_name` is "" for a call of the agent itself and None when unknown. `context` is trusted; `claimed` comes
+    from the agent and is not checked.
+    """
+
+    event_type: EventType = "tool_before_execute"
+    run_id: str
+    thread_id: str | None = None
+    step: int = Field(default=0, ge=0)
+    agent: str
+    tool_name: str | None = None
+    tool_args: dict[str, Any] = Field(default_factory=dict)
+    subagent_name: str | None = None
+    context: dict[str, Any] = Field(default_factory=dict)
+    claimed: dict[str, Any] = Field(default_factory=dict)
+    metadata: dict[str, Any] = Field(default_factory=dict)
+
+    @property
+    def subject(self) -> Subject:
+        return SUBJECTS[self.event_type]
+
+
+class Case:
+    """An event that can be evaluated. Its facts are converted when the first condition needs them."""
+
+    def __init__(self, event: PolicyEvent) -> None:
+        names = [event.tool_name, event.agent, event.run_id, event.subagent_name]
+        given = {"context": event.context, "claimed": event.claimed, "metadata": event.metadata}
+        check_json({"args": event.tool_args, **given, "names": names})
+        self.event = event
+        self.subject = event.subject
+
+    @cached_property
+    def facts(self) -> Any:
+        event = self.event
+        return bind_facts(
+            {
+                "args": event.tool_args,
+                "tool": event.tool_name or "",
+                "agent": event.agent,
+                "context": event.context,
+                "claimed": event.claimed,
+                "run_id": event.run_id,
+                "step": event.step,
+            }
+        )
+
+
+def try_rule(rule: PolicyRule, case: Case) -> bool | str:
+    """Return whether the rule applies, or a text when that is unknown."""
+    try:
+        return rule.enabled and _applies(rule, case)
+    except Exception as error:  # noqa: BLE001 - one faulty rule must not hide the others
+        return describe_error(error)
+
+
+def _applies(rule: PolicyRule, case: Case) -> bool:
+    event, condition = case.event, rule.condition
+    return (
+        rule.covers(case.subject)
+        and condition.tool_name in (None, event.tool_name)
+        and _fits(condition.tool_name_pattern, event.tool_name)
+        and (condition.tool_names is None or any(_fits(one, event.tool_name) for one in condition.tool_names))
+        and _fits(condition.agent, event.agent)
+        and all(key in event.context for key in condition.context_has_keys)
+        and _has(event.context, condition.context_equals)
+        and all(key in event.claimed for key in condition.claimed_has_keys)
+        and _has(event.claimed, condition.claimed_equals)
+        and _is_of_model(event, condition.metadata_equals)
+        and (condition.when is None or compile_condition(condition.when).holds(case.facts))
+        and (condition.subagent_name is None or _is_made_by(condition.subagent_name, event))
+    )
+
+
+def _is_of_model(event: PolicyEvent, wanted: JsonObject) -> bool:
+    if unknown := [key for key in wanted if key not in event.metadata]:
+        raise InvalidInput(f"the {unknown[0]} of this model call is unknown")
+    return _has(event.metadata, wanted)
+
+
+def _is_made_by(pattern: str, event: PolicyEvent) -> bool:
+    if event.subagent_name is None:
+        raise InvalidInput("it is unknown whether a sub-agent makes this call")
+    return bool(event.subagent_name) and fnmatchcase(event.subagent_name, pattern)
+
+
+def _fits(pattern: str | None, name: str | None) -> bool:
+    return pattern is None or (name is not None and fnmatchcase(name, pattern))
+
+
+def _has(found: dict[str, Any], wanted: JsonObject) -> bool:
+    return all(key in found and same_json(found[key], value) for key, value in wanted.items())
+
+
+def describe_error(error: Exception) -> str:
+    """Return the error as text of at most `MAX_ERROR_CHARS`."""
+    return (str(error) if isinstance(error, SaysoError) else f"{type(error).__name__}: {error}")[:MAX_ERROR_CHARS]
