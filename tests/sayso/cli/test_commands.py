@@ -271,14 +271,8 @@ def test_show_marks_a_failed_call(desk: tuple[str, str, str, str], sayso: Run) -
     with Client(desk[0], desk[1]) as agent:
         agent.exchange(requests.redeem(waiting, "i1", "once", 60))
         agent.exchange(requests.report_outcome(waiting, "i1", "once", False, None, "payment provider answered 502"))
-<<<<<<< HEAD
     shown = sayso("show", waiting).stdout
-    assert "failed; approved by anna" in shown
+    assert "failed; anna approved this" in shown
     assert "payment provider answered 502" in shown
-=======
-    told = sayso("show", waiting).stdout
-    assert "failed; anna approved this" in told
-    assert "payment provider answered 502" in told
->>>>>>> main
     assert "call failed" in sayso("runs").stdout
     assert "completed" not in sayso("runs").stdout
