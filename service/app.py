@@ -15,12 +15,12 @@ from uvicorn.middleware.proxy_headers import ProxyHeadersMiddleware
 from sayso import __version__
 from sayso.errors import SaysoError
 from service.api import calls, suspensions
-from service.api.aap.app import RequestIds, create_aap, speaks_aap
+from service.api.aap.app import RequestIds, create_aap, is_aap_path
 from service.api.aap.documents import PREFIX as AAP
 from service.api.aap.problems import render_refusal
 from service.api.routers import api, health_router
 from service.api.routing.problems import describe_problem, problem_response
-from service.api.routing.quick_routes import QuickDoor
+from service.api.routing.quick_routes import QuickRouter
 from service.auth.credentials import TENANT
 from service.channels.webhook.inbound import router as webhook_router
 from service.http.middleware import NO_TELEMETRY, Guards
@@ -65,7 +65,7 @@ def create_app(settings: Settings, weak_durability: str | None = None) -> FastAP
         app.include_router(router)
     app.mount(AAP, create_aap(app.state, VERSION))
     app.mount("/static", StaticFiles(directory=CHECKOUT / "templates" / "static"))
-    app.add_middleware(QuickDoor, prefix=api.prefix, routers=(suspensions.decisions, calls.router))
+    app.add_middleware(QuickRouter, prefix=api.prefix, routers=(suspensions.decisions, calls.router))
     app.add_middleware(
         Guards,
         limit_bytes=settings.body_limit_bytes,
@@ -88,7 +88,7 @@ def begin_closing(app: FastAPI) -> None:
 
 def answer_error(request: Request, error: Exception) -> Response:
     """Answer an error: as a problem to machines, as a page to people."""
-    if speaks_aap(request.url.path):
+    if is_aap_path(request.url.path):
         return render_refusal(request, error)
     problem = describe_problem(error)
     if _is_for_machines(request):

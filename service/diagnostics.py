@@ -24,7 +24,7 @@ class Finding:
 
     part: str
     ok: bool
-    message: str
+    summary: str
     todo: str = ""
 
 

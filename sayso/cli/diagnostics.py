@@ -14,7 +14,7 @@ def show_findings(console: Console, found: list[Finding]) -> None:
     """Print one line for each finding, and what to do."""
     for finding in found:
         sign = Text("ok  ", "green") if finding.ok else Text("NO  ", "bold red")
-        console.print(Text.assemble(sign, show_line(f"{finding.part:<11}"), show_line(finding.message, width=500)))
+        console.print(Text.assemble(sign, show_line(f"{finding.part:<11}"), show_line(finding.summary, width=500)))
         if finding.todo:
             console.print(Text.assemble("    → ", show_line(finding.todo, width=500)))
 
@@ -24,7 +24,7 @@ def diagnose() -> list[Finding]:
     try:
         client = connect()
     except SaysoError as error:
-        return [Finding(part="login", ok=False, message=error.message, todo="")]
+        return [Finding(part="login", ok=False, summary=error.message, todo="")]
     with client:
         found: list[Finding] = []
         for part, path, todo in (
@@ -34,13 +34,13 @@ def diagnose() -> list[Finding]:
             try:
                 client.exchange(administration.probe(path))
             except SaysoError as error:
-                return [*found, Finding(part=part, ok=False, message=error.message, todo=todo)]
-            found.append(Finding(part=part, ok=True, message=f"{client.url} answers."))
+                return [*found, Finding(part=part, ok=False, summary=error.message, todo=todo)]
+            found.append(Finding(part=part, ok=True, summary=f"{client.url} answers."))
         try:
             found += client.exchange(administration.diagnose()).findings
         except NotAllowed:
             message = "The agent's key is valid. The other parts require a reviewer's key."
-            found.append(Finding(part="login", ok=True, message=message))
+            found.append(Finding(part="login", ok=True, summary=message))
         except NotAuthenticated as error:
-            found.append(Finding(part="login", ok=False, message=error.message, todo="Run `sayso login`."))
+            found.append(Finding(part="login", ok=False, summary=error.message, todo="Run `sayso login`."))
         return found

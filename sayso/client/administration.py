@@ -58,7 +58,7 @@ class Finding(ResponseModel):
 
     part: str
     ok: bool
-    message: str
+    summary: str
     todo: str = ""
 
 
@@ -145,7 +145,7 @@ def revoke_key(key_id: str) -> Request[Key]:
 
 def diagnose() -> Request[FindingPage]:
     """Run the desk's diagnostics."""
-    return Request("GET", "/api/v1/examination", FindingPage)
+    return Request("GET", "/api/v1/diagnostics", FindingPage)
 
 
 def freeze(scope: str, reason: str, *, confirm: bool) -> Request[FreezeView]:
@@ -161,7 +161,7 @@ def list_freezes() -> Request[FreezePage]:
 
 def unfreeze(freeze_id: str) -> Request[FreezeView]:
     """Unfreeze a scope. Deadlines shift by the duration of the freeze."""
-    return Request("POST", f"/api/v1/freezes/{segment(freeze_id)}/lift", FreezeView)
+    return Request("POST", f"/api/v1/freezes/{segment(freeze_id)}/unfreeze", FreezeView)
 
 
 def check_rules(text: str, file: str) -> Request[RulesChecked]:

@@ -21,7 +21,8 @@ from sayso.runner.transcripts import RunState, start_state
 from sayso.testing.requests import draft_suspension
 from sayso.transitions import execution
 from sayso.transitions.deciding import suspend
-from sayso.transitions.execution import Fence, approved_args
+from sayso.transitions.execution import Fence
+from sayso.transitions.permits import approved_args
 
 if TYPE_CHECKING:
     from sayso.testing.desk import InProcessDesk

@@ -23,7 +23,8 @@ from sayso.records.run_state import SealedState
 from sayso.records.suspensions import Change, Origin, ResumeSpec, RunRef, Status, SuspensionRecord
 from sayso.schemas.bounds import without_argument
 from sayso.transitions.client_execution import name_run
-from sayso.transitions.deciding import ask_again, cancel, check_open, decide, extend, find_item, suspend
+from sayso.transitions.deciding import ask_again, cancel, decide, extend, find_item, suspend
+from sayso.transitions.decision_checks import check_open
 from sayso.transitions.execution import revive
 from sayso.transitions.freezing import check_in_time, doubt_time, lost_ms
 from sayso.transitions.in_doubt import check_choice

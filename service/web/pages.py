@@ -12,7 +12,7 @@ from sayso.clock import iso_utc, now_ms
 from sayso.sentences.items import join_words
 from sayso.sentences.outcomes import describe_state
 from sayso.sentences.times import describe_ago, describe_clock, describe_hour, describe_left, describe_span
-from sayso.text.blanks import fold
+from sayso.text.blanks import collapse
 from sayso.text.invisible import UNCHECKED, count_hidden, write_signs
 from sayso.text.summaries import list_values, write_pretty
 from sayso.transitions.freezing import describe_scope
@@ -79,7 +79,7 @@ def _make_environment() -> Environment:
         lstrip_blocks=True,
     )
     environment.filters |= {
-        "reveal": fold,
+        "reveal": collapse,
         "count_hidden": count_hidden,
         "signs": write_signs,
         "ago": describe_ago,

@@ -54,7 +54,7 @@ def make_environment(name: str) -> None:
     print(f"Installing {lock.relative_to(CHECKOUT)}", flush=True)
     python = home / "bin" / "python"
     subprocess.run([sys.executable, "-m", "venv", "--clear", "--without-pip", home], check=True)
-    install = ["pip", "install", "--quiet", "--python", python, "--require-hashes", "-r", lock]
+    install = ["pip", "install", "--quiet", "--python", str(python), "--require-hashes", "-r", str(lock)]
     subprocess.run([UV, *install], check=True)
     installed.write_bytes(lock.read_bytes())
 

@@ -38,11 +38,11 @@ class Kind:
         return f"tests.frameworks.bots.{self.name}"
 
 
-_UNSEEN = "the graph runs the call itself and is told no idempotency key, so a person is asked"
-_ASKED = "what the graph did is known when it rests and not before, so a person is asked"
+_UNSEEN = "the graph runs the call itself without an idempotency key, so a reviewer decides"
+_ASKED = "the graph reports its results only when it stops, so a reviewer decides"
 
-_UNTOLD = "it has no events of its own that the timeline reads; the run's trail tells what it did"
-_TELLS = {"stale": "the whole state is at Sayso, so nobody else can drive the run"}
+_UNTOLD = "the timeline reads none of its events; the run's trail shows what it did"
+_TELLS = {"stale": "Sayso holds the whole state, so no other process can resume the run"}
 _OURS = {**_TELLS, "timeline": _UNTOLD}
 _THREAD = {"timeline": _UNTOLD}
 
@@ -73,15 +73,15 @@ SCENARIOS = {
     "timeout": "timeout with fallback",
     "batch": "batch of three, mixed decisions",
     "twice": "two suspensions in a row",
-    "crash": "crash in the middle",
-    "again": "crash in the middle, idempotent",
+    "crash": "crash during a call",
+    "again": "crash during an idempotent call",
     "late": "crash after the calls",
-    "race": "resumed twice at once",
+    "race": "two workers at once",
     "changed": "changed tool definition",
     "large": "1 MiB of state",
     "tampered": "tampered state",
-    "stale": "thread driven on by somebody else",
-    "worker": "begun by a worker",
+    "stale": "run resumed by another process",
+    "worker": "started by a worker",
     "timeline": "its own messages on the timeline",
 }
 """The columns of the support table, by the name of their tests."""

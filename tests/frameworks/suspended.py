@@ -35,7 +35,7 @@ async def main() -> None:
         "foreign": await gate(make_stranger, name="bot").framework.find_fault(asked.native),
         "own": await framework.find_fault(asked.native),
         "not a record": await refusal(framework.find_fault({"record": {"run_id": 1}, "turn": True})),
-        "snapshots": sum("agent_context_snapshot" in json.dumps(one) for one in asked.native["record"]["messages"]),
+        "snapshots": json.dumps(asked.native["record"]).count("agent_context_snapshot"),
         "not JSON": await refusal(write(record, {"type": "text", "text": object()})),
         "error": str(await _follow(say_error(), Segment())),
     }

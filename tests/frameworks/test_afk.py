@@ -31,7 +31,7 @@ async def test_what_happened_before_the_pause_is_on_the_timeline(stand: Stand) -
         waiting = stand.suspend([money("ann", 5)])
         headers = {"Authorization": f"Bearer {stand.stack.agent_key}"}
         async with httpx.AsyncClient(base_url=stand.stack.url, headers=headers) as http:
-            told = (await http.get(f"/api/v1/runs/{waiting.run_id}/events/told")).json()
+            told = (await http.get(f"/api/v1/runs/{waiting.run_id}/events/external")).json()
         kinds = [one["event"]["type"] for one in told["events"]]
         assert (kinds[0], kinds[-1]) == ("run_started", "run_paused")
         await decide(reviewer, waiting.suspension_id, {"action": "approve"})
@@ -60,7 +60,7 @@ def test_a_process_that_is_lost_while_it_waits_is_gone_on_for_with_the_same_deci
 
 def test_workers_run_with_the_redis_that_afk_pins(stand: Stand) -> None:
     """Every row of this module and the scenarios of AFK run in this environment."""
-    command = [stand.kind.python, "-c", "import redis; print(redis.__version__)"]
+    command = [str(stand.kind.python), "-c", "import redis; print(redis.__version__)"]
     assert subprocess.check_output(command, text=True).strip() == "7.2.0"
     assert stand.worker_pids()
 
@@ -68,7 +68,7 @@ def test_workers_run_with_the_redis_that_afk_pins(stand: Stand) -> None:
 def begin(stand: Stand, script: str) -> subprocess.Popen[str]:
     """Begin a run in a process that waits for the desk."""
     child = subprocess.Popen(
-        [stand.kind.python, "-m", "tests.frameworks.waits", stand.stack.url, stand.stack.agent_key],
+        [str(stand.kind.python), "-m", "tests.frameworks.waits", stand.stack.url, stand.stack.agent_key],
         cwd=CHECKOUT,
         env={**neutral_environ(), "BOT_HOME": str(stand.home)},
         stdin=subprocess.PIPE,

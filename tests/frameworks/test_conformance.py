@@ -199,7 +199,7 @@ async def test_changed(stand: Stand) -> None:
         (stand.home / WORDS).write_text("Send money, without a limit.")
         before = kill(stand.stack, "worker")
         assert wait_until(lambda: len(stand.worker_pids() - before) == len(before), PATIENCE_S)
-        assert wait_until(lambda: b"without a limit" in stand.store.hget(KEYS.agents, "bot"), PATIENCE_S)
+        assert wait_until(lambda: "without a limit" in str(stand.store.hget(KEYS.agents, "bot")), PATIENCE_S)
         await decide(reviewer, waiting.suspension_id, {"action": "approve"})
         _, again = await pauses(agent, waiting.run_id, 2)
         assert stand.effects() == []
@@ -208,7 +208,7 @@ async def test_changed(stand: Stand) -> None:
         assert len(stand.effects()) == 1
         (stand.home / WORDS).unlink()
         kill(stand.stack, "worker")
-        assert wait_until(lambda: b"without a limit" not in stand.store.hget(KEYS.agents, "bot"), PATIENCE_S)
+        assert wait_until(lambda: "without a limit" not in str(stand.store.hget(KEYS.agents, "bot")), PATIENCE_S)
 
 
 async def test_large(stand: Stand) -> None:
@@ -224,7 +224,8 @@ async def test_tampered(stand: Stand) -> None:
     async with stand.people() as (agent, reviewer):
         waiting, other = stand.suspend([money("ann", 1)]), stand.suspend([money("eve", 1000)])
         key = KEYS.state(waiting.run_id)
-        own, foreign = stand.store.get(key), stand.store.get(KEYS.state(other.run_id))
+        own: Any = stand.store.get(key)
+        foreign: Any = stand.store.get(KEYS.state(other.run_id))
         stand.store.set(key, foreign)
         await decide(reviewer, waiting.suspension_id, {"action": "approve"})
         postponed = [e async for e in first(agent, waiting.run_id, EventType.RUN_POSTPONED)]
@@ -242,7 +243,7 @@ async def test_stale(stand: Stand) -> None:
         stand.run("tests.frameworks.strangers", stand.kind.module)
         await decide(reviewer, waiting.suspension_id, {"action": "approve"})
         postponed = [e async for e in first(agent, waiting.run_id, EventType.RUN_POSTPONED)]
-        assert "no longer waits where this was asked" in postponed[0]
+        assert "no longer waits for these decisions" in postponed[0]
         assert stand.effects() == []
 
 
@@ -259,7 +260,7 @@ async def test_timeline(stand: Stand) -> None:
         waiting = stand.suspend([money("ann", 1)])
         await decide(reviewer, waiting.suspension_id, {"action": "approve"})
         await finished(agent, waiting.run_id)
-        told = [one["told"] for one in await agent.read_timeline(waiting.run_id) if one["told"]]
+        told = [one["external"] for one in await agent.read_timeline(waiting.run_id) if one["external"]]
         (call,) = [one for one in told if one["name"] == "send_money" and one["kind"] == "call"]
         assert (call["ended"], "send_money done" in str(call["output"])) == (True, True)
         assert {one["source"] for one in told} == {stand.kind.environment or stand.kind.name}

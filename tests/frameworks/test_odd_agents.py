@@ -17,7 +17,7 @@ def play(name: str, module: str = "") -> dict[str, Any]:
     kind = next((one for one in CHOSEN if one.environment == name), None)
     if kind is None:
         pytest.skip(f"{name} was not asked for")
-    command = [kind.python, "-m", f"tests.frameworks.odd.{module or name}"]
+    command = [str(kind.python), "-m", f"tests.frameworks.odd.{module or name}"]
     done = subprocess.run(command, cwd=CHECKOUT, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
     told: dict[str, Any] = json.loads(done.stdout)

@@ -46,6 +46,8 @@ GUARDED: dict[str, tuple[str, ...]] = {
         "records/freezes.py": FREEZES + TABLE + _tests("desk/test_freezing"),
         "transitions/table.py": DECIDING + EXECUTION + TABLE,
         "transitions/deciding.py": DECIDING + FREEZES + TABLE + CLIENT,
+        "transitions/decision_checks.py": DECIDING + FREEZES + TABLE + CLIENT,
+        "transitions/permits.py": DECIDING + EXECUTION + TABLE + CLIENT,
         "transitions/timing.py": DECIDING + FREEZES + TABLE,
         "transitions/sightings.py": DECIDING + TABLE,
         "transitions/closing.py": DECIDING + EXECUTION + TABLE + CLIENT,
@@ -68,17 +70,17 @@ _REFUSED = "the commit refuses a wrong assumption, and the record is then read"
 _SAVES_TIME = "it avoids a commit that would be refused"
 
 _EQUIVALENT: dict[str, dict[tuple[str, str], str]] = {
-    "transitions/deciding.py": {("guard", "item.terms.quorum.approve == 1"): "counting gives the same result"},
+    "transitions/decision_checks.py": {("guard", "item.terms.quorum.approve == 1"): "counting gives the same result"},
     "transitions/execution.py": {
         ("part", "held is not None"): "a resuming record has a lease",
         ("part", "record.lease is not None"): "a resumed record had a lease",
         ("part", "record.due_at_ms is None"): "a decided record has a due time",
-        ("filter", "item.outcome is not None"): "every item of a leased record has an outcome",
         ("filter", "intent.item_id is not None"): "no item has the id None",
         ("guard", "not begun"): "without calls under way nothing is noted",
         ("part", "item.permit is None"): "the permit of a call under way is redeemed",
     },
-    "transitions/closing.py": {("part", "outcome is None"): "callers pass decided suspensions only"},
+    "transitions/closing.py": {("filter", "item.outcome is not None"): "every item of a leased record has an outcome"},
+    "transitions/permits.py": {("part", "outcome is None"): "callers pass decided suspensions only"},
     "transitions/due.py": {
         ("part", "held"): "a record without a next moment is never due",
         ("part", "after.status is Status.PENDING"): "a held item is open",

@@ -103,11 +103,13 @@ class Speakers(Bench):
         generation = max(0, thing.generation - stale)
         amount = MUCH if much else 2
         values = {"doubt": {"choice": "skip"}, "input": amount}
-        request = DecisionRequest(
-            digest=held.digests.get((item, generation), "0" * 64),
-            action="approve" if action == "edit" else action,
-            **({"args": {"amount": amount}} if action == "edit" else {}),
-            **({"value": values[thing.kind]} if action == "value" else {}),
+        request = DecisionRequest.model_validate(
+            {
+                "digest": held.digests.get((item, generation), "0" * 64),
+                "action": "approve" if action == "edit" else action,
+                **({"args": {"amount": amount}} if action == "edit" else {}),
+                **({"value": values[thing.kind]} if action == "value" else {}),
+            }
         )
         key = f"{held.id} {item} {by} {action} {amount} {generation}"
         late = thing.open and held.pause.status == "pending" and models.is_late(held.pause, thing, self.now)

@@ -220,12 +220,12 @@ async def outcome(coroutine: Awaitable[Saved]) -> Saved | SaysoError:
 
 async def ask_again(net: Net, call: Call) -> Saved:
     """Repeat a step until told what came of it: a busy machine may let the client's short timeout pass once more."""
-    for _ in range(10):
-        told = await outcome(call(net.shaky))
-        if not isinstance(told, Unavailable):
-            break
-    assert isinstance(told, Saved), told
-    return told
+    result = await outcome(call(net.shaky))
+    for _ in range(9):
+        if isinstance(result, Unavailable):
+            result = await outcome(call(net.shaky))
+    assert isinstance(result, Saved), result
+    return result
 
 
 async def take_place(net: Net, fault: Fault, place: int, call: Call) -> Saved | SaysoError:

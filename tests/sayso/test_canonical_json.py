@@ -26,7 +26,7 @@ JSON = st.recursive(SCALARS, lambda inner: st.lists(inner, max_size=4) | st.dict
 
 
 @given(JSON)
-def test_the_canonical_form_is_the_one_of_rfc_8785(value: object) -> None:
+def test_canonical_json_follows_rfc_8785(value: Any) -> None:
     assert canonical_json(value) == rfc8785.dumps(value)
 
 

@@ -5,6 +5,7 @@ import hashlib
 import hmac
 from collections.abc import Callable
 from dataclasses import replace
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -230,5 +231,6 @@ def test_verify_message_with_a_flipped_bit(data: st.DataObject) -> None:
     raw = bytearray(value if isinstance(value, bytes) else value.encode("latin-1"))
     place = data.draw(st.integers(0, len(raw) - 1))
     raw[place] ^= 1 << data.draw(st.integers(0, 7))
-    changed = replace(message, **{where: bytes(raw) if where == "body" else raw.decode("latin-1")})
+    flipped: dict[str, Any] = {where: bytes(raw) if where == "body" else raw.decode("latin-1")}
+    changed = replace(message, **flipped)
     assert not takes(changed)

@@ -19,7 +19,7 @@ _LONGEST = 8_000
 _DEEPEST = 4
 
 _TONES = {
-    Kind.PAUSE: "wait",
+    Kind.WAIT: "wait",
     Kind.WARNING: "wait",
     Kind.PROBLEM: "bad",
     Kind.END: "good",

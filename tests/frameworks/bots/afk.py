@@ -7,7 +7,8 @@ from typing import Any
 
 from pydantic import BaseModel
 
-from sayso.adapters.afk import Hooks, gate
+from sayso.adapters.afk import gate
+from sayso.adapters.afk.hooks import Hooks
 from tests.frameworks.bots.effects import leave, parse_script, think, words
 from tests.frameworks.contracts import Agent, LLMResponse, Runner, RunnerConfig, SQLiteMemoryStore, ToolCall, tool
 

@@ -71,7 +71,8 @@ class Player(ChatCompletionClient):
 
     @property
     def capabilities(self) -> Mapping[str, Any]:
-        return self.model_info
+        info: Mapping[str, Any] = self.model_info
+        return info
 
 
 def send_money(to: str, amount: int) -> str:

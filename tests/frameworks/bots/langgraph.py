@@ -10,7 +10,8 @@ from langchain_core.messages import AIMessage, ToolMessage
 from langchain_core.outputs import ChatGeneration, ChatResult
 from langchain_core.tools import tool
 
-from sayso.adapters.langgraph import Mode, gate, sqlite
+from sayso.adapters.langgraph import gate, sqlite
+from sayso.adapters.langgraph.middleware import Mode
 from sayso.runner.protocol import FrameworkAgent
 from tests.frameworks.bots.effects import leave, parse_script, think, words
 

@@ -94,15 +94,14 @@ class Speaker:
         """Have money sent."""
         return self.order(do, tool="send_money", args={"to": to, "amount": amount}, **more)
 
-    def hear(self, number: int) -> dict[str, Any]:
+    def hear(self, number: int) -> Any:
         """Return what came of an order; progress that comes before is kept."""
         while True:
             line = self.lines.get(timeout=PATIENCE_S)
             if "progress" in line:
                 self.told.append(line["progress"])
             elif line["id"] == number:
-                result: dict[str, Any] = line.get("result", line)
-                return result
+                return line.get("result", line)
 
     def hear_error(self, number: int) -> str:
         """Return the error's text that the model is shown."""
@@ -279,9 +278,10 @@ def test_a_call_that_the_server_fails_is_reported_as_failed(room: Room) -> None:
         number = speaker.pay("nobody")
         waits = room.decide("approve")
         assert speaker.hear_error(number) == "no such person"
-    report = (item := room.reviewer.find(waits.id).items[0]).permit and item.permit.report
-    assert report is not None
-    assert (report.success, report.error) == (False, "no such person")
+    permit = room.reviewer.find(waits.id).items[0].permit
+    assert permit is not None
+    assert permit.report is not None
+    assert (permit.report.success, permit.report.error) == (False, "no such person")
 
 
 def test_an_error_that_may_be_the_servers_own_or_a_lost_answer_leaves_a_doubt(room: Room) -> None:

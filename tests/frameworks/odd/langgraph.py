@@ -13,7 +13,8 @@ from langchain_core.outputs import ChatGeneration, ChatResult
 from langchain_core.tools import tool
 from pydantic import BaseModel
 
-from sayso.adapters.langgraph import Mode, gate, sqlite
+from sayso.adapters.langgraph import gate, sqlite
+from sayso.adapters.langgraph.middleware import Mode
 from sayso.runner.protocol import FrameworkAgent
 from tests.frameworks.odd.drives import LONG_ID, play, refusal, say
 

@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -13,7 +14,8 @@ from langgraph.graph import MessagesState, StateGraph
 from langgraph.prebuilt import ToolNode
 from langgraph.types import interrupt
 
-from sayso.adapters.langgraph import Mode, gate, sqlite
+from sayso.adapters.langgraph import gate, sqlite
+from sayso.adapters.langgraph.middleware import Mode
 from sayso.records.items import ItemDraft
 from sayso.runner.batches import Resumption
 from sayso.runner.protocol import FrameworkAgent
@@ -149,12 +151,12 @@ def refuse_all(folder: str) -> dict[str, str | None]:
     tools = {one.name: (one,) for one in (delegate, delegate_by_name, speak, send_twice, ask)}
     tools["as_tool"] = (INNER.as_tool(name="ask_payer", description="Pays."),)
     return {
-        **{name: refusal(lambda one=one: make(folder, [], order=one)) for name, one in orders.items()},
+        **{name: refusal(partial(make, folder, [], order=one)) for name, one in orders.items()},
         **{
-            name: refusal(lambda one=one: gate(one, name="bot", tools=[send_money], checkpointer=sqlite("none.db")))
+            name: refusal(partial(gate, one, name="bot", tools=[send_money], checkpointer=sqlite("none.db")))
             for name, one in graphs.items()
         },
-        **{name: refusal(lambda one=one: make(folder, [], tools=one)) for name, one in tools.items()},
+        **{name: refusal(partial(make, folder, [], tools=one)) for name, one in tools.items()},
     }
 
 

@@ -1,6 +1,7 @@
 """Agents of Pydantic AI whose models use an id again, whose hooks change calls, and whose tools call agents."""
 
 import asyncio
+from functools import partial
 from typing import Any
 
 from pydantic_ai import Agent, CallDeferred, RunContext
@@ -103,8 +104,7 @@ async def main() -> None:
     await run("repeated by a hook", make(("c0", "ann"), capabilities=[Repeating()]), deny_later())
     await run("put off", make(("c0", "ann"), tool=put_off))
     refused = {
-        one.__name__: refusal(lambda one=one: gate(Agent(TestModel(), tools=[one]), name="bot"))
-        for one in (delegate, speak)
+        one.__name__: refusal(partial(gate, Agent(TestModel(), tools=[one]), name="bot")) for one in (delegate, speak)
     }
     say({"told": told, "refused": refused})
 

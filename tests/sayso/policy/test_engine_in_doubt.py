@@ -1,14 +1,22 @@
 """What cannot be judged: whatever goes wrong, a person is asked and nothing is let through."""
 
-from typing import Any
+from typing import Any, TypeVar
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from pydantic import BaseModel
 
 from sayso.policy.engine import Action, Policy, PolicyDecision, PolicyRule, RequestPayload, RuleCondition
 from sayso.records.terms import Fallback, FallbackAction, Quorum, RuleTerms
 from tests.sayso.rule_builders import UNSURE, event, policy, rule
+
+Model = TypeVar("Model", bound=BaseModel)
+
+
+def broken(model: type[Model], **fields: Any) -> Model:
+    """Return a model that was never validated."""
+    return model.model_construct(**fields)
 
 
 def test_a_rule_that_cannot_be_judged_before_an_allowing_one_makes_the_call_asked() -> None:
@@ -161,8 +169,8 @@ class FaultyPolicy(Policy):
         "allow",
         True,
         Action.ALLOW,
-        PolicyDecision.model_construct(action="permit", reason="", rule_version=""),
-        PolicyDecision.model_construct(reason="", rule_version=""),
+        broken(PolicyDecision, action="permit", reason="", rule_version=""),
+        broken(PolicyDecision, reason="", rule_version=""),
         ValueError("broken"),
         RecursionError(),
         MemoryError(),
@@ -184,8 +192,8 @@ FAULTS: dict[str, dict[str, Any]] = {
     "foreign payload": {"request_payload": 3},
     "subjects of another kind": {"subjects": 3},
     "condition that never compiled": {"condition": RuleCondition.model_construct(when="tol ==")},
-    "condition of another kind": {"condition": RuleCondition.model_construct(when=["x"])},
-    "pattern of another kind": {"condition": RuleCondition.model_construct(tool_name_pattern=3)},
+    "condition of another kind": {"condition": broken(RuleCondition, when=["x"])},
+    "pattern of another kind": {"condition": broken(RuleCondition, tool_name_pattern=3)},
     "condition that is no bool": {"condition": RuleCondition.model_construct(when="args")},
 }
 
@@ -200,7 +208,7 @@ def test_no_fault_in_the_first_rule_ever_allows(
     fault: str, action: Action, others: list[PolicyRule], default: Action
 ) -> None:
     given = {"rule_id": "a", "action": action, "priority": 500} | FAULTS[fault]
-    faulty = PolicyRule.model_construct(**given)
+    faulty = broken(PolicyRule, **given)
     rules = Policy.model_construct(rules=(faulty, *others), default=default, terms=RuleTerms())
     decision = rules.judge(event(amount=1))
     assert decision.error

@@ -7,6 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from sayso.canonical_json import JsonObject
 from sayso.errors import InvalidInput, InvalidJson, TooLarge
 from sayso.records.run_state import MAX_STATE_BYTES, open_state, read_state, seal_state, write_state
 
@@ -57,7 +58,7 @@ def test_a_state_that_is_not_json_is_refused_with_its_key(value: Any, told: str)
 
 
 def test_a_large_state_is_read_as_it_was_written() -> None:
-    state = {"messages": [{"content": "x" * 1024}] * 2000}
+    state: JsonObject = {"messages": [{"content": "x" * 1024}] * 2000}
     assert read_state(write_state(state)) == state
 
 

@@ -99,6 +99,6 @@ def test_steps_of_a_pattern_are_counted_or_it_is_unknown(pattern: str, steps: in
 def test_an_argument_that_is_not_known_yet_may_be_missing_or_anything() -> None:
     schema: dict[str, Any] = {"properties": {"a": {"type": "string"}, "b": {}}, "required": ["a", "b"]}
     assert without_argument(schema, "a") == {"properties": {"a": {}, "b": {}}, "required": ["b"]}
-    behind = {"$defs": {"x": schema}, "$ref": "#/$defs/x"}
+    behind: dict[str, Any] = {"$defs": {"x": schema}, "$ref": "#/$defs/x"}
     assert without_argument(behind, "a")["required"] == ["b"]
     assert without_argument({}, "a") == {}

@@ -1,11 +1,11 @@
 """What whoever asked may do with what was approved, when they run it themselves."""
 
-from functools import reduce
 from typing import Any
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from pydantic import JsonValue
 
 from sayso.canonical_json import MAX_DEPTH, MAX_NODES
 from sayso.errors import AlreadyRedeemed, Conflict, DeadlinePassed, IllegalTransition, SaysoError, StaleAttempt
@@ -132,7 +132,11 @@ def test_leave_that_nobody_used_ends_the_run_visibly() -> None:
 
 def test_a_run_ends_whose_results_together_are_more_than_may_come_in_at_once() -> None:
     record = approved(*(ask(start_by_s=60, index=index) for index in range(2)))
-    long, deep = [0] * (MAX_NODES - 10), reduce(lambda inside, _: [inside], range(MAX_DEPTH - 1), 0)
+    long: list[JsonValue] = [0] * (MAX_NODES - 10)
+    deep: JsonValue = 0
+    for _ in range(MAX_DEPTH - 1):
+        deep = [deep]
+    change = Change(record)
     for item_id, output in (("i1", long), ("i2", [long, deep])):
         record = client_redeem(record, item_id, "mine", T0 + 1).record
         change = conclude(record, item_id, "mine", DONE.model_copy(update={"output": output}), T0 + 2)

@@ -2,13 +2,13 @@
 
 import pytest
 
-from sayso.transitions.clock_jumps import JUMP_MS, Beat, find_drift_ms
+from sayso.transitions.clock_jumps import JUMP_MS, ClockReading, find_drift_ms
 
 HOUR = 3_600_000
 
 
-def beat(at_ms: int, uptime_ms: int = 0, boot: str = "one", wall_ms: int | None = None) -> Beat:
-    return Beat(at_ms=at_ms, uptime_ms=uptime_ms, boot=boot, wall_ms=at_ms if wall_ms is None else wall_ms)
+def beat(at_ms: int, uptime_ms: int = 0, boot: str = "one", wall_ms: int | None = None) -> ClockReading:
+    return ClockReading(at_ms=at_ms, uptime_ms=uptime_ms, boot=boot, wall_ms=at_ms if wall_ms is None else wall_ms)
 
 
 @pytest.mark.parametrize(

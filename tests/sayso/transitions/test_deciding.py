@@ -1,5 +1,7 @@
 """What may happen to a suspension while it waits."""
 
+from typing import Any
+
 import pytest
 
 from sayso.errors import (
@@ -82,7 +84,7 @@ def test_an_approval_closes_the_item_and_makes_the_run_ready() -> None:
     ],
 )
 def test_a_word_is_kept_with_its_arguments_and_rule(
-    kind: ItemKind, said: dict[str, object], kept: dict[str, object]
+    kind: ItemKind, said: dict[str, Any], kept: dict[str, object]
 ) -> None:
     record = pending(ask(kind=kind))
     recorded, _ = decide(record, word(record, **said), T0).events
@@ -209,7 +211,7 @@ def test_an_item_for_named_reviewers_is_for_them_alone() -> None:
         (ItemKind.APPROVAL, "deny", {"args": {}}),
     ],
 )
-def test_an_answer_the_item_does_not_take_is_refused(kind: ItemKind, action: str, fields: dict[str, object]) -> None:
+def test_an_answer_the_item_does_not_take_is_refused(kind: ItemKind, action: str, fields: dict[str, Any]) -> None:
     record = pending(ask(kind=kind))
     with pytest.raises(InvalidInput, match="Choose "):
         decide(record, word(record, action, **fields), T0)

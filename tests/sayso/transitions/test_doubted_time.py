@@ -5,7 +5,8 @@ import pytest
 from sayso.errors import AlreadyDecided, ClockInDoubt, DeadlinePassed
 from sayso.records.freezes import TIME, Freeze
 from sayso.transitions.clock_jumps import JUMP_MS
-from sayso.transitions.deciding import cancel, check_open, decide
+from sayso.transitions.deciding import cancel, decide
+from sayso.transitions.decision_checks import check_open
 from sayso.transitions.due import tick, wake
 from sayso.transitions.execution import lease
 from sayso.transitions.freezing import check_in_time, check_start, describe_scope, doubt_time, hold, spare_lease

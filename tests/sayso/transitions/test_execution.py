@@ -1,17 +1,19 @@
 """What may happen to a suspension once it is decided."""
 
+from collections.abc import Callable
+from typing import Any
+
 import pytest
 
 from sayso.errors import DeadlinePassed, IllegalTransition, LeaseHeld, StaleAttempt, StaleDigest
 from sayso.records.decisions import Permit
 from sayso.records.events import Event, EventType
 from sayso.records.run_state import seal_state
-from sayso.records.suspensions import Intent, RunEnd, RunStatus, Status, SuspensionRecord
+from sayso.records.suspensions import Change, Intent, RunEnd, RunStatus, Status, SuspensionRecord
 from sayso.transitions.deciding import cancel, decide, suspend
 from sayso.transitions.execution import (
     MAX_TRIES,
     Fence,
-    approved_args,
     checkpoint,
     give_up,
     lease,
@@ -24,6 +26,7 @@ from sayso.transitions.execution import (
     settle,
     suspend_again,
 )
+from sayso.transitions.permits import approved_args
 from tests.sayso.samples import T0, ask, draft, pending, person, types_of, word
 
 FENCE = Fence("w1", 1, 30_000)
@@ -32,8 +35,8 @@ DONE = RunEnd(status=RunStatus.COMPLETED, result={"text": "done"})
 NOTE = (Event(type=EventType.WARNING, data={"message": "x"}),)
 
 
-def decided(**fields: object) -> SuspensionRecord:
-    record = pending(*fields.pop("drafts", ()))  # type: ignore[misc]
+def decided(**fields: Any) -> SuspensionRecord:
+    record = pending(*fields.pop("drafts", ()))
     return decide(record, word(record, **fields), T0).record
 
 
@@ -69,7 +72,7 @@ def test_a_lapsed_lease_goes_to_the_next_attempt_and_fences_the_first_off() -> N
     taken_over = lease(leased(), "w2", 30_000, T0 + 30_000).record
     assert taken_over.lease is not None
     assert (taken_over.lease.holder, taken_over.lease.attempt) == ("w2", 2)
-    for step in (
+    steps: tuple[Callable[[], Change], ...] = (
         lambda: renew(taken_over, FENCE, T0),
         lambda: redeem(taken_over, FENCE, (intent(),), (), T0),
         lambda: checkpoint(taken_over, FENCE, STATE, (), T0),
@@ -77,7 +80,8 @@ def test_a_lapsed_lease_goes_to_the_next_attempt_and_fences_the_first_off() -> N
         lambda: suspend_again(taken_over, FENCE, draft(id="sus_2"), (ask(),), STATE, (), T0),
         lambda: postpone(taken_over, FENCE, "x", T0),
         lambda: give_up(taken_over, FENCE, "x", (), T0),
-    ):
+    )
+    for step in steps:
         with pytest.raises(StaleAttempt):
             step()
 
@@ -196,7 +200,7 @@ def test_a_resume_that_cannot_go_on_comes_back_later_and_is_given_up_in_the_end(
         assert types_of(change) == ["run_postponed"]
         assert change.record.receipt.error == "no such agent"
         assert change.record.due_at_ms == now_ms + 1000 * 2**attempt
-        now_ms = change.record.due_at_ms
+        now_ms = change.record.due_at_ms or 0
         record = lease(change.record, "w1", 30_000, now_ms).record
     last = postpone(record, Fence("w1", MAX_TRIES, 30_000), "no such agent", now_ms)
     assert (last.record.status, last.record.run_status) == (Status.FAILED, RunStatus.FAILED)

@@ -11,11 +11,11 @@ from sayso.records.freezes import Freeze
 from sayso.records.items import Doubt, PresetOutcome
 from sayso.records.suspensions import Change, Lease, RunStatus, Status, SuspensionRecord
 from sayso.records.tool_calls import ToolCall, ToolResult
-from sayso.transitions.deciding import ask_again, cancel, decide, describe_outcome, extend, report, suspend
+from sayso.transitions.deciding import ask_again, cancel, decide, extend, report, suspend
+from sayso.transitions.decision_checks import describe_outcome
 from sayso.transitions.execution import (
     MAX_TRIES,
     Fence,
-    approved_args,
     checkpoint,
     give_up,
     lease,
@@ -32,6 +32,7 @@ from sayso.transitions.execution import (
 )
 from sayso.transitions.freezing import hold, shift_deadlines
 from sayso.transitions.in_doubt import put_in_doubt
+from sayso.transitions.permits import approved_args
 from sayso.transitions.sightings import see
 from sayso.transitions.table import LEGAL, check_step
 from sayso.transitions.timing import escalate, expire, remind

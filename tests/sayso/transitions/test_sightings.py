@@ -1,5 +1,7 @@
 """A fallback approves only what somebody who may decide it has seen."""
 
+from typing import Any
+
 import pytest
 
 from sayso.records.decisions import Actor, ActorKind, Verdict
@@ -14,7 +16,7 @@ OVER = T0 + 300_000
 AGENT = Actor(id="ada", kind=ActorKind.AGENT)
 
 
-def unattended(**terms: object) -> ItemDraft:
+def unattended(**terms: Any) -> ItemDraft:
     """An approval that its fallback gives."""
     return ask(unattended_approval=True, fallback={"action": "approve", "message": "As agreed."}, **terms)
 

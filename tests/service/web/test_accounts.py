@@ -22,7 +22,7 @@ async def test_account_page_changes_the_password(settings: Settings) -> None:
         await add_people(guest.wiring, "carla")
         csrf = await begin(guest)
         form = {"csrf": csrf, "current": PASSWORD, "password": NEW, "again": NEW}
-        assert await guest.send("/account/password", **form) == "/account?done=password"
+        assert await guest.send("/account/password", 303, **form) == "/account?done=password"
         assert "Your password is changed" in await guest.read("/account?done=password")
         guest.client.cookies.clear()
         old = await guest.client.post("/sign-in", data={"name": "carla", "password": PASSWORD}, headers=OWN)

@@ -3,7 +3,7 @@
 import re
 
 from sayso.records.suspensions import SuspensionRecord
-from sayso.transitions.clock_jumps import Beat
+from sayso.transitions.clock_jumps import ClockReading
 from service.settings import Settings
 from service.wiring import Wiring
 from tests.builders import person
@@ -133,7 +133,7 @@ async def test_decision_with_the_clock_in_doubt_keeps_the_input(settings: Settin
         ahead_ms = record.items[0].terms.deadline_at_ms + 1
         freezes = anna.wiring.freezes
         await freezes.doubt_time(record.created_at_ms, ahead_ms)
-        beat = Beat(at_ms=ahead_ms, uptime_ms=0, boot="one", wall_ms=ahead_ms)
+        beat = ClockReading(at_ms=ahead_ms, uptime_ms=0, boot="one", wall_ms=ahead_ms)
         await freezes._store.save_beat(beat, ahead_ms)
         await freezes.known(fresh=True)
         fields = {"digest": record.items[0].digest, "answer": "deny", "message": "Never delivered"}

@@ -113,7 +113,7 @@ async def test_an_instance_without_room_is_told_rate_limited(world: World) -> No
 async def test_doctor_shows_how_much_is_open_and_when_it_is_too_much(world: World) -> None:
     async def diagnose() -> dict[str, Any]:
         async with world.client("anna") as client:
-            findings = (await client.get("/api/v1/examination")).json()["findings"]
+            findings = (await client.get("/api/v1/diagnostics")).json()["findings"]
         (found,) = [one for one in findings if one["part"] == "limits"]
         return dict(found)
 
@@ -122,7 +122,7 @@ async def test_doctor_shows_how_much_is_open_and_when_it_is_too_much(world: Worl
     for _ in range(3):
         await ask(world)
     found = await diagnose()
-    assert "4 of 5 items are open; demo has most, 3 of 3" in found["message"]
+    assert "4 of 5 items are open; demo has most, 3 of 3" in found["summary"]
     assert (found["ok"], "SAYSO_PENDING_PER_KEY" in found["todo"]) == (False, True)
 
 
