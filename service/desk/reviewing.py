@@ -14,7 +14,8 @@ from sayso.records.decisions import Actor, Decision, DecisionAction, DecisionReq
 from sayso.records.freezes import Freeze
 from sayso.records.items import Item, ItemDraft, ItemKind, final_args
 from sayso.records.suspensions import Change, Status, SuspensionRecord
-from sayso.transitions.deciding import ask_again, cancel, check_item_open, decide, extend, find_item
+from sayso.transitions.deciding import ask_again, cancel, decide, extend, find_item
+from sayso.transitions.decision_checks import check_open
 from sayso.transitions.execution import revive
 from sayso.transitions.freezing import check_in_time, lost_ms
 from sayso.transitions.in_doubt import check_choice
@@ -107,7 +108,7 @@ class Reviewing:
         """
 
         def transition(record: SuspensionRecord, now_ms: int) -> Change:
-            check_item_open(record, now_ms)
+            check_open(record, now_ms)
             return cancel(record, by, None, now_ms)
 
         try:
