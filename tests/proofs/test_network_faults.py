@@ -23,7 +23,8 @@ from sayso.records.run_state import seal_state
 from sayso.records.suspensions import Intent, RunEnd, RunRef, RunStatus, SuspensionRecord
 from sayso.transitions.deciding import suspend
 from sayso.transitions.execution import Fence
-from service.desk.desk import Desk, draft_suspension
+from service.desk.desk import Desk
+from service.desk.drafts import draft_suspension
 from service.store.connection.connecting import connect
 from service.store.keys import TenantKeys
 from service.store.runs.runs import Runs
@@ -344,7 +345,7 @@ async def test_decision_with_lost_reply_is_repeated_after_lease(net: Net) -> Non
 async def test_settle_is_repeated_after_other_reads(net: Net) -> None:
     call = await settling(net)
     (record,), _, _ = await check_store(net)
-    told = await lose_reply_to_a_rival(net, call, lambda: net.steady.look(record.id))
+    told = await lose_reply_to_a_rival(net, call, lambda: net.steady.tick(record.id))
     assert isinstance(told, Saved)
     _, trail, _ = await check_store(net)
     assert trail == ["run_started", "run_resuming", "run_completed"]

@@ -12,7 +12,7 @@ from sayso.records.items import ItemDraft, ItemKind
 from sayso.records.suspensions import ResumeSpec, RunRef, SuspensionRecord
 from sayso.records.tool_calls import ToolCall, ToolDefinition
 from sayso.transitions.deciding import suspend
-from service.desk.worker_execution import draft_suspension
+from service.desk.drafts import draft_suspension
 from tests.sayso.rule_builders import event, policy, rule
 from tests.sayso.samples import T0
 

@@ -163,7 +163,7 @@ async def test_an_hour_without_a_clock_is_an_hour(wiring: Wiring) -> None:
     record = await asked_before(wiring)
     await JumpDetector(wiring).note(await reading(wiring, ago_ms=HOUR))
     with pytest.raises(ClockInDoubt, match="No clock has confirmed the time since"):
-        await wiring.desk.decide("default", record.id, "i1", yes(record), person("anna"))
+        await wiring.desk.decide(record.id, "i1", yes(record), person("anna"))
     await JumpDetector(wiring).note(await reading(wiring, uptime_ms=HOUR))
     assert await frozen(wiring) == []
     await process_due(wiring)
