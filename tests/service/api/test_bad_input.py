@@ -188,7 +188,7 @@ TABLE = [
     on("a missing suspension", DECISION.format(pending="sus_0"), 404, "no suspension", NO),
     on("a decided item", DECISION.replace("pending", "decided"), 409, "root approved this at", NO),
     on("an expired item", DECISION.replace("pending", "expired"), 409, "timeout denied this at", NO),
-    on("one's own call", DECISION.replace("pending", "own"), 403, "another reviewer has to", yes("own")),
+    on("one's own call", DECISION.replace("pending", "own"), 403, "ask another reviewer", yes("own")),
     on("somebody else's item", DECISION.replace("pending", "bens"), 403, "Only ben can decide this item", yes("bens")),
     on("an agent that decides", DECISION, 403, "needs a reviewer", yes("pending"), who="demo"),
     on("a foreign run, cancelled", CANCEL, 404, "no run", None, who="other"),
