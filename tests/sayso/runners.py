@@ -74,7 +74,7 @@ def make_agent(ran: Ran, *turns: ModelTurn, **changes: Any) -> Agent:
     return Agent(**{**parts, "tools": make_tools(ran), **changes})
 
 
-def turn(*calls: tuple[str, JsonObject | str], text: str = "") -> ModelTurn:
+def turn(*calls: tuple[str, Any], text: str = "") -> ModelTurn:
     """A turn that asks for `calls`: names with arguments, as an object or as the text the model wrote."""
     asked = [
         RequestedCall(
