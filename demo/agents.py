@@ -42,9 +42,7 @@ def transfer(
     call: CallContext,
 ) -> JsonValue:
     """Transfer a given amount from one account to another."""
-    _effects().record(
-        _effect(call, "bank_account.transfer", from_account=from_account, to_account=to_account, amount=amount)
-    )
+    _record(call, "bank_account.transfer", from_account=from_account, to_account=to_account, amount=amount)
     return {"transferred": amount, "reference": _reference(call)}
 
 
@@ -56,7 +54,7 @@ def calculate_interest(
     call: CallContext,
 ) -> JsonValue:
     """Calculate the amount of interest accrued over a given time period, compounded yearly."""
-    _effects().record_once(_effect(call, "bank_account.calculate_interest", principal=principal, rate=rate, time=time))
+    _record_once(call, "bank_account.calculate_interest", principal=principal, rate=rate, time=time)
     return {"interest": round(principal * ((1 + rate) ** time - 1), 2)}
 
 
@@ -70,7 +68,7 @@ def send_email(
     bcc: Annotated[str, Field(description="The address to blind carbon copy.")] = "",
 ) -> JsonValue:
     """Send an e-mail to the specified address."""
-    _effects().record(_effect(call, "send_email", to=to, subject=subject, body=body, cc=cc, bcc=bcc))
+    _record(call, "send_email", to=to, subject=subject, body=body, cc=cc, bcc=bcc)
     return {"sent_to": to, "message_id": f"<{_reference(call)}@demo>"}
 
 
@@ -83,7 +81,7 @@ def update_user_info(
 ) -> JsonValue:
     """Update a customer's information in the database."""
     changed = update_info.model_dump(exclude_none=True)
-    _effects().record_once(_effect(call, "update_user_info", user_id=user_id, update_info=changed, database=database))
+    _record_once(call, "update_user_info", user_id=user_id, update_info=changed, database=database)
     return {"user_id": user_id, "updated": [*changed]}
 
 
@@ -98,18 +96,8 @@ def book_hotel(
     call: CallContext,
 ) -> JsonValue:
     """Book a hotel room at the specified location for the specified number of adults and children."""
-    _effects().record_once(
-        _effect(
-            call,
-            "hotel_booking.book",
-            hotel_name=hotel_name,
-            location=location,
-            check_in=check_in,
-            check_out=check_out,
-            adults=adults,
-            children=children,
-        )
-    )
+    stay: dict[str, JsonValue] = {"hotel_name": hotel_name, "check_in": check_in, "check_out": check_out}
+    _record_once(call, "hotel_booking.book", **stay, location=location, adults=adults, children=children)
     return {"booked": hotel_name, "until": check_out, "reference": _reference(call)}
 
 
@@ -121,7 +109,7 @@ def book_concert(
     add_ons: Annotated[tuple[ConcertAddOn, ...], Field(description="Add-ons for the concert.")] = ("VIP Seating",),
 ) -> JsonValue:
     """Book a ticket for a concert, with add-ons such as a backstage pass."""
-    _effects().record_once(_effect(call, "concert.book_ticket", artist=artist, location=location, add_ons=[*add_ons]))
+    _record_once(call, "concert.book_ticket", artist=artist, location=location, add_ons=[*add_ons])
     return {"booked": artist, "reference": _reference(call)}
 
 
@@ -133,24 +121,22 @@ def book_festival(
     add_ons: Annotated[tuple[FestivalAddOn, ...], Field(description="Add-ons for the festival.")] = ("Camping Pass",),
 ) -> JsonValue:
     """Book a ticket for a festival, with add-ons such as camping."""
-    _effects().record_once(
-        _effect(call, "festival.book_ticket", festival=festival, location=location, add_ons=[*add_ons])
-    )
+    _record_once(call, "festival.book_ticket", festival=festival, location=location, add_ons=[*add_ons])
     return {"booked": festival, "reference": _reference(call)}
 
 
-def _effects() -> Effects:
-    return Effects(load().home)
+def _record(call: CallContext, tool_name: str, **args: JsonValue) -> None:
+    Effects(load().home).record(_effect(call, tool_name, args))
 
 
-def _effect(call: CallContext, tool_name: str, **args: JsonValue) -> Effect:
+def _record_once(call: CallContext, tool_name: str, **args: JsonValue) -> None:
+    Effects(load().home).record_once(_effect(call, tool_name, args))
+
+
+def _effect(call: CallContext, tool_name: str, args: dict[str, JsonValue]) -> Effect:
+    key = call.idempotency_key
     return Effect(
-        tool=tool_name,
-        args=args,
-        run_id=call.run_id,
-        call_id=call.call_id,
-        idempotency_key=call.idempotency_key,
-        pid=os.getpid(),
+        tool=tool_name, args=args, run_id=call.run_id, call_id=call.call_id, idempotency_key=key, pid=os.getpid()
     )
 
 
@@ -170,14 +156,6 @@ def _model(settings: Settings) -> ChatCompletionsModel:
 support = Agent(
     name="demo",
     instructions=INSTRUCTIONS,
-    tools=(
-        transfer,
-        calculate_interest,
-        send_email,
-        update_user_info,
-        book_hotel,
-        book_concert,
-        book_festival,
-    ),
+    tools=(transfer, calculate_interest, send_email, update_user_info, book_hotel, book_concert, book_festival),
     model=_model(load()),
 )

@@ -1,67 +1,78 @@
-"""Write `docs/glossary.md` from the code: each word with the promise of what carries it.
+"""Write `docs/glossary.md` from the docstrings of the code that defines each term.
 
-Run `python -m docs.glossary` after a docstring has changed; a house test compares.
+Run `python -m docs.glossary` after a docstring has changed; an architecture test compares.
 """
 
 import inspect
 from pathlib import Path
 
-from sayso.client import permits as leaves
-from sayso.policy import engine as policies
-from sayso.policy import rules
-from sayso.records import decisions, events, suspensions, terms, tool_calls
-from sayso.records import items as requests
-from sayso.records import run_state as states
-from sayso.runner import agents
-from sayso.transitions import execution, table
+from sayso.client import permits
+from sayso.policy import engine, rules
+from sayso.records import decisions, events, freezes, items, revocations, run_state, suspensions, terms, tool_calls
+from sayso.runner import agents, batches, protocol, revalidation
+from sayso.timeline import merging
+from sayso.transitions import due, execution, table
 from service.desk import desk
+from service.operations import diagnostics
 from service.store import keys
-from service.store.connection import watch
-from service.store.runs import runs
+from service.store.connection import pipeline, watch
+from service.store.runs import external_events, runs
 from service.store.suspensions import commits, schedule
 from workers import resumers
 
 PAGE = Path(__file__).with_name("glossary.md")
 
-WORDS: dict[str, object] = {
+TERMS: dict[str, object] = {
     "actor": decisions.Actor,
-    "schedule": schedule.Schedule,
     "agent": agents.Agent,
-    "ask": requests.ItemDraft,
-    "binding": requests.Binding,
+    "batch": batches.Batch,
+    "binding": items.Binding,
+    "change": suspensions.Change,
     "commit": commits.Commit,
     "decision": decisions.Decision,
     "desk": desk,
+    "draft": items.ItemDraft,
     "event": events.Event,
+    "external event": external_events.ExternalEvent,
     "fallback": terms.Fallback,
     "fence": execution.Fence,
+    "finding": diagnostics.Finding,
+    "framework": protocol.Framework,
+    "freeze": freezes.Freeze,
     "idempotency key": commits.Idempotency,
+    "in doubt": items.Doubt,
     "intent": suspensions.Intent,
-    "item": requests.Item,
+    "item": items.Item,
     "lease": suspensions.Lease,
-    "leave": leaves.RedeemedPermit,
     "outcome": decisions.Outcome,
     "permit": decisions.Permit,
-    "policy": policies.Policy,
-    "policy decision": policies.PolicyDecision,
-    "policy event": policies.PolicyEvent,
+    "pipeline": pipeline,
+    "policy": engine.Policy,
+    "policy decision": engine.PolicyDecision,
+    "policy event": engine.PolicyEvent,
     "quorum": terms.Quorum,
     "receipt": suspensions.Receipt,
+    "redeemed permit": permits.RedeemedPermit,
     "report": decisions.Report,
     "resumer": resumers,
+    "revalidation": revalidation.Revalidation,
+    "revocations": revocations.Revocations,
     "rule": rules.PolicyRule,
     "run": runs.Run,
     "run status": suspensions.RunStatus,
-    "sealed state": states.SealedState,
+    "schedule": schedule.Schedule,
+    "sealed state": run_state.SealedState,
     "status": suspensions.Status,
-    "step": table.Step,
     "suspension": suspensions.SuspensionRecord,
     "tenant": keys.TenantKeys,
     "terms": terms.Terms,
+    "tick": due.tick,
+    "timeline entry": merging.Entry,
     "tool call": tool_calls.ToolCall,
     "tool definition": tool_calls.ToolDefinition,
     "tool result": tool_calls.ToolResult,
-    "trail entry": events.TrailEntry,
+    "trail event": events.TrailEntry,
+    "transition": table.Step,
     "verdict": decisions.Verdict,
     "watch": watch.Watch,
 }
@@ -69,13 +80,14 @@ WORDS: dict[str, object] = {
 
 def write_glossary() -> str:
     """Return the page."""
-    rows = [f"| {word} | {_promise(thing)} | `{_place(thing)}` |" for word, thing in sorted(WORDS.items())]
+    rows = [f"| {term} | {_meaning(thing)} | `{_place(thing)}` |" for term, thing in sorted(TERMS.items())]
     lines = [
         "# Glossary",
         "",
-        "Every word of Sayso, with the promise of the code that carries it. Written by `python -m docs.glossary`.",
+        "One word for one thing, in code, API, pages, command line and documentation.",
+        "`python -m docs.glossary` writes this page from the code.",
         "",
-        "| word | meaning | where |",
+        "| Term | Meaning | Defined by |",
         "| --- | --- | --- |",
         *rows,
         "",
@@ -83,7 +95,7 @@ def write_glossary() -> str:
     return "\n".join(lines)
 
 
-def _promise(thing: object) -> str:
+def _meaning(thing: object) -> str:
     return (inspect.getdoc(thing) or "").split("\n\n")[0].replace("\n", " ").replace("|", "\\|")
 
 

@@ -9,17 +9,17 @@ from redis.exceptions import BusyLoadingError, RedisError
 from redis.retry import Retry
 
 from launch.errors import PortTaken
-from sayso.transitions.clock_jumps import Beat
+from sayso.transitions.clock_jumps import ClockReading
 from service.auth.credentials import TENANT
-from service.settings import EVERY_ADDRESS
+from service.settings.places import EVERY_ADDRESS
 from service.store.connection.connecting import connect_blocking
 from service.store.connection.faults import describe_fault
 from service.store.keys import TenantKeys
 
 HEALTH_PATH = "/healthz"
 TIMEOUT_S = 2
-MAX_BEAT_AGE_MS = 5_000
-"""The clock writes a beat once a second."""
+MAX_TICK_AGE_MS = 5_000
+"""The clock writes a tick once a second."""
 
 ONCE = Retry(NoBackoff(), 0)
 
@@ -69,11 +69,11 @@ def find_store_fault(url: str) -> StoreFault | None:
 
 
 def is_clock_ticking(url: str) -> bool:
-    """Return whether a clock has written a beat recently. An unreachable store counts as yes."""
+    """Return whether a clock has ticked recently. An unreachable store counts as yes."""
     try:
         with connect_blocking(url, socket_timeout=TIMEOUT_S, socket_connect_timeout=TIMEOUT_S, retry=ONCE) as client:
             raw: Any = client.hget(TenantKeys(TENANT).clock, "beat")
             seconds, _ = cast("tuple[int, int]", client.time())
     except RedisError:
         return True
-    return raw is not None and abs(seconds * 1000 - Beat.model_validate_json(raw).at_ms) < MAX_BEAT_AGE_MS
+    return raw is not None and abs(seconds * 1000 - ClockReading.model_validate_json(raw).at_ms) < MAX_TICK_AGE_MS

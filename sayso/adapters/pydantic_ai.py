@@ -167,8 +167,8 @@ class PydanticAi(Adapter):
 
 def _check_inner(agent: Agent[Any, Any]) -> None:
     """Refuse a tool that calls another agent with tools: those calls would be ungated."""
-    leaves = [leaf for leaf in _list_leaves(agent) if isinstance(leaf, FunctionToolset)]
-    for tool in (tool for leaf in leaves for tool in leaf.tools.values()):
+    toolsets = [toolset for toolset in _list_toolsets(agent) if isinstance(toolset, FunctionToolset)]
+    for tool in (tool for toolset in toolsets for tool in toolset.tools.values()):
         for found in reach(tool.function):
             if isinstance(found, AbstractAgent) and (names := _list_names(found)):
                 raise InvalidInput(_INNER.format(tool=tool.name, names=", ".join(names)))
@@ -177,16 +177,16 @@ def _check_inner(agent: Agent[Any, Any]) -> None:
 def _list_names(agent: AbstractAgent[Any, Any]) -> list[str]:
     """Return the tools that an agent runs itself. Dynamic toolsets are listed by their type."""
     names: list[str] = []
-    for leaf in _list_leaves(agent):
-        names += leaf.tools if isinstance(leaf, FunctionToolset) else [type(leaf).__name__]
+    for toolset in _list_toolsets(agent):
+        names += toolset.tools if isinstance(toolset, FunctionToolset) else [type(toolset).__name__]
     has_capability = isinstance(agent, Agent) and agent.root_capability.get_toolset() is not None
     return [*names, "those of its capabilities"] if has_capability else names
 
 
-def _list_leaves(agent: AbstractAgent[Any, Any]) -> list[AbstractToolset[Any]]:
-    leaves: list[AbstractToolset[Any]] = []
-    CombinedToolset(list(agent.toolsets)).apply(leaves.append)
-    return leaves
+def _list_toolsets(agent: AbstractAgent[Any, Any]) -> list[AbstractToolset[Any]]:
+    toolsets: list[AbstractToolset[Any]] = []
+    CombinedToolset(list(agent.toolsets)).apply(toolsets.append)
+    return toolsets
 
 
 def _write(result: AgentRunResult[Any]) -> JsonObject:

@@ -82,7 +82,7 @@ def _write(agent: FrameworkAgent, asked: FrameworkTurn, title: str) -> JsonObjec
             for call in read_turn(asked).calls
         ],
         "on_deny": agent.approval_denial_policy,
-        "paused": {
+        "framework_run": {
             **origin.model_dump(mode="json"),
             "state": base64.b64encode(write_state(asked.native)).decode(),
             "unseen": asked.unseen,

@@ -27,7 +27,7 @@ class Kind(StrEnum):
     RESULT = "result"
     STEP = "step"
     QUIET = "quiet"
-    PAUSE = "pause"
+    WAIT = "wait"
     WARNING = "warning"
     PROBLEM = "problem"
     END = "end"

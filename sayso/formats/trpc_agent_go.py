@@ -17,10 +17,10 @@ from sayso.errors import InvalidInput
 from sayso.formats.external_events import Fields, read_json, read_moment
 
 PREGEL, NODE_CUSTOM = "_pregel_metadata", "_node_custom_metadata"
-TRANSFER, CODE, CODE_RESULT = "transfer", "code_execution_code", "code_execution_result"
+CODE, CODE_RESULT = "code_execution_code", "code_execution_result"
 
 _BREAKPOINTS = ("static_interrupt_before:", "static_interrupt_after:")
-_COMPLETION, _TOOL_RESPONSE = "runner.completion", "tool.response"
+_COMPLETION = "runner.completion"
 
 
 @dataclass(frozen=True)
@@ -152,25 +152,16 @@ def _attach(found: Mapping[tuple[str, str], GoInvocation]) -> dict[str, list[GoI
     """Attach each invocation to its parent. Without a parent, or in a cycle, it is a root."""
     roots: dict[str, list[GoInvocation]] = {}
     for (request_id, _), invocation in found.items():
-        parent = found.get((request_id, invocation.parent_id))
-        if parent is None or _is_ancestor(found, request_id, invocation, parent):
+        parent = ancestor = found.get((request_id, invocation.parent_id))
+        ancestors: set[str] = set()
+        while ancestor is not None and ancestor.id not in ancestors:
+            ancestors.add(ancestor.id)
+            ancestor = found.get((request_id, ancestor.parent_id))
+        if parent is None or invocation.id in ancestors:
             roots.setdefault(request_id, []).append(invocation)
         else:
             parent.children.append(invocation)
     return roots
-
-
-def _is_ancestor(
-    found: Mapping[tuple[str, str], GoInvocation], request_id: str, candidate: GoInvocation, start: GoInvocation
-) -> bool:
-    seen: set[str] = set()
-    current: GoInvocation | None = start
-    while current is not None and current.id not in seen:
-        if current is candidate:
-            return True
-        seen.add(current.id)
-        current = found.get((request_id, current.parent_id))
-    return False
 
 
 def find_suspensions(events: Sequence[GoEvent]) -> list[GoSuspension]:

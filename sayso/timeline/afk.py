@@ -40,15 +40,6 @@ def _started(fields: Fields, data: Fields) -> tuple[Part, ...]:
     return (Part(Kind.STEP, f"{who} {'resumed' if data.flag('resumed') else 'started'}", fields.text("message")),)
 
 
-def _step(fields: Fields, data: Fields) -> tuple[Part, ...]:
-    number = fields.text("step") or data.text("step")
-    return (Part(Kind.QUIET, f"Step {number}".strip(), fields.text("message")),)
-
-
-def _llm_called(fields: Fields, data: Fields) -> tuple[Part, ...]:
-    return (Part(Kind.QUIET, f"Called {data.text('model') or 'the model'}", fields.text("message")),)
-
-
 def _chunk(kind: Kind) -> Read:
     def read_part(fields: Fields, data: Fields) -> tuple[Part, ...]:
         text = data.text("delta", "text", "content") or fields.text("message")
@@ -107,12 +98,10 @@ def _call(fields: Fields, data: Fields) -> tuple[Part, ...]:
     return (Part(Kind.CALL, name=name, call_id=call_id, data=data.value("args")),)
 
 
-def _paused(fields: Fields, data: Fields) -> tuple[Part, ...]:
+def _waits(fields: Fields, data: Fields) -> tuple[Part, ...]:
     subject = data.text("tool_name") or fields.text("message")
     return (
-        Part(
-            Kind.PAUSE, f"Paused: {subject}" if subject else "Paused", data.text("reason"), data=data.value("payload")
-        ),
+        Part(Kind.WAIT, f"Paused: {subject}" if subject else "Paused", data.text("reason"), data=data.value("payload")),
     )
 
 
@@ -128,22 +117,18 @@ def _note(kind: Kind, text: str) -> Read:
     return read_part
 
 
-def _message(fields: Fields, data: Fields) -> tuple[Part, ...]:
-    return (Part(Kind.TEXT, data.text("text", "content"), who=data.text("role")),)
-
-
-def _warning(fields: Fields, data: Fields) -> tuple[Part, ...]:
-    return (Part(Kind.WARNING, fields.text("message") or data.text("message") or "Warning"),)
-
-
 def _select(data: Fields, *names: str) -> JsonObject | None:
     return {name: data.value(name) for name in names if data.value(name)} or None
 
 
 READERS: Mapping[str, Read] = {
     "run_started": _started,
-    "step_started": _step,
-    "llm_called": _llm_called,
+    "step_started": lambda fields, data: (
+        Part(Kind.QUIET, f"Step {fields.text('step') or data.text('step')}".strip(), fields.text("message")),
+    ),
+    "llm_called": lambda fields, data: (
+        Part(Kind.QUIET, f"Called {data.text('model') or 'the model'}", fields.text("message")),
+    ),
     "text_delta": _chunk(Kind.TEXT),
     "llm_completed": _llm_completed,
     "tool_batch_started": _batch,
@@ -154,19 +139,19 @@ READERS: Mapping[str, Read] = {
     "tool_background_failed": _note(Kind.PROBLEM, "Failed in the background"),
     "subagent_started": _note(Kind.STEP, "Subagent started"),
     "subagent_completed": _note(Kind.STEP, "Subagent ended"),
-    "run_paused": _paused,
+    "run_paused": _waits,
     "run_resumed": _note(Kind.STEP, "Resumed"),
     "run_cancelled": _note(Kind.PROBLEM, "Cancelled"),
     "run_interrupted": _note(Kind.PROBLEM, "Interrupted"),
     "run_failed": _note(Kind.PROBLEM, "Failed"),
     "run_completed": _note(Kind.END, "Done"),
-    "warning": _warning,
+    "warning": lambda fields, data: (Part(Kind.WARNING, fields.text("message") or data.text("message") or "Warning"),),
 }
 
 SAYSO_READERS: Mapping[str, Read] = {
     **READERS,
     "reasoning_delta": _chunk(Kind.REASONING),
-    "message": _message,
+    "message": lambda fields, data: (Part(Kind.TEXT, data.text("text", "content"), who=data.text("role")),),
     "tool_call": _call,
     "tool_result": _result,
     "note": _note(Kind.STEP, "Note"),

@@ -48,14 +48,6 @@ def _text(fields: Fields) -> tuple[Part, ...]:
     return (Part(Kind.TEXT, text or "(no text)", data=None if text else content),)
 
 
-def _chunk(fields: Fields) -> tuple[Part, ...]:
-    return (Part(Kind.TEXT, fields.text("content"), key=fields.text("full_message_id"), whole=False),)
-
-
-def _handoff(fields: Fields) -> tuple[Part, ...]:
-    return (Part(Kind.STEP, f"Handed off to {fields.text('target') or 'an agent'}", fields.text("content")),)
-
-
 def _calls(fields: Fields) -> tuple[Part, ...]:
     return tuple(
         Part(
@@ -98,15 +90,19 @@ READERS: Mapping[str, Read] = {
     "StopMessage": _text,
     "StructuredMessage": _note(Kind.STEP, "Answered"),
     "ToolCallSummaryMessage": _text,
-    "HandoffMessage": _handoff,
+    "HandoffMessage": lambda fields: (
+        Part(Kind.STEP, f"Handed off to {fields.text('target') or 'an agent'}", fields.text("content")),
+    ),
     "ThoughtEvent": lambda fields: (Part(Kind.REASONING, fields.text("content")),),
-    "ModelClientStreamingChunkEvent": _chunk,
+    "ModelClientStreamingChunkEvent": lambda fields: (
+        Part(Kind.TEXT, fields.text("content"), key=fields.text("full_message_id"), whole=False),
+    ),
     "ToolCallRequestEvent": _calls,
     "ToolCallExecutionEvent": _results,
     "MemoryQueryEvent": _note(Kind.QUIET, "Queried its memory"),
     "CodeGenerationEvent": _note(Kind.STEP, "Wrote code"),
     "CodeExecutionEvent": _note(Kind.STEP, "Ran code"),
-    "UserInputRequestedEvent": _note(Kind.PAUSE, "Asked the user"),
+    "UserInputRequestedEvent": _note(Kind.WAIT, "Asked the user"),
     "SelectSpeakerEvent": _note(Kind.QUIET, "Selected the next speaker"),
     "SelectorEvent": _note(Kind.QUIET, "Selected the next speaker"),
 }

@@ -32,11 +32,6 @@ def _tool(fields: Fields) -> tuple[Part, ...]:
     return (Part(Kind.RESULT, note=note, name=name, call_id=call_id, data=fields.value("result")),)
 
 
-def _observed(fields: Fields) -> tuple[Part, ...]:
-    data = read_json(fields.value("llm_content"))
-    return (Part(Kind.RESULT, name=fields.text("tool_name"), call_id=fields.text("tool_call_id"), data=data),)
-
-
 def _completed(fields: Fields) -> tuple[Part, ...]:
     reasoning, text = fields.text("reasoning_text"), fields.text("response_text")
     calls = [_call(call) for call in fields.rows("tool_calls")]
@@ -63,7 +58,7 @@ def _call(call: Fields) -> Part:
 def _asked(fields: Fields) -> tuple[Part, ...]:
     choices = fields.texts("choices")
     note = "\n".join(filter(None, (fields.text("context"), " / ".join(choices))))
-    return (Part(Kind.PAUSE, f"Asked: {fields.text('question')}", note),)
+    return (Part(Kind.WAIT, f"Asked: {fields.text('question')}", note),)
 
 
 def _error(fields: Fields) -> tuple[Part, ...]:
@@ -75,34 +70,37 @@ def _error(fields: Fields) -> tuple[Part, ...]:
     )
 
 
-def _handoff(fields: Fields) -> tuple[Part, ...]:
-    data = _select(fields, "blockers", "suggested_next_steps")
-    return (Part(Kind.PROBLEM, "Handed the task back", fields.text("rationale"), data=data),)
+def _end(kind: Kind, text: str, note: str, *facts: str) -> Read:
+    """Return a reader that shows the field `note` and these facts."""
 
+    def read_part(fields: Fields) -> tuple[Part, ...]:
+        data = {name: fields.value(name) for name in facts if fields.value(name)}
+        return (Part(kind, text, fields.text(note), data=data or None),)
 
-def _partial(fields: Fields) -> tuple[Part, ...]:
-    data = _select(fields, "missing", "learned_facts")
-    return (Part(Kind.END, "Ended early with a partial result", fields.text("next_step_plan"), data=data),)
-
-
-def _cancelled(fields: Fields) -> tuple[Part, ...]:
-    return (Part(Kind.PROBLEM, f"Cancelled: {fields.text('reason') or 'user_request'}", fields.text("message")),)
-
-
-def _select(fields: Fields, *names: str) -> JsonObject | None:
-    return {name: fields.value(name) for name in names if fields.value(name)} or None
+    return read_part
 
 
 READERS: Mapping[str, Read] = {
     "text_delta": _text(Kind.TEXT),
     "reasoning_delta": _text(Kind.REASONING),
     "tool_event": _tool,
-    "tool_result_observed": _observed,
+    "tool_result_observed": lambda fields: (
+        Part(
+            Kind.RESULT,
+            name=fields.text("tool_name"),
+            call_id=fields.text("tool_call_id"),
+            data=read_json(fields.value("llm_content")),
+        ),
+    ),
     "llm_call_completed": _completed,
     "state_snapshot": lambda fields: (Part(Kind.QUIET, "Saved its state"),),
     "user_input_requested": _asked,
     "error": _error,
-    "handoff": _handoff,
-    "partial_run_summary": _partial,
-    "run_cancelled": _cancelled,
+    "handoff": _end(Kind.PROBLEM, "Handed the task back", "rationale", "blockers", "suggested_next_steps"),
+    "partial_run_summary": _end(
+        Kind.END, "Ended early with a partial result", "next_step_plan", "missing", "learned_facts"
+    ),
+    "run_cancelled": lambda fields: (
+        Part(Kind.PROBLEM, f"Cancelled: {fields.text('reason') or 'user_request'}", fields.text("message")),
+    ),
 }

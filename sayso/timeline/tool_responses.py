@@ -21,10 +21,6 @@ def read(event: JsonObject) -> tuple[Part, ...]:
     return tuple(replace(part, who=part.who or fields.text("current_agent")) for part in parts)
 
 
-def _output(fields: Fields) -> tuple[Part, ...]:
-    return (_result(read_output(fields.value("output"), fields.text("current_agent"))),)
-
-
 def _result(envelope: ToolResponse) -> Part:
     """Read an envelope as the result of the last call: such chats send no ids."""
     card = draw(envelope)
@@ -37,26 +33,18 @@ def _result(envelope: ToolResponse) -> Part:
     return Part(Kind.RESULT, error, note, who=envelope.agent_name, ok=not failed, data=envelope.response)
 
 
-def _call(fields: Fields) -> tuple[Part, ...]:
-    return (Part(Kind.CALL, note=fields.text("description"), name=fields.text("name")),)
-
-
-def _updated(fields: Fields) -> tuple[Part, ...]:
-    return (Part(Kind.STEP, f"{fields.text('new_agent', 'name') or 'Another agent'} took over"),)
-
-
-def _prompts(fields: Fields) -> tuple[Part, ...]:
-    return (Part(Kind.QUIET, "Suggested the next prompts", "\n".join(fields.texts("prompts"))),)
-
-
 READERS: Mapping[str, Read] = {
     "user_prompt": lambda fields: (Part(Kind.TEXT, fields.text("prompt", "text", "content"), who="user"),),
     "raw_response_event": lambda fields: (Part(Kind.TEXT, fields.text("delta"), whole=False),),
     "llm_response": lambda fields: (Part(Kind.TEXT, fields.text("response")),),
-    "tool_call": _call,
-    "tool_output": _output,
-    "agent_updated": _updated,
+    "tool_call": lambda fields: (Part(Kind.CALL, note=fields.text("description"), name=fields.text("name")),),
+    "tool_output": lambda fields: (_result(read_output(fields.value("output"), fields.text("current_agent"))),),
+    "agent_updated": lambda fields: (
+        Part(Kind.STEP, f"{fields.text('new_agent', 'name') or 'Another agent'} took over"),
+    ),
     "handoff": lambda fields: (Part(Kind.STEP, f"Handed off to {fields.text('name') or 'another agent'}"),),
-    "suggested_prompts": _prompts,
+    "suggested_prompts": lambda fields: (
+        Part(Kind.QUIET, "Suggested the next prompts", "\n".join(fields.texts("prompts"))),
+    ),
     "end_of_stream": lambda fields: (Part(Kind.QUIET, "End of the answer"),),
 }

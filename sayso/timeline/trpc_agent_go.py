@@ -121,8 +121,8 @@ def _suspensions(event: GoEvent) -> list[Part]:
 
 def _read_suspension(name: str, prompt: JsonValue) -> Part:
     if isinstance(prompt, str):
-        return Part(Kind.PAUSE, f"Waits at {name}", prompt)
-    return Part(Kind.PAUSE, f"Waits at {name}", data=prompt)
+        return Part(Kind.WAIT, f"Waits at {name}", prompt)
+    return Part(Kind.WAIT, f"Waits at {name}", data=prompt)
 
 
 def _other(event: GoEvent, fields: Fields) -> Part:

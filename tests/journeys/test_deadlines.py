@@ -21,7 +21,7 @@ from tests.journeys.stacks import PATIENCE_S, await_pause, pids_of, quick_stack
 TICKETS = load_turns()[4]
 
 
-async def test_a_decision_after_the_deadline_is_refused_while_the_clock_is_stopped(tmp_path: Path) -> None:
+async def test_decide_after_the_deadline_is_refused_without_a_clock(tmp_path: Path) -> None:
     with quick_stack(tmp_path / "home") as stack:
         async with connected(stack) as (agent, reviewer):
             with stopped_clock(stack):

@@ -7,7 +7,7 @@ from demo.checks import LIFECYCLE
 from service.settings import CHECKOUT
 
 
-def test_the_demo_goes_right_and_shows_its_timeline() -> None:
+def test_demo_succeeds_and_shows_its_timeline() -> None:
     done = subprocess.run(
         [sys.executable, "-m", "demo"], cwd=CHECKOUT, capture_output=True, text=True, check=False, timeout=110
     )

@@ -62,7 +62,7 @@ def end_of(script: subprocess.Popen[str]) -> str:
     return out.strip()
 
 
-def test_the_quick_start_is_fifteen_lines_at_most_and_does_what_its_page_says(stack: Stack) -> None:
+def test_sdk_page_example_has_fifteen_lines_and_runs(stack: Stack) -> None:
     assert len(QUICK_START.splitlines()) <= 15
     script = start(stack, QUICK_START)
     environ = {**os.environ, "SAYSO_URL": stack.url, "PYTHONPATH": str(CHECKOUT)}
@@ -74,7 +74,7 @@ def test_the_quick_start_is_fifteen_lines_at_most_and_does_what_its_page_says(st
     assert end_of(script) == "paid 250.0 for A-1001"
 
 
-def test_a_waiting_script_outlives_a_restart_of_the_service(stack: Stack, tmp_path: Path) -> None:
+def test_waiting_script_survives_a_service_restart(stack: Stack, tmp_path: Path) -> None:
     paid = tmp_path / "paid"
     script = start(stack, SCRIPT.replace("refund-{order}", "outlives-{order}"), str(paid))
     with reviewer(stack) as client:
@@ -85,7 +85,7 @@ def test_a_waiting_script_outlives_a_restart_of_the_service(stack: Stack, tmp_pa
     assert paid.read_text().splitlines() == ["A-1 250.0"]
 
 
-def test_a_script_that_was_killed_goes_on_when_it_is_started_again(stack: Stack, tmp_path: Path) -> None:
+def test_killed_script_continues_after_a_restart(stack: Stack, tmp_path: Path) -> None:
     paid = tmp_path / "paid"
     first = start(stack, SCRIPT, str(paid))
     with reviewer(stack) as client:

@@ -17,7 +17,7 @@ MAILS, CONCERTS = 2, 4
     ("victim", "at_pause"),
     [("service", MAILS), ("worker", MAILS), ("server", MAILS), ("clock", CONCERTS)],
 )
-async def test_the_journey_ends_right_though_this_is_killed(tmp_path: Path, victim: str, at_pause: int) -> None:
+async def test_journey_succeeds_after_a_kill(tmp_path: Path, victim: str, at_pause: int) -> None:
     seen: list[str] = []
     killed: set[int] = set()
 

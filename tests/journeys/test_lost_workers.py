@@ -6,6 +6,7 @@ from demo.clients import Client
 from demo.journeys import connected
 from demo.stacks import Stack
 from launch.waits import wait_until
+from sayso.canonical_json import JsonObject
 from sayso.records.events import EventType
 from sayso.records.suspensions import RunStatus
 from tests.journeys.stacks import PATIENCE_S, await_pause, kill, quick_stack
@@ -14,7 +15,7 @@ from tests.journeys.waiting_agents import LET_GO, begun_in
 AGENTS = "demo.agents:support,tests.journeys.waiting_agents:again,tests.journeys.waiting_agents:once"
 
 
-async def test_an_idempotent_call_runs_again_and_a_person_says_what_becomes_of_any_other(tmp_path: Path) -> None:
+async def test_lost_worker_reruns_idempotent_calls_and_asks_about_others(tmp_path: Path) -> None:
     policy = tmp_path / "policy.yaml"
     policy.write_text("version: 1\ndefault: allow\nrules: []\n")
     with quick_stack(tmp_path / "home", SAYSO_AGENTS=AGENTS, SAYSO_POLICY=str(policy)) as stack:
@@ -27,7 +28,7 @@ async def test_an_idempotent_call_runs_again_and_a_person_says_what_becomes_of_a
             ended_again = await client.await_end(again)
             paused = await await_pause(client, once)
             (item,) = (await reviewer.find_suspension(paused.suspension_id)).items
-            looked_up = {"action": "value", "value": {"choice": "skip", "result": "it had run"}}
+            looked_up: JsonObject = {"action": "value", "value": {"choice": "skip", "result": "it had run"}}
             await reviewer.decide(paused.suspension_id, item, looked_up, key="doubt")
             ended_once = await client.await_end(once)
 

@@ -13,7 +13,7 @@ PAGE = (CHECKOUT / "docs" / "quickstart.md").read_text()
 COMMANDS = re.findall(r"^```sh\n(.*?)^```", PAGE, re.DOTALL | re.MULTILINE)
 
 
-def test_the_commands_of_the_quick_start_are_true(tmp_path: Path) -> None:
+def test_quickstart_commands_work(tmp_path: Path) -> None:
     with quick_stack(tmp_path / "home") as stack:
         script = "set -euo pipefail\n" + "\n".join(COMMANDS).replace(":8321", f":{stack.port}")
         known = {"SAYSO_ADMIN_PASSWORD": stack.admin_password, "SAYSO_AGENT_KEY": stack.agent_key}

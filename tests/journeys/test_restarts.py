@@ -11,7 +11,7 @@ from tests.journeys.stacks import await_pause, quick_stack
 MAILS = load_turns()[1]
 
 
-async def test_what_waited_before_the_stop_is_decided_after_the_start(tmp_path: Path) -> None:
+async def test_item_from_before_a_restart_is_decided_after_it(tmp_path: Path) -> None:
     home = tmp_path / "home"
     with quick_stack(home) as first:
         async with connected(first) as (agent, _):

@@ -11,7 +11,7 @@ BLOCKS = re.findall(r"^```python\n(.*?)^```", (CHECKOUT / "docs" / "sdk.md").rea
 
 
 @pytest.mark.parametrize("block", BLOCKS[1:], ids=range(1, len(BLOCKS)))
-def test_an_example_can_be_used_as_it_stands(block: str) -> None:
+def test_tutorial_examples_are_complete(block: str) -> None:
     names: dict[str, Any] = {"__name__": "example"}
     exec(compile(block, "docs/sdk.md", "exec"), names)  # noqa: S102  it is our own page
     tests = [thing for name, thing in names.items() if name.startswith("test_")]

@@ -62,7 +62,7 @@ def settings_of(folder: Path) -> Mapping[str, str]:
     return {name: value for name, value in known.items() if name.startswith("SAYSO_") or name == "PYTHONPATH"}
 
 
-def test_every_block_is_a_file_or_a_command_that_is_run() -> None:
+def test_tutorial_blocks_are_files_or_executed_commands() -> None:
     other = [text for kind, text in BLOCKS if text not in FILES.values() and kind != "sh"]
     assert other == [STARTS]
     assert list(FILES) == [
@@ -72,11 +72,11 @@ def test_every_block_is_a_file_or_a_command_that_is_run() -> None:
     assert len(COMMANDS) == 3
 
 
-def test_the_shops_own_tests_pass(folder: Path) -> None:
+def test_tutorial_shop_tests_pass(folder: Path) -> None:
     assert "Ran 4 tests" in run(folder, COMMANDS[0])
 
 
-def test_the_shops_agent_asks_and_pays_what_was_approved(folder: Path, tmp_path: Path) -> None:
+def test_tutorial_agent_pays_the_approved_amount(folder: Path, tmp_path: Path) -> None:
     with quick_stack(tmp_path / "home", **settings_of(folder)) as stack:
         told = run(folder, COMMANDS[1], SAYSO_URL=stack.url)
         described = run(folder, f". ./environ.sh\n{COMMANDS[2]}")
@@ -87,7 +87,7 @@ def test_the_shops_agent_asks_and_pays_what_was_approved(folder: Path, tmp_path:
     assert described == "{'model': 'qwen3', 'provider': '127.0.0.1'}\n"
 
 
-def test_an_order_that_nobody_names_fails_the_run_with_a_sentence(folder: Path) -> None:
+def test_tutorial_run_fails_without_an_order(folder: Path) -> None:
     (folder / "play.py").write_text(NAMELESS)
     said = run(folder, '. ./environ.sh\n"$python" play.py')
     assert "failed" in said

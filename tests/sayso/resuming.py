@@ -2,8 +2,8 @@
 
 import asyncio
 import sys
-from typing import Any
 
+from sayso.canonical_json import JsonObject
 from sayso.runner.batches import Resumption
 from sayso.runner.loop import drive
 from sayso.runner.protocol import RunEnded
@@ -11,7 +11,7 @@ from sayso.runner.runs import ModelRun
 from sayso.runner.transcripts import RunState
 from tests.sayso.runners import POLICY, Ledger, approve, give, make_agent, turn
 
-CALLS: tuple[tuple[str, Any], ...] = (
+CALLS: tuple[tuple[str, JsonObject], ...] = (
     ("look", {"order": "A"}),
     ("refund", {"order": "A", "amount": 5}),
     ("pay", {"order": "A"}),

@@ -21,8 +21,9 @@ from sayso.runner.execution import plan_intent
 from sayso.runner.protocol import FrameworkState
 from sayso.runner.revalidation import Revalidation
 from sayso.runner.transcripts import RunState
-from sayso.transitions.execution import Fence, approved_args
+from sayso.transitions.execution import Fence
 from sayso.transitions.in_doubt import doubt_intent
+from sayso.transitions.permits import approved_args
 from service.store.suspensions.saving import Saved
 from service.wiring import Wiring
 from workers.resume.notes import Noted, await_notes, find_notes, never_started, noted_result

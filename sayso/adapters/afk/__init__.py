@@ -35,12 +35,7 @@ Build = Callable[[Hooks], tuple[Any, Any]]
 
 
 def gate(
-    build: Build,
-    *,
-    name: str,
-    memory: Callable[[], Memory],
-    idempotent: Collection[str] = (),
-    **options: Any,
+    build: Build, *, name: str, memory: Callable[[], Memory], idempotent: Collection[str] = (), **options: Any
 ) -> FrameworkAgent:
     """Return the agent with all its tools gated by Sayso, for `SAYSO_AGENTS` and for `start`.
 
@@ -59,7 +54,7 @@ class Afk(Adapter):
 
     framework = "afk"
     package = "afk-py"
-    state_schema = "afk.runtime_state/1"
+    state_schema = "afk.runtime_state/2"
 
     build: Build
     memory: Callable[[], Memory]

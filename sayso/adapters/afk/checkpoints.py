@@ -59,7 +59,7 @@ class WaitingRun(_Inbound):
     run_id: str
     thread_id: str
     step: int
-    paused_at_ms: int
+    suspended_at_ms: int
     saved: dict[str, JsonValue]
 
     @property
@@ -106,7 +106,7 @@ async def read_waiting(memory: Memory, run_id: str, thread_id: str, step: int, n
         raise InvalidInput(
             f"AFK has saved no checkpoint of step {step} of {run_id}. Pass memory_store=hooks.memory to its Runner."
         ) from error
-    return {"run_id": run_id, "thread_id": thread_id, "step": step, "paused_at_ms": now_ms, "saved": saved}
+    return {"run_id": run_id, "thread_id": thread_id, "step": step, "suspended_at_ms": now_ms, "saved": saved}
 
 
 async def was_resumed_elsewhere(memory: Memory, waiting: WaitingRun) -> bool:
@@ -121,7 +121,7 @@ async def was_resumed_elsewhere(memory: Memory, waiting: WaitingRun) -> bool:
 async def restore(memory: Memory, waiting: WaitingRun, now_ms: int) -> None:
     """Make the saved checkpoint AFK's latest of the run, also after a failed attempt to resume."""
     run_id, step, thread_id = waiting.run_id, waiting.step, waiting.thread_id
-    shifted = shift(waiting.saved, max(0, now_ms - waiting.paused_at_ms) / 1000)
+    shifted = shift(waiting.saved, max(0, now_ms - waiting.suspended_at_ms) / 1000)
     await memory.put_state(thread_id, _RESUMED_KEY.format(run_id=run_id), {"step": step})
     await memory.put_state(thread_id, f"checkpoint:{run_id}:{step}:runtime_state", shifted)
     await memory.put_state(thread_id, f"checkpoint:{run_id}:latest", shifted)

@@ -46,18 +46,18 @@ class Desk:
         title: str = "",
         context: JsonObject | None = None,
         on_doubt: OnDoubt = "raise",
-        pause: bool = True,
+        defer: bool = True,
     ) -> None:
         """Use this client. Calls of the `background` tools wait while the run continues.
 
-        If `pause` is false, the role itself waits: AFK is not paused, and its model sees the reason of a denial.
+        If `defer` is false, the role itself waits: AFK is not paused, and its model sees the reason of a denial.
         """
         self.client = client
         self.tools: dict[str, Any] = {}
         self._background = background
         self._idempotent = idempotent
         self._title, self._context, self._on_doubt = title, context or {}, on_doubt
-        self._pause = pause
+        self._defer = defer
         self._types = load_types()
         self._turns = Turns()
         self._events: dict[str, ExternalEvents] = {}
@@ -92,7 +92,7 @@ class Desk:
         wanted = self.want(tool, dict(event.tool_args), position.label)
         try:
             found = await self._ask(wanted, event.run_id)
-            if found.pending and not self._pause and event.tool_name not in self._background:
+            if found.pending and not self._defer and event.tool_name not in self._background:
                 found = await self.client.wait(found.id)
         except SaysoError as error:
             return self._types.deny(f"Sayso is unavailable: {error.message}")

@@ -103,7 +103,7 @@ class Hooks:
         self.external_events.note(event)
 
     async def _call(self, call: AfkCall) -> Any:
-        """Run the call through the gate with the approved arguments, whatever AFK passes."""
+        """Run the call through the gate with the approved arguments. Those from AFK are ignored."""
         executor, one = self._executor, self._pop_admitted(call.name, call.call_id)
         if executor is None or one is None or current_executor() is not executor:
             return self._types.fail(NOT_DECIDED)

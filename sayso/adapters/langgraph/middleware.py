@@ -49,7 +49,7 @@ class ApprovalMiddleware(HumanInTheLoopMiddleware[Any, Any, Any]):
 class GateMiddleware(AgentMiddleware[Any, Any]):
     """Run tools only through the gate. It is the innermost middleware.
 
-    If the model names an unknown tool, it is told which tools exist.
+    If the model names an unknown tool, it gets a list of the tools.
     """
 
     def __init__(self, known: Collection[str]) -> None:

@@ -1,4 +1,4 @@
-"""A run of an AFK agent stops before its calls with all it needs to go on, and goes on with what was decided."""
+"""Tests of the AFK adapter."""
 
 import json
 import subprocess
@@ -13,6 +13,7 @@ from sayso.adapters.afk import Afk, gate
 from sayso.adapters.afk.checkpoints import shift
 from sayso.adapters.afk.hooks import Hooks
 from sayso.adapters.starting import start
+from sayso.canonical_json import JsonObject
 from sayso.errors import Conflict, InvalidInput, InvalidJson, SaysoError
 from sayso.formats.external_events import Kind, StoredEvent
 from sayso.policy.engine import Action
@@ -108,14 +109,14 @@ def text_of(reached: FrameworkTurn | Done) -> str:
     return str(reached.result["text"])
 
 
-async def test_a_run_stops_with_all_calls_of_its_turn_before_any_of_them() -> None:
+async def test_begin_stops_before_any_call_of_the_turn() -> None:
     bot = Bot(([pay("ann", 1), pay("bob", 2, "c1")],))
     asked = await bot.begin()
     assert [(one.call_id, one.name) for one in asked.calls] == [("c0", "pay"), ("c1", "pay")]
     assert (asked.text, bot.purse.paid) == ("Turn 0.", [])
 
 
-async def test_it_goes_on_with_what_was_decided_on_each_call() -> None:
+async def test_resume_applies_the_decision_on_each_call() -> None:
     bot = Bot(([pay("ann", 1), pay("bob", 2, "c1"), pay("cid", 3, "c2")],))
     asked = await bot.begin()
     reached = await resume(bot, asked, decide(asked, True, "Not Bob.", {"to": "cid", "amount": 9}))
@@ -123,7 +124,7 @@ async def test_it_goes_on_with_what_was_decided_on_each_call() -> None:
     assert "Not Bob." in text_of(reached)
 
 
-async def test_calls_that_were_not_the_ones_decided_on_do_not_run() -> None:
+async def test_resume_refuses_calls_that_were_not_decided() -> None:
     """A state may hold other calls than those that were asked about: only what was decided runs."""
     bot = Bot(([pay("ann", 1), pay("eve", 1000, "c1")],))
     asked = await bot.begin()
@@ -140,7 +141,7 @@ async def test_calls_that_were_not_the_ones_decided_on_do_not_run() -> None:
     assert bot.purse.paid == [("ann", 1), ("bob", 2)]
 
 
-async def test_the_next_turn_stops_again() -> None:
+async def test_resume_stops_at_the_next_turn() -> None:
     bot = Bot(([pay("ann", 1)], [pay("bob", 2)]))
     first = await bot.begin()
     second = await resume(bot, first, decide(first, True))
@@ -148,7 +149,7 @@ async def test_the_next_turn_stops_again() -> None:
     assert (first.native["step"], second.native["step"], bot.purse.paid) == (1, 2, [("ann", 1)])
 
 
-async def test_a_run_goes_on_where_nothing_is_left_of_its_store() -> None:
+async def test_resume_works_with_an_empty_store() -> None:
     bot = Bot(([pay("ann", 1)],))
     asked = await bot.begin()
     bot.memory.rows.clear()
@@ -156,7 +157,7 @@ async def test_a_run_goes_on_where_nothing_is_left_of_its_store() -> None:
     assert bot.purse.paid == [("ann", 1)]
 
 
-async def test_the_same_answers_are_given_however_often_it_is_gone_on_with() -> None:
+async def test_resume_gives_the_same_decisions_when_repeated() -> None:
     """A call that ran has its result, and one that was denied is denied, whatever AFK saved meanwhile."""
     bot = Bot(([pay("ann", 1), pay("bob", 2, "c1")],))
     asked = await bot.begin()
@@ -167,14 +168,14 @@ async def test_the_same_answers_are_given_however_often_it_is_gone_on_with() -> 
     assert text_of(first) == text_of(second)
 
 
-async def test_calls_without_ids_each_run_once() -> None:
+async def test_resume_runs_calls_without_ids_once() -> None:
     bot = Bot(([pay("ann", 1, None), pay("ann", 1, None)],))
     asked = await bot.begin()
     await resume(bot, asked, decide(asked, True, True))
     assert bot.purse.paid == [("ann", 1), ("ann", 1)]
 
 
-async def test_results_that_cannot_be_kept_stop_the_run() -> None:
+async def test_resume_stops_if_results_cannot_be_saved() -> None:
     bot = Bot(([pay("ann", 1)],))
     asked = await bot.begin()
     with pytest.raises(Conflict):
@@ -182,18 +183,18 @@ async def test_results_that_cannot_be_kept_stop_the_run() -> None:
     assert not [key for _, key in bot.memory.rows if "post_tool_batch" in key]
 
 
-async def test_waiting_is_not_charged_to_the_run() -> None:
+async def test_resume_excludes_waiting_from_run_time() -> None:
     bot = Bot(([pay("ann", 1)],), options={"fail_safe": FailSafeConfig(max_wall_time_s=60)})
     asked = await bot.begin()
     saved: Any = asked.native["saved"]
     hours_ago = {**saved, "payload": {**saved["payload"], "started_at_s": saved["payload"]["started_at_s"] - 7200}}
-    paused: Any = asked.native["paused_at_ms"]
-    native = {**asked.native, "saved": hours_ago, "paused_at_ms": paused - 7_200_000}
+    paused: Any = asked.native["suspended_at_ms"]
+    native = {**asked.native, "saved": hours_ago, "suspended_at_ms": paused - 7_200_000}
     await resume(bot, FrameworkTurn(native, asked.calls), decide(asked, True))
     assert bot.purse.paid == [("ann", 1)]
 
 
-async def test_time_that_the_run_itself_took_is_charged() -> None:
+async def test_resume_includes_earlier_run_time() -> None:
     bot = Bot(([pay("ann", 1)],), options={"fail_safe": FailSafeConfig(max_wall_time_s=60)})
     asked = await bot.begin()
     saved: Any = asked.native["saved"]
@@ -203,14 +204,14 @@ async def test_time_that_the_run_itself_took_is_charged() -> None:
     assert (ended.status, "max_wall_time_s" in str(ended.error), bot.purse.paid) == (RunStatus.FAILED, True, [])
 
 
-def test_tickets_expire_later_by_the_time_that_was_waited() -> None:
+def test_shift_moves_tickets_by_the_time_waited() -> None:
     payload: Any = {"started_at_s": 10.0, "background_tools_pending": [{"ticket_id": "t", "created_at_s": 12.0}]}
     moved: Any = shift({"step": 1, "payload": payload}, 5.0)
     assert moved["payload"]["started_at_s"] == 15
     assert moved["payload"]["background_tools_pending"][0]["created_at_s"] == 17
 
 
-async def test_a_tool_that_goes_on_in_the_background_keeps_its_ticket_and_resolves_later() -> None:
+async def test_background_tool_keeps_its_ticket_and_resolves_later() -> None:
     @tool(args_model=Money, name="pay", description="Pay later.")
     async def later(args: Money) -> ToolResult:
         return ToolResult(deferred=ToolDeferredHandle(ticket_id="t1", tool_name="pay", resume_hint="tomorrow"))
@@ -233,13 +234,13 @@ async def test_a_tool_that_goes_on_in_the_background_keeps_its_ticket_and_resolv
     assert "paid after all" in text_of(ended)
 
 
-async def test_a_state_that_is_not_json_is_refused_with_its_key() -> None:
+async def test_begin_names_the_key_of_a_state_that_is_not_json() -> None:
     bot = Bot(([pay("ann", float("nan"))],))
     with pytest.raises(InvalidJson, match=r"saved.*arguments\.amount"):
         await bot.framework.begin("Pay them.")
 
 
-async def test_a_runner_that_saves_elsewhere_is_told_so() -> None:
+async def test_begin_refuses_a_runner_with_another_store() -> None:
     bot = Bot(([pay("ann", 1)],))
     elsewhere = Rows()
 
@@ -251,7 +252,7 @@ async def test_a_runner_that_saves_elsewhere_is_told_so() -> None:
         await Afk(build, lambda: bot.memory).begin("Pay them.")
 
 
-async def test_a_run_that_somebody_else_went_on_with_is_hindered() -> None:
+async def test_find_fault_reports_a_run_resumed_elsewhere() -> None:
     bot = Bot(([pay("ann", 1)],))
     asked = await bot.begin()
     assert await bot.framework.find_fault(asked.native) is None
@@ -262,7 +263,7 @@ async def test_a_run_that_somebody_else_went_on_with_is_hindered() -> None:
     assert bot.purse.paid == []
 
 
-async def test_our_own_earlier_try_to_go_on_is_no_hindrance() -> None:
+async def test_find_fault_ignores_our_own_earlier_attempt() -> None:
     bot = Bot(([pay("ann", 1)],))
     asked = await bot.begin()
     await resume(bot, asked, decide(asked, True))
@@ -270,7 +271,7 @@ async def test_our_own_earlier_try_to_go_on_is_no_hindrance() -> None:
 
 
 @pytest.mark.parametrize("said", [True, "No."])
-async def test_a_call_that_afks_own_rules_ask_about_is_put_to_sayso(said: Any) -> None:
+async def test_afk_rule_for_approval_is_decided_by_sayso(said: Any) -> None:
     rule = Rule("tool_before_execute", PolicyDecision(action="request_approval", reason="Ask"))
     bot = Bot(([pay("ann", 1)],), options={"policy_engine": rule})
     asked = await bot.begin()
@@ -279,7 +280,7 @@ async def test_a_call_that_afks_own_rules_ask_about_is_put_to_sayso(said: Any) -
 
 
 @pytest.mark.parametrize(("said", "paid"), [({"to": "bob", "amount": 3}, [("bob", 3)]), ("No.", [])])
-async def test_a_value_that_afks_own_rules_ask_for_is_given_by_sayso(said: Any, paid: Any) -> None:
+async def test_afk_rule_for_a_value_is_answered_by_sayso(said: Any, paid: Any) -> None:
     rule = Rule(
         "tool_before_execute", PolicyDecision(action="request_user_input", request_payload={"target_arg": "to"})
     )
@@ -290,7 +291,7 @@ async def test_a_value_that_afks_own_rules_ask_for_is_given_by_sayso(said: Any, 
     assert ("No." in text_of(reached)) is (said == "No.")
 
 
-async def test_a_call_that_afks_own_rules_deny_stays_denied() -> None:
+async def test_afk_rule_that_denies_a_call_is_final() -> None:
     class Denying(Rule):
         def evaluate(self, event: Any) -> Any:
             """Deny what Bob is paid."""
@@ -306,7 +307,7 @@ async def test_a_call_that_afks_own_rules_deny_stays_denied() -> None:
     await gate.close()
 
 
-async def test_what_is_no_tool_call_is_put_to_nobody_and_denied() -> None:
+async def test_afk_rule_about_the_model_is_denied() -> None:
     rule = Rule("llm_before_execute", PolicyDecision(action="request_approval"))
     bot = Bot((), options={"policy_engine": rule})
     ended = await bot.framework.begin("Pay them.")
@@ -314,7 +315,7 @@ async def test_what_is_no_tool_call_is_put_to_nobody_and_denied() -> None:
     assert (ended.status, ended.error) == (RunStatus.FAILED, "LLM call approval denied")
 
 
-async def test_start_raises_when_afk_fails_the_run_before_it_asks() -> None:
+async def test_start_raises_if_afk_fails_the_run_before_its_calls() -> None:
     rule = Rule("llm_before_execute", PolicyDecision(action="request_approval"))
     bot = Bot((), options={"policy_engine": rule})
     agent = gate(bot.build, name="bot", memory=lambda: bot.memory)
@@ -322,7 +323,7 @@ async def test_start_raises_when_afk_fails_the_run_before_it_asks() -> None:
         await start(agent, "Pay them.", InProcessDesk().async_client())
 
 
-async def test_a_run_within_the_run_is_denied_for_afk_cannot_suspend_it() -> None:
+async def test_calls_of_a_subagent_are_denied() -> None:
     hooks = Hooks(Rows())
     for run_id in ("run_1", "run_2"):
         data = {"tool_names": ["pay"], "tool_call_ids": ["c0"], "tool_call_count": 1}
@@ -336,7 +337,7 @@ async def test_a_run_within_the_run_is_denied_for_afk_cannot_suspend_it() -> Non
     assert (approval.kind, value.kind) == ("deny", "deny")
 
 
-async def test_a_tool_cannot_be_called_past_the_gate() -> None:
+async def test_tool_called_outside_the_gate_does_not_run() -> None:
     bot = Bot(([pay("ann", 1)],))
     await bot.begin()
     result = await bot.hooks[-1].tools[0].call({"to": "ann", "amount": 1}, tool_call_id="c0")
@@ -352,7 +353,7 @@ async def test_a_tool_cannot_be_called_past_the_gate() -> None:
     ],
     ids=["a loose tool", "no role", "subagents"],
 )
-def test_an_agent_of_which_something_would_run_unasked_is_refused(change: Any, words: str) -> None:
+def test_gate_refuses_an_agent_with_ungated_tools(change: Any, words: str) -> None:
     bot = Bot(())
 
     def build(hooks: Hooks) -> tuple[Any, Any]:
@@ -364,14 +365,14 @@ def test_an_agent_of_which_something_would_run_unasked_is_refused(change: Any, w
         gate(build, name="bot", memory=lambda: bot.memory)
 
 
-def test_the_agents_tools_are_known_by_their_own_words() -> None:
+def test_gate_describes_the_tools() -> None:
     agent = gate(Bot(()).build, name="bot", memory=Rows, idempotent={"pay"})
     (pay_,) = agent.tools
     assert (pay_.name, pay_.definition.description, pay_.idempotent) == ("pay", "Pay somebody.", True)
     assert agent.manifest().origin.framework == "afk"
 
 
-async def test_the_part_before_the_pause_is_told_with_the_question() -> None:
+async def test_begin_returns_the_events_before_the_suspension() -> None:
     asked = await Bot(([pay("ann", 1)],)).begin()
     kinds = [one["type"] for one in asked.external_events]
     assert (kinds[0], kinds[-1]) == ("run_started", "run_paused")
@@ -380,7 +381,7 @@ async def test_the_part_before_the_pause_is_told_with_the_question() -> None:
 @pytest.mark.parametrize(
     ("policy", "status"), [("fail_run", RunStatus.FAILED), ("retry_then_degrade", RunStatus.DEGRADED)]
 )
-async def test_go_on_ends_the_run_as_afk_does_and_leaves_no_doubt(policy: str, status: RunStatus) -> None:
+async def test_resume_ends_the_run_as_afk_does(policy: str, status: RunStatus) -> None:
     fail_safe = FailSafeConfig(approval_denial_policy=policy)
     bot = Bot(([pay("ann", 1), pay("bob", 2, "c1")],), {"fail_safe": fail_safe})
     asked, kept = await bot.begin(), Kept()
@@ -396,7 +397,7 @@ async def test_go_on_ends_the_run_as_afk_does_and_leaves_no_doubt(policy: str, s
     ]
 
 
-async def test_go_on_raises_an_error_that_may_pass() -> None:
+async def test_resume_raises_a_temporary_error() -> None:
     class Away(AgentCircuitOpenError):
         pass
 
@@ -407,7 +408,7 @@ async def test_go_on_raises_an_error_that_may_pass() -> None:
         await resume(bot, asked, decide(asked, True))
 
 
-async def test_denied_call_and_resumed_step_are_on_the_timeline_once() -> None:
+async def test_timeline_shows_a_resumed_step_once() -> None:
     bot = Bot(([pay("ann", 1), pay("bob", 2, "c1")],))
     asked = await bot.begin()
     ended = await resume(bot, asked, decide(asked, True, "Not Bob."))
@@ -424,14 +425,15 @@ async def test_denied_call_and_resumed_step_are_on_the_timeline_once() -> None:
     assert not [one for one in entries if one.kind is Kind.PROBLEM]
 
 
-async def test_a_state_that_is_no_runs_is_refused() -> None:
+async def test_resume_refuses_an_invalid_state() -> None:
     asked = await Bot(([pay("ann", 1)],)).begin()
-    for native in ({}, {**asked.native, "saved": {"step": 1}}, {**asked.native, "step": "one"}):
+    invalid: tuple[JsonObject, ...] = ({}, {**asked.native, "saved": {"step": 1}}, {**asked.native, "step": "one"})
+    for native in invalid:
         with pytest.raises(InvalidInput, match="not a waiting AFK run"):
             await Bot(()).framework.resume(native, decide(asked, True))
 
 
-def test_without_afk_it_is_said_where_it_comes_from() -> None:
+def test_load_types_names_the_source_of_afk_if_missing() -> None:
     script = "from sayso.adapters.afk.classes import load_types; load_types()"
     done = subprocess.run([sys.executable, "-c", script], cwd=CHECKOUT, capture_output=True, text=True, check=False)
     assert done.returncode != 0 or IS_REAL
@@ -439,7 +441,7 @@ def test_without_afk_it_is_said_where_it_comes_from() -> None:
 
 
 @pytest.mark.skipif(not IS_REAL, reason="AFK's own checkout is not on the path (it is on no package index)")
-async def test_afks_own_runner_suspends_and_goes_on() -> None:
+async def test_real_afk_runner_suspends_and_resumes() -> None:
     """The other tests of this file and of the desks use it, too, where it is there."""
     from afk.core.runner import Runner as Real
 

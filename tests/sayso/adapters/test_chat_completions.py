@@ -1,4 +1,4 @@
-"""Any endpoint that speaks the chat-completions protocol is asked patiently and read with care."""
+"""Tests of the chat-completions client."""
 
 import asyncio
 import json
@@ -29,7 +29,7 @@ def model(url: str, **changes: Any) -> ChatCompletionsModel:
     return ChatCompletionsModel(url, "tiny", **{"api_key": KEY, "backoff_s": 0, "timeout_s": 10, **changes})
 
 
-async def test_a_request_carries_the_transcript_the_tools_and_the_key() -> None:
+async def test_complete_sends_transcript_tools_and_key() -> None:
     async with endpoint([HELLO]) as heard:
         asked = model(f"{heard.url}/", options={"temperature": 0})
         turn = await asked.complete(ASKED, [LOOK])
@@ -43,7 +43,7 @@ async def test_a_request_carries_the_transcript_the_tools_and_the_key() -> None:
     ]
 
 
-async def test_without_tools_and_key_neither_is_sent() -> None:
+async def test_complete_omits_missing_tools_and_key() -> None:
     async with endpoint([HELLO]) as heard:
         await model(heard.url, api_key=None).complete(ASKED, [])
     assert "authorization" not in heard.heads[0].lower()
@@ -51,14 +51,14 @@ async def test_without_tools_and_key_neither_is_sent() -> None:
 
 
 @pytest.mark.parametrize("trouble", [Answer(None), *(Answer(status) for status in (408, 429, 500, 502, 503, 529))])
-async def test_passing_trouble_is_tried_again(trouble: Answer) -> None:
+async def test_complete_retries_a_temporary_error(trouble: Answer) -> None:
     async with endpoint([trouble, trouble, HELLO]) as heard:
         assert (await model(heard.url).complete(ASKED, [])).text == "Hello!"
     assert len(heard.heads) == 3
 
 
 @pytest.mark.parametrize("status", [301, 400, 401, 403, 404, 422])
-async def test_what_will_not_pass_is_not_tried_again(status: int) -> None:
+async def test_complete_does_not_retry_a_permanent_error(status: int) -> None:
     answer = Answer(status, b'{"error": "no"}', ("location: http://127.0.0.1:1/",))
     async with endpoint([answer]) as heard:
         with pytest.raises(ModelError) as failed:
@@ -68,14 +68,14 @@ async def test_what_will_not_pass_is_not_tried_again(status: int) -> None:
     assert len(heard.heads) == 1
 
 
-async def test_lasting_trouble_is_told_after_the_last_attempt() -> None:
+async def test_complete_raises_after_the_last_attempt() -> None:
     async with endpoint([Answer(503, b"busy")]) as heard:
         with pytest.raises(ModelError, match="answered 503 after 3 attempts: busy"):
             await model(heard.url).complete(ASKED, [])
     assert len(heard.heads) == 3
 
 
-async def test_an_endpoint_that_is_not_there_is_told() -> None:
+async def test_complete_reports_an_unreachable_endpoint() -> None:
     async with endpoint([HELLO]) as heard:
         pass
     with pytest.raises(ModelError, match=r"could not be reached: .* after 2 attempts") as failed:
@@ -83,13 +83,13 @@ async def test_an_endpoint_that_is_not_there_is_told() -> None:
     assert failed.value.facts == {"status": None, "attempts": 2}
 
 
-async def test_an_endpoint_that_never_answers_is_not_waited_for() -> None:
+async def test_complete_times_out_without_a_response() -> None:
     async with endpoint([Answer(silent=True)]) as heard:
         with pytest.raises(ModelError, match=r"did not respond within 0\.05 s"):
             await model(heard.url, timeout_s=0.05, max_attempts=1).complete(ASKED, [])
 
 
-async def test_the_key_is_never_told() -> None:
+async def test_complete_hides_the_key_in_errors() -> None:
     async with endpoint([Answer(401, f"bad key {KEY} {'x' * 1000}".encode())]) as heard:
         with pytest.raises(ModelError) as failed:
             await model(heard.url).complete(ASKED, [])
@@ -113,7 +113,7 @@ async def test_the_key_is_never_told() -> None:
         (b" " * (1024 * 1024 + 1), "more than 1048576 bytes"),
     ],
 )
-async def test_an_answer_that_is_no_completion_is_told(body: bytes, words: str) -> None:
+async def test_complete_refuses_an_invalid_completion(body: bytes, words: str) -> None:
     async with endpoint([Answer(body=body)]) as heard:
         with pytest.raises(ModelError) as failed:
             await model(heard.url).complete(ASKED, [])
@@ -121,7 +121,7 @@ async def test_an_answer_that_is_no_completion_is_told(body: bytes, words: str) 
     assert len(heard.heads) == 1
 
 
-def test_calls_are_read_as_the_endpoint_wrote_them() -> None:
+def test_read_turn_keeps_calls_as_written() -> None:
     calls = [
         {"id": "c1", "type": "function", "function": {"name": "look", "arguments": '{"a": 1}', "more": 1}},
         {"id": None, "function": {"name": None, "arguments": None}},
@@ -136,7 +136,7 @@ def test_calls_are_read_as_the_endpoint_wrote_them() -> None:
     )
 
 
-def test_a_refusal_is_the_models_text() -> None:
+def test_read_turn_returns_a_refusal_as_text() -> None:
     assert read_turn(completion({"content": None, "refusal": "I would rather not."})).text == "I would rather not."
 
 
@@ -150,7 +150,7 @@ def test_a_refusal_is_the_models_text() -> None:
         ("much", []),
     ],
 )
-def test_usage_is_read_where_it_makes_sense(usage: Any, read: list[int]) -> None:
+def test_read_turn_keeps_only_valid_usage(usage: Any, read: list[int]) -> None:
     assert list(read_turn(completion({"content": ""}, usage=usage)).usage.values()) == read
 
 
@@ -170,16 +170,16 @@ def test_usage_is_read_where_it_makes_sense(usage: Any, read: list[int]) -> None
         (2, "Tue, 99 Nov 2023 22:13:15 GMT", 1.0),
     ],
 )
-def test_the_wait_is_as_the_endpoint_says_or_doubles(attempt: int, header: str | None, wait_s: float) -> None:
+def test_choose_wait_s_follows_the_header_or_doubles(attempt: int, header: str | None, wait_s: float) -> None:
     assert choose_wait_s(attempt, header, 0.5, 1_700_000_000_000) == wait_s
 
 
-async def test_an_endpoint_that_says_when_is_heeded() -> None:
+async def test_complete_waits_for_retry_after() -> None:
     async with endpoint([Answer(429, headers=("retry-after: 0",)), HELLO]) as heard:
         assert (await model(heard.url, backoff_s=1000).complete(ASKED, [])).text == "Hello!"
 
 
-def test_one_model_serves_one_event_loop_after_another() -> None:
+def test_complete_works_in_several_event_loops() -> None:
     async def ask(asked: ChatCompletionsModel | None = None, port: int = 0) -> tuple[ChatCompletionsModel, int]:
         async with endpoint([HELLO], port) as heard:
             asked = asked or model(heard.url)
@@ -191,12 +191,12 @@ def test_one_model_serves_one_event_loop_after_another() -> None:
 
 
 @pytest.mark.parametrize("url", ["", "api.example.com/v1", "ftp://example.com", "http://", "http://[::1"])
-def test_an_address_that_is_none_is_refused(url: str) -> None:
+def test_init_refuses_an_invalid_address(url: str) -> None:
     with pytest.raises(InvalidInput, match="https://host/v1"):
         ChatCompletionsModel(url, "tiny")
 
 
 @pytest.mark.parametrize("key", ["", "a b", "a\nb", "é"])
-def test_a_key_that_cannot_travel_is_refused(key: str) -> None:
+def test_init_refuses_a_key_that_no_header_can_hold(key: str) -> None:
     with pytest.raises(InvalidInput, match="printable ASCII"):
         ChatCompletionsModel("http://localhost/v1", "tiny", key)

@@ -1,4 +1,4 @@
-"""The search from a tool's function finds what its code can call, and only that."""
+"""Tests of the search from a tool's function."""
 
 import sys
 from functools import partial, wraps
@@ -13,14 +13,14 @@ from sayso.adapters.reachability import reach
 
 
 class Payer:
-    """Stands for an agent."""
+    """Stand-in for an agent."""
 
     def run(self) -> str:
         return "paid"
 
 
 class Desk:
-    """Has an agent, and one more that none of its methods names."""
+    """Holds two agents. Its methods name only one."""
 
     def __init__(self) -> None:
         self.payer = PAYER
@@ -93,7 +93,7 @@ def make_closure() -> Any:
     return call
 
 
-def call_nothing() -> str:
+def call_nothing(*_unused: object) -> str:
     return "payer"
 
 
@@ -119,39 +119,36 @@ def test_reach_finds_what_a_function_calls(function: Any) -> None:
     assert PAYER in [one for one in reach(function) if isinstance(one, Payer)]
 
 
-def test_reach_finds_nothing_that_the_code_does_not_name() -> None:
+def test_reach_ignores_names_that_the_code_does_not_use() -> None:
     assert [one for one in reach(call_nothing) if isinstance(one, Payer)] == []
     assert [one for one in reach(partial(call_nothing, SimpleNamespace(of=PAYER))) if isinstance(one, Payer)] == []
     assert OTHER not in [one for one in reach(DESK.pay) if isinstance(one, Payer)]
 
 
 class Unbound:
-    """A proxy that stands for nothing yet."""
+    """A proxy without a target."""
 
-    @property
-    def __class__(self) -> type:  # type: ignore[override]
+    def __getattribute__(self, name: str) -> Any:
         raise RuntimeError("outside of a request")
 
 
-def test_reach_follows_a_module_that_has_the_name_of_a_framework(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_reach_follows_a_user_module_named_like_a_framework(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "agents").mkdir()
     (tmp_path / "agents" / "desk.py").write_text("PAYER = None\n\n\ndef ask():\n    return PAYER.run()\n")
     monkeypatch.syspath_prepend(tmp_path)
     desk = import_module("agents.desk")
-    desk.PAYER = PAYER
+    monkeypatch.setattr(desk, "PAYER", PAYER)
     for name in ("agents", "agents.desk"):
         monkeypatch.setitem(sys.modules, name, sys.modules.pop(name))
     assert any(one is PAYER for one in reach(desk.ask))
 
 
-def test_reach_goes_on_past_a_proxy_that_stands_for_nothing() -> None:
+def test_reach_passes_an_unbound_proxy() -> None:
     found = reach(partial(call_nothing, Unbound(), PAYER))
     assert any(one is PAYER for one in found)
 
 
-def test_reach_ends_on_things_that_hold_each_other() -> None:
+def test_reach_ends_on_cyclic_references() -> None:
     first: list[Any] = []
     second = {"first": first, "function": make_closure()}
     first.append(second)

@@ -1,4 +1,4 @@
-"""A model that asks for what cannot run is told so by whoever began its run, and people are asked about the rest."""
+"""Tests of starting runs in the agent's process."""
 
 from sayso.adapters.starting import start
 from sayso.canonical_json import JsonObject
@@ -32,7 +32,7 @@ class Slip:
         return Done([describe_refusal(one) for one in executor.calls])
 
 
-async def test_a_turn_with_a_call_that_cannot_run_is_told_to_the_model_and_nobody_is_asked() -> None:
+async def test_start_returns_invalid_calls_to_the_model() -> None:
     slip = Slip(("pay", '{"to":'), ("fly", "{}"), ("pay", '{"to": 7}'), ("pay", '{"to": "ann"}'))
     async with AsyncClient("http://127.0.0.1:9", "no-key") as nobody:
         told = await start(build_agent(slip, "bot", {"pay": PAY}), "Pay.", nobody)

@@ -1,4 +1,4 @@
-"""Cards come in the envelope's five keys, and whatever a chat's tool said can be drawn."""
+"""Tests of the ToolResponse envelope."""
 
 import json
 from typing import Any
@@ -35,13 +35,13 @@ ITEM: dict[str, Any] = {
 }
 
 
-def test_a_request_is_a_card_of_five_keys() -> None:
+def test_ask_card_has_five_keys() -> None:
     card = ask_card("GMail", SUSPENSION, ITEM, "http://sayso/items")
     assert card.to_dict().keys() == KEYS
     assert draw(card) == ("Approval of send_mail", (("to", "ann"),), "Nothing is sent unread")
 
 
-def test_a_decision_is_a_card_with_the_arguments_that_ran() -> None:
+def test_decision_card_has_the_arguments_that_ran() -> None:
     card = decision_card("GMail", SUSPENSION, ITEM)
     assert card.to_dict().keys() == KEYS
     assert card.to_dict()["response"]["args"] == {"to": "bob"}  # type: ignore[index,call-overload]
@@ -50,13 +50,13 @@ def test_a_decision_is_a_card_with_the_arguments_that_ran() -> None:
     assert ("verdict", "approved") in drawn.fields
 
 
-def test_a_denial_reaches_the_model_as_an_envelope() -> None:
+def test_describe_refused_writes_an_envelope() -> None:
     told = json.loads(describe_refused("GMail")("send_mail", "Not today."))
     assert told.keys() == KEYS
     assert (told["response_type"], told["response"]["message"]) == ("error", "Not today.")
 
 
-def test_an_edit_is_noted_in_the_label_and_the_payload_stays_as_it_is() -> None:
+def test_note_edit_changes_only_the_label() -> None:
     said = ToolResponse(response_type="inbox", agent_name="GMail", friendly_name="Inbox", response=[{"id": 1}])
     noted = read_output(note_edit(said.to_dict(), "It ran with {}."))
     assert (noted.friendly_name, noted.response) == ("Inbox (It ran with {}.)", [{"id": 1}])
@@ -64,32 +64,32 @@ def test_an_edit_is_noted_in_the_label_and_the_payload_stays_as_it_is() -> None:
 
 
 @pytest.mark.parametrize("output", [None, "words", {"response": 1}, [1]])
-def test_what_is_no_envelope_is_not_made_one_by_an_edit(output: Any) -> None:
+def test_note_edit_returns_none_for_other_output(output: Any) -> None:
     assert note_edit(output, "It ran with {}.") is None
 
 
-def test_a_client_draws_its_own_types_its_own_way() -> None:
+def test_draw_uses_the_clients_renderers() -> None:
     said = ToolResponse(response_type="inbox", agent_name="GMail", friendly_name="Inbox", response=[1, 2])
     assert draw(said, {"inbox": lambda one: Drawn(one.friendly_name, (), "2 mails")}) == ("Inbox", (), "2 mails")
     hidden = said.model_copy(update={"display_response": False})
     assert draw(hidden, {"inbox": lambda one: Drawn("never")}) is None
 
 
-def test_what_is_not_to_be_displayed_is_not_drawn() -> None:
+def test_draw_returns_none_for_hidden_output() -> None:
     said = ToolResponse(response_type="x", agent_name="a", friendly_name="f", response=[1], display_response=False)
     assert draw(read_output(said.to_json())) is None
     assert draw(read_output({"anything": 1, "display_response": False})) is None
 
 
 @pytest.mark.parametrize("output", [None, [], [1, {"a": 2}], 3, "words", "null", '{"a": 1', "{}", {"error": "broken"}])
-def test_any_output_can_be_drawn(output: Any) -> None:
+def test_draw_accepts_any_output(output: Any) -> None:
     said = read_event({"type": "tool_output", "output": output, "current_agent": "Yelp"})
     assert said is not None
     assert said.agent_name == "Yelp"
     assert draw(said) is not None
 
 
-def test_an_error_without_an_envelope_is_drawn_as_one() -> None:
+def test_draw_shows_an_error_without_an_envelope() -> None:
     assert draw(read_output({"status": "error", "message": "No such mail."})) == (
         "Something went wrong",
         (),
@@ -97,6 +97,6 @@ def test_an_error_without_an_envelope_is_drawn_as_one() -> None:
     )
 
 
-def test_other_messages_of_the_chat_are_no_outputs() -> None:
+def test_read_event_returns_none_for_other_messages() -> None:
     assert read_event({"type": "llm_response", "response": "hi"}) is None
     assert read_event("hi") is None

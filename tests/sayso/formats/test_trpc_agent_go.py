@@ -1,9 +1,10 @@
-"""trpc-agent-go's events are read as its servers write them, whatever their order and age, and what waits is found."""
+"""Tests of reading and resuming trpc-agent-go runs."""
 
 import re
 from typing import Any
 
 import pytest
+from pydantic import JsonValue
 
 from sayso.errors import InvalidInput
 from sayso.formats.trpc_agent_go import (
@@ -41,7 +42,7 @@ def tree_of(roots: list[GoInvocation]) -> list[Any]:
     return [(one.id, tree_of(sorted(one.children, key=lambda child: child.id))) for one in roots]
 
 
-def test_an_event_is_decoded_with_all_its_parts() -> None:
+def test_decode_reads_all_fields() -> None:
     event = decode(
         asking(
             CALL,
@@ -71,30 +72,31 @@ def test_an_event_is_decoded_with_all_its_parts() -> None:
         ({"version": 1, "branch": "b", "filterKey": "f"}, "f"),
     ],
 )
-def test_an_older_event_is_filtered_by_its_branch(fields: dict[str, Any], filter_key: str) -> None:
+def test_decode_uses_the_branch_of_an_older_event_as_filter_key(fields: dict[str, Any], filter_key: str) -> None:
     assert decode(go("x", "e1", **fields)).filter_key == filter_key
 
 
 @pytest.mark.parametrize("response", [None, "broken", [1], 7])
-def test_a_malformed_response_inside_is_left_out(response: Any) -> None:
+def test_decode_drops_a_malformed_response(response: Any) -> None:
     event = decode(asking(CALL, response=response))
     assert (event.response_id, event.calls[0].name) == ("", "pay")
 
 
-def test_arguments_that_are_no_json_stay_text() -> None:
+def test_decode_keeps_invalid_arguments_as_text() -> None:
     broken = {"id": "c1", "function": {"name": "pay", "arguments": '{"amount":'}}
     assert decode(asking(broken)).calls[0].args == '{"amount":'
 
 
-def test_events_come_alone_in_lists_and_in_answers() -> None:
-    assert [one.id for one in decode_all(TRPC[0])] == ["e1"]  # type: ignore[arg-type]
-    assert len(decode_all(TRPC)) == len(TRPC)  # type: ignore[arg-type]
-    assert len(decode_all({"status": "completed", "events": TRPC, "messages": []})) == len(TRPC)  # type: ignore[dict-item]
+def test_decode_all_accepts_event_list_and_response() -> None:
+    events: list[JsonValue] = [*TRPC]
+    assert [event.id for event in decode_all(events[0])] == ["e1"]
+    assert len(decode_all(events)) == len(TRPC)
+    assert len(decode_all({"status": "completed", "events": events, "messages": []})) == len(TRPC)
     with pytest.raises(InvalidInput, match="not events of trpc-agent-go"):
         decode_all(["text"])
 
 
-def test_the_tree_is_the_same_whatever_order_the_events_came_in() -> None:
+def test_build_tree_is_independent_of_event_order() -> None:
     ids = [("a", ""), ("b", "a"), ("c", "a"), ("d", "c"), ("lost", "nowhere"), ("x", "y"), ("y", "x")]
     events = [decode(go("x", f"e{n}", invocationId=one, parentInvocationId=up)) for n, (one, up) in enumerate(ids)]
     events.append(decode(go("x", "e9", requestID="q2", invocationId="a")))
@@ -106,7 +108,7 @@ def test_the_tree_is_the_same_whatever_order_the_events_came_in() -> None:
         assert tree_of(tree["q2"]) == [("a", [])]
 
 
-def test_two_calls_of_one_agent_are_told_apart_by_what_triggered_them() -> None:
+def test_build_tree_tells_calls_of_one_agent_apart() -> None:
     events = [
         decode(go("x", f"e{n}", invocationId=f"i{n}", branch="root/auditor", parentMetadata={"triggerId": f"c{n}"}))
         for n in (1, 2)
@@ -114,7 +116,7 @@ def test_two_calls_of_one_agent_are_told_apart_by_what_triggered_them() -> None:
     assert [one.trigger_id for one in build_tree(events)["q1"]] == ["c1", "c2"]
 
 
-def test_a_graph_that_was_interrupted_waits_and_is_resumed_by_its_checkpoint() -> None:
+def test_write_graph_resume_names_the_checkpoint() -> None:
     (pause,) = find_suspensions([decode(interrupt()), decode(interrupt())])
     assert (pause.mechanism, pause.key, pause.prompt) == ("graph_interrupt", "ok", {"question": "Pay?"})
     assert write_graph_resume([pause], {"ok": True}) == {
@@ -126,17 +128,17 @@ def test_a_graph_that_was_interrupted_waits_and_is_resumed_by_its_checkpoint() -
     assert write_graph_resume([below], {"ok": 1})["checkpoint_ns"] == "sub"
 
 
-def test_a_step_of_a_graph_that_was_not_interrupted_is_no_pause() -> None:
+def test_find_suspensions_ignores_uninterrupted_steps() -> None:
     assert find_suspensions([decode(interrupt(nodeID="", nodeId="review"))]) == []
 
 
 @pytest.mark.parametrize("values", [{}, {"static_interrupt_before:review": None}])
-def test_a_breakpoint_is_resumed_with_or_without_a_value(values: dict[str, Any]) -> None:
+def test_write_graph_resume_needs_no_value_for_a_breakpoint(values: dict[str, Any]) -> None:
     pauses = find_suspensions(decode_all([interrupt(interruptKey="static_interrupt_before:review")]))
     assert write_graph_resume(pauses, values) == {"lineage_id": "l1", "checkpoint_id": "k1", "resume_map": values}
 
 
-def test_answers_go_to_one_checkpoint_and_to_all_that_waits() -> None:
+def test_write_graph_resume_needs_all_answers_of_one_checkpoint() -> None:
     pauses = find_suspensions([decode(interrupt("e1")), decode(interrupt("e2", interruptKey="why"))])
     with pytest.raises(InvalidInput, match=r"Missing: why\. Unknown: other"):
         write_graph_resume(pauses, {"ok": 1, "other": 2})
@@ -147,7 +149,7 @@ def test_answers_go_to_one_checkpoint_and_to_all_that_waits() -> None:
         write_tool_results(pauses, {})
 
 
-def test_a_call_that_nobody_ran_waits_once_the_run_has_ended() -> None:
+def test_find_suspensions_finds_external_calls_of_an_ended_run() -> None:
     other = {"id": "c2", "function": {"name": "look_up", "arguments": "{}"}}
     ran = go("tool.response", "e2", {"role": "tool", "tool_id": "c2", "content": "found"})
     events = [decode(asking(CALL, other)), decode(ran)]
@@ -161,13 +163,13 @@ def test_a_call_that_nobody_ran_waits_once_the_run_has_ended() -> None:
         write_tool_results(pauses, {})
 
 
-def test_a_long_running_call_waits_and_is_answered_in_words() -> None:
+def test_write_user_reply_answers_a_long_running_call() -> None:
     (pause,) = find_suspensions([decode(asking(CALL, longRunningToolIDs={"c1": {}}))])
     assert pause.mechanism == "long_running_tool"
     assert write_user_reply(pause, "paid") == {"role": "user", "content": "The result of pay (c1): paid"}
 
 
-def test_a_permission_that_was_asked_for_is_found_but_holds_nothing() -> None:
+def test_find_suspensions_finds_a_permission_without_key() -> None:
     content = '{"status":"approval_required","tool":"pay","reason":"money"}'
     (pause,) = find_suspensions(
         [decode(go("tool.response", "e1", {"role": "tool", "tool_id": "c1", "content": content}))]
@@ -175,12 +177,12 @@ def test_a_permission_that_was_asked_for_is_found_but_holds_nothing() -> None:
     assert (pause.mechanism, pause.key, pause.name, pause.prompt) == ("permission", "", "pay", "money")
 
 
-def test_the_quick_start_is_fifteen_lines_at_most_and_writes_what_resumes_a_graph() -> None:
+def test_documented_quick_start_resumes_a_graph() -> None:
     page = (CHECKOUT / "docs" / "frameworks.md").read_text(encoding="utf-8")
     written = re.search(r"^### trpc-agent-go\n.*?^```python\n(.*?)^```", page, re.DOTALL | re.MULTILINE)
     assert written is not None
     assert len(written[1].splitlines()) <= 15
-    known: dict[str, Any] = {"answer": [interrupt(interruptKey="approve")]}
+    known: dict[str, Any] = {"response": [interrupt(interruptKey="approve")]}
     exec(written[1], known)  # noqa: S102  the page's own lines
     assert known["state"] == {"lineage_id": "l1", "checkpoint_id": "k1", "resume_map": {"approve": True}}
-    assert [one.mechanism for one in known["pauses"]] == ["graph_interrupt"]
+    assert [entry.mechanism for entry in known["suspensions"]] == ["graph_interrupt"]

@@ -3,9 +3,8 @@ import json
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sayso.canonical_json import canonical_json, parse_json
+from sayso.canonical_json import JsonObject, canonical_json, parse_json
 from sayso.text.summaries import SUMMARY_PAIRS, Leaf, list_values, summarize, write_leaf, write_pretty
-from service.web.content.forms import args_fields
 from tests.service.web.stories import REFUND_ARGS
 
 JSON = st.recursive(
@@ -15,10 +14,7 @@ JSON = st.recursive(
 )
 
 
-TO = {"type": "object", "properties": {"to": {"type": "string"}}}
-
-
-def test_every_leaf_has_its_path() -> None:
+def test_list_values_returns_every_path() -> None:
     leaves = list_values({"a": {"b": [1, {"c": None}]}, "e": [], "t": "x y"})
     assert leaves == [
         Leaf("a.b[0]", "1", literal=True),
@@ -28,24 +24,19 @@ def test_every_leaf_has_its_path() -> None:
     ]
 
 
-def test_a_text_that_could_be_taken_for_something_else_is_in_quotes() -> None:
+def test_list_values_quotes_ambiguous_texts() -> None:
     for text in ("10", "true", "null", "", " padded", '"quoted"', "[1]", "1e5"):
         assert write_leaf(text) == json.dumps(text), text
     assert write_leaf("10 apples") == "10 apples"
     assert write_leaf(10) == "10"
 
 
-def test_keys_that_differ_in_blanks_alone_are_shown_distinguishably() -> None:
+def test_list_values_distinguishes_keys_with_blanks() -> None:
     shown = [leaf.path for leaf in list_values({"to": 1, "to ": 2, "to\n": 3, " to": 4, "to\u200b": 5, 'to"': 6})]
     assert shown == ["to", '["to "]', '["to\\n"]', '[" to"]', '["to\u200b"]', '["to\\""]']
 
 
-def test_labels_of_arguments_that_differ_in_blanks_alone_differ() -> None:
-    names = [field.shown_name for field in args_fields(None, {}) + args_fields(TO, {"to ": "x", "to\n": "y"})]
-    assert names[-3:] == ["to", '"to "', '"to\\n"']
-
-
-def test_a_gist_shows_the_first_leaves_and_counts_the_bytes_it_leaves_out() -> None:
+def test_summarize_shows_the_first_values_and_counts_omitted_bytes() -> None:
     summary = summarize(REFUND_ARGS)
     assert [leaf.path for leaf in summary.shown] == ["order_id", "amount", "currency", "notify", "note"]
     assert summary.shown[-1].cut
@@ -54,12 +45,12 @@ def test_a_gist_shows_the_first_leaves_and_counts_the_bytes_it_leaves_out() -> N
     assert summary.hidden_bytes == whole - shown > 0
 
 
-def test_a_gist_of_little_hides_nothing() -> None:
+def test_summarize_of_few_values_omits_nothing() -> None:
     assert summarize({"city": "Bern"}).hidden_bytes == 0
     assert summarize({}).shown == ()
 
 
-def test_numbers_are_written_as_they_are_digested() -> None:
+def test_write_pretty_writes_numbers_in_canonical_form() -> None:
     assert (
         write_pretty({"big": 1e21, "small": 1e-7, "whole": 10.0})
         == '{\n  "big": 1e+21,\n  "small": 1e-7,\n  "whole": 10\n}'
@@ -67,20 +58,19 @@ def test_numbers_are_written_as_they_are_digested() -> None:
 
 
 @given(JSON)
-def test_pretty_json_is_the_same_json(value: object) -> None:
+def test_write_pretty_keeps_the_value(value: object) -> None:
     assert canonical_json(parse_json(write_pretty(value))) == canonical_json(value)  # type: ignore[arg-type]
 
 
 @given(st.dictionaries(st.text(max_size=40), JSON, max_size=9))
-def test_a_gist_is_never_longer_than_promised(args: dict[str, object]) -> None:
-    summary = summarize(args)  # type: ignore[arg-type]
+def test_summarize_keeps_its_size_limits(args: JsonObject) -> None:
+    summary = summarize(args)
     assert len(summary.shown) <= SUMMARY_PAIRS
     assert summary.hidden_bytes >= 0
-    assert (summary.hidden_bytes > 0) == any(leaf.cut for leaf in summary.shown) or len(
-        list_values(args)
-    ) > SUMMARY_PAIRS  # type: ignore[arg-type]
+    is_cut = any(leaf.cut for leaf in summary.shown)
+    assert (summary.hidden_bytes > 0) == is_cut or len(list_values(args)) > SUMMARY_PAIRS
 
 
-def test_a_name_that_looks_like_a_path_is_told_apart_from_one() -> None:
+def test_list_values_quotes_keys_that_resemble_paths() -> None:
     leaves = list_values({"to": {"name": 1}, "to.name": 2, "to[0]": 3, "": 4})
     assert [leaf.path for leaf in leaves] == ["to.name", '["to.name"]', '["to[0]"]', '[""]']

@@ -1,4 +1,4 @@
-"""Whatever a source tells, in whichever dialect, is one readable timeline, and nothing of it is dropped."""
+"""Tests of merging external events into a timeline."""
 
 from typing import Any
 
@@ -43,7 +43,7 @@ def of(entries: list[Entry], kind: Kind) -> list[Entry]:
 
 
 @pytest.mark.parametrize("source_format", list(STORIES))
-def test_every_dialect_folds_its_fragments_and_pairs_its_calls(source_format: str) -> None:
+def test_build_entries_joins_fragments_and_pairs_calls(source_format: str) -> None:
     entries = told(source_format)
     texts = [one.text for one in entries if one.kind in (Kind.TEXT, Kind.REASONING)]
     assert len([text for text in texts if text in ("I will pay.", "I will pay Ann.", "Ann is owed 5.")]) >= 1, texts
@@ -56,7 +56,7 @@ def test_every_dialect_folds_its_fragments_and_pairs_its_calls(source_format: st
     assert of(entries, Kind.UNKNOWN) == []
 
 
-def test_a_call_keeps_its_arguments_and_its_result() -> None:
+def test_build_entries_keeps_arguments_and_result_of_a_call() -> None:
     for source_format in ("autogen", "parsimony", "trpc_agent_go"):
         (call,) = of(told(source_format), Kind.CALL)
         assert call.data == {"amount": 5}
@@ -65,13 +65,13 @@ def test_a_call_keeps_its_arguments_and_its_result() -> None:
     assert (failed.ok, failed.text) == (False, "no funds")
 
 
-def test_a_pause_is_told_as_one() -> None:
-    assert [one.text for one in of(told("afk"), Kind.PAUSE)] == ["Paused: Waiting for deferred approval"]
-    (asked,) = of(told("parsimony"), Kind.PAUSE)
+def test_build_entries_shows_a_pause() -> None:
+    assert [one.text for one in of(told("afk"), Kind.WAIT)] == ["Paused: Waiting for deferred approval"]
+    (asked,) = of(told("parsimony"), Kind.WAIT)
     assert (asked.text, asked.note) == ("Asked: Also Ben?", "yes / no")
 
 
-def test_invocations_are_a_tree_even_where_they_lead_in_a_circle() -> None:
+def test_build_entries_breaks_cycles_of_invocations() -> None:
     depths = {one.who: one.depth for one in told("trpc_agent_go")}
     assert depths == {"payer": 0, "auditor": 1}
     circle = [
@@ -82,7 +82,7 @@ def test_invocations_are_a_tree_even_where_they_lead_in_a_circle() -> None:
     assert [one.depth for one in build_entries(kept("trpc_agent_go", circle))] == [1, 1, 0]
 
 
-def test_an_unknown_kind_is_shown_whole() -> None:
+def test_build_entries_shows_an_unknown_event_whole() -> None:
     for source_format in SourceFormat:
         event = {"type": "moon_landed", "object": "moon_landed", "crew": ["anna"]}
         (entry,) = build_entries(kept(source_format, [event]))
@@ -91,7 +91,7 @@ def test_an_unknown_kind_is_shown_whole() -> None:
         assert entry.data == event
 
 
-def test_text_before_and_after_a_call_stays_two_messages() -> None:
+def test_build_entries_splits_text_at_a_call() -> None:
     events = [
         {"type": "text_delta", "data": {"delta": "one"}},
         {"type": "warning", "message": "slow", "data": {}},
@@ -100,8 +100,8 @@ def test_text_before_and_after_a_call_stays_two_messages() -> None:
     assert [one.text for one in build_entries(kept("afk", events))] == ["one", "slow", "two"]
 
 
-def test_results_without_ids_go_to_the_oldest_call_that_waits() -> None:
-    events = [
+def test_build_entries_pairs_results_without_ids_in_order() -> None:
+    events: list[dict[str, Any]] = [
         {"type": "tool_call", "name": "a"},
         {"type": "tool_call", "name": "b"},
         {"type": "tool_output", "output": "first"},
@@ -118,7 +118,7 @@ def test_results_without_ids_go_to_the_oldest_call_that_waits() -> None:
     assert entries[2].output == ["nobody asked"]
 
 
-def test_a_call_id_used_again_is_another_call() -> None:
+def test_build_entries_treats_a_reused_call_id_as_a_new_call() -> None:
     once = [
         {"type": "tool_call", "data": {"name": "a", "call_id": "1"}},
         {"type": "tool_result", "data": {"call_id": "1", "success": True}},
@@ -127,7 +127,7 @@ def test_a_call_id_used_again_is_another_call() -> None:
     assert [(one.first_seq, one.last_seq, one.ok) for one in entries] == [(1, 2, True), (3, 4, True)]
 
 
-def test_a_source_keeps_its_order_whatever_moments_it_claims() -> None:
+def test_build_entries_keeps_the_order_of_a_source() -> None:
     said = [T0 - 50, T0 - 90, T0 + 999_999]
     events = [
         one.model_copy(update={"said_at_ms": at_ms})
@@ -136,7 +136,7 @@ def test_a_source_keeps_its_order_whatever_moments_it_claims() -> None:
     assert [one.at_ms for one in build_entries(events)] == [T0 - 50, T0 - 50, T0 + 3]
 
 
-def test_step_that_afk_enters_again_is_shown_once_from_two_sources() -> None:
+def test_build_entries_shows_a_repeated_afk_step_once() -> None:
     step = {"run_id": "r", "step": 1}
     entered = [
         {**step, "type": "step_started", "data": {}},
@@ -149,7 +149,7 @@ def test_step_that_afk_enters_again_is_shown_once_from_two_sources() -> None:
     assert [one.call_id for one in entries if one.kind is Kind.CALL] == ["c0"]
 
 
-def test_our_trail_and_theirs_are_one_timeline() -> None:
+def test_merge_sorts_trail_and_entries_by_time() -> None:
     ours = [TrailEntry(seq=n, at_ms=T0 + at, type="warning", data={}, hash="h") for n, at in ((1, 1), (2, 3))]
     both = merge(ours, build_entries(kept("sayso", [{"type": "note"}] * 3)))
     assert [one.seq if isinstance(one, TrailEntry) else f"told {one.first_seq}" for one in both] == [
@@ -171,7 +171,7 @@ def test_our_trail_and_theirs_are_one_timeline() -> None:
         ("yesterday", None),
     ],
 )
-def test_moments_are_read_as_go_and_python_write_them(text: str, at_ms: int | None) -> None:
+def test_read_moment_reads_go_and_python_times(text: str, at_ms: int | None) -> None:
     assert read_moment(text) == at_ms
 
 
@@ -185,9 +185,7 @@ def test_moments_are_read_as_go_and_python_write_them(text: str, at_ms: int | No
     ),
     KINDS,
 )
-def test_whatever_is_told_is_read_and_something_of_it_is_shown(
-    source_format: SourceFormat, events: list[dict[str, Any]], kind: str
-) -> None:
+def test_build_entries_reads_any_json(source_format: SourceFormat, events: list[dict[str, Any]], kind: str) -> None:
     for event in events:
         for one in (event, {**event, "type": kind}, {**event, "object": kind}):
             assert all(isinstance(piece.text, str) for piece in SOURCE_FORMATS[source_format].read(one))

@@ -52,16 +52,16 @@ PUBLIC = ["1.1.1.1", "8.8.8.8", "93.184.216.34", "2606:4700:4700::1111", "2a00:1
 
 
 @pytest.mark.parametrize("address", PRIVATE)
-def test_what_is_not_public_is_not_reached(address: str) -> None:
+def test_is_allowed_rejects_private_addresses(address: str) -> None:
     assert not is_allowed(ip_address(address))
 
 
 @pytest.mark.parametrize("address", PUBLIC)
-def test_what_is_public_is(address: str) -> None:
+def test_is_allowed_accepts_public_addresses(address: str) -> None:
     assert is_allowed(ip_address(address))
 
 
-def test_where_it_is_allowed_this_very_machine_is_reached_and_nothing_else() -> None:
+def test_is_allowed_with_loopback_adds_loopback_only() -> None:
     reached = [address for address in PRIVATE if is_allowed(ip_address(address), loopback=True)]
     assert reached == ["127.0.0.1", "127.8.8.8", "::1", "::ffff:127.0.0.1"]
 
@@ -91,12 +91,12 @@ def test_where_it_is_allowed_this_very_machine_is_reached_and_nothing_else() -> 
         "https://agent.example.com/" + "a" * 2000,
     ],
 )
-def test_an_unsafe_address_is_refused_before_anybody_is_asked(url: str) -> None:
+def test_check_url_rejects_unsafe_urls(url: str) -> None:
     with pytest.raises(UnsafeUrl):
         check_url(url)
 
 
-def test_a_safe_one_is_taken() -> None:
+def test_check_url_accepts_safe_urls() -> None:
     for url in ("https://agent.example.com/aap?x=1", "https://8.8.8.8:8443/", "https://[2606:4700:4700::1111]/"):
         check_url(url)
     check_url("https://127.0.0.1:5000/", loopback=True)

@@ -13,7 +13,7 @@ from service.delivery.http import Posts
 from tests.receivers import SECRET, Receiver
 
 
-async def test_a_name_that_leads_to_this_machine_is_not_connected_to(receiver: Receiver) -> None:
+async def test_post_refuses_a_name_that_resolves_to_loopback(receiver: Receiver) -> None:
     strict = Posts()
     with pytest.raises(UnsafeUrl, match="localhost does not resolve to a public address"):
         await strict.post(receiver.url, SECRET, "m", b"{}")
@@ -21,7 +21,7 @@ async def test_a_name_that_leads_to_this_machine_is_not_connected_to(receiver: R
     await strict.aclose()
 
 
-async def test_what_is_answered_is_told(receiver: Receiver) -> None:
+async def test_post_returns_the_response(receiver: Receiver) -> None:
     receiver.say = lambda _: Response("wait", 429, {"Retry-After": "7"})
     here = Posts(loopback=True)
     answer = await here.post(receiver.url, SECRET, "m", b'{"type": "x"}')
@@ -32,7 +32,7 @@ async def test_what_is_answered_is_told(receiver: Receiver) -> None:
     await here.aclose()
 
 
-async def test_the_certificate_has_to_be_for_the_name(receiver: Receiver) -> None:
+async def test_post_verifies_the_certificate(receiver: Receiver) -> None:
     here = Posts(loopback=True)
     port = receiver.url.rsplit(":", 1)[1]
     answer = await here.post(f"https://127.0.0.2:{port}", SECRET, "m", b"{}")
@@ -41,7 +41,7 @@ async def test_the_certificate_has_to_be_for_the_name(receiver: Receiver) -> Non
     await here.aclose()
 
 
-async def test_nobody_there_is_no_error_of_ours(certificate: Path) -> None:
+async def test_post_returns_status_0_for_an_absent_receiver(certificate: Path) -> None:
     here = Posts(loopback=True)
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = taken.getsockname()[1]
@@ -52,7 +52,7 @@ async def test_nobody_there_is_no_error_of_ours(certificate: Path) -> None:
     await here.aclose()
 
 
-async def test_what_failed_is_told_without_any_address(certificate: Path) -> None:
+async def test_post_error_names_no_address(certificate: Path) -> None:
     here = Posts(loopback=True)
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = taken.getsockname()[1]
@@ -62,7 +62,7 @@ async def test_what_failed_is_told_without_any_address(certificate: Path) -> Non
     await here.aclose()
 
 
-async def test_a_name_that_leads_inside_is_refused_without_its_address() -> None:
+async def test_unsafe_url_error_names_no_address() -> None:
     here = Posts()
     with pytest.raises(UnsafeUrl) as refused:
         await here.post("https://localhost/", SECRET, "m", b"{}")
@@ -71,7 +71,7 @@ async def test_a_name_that_leads_inside_is_refused_without_its_address() -> None
     await here.aclose()
 
 
-async def test_who_never_answers_is_not_waited_for(certificate: Path) -> None:
+async def test_post_times_out_on_a_silent_receiver(certificate: Path) -> None:
     here = Posts(loopback=True, attempt_s=0.2)
     with socket.create_server(("127.0.0.1", 0)) as silent:
         answer = await here.post(f"https://localhost:{silent.getsockname()[1]}/", SECRET, "m", b"{}")
@@ -80,7 +80,7 @@ async def test_who_never_answers_is_not_waited_for(certificate: Path) -> None:
     await here.aclose()
 
 
-async def test_a_flood_is_not_read_to_its_end(receiver: Receiver) -> None:
+async def test_post_limits_the_response_size(receiver: Receiver) -> None:
     receiver.say = lambda _: Response("x" * 5_000_000)
     here = Posts(loopback=True)
     answer = await here.post(receiver.url, SECRET, "m", b'{"type": "x"}')
@@ -90,7 +90,7 @@ async def test_a_flood_is_not_read_to_its_end(receiver: Receiver) -> None:
 
 
 @pytest.mark.parametrize("status", [204, 200, 500])
-async def test_an_answer_that_breaks_off_is_the_answer_all_the_same(receiver: Receiver, status: int) -> None:
+async def test_post_keeps_the_status_of_a_broken_off_response(receiver: Receiver, status: int) -> None:
     """Whoever said that the message was taken is not to be told again for seven days."""
     receiver.say = lambda _: Response("x", status, {"content-length": "10"})
     here = Posts(loopback=True)
@@ -99,7 +99,7 @@ async def test_an_answer_that_breaks_off_is_the_answer_all_the_same(receiver: Re
     await here.aclose()
 
 
-async def test_an_answer_that_never_ends_is_not_waited_for_and_counts(receiver: Receiver) -> None:
+async def test_post_keeps_the_status_of_an_endless_response(receiver: Receiver) -> None:
     async def trickle() -> AsyncIterator[bytes]:
         yield b"x"
         await answered.wait()

@@ -27,7 +27,7 @@ async def wait_until_waiting(world: World, count: int) -> None:
     await until(look)
 
 
-async def test_one_wait_more_than_a_key_may_hold_is_429_with_retry_after(world: World) -> None:
+async def test_wait_over_the_limit_of_a_key_is_429(world: World) -> None:
     record = await make_pending(world.wiring)
     place = f"/api/v1/suspensions/{record.id}"
     async with world.client("demo") as client, world.client("anna") as reviewer:
@@ -49,7 +49,7 @@ async def test_one_wait_more_than_a_key_may_hold_is_429_with_retry_after(world: 
         stream.cancel()
 
 
-async def test_an_instance_that_waits_too_often_is_told_rate_limited(world: World) -> None:
+async def test_wait_over_the_limit_of_an_instance_is_rate_limited(world: World) -> None:
     async with make_instance(world, await make_provisioner(world.wiring)) as made:
         request_id = await made.waiting()
         polls = [asyncio.create_task(made.show(request_id, "30s")) for _ in range(2)]
@@ -61,7 +61,7 @@ async def test_an_instance_that_waits_too_often_is_told_rate_limited(world: Worl
         assert {(await poll)["status"] for poll in polls} == {"approved"}
 
 
-async def test_a_person_with_too_many_open_pages_is_refused_one_more(world: World, settings: Settings) -> None:
+async def test_stream_over_the_limit_of_a_reviewer_is_refused(world: World, settings: Settings) -> None:
     cookie = {"Cookie": f"sayso_session_8321={await let_in(settings, 'bob')}"}
     async with world.client() as client:
         pages = [asyncio.create_task(client.get("/live", headers=cookie)) for _ in range(2)]

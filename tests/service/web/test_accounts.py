@@ -17,13 +17,13 @@ async def begin(guest: Visit, agent: str = "a browser") -> str:
     return page.partition('name="csrf" value="')[2].partition('"')[0]
 
 
-async def test_a_reviewer_changes_their_password_on_the_page(settings: Settings) -> None:
+async def test_account_page_changes_the_password(settings: Settings) -> None:
     async with visit(settings, None) as guest:
         await add_people(guest.wiring, "carla")
         csrf = await begin(guest)
         form = {"csrf": csrf, "current": PASSWORD, "password": NEW, "again": NEW}
-        assert await guest.send("/account/password", **form) == "/account?done=password"
-        assert "Your password is changed" in await guest.read("/account?done=password")
+        assert await guest.send("/account/password", 303, **form) == "/account?done=password"
+        assert "The password is changed" in await guest.read("/account?done=password")
         guest.client.cookies.clear()
         old = await guest.client.post("/sign-in", data={"name": "carla", "password": PASSWORD}, headers=OWN)
         new = await guest.client.post("/sign-in", data={"name": "carla", "password": NEW}, headers=OWN)
@@ -32,9 +32,9 @@ async def test_a_reviewer_changes_their_password_on_the_page(settings: Settings)
 
 @pytest.mark.parametrize(
     ("current", "again", "status", "said"),
-    [("a wrong password", NEW, 403, "not right"), (PASSWORD, "typed otherwise", 422, "typed in two ways")],
+    [("a wrong password", NEW, 403, "not right"), (PASSWORD, "typed otherwise", 422, "The two new passwords differ")],
 )
-async def test_a_refused_password_is_said_on_the_page(
+async def test_account_page_shows_a_refused_password(
     settings: Settings, current: str, again: str, status: int, said: str
 ) -> None:
     async with visit(settings, None) as guest:
@@ -46,7 +46,7 @@ async def test_a_refused_password_is_said_on_the_page(
         assert NEW not in page
 
 
-async def test_sessions_are_listed_and_ended_on_the_page(settings: Settings) -> None:
+async def test_account_page_lists_and_ends_sessions(settings: Settings) -> None:
     async with visit(settings, None) as guest:
         await add_people(guest.wiring, "carla")
         await begin(guest, "an old phone")
@@ -64,7 +64,7 @@ async def test_sessions_are_listed_and_ended_on_the_page(settings: Settings) -> 
         assert gone.status_code == 303
 
 
-async def test_all_other_sessions_end_with_one_press_and_a_forged_form_ends_none(settings: Settings) -> None:
+async def test_account_page_ends_all_other_sessions_and_rejects_forgeries(settings: Settings) -> None:
     async with visit(settings, None) as guest:
         await add_people(guest.wiring, "carla")
         await begin(guest, "an old phone")

@@ -25,9 +25,7 @@ def now(site: Site, record: SuspensionRecord) -> SuspensionRecord:
 
 
 @pytest.mark.parametrize("scripts", [True, False], ids=["with scripts", "without scripts"])
-def test_a_reviewer_signs_in_and_approves_with_an_edit_denies_and_gives_a_value(
-    browser: Browser, site: Site, scripts: bool
-) -> None:
+def test_reviewer_approves_with_an_edit_denies_and_gives_a_value(browser: Browser, site: Site, scripts: bool) -> None:
     async def prepare(wiring: Wiring) -> list[SuspensionRecord]:
         await add_people(wiring, "anna")
         return [
@@ -75,7 +73,7 @@ def test_a_reviewer_signs_in_and_approves_with_an_edit_denies_and_gives_a_value(
     assert third.value == "HH-7731"
 
 
-def test_the_inbox_shows_what_comes_and_goes_without_a_reload(site: Site, open_as: Callable[..., Page]) -> None:
+def test_inbox_refreshes_without_a_reload(site: Site, open_as: Callable[..., Page]) -> None:
     page = open_as("/")
     expect(page.get_by_text("Nothing is waiting for you.")).to_be_visible()
     page.evaluate("window.same = true")
@@ -94,7 +92,7 @@ def test_the_inbox_shows_what_comes_and_goes_without_a_reload(site: Site, open_a
     assert page.evaluate("window.same")
 
 
-def test_the_receipt_goes_on_by_itself_to_the_tools_result(site: Site, open_as: Callable[..., Page]) -> None:
+def test_receipt_refreshes_until_the_result(site: Site, open_as: Callable[..., Page]) -> None:
     record = site.act(asked)
     page = open_as(place_of(record))
     page.get_by_role("button", name="Approve", exact=True).click()
@@ -107,7 +105,7 @@ def test_the_receipt_goes_on_by_itself_to_the_tools_result(site: Site, open_as: 
     expect(page.locator("#timeline").get_by_text("The run completed")).to_be_visible()
 
 
-def test_an_open_item_closes_by_itself_when_somebody_else_decides(site: Site, open_as: Callable[..., Page]) -> None:
+def test_open_item_page_closes_after_another_decision(site: Site, open_as: Callable[..., Page]) -> None:
     record = site.act(asked)
     page = open_as(place_of(record))
     expect(page.get_by_role("button", name="Approve", exact=True)).to_be_visible()
@@ -116,7 +114,7 @@ def test_an_open_item_closes_by_itself_when_somebody_else_decides(site: Site, op
     expect(page.get_by_role("button", name="Approve", exact=True)).to_have_count(0)
 
 
-def test_what_somebody_is_typing_is_left_alone_and_they_are_told(site: Site, open_as: Callable[..., Page]) -> None:
+def test_form_in_use_is_kept_and_a_notice_shown(site: Site, open_as: Callable[..., Page]) -> None:
     record = site.act(asked)
     page = open_as(place_of(record))
     page.get_by_text("Deny", exact=True).first.click()
@@ -131,7 +129,7 @@ def test_what_somebody_is_typing_is_left_alone_and_they_are_told(site: Site, ope
     expect(page.get_by_text("I am still typ")).to_be_visible()
 
 
-def test_a_form_that_was_sent_back_keeps_what_was_typed(site: Site, open_as: Callable[..., Page]) -> None:
+def test_rejected_form_keeps_its_input(site: Site, open_as: Callable[..., Page]) -> None:
     record = site.act(lambda wiring: asked(wiring, ask_value()))
     page = open_as(place_of(record))
     page.get_by_label("loyalty_code").fill("HH")
@@ -142,7 +140,7 @@ def test_a_form_that_was_sent_back_keeps_what_was_typed(site: Site, open_as: Cal
     expect(page.get_by_label("loyalty_code")).to_have_value("HH")
 
 
-def test_what_was_typed_and_left_is_not_overwritten(site: Site, open_as: Callable[..., Page]) -> None:
+def test_filled_form_without_focus_is_not_overwritten(site: Site, open_as: Callable[..., Page]) -> None:
     record = site.act(lambda wiring: asked(wiring, ask_value()))
     page = open_as(place_of(record))
     page.get_by_label("loyalty_code").fill("HH-77")
@@ -153,9 +151,7 @@ def test_what_was_typed_and_left_is_not_overwritten(site: Site, open_as: Callabl
 
 
 @pytest.mark.parametrize("scripts", [True, False], ids=["with scripts", "without scripts"])
-def test_what_was_typed_outlives_the_session_it_was_typed_in(
-    site: Site, open_as: Callable[..., Page], scripts: bool
-) -> None:
+def test_input_survives_the_end_of_its_session(site: Site, open_as: Callable[..., Page], scripts: bool) -> None:
     async def prepare(wiring: Wiring) -> SuspensionRecord:
         await add_people(wiring, "carla")
         return await asked(wiring)
@@ -183,7 +179,7 @@ def test_what_was_typed_outlives_the_session_it_was_typed_in(
     assert now(site, record).items[0].decisions[0].args == REFUND_ARGS | {"note": "One\n\n  <b>two</b>", "amount": 12.5}
 
 
-def test_signing_in_again_beside_what_is_typed_does_not_take_it_away(site: Site, open_as: Callable[..., Page]) -> None:
+def test_sign_in_in_another_tab_keeps_the_input(site: Site, open_as: Callable[..., Page]) -> None:
     record = site.act(asked)
     page = open_as(place_of(record))
     page.get_by_text("Deny", exact=True).first.click()
@@ -197,7 +193,7 @@ def test_signing_in_again_beside_what_is_typed_does_not_take_it_away(site: Site,
     expect(page.get_by_label("Reason")).to_have_value("Too old")
 
 
-def test_a_moment_that_was_chosen_stays_chosen(site: Site, open_as: Callable[..., Page]) -> None:
+def test_chosen_extension_survives_a_refresh(site: Site, open_as: Callable[..., Page]) -> None:
     record = site.act(lambda wiring: asked(wiring, make_ask(terms={"extend_by_s": 90_000}), make_ask(index=1)))
     page = open_as(place_of(record))
     page.get_by_label("Extension").select_option(index=2)
@@ -207,7 +203,7 @@ def test_a_moment_that_was_chosen_stays_chosen(site: Site, open_as: Callable[...
     expect(page.get_by_label("Extension")).to_have_value(chosen)
 
 
-def test_giving_more_time_keeps_what_is_typed(site: Site, open_as: Callable[..., Page]) -> None:
+def test_extending_keeps_the_input(site: Site, open_as: Callable[..., Page]) -> None:
     record = site.act(lambda wiring: asked(wiring, make_ask(terms={"extend_by_s": 90_000})))
     page = open_as(place_of(record))
     page.get_by_role("button", name="Extend").click()
@@ -226,7 +222,7 @@ def test_giving_more_time_keeps_what_is_typed(site: Site, open_as: Callable[...,
     expect(page.get_by_role("heading", name="anna approved this with edited arguments")).to_be_visible()
 
 
-def test_what_is_frozen_is_shown_without_a_reload(site: Site, open_as: Callable[..., Page]) -> None:
+def test_freezes_refresh_without_a_reload(site: Site, open_as: Callable[..., Page]) -> None:
     page = open_as("/freezes")
     expect(page.get_by_text("Nothing is frozen.")).to_be_visible()
     freeze = site.act(lambda wiring: wiring.freezes.freeze("tool:refund_payment", "Wrong", person("root")))
@@ -236,7 +232,7 @@ def test_what_is_frozen_is_shown_without_a_reload(site: Site, open_as: Callable[
     expect(page.locator("#past")).to_contain_text("unfrozen by root")
 
 
-def test_an_open_item_says_that_its_time_stands_still(site: Site, open_as: Callable[..., Page]) -> None:
+def test_open_item_page_shows_a_held_deadline(site: Site, open_as: Callable[..., Page]) -> None:
     record = site.act(asked)
     page = open_as(place_of(record))
     expect(page.locator(".now")).to_contain_text("left")
@@ -247,7 +243,7 @@ def test_an_open_item_says_that_its_time_stands_still(site: Site, open_as: Calla
     expect(page.locator(".now")).not_to_contain_text("on hold")
 
 
-def test_a_tab_that_nobody_looks_at_keeps_no_stream(site: Site, open_as: Callable[..., Page]) -> None:
+def test_hidden_tab_closes_its_stream(site: Site, open_as: Callable[..., Page]) -> None:
     page = open_as("/sign-out")
     page.add_init_script("Object.defineProperty(document, 'hidden', { get: () => !window.seen })")
     streams: list[str] = []
@@ -262,7 +258,7 @@ def test_a_tab_that_nobody_looks_at_keeps_no_stream(site: Site, open_as: Callabl
     assert [url.removeprefix(site.url) for url in streams] == ["/runs", "/"]
 
 
-def test_the_time_left_counts_down_and_moments_are_the_browsers_own(site: Site, open_as: Callable[..., Page]) -> None:
+def test_script_counts_down_and_shows_local_times(site: Site, open_as: Callable[..., Page]) -> None:
     record = site.act(asked)
     page = open_as(place_of(record), timezone_id="Asia/Kathmandu")
     left = page.locator("[data-left]").first
@@ -273,7 +269,7 @@ def test_the_time_left_counts_down_and_moments_are_the_browsers_own(site: Site, 
     assert "UTC" not in shown.inner_text()
 
 
-def test_the_script_says_times_in_the_words_of_the_pages(site: Site, open_as: Callable[..., Page]) -> None:
+def test_script_and_pages_use_the_same_words_for_times(site: Site, open_as: Callable[..., Page]) -> None:
     page = open_as("/")
     spans = [500, 12_000, 60_000, 250_900, 3_599_999, 3_600_000, 7_205_000, 86_399_000, 86_400_000, 266_400_000]
     page.evaluate(
@@ -295,7 +291,7 @@ def test_the_script_says_times_in_the_words_of_the_pages(site: Site, open_as: Ca
     assert describe_span(250_900) == "4 min 10 s"
 
 
-def test_everything_can_be_reached_with_the_keyboard(site: Site, open_as: Callable[..., Page]) -> None:
+def test_keyboard_reaches_everything(site: Site, open_as: Callable[..., Page]) -> None:
     page = open_as(place_of(site.act(asked)))
     page.keyboard.press("Tab")
     expect(page.get_by_role("link", name="Skip to content")).to_be_focused()

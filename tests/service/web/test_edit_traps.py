@@ -3,7 +3,7 @@
 from collections.abc import Callable
 
 import pytest
-from playwright.sync_api import Page, expect
+from playwright.sync_api import Dialog, Page, expect
 
 from sayso.records.suspensions import SuspensionRecord
 from service.wiring import Wiring
@@ -45,7 +45,7 @@ def being_edited(page: Page) -> None:
 
 
 @pytest.mark.parametrize("scripts", [True, False], ids=["with scripts", "without scripts"])
-def test_approve_as_asked_is_absent_while_an_edit_is_begun(site: Site, open_as: Open, scripts: bool) -> None:
+def test_plain_approve_is_absent_during_an_edit(site: Site, open_as: Open, scripts: bool) -> None:
     """Type 129 over 4,890 and press the head again: the page never offers to approve 4,890."""
     record = site.act(ask_refund)
     page = open_as(place_of(record), java_script_enabled=scripts, viewport=PHONE)
@@ -82,10 +82,15 @@ def test_enter_in_a_field_sends_nothing(site: Site, open_as: Open, scripts: bool
     expect(page.get_by_role("heading", name="anna gave a value")).to_be_visible()
 
 
-def test_stop_editing_asks_before_it_throws_changes_away(site: Site, open_as: Open) -> None:
+def test_stop_editing_confirms_before_discarding_changes(site: Site, open_as: Open) -> None:
     page = open_as(place_of(site.act(ask_refund)))
     asked_once: list[str] = []
-    page.on("dialog", lambda dialog: (asked_once.append(dialog.message), dialog.dismiss()))
+
+    def dismiss(dialog: Dialog) -> None:
+        asked_once.append(dialog.message)
+        dialog.dismiss()
+
+    page.on("dialog", dismiss)
     page.get_by_text("Edit and approve").click()
     expect(page.get_by_label("order_id")).to_be_focused()
     page.get_by_label("amount").fill("129")
@@ -95,7 +100,7 @@ def test_stop_editing_asks_before_it_throws_changes_away(site: Site, open_as: Op
     assert asked_once == ["Discard 1 change?"]
 
 
-def test_stop_editing_shows_what_is_asked_again(site: Site, open_as: Open) -> None:
+def test_stop_editing_restores_plain_approve(site: Site, open_as: Open) -> None:
     record = site.act(ask_refund)
     page = open_as(place_of(record))
     page.on("dialog", lambda dialog: dialog.accept())
@@ -110,7 +115,7 @@ def test_stop_editing_shows_what_is_asked_again(site: Site, open_as: Open) -> No
     expect(page.get_by_role("heading", name="anna approved this", exact=True)).to_be_visible()
 
 
-def test_an_edit_that_was_refused_keeps_approve_as_asked_away(site: Site, open_as: Open) -> None:
+def test_rejected_edit_keeps_plain_approve_absent(site: Site, open_as: Open) -> None:
     record = site.act(ask_refund)
     page = open_as(place_of(record))
     page.get_by_text("Edit and approve").click()

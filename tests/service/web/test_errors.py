@@ -7,21 +7,21 @@ from service.web.errors import render_problem
 from tests.service.web.sites import visit
 
 
-async def test_an_unknown_path_is_a_page_with_a_way_on(settings: Settings) -> None:
+async def test_unknown_path_shows_a_page_with_a_link(settings: Settings) -> None:
     async with visit(settings, None) as guest:
         page = await guest.read("/nowhere", 404)
         assert "<h1>Not Found</h1>" in page
         assert 'href="/"' in page
 
 
-async def test_a_method_that_is_not_taken_is_told_as_a_page(settings: Settings) -> None:
+async def test_unsupported_method_shows_a_page(settings: Settings) -> None:
     async with visit(settings) as anna:
         response = await anna.client.delete("/runs")
         assert response.status_code == 405
         assert "<html" in response.text
 
 
-async def test_a_store_that_cannot_be_reached_is_told_as_a_page(settings: Settings, closed_store_url: str) -> None:
+async def test_unavailable_store_shows_a_page(settings: Settings, closed_store_url: str) -> None:
     away = settings.model_copy(update={"redis_url": closed_store_url})
     async with visit(away, None) as guest:
         response = await guest.client.get("/", headers={"Cookie": "sayso_session_8321=x"})
@@ -30,7 +30,7 @@ async def test_a_store_that_cannot_be_reached_is_told_as_a_page(settings: Settin
         assert response.headers["retry-after"]
 
 
-async def test_a_problem_is_shown_with_everything_escaped(settings: Settings) -> None:
+async def test_problem_page_escapes_everything(settings: Settings) -> None:
     async with visit(settings, None) as guest:
         request = Request(
             {"type": "http", "method": "GET", "path": "/", "headers": [], "query_string": b"", "app": guest.app}

@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from sayso.canonical_json import JsonObject
 from sayso.records.events import Event, EventType
 from sayso.records.tool_calls import ToolDefinition
 from service.settings import Settings
@@ -113,7 +114,7 @@ async def story(anna: Visit, text: str) -> tuple[str, str]:
 
 
 @pytest.mark.parametrize("text", PAYLOADS, ids=lambda text: repr(text[:24]))
-async def test_whatever_an_agent_writes_is_shown_and_never_obeyed(settings: Settings, text: str) -> None:
+async def test_agent_texts_are_shown_escaped(settings: Settings, text: str) -> None:
     async with visit(settings) as anna:
         suspension_id, run_id = await story(anna, text)
         place = f"/items/{suspension_id}/i1"
@@ -144,7 +145,7 @@ async def test_whatever_an_agent_writes_is_shown_and_never_obeyed(settings: Sett
 
 
 @pytest.mark.parametrize("text", PAYLOADS[:8], ids=lambda text: repr(text[:24]))
-async def test_whatever_is_typed_into_an_address_is_shown_and_never_obeyed(settings: Settings, text: str) -> None:
+async def test_texts_in_urls_are_shown_escaped(settings: Settings, text: str) -> None:
     async with visit(settings) as anna:
         for place, name in (
             ("/search", "q"),
@@ -158,11 +159,11 @@ async def test_whatever_is_typed_into_an_address_is_shown_and_never_obeyed(setti
             check((await anna.client.get(place.replace("x", "%3Cscript%3E%22%27%E2%80%AE"))).text)
 
 
-async def test_deep_and_wide_arguments_are_shown_to_the_last_leaf(settings: Settings) -> None:
+async def test_deep_and_wide_arguments_are_shown_completely(settings: Settings) -> None:
     deep: Any = "the deepest leaf"
     for _ in range(28):
         deep = {"down": [deep]} if isinstance(deep, str) else {"down": deep}
-    wide = {f"name{place}": f"value{place}" for place in range(3000)}
+    wide: JsonObject = {f"name{place}": f"value{place}" for place in range(3000)}
     async with visit(settings) as anna:
         definition = ToolDefinition(name="wide")
         record = await asked(anna.wiring, make_ask(definition, {"deep": deep, "wide": wide}))
@@ -173,7 +174,7 @@ async def test_deep_and_wide_arguments_are_shown_to_the_last_leaf(settings: Sett
         assert re.search(r"\+ \d+ bytes", inbox.text), "what the card leaves out is counted"
 
 
-async def test_an_event_of_a_kind_from_tomorrow_is_shown(settings: Settings) -> None:
+async def test_unknown_event_is_shown(settings: Settings) -> None:
     async with visit(settings) as anna:
         warning = Event(type=EventType.WARNING, data={"message": "<b>mind</b> \u202ethis"})
         record = await pause(anna.wiring, await begin(anna.wiring), [make_ask()], others=[warning])

@@ -7,7 +7,7 @@ from tests.builders import approve, ask, give_up, make_pending, person
 from tests.service.web.sites import visit
 
 
-async def test_a_reviewer_gives_more_time_where_the_terms_allow_it(settings: Settings) -> None:
+async def test_extend_where_the_terms_allow_it(settings: Settings) -> None:
     async with visit(settings) as anna:
         fixed = await make_pending(anna.wiring)
         assert "Extend the deadline" not in await anna.read(f"/items/{fixed.id}/i1")
@@ -24,7 +24,7 @@ async def test_a_reviewer_gives_more_time_where_the_terms_allow_it(settings: Set
         await anna.send(f"/items/{record.id}/i1", status=422, until="tomorrow")
 
 
-async def test_a_run_that_was_given_up_is_tried_again_with_one_press(settings: Settings) -> None:
+async def test_failed_run_is_retried(settings: Settings) -> None:
     async with visit(settings) as anna:
         record = await give_up(anna.wiring, await approve(anna.wiring, await make_pending(anna.wiring)))
         for place in (f"/items/{record.id}/i1", f"/runs/{record.run.id}"):
@@ -38,7 +38,7 @@ async def test_a_run_that_was_given_up_is_tried_again_with_one_press(settings: S
         assert "Requests</h2>" in page
 
 
-async def test_more_time_that_comes_too_late_shows_the_item_and_what_happened_to_it(settings: Settings) -> None:
+async def test_extend_after_the_end_shows_the_outcome(settings: Settings) -> None:
     terms = RuleTerms(timeout_s=300, extend_by_s=1800)
     async with visit(settings) as anna:
         record = await make_pending(anna.wiring, ask(terms=terms))
@@ -56,7 +56,7 @@ async def test_more_time_that_comes_too_late_shows_the_item_and_what_happened_to
         assert "<h2>The deadline has passed</h2><p>" in page
 
 
-async def test_more_time_keeps_the_answer_that_is_being_written(settings: Settings) -> None:
+async def test_extend_keeps_the_unfinished_decision(settings: Settings) -> None:
     async with visit(settings) as anna:
         record = await make_pending(anna.wiring, ask(terms=RuleTerms(timeout_s=300, extend_by_s=18_000)))
         place, at_ms = f"/items/{record.id}/i1", record.items[0].terms.deadline_at_ms
@@ -72,7 +72,7 @@ async def test_more_time_keeps_the_answer_that_is_being_written(settings: Settin
             assert words in page, words
 
 
-async def test_the_receipt_shows_each_stage(settings: Settings) -> None:
+async def test_receipt_shows_each_stage(settings: Settings) -> None:
     async with visit(settings) as anna:
         record = await approve(anna.wiring, await make_pending(anna.wiring))
         page = await anna.read(f"/items/{record.id}/i1")

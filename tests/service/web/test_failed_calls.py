@@ -17,7 +17,7 @@ async def fail_refund(anna: Visit) -> SuspensionRecord:
     return await finish(anna.wiring, record, error=ERROR)
 
 
-async def test_the_receipt_of_a_failed_call_is_red_and_says_why(settings: Settings) -> None:
+async def test_receipt_of_a_failed_call_shows_the_error(settings: Settings) -> None:
     async with visit(settings) as anna:
         page = await anna.read(place_of(await fail_refund(anna)))
         assert f'<h2 id="receipt-h">Failed: {ERROR}</h2>' in page
@@ -27,7 +27,7 @@ async def test_the_receipt_of_a_failed_call_is_red_and_says_why(settings: Settin
         assert not GREEN.search(page)
 
 
-async def test_rows_and_run_pages_show_a_failed_call_as_failed(settings: Settings) -> None:
+async def test_lists_and_run_page_show_a_failed_call(settings: Settings) -> None:
     async with visit(settings) as anna:
         record = await fail_refund(anna)
         for place in ("/decided", "/runs", f"/runs/{record.run.id}"):
@@ -38,7 +38,7 @@ async def test_rows_and_run_pages_show_a_failed_call_as_failed(settings: Setting
         assert "Nothing matches." in await anna.read("/decided?verdict=approved")
 
 
-async def test_an_approved_call_of_a_cancelled_run_is_not_green(settings: Settings) -> None:
+async def test_approved_call_of_a_cancelled_run_is_cancelled(settings: Settings) -> None:
     async with visit(settings) as anna:
         record = await decide(anna.wiring, await asked(anna.wiring, make_ask(), make_ask(index=1)), "approve")
         await anna.send(f"/runs/{record.run.id}/cancel")

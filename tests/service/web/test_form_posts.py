@@ -21,9 +21,7 @@ FORM = {"Content-Type": "application/x-www-form-urlencoded"}
     ],
 )
 @pytest.mark.parametrize("place", ["/sign-in", "/sign-out", "/items/sus_1/i1", "/runs/run_1/cancel"])
-async def test_a_form_from_another_site_is_refused_everywhere(
-    settings: Settings, headers: dict[str, str], place: str
-) -> None:
+async def test_form_from_another_site_is_refused(settings: Settings, headers: dict[str, str], place: str) -> None:
     async with visit(settings) as anna:
         response = await anna.client.post(place, data={"csrf": CSRF}, headers=headers)
         assert response.status_code == 403
@@ -34,13 +32,13 @@ async def test_a_form_from_another_site_is_refused_everywhere(
     "headers",
     [{}, {"Sec-Fetch-Site": "same-origin"}, {"Sec-Fetch-Site": "none"}, {"Origin": "http://127.0.0.1:8321"}],
 )
-async def test_a_form_from_our_own_page_is_taken(settings: Settings, headers: dict[str, str]) -> None:
+async def test_form_from_the_same_site_is_accepted(settings: Settings, headers: dict[str, str]) -> None:
     async with visit(settings) as anna:
         response = await anna.client.post("/sign-out", data={"csrf": CSRF}, headers=headers)
         assert response.status_code == 303
 
 
-async def test_behind_a_proxy_the_address_the_service_is_known_by_counts(settings: Settings) -> None:
+async def test_form_origin_may_be_the_public_url(settings: Settings) -> None:
     async with visit(settings.model_copy(update={"allowed_hosts": ("inner",)})) as anna:
         headers = {"Origin": settings.public_url, "Host": "inner:1234"}
         response = await anna.client.post("/sign-out", data={"csrf": CSRF}, headers=headers)
@@ -48,7 +46,7 @@ async def test_behind_a_proxy_the_address_the_service_is_known_by_counts(setting
 
 
 @pytest.mark.parametrize("csrf", ["", "d" * 64, CSRF[:-1], CSRF + "c", "ü" * 64])
-async def test_a_form_of_another_session_changes_nothing(settings: Settings, csrf: str) -> None:
+async def test_form_of_another_session_is_refused(settings: Settings, csrf: str) -> None:
     async with visit(settings) as anna:
         record = await asked(anna.wiring)
         digest = record.items[0].digest
@@ -68,7 +66,7 @@ async def test_a_form_of_another_session_changes_nothing(settings: Settings, csr
         (b"csrf=" + CSRF.encode(), {}),
     ],
 )
-async def test_what_is_no_form_is_refused(settings: Settings, body: bytes, headers: dict[str, str]) -> None:
+async def test_body_that_is_no_form_is_refused(settings: Settings, body: bytes, headers: dict[str, str]) -> None:
     async with visit(settings) as anna:
         record = await asked(anna.wiring)
         response = await anna.client.post(f"/items/{record.id}/i1", content=body, headers={**headers, **OWN})
@@ -82,7 +80,7 @@ async def refused(anna: Visit, suspension_id: str) -> None:
     assert found.record.items[0].decisions == ()
 
 
-async def test_a_long_form_is_read_like_a_short_one(settings: Settings) -> None:
+async def test_long_form_is_parsed_like_a_short_one(settings: Settings) -> None:
     async with visit(settings) as anna:
         body = b"csrf=" + CSRF.encode() + b"&note=" + b"%0D%0A" * 40_000
         response = await anna.client.post("/sign-out", content=body, headers=FORM)

@@ -1,9 +1,9 @@
-"""What is frozen is shown on every page; an admin freezes and lifts it on one."""
+"""What is frozen is shown on every page; an admin freezes and unfreezes it on one."""
 
 import re
 
 from sayso.records.suspensions import SuspensionRecord
-from sayso.transitions.clock_jumps import Beat
+from sayso.transitions.clock_jumps import ClockReading
 from service.settings import Settings
 from service.wiring import Wiring
 from tests.builders import person
@@ -20,7 +20,7 @@ async def make_admin(site: Visit) -> None:
     await people.save_reviewer(anna.model_copy(update={"roles": ("reviewer", "admin")}))
 
 
-async def test_an_admin_freezes_and_lifts(settings: Settings) -> None:
+async def test_admin_freezes_and_unfreezes(settings: Settings) -> None:
     async with visit(settings) as anna:
         await make_admin(anna)
         assert "Nothing is frozen." in await anna.read("/freezes")
@@ -29,25 +29,25 @@ async def test_an_admin_freezes_and_lifts(settings: Settings) -> None:
             assert "the tool refund_payment" in await anna.read(place)
         page = await anna.read("/freezes")
         assert "Wrong &lt;amounts&gt;" in page
-        (freeze_id,) = re.findall(r'action="/freezes/(frz_\w+)/lift"', page)
-        await anna.send(f"/freezes/{freeze_id}/lift")
+        (freeze_id,) = re.findall(r'action="/freezes/(frz_\w+)/unfreeze"', page)
+        await anna.send(f"/freezes/{freeze_id}/unfreeze")
         page = await anna.read("/freezes")
         assert "Nothing is frozen." in page
         assert "unfrozen by anna" in page
 
 
-async def test_a_reviewer_sees_what_is_frozen_and_changes_nothing(settings: Settings) -> None:
+async def test_reviewer_sees_freezes_without_forms(settings: Settings) -> None:
     async with visit(settings) as anna:
         freeze = await anna.wiring.freezes.freeze("all", "Stop", person("root"))
         page = await anna.read("/freezes")
         assert "everything" in page
         assert '<form method="post" action="/freezes' not in page
-        await anna.send(f"/freezes/{freeze.id}/lift", status=403)
+        await anna.send(f"/freezes/{freeze.id}/unfreeze", status=403)
         assert "admin" in await anna.send("/freezes", status=403, kind="all")
         assert await anna.wiring.freezes.in_force(fresh=True) == [freeze]
 
 
-async def test_time_that_stands_still_is_shown_so_and_an_answer_counts(settings: Settings) -> None:
+async def test_frozen_item_shows_its_held_deadline_and_can_be_decided(settings: Settings) -> None:
     async with visit(settings) as anna:
         await anna.wiring.freezes.freeze("tool:refund_payment", "Stop", person("root"))
         record = await asked(anna.wiring, make_ask(terms={"timeout_s": 1}))
@@ -65,11 +65,11 @@ async def is_due(wiring: Wiring, record: SuspensionRecord) -> bool:
     return found.now_ms >= record.items[0].terms.deadline_at_ms
 
 
-async def test_a_form_that_names_nothing_is_shown_again_with_what_was_typed(settings: Settings) -> None:
+async def test_freeze_without_a_name_keeps_the_input(settings: Settings) -> None:
     async with visit(settings) as anna:
         await make_admin(anna)
         page = await anna.send("/freezes", status=422, kind="tool", reason="Look at this")
-        assert "Write the name of the tool" in page
+        assert "Enter the name of the tool" in page
         assert "Look at this" in page
         await anna.send("/freezes", status=422, kind="world")
         page = await anna.send("/freezes", status=422, kind="tool", named="refund_*")
@@ -78,7 +78,7 @@ async def test_a_form_that_names_nothing_is_shown_again_with_what_was_typed(sett
         await anna.send("/freezes", status=422, kind="tool", named="a\x01b")
 
 
-async def test_a_name_that_nobody_knows_is_asked_twice(settings: Settings) -> None:
+async def test_freeze_of_an_unknown_name_needs_confirmation(settings: Settings) -> None:
     """Freezing "payot" stopped nothing, and the page said that it did."""
     async with visit(settings) as anna:
         await make_admin(anna)
@@ -97,7 +97,7 @@ async def test_a_name_that_nobody_knows_is_asked_twice(settings: Settings) -> No
         assert sorted(scopes) == ["agent:support", "tool:refund_payment", "tool:refund_paymnt"]
 
 
-async def test_a_clock_in_doubt_is_an_alarm_on_every_page_until_an_admin_says_what_becomes_of_it(
+async def test_clock_in_doubt_is_shown_until_an_admin_resolves_it(
     settings: Settings,
 ) -> None:
     async with visit(settings) as anna:
@@ -112,28 +112,28 @@ async def test_a_clock_in_doubt_is_an_alarm_on_every_page_until_an_admin_says_wh
                 assert "clock jumped from" in page
                 assert "<strong>Frozen:</strong>" not in page
             assert "Let them pass" in await anna.read("/freezes")
-            await anna.send(f"/freezes/{freeze.id}/lift", deadlines=said)
+            await anna.send(f"/freezes/{freeze.id}/unfreeze", deadlines=said)
             assert "Clock in doubt:" not in await anna.read("/")
             (unfrozen,) = [one for one in await freezes.known(fresh=True) if one.id == freeze.id]
             assert (unfrozen.unfrozen_by, unfrozen.deadlines) == ("anna", said)
 
 
-async def test_a_reviewer_does_not_say_whether_the_clock_is_right(settings: Settings) -> None:
+async def test_reviewer_cannot_resolve_a_clock_in_doubt(settings: Settings) -> None:
     async with visit(settings) as anna:
         now_ms = await anna.wiring.schedule.now_ms()
         freeze = await anna.wiring.freezes.doubt_time(now_ms - 3_600_000, now_ms)
         assert "Let them pass" not in await anna.read("/freezes")
-        await anna.send(f"/freezes/{freeze.id}/lift", status=403, deadlines="pass")
+        await anna.send(f"/freezes/{freeze.id}/unfreeze", status=403, deadlines="pass")
         assert await anna.wiring.freezes.in_force(fresh=True) == [freeze]
 
 
-async def test_what_may_be_too_late_is_not_decided_and_what_was_typed_is_kept(settings: Settings) -> None:
+async def test_decision_with_the_clock_in_doubt_keeps_the_input(settings: Settings) -> None:
     async with visit(settings) as anna:
         record = await asked(anna.wiring)
         ahead_ms = record.items[0].terms.deadline_at_ms + 1
         freezes = anna.wiring.freezes
         await freezes.doubt_time(record.created_at_ms, ahead_ms)
-        beat = Beat(at_ms=ahead_ms, uptime_ms=0, boot="one", wall_ms=ahead_ms)
+        beat = ClockReading(at_ms=ahead_ms, uptime_ms=0, boot="one", wall_ms=ahead_ms)
         await freezes._store.save_beat(beat, ahead_ms)
         await freezes.known(fresh=True)
         fields = {"digest": record.items[0].digest, "answer": "deny", "message": "Never delivered"}

@@ -6,6 +6,7 @@ import pytest
 from axe_playwright_python.sync_playwright import Axe
 from playwright.sync_api import Page, ViewportSize, expect
 
+from sayso.canonical_json import JsonObject
 from service.wiring import Wiring
 from tests.browser import DESKTOP, PHONE
 from tests.service.web.reading import read_to_the_end
@@ -17,7 +18,12 @@ NARROW: ViewportSize = {"width": 320, "height": 568}
 
 async def gallery(wiring: Wiring) -> dict[str, str]:
     """One of everything, and where it is."""
-    hard = {"path": "/srv/\u202etxt.exe", "long": "x" * 400, "lines": "a\n\tb", "deep": {"a": [{"b": None}]}}
+    hard: JsonObject = {
+        "path": "/srv/\u202etxt.exe",
+        "long": "x" * 400,
+        "lines": "a\n\tb",
+        "deep": {"a": [{"b": None}]},
+    }
     odd = make_ask(args=hard, index=1, resembles=("pay*", "refund-payment", "x" * 200))
     both = await asked(wiring, make_ask(), odd, title="A very long title " * 9)
     value = await asked(wiring, ask_value(choices=("HH-1", "HH-2")))
@@ -55,7 +61,7 @@ async def gallery(wiring: Wiring) -> dict[str, str]:
 @pytest.mark.parametrize(
     ("viewport", "scheme"), [(PHONE, "light"), (DESKTOP, "dark")], ids=["phone in light", "desktop in dark"]
 )
-def test_every_page_is_accessible_and_fits_its_screen(
+def test_pages_are_accessible_and_fit_the_screen(
     site: Site, open_as: Callable[..., Page], viewport: ViewportSize, scheme: str
 ) -> None:
     places = site.act(gallery)
@@ -83,7 +89,7 @@ def test_every_page_is_accessible_and_fits_its_screen(
     check_page(page, "failed sign-in")
 
 
-def test_every_page_fits_the_smallest_screen(site: Site, open_as: Callable[..., Page]) -> None:
+def test_pages_fit_the_smallest_screen(site: Site, open_as: Callable[..., Page]) -> None:
     places = site.act(gallery)
     page = open_as("/", viewport=NARROW)
     for name, place in places.items():

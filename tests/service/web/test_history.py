@@ -9,12 +9,12 @@ def count(page: str) -> int:
     return len(re.findall(r'<li class="card over">', page))
 
 
-async def test_nothing_decided_yet_says_so(settings: Settings) -> None:
+async def test_decided_page_without_decisions(settings: Settings) -> None:
     async with visit(settings) as anna:
         assert "No decisions yet." in await anna.read("/decided")
 
 
-async def test_what_was_decided_is_found_by_outcome_agent_and_text(settings: Settings) -> None:
+async def test_decided_page_filters_by_outcome_agent_and_text(settings: Settings) -> None:
     async with visit(settings) as anna:
         await asked(anna.wiring)
         await decide(anna.wiring, await asked(anna.wiring, agent="shop"), "approve", args={**REFUND_ARGS, "amount": 7})
@@ -40,14 +40,14 @@ async def test_what_was_decided_is_found_by_outcome_agent_and_text(settings: Set
         assert "Nothing matches." in await anna.read("/decided?q=zebra")
 
 
-async def test_the_filter_keeps_what_was_typed_and_escapes_it(settings: Settings) -> None:
+async def test_decided_page_escapes_the_filter(settings: Settings) -> None:
     async with visit(settings) as anna:
         page = await anna.read("/decided?agent=%22%3E%3Cb%3E&verdict=denied")
         assert 'value="&#34;&gt;&lt;b&gt;"' in page
         assert '<option value="denied" selected>' in page
 
 
-async def test_many_decisions_are_paged_without_losing_one(settings: Settings) -> None:
+async def test_decided_page_pages_without_gaps(settings: Settings) -> None:
     async with visit(settings) as anna:
         for place in range(30):
             await decide(anna.wiring, await asked(anna.wiring), "deny", message=f"reason {place}.")

@@ -9,14 +9,14 @@ def tools(page: str) -> list[str]:
     return re.findall(r'<h2><a href="/items/[^"]+">([^<]+)</a></h2>', page)
 
 
-async def test_an_empty_inbox_is_calm_and_says_what_will_come(settings: Settings) -> None:
+async def test_inbox_without_items(settings: Settings) -> None:
     async with visit(settings) as anna:
         page = await anna.read("/")
         assert "Nothing is waiting for you." in page
         assert "<title>Inbox · Sayso</title>" in page
 
 
-async def test_what_waits_is_there_the_earliest_deadline_first(settings: Settings) -> None:
+async def test_inbox_sorts_items_by_deadline(settings: Settings) -> None:
     async with visit(settings) as anna:
         await asked(anna.wiring, make_ask(terms={"timeout_s": 900}), title="Broken cup")
         await asked(anna.wiring, ask_value(terms={"timeout_s": 60, "fallback": {"action": "fail"}}))
@@ -28,7 +28,7 @@ async def test_what_waits_is_there_the_earliest_deadline_first(settings: Setting
             assert words in page
 
 
-async def test_every_open_item_of_a_pause_has_its_card_and_a_decided_one_has_none(settings: Settings) -> None:
+async def test_inbox_has_a_card_per_open_item(settings: Settings) -> None:
     async with visit(settings) as anna:
         record = await asked(anna.wiring, make_ask(), make_ask(BOOK_HOTEL, BOOK_HOTEL_ARGS, index=1))
         assert len(tools(await anna.read("/"))) == 2
@@ -40,13 +40,13 @@ async def test_every_open_item_of_a_pause_has_its_card_and_a_decided_one_has_non
         assert "Nothing is waiting" in await anna.read("/")
 
 
-async def test_what_somebody_else_has_to_decide_is_marked(settings: Settings) -> None:
+async def test_inbox_marks_items_of_other_reviewers(settings: Settings) -> None:
     async with visit(settings) as anna:
         await asked(anna.wiring, make_ask(terms={"reviewers": ["ben"]}))
         assert "Only ben can decide this." in await anna.read("/")
 
 
-async def test_a_long_inbox_is_paged(settings: Settings) -> None:
+async def test_inbox_is_paged(settings: Settings) -> None:
     async with visit(settings) as anna:
         for _ in range(53):
             await asked(anna.wiring)
@@ -57,7 +57,7 @@ async def test_a_long_inbox_is_paged(settings: Settings) -> None:
         assert 'href="?skip=0"' in second
 
 
-async def test_a_place_that_is_no_number_is_told_as_a_page(settings: Settings) -> None:
+async def test_inbox_with_an_invalid_page_shows_a_problem(settings: Settings) -> None:
     async with visit(settings) as anna:
         page = await anna.read("/?skip=many", 422)
         assert "<html" in page

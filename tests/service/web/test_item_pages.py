@@ -20,7 +20,7 @@ from tests.service.web.stories import (
 from tests.service.web.test_items import answer
 
 
-async def test_the_page_shows_what_why_until_when_and_what_then(settings: Settings) -> None:
+async def test_item_page_shows_call_reason_deadline_and_fallback(settings: Settings) -> None:
     async with visit(settings) as anna:
         record = await asked(anna.wiring, title="Broken cup", words="I checked it & it is broken.")
         page = await anna.read(place_of(record))
@@ -47,14 +47,14 @@ async def test_the_page_shows_what_why_until_when_and_what_then(settings: Settin
         assert "Send value" not in page
 
 
-async def test_equal_tools_asked_together_are_told_apart(settings: Settings) -> None:
+async def test_items_of_the_same_tool_are_distinguishable(settings: Settings) -> None:
     async with visit(settings) as anna:
         record = await asked(anna.wiring, make_ask(), make_ask(args={"order_id": "B-77", "amount": 3}, index=1))
         for place in (place_of(record), f"/runs/{record.run.id}"):
             assert '<span class="text">B-77</span>' in await anna.read(place)
 
 
-async def test_named_people_who_can_no_longer_agree_are_told_what_the_deadline_brings(settings: Settings) -> None:
+async def test_item_page_shows_a_deadlock(settings: Settings) -> None:
     async with visit(settings) as anna:
         terms = {"quorum": {"approve": 2, "deny": 2}, "reviewers": ["anna", "ben"]}
         record = await asked(anna.wiring, make_ask(terms=terms))
@@ -67,7 +67,7 @@ async def test_named_people_who_can_no_longer_agree_are_told_what_the_deadline_b
             assert "other reviewers must still decide" not in page.lower()
 
 
-async def test_who_may_not_decide_sees_why_and_no_forms(settings: Settings) -> None:
+async def test_item_page_of_an_ineligible_reviewer_has_no_forms(settings: Settings) -> None:
     async with visit(settings, "ben") as ben:
         record = await asked(ben.wiring, make_ask(terms={"reviewers": ["anna"]}))
         page = await ben.read(place_of(record))
@@ -76,10 +76,10 @@ async def test_who_may_not_decide_sees_why_and_no_forms(settings: Settings) -> N
         assert "You cannot decide this" in await answer(ben, record, "approve", 403)
         own = await asked(ben.wiring, owner="ben")
         assert "another reviewer must decide it" in await ben.read(place_of(own))
-        assert "another reviewer has to" in await answer(ben, own, "approve", 403)
+        assert "ask another reviewer" in await answer(ben, own, "approve", 403)
 
 
-async def test_a_quorum_shows_how_far_it_is(settings: Settings) -> None:
+async def test_item_page_shows_the_quorum(settings: Settings) -> None:
     async with visit(settings) as anna:
         record = await asked(anna.wiring, make_ask(terms={"quorum": {"approve": 2}}))
         assert "0 of 2 approvals" in await anna.read(place_of(record))
@@ -91,7 +91,7 @@ async def test_a_quorum_shows_how_far_it_is(settings: Settings) -> None:
         assert "ben approved this" in await anna.read(place_of(record))
 
 
-async def test_items_asked_together_lead_to_each_other(settings: Settings) -> None:
+async def test_item_page_links_other_items(settings: Settings) -> None:
     async with visit(settings) as anna:
         record = await asked(anna.wiring, make_ask(), make_ask(BOOK_HOTEL, BOOK_HOTEL_ARGS, index=1))
         page = await anna.read(place_of(record, "i1"))
@@ -100,7 +100,7 @@ async def test_items_asked_together_lead_to_each_other(settings: Settings) -> No
         assert "The run waits for another item" in await anna.read(place_of(record))
 
 
-async def test_a_cancelled_run_leaves_its_items_readable_and_closed(settings: Settings) -> None:
+async def test_item_of_a_cancelled_run_is_closed(settings: Settings) -> None:
     async with visit(settings) as anna:
         record = await asked(anna.wiring)
         await anna.wiring.desk.cancel(record.run.id, Actor(id="anna", kind=ActorKind.HUMAN))
@@ -110,7 +110,7 @@ async def test_a_cancelled_run_leaves_its_items_readable_and_closed(settings: Se
         assert "cancelled" in await answer(anna, record, "approve", 409)
 
 
-async def test_a_worker_on_its_way_is_seen(settings: Settings) -> None:
+async def test_item_page_shows_the_lease(settings: Settings) -> None:
     async with visit(settings) as anna:
         record = await asked(anna.wiring)
         await answer(anna, record, "approve")
@@ -121,7 +121,7 @@ async def test_a_worker_on_its_way_is_seen(settings: Settings) -> None:
 
 
 @pytest.mark.parametrize("place", ["/items/sus_1/i1", "/items/%2e%2e/i1", "/items/%00/i1", "/items/sus_1/%3Cscript%3E"])
-async def test_what_is_not_there_is_a_page_that_says_so(settings: Settings, place: str) -> None:
+async def test_missing_item_shows_a_page(settings: Settings, place: str) -> None:
     async with visit(settings) as anna:
         page = await anna.read(place, 404)
         assert "<script>" not in page
@@ -129,13 +129,13 @@ async def test_what_is_not_there_is_a_page_that_says_so(settings: Settings, plac
         assert "has no item" in await anna.read(place_of(record, "i9"), 404)
 
 
-async def test_a_call_without_arguments_says_so(settings: Settings) -> None:
+async def test_item_page_of_a_call_without_arguments(settings: Settings) -> None:
     async with visit(settings) as anna:
         record = await asked(anna.wiring, make_ask(BOOK_HOTEL, {}))
         assert "No arguments." in await anna.read(place_of(record))
 
 
-async def test_arguments_that_were_all_taken_away_show_as_removed(settings: Settings) -> None:
+async def test_item_page_shows_removed_arguments(settings: Settings) -> None:
     async with visit(settings) as anna:
         anything = REFUND.model_copy(update={"name": "anything", "parameters": {"type": "object"}})
         await anna.wiring.runs.save_definitions([anything])
@@ -144,7 +144,7 @@ async def test_arguments_that_were_all_taken_away_show_as_removed(settings: Sett
         assert '<tr class="removed"><th scope="row">order_id</th>' in await anna.read(place_of(record))
 
 
-async def test_the_second_reviewer_sees_what_the_first_approved(settings: Settings) -> None:
+async def test_item_page_shows_the_edits_of_earlier_decisions(settings: Settings) -> None:
     async with visit(settings) as anna:
         record = await asked(anna.wiring, make_ask(terms={"quorum": {"approve": 2}}))
         record = await decide(anna.wiring, record, "approve", args={**REFUND_ARGS, "amount": 7})
@@ -159,7 +159,7 @@ async def test_the_second_reviewer_sees_what_the_first_approved(settings: Settin
         assert "<code>loyalty_code</code> null" not in await anna.read(place_of(denied))
 
 
-async def test_the_first_view_without_scripts_holds_one_way_to_approve(settings: Settings) -> None:
+async def test_item_page_without_scripts_has_one_approve_form(settings: Settings) -> None:
     async with visit(settings) as anna:
         place = place_of(await asked(anna.wiring))
         first, editing = await anna.read(place), await anna.read(f"{place}?answer=edit")
@@ -169,7 +169,7 @@ async def test_the_first_view_without_scripts_holds_one_way_to_approve(settings:
         assert 'class="edit" aria-label="Edited arguments">' in editing
 
 
-async def test_an_item_that_takes_no_edit_cannot_be_opened_for_one(settings: Settings) -> None:
+async def test_item_page_without_edit_ignores_the_edit_link(settings: Settings) -> None:
     async with visit(settings) as anna:
         record = await asked(anna.wiring, make_ask(allowed=("approve", "deny")))
         page = await anna.read(f"{place_of(record)}?answer=edit")
@@ -177,7 +177,7 @@ async def test_an_item_that_takes_no_edit_cannot_be_opened_for_one(settings: Set
         assert 'class="edit"' not in page
 
 
-async def test_a_name_that_looks_like_one_in_a_rule_is_flagged(settings: Settings) -> None:
+async def test_pages_warn_of_a_resembling_tool_name(settings: Settings) -> None:
     async with visit(settings) as anna:
         record = await asked(anna.wiring, make_ask().model_copy(update={"resembles": ("refund_payment",)}))
         told = "This tool name resembles refund_payment in the rules but is not the same. Those rules apply too."

@@ -4,6 +4,7 @@ import asyncio
 from typing import Any
 
 import pytest
+from pydantic import JsonValue
 
 from sayso.records.items import Doubt
 from sayso.records.suspensions import SuspensionRecord
@@ -49,7 +50,7 @@ def fields_of_refund(**typed: str) -> dict[str, str]:
     return {**fields, **typed}
 
 
-async def test_a_tap_on_approve_shows_the_receipt_and_then_what_came_of_it(settings: Settings) -> None:
+async def test_approve_shows_the_receipt_and_then_the_result(settings: Settings) -> None:
     async with visit(settings) as anna:
         record = await asked(anna.wiring)
         assert await answer(anna, record, "approve") == place_of(record)
@@ -65,7 +66,7 @@ async def test_a_tap_on_approve_shows_the_receipt_and_then_what_came_of_it(setti
             assert words in page, words
 
 
-async def test_a_double_tap_is_one_decision(settings: Settings) -> None:
+async def test_repeated_approve_is_one_decision(settings: Settings) -> None:
     async with visit(settings) as anna:
         record = await asked(anna.wiring)
         places = await asyncio.gather(*(answer(anna, record, "approve") for _ in range(5)))
@@ -73,10 +74,10 @@ async def test_a_double_tap_is_one_decision(settings: Settings) -> None:
         assert len((await now(anna, record)).decisions) == 1
 
 
-async def test_an_edit_runs_with_what_was_typed(settings: Settings) -> None:
+async def test_edit_changes_the_arguments(settings: Settings) -> None:
     async with visit(settings) as anna:
         record = await asked(anna.wiring)
-        await answer(anna, record, "edit", **fields_of_refund(f1="120", f4="Half of it"))
+        await answer(anna, record, "edit", 303, **fields_of_refund(f1="120", f4="Half of it"))
         outcome = (await now(anna, record)).outcome
         assert outcome.args == {**REFUND_ARGS, "amount": 120, "note": "Half of it"}
         page = await anna.read(place_of(record))
@@ -84,15 +85,15 @@ async def test_an_edit_runs_with_what_was_typed(settings: Settings) -> None:
         assert '<tr class="changed"><th scope="row">amount</th><td>250</td><td>120</td></tr>' in page
 
 
-async def test_an_untouched_edit_is_what_was_asked(settings: Settings) -> None:
+async def test_untouched_edit_is_a_plain_approval(settings: Settings) -> None:
     async with visit(settings) as anna:
         record = await asked(anna.wiring)
-        await answer(anna, record, "edit", **fields_of_refund())
+        await answer(anna, record, "edit", 303, **fields_of_refund())
         outcome = (await now(anna, record)).outcome
         assert (outcome.verdict, outcome.args) == ("approved", None)
 
 
-async def test_a_denial_carries_its_reason(settings: Settings) -> None:
+async def test_denial_keeps_its_reason(settings: Settings) -> None:
     async with visit(settings) as anna:
         record = await asked(anna.wiring)
         await answer(anna, record, "deny", message="Too old.\r\nSorry.")
@@ -102,7 +103,7 @@ async def test_a_denial_carries_its_reason(settings: Settings) -> None:
         assert "Too old.\nSorry." in page
 
 
-async def test_a_value_goes_where_it_was_asked_for(settings: Settings) -> None:
+async def test_value_is_recorded(settings: Settings) -> None:
     async with visit(settings) as anna:
         record = await asked(anna.wiring, ask_value())
         page = await anna.read(place_of(record))
@@ -114,7 +115,7 @@ async def test_a_value_goes_where_it_was_asked_for(settings: Settings) -> None:
         assert "anna gave a value" in await anna.read(place_of(record))
 
 
-async def test_a_value_of_a_choice_and_of_an_object_keep_their_types(settings: Settings) -> None:
+async def test_value_keeps_its_type(settings: Settings) -> None:
     async with visit(settings) as anna:
         choice = await asked(anna.wiring, ask_value(target_arg="nights", choices=(1, 2, 3)))
         await answer(anna, choice, "value", v0="3")
@@ -129,7 +130,7 @@ async def test_a_value_of_a_choice_and_of_an_object_keep_their_types(settings: S
         assert (await now(anna, thing)).outcome.value == {"code": "HH"}
 
 
-async def test_what_cannot_be_read_is_marked_and_nothing_typed_is_lost(settings: Settings) -> None:
+async def test_invalid_input_is_marked_and_kept(settings: Settings) -> None:
     async with visit(settings) as anna:
         record = await asked(anna.wiring)
         page = await answer(anna, record, "edit", 422, **fields_of_refund(f1="a lot", f4="My own words"))
@@ -141,7 +142,7 @@ async def test_what_cannot_be_read_is_marked_and_nothing_typed_is_lost(settings:
         assert (await now(anna, record)).open
 
 
-async def test_what_does_not_fit_the_tool_is_marked_at_its_field(settings: Settings) -> None:
+async def test_input_that_violates_the_schema_is_marked(settings: Settings) -> None:
     async with visit(settings) as anna:
         record = await asked(anna.wiring)
         page = await answer(anna, record, "edit", 422, **fields_of_refund(f1="9999"))
@@ -152,7 +153,7 @@ async def test_what_does_not_fit_the_tool_is_marked_at_its_field(settings: Setti
         assert 'value="HH"' in page
 
 
-async def test_what_the_rules_deny_is_refused_with_the_rule(settings: Settings) -> None:
+async def test_edit_that_the_rules_deny_is_refused(settings: Settings) -> None:
     async with visit(settings) as anna:
         record = await asked(anna.wiring)
         page = await answer(anna, record, "edit", 403, **fields_of_refund(f1="2000"))
@@ -161,17 +162,17 @@ async def test_what_the_rules_deny_is_refused_with_the_rule(settings: Settings) 
         assert 'value="2000"' in page
 
 
-async def test_an_edit_of_another_type_does_not_slip_past_a_rule_that_denies(settings: Settings) -> None:
+async def test_edit_of_another_type_cannot_evade_a_deny_rule(settings: Settings) -> None:
     async with visit(settings) as anna:
         anything = REFUND.model_copy(update={"parameters": {"type": "object"}})
         await anna.wiring.runs.save_definitions([anything])
         record = await asked(anna.wiring, make_ask(anything, {"amount": 5}))
         page = await answer(anna, record, "edit", 403, f0='{"amount": "5000"}')
-        assert "The rules might deny refund_payment with these final arguments, but cannot judge them" in page
+        assert "The rules might deny refund_payment with these final arguments, but cannot evaluate them" in page
         assert "5000" in page
 
 
-async def test_who_comes_second_is_told_who_was_first_and_keeps_the_words(settings: Settings) -> None:
+async def test_second_decision_shows_the_first_and_keeps_the_input(settings: Settings) -> None:
     async with visit(settings) as anna:
         record = await asked(anna.wiring)
         await decide(anna.wiring, record, "deny", name="ben", message="I know them.")
@@ -182,7 +183,7 @@ async def test_who_comes_second_is_told_who_was_first_and_keeps_the_words(settin
         assert "My note" in page
 
 
-async def test_the_same_person_with_another_word_is_told_what_counts(settings: Settings) -> None:
+async def test_second_decision_of_the_same_reviewer_is_refused(settings: Settings) -> None:
     async with visit(settings) as anna:
         record = await asked(anna.wiring)
         await answer(anna, record, "approve")
@@ -192,7 +193,7 @@ async def test_the_same_person_with_another_word_is_told_what_counts(settings: S
         assert "was not used" not in page
 
 
-async def test_one_of_a_quorum_with_another_word_is_told_that_their_first_stands(settings: Settings) -> None:
+async def test_second_decision_in_a_quorum_is_refused(settings: Settings) -> None:
     async with visit(settings) as anna:
         record = await asked(anna.wiring, make_ask(terms={"quorum": {"approve": 2}}))
         await answer(anna, record, "approve")
@@ -201,7 +202,7 @@ async def test_one_of_a_quorum_with_another_word_is_told_that_their_first_stands
             assert words in page, words
 
 
-async def test_what_was_seen_has_to_be_what_is_asked(settings: Settings) -> None:
+async def test_stale_digest_is_refused(settings: Settings) -> None:
     async with visit(settings) as anna:
         record = await asked(anna.wiring)
         page = await answer(anna, record, "deny", 409, digest="0" * 64, message="Because")
@@ -211,7 +212,7 @@ async def test_what_was_seen_has_to_be_what_is_asked(settings: Settings) -> None
         assert (await now(anna, record)).open
 
 
-async def test_after_the_deadline_the_fallback_has_decided(settings: Settings) -> None:
+async def test_decision_after_the_deadline_shows_the_fallback(settings: Settings) -> None:
     async with visit(settings) as anna:
         record = await asked(anna.wiring, make_ask(terms={"timeout_s": 0}))
         page = await answer(anna, record, "approve", 409)
@@ -220,7 +221,7 @@ async def test_after_the_deadline_the_fallback_has_decided(settings: Settings) -
         assert "Approve</button>" not in page
 
 
-async def test_an_answer_that_is_not_open_here_is_refused(settings: Settings) -> None:
+async def test_answer_that_the_item_does_not_allow_is_refused(settings: Settings) -> None:
     async with visit(settings) as anna:
         record = await asked(anna.wiring)
         assert "asks for approval, not for a value" in await answer(anna, record, "value", 422, v0="x")
@@ -228,7 +229,7 @@ async def test_an_answer_that_is_not_open_here_is_refused(settings: Settings) ->
         assert (await now(anna, record)).open
 
 
-async def test_without_a_definition_the_arguments_are_edited_as_json(settings: Settings) -> None:
+async def test_edit_without_a_definition_is_json(settings: Settings) -> None:
     async with visit(settings) as anna:
         unknown = BOOK_HOTEL.model_copy(update={"name": "mystery"})
         record = await asked(anna.wiring, make_ask(unknown, {"a": {"b": 1}}))
@@ -236,7 +237,7 @@ async def test_without_a_definition_the_arguments_are_edited_as_json(settings: S
         assert (await now(anna, record)).outcome.args == {"a": {"b": 2}}
 
 
-async def test_a_call_that_may_already_have_run_is_put_as_a_question(settings: Settings) -> None:
+async def test_call_in_doubt_offers_its_choices(settings: Settings) -> None:
     call = ToolCall(call_id="call_0", index=0, name=REFUND.name, args=REFUND_ARGS)
     doubt = Doubt(begun_at_ms=1_795_262_584_120, holder="host:1", attempt=1, idempotency_key="sus_0:i1")
     async with visit(settings) as anna:
@@ -259,7 +260,7 @@ async def test_a_call_that_may_already_have_run_is_put_as_a_question(settings: S
         assert "anna chose to skip it" in await anna.read(place_of(record))
 
 
-async def test_a_page_of_an_earlier_sign_in_decides_nothing_and_keeps_what_was_typed(settings: Settings) -> None:
+async def test_form_of_an_earlier_sign_in_keeps_the_input(settings: Settings) -> None:
     async with visit(settings) as anna:
         record = await asked(anna.wiring)
         page = await answer(anna, record, "deny", 403, message="Too old & late", csrf="d" * 64)
@@ -270,7 +271,7 @@ async def test_a_page_of_an_earlier_sign_in_decides_nothing_and_keeps_what_was_t
 
 
 @pytest.mark.parametrize("typed", ["tomorrow", "2026-02-30", " 2026-02-28"])
-async def test_a_date_that_is_none_is_not_taken_for_one(settings: Settings, typed: str) -> None:
+async def test_invalid_date_is_refused(settings: Settings, typed: str) -> None:
     async with visit(settings) as anna:
         record = await asked(anna.wiring, ask_value(response_schema={"type": "string", "format": "date"}))
         page = await answer(anna, record, "value", 422, v0=typed)
@@ -279,9 +280,9 @@ async def test_a_date_that_is_none_is_not_taken_for_one(settings: Settings, type
         assert (await now(anna, record)).outcome.value == "2026-02-28"
 
 
-async def test_arguments_as_large_as_may_be_asked_about_can_be_edited(settings: Settings) -> None:
+async def test_largest_arguments_can_be_edited(settings: Settings) -> None:
     async with visit(settings) as anna:
-        rows = [{"id": place, "qty": 1} for place in range(6_000)]
+        rows: list[JsonValue] = [{"id": place, "qty": 1} for place in range(6_000)]
         record = await asked(anna.wiring, make_ask(REFUND.model_copy(update={"name": "mystery"}), {"rows": rows}))
         await answer(anna, record, "edit", f0=write_pretty({"rows": rows[1:]}).replace("\n", "\r\n"))
         assert (await now(anna, record)).outcome.args == {"rows": rows[1:]}

@@ -11,9 +11,7 @@ from tests.builders import make_agent
 from tests.service.web.sites import visit
 
 
-async def test_the_link_of_a_call_that_waits_leads_to_its_page(
-    settings: Settings, capsys: pytest.CaptureFixture[str]
-) -> None:
+async def test_link_of_a_waiting_call_opens_its_page(settings: Settings, capsys: pytest.CaptureFixture[str]) -> None:
     async with visit(settings) as anna:
         key, transport = await make_agent(anna.wiring, "bot"), ASGITransport(anna.app)
         async with AsyncClient(settings.public_url, key, transport=transport) as desk:

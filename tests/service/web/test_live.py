@@ -38,7 +38,7 @@ async def follow(lines: AsyncIterator[str], wanted: str) -> list[str]:
     raise AssertionError(seen)
 
 
-async def test_the_number_that_waits_is_told_at_once_and_whenever_something_moves(settings: Settings) -> None:
+async def test_stream_sends_the_count_at_once_and_after_changes(settings: Settings) -> None:
     async with stream(settings) as (lines, _), visit(settings, None) as desk:
         seen = await follow(lines, "data: 0")
         assert seen == ["retry: 2000", "", "event: inbox", "data: 0"]
@@ -49,11 +49,11 @@ async def test_the_number_that_waits_is_told_at_once_and_whenever_something_move
 
 
 @pytest.mark.parametrize("of", ["every run", "one run"])
-async def test_while_nothing_moves_nothing_is_told(settings: Settings, of: str) -> None:
+async def test_stream_sends_nothing_without_changes(settings: Settings, of: str) -> None:
     async with visit(settings, None) as desk:
         record = await asked(desk.wiring)
         async with stream(settings, f"?run={record.run.id}" if of == "one run" else "") as (lines, _):
-            await follow(lines, "data: moved" if of == "one run" else "data: 1")
+            await follow(lines, "data: changed" if of == "one run" else "data: 1")
             assert await anext(lines) == ""
             told = asyncio.ensure_future(anext(lines))
             await asyncio.wait({told}, timeout=5 * APART_S)
@@ -61,7 +61,7 @@ async def test_while_nothing_moves_nothing_is_told(settings: Settings, of: str) 
             told.cancel()
 
 
-async def test_a_page_about_a_run_is_told_when_that_run_moves(settings: Settings) -> None:
+async def test_stream_of_a_run_sends_its_changes(settings: Settings) -> None:
     async with visit(settings, None) as desk:
         record = await asked(desk.wiring)
         async with stream(settings, f"?run={record.run.id}") as (lines, _):
@@ -72,7 +72,7 @@ async def test_a_page_about_a_run_is_told_when_that_run_moves(settings: Settings
             await follow(lines, "event: run")
 
 
-async def test_many_changes_at_once_are_told_in_a_few_words(settings: Settings) -> None:
+async def test_stream_merges_simultaneous_changes(settings: Settings) -> None:
     async with stream(settings) as (lines, _), visit(settings, None) as desk:
         await follow(lines, "data: 0")
         for _ in range(40):
@@ -81,7 +81,7 @@ async def test_many_changes_at_once_are_told_in_a_few_words(settings: Settings) 
         assert seen.count("event: inbox") < 40
 
 
-async def test_a_page_about_a_run_is_told_of_what_is_frozen(settings: Settings) -> None:
+async def test_stream_of_a_run_sends_freezes(settings: Settings) -> None:
     async with visit(settings, None) as desk:
         record = await asked(desk.wiring)
         async with stream(settings, f"?run={record.run.id}") as (lines, _):
@@ -92,7 +92,7 @@ async def test_a_page_about_a_run_is_told_of_what_is_frozen(settings: Settings) 
             await follow(lines, "event: run")
 
 
-async def test_a_stream_ends_with_the_service(settings: Settings) -> None:
+async def test_stream_ends_with_the_service(settings: Settings) -> None:
     with serve(settings) as site:
         cookies = {"sayso_session_8321": site.token_of("anna")}
         client = httpx.AsyncClient(base_url=site.url, cookies=cookies, timeout=20)
@@ -105,7 +105,7 @@ async def test_a_stream_ends_with_the_service(settings: Settings) -> None:
     await client.aclose()
 
 
-async def test_who_signs_out_is_told_nothing_more(settings: Settings) -> None:
+async def test_stream_ends_after_sign_out(settings: Settings) -> None:
     async with stream(settings) as (lines, client), visit(settings, None) as desk:
         await follow(lines, "data: 0")
         await client.post("/sign-out", data={"csrf": CSRF}, headers=OWN)
@@ -114,7 +114,7 @@ async def test_who_signs_out_is_told_nothing_more(settings: Settings) -> None:
             assert "data: 1" not in [line async for line in lines]
 
 
-async def test_a_stream_needs_a_session_and_a_run_that_is_there(settings: Settings) -> None:
+async def test_stream_needs_a_session_and_an_existing_run(settings: Settings) -> None:
     async with visit(settings) as anna:
         await anna.read("/live?run=run_1", 404)
     async with visit(settings, None) as guest:

@@ -13,30 +13,30 @@ PAGES = sorted(path for folder in ("", "pages", "parts") for path in (TEMPLATES 
 
 
 @pytest.mark.parametrize("path", PAGES, ids=lambda path: str(path.relative_to(TEMPLATES)))
-def test_a_template_trusts_nothing_and_keeps_scripts_and_styles_outside(path: Path) -> None:
+def test_templates_escape_and_have_no_inline_scripts_or_styles(path: Path) -> None:
     text = path.read_text()
     assert not re.search(r"\|\s*safe|autoescape|Markup", text)
     assert not re.search(r"<style|\sstyle=|\son\w+=|javascript:|<script(?! src=)", text)
     assert not re.search(r"(?:src|href)=\"(?:https?:)?//", text)
 
 
-def test_the_sheet_and_the_script_fetch_nothing_from_elsewhere() -> None:
+def test_static_files_load_nothing_external() -> None:
     for name in ("sayso.css", "live.js", "item.js"):
         assert not re.search(r"https?://|@import|url\((?!data:)", (STATIC / name).read_text())
 
 
 @pytest.mark.parametrize("name", ["live.js", "item.js"])
-def test_the_script_is_small_and_never_writes_markup(name: str) -> None:
+def test_scripts_are_small_and_write_no_markup(name: str) -> None:
     script = (STATIC / name).read_text()
     assert len(script.splitlines()) <= 150
     assert not re.search(r"innerHTML\s*=[^=]|outerHTML|insertAdjacentHTML|document\.write|eval\(|Function\(", script)
 
 
-def test_the_address_of_a_file_changes_with_it() -> None:
+def test_asset_url_changes_with_the_file() -> None:
     assert re.fullmatch(r"/static/sayso\.css\?v=[0-9a-f]{12}", asset("sayso.css"))
 
 
-async def test_static_files_are_served_under_their_addresses(settings: Settings) -> None:
+async def test_assets_are_served(settings: Settings) -> None:
     async with visit(settings, None) as guest:
         for name, kind in (("sayso.css", "text/css"), ("live.js", "javascript"), ("favicon.svg", "image/svg+xml")):
             response = await guest.client.get(asset(name))
@@ -44,12 +44,12 @@ async def test_static_files_are_served_under_their_addresses(settings: Settings)
             assert kind in response.headers["content-type"]
 
 
-async def test_a_page_lets_browsers_tell_where_its_forms_come_from(settings: Settings) -> None:
+async def test_pages_send_a_same_origin_referrer_policy(settings: Settings) -> None:
     async with visit(settings) as anna:
         assert (await anna.client.get("/")).headers["referrer-policy"] == "same-origin"
 
 
-async def test_weak_durability_is_told_on_every_page(settings: Settings) -> None:
+async def test_pages_show_weak_durability(settings: Settings) -> None:
     async with visit(settings) as anna:
         assert "Weak durability" not in await anna.read("/")
         anna.app.state.weak_durability = "appendfsync is everysec"
@@ -58,7 +58,7 @@ async def test_weak_durability_is_told_on_every_page(settings: Settings) -> None
         assert "Sayso 0.1.0" in await anna.read("/")
 
 
-async def test_only_pages_about_a_run_follow_it(settings: Settings) -> None:
+async def test_only_run_and_item_pages_stream_a_run(settings: Settings) -> None:
     async with visit(settings) as anna:
         record = await asked(anna.wiring)
         assert 'data-stream="/live"' in await anna.read("/")

@@ -30,7 +30,7 @@ def approve(page: Page) -> Locator:
 
 
 @pytest.mark.parametrize("viewport", [PHONE, DESKTOP], ids=["phone", "desktop"])
-def test_approve_is_off_until_the_end_was_in_view(site: Site, open_as: Open, viewport: ViewportSize) -> None:
+def test_approve_is_disabled_until_the_end_was_in_view(site: Site, open_as: Open, viewport: ViewportSize) -> None:
     page = open_as(place_of(site.act(ask_shell)), viewport=viewport)
     expect(approve(page)).to_be_disabled()
     expect(page.get_by_role("link", name="Edit and approve")).to_be_visible()
@@ -42,7 +42,7 @@ def test_approve_is_off_until_the_end_was_in_view(site: Site, open_as: Open, vie
     expect(page.get_by_role("heading", name="anna approved this")).to_be_visible()
 
 
-def test_the_keyboard_alone_reaches_the_end_and_approves(site: Site, open_as: Open) -> None:
+def test_keyboard_reaches_the_end_and_approves(site: Site, open_as: Open) -> None:
     page = open_as(place_of(site.act(ask_shell)))
     page.get_by_role("button", name="Show next").focus()
     page.keyboard.press("Enter")
@@ -56,14 +56,14 @@ def test_the_keyboard_alone_reaches_the_end_and_approves(site: Site, open_as: Op
     expect(page.get_by_role("heading", name="anna approved this")).to_be_visible()
 
 
-def test_pressing_show_the_next_leads_through_every_text(site: Site, open_as: Open) -> None:
+def test_show_next_visits_every_text(site: Site, open_as: Open) -> None:
     page = open_as(place_of(site.act(lambda wiring: ask_shell(wiring, second=LONG, third="short"))))
     expect(page.locator("#unread")).to_contain_text("Read 3 texts to the end")
     read_to_the_end(page)
     expect(approve(page)).to_be_enabled()
 
 
-def test_an_edit_and_a_value_wait_for_the_end_and_a_denial_does_not(site: Site, open_as: Open) -> None:
+def test_edit_and_value_wait_for_the_end_and_denial_does_not(site: Site, open_as: Open) -> None:
     valued = site.act(lambda wiring: asked(wiring, ask_value(SHELL, {"command": LONG}, target_arg="code")))
     page = open_as(place_of(valued))
     expect(page.get_by_role("button", name="Send value")).to_be_disabled()
@@ -75,7 +75,7 @@ def test_an_edit_and_a_value_wait_for_the_end_and_a_denial_does_not(site: Site, 
     expect(page.get_by_role("heading", name="anna denied this")).to_be_visible()
 
 
-def test_a_long_prompt_is_read_to_its_end_as_well(site: Site, open_as: Open) -> None:
+def test_long_prompt_must_be_read_to_its_end(site: Site, open_as: Open) -> None:
     ask = make_ask(SHELL, {"command": "ls"}, prompt={"body": LONG})
     page = open_as(place_of(site.act(lambda wiring: asked(wiring, ask))))
     expect(approve(page)).to_be_disabled()
@@ -83,7 +83,7 @@ def test_a_long_prompt_is_read_to_its_end_as_well(site: Site, open_as: Open) -> 
     expect(approve(page)).to_be_enabled()
 
 
-def test_a_form_sent_around_the_button_is_held_back(site: Site, open_as: Open) -> None:
+def test_form_sent_around_the_button_is_blocked(site: Site, open_as: Open) -> None:
     record = site.act(ask_shell)
     page = open_as(place_of(record))
     page.evaluate(
@@ -93,14 +93,14 @@ def test_a_form_sent_around_the_button_is_held_back(site: Site, open_as: Open) -
     expect(approve(page)).to_be_disabled()
 
 
-def test_what_was_read_stays_read_when_the_page_is_shown_again(site: Site, open_as: Open) -> None:
+def test_read_texts_stay_read_after_a_reload(site: Site, open_as: Open) -> None:
     page = open_as(place_of(site.act(ask_shell)), viewport=PHONE)
     read_to_the_end(page)
     page.reload()
     expect(approve(page)).to_be_enabled()
 
 
-def test_a_page_shown_anew_still_waits_for_the_end(site: Site, open_as: Open) -> None:
+def test_refreshed_page_still_waits_for_the_end(site: Site, open_as: Open) -> None:
     record = site.act(lambda wiring: asked(wiring, *(make_ask(SHELL, {"command": LONG}, index=i) for i in range(2))))
     page = open_as(place_of(record))
     other = open_as(place_of(record, "i2"), name="ben")
@@ -110,7 +110,7 @@ def test_a_page_shown_anew_still_waits_for_the_end(site: Site, open_as: Open) ->
     expect(approve(page)).to_be_disabled()
 
 
-def test_without_scripts_everything_is_shown_and_can_be_approved(site: Site, open_as: Open) -> None:
+def test_page_without_scripts_can_be_approved(site: Site, open_as: Open) -> None:
     page = open_as(place_of(site.act(ask_shell)), java_script_enabled=False)
     expect(page.locator(".what td")).to_contain_text("#the-end")
     expect(page.locator("#unread")).to_be_hidden()
@@ -118,7 +118,7 @@ def test_without_scripts_everything_is_shown_and_can_be_approved(site: Site, ope
     expect(page.get_by_role("heading", name="anna approved this")).to_be_visible()
 
 
-def test_blanks_that_push_the_end_away_are_folded_and_counted(site: Site, open_as: Open) -> None:
+def test_long_runs_of_blanks_are_collapsed_and_counted(site: Site, open_as: Open) -> None:
     text = "ls" + "\n" * 900 + "rm -rf /" + " " * 3000 + "tmp"
     page = open_as(place_of(site.act(lambda wiring: asked(wiring, make_ask(SHELL, {"command": text})))))
     cell = page.locator(".what td")

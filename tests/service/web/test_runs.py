@@ -9,12 +9,12 @@ def titles(page: str) -> list[str]:
     return re.findall(r'<h2 class="prose"><a href="/runs/[^"]+">([^<]+)</a>', page)
 
 
-async def test_no_runs_yet_says_so(settings: Settings) -> None:
+async def test_runs_page_without_runs(settings: Settings) -> None:
     async with visit(settings) as anna:
         assert "No runs yet." in await anna.read("/runs")
 
 
-async def test_runs_are_found_by_status_and_agent(settings: Settings) -> None:
+async def test_runs_page_filters_by_status_and_agent(settings: Settings) -> None:
     async with visit(settings) as anna:
         await begin(anna.wiring, title="just begun")
         await asked(anna.wiring, title="waits", agent="travel")
@@ -27,7 +27,7 @@ async def test_runs_are_found_by_status_and_agent(settings: Settings) -> None:
         assert "No run matches." in await anna.read("/runs?status=failed")
 
 
-async def test_many_runs_are_paged(settings: Settings) -> None:
+async def test_runs_page_is_paged(settings: Settings) -> None:
     async with visit(settings) as anna:
         for place in range(30):
             await begin(anna.wiring, title=f"run {place}")
@@ -37,7 +37,7 @@ async def test_many_runs_are_paged(settings: Settings) -> None:
         assert sorted(titles(first) + titles(second)) == sorted(f"run {place}" for place in range(30))
 
 
-async def test_a_run_shows_where_it_stands_and_everything_that_happened(settings: Settings) -> None:
+async def test_run_page_shows_state_result_and_timeline(settings: Settings) -> None:
     async with visit(settings) as anna:
         record = await asked(anna.wiring, title="Broken cup")
         page = await anna.read(f"/runs/{record.run.id}")
@@ -56,7 +56,7 @@ async def test_a_run_shows_where_it_stands_and_everything_that_happened(settings
         assert "Cancel this run" not in page
 
 
-async def test_a_run_of_several_pauses_leads_to_all_its_items(settings: Settings) -> None:
+async def test_run_page_links_the_items_of_every_suspension(settings: Settings) -> None:
     async with visit(settings) as anna:
         first = await decide(anna.wiring, await asked(anna.wiring), "approve")
         second = await pause(anna.wiring, first, [make_ask()])
@@ -64,7 +64,7 @@ async def test_a_run_of_several_pauses_leads_to_all_its_items(settings: Settings
         assert page.index(f"/items/{first.id}/i1") < page.index(f"/items/{second.id}/i1")
 
 
-async def test_cancelling_asks_first_and_tells_why_afterwards(settings: Settings) -> None:
+async def test_cancel_asks_first_and_records_the_reason(settings: Settings) -> None:
     async with visit(settings) as anna:
         record = await asked(anna.wiring)
         place = f"/runs/{record.run.id}"
@@ -76,7 +76,7 @@ async def test_cancelling_asks_first_and_tells_why_afterwards(settings: Settings
         assert "Nothing is waiting" in await anna.read("/")
 
 
-async def test_a_run_that_has_ended_is_not_cancelled(settings: Settings) -> None:
+async def test_ended_run_cannot_be_cancelled(settings: Settings) -> None:
     async with visit(settings) as anna:
         record = await finish(anna.wiring, await decide(anna.wiring, await asked(anna.wiring), "approve"))
         place = f"/runs/{record.run.id}/cancel"
@@ -86,7 +86,7 @@ async def test_a_run_that_has_ended_is_not_cancelled(settings: Settings) -> None
         assert "Too late" in page
 
 
-async def test_a_run_that_is_not_there_is_a_page_that_says_so(settings: Settings) -> None:
+async def test_missing_run_shows_a_page(settings: Settings) -> None:
     async with visit(settings) as anna:
         assert "There is no run" in await anna.read("/runs/run_1", 404)
         assert "There is no run" in await anna.read("/runs/run_1/cancel", 404)

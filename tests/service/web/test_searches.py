@@ -3,7 +3,7 @@ from tests.service.web.sites import visit
 from tests.service.web.stories import asked, begin
 
 
-async def test_an_id_leads_to_its_page(settings: Settings) -> None:
+async def test_search_redirects_to_the_page_of_an_id(settings: Settings) -> None:
     async with visit(settings) as anna:
         record, begun = await asked(anna.wiring), await begin(anna.wiring)
         for wanted, place in (
@@ -15,7 +15,7 @@ async def test_an_id_leads_to_its_page(settings: Settings) -> None:
             assert (response.status_code, response.headers["location"]) == (303, place)
 
 
-async def test_nothing_found_is_said_with_what_was_looked_for(settings: Settings) -> None:
+async def test_search_without_a_result_shows_the_query(settings: Settings) -> None:
     async with visit(settings) as anna:
         page = await anna.read("/search?q=%3Cb%3E", 404)
         assert "Nothing has this ID" in page

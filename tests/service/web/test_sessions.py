@@ -4,7 +4,7 @@ from redis.asyncio import Redis
 from service.auth.reviewers import hash_token
 from service.settings import Settings
 from service.store.keys import SESSIONS
-from service.web.sessions import BY_ITSELF, safe_next
+from service.web.sessions import REFRESH_HEADER, safe_next
 from tests.service.web.sites import visit
 
 
@@ -20,7 +20,7 @@ from tests.service.web.sites import visit
         "/runs/run_1/cancel",
     ],
 )
-def test_a_sign_in_leads_back_to_our_own_pages(place: str) -> None:
+def test_safe_next_returns_own_pages(place: str) -> None:
     assert safe_next(place) == place
 
 
@@ -46,12 +46,12 @@ def test_a_sign_in_leads_back_to_our_own_pages(place: str) -> None:
         "/?next=//evil.example",
     ],
 )
-def test_anything_else_leads_to_the_inbox(place: str | None) -> None:
+def test_safe_next_replaces_other_targets(place: str | None) -> None:
     assert safe_next(place) == "/"
 
 
-@pytest.mark.parametrize(("headers", "renewed"), [({}, True), ({BY_ITSELF: "1"}, False)], ids=["a person", "the page"])
-async def test_only_a_person_keeps_a_session_from_growing_idle(
+@pytest.mark.parametrize(("headers", "renewed"), [({}, True), ({REFRESH_HEADER: "1"}, False)], ids=["person", "page"])
+async def test_refreshes_do_not_keep_a_session_alive(
     settings: Settings, headers: dict[str, str], renewed: bool
 ) -> None:
     async with visit(settings, "anna") as anna:

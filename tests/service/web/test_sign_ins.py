@@ -5,7 +5,7 @@ from tests.service.web.sites import CSRF, OWN, PASSWORD, add_people, settings_fo
 from tests.service.web.stories import begin
 
 
-async def test_without_a_session_every_page_leads_to_the_sign_in(settings: Settings) -> None:
+async def test_pages_without_a_session_redirect_to_sign_in(settings: Settings) -> None:
     async with visit(settings, None) as guest:
         for place in ("/", "/decided", "/runs", "/runs/run_1", "/items/sus_1/i1", "/search?q=x", "/live"):
             response = await guest.client.get(place)
@@ -15,7 +15,7 @@ async def test_without_a_session_every_page_leads_to_the_sign_in(settings: Setti
         assert response.headers["location"] == "/sign-in?next=/runs%3Fstatus%3Dfailed%26skip%3D25"
 
 
-async def test_the_right_password_opens_a_new_session_and_leads_on(settings: Settings) -> None:
+async def test_sign_in_opens_a_new_session_and_redirects(settings: Settings) -> None:
     async with visit(settings, None) as guest:
         await add_people(guest.wiring, "carla")
         form = {"name": " carla ", "password": PASSWORD, "next": "/runs"}
@@ -33,7 +33,7 @@ async def test_the_right_password_opens_a_new_session_and_leads_on(settings: Set
         assert left.status_code == 303, "the session before is over"
 
 
-async def test_a_wrong_password_shows_the_form_again_with_the_name(settings: Settings) -> None:
+async def test_sign_in_with_a_wrong_password_keeps_the_name(settings: Settings) -> None:
     async with visit(settings, None) as guest:
         await add_people(guest.wiring, "carla")
         for name in ("carla", "nobody", 'x"><script>'):
@@ -46,26 +46,27 @@ async def test_a_wrong_password_shows_the_form_again_with_the_name(settings: Set
             assert "set-cookie" not in response.headers
 
 
-async def test_after_many_guesses_nobody_may_guess_on_for_a_while(settings: Settings) -> None:
+async def test_sign_in_is_limited_after_many_attempts(settings: Settings) -> None:
     async with visit(settings, None) as guest:
         form = {"name": "carla", "password": "wrong password"}
+        response = await guest.client.post("/sign-in", data=form, headers=OWN)
         for _ in range(30):
-            response = await guest.client.post("/sign-in", data=form, headers=OWN)
             if response.status_code != 401:
                 break
+            response = await guest.client.post("/sign-in", data=form, headers=OWN)
         assert response.status_code == 429
         assert int(response.headers["retry-after"]) > 0
         assert "Too many attempts" in response.text
         assert 'value="carla"' in response.text
 
 
-async def test_who_is_in_is_led_past_the_form(settings: Settings) -> None:
+async def test_sign_in_page_redirects_a_signed_in_reviewer(settings: Settings) -> None:
     async with visit(settings) as anna:
         response = await anna.client.get("/sign-in?next=/runs")
         assert (response.status_code, response.headers["location"]) == (303, "/runs")
 
 
-async def test_signing_out_ends_the_session_at_once(settings: Settings) -> None:
+async def test_sign_out_ends_the_session_at_once(settings: Settings) -> None:
     async with visit(settings) as anna:
         token = anna.client.cookies["sayso_session_8321"]
         await anna.read("/")
@@ -77,13 +78,13 @@ async def test_signing_out_ends_the_session_at_once(settings: Settings) -> None:
         assert response.status_code == 303
 
 
-async def test_signing_out_takes_the_forms_own_secret(settings: Settings) -> None:
+async def test_sign_out_needs_the_csrf_token(settings: Settings) -> None:
     async with visit(settings) as anna:
         await anna.send("/sign-out", 403, csrf="d" * 64)
         await anna.read("/")
 
 
-async def test_a_reason_outlives_the_session_it_was_typed_in(settings: Settings) -> None:
+async def test_reason_survives_the_end_of_its_session(settings: Settings) -> None:
     async with visit(settings, None) as guest:
         await add_people(guest.wiring, "carla")
         run = (await begin(guest.wiring)).run
@@ -105,8 +106,8 @@ async def test_a_reason_outlives_the_session_it_was_typed_in(settings: Settings)
         assert (await guest.wiring.runs.read(run.id)).status == "running"
 
 
-async def test_two_on_one_host_do_not_sign_each_other_out(clean_store_url: str, tmp_path: Path) -> None:
-    names = set()
+async def test_two_services_on_one_host_keep_separate_sessions(clean_store_url: str, tmp_path: Path) -> None:
+    names: set[str] = set()
     for url in ("http://box:8321", "http://box:8400", "http://box"):
         settings = settings_for(clean_store_url, tmp_path, public_url=url)
         async with visit(settings, None) as guest:
@@ -117,7 +118,7 @@ async def test_two_on_one_host_do_not_sign_each_other_out(clean_store_url: str, 
     assert names == {"sayso_session_8321", "sayso_session_8400", "sayso_session_80"}
 
 
-async def test_an_agents_key_opens_no_pages(settings: Settings) -> None:
+async def test_agent_key_opens_no_pages(settings: Settings) -> None:
     async with visit(settings, None) as guest:
         _, key = await guest.wiring.api_keys.create("demo")
         response = await guest.client.get("/", headers={"Cookie": f"sayso_session_8321={key}"})
@@ -127,7 +128,7 @@ async def test_an_agents_key_opens_no_pages(settings: Settings) -> None:
         assert response.status_code == 303
 
 
-async def test_over_https_the_cookie_is_bound_to_this_very_host(clean_store_url: str, tmp_path: Path) -> None:
+async def test_cookie_is_host_bound_over_https(clean_store_url: str, tmp_path: Path) -> None:
     settings = settings_for(clean_store_url, tmp_path, public_url="https://sayso.example")
     async with visit(settings, None) as guest:
         await add_people(guest.wiring, "carla")
@@ -138,12 +139,12 @@ async def test_over_https_the_cookie_is_bound_to_this_very_host(clean_store_url:
         assert "Domain" not in cookie
 
 
-async def test_a_form_carries_the_secret_of_its_session(settings: Settings) -> None:
+async def test_forms_carry_the_csrf_token(settings: Settings) -> None:
     async with visit(settings) as anna:
         assert f'name="csrf" value="{CSRF}"' in await anna.read("/")
 
 
-async def test_a_long_answer_can_be_carried_through_the_sign_in_too(settings: Settings) -> None:
+async def test_long_input_survives_a_sign_in(settings: Settings) -> None:
     async with visit(settings, None) as guest:
         await add_people(guest.wiring, "carla")
         typed = {"answer": "edit", "f0": "x" * settings.body_limit_bytes}

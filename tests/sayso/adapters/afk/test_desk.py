@@ -1,4 +1,4 @@
-"""An AFK agent that waits in its own process asks through its role, provider and tools, and runs a call once."""
+"""Tests of AFK agents that wait in their own process."""
 
 import json
 import re
@@ -24,7 +24,7 @@ from tests.frameworks.contracts.players import Money, Player, Purse, Rows, Rule,
 from tests.sayso.adapters.afk_scenes import Scene, office
 
 
-async def test_an_approved_call_runs_once_and_is_reported() -> None:
+async def test_desk_runs_and_reports_an_approved_call_once() -> None:
     scene = Scene(([pay("ann", 7)],), office())
     scene.office.reviewer.approves()
     result = await scene.play()
@@ -33,7 +33,7 @@ async def test_an_approved_call_runs_once_and_is_reported() -> None:
     assert scene.ended == ["completed"]
 
 
-async def test_afk_pauses_while_a_person_is_waited_for() -> None:
+async def test_desk_pauses_afk_until_the_decision() -> None:
     scene = Scene(([pay("ann", 7)],), office())
     kinds: list[str] = []
 
@@ -52,21 +52,21 @@ async def test_afk_pauses_while_a_person_is_waited_for() -> None:
     assert "tool_completed" in kinds
 
 
-async def test_edited_arguments_run_and_the_asked_ones_do_not() -> None:
+async def test_desk_runs_edited_arguments() -> None:
     scene = Scene(([pay("ann", 700)],), office())
     scene.office.reviewer.approves(args={"to": "bob", "amount": 6})
     await scene.play()
     assert scene.purse.paid == [("bob", 6)]
 
 
-async def test_a_value_is_put_into_the_call() -> None:
+async def test_desk_adds_a_value_to_the_call() -> None:
     scene = Scene(([pay("ask", 9)],), office())
     scene.office.reviewer.answers(42)
     await scene.play()
     assert scene.purse.paid == [("ask", 42)]
 
 
-async def test_a_denied_call_does_not_run() -> None:
+async def test_desk_does_not_run_a_denied_call() -> None:
     scene = Scene(([pay("ann", 7)],), office())
     scene.office.reviewer.denies(message="Ann has left.")
     result = await scene.play()
@@ -74,18 +74,18 @@ async def test_a_denied_call_does_not_run() -> None:
     assert "Approval denied" in result.final_text
 
 
-async def test_where_the_role_waits_the_model_is_told_why_a_person_said_no() -> None:
-    scene = Scene(([pay("ann", 7), pay("ask", 1, "c1")],), office(), options={"pause": False})
+async def test_desk_without_pause_shows_the_model_the_denial() -> None:
+    scene = Scene(([pay("ann", 7), pay("ask", 1, "c1")],), office(), options={"defer": False})
     scene.office.reviewer.denies(message="Ann has left.")
     result = await scene.play()
     assert "Ann has left." in result.final_text
-    scene = Scene(([pay("ann", 7)],), office(), options={"pause": False})
+    scene = Scene(([pay("ann", 7)],), office(), options={"defer": False})
     scene.office.reviewer.approves(args={"to": "ann", "amount": 6})
     await scene.play()
     assert scene.purse.paid == [("ann", 6)]
 
 
-async def test_a_value_that_is_refused_is_told_with_its_reason() -> None:
+async def test_desk_shows_the_model_why_a_value_was_refused() -> None:
     scene = Scene(([pay("ask", 9)],), office())
     scene.office.reviewer.denies(message="No idea.")
     result = await scene.play()
@@ -93,7 +93,7 @@ async def test_a_value_that_is_refused_is_told_with_its_reason() -> None:
     assert "No idea." in result.final_text
 
 
-async def test_what_the_rules_decide_needs_nobody() -> None:
+async def test_desk_applies_rules_without_a_reviewer() -> None:
     scene = Scene(([pay("ann", 1), pay("eve", 100, "c1")],), office())
     result = await scene.play()
     assert scene.purse.paid == [("ann", 1)]
@@ -101,7 +101,7 @@ async def test_what_the_rules_decide_needs_nobody() -> None:
     assert scene.office.waiting == []
 
 
-async def test_the_calls_of_a_turn_are_decided_each_by_itself() -> None:
+async def test_desk_decides_each_call_of_a_turn() -> None:
     scene = Scene(([pay("ann", 7), pay("bob", 8, "c1"), pay("cid", 9, "c2")],), office())
     said = iter(["approve", "deny", "approve"])
     scene.office.reviewer.review = lambda: scene.office.reviewer.decide(next(said)) if scene.office.waiting else None  # type: ignore[method-assign]
@@ -109,7 +109,7 @@ async def test_the_calls_of_a_turn_are_decided_each_by_itself() -> None:
     assert sorted(scene.purse.paid) == [("ann", 7), ("cid", 9)]
 
 
-async def test_calls_without_ids_run_once_each() -> None:
+async def test_desk_runs_calls_without_ids_once() -> None:
     scene = Scene(([pay("ann", 7, None), pay("ann", 7, None)],), office())
     scene.office.reviewer.approves()
     await scene.play()
@@ -117,7 +117,7 @@ async def test_calls_without_ids_run_once_each() -> None:
     assert scene.ended == ["completed", "completed"]
 
 
-async def test_a_tool_that_fails_is_reported_as_failed() -> None:
+async def test_desk_reports_a_failed_tool() -> None:
     scene = Scene(([pay("nobody", 7)],), office())
     scene.office.reviewer.approves()
     result = await scene.play()
@@ -130,7 +130,7 @@ async def test_a_tool_that_fails_is_reported_as_failed() -> None:
 
 
 @pytest.mark.parametrize("fallback", ["deny", "allow"])
-async def test_when_afks_time_is_over_nothing_runs_whatever_its_fallback(fallback: str) -> None:
+async def test_desk_runs_nothing_after_afks_timeout(fallback: str) -> None:
     config = {"approval_timeout_s": 5.0, "approval_fallback": fallback}
     scene = Scene(([pay("ann", 7)],), office(), config=config)
     await scene.play()
@@ -138,7 +138,7 @@ async def test_when_afks_time_is_over_nothing_runs_whatever_its_fallback(fallbac
     assert len(scene.office.waiting) == 1
 
 
-async def test_a_desk_that_is_away_denies_and_does_not_fail_the_run() -> None:
+async def test_desk_denies_if_sayso_is_unavailable() -> None:
     scene = Scene(([pay("ann", 7)],), office())
     scene.office.drop_requests = 10_000
     result = await scene.play()
@@ -146,7 +146,7 @@ async def test_a_desk_that_is_away_denies_and_does_not_fail_the_run() -> None:
     assert "Sayso is unavailable" in result.final_text
 
 
-async def test_a_desk_that_goes_away_while_it_is_waited_for_denies() -> None:
+async def test_desk_denies_if_sayso_fails_while_waiting() -> None:
     scene = Scene(([pay("ann", 7)],), office())
 
     class Away(Desk):
@@ -159,7 +159,7 @@ async def test_a_desk_that_goes_away_while_it_is_waited_for_denies() -> None:
     assert (scene.purse.paid, result.state) == ([], "completed")
 
 
-async def test_who_goes_on_with_the_run_is_given_the_same_decision() -> None:
+async def test_desk_gives_a_resumed_run_the_same_decision() -> None:
     """A process that is lost while it waits leaves a run that another one resumes; nobody is asked again."""
     scene = Scene(([pay("ann", 7)],), office())
 
@@ -182,7 +182,7 @@ async def test_who_goes_on_with_the_run_is_given_the_same_decision() -> None:
     assert len(scene.office.records) == 1
 
 
-async def test_a_call_that_ran_before_gives_its_result_and_does_not_run() -> None:
+async def test_desk_replays_the_result_of_an_earlier_run() -> None:
     scene = Scene(([pay("ann", 7)],), office())
     scene.office.reviewer.approves()
     runner, agent = scene.open()
@@ -202,7 +202,7 @@ async def test_a_call_that_ran_before_gives_its_result_and_does_not_run() -> Non
     assert "paid 7 to ann" in again.final_text
 
 
-async def test_a_tool_that_is_not_behind_the_desk_does_not_run() -> None:
+async def test_desk_denies_an_ungated_tool() -> None:
     scene = Scene(([pay("ann", 1)],), office())
     runner, agent = scene.open()
     scene.desk.tools.clear()
@@ -211,7 +211,7 @@ async def test_a_tool_that_is_not_behind_the_desk_does_not_run() -> None:
     assert "not gated by Sayso" in result.final_text
 
 
-async def test_a_runner_whose_events_go_elsewhere_runs_nothing() -> None:
+async def test_desk_denies_calls_without_events() -> None:
     scene = Scene(([pay("ann", 1)],), office())
     _, agent = scene.open()
     result = await Runner(memory_store=scene.memory).run(agent, user_message="Pay them.")
@@ -219,7 +219,7 @@ async def test_a_runner_whose_events_go_elsewhere_runs_nothing() -> None:
     assert "interaction_provider=desk.provider" in result.final_text
 
 
-async def test_what_afks_own_rules_ask_about_the_model_is_asked_and_concluded() -> None:
+async def test_desk_settles_an_afk_rule_about_the_model() -> None:
     rule = Rule("llm_before_execute", PolicyDecision(action="request_approval", reason="Models cost money"))
     scene = Scene((), office(), agent_options={"policy_engine": rule})
     scene.office.reviewer.approves()
@@ -229,7 +229,7 @@ async def test_what_afks_own_rules_ask_about_the_model_is_asked_and_concluded() 
     assert scene.ended == ["completed"]
 
 
-async def test_a_call_that_afks_own_rules_ask_about_is_put_to_ours() -> None:
+async def test_desk_decides_a_call_that_an_afk_rule_asks_about() -> None:
     rule = Rule("tool_before_execute", PolicyDecision(action="request_approval"))
     scene = Scene(([pay("ann", 7)],), office(), agent_options={"policy_engine": rule})
     scene.office.reviewer.approves()
@@ -238,7 +238,7 @@ async def test_a_call_that_afks_own_rules_ask_about_is_put_to_ours() -> None:
     assert [one.items[0].tool.name for one in scene.office.records.values()] == ["pay"]
 
 
-async def test_a_denial_fails_the_run_where_afk_is_told_so() -> None:
+async def test_desk_denial_fails_the_run_if_afk_requires_it() -> None:
     fail_safe = FailSafeConfig(approval_denial_policy="fail_run")
     scene = Scene(([pay("ann", 7)],), office(), agent_options={"fail_safe": fail_safe})
     scene.office.reviewer.denies()
@@ -246,7 +246,7 @@ async def test_a_denial_fails_the_run_where_afk_is_told_so() -> None:
         await scene.play()
 
 
-async def test_answers_are_in_afks_own_classes() -> None:
+async def test_desk_answers_with_afks_classes() -> None:
     scene = Scene((), office())
     scene.open()
     request = type("Request", (), {"run_id": "r", "step": 1, "reason": "why", "payload": {}})()
@@ -257,7 +257,7 @@ async def test_answers_are_in_afks_own_classes() -> None:
     assert await scene.desk.await_deferred(deferred.token, timeout_s=1) == ApprovalDecision(kind="deny", reason="no")
 
 
-async def test_sayso_is_told_of_every_event_once() -> None:
+async def test_desk_sends_every_event_once() -> None:
     scene = Scene(([pay("ann", 7)],), office())
     scene.office.reviewer.approves()
     told: list[Any] = []
@@ -283,7 +283,7 @@ async def test_sayso_is_told_of_every_event_once() -> None:
     assert "run_paused" not in [one["event"]["type"] for one in told[0][1]["events"]]
 
 
-def test_the_page_builds_an_agent_that_asks_the_desk() -> None:
+def test_documented_quick_start_uses_the_desk() -> None:
     page = (CHECKOUT / "docs" / "frameworks.md").read_text(encoding="utf-8")
     block = next(one for one in re.findall(r"^```python\n(.*?)^```", page, re.DOTALL | re.MULTILINE) if "Desk(" in one)
     report = tool(args_model=Money, name="write_report", description="Write.")(lambda args: args.to)

@@ -1,4 +1,4 @@
-"""Calls of background tools do not hold an AFK run: their tickets are settled by whichever process, once."""
+"""Tests of settling AFK's background tickets."""
 
 from typing import Any
 
@@ -20,7 +20,7 @@ async def background(scene: Scene) -> tuple[Runner, str]:
     return runner, result.run_id
 
 
-async def test_a_call_in_the_background_does_not_hold_the_run_and_runs_when_it_is_approved() -> None:
+async def test_settle_tickets_runs_an_approved_background_call() -> None:
     scene = Scene(([pay("ann", 7)],), office())
     runner, run_id = await background(scene)
     assert await settle_tickets(scene.desk, runner, thread_id="thread", run_id=run_id) == 1
@@ -31,7 +31,7 @@ async def test_a_call_in_the_background_does_not_hold_the_run_and_runs_when_it_i
     assert (row["status"], row["output"], scene.purse.paid) == ("completed", "paid 6 to ann", [("ann", 6)])
 
 
-async def test_a_ticket_that_is_denied_fails_with_the_reason() -> None:
+async def test_settle_tickets_fails_a_denied_ticket_with_the_reason() -> None:
     scene = Scene(([pay("ann", 7)],), office())
     runner, run_id = await background(scene)
     scene.office.reviewer.decide("deny", message="Ann has left.")
@@ -41,7 +41,7 @@ async def test_a_ticket_that_is_denied_fails_with_the_reason() -> None:
     assert "Ann has left." in row["error"]
 
 
-async def test_a_ticket_whose_call_ran_is_settled_by_another_process_without_running_it_again() -> None:
+async def test_settle_tickets_in_another_process_does_not_rerun_a_call() -> None:
     scene = Scene(([pay("ann", 7)],), office())
     runner, run_id = await background(scene)
     scene.office.reviewer.decide("approve")

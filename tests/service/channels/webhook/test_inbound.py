@@ -46,7 +46,7 @@ async def send(
 
 
 @pytest.mark.parametrize("secret", [OLD, NEW])
-async def test_a_signed_decision_is_the_reviewers_own(world: World, secret: str) -> None:
+async def test_webhook_decision_is_recorded_for_the_reviewer(world: World, secret: str) -> None:
     record = await make_pending(world.wiring)
     async with world.client() as client:
         answer = await send(client, word(record, message="Fine."), secret=secret)
@@ -73,17 +73,13 @@ async def test_a_signed_decision_is_the_reviewers_own(world: World, secret: str)
         (ItemKind.INPUT, {"action": "value", "value": 9}, "answered"),
     ],
 )
-async def test_every_kind_of_decision_comes_through(
-    world: World, kind: ItemKind, fields: dict[str, Any], verdict: str
-) -> None:
+async def test_webhook_accepts_every_action(world: World, kind: ItemKind, fields: dict[str, Any], verdict: str) -> None:
     record = await make_pending(world.wiring, ask(kind=kind))
     async with world.client() as client:
         assert (await send(client, word(record, **fields))).json()["verdict"] == verdict
 
 
-async def test_the_same_message_again_changes_nothing_and_is_told_how_the_item_stands(
-    world: World, clean_store_url: str
-) -> None:
+async def test_webhook_repeated_message_changes_nothing(world: World, clean_store_url: str) -> None:
     record = await make_pending(world.wiring)
     async with world.client() as client:
         first = await send(client, word(record))
@@ -95,16 +91,16 @@ async def test_the_same_message_again_changes_nothing_and_is_told_how_the_item_s
 
 
 @pytest.mark.parametrize("fields", [{"reviewer": "root"}, {"action": "deny"}, {"message": "x"}, {"item_id": "i2"}])
-async def test_another_message_under_the_same_id_is_refused(world: World, fields: dict[str, Any]) -> None:
+async def test_webhook_reused_id_with_another_body_is_refused(world: World, fields: dict[str, Any]) -> None:
     record = await make_pending(world.wiring, ask(0, terms=RuleTerms(quorum=Quorum(approve=2))), ask(1))
     async with world.client() as client:
         await send(client, word(record))
         other = await send(client, word(record, **fields))
     assert (other.status_code, other.json()["type"]) == (409, "/problems/idempotency-conflict")
-    assert other.json()["detail"].startswith("This webhook-id came before with another body")
+    assert other.json()["detail"].startswith("This webhook-id was used with another body")
 
 
-async def test_a_second_decision_under_another_id_is_told_who_was_first(world: World) -> None:
+async def test_webhook_second_decision_is_already_decided(world: World) -> None:
     record = await make_pending(world.wiring)
     async with world.client() as client:
         await send(client, word(record), "msg_1")
@@ -112,7 +108,7 @@ async def test_a_second_decision_under_another_id_is_told_who_was_first(world: W
     assert (answer.status_code, answer.json()["decided_by"]) == (409, "anna")
 
 
-async def test_only_an_active_reviewer_decides(world: World, clean_store_url: str) -> None:
+async def test_webhook_requires_an_active_reviewer(world: World, clean_store_url: str) -> None:
     await make_person(world.wiring, "gone")
     await world.wiring.reviewers.deactivate("gone")
     record = await make_pending(world.wiring)
@@ -135,7 +131,7 @@ async def test_only_an_active_reviewer_decides(world: World, clean_store_url: st
         ({"webhook-id": "msg 1"}, "webhook-id"),
     ],
 )
-async def test_without_a_signature_that_holds_nothing_is_read(
+async def test_webhook_without_a_valid_signature_is_refused_unread(
     world: World, clean_store_url: str, headers: dict[str, str], says: str
 ) -> None:
     record = await make_pending(world.wiring)
@@ -148,7 +144,7 @@ async def test_without_a_signature_that_holds_nothing_is_read(
     assert await read_store(clean_store_url) == before
 
 
-async def test_a_header_that_is_there_twice_is_refused(world: World) -> None:
+async def test_webhook_duplicate_header_is_refused(world: World) -> None:
     record = await make_pending(world.wiring)
     raw = json.dumps(word(record)).encode()
     at_s = now_ms() // 1000
@@ -177,7 +173,7 @@ async def test_a_header_that_is_there_twice_is_refused(world: World) -> None:
         (lambda raw: b"[" * 200_000, 413),
     ],
 )
-async def test_what_is_signed_but_wrong_is_refused_like_anywhere_else(
+async def test_webhook_signed_but_invalid_decision_is_refused(
     world: World, clean_store_url: str, change: Any, status: int
 ) -> None:
     record = await make_pending(world.wiring)
@@ -193,7 +189,7 @@ class TestWithoutASecret:
     def settings(self, clean_store_url: str) -> Settings:
         return Settings(redis_url=clean_store_url)
 
-    async def test_the_door_is_closed(self, world: World) -> None:
+    async def test_webhook_without_a_secret_is_unavailable(self, world: World) -> None:
         record = await make_pending(world.wiring)
         async with world.client() as client:
             answer = await send(client, word(record))

@@ -26,7 +26,7 @@ def read(answer: str, item: Item = ITEM, **typed: str) -> Any:
     return read_answer(forms, post(forms, answer, **typed), LIMIT)
 
 
-def test_each_answer_becomes_the_decision_it_says() -> None:
+def test_read_answer_returns_the_decision() -> None:
     assert read("approve").model_dump(exclude={"digest"}) == {
         "action": "approve",
         "args": None,
@@ -38,30 +38,30 @@ def test_each_answer_becomes_the_decision_it_says() -> None:
     assert read("value", item_of(ask_value()), value="HH-1").value == "HH-1"
 
 
-def test_the_digest_is_that_of_the_page_that_was_seen() -> None:
+def test_read_answer_keeps_the_digest_of_the_page() -> None:
     assert read("approve").digest == ITEM.digest
 
 
 @pytest.mark.parametrize("answer", ["", "fail", "APPROVE", "approve deny"])
-def test_only_the_answers_of_the_page_are_taken(answer: str) -> None:
+def test_read_answer_rejects_unknown_answers(answer: str) -> None:
     with pytest.raises(InvalidInput, match="Choose one of the decisions"):
         read(answer)
 
 
-def test_arguments_that_are_no_object_are_refused() -> None:
+def test_read_answer_rejects_arguments_that_are_no_object() -> None:
     forms = make_forms(ITEM, None)
     with pytest.raises(InvalidInput, match="one JSON object"):
         read_answer(forms, {**post(forms, "edit"), "f0": "[1]"}, LIMIT)
 
 
-def test_what_comes_to_more_than_a_request_may_hold_is_refused() -> None:
+def test_read_answer_rejects_input_over_the_limit() -> None:
     assert read("edit", note="x" * 9_000).args["note"] == "x" * 9_000
     for answer, typed in (("edit", {"note": "ü" * 5_000}), ("value", {"value": "x" * 10_001})):
         with pytest.raises(TooLarge, match="over 10000 bytes"):
             read(answer, ITEM if answer == "edit" else item_of(ask_value()), **typed)
 
 
-def test_a_message_that_is_too_long_or_a_bad_digest_is_refused() -> None:
+def test_read_answer_rejects_a_long_message_or_a_bad_digest() -> None:
     with pytest.raises(InvalidInput, match="at most 2000"):
         read("deny", message="x" * 2001)
     forms = make_forms(ITEM, REFUND)
@@ -69,13 +69,13 @@ def test_a_message_that_is_too_long_or_a_bad_digest_is_refused() -> None:
         read_answer(forms, {**post(forms, "approve"), "digest": "nonsense"}, LIMIT)
 
 
-def test_only_forms_that_are_allowed_are_made() -> None:
+def test_make_forms_returns_allowed_forms_only() -> None:
     only_approve = ITEM.model_copy(update={"allowed": (Answer.APPROVE, Answer.DENY)})
     assert make_forms(only_approve, REFUND).args == ()
     assert make_forms(only_approve, REFUND).value == ()
 
 
-def test_what_was_typed_stays_in_its_form() -> None:
+def test_refill_keeps_the_input() -> None:
     forms = make_forms(ITEM, REFUND)
     kept = refill(forms, {"answer": "edit", "f1": "a lot", "message": ""})
     amount = next(field for field in kept.args if field.name == "amount")
@@ -84,7 +84,7 @@ def test_what_was_typed_stays_in_its_form() -> None:
     assert refill(forms, {"answer": "deny", "message": "because"}).message == "because"
 
 
-def test_a_target_argument_lends_the_value_its_schema() -> None:
+def test_make_forms_uses_the_schema_of_the_target_argument() -> None:
     (field,) = make_forms(item_of(ask_value()), BOOK_HOTEL).value
     assert field.shape.description == "The guest's loyalty code."
     (choice,) = make_forms(item_of(ask_value(choices=("a", "b"))), BOOK_HOTEL).value
@@ -93,7 +93,7 @@ def test_a_target_argument_lends_the_value_its_schema() -> None:
     assert number.control == "number"
 
 
-def test_the_desks_faults_are_marked_where_they_belong() -> None:
+def test_mark_problems_marks_the_fields_of_an_error() -> None:
     error = InvalidInput("no", problems=["args.amount: too much"])
     marked = mark_problems(make_forms(ITEM, REFUND), error, None)
     assert [field.name for field in marked.args if field.problem] == ["amount"]

@@ -4,7 +4,7 @@ from service.web.content.cards import make_cards, make_rows
 from tests.sayso.sentences.samples import make_item, make_outcome, make_record
 
 
-def test_only_open_items_become_cards_the_earliest_deadline_first() -> None:
+def test_make_cards_sorts_open_items_by_deadline() -> None:
     late, soon = make_item(timeout_s=900), make_item(timeout_s=60).model_copy(update={"item_id": "i2"})
     done = make_item().model_copy(update={"item_id": "i3", "outcome": make_outcome(Verdict.DENIED)})
     cards = make_cards([make_record(late, items=(late, done, soon))], "anna", (), 0)
@@ -12,7 +12,7 @@ def test_only_open_items_become_cards_the_earliest_deadline_first() -> None:
     assert make_cards([make_record(late, status=Status.CANCELLED)], "anna", (), 0) == []
 
 
-def test_a_card_says_what_why_and_for_whom() -> None:
+def test_make_cards_describes_the_item() -> None:
     item = make_item(reviewers=["ben"])
     (card,) = make_cards([make_record(item)], "anna", (), 0)
     assert (card.tool, card.need, card.reason) == (
@@ -24,7 +24,7 @@ def test_a_card_says_what_why_and_for_whom() -> None:
     assert card.fallback == "it is denied"
 
 
-def test_a_row_shows_the_arguments_that_were_decided_on() -> None:
+def test_make_rows_shows_the_decided_arguments() -> None:
     ended = make_outcome(Verdict.APPROVED, args={"amount": 1}, message="half")
     item = make_item().model_copy(update={"outcome": ended})
     (row,) = make_rows(make_record(item, status=Status.DECIDED))
@@ -32,7 +32,7 @@ def test_a_row_shows_the_arguments_that_were_decided_on() -> None:
     assert (row.state, row.outcome, row.note) == ("approved", "ben approved this with edited arguments", "half")
 
 
-def test_what_was_never_decided_is_a_row_once_its_run_is_cancelled() -> None:
+def test_make_rows_includes_open_items_of_a_cancelled_run() -> None:
     item = make_item()
     assert make_rows(make_record(item)) == []
     (row,) = make_rows(make_record(item, status=Status.CANCELLED))

@@ -24,7 +24,7 @@ async def ask_by_poll(wiring: Wiring, mode: str = "poll") -> SuspensionRecord:
     run = RunRef(id=new_id("run"), agent="bot", owner="bot", thread_id="t", title=TITLE, claimed={"note": CONTEXT})
     call = ExternalCall(ToolCall(call_id="", index=0, name="pay", args={"amount": 1}), definition)
     spec = ResumeSpec(mode=mode, resumer="poll" if mode == "poll" else "calls")  # type: ignore[arg-type]
-    return (await wiring.desk.ask(run, [call], spec, "continue")).record
+    return (await wiring.desk.suspend(run, [call], spec, "continue")).record
 
 
 def panel_of(page: str) -> str:
@@ -34,7 +34,7 @@ def panel_of(page: str) -> str:
     return panel
 
 
-async def test_agents_words_stand_on_an_item_under_their_mark_alone(settings: Settings) -> None:
+async def test_item_page_marks_claims_as_unchecked(settings: Settings) -> None:
     async with visit(settings) as anna:
         record = await ask_by_poll(anna.wiring)
         page = await anna.read(place_of(record))
@@ -45,7 +45,7 @@ async def test_agents_words_stand_on_an_item_under_their_mark_alone(settings: Se
             assert words not in page.replace(panel, "").replace(timeline, ""), words
 
 
-async def test_description_of_a_registered_tool_is_not_a_claim(settings: Settings) -> None:
+async def test_find_claims_omits_the_description_of_a_registered_tool(settings: Settings) -> None:
     async with visit(settings) as anna:
         record = await asked(anna.wiring, title="", words="")
         page = await anna.read(place_of(record))
@@ -53,7 +53,7 @@ async def test_description_of_a_registered_tool_is_not_a_claim(settings: Setting
         assert UNCHECKED not in page
 
 
-async def test_title_of_a_run_is_marked_wherever_it_stands(settings: Settings) -> None:
+async def test_pages_mark_the_run_title_as_unchecked(settings: Settings) -> None:
     async with visit(settings) as anna:
         record = await ask_by_poll(anna.wiring)
         run = f"/runs/{record.run.id}"
@@ -65,7 +65,7 @@ async def test_title_of_a_run_is_marked_wherever_it_stands(settings: Settings) -
             assert shown.count(TITLE) == shown.count(UNCHECKED), place
 
 
-async def test_title_of_a_started_run_is_marked_on_its_timeline(settings: Settings) -> None:
+async def test_timeline_marks_the_run_title_as_unchecked(settings: Settings) -> None:
     async with visit(settings) as anna:
         record = await asked(anna.wiring, title=TITLE)
         timeline = (await anna.read(f"/runs/{record.run.id}")).partition('<div id="timeline"')[2]

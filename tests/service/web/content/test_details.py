@@ -32,7 +32,7 @@ def decided(verdict: Verdict = Verdict.APPROVED) -> Item:
     return make_item().model_copy(update={"outcome": make_outcome(verdict)})
 
 
-def test_why_comes_from_the_judgement_of_this_very_call() -> None:
+def test_find_why_uses_the_rule_decision_of_the_call() -> None:
     events = trail(
         judged(0, matched_rules=["old"]),
         paused("sus_0"),
@@ -47,14 +47,14 @@ def test_why_comes_from_the_judgement_of_this_very_call() -> None:
     assert (why.reason, why.rule_id) == ("Refunds over 100 need a person", "refunds-over-100")
 
 
-def test_the_agents_words_are_those_of_the_turn_that_asked() -> None:
+def test_find_model_text_uses_the_turn_of_the_call() -> None:
     said = [("llm_completed", {"text": text}) for text in ("first", "second", "third")]
     events = trail(said[0], paused("sus_0"), said[1], paused("sus_1"), said[2])
     assert find_model_text("sus_1", events) == "second"
     assert find_model_text("sus_1", []) == ""
 
 
-def test_a_result_is_that_of_this_call_in_this_pause() -> None:
+def test_find_result_matches_call_and_suspension() -> None:
     events = trail(
         completed(0), paused("sus_1"), completed(1), completed(0, latency_ms=3.5), paused("sus_2"), completed(0)
     )
@@ -64,7 +64,7 @@ def test_a_result_is_that_of_this_call_in_this_pause() -> None:
     assert find_result(make_item(), "sus_1", trail(paused("sus_1"), paused("sus_2"), completed(0))) is None
 
 
-def test_a_result_without_a_place_is_known_by_its_call_id() -> None:
+def test_find_result_falls_back_to_the_call_id() -> None:
     events = trail(paused("sus_1"), ("tool_completed", {"tool_call_id": "call_0", "success": False, "error": "no"}))
     result = find_result(make_item(), "sus_1", events)
     assert result is not None
@@ -77,7 +77,7 @@ def texts(item: Item, **fields: Any) -> list[tuple[str, int | None]]:
     return [(stage.text, stage.at_ms) for stage in list_stages(record, item, result)]
 
 
-def test_the_way_from_decision_to_effect_shows_what_is_still_to_come() -> None:
+def test_list_stages_includes_future_stages() -> None:
     assert texts(make_item()) == []
     assert texts(decided(), status=Status.DECIDED) == [
         ("Decided", 1_000_000),
@@ -95,18 +95,18 @@ def test_the_way_from_decision_to_effect_shows_what_is_still_to_come() -> None:
     ]
 
 
-def test_a_run_that_waits_for_other_items_says_so() -> None:
+def test_list_stages_of_a_run_that_waits_for_other_items() -> None:
     other = make_item().model_copy(update={"item_id": "i2"})
     assert texts(decided(), items=(decided(), other))[-1] == ("The run waits for another item", None)
 
 
-def test_a_cancelled_run_and_a_failed_attempt_are_told() -> None:
+def test_list_stages_of_a_cancelled_run_and_a_failed_attempt() -> None:
     assert texts(decided(), status=Status.CANCELLED)[-1][0] == "The run was cancelled"
     told = texts(decided(), status=Status.RESUMING, receipt=Receipt(error="no such agent"))
     assert ("Decided, not yet resumed: no such agent", None) in told
 
 
-def test_arguments_are_compared_leaf_by_leaf() -> None:
+def test_compare_args_compares_every_value() -> None:
     rows = compare_args({"a": 1, "b": {"c": "x"}, "d": 1}, {"a": 1, "b": {"c": "y"}, "e": [2]})
     assert [(row.path, row.before, row.after, row.state) for row in rows] == [
         ("a", "1", "1", "same"),

@@ -27,13 +27,13 @@ def note(text: str) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize("source_format", list(STORIES))
-def test_every_entry_has_words(source_format: str) -> None:
+def test_describe_entry_of_every_source(source_format: str) -> None:
     lines = [describe_entry(one) for one in told(source_format)]
     assert all(line.text and line.source for line in lines)
     assert [line.tone for line in lines if line.kind == Kind.CALL] == ["bad" if source_format == "sayso" else "good"]
 
 
-async def test_the_run_shows_all_and_the_item_what_came_before_its_pause(settings: Settings) -> None:
+async def test_item_page_shows_only_external_events_before_its_suspension(settings: Settings) -> None:
     async with visit(settings) as site:
         record = await asked(site.wiring)
         early = [ExternalEvent(1, record.created_at_ms - 5, note("before the pause"))]
@@ -52,7 +52,7 @@ async def test_the_run_shows_all_and_the_item_what_came_before_its_pause(setting
     assert "the agent, early" in item
 
 
-async def test_nothing_that_is_told_reaches_the_page_as_markup(settings: Settings) -> None:
+async def test_external_events_are_escaped(settings: Settings) -> None:
     async with visit(settings) as site:
         record = await asked(site.wiring)
         call = {"type": "tool_call", "data": {"name": EVIL}}
@@ -63,7 +63,7 @@ async def test_nothing_that_is_told_reaches_the_page_as_markup(settings: Setting
     assert page.count("&lt;script&gt;alert(1)") >= 3
 
 
-async def test_a_page_shows_the_latest_and_says_that_there_is_more(settings: Settings) -> None:
+async def test_page_shows_the_latest_external_events(settings: Settings) -> None:
     async with visit(settings) as site:
         record = await asked(site.wiring)
         for first in range(1, MAX_EXTERNAL_EVENTS + 2, 200):

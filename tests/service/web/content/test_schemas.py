@@ -1,8 +1,9 @@
 from typing import Any, Literal
 
 import pytest
-from pydantic import BaseModel, create_model
+from pydantic import BaseModel
 
+from sayso.canonical_json import JsonObject
 from service.web.content.schemas import Shape, properties_of, shape_of
 
 
@@ -35,33 +36,33 @@ def kind_of(schema: Any, root: Any = None) -> tuple[str, bool]:
         ({"$ref": "http://example.com/schema.json"}, "json", False),
     ],
 )
-def test_each_schema_gets_the_control_that_suits_it(schema: Any, kind: str, nullable: bool) -> None:
+def test_shape_of_chooses_a_control_per_schema(schema: Any, kind: str, nullable: bool) -> None:
     assert kind_of(schema) == (kind, nullable)
 
 
-def test_a_reference_is_followed_and_its_own_words_win() -> None:
+def test_shape_of_follows_references_and_keeps_outer_texts() -> None:
     root = {"$defs": {"Room": {"enum": ["single", "double"], "description": "any room"}}}
     shape = shape_of({"$ref": "#/$defs/Room", "description": "the guest's room"}, root)  # type: ignore[arg-type]
     assert shape.options == ("single", "double")
     assert shape.description == "the guest's room"
 
 
-def test_a_reference_to_itself_ends() -> None:
+def test_shape_of_ends_at_a_circular_reference() -> None:
     root: Any = {"$defs": {"A": {"$ref": "#/$defs/A"}}}
     assert shape_of({"$ref": "#/$defs/A"}, root).kind == "json"
 
 
-def test_the_schema_of_a_typed_function_gives_fields() -> None:
+def test_properties_of_reads_a_function_schema() -> None:
     class Guest(BaseModel):
         name: str
 
-    schema = create_model(
-        "Args",
-        nights=(int, ...),
-        room=(Literal["single", "double"], "single"),
-        note=(str | None, None),
-        guest=(Guest, ...),
-    ).model_json_schema()
+    class Args(BaseModel):
+        nights: int
+        room: Literal["single", "double"] = "single"
+        note: str | None = None
+        guest: Guest
+
+    schema = Args.model_json_schema()
     known = {name: (shape.kind, shape.nullable, required) for name, shape, required in properties_of(schema, 40)}
     assert known == {
         "nights": ("integer", False, True),
@@ -72,14 +73,14 @@ def test_the_schema_of_a_typed_function_gives_fields() -> None:
 
 
 @pytest.mark.parametrize("schema", [{}, {"type": "array"}, {"properties": []}, {"type": "object", "properties": {}}])
-def test_what_has_no_properties_gives_none(schema: Any) -> None:
+def test_properties_of_returns_none_without_properties(schema: Any) -> None:
     assert properties_of(schema, 40) == []
 
 
-def test_words_that_are_no_words_are_left_out() -> None:
+def test_shape_of_ignores_invalid_texts() -> None:
     assert shape_of({"type": "string", "title": 7, "description": None}, {}) == Shape("text")
 
 
-def test_an_object_of_too_many_properties_is_not_looked_into() -> None:
-    many = {f"p{n}": {"$ref": "#/$defs/all"} for n in range(41)}
+def test_properties_of_returns_none_over_the_limit() -> None:
+    many: JsonObject = {f"p{n}": {"$ref": "#/$defs/all"} for n in range(41)}
     assert properties_of({"properties": many, "$defs": {"all": many}}, 40) == []

@@ -5,7 +5,7 @@ from tests.service.web.sites import visit
 from tests.service.web.stories import begin, make_ask, pause
 
 
-async def test_a_long_trail_is_read_and_shown_to_its_end(settings: Settings) -> None:
+async def test_page_shows_a_long_trail_to_its_end(settings: Settings) -> None:
     warnings = [Event(type=EventType.WARNING, data={"message": f"warning {place}."}) for place in range(1200)]
     async with visit(settings) as anna:
         record = await pause(anna.wiring, await begin(anna.wiring), [make_ask()], others=warnings)
