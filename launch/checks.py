@@ -9,9 +9,9 @@ from redis.exceptions import BusyLoadingError, RedisError
 from redis.retry import Retry
 
 from launch.errors import PortTaken
-from sayso.transitions.clock_jumps import Beat
+from sayso.transitions.clock_jumps import ClockReading
 from service.auth.credentials import TENANT
-from service.settings import EVERY_ADDRESS
+from service.settings.places import EVERY_ADDRESS
 from service.store.connection.connecting import connect_blocking
 from service.store.connection.faults import describe_fault
 from service.store.keys import TenantKeys
@@ -76,4 +76,4 @@ def is_clock_ticking(url: str) -> bool:
             seconds, _ = cast("tuple[int, int]", client.time())
     except RedisError:
         return True
-    return raw is not None and abs(seconds * 1000 - Beat.model_validate_json(raw).at_ms) < MAX_TICK_AGE_MS
+    return raw is not None and abs(seconds * 1000 - ClockReading.model_validate_json(raw).at_ms) < MAX_TICK_AGE_MS

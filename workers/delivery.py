@@ -15,17 +15,17 @@ import structlog
 from sayso.errors import TooManyRequests
 from sayso.records.freezes import TIME
 from sayso.transitions.freezing import doubt_time
-from service.auth.credentials import TENANT
 from service.concurrency import Slots
 from service.delivery.addresses import UnsafeUrl, host_and_port
 from service.delivery.http import Answer
-from service.desk.instance_deletion import withdraw_all
 from service.logs import Trouble
+from service.operations.instance_deletion import withdraw_all
 from service.store.attempts import Allowance
 from service.store.deliveries import Waiting
 from service.store.instances import Instance
 from service.store.suspensions.outbox import RETRY_FOR_MS
 from service.wiring import Wiring
+from workers.repeating import repeat
 
 TICK_S = 0.1
 FIRST_RETRY_MS = 2_000
@@ -68,7 +68,6 @@ class Courier:
     """Delivers due messages, limited in total, by instance and by place."""
 
     wiring: Wiring
-    tenant: str = TENANT
     slots: Slots = field(default_factory=lambda: Slots(8))
     under_way: dict[str, asyncio.Task[None]] = field(default_factory=dict)
     trouble: Trouble = field(default_factory=lambda: Trouble("delivery_failed"))
@@ -168,14 +167,7 @@ class Courier:
 
 
 async def keep_delivering(wiring: Wiring, stopping: asyncio.Event) -> None:
-    """Deliver until stopped, through any outage of the store; then finish the attempts under way."""
-    courier, trouble = Courier(wiring), Trouble("delivering_failed")
-    while not stopping.is_set():
-        try:
-            await courier.deliver_due()
-            trouble.over()
-        except Exception as error:  # noqa: BLE001  this survives and reports any error
-            trouble.note(error)
-        with suppress(TimeoutError):
-            await asyncio.wait_for(stopping.wait(), TICK_S)
+    """Deliver until stopped; then finish the attempts under way."""
+    courier = Courier(wiring)
+    await repeat(courier.deliver_due, TICK_S, stopping, "delivering_failed")
     await courier.finish()

@@ -5,15 +5,14 @@ request with that key was under way.
 """
 
 import asyncio
-from contextlib import suppress
 
 import structlog
 
 from sayso.clock import monotonic_ms
-from service.desk.withdrawals import withdraw_runs
-from service.logs import Trouble
+from service.operations.withdrawals import withdraw_runs
 from service.store.people import ApiKey
 from service.wiring import Wiring
+from workers.repeating import repeat
 
 EVERY_S = 1.0
 AGAIN_MS = 5_000
@@ -51,13 +50,5 @@ class Withdrawals:
 
 
 async def keep_withdrawing(wiring: Wiring, stopping: asyncio.Event) -> None:
-    """Sweep until stopped, through any outage of the store."""
-    withdrawals, trouble = Withdrawals(wiring), Trouble("withdrawing_failed")
-    while not stopping.is_set():
-        try:
-            await withdrawals.sweep()
-            trouble.over()
-        except Exception as error:  # noqa: BLE001  this survives and reports any error
-            trouble.note(error)
-        with suppress(TimeoutError):
-            await asyncio.wait_for(stopping.wait(), EVERY_S)
+    """Sweep until stopped."""
+    await repeat(Withdrawals(wiring).sweep, EVERY_S, stopping, "withdrawing_failed")

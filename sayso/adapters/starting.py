@@ -82,7 +82,7 @@ def _write(agent: FrameworkAgent, turn: FrameworkTurn, title: str) -> JsonObject
             for call in read_turn(turn).calls
         ],
         "on_deny": agent.approval_denial_policy,
-        "paused": {
+        "framework_run": {
             **origin.model_dump(mode="json"),
             "state": base64.b64encode(write_state(turn.native)).decode(),
             "unseen": turn.unseen,

@@ -1,7 +1,7 @@
 """The policy: rules as plain data, and the decision they make on one event.
 
-Rules are tried from the highest priority to the lowest, equal ones by id; the first match decides. Whatever fails
-during evaluation, a reviewer is asked: no error allows a call.
+Rules are tried from the highest priority to the lowest, equal ones by id; the first match decides. If evaluation fails,
+a reviewer is asked: no error allows a call.
 """
 
 from collections import Counter

@@ -46,7 +46,7 @@ _INNER: dict[str, type[BaseModel]] = {
 def report_fault(document: Document, loc: Loc, fault: ErrorDetails) -> None:
     """Report a fault of the model at its place in the file."""
     kind, shown, place = fault["type"], repr(fault["input"])[:80], _unshape(loc)
-    if fault["input"] is None and document.is_told(place):
+    if fault["input"] is None and document.has_problem(place):
         return  # reported as missing value
     if kind == "too_short" and len(fault["input"]) >= fault["ctx"]["min_length"]:
         return  # the faulty part is reported at its own place

@@ -219,7 +219,7 @@ def _check_keys(document: Document, loc: Loc, found: dict[str, Any], known: Iter
 
 def _check_nulls(document: Document, loc: Loc, value: Any) -> None:
     """Report keys without a value: an empty `when:`, if ignored, would make a rule match everything."""
-    if value is None and loc[-2:] != ("fallback", "value") and not document.is_told(loc):
+    if value is None and loc[-2:] != ("fallback", "value") and not document.has_problem(loc):
         document.report(loc, f"{label(document, loc)}has no value; add one, or remove the key", at_key=True)
     if isinstance(value, dict | list) and loc[-2:] not in _ANY_JSON:
         for key, child in value.items() if isinstance(value, dict) else enumerate(value):

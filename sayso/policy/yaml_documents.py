@@ -66,7 +66,7 @@ class Document:
         self.problems.append(Problem(self.file, line, column, problem))
         self.faulty.add((line, column))
 
-    def is_told(self, loc: Loc) -> bool:
+    def has_problem(self, loc: Loc) -> bool:
         """Whether the key or the value under `loc` has a problem already."""
         return self.keys.get(loc) in self.faulty or self.values.get(loc) in self.faulty
 

@@ -40,7 +40,7 @@ OUR_NAMES = frozenset({"policy", "timeout", "coverage", "headless", "clock", "wo
     "sayso",
     "system",
 }
-"""Reserved names. A person or agent with one of them could not be told apart in the audit trail."""
+"""Reserved names. A person or agent with one of them could not be distinguished in the audit trail."""
 
 OUR_PREFIXES = ("aap:", "aap/", "aap-scope:")
 """Reserved beginnings of names: runs and requests of the Agent Approval Protocol use them."""

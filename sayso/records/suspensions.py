@@ -93,7 +93,7 @@ class ResumeSpec(Immutable):
     endpoint_id: str | None = Field(
         default=None, description="The instance of another protocol that created the suspension."
     )
-    tells: bool = Field(default=False, description="Whether the endpoint gets a signed message when it is decided.")
+    notifies: bool = Field(default=False, description="Whether the endpoint gets a signed message when it is decided.")
 
 
 class Lease(Immutable):

@@ -73,7 +73,7 @@ def _fits(pattern: str, written: list[str]) -> bool:
             fits = letters == outline.head
         else:  # the expression is built only when both ends match
             near = letters.startswith(outline.head) and letters.endswith(outline.tail)
-            fits = near and _fold_pattern(pattern, bool(pairs)).fullmatch(text) is not None
+            fits = near and _build_pattern(pattern, bool(pairs)).fullmatch(text) is not None
         if fits:
             return True
     return False
@@ -89,23 +89,23 @@ class _Outline(NamedTuple):
 
 @lru_cache(maxsize=16_384)
 def _outline(pattern: str, pairs: bool) -> _Outline:
-    ends = [_fold(_SEPARATORS.sub("", one), pairs) for one in (_FIRST.split(pattern)[0], _LAST.split(pattern)[-1])]
+    ends = [_skeleton(_SEPARATORS.sub("", one), pairs) for one in (_FIRST.split(pattern)[0], _LAST.split(pattern)[-1])]
     return _Outline(ends[0], ends[1], ends[0] == ends[1] and not any(sign in pattern for sign in "*?["))
 
 
 def _write_name(name: str, pairs: bool) -> str:
     """Return the folded letters of the name, with a bar before each further word."""
     words = _SEPARATORS.split(_HUMP.sub("_", name).strip("_-./: "))
-    return "|".join(_fold(word, pairs) for word in words if word)
+    return "|".join(_skeleton(word, pairs) for word in words if word)
 
 
-def _fold(letters: str, pairs: bool) -> str:
+def _skeleton(letters: str, pairs: bool) -> str:
     plain = unicodedata.normalize("NFKC", letters).casefold().translate(_LIKE)
     return plain.translate(_PAIRS) if pairs else plain
 
 
 @lru_cache(maxsize=4096)
-def _fold_pattern(pattern: str, pairs: bool) -> re.Pattern[str]:
+def _build_pattern(pattern: str, pairs: bool) -> re.Pattern[str]:
     return re.compile(_write_pattern(pattern, pairs))
 
 
@@ -142,10 +142,10 @@ def _write_part(kind: str, found: str, pairs: bool) -> str:
     if kind == "one":
         return r"\|?[^|]"
     if kind == "range":
-        letters = {_fold(one, pairs) for one in _ALL if fnmatchcase(one, found) and one.isalnum()}
+        letters = {_skeleton(one, pairs) for one in _ALL if fnmatchcase(one, found) and one.isalnum()}
         written = "|".join(_write_letters(one) for one in sorted(letters))
         return f"(?:{written})" if written else "(?!)"
-    return _write_letters(_fold(found, pairs))
+    return _write_letters(_skeleton(found, pairs))
 
 
 def _write_letters(letters: str) -> str:

@@ -19,7 +19,7 @@ from sayso.records.suspensions import SuspensionRecord
 from sayso.records.terms import RuleTerms
 from sayso.records.tool_calls import ToolCall
 from sayso.runner.agents import Agent
-from sayso.transitions.execution import approved_args
+from sayso.transitions.permits import approved_args
 
 
 class Revalidation(NamedTuple):

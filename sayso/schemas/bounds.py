@@ -37,19 +37,14 @@ _UNKNOWN_STEPS = 10**9
 
 _ALTERNATIVES = ("anyOf", "oneOf", "allOf")
 _BRANCHES = (*_ALTERNATIVES, "not", "if", "contains", "dependentSchemas", "dependencies", "propertyNames")
-_APART = frozenset({"$anchor", "$dynamicAnchor", "$dynamicRef", "$id", "$recursiveAnchor", "$recursiveRef"}) | {
-    "$vocabulary",
-    "contentEncoding",
-    "contentMediaType",
-    "contentSchema",
-    "unevaluatedItems",
-    "unevaluatedProperties",
-}
+_REFERRING = {"$anchor", "$dynamicAnchor", "$dynamicRef", "$id", "$recursiveAnchor", "$recursiveRef", "$vocabulary"}
+_CONTENT = {"contentEncoding", "contentMediaType", "contentSchema"}
+_APART = frozenset(_REFERRING | _CONTENT | {"unevaluatedItems", "unevaluatedProperties"})
 """Keywords whose cost is unknown; `$id` changes the meaning of references."""
 
 _BRANCH_KEYS = frozenset(_BRANCHES)
 _KEYWORDS = _BRANCH_KEYS | _APART | {"$schema", "$ref", "pattern", "patternProperties", "multipleOf", "format"}
-_DIALECTS = (
+_DRAFTS = (
     "https://json-schema.org/draft/2020-12/schema",
     "https://json-schema.org/draft/2019-09/schema",
     "http://json-schema.org/draft-07/schema",
@@ -204,8 +199,8 @@ def _count(counts: _Counts, node: dict[str, Any]) -> bool:
 
 
 def _needs_a_process(node: dict[str, Any]) -> bool:
-    dialect = node.get("$schema")
-    foreign = isinstance(dialect, str) and dialect.rstrip("#") not in _DIALECTS
+    draft = node.get("$schema")
+    foreign = isinstance(draft, str) and draft.rstrip("#") not in _DRAFTS
     return foreign or not _APART.isdisjoint(node)
 
 

@@ -27,7 +27,7 @@ from sayso.testing.requests import (
 )
 from sayso.transitions import client_execution
 from sayso.transitions.deciding import cancel, find_item, suspend
-from sayso.transitions.execution import approved_args
+from sayso.transitions.permits import approved_args
 
 if TYPE_CHECKING:
     from sayso.testing.desk import InProcessDesk

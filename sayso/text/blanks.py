@@ -23,7 +23,7 @@ _RUN = re.compile(
 _PLURALS = {" ": "spaces", "\t": "tabs"}
 
 
-def fold(text: str, *, breaks: bool = True) -> list[Piece]:
+def collapse(text: str, *, breaks: bool = True) -> list[Piece]:
     """Return the text in pieces as `reveal` does. Every long run of blanks is one piece, with a sign that counts it."""
     pieces: list[Piece] = []
     begin = 0
@@ -33,7 +33,7 @@ def fold(text: str, *, breaks: bool = True) -> list[Piece]:
         start, end = found.span()
         if found.lastgroup == "lines":  # keep the line breaks at both ends: the sign gets its own line
             start, end = (found[0].index("\n") + start + 1 if start else 0), end - 1
-            pieces += fold(text[begin:start], breaks=breaks)  # the previous line may end in a long run
+            pieces += collapse(text[begin:start], breaks=breaks)  # the previous line may end in a long run
         else:
             pieces += reveal(text[begin:start], breaks=breaks)
         pieces.append(_make_sign(text[start:end], found.lastgroup == "lines"))

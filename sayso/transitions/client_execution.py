@@ -17,10 +17,10 @@ from sayso.records.items import Doubt, Item
 from sayso.records.suspensions import Change, Lease, RunEnd, RunRef, RunStatus, Status, SuspensionRecord
 from sayso.records.terms import REPORT_WITHIN_S
 from sayso.records.tool_calls import ToolCall, ToolResult
-from sayso.transitions.closing import may_start, next_lapse
+from sayso.transitions.closing import END_EVENTS, end_suspension, follow, note_resumed
 from sayso.transitions.deciding import find_item, suspend
-from sayso.transitions.execution import END_EVENTS, approved_args, end_suspension, follow, note_resumed, redeem_permit
 from sayso.transitions.in_doubt import Choice, put_in_doubt, read_choice
+from sayso.transitions.permits import approved_args, may_start, next_lapse, redeem_permit
 from sayso.transitions.table import check_step
 
 _STATUSES = {"continue": RunStatus.COMPLETED, "degrade": RunStatus.DEGRADED, "fail": RunStatus.FAILED}

@@ -11,7 +11,7 @@ JUMP_MS = 300_000
 """The smallest step of the store's clock that counts as a jump."""
 
 
-class Beat(Immutable):
+class ClockReading(Immutable):
     """A reading of the store's clock, with the uptime and wall clock of the machine that took it."""
 
     at_ms: int
@@ -20,7 +20,7 @@ class Beat(Immutable):
     wall_ms: int
 
 
-def find_drift_ms(last: Beat, now: Beat) -> int:
+def find_drift_ms(last: ClockReading, now: ClockReading) -> int:
     """Return how far the store's clock ran ahead between two readings; negative when it went back."""
     passed_ms = now.at_ms - last.at_ms
     if now.boot and now.boot == last.boot:

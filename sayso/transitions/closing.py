@@ -4,8 +4,16 @@ from sayso.canonical_json import JsonObject
 from sayso.records.decisions import COVERED, Decision, DecisionAction, Outcome, Verdict
 from sayso.records.events import Event, EventType
 from sayso.records.items import Item, PresetOutcome, digest_item, final_args
-from sayso.records.suspensions import DUE_AGAIN_MS, Change, Status, SuspensionRecord
-from sayso.transitions.in_doubt import Choice, read_choice
+from sayso.records.suspensions import DUE_AGAIN_MS, Change, RunStatus, Status, SuspensionRecord
+from sayso.transitions.item_states import count_failed
+from sayso.transitions.permits import next_lapse
+
+END_EVENTS = {
+    RunStatus.COMPLETED: EventType.RUN_COMPLETED,
+    RunStatus.DEGRADED: EventType.RUN_DEGRADED,
+    RunStatus.FAILED: EventType.RUN_FAILED,
+    RunStatus.CANCELLED: EventType.RUN_CANCELLED,
+}
 
 _VERDICTS = {
     DecisionAction.APPROVE: Verdict.APPROVED,
@@ -124,23 +132,6 @@ def close_suspension(record: SuspensionRecord, events: tuple[Event, ...], now_ms
     return Change(record.model_copy(update=update), events, ready=True)
 
 
-def may_start(item: Item) -> bool:
-    """Whether the item's outcome lets a client start its call."""
-    outcome = item.outcome
-    if outcome is None or not outcome.may_run or item.permit is not None:
-        return False
-    return item.doubt is None or read_choice(outcome.value).choice is Choice.RUN_AGAIN
-
-
-def next_lapse(record: SuspensionRecord, now_ms: int) -> int:
-    """Return when the next unused permit or missing report lapses; `now_ms` without any."""
-    unused = [item.start_by_ms for item in record.items if may_start(item)]
-    unreported = [
-        item.permit.report_by_ms for item in record.items if item.permit is not None and item.permit.report is None
-    ]
-    return min((*unused, *unreported), default=now_ms)
-
-
 def next_due(record: SuspensionRecord) -> int | None:
     """Return the next due time of a pending suspension, or None without open items."""
     moments: list[int] = []
@@ -153,3 +144,28 @@ def next_due(record: SuspensionRecord) -> int | None:
                 for step in item.terms.escalate[item.escalated :][:1]
             ]
     return min(moments, default=None)
+
+
+def note_resumed(change: Change, now_ms: int) -> Change:
+    """Return the change with the event `run_resumed` before all others, once. A new run has `run_started` instead."""
+    record = change.record
+    if record.receipt.resumed_at_ms is not None or not record.items:
+        return change
+    receipt = record.receipt.model_copy(update={"resumed_at_ms": now_ms, "error": None})
+    record = record.model_copy(update={"receipt": receipt})
+    verdicts = {item.item_id: item.outcome.verdict for item in record.items if item.outcome is not None}
+    data = {"approved": record.approved, "suspension_id": record.id, "verdicts": verdicts}
+    resumed = Event(type=EventType.RUN_RESUMED, data=data)
+    return Change(record, (resumed, *change.events), change.following, change.state, change.ready)
+
+
+def follow(record: SuspensionRecord) -> dict[str, object]:
+    """Return the fields that the run's next suspension takes over."""
+    return {"previous_id": record.id, "failed_calls": count_failed(record)}
+
+
+def end_suspension(record: SuspensionRecord, now_ms: int, update: dict[str, object]) -> SuspensionRecord:
+    """Return the record of a suspension whose run has continued or ended."""
+    receipt = record.receipt.model_copy(update={"settled_at_ms": now_ms})
+    ended = {"status": Status.RESUMED, "journal": (), "due_at_ms": None, "receipt": receipt}
+    return record.model_copy(update={**ended, **update})

@@ -6,17 +6,17 @@ Each step names its lease by a `Fence`. A step of an expired lease is refused.
 from collections.abc import Collection, Mapping
 from typing import NamedTuple
 
-from sayso.canonical_json import JsonObject
 from sayso.clock import iso_utc
-from sayso.errors import DeadlinePassed, IllegalTransition, LeaseHeld, StaleAttempt, StaleDigest
+from sayso.errors import IllegalTransition, LeaseHeld, StaleAttempt
 from sayso.records.decisions import Actor, Permit
 from sayso.records.events import Event, EventType
-from sayso.records.items import Item, ItemDraft, digest_item
+from sayso.records.items import Item, ItemDraft
 from sayso.records.run_state import SealedState
 from sayso.records.suspensions import DUE_AGAIN_MS, Change, Intent, Lease, RunEnd, RunStatus, Status, SuspensionRecord
 from sayso.records.tool_calls import ToolResult
+from sayso.transitions.closing import END_EVENTS, end_suspension, follow, note_resumed
 from sayso.transitions.deciding import find_item, suspend
-from sayso.transitions.item_states import count_failed
+from sayso.transitions.permits import redeem_permit
 from sayso.transitions.table import check_step
 
 MAX_TRIES = 5
@@ -27,13 +27,6 @@ _MAX_DUE_AGAIN_MS = 10 * DUE_AGAIN_MS
 
 _REQUEUED = "No worker has leased it yet; it was queued again."
 _QUEUED = "No worker has leased it yet; it is queued."
-
-END_EVENTS = {
-    RunStatus.COMPLETED: EventType.RUN_COMPLETED,
-    RunStatus.DEGRADED: EventType.RUN_DEGRADED,
-    RunStatus.FAILED: EventType.RUN_FAILED,
-    RunStatus.CANCELLED: EventType.RUN_CANCELLED,
-}
 
 
 class Fence(NamedTuple):
@@ -285,47 +278,6 @@ def _continue(
     return record.model_copy(update={"updated_at_ms": now_ms, "lease": extended, "due_at_ms": until_ms})
 
 
-def redeem_permit(
-    record: SuspensionRecord, item: Item, permit: Permit, now_ms: int, in_vain: int | None = None
-) -> Item:
-    """Return the item with its permit redeemed for the arguments decided on; raises as `redeem` does.
-
-    A permit that the attempt `in_vain` redeemed is valid again: its worker was killed before the call started.
-    """
-    outcome = item.outcome
-    if outcome is None or not outcome.may_run:
-        raise IllegalTransition(f"Item {item.item_id} is not approved. Its call must not run.")
-    redeemed = item.permit is not None and item.permit.attempt != in_vain
-    if not redeemed and now_ms >= item.start_by_ms:
-        raise DeadlinePassed(f"The permit for {item.tool.name} ended at {iso_utc(item.start_by_ms)}.")
-    if redeemed and not item.tool.idempotent:
-        raise IllegalTransition(f"The permit of item {item.item_id} is already redeemed; its call may have run.")
-    args = approved_args(item)
-    if digest_item(record.binding, item.item_id, item.tool, args, item.target_arg, item.terms) != outcome.digest:
-        raise StaleDigest(f"The arguments of item {item.item_id} are not those decided on. Its call must not run.")
-    return item.model_copy(update={"permit": permit})
-
-
-def approved_args(item: Item) -> JsonObject:
-    """Return the arguments that were decided on: the tool call's own, or those of the outcome."""
-    if item.outcome is not None and item.outcome.args is not None:
-        return item.outcome.args
-    return item.tool.args
-
-
-def note_resumed(change: Change, now_ms: int) -> Change:
-    """Return the change with the event `run_resumed` before all others, once. A new run has `run_started` instead."""
-    record = change.record
-    if record.receipt.resumed_at_ms is not None or not record.items:
-        return change
-    receipt = record.receipt.model_copy(update={"resumed_at_ms": now_ms, "error": None})
-    record = record.model_copy(update={"receipt": receipt})
-    verdicts = {item.item_id: item.outcome.verdict for item in record.items if item.outcome is not None}
-    data = {"approved": record.approved, "suspension_id": record.id, "verdicts": verdicts}
-    resumed = Event(type=EventType.RUN_RESUMED, data=data)
-    return Change(record, (resumed, *change.events), change.following, change.state, change.ready)
-
-
 def _note_endings(record: SuspensionRecord, events: tuple[Event, ...], now_ms: int) -> SuspensionRecord:
     begun = {intent.item_id for intent in record.journal if intent.item_id is not None}
     if not begun:
@@ -339,15 +291,3 @@ def _note_endings(record: SuspensionRecord, events: tuple[Event, ...], now_ms: i
         return item.model_copy(update={"permit": item.permit.model_copy(update=ending)})
 
     return record.model_copy(update={"items": tuple(map(note, record.items))})
-
-
-def follow(record: SuspensionRecord) -> dict[str, object]:
-    """Return the fields that the run's next suspension takes over."""
-    return {"previous_id": record.id, "failed_calls": count_failed(record)}
-
-
-def end_suspension(record: SuspensionRecord, now_ms: int, update: dict[str, object]) -> SuspensionRecord:
-    """Return the record of a suspension whose run has continued or ended."""
-    receipt = record.receipt.model_copy(update={"settled_at_ms": now_ms})
-    ended = {"status": Status.RESUMED, "journal": (), "due_at_ms": None, "receipt": receipt}
-    return record.model_copy(update={**ended, **update})

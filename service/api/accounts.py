@@ -1,16 +1,16 @@
-"""Let people see to their own sign-in, and admins to that of others: passwords, sessions, letting in again."""
+"""Routes for passwords and sessions: people manage their own, admins those of others."""
 
 from typing import Annotated
 
 from fastapi import APIRouter, Depends, Path, Request
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, Field
 
 from sayso.errors import NotAllowed
 from service.api.people import ReviewerView
 from service.api.routing.dependencies import Admin, Parts, Person, ReviewerName
 from service.api.routing.routes import SignedInRoute, bearer_token
 from service.api.sessions import Password, SessionView, view_session
-from service.api.views.base import Timestamp
+from service.api.views.base import RequestBody, Timestamp
 from service.auth.credentials import Principal
 from service.auth.hosts import origin_of
 from service.auth.reviewers import hash_token, id_of_session
@@ -22,47 +22,44 @@ account = APIRouter(prefix="/account", tags=["sessions"], route_class=SignedInRo
 reviewers = APIRouter(prefix="/reviewers", tags=["reviewers"], route_class=SignedInRoute)
 
 SessionId = Annotated[str, Path(min_length=1, max_length=100, examples=["ses_3f1c0a5b7d9e2f4a6b8c0d1e2f3a4b5c"])]
-_READS = problems(401, 403, 404)
-_ENDS = problems(401, 403, 404)
+_PROBLEMS = problems(401, 403, 404)
 
 
-class OwnPasswordRequest(BaseModel):
-    """The password you have, and the one you want."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
+class OwnPasswordRequest(RequestBody):
+    """Your current and your new password."""
 
     current: Password
     password: Password
 
 
 class OpenSessionView(BaseModel):
-    """A session that holds."""
+    """A valid session."""
 
     id: str
     opened_at: Timestamp
     expires_at: Timestamp = Field(description="When it ends in any case.")
-    idle_until: Timestamp = Field(description="When it ends for want of use.")
-    address: str = Field(description="The address it was opened from, as far as it is known.")
-    client: str = Field(description="What the client that opened it called itself. Nothing vouches for it.")
-    current: bool = Field(description="Whether it is the session of this request.")
+    idle_until: Timestamp = Field(description="When it ends without use.")
+    address: str = Field(description="The address of the client that signed in, if known.")
+    client: str = Field(description="The User-Agent of the client that signed in; it is not verified.")
+    current: bool = Field(description="Whether this request uses the session.")
 
 
 class SessionList(BaseModel):
-    """Sessions that hold, the newest first."""
+    """Valid sessions, the newest first."""
 
     sessions: list[OpenSessionView]
 
 
 class EndedSessions(BaseModel):
-    """How many sessions were ended."""
+    """The number of ended sessions."""
 
     ended: int
 
 
 async def member_of(person: Person) -> Principal:
-    """Return the person who is signed in; raises `NotAllowed` for a reviewer's key, which is no sign-in."""
+    """Return the person who is signed in. Raises `NotAllowed` for a reviewer's key."""
     if person.key_id is not None:
-        raise NotAllowed("This takes a person who is signed in; a key has no password and no sessions. Sign in first.")
+        raise NotAllowed("A key has no password and no sessions. Sign in as a person first.")
     return person
 
 
@@ -71,7 +68,7 @@ Member = Annotated[Principal, Depends(member_of)]
 
 @account.post("/password", operation_id="changeOwnPassword", responses=problems(400, 401, 403, 415, 429))
 async def change_own_password(request: Request, body: OwnPasswordRequest, caller: Member, parts: Parts) -> SessionView:
-    """Choose a new password. All your sessions end; the answer has a fresh one."""
+    """Change your password. All your sessions end, and the answer has a new one."""
     session = Session(tenant=caller.tenant, name=caller.name, roles=caller.roles, csrf="", created_at_ms=0)
     current, password = body.current.get_secret_value(), body.password.get_secret_value()
     opened = await parts.reviewers.change_password(session, current, password, origin_of(request))
@@ -79,20 +76,20 @@ async def change_own_password(request: Request, body: OwnPasswordRequest, caller
     return view_session(parts, opened)
 
 
-@account.get("/sessions", operation_id="listOwnSessions", responses=_READS)
+@account.get("/sessions", operation_id="listOwnSessions", responses=_PROBLEMS)
 async def list_own_sessions(request: Request, caller: Member, parts: Parts) -> SessionList:
     """List your sessions."""
     return await _list(parts, caller, caller.name, bearer_token(request))
 
 
-@account.delete("/sessions", operation_id="endOtherSessions", responses=_ENDS)
+@account.delete("/sessions", operation_id="endOtherSessions", responses=_PROBLEMS)
 async def end_other_sessions(request: Request, caller: Member, parts: Parts) -> EndedSessions:
-    """End all your sessions but this one."""
+    """End all your sessions except this one."""
     ended = await parts.reviewers.end_sessions(caller.name, but=bearer_token(request))
     return EndedSessions(ended=ended)
 
 
-@account.delete("/sessions/{session_id}", status_code=204, operation_id="endOwnSession", responses=_ENDS)
+@account.delete("/sessions/{session_id}", status_code=204, operation_id="endOwnSession", responses=_PROBLEMS)
 async def end_own_session(session_id: SessionId, caller: Member, parts: Parts) -> None:
     """End one of your sessions."""
     await parts.reviewers.end_session(caller.name, session_id)
@@ -100,23 +97,23 @@ async def end_own_session(session_id: SessionId, caller: Member, parts: Parts) -
 
 @reviewers.post("/{name}/activate", operation_id="activateReviewer", responses=WRITES)
 async def activate_reviewer(name: ReviewerName, caller: Admin, parts: Parts) -> ReviewerView:
-    """Let a reviewer in again who was shut out, with the password they had. They sign in anew."""
+    """Reactivate a reviewer with the existing password. They must sign in again."""
     return ReviewerView.model_validate(await parts.reviewers.activate(name))
 
 
-@reviewers.get("/{name}/sessions", operation_id="listSessions", responses=_READS)
+@reviewers.get("/{name}/sessions", operation_id="listSessions", responses=_PROBLEMS)
 async def list_sessions(name: ReviewerName, caller: Admin, parts: Parts) -> SessionList:
     """List a reviewer's sessions."""
     return await _list(parts, caller, name, None)
 
 
-@reviewers.delete("/{name}/sessions", operation_id="endSessions", responses=_ENDS)
+@reviewers.delete("/{name}/sessions", operation_id="endSessions", responses=_PROBLEMS)
 async def end_sessions(name: ReviewerName, caller: Admin, parts: Parts) -> EndedSessions:
     """End all sessions of a reviewer."""
     return EndedSessions(ended=await parts.reviewers.end_sessions(name))
 
 
-@reviewers.delete("/{name}/sessions/{session_id}", status_code=204, operation_id="endSession", responses=_ENDS)
+@reviewers.delete("/{name}/sessions/{session_id}", status_code=204, operation_id="endSession", responses=_PROBLEMS)
 async def end_session(name: ReviewerName, session_id: SessionId, caller: Admin, parts: Parts) -> None:
     """End one session of a reviewer."""
     await parts.reviewers.end_session(name, session_id)
@@ -125,16 +122,16 @@ async def end_session(name: ReviewerName, session_id: SessionId, caller: Admin, 
 async def _list(parts: Wiring, caller: Principal, name: str, token: str | None) -> SessionList:
     now_ms, own = await parts.schedule.now_ms(), hash_token(token) if token is not None else ""
     found = await parts.reviewers.list_sessions(name)
-    return SessionList(sessions=[_view(parts, one, now_ms, own) for one in found])
+    return SessionList(sessions=[_view(parts, opened, now_ms, own) for opened in found])
 
 
-def _view(parts: Wiring, one: OpenSession, now_ms: int, own: str) -> OpenSessionView:
+def _view(parts: Wiring, opened: OpenSession, now_ms: int, own: str) -> OpenSessionView:
     return OpenSessionView(
-        id=id_of_session(one.token_hash),
-        opened_at=one.session.created_at_ms,
-        expires_at=one.session.created_at_ms + parts.settings.session_max_s * 1000,
-        idle_until=now_ms + one.left_ms,
-        address=one.session.address,
-        client=one.session.client,
-        current=one.token_hash == own,
+        id=id_of_session(opened.token_hash),
+        opened_at=opened.session.created_at_ms,
+        expires_at=opened.session.created_at_ms + parts.settings.session_max_s * 1000,
+        idle_until=now_ms + opened.left_ms,
+        address=opened.session.address,
+        client=opened.session.client,
+        current=opened.token_hash == own,
     )

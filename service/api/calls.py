@@ -1,10 +1,10 @@
-"""Put calls of a run that is driven elsewhere before the policy, and before people where it says so."""
+"""Route that evaluates calls of a run that is driven elsewhere, and suspends those that need people."""
 
 from dataclasses import replace
 from typing import Annotated, Literal
 
 from fastapi import APIRouter, Response
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import ConfigDict, Field
 
 from sayso.canonical_json import JsonObject, digest_json
 from sayso.clock import new_id
@@ -17,11 +17,12 @@ from sayso.runner.agents import AgentManifest
 from sayso.schemas.bounds import check_size
 from service.api.routing.contexts import Context
 from service.api.routing.dependencies import Caller, IdempotencyKey, Parts
+from service.api.routing.lookups import find_agent
 from service.api.routing.quick_routes import QuickRoute
-from service.api.runs import find_agent
+from service.api.views.base import RequestBody
 from service.api.views.suspensions import SuspensionView
 from service.auth.credentials import Principal
-from service.desk.desk import Foreign
+from service.desk.suspending import Foreign
 from service.http.openapi import ASKS
 from service.policy.run_states import SuspendedFramework
 from service.wiring import Wiring
@@ -29,37 +30,31 @@ from service.wiring import Wiring
 router = APIRouter(prefix="/suspensions", tags=["suspensions"], route_class=QuickRoute)
 
 
-class AskedDefinition(BaseModel):
-    """A tool that the agent runs itself, as its own code declares it."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
+class DefinitionBody(RequestBody):
+    """The definition of a tool that the agent runs itself."""
 
     description: str = Field(default="", max_length=20_000)
-    parameters: JsonObject = Field(default={"type": "object"}, description="A JSON Schema, complete in itself.")
+    parameters: JsonObject = Field(default={"type": "object"}, description="A JSON Schema without external references.")
     idempotent: bool = Field(
-        default=False, strict=True, description="Whether running it twice with one key does no more than once."
+        default=False, strict=True, description="Whether a repeated call with the same key has no further effect."
     )
 
 
-class AskedCall(BaseModel):
-    """One call that an agent wants to make."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
+class CallBody(RequestBody):
+    """One tool call."""
 
     tool: ToolName = Field(description=f"A tool of the agent; its name has {NAME_CHARACTERS}.")
-    args: JsonObject = Field(default={}, description="Its arguments, whole.")
-    definition: AskedDefinition | None = Field(
-        default=None, description="What the tool is; needed with `mode: poll`, and only there."
+    args: JsonObject = Field(default={}, description="All arguments.")
+    definition: DefinitionBody | None = Field(
+        default=None, description="The tool's definition; required with `mode: poll`, refused otherwise."
     )
-    call_id: str = Field(default="", max_length=200, description="The agent's own id for the call, if it has one.")
+    call_id: str = Field(default="", max_length=200, description="The agent's id of the call.")
 
 
-class AskRequest(BaseModel):
-    """Calls that are to be judged together; what is approved is run once, by a worker or by whoever asked."""
+class SuspensionRequest(RequestBody):
+    """Calls to evaluate together. A worker, or the client, runs approved calls once."""
 
     model_config = ConfigDict(
-        frozen=True,
-        extra="forbid",
         json_schema_extra={
             "examples": [
                 {
@@ -80,56 +75,59 @@ class AskRequest(BaseModel):
         default=None,
         min_length=1,
         max_length=200,
-        description="A registered agent; `GET /api/v1/agents` lists them. With `mode: poll` it is the key's own name.",
+        description="A registered agent; `GET /api/v1/agents` lists them. With `mode: poll` it is the key's name.",
     )
     mode: Literal["worker", "poll"] = Field(
         default="worker",
-        description="Who runs what is approved: a worker, or with `poll` you, after `POST …/items/{item_id}/redeem`.",
+        description="Who runs approved calls: a worker, or with `poll` you, after `POST …/items/{item_id}/redeem`.",
     )
-    calls: tuple[AskedCall, ...] = Field(min_length=1, max_length=50)
-    title: str = Field(default="", max_length=200, description="What people see.")
-    thread_id: str | None = Field(default=None, min_length=1, max_length=200, description="By default the run's id.")
-    context: Context = Field(default={}, description="What you say of the run. Rules read it as `claimed`.")
+    calls: tuple[CallBody, ...] = Field(min_length=1, max_length=50)
+    title: str = Field(default="", max_length=200, description="The title for reviewers.")
+    thread_id: str | None = Field(default=None, min_length=1, max_length=200, description="Defaults to the run's id.")
+    context: Context = Field(default={}, description="Unverified context. Rules read it as `claimed`.")
     step: int | None = Field(
         default=None,
         strict=True,
         ge=1,
         le=1_000_000,
-        description="The number of the model's turn, from 1. Asks of one thread are counted; the higher number holds.",
+        description="The number of the model's turn, from 1. Sayso also counts turns; the higher number applies.",
     )
     tags: tuple[Annotated[str, Field(min_length=1, max_length=64)], ...] = Field(default=(), max_length=20)
     coverage: Literal["all", "any"] = Field(
-        default="all", description="Whether all calls put to people are to be decided, or any one of them is enough."
+        default="all", description="Whether all items must be decided, or one is enough."
     )
     on_deny: Literal["continue", "degrade", "fail"] = Field(
         default="continue", description="What a denial means for the other calls: they run, or all are skipped."
     )
-    paused: SuspendedFramework | None = Field(
-        default=None, description="The framework's run that waits for these calls; a worker takes it up afterwards."
+    framework_run: SuspendedFramework | None = Field(
+        default=None, description="The suspended run of a framework; a worker resumes it after the decisions."
     )
 
 
-@router.post("", status_code=201, operation_id="askForCalls", responses=ASKS)
-async def ask_for_calls(
-    body: AskRequest, caller: Caller, parts: Parts, key: IdempotencyKey, response: Response
+@router.post("", status_code=201, operation_id="createSuspension", responses=ASKS)
+async def create_suspension(
+    body: SuspensionRequest, caller: Caller, parts: Parts, key: IdempotencyKey, response: Response
 ) -> SuspensionView:
-    """Have calls judged. What the policy allows or denies is decided at once; the rest waits for people.
+    """Evaluate calls. Rules allow or deny them immediately, or suspend them until people decide.
 
-    When everything is decided, a worker runs what was approved. Wait with `GET /suspensions/{suspension_id}?wait=30s`
-    for the decision, with `GET /runs/{run_id}?wait=30s` for the results. With `mode: poll` nobody but you runs it, and
-    the same Idempotency-Key leads to the same suspension for as long as that is kept.
+    A worker then runs the approved calls. Wait for the decisions with `GET /suspensions/{suspension_id}?wait=30s`, and
+    for the results with `GET /runs/{run_id}?wait=30s`. With `mode: poll` you run the calls yourself, and the same
+    Idempotency-Key leads to the same suspension as long as it is stored.
     """
-    own = body.mode == "poll"
-    if not own and any(call.definition is not None for call in body.calls):
-        raise InvalidInput("A worker's tools are known; give a definition with mode 'poll' alone.")
-    if own and body.paused is not None:
-        raise InvalidInput("With mode 'poll' no worker goes on from a state; leave paused out.")
-    manifest = _describe_own(body, caller) if own else await _find_registered(parts, caller, body.agent)
-    gated = [replace(_gated(manifest, *one), known=not own, step=body.step or 1) for one in enumerate(body.calls)]
+    polls = body.mode == "poll"
+    if not polls and any(call.definition is not None for call in body.calls):
+        raise InvalidInput("Workers register their tools. Send a definition only with mode 'poll'.")
+    if polls and body.framework_run is not None:
+        raise InvalidInput("With mode 'poll' no worker resumes a run; remove framework_run.")
+    manifest = _describe_caller(body, caller) if polls else await _find_registered(parts, caller, body.agent)
+    calls = [
+        replace(_define_call(manifest, index, call), known=not polls, step=body.step or 1)
+        for index, call in enumerate(body.calls)
+    ]
     state = None
-    if body.paused is not None:
-        most, evaluations = parts.settings.state_limit_bytes, parts.desk.evaluations
-        state = await evaluations.seal_state(manifest, body.paused, most, caller=caller.name)
+    if body.framework_run is not None:
+        limit, evaluations = parts.settings.state_limit_bytes, parts.desk.evaluations
+        state = await evaluations.seal_state(manifest, body.framework_run, limit, caller=caller.name)
     run_id = new_id("run")
     run = RunRef(
         id=run_id,
@@ -142,39 +140,39 @@ async def ask_for_calls(
         claimed=body.context,
         key_id=caller.key_id,
     )
-    saved = await parts.desk.ask(
+    saved = await parts.desk.suspend(
         run,
-        gated,
+        calls,
         ResumeSpec(mode=body.mode, resumer=_find_resumer(body, manifest), coverage=body.coverage),
         body.on_deny,
         key=key,
         request=body.model_dump(mode="json") if key else None,
-        foreign=Foreign(_origin(body.paused), state) if state and body.paused else None,
+        foreign=Foreign(_origin(body.framework_run), state) if state and body.framework_run else None,
     )
     response.headers["Location"] = f"/api/v1/suspensions/{saved.record.id}"
     return SuspensionView.of(saved.record)
 
 
-def _find_resumer(body: AskRequest, manifest: AgentManifest) -> str:
+def _find_resumer(body: SuspensionRequest, manifest: AgentManifest) -> str:
     if body.mode == "poll":
         return "poll"
-    return manifest.origin.resumer if body.paused is not None else "calls"
+    return manifest.origin.resumer if body.framework_run is not None else "calls"
 
 
 async def _find_registered(parts: Wiring, caller: Principal, name: str | None) -> AgentManifest:
     if name is None:
         raise InvalidInput(
-            "$.agent is missing; say which registered agent it is, or run the calls yourself with mode 'poll'.",
+            "$.agent is missing. Name a registered agent, or run the calls yourself with mode 'poll'.",
             errors=[{"path": "$.agent", "message": "is missing; add it"}],
         )
     return await find_agent(parts, name)
 
 
-def _describe_own(body: AskRequest, caller: Principal) -> AgentManifest:
-    """Return the caller as an agent that has the tools it describes: nobody asks in another one's name."""
+def _describe_caller(body: SuspensionRequest, caller: Principal) -> AgentManifest:
+    """Return the caller as an agent with the tools that it describes."""
     if body.agent not in (None, caller.name):
         raise InvalidInput(
-            f"With mode 'poll' the agent is {caller.name!r}, as its key says; leave agent out.",
+            f"With mode 'poll' the agent is {caller.name!r}, the name of the key; leave agent out.",
             errors=[{"path": "$.agent", "message": "is not the name of this key"}],
         )
     tools: dict[str, ToolDefinition] = {}
@@ -182,13 +180,13 @@ def _describe_own(body: AskRequest, caller: Principal) -> AgentManifest:
         if call.definition is None:
             path = f"$.calls[{index}].definition"
             raise InvalidInput(
-                f"{path} is missing; with mode 'poll' say what the tool is.",
+                f"{path} is missing. Mode 'poll' needs the definition of every tool.",
                 errors=[{"path": path, "message": "is missing; add it"}],
             )
         check_size(call.definition.parameters)
-        described = ToolDefinition(name=call.tool, **call.definition.model_dump())
-        if tools.setdefault(call.tool, described) != described:
-            raise InvalidInput(f"The tool {call.tool!r} is described in two ways; describe it in one.")
+        definition = ToolDefinition(name=call.tool, **call.definition.model_dump())
+        if tools.setdefault(call.tool, definition) != definition:
+            raise InvalidInput(f"The tool {call.tool!r} has two definitions; send one.")
     return AgentManifest(
         name=caller.name,
         description="",
@@ -198,8 +196,8 @@ def _describe_own(body: AskRequest, caller: Principal) -> AgentManifest:
     )
 
 
-def _gated(manifest: AgentManifest, index: int, call: AskedCall) -> ExternalCall:
-    """Return the call with its tool's definition; raises `InvalidInput` for a tool that the agent does not have."""
+def _define_call(manifest: AgentManifest, index: int, call: CallBody) -> ExternalCall:
+    """Return the call with its tool's definition. Raises `InvalidInput` for an unknown tool."""
     definition = next((one for one in manifest.tools if one.name == call.tool), None)
     if definition is None:
         known = ", ".join(one.name for one in manifest.tools) or "none"
@@ -211,5 +209,5 @@ def _gated(manifest: AgentManifest, index: int, call: AskedCall) -> ExternalCall
     return ExternalCall(ToolCall(call_id=call.call_id, index=index, name=call.tool, args=call.args), definition)
 
 
-def _origin(paused: SuspendedFramework) -> Origin:
-    return Origin.model_validate(paused.model_dump(exclude={"state", "unseen"}))
+def _origin(framework_run: SuspendedFramework) -> Origin:
+    return Origin.model_validate(framework_run.model_dump(exclude={"state", "unseen"}))

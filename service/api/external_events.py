@@ -1,4 +1,4 @@
-"""Take what other software tells of a run, in its own words, and show it with our own trail as one timeline."""
+"""Routes for events of other software, and the timeline that merges them with the trail."""
 
 from typing import Annotated
 
@@ -7,56 +7,52 @@ from pydantic import BaseModel, ConfigDict, Field, JsonValue, model_validator
 
 from sayso.canonical_json import JsonObject, canonical_json
 from sayso.errors import NotAllowed
-from sayso.formats.external_events import Kind, StoredEvent
+from sayso.formats.external_events import Kind
 from sayso.records.events import TrailEntry
 from sayso.timeline.merging import Entry, build_entries, merge
 from sayso.timeline.sources import SourceFormat
 from service.api.routing.dependencies import Caller, Limit, Parts, RunId
+from service.api.routing.lookups import find_run
 from service.api.routing.routes import SignedInRoute
-from service.api.runs import find_run
-from service.api.views.base import SentTimestamp, Timestamp, View
+from service.api.views.base import RequestBody, SentTimestamp, Timestamp, View
 from service.api.views.runs import EventView
 from service.http.openapi import READS, WRITES
 from service.store.runs.external_events import ExternalEvent
 
 router = APIRouter(prefix="/runs", tags=["runs"], route_class=SignedInRoute)
 
-MOST_AT_ONCE = 500
+MAX_EVENTS_PER_REQUEST = 500
 LONGEST_EVENT_BYTES = 64 * 1024
 _LONGEST_TRAIL = 5_000
 
 Source = Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9._:/@-]{0,99}$", examples=["worker-1"])]
 
 
-class ExternalEventBody(BaseModel):
-    """One event as its framework wrote it."""
+class ExternalEventBody(RequestBody):
+    """One event in the format of its source."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid")
-
-    seq: int = Field(strict=True, ge=1, le=10**9, description="Its number among those of its source.")
-    at: SentTimestamp | None = Field(default=None, description="When it happened, where the event itself does not say.")
+    seq: int = Field(strict=True, ge=1, le=10**9, description="The event's number within its source.")
+    at: SentTimestamp | None = Field(default=None, description="When it happened, if the event itself does not say.")
     event: JsonObject = Field(min_length=1, description=f"At most {LONGEST_EVENT_BYTES} bytes of JSON.")
 
     @model_validator(mode="after")
     def _fits(self) -> "ExternalEventBody":
         if self.at is not None and self.at.year < 1971:
-            raise ValueError("at is before 1971; say when it happened")
+            raise ValueError("at is before 1971; send the time of the event")
         if len(canonical_json(self.event)) > LONGEST_EVENT_BYTES:
-            raise ValueError(f"event is over {LONGEST_EVENT_BYTES} bytes; leave out or cut what is long in it")
+            raise ValueError(f"event is over {LONGEST_EVENT_BYTES} bytes; shorten its long values")
         return self
 
     @property
     def external_event(self) -> ExternalEvent:
-        """The same, for the store."""
+        """The event for the store."""
         return ExternalEvent(self.seq, None if self.at is None else round(self.at.timestamp() * 1000), self.event)
 
 
-class ExternalEventsRequest(BaseModel):
-    """Events of one source, in one dialect."""
+class ExternalEventsRequest(RequestBody):
+    """Events of one source in one format."""
 
     model_config = ConfigDict(
-        frozen=True,
-        extra="forbid",
         json_schema_extra={
             "examples": [
                 {
@@ -69,20 +65,20 @@ class ExternalEventsRequest(BaseModel):
     )
 
     source_format: SourceFormat
-    source: Source = Field(default="agent", description="Who tells; each source counts its own events from 1.")
-    events: tuple[ExternalEventBody, ...] = Field(min_length=1, max_length=MOST_AT_ONCE)
+    source: Source = Field(default="agent", description="The source; each source numbers its events from 1.")
+    events: tuple[ExternalEventBody, ...] = Field(min_length=1, max_length=MAX_EVENTS_PER_REQUEST)
 
 
 class ExternalEventsResponse(BaseModel):
-    """What became of the events."""
+    """How many events were stored."""
 
-    added: int = Field(description="How many were new.")
-    repeated: int = Field(description="How many were there already, word for word.")
-    count: int = Field(description="How many the run has now, of all sources.")
+    added: int = Field(description="The number of new events.")
+    repeated: int = Field(description="The number of events that were already stored.")
+    count: int = Field(description="The number of events that the run has now, from all sources.")
 
 
-class KeptView(View):
-    """One event as it came."""
+class ExternalEventView(View):
+    """One event as it was received."""
 
     position: int
     source: str
@@ -92,15 +88,15 @@ class KeptView(View):
     event: JsonObject
 
 
-class KeptPage(BaseModel):
-    """Events of all sources, in the order they came."""
+class ExternalEventPage(BaseModel):
+    """Events of all sources in the order of receipt."""
 
-    events: list[KeptView]
-    next_after: int = Field(description="`after` of the next page: the last position so far.")
+    events: list[ExternalEventView]
+    next_after: int = Field(description="`after` of the next page: the last position on this page.")
 
 
-class EntryView(View):
-    """What a source told, folded: a message with all its fragments, a call with its result, or anything else."""
+class ExternalEntryView(View):
+    """Merged events of a source: a message with all its fragments, a call with its result, or another event."""
 
     source: str
     source_format: SourceFormat
@@ -112,66 +108,66 @@ class EntryView(View):
     note: str
     name: str
     call_id: str
-    ended: bool = Field(description="Of a call: whether its result was told.")
-    ok: bool | None = Field(description="Whether with success, where the source says so.")
+    ended: bool = Field(description="For a call: whether its result was reported.")
+    ok: bool | None = Field(description="Whether it succeeded, if the source says so.")
     data: JsonValue
     output: JsonValue
     invocation: str
     parent: str
-    depth: int = Field(description="How far its invocation is below the first one.")
+    depth: int = Field(description="The depth of its invocation below the first one.")
 
 
-class MomentView(BaseModel):
-    """One moment of the timeline: an event of our trail, or what a source told."""
+class TimelineEntry(BaseModel):
+    """An entry of the timeline: a trail event, or an external one."""
 
     at: Timestamp
     event: EventView | None = None
-    told: EntryView | None = None
+    external: ExternalEntryView | None = None
 
     @classmethod
-    def of(cls, one: TrailEntry | Entry) -> "MomentView":
-        """Return the view of either."""
-        if isinstance(one, TrailEntry):
-            return cls(at=one.at_ms, event=EventView.of(one))
-        return cls(at=one.at_ms, told=EntryView.model_validate(one))
+    def of(cls, entry: TrailEntry | Entry) -> "TimelineEntry":
+        """Return the view of an entry."""
+        if isinstance(entry, TrailEntry):
+            return cls(at=entry.at_ms, event=EventView.of(entry))
+        return cls(at=entry.at_ms, external=ExternalEntryView.model_validate(entry))
 
 
 class Timeline(BaseModel):
-    """Everything that is known of a run, in the order it happened."""
+    """Trail events and external events of a run in the order of time."""
 
-    moments: list[MomentView]
+    entries: list[TimelineEntry]
     next_skip: int | None = Field(description="`skip` of the next page; null on the last.")
 
 
-@router.post("/{run_id}/events", operation_id="tellEvents", responses=WRITES)
+@router.post("/{run_id}/events", operation_id="reportEvents", responses=WRITES)
 async def report_events(
     run_id: RunId, body: ExternalEventsRequest, caller: Caller, parts: Parts
 ) -> ExternalEventsResponse:
-    """Tell what happened to a run, as its own agent: all of these events are kept, or none.
+    """Report events of a run, as its owner. Either all of them are stored, or none.
 
-    An event sent again under its number is kept once; under a number that is taken it is refused.
+    A repeated event is stored once. A different event with a used number is refused.
     """
     run = await find_run(parts, caller, run_id)
     if run.owner != caller.name:
-        raise NotAllowed(f"Only {run.owner}, who asked for this run, tells what happened to it.")
-    external_events = [one.external_event for one in body.events]
-    told = await parts.external_events.add(run_id, body.source, body.source_format, external_events)
-    return ExternalEventsResponse(added=told.added, repeated=len(external_events) - told.added, count=told.kept)
+        raise NotAllowed(f"Only {run.owner}, who started this run, can report its events.")
+    events = [event.external_event for event in body.events]
+    result = await parts.external_events.add(run_id, body.source, body.source_format, events)
+    return ExternalEventsResponse(added=result.added, repeated=len(events) - result.added, count=result.kept)
 
 
-@router.get("/{run_id}/events/told", operation_id="listToldEvents", responses=READS)
+@router.get("/{run_id}/events/external", operation_id="listExternalEvents", responses=READS)
 async def list_external_events(
     run_id: RunId,
     caller: Caller,
     parts: Parts,
-    after: Annotated[int, Query(ge=0, le=10**6, description="Only those that came behind this position.")] = 0,
+    after: Annotated[int, Query(ge=0, le=10**6, description="Only events after this position.")] = 0,
     limit: Limit = 100,
-) -> KeptPage:
-    """Return what sources told of a run, as it came; it is deleted with the run."""
+) -> ExternalEventPage:
+    """List the external events of a run as they were received. They are deleted with the run."""
     await find_run(parts, caller, run_id)
-    kept: list[StoredEvent] = await parts.external_events.read(run_id, after=after, limit=limit)
-    views = [KeptView.model_validate(one) for one in kept]
-    return KeptPage(events=views, next_after=kept[-1].position if kept else after)
+    events = await parts.external_events.read(run_id, after=after, limit=limit)
+    views = [ExternalEventView.model_validate(event) for event in events]
+    return ExternalEventPage(events=views, next_after=events[-1].position if events else after)
 
 
 @router.get("/{run_id}/timeline", operation_id="getTimeline", responses=READS)
@@ -179,13 +175,12 @@ async def get_timeline(
     run_id: RunId,
     caller: Caller,
     parts: Parts,
-    skip: Annotated[int, Query(ge=0, le=10_000, description="How many to leave out from the front.")] = 0,
+    skip: Annotated[int, Query(ge=0, le=10_000, description="The number of entries to skip.")] = 0,
     limit: Limit = 100,
 ) -> Timeline:
-    """Return our trail and what sources told as one timeline: fragments folded, calls with their results."""
+    """Return trail events and external events as one timeline: fragments are folded, calls have their results."""
     await find_run(parts, caller, run_id)
     trail = await parts.runs.trail(run_id, limit=_LONGEST_TRAIL)
-    both = merge(trail, build_entries(await parts.external_events.read_all(run_id)))
-    page = both[skip : skip + limit]
-    more = len(both) > skip + limit
-    return Timeline(moments=[MomentView.of(one) for one in page], next_skip=skip + limit if more else None)
+    merged = merge(trail, build_entries(await parts.external_events.read_all(run_id)))
+    page = [TimelineEntry.of(entry) for entry in merged[skip : skip + limit]]
+    return Timeline(entries=page, next_skip=skip + limit if len(merged) > skip + limit else None)

@@ -1,4 +1,4 @@
-"""Freeze tools, agents or everything, see what is frozen, lift it again."""
+"""Routes to freeze, unfreeze and list freezes."""
 
 from typing import Annotated, Literal
 
@@ -8,45 +8,41 @@ from pydantic import BaseModel, ConfigDict, Field
 from sayso.records.freezes import SCOPE_PATTERN, Freeze
 from service.api.routing.dependencies import Admin, Parts, Person
 from service.api.routing.routes import SignedInRoute
-from service.api.views.base import Timestamp, View
-from service.desk.known_names import freeze_known
+from service.api.views.base import RequestBody, Timestamp, View
 from service.http.openapi import WRITES, problems
+from service.operations.known_names import freeze_known
 
 router = APIRouter(prefix="/freezes", tags=["freezes"], route_class=SignedInRoute)
 
 FreezeId = Annotated[str, Path(min_length=1, max_length=100, examples=["frz_019aa4a2f4a5b6c7d8e9f0a1b2c3d4e5"])]
 
 
-class FreezeRequest(BaseModel):
-    """What is to stand still, and why."""
+class FreezeRequest(RequestBody):
+    """The scope to freeze, and the reason."""
 
     model_config = ConfigDict(
-        frozen=True,
-        extra="forbid",
-        json_schema_extra={"examples": [{"scope": "tool:refund_payment", "reason": "Wrong amounts since noon"}]},
+        json_schema_extra={"examples": [{"scope": "tool:refund_payment", "reason": "Wrong amounts since noon"}]}
     )
 
     scope: str = Field(pattern=SCOPE_PATTERN, description="`all`, `agent:<name>` or `tool:<name>`.")
-    reason: str = Field(default="", max_length=2000, description="Everybody is shown it.")
-    confirm: bool = Field(
-        default=False, strict=True, description="Freeze a name all the same that was never seen here."
-    )
+    reason: str = Field(default="", max_length=2000, description="Shown to everyone.")
+    confirm: bool = Field(default=False, strict=True, description="Freeze a name that was never seen here.")
 
 
-class UnfreezeRequest(BaseModel):
-    """What becomes of the deadlines that were held."""
+class UnfreezeRequest(RequestBody):
+    """What happens to the deadlines that the freeze held."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid", json_schema_extra={"examples": [{"deadlines": "move"}]})
+    model_config = ConfigDict(json_schema_extra={"examples": [{"deadlines": "move"}]})
 
     deadlines: Literal["move", "pass"] = Field(
         default="move",
-        description="`move`: they come later by the time that was lost. `pass`: only for a freeze of time, because the "
-        "store's clock is right and they have really passed.",
+        description="`move`: add the lost time to the deadlines. `pass`: only for a freeze of time; the store's "
+        "clock is right, and the deadlines have passed.",
     )
 
 
 class FreezeView(View):
-    """What is frozen: who did it, when, why, and when it was lifted. Of `time` it is a clock's doubt."""
+    """A freeze. The clock process creates those with the scope `time` when the store's clock jumps."""
 
     id: str
     scope: str
@@ -54,7 +50,8 @@ class FreezeView(View):
     by: str
     at: Timestamp = Field(validation_alias="at_ms")
     jumped_to: Timestamp | None = Field(
-        validation_alias="jumped_to_ms", description="Of time: what the store's clock said next after `at`."
+        validation_alias="jumped_to_ms",
+        description="For `time`: the store's time after the jump; `at` is the time before it.",
     )
     unfrozen_by: str | None
     unfrozen_at: Timestamp | None = Field(validation_alias="unfrozen_at_ms")
@@ -66,32 +63,32 @@ class FreezeView(View):
 
 
 class FreezeList(BaseModel):
-    """What is frozen now, the oldest first."""
+    """Current freezes, the oldest first."""
 
     freezes: list[FreezeView]
 
 
 @router.get("", operation_id="listFreezes", responses=problems(401, 403))
 async def list_freezes(caller: Person, parts: Parts) -> FreezeList:
-    """List what is frozen."""
+    """List the current freezes."""
     return FreezeList(freezes=[FreezeView.of(one) for one in await parts.freezes.in_force(fresh=True)])
 
 
 @router.post("", status_code=201, operation_id="freeze", responses=WRITES)
 async def freeze(body: FreezeRequest, caller: Admin, parts: Parts) -> FreezeView:
-    """Let nothing new start within the scope, everywhere within a second. Frozen already, it stays as it is.
+    """Stop new calls in the scope everywhere within a second. Freezing twice changes nothing.
 
-    A name that was never seen here is refused with `/problems/unknown-name`, which lists those `near` it, unless you
-    `confirm` it.
+    A name that was never seen here is refused with `/problems/unknown-name`, which lists similar names in `near`.
+    Send `confirm` to freeze it anyway.
     """
     by = caller.actor("api")
     return FreezeView.of(await freeze_known(parts, body.scope, body.reason, by, confirmed=body.confirm))
 
 
-@router.post("/{freeze_id}/lift", operation_id="liftFreeze", responses=WRITES)
+@router.post("/{freeze_id}/unfreeze", operation_id="unfreeze", responses=WRITES)
 async def unfreeze(
     freeze_id: FreezeId, caller: Admin, parts: Parts, body: Annotated[UnfreezeRequest | None, Body()] = None
 ) -> FreezeView:
-    """Let what waited go on at once; deadlines move by as long as they were held, unless they are to pass."""
+    """End a freeze. Waiting runs continue immediately, and deadlines move by the time they were held."""
     deadlines = body.deadlines if body is not None else "move"
     return FreezeView.of(await parts.freezes.unfreeze(freeze_id, caller.actor("api"), deadlines))

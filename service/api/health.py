@@ -1,4 +1,4 @@
-"""Tell whoever watches the service whether it lives, and whether it can serve."""
+"""Health checks."""
 
 from typing import Literal
 
@@ -15,35 +15,35 @@ router = APIRouter(tags=["health"], route_class=OpenRoute)
 
 
 class Alive(BaseModel):
-    """The process lives."""
+    """The process is running."""
 
     status: Literal["ok"] = "ok"
 
 
 class Ready(BaseModel):
-    """The store answers and takes writes."""
+    """The store is reachable and accepts writes."""
 
     status: Literal["ready"] = "ready"
     clock: Literal["right", "in doubt", "silent"] = Field(
-        description="`in doubt`: the store's clock jumped, so no deadline passes until an admin lifts the freeze of "
-        "time. `silent`: no clock has beaten for five minutes."
+        description="`in doubt`: the store's clock jumped, and no deadline passes until an admin unfreezes time. "
+        "`silent`: no clock process has ticked for five minutes."
     )
     unreadable: int = Field(
-        description="How many stored records are known to be unreadable; `sayso doctor` names them."
+        description="The number of stored records known to be unreadable; `sayso doctor` names them."
     )
 
 
 @router.head("/healthz", include_in_schema=False)
 @router.get("/healthz", operation_id="getHealth", responses=problems())
 async def healthz() -> Alive:
-    """Answer while the process lives."""
+    """Answer while the process is running."""
     return Alive()
 
 
 @router.head("/readyz", include_in_schema=False)
 @router.get("/readyz", operation_id="getReadiness", responses=problems())
 async def readyz(parts: OpenParts) -> Ready:
-    """Answer while the store can be reached and takes writes; 503 otherwise."""
+    """Answer while the store is reachable and accepts writes; otherwise the status is 503."""
     now_ms = await parts.schedule.writing_ms()
     unreadable = len(await parts.inspections.sample())
     if any(one.scope == TIME for one in await parts.freezes.in_force(fresh=True)):

@@ -1,9 +1,9 @@
-"""See to reviewers and agents' keys; all of it takes an admin."""
+"""Routes of reviewers and API keys, for admins."""
 
 from typing import Annotated, Literal
 
 from fastapi import APIRouter, Body
-from pydantic import BaseModel, ConfigDict, Field, JsonValue
+from pydantic import BaseModel, Field, JsonValue
 
 from sayso.canonical_json import JsonObject, digest_json
 from sayso.errors import Conflict
@@ -11,10 +11,10 @@ from service.api.routing.contexts import Context
 from service.api.routing.dependencies import Admin, IdempotencyKey, KeyId, Parts, ReviewerName
 from service.api.routing.routes import SignedInRoute
 from service.api.sessions import Password
-from service.api.views.base import Timestamp, View
+from service.api.views.base import RequestBody, Timestamp, View
 from service.auth.credentials import Principal
-from service.desk.withdrawals import withdraw_runs
 from service.http.openapi import WRITES, problems
+from service.operations.withdrawals import withdraw_runs
 from service.store.people import ApiKey, KeyKind
 from service.store.suspensions.commits import Idempotency
 from service.wiring import Wiring
@@ -25,11 +25,7 @@ keys = APIRouter(prefix="/keys", tags=["keys"], route_class=SignedInRoute)
 _ADMIN_READS = problems(401, 403)
 
 
-class _Request(BaseModel):
-    model_config = ConfigDict(frozen=True, extra="forbid")
-
-
-class ReviewerRequest(_Request):
+class ReviewerRequest(RequestBody):
     """A new reviewer."""
 
     name: str = Field(min_length=1, max_length=64, examples=["anna"])
@@ -37,14 +33,14 @@ class ReviewerRequest(_Request):
     roles: tuple[Literal["reviewer", "admin"], ...] = Field(default=("reviewer",), min_length=1, max_length=2)
 
 
-class PasswordRequest(_Request):
+class PasswordRequest(RequestBody):
     """A new password."""
 
     password: Password
 
 
 class ReviewerView(View):
-    """A person who may decide, and an admin who sees to people and keys besides."""
+    """A person who may decide; admins also manage people and keys."""
 
     name: str
     roles: tuple[str, ...]
@@ -53,49 +49,47 @@ class ReviewerView(View):
 
 
 class ReviewerList(BaseModel):
-    """Everybody, by name."""
+    """All reviewers by name."""
 
     reviewers: list[ReviewerView]
 
 
-class KeyRequest(_Request):
-    """A new key; two keys of one name and kind are the same agent's, reviewer's or provisioner's."""
+class KeyRequest(RequestBody):
+    """A new key. Keys with the same name and kind belong to the same agent, reviewer or provisioner."""
 
     name: str = Field(min_length=1, max_length=64, examples=["support-bot"])
     kind: KeyKind = Field(
         default="agent",
-        description="An agent asks; a reviewer's key decides in the name of that person, who has to exist; a "
-        "provisioner makes instances of the Agent Approval Protocol under `/api/aap`.",
+        description="`agent` starts runs; `reviewer` decides in the name of an existing person; `provisioner` creates "
+        "instances of the Agent Approval Protocol under `/api/aap`.",
     )
     context: Context = Field(
-        default={}, description="What is known of whoever holds the key, such as `env`. Rules read it as `context`."
+        default={}, description="Verified facts about the key's holder, such as `env`. Rules read it as `context`."
     )
 
 
 class KeyView(View):
-    """What is known of a key; the key itself is kept by whoever it was given to."""
+    """A key without its secret."""
 
     id: str
     name: str
     kind: KeyKind
     created_at: Timestamp = Field(validation_alias="created_at_ms")
     revoked_at: Timestamp | None = Field(validation_alias="revoked_at_ms")
-    ends_at: Timestamp | None = Field(validation_alias="ends_at_ms", description="When a rotated key stops to hold.")
+    ends_at: Timestamp | None = Field(validation_alias="ends_at_ms", description="When a rotated key becomes invalid.")
     context: JsonObject
 
 
-class RotateRequest(_Request):
-    """How long the old key and the new one hold side by side."""
+class RotateRequest(RequestBody):
+    """How long the old key stays valid beside the new one."""
 
     overlap_s: int = Field(default=3600, strict=True, ge=0, le=30 * 86_400)
 
 
 class NewKeyView(KeyView):
-    """A fresh key."""
+    """A new key with its secret."""
 
-    key: Annotated[
-        str | None, Field(default=None, description="The only copy; null when the same request is sent again.")
-    ]
+    key: Annotated[str | None, Field(default=None, description="The only copy; null if the request is repeated.")]
 
 
 class KeyList(BaseModel):
@@ -106,62 +100,57 @@ class KeyList(BaseModel):
 
 @reviewers.post("", status_code=201, operation_id="addReviewer", responses=WRITES)
 async def add_reviewer(body: ReviewerRequest, caller: Admin, parts: Parts, key: IdempotencyKey) -> ReviewerView:
-    """Let a person in."""
-    # The password is no part of what is kept of the request: a fast hash of it would be worth guessing.
-    seen = _seen(caller, key, ["add reviewer", body.name, list(body.roles)], body.name)
-    again = await parts.replays.recall(seen) if seen else None
-    known = await parts.reviewers.find(again) if again else None
+    """Add a reviewer."""
+    # The fingerprint excludes the password: a fast hash of it could be guessed.
+    request = _idempotency(caller, key, ["add reviewer", body.name, list(body.roles)], body.name)
+    repeated = await parts.replays.recall(request) if request else None
+    known = await parts.reviewers.find(repeated) if repeated else None
     if known is not None:
         return ReviewerView.model_validate(known)
     keys = await parts.api_keys.list_all()
     if any(one.name.casefold() == body.name and one.kind != "reviewer" for one in keys):
-        raise Conflict(f"There is an agent named {body.name}, and nobody may be taken for it. Choose another name.")
+        raise Conflict(f"An agent is named {body.name}, and names must not be confused. Choose another name.")
     added = await parts.reviewers.add(body.name, body.password.get_secret_value(), body.roles)
-    if seen:
-        await parts.replays.remember(seen)
+    if request:
+        await parts.replays.remember(request)
     return ReviewerView.model_validate(added)
 
 
 @reviewers.get("", operation_id="listReviewers", responses=_ADMIN_READS)
 async def list_reviewers(caller: Admin, parts: Parts) -> ReviewerList:
-    """List everybody, those who were shut out included."""
+    """List all reviewers, including deactivated ones."""
     found = await parts.reviewers.list_all()
     return ReviewerList(reviewers=[ReviewerView.model_validate(one) for one in found])
 
 
 @reviewers.post("/{name}/password", status_code=204, operation_id="setPassword", responses=WRITES)
 async def set_password(name: ReviewerName, body: PasswordRequest, caller: Admin, parts: Parts) -> None:
-    """Give a reviewer a new password; sessions opened with the old one end."""
+    """Set a reviewer's password. Existing sessions end."""
     await parts.reviewers.set_password(name, body.password.get_secret_value())
 
 
 @reviewers.post("/{name}/deactivate", operation_id="deactivateReviewer", responses=WRITES)
 async def deactivate_reviewer(name: ReviewerName, caller: Admin, parts: Parts) -> ReviewerView:
-    """Shut a reviewer out, their open sessions included. What they decided stays."""
+    """Deactivate a reviewer and end their sessions. Their decisions remain."""
     if name == caller.name:
-        raise Conflict("You cannot shut yourself out; ask another admin to do it.")
+        raise Conflict("You cannot deactivate yourself. Ask another admin.")
     return ReviewerView.model_validate(await parts.reviewers.deactivate(name))
 
 
 @keys.post("", status_code=201, operation_id="createKey", responses=WRITES)
 async def create_key(body: KeyRequest, caller: Admin, parts: Parts, key: IdempotencyKey) -> NewKeyView:
-    """Make a key. It is shown this once; the store has only its hash."""
+    """Create a key. Its secret is returned once; the store has only a hash."""
     request: list[JsonValue] = ["create key", body.name, body.kind, body.context]
-    again = await _recall_key(parts, caller, _seen(caller, key, request, ""))
-    if again is not None:
-        return NewKeyView.model_validate(again)
+    repeated = await _recall_key(parts, _idempotency(caller, key, request))
+    if repeated is not None:
+        return NewKeyView.model_validate(repeated)
     known = await parts.reviewers.find(body.name if body.kind == "reviewer" else body.name.casefold())
     if body.kind == "reviewer" and (known is None or not known.active):
-        raise Conflict(f"There is no active reviewer named {body.name}; add the person first.")
+        raise Conflict(f"No active reviewer is named {body.name}. Add the person first.")
     if body.kind != "reviewer" and known is not None:
-        raise Conflict(
-            f"There is a person named {known.name}, and no agent may be taken for them. Choose another name."
-        )
-    made, secret = await parts.api_keys.create(body.name, kind=body.kind, context=body.context)
-    seen = _seen(caller, key, request, made.id)
-    if seen:
-        await parts.replays.remember(seen)
-    return NewKeyView.model_validate(made).model_copy(update={"key": secret})
+        raise Conflict(f"A person is named {known.name}, and names must not be confused. Choose another name.")
+    created, secret = await parts.api_keys.create(body.name, kind=body.kind, context=body.context)
+    return await _show_new_key(parts, created, secret, _idempotency(caller, key, request, created.id))
 
 
 @keys.post("/{key_id}/rotate", status_code=201, operation_id="rotateKey", responses=WRITES)
@@ -172,41 +161,44 @@ async def rotate_key(
     key: IdempotencyKey,
     body: Annotated[RotateRequest | None, Body()] = None,
 ) -> NewKeyView:
-    """Make the next key of the same name and kind; the one before holds beside it for a while, then no more."""
+    """Create the next key with the same name and kind. The old one stays valid for `overlap_s` seconds."""
     overlap_s = (body or RotateRequest()).overlap_s
     request: list[JsonValue] = ["rotate key", key_id, overlap_s]
-    again = await _recall_key(parts, caller, _seen(caller, key, request, ""))
-    if again is not None:
-        return NewKeyView.model_validate(again)
-    made, secret = await parts.api_keys.rotate(key_id, overlap_s)
-    seen = _seen(caller, key, request, made.id)
-    if seen:
-        await parts.replays.remember(seen)
-    return NewKeyView.model_validate(made).model_copy(update={"key": secret})
+    repeated = await _recall_key(parts, _idempotency(caller, key, request))
+    if repeated is not None:
+        return NewKeyView.model_validate(repeated)
+    created, secret = await parts.api_keys.rotate(key_id, overlap_s)
+    return await _show_new_key(parts, created, secret, _idempotency(caller, key, request, created.id))
 
 
 @keys.get("", operation_id="listKeys", responses=_ADMIN_READS)
 async def list_keys(caller: Admin, parts: Parts) -> KeyList:
-    """List all keys, the revoked ones included."""
+    """List all keys, including revoked ones."""
     found = await parts.api_keys.list_all()
     return KeyList(keys=[KeyView.model_validate(one) for one in found])
 
 
 @keys.post("/{key_id}/revoke", operation_id="revokeKey", responses=WRITES)
 async def revoke_key(key_id: KeyId, caller: Admin, parts: Parts) -> KeyView:
-    """Make a key fail everywhere within a second, and cancel every unfinished run that it asked for, for good."""
+    """Revoke a key everywhere within a second, and cancel its unfinished runs for good."""
     revoked = await parts.api_keys.revoke(key_id)
     await withdraw_runs(parts, revoked.name)
     return KeyView.model_validate(revoked)
 
 
-async def _recall_key(parts: Wiring, caller: Principal, seen: Idempotency | None) -> ApiKey | None:
-    key_id = await parts.replays.recall(seen) if seen else None
+async def _recall_key(parts: Wiring, request: Idempotency | None) -> ApiKey | None:
+    key_id = await parts.replays.recall(request) if request else None
     known = await parts.api_keys.list_all() if key_id else []
-    return next((one for one in known if one.id == key_id), None)
+    return next((key for key in known if key.id == key_id), None)
 
 
-def _seen(caller: Principal, key: str | None, request: list[JsonValue], ref: str) -> Idempotency | None:
+async def _show_new_key(parts: Wiring, created: ApiKey, secret: str, request: Idempotency | None) -> NewKeyView:
+    if request:
+        await parts.replays.remember(request)
+    return NewKeyView.model_validate(created).model_copy(update={"key": secret})
+
+
+def _idempotency(caller: Principal, key: str | None, request: list[JsonValue], ref: str = "") -> Idempotency | None:
     if key is None:
         return None
     return Idempotency(actor=caller.name, key=key, fingerprint=digest_json(request)[:32], ref=ref)

@@ -1,4 +1,4 @@
-"""Put the API's routes together."""
+"""The routers of the API."""
 
 from fastapi import APIRouter
 
@@ -19,7 +19,7 @@ from service.api import (
 )
 
 api = APIRouter(prefix="/api/v1")
-for _router in (  # those first that everybody waits for: routes are tried in order
+for _router in (  # routes are matched in this order; the most frequent come first
     suspensions.decisions,
     calls.router,
     sessions.opening,

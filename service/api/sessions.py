@@ -1,13 +1,13 @@
-"""Sign people in and out, for scripts; browsers use the pages. The API takes no cookies at all."""
+"""Routes to sign in and out, for scripts. Browsers use the pages; the API ignores cookies."""
 
 from typing import Annotated
 
 from fastapi import APIRouter, Request
-from pydantic import BaseModel, ConfigDict, Field, SecretStr
+from pydantic import BaseModel, Field, SecretStr
 
 from service.api.routing.dependencies import OpenParts, Parts, Person
 from service.api.routing.routes import OpenRoute, SignedInRoute, bearer_token
-from service.api.views.base import Timestamp
+from service.api.views.base import RequestBody, Timestamp
 from service.auth.hosts import check_host, origin_of
 from service.auth.reviewers import SignIn
 from service.http.openapi import problems
@@ -19,35 +19,33 @@ closing = APIRouter(prefix="/sessions", tags=["sessions"], route_class=SignedInR
 Password = Annotated[SecretStr, Field(min_length=1, max_length=1024, examples=["correct horse battery"])]
 
 
-class SignInRequest(BaseModel):
+class SignInRequest(RequestBody):
     """A name and its password."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
 
     name: str = Field(min_length=1, max_length=64, examples=["anna"])
     password: Password
 
 
 class SessionView(BaseModel):
-    """A fresh session, with the only copy of its token."""
+    """A new session with the only copy of its token."""
 
     token: str = Field(examples=["3f1c…"])
     name: str
     roles: tuple[str, ...]
-    expires_at: Timestamp = Field(description="When to sign in again in any case.")
-    idle_timeout_s: int = Field(description="After how many seconds without use the session ends.")
+    expires_at: Timestamp = Field(description="When the session ends in any case.")
+    idle_timeout_s: int = Field(description="The session ends after this many seconds without use.")
 
 
 @opening.post("", status_code=201, operation_id="signIn", responses=problems(400, 401, 415, 421, 429))
 async def sign_in(body: SignInRequest, request: Request, parts: OpenParts) -> SessionView:
-    """Open a session; send its token as `Authorization: Bearer …`."""
+    """Sign in. Send the token as `Authorization: Bearer …`."""
     await check_host(request)
     password = body.password.get_secret_value()
     return view_session(parts, await parts.reviewers.sign_in(body.name, password, origin_of(request)))
 
 
 def view_session(parts: Wiring, opened: SignIn) -> SessionView:
-    """Return a fresh session as the API shows it."""
+    """Return the view of a new session."""
     return SessionView(
         token=opened.token,
         name=opened.session.name,
@@ -59,7 +57,7 @@ def view_session(parts: Wiring, opened: SignIn) -> SessionView:
 
 @closing.delete("/current", status_code=204, operation_id="signOut", responses=problems(401, 403))
 async def sign_out(request: Request, _caller: Person, parts: Parts) -> None:
-    """Close the session whose token is sent."""
+    """End the session of this token."""
     token = bearer_token(request)
     if token is not None:
         await parts.credentials.sign_out(token)

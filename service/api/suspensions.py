@@ -1,4 +1,4 @@
-"""Read what waits for people, and decide it."""
+"""Routes of suspensions: list, read, decide and extend."""
 
 from typing import Annotated, Literal
 
@@ -6,7 +6,6 @@ from fastapi import APIRouter, Body, Request
 from fastapi.openapi.models import Example
 from pydantic import BaseModel, ConfigDict, Field
 
-from sayso.errors import NotFound, Unreadable
 from sayso.records.decisions import ActorKind, DecisionRequest
 from sayso.records.suspensions import Status, SuspensionRecord
 from sayso.transitions.deciding import find_item
@@ -21,16 +20,17 @@ from service.api.routing.dependencies import (
     SuspensionId,
     Wait,
 )
+from service.api.routing.lookups import find_suspension
 from service.api.routing.quick_routes import QuickRoute
 from service.api.routing.routes import SignedInRoute
 from service.api.routing.waits import wait_for
-from service.api.views.base import SentTimestamp
+from service.api.views.base import RequestBody, SentTimestamp
 from service.api.views.items import DecisionView, OutcomeView
 from service.api.views.runs import UnreadableView
 from service.api.views.suspensions import SuspensionView
 from service.auth.credentials import Principal
-from service.desk.sightings import note_seen
 from service.http.openapi import WAITS, WRITES, problems
+from service.operations.sightings import note_seen
 from service.store.suspensions.reading import UnreadableRecord
 from service.wiring import Wiring
 
@@ -38,8 +38,8 @@ router = APIRouter(prefix="/suspensions", tags=["suspensions"], route_class=Sign
 decisions = APIRouter(prefix="/suspensions", tags=["suspensions"], route_class=QuickRoute)
 
 _PAGE = 100
-_READ_THROUGH = 500
-"""How long an inbox may be to be read through for what is one agent's own."""
+_MAX_SCANNED = 500
+"""Above this inbox size, an agent's suspensions are found by the index of its runs."""
 _DIGEST = "b1946ac92492d2347c6235b4d2611184b1946ac92492d2347c6235b4d2611184"
 _EXAMPLES: dict[str, Example] = {
     "approve": {"value": {"action": "approve", "digest": _DIGEST}},
@@ -52,38 +52,36 @@ _EXAMPLES: dict[str, Example] = {
 
 
 class SuspensionPage(BaseModel):
-    """Suspensions: pending ones by their deadline, decided ones the latest first."""
+    """Pending suspensions by deadline, or decided ones, the latest first."""
 
     suspensions: list[SuspensionView]
     next_skip: int | None = Field(description="`skip` of the next page; null on the last.")
     unreadable: list[UnreadableView] = Field(description="Suspensions of this page that cannot be read or decided.")
 
 
-class ExtendRequest(BaseModel):
-    """Until when reviewers are to have time."""
+class ExtendRequest(RequestBody):
+    """The new deadline."""
 
-    model_config = ConfigDict(
-        frozen=True, extra="forbid", json_schema_extra={"examples": [{"until": "2026-11-21T18:00:00Z"}]}
-    )
+    model_config = ConfigDict(json_schema_extra={"examples": [{"until": "2026-11-21T18:00:00Z"}]})
 
-    until: SentTimestamp = Field(description="A moment in RFC 3339.")
+    until: SentTimestamp = Field(description="A time in RFC 3339.")
 
 
 class DecidedItem(BaseModel):
-    """What became of an item and of its suspension."""
+    """An item and its suspension after a decision."""
 
     suspension_id: str
     item_id: str
-    status: Status = Field(description="The suspension's status: pending while other items or votes are missing.")
-    outcome: OutcomeView | None = Field(description="Null while the quorum is not met.")
-    decision: DecisionView | None = Field(description="Your word as it was recorded.")
+    status: Status = Field(description="The status of the suspension: pending until all items are decided.")
+    outcome: OutcomeView | None = Field(description="Null until the quorum is met.")
+    decision: DecisionView | None = Field(description="Your recorded decision.")
 
 
 @router.get("", operation_id="listSuspensions", responses=problems(401))
 async def list_suspensions(
     caller: Caller, parts: Parts, status: Literal["pending", "decided"] = "pending", skip: Skip = 0, limit: Limit = 50
 ) -> SuspensionPage:
-    """List what waits, the earliest deadline first, or what was decided, the latest first; an agent sees its own."""
+    """List pending suspensions by deadline, or decided ones, the latest first. Agents see their own."""
     found = await _page(parts, caller, status, skip, limit + 1)
     more = len(found) > limit
     views = [SuspensionView.of(record) for record in found[:limit] if isinstance(record, SuspensionRecord)]
@@ -98,13 +96,13 @@ async def list_suspensions(
 async def get_suspension(
     request: Request, suspension_id: SuspensionId, caller: Caller, parts: Parts, wait: Wait
 ) -> SuspensionView:
-    """Return a suspension; with `wait`, as soon as it no longer waits, or as it stands when the time is over.
+    """Return a suspension. `wait` delays the answer until it is no longer pending or the time is over.
 
-    Asked for by somebody who may decide it, what is asked counts as seen.
+    If an eligible reviewer reads it, its items count as seen.
     """
 
     async def read() -> SuspensionRecord:
-        return await _find(parts, caller, suspension_id)
+        return (await find_suspension(parts, caller.owner, suspension_id))[0]
 
     if caller.kind is ActorKind.HUMAN:
         await note_seen(parts, await read(), caller, "api")
@@ -128,7 +126,7 @@ async def decide_item(
     parts: Parts,
     key: IdempotencyKey,
 ) -> DecidedItem:
-    """Approve, approve with edited arguments, deny, or give the value. Whoever comes second is told who was first."""
+    """Approve, approve with edited arguments, deny, or give a value. The first decision to complete the quorum wins."""
     saved = await parts.desk.decide(suspension_id, item_id, body, caller.actor("api"), key=key)
     item = find_item(saved.record, item_id)
     own = [DecisionView.of(one) for one in item.decisions if one.by.id == caller.name]
@@ -151,48 +149,29 @@ async def extend_item(
     parts: Parts,
     key: IdempotencyKey,
 ) -> SuspensionView:
-    """Put the deadline off, as far as the item's terms allow; the digest of what is asked changes with it."""
+    """Extend the deadline within the item's terms. The item's digest changes with it."""
     until_ms = int(body.until.timestamp() * 1000)
     saved = await parts.desk.extend(suspension_id, item_id, until_ms, caller.actor("api"), key)
     return SuspensionView.of(saved.record)
 
 
-async def _find(parts: Wiring, caller: Principal, suspension_id: str) -> SuspensionRecord:
-    """Return the suspension if this caller may see it; raises `NotFound` in the same words where it may not.
-
-    Raises `Unreadable` where it is this caller's to see and cannot be read.
-    """
-    unknown = NotFound(f"There is no suspension {suspension_id!r} for this credential.")
-    try:
-        record = (await parts.desk.suspensions.read(suspension_id)).record
-    except Unreadable:
-        owner = caller.owner
-        if owner is None or await parts.runs.is_of(owner, suspension_id=suspension_id):
-            raise
-        raise unknown from None
-    if record is None or (caller.owner is not None and record.run.owner != caller.owner):
-        raise unknown
-    return record
-
-
 async def _page(
     parts: Wiring, caller: Principal, status: str, skip: int, limit: int
 ) -> list[SuspensionRecord | UnreadableRecord]:
-    """Read through the list until the page is full: no index knows whose a suspension is.
+    """Return one page. The indexes have no owners, so an agent's page is filtered from the whole list.
 
-    In a long inbox most may be others'; then the caller's own runs tell. Nobody can tell whose an unreadable one is,
-    so an agent is shown its own only where the index of its runs names it.
+    In a long inbox the index of the agent's runs is used instead. Only there an agent sees its unreadable suspensions.
     """
-    look_up = parts.runs.inbox if status == "pending" else parts.runs.decided
+    read_ids = parts.runs.inbox if status == "pending" else parts.runs.decided
     if caller.owner is None:
-        return await parts.desk.suspensions.read_page(await look_up(skip, limit))
-    if status == "pending" and await parts.runs.count_pending() > _READ_THROUGH:
+        return await parts.desk.suspensions.read_page(await read_ids(skip, limit))
+    if status == "pending" and await parts.runs.count_pending() > _MAX_SCANNED:
         ids = await parts.runs.waiting_of(caller.owner)
         return await parts.desk.suspensions.read_page(ids[skip : skip + limit])
     own: list[SuspensionRecord | UnreadableRecord] = []
     at = 0
     while len(own) < skip + limit:
-        ids = await look_up(at, _PAGE)
+        ids = await read_ids(at, _PAGE)
         records = await parts.desk.suspensions.read_many(ids)
         own += [record for record in records if record.run.owner == caller.owner]
         at += _PAGE

@@ -1,4 +1,4 @@
-"""Read what happened to a run: page by page, or live as it happens."""
+"""Routes of trail events: in pages and as a stream."""
 
 import json
 import re
@@ -12,9 +12,9 @@ from pydantic import BaseModel, Field
 
 from sayso.errors import InvalidHeader, NotAuthenticated, Unavailable, Unreadable
 from service.api.routing.dependencies import Caller, Limit, Parts, RunId
+from service.api.routing.lookups import find_run
 from service.api.routing.routes import SignedInRoute, identify
-from service.api.routing.waits import LOOK_AGAIN_S
-from service.api.runs import find_run
+from service.api.routing.waits import REVALIDATE_S
 from service.api.views.base import View
 from service.api.views.runs import EventView
 from service.auth.credentials import Principal
@@ -30,21 +30,21 @@ _SEQ = re.compile(r"[0-9]{1,9}")
 
 
 class EventStream(StreamingResponse):
-    """Server-sent events. FastAPI's own streams log a traceback when a reader hangs up while an event is being sent."""
+    """Server-sent events. FastAPI's own streams log a traceback when a reader hangs up during an event."""
 
     media_type = "text/event-stream"
 
 
 _STREAM: Responses = {
     200: {
-        "description": "Server-sent events, each as in `listEvents`; `end` comes last.",
+        "description": "Server-sent events with the data of `listEvents`; `end` is the last one.",
         "content": {
             "text/event-stream": {
                 "schema": {
                     "type": "object",
                     "description": "One server-sent event of the stream.",
                     "properties": {
-                        "id": {"type": "string", "description": "The event's sequence number; none with `end`."},
+                        "id": {"type": "string", "description": "The event's sequence number; missing for `end`."},
                         "event": {"type": "string", "description": "The event's type, or `end`."},
                         "data": {"type": "string", "contentMediaType": "application/json"},
                     },
@@ -55,7 +55,7 @@ _STREAM: Responses = {
         },
     }
 }
-"""OpenAPI 3.1 has no schema for streams; by convention it describes each event. 3.2 brings `itemSchema`."""
+"""OpenAPI 3.1 has no schema for streams; by convention the schema describes one event. 3.2 has `itemSchema`."""
 
 
 class HeadView(View):
@@ -66,19 +66,19 @@ class HeadView(View):
 
 
 class TrailPage(BaseModel):
-    """A run's events, in order."""
+    """Events of a run in order."""
 
     events: list[EventView]
-    next_after: int = Field(description="`after` of the next page: the last sequence number so far.")
+    next_after: int = Field(description="`after` of the next page: the last sequence number on this page.")
     head: HeadView | None = Field(
-        description="Where the run's record says that the trail ended before these events were read; null where the "
-        "record cannot be read."
+        description="The end of the trail according to the run's record, read before these events; null if the record "
+        "cannot be read."
     )
-    fault: str | None = Field(description="What is wrong with the trail as a whole: it was cut, added to or altered.")
+    fault: str | None = Field(description="What is wrong with the whole trail: it was cut, extended or altered.")
 
 
 async def run_of(run_id: RunId, caller: Caller, parts: Parts) -> Run:
-    """Return the run in the path, if this caller may see it."""
+    """Return the run in the path. Raises `NotFound` if the caller may not see it."""
     return await find_run(parts, caller, run_id)
 
 
@@ -94,20 +94,22 @@ async def last_seq_of(
         str | None,
         Header(
             alias="Last-Event-ID",
-            description="The last sequence number that was received; the stream goes on behind it.",
+            description="The last received sequence number; the stream continues after it.",
             json_schema_extra={"pattern": "^[0-9]{1,9}$", "examples": ["12"]},
         ),
     ] = None,
 ) -> int:
-    """Return the sequence number to go on behind; raises `InvalidHeader`, also for one that no event has yet."""
-    said = request.headers.getlist("last-event-id") or ["0"]
-    if len(said) > 1 or not _SEQ.fullmatch(said[0]):
-        raise InvalidHeader("The header Last-Event-ID is a sequence number such as 12; leave it out to begin at first.")
-    last_seq = int(said[0])
+    """Return the last received sequence number. Raises `InvalidHeader`, also for a number that no event has."""
+    sent = request.headers.getlist("last-event-id") or ["0"]
+    if len(sent) > 1 or not _SEQ.fullmatch(sent[0]):
+        raise InvalidHeader(
+            "Last-Event-ID must be a sequence number such as 12. Remove it to start with the first event."
+        )
+    last_seq = int(sent[0])
     if last_seq and not await parts.runs.trail(run.id, after=last_seq - 1, limit=1):
         raise InvalidHeader(
-            f"The run has no event {last_seq} yet; send the number of the last event that came, or leave "
-            "Last-Event-ID out to begin at first."
+            f"The run has no event {last_seq}. Send the number of the last received event, or remove Last-Event-ID "
+            "to start with the first event."
         )
     return last_seq
 
@@ -117,12 +119,12 @@ async def list_events(
     run_id: RunId,
     caller: Caller,
     parts: Parts,
-    after: Annotated[int, Query(ge=0, le=10**9, description="Only events numbered higher than this.")] = 0,
+    after: Annotated[int, Query(ge=0, le=10**9, description="Only events with a higher number.")] = 0,
     limit: Limit = 100,
 ) -> TrailPage:
-    """Return a run's events: numbered from 1 without gaps, each chained to the one before by its hash.
+    """Return events of a run. They are numbered from 1 without gaps, and each hash includes the previous one.
 
-    People read them even after the run itself was deleted for its age.
+    People can read them even after the run was deleted because of its age.
     """
     if caller.owner is not None or not await parts.retention.keeps_trail(run_id):
         await _find_readable(parts, caller, run_id)
@@ -136,14 +138,14 @@ async def list_events(
     )
 
 
-async def place_of(caller: Caller, parts: Parts) -> AsyncIterator[None]:
-    """Hold a place among the caller's waiters until the stream has ended."""
+async def slot_of(caller: Caller, parts: Parts) -> AsyncIterator[None]:
+    """Count the stream among the caller's waiting requests until it ends."""
     with parts.waiters.take(caller.name):
         yield
 
 
 async def _find_readable(parts: Wiring, caller: Principal, run_id: str) -> None:
-    """Raise `NotFound` unless the caller may read the run's trail; people do, though its record cannot be read."""
+    """Raise `NotFound` unless the caller may read the trail. People may even if the run's record is unreadable."""
     try:
         await find_run(parts, caller, run_id)
     except Unreadable:
@@ -163,9 +165,9 @@ async def stream_events(
     caller: Caller,
     parts: Parts,
     last_seq: Annotated[int, Depends(last_seq_of)],
-    _place: Annotated[None, Depends(place_of)],
+    _slot: Annotated[None, Depends(slot_of)],
 ) -> EventStream:
-    """Stream a run's events as they happen, each with its sequence number as id; `end` comes when the run has ended."""
+    """Stream the events of a run with their sequence numbers as ids. `end` follows the last event."""
     stream = _stream(request, run.id, parts, last_seq)
     return EventStream(stream, headers={"Cache-Control": "no-cache", "X-Accel-Buffering": "no"})
 
@@ -175,23 +177,23 @@ async def _stream(request: Request, run_id: str, parts: Wiring, last_seq: int) -
         await wait_woken(moved, HEARD_WITHIN_S)
         while True:
             try:
-                # A stream must not outlive its credential. The run is read before its events: what ended before they
-                # were read has no more to come.
+                # A stream must not outlive its credential. The run is read before its events: if it has ended, these
+                # events are the last ones.
                 await identify(request)
                 status = (await parts.runs.read(run_id)).status
                 entries = await parts.runs.trail(run_id, after=last_seq, limit=_PAGE)
             except (NotAuthenticated, Unreadable, Unavailable):
-                return  # whoever follows asks again, and is told then what is the matter
+                return  # the client connects again and gets the error then
             for entry in entries:
                 last_seq = entry.seq
                 data = EventView.of(entry).model_dump_json()
                 yield format_sse_event(data_str=data, event=entry.type, id=str(entry.seq))
             if not entries and status.ended:
                 fault = (await parts.trails.find_end(run_id)).fault
-                ended = {"status": status} | ({"fault": fault} if fault else {})
-                yield format_sse_event(data_str=json.dumps(ended), event="end")
+                end = {"status": status} | ({"fault": fault} if fault else {})
+                yield format_sse_event(data_str=json.dumps(end), event="end")
                 return
             if request.app.state.closing.is_set():
                 return
-            if not entries and not await wait_woken(moved, LOOK_AGAIN_S):
+            if not entries and not await wait_woken(moved, REVALIDATE_S):
                 yield KEEPALIVE_COMMENT

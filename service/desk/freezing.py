@@ -12,7 +12,7 @@ from sayso.clock import new_id
 from sayso.errors import Conflict, InvalidInput, NotFound
 from sayso.records.decisions import Actor
 from sayso.records.freezes import TIME, Freeze
-from sayso.transitions.clock_jumps import JUMP_MS, Beat, describe_jump
+from sayso.transitions.clock_jumps import JUMP_MS, ClockReading, describe_jump
 from service.cache import Memory
 from service.store.freezes import FreezeStore, Kept
 
@@ -101,7 +101,7 @@ class Freezes:
                 return await self._unfreeze(one, _CLOCK, "pass", now_ms)
         return None
 
-    async def keep_beat(self, beat: Beat, *, went_back: bool = False) -> None:
+    async def keep_beat(self, beat: ClockReading, *, went_back: bool = False) -> None:
         """Keep a beat. The mark moves with it while time is not in doubt; back only where the clock was put back."""
         doubted = any(one.scope == TIME for one in await self.in_force(fresh=True))
         mark_ms = self.mark_ms()
@@ -110,7 +110,7 @@ class Freezes:
         await self._store.save_beat(beat, mark_ms)
         await self.known(fresh=True)
 
-    async def last_beat(self) -> Beat | None:
+    async def last_beat(self) -> ClockReading | None:
         """Return the last beat of any clock."""
         return await self._store.load_beat()
 

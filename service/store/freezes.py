@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from sayso.records.freezes import Freeze
 from sayso.records.terms import LONGEST_WAIT_S
-from sayso.transitions.clock_jumps import Beat
+from sayso.transitions.clock_jumps import ClockReading
 from service.store.connection.connecting import translated
 from service.store.keys import CHANGES
 from service.store.tenants import TenantStore
@@ -56,13 +56,13 @@ class FreezeStore:
             pipe.publish(CHANGES + self._keys.tenant, "")  # open pages show what is frozen
             await pipe.execute()
 
-    async def load_beat(self) -> Beat | None:
+    async def load_beat(self) -> ClockReading | None:
         """Return the last beat of any clock."""
         async with translated():
             found = await self._redis.hget(self._keys.clock, "beat")
-        return Beat.model_validate_json(found) if found is not None else None
+        return ClockReading.model_validate_json(found) if found is not None else None
 
-    async def save_beat(self, beat: Beat, mark_ms: int) -> None:
+    async def save_beat(self, beat: ClockReading, mark_ms: int) -> None:
         """Keep a beat, and the mark."""
         async with translated():
             await self._redis.hset(self._keys.clock, mapping={"beat": beat.model_dump_json(), "mark": mark_ms})

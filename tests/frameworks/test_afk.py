@@ -31,7 +31,7 @@ async def test_events_before_the_suspension_are_on_the_timeline(stand: Stand) ->
         waiting = stand.suspend([money("ann", 5)])
         headers = {"Authorization": f"Bearer {stand.stack.agent_key}"}
         async with httpx.AsyncClient(base_url=stand.stack.url, headers=headers) as http:
-            told = (await http.get(f"/api/v1/runs/{waiting.run_id}/events/told")).json()
+            told = (await http.get(f"/api/v1/runs/{waiting.run_id}/events/external")).json()
         kinds = [one["event"]["type"] for one in told["events"]]
         assert (kinds[0], kinds[-1]) == ("run_started", "run_paused")
         await decide(reviewer, waiting.suspension_id, {"action": "approve"})

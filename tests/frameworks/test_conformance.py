@@ -260,7 +260,7 @@ async def test_timeline(stand: Stand) -> None:
         waiting = stand.suspend([money("ann", 1)])
         await decide(reviewer, waiting.suspension_id, {"action": "approve"})
         await finished(agent, waiting.run_id)
-        told = [one["told"] for one in await agent.read_timeline(waiting.run_id) if one["told"]]
+        told = [one["external"] for one in await agent.read_timeline(waiting.run_id) if one["external"]]
         (call,) = [one for one in told if one["name"] == "send_money" and one["kind"] == "call"]
         assert (call["ended"], "send_money done" in str(call["output"])) == (True, True)
         assert {one["source"] for one in told} == {stand.kind.environment or stand.kind.name}

@@ -6,6 +6,7 @@ from demo.clients import Client
 from demo.journeys import connected
 from demo.stacks import Stack
 from launch.waits import wait_until
+from sayso.canonical_json import JsonObject
 from sayso.records.events import EventType
 from sayso.records.suspensions import RunStatus
 from tests.journeys.stacks import PATIENCE_S, await_pause, kill, quick_stack
@@ -27,7 +28,7 @@ async def test_lost_worker_reruns_idempotent_calls_and_asks_about_others(tmp_pat
             ended_again = await client.await_end(again)
             paused = await await_pause(client, once)
             (item,) = (await reviewer.find_suspension(paused.suspension_id)).items
-            looked_up = {"action": "value", "value": {"choice": "skip", "result": "it had run"}}
+            looked_up: JsonObject = {"action": "value", "value": {"choice": "skip", "result": "it had run"}}
             await reviewer.decide(paused.suspension_id, item, looked_up, key="doubt")
             ended_once = await client.await_end(once)
 

@@ -5,7 +5,7 @@ from redis import Redis
 from launch.checks import is_clock_ticking
 from launch.watches import START_MISSES, Watch
 from sayso.clock import now_ms
-from sayso.transitions.clock_jumps import Beat
+from sayso.transitions.clock_jumps import ClockReading
 from service.auth.credentials import TENANT
 from service.store.keys import TenantKeys
 
@@ -38,7 +38,7 @@ def test_is_clock_ticking_is_false_for_an_old_beat(clean_store_url: str) -> None
     assert not is_clock_ticking(clean_store_url)
     with Redis.from_url(clean_store_url) as redis:
         for ago_ms, beats in ((0, True), (60_000, False)):
-            beat = Beat(at_ms=now_ms() - ago_ms, uptime_ms=1, boot="x", wall_ms=now_ms())
+            beat = ClockReading(at_ms=now_ms() - ago_ms, uptime_ms=1, boot="x", wall_ms=now_ms())
             redis.hset(TenantKeys(TENANT).clock, "beat", beat.model_dump_json())
             assert is_clock_ticking(clean_store_url) == beats
 

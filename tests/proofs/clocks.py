@@ -1,5 +1,7 @@
 """Let time pass, and those who look at it do what it calls for, for real and in the model."""
 
+from functools import partial
+
 from hypothesis import strategies as st
 from hypothesis.stateful import precondition, rule
 
@@ -37,7 +39,7 @@ class Clocks(Bench):
     @rule(place=PLACES, fault=FAULT)
     def look(self, place: int, fault: str | None) -> None:
         held = self.prefer(place, "pending", "decided", "resuming")
-        self.act(lambda: self.desk.look(held.id), lambda: models.look(held.pause, self.now), fault)
+        self.act(lambda: self.desk.tick(held.id), lambda: models.look(held.pause, self.now), fault)
         self.note_ready(held.id, held.pause.run)
 
     @precondition(lambda self: self.due)
@@ -46,10 +48,7 @@ class Clocks(Bench):
         """The clock looks at all that is due."""
         for suspension_id in self.wait(self.schedule.due(self.now)):
             held = next(one for one in self.held if one.id == suspension_id)
-            self.act(
-                lambda held=held: self.desk.look(held.id),
-                lambda held=held: models.look(held.pause, self.now),
-            )
+            self.act(partial(self.desk.tick, held.id), partial(models.look, held.pause, self.now))
             self.note_ready(held.id, held.pause.run)
 
     # What is frozen

@@ -146,8 +146,8 @@ class LaterRounds(DueBatches):
 
     async def _send(self, suspension_ids: Sequence[str], commits: Sequence[Part]) -> list[str]:
         left: list[str] = []
-        for one in zip(suspension_ids, commits, strict=True):
-            left += await self._steps.take("commit", partial(super()._send, *([part] for part in one)))
+        for suspension_id, commit in zip(suspension_ids, commits, strict=True):
+            left += await self._steps.take("commit", partial(super()._send, [suspension_id], [commit]))
         return left
 
 

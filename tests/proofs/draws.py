@@ -11,7 +11,7 @@ from sayso.records.events import Event, EventType
 from sayso.records.items import Answer, Doubt, ItemDraft, ItemKind, ItemTool
 from sayso.records.run_state import seal_state
 from sayso.records.suspensions import Intent, SuspensionRecord
-from sayso.records.terms import RuleTerms
+from sayso.records.terms import EscalationStep, Fallback, Quorum, RuleTerms
 from sayso.records.tool_calls import ToolCall, ToolDefinition, ToolResult
 from sayso.transitions.execution import Fence
 from sayso.transitions.in_doubt import put_in_doubt
@@ -87,7 +87,7 @@ class Held:
 
 def ask_of(place: int, drawn: dict[str, Any]) -> ItemDraft:
     given = drawn["kind"] is ItemKind.INPUT
-    steps = [{"after_s": after_s, "reviewers": ("bob", f"boss-{after_s}")} for after_s in drawn["escalate"]]
+    steps = [EscalationStep(after_s=after_s, reviewers=("bob", f"boss-{after_s}")) for after_s in drawn["escalate"]]
     fallback = "value" if given and drawn["fallback"] == "approve" else drawn["fallback"]
     if fallback == "escalate" and not steps:
         fallback = "deny"
@@ -102,12 +102,12 @@ def ask_of(place: int, drawn: dict[str, Any]) -> ItemDraft:
             timeout_s=drawn["timeout_s"],
             extend_by_s=drawn["extend_by_s"],
             start_by_s=drawn["start_by_s"],
-            quorum={"approve": drawn["quorum"][0], "deny": drawn["quorum"][1]},
+            quorum=Quorum(approve=drawn["quorum"][0], deny=drawn["quorum"][1]),
             reviewers=drawn["reviewers"],
             remind_after_s=drawn["remind_after_s"],
-            escalate=steps,
+            escalate=tuple(steps),
             unattended_approval=fallback == "approve",
-            fallback={"action": fallback, **({"value": 7} if fallback == "value" else {})},
+            fallback=Fallback.model_validate({"action": fallback, **({"value": 7} if fallback == "value" else {})}),
         ),
     )
 

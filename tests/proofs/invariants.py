@@ -1,13 +1,14 @@
 """Say of one change of one suspension which of the things that must always hold it breaks, if any."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
 from sayso.records.decisions import ActorKind
 from sayso.records.events import EventType
 from sayso.records.items import Item, digest_item
 from sayso.records.suspensions import Change, Status, SuspensionRecord
-from sayso.transitions.execution import Fence, approved_args
+from sayso.transitions.execution import Fence
+from sayso.transitions.permits import approved_args
 from sayso.transitions.table import LEGAL
 
 ENDED = (Status.RESUMED, Status.CANCELLED, Status.FAILED)
@@ -38,7 +39,7 @@ def find_breach(tried: Tried) -> str | None:
     return next(_breaches(tried), None)
 
 
-def _breaches(tried: Tried) -> Iterable[str]:
+def _breaches(tried: Tried) -> Iterator[str]:
     before, after = tried.before, tried.change.record
     if after is before:
         if tried.change.events or tried.change.ready or tried.change.following:

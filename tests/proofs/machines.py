@@ -137,7 +137,7 @@ class Bench(RuleBasedStateMachine):
         self.wait(self.check_lists(found))
 
     async def check_lists(self, found: dict[str, SuspensionRecord]) -> None:
-        ready = await self.world.redis.lrange(TenantKeys(self.tenant).ready, 0, -1)
+        ready: list[bytes] = await self.world.redis.lrange(TenantKeys(self.tenant).ready, 0, -1)  # type: ignore[assignment]
         assert [one.split(b" ")[0].decode() for one in ready] == self.ready
         assert set(await self.schedule.due(self.now)) == {held.id for held in self.due}
         for run_id, run in self.known.items():

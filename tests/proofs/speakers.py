@@ -10,7 +10,7 @@ from sayso.records.decisions import DecisionRequest
 from sayso.records.items import ItemDraft
 from sayso.records.suspensions import RunRef
 from sayso.transitions.deciding import suspend
-from service.desk.desk import draft_suspension
+from service.desk.drafts import draft_suspension
 from service.store.suspensions.commits import Idempotency
 from service.store.suspensions.saving import Saved
 from tests.proofs import models
@@ -103,11 +103,13 @@ class Speakers(Bench):
         generation = max(0, thing.generation - stale)
         amount = MUCH if much else 2
         values = {"doubt": {"choice": "skip"}, "input": amount}
-        request = DecisionRequest(
-            digest=held.digests.get((item, generation), "0" * 64),
-            action="approve" if action == "edit" else action,
-            **({"args": {"amount": amount}} if action == "edit" else {}),
-            **({"value": values[thing.kind]} if action == "value" else {}),
+        request = DecisionRequest.model_validate(
+            {
+                "digest": held.digests.get((item, generation), "0" * 64),
+                "action": "approve" if action == "edit" else action,
+                **({"args": {"amount": amount}} if action == "edit" else {}),
+                **({"value": values[thing.kind]} if action == "value" else {}),
+            }
         )
         key = f"{held.id} {item} {by} {action} {amount} {generation}"
         late = thing.open and held.pause.status == "pending" and models.is_late(held.pause, thing, self.now)

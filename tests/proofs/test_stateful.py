@@ -5,6 +5,8 @@ the model says, and after each the records, every index and every trail are exac
 """
 
 import asyncio
+from functools import partial
+from typing import cast
 
 from hypothesis import HealthCheck, settings
 from hypothesis.stateful import run_state_machine_as_test
@@ -23,13 +25,13 @@ class Machine(Speakers, Clocks, Drivers):
     """Everybody who can change a run."""
 
 
-def test_every_step_of_everybody_comes_to_what_the_model_says(clean_store_url: str) -> None:
+def test_desk_agrees_with_the_model(clean_store_url: str) -> None:
     with asyncio.Runner() as loop:
         redis = connect(clean_store_url)
         world = World(loop, redis, Connections(redis))
         try:
             run_state_machine_as_test(
-                lambda: Machine(world),
+                cast(type[Machine], partial(Machine, world)),
                 settings=settings(
                     max_examples=EXAMPLES,
                     stateful_step_count=STEPS,

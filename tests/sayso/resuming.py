@@ -3,6 +3,7 @@
 import asyncio
 import sys
 
+from sayso.canonical_json import JsonObject
 from sayso.runner.batches import Resumption
 from sayso.runner.loop import drive
 from sayso.runner.protocol import RunEnded
@@ -10,7 +11,12 @@ from sayso.runner.runs import ModelRun
 from sayso.runner.transcripts import RunState
 from tests.sayso.runners import POLICY, Ledger, approve, give, make_agent, turn
 
-CALLS = (("look", {"order": "A"}), ("refund", {"order": "A", "amount": 5}), ("pay", {"order": "A"}), ("drop", {}))
+CALLS: tuple[tuple[str, JsonObject], ...] = (
+    ("look", {"order": "A"}),
+    ("refund", {"order": "A", "amount": 5}),
+    ("pay", {"order": "A"}),
+    ("drop", {}),
+)
 
 
 def answer_all(state: RunState) -> dict[int, Resumption]:

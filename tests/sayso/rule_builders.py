@@ -5,7 +5,7 @@ from typing import Any
 from sayso.policy.engine import Action, Policy, PolicyEvent, PolicyRule, RuleCondition
 from sayso.records.terms import RuleTerms
 
-UNSURE = {"when": "args.amount > 100"}
+UNSURE: dict[str, Any] = {"when": "args.amount > 100"}
 """A condition that cannot be judged without an amount."""
 
 

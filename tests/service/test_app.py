@@ -9,7 +9,7 @@ from httpx import AsyncClient
 from redis.asyncio import Redis
 from structlog.testing import capture_logs
 
-from sayso.transitions.clock_jumps import Beat
+from sayso.transitions.clock_jumps import ClockReading
 from service.app import VERSION, begin_closing, create_app
 from service.auth.credentials import TENANT
 from service.settings import CHECKOUT, Settings
@@ -156,7 +156,7 @@ async def test_readiness_tells_of_a_clock_that_is_silent_or_in_doubt(world: Worl
     async with world.client() as client:
         told = []
         now_ms = await world.wiring.schedule.now_ms()
-        beat = Beat(at_ms=now_ms, uptime_ms=0, boot="one", wall_ms=now_ms)
+        beat = ClockReading(at_ms=now_ms, uptime_ms=0, boot="one", wall_ms=now_ms)
         for note in (
             None,
             world.wiring.freezes.keep_beat(beat),

@@ -14,7 +14,7 @@ from starlette.responses import Response
 
 from sayso.clock import now_ms
 from sayso.signing import SignedMessage, verify_message
-from sayso.transitions.clock_jumps import Beat
+from sayso.transitions.clock_jumps import ClockReading
 from service.app import create_app
 from service.auth.credentials import TENANT
 from service.delivery.http import Answer
@@ -233,7 +233,7 @@ async def test_what_was_put_off_by_a_clock_that_is_right_again_does_not_wait_for
 ) -> None:
     receiver.say = lambda message: Response(status_code=500)
     await decided(world, told)
-    day_ms, ahead = 86_400_000, Beat(at_ms=now_ms(), uptime_ms=0, boot="one", wall_ms=0)
+    day_ms, ahead = 86_400_000, ClockReading(at_ms=now_ms(), uptime_ms=0, boot="one", wall_ms=0)
     waiting = await change_waiting(redis, not_before_ms=ahead.at_ms + day_ms + 2000)
     await redis.zadd(KEYS.deliveries, {waiting["id"]: ahead.at_ms + day_ms + 2000, "gone:long": ahead.at_ms + day_ms})
     beats = JumpDetector(world.wiring)

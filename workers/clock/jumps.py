@@ -8,7 +8,7 @@ import structlog
 
 from sayso.clock import boot_id, now_ms, uptime_ms
 from sayso.records.freezes import TIME
-from sayso.transitions.clock_jumps import JUMP_MS, Beat, find_drift_ms
+from sayso.transitions.clock_jumps import JUMP_MS, ClockReading, find_drift_ms
 from service.wiring import Wiring
 
 _KEPT_EVERY_MS = 1000
@@ -22,17 +22,17 @@ class JumpDetector:
     def __init__(self, wiring: Wiring) -> None:
         self._wiring = wiring
         self._boot = boot_id()
-        self._last: Beat | None = None
+        self._last: ClockReading | None = None
         self._kept_at_ms = 0
 
     async def read_now_ms(self) -> int:
         """Return the store's time after checking it for a jump."""
         uptime = uptime_ms()
         at_ms = await self._wiring.schedule.now_ms()
-        await self.note(Beat(at_ms=at_ms, uptime_ms=uptime, boot=self._boot, wall_ms=now_ms()))
+        await self.note(ClockReading(at_ms=at_ms, uptime_ms=uptime, boot=self._boot, wall_ms=now_ms()))
         return at_ms
 
-    async def note(self, reading: Beat) -> None:
+    async def note(self, reading: ClockReading) -> None:
         """Freeze or unfreeze time if the store's clock jumped since the last reading; save a reading once a second."""
         freezes = self._wiring.freezes
         last = self._last or await freezes.last_beat()
@@ -46,7 +46,7 @@ class JumpDetector:
             self._kept_at_ms = reading.uptime_ms
         self._last = reading
 
-    async def _doubt(self, last: Beat, reading: Beat, drift_ms: int) -> None:
+    async def _doubt(self, last: ClockReading, reading: ClockReading, drift_ms: int) -> None:
         """Freeze time, unless another clock has reported the same jump."""
         known = await self._wiring.freezes.known(fresh=True)
         jumps = [(one.at_ms, one.jumped_to_ms or 0) for one in known if one.scope == TIME]
@@ -56,7 +56,7 @@ class JumpDetector:
         freeze = await self._wiring.freezes.doubt_time(last.at_ms, reading.at_ms)
         log.error("store_clock_jumped", by_ms=drift_ms, freeze=freeze.id, reason=freeze.reason)
 
-    async def _notice_return(self, reading: Beat, back_ms: int) -> None:
+    async def _notice_return(self, reading: ClockReading, back_ms: int) -> None:
         await self._wiring.deliveries.follow_back(back_ms, reading.at_ms)
         unfrozen = await self._wiring.freezes.notice_return(back_ms, reading.at_ms)
         log.error("store_clock_went_back", by_ms=back_ms, unfrozen=unfrozen.id if unfrozen else None)

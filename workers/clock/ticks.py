@@ -22,6 +22,7 @@ from service.wiring import Wiring, assemble, settle_memory
 from workers.clock.jumps import JumpDetector
 from workers.clock.precomputing import Precomputing
 from workers.delivery import keep_delivering
+from workers.repeating import repeat, wait
 from workers.retention import EVERY_S
 from workers.withdrawals import keep_withdrawing
 
@@ -70,24 +71,26 @@ async def run_clock(settings: Settings, stopping: asyncio.Event, queue: DrainQue
         settle_memory()
         await _await_format(settings, stopping)
         jumps, precomputing, trouble = JumpDetector(wiring), Precomputing(wiring), Trouble("tick_failed")
-        beside = [
-            asyncio.create_task(_keep_waking(wiring, stopping)),
+        beside = [  # much to wake or a queue that does not answer delays no deadline
+            asyncio.create_task(repeat(partial(wake_unfrozen, wiring), TICK_S, stopping, "waking_failed")),
             asyncio.create_task(keep_delivering(wiring, stopping)),
             asyncio.create_task(keep_withdrawing(wiring, stopping)),
-            asyncio.create_task(_keep_jobs(wiring, queue, stopping)),
+            asyncio.create_task(
+                repeat(partial(_queue_jobs, wiring, queue), _JOBS_EVERY_S, stopping, "queueing_failed")
+            ),
         ]
         while not stopping.is_set():
             try:
                 now_ms = await jumps.read_now_ms()
                 await precomputing.fulfil(now_ms)
-                looked = await process_due(wiring, now_ms) + await precomputing.look_ahead(now_ms)
-                wait_s = 0.0 if looked else min(TICK_S, precomputing.next_in_s(now_ms))
+                ticked = await process_due(wiring, now_ms) + await precomputing.look_ahead(now_ms)
+                wait_s = 0.0 if ticked else min(TICK_S, precomputing.next_in_s(now_ms))
                 trouble.over()
             except Exception as error:  # noqa: BLE001  the clock survives and reports any error
                 trouble.note(error)
                 wait_s = TICK_S
             if wait_s:
-                await _wait(stopping, wait_s)
+                await wait(stopping, wait_s)
         await asyncio.gather(*beside)
 
 
@@ -99,36 +102,16 @@ async def _await_format(settings: Settings, stopping: asyncio.Event) -> None:
             await check_format(settings.store_url)
         except Unavailable as error:
             trouble.note(error)
-            await _wait(stopping)
+            await wait(stopping, TICK_S)
         else:
             trouble.over()
             return
 
 
-async def _keep_waking(wiring: Wiring, stopping: asyncio.Event) -> None:
-    """Wake beside the tick: much may be frozen, and deadlines pass meanwhile."""
-    trouble = Trouble("waking_failed")
-    while not stopping.is_set():
-        try:
-            await wake_unfrozen(wiring)
-            trouble.over()
-        except Exception as error:  # noqa: BLE001  the clock survives and reports any error
-            trouble.note(error)
-        await _wait(stopping)
-
-
-async def _keep_jobs(wiring: Wiring, queue: DrainQueue, stopping: asyncio.Event) -> None:
-    """Queue jobs for idle workers, beside the tick: a queue that does not answer delays no deadline."""
-    trouble = Trouble("queueing_failed")
-    while not stopping.is_set():
-        try:
-            await asyncio.to_thread(queue.ensure)
-            if await wiring.retention.claim(EVERY_S):
-                await asyncio.to_thread(queue.put_retention)
-            trouble.over()
-        except Exception as error:  # noqa: BLE001  the clock survives and reports any error
-            trouble.note(error)
-        await _wait(stopping, _JOBS_EVERY_S)
+async def _queue_jobs(wiring: Wiring, queue: DrainQueue) -> None:
+    await asyncio.to_thread(queue.ensure)
+    if await wiring.retention.claim(EVERY_S):
+        await asyncio.to_thread(queue.put_retention)
 
 
 async def _at_once(suspension_ids: Sequence[str], step: Callable[[str], Awaitable[None]]) -> None:
@@ -144,7 +127,7 @@ async def _at_once(suspension_ids: Sequence[str], step: Callable[[str], Awaitabl
 
 async def _look(wiring: Wiring, queued_since_ms: int | None, suspension_id: str) -> None:
     try:
-        await wiring.desk.look(suspension_id, queued_since_ms)
+        await wiring.desk.tick(suspension_id, queued_since_ms)
     except NotFound:
         await wiring.schedule.forget(suspension_id)
     except Unavailable:
@@ -161,13 +144,6 @@ async def _wake(wiring: Wiring, freeze: Freeze, suspension_id: str) -> None:
         raise
     except (SaysoError, ValueError) as error:
         log.warning("suspension_not_woken", suspension=suspension_id, error=f"{type(error).__name__}: {error}")
-
-
-async def _wait(stopping: asyncio.Event, wait_s: float = TICK_S) -> None:
-    try:
-        await asyncio.wait_for(stopping.wait(), wait_s)
-    except TimeoutError:
-        return
 
 
 async def _run(settings: Settings) -> None:

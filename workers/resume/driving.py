@@ -7,10 +7,9 @@ it. The clock requeues a run that is lost on the way.
 import asyncio
 import os
 import signal
-from collections.abc import Callable, Coroutine, Mapping
+from collections.abc import Mapping
 from contextlib import suppress
 from functools import partial
-from typing import Any
 
 import structlog
 import uvloop
@@ -31,8 +30,8 @@ from sayso.errors import (
 )
 from sayso.runner.agents import Agent, load_agents
 from sayso.transitions.execution import Fence
-from service.desk.withdrawals import withdraw_run
 from service.jobs import DrainQueue, current_job_id
+from service.operations.withdrawals import withdraw_run
 from service.settings import Settings, load
 from service.store.suspensions.schedule import Ready
 from service.wiring import Wiring, assemble, settle_memory
@@ -138,14 +137,14 @@ class Drain:
             return
         if leased_run is None:
             return
-        renewing = _Renewing(partial(self._renew, ready.id, leased_run.fence), leased_run.fence.lease_ms / 3000)
+        renewing = asyncio.create_task(self._renew(ready.id, leased_run.fence))
         try:
             await self._resume(leased_run)
         except asyncio.CancelledError:
             await self._release(ready.id, leased_run.fence, "its worker was stopped")
             raise
         finally:
-            renewing.end()
+            renewing.cancel()
 
     async def _lease(self, ready: Ready, step_id: str) -> LeasedRun | None:
         """Lease the run; None if this very worker drives it already."""
@@ -196,29 +195,12 @@ class Drain:
 
     async def _renew(self, suspension_id: str, fence: Fence) -> None:
         while True:
+            await asyncio.sleep(fence.lease_ms / 3000)
             with suppress(Unavailable):
                 try:
                     await self._wiring.desk.renew(suspension_id, fence)
                 except (Conflict, Unreadable):
                     return
-            await asyncio.sleep(fence.lease_ms / 3000)
-
-
-class _Renewing:
-    """Renews a lease from a third of its time on; most runs end before that needs a task."""
-
-    def __init__(self, renew: Callable[[], Coroutine[Any, Any, None]], after_s: float) -> None:
-        self._renew = renew
-        self._task: asyncio.Task[None] | None = None
-        self._timer = asyncio.get_running_loop().call_later(after_s, self._begin)
-
-    def end(self) -> None:
-        self._timer.cancel()
-        if self._task is not None:
-            self._task.cancel()
-
-    def _begin(self) -> None:
-        self._task = asyncio.create_task(self._renew())
 
 
 async def _yield_twice() -> None:

@@ -1,6 +1,6 @@
 """A run's journal on its suspension, kept through the desk."""
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 from types import MappingProxyType
 
 import structlog
@@ -11,7 +11,7 @@ from sayso.clock import iso_utc, monotonic_ms
 from sayso.errors import Conflict, NotFound, Unavailable, Withdrawn
 from sayso.records.decisions import Verdict
 from sayso.records.events import Event, EventType
-from sayso.records.items import Doubt, Item
+from sayso.records.items import Doubt, Item, ItemDraft
 from sayso.records.run_state import SealedState, seal_state
 from sayso.records.suspensions import Intent, Origin, RunEnd, SuspensionRecord
 from sayso.records.tool_calls import ToolResult
@@ -21,8 +21,9 @@ from sayso.runner.execution import plan_intent
 from sayso.runner.protocol import FrameworkState
 from sayso.runner.revalidation import Revalidation
 from sayso.runner.transcripts import RunState
-from sayso.transitions.execution import Fence, approved_args
+from sayso.transitions.execution import Fence
 from sayso.transitions.in_doubt import doubt_intent
+from sayso.transitions.permits import approved_args
 from service.store.suspensions.saving import Saved
 from service.wiring import Wiring
 from workers.resume.notes import Noted, await_notes, find_notes, never_started, noted_result
@@ -48,7 +49,7 @@ class DeskJournal:
         self, wiring: Wiring, leased: Saved, fence: Fence, noted: Mapping[str, Noted | None] = MappingProxyType({})
     ) -> None:
         self._desk = wiring.desk
-        self._standings = wiring.revocation_cache
+        self._revocations = wiring.revocation_cache
         self._record = leased.record
         self._saved = leased
         self._fence = fence
@@ -72,15 +73,12 @@ class DeskJournal:
         intents = tuple(one.model_copy(update={"in_vain": self._never_ran.get(one.index)}) for one in planned)
         sealed = seal(state) if state is not None else None
         await self._check_revocations()
-        suspension_id, fence = self._record.id, next_step(self._fence)
-        self._saved = await through_outages(
-            lambda: self._desk.redeem(suspension_id, fence, intents, tuple(events), sealed, self._saved)
-        )
+        await self._commit(self._desk.redeem, intents, tuple(events), sealed)
         self._started = intents
         return {intent.index: intent.idempotency_key for intent in intents}
 
     async def _check_revocations(self) -> None:
-        revocations = await through_outages(self._standings.find)
+        revocations = await through_outages(self._revocations.find)
         if (withdrawn := revocations.find_withdrawal(self._record.run)) is not None:
             raise Withdrawn(withdrawn)
 
@@ -90,8 +88,7 @@ class DeskJournal:
         Raises `Conflict` if another attempt holds the run: it may have asked a person, who said not to run the call.
         """
         if monotonic_ms() >= _end_of_lease_ms(self._saved):
-            suspension_id = self._record.id
-            self._saved = await through_outages(lambda: self._desk.renew(suspension_id, self._fence))
+            self._saved = await through_outages(lambda: self._desk.renew(self._record.id, self._fence))
 
     def note_start(self, key: str) -> None:
         if self._notes is not None:
@@ -121,38 +118,32 @@ class DeskJournal:
             await self._report_late(results)
 
     async def return_permits(self, unused: Collection[int]) -> None:
-        suspension_id, fence = self._record.id, next_step(self._fence)
-        self._saved = await through_outages(
-            lambda: self._desk.return_permits(suspension_id, fence, unused, self._saved)
-        )
+        await self._commit(self._desk.return_permits, unused)
         self._started = tuple(one for one in self._started if one.index not in unused)
 
     async def checkpoint(self, state: RunState | FrameworkState, events: Sequence[Event]) -> None:
         """Save the state, or report the results if the lease is lost."""
-        suspension_id, fence = self._record.id, next_step(self._fence)
-        sealed = seal(state)
-        try:
-            self._saved = await through_outages(
-                lambda: self._desk.checkpoint(suspension_id, fence, sealed, tuple(events), self._saved)
-            )
-        except (Conflict, Unavailable):
-            await self._report_late(self._results_in(events))
-            raise
+        await self._commit_results(self._desk.checkpoint, seal(state), tuple(events))
         self._started = ()
 
     async def settle(self, end: RunEnd, events: Sequence[Event]) -> None:
         """End the run, or report the results if the lease is lost."""
-        suspension_id, fence = self._record.id, next_step(self._fence)
-        try:
-            await through_outages(lambda: self._desk.settle(suspension_id, fence, end, tuple(events), self._saved))
-        except (Conflict, Unavailable):
-            await self._report_late(self._results_in(events))
-            raise
+        await self._commit_results(self._desk.settle, end, tuple(events))
 
-    def _results_in(self, events: Sequence[Event]) -> Mapping[int, ToolResult]:
-        """Return the results of started calls from their events."""
-        completed = {event.data["index"]: event.data for event in events if event.type is EventType.TOOL_COMPLETED}
-        return {intent.index: read_result(intent, completed[intent.index]) for intent in self._started}
+    async def _commit(self, step: Callable[..., Awaitable[Saved]], *details: object) -> None:
+        """Commit one step of the desk, under a fence of its own."""
+        fence = next_step(self._fence)
+        self._saved = await through_outages(lambda: step(self._record.id, fence, *details, self._saved))
+
+    async def _commit_results(
+        self, step: Callable[..., Awaitable[Saved]], saved: SealedState | RunEnd, events: tuple[Event, ...]
+    ) -> None:
+        try:
+            await self._commit(step, saved, events)
+        except (Conflict, Unavailable):
+            completed = {event.data["index"]: event.data for event in events if event.type is EventType.TOOL_COMPLETED}
+            await self._report_late({one.index: read_result(one, completed[one.index]) for one in self._started})
+            raise
 
     async def _report_late(self, results: Mapping[int, ToolResult]) -> None:
         """Report results to the attempt that holds the run; it may be asking a person about these calls."""
@@ -220,6 +211,20 @@ def read_result(intent: Intent, data: JsonObject) -> ToolResult:
     return ToolResult.model_validate(
         {"call_id": intent.call_id, "tool_name": intent.tool, **{name: data[name] for name in names}}
     )
+
+
+async def suspend_again(
+    wiring: Wiring,
+    record: SuspensionRecord,
+    fence: Fence,
+    drafts: tuple[ItemDraft, ...],
+    state: BaseModel,
+    events: tuple[Event, ...],
+    step: int,
+) -> None:
+    """End the suspension and save the run's next one."""
+    fence, sealed = next_step(fence), seal(state)
+    await through_outages(lambda: wiring.desk.suspend_again(record, fence, drafts, sealed, events, step))
 
 
 def seal(state: BaseModel) -> SealedState:

@@ -11,8 +11,7 @@ from sayso.runner.batches import Batch, complete_batch, fit_outputs, report_batc
 from sayso.runner.execution import run_calls
 from sayso.runner.revalidation import carry_over, revalidate
 from service.wiring import Wiring
-from workers.resume.journals import DeskJournal, ask_in, find_agent, open_journal, seal
-from workers.resume.outages import next_step, through_outages
+from workers.resume.journals import DeskJournal, ask_in, find_agent, open_journal, suspend_again
 from workers.resume.plans import CallPlan, LeasedRun, plan_batch, read_batch
 
 
@@ -24,8 +23,8 @@ async def resume(wiring: Wiring, agents: Mapping[str, Agent], leased_run: Leased
     plan = leased_run.plan or await _plan(wiring, agent, leased_run, journal)
     if plan.checked.again:
         drafts, events = carry_over(record, plan.checked)
-        sealed = seal(ask_in(plan.batch, plan.checked))
-        await wiring.desk.suspend_again(record, fence, drafts, sealed, events, record.step)
+        batch = ask_in(plan.batch, plan.checked)
+        await suspend_again(wiring, record, fence, drafts, batch, events, record.step)
         return
     batch, ending, began_ms = plan.batch, plan.ending, monotonic_ms()
     if plan.planned:
@@ -34,10 +33,7 @@ async def resume(wiring: Wiring, agents: Mapping[str, Agent], leased_run: Leased
         batch = complete_batch(batch, results)
     batch, warnings = fit_outputs(batch)
     if batch.drafts:
-        last, sealed = next_step(fence), seal(batch)
-        await through_outages(
-            lambda: wiring.desk.suspend_again(record, last, batch.drafts, sealed, warnings, record.step)
-        )
+        await suspend_again(wiring, record, fence, batch.drafts, batch, warnings, record.step)
         return
     events = (*warnings, *report_batch(batch, monotonic_ms() - began_ms))
     result: JsonValue = {"calls": [one.model_dump(mode="json") for one in results_of(batch)]}

@@ -20,8 +20,7 @@ from service.policy.schemas import is_answer
 from service.store.runs.external_events import ExternalEvent
 from service.store.suspensions.saving import Saved
 from service.wiring import Wiring
-from workers.resume.journals import ask_in, describe_outcomes, find_agent, open_journal, seal
-from workers.resume.outages import next_step, through_outages
+from workers.resume.journals import ask_in, describe_outcomes, find_agent, open_journal, suspend_again
 from workers.resume.plans import LeasedRun, read_batch
 
 log = structlog.get_logger()
@@ -40,19 +39,19 @@ async def resume(wiring: Wiring, agents: Mapping[str, Agent], leased_run: Leased
     if checked.again and state.batch is not None and state.batch.drafts:
         drafts, events = carry_over(record, checked)
         waiting = state.model_copy(update={"batch": ask_in(state.batch, checked)})
-        await wiring.desk.suspend_again(record, fence, drafts, seal(waiting), events, record.step)
+        await suspend_again(wiring, record, fence, drafts, waiting, events, record.step)
         return
     outcomes = describe_outcomes(record, checked, leased.now_ms)
     journal = await open_journal(wiring, leased, fence)
-    run = _open_run(agent, record, state)
-    reached = await drive(run, policy=policy, journal=journal, outcomes=outcomes, fits=is_answer)
+    reached = await drive(
+        _open_run(agent, record, state), policy=policy, journal=journal, outcomes=outcomes, fits=is_answer
+    )
     await _save_external(wiring, leased, reached.external_events)
     if isinstance(reached, RunSuspended):
         facts = {**record.run.facts, **agent.context}  # rules read them again if a reviewer edits the arguments
         suspended = record.model_copy(update={"run": record.run.model_copy(update={"facts": facts})})
-        drafts, events, step, last = reached.drafts, reached.events, reached.state.step, next_step(fence)
-        sealed = seal(reached.state)
-        await through_outages(lambda: wiring.desk.suspend_again(suspended, last, drafts, sealed, events, step))
+        drafts, state, events = reached.drafts, reached.state, reached.events
+        await suspend_again(wiring, suspended, fence, drafts, state, events, state.step)
     else:
         await journal.settle(reached.end, reached.events)
 
@@ -69,7 +68,7 @@ async def _read_state(wiring: Wiring, record: SuspensionRecord, agent: Agent) ->
 
     A framework's run that its own process began comes without a batch: the suspension's items are its batch.
     """
-    assert record.state is not None  # noqa: S101  a run of an agent is never saved without its state
+    assert record.state is not None  # noqa: S101  always saved with its state
     is_framework = record.resume.resumer != "runner"
     if is_framework and not isinstance(agent, FrameworkAgent):
         raise InvalidInput(f"{agent.name!r} is no agent of {record.origin.framework} here. Register the one that was.")

@@ -1,4 +1,4 @@
-"""Put the Agent Approval Protocol together: an app of its own under `/api/aap`, with its own errors."""
+"""The Agent Approval Protocol: an app under `/api/aap` with its own errors."""
 
 from fastapi import FastAPI, Request, Response
 from fastapi.exceptions import RequestValidationError
@@ -14,15 +14,15 @@ from service.http.middleware import NO_TELEMETRY
 from service.http.openapi import name_methods
 
 _ABOUT = (
-    "The Agent Approval Protocol, version 1: an agent's adapter asks before a call runs, waits or is told by a signed "
-    "webhook, spends the approval once, and says what came of the call. A request is an item of the desk like any "
-    "other: the rules judge it and people decide it, with approve or deny. Members that are unknown, null or there "
-    "twice are refused. Numbers are kept as they were written."
+    "The Agent Approval Protocol, version 1. An agent's adapter requests approval of a call, waits or receives a "
+    "signed webhook, consumes the approval once, and reports the outcome. A request is an ordinary item: rules "
+    "evaluate it, and people approve or deny it. Unknown, null and repeated members are refused. Numbers are returned "
+    "as they were sent."
 )
 
 
 def create_aap(state: State, version: str) -> FastAPI:
-    """Return the protocol's app, which shares the parts of this process with the app around it."""
+    """Return the protocol's app. It shares the state of the surrounding app."""
     app = FastAPI(
         title="Sayso: Agent Approval Protocol",
         version=version,
@@ -46,26 +46,26 @@ async def _answer(request: Request, error: Exception) -> Response:
 
 
 class RequestIds:
-    """Put the id of the exchange on every answer of the protocol, whoever gives it."""
+    """Middleware that adds the request id to every response of the protocol."""
 
     def __init__(self, app: ASGIApp) -> None:
         self._app = app
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Serve one request."""
-        if scope["type"] != "http" or not speaks_aap(scope["path"]):
+        if scope["type"] != "http" or not is_aap_path(scope["path"]):
             await self._app(scope, receive, send)
             return
         request_id = request_id_of(Request(scope))
 
-        async def send_marked(message: Message) -> None:
+        async def send_with_id(message: Message) -> None:
             if message["type"] == "http.response.start":
                 MutableHeaders(scope=message)[REQUEST_ID] = request_id
             await send(message)
 
-        await self._app(scope, receive, send_marked)
+        await self._app(scope, receive, send_with_id)
 
 
-def speaks_aap(path: str) -> bool:
-    """Say whether a path belongs to the protocol."""
+def is_aap_path(path: str) -> bool:
+    """Return whether a path belongs to the protocol."""
     return f"{path}/".startswith(f"{PREFIX}/")

@@ -1,4 +1,4 @@
-"""Tell provisioners from instances, by the credential alone, before anything of a request is read."""
+"""Callers of the protocol: provisioners and instances, identified by their credential before the body is read."""
 
 import re
 from dataclasses import dataclass
@@ -21,7 +21,7 @@ Bearer = Annotated[HTTPAuthorizationCredentials | None, Security(_BEARER)]
 
 @dataclass(frozen=True)
 class Scope:
-    """A provisioner: it sees to its own instances, whichever of its tokens it comes with."""
+    """A provisioner and the token of this request. All its tokens manage the same instances."""
 
     tenant: str
     name: str
@@ -32,7 +32,7 @@ class ScopeRoute(OpenRoute):
     """A route for provisioners."""
 
     async def admit(self, request: Request) -> None:
-        """Raise `NotAuthenticated` without a credential that holds, `Refusal` for an instance's."""
+        """Identify the provisioner. Raises `NotAuthenticated`, and `Refusal` for an instance."""
         request.state.aap_scope = await _find_scope(request)
         _check_one_key(request)
 
@@ -41,25 +41,25 @@ class InstanceRoute(OpenRoute):
     """A route for instances."""
 
     async def admit(self, request: Request) -> None:
-        """Raise `NotAuthenticated` without a credential that holds, `Refusal` for a provisioner's."""
+        """Identify the instance. Raises `NotAuthenticated`, and `Refusal` for a provisioner."""
         request.state.aap_instance = await find_instance(request)
         _check_one_key(request)
 
 
 async def scope_of(request: Request, _bearer: Bearer) -> Scope:
-    """Return the provisioner who is calling."""
+    """Return the calling provisioner."""
     scope: Scope = request.state.aap_scope
     return scope
 
 
 async def instance_of(request: Request, _bearer: Bearer) -> Instance:
-    """Return the instance that is calling, as it stands now."""
+    """Return the calling instance."""
     instance: Instance = request.state.aap_instance
     return instance
 
 
 Provisioner = Annotated[Scope, Depends(scope_of)]
-Asker = Annotated[Instance, Depends(instance_of)]
+Requester = Annotated[Instance, Depends(instance_of)]
 
 Key = Annotated[
     str,
@@ -68,7 +68,7 @@ Key = Annotated[
         min_length=1,
         max_length=255,
         pattern="^[!-~]+$",
-        description="The same key with the same request again is answered like the first; nothing is done twice.",
+        description="The same request with the same key has no further effect and gets the same answer.",
         examples=["6f1d3b62-2c8a-4d3c-9a86-0b6f3c2d1e4f"],
     ),
 ]
@@ -77,9 +77,9 @@ Key = Annotated[
 async def id_of(
     id: Annotated[str, Path(description="A UUID.", json_schema_extra={"format": "uuid"})],
 ) -> str:
-    """Return the id in the path; raises `NotFound` for what can be none."""
+    """Return the id in the path. Raises `NotFound` unless it is a UUID."""
     if not _UUID.fullmatch(id):
-        raise NotFound("There is nothing under that id for this credential.")
+        raise NotFound("Nothing has this id for this credential.")
     return id
 
 
@@ -93,26 +93,26 @@ async def _find_scope(request: Request) -> Scope:
         request.state.wiring = process.tenant(key.tenant)
         return Scope(key.tenant, key.name, token)
     if await process.find_instance(token) is not None:
-        raise Refusal(403, "provisioner_required", "An instance cannot manage instances; use a provisioner's token.")
-    raise NotAuthenticated("This is no provisioner's token, or it does not hold any more.")
+        raise Refusal(403, "provisioner_required", "An instance cannot manage instances. Use a provisioner's token.")
+    raise NotAuthenticated("This is not a valid token of a provisioner.")
 
 
 async def find_instance(request: Request) -> Instance:
-    """Return the instance that is calling; raises `NotAuthenticated`, and `Refusal` for a provisioner."""
+    """Return the calling instance. Raises `NotAuthenticated`, and `Refusal` for a provisioner."""
     token, process = _token_of(request)
     instance = await process.find_instance(token)
     if instance is not None:
         request.state.wiring = process.tenant(instance.tenant)
         return instance
     if await process.credentials.find_provisioner(token) is not None:
-        raise Refusal(403, "instance_required", "A provisioner cannot ask; use an instance's token.")
-    raise NotAuthenticated("This is no instance's token, or its instance was deleted.")
+        raise Refusal(403, "instance_required", "A provisioner cannot create requests. Use an instance's token.")
+    raise NotAuthenticated("This is not a token of an instance, or the instance was deleted.")
 
 
 def _token_of(request: Request) -> tuple[str, Process]:
     token = bearer_token(request)
     if token is None:
-        raise NotAuthenticated("No credential came with this; send 'Authorization: Bearer <token>'.")
+        raise NotAuthenticated("The credential is missing. Send 'Authorization: Bearer <token>'.")
     return token, request.app.state.process
 
 

@@ -1,4 +1,4 @@
-"""Describe the protocol as it is served here: its errors, its headers, and the OpenAPI file of all of it."""
+"""The OpenAPI document of the protocol, with its errors and headers."""
 
 from collections.abc import Callable
 from typing import Any
@@ -13,22 +13,25 @@ from service.http.openapi import LICENSE, Responses
 PREFIX = "/api/aap"
 _ALWAYS = (400, 422, 429, 500, 503)
 _MEANINGS = {
-    400: "The JSON, a header or a parameter cannot be read; or the receiver's address is unsafe",
-    401: "No credential, or one that does not hold",
-    403: "Not for this kind of credential",
-    404: "Nothing there for this credential",
-    409: "It stands otherwise by now; nothing was changed",
-    422: "A member of the body does not fit; or the receiver did not pass its verification",
-    429: "Too many; `Retry-After` says when to come back",
-    500: "Something broke on our side",
-    503: "The store cannot be reached; `Retry-After` says when to come back",
+    400: "The JSON, a header or a parameter is invalid, or the receiver's address is unsafe",
+    401: "No valid credential",
+    403: "Not allowed for this kind of credential",
+    404: "Not found for this credential",
+    409: "The state has changed; nothing was done",
+    422: "A member of the body is invalid, or the receiver failed its verification",
+    429: "Too many requests; `Retry-After` says when to try again",
+    500: "Something broke on the server",
+    503: "The store is unreachable; `Retry-After` says when to try again",
 }
 _TAGS = [
-    {"name": "instances", "description": "Make instances, for provisioners."},
-    {"name": "requests", "description": "Ask, follow, cancel, consume, report; for instances."},
+    {"name": "instances", "description": "Manage instances, for provisioners."},
+    {
+        "name": "requests",
+        "description": "Request and consume approvals and report outcomes, for instances.",
+    },
 ]
 _REQUEST_ID = {
-    "description": "The id of this very exchange, for whoever looks into it.",
+    "description": "The id of this request in the logs.",
     "required": True,
     "schema": {"type": "string", "format": "uuid"},
 }
@@ -65,7 +68,7 @@ class ErrorFacts(BaseModel):
 
 
 class ErrorDocument(BaseModel):
-    """What every error looks like. An error is never a decision: a denial is a 200."""
+    """The body of every error. A denial is not an error; its status is 200."""
 
     model_config = ConfigDict(extra="forbid", title="Error")
 
@@ -73,19 +76,19 @@ class ErrorDocument(BaseModel):
 
 
 def problems(*statuses: int) -> Responses:
-    """Return the errors of a route: those named, and those that any route may give."""
+    """Return the errors of a route: the given statuses and those of every route."""
     return {
         status: {"model": ErrorDocument, "description": _MEANINGS[status]} for status in sorted({*statuses, *_ALWAYS})
     }
 
 
 def replays(model: type[BaseModel], description: str, *statuses: int) -> Responses:
-    """Return the responses of a route that answers the same request again with 200."""
+    """Return the responses of a route that answers a repeated request with 200."""
     return {200: {"model": model, "description": description}, **problems(*statuses)}
 
 
 def document(app: FastAPI) -> Callable[[], dict[str, Any]]:
-    """Return what makes the OpenAPI file, once."""
+    """Return a function that builds the OpenAPI document once."""
 
     def make() -> dict[str, Any]:
         if app.openapi_schema is None:
@@ -96,7 +99,7 @@ def document(app: FastAPI) -> Callable[[], dict[str, Any]]:
 
 
 def _make(app: FastAPI) -> dict[str, Any]:
-    made = get_openapi(
+    built = get_openapi(
         title=app.title,
         version=app.version,
         description=app.description,
@@ -105,7 +108,7 @@ def _make(app: FastAPI) -> dict[str, Any]:
         servers=[{"url": PREFIX}],
         license_info=LICENSE,
     )
-    for operation in (one for path in made["paths"].values() for one in path.values()):
+    for operation in (one for path in built["paths"].values() for one in path.values()):
         for parameter in operation.get("parameters", ()):
             parameter["schema"].pop("default", None)
         for status, response in operation["responses"].items():
@@ -113,4 +116,4 @@ def _make(app: FastAPI) -> dict[str, Any]:
             headers["X-Request-ID"] = _REQUEST_ID
             if status in ("429", "503"):
                 headers["Retry-After"] = _RETRY_AFTER
-    return made
+    return built

@@ -1,6 +1,6 @@
-"""Keep JSON as it was written: which text stands for which member, and whether two texts say exactly the same.
+"""JSON as it was written: the text of each member, and exact comparison.
 
-Here 1, 1.0 and 1e0 are three different things. Whoever asked compares what comes back with what was sent.
+Here 1, 1.0 and 1e0 differ, because clients compare what they get with what they sent.
 """
 
 import json
@@ -20,10 +20,7 @@ class _Number(str):
 
 
 def split_members(raw: bytes) -> dict[str, str]:
-    """Return the members of the one JSON object in `raw`, each with the very text of its value.
-
-    `raw` has been read strictly before.
-    """
+    """Return the members of a JSON object with the original text of each value. `raw` must be valid."""
     text = raw.decode()
     members: dict[str, str] = {}
     at = _skip(text, text.index("{") + 1)
@@ -39,9 +36,9 @@ def split_members(raw: bytes) -> dict[str, str]:
 
 
 def write_exactly(raw: bytes | str) -> str:
-    """Return a form of JSON in which equal texts mean the same to the last digit: without blanks, keys in order.
+    """Return JSON with sorted keys, without blanks and with the original text of numbers.
 
-    Raises `InvalidJson` for a number that says more than a double can hold: nobody could approve what is not shown.
+    Raises `InvalidJson` for a number beyond the precision of a double, because reviewers could not see it.
     """
     return _write(json.loads(raw, parse_float=_read_float, parse_int=_Number))
 

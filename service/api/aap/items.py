@@ -1,8 +1,8 @@
-"""Turn a request of the protocol into what the desk asks: one item to approve or deny, whose moments never move."""
+"""Convert a request of the protocol into a suspension with one item, whose times never change."""
 
 from dataclasses import dataclass
 
-from sayso.canonical_json import JsonObject, parse_json
+from sayso.canonical_json import JsonObject
 from sayso.clock import new_id
 from sayso.policy.external import ExternalCall
 from sayso.records.decisions import Actor, ActorKind, Verdict
@@ -16,33 +16,29 @@ from service.store.instances import Instance
 
 ADAPTER = "aap"
 KEPT_MS = 8 * 86_400_000
-"""How long a request's key is kept after its deadline: as long as a message about it may be under way, and a day."""
+"""Retention of a request's key after its deadline: seven days of delivery attempts, and one more."""
 
 
 @dataclass(frozen=True)
-class Fitting:
-    """Makes of what the rules ask something that the protocol can express."""
+class ProtocolLimits:
+    """Limits items to what the protocol can express."""
 
     timeout_s: int
 
-    def fit(self, ask: ItemDraft) -> ItemDraft:
-        """Return the ask as a plain approval within the time the agent waits.
-
-        A rule that wants a value is answered with a denial: a value cannot be carried back, and the call as it is was
-        not what the rule would let through.
-        """
-        preset = ask.preset
-        if ask.kind is not ItemKind.APPROVAL and preset is None:
-            why = f"The rule {ask.rule_id or 'default'} asks a person for a value, which this protocol cannot carry."
+    def fit(self, draft: ItemDraft) -> ItemDraft:
+        """Return the draft as an approval within the agent's timeout. A rule that asks for a value becomes a denial."""
+        preset = draft.preset
+        if draft.kind is not ItemKind.APPROVAL and preset is None:
+            why = f"The rule {draft.rule_id or 'default'} asks a person for a value, which this protocol cannot carry."
             preset = PresetOutcome(verdict=Verdict.DENIED, by=Actor(id="policy", kind=ActorKind.POLICY), message=why)
-        return ask.model_copy(
+        return draft.model_copy(
             update={
                 "kind": ItemKind.APPROVAL,
                 "allowed": (Answer.APPROVE, Answer.DENY),
                 "choices": None,
                 "response_schema": None,
                 "target_arg": None,
-                "terms": fit_terms(ask.terms, self.timeout_s),
+                "terms": fit_terms(draft.terms, self.timeout_s),
                 "preset": preset,
                 "fixed": True,
             }
@@ -50,7 +46,7 @@ class Fitting:
 
 
 def fit_terms(terms: RuleTerms, timeout_s: int) -> RuleTerms:
-    """Return the rule's terms within the time asked for; at their end nothing is approved and nobody gets more time."""
+    """Return the rule's terms within the timeout. They deny at the deadline and allow no extension."""
     stated = terms.timeout_s if "timeout_s" in terms.model_fields_set else timeout_s
     within_s = max(1, min(stated, timeout_s, LONGEST_WAIT_S))
     message = terms.fallback.message if terms.fallback.action is FallbackAction.DENY else None
@@ -65,9 +61,10 @@ def fit_terms(terms: RuleTerms, timeout_s: int) -> RuleTerms:
     return terms.model_copy(update=update)
 
 
-def draft_run(instance: Instance, asked: NewRequest) -> RunRef:
-    """Return the run a request belongs to. Who asks comes from the credential, whatever the context says."""
+def draft_run(instance: Instance, request: NewRequest) -> RunRef:
+    """Return the run of a request. Its owner is the instance of the credential."""
     run_id = new_id("run")
+    server: JsonObject = {"aap": {"server": request.server}} if request.server is not None else {}
     known: JsonObject = {"instance_id": instance.id, "provisioner": instance.scope}
     return RunRef(
         id=run_id,
@@ -75,34 +72,24 @@ def draft_run(instance: Instance, asked: NewRequest) -> RunRef:
         owner=instance.owner,
         thread_id=run_id,
         facts={"aap": known},
-        claimed={**(asked.context or {}), **({"aap": {"server": asked.server}} if asked.server is not None else {})},
+        claimed={**(request.context or {}), **server},
         key_id=instance.id,
     )
 
 
-def draft_call(asked: NewRequest) -> ExternalCall:
-    """Return the call that is to be judged; what is not told of its tool is not known."""
-    definition = ToolDefinition(name=asked.tool, parameters={"type": "object"})
-    return ExternalCall(ToolCall(call_id="", index=0, name=asked.tool, args=asked.arguments), definition)
+def draft_call(request: NewRequest) -> ExternalCall:
+    """Return the call to evaluate. The protocol sends no schema of its tool."""
+    definition = ToolDefinition(name=request.tool, parameters={"type": "object"})
+    return ExternalCall(ToolCall(call_id="", index=0, name=request.tool, args=request.arguments), definition)
 
 
-def fitting_for(asked: NewRequest) -> Fitting:
-    """Return how to ask this request; its server and its context are shown as what the agent says."""
-    return Fitting(asked.timeout_s)
-
-
-def describe_words(asked: NewRequest) -> tuple[Event, ...]:
-    """Return the event that tells what the agent says about its own call."""
-    if not asked.agent_reasoning:
+def describe_reasoning(request: NewRequest) -> tuple[Event, ...]:
+    """Return the event with the agent's reasoning, if any."""
+    if not request.agent_reasoning:
         return ()
-    return (Event(type=EventType.LLM_COMPLETED, data={"text": asked.agent_reasoning, "tool_call_count": 1}),)
+    return (Event(type=EventType.LLM_COMPLETED, data={"text": request.agent_reasoning, "tool_call_count": 1}),)
 
 
 def origin() -> Origin:
-    """Return where these runs come from."""
+    """Return the origin of these runs."""
     return Origin(framework=ADAPTER, adapter=ADAPTER, state_schema="aap.request/1")
-
-
-def read_again(raw: bytes) -> NewRequest:
-    """Return what was submitted, from what was kept of it."""
-    return NewRequest.model_validate(parse_json(raw))

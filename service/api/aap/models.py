@@ -1,6 +1,6 @@
-"""The protocol's own objects: what may come in, strictly, and what goes out.
+"""Request bodies and views of the protocol.
 
-Members that are unknown, null or there twice are refused; arguments and context are free JSON.
+Unknown, null and repeated members are refused. Arguments and context are arbitrary JSON.
 """
 
 from typing import Annotated, Any, Literal, Self
@@ -13,18 +13,18 @@ from service.store.instances import Instance, Registration
 
 DURATION = r"^[1-9][0-9]*(s|m|h)$"
 UUID_FORM = r"^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$"
-MOMENT = r"^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?Z$"
+TIMESTAMP = r"^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?Z$"
 _SIGNING = r"^whsec_[A-Za-z0-9+/]{42}[AEIMQUYcgkosw048]=$"
 _SECONDS = {"s": 1, "m": 60, "h": 3600}
 
 
 def drop_default(schema: dict[str, Any]) -> None:
-    """A member that may be left out has no default that could be sent."""
+    """Remove the default: it must not be sent."""
     schema.pop("default", None)
 
 
 def _drop_null(schema: dict[str, Any]) -> None:
-    """A member that may be left out is never sent as null; saying so in its type instead would show in every fault."""
+    """Remove null from the schema: an optional member may be absent, but not null."""
     drop_default(schema)
     for kind in schema.pop("anyOf"):
         if kind != {"type": "null"}:
@@ -34,18 +34,18 @@ def _drop_null(schema: dict[str, Any]) -> None:
 _ABSENT: Any = Field(default=None, json_schema_extra=_drop_null)
 Name = Annotated[str, Field(min_length=1, max_length=200)]
 Note = Annotated[str, Field(min_length=1, max_length=2000)]
-Moment = Annotated[str, Field(pattern=MOMENT, examples=["2026-11-21T12:00:00.000Z"])]
+Timestamp = Annotated[str, Field(pattern=TIMESTAMP, examples=["2026-11-21T12:00:00.000Z"])]
 Uuid = Annotated[str, Field(pattern=UUID_FORM, examples=["019aa4a2-f1e2-c3d4-e5f6-0718293a4b5c"])]
 
 
 class Wire(BaseModel):
-    """An object of the protocol."""
+    """Base class for objects of the protocol."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
 
 class Submitted(Wire):
-    """An object that comes in; null is no way to leave a member out."""
+    """Base class for request bodies. Optional members may be absent, but not null."""
 
     @model_validator(mode="before")
     @classmethod
@@ -63,7 +63,7 @@ class Submitted(Wire):
 
 
 class Delivery(Submitted):
-    """Where and how to tell the instance of decisions."""
+    """The receiver of an instance's messages."""
 
     type: Literal["webhook"]
     url: str = Field(min_length=1, max_length=2000, examples=["https://agent.example.com/aap/events"])
@@ -73,24 +73,24 @@ class Delivery(Submitted):
     )
     signing_secret: str = Field(
         pattern=_SIGNING,
-        description="`whsec_` and 32 random bytes in base64. It is never given back.",
+        description="`whsec_` and 32 random bytes in base64. It is never returned.",
         examples=["whsec_AAECAwQFBgcICQoLDA0ODxAREhMUFRYXGBkaGxwdHh8="],
     )
 
     def register(self) -> Registration:
-        """Return it is kept."""
+        """Return the record to store."""
         return Registration(url=self.url, registration_id=self.registration_id, signing_secret=self.signing_secret)
 
 
 class NewInstance(Submitted):
-    """An instance that is to be made."""
+    """An instance to create."""
 
     instance_name: Name | None = _ABSENT
     delivery: Delivery | None = _ABSENT
 
 
 class InstanceChange(Submitted):
-    """What is to be changed of an instance; a delivery of null ends it."""
+    """Changes of an instance. A null delivery removes the receiver."""
 
     instance_name: Name | None = _ABSENT
     delivery: Delivery | None = Field(default=None, json_schema_extra=drop_default)
@@ -101,7 +101,7 @@ class InstanceChange(Submitted):
 
 
 class NewRequest(Submitted):
-    """A call that waits for a say-so."""
+    """A call that needs approval."""
 
     model_config = ConfigDict(
         frozen=True,
@@ -111,13 +111,13 @@ class NewRequest(Submitted):
         },
     )
 
-    tool: ToolName = Field(description=f"Rules and freezes go by it; it has {NAME_CHARACTERS}.")
+    tool: ToolName = Field(description=f"Rules and freezes use this name; it has {NAME_CHARACTERS}.")
     server: Name | None = _ABSENT
-    arguments: JsonObject = Field(description="Exactly what the tool would be called with.")
+    arguments: JsonObject = Field(description="The exact arguments of the call.")
     timeout: str = Field(
         max_length=20,
         pattern=DURATION,
-        description="How long the agent waits; the rules may set less, never more.",
+        description="How long the agent waits; rules may shorten it.",
         examples=["10m"],
     )
     agent_reasoning: Annotated[str, Field(max_length=20_000)] | None = _ABSENT
@@ -130,14 +130,14 @@ class NewRequest(Submitted):
 
 
 class NewOutcome(Submitted):
-    """What came of a call that was consumed."""
+    """The outcome of a consumed call."""
 
     status: Literal["succeeded", "failed"]
     note: Note | None = _ABSENT
 
 
 class DeliveryView(Wire):
-    """Where the instance is told; the secret stays here."""
+    """The receiver of an instance, without its secret."""
 
     type: Literal["webhook"] = "webhook"
     url: str
@@ -153,17 +153,17 @@ class InstanceView(Wire):
 
     @classmethod
     def of(cls, instance: Instance) -> Self:
-        """Return what is told of an instance."""
-        told = instance.delivery
-        delivery = DeliveryView(url=told.url, registration_id=told.registration_id) if told else None
+        """Return the view of an instance."""
+        saved = instance.delivery
+        delivery = DeliveryView(url=saved.url, registration_id=saved.registration_id) if saved else None
         return cls(id=instance.id, name=instance.name, delivery=delivery)
 
 
 class Credential(Wire):
-    """What the instance asks with."""
+    """The credential of an instance."""
 
     token: str
-    expires_at: Moment | None = _ABSENT
+    expires_at: Timestamp | None = _ABSENT
 
 
 class ProvisionedInstance(Wire):
@@ -174,31 +174,31 @@ class ProvisionedInstance(Wire):
 
 
 class DecisionView(Wire):
-    """The request's outcome; `expires_at` is there for an approval and only then, and never changes."""
+    """The outcome of a request. Only an approval has `expires_at`, which never changes."""
 
     status: Literal["approved", "denied", "expired", "cancelled"]
     note: str | None = _ABSENT
-    decided_at: Moment
-    expires_at: Moment | None = _ABSENT
+    decided_at: Timestamp
+    expires_at: Timestamp | None = _ABSENT
 
 
 class OutcomeView(Wire):
-    """What came of the call."""
+    """The outcome of the call."""
 
     status: Literal["succeeded", "failed"]
     note: str | None = _ABSENT
-    reported_at: Moment
+    reported_at: Timestamp
 
 
 class ConsumptionView(Wire):
-    """When the approval was spent, and what came of it where somebody told."""
+    """The consumption of an approval, and the reported outcome."""
 
-    consumed_at: Moment
+    consumed_at: Timestamp
     outcome: OutcomeView | None = _ABSENT
 
 
 class RequestView(Wire):
-    """A request: what was submitted, exactly as it was, and where it stands."""
+    """A request: the submitted members, unchanged, and its status."""
 
     id: Uuid
     tool: str
@@ -208,7 +208,7 @@ class RequestView(Wire):
     agent_reasoning: str | None = _ABSENT
     context: JsonObject | None = _ABSENT
     status: Literal["pending", "approved", "denied", "expired", "cancelled"]
-    created_at: Moment
-    deadline_at: Moment
+    created_at: Timestamp
+    deadline_at: Timestamp
     decision: DecisionView | None = _ABSENT
     consumption: ConsumptionView | None = _ABSENT

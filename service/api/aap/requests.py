@@ -1,23 +1,24 @@
-"""Ask, follow, cancel; spend an approval once, and say what came of the call."""
+"""Routes for instances: create, read and cancel requests, consume approvals, report outcomes."""
 
 from typing import Annotated
 
 from fastapi import APIRouter, Query, Request, Response
 
-from sayso.errors import AlreadyRedeemed, Conflict, Frozen, InvalidInput, NotFound, Unreadable, Withdrawn
+from sayso.errors import AlreadyRedeemed, Conflict, Frozen, InvalidInput, NotFound, Withdrawn
 from sayso.records.decisions import Actor, ActorKind, Report
 from sayso.records.run_state import seal_state
 from sayso.records.suspensions import ResumeSpec, Status, SuspensionRecord
-from service.api.aap.callers import Asker, Id, InstanceRoute, Key, find_instance
+from service.api.aap.callers import Id, InstanceRoute, Key, Requester, find_instance
 from service.api.aap.documents import problems, replays
 from service.api.aap.exact_json import write_exactly
-from service.api.aap.items import ADAPTER, KEPT_MS, describe_words, draft_call, draft_run, fitting_for, origin
+from service.api.aap.items import ADAPTER, KEPT_MS, ProtocolLimits, describe_reasoning, draft_call, draft_run, origin
 from service.api.aap.models import DURATION, NewOutcome, NewRequest, RequestView
 from service.api.aap.problems import Refusal
 from service.api.aap.views import status_of, write_request
 from service.api.routing.dependencies import Parts
+from service.api.routing.lookups import find_suspension
 from service.api.routing.waits import wait_for
-from service.desk.desk import Foreign
+from service.desk.suspending import Foreign
 from service.store.instances import Instance
 from service.store.suspensions.outbox import closed_at_ms
 from service.wiring import Wiring
@@ -26,7 +27,7 @@ router = APIRouter(prefix="/v1/requests", tags=["requests"], route_class=Instanc
 
 LONGEST_WAIT_S = 30
 REPORT_WITHIN_S = 7 * 86_400
-"""How long the outcome of a consumed call may be reported; the protocol does not ask for it."""
+"""Time to report the outcome of a consumed call; the protocol does not require a report."""
 
 _ITEM = "i1"
 _SECONDS = {"s": 1, "m": 60, "h": 3600}
@@ -36,7 +37,7 @@ Wait = Annotated[
     Query(
         pattern=DURATION,
         max_length=20,
-        description=f"How long to wait for the outcome; more than {LONGEST_WAIT_S}s counts as {LONGEST_WAIT_S}s.",
+        description=f"How long to wait for the outcome, at most {LONGEST_WAIT_S}s.",
         examples=["30s"],
     ),
 ]
@@ -47,33 +48,33 @@ Wait = Annotated[
     status_code=201,
     operation_id="createRequest",
     response_model=RequestView,
-    responses=replays(RequestView, "The same request again, as it stands now", 401, 403, 409),
+    responses=replays(RequestView, "The request was repeated: its current state", 401, 403, 409),
 )
-async def create_request(request: Request, body: NewRequest, caller: Asker, parts: Parts, key: Key) -> Response:
-    """Put a call before the rules, and before people where they say so. It may be decided already in the answer."""
+async def create_request(request: Request, body: NewRequest, caller: Requester, parts: Parts, key: Key) -> Response:
+    """Request approval of a call. Rules may decide it immediately."""
     raw = await request.body()
     foreign = Foreign(
         origin=origin(),
         state=seal_state(raw),
-        fit=fitting_for(body).fit,
+        fit=ProtocolLimits(body.timeout_s).fit,
         kept_ms=KEPT_MS,
-        words=describe_words(body),
+        events=describe_reasoning(body),
     )
-    saved = await parts.desk.ask(
+    saved = await parts.desk.suspend(
         draft_run(caller, body),
         [draft_call(body)],
-        ResumeSpec(mode="poll", resumer=ADAPTER, endpoint_id=caller.id, tells=caller.delivery is not None),
+        ResumeSpec(mode="poll", resumer=ADAPTER, endpoint_id=caller.id, notifies=caller.delivery is not None),
         key=key,
         request=write_exactly(raw),
         foreign=foreign,
     )
-    record = await _in_time(parts, saved.record, saved.now_ms)
+    record = await _expire(parts, saved.record, saved.now_ms)
     return await _show(parts, record, 200 if saved.repeated else 201)
 
 
 @router.get("/{id}", operation_id="getRequest", response_model=RequestView, responses=problems(401, 403, 404, 409))
-async def get_request(request: Request, id_: Id, caller: Asker, parts: Parts, wait: Wait = "") -> Response:
-    """Return a request; with `wait`, as soon as it has its outcome, or as it stands when the time is over."""
+async def get_request(request: Request, id_: Id, caller: Requester, parts: Parts, wait: Wait = "") -> Response:
+    """Return a request. `wait` delays the answer until it has an outcome or the time is over."""
 
     async def read() -> SuspensionRecord:
         return await _find(parts, caller, id_)
@@ -94,8 +95,8 @@ async def get_request(request: Request, id_: Id, caller: Asker, parts: Parts, wa
 @router.delete(
     "/{id}", operation_id="cancelRequest", response_model=RequestView, responses=problems(401, 403, 404, 409)
 )
-async def cancel_request(id_: Id, caller: Asker, parts: Parts) -> Response:
-    """Cancel a request that still waits; once it is decided that stands."""
+async def cancel_request(id_: Id, caller: Requester, parts: Parts) -> Response:
+    """Cancel a pending request. A decision is final."""
     found = await _find(parts, caller, id_)
     saved = await parts.desk.withdraw(found.id, _actor(caller))
     return await _show(parts, saved.record)
@@ -107,10 +108,10 @@ async def cancel_request(id_: Id, caller: Asker, parts: Parts) -> Response:
     response_model=RequestView,
     responses=problems(401, 403, 404, 409),
 )
-async def consume_approval(request: Request, id_: Id, caller: Asker, parts: Parts, key: Key) -> Response:
-    """Spend the approval, once, right before the call starts: only after this may it run."""
+async def consume_approval(request: Request, id_: Id, caller: Requester, parts: Parts, key: Key) -> Response:
+    """Consume the approval once, immediately before the call starts."""
     if await request.body():
-        raise InvalidInput("This takes no body; send none.")
+        raise InvalidInput("This request has no body. Send none.")
     found = await _find(parts, caller, id_)
     revocations = await parts.revocation_cache.find()
     try:
@@ -128,12 +129,12 @@ async def consume_approval(request: Request, id_: Id, caller: Asker, parts: Part
     response_model=RequestView,
     responses=problems(401, 403, 404, 409),
 )
-async def report_outcome(body: NewOutcome, id_: Id, caller: Asker, parts: Parts) -> Response:
-    """Say what came of a call that was consumed. The same report again changes nothing; another one is refused."""
+async def report_outcome(body: NewOutcome, id_: Id, caller: Requester, parts: Parts) -> Response:
+    """Report the outcome of a consumed call. Repeating the report changes nothing; a different one is refused."""
     found = await _find(parts, caller, id_)
     permit = found.items[0].permit
     if permit is None:
-        raise Refusal(409, "not_consumed", "The approval was not consumed; there is no outcome to report.")
+        raise Refusal(409, "not_consumed", "The approval was not consumed, so there is no outcome to report.")
     report = Report(success=body.status == "succeeded", error=body.note, at_ms=0)
     try:
         saved = await parts.desk.conclude(found.id, _ITEM, None, report)
@@ -144,37 +145,24 @@ async def report_outcome(body: NewOutcome, id_: Id, caller: Asker, parts: Parts)
 
 
 async def _find(parts: Wiring, caller: Instance, request_id: str) -> SuspensionRecord:
-    """Return the caller's request; raises `NotFound` in the same words for another's and for none."""
     unknown = NotFound(f"There is no request {request_id} for this credential.")
     suspension_id = f"sus_{request_id.replace('-', '')}"
-    try:
-        found = await parts.desk.suspensions.read(suspension_id)
-    except NotFound:
-        raise unknown from None
-    except Unreadable:
-        if await parts.runs.is_of(caller.owner, suspension_id=suspension_id):
-            raise
-        raise unknown from None
-    record = found.record
-    if record is None or record.run.owner != caller.owner:
-        raise unknown
-    return await _in_time(parts, record, found.now_ms)
+    return await _expire(parts, *await find_suspension(parts, caller.owner, suspension_id, unknown))
 
 
-async def _in_time(parts: Wiring, record: SuspensionRecord, now_ms: int) -> SuspensionRecord:
-    """Return the record, expired where its time is over and no clock has come by yet."""
+async def _expire(parts: Wiring, record: SuspensionRecord, now_ms: int) -> SuspensionRecord:
+    """Return the record after its timeout, if that is due and no clock has processed it yet."""
     late = record.status is Status.PENDING and (record.deadline_at_ms or 0) <= now_ms
-    return (await parts.desk.look(record.id)).record if late else record
+    return (await parts.desk.tick(record.id)).record if late else record
 
 
 async def _show(parts: Wiring, record: SuspensionRecord, status: int = 200) -> Response:
-    assert record.state is not None  # noqa: S101  every request is saved with what was submitted
+    assert record.state is not None  # noqa: S101  every request is saved with its submitted text
     submitted = await parts.runs.state(record.run.id, record.state)
     return Response(write_request(record, submitted), status, media_type="application/json")
 
 
 def _refuse_consumption(found: SuspensionRecord, error: Conflict) -> Refusal:
-    """Say why there is nothing to consume."""
     if status_of(found) != "approved":
         return Refusal(409, "not_approved", f"The request is {status_of(found)}; there is no approval to consume.")
     if found.items[0].permit is None and found.status is not Status.CANCELLED:

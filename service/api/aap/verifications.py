@@ -1,4 +1,4 @@
-"""See to it that a receiver wants to be told, before anything of it is kept."""
+"""Verify receivers before they are stored."""
 
 import json
 
@@ -13,48 +13,48 @@ from service.store.attempts import Allowance
 from service.store.instances import Registration
 from service.wiring import Wiring
 
-BY_SCOPE = Allowance("aap-registrations", 30, 60)
-TO_PLACE = Allowance("aap-verifications", 10, 60)
-_AT_ONCE = Slots(2)
+PER_PROVISIONER = Allowance("aap-registrations", 30, 60)
+PER_HOST = Allowance("aap-verifications", 10, 60)
+_CONCURRENCY = Slots(2)
 
 
-async def verify_receiver(parts: Wiring, scope: str, instance_id: str, told: Registration) -> None:
-    """Send one signed challenge to the receiver and return when it came back.
+async def verify_receiver(parts: Wiring, scope: str, instance_id: str, delivery: Registration) -> None:
+    """Send one signed challenge to the receiver, which must return it.
 
     Raises `TooManyRequests`, and `Refusal` for an unsafe address or a failed verification.
     """
     try:
-        check_url(told.url, loopback=parts.settings.aap_allow_loopback)
-        await _verify(parts, scope, instance_id, told)
+        check_url(delivery.url, loopback=parts.settings.aap_allow_loopback)
+        await _verify(parts, scope, instance_id, delivery)
     except UnsafeUrl as error:
         raise Refusal(400, "invalid_webhook_url", error.message) from None
 
 
-async def _verify(parts: Wiring, scope: str, instance_id: str, told: Registration) -> None:
-    place = host_and_port(told.url)
-    await parts.attempts.count(BY_SCOPE, scope)
-    await parts.attempts.count(TO_PLACE, place)
-    with _AT_ONCE.take((f"scope {scope}", f"place {place}")) as free:
+async def _verify(parts: Wiring, scope: str, instance_id: str, delivery: Registration) -> None:
+    place = host_and_port(delivery.url)
+    await parts.attempts.count(PER_PROVISIONER, scope)
+    await parts.attempts.count(PER_HOST, place)
+    with _CONCURRENCY.take((f"scope {scope}", f"place {place}")) as free:
         if not free:
-            raise TooManyRequests("Other registrations are being verified; try again in a second.", retry_after_s=1)
-        await _challenge(parts, instance_id, told)
+            raise TooManyRequests("Other registrations are being verified. Try again in a second.", retry_after_s=1)
+        await _challenge(parts, instance_id, delivery)
 
 
-async def _challenge(parts: Wiring, instance_id: str, told: Registration) -> None:
+async def _challenge(parts: Wiring, instance_id: str, delivery: Registration) -> None:
     message_id, challenge = new_uuid(), new_secret()
     message = {
         "id": message_id,
         "type": "webhook.verification",
-        "registration_id": told.registration_id,
+        "registration_id": delivery.registration_id,
         "instance_id": instance_id,
         "created_at": iso_utc(await parts.schedule.now_ms()),
         "challenge": challenge,
     }
-    answer = await parts.posts.post(told.url, told.signing_secret, message_id, json.dumps(message).encode())
+    answer = await parts.posts.post(delivery.url, delivery.signing_secret, message_id, json.dumps(message).encode())
     if not _passes(answer, challenge):
-        why = answer.error or f"it answered {answer.status} and not 200 with the challenge"
+        reason = answer.error or f"it answered {answer.status} instead of 200 with the challenge"
         raise Refusal(
-            422, "webhook_verification_failed", f"The receiver did not pass its verification: {why}.", "delivery.url"
+            422, "webhook_verification_failed", f"The receiver failed its verification: {reason}.", "delivery.url"
         )
 
 

@@ -1,4 +1,4 @@
-"""Show a suspension as the protocol's request. What was submitted comes back in the very text it came in."""
+"""Write suspensions as requests of the protocol. Submitted members keep their original text."""
 
 import json
 
@@ -13,7 +13,7 @@ _SUBMITTED = ("tool", "server", "arguments", "timeout", "agent_reasoning", "cont
 
 
 def status_of(record: SuspensionRecord) -> str:
-    """Return where the request stands. Once it has an outcome that stays, whatever becomes of its run."""
+    """Return the status of the request. An outcome is final, whatever happens to the run."""
     outcome = record.items[0].outcome
     if outcome is None:
         return "cancelled" if record.status is Status.CANCELLED else "pending"
@@ -26,13 +26,13 @@ def write_request(record: SuspensionRecord, submitted: bytes) -> str:
     """Return the request as JSON."""
     members = split_members(submitted)
     parts = {name: members[name] for name in _SUBMITTED if name in members}
-    told = {
+    state = {
         "id": request_id_of(record.id),
         "status": status_of(record),
         "created_at": iso_utc(record.created_at_ms),
         "deadline_at": iso_utc(record.items[0].terms.deadline_at_ms),
     }
-    parts |= {name: json.dumps(value) for name, value in told.items()}
+    parts |= {name: json.dumps(value) for name, value in state.items()}
     if (decision := view_decision(record)) is not None:
         parts["decision"] = decision.model_dump_json(exclude_none=True)
     if (consumption := view_consumption(record)) is not None:
@@ -41,12 +41,12 @@ def write_request(record: SuspensionRecord, submitted: bytes) -> str:
 
 
 def view_decision(record: SuspensionRecord) -> DecisionView | None:
-    """Return the outcome, or None while there is none."""
+    """Return the outcome, or None while the request is pending."""
     at_ms, outcome = closed_at_ms(record), record.items[0].outcome
     if at_ms is None:
         return None
     if outcome is None:
-        return DecisionView(status="cancelled", note=_why_cancelled(record), decided_at=iso_utc(at_ms))
+        return DecisionView(status="cancelled", note=_cancel_reason(record), decided_at=iso_utc(at_ms))
     status, note = status_of(record), outcome.message or None
     expires_at = iso_utc(outcome.start_by_ms) if status == "approved" else None
     return DecisionView.model_validate(
@@ -54,14 +54,14 @@ def view_decision(record: SuspensionRecord) -> DecisionView | None:
     )
 
 
-def _why_cancelled(record: SuspensionRecord) -> str | None:
-    """Return who cancelled it and why; whoever asked knows that of their own."""
-    why = record.end.error if record.end is not None else None
-    return why if why and not why.startswith(f"Cancelled by {record.run.owner}") else None
+def _cancel_reason(record: SuspensionRecord) -> str | None:
+    """Return who cancelled the request and why, or None if its owner did."""
+    reason = record.end.error if record.end is not None else None
+    return reason if reason and not reason.startswith(f"Cancelled by {record.run.owner}") else None
 
 
 def view_consumption(record: SuspensionRecord) -> ConsumptionView | None:
-    """Return how the approval was spent, or None while it was not."""
+    """Return the consumption of the approval, if any."""
     permit = record.items[0].permit
     if permit is None:
         return None

@@ -1,4 +1,4 @@
-"""The context that an agent sends with its calls: small, because every rule reads it for every call."""
+"""Limits of the context that clients send; rules read it for every call."""
 
 from typing import Annotated
 
@@ -14,9 +14,9 @@ MAX_VALUES = 1_000
 def _check_size(context: JsonObject) -> JsonObject:
     size, values = len(to_json(context)), count_values(context, MAX_VALUES)
     if size > MAX_BYTES:
-        raise ValueError(f"the context has {size} bytes, and at most {MAX_BYTES} are taken; send less")
+        raise ValueError(f"the context has {size} bytes; the limit is {MAX_BYTES}")
     if values > MAX_VALUES:
-        raise ValueError(f"the context has more than {MAX_VALUES} values; send less")
+        raise ValueError(f"the context has more than {MAX_VALUES} values")
     return context
 
 

@@ -1,4 +1,4 @@
-"""Name what routes ask for: who is calling, with which right, and the parts of this process."""
+"""Dependencies of routes: the caller, its role, and the parts of this process."""
 
 import re
 from typing import Annotated
@@ -26,7 +26,7 @@ _BEARER = HTTPBearer(
 
 
 async def wiring_of(request: Request) -> Wiring:
-    """Return the parts that serve the caller's tenant."""
+    """Return the parts for the caller's tenant."""
     wiring: Wiring = request.state.wiring
     return wiring
 
@@ -35,7 +35,7 @@ Parts = Annotated[Wiring, Depends(wiring_of)]
 
 
 async def open_wiring_of(request: Request) -> Wiring:
-    """Return the parts that serve a request without a credential."""
+    """Return the parts for a request without a credential."""
     process: Process = request.app.state.process
     return process.tenant(TENANT)
 
@@ -46,17 +46,17 @@ OpenParts = Annotated[Wiring, Depends(open_wiring_of)]
 async def caller_of(
     request: Request, _bearer: Annotated[HTTPAuthorizationCredentials | None, Security(_BEARER)]
 ) -> Principal:
-    """Return who is calling; `SignedInRoute` has checked it."""
+    """Return the caller, whom `SignedInRoute` has identified."""
     principal: Principal = request.state.principal
     return principal
 
 
 Caller = Annotated[Principal, Depends(caller_of)]
-"""Anybody with a credential."""
+"""Any caller with a credential."""
 
 
 async def person_of(caller: Caller) -> Principal:
-    """Return the person who is calling; raises `NotAllowed` for an agent."""
+    """Return the calling person. Raises `NotAllowed` for an agent."""
     require_person(caller)
     return caller
 
@@ -66,13 +66,12 @@ Person = Annotated[Principal, Depends(person_of)]
 
 
 async def admin_of(person: Person) -> Principal:
-    """Return the admin who is calling; raises `NotAllowed` for anybody else."""
+    """Return the calling admin. Raises `NotAllowed` for anyone else."""
     require_role(person.roles, "admin")
     return person
 
 
 Admin = Annotated[Principal, Depends(admin_of)]
-"""An admin."""
 
 
 async def key_of(
@@ -81,23 +80,23 @@ async def key_of(
         str | None,
         Header(
             alias="Idempotency-Key",
-            description="1 to 200 visible ASCII characters. The same key with the same request again is answered "
-            "without doing anything twice, for 24 hours; with another request it is refused.",
+            description="1 to 200 visible ASCII characters. For 24 hours, the same request with the same key has no "
+            "further effect; a different request with this key is refused.",
             json_schema_extra={"pattern": "^[!-~]{1,200}$", "examples": ["order-4711-refund"]},
         ),
     ] = None,
 ) -> str | None:
-    """Return the caller's key for this request."""
+    """Return the Idempotency-Key of the request, if any."""
     return read_key(request)
 
 
 def read_key(request: Request) -> str | None:
-    """Return the Idempotency-Key of a request; raises `InvalidHeader` for anything that is no key."""
+    """Return the Idempotency-Key of the request, if any. Raises `InvalidHeader`."""
     keys = request.headers.getlist("idempotency-key")
     if not keys:
         return None
     if len(keys) > 1 or not _KEY.fullmatch(keys[0]):
-        raise InvalidHeader("The header Idempotency-Key is 1 to 200 visible ASCII characters, sent once; choose one.")
+        raise InvalidHeader("The header Idempotency-Key must be sent once, with 1 to 200 visible ASCII characters.")
     return keys[0]
 
 
@@ -108,23 +107,23 @@ async def wait_of(
     wait: Annotated[
         str,
         Query(
-            description=f"How long to wait for it, in seconds up to {LONGEST_WAIT_S}.",
+            description=f"How many seconds to wait, at most {LONGEST_WAIT_S}.",
             json_schema_extra={"pattern": "^([0-9]|[1-5][0-9]|60)s?$", "examples": ["30s"]},
         ),
     ] = "0s",
 ) -> int:
-    """Return for how many seconds the caller waits; raises `InvalidInput`."""
+    """Return the seconds to wait. Raises `InvalidInput`."""
     found = _WAIT.fullmatch(wait)
     if found is None:
-        raise InvalidInput(f"wait is a number of seconds from 0 to {LONGEST_WAIT_S}, such as 30s.", parameter="wait")
+        raise InvalidInput(f"wait must be seconds from 0 to {LONGEST_WAIT_S}, such as 30s.", parameter="wait")
     return int(found[1])
 
 
 Wait = Annotated[int, Depends(wait_of)]
 """Seconds of a long poll."""
 
-Skip = Annotated[int, Query(ge=0, le=FURTHEST_SKIP, description="How many to leave out from the front.")]
-Limit = Annotated[int, Query(ge=1, le=LONGEST_PAGE, description="How many to return at most.")]
+Skip = Annotated[int, Query(ge=0, le=FURTHEST_SKIP, description="The number of entries to skip.")]
+Limit = Annotated[int, Query(ge=1, le=LONGEST_PAGE, description="The largest number of entries to return.")]
 
 RunId = Annotated[str, Path(min_length=1, max_length=100, examples=["run_019aa4a2f0d1b3c45d6e7f8091a2b3c4"])]
 SuspensionId = Annotated[str, Path(min_length=1, max_length=100, examples=["sus_019aa4a2f1e2c3d4e5f60718293a4b5c"])]

@@ -1,8 +1,7 @@
-"""Call the few routes that everybody waits for without FastAPI's own solver, which costs as much as the decision.
+"""Frequent routes without FastAPI's dependency solver, which costs as much as a decision (docs/performance.md).
 
-FastAPI documents them, and would find them too: `QuickDoor` finds them first. Their parameters are of few kinds, known
-when the route is made: parts of this process, who is calling, the Idempotency-Key, ids in the path, one JSON body, and
-the answer's headers.
+FastAPI still documents these routes; `QuickRouter` matches them first. Their parameters are limited to the parts of
+this process, the caller, the Idempotency-Key, path ids, one JSON body, and the response headers.
 """
 
 from collections.abc import Callable, Iterable
@@ -15,50 +14,50 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 
 from sayso.errors import InvalidInput
 from service.api.routing.dependencies import caller_of, key_of, person_of, read_key, wiring_of
-from service.api.routing.routes import SignedInRoute, Take, check_query, identify, read_json
+from service.api.routing.routes import Respond, SignedInRoute, check_query, identify, read_json
 from service.auth.credentials import Principal, require_person
 from service.http.bodies import misfit
 
 _MANY = 1_000
-"""Faults that are written down; more than these take longer than the whole request."""
+"""The largest number of faults to list; more would take longer than the request itself."""
 
-Give = Callable[[Request, Principal], Any]
+Provide = Callable[[Request, Principal], Any]
 
 
-def _give_person(_request: Request, caller: Principal) -> Principal:
+def _provide_person(_request: Request, caller: Principal) -> Principal:
     require_person(caller)
     return caller
 
 
-_GIVEN: dict[Any, Give] = {
+_PROVIDED: dict[Any, Provide] = {
     wiring_of: lambda request, _: request.state.wiring,
     caller_of: lambda _, caller: caller,
-    person_of: _give_person,
+    person_of: _provide_person,
     key_of: lambda request, _: read_key(request),
 }
 
 
 class QuickRoute(SignedInRoute):
-    """A route for whoever has a credential, called directly; it answers with its model as JSON."""
+    """A route that needs a credential and returns its model as JSON, without FastAPI's solver."""
 
-    def get_route_handler(self) -> Take:
-        """Return what takes a request; raises `TypeError` for an endpoint with a parameter of any other kind."""
+    def get_route_handler(self) -> Respond:
+        """Return a function that serves a request. Raises `TypeError` for an unsupported parameter."""
         endpoint: Any = self.endpoint
         hints = get_type_hints(endpoint, include_extras=True)
         status = self.status_code or 200
-        given = {one.name or "": _GIVEN[one.call] for one in self.dependant.dependencies}
+        provided = {one.name or "": _PROVIDED[one.call] for one in self.dependant.dependencies}
         paths = {one.name: TypeAdapter(hints[one.name]) for one in self.dependant.path_params}
         bodies = {one.name: TypeAdapter(hints[one.name]) for one in self.dependant.body_params}
         headers = self.dependant.response_param_name
-        if hints.keys() - given.keys() - paths.keys() - bodies.keys() - {headers, "return"} or len(bodies) != 1:
-            raise TypeError(f"{endpoint.__name__} has a parameter that a quick route cannot give.")
+        if hints.keys() - provided.keys() - paths.keys() - bodies.keys() - {headers, "return"} or len(bodies) != 1:
+            raise TypeError(f"{endpoint.__name__} has a parameter that a quick route cannot provide.")
         ((name, body),) = bodies.items()
 
-        async def take(request: Request) -> Response:
+        async def respond(request: Request) -> Response:
             caller = await identify(request)
             check_query(request, frozenset())
-            arguments = {place: give(request, caller) for place, give in given.items()}
-            arguments |= {place: _fit(paths[place], request.path_params[place], "path", place) for place in paths}
+            arguments = {name: provide(request, caller) for name, provide in provided.items()}
+            arguments |= {path: _fit(paths[path], request.path_params[path], "path", path) for path in paths}
             arguments[name] = _fit(body, await read_json(request), "body")
             if headers is None:
                 view: BaseModel = await endpoint(**arguments)
@@ -69,13 +68,13 @@ class QuickRoute(SignedInRoute):
             answer.headers["content-length"] = str(len(answer.body))
             return answer
 
-        return take
+        return respond
 
 
-class QuickDoor:
-    """Take what is for a quick route right here; all else, another method included, goes on to FastAPI's own search.
+class QuickRouter:
+    """Middleware that serves quick routes and passes all other requests to FastAPI.
 
-    Errors rise to whoever answers them for the whole app.
+    Errors propagate to the error handlers of the app.
     """
 
     def __init__(self, app: ASGIApp, prefix: str, routers: Iterable[APIRouter]) -> None:
@@ -92,10 +91,10 @@ class QuickDoor:
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Serve one request."""
         if scope["type"] == "http" and scope["path"].startswith(self._prefix) and not scope.get("root_path"):
-            for method, path, take in self._quick:
+            for method, path, respond in self._quick:
                 if scope["method"] == method and (found := path.match(scope["path"])):
                     scope["path_params"] = found.groupdict()
-                    response = await take(Request(scope, receive, send))
+                    response = await respond(Request(scope, receive, send))
                     await response(scope, receive, send)
                     return
         await self._app(scope, receive, send)
@@ -106,7 +105,7 @@ def _fit(kind: TypeAdapter[Any], value: Any, *place: str) -> Any:
         return kind.validate_python(value)
     except ValidationError as error:
         if error.error_count() > _MANY:
-            words = f"This does not fit in {error.error_count()} places, which are too many to list."
-            raise InvalidInput(f"{words} Compare it with /api/openapi.json.") from None
+            summary = f"The body has {error.error_count()} faults, too many to list."
+            raise InvalidInput(f"{summary} Compare it with /api/openapi.json.") from None
         faults = error.errors(include_url=False, include_input=False)
         raise misfit([{**fault, "loc": (*place, *fault["loc"])} for fault in faults]) from None

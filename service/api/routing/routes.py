@@ -1,7 +1,6 @@
-"""Take exactly what a route declares, read strictly, before anything of it is used.
+"""Routes that are stricter than FastAPI's about JSON, media types, repeated values and unknown parameters.
 
-FastAPI keeps the models and the OpenAPI; what is stricter here is the JSON itself, its media type, and that nothing is
-sent twice or under a name that nobody knows. A credential is checked before a byte of the body is read.
+The credential is checked before the body is read.
 """
 
 import re
@@ -19,43 +18,43 @@ from service.auth.credentials import Principal
 from service.wiring import Process
 
 _NO_TEXT = re.compile("[\x00-\x1f\x7f\ufffd\ud800-\udfff]")
-Take = Callable[[Request], Coroutine[Any, Any, Response]]
+Respond = Callable[[Request], Coroutine[Any, Any, Response]]
 
 
 class OpenRoute(APIRoute):
-    """A route for everybody, with strict queries and bodies."""
+    """A route without a credential, with strict queries and bodies."""
 
-    def get_route_handler(self) -> Take:
-        """Return what takes a request: our checks, then FastAPI's."""
-        go_on = super().get_route_handler()
+    def get_route_handler(self) -> Respond:
+        """Return a function that checks the request, then calls FastAPI's own handler."""
+        respond_checked = super().get_route_handler()
         names = frozenset(_query_names(self.dependant))
         body = self.body_field
         required = body is not None and body.field_info.is_required()
 
-        async def take(request: Request) -> Response:
+        async def respond(request: Request) -> Response:
             await self.admit(request)
             check_query(request, names)
             if body is not None:
                 raw = await _read_body(request, required=required)
                 request = _ReadRequest(request, raw, parse_json(raw) if raw else None)
-            return await go_on(request)
+            return await respond_checked(request)
 
-        return take
+        return respond
 
     async def admit(self, request: Request) -> None:
-        """Let the request go on, or raise."""
+        """Identify the caller, or raise."""
 
 
 class SignedInRoute(OpenRoute):
-    """A route for whoever has a credential; who it is stands in `request.state.principal`."""
+    """A route that needs a credential. Sets `request.state.principal`."""
 
     async def admit(self, request: Request) -> None:
-        """Raise `NotAuthenticated` unless the request carries a credential that holds."""
+        """Identify the caller. Raises `NotAuthenticated`."""
         request.state.principal = await identify(request)
 
 
 async def identify(request: Request) -> Principal:
-    """Return who is calling, by the bearer token alone: no cookie is ever looked at."""
+    """Return the caller of the bearer token. Cookies are ignored. Raises `NotAuthenticated`."""
     process: Process = request.app.state.process
     principal = await process.credentials.identify(bearer_token(request))
     request.state.wiring = process.tenant(principal.tenant)
@@ -63,7 +62,7 @@ async def identify(request: Request) -> Principal:
 
 
 def bearer_token(request: Request) -> str | None:
-    """Return the token of the one `Authorization: Bearer` header; None where there is no such header."""
+    """Return the token of the `Authorization: Bearer` header, or None without the header."""
     headers = request.headers.getlist("authorization")
     if not headers:
         return None
@@ -74,7 +73,7 @@ def bearer_token(request: Request) -> str | None:
 
 
 class _ReadRequest(Request):
-    """A request whose body has been read already."""
+    """A request whose body was already read and parsed."""
 
     def __init__(self, request: Request, raw: bytes, value: Any) -> None:
         super().__init__(request.scope, request.receive)
@@ -82,35 +81,33 @@ class _ReadRequest(Request):
         self._value = value
 
     async def body(self) -> bytes:
-        """Return the bytes."""
         return self._raw
 
     async def json(self) -> Any:
-        """Return the value in them."""
         return self._value
 
 
 async def read_json(request: Request) -> Any:
-    """Return the body as one strict JSON value."""
+    """Return the body, one strict JSON value."""
     return parse_json(await _read_body(request, required=True))
 
 
 async def _read_body(request: Request, *, required: bool) -> bytes:
-    """Return the body, which says that it is JSON; where none is required it may be empty."""
+    """Return the body after checking its media type. It may be empty unless `required`."""
     encoding = request.headers.get("content-encoding", "identity")
     if encoding.strip().lower() != "identity":
-        raise UnsupportedMediaType(f"Bodies are not read as {encoding[:40]!r}; send plain JSON without encoding.")
+        raise UnsupportedMediaType(f"The content encoding {encoding[:40]!r} is not supported. Send plain JSON.")
     raw = await _receive_body(request)
     if not raw and not required:
         return raw
     _check_media_type(request)
     if not raw:
-        raise InvalidJson("There is no body; send one JSON object.")
+        raise InvalidJson("The body is empty. Send one JSON object.")
     return raw
 
 
 async def _receive_body(request: Request) -> bytes:
-    """Return all that is sent. Starlette's own way, an asynchronous generator, costs as much as reading the JSON."""
+    """Return the raw body. Starlette's asynchronous generator would cost as much as parsing the JSON."""
     parts: list[bytes] = []
     while True:
         message = await request.receive()
@@ -124,23 +121,23 @@ async def _receive_body(request: Request) -> bytes:
 def _check_media_type(request: Request) -> None:
     kinds = request.headers.getlist("content-type")
     if len(kinds) > 1:
-        raise InvalidHeader("The header Content-Type is there twice; send it once.")
+        raise InvalidHeader("The header Content-Type was sent twice. Send it once.")
     kind, _, parameters = (kinds[0] if kinds else "").partition(";")
     if kind.strip().lower() != "application/json":
         raise UnsupportedMediaType()
     if parameters.strip().lower().replace('"', "") not in ("", "charset=utf-8"):
-        raise UnsupportedMediaType("JSON is read as UTF-8 alone; send Content-Type: application/json.")
+        raise UnsupportedMediaType("JSON must be UTF-8. Send Content-Type: application/json.")
 
 
 def check_query(request: Request, names: frozenset[str]) -> None:
-    """Refuse what is asked twice, under an unknown name, or with characters that no text has."""
+    """Raise `InvalidInput` for unknown or repeated query parameters, and for control characters."""
     seen: set[str] = set()
     for name, value in request.query_params.multi_items() if request.scope["query_string"] else ():
         if name not in names:
-            known = f"it takes {', '.join(sorted(names))}" if names else "it takes none"
-            raise InvalidInput(f"The query parameter {name[:80]!r} is not known here; {known}.", parameter=name[:80])
+            known = f"Known parameters: {', '.join(sorted(names))}" if names else "This path has no parameters"
+            raise InvalidInput(f"The query parameter {name[:80]!r} is unknown. {known}.", parameter=name[:80])
         if name in seen:
-            raise InvalidInput(f"The query parameter {name!r} is there twice; send it once.", parameter=name)
+            raise InvalidInput(f"The query parameter {name!r} was sent twice. Send it once.", parameter=name)
         seen.add(name)
         _check_text(value, f"The query parameter {name!r}")
     for name, value in request.path_params.items():
@@ -149,7 +146,7 @@ def check_query(request: Request, names: frozenset[str]) -> None:
 
 def _check_text(text: str, what: str) -> None:
     if _NO_TEXT.search(text):
-        raise InvalidInput(f"{what} has characters that are not text: control characters, or bytes that are not UTF-8.")
+        raise InvalidInput(f"{what} has control characters, or bytes that are not UTF-8.")
 
 
 def _query_names(dependant: Dependant) -> Iterator[str]:

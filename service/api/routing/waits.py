@@ -1,4 +1,4 @@
-"""Answer a long poll as soon as there is something to tell, when its time is over, or when its caller hangs up."""
+"""Long polls: answer when the condition holds, the time is over, or the caller hangs up."""
 
 import asyncio
 from asyncio import Event
@@ -14,27 +14,27 @@ from service.api.routing.routes import identify
 from service.store.connection.watch import HEARD_WITHIN_S, Watch, wait_woken
 from service.wiring import Wiring
 
-LOOK_AGAIN_S = 5.0
-"""How often a stream looks whether its credential still holds. A long poll does so when it answers."""
+REVALIDATE_S = 5.0
+"""How often a stream checks its credential. A long poll checks when it answers."""
 
-Thing = TypeVar("Thing")
+T = TypeVar("T")
 
 
 async def wait_for(
     request: Request,
     topic: str,
-    read: Callable[[], Awaitable[Thing]],
+    read: Callable[[], Awaitable[T]],
     *,
     who: str,
-    done: Callable[[Thing], bool],
+    done: Callable[[T], bool],
     wait_s: int,
     identify: Callable[[Request], Awaitable[object]] = identify,
-) -> Thing:
-    """Read a thing until it is done, as long as the caller waits; return how it stands then.
+) -> T:
+    """Return the result of `read` as soon as it is `done`, or after `wait_s` seconds.
 
-    It is heard of before it is read, so that nothing slips in between; nobody reads again before they are woken.
-    A service that is closing answers at once, and a credential that ended meanwhile is told nothing more. `who` is the
-    caller's name. Raises `TooManyRequests` when they wait too often, `ClientDisconnect` when they hang up.
+    The topic is subscribed before the first read, so that no change is missed. Each notification causes one read.
+    A closing service answers immediately. `who` is the caller's name. Raises what `identify` raises when the credential
+    has become invalid, `TooManyRequests` for too many waits, and `ClientDisconnect` when the caller hangs up.
     """
     if not wait_s:
         return await read()
@@ -42,7 +42,7 @@ async def wait_for(
     watch: Watch = wiring.watch
     closing: Event = request.app.state.closing
     until_ms = monotonic_ms() + wait_s * 1000
-    with wiring.waiters.take(who), watch.on(topic) as moved, _hearing(request, moved) as hung_up:
+    with wiring.waiters.take(who), watch.on(topic) as moved, _watching_disconnect(request, moved) as hung_up:
         await wait_woken(moved, min(wait_s, HEARD_WITHIN_S))
         while True:
             if hung_up.done():
@@ -50,17 +50,17 @@ async def wait_for(
                 raise ClientDisconnect
             async with watch.readers:
                 await identify(request)
-                thing = await read()
+                result = await read()
             left_s = (until_ms - monotonic_ms()) / 1000
-            if left_s <= 0 or closing.is_set() or done(thing):
-                return thing
+            if left_s <= 0 or closing.is_set() or done(result):
+                return result
             await wait_woken(moved, left_s)
 
 
 @contextmanager
-def _hearing(request: Request, moved: Event) -> Iterator[asyncio.Task[None]]:
-    """Give a task that ends when the caller hangs up; it sets `moved` then."""
-    task = asyncio.create_task(_hear_end(request))
+def _watching_disconnect(request: Request, moved: Event) -> Iterator[asyncio.Task[None]]:
+    """Yield a task that ends and sets `moved` when the caller hangs up."""
+    task = asyncio.create_task(_await_disconnect(request))
     task.add_done_callback(lambda _: moved.set())
     try:
         yield task
@@ -68,6 +68,6 @@ def _hearing(request: Request, moved: Event) -> Iterator[asyncio.Task[None]]:
         task.cancel()
 
 
-async def _hear_end(request: Request) -> None:
+async def _await_disconnect(request: Request) -> None:
     while (await request.receive())["type"] != "http.disconnect":
         pass

@@ -1,4 +1,4 @@
-"""Base class and timestamps of API views."""
+"""Base classes of request bodies and views, and their timestamps."""
 
 from typing import Annotated
 
@@ -23,6 +23,12 @@ def _require_text(value: object) -> object:
 
 SentTimestamp = Annotated[AwareDatetime, BeforeValidator(_require_text)]
 """A timestamp in a request: RFC 3339 with its zone."""
+
+
+class RequestBody(BaseModel):
+    """Base class for request bodies: unknown fields are refused."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
 
 
 class View(BaseModel):

@@ -51,7 +51,7 @@ def draft_message(before: SuspensionRecord | None, after: SuspensionRecord) -> D
     """Return the message about the step from `before` to `after`, or None where nobody is to be told of it."""
     endpoint_id = after.resume.endpoint_id
     was_open = before is None or before.status is Status.PENDING
-    if endpoint_id is None or not after.resume.tells or not was_open or after.status is Status.PENDING:
+    if endpoint_id is None or not after.resume.notifies or not was_open or after.status is Status.PENDING:
         return None
     at_ms = closed_at_ms(after) or after.updated_at_ms
     event_id = str(UUID(bytes=sha256(f"{after.id} resolved".encode()).digest()[:16], version=5))

@@ -60,7 +60,7 @@ class Freezer:
         freeze = await self._post("/api/v1/freezes", {"scope": scope, "reason": "Chaos experiment", "confirm": True})
         acknowledged_at_ms = now_ms()
         await _pause(over, duration_s)
-        unfrozen = await self._post(f"/api/v1/freezes/{freeze.id}/lift", {})
+        unfrozen = await self._post(f"/api/v1/freezes/{freeze.id}/unfreeze", {})
         line = FreezeLine(
             scope=freeze.scope,
             at_ms=parse_ms(freeze.at),

@@ -2,6 +2,7 @@
 
 from typing import Any
 
+from sayso.canonical_json import JsonObject
 from sayso.records.decisions import Actor, ActorKind, Decision, Outcome, Verdict
 from sayso.records.items import Binding, Item, ItemDraft, ItemTool, Prompt, freeze_item
 from sayso.records.suspensions import RunRef, Status, SuspensionRecord
@@ -9,7 +10,7 @@ from sayso.records.terms import RuleTerms
 
 NOW = 1_000_000
 BEN = Actor(id="ben", kind=ActorKind.HUMAN)
-_ARGS = {"order_id": "A-1932", "amount": 250, "currency": "EUR"}
+_ARGS: JsonObject = {"order_id": "A-1932", "amount": 250, "currency": "EUR"}
 
 
 def make_item(draft: dict[str, Any] | None = None, **terms: Any) -> Item:

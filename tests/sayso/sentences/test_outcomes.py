@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from sayso.client.responses import ActorSeen, ItemSeen, OutcomeSeen
+from sayso.client.responses import ActorView, FallbackView, ItemView, OutcomeView, TermsView, ToolView
 from sayso.records.decisions import COVERED, TIMEOUT, Actor, ActorKind, Outcome, Verdict
 from sayso.records.items import Doubt
 from sayso.sentences.outcomes import describe_decision, describe_outcome, describe_state
@@ -48,14 +48,21 @@ def test_describe_outcome_decided_by_a_part_of_sayso() -> None:
 @pytest.mark.parametrize(
     ("verdict", "by", "sentence"),
     [
-        ("approved", ActorSeen(id="ben", kind="human"), "ben approved this"),
-        ("denied", ActorSeen(id="timeout", kind="timeout"), "Nobody decided in time: denied by the fallback"),
-        ("postponed", ActorSeen(id="ben", kind="bot"), "ben postponed this"),
+        ("approved", ActorView(id="ben", kind="human"), "ben approved this"),
+        ("denied", ActorView(id="timeout", kind="timeout"), "Nobody decided in time: denied by the fallback"),
+        ("postponed", ActorView(id="ben", kind="bot"), "ben postponed this"),
     ],
 )
-def test_describe_outcome_of_an_api_response(verdict: str, by: ActorSeen, sentence: str) -> None:
-    outcome = OutcomeSeen(verdict=verdict, by=by, start_by=datetime(2026, 11, 22, tzinfo=UTC))
-    item = ItemSeen.model_construct(doubt=None, outcome=outcome)
+def test_describe_outcome_of_an_api_response(verdict: str, by: ActorView, sentence: str) -> None:
+    outcome = OutcomeView(verdict=verdict, by=by, start_by=datetime(2026, 11, 22, tzinfo=UTC))
+    item = ItemView(
+        item_id="i1",
+        kind="approval",
+        tool=ToolView(name="refund", args={}),
+        terms=TermsView(deadline_at=outcome.start_by, fallback=FallbackView(action="deny")),
+        digest="d",
+        outcome=outcome,
+    )
     assert describe_outcome(item) == sentence
 
 

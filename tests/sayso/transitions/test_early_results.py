@@ -14,7 +14,7 @@ from sayso.runner.models import ScriptedModel
 from sayso.runner.protocol import RunEnded, RunSuspended
 from sayso.runner.runs import ModelRun
 from sayso.runner.tools import Tool, tool
-from sayso.runner.transcripts import start_state
+from sayso.runner.transcripts import RunState, start_state
 from tests.sayso.rule_builders import policy
 from tests.sayso.runners import LostWorker, reload, told, turn
 
@@ -60,7 +60,7 @@ def build(may_end: asyncio.Event, ran: list[str]) -> Agent:
     return Agent(name="support", instructions="x", tools=tools, model=ScriptedModel([CALLS, turn(text="done")]))
 
 
-async def test_a_quick_call_is_noted_while_a_slow_one_runs_and_is_never_in_doubt() -> None:
+async def test_quick_result_is_saved_while_a_slow_call_runs() -> None:
     may_end, ran = asyncio.Event(), list[str]()
     agent, lost = build(may_end, ran), Noting(may_end)
     with pytest.raises(StaleAttempt):
@@ -68,7 +68,7 @@ async def test_a_quick_call_is_noted_while_a_slow_one_runs_and_is_never_in_doubt
     assert [*lost.results] == [0]
     assert (sorted(lost.started), sorted(lost.ended)) == (["run_1:0.0", "run_1:0.1"], ["run_1:0.0", "run_1:0.1"])
     assert lost.state is not None
-    again = MemoryJournal("run_1")
+    again = MemoryJournal[RunState]("run_1")
     again.begun, again.results = lost.begun, lost.results
     asked = await drive(ModelRun(agent, reload(lost.state)), policy=policy(), journal=again)
     assert isinstance(asked, RunSuspended)
@@ -76,13 +76,13 @@ async def test_a_quick_call_is_noted_while_a_slow_one_runs_and_is_never_in_doubt
     assert ran.count("quick") == 1
 
 
-async def test_a_batch_that_had_ended_before_its_worker_was_lost_is_told_and_not_run_again() -> None:
+async def test_drive_reports_a_batch_that_ended_before_its_worker_was_lost() -> None:
     may_end, ran = asyncio.Event(), list[str]()
     agent, lost = build(may_end, ran), Noting(may_end)
     with pytest.raises(StaleAttempt):
         await asyncio.wait_for(drive(ModelRun(agent, START), policy=policy(), journal=lost), 30)
     assert lost.state is not None
-    again = MemoryJournal("run_1")
+    again = MemoryJournal[RunState]("run_1")
     late = ToolResult(call_id="call_1", tool_name="slow", success=True, output="late")
     again.begun, again.results = lost.begun, {**lost.results, 1: late}
     end = await drive(ModelRun(agent, reload(lost.state)), policy=policy(), journal=again)
@@ -95,7 +95,7 @@ async def test_a_batch_that_had_ended_before_its_worker_was_lost_is_told_and_not
 async def test_calls_that_end_together_are_saved_once_with_their_batch() -> None:
     may_end, ran = asyncio.Event(), list[str]()
     may_end.set()
-    journal = MemoryJournal("run_1")
+    journal = MemoryJournal[RunState]("run_1")
     end = await drive(ModelRun(build(may_end, ran), START), policy=policy(), journal=journal)
     assert isinstance(end, RunEnded)
     assert journal.results == {}

@@ -92,7 +92,7 @@ async def test_redeem_is_refused_while_frozen(world: World) -> None:
     async with world.client("root") as admin:
         frozen = (await admin.post("/api/v1/freezes", json={"scope": "tool:pay_back"})).json()
         assert (await post(world, "demo", f"{item}/redeem", "k")).json()["type"] == "/problems/frozen"
-        await admin.post(f"/api/v1/freezes/{frozen['id']}/lift")
+        await admin.post(f"/api/v1/freezes/{frozen['id']}/unfreeze")
     assert (await post(world, "demo", f"{item}/redeem", "k")).status_code == 200
 
 
@@ -143,9 +143,9 @@ async def test_call_in_doubt_creates_one_item_and_a_late_report_settles_it(world
         ({"agent": "other"}, "leave agent out"),
         ({"calls": [{"tool": "pay_back"}]}, "definition is missing"),
         ({"calls": [{**CALL, "args": {}}]}, "required property"),
-        ({"calls": [CALL, {**CALL, "definition": {}}]}, "in two ways"),
+        ({"calls": [CALL, {**CALL, "definition": {}}]}, "two definitions"),
         ({"calls": [{**CALL, "definition": {"parameters": {"type": 7}}}]}, "schema cannot be used"),
-        ({"mode": "worker", "agent": "demo"}, "with mode 'poll' alone"),
+        ({"mode": "worker", "agent": "demo"}, "only with mode 'poll'"),
         ({"mode": "worker", "calls": [{"tool": "refund"}]}, "$.agent is missing"),
     ],
 )

@@ -37,13 +37,13 @@ async def test_external_events_are_stored_unchanged_and_merged(world: World, sou
     events = STORIES[source_format]
     async with world.client("demo") as client:
         answer = await tell(client, run_id, body(*events, source_format=source_format))
-        raw = (await client.get(f"/api/v1/runs/{run_id}/events/told")).json()
+        raw = (await client.get(f"/api/v1/runs/{run_id}/events/external")).json()
         timeline = (await client.get(f"/api/v1/runs/{run_id}/timeline")).json()
     assert answer.json() == {"added": len(events), "repeated": 0, "count": len(events)}
     assert [one["event"] for one in raw["events"]] == events
     assert raw["next_after"] == len(events)
-    ours = [one["event"]["type"] for one in timeline["moments"] if one["event"]]
-    theirs = [one["told"] for one in timeline["moments"] if one["told"]]
+    ours = [one["event"]["type"] for one in timeline["entries"] if one["event"]]
+    theirs = [one["external"] for one in timeline["entries"] if one["external"]]
     assert ours == [one.type for one in await world.wiring.runs.trail(run_id)]
     assert [one["name"] for one in theirs if one["kind"] == "call"] == ["pay"]
     assert timeline["next_skip"] is None
@@ -108,7 +108,7 @@ async def test_only_the_owner_reports_events(world: World) -> None:
             statuses.append((await tell(client, run_id, body(note("a")))).status_code)
     assert statuses == [404, 403, 403, 401]
     async with world.client("other") as client:
-        assert (await client.get(f"/api/v1/runs/{run_id}/events/told")).status_code == 404
+        assert (await client.get(f"/api/v1/runs/{run_id}/events/external")).status_code == 404
         assert (await client.get(f"/api/v1/runs/{run_id}/timeline")).status_code == 404
     async with world.client("anna") as client:
         assert (await client.get(f"/api/v1/runs/{run_id}/timeline")).status_code == 200
@@ -164,13 +164,13 @@ async def test_external_events_are_paged(world: World) -> None:
     run_id = (await finish(world.wiring, await approve(world.wiring, await make_pending(world.wiring)))).run.id
     async with world.client("demo") as client:
         await tell(client, run_id, body(*(note(str(n)) for n in range(5))))
-        first = (await client.get(f"/api/v1/runs/{run_id}/events/told?limit=3")).json()
-        rest = (await client.get(f"/api/v1/runs/{run_id}/events/told?after={first['next_after']}")).json()
+        first = (await client.get(f"/api/v1/runs/{run_id}/events/external?limit=3")).json()
+        rest = (await client.get(f"/api/v1/runs/{run_id}/events/external?after={first['next_after']}")).json()
         page = (await client.get(f"/api/v1/runs/{run_id}/timeline?limit=4")).json()
         following = (await client.get(f"/api/v1/runs/{run_id}/timeline?limit=200&skip={page['next_skip']}")).json()
     assert [one["seq"] for one in first["events"] + rest["events"]] == [1, 2, 3, 4, 5]
-    assert len(page["moments"]) == 4
-    assert len(following["moments"]) == 5 + 6 - 4
+    assert len(page["entries"]) == 4
+    assert len(following["entries"]) == 5 + 6 - 4
     assert following["next_skip"] is None
 
 
@@ -201,8 +201,8 @@ async def test_client_reports_the_time_of_each_event(world: World) -> None:
             await desk.report_events(run_id, "afk", [note("c")], at=[moment.replace(tzinfo=None)])
     assert (again.added, again.repeated) == (0, 2)
     async with world.client("demo") as reader:
-        moments = (await reader.get(f"/api/v1/runs/{run_id}/timeline")).json()["moments"]
-    assert next(one["at"] for one in moments if one["told"]) == "2026-11-20T12:00:00.000Z"
+        entries = (await reader.get(f"/api/v1/runs/{run_id}/timeline")).json()["entries"]
+    assert next(one["at"] for one in entries if one["external"]) == "2026-11-20T12:00:00.000Z"
 
 
 def describe_plainly(url: str, key: str, run_id: str) -> int:

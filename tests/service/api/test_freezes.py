@@ -11,9 +11,9 @@ async def test_freeze_is_created_listed_and_unfrozen(world: World) -> None:
         ).json()
         assert (freeze["scope"], freeze["by"], freeze["jumped_to"]) == ("tool:refund", "root", None)
         assert (await root.get("/api/v1/freezes")).json() == {"freezes": [freeze]}
-        refused = await root.post(f"/api/v1/freezes/{freeze['id']}/lift", json={"deadlines": "pass"})
+        refused = await root.post(f"/api/v1/freezes/{freeze['id']}/unfreeze", json={"deadlines": "pass"})
         assert (refused.status_code, refused.json()["type"]) == (409, "/problems/conflict")
-        unfrozen = await root.post(f"/api/v1/freezes/{freeze['id']}/lift")
+        unfrozen = await root.post(f"/api/v1/freezes/{freeze['id']}/unfreeze")
         assert unfrozen.json()["unfrozen_by"] == "root"
         assert (await root.get("/api/v1/freezes")).json() == {"freezes": []}
 
@@ -33,7 +33,7 @@ async def test_time_is_frozen_by_clocks_and_unfrozen_by_admins(world: World) -> 
         (found,) = (await root.get("/api/v1/freezes")).json()["freezes"]
         assert (found["scope"], found["by"]) == ("time", "clock")
         assert found["at"] < found["jumped_to"]
-        unfrozen = await root.post(f"/api/v1/freezes/{found['id']}/lift", json={"deadlines": "pass"})
+        unfrozen = await root.post(f"/api/v1/freezes/{found['id']}/unfreeze", json={"deadlines": "pass"})
         assert unfrozen.status_code == 200
     (kept,) = await world.wiring.freezes.known(fresh=True)
     assert (kept.deadlines, kept.unfrozen_by) == ("pass", person("root").id)

@@ -3,7 +3,7 @@
 from collections.abc import Callable
 
 import pytest
-from playwright.sync_api import Page, expect
+from playwright.sync_api import Dialog, Page, expect
 
 from sayso.records.suspensions import SuspensionRecord
 from service.wiring import Wiring
@@ -85,7 +85,12 @@ def test_enter_in_a_field_sends_nothing(site: Site, open_as: Open, scripts: bool
 def test_stop_editing_confirms_before_discarding_changes(site: Site, open_as: Open) -> None:
     page = open_as(place_of(site.act(ask_refund)))
     asked_once: list[str] = []
-    page.on("dialog", lambda dialog: (asked_once.append(dialog.message), dialog.dismiss()))
+
+    def dismiss(dialog: Dialog) -> None:
+        asked_once.append(dialog.message)
+        dialog.dismiss()
+
+    page.on("dialog", dismiss)
     page.get_by_text("Edit and approve").click()
     expect(page.get_by_label("order_id")).to_be_focused()
     page.get_by_label("amount").fill("129")

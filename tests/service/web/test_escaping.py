@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from sayso.canonical_json import JsonObject
 from sayso.records.events import Event, EventType
 from sayso.records.tool_calls import ToolDefinition
 from service.settings import Settings
@@ -162,7 +163,7 @@ async def test_deep_and_wide_arguments_are_shown_completely(settings: Settings) 
     deep: Any = "the deepest leaf"
     for _ in range(28):
         deep = {"down": [deep]} if isinstance(deep, str) else {"down": deep}
-    wide = {f"name{place}": f"value{place}" for place in range(3000)}
+    wide: JsonObject = {f"name{place}": f"value{place}" for place in range(3000)}
     async with visit(settings) as anna:
         definition = ToolDefinition(name="wide")
         record = await asked(anna.wiring, make_ask(definition, {"deep": deep, "wide": wide}))

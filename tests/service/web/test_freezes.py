@@ -1,9 +1,9 @@
-"""What is frozen is shown on every page; an admin freezes and lifts it on one."""
+"""What is frozen is shown on every page; an admin freezes and unfreezes it on one."""
 
 import re
 
 from sayso.records.suspensions import SuspensionRecord
-from sayso.transitions.clock_jumps import Beat
+from sayso.transitions.clock_jumps import ClockReading
 from service.settings import Settings
 from service.wiring import Wiring
 from tests.builders import person
@@ -29,8 +29,8 @@ async def test_admin_freezes_and_unfreezes(settings: Settings) -> None:
             assert "the tool refund_payment" in await anna.read(place)
         page = await anna.read("/freezes")
         assert "Wrong &lt;amounts&gt;" in page
-        (freeze_id,) = re.findall(r'action="/freezes/(frz_\w+)/lift"', page)
-        await anna.send(f"/freezes/{freeze_id}/lift")
+        (freeze_id,) = re.findall(r'action="/freezes/(frz_\w+)/unfreeze"', page)
+        await anna.send(f"/freezes/{freeze_id}/unfreeze")
         page = await anna.read("/freezes")
         assert "Nothing is frozen." in page
         assert "unfrozen by anna" in page
@@ -42,7 +42,7 @@ async def test_reviewer_sees_freezes_without_forms(settings: Settings) -> None:
         page = await anna.read("/freezes")
         assert "everything" in page
         assert '<form method="post" action="/freezes' not in page
-        await anna.send(f"/freezes/{freeze.id}/lift", status=403)
+        await anna.send(f"/freezes/{freeze.id}/unfreeze", status=403)
         assert "admin" in await anna.send("/freezes", status=403, kind="all")
         assert await anna.wiring.freezes.in_force(fresh=True) == [freeze]
 
@@ -69,7 +69,7 @@ async def test_freeze_without_a_name_keeps_the_input(settings: Settings) -> None
     async with visit(settings) as anna:
         await make_admin(anna)
         page = await anna.send("/freezes", status=422, kind="tool", reason="Look at this")
-        assert "Write the name of the tool" in page
+        assert "Enter the name of the tool" in page
         assert "Look at this" in page
         await anna.send("/freezes", status=422, kind="world")
         page = await anna.send("/freezes", status=422, kind="tool", named="refund_*")
@@ -112,7 +112,7 @@ async def test_clock_in_doubt_is_shown_until_an_admin_resolves_it(
                 assert "clock jumped from" in page
                 assert "<strong>Frozen:</strong>" not in page
             assert "Let them pass" in await anna.read("/freezes")
-            await anna.send(f"/freezes/{freeze.id}/lift", deadlines=said)
+            await anna.send(f"/freezes/{freeze.id}/unfreeze", deadlines=said)
             assert "Clock in doubt:" not in await anna.read("/")
             (unfrozen,) = [one for one in await freezes.known(fresh=True) if one.id == freeze.id]
             assert (unfrozen.unfrozen_by, unfrozen.deadlines) == ("anna", said)
@@ -123,7 +123,7 @@ async def test_reviewer_cannot_resolve_a_clock_in_doubt(settings: Settings) -> N
         now_ms = await anna.wiring.schedule.now_ms()
         freeze = await anna.wiring.freezes.doubt_time(now_ms - 3_600_000, now_ms)
         assert "Let them pass" not in await anna.read("/freezes")
-        await anna.send(f"/freezes/{freeze.id}/lift", status=403, deadlines="pass")
+        await anna.send(f"/freezes/{freeze.id}/unfreeze", status=403, deadlines="pass")
         assert await anna.wiring.freezes.in_force(fresh=True) == [freeze]
 
 
@@ -133,7 +133,7 @@ async def test_decision_with_the_clock_in_doubt_keeps_the_input(settings: Settin
         ahead_ms = record.items[0].terms.deadline_at_ms + 1
         freezes = anna.wiring.freezes
         await freezes.doubt_time(record.created_at_ms, ahead_ms)
-        beat = Beat(at_ms=ahead_ms, uptime_ms=0, boot="one", wall_ms=ahead_ms)
+        beat = ClockReading(at_ms=ahead_ms, uptime_ms=0, boot="one", wall_ms=ahead_ms)
         await freezes._store.save_beat(beat, ahead_ms)
         await freezes.known(fresh=True)
         fields = {"digest": record.items[0].digest, "answer": "deny", "message": "Never delivered"}

@@ -6,6 +6,7 @@ import pytest
 from axe_playwright_python.sync_playwright import Axe
 from playwright.sync_api import Page, ViewportSize, expect
 
+from sayso.canonical_json import JsonObject
 from service.wiring import Wiring
 from tests.browser import DESKTOP, PHONE
 from tests.service.web.reading import read_to_the_end
@@ -17,7 +18,12 @@ NARROW: ViewportSize = {"width": 320, "height": 568}
 
 async def gallery(wiring: Wiring) -> dict[str, str]:
     """One of everything, and where it is."""
-    hard = {"path": "/srv/\u202etxt.exe", "long": "x" * 400, "lines": "a\n\tb", "deep": {"a": [{"b": None}]}}
+    hard: JsonObject = {
+        "path": "/srv/\u202etxt.exe",
+        "long": "x" * 400,
+        "lines": "a\n\tb",
+        "deep": {"a": [{"b": None}]},
+    }
     odd = make_ask(args=hard, index=1, resembles=("pay*", "refund-payment", "x" * 200))
     both = await asked(wiring, make_ask(), odd, title="A very long title " * 9)
     value = await asked(wiring, ask_value(choices=("HH-1", "HH-2")))

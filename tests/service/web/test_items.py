@@ -4,6 +4,7 @@ import asyncio
 from typing import Any
 
 import pytest
+from pydantic import JsonValue
 
 from sayso.records.items import Doubt
 from sayso.records.suspensions import SuspensionRecord
@@ -76,7 +77,7 @@ async def test_repeated_approve_is_one_decision(settings: Settings) -> None:
 async def test_edit_changes_the_arguments(settings: Settings) -> None:
     async with visit(settings) as anna:
         record = await asked(anna.wiring)
-        await answer(anna, record, "edit", **fields_of_refund(f1="120", f4="Half of it"))
+        await answer(anna, record, "edit", 303, **fields_of_refund(f1="120", f4="Half of it"))
         outcome = (await now(anna, record)).outcome
         assert outcome.args == {**REFUND_ARGS, "amount": 120, "note": "Half of it"}
         page = await anna.read(place_of(record))
@@ -87,7 +88,7 @@ async def test_edit_changes_the_arguments(settings: Settings) -> None:
 async def test_untouched_edit_is_a_plain_approval(settings: Settings) -> None:
     async with visit(settings) as anna:
         record = await asked(anna.wiring)
-        await answer(anna, record, "edit", **fields_of_refund())
+        await answer(anna, record, "edit", 303, **fields_of_refund())
         outcome = (await now(anna, record)).outcome
         assert (outcome.verdict, outcome.args) == ("approved", None)
 
@@ -167,7 +168,7 @@ async def test_edit_of_another_type_cannot_evade_a_deny_rule(settings: Settings)
         await anna.wiring.runs.save_definitions([anything])
         record = await asked(anna.wiring, make_ask(anything, {"amount": 5}))
         page = await answer(anna, record, "edit", 403, f0='{"amount": "5000"}')
-        assert "The rules might deny refund_payment with these final arguments, but cannot judge them" in page
+        assert "The rules might deny refund_payment with these final arguments, but cannot evaluate them" in page
         assert "5000" in page
 
 
@@ -281,7 +282,7 @@ async def test_invalid_date_is_refused(settings: Settings, typed: str) -> None:
 
 async def test_largest_arguments_can_be_edited(settings: Settings) -> None:
     async with visit(settings) as anna:
-        rows = [{"id": place, "qty": 1} for place in range(6_000)]
+        rows: list[JsonValue] = [{"id": place, "qty": 1} for place in range(6_000)]
         record = await asked(anna.wiring, make_ask(REFUND.model_copy(update={"name": "mystery"}), {"rows": rows}))
         await answer(anna, record, "edit", f0=write_pretty({"rows": rows[1:]}).replace("\n", "\r\n"))
         assert (await now(anna, record)).outcome.args == {"rows": rows[1:]}

@@ -7,7 +7,7 @@ from sayso.records.decisions import DecisionRequest
 from sayso.records.freezes import TIME, Freeze
 from sayso.records.suspensions import Change, Status, SuspensionRecord
 from sayso.records.terms import RuleTerms
-from sayso.transitions.clock_jumps import Beat
+from sayso.transitions.clock_jumps import ClockReading
 from service.wiring import Wiring
 from tests.builders import approve, ask, make_pending, person, with_deadline
 from workers.clock.jumps import JumpDetector
@@ -16,10 +16,10 @@ from workers.clock.ticks import process_due, wake_unfrozen
 HOUR = 3_600_000
 
 
-async def reading(wiring: Wiring, *, ago_ms: int = 0, uptime_ms: int = 0, boot: str = "one") -> Beat:
+async def reading(wiring: Wiring, *, ago_ms: int = 0, uptime_ms: int = 0, boot: str = "one") -> ClockReading:
     """A beat as it was `ago_ms` ago on the store's clock."""
     at_ms = await wiring.schedule.now_ms() - ago_ms
-    return Beat(at_ms=at_ms, uptime_ms=uptime_ms, boot=boot, wall_ms=at_ms)
+    return ClockReading(at_ms=at_ms, uptime_ms=uptime_ms, boot=boot, wall_ms=at_ms)
 
 
 async def jump(wiring: Wiring, by_ms: int = HOUR) -> JumpDetector:
@@ -147,7 +147,7 @@ async def test_a_clock_that_is_put_right_again_lifts_the_doubt_and_nothing_has_c
     beats = JumpDetector(wiring)
     await beats.note(await reading(wiring))
     ahead = (await reading(wiring, uptime_ms=1000)).at_ms + HOUR
-    await beats.note(Beat(at_ms=ahead, uptime_ms=1000, boot="one", wall_ms=0))
+    await beats.note(ClockReading(at_ms=ahead, uptime_ms=1000, boot="one", wall_ms=0))
     (freeze,) = await frozen(wiring)
     await wiring.schedule.defer(record.id, ahead + 5000)
     await beats.note(await reading(wiring, uptime_ms=2000))
@@ -163,7 +163,7 @@ async def test_an_hour_without_a_clock_is_an_hour(wiring: Wiring) -> None:
     record = await asked_before(wiring)
     await JumpDetector(wiring).note(await reading(wiring, ago_ms=HOUR))
     with pytest.raises(ClockInDoubt, match="No clock has confirmed the time since"):
-        await wiring.desk.decide("default", record.id, "i1", yes(record), person("anna"))
+        await wiring.desk.decide(record.id, "i1", yes(record), person("anna"))
     await JumpDetector(wiring).note(await reading(wiring, uptime_ms=HOUR))
     assert await frozen(wiring) == []
     await process_due(wiring)

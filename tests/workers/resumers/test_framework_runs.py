@@ -180,7 +180,7 @@ async def test_a_state_of_another_adapter_is_not_gone_on_from(
     async with draining(wiring):
         await begin(wiring, framework, monkeypatch)
         await until_told(wiring, "run_postponed")
-    entries = await wiring.runs.trail("default", "run_x")
+    entries = await wiring.runs.trail("run_x")
     assert "resumes only plain / pydantic_ai / plain/2" in str(entries[-1].data["error"])
     assert framework.ran == []
 

@@ -153,7 +153,7 @@ def test_what_is_asked_needs_room_last_of_all_guards() -> None:
 
 
 def test_what_an_instance_asks_needs_that_instance_when_it_is_asked_and_not_later() -> None:
-    spec = ResumeSpec(mode="poll", endpoint_id="aap_1", tells=True)
+    spec = ResumeSpec(mode="poll", endpoint_id="aap_1", notifies=True)
     asked = suspend(draft(id=f"sus_{'0' * 32}", resume=spec), (ask(),), T0)
     first = build(None, asked)
     assert first.lasting == {2}

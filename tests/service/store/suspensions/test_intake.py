@@ -113,7 +113,7 @@ async def test_an_instance_without_room_is_told_rate_limited(world: World) -> No
 async def test_doctor_shows_how_much_is_open_and_when_it_is_too_much(world: World) -> None:
     async def diagnose() -> dict[str, Any]:
         async with world.client("anna") as client:
-            findings = (await client.get("/api/v1/examination")).json()["findings"]
+            findings = (await client.get("/api/v1/diagnostics")).json()["findings"]
         (found,) = [one for one in findings if one["part"] == "limits"]
         return dict(found)
 

@@ -6,14 +6,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sayso.canonical_json import canonical_json
+from sayso.canonical_json import JsonObject, canonical_json
 from service.web.content.forms import Field, args_fields, note_problems, read_fields, value_fields
 from tests.service.web.stories import BOOK_HOTEL, BOOK_HOTEL_ARGS, REFUND, REFUND_ARGS
 
 
 def as_browser(fields: tuple[Field, ...], **typed: str) -> dict[str, str]:
     """What a browser sends back: every control, line breaks as CRLF, a NUL replaced."""
-    sent = {field.key: typed.get(field.name, untouched(field)) for field in fields}
+    sent = {field.key: typed.get(field.name or "", untouched(field)) for field in fields}
     return {
         key: text.replace("\r\n", "\n").replace("\r", "\n").replace("\n", "\r\n").replace("\0", "\ufffd")
         for key, text in sent.items()
@@ -38,7 +38,13 @@ def edit(typed: dict[str, str], args: Any = None, schema: Any = None) -> Any:
 def problems(typed: dict[str, str], args: Any = None, schema: Any = None) -> dict[str, str]:
     fields = args_fields(schema or REFUND.parameters, REFUND_ARGS if args is None else args)
     reading = read_fields(fields, as_browser(fields, **typed))
-    return {field.name: field.problem for field in reading.fields if field.problem}
+    return {field.shown_name: field.problem for field in reading.fields if field.problem}
+
+
+def test_field_labels_distinguish_arguments_with_blanks() -> None:
+    schema: JsonObject = {"type": "object", "properties": {"to": {"type": "string"}}}
+    names = [field.shown_name for field in args_fields(schema, {"to ": "x", "to\n": "y"})]
+    assert names == ["to", '"to "', '"to\\n"']
 
 
 def test_args_fields_choose_a_control_per_property() -> None:
@@ -153,7 +159,7 @@ def test_value_fields_offer_the_choices() -> None:
 
 def test_value_fields_of_an_object_are_one_per_property() -> None:
     fields = value_fields(BOOK_HOTEL.parameters, None)
-    typed = {field.key: str(BOOK_HOTEL_ARGS.get(field.name, "")) for field in fields}
+    typed = {field.key: str(BOOK_HOTEL_ARGS.get(field.name or "", "")) for field in fields}
     typed["v2"] = '"single"'
     assert read_fields(fields, typed).value == BOOK_HOTEL_ARGS
 

@@ -1,8 +1,9 @@
 from typing import Any, Literal
 
 import pytest
-from pydantic import BaseModel, create_model
+from pydantic import BaseModel
 
+from sayso.canonical_json import JsonObject
 from service.web.content.schemas import Shape, properties_of, shape_of
 
 
@@ -55,13 +56,13 @@ def test_properties_of_reads_a_function_schema() -> None:
     class Guest(BaseModel):
         name: str
 
-    schema = create_model(
-        "Args",
-        nights=(int, ...),
-        room=(Literal["single", "double"], "single"),
-        note=(str | None, None),
-        guest=(Guest, ...),
-    ).model_json_schema()
+    class Args(BaseModel):
+        nights: int
+        room: Literal["single", "double"] = "single"
+        note: str | None = None
+        guest: Guest
+
+    schema = Args.model_json_schema()
     known = {name: (shape.kind, shape.nullable, required) for name, shape, required in properties_of(schema, 40)}
     assert known == {
         "nights": ("integer", False, True),
@@ -81,5 +82,5 @@ def test_shape_of_ignores_invalid_texts() -> None:
 
 
 def test_properties_of_returns_none_over_the_limit() -> None:
-    many = {f"p{n}": {"$ref": "#/$defs/all"} for n in range(41)}
+    many: JsonObject = {f"p{n}": {"$ref": "#/$defs/all"} for n in range(41)}
     assert properties_of({"properties": many, "$defs": {"all": many}}, 40) == []

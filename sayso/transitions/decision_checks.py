@@ -1,0 +1,129 @@
+"""Checks of a decision: is the item open, in time and as the reviewer saw it, and may the reviewer decide?"""
+
+from sayso.canonical_json import canonical_json
+from sayso.clock import iso_utc
+from sayso.errors import (
+    AlreadyDecided,
+    DeadlinePassed,
+    IdempotencyConflict,
+    IllegalTransition,
+    InvalidInput,
+    NotAllowed,
+    SelfApproval,
+    StaleDigest,
+)
+from sayso.records.decisions import Actor, ActorKind, Decision, DecisionAction
+from sayso.records.items import Answer, Item
+from sayso.records.suspensions import Status, SuspensionRecord
+from sayso.transitions.closing import args_of
+from sayso.transitions.table import check_step
+
+
+def check_open(record: SuspensionRecord, now_ms: int) -> None:
+    """Raise `AlreadyDecided` or `DeadlinePassed` when an item can no longer be decided or withdrawn."""
+    for item in record.items:
+        if item.outcome is not None:
+            check_item_open(record, item)
+        elif record.status is Status.PENDING:
+            check_in_time(item, now_ms)
+
+
+def describe_outcome(item: Item) -> str:
+    """Return a sentence: who decided the item, how and when."""
+    outcome = item.outcome
+    if outcome is None:
+        return "This item is still open."
+    reason = f", saying: {outcome.message.removesuffix('.')}" if outcome.message else ""
+    return f"{outcome.by.id} {outcome.verdict} this at {iso_utc(outcome.at_ms)}{reason}."
+
+
+def is_repeat(item: Item, decision: Decision) -> bool:
+    """Return whether the item has this decision already; raises `IdempotencyConflict` for a different one."""
+    for earlier in item.decisions:
+        same_key = earlier.idempotency_key is not None and earlier.idempotency_key == decision.idempotency_key
+        if earlier.id != decision.id and not (same_key and earlier.by.id == decision.by.id):
+            continue
+        if _content(earlier) != _content(decision):
+            raise IdempotencyConflict(idempotency_key=decision.idempotency_key)
+        return True
+    return False
+
+
+def _content(decision: Decision) -> bytes:
+    return canonical_json([decision.action, decision.args, decision.value, decision.message, decision.args_digest])
+
+
+def check_decision(record: SuspensionRecord, item: Item, decision: Decision, verb: str, now_ms: int) -> None:
+    """Raise the error of `decide` for a decision that the item cannot take."""
+    check_item_open(record, item)
+    check_step(record, verb)
+    check_in_time(item, now_ms)
+    if decision.args_digest != item.digest:
+        raise StaleDigest(digest=item.digest)
+    check_reviewer(record, item, decision.by)
+    _check_answer(item, decision)
+
+
+def check_item_open(record: SuspensionRecord, item: Item) -> None:
+    """Raise `AlreadyDecided` when the item is closed, and `IllegalTransition` when its run is cancelled."""
+    if item.outcome is not None:
+        raise AlreadyDecided(
+            f"{describe_outcome(item)} Nothing was changed.",
+            decided_by=item.outcome.by.id,
+            verdict=item.outcome.verdict,
+            decided_at_ms=item.outcome.at_ms,
+        )
+    if record.status is Status.CANCELLED:
+        raise IllegalTransition(f"The run was cancelled at {iso_utc(record.updated_at_ms)}. Nothing was changed.")
+
+
+def check_in_time(item: Item, now_ms: int) -> None:
+    """Raise `DeadlinePassed` after the item's deadline."""
+    if now_ms >= item.terms.deadline_at_ms:
+        raise DeadlinePassed(
+            f"The deadline passed at {iso_utc(item.terms.deadline_at_ms)}; the fallback "
+            f"'{item.terms.fallback.action}' decides. Nothing was changed.",
+            deadline_at_ms=item.terms.deadline_at_ms,
+        )
+
+
+def check_reviewer(record: SuspensionRecord, item: Item, by: Actor) -> None:
+    """Raise `NotAllowed` or `AlreadyDecided` for an actor who cannot decide the item."""
+    if by.kind is not ActorKind.HUMAN:
+        raise NotAllowed("An agent's key can ask and read, but never decide. Sign in as a reviewer.", kind=by.kind)
+    if item.terms.no_self_approval and by.id == record.run.owner:
+        raise SelfApproval(owner=record.run.owner)
+    if item.terms.reviewers and by.id not in item.terms.reviewers:
+        raise NotAllowed(
+            f"Only {', '.join(item.terms.reviewers)} can decide this item. Ask one of them.",
+            reviewers=list(item.terms.reviewers),
+        )
+    if any(earlier.by.id == by.id for earlier in item.decisions):
+        raise AlreadyDecided("You have already decided on this item; it waits for other reviewers.", decided_by=by.id)
+
+
+def _check_answer(item: Item, decision: Decision) -> None:
+    answer = Answer.EDIT if decision.args is not None else Answer(decision.action)
+    if answer not in item.allowed or (answer is Answer.EDIT and decision.action is not DecisionAction.APPROVE):
+        allowed = ", ".join(item.allowed)
+        raise InvalidInput(f"The answer '{answer}' is not allowed for this item. Choose {allowed}.", allowed=allowed)
+    if decision.action is DecisionAction.VALUE and item.choices is not None:
+        offered = [canonical_json(choice) for choice in item.choices]
+        if canonical_json(decision.value) not in offered:
+            raise InvalidInput("The value is not one of the item's choices. Choose one of them.", choices=item.choices)
+
+
+def is_quorum_met(item: Item, decision: Decision) -> bool:
+    """Whether enough reviewers agree; approvals agree only on the same arguments."""
+    if decision.action is DecisionAction.DENY:
+        people = {one.by.id for one in item.decisions if one.action is DecisionAction.DENY}
+        return len(people) >= item.terms.quorum.deny
+    if item.terms.quorum.approve == 1:
+        return True
+    args = canonical_json(args_of(item, decision))
+    agreeing = {
+        one.by.id
+        for one in item.decisions
+        if one.action is decision.action and canonical_json(args_of(item, one)) == args
+    }
+    return len(agreeing) >= item.terms.quorum.approve
