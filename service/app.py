@@ -1,4 +1,4 @@
-"""Put the HTTP side together: the API for machines, the pages for people, one way to answer errors for both."""
+"""The ASGI app: the API, the pages, and one error handler for both."""
 
 import asyncio
 from collections.abc import AsyncIterator
@@ -25,7 +25,7 @@ from service.auth.credentials import TENANT
 from service.channels.webhook.inbound import router as webhook_router
 from service.http.middleware import NO_TELEMETRY, Guards
 from service.http.openapi import document, name_methods
-from service.policy.checking import log_warnings
+from service.operations.rule_checks import log_warnings
 from service.settings import CHECKOUT, Settings
 from service.web.errors import render_problem
 from service.web.routes import PAGES
@@ -34,26 +34,26 @@ from service.wiring import open_process
 
 VERSION = __version__
 _ABOUT = (
-    "The approval desk for AI agents. Agents start runs and read their own; reviewers decide what waits. Bodies are "
+    "The approval desk for AI agents. Agents start runs and read them; reviewers decide items. Bodies are "
     "strict JSON; every error is a problem (RFC 9457) whose `detail` says what to do; writes take an `Idempotency-Key`."
 )
 _MACHINES = ("/api", "/hooks", "/healthz", "/readyz")
-_ASKS = "/api/v1/suspensions"
-"""What is asked may come with the state of a framework's run, in base64."""
-_UNLISTED = tuple(one for room in (*PAGES, health_router) for one in room.routes if isinstance(one, Route))
-"""Routes that the OpenAPI file leaves out: pages, and HEAD."""
+_SUSPENSIONS = "/api/v1/suspensions"
+"""These requests may include the state of a framework's run, in base64."""
+_UNLISTED = tuple(route for router in (*PAGES, health_router) for route in router.routes if isinstance(route, Route))
+"""Routes that the OpenAPI file omits: pages, and HEAD."""
 _LOG = structlog.get_logger(__name__)
 
 
 def create_app(settings: Settings, weak_durability: str | None = None) -> FastAPI:
-    """Return the app; `weak_durability` says what is weak about a store that is allowed to be."""
+    """Return the app; pages show `weak_durability`, the weakness of an allowed store."""
     app = FastAPI(
         title="Sayso",
         version=VERSION,
         description=_ABOUT,
         lifespan=lambda app: _serve(app, settings),
         openapi_url="/api/openapi.json",
-        docs_url=None,  # its page loads scripts from elsewhere, which our own policy forbids
+        docs_url=None,  # its page loads external scripts, which the content security policy forbids
         redoc_url=None,
         redirect_slashes=False,
         telemetry=NO_TELEMETRY,
@@ -70,7 +70,7 @@ def create_app(settings: Settings, weak_durability: str | None = None) -> FastAP
         Guards,
         limit_bytes=settings.body_limit_bytes,
         answer=answer_error,
-        wider={_ASKS: settings.body_limit_bytes + 4 * settings.state_limit_bytes // 3},
+        wider={_SUSPENSIONS: settings.body_limit_bytes + 4 * settings.state_limit_bytes // 3},
         forms=("/items/", "/sign-in"),
         secure=settings.secure_cookies,
     )
@@ -81,13 +81,13 @@ def create_app(settings: Settings, weak_durability: str | None = None) -> FastAP
 
 
 def begin_closing(app: FastAPI) -> None:
-    """Let everybody who waits have their answer now."""
+    """End all waiting requests and streams."""
     app.state.closing.set()
     app.state.process.watch.wake_all()
 
 
 def answer_error(request: Request, error: Exception) -> Response:
-    """Answer an error: as a problem to machines, as a page to people."""
+    """Return an error as a problem for machines, or as a page for people."""
     if is_aap_path(request.url.path):
         return render_refusal(request, error)
     problem = describe_problem(error)
@@ -95,8 +95,8 @@ def answer_error(request: Request, error: Exception) -> Response:
         return problem_response(problem)
     try:
         return render_problem(request, problem)
-    except Exception:  # noqa: BLE001 - a broken template must not hide the error it should show
-        _LOG.exception("the page of an error cannot be shown", detail=problem.detail)
+    except Exception:  # noqa: BLE001 - a broken template must not hide the original error
+        _LOG.exception("error_page_failed", detail=problem.detail)
         return problem_response(problem)
 
 
@@ -104,11 +104,11 @@ async def _answer(request: Request, error: Exception) -> Response:
     named = name_methods(request, error, _UNLISTED)
     if _is_for_machines(request):
         return answer_error(request, named)
-    return await asyncio.to_thread(answer_error, request, named)  # a page may show a quarter of a megabyte again
+    return await asyncio.to_thread(answer_error, request, named)  # a page may show 250 kB of input
 
 
 def _is_for_machines(request: Request) -> bool:
-    return f"{request.url.path}/".startswith(tuple(f"{place}/" for place in _MACHINES))
+    return f"{request.url.path}/".startswith(tuple(f"{prefix}/" for prefix in _MACHINES))
 
 
 def _serve(app: FastAPI, settings: Settings) -> AbstractAsyncContextManager[None]:

@@ -5,8 +5,8 @@ from typing import Annotated
 import typer
 
 from sayso.cli.logins import Login, connect, read_login, save_login
-from sayso.cli.outputs import JsonOption, format_time, make_table, print_json
-from sayso.cli.screens import make_console, show_line
+from sayso.cli.outputs import JsonOption, print_list
+from sayso.cli.screens import format_time, make_console, show_line
 from sayso.client import administration
 from sayso.errors import InvalidInput
 
@@ -52,23 +52,17 @@ def end_own(
 def list_people(json: JsonOption = False) -> None:
     """List all reviewers, including deactivated ones."""
     with connect() as client:
-        found = client.exchange(administration.list_reviewers()).reviewers
-    if json:
-        print_json(found)
-        return
-    table = make_table("name", "roles", "since", "state")
-    for reviewer in found:
-        state = "active" if reviewer.active else "deactivated"
-        roles = show_line(", ".join(reviewer.roles))
-        table.add_row(show_line(reviewer.name), roles, format_time(reviewer.created_at), state)
-    make_console().print(table)
+        found = client.exchange(administration.LIST_REVIEWERS).reviewers
+    states = {True: "active", False: "deactivated"}
+    rows = ((one.name, ", ".join(one.roles), format_time(one.created_at), states[one.active]) for one in found)
+    print_list(found, json, ("name", "roles", "since", "state"), rows)
 
 
 @people.command("activate")
 def activate(name: NameArgument) -> None:
     """Reactivate a reviewer. Their password stays the same."""
     with connect() as client:
-        client.exchange(administration.activate(name))
+        client.exchange(administration.set_active(name, True))
     make_console().print(show_line(f"{name} is active and can sign in."))
 
 
@@ -76,7 +70,7 @@ def activate(name: NameArgument) -> None:
 def deactivate(name: NameArgument) -> None:
     """Deactivate a reviewer and end their sessions."""
     with connect() as client:
-        client.exchange(administration.deactivate(name))
+        client.exchange(administration.set_active(name, False))
     make_console().print(show_line(f"{name} is deactivated."))
 
 
@@ -98,15 +92,12 @@ def end_sessions(
 def _show_sessions(name: str | None, json: bool) -> None:
     with connect() as client:
         found = client.exchange(administration.list_sessions(name)).sessions
-    if json:
-        print_json(found)
-        return
-    table = make_table("id", "opened", "expires", "address", "client")
-    for session in found:
-        opened = format_time(session.opened_at) + (" (this one)" if session.current else "")
-        address, client_name = show_line(session.address), show_line(session.client, width=60)
-        table.add_row(show_line(session.id), opened, format_time(session.expires_at), address, client_name)
-    make_console().print(table)
+    marks = {True: " (this one)", False: ""}
+    rows = (
+        (one.id, format_time(one.opened_at) + marks[one.current], format_time(one.expires_at), one.address, one.client)
+        for one in found
+    )
+    print_list(found, json, ("id", "opened", "expires", "address", "client"), rows)
 
 
 def _end_sessions(name: str | None, session_id: str | None) -> None:

@@ -4,11 +4,10 @@ import sys
 from typing import Annotated
 
 import typer
-from rich.text import Text
 
 from sayso.cli.logins import connect
-from sayso.cli.outputs import JsonOption, format_time, make_table, print_json
-from sayso.cli.screens import make_console, show, show_line
+from sayso.cli.outputs import JsonOption, print_list
+from sayso.cli.screens import format_time, make_console, show, show_line
 from sayso.client import Client, administration
 from sayso.client.administration import FreezeView
 from sayso.errors import InvalidInput, UnknownName
@@ -32,15 +31,9 @@ def freeze(
 def list_freezes(json: JsonOption = False) -> None:
     """List the freezes in force."""
     with connect() as client:
-        found = client.exchange(administration.list_freezes()).freezes
-    if json:
-        print_json(found)
-        return
-    table = make_table("id", "scope", "by", "since", "reason")
-    for one in found:
-        row = map(show_line, (one.id, one.scope, one.by))
-        table.add_row(*row, format_time(one.at), show_line(one.reason))
-    make_console().print(table if found else Text("Nothing is frozen.", "dim"))
+        found = client.exchange(administration.LIST_FREEZES).freezes
+    rows = ((one.id, one.scope, one.by, format_time(one.at), one.reason) for one in found)
+    print_list(found, json, ("id", "scope", "by", "since", "reason"), rows, empty="Nothing is frozen.")
 
 
 def unfreeze(freeze_id: Annotated[str, typer.Argument(metavar="ID", help="An id from `sayso freezes`.")]) -> None:
@@ -52,7 +45,7 @@ def unfreeze(freeze_id: Annotated[str, typer.Argument(metavar="ID", help="An id 
 
 def _find(client: Client, freeze_id: str) -> FreezeView:
     """Return the freeze in force with this id. A freeze of time ends on its page: it requires a choice."""
-    found = next((one for one in client.exchange(administration.list_freezes()).freezes if one.id == freeze_id), None)
+    found = next((one for one in client.exchange(administration.LIST_FREEZES).freezes if one.id == freeze_id), None)
     if found is None:
         raise InvalidInput(f"There is no freeze {freeze_id!r}. `sayso freezes` lists those in force.")
     if found.scope == "time":

@@ -6,8 +6,8 @@ import typer
 
 from sayso.canonical_json import parse_json
 from sayso.cli.logins import connect
-from sayso.cli.outputs import JsonOption, format_time, make_table, print_json
-from sayso.cli.screens import make_console, show_line
+from sayso.cli.outputs import JsonOption, print_list
+from sayso.cli.screens import format_time, make_console, show_line
 from sayso.client.administration import Key
 from sayso.errors import InvalidInput
 
@@ -37,14 +37,8 @@ def list_all(json: JsonOption = False) -> None:
     """List all keys, including revoked ones."""
     with connect() as client:
         found = client.keys().keys
-    if json:
-        print_json(found)
-        return
-    table = make_table("id", "name", "kind", "created", "state")
-    for key in found:
-        row = map(show_line, (key.id, key.name, key.kind))
-        table.add_row(*row, format_time(key.created_at), _describe_state(key))
-    make_console().print(table)
+    rows = ((key.id, key.name, key.kind, format_time(key.created_at), _describe_state(key)) for key in found)
+    print_list(found, json, ("id", "name", "kind", "created", "state"), rows)
 
 
 @keys.command("rotate")

@@ -1,13 +1,13 @@
 """JSON output and tables. JSON escapes everything but ASCII, so it is safe on a terminal, too."""
 
 import json
-from collections.abc import Sequence
-from datetime import datetime
+from collections.abc import Iterable, Sequence
 from typing import Annotated, Any
 
 import typer
 from pydantic import BaseModel
-from rich.table import Table
+
+from sayso.cli.screens import make_console, make_table, show_line
 
 JsonOption = Annotated[bool, typer.Option("--json", help="Print JSON, for programs.")]
 
@@ -18,17 +18,19 @@ def print_json(found: BaseModel | Sequence[BaseModel], *, on_one_line: bool = Fa
     typer.echo(json.dumps(value, indent=None if on_one_line else 2))
 
 
-def make_table(*columns: str) -> Table:
-    """Return a table without borders."""
-    table = Table(box=None, pad_edge=False)
-    for column in columns:
-        table.add_column(column, overflow="fold")
-    return table
-
-
-def format_time(at: datetime) -> str:
-    """Return a time to the minute."""
-    return f"{at:%Y-%m-%d %H:%M}"
+def print_list(
+    found: Sequence[BaseModel], json: bool, columns: Sequence[str], rows: Iterable[Sequence[str]], empty: str = ""
+) -> None:
+    """Print models as JSON, or their rows as a table."""
+    if json:
+        print_json(found)
+    elif not found and empty:
+        make_console().print(empty, style="dim")
+    else:
+        table = make_table(*columns)
+        for row in rows:
+            table.add_row(*map(show_line, row))
+        make_console().print(table)
 
 
 def _dump(model: BaseModel) -> Any:

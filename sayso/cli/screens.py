@@ -1,7 +1,7 @@
-"""Show what came from agents and models on a terminal, so that none of it can do anything to that terminal.
+"""Terminal output that text of agents and models cannot manipulate.
 
-Every text passes `show` or `show_line`: control characters, escape sequences and what turns or hides text come out as
-signs. Nothing that came from outside is ever read as markup.
+All text passes `show` or `show_line`, which replace control characters, escape sequences and characters that reorder
+or hide text with visible signs. No text from outside is read as markup.
 """
 
 import json
@@ -23,7 +23,7 @@ from sayso.text.invisible import UNCHECKED
 
 _WIDEST = 120
 MOST_LINES = 1_000
-"""What a terminal surely keeps for scrolling back; whatever takes more could not be read before deciding."""
+"""The lines that any terminal keeps for scrolling back. A longer text cannot be read to its beginning."""
 
 _HURRY_MS = 60_000
 _PIPED = 4_000
@@ -31,15 +31,15 @@ _BAD = ("failed", "call_failed", "in_doubt", "not_run")
 
 
 def make_console(*, error: bool = False) -> Console:
-    """Return a console that reads no markup, no emoji names and no links in what it prints."""
+    """Return a console that interprets no markup, emoji names or links."""
     console = Console(markup=False, emoji=False, highlight=False, stderr=error)
     if not console.is_terminal:
-        console.width = _PIPED  # nothing that a program reads is broken into lines
+        console.width = _PIPED  # programs read unbroken lines
     return console
 
 
 def show(text: str, style: str = "") -> Text:
-    """Return the whole of a text of several lines, with signs for whatever could do more than be read."""
+    """Return a text of several lines, with signs for unsafe characters."""
     shown = Text(style=style)
     for piece in collapse(text, breaks=False):
         shown.append(piece.sign or piece.text, "reverse" if piece.sign else None)
@@ -47,7 +47,7 @@ def show(text: str, style: str = "") -> Text:
 
 
 def show_line(text: str, style: str = "", width: int = _WIDEST) -> Text:
-    """Return a text on one line, cut where it is too long."""
+    """Return a text on one line, truncated to `width`."""
     line = Text(style=style)
     for piece in collapse(text, breaks=False):
         line.append(piece.sign or piece.text.replace("\n", " ").replace("\t", " "), "reverse" if piece.sign else None)
@@ -58,50 +58,65 @@ def show_line(text: str, style: str = "", width: int = _WIDEST) -> Text:
 
 
 def show_json(value: Any) -> Text:
-    """Return JSON in lines; whatever JSON lets through that a terminal should not see has a sign."""
+    """Return indented JSON, with signs for unsafe characters."""
     return show(json.dumps(value, indent=2, ensure_ascii=False))
 
 
+def make_table(*columns: str) -> Table:
+    """Return a table without borders."""
+    table = Table(box=None, pad_edge=False)
+    for column in columns:
+        table.add_column(column, overflow="fold")
+    return table
+
+
+def format_time(at: datetime) -> str:
+    """Return a time to the minute."""
+    return f"{at:%Y-%m-%d %H:%M}"
+
+
 def show_inbox(found: list[Suspension], unreadable: list[UnreadableView]) -> RenderableType:
-    """Return what waits, a row for each thing that is asked, and below it what cannot be read."""
-    damaged = [show_line(f"{one.suspension_id} cannot be read: {one.reason}", "red", 500) for one in unreadable]
+    """Return a table of the open items, and the records that cannot be read below it."""
+    damaged = [
+        show_line(f"{record.suspension_id} cannot be read: {record.reason}", "red", 500) for record in unreadable
+    ]
     if not found:
         return Group(Text("Nothing waits.", "dim"), *damaged)
-    table = Table(box=None, pad_edge=False)
-    for name in ("id", "item", "call", "requested by", "why", "left"):
+    table = make_table()
+    for name in ("id", "item", "call", "agent", "reason", "left"):
         table.add_column(name, overflow="fold", no_wrap=name in ("id", "item", "left"))
-    for one in found:
-        for item in one.items:
+    for suspension in found:
+        for item in suspension.items:
             if item.outcome is None:
+                ids = (show_line(suspension.id), show_line(item.item_id))
                 call = show_line(f"{item.tool.name} {json.dumps(item.tool.args, ensure_ascii=False)}", width=60)
-                why = show_line(item.prompt.reason or "", width=40)
-                row = (show_line(one.id), show_line(item.item_id), call, show_line(one.run.agent, width=24), why)
-                table.add_row(*row, show_left(item.terms.deadline_at))
+                agent, reason = show_line(suspension.run.agent, width=24), show_line(item.prompt.reason or "", width=40)
+                table.add_row(*ids, call, agent, reason, show_left(item.terms.deadline_at))
     return Group(table, *damaged)
 
 
 def show_suspension(found: Suspension) -> RenderableType:
-    """Return all that a person needs to see before deciding."""
+    """Return everything that a reviewer needs for a decision."""
     head = Text.assemble(show_line(found.run.agent, "bold"), "  ", show_line(found.id, "dim"))
     about = Text.assemble("requested by ", show_line(found.run.owner), ", ", show_line(found.status))
     return Group(head, about, *_show_claims(found), *(part for item in found.items for part in _show_item(item)))
 
 
 def _show_claims(found: Suspension) -> list[RenderableType]:
-    """Return what the agent says of its run, marked as such."""
-    claimed: list[RenderableType] = [show(found.run.claimed_title)] if found.run.claimed_title else []
+    """Return the agent's claims about its run, marked as unchecked."""
+    claims: list[RenderableType] = [show(found.run.claimed_title)] if found.run.claimed_title else []
     if found.run.claimed_context:
-        claimed.append(show_json(found.run.claimed_context))
-    return ["", Text(UNCHECKED, "yellow"), *claimed] if claimed else []
+        claims.append(show_json(found.run.claimed_context))
+    return ["", Text(UNCHECKED, "yellow"), *claims] if claims else []
 
 
-def check_readable(console: Console, found: Suspension, place: str) -> None:
-    """Refuse with `TooLarge` what takes more lines than a terminal keeps: its beginning could not be read any more."""
+def check_readable(console: Console, found: Suspension, link: str) -> None:
+    """Raise `TooLarge` for an item that takes more lines than a terminal keeps."""
     lines = len(console.render_lines(show_suspension(found), pad=False)) if console.is_terminal else 0
     if lines > MOST_LINES:
         raise TooLarge(
-            f"This takes {lines} lines here, and a terminal may keep no more than {MOST_LINES}. Nothing was decided. "
-            f"Decide on its page, {place}, or read it with `sayso show {found.id} | less` and decide with --yes."
+            f"This item takes {lines} lines, but a terminal may keep only {MOST_LINES}. Nothing was decided. "
+            f"Decide on its page, {link}, or read it with `sayso show {found.id} | less` and decide with --yes."
         )
 
 
@@ -109,14 +124,12 @@ def _show_item(item: ItemView) -> list[RenderableType]:
     parts: list[RenderableType] = ["", Text.assemble(show_line(f"{item.item_id}  {item.tool.name}", "bold cyan"))]
     if item.resembles:
         parts.append(show_line(describe_resemblance(item.resembles), "bold yellow", 500))
-    for words in (item.prompt.title, item.prompt.body, item.prompt.reason):
-        if words:
-            parts.append(show(words))
+    parts += [show(text) for text in (item.prompt.title, item.prompt.body, item.prompt.reason) if text]
     if item.doubt is not None:
-        parts.append(Text("This call was begun before: it may already have run.", "bold yellow"))
+        parts.append(Text("This call was started before and may have run.", "bold yellow"))
     parts.append(show_json(item.tool.args))
     if "value" in item.allowed:
-        parts += _show_wanted(item)
+        parts += _show_requested_value(item)
     if item.outcome is not None:
         outcome = show_line(describe_outcome(item), "bold")
         worst = item.state if item.state != item.outcome.verdict else ""
@@ -126,31 +139,33 @@ def _show_item(item: ItemView) -> list[RenderableType]:
         parts += [show(item.outcome.message)] if item.outcome.message else []
     else:
         parts.append(
-            Text.assemble("answers: ", show_line(", ".join(item.allowed)), "; ", show_left(item.terms.deadline_at))
+            Text.assemble("allowed: ", show_line(", ".join(item.allowed)), "; ", show_left(item.terms.deadline_at))
         )
     return parts
 
 
-def _show_wanted(item: ItemView) -> list[RenderableType]:
-    """Say what value is asked for: into which argument it goes, and what it may be."""
+def _show_requested_value(item: ItemView) -> list[RenderableType]:
+    """Return the argument that the value fills, and the values that are allowed."""
     parts: list[RenderableType] = []
     if item.target_arg:
-        parts.append(Text.assemble("the value goes into ", show_line(item.target_arg)))
+        parts.append(Text.assemble("the value fills ", show_line(item.target_arg)))
     if item.choices is not None:
-        return [*parts, "one of these:", *(show_line(json.dumps(one, ensure_ascii=False)) for one in item.choices)]
+        return [
+            *parts,
+            "one of these:",
+            *(show_line(json.dumps(choice, ensure_ascii=False)) for choice in item.choices),
+        ]
     return [*parts, *([show_json(item.response_schema)] if item.response_schema is not None else [])]
 
 
 def show_runs(found: list[Run]) -> RenderableType:
-    """Return runs, a row each."""
-    table = Table(box=None, pad_edge=False)
-    for name in ("id", "status", "agent", UNCHECKED, "started"):
-        table.add_column(name, overflow="fold")
-    for one in found:
-        title = show_line(one.claimed_title, width=50)
-        words = (show_line(one.id), show_state(one.state or one.status), show_line(one.agent))
-        table.add_row(*words, title, f"{one.created_at:%Y-%m-%d %H:%M}")
-    return table if found else Text("There are none.", "dim")
+    """Return a table of runs."""
+    table = make_table("id", "status", "agent", UNCHECKED, "started")
+    for run in found:
+        title = show_line(run.claimed_title, width=50)
+        row = (show_line(run.id), show_state(run.state or run.status), show_line(run.agent))
+        table.add_row(*row, title, format_time(run.created_at))
+    return table if found else Text("No runs.", "dim")
 
 
 def show_state(state: str) -> Text:
@@ -161,8 +176,8 @@ def show_state(state: str) -> Text:
 def show_event(event: RunEvent) -> Text:
     """Return an event on one line."""
     data = json.dumps(event.data, ensure_ascii=False)
-    place = f"{event.seq:>4}  {event.at.astimezone(UTC):%Y-%m-%d %H:%M:%S}  "
-    return Text.assemble((place, "dim"), show_line(event.type, "bold"), "  ", show_line(data))
+    prefix = f"{event.seq:>4}  {event.at.astimezone(UTC):%Y-%m-%d %H:%M:%S}  "
+    return Text.assemble((prefix, "dim"), show_line(event.type, "bold"), "  ", show_line(data))
 
 
 def show_left(deadline: datetime) -> Text:

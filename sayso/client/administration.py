@@ -5,7 +5,7 @@ from datetime import datetime
 from pydantic import Field
 
 from sayso.canonical_json import JsonObject
-from sayso.client.requests import Request, new_key, segment
+from sayso.client.requests import Request, segment
 from sayso.client.responses import Empty, ResponseModel
 
 
@@ -116,47 +116,15 @@ class ReviewerPage(ResponseModel):
     reviewers: tuple[ReviewerView, ...]
 
 
-def sign_in(name: str, password: str) -> Request[SessionView]:
-    """Open a reviewer's session."""
-    return Request("POST", "/api/v1/sessions", SessionView, body={"name": name, "password": password})
-
-
-def list_keys() -> Request[KeyPage]:
-    """List all keys."""
-    return Request("GET", "/api/v1/keys", KeyPage)
-
-
-def create_key(name: str, kind: str, context: JsonObject | None, key: str | None) -> Request[Key]:
-    """Create a key."""
-    body: JsonObject = {"name": name, "kind": kind, **({"context": context} if context else {})}
-    return Request("POST", "/api/v1/keys", Key, body=body, key=key or new_key())
-
-
-def rotate_key(key_id: str, overlap_s: int, key: str | None) -> Request[Key]:
-    """Create a successor of a key. The old key stays valid for `overlap_s`."""
-    path = f"/api/v1/keys/{segment(key_id)}/rotate"
-    return Request("POST", path, Key, body={"overlap_s": overlap_s}, key=key or new_key())
-
-
-def revoke_key(key_id: str) -> Request[Key]:
-    """Revoke a key."""
-    return Request("POST", f"/api/v1/keys/{segment(key_id)}/revoke", Key)
-
-
-def diagnose() -> Request[FindingPage]:
-    """Run the desk's diagnostics."""
-    return Request("GET", "/api/v1/diagnostics", FindingPage)
+DIAGNOSE = Request("GET", "/api/v1/diagnostics", FindingPage)
+LIST_FREEZES = Request("GET", "/api/v1/freezes", FreezePage)
+LIST_REVIEWERS = Request("GET", "/api/v1/reviewers", ReviewerPage)
 
 
 def freeze(scope: str, reason: str, *, confirm: bool) -> Request[FreezeView]:
     """Freeze a scope. A name that the desk has never seen requires `confirm`."""
     body: JsonObject = {"scope": scope, "reason": reason, "confirm": confirm}
     return Request("POST", "/api/v1/freezes", FreezeView, body=body)
-
-
-def list_freezes() -> Request[FreezePage]:
-    """List the freezes in force."""
-    return Request("GET", "/api/v1/freezes", FreezePage)
 
 
 def unfreeze(freeze_id: str) -> Request[FreezeView]:
@@ -195,19 +163,9 @@ def end_session(name: str | None, session_id: str) -> Request[Empty]:
     return Request("DELETE", f"{_path(name)}/sessions/{segment(session_id)}", Empty)
 
 
-def list_reviewers() -> Request[ReviewerPage]:
-    """List all reviewers."""
-    return Request("GET", "/api/v1/reviewers", ReviewerPage)
-
-
-def activate(name: str) -> Request[ReviewerView]:
-    """Reactivate a reviewer."""
-    return Request("POST", f"{_path(name)}/activate", ReviewerView)
-
-
-def deactivate(name: str) -> Request[ReviewerView]:
-    """Deactivate a reviewer."""
-    return Request("POST", f"{_path(name)}/deactivate", ReviewerView)
+def set_active(name: str, active: bool) -> Request[ReviewerView]:
+    """Activate or deactivate a reviewer."""
+    return Request("POST", f"{_path(name)}/{'activate' if active else 'deactivate'}", ReviewerView)
 
 
 def _path(name: str | None) -> str:

@@ -2,6 +2,7 @@
 
 import asyncio
 import os
+import re
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from types import TracebackType
@@ -32,12 +33,16 @@ class _Connection(Operations):
 
     def __init__(self, url: str | None, key: str | None, patience_s: float) -> None:
         self.url = _check_url(url or os.environ.get("SAYSO_URL") or URL)
-        self.key = requests.check_credential(key or os.environ.get("SAYSO_KEY") or None)
+        self.key = _check_key(key or os.environ.get("SAYSO_KEY") or None)
         self.retry_policy = RetryPolicy(self.url, patience_s)
 
     def _build(self, request: Request[Any]) -> dict[str, Any]:
         """Return the arguments of httpx's `request`."""
-        headers, content = requests.build_headers(request, self.key), None
+        headers, content = {"Accept": "application/json", "User-Agent": "sayso-python"}, None
+        if self.key:
+            headers["Authorization"] = f"Bearer {self.key}"
+        if request.key is not None:
+            headers["Idempotency-Key"] = request.key
         if request.body is not None:
             headers["Content-Type"], content = "application/json", to_json(request.body)
         return {
@@ -164,6 +169,16 @@ class AsyncClient(_Connection):
             for event in page.events:
                 yield event
             after = page.next_after
+
+
+def _check_key(key: str | None) -> str | None:
+    """Return the key. The error about an invalid one does not repeat it."""
+    if key and not re.fullmatch(r"[!-~]+", key):
+        raise InvalidInput(
+            "The key contains a character that keys never have, such as a space or a line break. "
+            "Copy it again, without anything around it."
+        )
+    return key
 
 
 def _check_url(url: str) -> str:

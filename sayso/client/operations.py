@@ -9,9 +9,9 @@ from typing import Any, Concatenate, Generic, ParamSpec, Protocol, TypeVar, cast
 from pydantic import JsonValue
 
 from sayso.canonical_json import JsonObject
-from sayso.client import administration, requests, retries
+from sayso.client import requests, retries
 from sayso.client.administration import Key, KeyPage, SessionView
-from sayso.client.requests import Request
+from sayso.client.requests import Request, new_key, segment
 from sayso.client.responses import (
     DecidedItem,
     ExternalEventsView,
@@ -25,6 +25,8 @@ from sayso.client.responses import (
 )
 from sayso.client.retries import Flow, RetryPolicy
 from sayso.records.terms import REPORT_WITHIN_S
+
+_SUSPENSIONS, _RUNS, _KEYS = "/api/v1/suspensions", "/api/v1/runs", "/api/v1/keys"
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -76,7 +78,7 @@ class Operations:
     @operation
     def suspend(self, body: JsonObject, key: str | None = None) -> Flow[Suspension]:
         """Submit calls, as in `POST /api/v1/suspensions`. The same key returns the same suspension."""
-        return self._send(requests.suspend(body, key))
+        return self._send(Request("POST", _SUSPENSIONS, Suspension, body=body, key=key or new_key()))
 
     @operation
     def find(self, suspension_id: str) -> Flow[Suspension]:
@@ -94,7 +96,8 @@ class Operations:
     @operation
     def waiting(self, status: str = "pending", skip: int = 0, limit: int = 50) -> Flow[SuspensionPage]:
         """Return the suspensions that wait for reviewers, or those that are `decided`."""
-        return self._send(requests.list_suspensions(status, skip, limit))
+        query = {"status": status, "skip": str(skip), "limit": str(limit)}
+        return self._send(Request("GET", _SUSPENSIONS, SuspensionPage, query=query))
 
     @operation
     def decide(
@@ -104,8 +107,9 @@ class Operations:
 
         The decision carries the digest of `item`, so it counts only for the content you read.
         """
-        decision = build_decision(item, action, given)
-        return self._send(requests.decide(suspension_id, item.item_id, decision, key))
+        body: JsonObject = {"action": action, "digest": item.digest, **given}
+        path = f"{requests.item_path(suspension_id, item.item_id)}/decision"
+        return self._send(Request("POST", path, DecidedItem, body=body, key=key or new_key()))
 
     @operation
     def redeem(
@@ -142,7 +146,8 @@ class Operations:
         key: str | None = None,
     ) -> Flow[Run]:
         """Start a run of a registered agent."""
-        return self._send(requests.start_run(agent, text, title, context or {}, key))
+        body: JsonObject = {"agent": agent, "input": text, "title": title, "context": context or {}}
+        return self._send(Request("POST", _RUNS, Run, body=body, key=key or new_key()))
 
     @operation
     def find_run(self, run_id: str) -> Flow[Run]:
@@ -152,17 +157,20 @@ class Operations:
     @operation
     def await_run(self, run_id: str, wait_s: float | None = None) -> Flow[Run]:
         """Return the run once it has ended, or its current state after `wait_s`."""
-        return retries.await_end(self.retry_policy, run_id, wait_s)
+        build = functools.partial(requests.find_run, run_id)
+        return retries.poll(self.retry_policy, build, lambda run: run.ended, wait_s)
 
     @operation
     def runs(self, status: str | None = None, skip: int = 0, limit: int = 50) -> Flow[RunPage]:
         """Return runs, newest first."""
-        return self._send(requests.list_runs(status, skip, limit))
+        query = {"skip": str(skip), "limit": str(limit), **({"status": status} if status else {})}
+        return self._send(Request("GET", _RUNS, RunPage, query=query))
 
     @operation
     def cancel(self, run_id: str, reason: str | None = None, *, key: str | None = None) -> Flow[Run]:
         """Cancel a run."""
-        return self._send(requests.cancel_run(run_id, reason, key))
+        path = f"{_RUNS}/{segment(run_id)}/cancel"
+        return self._send(Request("POST", path, Run, body={"reason": reason}, key=key or new_key()))
 
     @operation
     def report_events(
@@ -179,38 +187,38 @@ class Operations:
 
         `at` has the time of each event, for formats whose events carry none.
         """
-        return self._send(requests.report_events(run_id, source_format, events, source, first_seq, at))
+        numbered = requests.number_events(events, first_seq, at)
+        body: JsonObject = {"source_format": source_format, "source": source, "events": numbered}
+        return self._send(Request("POST", f"{_RUNS}/{segment(run_id)}/events", ExternalEventsView, body=body))
 
     @operation
     def sign_in(self, name: str, password: str) -> Flow[SessionView]:
         """Open a reviewer's session and use it from now on."""
-        opened = yield from self._send(administration.sign_in(name, password))
+        body: JsonObject = {"name": name, "password": password}
+        opened = yield from self._send(Request("POST", "/api/v1/sessions", SessionView, body=body))
         self.key = opened.token
         return opened
 
     @operation
     def keys(self) -> Flow[KeyPage]:
         """Return all keys. Requires an admin."""
-        return self._send(administration.list_keys())
+        return self._send(Request("GET", _KEYS, KeyPage))
 
     @operation
     def create_key(
         self, name: str, kind: str = "agent", *, context: JsonObject | None = None, key: str | None = None
     ) -> Flow[Key]:
         """Create a key. Its secret is returned only here; rules read `context` as facts about its holder."""
-        return self._send(administration.create_key(name, kind, context, key))
+        body: JsonObject = {"name": name, "kind": kind, **({"context": context} if context else {})}
+        return self._send(Request("POST", _KEYS, Key, body=body, key=key or new_key()))
 
     @operation
     def rotate_key(self, key_id: str, overlap_s: int = 3600, *, key: str | None = None) -> Flow[Key]:
         """Create a successor of a key. The old key stays valid for `overlap_s`."""
-        return self._send(administration.rotate_key(key_id, overlap_s, key))
+        path = f"{_KEYS}/{segment(key_id)}/rotate"
+        return self._send(Request("POST", path, Key, body={"overlap_s": overlap_s}, key=key or new_key()))
 
     @operation
     def revoke_key(self, key_id: str) -> Flow[Key]:
         """Revoke a key. It fails everywhere within a second."""
-        return self._send(administration.revoke_key(key_id))
-
-
-def build_decision(item: ItemView, action: str, given: JsonObject) -> JsonObject:
-    """Return the body of a decision, bound to the item's digest."""
-    return {"action": action, "digest": item.digest, **given}
+        return self._send(Request("POST", f"{_KEYS}/{segment(key_id)}/revoke", Key))

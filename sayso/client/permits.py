@@ -10,8 +10,8 @@ from dataclasses import dataclass, field, replace
 from typing import Literal
 
 from sayso.canonical_json import JsonObject, digest_json
-from sayso.client.requests import Request, find_suspension, mark_in_doubt, new_key, redeem, suspend_call
-from sayso.client.responses import ItemView, ReportView, Suspension
+from sayso.client.requests import Request, find_suspension, mark_in_doubt, new_key, redeem
+from sayso.client.responses import ItemView, RedeemedItem, ReportView, Suspension
 from sayso.client.retries import Flow, RetryPolicy, await_decision, send
 from sayso.errors import AlreadyRedeemed, DeadlinePassed, Denied, IdempotencyConflict, InDoubt, Suspended
 from sayso.records.terms import REPORT_WITHIN_S
@@ -45,21 +45,18 @@ class GatedCall:
     @property
     def request(self) -> Request[Suspension]:
         """The request that submits the call."""
-        title, context = self.title, self.context
-        return suspend_call(self.definition, self.args, self.key, title, context, self.thread_id, self.step)
+        definition = self.definition.model_dump(mode="json", include={"description", "parameters", "idempotent"})
+        call: JsonObject = {"tool": self.definition.name, "args": self.args, "definition": definition}
+        body: JsonObject = {"mode": "poll", "calls": [call], "title": self.title, "context": self.context}
+        body |= {name: value for name in ("thread_id", "step") if (value := getattr(self, name)) is not None}
+        return Request("POST", "/api/v1/suspensions", Suspension, body=body, key=self.key)
 
 
-@dataclass(frozen=True)
-class RedeemedPermit:
+class RedeemedPermit(RedeemedItem):
     """A permit redeemed for one attempt: run exactly `args`, then report the result."""
 
-    suspension_id: str
-    item_id: str
     run_id: str
     holder: str
-    args: JsonObject
-    idempotency_key: str
-    attempt: int
 
 
 @dataclass(frozen=True)
@@ -126,15 +123,7 @@ def _build_link(policy: RetryPolicy, found: Suspension) -> str:
 def _redeem(policy: RetryPolicy, call: GatedCall, found: Suspension, item: ItemView) -> Flow[RedeemedPermit]:
     holder = f"try-{new_key()}"
     redeemed = yield from send(policy, redeem(found.id, item.item_id, holder, call.report_within_s))
-    return RedeemedPermit(
-        suspension_id=found.id,
-        item_id=item.item_id,
-        run_id=found.run.id,
-        holder=holder,
-        args=redeemed.args,
-        idempotency_key=redeemed.idempotency_key,
-        attempt=redeemed.attempt,
-    )
+    return RedeemedPermit(run_id=found.run.id, holder=holder, **dict(redeemed))
 
 
 def _check_item(call: GatedCall, found: Suspension) -> ItemView:

@@ -4,32 +4,26 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import Any, Generic
+from typing import Generic
 from urllib.parse import quote
 
 from pydantic import JsonValue
 
 from sayso.canonical_json import JsonObject, check_json
 from sayso.client.responses import (
-    DecidedItem,
     EventPage,
-    ExternalEventsView,
     RedeemedItem,
     ResponseModelT,
     Run,
-    RunPage,
     Suspension,
-    SuspensionPage,
 )
 from sayso.clock import new_secret
 from sayso.errors import InvalidInput
-from sayso.records.tool_calls import ToolDefinition
 
 LONGEST_POLL_S = 60
 """The longest time the desk holds a long poll."""
 
 _IDEMPOTENCY_KEY = re.compile(r"[!-~]{1,200}")
-_CREDENTIAL = re.compile(r"[!-~]+")
 
 
 @dataclass(frozen=True)
@@ -57,54 +51,16 @@ def new_key() -> str:
     return new_secret()[:32]
 
 
-def suspend_call(
-    definition: ToolDefinition,
-    args: JsonObject,
-    key: str,
-    title: str,
-    context: JsonObject,
-    thread_id: str | None = None,
-    step: int | None = None,
-) -> Request[Suspension]:
-    """Submit one call that the client runs itself."""
-    described: JsonObject = {
-        "description": definition.description,
-        "parameters": definition.parameters,
-        "idempotent": definition.idempotent,
-    }
-    call: JsonObject = {"tool": definition.name, "args": args, "definition": described}
-    body: JsonObject = {"mode": "poll", "calls": [call], "title": title, "context": context}
-    body |= {name: value for name, value in (("thread_id", thread_id), ("step", step)) if value is not None}
-    return Request("POST", "/api/v1/suspensions", Suspension, body=body, key=key)
-
-
-def suspend(body: JsonObject, key: str | None) -> Request[Suspension]:
-    """Submit calls that workers or the client run."""
-    return Request("POST", "/api/v1/suspensions", Suspension, body=body, key=key or new_key())
-
-
 def find_suspension(suspension_id: str, wait_s: int = 0) -> Request[Suspension]:
     """Read a suspension. With `wait_s` the desk responds once it is decided."""
     path = f"/api/v1/suspensions/{segment(suspension_id)}"
     return Request("GET", path, Suspension, query=_wait(wait_s), poll_s=wait_s)
 
 
-def list_suspensions(status: str, skip: int, limit: int) -> Request[SuspensionPage]:
-    """List pending or decided suspensions."""
-    query = {"status": status, "skip": str(skip), "limit": str(limit)}
-    return Request("GET", "/api/v1/suspensions", SuspensionPage, query=query)
-
-
-def decide(suspension_id: str, item_id: str, decision: JsonObject, key: str | None) -> Request[DecidedItem]:
-    """Decide an item."""
-    path = f"{_item_path(suspension_id, item_id)}/decision"
-    return Request("POST", path, DecidedItem, body=decision, key=key or new_key())
-
-
 def redeem(suspension_id: str, item_id: str, holder: str, report_within_s: int) -> Request[RedeemedItem]:
     """Redeem the permit of a call for this holder."""
     body: JsonObject = {"report_within_s": report_within_s}
-    return Request("POST", f"{_item_path(suspension_id, item_id)}/redeem", RedeemedItem, body=body, key=holder)
+    return Request("POST", f"{item_path(suspension_id, item_id)}/redeem", RedeemedItem, body=body, key=holder)
 
 
 def report_outcome(
@@ -112,34 +68,17 @@ def report_outcome(
 ) -> Request[Suspension]:
     """Report the result of a call whose permit this holder redeemed."""
     body: JsonObject = {"success": success, "output": output, "error": error}
-    return Request("POST", f"{_item_path(suspension_id, item_id)}/outcome", Suspension, body=body, key=holder)
+    return Request("POST", f"{item_path(suspension_id, item_id)}/outcome", Suspension, body=body, key=holder)
 
 
 def mark_in_doubt(suspension_id: str, item_id: str) -> Request[Suspension]:
     """Ask a person whether a started call has run."""
-    return Request("POST", f"{_item_path(suspension_id, item_id)}/in-doubt", Suspension)
-
-
-def start_run(agent: str, text: str, title: str | None, context: JsonObject, key: str | None) -> Request[Run]:
-    """Start a run of a registered agent."""
-    body: JsonObject = {"agent": agent, "input": text, "title": title, "context": context}
-    return Request("POST", "/api/v1/runs", Run, body=body, key=key or new_key())
+    return Request("POST", f"{item_path(suspension_id, item_id)}/in-doubt", Suspension)
 
 
 def find_run(run_id: str, wait_s: int = 0) -> Request[Run]:
     """Read a run. With `wait_s` the desk responds once it has ended."""
     return Request("GET", f"/api/v1/runs/{segment(run_id)}", Run, query=_wait(wait_s), poll_s=wait_s)
-
-
-def list_runs(status: str | None, skip: int, limit: int) -> Request[RunPage]:
-    """List runs, newest first."""
-    query = {"skip": str(skip), "limit": str(limit), **({"status": status} if status else {})}
-    return Request("GET", "/api/v1/runs", RunPage, query=query)
-
-
-def cancel_run(run_id: str, reason: str | None, key: str | None) -> Request[Run]:
-    """Cancel a run."""
-    return Request("POST", f"/api/v1/runs/{segment(run_id)}/cancel", Run, body={"reason": reason}, key=key or new_key())
 
 
 def list_events(run_id: str, after: int, limit: int) -> Request[EventPage]:
@@ -148,26 +87,15 @@ def list_events(run_id: str, after: int, limit: int) -> Request[EventPage]:
     return Request("GET", f"/api/v1/runs/{segment(run_id)}/events", EventPage, query=query)
 
 
-def report_events(
-    run_id: str,
-    source_format: str,
-    events: Sequence[JsonObject],
-    source: str,
-    first_seq: int,
-    at: Sequence[datetime | None] = (),
-) -> Request[ExternalEventsView]:
-    """Add external events. Their numbers make the request safe to repeat."""
+def number_events(events: Sequence[JsonObject], first_seq: int, at: Sequence[datetime | None] = ()) -> list[JsonValue]:
+    """Return external events with their numbers and times. The numbers make the request safe to repeat."""
     if at and len(at) != len(events):
-        raise InvalidInput(
-            f"There are {len(events)} events and {len(at)} times in at. Give one for each event, or none."
-        )
+        raise InvalidInput(f"There are {len(events)} events and {len(at)} times in at. Give one for each, or none.")
     times = [None if time is None else _format_time(time) for time in at] or [None] * len(events)
-    numbered: list[JsonValue] = [
+    return [
         {"seq": seq, "event": event, **({"at": time} if time else {})}
         for seq, (event, time) in enumerate(zip(events, times, strict=True), start=first_seq)
     ]
-    body: JsonObject = {"source_format": source_format, "source": source, "events": numbered}
-    return Request("POST", f"/api/v1/runs/{segment(run_id)}/events", ExternalEventsView, body=body)
 
 
 def _format_time(at: datetime) -> str:
@@ -176,30 +104,8 @@ def _format_time(at: datetime) -> str:
     return at.isoformat()
 
 
-def check_credential(credential: str | None) -> str | None:
-    """Return the key or session token, or None for an empty one.
-
-    Raises `InvalidInput` for one that no header can carry, without repeating it.
-    """
-    if credential and not _CREDENTIAL.fullmatch(credential):
-        raise InvalidInput(
-            "The key contains a character that keys never have, such as a space or a line break. "
-            "Copy it again, without anything around it."
-        )
-    return credential or None
-
-
-def build_headers(request: Request[Any], credential: str | None) -> dict[str, str]:
-    """Return the headers of a request."""
-    headers = {"Accept": "application/json", "User-Agent": "sayso-python"}
-    if credential:
-        headers["Authorization"] = f"Bearer {credential}"
-    if request.key is not None:
-        headers["Idempotency-Key"] = request.key
-    return headers
-
-
-def _item_path(suspension_id: str, item_id: str) -> str:
+def item_path(suspension_id: str, item_id: str) -> str:
+    """Return the path of an item."""
     return f"/api/v1/suspensions/{segment(suspension_id)}/items/{segment(item_id)}"
 
 

@@ -6,11 +6,12 @@ A flow is a generator. It yields a request to send or a time to sleep, receives 
 
 from collections.abc import Callable, Generator
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, TypeVar
 
 from sayso.client.problems import RETRYABLE, Response, read_response, retry_after_s
-from sayso.client.requests import LONGEST_POLL_S, Request, find_run, find_suspension
-from sayso.client.responses import ResponseModelT, Run, Suspension
+from sayso.client.requests import LONGEST_POLL_S, Request, find_suspension
+from sayso.client.responses import ResponseModelT, Suspension
 from sayso.clock import monotonic_ms
 from sayso.errors import Unreachable
 
@@ -72,28 +73,23 @@ def send(
 
 def await_decision(policy: RetryPolicy, suspension_id: str, wait_s: float | None) -> Flow[Suspension]:
     """Return the suspension once it is decided, or its current state after `wait_s`."""
-    return (yield from _poll(policy, suspension_id, wait_s, find_suspension, lambda found: not found.pending))
+    return poll(policy, partial(find_suspension, suspension_id), lambda found: not found.pending, wait_s)
 
 
-def await_end(policy: RetryPolicy, run_id: str, wait_s: float | None) -> Flow[Run]:
-    """Return the run once it has ended, or its current state after `wait_s`."""
-    return (yield from _poll(policy, run_id, wait_s, find_run, lambda found: found.ended))
-
-
-def _poll(
+def poll(
     policy: RetryPolicy,
-    id_: str,
+    build: Callable[[int], Request[ResponseModelT]],
+    is_done: Callable[[ResponseModelT], bool],
     wait_s: float | None,
-    find: Callable[[str, int], Request[ResponseModelT]],
-    done: Callable[[ResponseModelT], bool],
 ) -> Flow[ResponseModelT]:
+    """Repeat a long poll until its response is done, and return the last response after `wait_s`."""
     until_ms = None if wait_s is None else policy.clock_ms() + wait_s * 1000
     while True:
         left_s = LONGEST_POLL_S if until_ms is None else max(0.0, (until_ms - policy.clock_ms()) / 1000)
         began_ms = policy.clock_ms()
         outage_s = OUTAGE_S if until_ms is None else min(OUTAGE_S, left_s)
-        found = yield from send(policy, find(id_, int(min(LONGEST_POLL_S, left_s))), outage_s)
-        if done(found) or left_s <= 0:
+        found = yield from send(policy, build(int(min(LONGEST_POLL_S, left_s))), outage_s)
+        if is_done(found) or left_s <= 0:
             return found
         if policy.clock_ms() - began_ms < 50:
             yield Sleep(min(0.2, left_s))  # a desk that shuts down answers long polls at once

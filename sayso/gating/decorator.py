@@ -6,7 +6,7 @@ so `from sayso import gate` stays fast.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar, overload
+from typing import TYPE_CHECKING, Any, ParamSpec, TypedDict, TypeVar, Unpack, overload
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -16,6 +16,19 @@ if TYPE_CHECKING:
     from sayso.gating.call_keys import KeyOf
     from sayso.gating.execution import Gate, Gated
     from sayso.gating.options import AnyClient
+
+    class _Options(TypedDict, total=False):
+        client: AnyClient
+        key: KeyOf
+        title: str
+        context: JsonObject | None
+        wait_s: float | None
+        on_doubt: OnDoubt
+        report_within_s: int
+        thread_id: str | None
+        step: int | None
+        quiet: bool
+
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -30,19 +43,10 @@ def gate(
     function: None = None,
     /,
     *,
-    client: AnyClient = None,
-    key: KeyOf = None,
     name: str | None = None,
     description: str | None = None,
     idempotent: bool = False,
-    title: str = "",
-    context: JsonObject | None = None,
-    wait_s: float | None = None,
-    on_doubt: OnDoubt = "raise",
-    report_within_s: int = ...,
-    thread_id: str | None = None,
-    step: int | None = None,
-    quiet: bool = False,
+    **options: Unpack[_Options],
 ) -> Callable[[Callable[P, R]], Gated[P, R]]: ...
 
 
@@ -52,19 +56,10 @@ def gate(
     args: JsonObject,
     /,
     *,
-    client: AnyClient = None,
-    key: KeyOf = None,
     schema: JsonObject | None = None,
     description: str | None = None,
     idempotent: bool = False,
-    title: str = "",
-    context: JsonObject | None = None,
-    wait_s: float | None = None,
-    on_doubt: OnDoubt = "raise",
-    report_within_s: int = ...,
-    thread_id: str | None = None,
-    step: int | None = None,
-    quiet: bool = False,
+    **options: Unpack[_Options],
 ) -> Gate: ...
 
 

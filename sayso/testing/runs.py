@@ -8,7 +8,7 @@ from sayso.canonical_json import JsonObject
 from sayso.clock import new_id
 from sayso.records.events import Event
 from sayso.records.run_state import SealedState, seal_state
-from sayso.records.suspensions import Change, RunRef, Status, SuspensionRecord
+from sayso.records.suspensions import RunRef, Status, SuspensionRecord
 from sayso.records.tool_calls import ToolResult
 from sayso.runner.agents import Agent
 from sayso.runner.batches import PlannedCall, Resumption
@@ -94,28 +94,28 @@ class _Turn(MemoryJournal[RunState]):
         """Redeem the permits of calls that are about to start."""
         step = state.step if state else self._leased.step
         intents = tuple(plan_intent(self._record, self._fence, call, step) for call in calls)
-        self._keep(execution.redeem(self._record, self._fence, intents, tuple(events), self._now_ms))
+        self._desk.save(execution.redeem(self._record, self._fence, intents, tuple(events), self._now_ms))
         return {intent.index: intent.idempotency_key for intent in intents}
 
     async def checkpoint(self, state: RunState, events: Sequence[Event]) -> None:
         """Save the run's state."""
-        self._keep(execution.checkpoint(self._record, self._fence, _seal(state), tuple(events), self._now_ms))
+        self._desk.save(execution.checkpoint(self._record, self._fence, _seal(state), tuple(events), self._now_ms))
 
     async def note_results(self, results: Mapping[int, ToolResult]) -> None:
         """Save results of calls whose batch still runs."""
-        self._keep(execution.note_results(self._record, self._fence, results, self._now_ms))
+        self._desk.save(execution.note_results(self._record, self._fence, results, self._now_ms))
 
     def suspend_again(self, suspended: RunSuspended[RunState]) -> str:
         """Suspend the run again, and return the id of its new suspension."""
         leased = self._leased
         following = draft_suspension(new_id("sus"), leased.run, step=suspended.state.step, on_deny=leased.on_deny)
-        state, drafts, events = _seal(suspended.state), suspended.drafts, suspended.events
-        self._keep(execution.suspend_again(self._record, self._fence, following, drafts, state, events, self._now_ms))
+        state, drafts, events, now_ms = _seal(suspended.state), suspended.drafts, suspended.events, self._now_ms
+        self._desk.save(execution.suspend_again(self._record, self._fence, following, drafts, state, events, now_ms))
         return following.id
 
     def settle(self, ended: RunEnded[RunState]) -> None:
         """Settle the run."""
-        self._keep(execution.settle(self._record, self._fence, ended.end, ended.events, self._now_ms))
+        self._desk.save(execution.settle(self._record, self._fence, ended.end, ended.events, self._now_ms))
 
     @property
     def _record(self) -> SuspensionRecord:
@@ -128,9 +128,6 @@ class _Turn(MemoryJournal[RunState]):
     @property
     def _now_ms(self) -> int:
         return self._desk.clock.now_ms
-
-    def _keep(self, change: Change) -> None:
-        self._desk.save(change)
 
 
 def _seal(state: RunState) -> SealedState:

@@ -1,4 +1,4 @@
-"""A limit on how many requests and streams of one credential wait at the same time in this process."""
+"""A limit on the waiting requests and streams per credential in this process."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -10,7 +10,7 @@ RETRY_AFTER_S = 5
 
 
 class Waiters:
-    """Places for long polls and streams, by the name of whoever waits."""
+    """Slots for long polls and streams, by the credential's name."""
 
     def __init__(self, each: int) -> None:
         self._each = each
@@ -18,12 +18,12 @@ class Waiters:
 
     @contextmanager
     def take(self, name: str) -> Iterator[None]:
-        """Hold a place for the length of the block; raises `TooManyRequests` when `name` holds as many as it may."""
+        """Hold a slot during the block; raises `TooManyRequests` at the limit."""
         with self._slots.take((name,)) as free:
             if not free:
                 raise TooManyRequests(
-                    f"{name} already waits with {self._each} requests and streams, as many as one key may "
-                    f"(SAYSO_WAITS_PER_KEY). Close some of them, or come back in {RETRY_AFTER_S} s.",
+                    f"{name} already has {self._each} waiting requests and streams, the limit per key "
+                    f"(SAYSO_WAITS_PER_KEY). Close some of them, or retry in {RETRY_AFTER_S} s.",
                     limit=self._each,
                     retry_after_s=RETRY_AFTER_S,
                 )

@@ -1,6 +1,7 @@
-"""Show what went wrong as a page: the same sentences that the API sends as problems."""
+"""Errors as pages, with the sentences that the API sends as problems."""
 
 from collections.abc import Callable
+from typing import Any
 from urllib.parse import quote
 
 from fastapi import Request
@@ -9,29 +10,34 @@ from fastapi.responses import RedirectResponse, Response
 from sayso.problems import Problem
 from service.web.pages import render
 
-_TOLD = frozenset({"Retry-After", "Allow"})
+_PAGE_HEADERS = frozenset({"Retry-After", "Allow"})
 
 Again = Callable[[Problem], Response]
-"""How a page with a form shows itself again, with the problem and all that was typed."""
+"""Renders the page of a rejected form, with the problem and the input."""
 
 
 def show_again(request: Request, again: Again) -> None:
-    """Let the error that is about to be raised show as this page, under its own status."""
+    """Show the next error of this request as this page."""
     request.state.again = again
 
 
+def show_page_again(request: Request, template: str, **context: Any) -> None:
+    """Show the next error of this request as this page, under the error's status."""
+    show_again(request, lambda problem: render(request, template, code=problem.status, **context))
+
+
 def render_problem(request: Request, problem: Problem) -> Response:
-    """Return the page for an error outside of the API: the form again, the way to sign in, or a plain page."""
+    """Return the page of an error: the form again, a redirect to the sign-in, or a plain page."""
     again: Again | None = getattr(request.state, "again", None)
     if again is None and problem.status == 401:
         return RedirectResponse(_sign_in_from(request), 303)
-    response = again(problem) if again is not None else _show(request, problem)
-    for name in _TOLD.intersection(problem.headers):
+    response = again(problem) if again is not None else _render_plain(request, problem)
+    for name in _PAGE_HEADERS.intersection(problem.headers):
         response.headers[name] = problem.headers[name]
     return response
 
 
-def _show(request: Request, problem: Problem) -> Response:
+def _render_plain(request: Request, problem: Problem) -> Response:
     visitor = getattr(request.state, "visitor", None)
     return render(
         request, "pages/problem.html", title=problem.title, code=problem.status, visitor=visitor, problem=problem
@@ -39,5 +45,5 @@ def _show(request: Request, problem: Problem) -> Response:
 
 
 def _sign_in_from(request: Request) -> str:
-    place = request.url.path + (f"?{request.url.query}" if request.url.query and request.method == "GET" else "")
-    return "/sign-in" if place == "/" else f"/sign-in?next={quote(place, safe='/')}"
+    path = request.url.path + (f"?{request.url.query}" if request.url.query and request.method == "GET" else "")
+    return "/sign-in" if path == "/" else f"/sign-in?next={quote(path, safe='/')}"

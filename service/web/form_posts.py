@@ -1,4 +1,4 @@
-"""Read what a form sent, and only what one of our own pages sent."""
+"""Forms of the pages: parse them, and refuse forms from other sites or sessions."""
 
 import asyncio
 from collections.abc import Mapping
@@ -11,32 +11,32 @@ from sayso.errors import InvalidInput, NotAllowed, SaysoError
 from service.web.sessions import Visitor, process_of
 
 _FORM = "application/x-www-form-urlencoded"
-_MOST_FIELDS = 200
+_MAX_FIELDS = 200
+_MAX_REASON_CHARS = 2000
 _SMALL_BYTES = 32_768
-"""A longer form is parsed in a thread: every `%0D%0A` in it is a step of its own."""
+"""Longer forms are parsed in a thread, because every `%0D%0A` takes time."""
 
 Post = Mapping[str, str]
-"""What was typed, by the name of the control."""
-
+"""The submitted values by control name."""
 
 SEND_AGAIN = "Nothing was changed. Check your input below and send it again."
-"""What a page says of an `EarlierSignIn` when it shows itself again."""
+"""The sentence of a page that shows a form again after `EarlierSignIn`."""
 
 
 class EarlierSignIn(NotAllowed):
-    """This page belongs to an earlier sign-in. Open it again and send the form from there."""
+    """This page belongs to an earlier sign-in. Open it again, and send the form from there."""
 
 
 def describe_refusal(error: SaysoError) -> str:
-    """Say why a form was refused, on a page that shows it again with all that was typed."""
+    """Return why a form was refused, for the page that shows it again."""
     return f"You have signed in again. {SEND_AGAIN}" if isinstance(error, EarlierSignIn) else error.message
 
 
 async def check_origin(request: Request) -> None:
-    """Refuse a form that another site sent; raises `NotAllowed`.
+    """Raise `NotAllowed` for a form from another site.
 
-    Browsers say where a request comes from: in `Sec-Fetch-Site`, or, over plain http, in `Origin`. A client that says
-    neither is no browser and carries nobody's cookie.
+    Browsers send `Sec-Fetch-Site`, or `Origin` over plain http. A client without both is no browser, so it holds no
+    visitor's cookie.
     """
     if request.method in ("GET", "HEAD", "OPTIONS"):
         return
@@ -48,14 +48,14 @@ async def check_origin(request: Request) -> None:
 
 
 async def read_post(request: Request, visitor: Visitor) -> Post:
-    """Return what a form sent; raises `InvalidInput`, or `EarlierSignIn` when it was not a page of this session."""
+    """Return a form of this session; raises `InvalidInput` or `EarlierSignIn`."""
     post = await read_form(request)
     check_session(post, visitor)
     return post
 
 
 async def read_form(request: Request) -> Post:
-    """Return what a form sent, whoever sent it; raises `InvalidInput`."""
+    """Return a form of any session; raises `InvalidInput`."""
     if request.headers.get("content-type", "").partition(";")[0].strip().lower() != _FORM:
         raise InvalidInput(f"Send the form as {_FORM}.")
     body = await request.body()
@@ -63,14 +63,19 @@ async def read_form(request: Request) -> Post:
 
 
 def check_session(post: Post, visitor: Visitor) -> None:
-    """Refuse a form that no page of this very session sent; raises `EarlierSignIn`."""
+    """Raise `EarlierSignIn` for a form of another session."""
     if not compare_digest(post.get("csrf", "").encode(), visitor.csrf.encode()):
         raise EarlierSignIn
 
 
+def read_reason(post: Post) -> str:
+    """Return the form's reason, with LF line breaks and within the limit."""
+    return post.get("reason", "").replace("\r\n", "\n").strip()[:_MAX_REASON_CHARS]
+
+
 def _parse(body: bytes) -> Post:
     try:
-        pairs = parse_qsl(body.decode("ascii"), keep_blank_values=True, errors="strict", max_num_fields=_MOST_FIELDS)
+        pairs = parse_qsl(body.decode("ascii"), keep_blank_values=True, errors="strict", max_num_fields=_MAX_FIELDS)
     except ValueError as error:
         raise InvalidInput("The form cannot be read. Open the page again and send it from there.") from error
     post = dict(pairs)
@@ -80,6 +85,6 @@ def _parse(body: bytes) -> Post:
 
 
 def _is_own(request: Request, origin: str) -> bool:
-    """Whether the origin is the address the browser used, or the one the service is known by."""
+    """Return whether the origin is the request's host or the public URL."""
     own = {request.headers.get("host"), urlsplit(process_of(request).settings.public_url).netloc}
     return urlsplit(origin).netloc in own

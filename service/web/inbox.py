@@ -1,4 +1,4 @@
-"""The page of everything that waits for a reviewer, the earliest deadline first."""
+"""The inbox: all open items, sorted by deadline."""
 
 import asyncio
 from typing import Annotated
@@ -21,7 +21,7 @@ Skip = Annotated[int, Query(ge=0, le=1_000_000)]
 
 @router.get("/")
 async def inbox(request: Request, visitor: SignedIn, skip: Skip = 0) -> Response:
-    """Show what waits."""
+    """Show the open items."""
     wiring = wiring_of(request)
     ids = await wiring.runs.inbox(skip, PAGE)
     found = await wiring.desk.suspensions.read_page(ids)

@@ -1,4 +1,4 @@
-"""The page of one thing asked: what exactly, why, until when; and the decision on it."""
+"""The page of one item: the call, the reason, the deadline, and the decision forms."""
 
 import asyncio
 from dataclasses import replace
@@ -39,7 +39,7 @@ from sayso.sentences.outcomes import describe_decision, describe_failure, descri
 from sayso.text.summaries import summarize
 from sayso.transitions.deciding import find_item
 from sayso.transitions.item_states import find_item_state
-from service.desk.sightings import note_seen
+from service.operations.sightings import note_seen
 from service.web.content.answers import Forms, make_forms, mark_problems, read_answer, refill
 from service.web.content.claims import find_claims
 from service.web.content.details import (
@@ -52,11 +52,11 @@ from service.web.content.details import (
 )
 from service.web.content.external_events import describe_both, read_external_events
 from service.web.content.stages import list_stages
-from service.web.content.trails import MOST_ENTRIES, read_trail
+from service.web.content.trails import MAX_ENTRIES, read_trail
 from service.web.errors import show_again
 from service.web.form_posts import SEND_AGAIN, EarlierSignIn, Post, check_session, read_form
 from service.web.pages import render, show
-from service.web.sessions import BY_ITSELF, SignedIn, Visitor, wiring_of
+from service.web.sessions import REFRESH_HEADER, SignedIn, Visitor, wiring_of
 from service.web.sign_ins import find_sender
 
 router = APIRouter()
@@ -93,14 +93,14 @@ async def read(request: Request, visitor: SignedIn, suspension_id: str, item_id:
 
 
 def _is_opened(request: Request) -> bool:
-    """Whether a person opens the page: not a look at its headers, a browser's guess, or the page's own refresh."""
+    """Return whether a person opens the page: no HEAD request, no prefetch, and no refresh by the page."""
     ahead = "prefetch" in request.headers.get("sec-purpose", "")
-    return request.method == "GET" and not ahead and BY_ITSELF not in request.headers
+    return request.method == "GET" and not ahead and REFRESH_HEADER not in request.headers
 
 
 @router.post("/items/{suspension_id}/{item_id}")
 async def decide(request: Request, suspension_id: str, item_id: str) -> Response:
-    """Put the visitor's word on the item, or its deadline off, and show what comes of it; sent twice it counts once."""
+    """Record a decision, or extend the deadline; a repeated form counts once."""
     post = await read_form(request)
     visitor = await find_sender(request, post)
     act = _extend if "until" in post else _decide
@@ -108,12 +108,12 @@ async def decide(request: Request, suspension_id: str, item_id: str) -> Response
         check_session(post, visitor)
         await act(request, visitor, suspension_id, item_id, post)
     except SaysoError as error:
-        await _keep_typed(request, visitor, suspension_id, item_id, post, error)
+        await _show_again(request, visitor, suspension_id, item_id, post, error)
         raise
     if "until" in post:
         context = await _gather(request, visitor, suspension_id, item_id)
         typed = refill(context["forms"], post)
-        if typed != replace(context["forms"], chosen=typed.chosen):  # an answer was begun before more time was given
+        if typed != replace(context["forms"], chosen=typed.chosen):  # the form also has an unfinished decision
             return await show(
                 request,
                 visitor,
@@ -126,11 +126,10 @@ async def decide(request: Request, suspension_id: str, item_id: str) -> Response
 async def _extend(request: Request, visitor: Visitor, suspension_id: str, item_id: str, post: Post) -> None:
     desk, until = wiring_of(request).desk, post["until"]
     found = await desk.suspensions.read(suspension_id)
-    assert found.record is not None  # noqa: S101  read() raises NotFound otherwise
     item = find_item(found.record, item_id)
     waits = item.open and found.record.status is Status.PENDING
     if waits and until == str(item.terms.deadline_at_ms):
-        return  # a double tap
+        return  # the form was sent twice
     if not (until.isascii() and until.isdigit() and len(until) <= 15):
         raise InvalidInput("Choose one of the new deadlines.")
     if waits and not item.terms.deadline_at_ms < int(until) <= item.terms.extend_until_ms:
@@ -141,25 +140,24 @@ async def _extend(request: Request, visitor: Visitor, suspension_id: str, item_i
 async def _decide(request: Request, visitor: Visitor, suspension_id: str, item_id: str, post: Post) -> None:
     wiring = wiring_of(request)
     found = await wiring.desk.suspensions.read(suspension_id)
-    assert found.record is not None  # noqa: S101  read() raises NotFound otherwise
     item = find_item(found.record, item_id)
     definition = await wiring.runs.definition(item.tool.definition)
-    word = await asyncio.to_thread(_read_word, item, definition, post, wiring.settings.body_limit_bytes)
-    # One person gives one word on what they saw: the digest is key enough, and a double tap is the same request.
-    key = f"web-{item_id}-{word.digest}"
+    decision = await asyncio.to_thread(_read_decision, item, definition, post, wiring.settings.body_limit_bytes)
+    # A reviewer decides once per digest, so the digest makes a repeated form the same request.
+    key = f"web-{item_id}-{decision.digest}"
     actor = visitor.principal.actor("web")
-    await wiring.desk.decide(suspension_id, item_id, word, by=actor, key=key)
+    await wiring.desk.decide(suspension_id, item_id, decision, by=actor, key=key)
 
 
-def _read_word(item: Item, definition: ToolDefinition | None, post: Post, limit_bytes: int) -> DecisionRequest:
-    """Return the decision that was sent; what was typed may be a quarter of a megabyte, so let a thread read it."""
+def _read_decision(item: Item, definition: ToolDefinition | None, post: Post, limit_bytes: int) -> DecisionRequest:
+    """Return the submitted decision; slow for large input, so it runs in a thread."""
     return read_answer(make_forms(item, definition), post, limit_bytes)
 
 
-async def _keep_typed(
+async def _show_again(
     request: Request, visitor: Visitor, suspension_id: str, item_id: str, post: Post, error: SaysoError
 ) -> None:
-    """Have the error shown on the item's page as it stands now, with everything that was typed."""
+    """Show the error on the current page of the item, with the input."""
     context = await _gather(request, visitor, suspension_id, item_id)
     forms: Forms = context["forms"]
     record: SuspensionRecord = context["record"]
@@ -179,12 +177,11 @@ async def _gather(request: Request, visitor: Visitor, suspension_id: str, item_i
     wiring = wiring_of(request)
     found = await wiring.desk.suspensions.read(suspension_id)
     record = found.record
-    assert record is not None  # noqa: S101  read() raises NotFound otherwise
     item = find_item(record, item_id)
     run = await wiring.runs.read(record.run.id)
     end = await wiring.trails.find_end(record.run.id)
     trail = await read_trail(wiring.runs, record.run.id)
-    told = await read_external_events(wiring.external_events, record.run.id, until_ms=record.created_at_ms)
+    external = await read_external_events(wiring.external_events, record.run.id, until_ms=record.created_at_ms)
     definition = await wiring.runs.definition(item.tool.definition)
     freezes = await wiring.freezes.known()
     result = find_result(item, record.id, trail)
@@ -201,21 +198,21 @@ async def _gather(request: Request, visitor: Visitor, suspension_id: str, item_i
         "definition": definition,
         "why": find_why(item, record.id, trail),
         "claims": claims,
-        "lines": describe_both(trail, told.entries),
-        "external_cut": told.cut,
+        "lines": describe_both(trail, external.entries),
+        "external_cut": external.cut,
         "trail_fault": end.fault,
-        "trail_cut": len(trail) >= MOST_ENTRIES,
+        "trail_cut": len(trail) >= MAX_ENTRIES,
         "result": result,
         "failure": describe_failure(record, item, result.error if result is not None else ""),
         "stages": list_stages(record, item, result),
         "forms": forms,
         "editing": request.query_params.get("answer") == Answer.EDIT and Answer.EDIT in forms.allowed,
         "banner": None,
-        **await asyncio.to_thread(_words, record, item, visitor.name),
+        **await asyncio.to_thread(_describe, record, item, visitor.name),
     }
 
 
-def _words(record: SuspensionRecord, item: Item, name: str) -> dict[str, object]:
+def _describe(record: SuspensionRecord, item: Item, name: str) -> dict[str, object]:
     outcome = item.outcome
     decided = outcome.args if outcome is not None else None
     return {
@@ -233,7 +230,8 @@ def _words(record: SuspensionRecord, item: Item, name: str) -> dict[str, object]
         "outcome": describe_outcome(item),
         "changes": compare_args(item.tool.args, decided) if decided is not None else [],
         "decisions": [
-            (describe_decision(one), one.message or "", one.at_ms, find_changes(item, one)) for one in item.decisions
+            (describe_decision(decision), decision.message or "", decision.at_ms, find_changes(item, decision))
+            for decision in item.decisions
         ],
         "siblings": [
             (other, summarize(other.tool.args), find_item_state(record, other))
@@ -250,7 +248,7 @@ def _heading(error: SaysoError, problem: Problem, item: Item) -> str:
 
 
 def _sentence(error: SaysoError, record: SuspensionRecord, item: Item) -> str:
-    """The error's sentence, or, where the page is simply behind, what has happened meanwhile."""
+    """Return what happened since the page was loaded, or the error's sentence."""
     if not item.open:
         return f"{describe_outcome(item)}. Nothing was changed."
     if record.status is Status.CANCELLED:

@@ -1,4 +1,4 @@
-"""Tell open pages that something moved, as it happens; they fetch again what they show."""
+"""Server-sent events that make open pages refresh."""
 
 import asyncio
 from collections.abc import AsyncIterator
@@ -15,65 +15,65 @@ from service.wiring import Wiring
 
 PING_S = 15.0
 APART_S = 0.2
-"""What moves faster than this is told in one go."""
+"""Minimum seconds between two events; faster changes are merged."""
 
 router = APIRouter()
 
 
-async def place_of(request: Request, visitor: SignedIn) -> AsyncIterator[None]:
-    """Hold a place among the visitor's waiters until the stream has ended."""
+async def limit_streams(request: Request, visitor: SignedIn) -> AsyncIterator[None]:
+    """Count the stream among the visitor's waiting requests until it ends."""
     with wiring_of(request).waiters.take(visitor.name):
         yield
 
 
 @router.get("/live")
 async def follow(
-    request: Request, visitor: SignedIn, _place: Annotated[None, Depends(place_of)], run: str | None = None
+    request: Request, visitor: SignedIn, _limited: Annotated[None, Depends(limit_streams)], run: str | None = None
 ) -> StreamingResponse:
-    """Stream `inbox` with the number of runs that wait whenever anything moves, and `run` when the run named does.
+    """Stream `inbox`, with the number of waiting runs, after any change, and `run` after a change of that run.
 
-    A freeze moves every run: its page says what is frozen.
+    A freeze sends `run` too, because the run's page shows it.
     """
     wiring = wiring_of(request)
     if run is not None:
         await wiring.runs.read(run)
     closing: asyncio.Event = getattr(request.app.state, "closing", None) or asyncio.Event()
     return StreamingResponse(
-        _tell(wiring, visitor, run, closing),
+        _stream(wiring, visitor, run, closing),
         media_type="text/event-stream",
         headers={"Cache-Control": "no-store", "X-Accel-Buffering": "no"},
     )
 
 
-async def _tell(wiring: Wiring, visitor: Visitor, run: str | None, closing: asyncio.Event) -> AsyncIterator[str]:
-    with wiring.watch.on(visitor.tenant) as moved, wiring.watch.on(run or visitor.tenant) as run_moved:
+async def _stream(wiring: Wiring, visitor: Visitor, run: str | None, closing: asyncio.Event) -> AsyncIterator[str]:
+    with wiring.watch.on(visitor.tenant) as changed, wiring.watch.on(run or visitor.tenant) as run_changed:
         yield "retry: 2000\n\n"
-        await _wait(HEARD_WITHIN_S, moved)
-        moved.set()  # whatever moved between the page and this stream is told at once
-        run_moved.set()
+        await _wait(HEARD_WITHIN_S, changed)
+        changed.set()  # covers changes between the page and this stream
+        run_changed.set()
         frozen: list[Freeze] = []
         try:
             while not closing.is_set():
                 await wiring.credentials.identify(visitor.token, in_use=False)
-                if not (moved.is_set() or run_moved.is_set()):
-                    yield ": still here\n\n"
+                if not (changed.is_set() or run_changed.is_set()):
+                    yield ": ping\n\n"
                 else:
-                    of_run = run_moved.is_set()
-                    moved.clear()
-                    run_moved.clear()
+                    of_run = run_changed.is_set()
+                    changed.clear()
+                    run_changed.clear()
                     yield f"event: inbox\ndata: {await wiring.runs.count_pending()}\n\n"
                     if run is not None:
                         before, frozen = frozen, await wiring.freezes.in_force(fresh=True)
                         if of_run or frozen != before:
-                            yield "event: run\ndata: moved\n\n"
+                            yield "event: run\ndata: changed\n\n"
                     await _wait(APART_S, closing)
-                await _wait(PING_S, closing, moved, run_moved)
+                await _wait(PING_S, closing, changed, run_changed)
         except (NotAuthenticated, Unavailable):
-            return  # the browser asks again in two seconds, and is told then what is the matter
+            return  # the browser reconnects after two seconds and gets the error then
 
 
 async def _wait(timeout_s: float, *events: asyncio.Event) -> None:
-    """Wait until one of the events is set or the time is over."""
+    """Wait until one of the events is set, or for the timeout."""
     waits = [asyncio.ensure_future(event.wait()) for event in events]
     try:
         await asyncio.wait(waits, timeout=timeout_s, return_when=asyncio.FIRST_COMPLETED)

@@ -1,4 +1,4 @@
-"""Render pages from the templates. Everything in them is escaped, and a name that is not given is an error."""
+"""Pages from templates: everything is escaped, and a missing name is an error."""
 
 import asyncio
 from functools import partial
@@ -23,7 +23,7 @@ STATIC = CHECKOUT / "templates" / "static"
 
 
 def asset(name: str) -> str:
-    """Return the address of a static file; it changes with the file, so that browsers may keep what they have."""
+    """Return the URL of a static file; it changes with the content, so browsers may cache it."""
     known = _ADDRESSES.get(name)
     if known is None:
         digest = sha256((STATIC / name).read_bytes()).hexdigest()[:12]
@@ -34,13 +34,13 @@ def asset(name: str) -> str:
 async def show(
     request: Request, visitor: Visitor, template: str, *, title: str, code: int = 200, **context: object
 ) -> HTMLResponse:
-    """Return the page for somebody who is signed in, with the store's time and the number of runs that wait."""
+    """Return a page for a signed-in person, with the store's time and the number of waiting runs."""
     wiring = wiring_of(request)
     context.setdefault("now_ms", await wiring.schedule.now_ms())
     pending = await wiring.runs.count_pending()
     await wiring.freezes.known()
     fill = partial(render, request, template, title=title, code=code, visitor=visitor, pending=pending, **context)
-    return await asyncio.to_thread(fill)  # arguments of a quarter of a megabyte take most of a second
+    return await asyncio.to_thread(fill)  # 250 kB of arguments take most of a second
 
 
 def render(
@@ -53,7 +53,7 @@ def render(
     pending: int | None = None,
     **context: object,
 ) -> HTMLResponse:
-    """Return the page; `pending` is None where nobody has counted."""
+    """Return the page; `pending` is None if it was not counted."""
     frame: dict[str, object] = {
         "title": write_signs(title),
         "visitor": visitor,
@@ -66,7 +66,7 @@ def render(
         "frozen": wiring_of(request).freezes.last_known() if visitor is not None else [],
     }
     html = _ENVIRONMENT.get_template(template).render({**frame, **context})
-    # Browsers send the origin of a form only under this policy; without it no form could be told from a forged one.
+    # Browsers send a form's origin only under this policy; check_origin needs it.
     return HTMLResponse(html, code, headers={"Referrer-Policy": "same-origin"})
 
 

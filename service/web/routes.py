@@ -1,4 +1,4 @@
-"""Every page of the dashboard, on one router; each form is checked for where it came from."""
+"""The router of all pages, with the origin check of forms."""
 
 from fastapi import APIRouter, Depends
 from starlette.routing import Route
@@ -9,9 +9,9 @@ from service.web import history as decided
 from service.web.form_posts import check_origin
 
 router = APIRouter(include_in_schema=False, dependencies=[Depends(check_host), Depends(check_origin)])
-PAGES = tuple(room.router for room in (sign_ins, inbox, items, decided, runs, searches, freezes, accounts, live))
+PAGES = tuple(module.router for module in (sign_ins, inbox, items, decided, runs, searches, freezes, accounts, live))
 for _pages in PAGES:
     for _route in _pages.routes:
         if isinstance(_route, Route) and _route.methods == {"GET"} and _pages is not live.router:
-            _route.methods.add("HEAD")  # who looks whether a page is there reads none (RFC 9110, section 9.1)
+            _route.methods.add("HEAD")  # required by RFC 9110, section 9.1
     router.include_router(_pages)

@@ -1,4 +1,4 @@
-"""Lead from an id, pasted whole, to the page it belongs to."""
+"""Search by ID: redirect to the page of a run or suspension."""
 
 from typing import Annotated
 
@@ -16,7 +16,7 @@ router = APIRouter()
 
 @router.get("/search")
 async def search(request: Request, visitor: SignedIn, q: Annotated[str, Query(max_length=200)] = "") -> Response:
-    """Go to the run or suspension of that id, or say that there is none."""
+    """Redirect to the run or suspension with this ID, or show that there is none."""
     wanted = q.strip()
     place = await _find(request, visitor, wanted) if wanted else None
     if place is not None:

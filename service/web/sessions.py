@@ -1,4 +1,4 @@
-"""Know who is looking: the session cookie, and the sign-in page for everybody without one."""
+"""Visitors of the pages: the session cookie and the signed-in person."""
 
 import re
 from dataclasses import dataclass
@@ -14,14 +14,13 @@ from service.auth.credentials import Principal
 from service.settings import Settings
 from service.wiring import Process, Wiring
 
-_PLACES = re.compile(
+_PAGES = re.compile(
     r"/(?:|decided|runs|runs/[\w-]+(?:/cancel)?|freezes|account|items/[\w-]+/[\w-]+)(?:\?[\w=&%.+-]*)?", re.ASCII
 )
-"""The pages that a sign-in may lead to; anything else leads to the inbox."""
+"""Pages that a sign-in may redirect to; others redirect to the inbox."""
 
-
-BY_ITSELF = "x-sayso-live"
-"""The header of what an open page fetches by itself: nobody is there, so the session grows idle."""
+REFRESH_HEADER = "x-sayso-live"
+"""Header of requests that an open page sends by itself; they do not keep a session alive."""
 
 
 @dataclass(frozen=True)
@@ -33,17 +32,17 @@ class Visitor:
 
     @property
     def name(self) -> str:
-        """Who they are."""
+        """The person's name."""
         return self.principal.name
 
     @property
     def tenant(self) -> str:
-        """Whose records they see."""
+        """The person's tenant."""
         return self.principal.tenant
 
     @property
     def csrf(self) -> str:
-        """The secret that every form of this session carries."""
+        """The CSRF token of every form of this session."""
         return self.principal.csrf
 
 
@@ -60,13 +59,13 @@ def process_of(request: Request) -> Process:
 
 
 async def find_visitor(request: Request) -> Visitor:
-    """Return who is signed in; raises `NotAuthenticated`, which shows as the sign-in page."""
+    """Return the signed-in person; raises `NotAuthenticated`, which shows the sign-in page."""
     process = process_of(request)
     token = session_token(request, process.settings)
-    by_itself = BY_ITSELF in request.headers or request.url.path == "/live"
-    principal = await process.credentials.identify(token, in_use=not by_itself)
+    is_refresh = REFRESH_HEADER in request.headers or request.url.path == "/live"
+    principal = await process.credentials.identify(token, in_use=not is_refresh)
     if principal.kind is not ActorKind.HUMAN or token is None:
-        raise NotAuthenticated("An agent's key opens no pages; sign in with a name and a password.")
+        raise NotAuthenticated("An agent's key cannot open pages. Sign in with a name and a password.")
     visitor = Visitor(principal, token)
     request.state.wiring = process.tenant(principal.tenant)
     request.state.visitor = visitor
@@ -77,18 +76,18 @@ SignedIn = Annotated[Visitor, Depends(find_visitor)]
 
 
 def cookie_name(settings: Settings) -> str:
-    """Name the cookie; under https its prefix makes browsers insist on `Secure`, on this host and on the whole path."""
-    port = urlsplit(settings.public_url).port or 80  # cookies know no ports, and a host may have Sayso on several
+    """Return the cookie's name; over https the `__Host-` prefix makes browsers enforce `Secure`, host and path."""
+    port = urlsplit(settings.public_url).port or 80  # cookies ignore ports, and one host may run several services
     return "__Host-sayso" if settings.secure_cookies else f"sayso_session_{port}"
 
 
 def session_token(request: Request, settings: Settings) -> str | None:
-    """Return the token in the cookie."""
+    """Return the token from the cookie."""
     return request.cookies.get(cookie_name(settings))
 
 
 def set_session(response: Response, settings: Settings, token: str) -> None:
-    """Put a session's token into the browser, out of reach of scripts."""
+    """Set the cookie, hidden from scripts."""
     response.set_cookie(
         cookie_name(settings),
         token,
@@ -101,12 +100,12 @@ def set_session(response: Response, settings: Settings, token: str) -> None:
 
 
 def clear_session(response: Response, settings: Settings) -> None:
-    """Take the token out of the browser."""
+    """Delete the cookie."""
     response.delete_cookie(
         cookie_name(settings), path="/", secure=settings.secure_cookies, httponly=True, samesite="lax"
     )
 
 
-def safe_next(place: str | None) -> str:
-    """Return where to go after signing in: one of our own pages, by its path, whatever was asked for."""
-    return place if place is not None and _PLACES.fullmatch(place) else "/"
+def safe_next(path: str | None) -> str:
+    """Return the path to show after a sign-in; unknown paths become the inbox."""
+    return path if path is not None and _PAGES.fullmatch(path) else "/"

@@ -1,4 +1,4 @@
-"""Let people in and out."""
+"""Sign in and sign out."""
 
 import re
 
@@ -23,15 +23,15 @@ from service.web.sessions import (
     set_session,
 )
 
-_SHOWN_AGAIN = re.compile(r"/items/[\w-]+/[\w-]+|/runs/[\w-]+/cancel|/freezes", re.ASCII)
-"""The pages that show again what was typed into them before a sign-in."""
+_KEEPING_PAGES = re.compile(r"/items/[\w-]+/[\w-]+|/runs/[\w-]+/cancel|/freezes", re.ASCII)
+"""Pages that show the input from before a sign-in again."""
 
 router = APIRouter()
 
 
 @router.get("/sign-in")
 async def ask(request: Request, next: str | None = None) -> Response:
-    """Show the form, or go on for those who are in."""
+    """Show the form, or redirect a signed-in person."""
     place = safe_next(next)
     try:
         await find_visitor(request)
@@ -42,7 +42,7 @@ async def ask(request: Request, next: str | None = None) -> Response:
 
 @router.post("/sign-in")
 async def sign_in(request: Request) -> Response:
-    """Open a session for the right name and password; any session this browser had is over."""
+    """Open a session, and end this browser's previous one."""
     wiring = process_of(request).tenant(TENANT)
     post = await read_form(request)
     place, name = safe_next(post.get("next")), post.get("name", "").strip()
@@ -50,18 +50,18 @@ async def sign_in(request: Request) -> Response:
         opened = await wiring.reviewers.sign_in(name, post.get("password", ""), origin_of(request))
     except SaysoError as error:
         sentence = error.message
-        show_again(request, lambda problem: show_sign_in(request, place, name, sentence, problem, keep_typed(post)))
+        show_again(request, lambda problem: show_sign_in(request, place, name, sentence, problem, keep_input(post)))
         raise
     await _close(request)
-    # With 307 the browser brings along what was typed before; it has no token of this session, so it is only shown.
-    response = RedirectResponse(place, 307 if keep_typed(post) and _SHOWN_AGAIN.fullmatch(place) else 303)
+    # With 307 the browser resends the earlier form. Its CSRF token is old, so the page only shows the input.
+    response = RedirectResponse(place, 307 if keep_input(post) and _KEEPING_PAGES.fullmatch(place) else 303)
     set_session(response, wiring.settings, opened.token)
     return response
 
 
 @router.post("/sign-out")
 async def sign_out(request: Request, visitor: SignedIn) -> Response:
-    """Close the session."""
+    """End the session."""
     await read_post(request, visitor)
     await _close(request)
     response = RedirectResponse("/sign-in", 303)
@@ -77,18 +77,19 @@ async def _close(request: Request) -> None:
 
 
 async def find_sender(request: Request, post: Post) -> Visitor:
-    """Return who is signed in; who no longer is signs in first, and then finds again what was typed."""
+    """Return the signed-in person; otherwise show the sign-in page, which keeps the form's input."""
     try:
         return await find_visitor(request)
     except NotAuthenticated:
-        kept, said = keep_typed(post), "You were signed out. Sign in to continue with your input."
+        kept, sentence = keep_input(post), "You were signed out. Sign in to continue with your input."
         if kept:
-            show_again(request, lambda problem: show_sign_in(request, request.url.path, "", said, problem, kept))
+            path = request.url.path
+            show_again(request, lambda problem: show_sign_in(request, path, "", sentence, problem, kept))
         raise
 
 
-def keep_typed(post: Post) -> Post:
-    """Return what was typed into the form that was sent without a session; nothing where nothing is typed in it."""
+def keep_input(post: Post) -> Post:
+    """Return the input of a form that was sent without a session; empty for a form without input."""
     if "answer" not in post and "reason" not in post:
         return {}
     return {name: text for name, text in post.items() if name not in ("csrf", "next", "name", "password")}
@@ -102,7 +103,7 @@ def show_sign_in(
     problem: Problem | None = None,
     kept: Post | None = None,
 ) -> Response:
-    """Return the sign-in page, which carries what is kept on to the page it leads to."""
+    """Return the sign-in page, which passes the kept input on to the next page."""
     return render(
         request,
         "pages/sign_in.html",

@@ -39,7 +39,7 @@ class Clocks(Bench):
     @rule(place=PLACES, fault=FAULT)
     def look(self, place: int, fault: str | None) -> None:
         held = self.prefer(place, "pending", "decided", "resuming")
-        self.act(lambda: self.desk.look(held.id), lambda: models.look(held.pause, self.now), fault)
+        self.act(lambda: self.desk.tick(held.id), lambda: models.look(held.pause, self.now), fault)
         self.note_ready(held.id, held.pause.run)
 
     @precondition(lambda self: self.due)
@@ -48,7 +48,7 @@ class Clocks(Bench):
         """The clock looks at all that is due."""
         for suspension_id in self.wait(self.schedule.due(self.now)):
             held = next(one for one in self.held if one.id == suspension_id)
-            self.act(partial(self.desk.look, held.id), partial(models.look, held.pause, self.now))
+            self.act(partial(self.desk.tick, held.id), partial(models.look, held.pause, self.now))
             self.note_ready(held.id, held.pause.run)
 
     # What is frozen

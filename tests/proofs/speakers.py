@@ -10,7 +10,7 @@ from sayso.records.decisions import DecisionRequest
 from sayso.records.items import ItemDraft
 from sayso.records.suspensions import RunRef
 from sayso.transitions.deciding import suspend
-from service.desk.desk import draft_suspension
+from service.desk.drafts import draft_suspension
 from service.store.suspensions.commits import Idempotency
 from service.store.suspensions.saving import Saved
 from tests.proofs import models

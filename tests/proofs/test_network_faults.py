@@ -23,7 +23,8 @@ from sayso.records.run_state import seal_state
 from sayso.records.suspensions import Intent, RunEnd, RunRef, RunStatus, SuspensionRecord
 from sayso.transitions.deciding import suspend
 from sayso.transitions.execution import Fence
-from service.desk.desk import Desk, draft_suspension
+from service.desk.desk import Desk
+from service.desk.drafts import draft_suspension
 from service.store.connection.connecting import connect
 from service.store.keys import TenantKeys
 from service.store.runs.runs import Runs
@@ -302,7 +303,7 @@ async def test_a_workers_step_is_saved_whole_or_not_at_all(net: Net, step: str, 
 
 
 @pytest.mark.parametrize("fault", LATE, ids=lambda fault: fault.name.lower())
-async def test_a_decision_that_arrives_late_is_told_who_was_first(net: Net, fault: Fault) -> None:
+async def test_late_decision_names_the_first_reviewer(net: Net, fault: Fault) -> None:
     record = await pend(net)
     yes = DecisionRequest(action="approve", digest=record.items[0].digest)
     net.proxy.arm(fault, 2)
@@ -331,7 +332,7 @@ async def lose_reply_to_a_rival(net: Net, call: Call, rival: Callable[[], Awaita
     return await task
 
 
-async def test_a_decision_whose_reply_is_lost_and_which_a_worker_took_up_is_told_as_made(net: Net) -> None:
+async def test_decision_with_lost_reply_is_repeated_after_lease(net: Net) -> None:
     call = await approving(net)
     (record,), _, _ = await check_store(net)
     told = await lose_reply_to_a_rival(net, call, lambda: net.steady.lease(record.id, "w1", LEASE_MS))
@@ -341,16 +342,16 @@ async def test_a_decision_whose_reply_is_lost_and_which_a_worker_took_up_is_told
     assert trail == ["run_paused", "decision_recorded", "decided", "run_resuming"]
 
 
-async def test_a_settled_run_is_told_as_settled_whoever_looked_meanwhile(net: Net) -> None:
+async def test_settle_is_repeated_after_other_reads(net: Net) -> None:
     call = await settling(net)
     (record,), _, _ = await check_store(net)
-    told = await lose_reply_to_a_rival(net, call, lambda: net.steady.look(record.id))
+    told = await lose_reply_to_a_rival(net, call, lambda: net.steady.tick(record.id))
     assert isinstance(told, Saved)
     _, trail, _ = await check_store(net)
     assert trail == ["run_started", "run_resuming", "run_completed"]
 
 
-async def test_a_permit_is_spent_once_even_if_its_reply_is_lost_and_the_lease_is_renewed(net: Net) -> None:
+async def test_redeem_once_after_lost_reply_and_renewed_lease(net: Net) -> None:
     call = await redeeming(net)
     (record,), _, _ = await check_store(net)
     fence = Fence("w1", 1, LEASE_MS)
@@ -360,7 +361,7 @@ async def test_a_permit_is_spent_once_even_if_its_reply_is_lost_and_the_lease_is
     assert trail.count("permit_redeemed") == 1
 
 
-async def test_an_id_that_was_taken_and_never_arrived_is_brought_back(net: Net) -> None:
+async def test_lost_ready_entry_is_queued_again(net: Net) -> None:
     record = await begin(net)
     schedule = Schedule(TenantStore(net.connections[1], net.tenant))
     assert [one.id for one in await schedule.take(1)] == [record.id], (

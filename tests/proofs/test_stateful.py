@@ -25,7 +25,7 @@ class Machine(Speakers, Clocks, Drivers):
     """Everybody who can change a run."""
 
 
-def test_every_step_of_everybody_comes_to_what_the_model_says(clean_store_url: str) -> None:
+def test_desk_agrees_with_the_model(clean_store_url: str) -> None:
     with asyncio.Runner() as loop:
         redis = connect(clean_store_url)
         world = World(loop, redis, Connections(redis))

@@ -1,7 +1,7 @@
-"""Take decisions by signed webhook: verified over the raw body before anything of it is read, each id counted once.
+"""Decisions by signed webhook; the signature over the raw body is verified before parsing.
 
-The message's id is the request's Idempotency-Key, whoever the reviewer is: the same message again changes nothing and
-is told how the item stands, and another message under the same id is refused.
+The message's id is the idempotency key for every reviewer. A repeated message changes nothing and returns the item's
+status; another message with the same id is refused.
 """
 
 from typing import Any
@@ -27,30 +27,30 @@ CHANNEL = "webhook"
 
 
 class HookDecision(DecisionRequest):
-    """A decision as it comes by webhook: the reviewer's word, whose it is, and on what."""
+    """A decision by webhook: the decision, its reviewer and its item."""
 
     suspension_id: str = Field(min_length=1, max_length=100)
     item_id: str = Field(min_length=1, max_length=100)
     reviewer: str = Field(min_length=1, max_length=64, description="The name of an active reviewer.")
 
     @property
-    def word(self) -> DecisionRequest:
-        """The decision alone."""
+    def decision(self) -> DecisionRequest:
+        """The decision without reviewer and item."""
         return DecisionRequest.model_validate(
             self.model_dump(include=set(DecisionRequest.model_fields), exclude_unset=True)
         )
 
 
 class HookAnswer(BaseModel):
-    """How the item stands."""
+    """The item's status."""
 
     model_config = ConfigDict(frozen=True)
 
     suspension_id: str
     item_id: str
-    status: Status = Field(description="The suspension's status: pending while other items or votes are missing.")
+    status: Status = Field(description="The suspension's status: pending while other items or decisions are missing.")
     verdict: Verdict | None = Field(description="Null while the quorum is not met.")
-    repeated: bool = Field(description="Whether this message had been taken before.")
+    repeated: bool = Field(description="Whether this message was a repetition.")
 
 
 def _header(name: str, meaning: str, example: str) -> dict[str, Any]:
@@ -60,17 +60,17 @@ def _header(name: str, meaning: str, example: str) -> dict[str, Any]:
 
 def _schema() -> dict[str, Any]:
     schema = HookDecision.model_json_schema(ref_template="#/components/schemas/{model}")
-    schema.pop("$defs", None)  # what it refers to stands among the schemas of the API
+    schema.pop("$defs", None)  # the API's schemas include them
     return schema
 
 
 _DOCUMENTED = {
     "parameters": [
-        _header("webhook-id", "The message's own id; the same when it is sent again.", "msg_2Lw9"),
-        _header("webhook-timestamp", "When it was signed, in seconds since 1970.", "1795255307"),
+        _header("webhook-id", "The message's id; the same for a repeated message.", "msg_2Lw9"),
+        _header("webhook-timestamp", "The time of the signature, in seconds since 1970.", "1795255307"),
         _header(
             "webhook-signature",
-            "HMAC-SHA256 over `id.timestamp.body` in base64; several with spaces between them.",
+            "HMAC-SHA256 over `id.timestamp.body` in base64; several are separated by spaces.",
             "v1,K5oZfzN95Z9UVu1EsfQmfVNQhnkZ2pj9o9NDN/H/pI4=",
         ),
     ],
@@ -88,21 +88,21 @@ _DOCUMENTED = {
     responses=problems(400, 401, 403, 404, 409),
 )
 async def take_decision(request: Request) -> HookAnswer:
-    """Put a reviewer's word on an item, vouched for by a Standard Webhooks signature."""
+    """Record a reviewer's decision, authenticated by a Standard Webhooks signature."""
     parts: Wiring = request.app.state.process.tenant(TENANT)
     message_id, raw = await _verify(request, parts)
     sent = read_body(raw, HookDecision)
     reviewer = await parts.reviewers.find(sent.reviewer)
     if reviewer is None or not reviewer.active:
-        raise NotAllowed(f"There is no active reviewer named {sent.reviewer!r}; send the name of one.")
+        raise NotAllowed(f"There is no active reviewer named {sent.reviewer!r}. Send the name of one.")
     by = Actor(id=reviewer.name, kind=ActorKind.HUMAN, channel=CHANNEL)
     try:
         saved = await parts.desk.decide(
-            sent.suspension_id, sent.item_id, sent.word, by, key=f"{CHANNEL}:{message_id}", asker=CHANNEL
+            sent.suspension_id, sent.item_id, sent.decision, by, key=f"{CHANNEL}:{message_id}", asker=CHANNEL
         )
     except IdempotencyConflict as error:
-        said = "This webhook-id came before with another body; give every new message an id of its own."
-        raise IdempotencyConflict(said, webhook_id=message_id) from error
+        problem = "This webhook-id was used with another body. Give every new message its own id."
+        raise IdempotencyConflict(problem, webhook_id=message_id) from error
     outcome = find_item(saved.record, sent.item_id).outcome
     return HookAnswer(
         suspension_id=sent.suspension_id,
@@ -117,7 +117,7 @@ async def _verify(request: Request, parts: Wiring) -> tuple[str, bytes]:
     """Return the message's id and body; raises `InvalidSignature`, or `Unavailable` while no secret is set."""
     secrets = [secret.get_secret_value() for secret in parts.settings.webhook_secret]
     if not secrets:
-        raise Unavailable(f"This door is closed: the operator has to set {variable_of('webhook_secret')} to open it.")
+        raise Unavailable(f"Webhook decisions are disabled. Set {variable_of('webhook_secret')} to enable them.")
     raw = await request.body()
     message = SignedMessage(
         id=_single(request, "webhook-id"),

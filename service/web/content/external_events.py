@@ -1,4 +1,4 @@
-"""Tell what other software told of a run in plain words, in one timeline with our own trail."""
+"""External events of a run in sentences, in one timeline with its audit trail."""
 
 from collections.abc import Sequence
 from typing import NamedTuple
@@ -13,10 +13,10 @@ from service.store.runs.external_events import ExternalEvents
 from service.web.content.timeline import Line, describe_trail
 
 MAX_EXTERNAL_EVENTS = 1_000
-"""A page shows no more of what others told than this, the latest; the API has it all."""
+"""A page shows the latest external events only; the API has all of them."""
 
-_LONGEST = 8_000
-_DEEPEST = 4
+_MAX_CHARS = 8_000
+_MAX_DEPTH = 4
 
 _TONES = {
     Kind.WAIT: "wait",
@@ -28,30 +28,33 @@ _TONES = {
 }
 
 
-class Told(NamedTuple):
-    """The latest of what others told, and whether there is more before it."""
+class ExternalEntries(NamedTuple):
+    """The latest external entries, and whether earlier ones are omitted."""
 
     entries: list[Entry]
     cut: bool
 
 
-async def read_external_events(external_events: ExternalEvents, run_id: str, until_ms: int | None = None) -> Told:
-    """Return what others told of the run, up to a moment where one is given."""
+async def read_external_events(
+    external_events: ExternalEvents, run_id: str, until_ms: int | None = None
+) -> ExternalEntries:
+    """Return the run's latest external entries, up to `until_ms` if given."""
     entries = build_entries(await external_events.read_all(run_id))
     if until_ms is not None:
         entries = [one for one in entries if one.at_ms <= until_ms]
     entries.sort(key=lambda one: one.at_ms)
-    return Told(entries[-MAX_EXTERNAL_EVENTS:], len(entries) > MAX_EXTERNAL_EVENTS)
+    return ExternalEntries(entries[-MAX_EXTERNAL_EVENTS:], len(entries) > MAX_EXTERNAL_EVENTS)
 
 
 def describe_both(trail: Sequence[TrailEntry], entries: Sequence[Entry]) -> list[Line]:
-    """Return a line for every event of ours and every entry of theirs, in order."""
-    ours = iter(describe_trail(trail))
-    return [next(ours) if isinstance(one, TrailEntry) else describe_entry(one) for one in merge(trail, entries)]
+    """Return a line for every trail event and every external entry, in order."""
+    lines = iter(describe_trail(trail))
+    merged = merge(trail, entries)
+    return [next(lines) if isinstance(entry, TrailEntry) else describe_entry(entry) for entry in merged]
 
 
 def describe_entry(entry: Entry) -> Line:
-    """Return the line of what a source told."""
+    """Return the line of an external entry."""
     text, tone, note = _describe(entry)
     return Line(
         seq=entry.first_seq,
@@ -62,7 +65,7 @@ def describe_entry(entry: Entry) -> Line:
         note=_cut(note),
         data=_cut(_show_data(entry)),
         source=_name(entry),
-        depth=min(entry.depth, _DEEPEST),
+        depth=min(entry.depth, _MAX_DEPTH),
     )
 
 
@@ -96,5 +99,5 @@ def _name(entry: Entry) -> str:
     return label if entry.source == "agent" else f"{label}, {entry.source}"
 
 
-def _cut(text: str, longest: int = _LONGEST) -> str:
-    return text if len(text) <= longest else f"{text[:longest]} … (cut; the API has the full text)"
+def _cut(text: str, limit: int = _MAX_CHARS) -> str:
+    return text if len(text) <= limit else f"{text[:limit]} … (cut; the API has the full text)"

@@ -103,7 +103,7 @@ def _policy_decision(facts: Facts) -> Sentence:
     return tone, f"{facts.text('tool_name', subject)} {verb}", facts.text("reason") + error
 
 
-def _run_paused(facts: Facts) -> Sentence:
+def _run_suspended(facts: Facts) -> Sentence:
     tools = join_words([row.text("tool_name") for row in facts.object("payload").objects("items")])
     return "wait", f"Waiting for a decision on {tools or facts.text('tool_name', 'a call')}", facts.text("reason")
 
@@ -193,7 +193,7 @@ DESCRIBERS: Mapping[str, Callable[[Facts], Sentence]] = {
     EventType.LLM_COMPLETED: _llm_completed,
     EventType.TOOL_BATCH_STARTED: _batch_started,
     EventType.POLICY_DECISION: _policy_decision,
-    EventType.RUN_PAUSED: _run_paused,
+    EventType.RUN_PAUSED: _run_suspended,
     EventType.DECISION_RECORDED: _decision_recorded,
     EventType.DECIDED: _decided,
     EventType.TIMED_OUT: _timed_out,

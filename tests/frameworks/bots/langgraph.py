@@ -1,4 +1,4 @@
-"""A LangChain agent that plays the turns it is asked for, in either mode of interrupting."""
+"""A LangChain bot, in both interrupt modes."""
 
 import os
 from pathlib import Path
@@ -10,7 +10,8 @@ from langchain_core.messages import AIMessage, ToolMessage
 from langchain_core.outputs import ChatGeneration, ChatResult
 from langchain_core.tools import tool
 
-from sayso.adapters.langgraph import Mode, gate, sqlite
+from sayso.adapters.langgraph import gate, sqlite
+from sayso.adapters.langgraph.middleware import Mode
 from sayso.runner.protocol import FrameworkAgent
 from tests.frameworks.bots.effects import leave, parse_script, think, words
 
@@ -18,7 +19,7 @@ THREADS = Path(os.environ["BOT_HOME"]).parent / "threads.db"
 
 
 class Player(BaseChatModel):
-    """Plays the next turn: the messages tell how many there were."""
+    """Plays the next turn, counted in the messages."""
 
     @property
     def _llm_type(self) -> str:

@@ -1,5 +1,6 @@
-"""Teams of AutoGen in which a member, or an agent within a tool, could act without anybody being asked."""
+"""AutoGen teams in which a member, or an agent in a tool, could run tools without review."""
 
+from functools import partial
 from typing import Any
 
 from autogen_agentchat.agents import AssistantAgent, SocietyOfMindAgent, UserProxyAgent
@@ -54,4 +55,4 @@ TEAMS: dict[str, Any] = {
 }
 
 if __name__ == "__main__":
-    say({name: refusal(lambda build=build: gate(build, name="bot")) for name, build in TEAMS.items()})
+    say({name: refusal(partial(gate, build, name="bot")) for name, build in TEAMS.items()})

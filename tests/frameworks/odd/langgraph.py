@@ -1,4 +1,4 @@
-"""Odd agents of LangChain: tools that the model made up, ids given twice, tools that nobody would be asked of."""
+"""LangChain agents with unknown tools, repeated call ids and ungated tools."""
 
 import asyncio
 from pathlib import Path
@@ -13,7 +13,8 @@ from langchain_core.outputs import ChatGeneration, ChatResult
 from langchain_core.tools import tool
 from pydantic import BaseModel
 
-from sayso.adapters.langgraph import Mode, gate, sqlite
+from sayso.adapters.langgraph import gate, sqlite
+from sayso.adapters.langgraph.middleware import Mode
 from sayso.runner.protocol import FrameworkAgent
 from tests.frameworks.odd.drives import LONG_ID, play, refusal, say
 
@@ -21,13 +22,13 @@ RAN: list[str] = []
 
 
 class Total(BaseModel):
-    """What the agent comes to."""
+    """The agent's structured response."""
 
     total: int
 
 
 class Asker(BaseChatModel):
-    """Asks for its turns' calls, then says what it was told."""
+    """Requests the calls of its turns, then repeats their results."""
 
     turns: Any
 
@@ -61,7 +62,7 @@ def burn(what: str) -> str:
 def make(
     folder: str, turns: Any, tools: Any = (fetch,), mode: Mode = "batched", gated: Any = (fetch,), **options: Any
 ) -> FrameworkAgent:
-    """Return the agent that asks for these calls."""
+    """Return an agent that requests these calls."""
     path = Path(folder) / f"{id(turns)}.db"
 
     def build(*, checkpointer: Any, middleware: Any) -> Any:
@@ -75,7 +76,7 @@ def called(name: str, call_id: str, **args: Any) -> dict[str, Any]:
 
 
 async def main() -> None:
-    """Play each of them."""
+    """Play each agent."""
     made_up = [[called("fly", "c0"), called("fetch", "c1", what="a")]]
     twice = [[called("fetch", "c0", what="b"), called("fetch", "c0", what="c")]]
     typed = [[called("fetch", LONG_ID, what="d")], [called("Total", "c1", total=3)]]

@@ -13,6 +13,7 @@ from sayso.adapters.afk import Afk, gate
 from sayso.adapters.afk.checkpoints import shift
 from sayso.adapters.afk.hooks import Hooks
 from sayso.adapters.starting import start
+from sayso.canonical_json import JsonObject
 from sayso.errors import Conflict, InvalidInput, InvalidJson, SaysoError
 from sayso.formats.external_events import Kind, StoredEvent
 from sayso.policy.engine import Action
@@ -426,7 +427,8 @@ async def test_timeline_shows_a_resumed_step_once() -> None:
 
 async def test_resume_refuses_an_invalid_state() -> None:
     asked = await Bot(([pay("ann", 1)],)).begin()
-    for native in ({}, {**asked.native, "saved": {"step": 1}}, {**asked.native, "step": "one"}):
+    invalid: tuple[JsonObject, ...] = ({}, {**asked.native, "saved": {"step": 1}}, {**asked.native, "step": "one"})
+    for native in invalid:
         with pytest.raises(InvalidInput, match="not a waiting AFK run"):
             await Bot(()).framework.resume(native, decide(asked, True))
 

@@ -96,7 +96,7 @@ def test_answer_sends_digits_as_text_when_text_is_requested(
         shown = sayso("show", waiting).stdout
         done = sayso("answer", waiting, "123456", "--yes")
         outcome = agent.find(waiting).items[0].outcome
-    assert "goes into code" in shown
+    assert "the value fills code" in shown
     assert text in shown
     assert outcome is not None, done.stderr
     assert outcome.value == "123456"

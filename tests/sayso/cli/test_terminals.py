@@ -107,7 +107,7 @@ def test_approve_refuses_what_no_terminal_can_keep(clean_store_url: str, tmp_pat
             shell.press(f"{command} approve {waiting}; echo done-$?", "Enter")
             shell.await_text("done-1")
             shown = "".join(shell.screen().split())
-            assert "aterminalmaykeepnomorethan1000.Nothingwasdecided." in shown
+            assert "aterminalmaykeeponly1000.Nothingwasdecided." in shown
             assert f"{url}/items/{waiting}/i1" in shown
             shell.press(f"clear; {command} deny {waiting}; echo done-$?", "Enter")
             shell.await_text("Deny?")

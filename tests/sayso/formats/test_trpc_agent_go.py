@@ -4,6 +4,7 @@ import re
 from typing import Any
 
 import pytest
+from pydantic import JsonValue
 
 from sayso.errors import InvalidInput
 from sayso.formats.trpc_agent_go import (
@@ -87,9 +88,10 @@ def test_decode_keeps_invalid_arguments_as_text() -> None:
 
 
 def test_decode_all_accepts_event_list_and_response() -> None:
-    assert [one.id for one in decode_all(TRPC[0])] == ["e1"]  # type: ignore[arg-type]
-    assert len(decode_all(TRPC)) == len(TRPC)  # type: ignore[arg-type]
-    assert len(decode_all({"status": "completed", "events": TRPC, "messages": []})) == len(TRPC)  # type: ignore[dict-item]
+    events: list[JsonValue] = [*TRPC]
+    assert [event.id for event in decode_all(events[0])] == ["e1"]
+    assert len(decode_all(events)) == len(TRPC)
+    assert len(decode_all({"status": "completed", "events": events, "messages": []})) == len(TRPC)
     with pytest.raises(InvalidInput, match="not events of trpc-agent-go"):
         decode_all(["text"])
 
@@ -180,7 +182,7 @@ def test_documented_quick_start_resumes_a_graph() -> None:
     written = re.search(r"^### trpc-agent-go\n.*?^```python\n(.*?)^```", page, re.DOTALL | re.MULTILINE)
     assert written is not None
     assert len(written[1].splitlines()) <= 15
-    known: dict[str, Any] = {"answer": [interrupt(interruptKey="approve")]}
+    known: dict[str, Any] = {"response": [interrupt(interruptKey="approve")]}
     exec(written[1], known)  # noqa: S102  the page's own lines
     assert known["state"] == {"lineage_id": "l1", "checkpoint_id": "k1", "resume_map": {"approve": True}}
-    assert [one.mechanism for one in known["pauses"]] == ["graph_interrupt"]
+    assert [entry.mechanism for entry in known["suspensions"]] == ["graph_interrupt"]

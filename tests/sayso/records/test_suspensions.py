@@ -87,7 +87,7 @@ VERBS: dict[str, Verb] = {
         st.tuples(st.sampled_from(sorted(VERBS)), st.sampled_from(["w1", "w2"]), st.integers(0, 40_000)), max_size=25
     )
 )
-def test_no_order_of_steps_leaves_the_table_or_breaks_what_must_always_hold(steps: list[tuple[str, str, int]]) -> None:
+def test_worker_steps_in_any_order_keep_the_invariants(steps: list[tuple[str, str, int]]) -> None:
     drafts = (ask(0, timeout_s=60, extend_by_s=600), ask(1, timeout_s=90))
     record, now_ms = suspend(draft(), drafts, T0).record, T0
     resumed = 0
@@ -122,7 +122,7 @@ def postpone_gave_up(name: str, after: SuspensionRecord) -> bool:
     return name == "postpone" and after.status is Status.FAILED
 
 
-def test_every_status_but_the_last_ones_has_a_way_on() -> None:
+def test_every_open_status_has_a_next_step() -> None:
     for status in Status:
         ways = [verb for verb, step in LEGAL.items() if status in step.sources]
         assert bool(ways) == (status not in (Status.RESUMED, Status.CANCELLED)), status

@@ -2,7 +2,6 @@ import json
 
 from hypothesis import given
 from hypothesis import strategies as st
-from pydantic import JsonValue
 
 from sayso.canonical_json import JsonObject, canonical_json, parse_json
 from sayso.text.summaries import SUMMARY_PAIRS, Leaf, list_values, summarize, write_leaf, write_pretty

@@ -1,11 +1,11 @@
 """Tests of the size limits of external events."""
 
-from sayso.canonical_json import canonical_json
+from sayso.canonical_json import JsonObject, canonical_json
 from sayso.timeline.limits import fit_events
 
 
 def test_fit_events_keeps_short_events() -> None:
-    events = ({"type": "a", "content": "b" * 5000}, {"type": "c"})
+    events: tuple[JsonObject, ...] = ({"type": "a", "content": "b" * 5000}, {"type": "c"})
     assert fit_events(events) == events
 
 
@@ -16,7 +16,8 @@ def test_fit_events_truncates_long_text() -> None:
 
 
 def test_fit_events_drops_long_lists() -> None:
-    long = {"type": "a", "calls": [{"x": "y" * 100}] * 1000, **{f"k{n}": "z" * 1900 for n in range(60)}}
+    texts: JsonObject = {f"k{n}": "z" * 1900 for n in range(60)}
+    long: JsonObject = {"type": "a", "calls": [{"x": "y" * 100}] * 1000, **texts}
     (cut,) = fit_events([long])
     assert cut == {"type": "a", "cut": True}
     (kept,) = fit_events([{"type": "a", "calls": [{"x": "y" * 100}] * 1000}])

@@ -101,7 +101,7 @@ def test_build_entries_splits_text_at_a_call() -> None:
 
 
 def test_build_entries_pairs_results_without_ids_in_order() -> None:
-    events = [
+    events: list[dict[str, Any]] = [
         {"type": "tool_call", "name": "a"},
         {"type": "tool_call", "name": "b"},
         {"type": "tool_output", "output": "first"},

@@ -70,7 +70,9 @@ async def test_a_state_that_no_worker_could_go_on_from_is_refused(
 async def test_an_agent_of_our_own_runner_is_never_paused_elsewhere(world: World) -> None:
     paused = {"framework": "sayso", "state_schema": "x", "manifest_digest": DIGEST, "state": encode({})}
     async with world.client("demo") as client:
-        answer = await client.post("/api/v1/suspensions", json={"agent": "demo", "calls": [CALL], "framework_run": paused})
+        answer = await client.post(
+            "/api/v1/suspensions", json={"agent": "demo", "calls": [CALL], "framework_run": paused}
+        )
     assert answer.status_code == 422
 
 

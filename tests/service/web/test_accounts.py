@@ -23,7 +23,7 @@ async def test_account_page_changes_the_password(settings: Settings) -> None:
         csrf = await begin(guest)
         form = {"csrf": csrf, "current": PASSWORD, "password": NEW, "again": NEW}
         assert await guest.send("/account/password", 303, **form) == "/account?done=password"
-        assert "Your password is changed" in await guest.read("/account?done=password")
+        assert "The password is changed" in await guest.read("/account?done=password")
         guest.client.cookies.clear()
         old = await guest.client.post("/sign-in", data={"name": "carla", "password": PASSWORD}, headers=OWN)
         new = await guest.client.post("/sign-in", data={"name": "carla", "password": NEW}, headers=OWN)
@@ -32,7 +32,7 @@ async def test_account_page_changes_the_password(settings: Settings) -> None:
 
 @pytest.mark.parametrize(
     ("current", "again", "status", "said"),
-    [("a wrong password", NEW, 403, "not right"), (PASSWORD, "typed otherwise", 422, "typed in two ways")],
+    [("a wrong password", NEW, 403, "not right"), (PASSWORD, "typed otherwise", 422, "The two new passwords differ")],
 )
 async def test_account_page_shows_a_refused_password(
     settings: Settings, current: str, again: str, status: int, said: str

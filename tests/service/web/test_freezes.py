@@ -1,4 +1,4 @@
-"""What is frozen is shown on every page; an admin freezes and lifts it on one."""
+"""What is frozen is shown on every page; an admin freezes and unfreezes it on one."""
 
 import re
 
@@ -29,8 +29,8 @@ async def test_admin_freezes_and_unfreezes(settings: Settings) -> None:
             assert "the tool refund_payment" in await anna.read(place)
         page = await anna.read("/freezes")
         assert "Wrong &lt;amounts&gt;" in page
-        (freeze_id,) = re.findall(r'action="/freezes/(frz_\w+)/lift"', page)
-        await anna.send(f"/freezes/{freeze_id}/lift")
+        (freeze_id,) = re.findall(r'action="/freezes/(frz_\w+)/unfreeze"', page)
+        await anna.send(f"/freezes/{freeze_id}/unfreeze")
         page = await anna.read("/freezes")
         assert "Nothing is frozen." in page
         assert "unfrozen by anna" in page
@@ -42,7 +42,7 @@ async def test_reviewer_sees_freezes_without_forms(settings: Settings) -> None:
         page = await anna.read("/freezes")
         assert "everything" in page
         assert '<form method="post" action="/freezes' not in page
-        await anna.send(f"/freezes/{freeze.id}/lift", status=403)
+        await anna.send(f"/freezes/{freeze.id}/unfreeze", status=403)
         assert "admin" in await anna.send("/freezes", status=403, kind="all")
         assert await anna.wiring.freezes.in_force(fresh=True) == [freeze]
 
@@ -69,7 +69,7 @@ async def test_freeze_without_a_name_keeps_the_input(settings: Settings) -> None
     async with visit(settings) as anna:
         await make_admin(anna)
         page = await anna.send("/freezes", status=422, kind="tool", reason="Look at this")
-        assert "Write the name of the tool" in page
+        assert "Enter the name of the tool" in page
         assert "Look at this" in page
         await anna.send("/freezes", status=422, kind="world")
         page = await anna.send("/freezes", status=422, kind="tool", named="refund_*")
@@ -112,7 +112,7 @@ async def test_clock_in_doubt_is_shown_until_an_admin_resolves_it(
                 assert "clock jumped from" in page
                 assert "<strong>Frozen:</strong>" not in page
             assert "Let them pass" in await anna.read("/freezes")
-            await anna.send(f"/freezes/{freeze.id}/lift", deadlines=said)
+            await anna.send(f"/freezes/{freeze.id}/unfreeze", deadlines=said)
             assert "Clock in doubt:" not in await anna.read("/")
             (unfrozen,) = [one for one in await freezes.known(fresh=True) if one.id == freeze.id]
             assert (unfrozen.unfrozen_by, unfrozen.deadlines) == ("anna", said)
@@ -123,7 +123,7 @@ async def test_reviewer_cannot_resolve_a_clock_in_doubt(settings: Settings) -> N
         now_ms = await anna.wiring.schedule.now_ms()
         freeze = await anna.wiring.freezes.doubt_time(now_ms - 3_600_000, now_ms)
         assert "Let them pass" not in await anna.read("/freezes")
-        await anna.send(f"/freezes/{freeze.id}/lift", status=403, deadlines="pass")
+        await anna.send(f"/freezes/{freeze.id}/unfreeze", status=403, deadlines="pass")
         assert await anna.wiring.freezes.in_force(fresh=True) == [freeze]
 
 

@@ -76,7 +76,7 @@ async def test_item_page_of_an_ineligible_reviewer_has_no_forms(settings: Settin
         assert "You cannot decide this" in await answer(ben, record, "approve", 403)
         own = await asked(ben.wiring, owner="ben")
         assert "another reviewer must decide it" in await ben.read(place_of(own))
-        assert "another reviewer has to" in await answer(ben, own, "approve", 403)
+        assert "ask another reviewer" in await answer(ben, own, "approve", 403)
 
 
 async def test_item_page_shows_the_quorum(settings: Settings) -> None:

@@ -168,7 +168,7 @@ async def test_edit_of_another_type_cannot_evade_a_deny_rule(settings: Settings)
         await anna.wiring.runs.save_definitions([anything])
         record = await asked(anna.wiring, make_ask(anything, {"amount": 5}))
         page = await answer(anna, record, "edit", 403, f0='{"amount": "5000"}')
-        assert "The rules might deny refund_payment with these final arguments, but cannot judge them" in page
+        assert "The rules might deny refund_payment with these final arguments, but cannot evaluate them" in page
         assert "5000" in page
 
 

@@ -53,7 +53,7 @@ async def test_stream_sends_nothing_without_changes(settings: Settings, of: str)
     async with visit(settings, None) as desk:
         record = await asked(desk.wiring)
         async with stream(settings, f"?run={record.run.id}" if of == "one run" else "") as (lines, _):
-            await follow(lines, "data: moved" if of == "one run" else "data: 1")
+            await follow(lines, "data: changed" if of == "one run" else "data: 1")
             assert await anext(lines) == ""
             told = asyncio.ensure_future(anext(lines))
             await asyncio.wait({told}, timeout=5 * APART_S)

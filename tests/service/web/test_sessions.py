@@ -4,7 +4,7 @@ from redis.asyncio import Redis
 from service.auth.reviewers import hash_token
 from service.settings import Settings
 from service.store.keys import SESSIONS
-from service.web.sessions import BY_ITSELF, safe_next
+from service.web.sessions import REFRESH_HEADER, safe_next
 from tests.service.web.sites import visit
 
 
@@ -50,7 +50,7 @@ def test_safe_next_replaces_other_targets(place: str | None) -> None:
     assert safe_next(place) == "/"
 
 
-@pytest.mark.parametrize(("headers", "renewed"), [({}, True), ({BY_ITSELF: "1"}, False)], ids=["a person", "the page"])
+@pytest.mark.parametrize(("headers", "renewed"), [({}, True), ({REFRESH_HEADER: "1"}, False)], ids=["person", "page"])
 async def test_refreshes_do_not_keep_a_session_alive(
     settings: Settings, headers: dict[str, str], renewed: bool
 ) -> None:

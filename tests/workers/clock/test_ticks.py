@@ -76,7 +76,7 @@ async def test_a_queue_that_never_answers_delays_no_deadline(wiring: Wiring) -> 
 
         async def is_decided() -> bool:
             found = await wiring.desk.suspensions.read(late.id)
-            return found.record is not None and found.record.status is not Status.PENDING
+            return found.record.status is not Status.PENDING
 
         await until(is_decided)
         stopping.set()

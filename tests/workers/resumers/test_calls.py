@@ -18,7 +18,7 @@ CALLS = (
 
 async def bring(wiring: Wiring, *calls: ExternalCall, on_deny: str = "continue") -> Saved:  # noqa: F811
     run = RunRef(id="run_x", agent="a", owner="bot", thread_id="t")
-    return await wiring.desk.ask(run, calls, ResumeSpec(resumer="calls"), on_deny)
+    return await wiring.desk.suspend(run, calls, ResumeSpec(resumer="calls"), on_deny)
 
 
 async def answer(wiring: Wiring, asked: Saved, **word: object) -> None:  # noqa: F811
@@ -62,7 +62,7 @@ async def test_of_calls_of_which_one_is_enough_the_others_do_not_run_and_fail_no
     first = ExternalCall(CALLS[1].call.model_copy(update={"index": 0}), CALLS[1].definition)
     async with draining(wiring):
         run = RunRef(id="run_x", agent="a", owner="bot", thread_id="t")
-        asked = await wiring.desk.ask(run, (first, second), ResumeSpec(resumer="calls", coverage="any"), "fail")
+        asked = await wiring.desk.suspend(run, (first, second), ResumeSpec(resumer="calls", coverage="any"), "fail")
         item = asked.record.items[1]
         yes = DecisionRequest(action="approve", digest=item.digest)
         await wiring.desk.decide(asked.record.id, item.item_id, yes, person("ada"))

@@ -71,7 +71,7 @@ class Tool:
     ) -> ToolResult:
         """Run it."""
         try:
-            given = [self.args_model.model_validate(raw_args)]
+            given: list[Any] = [self.args_model.model_validate(raw_args)]
             if len(inspect.signature(self.fn).parameters) > 1:
                 given.append(ctx or ToolContext())
             coming = self.fn(*given) if inspect.iscoroutinefunction(self.fn) else asyncio.to_thread(self.fn, *given)

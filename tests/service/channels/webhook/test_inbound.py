@@ -97,7 +97,7 @@ async def test_webhook_reused_id_with_another_body_is_refused(world: World, fiel
         await send(client, word(record))
         other = await send(client, word(record, **fields))
     assert (other.status_code, other.json()["type"]) == (409, "/problems/idempotency-conflict")
-    assert other.json()["detail"].startswith("This webhook-id came before with another body")
+    assert other.json()["detail"].startswith("This webhook-id was used with another body")
 
 
 async def test_webhook_second_decision_is_already_decided(world: World) -> None:

@@ -177,8 +177,8 @@ class _Run:
             await self._end(handle, AgentResult(self.run_id, self.thread_id, "degraded", str(ended), self.records))
         except Exception as error:  # noqa: BLE001 - whatever it is ends the run
             await self._emit("run_failed", "failed", message=str(error))
-            ended = AgentResult(self.run_id, self.thread_id, "failed", str(error), self.records)
-            await self._save("run_terminal", {"terminal_result": asdict(ended)})
+            failed = AgentResult(self.run_id, self.thread_id, "failed", str(error), self.records)
+            await self._save("run_terminal", {"terminal_result": asdict(failed)})
             handle._result.set_exception(error)
 
     async def _end(self, handle: RunHandle, result: AgentResult) -> None:
@@ -235,18 +235,21 @@ class _Run:
         )
         decision = await self._judge(event)
         if decision.action == "deny":
-            return self._refuse(call, decision.reason or "Denied by policy")
+            self._refuse(call, decision.reason or "Denied by policy")
+            return None
         marker = str(decision.request_payload.get("interaction", ""))
         if decision.action == "request_user_input" or (
             decision.action == "defer" and marker in ("user_input", "input")
         ):
             given = await self._ask_value(decision, call.tool_name)
             if given.kind != "allow":
-                return self._refuse(call, given.reason or "User input denied")
+                self._refuse(call, given.reason or "User input denied")
+                return None
             if target := decision.request_payload.get("target_arg"):
                 args[target] = given.value or ""
         elif decision.action in ASKING and not await self._approve(decision, call.tool_name):
-            return self._refuse(call, "Approval denied")
+            self._refuse(call, "Approval denied")
+            return None
         return args if decision.updated_tool_args is None else dict(decision.updated_tool_args)
 
     def _refuse(self, call: ToolCall, error: str) -> None:
@@ -280,7 +283,7 @@ class _Run:
         if not isinstance(said, ApprovalDecision):
             said = await self._pause("approval", said.token, self.runner.config.approval_timeout_s)
         if isinstance(said, ApprovalDecision):
-            return said.kind == "allow"
+            return bool(said.kind == "allow")
         return self.runner.config.approval_fallback == "allow"
 
     async def _ask_value(self, decision: PolicyDecision, tool_name: str) -> UserInputDecision:

@@ -7,7 +7,7 @@ from structlog.testing import capture_logs
 
 from service.app import create_app
 from service.auth.credentials import TENANT
-from service.diagnostics import diagnose
+from service.operations.diagnostics import diagnose
 from service.settings import Settings
 from tests.builders import make_person, register_agent
 from tests.service.worlds import World
@@ -66,9 +66,8 @@ async def test_doctor_tells_of_rules_in_force_that_cannot_work(world: World) -> 
     world.wiring.settings.policy.write_text(DOUBTFUL)
     told = [one for one in [one async for one in diagnose(world.wiring)] if one.part == "rules"]
     assert [one.ok for one in told] == [True] + [False] * len(WARNINGS)
-    assert [
-        one.message for one, start in zip(told[1:], WARNINGS, strict=True) if not one.message.startswith(start)
-    ] == []
+    pairs = zip(told[1:], WARNINGS, strict=True)
+    assert [one.message for one, start in pairs if not one.message.startswith(start)] == []
     assert all(one.todo for one in told[1:])
 
 
