@@ -4,6 +4,7 @@ import inspect
 import re
 import typing
 from collections.abc import Awaitable, Callable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Annotated, Any, overload
@@ -66,17 +67,14 @@ class Tool:
 
     @cached_property
     def digest(self) -> str:
-        """Digest of the definition; every approval of a call is bound to it."""
         return self.definition.digest
 
     @cached_property
     def is_async(self) -> bool:
-        """Whether the function runs in the event loop instead of a thread."""
         return inspect.iscoroutinefunction(self.function)
 
     @property
     def idempotent(self) -> bool:
-        """Whether a call may run twice with one key."""
         return self.definition.idempotent
 
     def find_fault(self, args: JsonObject, *, ignore: str | None = None) -> str | None:
@@ -91,10 +89,9 @@ class Tool:
 
     def read(self, args: JsonObject) -> BaseModel | None:
         """Parse the arguments, or return None if they do not fit; `find_fault` gives the reason."""
-        try:
+        with suppress(Exception):  # a fault in a type's own validator is a fault of the arguments
             return self._parse(args)
-        except Exception:  # noqa: BLE001 - a fault in a type's own validator is a fault of the arguments
-            return None
+        return None
 
     async def run(
         self,
@@ -134,7 +131,6 @@ class Tool:
         return end(await returned) if inspect.isawaitable(returned) else returned
 
     def bind(self, args: JsonObject, context: CallContext, read: BaseModel | None = None) -> dict[str, Any]:
-        """Return the keyword arguments of the function; raises `InvalidInput` if they do not fit."""
         try:
             parsed = read if read is not None else self._parse(args)
         except ValidationError as error:
@@ -143,7 +139,7 @@ class Tool:
         return {**given, "call": context} if self.takes_call else given
 
     def _parse(self, args: JsonObject) -> BaseModel:
-        """Parse the canonical bytes strictly: the tool runs with exactly what a reviewer saw."""
+        # strict: the tool runs with exactly what a reviewer saw
         return self.arguments.model_validate_json(canonical_json(args), strict=True)
 
 
@@ -346,9 +342,8 @@ def plain_json(returned: Any) -> JsonValue:
     except (PydanticSerializationError, ValueError) as error:
         raise InvalidJson(f"The tool ran, but what it returned is not JSON: {error}") from error
     try:
-        check_json(plain)
+        with suppress(TooLarge):
+            check_json(plain)
     except InvalidJson as error:
         raise InvalidJson(f"The tool ran, but what it returned is not JSON: {error.message}") from error
-    except TooLarge:
-        return plain
     return plain

@@ -17,6 +17,7 @@ GENERAL_NAMES = re.compile(r"(Manager|Helper|Utils?|Processor|Handler)$|^(proces
 ALLOWED_NAMES = frozenset(
     {
         "RUN_PAUSED",  # the event's stored name comes from the tool-call lifecycle
+        "spent_ms",  # a field of the saved state that came before the lexicon
         *("PAUSE", "pause", "_pause", "_paused", "paused_at_ms"),  # events and methods of other frameworks
         *("dialect", "_DIALECTS"),  # JSON Schema's own term
         *("leaves", "_list_leaves"),  # of a tree
