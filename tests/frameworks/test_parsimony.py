@@ -131,7 +131,7 @@ def test_records_are_used_once_and_by_their_own_agent(stand: Stand) -> None:
     told = json.loads(stand.run("tests.frameworks.suspended"))
     first, second = told["twice"]
     assert "left" in first
-    assert second == "ask_user has no leave to run, or began before."
+    assert second == "ask_user is not approved, or was started before. Request it again."
     assert (told["own"], told["snapshots"]) == (None, 0)
     assert "another suspension_secret" in told["foreign"]
     assert "not a suspension of parsimony-agents: run_id: Input should be a valid string" in told["not a record"]
