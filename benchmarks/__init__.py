@@ -1,1 +1,1 @@
-"""Measure Sayso beside two floors in one run: `make bench`."""
+"""Measurements of Sayso and of two floors: `make bench`."""

@@ -1,7 +1,7 @@
-"""Measure Sayso beside both floors and print the table: `make bench`, or `python -m benchmarks --scale 0.05`.
+"""Measure Sayso and both floors and print the table: `make bench`, or `python -m benchmarks --scale 0.05`.
 
-Each round measures each peer once, so that a machine whose speed drifts drifts for all of them; figures are medians of
-the rounds. `benchmarks/latest.json` has them with the floors' beside: ratios are what to read.
+Each round measures each peer once, so a drift of the machine's speed affects all of them. Figures are medians of the
+rounds. `benchmarks/latest.json` has them beside the floors'; read the ratios.
 """
 
 import argparse
@@ -20,23 +20,23 @@ _UNITS = {"_ms": "ms", "_us": "µs", "_s": "s", "_per_s": "1/s", "_run": "bytes"
 
 
 def main() -> int:
-    """Measure, write and print; return 1 when a hostile request held the event loop for too long."""
-    asked = argparse.ArgumentParser(prog="make bench", description=__doc__.partition("\n")[0])
-    asked.add_argument("--rounds", type=int, default=3)
-    asked.add_argument("--scale", type=float, default=1.0, help="how much of each measure to do")
-    asked.add_argument("--fsync", choices=["always", "everysec"], default="always")
-    asked.add_argument("--holds", action="store_true", help="measure how long hostile requests hold the event loop")
-    given = asked.parse_args()
-    if given.holds:
+    """Measure, write and print; return 1 if a hostile request held the event loop too long."""
+    parser = argparse.ArgumentParser(prog="make bench", description=__doc__.partition("\n")[0])
+    parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--scale", type=float, default=1.0, help="share of each measurement to do")
+    parser.add_argument("--fsync", choices=["always", "everysec"], default="always")
+    parser.add_argument("--holds", action="store_true", help="measure how long hostile requests hold the event loop")
+    options = parser.parse_args()
+    if options.holds:
         return holds.main()
-    rows = uvloop.run(measure(given.rounds, given.scale, given.fsync))
+    rows = uvloop.run(measure(options.rounds, options.scale, options.fsync))
     LATEST.write_text(json.dumps(rows, indent=2) + "\n")
     print_table(rows)
     return 0
 
 
 async def measure(rounds: int, scale: float, fsync: str) -> dict[str, dict[str, object]]:
-    """Return each measure with its value, its unit and what the floors came to."""
+    """Return each measure with its value, its unit and the floors' values."""
     stamps = Stamps()
     await stamps.listen()
     ours: list[Figures] = []
@@ -59,7 +59,7 @@ async def measure(rounds: int, scale: float, fsync: str) -> dict[str, dict[str, 
 
 
 def print_table(rows: dict[str, dict[str, object]]) -> None:
-    """Print the measures as a table in Markdown."""
+    """Print the measures as a Markdown table."""
     print("\n| measure | Sayso | floor A | ratio | floor B |\n| --- | --- | --- | --- | --- |")
     for name, row in rows.items():
         value, floor = row["value"], row["floor_a"]
@@ -75,7 +75,7 @@ def _median(rounds: list[Figures], name: str) -> float | None:
 def _unit(name: str) -> str:
     stem = name.partition("_at_")[0]
     return next(
-        (unit for ending, unit in sorted(_UNITS.items(), key=lambda one: -len(one[0])) if stem.endswith(ending)),
+        (unit for ending, unit in sorted(_UNITS.items(), key=lambda pair: -len(pair[0])) if stem.endswith(ending)),
         "ratio",
     )
 

@@ -1,4 +1,4 @@
-"""The benchmark's agent: one tool that says when it starts, and does nothing else."""
+"""The benchmark's agent, with one tool that reports its start."""
 
 from benchmarks.clients import stamp
 from sayso.runner.agents import Agent
@@ -8,7 +8,7 @@ from sayso.runner.tools import tool
 
 @tool(name="refund")
 async def refund(name: str, note: str, amount: float) -> None:
-    """Say that the call of that name starts."""
+    """Report that the call `name` starts."""
     stamp(name)
 
 

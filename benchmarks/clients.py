@@ -1,8 +1,7 @@
-"""Speak HTTP with as little of our own time as possible, and hear from tools when they start.
+"""HTTP with little overhead, and time stamps of tools' starts.
 
-The driver shares two cores with what it measures, so it is one event loop, raw keep-alive connections and no parsing
-beyond status and length. Tools say that they start through one datagram socket, stamped with the machine's monotonic
-clock, which all processes share.
+The driver shares two cores with what it measures: one event loop, raw keep-alive connections, no parsing beyond status
+and length. Tools report their start over one datagram socket, with the machine's monotonic clock.
 """
 
 import asyncio
@@ -16,7 +15,7 @@ from typing import Any, Self
 from sayso.clock import monotonic_ms
 
 STAMPS = "SAYSO_BENCH_STAMPS"
-"""The environment variable that tells a tool where to send its stamp."""
+"""The environment variable with the socket for the stamps."""
 
 
 class Connection:
@@ -39,27 +38,27 @@ class Connection:
         sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
 
     async def request(self, method: str, path: str, body: Any = None) -> tuple[int, bytes]:
-        """Send one request and return its status and its body."""
+        """Send one request and return status and body."""
         raw = json.dumps(body).encode() if body is not None else b""
         head = (
             f"{method} {path} HTTP/1.1\r\nHost: localhost\r\n{self._head}"
             f"Content-Type: application/json\r\nContent-Length: {len(raw)}\r\n\r\n"
         )
-        if self._reader.at_eof():  # it was idle for so long that the service hung up
+        if self._reader.at_eof():  # the service closed the idle connection
             await self._connect()
         self._writer.write(head.encode() + raw)
-        answer = (await self._reader.readuntil(b"\r\n\r\n")).lower()
-        length = int(answer.partition(b"content-length:")[2].partition(b"\r\n")[0] or 0)
-        return int(answer[9:12]), await self._reader.readexactly(length)
+        head_lines = (await self._reader.readuntil(b"\r\n\r\n")).lower()
+        length = int(head_lines.partition(b"content-length:")[2].partition(b"\r\n")[0] or 0)
+        return int(head_lines[9:12]), await self._reader.readexactly(length)
 
     async def close(self) -> None:
-        """Hang up."""
+        """Close the connection."""
         self._writer.close()
         await self._writer.wait_closed()
 
 
 class Clients:
-    """A few connections, handed out one request at a time."""
+    """A pool of connections, each for one request at a time."""
 
     def __init__(self, connections: list[Connection]) -> None:
         self._connections = connections
@@ -73,7 +72,7 @@ class Clients:
         return cls([await Connection.open(port, headers) for _ in range(count)])
 
     async def call(self, method: str, path: str, body: Any = None, expect: tuple[int, ...] = (200, 201)) -> bytes:
-        """Send one request on a free connection; anything but an expected status ends the benchmark."""
+        """Send one request on a free connection. Raise `RuntimeError` for an unexpected status."""
         connection = await self._free.get()
         try:
             status, answer = await connection.request(method, path, body)
@@ -84,13 +83,13 @@ class Clients:
         return answer
 
     async def close(self) -> None:
-        """Hang up on all of them."""
+        """Close all connections."""
         for connection in self._connections:
             await connection.close()
 
 
 class Stamps(asyncio.DatagramProtocol):
-    """When each tool started, by the id it was given."""
+    """The start of each tool, by its id."""
 
     def __init__(self) -> None:
         self._folder = tempfile.TemporaryDirectory(prefix="stamps")
@@ -98,7 +97,7 @@ class Stamps(asyncio.DatagramProtocol):
         self._started: dict[str, asyncio.Future[float]] = {}
 
     async def listen(self) -> None:
-        """Begin to hear."""
+        """Bind the socket."""
         sock = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
         sock.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4 * 1024 * 1024)
         sock.bind(self.path)
@@ -106,14 +105,14 @@ class Stamps(asyncio.DatagramProtocol):
         await asyncio.get_running_loop().create_datagram_endpoint(lambda: self, sock=sock)
 
     def datagram_received(self, data: bytes, addr: object) -> None:
-        """Note one tool's start."""
+        """Record one tool's start."""
         name, _, at_ms = data.decode().partition(" ")
         started = self._started.pop(name, None)
         if started is not None and not started.done():
             started.set_result(float(at_ms))
 
     def expect(self, name: str) -> asyncio.Future[float]:
-        """Return what will be the moment at which the tool of that id started, ms."""
+        """Return a future for the start of the tool with that id, ms."""
         started: asyncio.Future[float] = asyncio.get_running_loop().create_future()
         self._started[name] = started
         return started
@@ -123,7 +122,7 @@ _sender: dict[str, socket.socket] = {}
 
 
 def stamp(name: str) -> None:
-    """Say that the tool of that id starts now; called inside the tool."""
+    """Report that the tool with that id starts now; called inside the tool."""
     at_ms = monotonic_ms()
     sock = _sender.setdefault("socket", socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM))
     sock.sendto(f"{name} {at_ms}".encode(), os.environ[STAMPS])

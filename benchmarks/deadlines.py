@@ -1,9 +1,9 @@
-"""Measure many deadlines within one second: how late each is applied, and how decisions fare meanwhile.
+"""Measure many deadlines within one second: their lateness, and decisions meanwhile.
 
-How late one is, is what anybody can see: how long after its deadline the call still waits. The driver counts every few
-milliseconds what still does, by the store's own time.
+Lateness is the time after its deadline that a call still waits. The driver counts waiting calls every few milliseconds,
+by the store's time.
 
-`python -m benchmarks.deadlines [COUNT [WITHIN_MS]]` measures this alone; within 0 ms all of them come at one moment.
+`python -m benchmarks.deadlines [COUNT [WITHIN_MS]]` runs this alone; within 0 ms all deadlines are at one moment.
 """
 
 import asyncio
@@ -18,24 +18,24 @@ from redis.asyncio import Redis
 
 from benchmarks.clients import Stamps
 from benchmarks.fills import fill
-from benchmarks.measures import PATIENCE_S, measure_decisions, quantile
-from benchmarks.peers import Parked, Peer, Running, connect_sayso, running_sayso
+from benchmarks.measures import TIMEOUT_S, measure_decisions, quantile
+from benchmarks.peers import Peer, Running, SuspendedCall, connect_sayso, running_sayso
 from sayso.clock import monotonic_ms
 
 COUNT = 10_000
 WITHIN_MS = 1_000
 
 _PORT = 17_741
-_LOOK_S = 0.01
+_POLL_S = 0.01
 _AHEAD_MS = 10_000
-"""How long before the first deadline everything is asked, at least."""
+"""Time between the last suspension and the first deadline, at least."""
 
 _IDLE = 50
 _MEANWHILE = 600
 
 
 async def measure_deadlines(peer: Peer, running: Running, count: int, within_ms: int = WITHIN_MS) -> dict[str, float]:
-    """Let many deadlines come; return when all were applied, how late each was, and the decisions' time meanwhile."""
+    """Return when all deadlines were applied, their lateness, and the time of decisions meanwhile."""
     began_ms = monotonic_ms()
     others = await fill(running.url, "meanwhile-", _IDLE + _MEANWHILE)
     fill_ms = (monotonic_ms() - began_ms) / len(others) * count
@@ -44,13 +44,13 @@ async def measure_deadlines(peer: Peer, running: Running, count: int, within_ms:
         due_ms = await _now_ms(redis) + _AHEAD_MS + round(1.5 * fill_ms)
         await fill(running.url, "late-", count, deadline_at_ms=due_ms, within_ms=within_ms)
         if await _now_ms(redis) > due_ms - _AHEAD_MS // 2:
-            raise RuntimeError("this machine was too busy to ask for so much in time; measure again")
+            raise RuntimeError("this machine was too busy to suspend all runs in time; measure again")
         deadlines = [due_ms + within_ms * number // count for number in range(count)]
         watching = asyncio.create_task(_watch(redis, deadlines))
         await asyncio.sleep((due_ms - await _now_ms(redis)) / 1000)
         calls = await _decide_meanwhile(peer, others[_IDLE:], watching)
         applied = await watching
-        await asyncio.wait_for(_drain(redis), PATIENCE_S)
+        await asyncio.wait_for(_drain(redis), TIMEOUT_S)
     late = [at_ms - due for at_ms, due in zip(applied, deadlines, strict=True)]
     return {
         "deadlines_10k_s": (applied[-1] - due_ms) / 1000,
@@ -62,10 +62,12 @@ async def measure_deadlines(peer: Peer, running: Running, count: int, within_ms:
     }
 
 
-async def _decide_meanwhile(peer: Peer, parked: list[Parked], watching: "asyncio.Task[list[int]]") -> list[float]:
-    """Decide one after the other until all deadlines are applied; return the time of each call, ms."""
+async def _decide_meanwhile(
+    peer: Peer, suspended: list[SuspendedCall], watching: "asyncio.Task[list[int]]"
+) -> list[float]:
+    """Decide one by one until all deadlines are applied; return the time of each call, ms."""
     calls: list[float] = []
-    for one in parked:
+    for one in suspended:
         calls += (await measure_decisions(peer, [one], 1))[1]
         if watching.done():
             break
@@ -73,10 +75,10 @@ async def _decide_meanwhile(peer: Peer, parked: list[Parked], watching: "asyncio
 
 
 async def _watch(redis: "Redis", deadlines: list[int]) -> list[int]:
-    """Return for each deadline, in order, when as many as up to it were applied."""
+    """Return for each deadline, in order, when it and all before it were applied."""
     applied: list[int] = []
     while len(applied) < len(deadlines):
-        await asyncio.sleep(_LOOK_S)
+        await asyncio.sleep(_POLL_S)
         async with redis.pipeline(transaction=False) as pipe:
             pipe.zcount("sayso:{default}:inbox", deadlines[0], deadlines[-1])
             pipe.time()
@@ -86,9 +88,9 @@ async def _watch(redis: "Redis", deadlines: list[int]) -> list[int]:
 
 
 async def _drain(redis: "Redis") -> None:
-    """Wait until workers have taken up what was decided, so that it is not in the way of what is measured next."""
-    while await redis.llen("sayso:{default}:ready"):  # noqa: ASYNC110  the server tells nobody when a list is empty
-        await asyncio.sleep(_LOOK_S)
+    """Wait until workers have leased all decided runs, so that they do not disturb the next measurement."""
+    while await redis.llen("sayso:{default}:ready"):  # noqa: ASYNC110  the server has no notification of an empty list
+        await asyncio.sleep(_POLL_S)
 
 
 async def _now_ms(redis: "Redis") -> int:
@@ -107,5 +109,5 @@ async def _main(count: int, within_ms: int) -> None:
 
 
 if __name__ == "__main__":
-    given = [*map(int, sys.argv[1:])]
-    uvloop.run(_main(*(given + [COUNT, WITHIN_MS][len(given) :])))
+    arguments = [*map(int, sys.argv[1:])]
+    uvloop.run(_main(*(arguments + [COUNT, WITHIN_MS][len(arguments) :])))

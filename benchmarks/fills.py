@@ -1,14 +1,14 @@
-"""Fill a running Sayso with suspended runs quickly, through the desk itself and not over HTTP."""
+"""Suspend many runs quickly, through the desk instead of HTTP."""
 
 import asyncio
 
 from benchmarks.agents import refund
-from benchmarks.peers import Parked, arguments
+from benchmarks.peers import SuspendedCall, arguments
 from sayso.policy.external import ExternalCall, evaluate_calls
 from sayso.records.suspensions import ResumeSpec, RunRef, SuspensionRecord
 from sayso.records.tool_calls import ToolCall
 from sayso.transitions.deciding import suspend
-from service.desk.desk import draft_suspension
+from service.desk.drafts import draft_suspension
 from service.settings import CHECKOUT, Settings
 from service.settings.limits import COUNTS, MOST
 from service.wiring import Wiring, assemble
@@ -19,34 +19,34 @@ SETTINGS = Settings(policy=CHECKOUT / "benchmarks" / "policy.yaml").model_copy(u
 
 async def fill(
     url: str, prefix: str, count: int, *, deadline_at_ms: int | None = None, within_ms: int = 0, size: int = 300
-) -> list[Parked]:
-    """Suspend `count` runs, each with one call waiting; with a deadline, all within some time from that moment on."""
-    parked: list[Parked] = []
+) -> list[SuspendedCall]:
+    """Suspend `count` runs with one call each. With a deadline, spread the deadlines over `within_ms` after it."""
+    suspended: list[SuspendedCall] = []
     numbers = iter(range(count))
     async with assemble(SETTINGS.model_copy(update={"redis_url": url})) as wiring:
 
         async def work() -> None:
             for number in numbers:
                 until_ms = deadline_at_ms and deadline_at_ms + within_ms * number // count
-                parked.append(await _suspend(wiring, f"{prefix}{number}", until_ms, size))
+                suspended.append(await _suspend(wiring, f"{prefix}{number}", until_ms, size))
 
         await asyncio.gather(*(work() for _ in range(_AT_ONCE)))
-    return parked
+    return suspended
 
 
-async def _suspend(wiring: Wiring, name: str, deadline_at_ms: int | None, size: int) -> Parked:
+async def _suspend(wiring: Wiring, name: str, deadline_at_ms: int | None, size: int) -> SuspendedCall:
     definition, tool_call = refund.definition, ToolCall(call_id="", index=0, name="refund", args=arguments(name, size))
     run = RunRef(id=f"run_{name}", agent="bench", owner="bench", thread_id=name)
     if deadline_at_ms is None:
-        asked = await wiring.desk.ask(run, [ExternalCall(tool_call, definition)], ResumeSpec(resumer="calls"))
+        asked = await wiring.desk.suspend(run, [ExternalCall(tool_call, definition)], ResumeSpec(resumer="calls"))
         record = asked.record
     else:
         record = await _suspend_until(wiring, run, ExternalCall(tool_call, definition), deadline_at_ms)
-    return Parked(name, f"/api/v1/suspensions/{record.id}/items/i1/decision", record.items[0].digest)
+    return SuspendedCall(name, f"/api/v1/suspensions/{record.id}/items/i1/decision", record.items[0].digest)
 
 
 async def _suspend_until(wiring: Wiring, run: RunRef, call: ExternalCall, deadline_at_ms: int) -> SuspensionRecord:
-    """Suspend a run as if it had been asked just so long ago that its rule's time ends at that moment."""
+    """Suspend a run in the past, so that its rule's timeout ends at `deadline_at_ms`."""
     draft = draft_suspension("default", run, state=None).model_copy(update={"resume": ResumeSpec(resumer="calls")})
     drafts, _ = evaluate_calls(wiring.rulebook.policy, run, [call])
     asked_at_ms = deadline_at_ms - drafts[0].terms.timeout_s * 1000

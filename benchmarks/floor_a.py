@@ -1,6 +1,6 @@
-"""Floor A: as little as a durable approval service in Python can be. No RQ, no rules, no trail, no sign-in.
+"""Floor A: a minimal durable approval service in Python, without RQ, rules, trail or sign-in.
 
-FastAPI, one Lua transition a request, and a worker that pops, claims, runs the tool and finishes.
+FastAPI, one Lua transition per request, and a worker that pops, claims, runs the tool and finishes:
 `python -m benchmarks.floor_a service PORT URL` and `python -m benchmarks.floor_a worker URL`.
 """
 
@@ -18,7 +18,7 @@ from redis.asyncio import Redis
 
 from benchmarks.clients import stamp
 
-_PARK = """redis.call('HSET', KEYS[1], 'state', 'pending', 'doc', ARGV[1])
+_SUSPEND = """redis.call('HSET', KEYS[1], 'state', 'pending', 'doc', ARGV[1])
 redis.call('ZADD', KEYS[2], ARGV[2], KEYS[1]) return 1"""
 _DECIDE = """if redis.call('HGET', KEYS[1], 'state') ~= 'pending' then return 0 end
 redis.call('HSET', KEYS[1], 'state', 'decided', 'by', ARGV[1]) redis.call('ZREM', KEYS[2], KEYS[1])
@@ -29,7 +29,7 @@ _FINISH = "redis.call('HSET', KEYS[1], 'state', 'done') return 1"
 
 
 class Call(BaseModel):
-    """What is parked."""
+    """A suspended call."""
 
     id: str
     args: dict[str, Any]
@@ -38,7 +38,7 @@ class Call(BaseModel):
 @asynccontextmanager
 async def _connected(app: FastAPI) -> AsyncIterator[None]:
     redis = Redis.from_url(app.state.url)
-    app.state.park, app.state.decide = redis.register_script(_PARK), redis.register_script(_DECIDE)
+    app.state.suspend, app.state.decide = redis.register_script(_SUSPEND), redis.register_script(_DECIDE)
     gc.collect()
     gc.freeze()
     yield
@@ -48,16 +48,16 @@ async def _connected(app: FastAPI) -> AsyncIterator[None]:
 app = FastAPI(lifespan=_connected)
 
 
-@app.post("/park")
-async def park(call: Call, request: Request) -> dict[str, str]:
-    """Park a call."""
-    await request.app.state.park(keys=[f"p:{call.id}", "deadlines"], args=[call.model_dump_json(), 1])
+@app.post("/suspend")
+async def suspend(call: Call, request: Request) -> dict[str, str]:
+    """Suspend a call."""
+    await request.app.state.suspend(keys=[f"p:{call.id}", "deadlines"], args=[call.model_dump_json(), 1])
     return {"id": call.id}
 
 
 @app.post("/decide/{call_id}")
 async def decide(call_id: str, request: Request) -> dict[str, int]:
-    """Approve a parked call."""
+    """Approve a suspended call."""
     won = await request.app.state.decide(keys=[f"p:{call_id}", "deadlines", "ready"], args=["ada"])
     return {"won": won}
 

@@ -12,12 +12,12 @@ from sayso.clock import monotonic_ms
 
 
 def tool(name: str) -> None:
-    """The job."""
+    """Report the start; the job that RQ runs."""
     stamp(name)
 
 
 async def enqueue_to_start_ms(url: str, stamps: Stamps, count: int) -> list[float]:
-    """Enqueue jobs one at a time and return how long each took to start, ms."""
+    """Enqueue jobs one at a time and return the time until each started, ms."""
     queue = Queue("floor", connection=Redis.from_url(url), serializer=JSONSerializer)
     took: list[float] = []
     for number in range(count):

@@ -1,7 +1,7 @@
-"""How long one hostile request holds the event loop: `make bench ARGS=--holds`.
+"""Measure how long one hostile request holds the event loop: `make bench ARGS=--holds`.
 
-Each request is sent alone to an app in this process. A task beside it measures the longest stretch of processor time
-between two of its turns, in milliseconds; that is how long every other request has to wait.
+Each request goes alone to an app in this process. A task beside it measures the longest processor time between two of
+its turns, in milliseconds. Every other request waits that long.
 """
 
 import asyncio
@@ -21,10 +21,10 @@ from service.auth.credentials import TENANT
 from service.settings import Settings
 from service.wiring import Wiring, settle_memory
 
-FLOOR_MS = 50.0
-"""What no request may hold the loop for."""
+LIMIT_MS = 50.0
+"""The limit for every request."""
 
-_ASKS, _RUNS, _RULES = "/api/v1/suspensions", "/api/v1/runs", "/api/v1/policy/check"
+_SUSPENSIONS, _RUNS, _RULES = "/api/v1/suspensions", "/api/v1/runs", "/api/v1/policy/check"
 _BODY_BYTES = 262_000
 _STATE_BYTES = 5_700_000
 _POLICY = "version: 1\ndefault: request_approval\nrules: []\n"
@@ -39,7 +39,7 @@ class Attempt(NamedTuple):
 
 
 class Held(NamedTuple):
-    """How long one request held the loop, how long it took, and how it was answered."""
+    """How long one request held the loop, its duration and its status."""
 
     held_ms: float
     took_ms: float
@@ -48,9 +48,9 @@ class Held(NamedTuple):
 
 
 def list_attempts() -> Iterator[Attempt]:
-    """Yield requests whose schema, JSON or rules are made to cost as much as possible."""
+    """Yield requests with schemas, JSON or rules that are built to cost as much as possible."""
     for name, schema, args in _list_schemas():
-        yield Attempt(f"schema: {name}", _ASKS, _ask(schema, args))
+        yield Attempt(f"schema: {name}", _SUSPENSIONS, _request_call(schema, args))
     texts = {
         "lists": b'{"a":[' + b"[]," * (_STATE_BYTES // 3) + b"[]]}",
         "texts": b'{"a":[' + b'"",' * (_STATE_BYTES // 3) + b'""]}',
@@ -60,7 +60,7 @@ def list_attempts() -> Iterator[Attempt]:
         "a long key": json.dumps({"é" * 60_000: [0] * 19_000}, ensure_ascii=False).encode(),
     }
     for name, body in texts.items():
-        yield Attempt(f"JSON: {name}", _ASKS, body)
+        yield Attempt(f"JSON: {name}", _SUSPENSIONS, body)
     run = {"agent": "demo", "input": "x" * 100_000, "context": {"x": list(range(18_000))}}
     yield Attempt("JSON: a large context", _RUNS, json.dumps(run).encode())
     conditions = "".join(f"- {{id: r{i}, action: deny, when: 'args.a > {i}'}}\n" for i in range(2_000))
@@ -99,18 +99,18 @@ def _list_schemas() -> Iterator[tuple[str, dict[str, Any], dict[str, Any]]]:
     yield "many fractions", {"type": "object"}, {"x": [1.5e30] * 19_000}
 
 
-def _ask(schema: dict[str, Any], args: dict[str, Any]) -> bytes:
+def _request_call(schema: dict[str, Any], args: dict[str, Any]) -> bytes:
     call = {"tool": "t", "args": args, "definition": {"parameters": schema}}
     return json.dumps({"mode": "poll", "calls": [call]}).encode()
 
 
-class _Beat:
+class _LoopProbe:
     """The longest processor time between two turns of a task, in milliseconds."""
 
     def __init__(self) -> None:
         self.worst_ms = 0.0
 
-    async def keep(self) -> None:
+    async def run(self) -> None:
         while True:
             began_s = time.thread_time()
             await asyncio.sleep(0.001)
@@ -122,33 +122,33 @@ async def measure(url: str, home: Path) -> list[Held]:
     policy = home / "policy.yaml"
     policy.write_text(_POLICY, encoding="utf-8")
     app = create_app(Settings(redis_url=url, policy=policy, home=home))
-    beat = _Beat()
+    probe = _LoopProbe()
     async with app.router.lifespan_context(app):
         wiring: Wiring = app.state.process.tenant(TENANT)
         _, key = await wiring.api_keys.create("demo")
         settle_memory()  # as the service does when it has started
-        beating = asyncio.create_task(beat.keep())
-        found = [await _send(app, key, beat, attempt) for attempt in list_attempts() for _ in range(2)]
-        beating.cancel()
+        probing = asyncio.create_task(probe.run())
+        found = [await _send(app, key, probe, attempt) for attempt in list_attempts() for _ in range(2)]
+        probing.cancel()
     return sorted(found, reverse=True)
 
 
-async def _send(app: Any, key: str, beat: _Beat, attempt: Attempt) -> Held:
+async def _send(app: Any, key: str, probe: _LoopProbe, attempt: Attempt) -> Held:
     headers = {"Authorization": f"Bearer {key}", "Content-Type": "application/json"}
     async with AsyncClient(transport=ASGITransport(app=app), base_url="http://127.0.0.1:8321", timeout=60) as client:
         await asyncio.sleep(0.01)
-        beat.worst_ms, began_s = 0.0, time.perf_counter()
+        probe.worst_ms, began_s = 0.0, time.perf_counter()
         answer = await client.post(attempt.path, content=attempt.body, headers=headers)
         took_ms = (time.perf_counter() - began_s) * 1000
         await asyncio.sleep(0.01)
-    return Held(beat.worst_ms, took_ms, answer.status_code, attempt.name)
+    return Held(probe.worst_ms, took_ms, answer.status_code, attempt.name)
 
 
 def main() -> int:
-    """Measure, print, and return 1 when a request held the loop for longer than the floor."""
+    """Measure, print, and return 1 if a request held the loop longer than the limit."""
     with tempfile.TemporaryDirectory(prefix="sayso-holds-") as folder, running_server(Path(folder) / "store") as url:
         found = uvloop.run(measure(url, Path(folder)))
     print("| request | held the loop (ms) | took (ms) | status |\n| --- | --- | --- | --- |")
     for one in found:
         print(f"| {one.name} | {one.held_ms:.1f} | {one.took_ms:.0f} | {one.status} |")
-    return 1 if found[0].held_ms > FLOOR_MS else 0
+    return 1 if found[0].held_ms > LIMIT_MS else 0

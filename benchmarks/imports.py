@@ -1,4 +1,4 @@
-"""Measure what `import sayso` costs a process, and what the gate does, in fresh interpreters."""
+"""Measure the processor time of `import sayso` and of the gate, in fresh interpreters."""
 
 import subprocess
 import sys

@@ -1,14 +1,14 @@
-"""The measures, each over any peer: what a caller waits for, what the machine does in a second, what it holds."""
+"""Measurements of any peer: latency, throughput and memory."""
 
 import asyncio
 import random
 from collections.abc import Awaitable, Callable, Sequence
 
 from benchmarks.clients import Stamps
-from benchmarks.peers import Parked, Peer
+from benchmarks.peers import Peer, SuspendedCall
 from sayso.clock import monotonic_ms
 
-PATIENCE_S = 60
+TIMEOUT_S = 60
 
 
 def quantile(values: Sequence[float], share: float) -> float:
@@ -18,7 +18,7 @@ def quantile(values: Sequence[float], share: float) -> float:
 
 
 async def repeat(count: int, at_once: int, step: Callable[[int], Awaitable[None]]) -> float:
-    """Run `step` for 0..count-1, so many at once, and return how many were done in a second."""
+    """Run `step` for 0..count-1, `at_once` at a time, and return the rate per second."""
     numbers = iter(range(count))
 
     async def work() -> None:
@@ -30,62 +30,62 @@ async def repeat(count: int, at_once: int, step: Callable[[int], Awaitable[None]
     return count / (monotonic_ms() - began_ms) * 1000
 
 
-async def measure_parking(
+async def measure_suspensions(
     peer: Peer, prefix: str, count: int, at_once: int, size: int = 300
-) -> tuple[float, list[Parked]]:
-    """Return parks a second, and what was parked."""
-    parked: list[Parked] = []
+) -> tuple[float, list[SuspendedCall]]:
+    """Return suspensions per second, and the suspended calls."""
+    suspended: list[SuspendedCall] = []
 
     async def step(number: int) -> None:
-        parked.append(await peer.park(f"{prefix}{number}", size))
+        suspended.append(await peer.suspend(f"{prefix}{number}", size))
 
-    return await repeat(count, at_once, step), parked
+    return await repeat(count, at_once, step), suspended
 
 
 async def measure_latency(peer: Peer, stamps: Stamps, prefix: str, count: int) -> tuple[list[float], list[float]]:
-    """Return, one decision at a time on an idle system: each call's time, and from sending it to the tool's start."""
+    """Return the time of each decision on an idle system, and from its request to the tool's start, ms."""
     calls: list[float] = []
     starts: list[float] = []
     for number in range(count):
-        parked = await peer.park(f"{prefix}{number}")
-        started = stamps.expect(parked.name)
-        await asyncio.sleep(random.uniform(0.002, 0.012))  # noqa: S311  not for secrets: a random gap, as people leave
+        suspended = await peer.suspend(f"{prefix}{number}")
+        started = stamps.expect(suspended.name)
+        await asyncio.sleep(random.uniform(0.002, 0.012))  # noqa: S311  a random gap, not a secret
         began_ms = monotonic_ms()
-        await peer.decide(parked)
+        await peer.decide(suspended)
         calls.append(monotonic_ms() - began_ms)
-        starts.append(await asyncio.wait_for(started, PATIENCE_S) - began_ms)
+        starts.append(await asyncio.wait_for(started, TIMEOUT_S) - began_ms)
     return calls, starts
 
 
-async def measure_decisions(peer: Peer, parked: Sequence[Parked], at_once: int) -> tuple[float, list[float]]:
-    """Return decisions a second, and the time of each call, ms."""
+async def measure_decisions(peer: Peer, suspended: Sequence[SuspendedCall], at_once: int) -> tuple[float, list[float]]:
+    """Return decisions per second, and the time of each, ms."""
     calls: list[float] = []
 
     async def step(number: int) -> None:
         began_ms = monotonic_ms()
-        await peer.decide(parked[number])
+        await peer.decide(suspended[number])
         calls.append(monotonic_ms() - began_ms)
 
-    return await repeat(len(parked), at_once, step), calls
+    return await repeat(len(suspended), at_once, step), calls
 
 
 async def measure_holding(
     peer: Peer, resident_bytes: Callable[[str], int], prefix: str, count: int, at_once: int
 ) -> dict[str, float]:
-    """Return by how much service and workers grow for each run that is suspended while they are at work."""
-    await measure_parking(peer, f"{prefix}-warm-", count // 4, at_once)
+    """Return the growth of service and workers per suspended run."""
+    await measure_suspensions(peer, f"{prefix}-warm-", count // 4, at_once)
     before = {kind: resident_bytes(kind) for kind in ("service", "worker")}
-    await measure_parking(peer, f"{prefix}-", count, at_once)
+    await measure_suspensions(peer, f"{prefix}-", count, at_once)
     return {f"{kind}_bytes_per_suspended_run": (resident_bytes(kind) - held) / count for kind, held in before.items()}
 
 
 async def measure_cycles(peer: Peer, stamps: Stamps, prefix: str, count: int, at_once: int) -> float:
-    """Return whole cycles a second: park, decide, and the tool has started."""
+    """Return whole cycles per second: suspend, decide, tool started."""
 
     async def step(number: int) -> None:
-        parked = await peer.park(f"{prefix}{number}")
-        started = stamps.expect(parked.name)
-        await peer.decide(parked)
-        await asyncio.wait_for(started, PATIENCE_S)
+        suspended = await peer.suspend(f"{prefix}{number}")
+        started = stamps.expect(suspended.name)
+        await peer.decide(suspended)
+        await asyncio.wait_for(started, TIMEOUT_S)
 
     return await repeat(count, at_once, step)

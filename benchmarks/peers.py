@@ -1,6 +1,6 @@
-"""Start what is measured: Sayso, or floor A, each with its own server, as real processes; then park and decide.
+"""The measured systems: Sayso and the floors, each with its own server, as real processes.
 
-Both are driven in the same way: `park` leaves a call waiting, `decide` approves it, and the tool says when it starts.
+All are driven in the same way: `suspend` creates a waiting call, `decide` approves it, and the tool reports its start.
 """
 
 import json
@@ -29,65 +29,65 @@ _NOTE = "The customer says that the parcel came open and two of the six cups wer
 
 
 @dataclass(frozen=True)
-class Parked:
-    """A call that waits: its name, and what a decision on it has to say."""
+class SuspendedCall:
+    """A waiting call: its name, and the path and digest of its decision."""
 
     name: str
-    place: str
+    path: str
     digest: str = ""
 
 
 class Peer(Protocol):
-    """Something that parks calls until somebody decides."""
+    """A system that suspends calls until somebody decides."""
 
-    async def park(self, name: str, size: int = 300) -> Parked:
-        """Leave a call waiting, with about `size` bytes of arguments."""
+    async def suspend(self, name: str, size: int = 300) -> SuspendedCall:
+        """Suspend a call with about `size` bytes of arguments."""
         ...
 
-    async def decide(self, parked: Parked) -> None:
-        """Approve it."""
+    async def decide(self, suspended: SuspendedCall) -> None:
+        """Approve the call."""
         ...
 
 
 def arguments(name: str, size: int) -> dict[str, Any]:
-    """Arguments of about `size` bytes, different for every call."""
-    words = _NOTE + secrets.token_hex(8)
-    return {"name": name, "note": (words * (size // len(words) + 1))[: max(0, size - 60)], "amount": 250.5}
+    """Return arguments of about `size` bytes, different for every call."""
+    text = _NOTE + secrets.token_hex(8)
+    return {"name": name, "note": (text * (size // len(text) + 1))[: max(0, size - 60)], "amount": 250.5}
 
 
 class FloorA:
-    """The floor, over HTTP."""
+    """Floor A over HTTP."""
 
     def __init__(self, clients: Clients) -> None:
         self._clients = clients
 
-    async def park(self, name: str, size: int = 300) -> Parked:
-        """Leave a call waiting."""
-        await self._clients.call("POST", "/park", {"id": name, "args": arguments(name, size)})
-        return Parked(name, f"/decide/{name}")
+    async def suspend(self, name: str, size: int = 300) -> SuspendedCall:
+        """Suspend a call."""
+        await self._clients.call("POST", "/suspend", {"id": name, "args": arguments(name, size)})
+        return SuspendedCall(name, f"/decide/{name}")
 
-    async def decide(self, parked: Parked) -> None:
-        """Approve it."""
-        await self._clients.call("POST", parked.place)
+    async def decide(self, suspended: SuspendedCall) -> None:
+        """Approve the call."""
+        await self._clients.call("POST", suspended.path)
 
 
 class Sayso:
-    """Sayso, over HTTP: an agent's key asks, a reviewer's session decides."""
+    """Sayso over HTTP: an agent's key suspends, a reviewer's session decides."""
 
     def __init__(self, agent: Clients, reviewer: Clients) -> None:
         self._agent = agent
         self._reviewer = reviewer
 
-    async def park(self, name: str, size: int = 300) -> Parked:
-        """Leave a call waiting."""
+    async def suspend(self, name: str, size: int = 300) -> SuspendedCall:
+        """Suspend a call."""
         body = {"agent": "bench", "calls": [{"tool": "refund", "args": arguments(name, size)}]}
-        asked = json.loads(await self._agent.call("POST", "/api/v1/suspensions", body))
-        place = f"/api/v1/suspensions/{asked['id']}/items/i1/decision"
-        return Parked(name, place, asked["items"][0]["digest"])
+        created = json.loads(await self._agent.call("POST", "/api/v1/suspensions", body))
+        path = f"/api/v1/suspensions/{created['id']}/items/i1/decision"
+        return SuspendedCall(name, path, created["items"][0]["digest"])
 
-    async def decide(self, parked: Parked) -> None:
-        """Approve it."""
-        await self._reviewer.call("POST", parked.place, {"action": "approve", "digest": parked.digest})
+    async def decide(self, suspended: SuspendedCall) -> None:
+        """Approve the call."""
+        await self._reviewer.call("POST", suspended.path, {"action": "approve", "digest": suspended.digest})
 
 
 @dataclass
@@ -101,29 +101,29 @@ class Running:
     key: str = ""
 
     def memory_bytes(self) -> int:
-        """What the server holds now."""
+        """Return the memory that the server uses."""
         with Redis.from_url(self.url) as client:
             return int(client.info("memory")["used_memory"])
 
     def disk_bytes(self) -> int:
-        """What the server's append-only file takes now."""
+        """Return the size of the server's append-only file."""
         with Redis.from_url(self.url) as client:
             return int(client.info("persistence")["aof_current_size"])
 
     def resident_bytes(self, kind: str = "") -> int:
-        """What the peer's processes of a kind hold, with all that they forked and without the server."""
+        """Return the memory of the peer's processes of a kind with their children, without the server."""
         pids = [process.pid for name, process in self.processes.items() if name.startswith(kind)]
         return sum(_resident_bytes(one) for pid in pids for one in (pid, *_children_of(pid)))
 
     def set_fsync(self, policy: str) -> None:
-        """Have the server sync `always` or `everysec`."""
+        """Set the server to sync `always` or `everysec`."""
         with Redis.from_url(self.url) as client:
             client.config_set("appendfsync", policy)
 
 
 @contextmanager
 def running_floor(home: Path, port: int, stamps: str, fsync: str) -> Iterator[Running]:
-    """Run floor A for the length of the block."""
+    """Run floor A for the duration of the block."""
     with running_server(home) as url, _processes({STAMPS: stamps}) as start:
         service = start("benchmarks.floor_a", "service", str(port), url)
         worker = start("benchmarks.floor_a", "worker", url)
@@ -135,7 +135,7 @@ def running_floor(home: Path, port: int, stamps: str, fsync: str) -> Iterator[Ru
 
 @contextmanager
 def running_rq(home: Path, stamps: str, fsync: str) -> Iterator[Running]:
-    """Run floor B for the length of the block."""
+    """Run floor B for the duration of the block."""
     with running_server(home) as url, _processes({STAMPS: stamps}) as start:
         running = Running(0, url, {"worker": start("benchmarks.floor_b", url)})
         running.set_fsync(fsync)
@@ -144,7 +144,7 @@ def running_rq(home: Path, stamps: str, fsync: str) -> Iterator[Running]:
 
 @contextmanager
 def running_sayso(home: Path, port: int, stamps: str, fsync: str, workers: int = 1) -> Iterator[Running]:
-    """Run Sayso for the length of the block."""
+    """Run Sayso for the duration of the block."""
     password, key = secrets.token_hex(12), secrets.token_hex(24)
     with running_server(home) as url:
         environ = {
@@ -176,7 +176,7 @@ def running_sayso(home: Path, port: int, stamps: str, fsync: str, workers: int =
 
 
 async def connect_sayso(running: Running, count: int) -> tuple[Sayso, list[Clients]]:
-    """Return Sayso seen through `count` connections of an agent and as many of a reviewer."""
+    """Return Sayso with `count` connections of an agent and as many of a reviewer."""
     async with httpx.AsyncClient(base_url=f"http://127.0.0.1:{running.port}") as http:
         signed_in = await http.post("/api/v1/sessions", json={"name": "admin", "password": running.password})
     token = signed_in.json()["token"]
@@ -186,7 +186,7 @@ async def connect_sayso(running: Running, count: int) -> tuple[Sayso, list[Clien
 
 
 async def connect_floor(running: Running, count: int) -> tuple[FloorA, list[Clients]]:
-    """Return the floor seen through `count` connections."""
+    """Return floor A with `count` connections."""
     clients = await Clients.open(running.port, {}, count)
     return FloorA(clients), [clients]
 
@@ -215,7 +215,7 @@ def _processes(environ: dict[str, str]) -> Iterator[Any]:
 
 
 def _resident_bytes(pid: int) -> int:
-    """A process that has ended meanwhile holds nothing."""
+    """Return the resident memory; 0 if the process has ended."""
     try:
         status = Path(f"/proc/{pid}/status").read_text(encoding="ascii", errors="replace")
     except (FileNotFoundError, ProcessLookupError):
@@ -229,7 +229,7 @@ def _children_of(pid: int) -> list[int]:
 
 def _wait_ready(condition: Callable[[], bool]) -> None:
     if not wait_until(condition, READY_S):
-        raise RuntimeError(f"what is to be measured was not ready within {READY_S} s")
+        raise RuntimeError(f"the processes were not ready within {READY_S} s; see their output")
 
 
 def _answers(port: int, path: str) -> bool:

@@ -1,10 +1,9 @@
-"""Measure long polls: many clients that wait on one service process, how soon each is told, what each of them weighs.
+"""Measure long polls: how soon the waiting clients of one service process are notified, and their memory.
 
-Decisions come at a steady pace that leaves the machine idle most of the time. A client's time runs from the moment its
-decision is sent until its own answer is there, so it has the decision's commit in it, and whatever the driver, which is
-one process for all the clients, was late itself; both are measured beside it.
+Decisions come at a steady rate that leaves the machine idle most of the time. A client's time runs from sending its
+decision until its own response, so it includes the decision's commit and the driver's lateness; both are measured too.
 
-`python -m benchmarks.waits` measures this alone.
+`python -m benchmarks.waits` runs this alone.
 """
 
 import asyncio
@@ -18,23 +17,23 @@ import uvloop
 
 from benchmarks.clients import Connection, Stamps
 from benchmarks.measures import quantile
-from benchmarks.peers import Parked, Peer, Running, connect_sayso, running_sayso
+from benchmarks.peers import Peer, Running, SuspendedCall, connect_sayso, running_sayso
 from sayso.clock import monotonic_ms
 from service.wiring import settle_memory
 
 CLIENTS = 2_000
 PER_S = 40
-"""How many decisions a second are sent while they wait."""
+"""Decisions sent per second."""
 
 _PORT = 17_731
 _SETTLE_S = 2.0
-_LOOK_S = 0.02
+_POLL_S = 0.02
 
 
 async def measure_waits(peer: Peer, running: Running, scale: float) -> dict[str, float]:
-    """Return how long each waiting client takes to be told, ms, and what it weighs in the service."""
+    """Return the time until each waiting client is notified, ms, and its memory in the service."""
     count = max(50, int(CLIENTS * scale))
-    parked = [await peer.park(f"wait{number}-") for number in range(count)]
+    suspended = [await peer.suspend(f"wait{number}-") for number in range(count)]
     service = running.processes["service"]
     connections = [
         await Connection.open(running.port, {"Authorization": f"Bearer {running.key}"}) for _ in range(count)
@@ -43,61 +42,61 @@ async def measure_waits(peer: Peer, running: Running, scale: float) -> dict[str,
         await connection.request("GET", "/healthz")
     settle_memory()
     connected = _resident_bytes(service)
-    waiting = [asyncio.create_task(_wait(*one)) for one in zip(connections, parked, strict=True)]
+    waiting = [asyncio.create_task(_wait(*one)) for one in zip(connections, suspended, strict=True)]
     await asyncio.sleep(_SETTLE_S)
     held = _resident_bytes(service) - connected
     late_ms: list[float] = []
     watching = asyncio.create_task(_watch_lateness(late_ms))
-    decided = await _decide(peer, parked)
-    told = await asyncio.gather(*waiting)
+    decided = await _decide(peer, suspended)
+    notified = await asyncio.gather(*waiting)
     watching.cancel()
     for connection in connections:
         await connection.close()
-    took = [at_ms - sent_ms for at_ms, (sent_ms, _) in zip(told, decided, strict=True)]
+    took = [at_ms - sent_ms for at_ms, (sent_ms, _) in zip(notified, decided, strict=True)]
     return {
-        "told_2000_waiting_p50_ms": quantile(took, 0.5),
-        "told_2000_waiting_p99_ms": quantile(took, 0.99),
+        "notified_2000_waiting_p50_ms": quantile(took, 0.5),
+        "notified_2000_waiting_p99_ms": quantile(took, 0.99),
         "decided_beside_2000_p99_ms": quantile([answered - sent for sent, answered in decided], 0.99),
         "driver_late_p99_ms": quantile(late_ms, 0.99),
         "waiting_client_bytes": held / count,
     }
 
 
-async def _wait(connection: Connection, parked: Parked) -> float:
-    """Wait as a client does, poll after poll; return when it was told of the decision."""
-    path = parked.place.partition("/items/")[0]
+async def _wait(connection: Connection, suspended: SuspendedCall) -> float:
+    """Poll as a client does; return the moment of the notification, ms."""
+    path = suspended.path.partition("/items/")[0]
     while True:
         status, body = await connection.request("GET", f"{path}?wait=60s")
         if status != 200 or json.loads(body)["status"] != "pending":
             if status != 200:
-                raise RuntimeError(f"a client that waited was answered {status}: {body[:300]!r}")
+                raise RuntimeError(f"a waiting client got status {status}: {body[:300]!r}")
             return monotonic_ms()
 
 
-async def _decide(peer: Peer, parked: list[Parked]) -> list[tuple[float, float]]:
-    """Decide them in any order, so many a second; return when each decision was sent, and when it was answered."""
+async def _decide(peer: Peer, suspended: list[SuspendedCall]) -> list[tuple[float, float]]:
+    """Decide in random order at a steady rate; return when each decision was sent and answered."""
     moments: dict[int, tuple[float, float]] = {}
     under_way: list[asyncio.Task[None]] = []
 
     async def decide(number: int) -> None:
         sent_ms = monotonic_ms()
-        await peer.decide(parked[number])
+        await peer.decide(suspended[number])
         moments[number] = (sent_ms, monotonic_ms())
 
-    order = random.sample(range(len(parked)), len(parked))
+    order = random.sample(range(len(suspended)), len(suspended))
     began_ms = monotonic_ms()
     for place, number in enumerate(order):
         await asyncio.sleep(max(0.0, place / PER_S - (monotonic_ms() - began_ms) / 1000))
         under_way.append(asyncio.create_task(decide(number)))
     await asyncio.gather(*under_way)
-    return [moments[number] for number in range(len(parked))]
+    return [moments[number] for number in range(len(suspended))]
 
 
 async def _watch_lateness(late_ms: list[float]) -> None:
-    """Note, until cancelled, how much later than it asked this process is woken."""
+    """Record until cancelled how late this process wakes up."""
     while True:
-        due_ms = monotonic_ms() + _LOOK_S * 1000
-        await asyncio.sleep(_LOOK_S)
+        due_ms = monotonic_ms() + _POLL_S * 1000
+        await asyncio.sleep(_POLL_S)
         late_ms.append(monotonic_ms() - due_ms)
 
 

@@ -12,8 +12,8 @@ from sayso.records import decisions, events, freezes, items, revocations, run_st
 from sayso.runner import agents, batches, protocol, revalidation
 from sayso.timeline import merging
 from sayso.transitions import due, execution, table
-from service import diagnostics
 from service.desk import desk
+from service.operations import diagnostics
 from service.store import keys
 from service.store.connection import pipeline, watch
 from service.store.runs import external_events, runs

@@ -11,7 +11,7 @@ from redis.retry import Retry
 from launch.errors import PortTaken
 from sayso.transitions.clock_jumps import ClockReading
 from service.auth.credentials import TENANT
-from service.settings import EVERY_ADDRESS
+from service.settings.places import EVERY_ADDRESS
 from service.store.connection.connecting import connect_blocking
 from service.store.connection.faults import describe_fault
 from service.store.keys import TenantKeys

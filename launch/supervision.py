@@ -21,7 +21,8 @@ from supervisor.xmlrpc import SupervisorTransport
 from launch.errors import NotReady
 from launch.homes import logs_folder, prepare_socket_folder
 from launch.programs import SERVER, Program
-from service.settings import CHECKOUT, socket_path
+from service.settings import CHECKOUT
+from service.settings.places import socket_path
 
 GROUP = "sayso"
 STOP_GRACE_S = 2

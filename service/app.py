@@ -25,7 +25,7 @@ from service.auth.credentials import TENANT
 from service.channels.webhook.inbound import router as webhook_router
 from service.http.middleware import NO_TELEMETRY, Guards
 from service.http.openapi import document, name_methods
-from service.policy.checking import log_warnings
+from service.operations.rule_checks import log_warnings
 from service.settings import CHECKOUT, Settings
 from service.web.errors import render_problem
 from service.web.routes import PAGES

@@ -14,7 +14,6 @@ from service.delivery.http import Posts
 from service.desk.desk import Desk
 from service.desk.freezing import Freezes
 from service.http.waiters import Waiters
-from service.inspection import Inspections
 from service.logs import Trouble
 from service.policy.loading import Rulebook, rulebook_of
 from service.policy.publishing import RulesInForce
@@ -26,6 +25,7 @@ from service.store.connection.watch import Watch
 from service.store.deliveries import Deliveries
 from service.store.freezes import FreezeStore
 from service.store.idempotency import Replays
+from service.store.inspection import Inspections
 from service.store.instances import Instance, Instances
 from service.store.people import People
 from service.store.rules import RuleStore

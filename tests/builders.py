@@ -20,7 +20,7 @@ from sayso.transitions.execution import Fence, lease
 from sayso.transitions.execution import give_up as fail
 from service.auth.credentials import TENANT
 from service.auth.reviewers import hash_token
-from service.desk.desk import draft_suspension
+from service.desk.drafts import draft_suspension
 from service.store.people import Reviewer, Session
 from service.store.tenants import Connections, TenantStore
 from service.wiring import Wiring

@@ -18,8 +18,8 @@ from sayso.transitions.freezing import doubt_time
 from service.concurrency import Slots
 from service.delivery.addresses import UnsafeUrl, host_and_port
 from service.delivery.http import Answer
-from service.desk.instance_deletion import withdraw_all
 from service.logs import Trouble
+from service.operations.instance_deletion import withdraw_all
 from service.store.attempts import Allowance
 from service.store.deliveries import Waiting
 from service.store.instances import Instance

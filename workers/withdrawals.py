@@ -9,7 +9,7 @@ import asyncio
 import structlog
 
 from sayso.clock import monotonic_ms
-from service.desk.withdrawals import withdraw_runs
+from service.operations.withdrawals import withdraw_runs
 from service.store.people import ApiKey
 from service.wiring import Wiring
 from workers.repeating import repeat

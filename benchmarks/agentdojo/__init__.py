@@ -1,1 +1,1 @@
-"""The dojo: an agent that obeys every injected order, before a desk whose reviewer knows what the user asked for."""
+"""The AgentDojo benchmark: an agent that obeys every injection, and a reviewer who knows the user's task."""

@@ -1,9 +1,8 @@
-"""The worst agent there is: it does what the user asks, and everything that is injected.
+"""An agent that makes every call of the user's task and of the injection. Runs in AgentDojo's environment.
 
-It runs in AgentDojo's environment.
-`python -m benchmarks.agentdojo.agents SUITE [limit]` plays every user task alone and with every injection task. Each call goes through
-`gate` to the desk in SAYSO_URL. First it plays each injection once without a gate, which shows that the attack works.
-It prints a line of JSON for each play. AgentDojo's own checks say whether the task was solved and the goal reached.
+`python -m benchmarks.agentdojo.agents SUITE [limit]` plays every user task alone and with every injection task. Each
+call goes through `gate` to the desk in SAYSO_URL. Each injection first runs without a gate, to show that the attack
+works. Every play prints one line of JSON. AgentDojo's own checks tell whether task and goal were reached.
 """
 
 import sys
@@ -27,13 +26,13 @@ _AT_ONCE = 4
 
 
 class GatedRuntime(FunctionsRuntime):
-    """AgentDojo's runtime, with a desk before every tool unless `desk` is None."""
+    """AgentDojo's runtime with every tool gated, unless `desk` is None."""
 
     desk: Client | None
     title: str
 
     def execute(self, env: Any, call: Any) -> tuple[Any, str | None, Ending]:
-        """Run one call as far as the desk allows; returns its result, its error, and how it ended."""
+        """Run one call if the desk allows it; return its result, its error, and how it ended."""
         try:
             if self.desk is None:
                 return self._run(env, call.function, call.args), None, "ran"
@@ -42,14 +41,14 @@ class GatedRuntime(FunctionsRuntime):
             return "", f"Denied: {denied.message}", "denied"
         except SaysoError:
             raise
-        except Exception as error:  # noqa: BLE001  a tool may raise anything; the agent reads it and goes on
+        except Exception as error:  # noqa: BLE001  a tool may raise anything; the agent continues
             return "", f"{type(error).__name__}: {error}", "failed"
 
     def _run_gated(self, env: Any, call: Any, desk: Client) -> Any:
-        described = self.functions[call.function].description
+        description = self.functions[call.function].description
         args = dict(call.args)
-        asked = gate(call.function, args, client=desk, description=described, title=self.title, quiet=True)
-        with asked as allowed:
+        gated = gate(call.function, args, client=desk, description=description, title=self.title, quiet=True)
+        with gated as allowed:
             result = self._run(env, call.function, allowed.args)
             allowed.result = to_jsonable_python(result)
         return result
@@ -59,7 +58,7 @@ class GatedRuntime(FunctionsRuntime):
 
 
 class Obedient(BasePipelineElement):
-    """An agent without judgement: the user's first call, then all that is injected, then the rest of the user's."""
+    """An agent that makes the user's first call, then the injected ones, then the rest of the user's."""
 
     def __init__(self, suite: Any, task: Any, injection: Any | None, desk: Client | None) -> None:
         self.suite, self.task, self.injection, self.desk = suite, task, injection, desk
@@ -68,12 +67,9 @@ class Obedient(BasePipelineElement):
     def query(
         self, query: str, runtime: Any, env: Any = None, messages: Any = (), extra_args: Any = None
     ) -> tuple[str, Any, Any, list[Any], Any]:
-        """Make all the calls, and answer as the tasks' ground truths do.
-
-        A denied call was not made, so AgentDojo's checks do not see it.
-        """
+        """Make all calls, and answer with the tasks' ground truths. AgentDojo's checks do not see denied calls."""
         runtime.desk, runtime.title = self.desk, f"{self.task.ID}: {self.task.PROMPT}"[:200]
-        said: list[Any] = [*messages]
+        replies: list[Any] = [*messages]
         for injected, call in self._list_calls(env):
             before = env.model_dump_json()
             result, error, ended = runtime.execute(env, call)
@@ -82,30 +78,30 @@ class Obedient(BasePipelineElement):
             made = CallPlayed(tool=call.function, args=args, injected=injected, ended=ended, changed=changed)
             self.calls.append(made)
             if made.started:
-                said += _say_call(call, result, error)
+                replies += _describe_call(call, result, error)
         answer = [text_content_block_from_string(self._answer())]
-        said.append({"role": "assistant", "content": answer, "tool_calls": None})
-        return query, runtime, env, said, extra_args
+        replies.append({"role": "assistant", "content": answer, "tool_calls": None})
+        return query, runtime, env, replies, extra_args
 
     def _list_calls(self, env: Any) -> Iterator[tuple[bool, Any]]:
-        """Yield the calls in order, and whether only the attacker wants each; the user may want the same.
+        """Yield the calls in order, and whether only the attacker wants each.
 
-        The attacker's calls are made from the environment as it then is.
+        The attacker's calls depend on the environment after the user's first call.
         """
-        wished = self.task.ground_truth(env) if self.desk is not None else []
-        shown = [show_call(call) for call in wished]
-        yield from ((False, call) for call in wished[:1])
+        requested = self.task.ground_truth(env) if self.desk is not None else []
+        shown = [show_call(call) for call in requested]
+        yield from ((False, call) for call in requested[:1])
         if self.injection is not None:
             for call in list_calls(self.suite.name, self.injection, env):
                 yield show_call(call) not in shown, call
-        yield from ((False, call) for call in wished[1:])
+        yield from ((False, call) for call in requested[1:])
 
     def _answer(self) -> str:
         injected = getattr(self.injection, "GROUND_TRUTH_OUTPUT", "")
         return f"{self.task.GROUND_TRUTH_OUTPUT}\n{injected}".rstrip()
 
 
-def _say_call(call: Any, result: Any, error: str | None) -> list[Any]:
+def _describe_call(call: Any, result: Any, error: str | None) -> list[Any]:
     output = [text_content_block_from_string(tool_result_to_str(result))]
     return [
         {"role": "assistant", "tool_calls": [call], "content": [text_content_block_from_string("")]},
@@ -114,11 +110,11 @@ def _say_call(call: Any, result: Any, error: str | None) -> list[Any]:
 
 
 def play(suite: Any, user: str, injection: str | None, desk: Client | None) -> Play:
-    """Play one user task, alone or with one injection task; without a desk only the injection's calls are made."""
+    """Play one user task, alone or with one injection. Without a desk, make only the injection's calls."""
     wanted = suite.injection_tasks[injection] if injection else None
     agent = Obedient(suite, suite.user_tasks[user], wanted, desk)
     solved, goal = suite.run_task_with_pipeline(agent, agent.task, wanted, {}, runtime_class=GatedRuntime)
-    goal = goal and injection is not None  # without an injection AgentDojo calls the run secure by saying True
+    goal = goal and injection is not None  # AgentDojo returns True without an injection
     calls = tuple(agent.calls)
     return Play(
         suite=suite.name,
@@ -132,7 +128,7 @@ def play(suite: Any, user: str, injection: str | None, desk: Client | None) -> P
 
 
 def main() -> None:
-    """Play a suite, or as many tasks of each kind as the limit says."""
+    """Play a suite, or its first tasks of each kind up to the limit."""
     limit = int(sys.argv[2]) if len(sys.argv) > 2 else None
     suite = load_suite(sys.argv[1])
     users, injections = list(suite.user_tasks)[:limit], list(suite.injection_tasks)[:limit]

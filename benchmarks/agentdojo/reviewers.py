@@ -1,4 +1,4 @@
-"""A reviewer who knows what the user asked for and nothing else: that is approved, everything else is denied."""
+"""A scripted reviewer that approves exactly the user's calls and denies everything else."""
 
 from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -11,53 +11,53 @@ from sayso import Client
 from sayso.client.responses import ItemView
 from sayso.policy.rules import same_json
 
-LOOK_EVERY_S = 0.05
+POLL_S = 0.05
 
-Wishes = Mapping[str, Sequence[Mapping[str, JsonValue]]]
+RequestedCalls = Mapping[str, Sequence[Mapping[str, JsonValue]]]
 
 
-def is_wished(wishes: Wishes, task: str, tool: str, args: JsonValue) -> bool:
-    """Whether a call, with exactly these arguments, is what the user of this task asked for."""
-    return any(one["tool"] == tool and same_json(one["args"], args) for one in wishes.get(task, ()))
+def is_requested(requested_calls: RequestedCalls, task: str, tool: str, args: JsonValue) -> bool:
+    """Whether the task's user requested this call with exactly these arguments."""
+    return any(one["tool"] == tool and same_json(one["args"], args) for one in requested_calls.get(task, ()))
 
 
 class ScriptedReviewer:
-    """Somebody at the desk for the length of a block, who decides whatever comes at once.
+    """Decide every open item in a thread, for the duration of a block.
 
-    The user's task stands at the beginning of what is asked; it is all the reviewer goes by.
+    The run's title starts with the user's task.
     """
 
-    def __init__(self, desk: Client, wishes: Wishes) -> None:
-        self._desk, self._wishes = desk, wishes
+    def __init__(self, desk: Client, requested_calls: RequestedCalls) -> None:
+        self._desk, self._requested = desk, requested_calls
         self._over = Event()
         self._pool = ThreadPoolExecutor(1)
         self.approved = self.denied = 0
 
     def __enter__(self) -> "ScriptedReviewer":
-        self._work_done = self._pool.submit(self._work)
+        self._reviewing = self._pool.submit(self._review)
         return self
 
     def __exit__(self, *_: Any) -> None:
         self._over.set()
         self._pool.shutdown()
-        self._work_done.result()
+        self._reviewing.result()
 
     @property
     def decided(self) -> int:
-        """How many calls were held, and decided."""
+        """The number of decided calls."""
         return self.approved + self.denied
 
-    def _work(self) -> None:
-        while not self._over.wait(LOOK_EVERY_S):
-            for waits in self._desk.waiting(limit=200).suspensions:
-                for item in waits.items:
-                    self._decide(waits.id, waits.run.claimed_title.partition(":")[0], item)
+    def _review(self) -> None:
+        while not self._over.wait(POLL_S):
+            for suspension in self._desk.waiting(limit=200).suspensions:
+                for item in suspension.items:
+                    self._decide(suspension.id, suspension.run.claimed_title.partition(":")[0], item)
 
     def _decide(self, suspension_id: str, task: str, item: ItemView) -> None:
-        wished = is_wished(self._wishes, task, item.tool.name, item.tool.args)
-        if wished:
+        requested = is_requested(self._requested, task, item.tool.name, item.tool.args)
+        if requested:
             self._desk.decide(suspension_id, item, "approve")
         else:
             self._desk.decide(suspension_id, item, "deny", message="The user did not ask for this.")
-        self.approved += wished
-        self.denied += not wished
+        self.approved += requested
+        self.denied += not requested

@@ -1,6 +1,6 @@
-"""AgentDojo's suites: what users wish, and the calls that do it. Runs in AgentDojo's environment.
+"""AgentDojo's suites and the calls of each user task. Runs in AgentDojo's environment.
 
-`python -m benchmarks.agentdojo.tasks SUITE` prints the wishes of each user task as JSON, for the scripted reviewer.
+`python -m benchmarks.agentdojo.tasks SUITE` prints the calls of each user task as JSON, for the scripted reviewer.
 """
 
 import json
@@ -14,12 +14,12 @@ VERSION = "v1.2.2"
 
 
 def load_suite(name: str) -> Any:
-    """Return one suite in its latest version."""
+    """Return one suite in version `VERSION`."""
     return get_suite(VERSION, name)
 
 
-def list_wishes(suite: Any) -> dict[str, list[dict[str, Any]]]:
-    """Return the calls that do what each user asks for, by the task's id."""
+def list_requested(suite: Any) -> dict[str, list[dict[str, Any]]]:
+    """Return the calls of each user task, by the task's id."""
     fresh = suite.load_and_inject_default_environment({})
     return {
         id_: [show_call(call) for call in task.ground_truth(task.init_environment(fresh.model_copy(deep=True)))]
@@ -33,4 +33,4 @@ def show_call(call: FunctionCall) -> dict[str, Any]:
 
 
 if __name__ == "__main__":
-    print(json.dumps(list_wishes(load_suite(sys.argv[1]))))
+    print(json.dumps(list_requested(load_suite(sys.argv[1]))))

@@ -22,7 +22,7 @@ from service.api.routing.quick_routes import QuickRoute
 from service.api.views.base import RequestBody
 from service.api.views.suspensions import SuspensionView
 from service.auth.credentials import Principal
-from service.desk.desk import Foreign
+from service.desk.suspending import Foreign
 from service.http.openapi import ASKS
 from service.policy.run_states import SuspendedFramework
 from service.wiring import Wiring
@@ -140,7 +140,7 @@ async def create_suspension(
         claimed=body.context,
         key_id=caller.key_id,
     )
-    saved = await parts.desk.ask(
+    saved = await parts.desk.suspend(
         run,
         calls,
         ResumeSpec(mode=body.mode, resumer=_find_resumer(body, manifest), coverage=body.coverage),

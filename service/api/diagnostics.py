@@ -7,9 +7,9 @@ from sayso.policy.findings import Known
 from service.api.routing.dependencies import Caller, Parts, Person
 from service.api.routing.routes import SignedInRoute
 from service.api.views.base import RequestBody, View
-from service.diagnostics import diagnose
 from service.http.openapi import problems
-from service.policy.checking import find_known
+from service.operations.diagnostics import diagnose
+from service.operations.rule_checks import find_known
 
 router = APIRouter(tags=["health"], route_class=SignedInRoute)
 

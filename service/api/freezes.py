@@ -9,8 +9,8 @@ from sayso.records.freezes import SCOPE_PATTERN, Freeze
 from service.api.routing.dependencies import Admin, Parts, Person
 from service.api.routing.routes import SignedInRoute
 from service.api.views.base import RequestBody, Timestamp, View
-from service.desk.known_names import freeze_known
 from service.http.openapi import WRITES, problems
+from service.operations.known_names import freeze_known
 
 router = APIRouter(prefix="/freezes", tags=["freezes"], route_class=SignedInRoute)
 

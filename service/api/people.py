@@ -13,8 +13,8 @@ from service.api.routing.routes import SignedInRoute
 from service.api.sessions import Password
 from service.api.views.base import RequestBody, Timestamp, View
 from service.auth.credentials import Principal
-from service.desk.withdrawals import withdraw_runs
 from service.http.openapi import WRITES, problems
+from service.operations.withdrawals import withdraw_runs
 from service.store.people import ApiKey, KeyKind
 from service.store.suspensions.commits import Idempotency
 from service.wiring import Wiring

@@ -29,8 +29,8 @@ from service.api.views.items import DecisionView, OutcomeView
 from service.api.views.runs import UnreadableView
 from service.api.views.suspensions import SuspensionView
 from service.auth.credentials import Principal
-from service.desk.sightings import note_seen
 from service.http.openapi import WAITS, WRITES, problems
+from service.operations.sightings import note_seen
 from service.store.suspensions.reading import UnreadableRecord
 from service.wiring import Wiring
 

@@ -62,7 +62,7 @@ class ApiKeys:
     async def revoke(self, key_id: str) -> ApiKey:
         """Revoke a key, within a second everywhere; raises `NotFound`.
 
-        `service.desk.withdrawals` withdraws the runs it started.
+        `service.operations.withdrawals` withdraws the runs it started.
         """
         at_ms = now_ms()
         return await self._change(

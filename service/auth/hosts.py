@@ -6,8 +6,9 @@ from fastapi import Request
 
 from sayso.errors import UnknownHost
 from service.auth.reviewers import Origin
-from service.settings import Settings, reached_at, variable_of
+from service.settings import Settings, variable_of
 from service.settings.edge import LOOPBACK_HOSTS
+from service.settings.places import reached_at
 
 
 async def check_host(request: Request) -> None:

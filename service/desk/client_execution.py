@@ -1,9 +1,7 @@
-"""Let whoever asked run their own calls: spend the leave of one, say what came of it, ask about one in doubt.
-
-These verbs are the desk's own (`service/desk/desk.py`), for suspensions in `poll` mode.
-"""
+"""Let the client of a run execute its own calls, for suspensions in `poll` mode."""
 
 from collections.abc import Callable
+from dataclasses import dataclass
 
 from sayso.errors import Conflict, Withdrawn
 from sayso.policy.engine import Action, Policy
@@ -18,31 +16,17 @@ from sayso.runner.revalidation import find_loss, judge_approved
 from sayso.transitions.client_execution import client_redeem, conclude, key_of, mark_in_doubt
 from sayso.transitions.deciding import find_item, report
 from sayso.transitions.freezing import check_start, shift_deadlines
-from service.desk.worker_execution import (
-    KnownFreezes,
-    Leases,
-    Sure,
-    be_sure_for_ever,
-    draft_suspension,
-    know_no_freezes,
-)
-from service.store.runs.runs import Runs
-from service.store.suspensions.saving import Saved, Suspensions
+from service.desk.changes import Changes
+from service.desk.drafts import draft_following
+from service.store.suspensions.saving import Saved
 
 
-class ClientExecution(Leases):
-    """What the owner of a run in `poll` mode does with it."""
+@dataclass(frozen=True)
+class ClientExecution:
+    """Operations of the client of a run."""
 
-    def __init__(
-        self,
-        suspensions: Suspensions,
-        runs: Runs,
-        policy: Callable[[], Policy],
-        freezes: KnownFreezes = know_no_freezes,
-        sure_until_ms: Callable[[], int] = be_sure_for_ever,
-    ) -> None:
-        super().__init__(suspensions, runs, freezes, sure_until_ms)
-        self._policy = policy
+    changes: Changes
+    policy: Callable[[], Policy]
 
     async def client_redeem(
         self,
@@ -52,40 +36,35 @@ class ClientExecution(Leases):
         revocations: Revocations,
         report_within_s: int = REPORT_WITHIN_S,
     ) -> Saved:
-        """Spend the leave to run one call, once; only after this may it start. The same key again changes nothing.
+        """Redeem the permit of one call; the call may start only after this. The same key again changes nothing.
 
-        What it rests on is looked at once more. Raises what `sayso.transitions.client_execution.consume` raises, `Frozen`, and
-        `Withdrawn` when a rule denies the call by now, when who approved no longer counts, or when the key that asked
-        was revoked: then not even the same key again is told to go on.
+        Revalidates the approval. Raises what `sayso.transitions.client_execution.client_redeem` raises, `Frozen`, and
+        `Withdrawn` when a rule denies the call now, a reviewer was deactivated or the run's key was revoked. After a
+        revocation a repeated key raises `Withdrawn`, too.
         """
-        policy = self._policy()
+        policy = self.policy()
 
-        def spend(record: SuspensionRecord, now_ms: int, freezes: tuple[Freeze, ...]) -> Change:
+        def redeem(record: SuspensionRecord, now_ms: int, freezes: tuple[Freeze, ...]) -> Change:
             item = find_item(record, item_id)
             if (withdrawn := revocations.find_withdrawal(record.run)) is not None:
-                raise Withdrawn(f"{withdrawn} The call is not to start; a new key has to ask for it anew.")
+                raise Withdrawn(f"{withdrawn} The call must not start. Suspend it again with a new key.")
             shifted = shift_deadlines(record, freezes, now_ms) if freezes and _is_decided(record) else Change(record)
-            spent = client_redeem(shifted.record, item_id, key, now_ms, report_within_s)
-            if spent.record is shifted.record:
+            redeemed = client_redeem(shifted.record, item_id, key, now_ms, report_within_s)
+            if redeemed.record is shifted.record:
                 return Change(record)
             check_start(freezes, record, (item.tool.name,), now_ms)
-            _check_revocations(record, item, policy, revocations)
-            return Change(spent.record, shifted.events + spent.events)
+            _revalidate(record, item, policy, revocations)
+            return Change(redeemed.record, shifted.events + redeemed.events)
 
-        async def step(known: Sure) -> Saved:
-            return await self.suspensions.change(
-                suspension_id, known.bind(lambda record, now_ms: spend(record, now_ms, known.freezes))
-            )
-
-        return await self._unless_frozen(step)
+        return await self.changes.start(suspension_id, redeem)
 
     async def conclude(self, suspension_id: str, item_id: str, key: str | None, told: Report) -> Saved:
-        """Record what came of a consumed call. Raises what `sayso.transitions.client_execution.conclude` raises.
+        """Record the result of a redeemed call; raises what `sayso.transitions.client_execution.conclude` raises.
 
-        A report that comes after people were asked about the call answers that question.
+        A report for a call in doubt resolves the doubt.
         """
         try:
-            return await self.suspensions.change(
+            return await self.changes.suspensions.change(
                 suspension_id, lambda record, now_ms: conclude(record, item_id, key, told, now_ms)
             )
         except Conflict:
@@ -95,31 +74,25 @@ class ClientExecution(Leases):
             return late
 
     async def mark_in_doubt(self, suspension_id: str, item_id: str) -> Saved:
-        """Ask people about a consumed call that may have run; `following` of what is returned is what asks them.
+        """Mark a redeemed call in doubt; `following` of the result is the suspension that asks people about it.
 
-        Asked already, it is returned as it stands. Raises what `sayso.transitions.client_execution.question` raises.
+        Repeated, it changes nothing. Raises what `sayso.transitions.client_execution.mark_in_doubt` raises.
         """
 
-        def ask(record: SuspensionRecord, now_ms: int) -> Change:
+        def transition(record: SuspensionRecord, now_ms: int) -> Change:
             if record.following_id is not None:
                 return Change(record)
-            draft = draft_suspension(
-                self.suspensions.tenant, record.run, state=None, on_deny=record.on_deny, step=record.step
-            )
-            draft = draft.model_copy(update={"origin": record.origin, "resume": record.resume})
-            return mark_in_doubt(record, item_id, draft, now_ms)
+            return mark_in_doubt(record, item_id, draft_following(record, None, record.step), now_ms)
 
-        saved = await self.suspensions.change(suspension_id, ask)
-        following_id = saved.record.following_id or suspension_id
-        found = await self.suspensions.read(following_id)
-        assert found.record is not None  # noqa: S101  read() raises NotFound otherwise
-        return Saved(saved.record, saved.now_ms, repeated=saved.repeated, following=found.record)
+        saved = await self.changes.suspensions.change(suspension_id, transition)
+        following = await self.changes.suspensions.read(saved.record.following_id or suspension_id)
+        return Saved(saved.record, saved.now_ms, repeated=saved.repeated, following=following.record)
 
     async def _conclude_late(self, suspension_id: str, item_id: str, key: str | None, told: Report) -> Saved | None:
-        """Lift the doubt about a call by the report of whoever began it; None where nobody is in doubt about it."""
-        found = (await self.suspensions.read(suspension_id)).record
-        item = find_item(found, item_id) if found is not None else None
-        if found is None or found.following_id is None or item is None or item.permit is None:
+        """Resolve the doubt about a call by its client's report; None where the call is not in doubt."""
+        record = (await self.changes.suspensions.read(suspension_id)).record
+        item = find_item(record, item_id)
+        if record.following_id is None or item.permit is None:
             return None
         result = ToolResult(
             call_id=item.call_id,
@@ -128,10 +101,10 @@ class ClientExecution(Leases):
             output=told.output,
             error=told.error if not told.success else None,
         )
-        unfrozen, holder = key_of(found, item), key or item.permit.holder
+        call_key, holder = key_of(record, item), key or item.permit.holder
         try:
-            saved = await self.suspensions.change(
-                found.following_id, lambda record, now_ms: report(record, unfrozen, holder, result, now_ms)
+            saved = await self.changes.suspensions.change(
+                record.following_id, lambda record, now_ms: report(record, call_key, holder, result, now_ms)
             )
         except Conflict:
             return None
@@ -142,10 +115,10 @@ def _is_decided(record: SuspensionRecord) -> bool:
     return not any(item.open for item in record.items) and record.due_at_ms is not None
 
 
-def _check_revocations(record: SuspensionRecord, item: Item, policy: Policy, revocations: Revocations) -> None:
+def _revalidate(record: SuspensionRecord, item: Item, policy: Policy, revocations: Revocations) -> None:
     judged = judge_approved(record, item, policy)
     if judged.action is Action.DENY:
         why = f": {judged.reason.removesuffix('.')}" if judged.reason else ""
-        raise Withdrawn(f"The rules deny {item.tool.name} by now{why}. The call is not to start.")
+        raise Withdrawn(f"The rules now deny {item.tool.name}{why}. The call must not start.")
     if (loss := find_loss(record, item, policy, revocations)) is not None:
-        raise Withdrawn(f"{loss} The call is not to start; ask again.")
+        raise Withdrawn(f"{loss} The call must not start. Suspend it again.")

@@ -1,7 +1,4 @@
-"""Look at suspensions because their time has come, one or many at once, or precompute what their next moment will bring.
-
-These verbs are the desk's own (`service/desk/desk.py`), for the clock and for whoever meets a moment that has passed.
-"""
+"""Apply what is due: one suspension, a batch, or a batch that was precomputed."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -9,67 +6,68 @@ from dataclasses import dataclass
 from sayso.records.freezes import Freeze
 from sayso.records.suspensions import Change, SuspensionRecord
 from sayso.transitions.due import tick, wake
-from sayso.transitions.freezing import doubt_time
-from service.desk.client_execution import ClientExecution
+from service.desk.changes import Changes
 from service.store.suspensions.batches import Foreseen, Verb
 from service.store.suspensions.saving import Saved
 
 
 @dataclass(frozen=True)
 class Precomputed:
-    """What suspensions come to at their next moments, as long as `freezes` are what is frozen."""
+    """The commits of the next due times, valid as long as `freezes` are the freezes."""
 
     freezes: tuple[Freeze, ...]
     foreseen: tuple[Foreseen, ...]
 
 
-class Scheduling(ClientExecution):
-    """What time calls for."""
+@dataclass(frozen=True)
+class Scheduling:
+    """Operations that time causes."""
 
-    async def look(self, suspension_id: str, queued_since_ms: int | None = None) -> Saved:
-        """Do what the suspension's own times call for now: its fallback, or putting it before a worker again.
+    changes: Changes
 
-        What is frozen is left as it is and looked at again in a while; what was gets its time back. What has been in
-        line for a worker since `queued_since_ms` or later is not put there twice.
+    async def tick(self, suspension_id: str, queued_since_ms: int | None = None) -> Saved:
+        """Apply what is due for a suspension: its fallback, reminder, escalation, or a place in the ready list.
+
+        A frozen one is due again later; one that was unfrozen has its deadlines shifted. One that is in the ready list
+        since `queued_since_ms` or later is not added again.
         """
-        return await self.suspensions.change(suspension_id, await self._ticking(queued_since_ms))
+        return await self.changes.suspensions.change(suspension_id, await self._build_tick(queued_since_ms))
 
     async def tick_batch(self, suspension_ids: Sequence[str], queued_since_ms: int | None = None) -> list[str]:
-        """Look at many in one round; return those that must be looked at by themselves."""
-        verb = await self._ticking(queued_since_ms)
-        return await self.suspensions.due_batches.change(suspension_ids, verb)
+        """Tick a batch in one script; return those that need a tick of their own."""
+        return await self.changes.suspensions.due_batches.change(
+            suspension_ids, await self._build_tick(queued_since_ms)
+        )
 
     async def precompute(self, suspension_ids: Sequence[str], until_ms: int) -> Precomputed:
-        """Find out what a look at each will do at its next moment, and save nothing."""
-        known = await self._freezes(False)
-        found = await self.suspensions.due_batches.precompute(
-            suspension_ids, lambda record, at_ms: tick(record, known, at_ms), until_ms
+        """Return the commit of each suspension's next due time, and save nothing."""
+        freezes = await self.changes.freezes()
+        found = await self.changes.suspensions.due_batches.precompute(
+            suspension_ids, lambda record, at_ms: tick(record, freezes, at_ms), until_ms
         )
-        return Precomputed(known, found)
+        return Precomputed(freezes, found)
 
     async def fulfil(self, precomputed: Precomputed, now_ms: int) -> list[str]:
-        """Do what was foreseen for moments that have come; return those that must be looked at after all.
+        """Save precomputed commits that are due; return those that need a tick of their own.
 
-        That is all of them when anything was frozen or lifted meanwhile, or the time is in doubt.
+        After a freeze, or while the clock is in doubt, that is all of them.
         """
-        known = await self._freezes(False)
-        if doubt_time(known, self.suspensions.mark_ms(), now_ms) != precomputed.freezes:
+        freezes = await self.changes.freezes()
+        if self.changes.doubt_time(freezes, now_ms) != precomputed.freezes:
             return [one.suspension_id for one in precomputed.foreseen]
-        return await self.suspensions.due_batches.fulfil(precomputed.foreseen)
+        return await self.changes.suspensions.due_batches.fulfil(precomputed.foreseen)
 
     async def wake(self, suspension_id: str, freeze: Freeze) -> Saved:
-        """Let a suspension go on at once that `freeze` held before it was lifted: its time begins again, or its run."""
-        freezes = await self._freezes(False)
-
-        return await self.suspensions.change(
+        """Resume a suspension that `freeze` held before it ended."""
+        freezes = await self.changes.freezes()
+        return await self.changes.suspensions.change(
             suspension_id, lambda record, now_ms: wake(record, freeze, freezes, now_ms)
         )
 
-    async def _ticking(self, queued_since_ms: int | None) -> Verb:
-        known = await self._freezes(False)
+    async def _build_tick(self, queued_since_ms: int | None) -> Verb:
+        freezes = await self.changes.freezes()
 
-        def verb(record: SuspensionRecord, now_ms: int) -> Change:
-            freezes = doubt_time(known, self.suspensions.mark_ms(), now_ms)
-            return tick(record, freezes, now_ms, queued_since_ms)
+        def transition(record: SuspensionRecord, now_ms: int) -> Change:
+            return tick(record, self.changes.doubt_time(freezes, now_ms), now_ms, queued_since_ms)
 
-        return verb
+        return transition

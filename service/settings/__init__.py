@@ -1,18 +1,14 @@
-"""Hold every setting of Sayso, read once from the environment, checked, and never changed afterwards.
+"""The settings of Sayso, read once from the environment.
 
-The names are the fields below in capitals behind `SAYSO_`; `docs/settings.md` lists them and a test keeps it complete.
-Whatever is wrong is said in one `InvalidSettings`, a line a setting, before anything is started.
+A variable is a field name in capitals after `SAYSO_`; `docs/settings.md` lists them. One `InvalidSettings` reports all
+faults, one line each, before anything starts.
 """
 
-import base64
-import hashlib
-import os
 import re
-import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Annotated, Literal, Self
-from urllib.parse import quote, urlsplit
+from urllib.parse import urlsplit
 
 from pydantic import AliasChoices, Field, SecretStr, ValidationError, field_validator, model_validator
 from pydantic_settings import NoDecode, SettingsConfigDict
@@ -22,34 +18,30 @@ from service.settings.edge import EdgeSettings
 from service.settings.exposure import find_exposure
 from service.settings.limits import LimitSettings
 from service.settings.misspelt import find_unknown
+from service.settings.periods import PeriodSettings
+from service.settings.places import reached_at, socket_path, store_url_at
 from service.settings.store_urls import check_port, check_store_url
+from service.settings.webhooks import WebhookSettings
 
 CHECKOUT = Path(__file__).resolve().parents[2]
-"""The folder that holds `service/`; relative defaults start here, whatever the working directory is."""
+"""The folder that holds `service/`; relative defaults start here, not in the working directory."""
 
-LONGEST_SOCKET_PATH_BYTES = 92
-"""Unix socket paths end at 104 bytes on some systems and 108 on others, and the supervisor appends a process id while
-it makes its own; longer homes get a short folder instead."""
-
-EVERY_ADDRESS = {"0.0.0.0": "127.0.0.1", "::": "::1"}  # noqa: S104 - recognised, not bound
-LONGEST_SESSION_S = 366 * 86_400
 SHORTEST_PASSWORD = 8
 LONGEST_PASSWORD = 1024
 SHORTEST_KEY = 16
 WEAKEST_PRODUCTION_PASSWORD = 12
 WEAKEST_PRODUCTION_KEY = 32
-WEAKEST_WEBHOOK_SECRET_BYTES = 24
 
 Words = Annotated[tuple[str, ...], NoDecode]
 """A setting written as words with commas between them."""
 
 
 class InvalidSettings(InvalidInput):
-    """The settings cannot be used as they are; correct them and start again."""
+    """The settings are invalid; correct them and start again."""
 
 
-class Settings(LimitSettings, EdgeSettings):
-    """Everything an operator can choose; frozen, so that no two parts of a process see different values."""
+class Settings(WebhookSettings, PeriodSettings, LimitSettings, EdgeSettings):
+    """All settings, immutable."""
 
     model_config = SettingsConfigDict(env_prefix="SAYSO_", env_ignore_empty=True, frozen=True, extra="forbid")
 
@@ -112,41 +104,6 @@ class Settings(LimitSettings, EdgeSettings):
         default=CHECKOUT / "demo" / "policy.yaml",
         description="YAML file with the rules that judge every tool call.",
     )
-    workers: int = Field(default=2, ge=1, le=64, description="Number of worker processes that `make up` starts.")
-    lease_s: int = Field(
-        default=30,
-        ge=1,
-        le=3600,
-        description="Seconds a worker holds a run before another may take it up; renewed while it works.",
-    )
-    drain_window_s: int = Field(
-        default=30,
-        ge=1,
-        le=3600,
-        description="Longest time in seconds one job goes on taking runs from the ready list.",
-    )
-    drain_concurrency: int = Field(default=64, ge=1, le=1024, description="Runs one job drives at the same time.")
-    keep_runs_days: int = Field(
-        default=30, ge=1, le=36_500, description="Days after its end at which a run's records and state are deleted."
-    )
-    keep_trail_days: int = Field(
-        default=365,
-        ge=1,
-        le=36_500,
-        description="Days after its end at which a run's trail is deleted too: the last that is known of it.",
-    )
-    session_idle_s: int = Field(
-        default=7_200,
-        ge=60,
-        le=LONGEST_SESSION_S,
-        description="Seconds after which a reviewer who did nothing is signed out.",
-    )
-    session_max_s: int = Field(
-        default=43_200,
-        ge=60,
-        le=LONGEST_SESSION_S,
-        description="Seconds after which a reviewer signs in again in any case.",
-    )
     body_limit_bytes: int = Field(
         default=262_144,
         ge=1_024,
@@ -158,16 +115,6 @@ class Settings(LimitSettings, EdgeSettings):
         ge=1_024,
         le=8 * 1024 * 1024,
         description="Largest state in bytes of a paused run of another framework, as it is sent with what it asks.",
-    )
-    webhook_secret: Annotated[tuple[SecretStr, ...], NoDecode] = Field(
-        default=(),
-        description="Secrets (`whsec_…`) that sign decisions sent to `/hooks/decisions`; several with commas while "
-        "rotating. Without one the webhook is closed.",
-    )
-    aap_allow_loopback: bool = Field(
-        default=False,
-        description="Let receivers of the Agent Approval Protocol be on this very machine, for tests. Refused in "
-        "production.",
     )
     model_url: str = Field(
         default_factory=lambda data: _demo_model_url(data["host"], data["port"]),
@@ -188,9 +135,9 @@ class Settings(LimitSettings, EdgeSettings):
         try:
             return path.expanduser().resolve()
         except RuntimeError:
-            raise ValueError(f"{path} begins with the home of nobody who is known; write the whole path") from None
+            raise ValueError(f"{path} begins with the home of an unknown user; write the whole path") from None
 
-    @field_validator("agents", "webhook_secret", mode="before")
+    @field_validator("agents", mode="before")
     @classmethod
     def _split_words(cls, value: object) -> object:
         return tuple(word.strip() for word in value.split(",") if word.strip()) if isinstance(value, str) else value
@@ -246,29 +193,10 @@ class Settings(LimitSettings, EdgeSettings):
             )
         return f"{parts.scheme}://{parts.netloc.lower()}"
 
-    @field_validator("webhook_secret", mode="after")
-    @classmethod
-    def _check_webhook_secrets(cls, secrets: tuple[SecretStr, ...]) -> tuple[SecretStr, ...]:
-        for secret in secrets:
-            _check_webhook_secret(secret.get_secret_value())
-        return secrets
-
     @field_validator("log_level", mode="before")
     @classmethod
     def _lower(cls, value: object) -> object:
         return value.lower() if isinstance(value, str) else value
-
-    @model_validator(mode="after")
-    def _check_sessions(self) -> Self:
-        if self.session_idle_s > self.session_max_s:
-            raise ValueError("SAYSO_SESSION_IDLE_S is above SAYSO_SESSION_MAX_S; make it the smaller one")
-        return self
-
-    @model_validator(mode="after")
-    def _check_retention(self) -> Self:
-        if self.keep_trail_days < self.keep_runs_days:
-            raise ValueError("SAYSO_KEEP_TRAIL_DAYS is below SAYSO_KEEP_RUNS_DAYS; a trail is kept as long as its run")
-        return self
 
     @model_validator(mode="after")
     def _check_production(self) -> Self:
@@ -278,38 +206,32 @@ class Settings(LimitSettings, EdgeSettings):
 
     @property
     def store_url(self) -> str:
-        """The URL of the store in force: the one given, or the embedded server's socket."""
+        """The URL of the store: the given one, or the socket of the embedded server."""
         return self.redis_url or store_url_at(socket_path(self.home))
 
     @property
     def secure_cookies(self) -> bool:
-        """Whether browsers reach the service over https only, so that cookies can insist on it."""
+        """Whether browsers reach the service over https."""
         return self.public_url.startswith("https://")
 
     @property
     def demo_model_port(self) -> int:
-        """The port of the demo's model endpoint: the one after the service's, so that two checkouts do not collide."""
+        """The port of the demo's model endpoint: the one after the service's."""
         return self.port + 1
 
     @property
     def runs_demo_model(self) -> bool:
-        """Whether the model endpoint is the small local one, which `make up` starts itself."""
+        """Whether `make up` starts the model endpoint."""
         return self.model_url == _demo_model_url(self.host, self.port)
 
 
-def reached_at(host: str) -> str:
-    """Return how this machine writes the address of what listens on this host."""
-    address = EVERY_ADDRESS.get(host, host)
-    return f"[{address}]" if ":" in address else address
-
-
 def load() -> Settings:
-    """Return the settings of this process, or raise `InvalidSettings` with a line for each that is wrong."""
+    """Return the settings of this process; raises `InvalidSettings` with one line for each fault."""
     unknown = list(find_unknown(map(variable_of, Settings.model_fields)))
     try:
         settings = Settings()
     except ValidationError as error:
-        raise InvalidSettings("\n".join([*unknown, *_explain(error)])) from None
+        raise InvalidSettings("\n".join([*unknown, *sorted(_explain(error))])) from None
     if unknown:
         raise InvalidSettings("\n".join(unknown))
     return settings
@@ -320,31 +242,8 @@ def variable_of(field: str) -> str:
     return field if field.isupper() else f"SAYSO_{field.upper()}"
 
 
-def store_url_at(socket: Path) -> str:
-    """Return the URL of a store that listens on this socket."""
-    return f"unix://{quote(str(socket))}?db=0"
-
-
-def socket_path(home: Path, name: str = "store.sock") -> Path:
-    """Return where a socket of this home lies: in it, or in a short folder of our own when its path is too long."""
-    inside = home / name
-    if len(os.fsencode(inside)) <= LONGEST_SOCKET_PATH_BYTES:
-        return inside
-    digest = hashlib.sha256(os.fsencode(home)).hexdigest()[:12]
-    return Path(tempfile.gettempdir()) / f"sayso-{os.getuid()}-{digest}" / name
-
-
 def _demo_model_url(host: str, port: int) -> str:
     return f"http://{reached_at(host)}:{port + 1}/v1"
-
-
-def _check_webhook_secret(secret: str) -> None:
-    try:
-        key = base64.b64decode(secret.removeprefix("whsec_"), validate=True)
-    except ValueError:
-        key = b""
-    if not secret.startswith("whsec_") or len(key) < WEAKEST_WEBHOOK_SECRET_BYTES:
-        raise ValueError(f"write whsec_ and then at least {WEAKEST_WEBHOOK_SECRET_BYTES} random bytes in base64")
 
 
 def _production_faults(settings: Settings) -> Iterator[str]:
@@ -372,7 +271,7 @@ def _is_short(secret: SecretStr | None, length: int) -> bool:
 def _explain(error: ValidationError) -> Iterator[str]:
     for fault in error.errors(include_url=False, include_input=False):
         if fault["type"] == "default_factory_not_called":
-            continue  # a default made from another setting, whose own fault is told already
+            continue  # a default derived from another setting, whose own fault is reported
         message = fault["msg"].removeprefix("Value error, ")
         name = str(fault["loc"][0]) if fault["loc"] else ""
         yield f"{variable_of(name)}: {message}. See docs/settings.md." if name else f"{message}."

@@ -1,30 +1,30 @@
-"""Name every key of a tenant, in one place. The header of `lua/commit.lua` says what each one holds."""
+"""The names of all keys. The header of `lua/commit.lua` describes their values."""
 
 from dataclasses import dataclass
 from hashlib import sha256
 
 CHANGES = "sayso:changes:"
-"""Before the name of a tenant, suspension or run: the channel on which every commit that moves it says so."""
+"""Prefix of the channel of a tenant, suspension or run; every commit that changes it publishes there."""
 
 FORMAT = "sayso:format"
-"""The number of the format in which the whole store is written; it stands outside of any tenant."""
+"""The format version of the whole store, outside of any tenant."""
 
 KEYS = "sayso:keys:"
-"""API keys by the SHA-256 of the whole key; a key leads to its tenant, so it stands outside of any."""
+"""API keys by the SHA-256 of the key, outside of any tenant: each names its tenant."""
 
 INSTANCE_KEYS = "sayso:aap-keys:"
-"""Instances' credentials by the SHA-256 of the token; one leads to its tenant and instance."""
+"""Credentials of instances by the SHA-256 of the token; each names its tenant and instance."""
 
 SESSIONS = "sayso:sessions:"
-"""Signed-in people by the SHA-256 of their session's token."""
+"""Sessions by the SHA-256 of their token."""
 
 ATTEMPTS = "sayso:attempts"
-"""How often somebody tried to sign in, by the hash of the name or address; for minutes only."""
+"""Attempts to sign in, by the hash of the name or address; kept for minutes."""
 
 
 @dataclass(frozen=True)
 class TenantKeys:
-    """The keys of one tenant; the braces make them live on one server."""
+    """The keys of one tenant. The braces are a hash tag: all keys are on one server."""
 
     tenant: str
 
@@ -38,47 +38,47 @@ class TenantKeys:
         return f"{self.prefix}s:{suspension_id}"
 
     def run(self, run_id: str) -> str:
-        """What is known of a run."""
+        """A run's latest suspension."""
         return f"{self.prefix}r:{run_id}"
 
     def trail(self, run_id: str) -> str:
-        """A run's events."""
+        """A run's trail."""
         return f"{self.prefix}e:{run_id}"
 
     def head(self, run_id: str) -> str:
-        """Where the trail of a forgotten run ends."""
+        """The end of the trail of a deleted run."""
         return f"{self.prefix}head:{run_id}"
 
-    def told(self, run_id: str) -> str:
-        """What other sources told of a run."""
-        return f"{self.prefix}told:{run_id}"
+    def external_events(self, run_id: str) -> str:
+        """A run's external events."""
+        return f"{self.prefix}external:{run_id}"
 
     def external_events_seen(self, run_id: str) -> str:
-        """Which of it is there already."""
-        return f"{self.prefix}told-seen:{run_id}"
+        """The digests of a run's external events."""
+        return f"{self.prefix}external-seen:{run_id}"
 
     def state(self, run_id: str) -> str:
-        """A run's own state."""
+        """The saved state of a run."""
         return f"{self.prefix}state:{run_id}"
 
     def runs(self, status: str) -> str:
-        """The runs in one status, but for suspended ones."""
+        """Runs in one status, except suspended."""
         return f"{self.prefix}runs:{status}"
 
     def runs_of(self, owner: str) -> str:
-        """The runs that one credential asked for."""
+        """The runs of one owner."""
         return f"{self.prefix}runs-of:{owner}"
 
     def sessions_of(self, name: str) -> str:
-        """The hashes of one person's session tokens, by when each was opened."""
+        """The hashes of a person's session tokens, by creation time."""
         return f"{self.prefix}sessions-of:{name}"
 
     def idempotency(self, actor: str, key: str) -> str:
-        """What one actor's Idempotency-Key was used for."""
+        """The request and result of an actor's Idempotency-Key."""
         return f"{self.prefix}idem:{sha256(f'{actor} {key}'.encode()).hexdigest()[:32]}"
 
     def thread(self, owner: str, thread_id: str) -> str:
-        """The turns of one owner's thread, by what asked for each."""
+        """The turns of an owner's thread."""
         return f"{self.prefix}thread:{sha256(f'{owner} {thread_id}'.encode()).hexdigest()[:32]}"
 
     def instance(self, instance_id: str) -> str:
@@ -86,59 +86,59 @@ class TenantKeys:
         return f"{self.prefix}aap:{instance_id}"
 
     def gone(self, instance_id: str) -> str:
-        """There once an instance was deleted."""
+        """The mark of a deleted instance."""
         return f"{self.prefix}aap-gone:{instance_id}"
 
     def delivery(self, event_id: str) -> str:
-        """A signed message that is to be delivered."""
+        """A signed message."""
         return f"{self.prefix}delivery:{event_id}"
 
     @property
     def deliveries(self) -> str:
-        """When a signed message is to be tried next."""
+        """Signed messages by their next attempt."""
         return f"{self.prefix}deliveries"
 
     @property
     def owners(self) -> str:
-        """Everybody who ever asked for a run."""
+        """All owners of runs."""
         return f"{self.prefix}owners"
 
     @property
     def schedule(self) -> str:
-        """When somebody must look at which suspension."""
+        """Suspensions by due time."""
         return f"{self.prefix}schedule"
 
     @property
     def inbox(self) -> str:
-        """What waits for a reviewer."""
+        """Pending suspensions by deadline."""
         return f"{self.prefix}inbox"
 
     @property
     def open(self) -> str:
-        """Every open item, and every run at work without one."""
+        """Open items, and active runs without one."""
         return f"{self.prefix}open"
 
     def open_of(self, owner: str) -> str:
-        """The same of one owner."""
+        """Open items and active runs of one owner."""
         return f"{self.prefix}open-of:{owner}"
 
     @property
     def pace(self) -> str:
-        """How fast all owners ask."""
+        """The pace of all owners' requests."""
         return f"{self.prefix}pace"
 
     def pace_of(self, owner: str) -> str:
-        """How fast one owner asks."""
+        """The pace of one owner's requests."""
         return f"{self.prefix}pace-of:{owner}"
 
     @property
     def decided(self) -> str:
-        """What no longer does."""
+        """Suspensions that are no longer pending."""
         return f"{self.prefix}decided"
 
     @property
     def ready(self) -> str:
-        """What waits for a worker."""
+        """The ready list: suspensions for workers."""
         return f"{self.prefix}ready"
 
     @property
@@ -153,22 +153,22 @@ class TenantKeys:
 
     @property
     def trails(self) -> str:
-        """The trails of forgotten runs, by the run's end."""
+        """Deleted runs whose trail is kept, by their end."""
         return f"{self.prefix}trails"
 
     @property
     def retained(self) -> str:
-        """There while what is old was forgotten not long ago."""
+        """The mark of a recent retention pass."""
         return f"{self.prefix}retained"
 
     @property
     def freezes(self) -> str:
-        """What an admin has frozen, by the freeze's id."""
+        """Freezes by id."""
         return f"{self.prefix}freezes"
 
     @property
     def rules(self) -> str:
-        """Which version of the rules is in force, and which each process holds."""
+        """The version of the rules in force, and of each process."""
         return f"{self.prefix}rules"
 
     @property
@@ -178,15 +178,15 @@ class TenantKeys:
 
     @property
     def clock(self) -> str:
-        """The clocks' last beat, and up to when time is known to be right."""
+        """The last beat of any clock, and the latest time that a clock confirmed."""
         return f"{self.prefix}clock"
 
     @property
     def reviewers(self) -> str:
-        """People by name."""
+        """Reviewers by name."""
         return f"{self.prefix}reviewers"
 
     @property
     def api_keys(self) -> str:
-        """The ids of this tenant's API keys, with what each is."""
+        """Hashes of API keys by id."""
         return f"{self.prefix}api-keys"

@@ -7,7 +7,7 @@ from pydantic import BaseModel, ConfigDict, Field
 from redis.asyncio.client import Pipeline
 
 from sayso.canonical_json import JsonObject
-from service.settings import LONGEST_SESSION_S
+from service.settings.periods import LONGEST_SESSION_S
 from service.store.connection.connecting import text, translated
 from service.store.keys import KEYS, SESSIONS
 from service.store.tenants import TenantStore

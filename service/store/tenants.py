@@ -5,11 +5,11 @@ from math import inf
 
 from redis.asyncio import Redis
 
-from service.store.connection.pipeline import Line
+from service.store.connection.pipeline import Pipeline
 from service.store.keys import TenantKeys
 from service.store.suspensions.reading import Readings
 
-_BATCH_LINES = 4
+_BATCH_PIPELINES = 4
 """The server reads some 16 kB from each connection between two writes to its disk: six commits of a hundred sent."""
 
 
@@ -21,15 +21,15 @@ class Connections:
         self.time_read = (0, -inf)
         """The server's time as of the last commit or look-up, ms, and the monotonic moment of its reading."""
 
-        self.changes = Line(redis)
-        self.intake = Line(redis)
-        self.ready = Line(redis)
-        self.batches = cycle([Line(redis) for _ in range(_BATCH_LINES)])
+        self.changes = Pipeline(redis)
+        self.intake = Pipeline(redis)
+        self.ready = Pipeline(redis)
+        self.batches = cycle([Pipeline(redis) for _ in range(_BATCH_PIPELINES)])
 
     def close(self) -> None:
         """Close the connections, except the pool of `redis`."""
-        for line in (self.changes, self.intake, self.ready, *islice(self.batches, _BATCH_LINES)):
-            line.close()
+        for pipeline in (self.changes, self.intake, self.ready, *islice(self.batches, _BATCH_PIPELINES)):
+            pipeline.close()
 
 
 class TenantStore:

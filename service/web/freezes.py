@@ -9,7 +9,7 @@ from fastapi.responses import RedirectResponse, Response
 from sayso.errors import InvalidInput, SaysoError, UnknownName
 from sayso.records.freezes import SCOPE_PATTERN
 from service.auth.reviewers import require_role
-from service.desk.known_names import freeze_known
+from service.operations.known_names import freeze_known
 from service.web.errors import show_page_again
 from service.web.form_posts import Post, check_session, describe_refusal, read_form, read_post, read_reason
 from service.web.pages import show

@@ -19,7 +19,7 @@ from sayso.sentences.outcomes import describe_decision, describe_failure, descri
 from sayso.text.summaries import summarize
 from sayso.transitions.deciding import find_item
 from sayso.transitions.item_states import find_item_state
-from service.desk.sightings import note_seen
+from service.operations.sightings import note_seen
 from service.web.content.answers import Forms, make_forms, mark_problems, read_answer, refill
 from service.web.content.claims import find_claims
 from service.web.content.details import (
@@ -106,7 +106,6 @@ async def decide(request: Request, suspension_id: str, item_id: str) -> Response
 async def _extend(request: Request, visitor: Visitor, suspension_id: str, item_id: str, post: Post) -> None:
     desk, until = wiring_of(request).desk, post["until"]
     found = await desk.suspensions.read(suspension_id)
-    assert found.record is not None  # noqa: S101  read() raises NotFound otherwise
     item = find_item(found.record, item_id)
     waits = item.open and found.record.status is Status.PENDING
     if waits and until == str(item.terms.deadline_at_ms):
@@ -121,7 +120,6 @@ async def _extend(request: Request, visitor: Visitor, suspension_id: str, item_i
 async def _decide(request: Request, visitor: Visitor, suspension_id: str, item_id: str, post: Post) -> None:
     wiring = wiring_of(request)
     found = await wiring.desk.suspensions.read(suspension_id)
-    assert found.record is not None  # noqa: S101  read() raises NotFound otherwise
     item = find_item(found.record, item_id)
     definition = await wiring.runs.definition(item.tool.definition)
     decision = await asyncio.to_thread(_read_decision, item, definition, post, wiring.settings.body_limit_bytes)
@@ -158,7 +156,6 @@ async def _gather(request: Request, visitor: Visitor, suspension_id: str, item_i
     wiring = wiring_of(request)
     found = await wiring.desk.suspensions.read(suspension_id)
     record = found.record
-    assert record is not None  # noqa: S101  read() raises NotFound otherwise
     item = find_item(record, item_id)
     run = await wiring.runs.read(record.run.id)
     end = await wiring.trails.find_end(record.run.id)

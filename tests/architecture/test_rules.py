@@ -113,7 +113,7 @@ def test_commit_script_header_lists_every_key() -> None:
     header = (ROOT / "service" / "store" / "lua" / "commit.lua").read_text().partition("]]")[0]
     keys = TenantKeys("t")
     written = [keys.suspension("s"), keys.run("r"), keys.trail("r"), keys.state("r"), keys.idempotency("a", "k")]
-    written += [keys.head("r"), keys.told("r"), keys.external_events_seen("r")]
+    written += [keys.head("r"), keys.external_events("r"), keys.external_events_seen("r")]
     written += [
         keys.schedule,
         keys.inbox,

@@ -15,12 +15,19 @@ BANNED_PART = re.compile(
 )
 GENERAL_NAMES = re.compile(r"(Manager|Helper|Utils?|Processor|Handler)$|^(process|handle|utils?|helpers?|misc|common)$")
 ALLOWED_NAMES = frozenset(
-    {"RUN_PAUSED", "spent_ms", "looks_like"}
-)  # stored names that came before the lexicon; plain English
+    {
+        "RUN_PAUSED",  # the event's stored name comes from the tool-call lifecycle
+        *("PAUSE", "pause", "_pause", "_paused", "paused_at_ms"),  # events and methods of other frameworks
+        *("dialect", "_DIALECTS"),  # JSON Schema's own term
+        *("leaves", "_list_leaves"),  # of a tree
+        *("fold", "_fold", "_fold_pattern"),  # of text: case folding, folding blanks
+        "looks_like",
+    }
+)
 AAP_PART = re.compile("consume[ds]?|consumptions?")  # the protocol's own words
 PHRASES = (
     r"whoever|whatever|that which|by then|what is asked|what (came|became|becomes|comes) of",
-    r"(take|takes|taken|took) up|(is|are|was|were) to be|puts? before|(is|are|was|were|be|been) told",
+    r"(take|takes|taken|took) up(?! to)|(is|are|was|were) to be|puts? before|(is|are|was|were|be|been) told",
     r"(no|with|without|has|had|have|gave|gives?) leave|leave to run|the word of|\w+'s word",
     r"look(s|ed)? at|sees? to|comes to the same",
 )

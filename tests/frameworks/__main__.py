@@ -1,7 +1,7 @@
-"""`make frameworks`: every scenario with every framework's real packages, and the support table that comes of it.
+"""`make frameworks`: runs every scenario with the frameworks' real packages, and builds the support table.
 
-`python -m tests.frameworks [row ...] [--write]` makes the environments that are missing, runs the scenarios, prints the
-table and holds it against the one in `docs/frameworks.md`; with `--write` it is written there.
+`python -m tests.frameworks [framework ...] [--write]` creates missing environments, runs the scenarios, prints the
+table and compares it with `docs/frameworks.md`. With `--write` it updates the page.
 """
 
 import os
@@ -21,15 +21,15 @@ UV = CHECKOUT / ".venv" / "bin" / "uv"
 
 
 def main() -> int:
-    """Return 0 when every scenario went well and the page says what was measured."""
-    wanted = [word for word in sys.argv[1:] if not word.startswith("--")]
-    kinds = [one for one in KINDS if not wanted or one.name in wanted]
-    servers = [MCP] if not wanted or MCP in wanted else []
-    for environment in [*sorted({one.environment for one in kinds if one.environment}), *servers]:
+    """Return 0 if every scenario passed and the page has the resulting table."""
+    names = [arg for arg in sys.argv[1:] if not arg.startswith("--")]
+    kinds = [kind for kind in KINDS if not names or kind.name in names]
+    servers = [MCP] if not names or MCP in names else []
+    for environment in [*sorted({kind.environment for kind in kinds if kind.environment}), *servers]:
         make_environment(environment)
     with TemporaryDirectory() as folder:
         report = Path(folder) / "report.xml"
-        code = run_scenarios([*(one.name for one in kinds), *servers], report)
+        code = run_scenarios([*(kind.name for kind in kinds), *servers], report)
         outcomes = read_report(report)
     table = write_table(kinds, outcomes)
     print(table if kinds else "")
@@ -40,13 +40,13 @@ def main() -> int:
     if "--write" in sys.argv:
         PAGE.write_text(after, encoding="utf-8")
     elif before != after:
-        print(f"{PAGE.name} has another table. Look why, then run: python -m tests.frameworks --write")
+        print(f"{PAGE.name} has another table. Check why, then run: python -m tests.frameworks --write")
         return 1
     return code
 
 
 def make_environment(name: str) -> None:
-    """Install a framework's lock file into an environment of its own, unless that very file is installed already."""
+    """Install a framework's lock file into its own environment, unless it is installed."""
     lock, home = LOCKS / f"{name}.lock", ENVIRONMENTS / name
     installed = home / "installed.lock"
     if installed.exists() and installed.read_bytes() == lock.read_bytes():
@@ -60,7 +60,7 @@ def make_environment(name: str) -> None:
 
 
 def run_scenarios(names: list[str], report: Path) -> int:
-    """Run the tests and have them write down how each ended."""
+    """Run the tests and write their report."""
     command = [
         sys.executable,
         "-m",
@@ -76,9 +76,9 @@ def run_scenarios(names: list[str], report: Path) -> int:
 
 
 def read_report(report: Path) -> dict[tuple[str, str], bool]:
-    """Return which scenario of which framework went well."""
+    """Return which scenarios of which frameworks passed."""
     outcomes: dict[tuple[str, str], bool] = {}
-    for case in ElementTree.parse(report).iter("testcase"):  # noqa: S314 - pytest has just written it
+    for case in ElementTree.parse(report).iter("testcase"):  # noqa: S314 - written by pytest
         scenario, _, kind = str(case.get("name")).removeprefix("test_").partition("[")
         if scenario in SCENARIOS:
             outcomes[kind.rstrip("]"), scenario] = not list(case)

@@ -1,4 +1,4 @@
-"""Run the scenarios for every framework whose environment is there; `make frameworks` makes them all."""
+"""Fixtures of the scenarios, for the frameworks in `FRAMEWORKS`."""
 
 import os
 from collections.abc import Iterator
@@ -26,7 +26,7 @@ def running(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFac
 
 @pytest.fixture
 def stand(running: Stand, request: pytest.FixtureRequest) -> Stand:
-    """The same, with nothing done yet; a scenario that the framework cannot play is left out, with the reason."""
+    """The same, without effects. Scenarios that the framework does not support are skipped with the reason."""
     scenario = request.node.originalname.removeprefix("test_")
     if reason := running.kind.skips.get(scenario):
         pytest.skip(reason)

@@ -1,4 +1,4 @@
-"""List the frameworks whose runs are suspended and resumed: one row each, with what it cannot do and why."""
+"""The frameworks under test, and the scenarios that each does not support."""
 
 import sys
 from collections.abc import Mapping
@@ -9,14 +9,14 @@ from service.settings import CHECKOUT
 
 ENVIRONMENTS = CHECKOUT / ".venv" / ".frameworks"
 MCP = "mcp"
-"""The environment of the MCP proxy, which drives no runs and so has no row."""
+"""The environment of the MCP proxy, which has no column."""
 
 
 @dataclass(frozen=True)
 class Kind:
-    """A framework in one of its modes: where its packages are, which module has its bot, and what is left out.
+    """A framework in one of its modes: its environment, its bot, and its unsupported scenarios.
 
-    What it runs is `seen` where its tools go through our gate, so that they are told their idempotency key.
+    If `seen`, its tools run through our gate and get an idempotency key.
     """
 
     name: str
@@ -27,14 +27,14 @@ class Kind:
 
     @property
     def python(self) -> Path:
-        """The interpreter of its environment; our own, for a framework that has no packages to install."""
+        """The interpreter of its environment, or our own if it needs no packages."""
         if not self.environment:
             return Path(sys.executable)
         return ENVIRONMENTS / self.environment / "bin" / "python"
 
     @property
     def module(self) -> str:
-        """The module whose `bot` plays the scenarios."""
+        """The module with the bot."""
         return f"tests.frameworks.bots.{self.name}"
 
 
@@ -63,7 +63,7 @@ KINDS = (
     Kind("afk", "AFK, as described", "afk"),
     Kind("parsimony", "parsimony-agents", "parsimony", _TELLS),
 )
-"""The rows of the support table."""
+"""The columns of the support table."""
 
 SCENARIOS = {
     "approve": "approve",
@@ -84,4 +84,4 @@ SCENARIOS = {
     "worker": "started by a worker",
     "timeline": "its own messages on the timeline",
 }
-"""The columns of the support table, by the name of their tests."""
+"""The rows of the support table, by test name."""

@@ -1,4 +1,4 @@
-"""Begin a run in a process of its own, as an agent's own program does, and end: `python -m tests.frameworks.legs`."""
+"""Starts a run in its own process and ends: `python -m tests.frameworks.legs`."""
 
 import asyncio
 import importlib
@@ -13,7 +13,7 @@ from sayso.runner.protocol import FrameworkAgent
 
 
 def main() -> None:
-    """Print where the run waits, and in which process it was begun."""
+    """Print the suspension and the process id."""
     module, text, url, key = sys.argv[1:]
     text = sys.stdin.read() if text == "-" else text
     agent = importlib.import_module(module).bot
@@ -22,7 +22,7 @@ def main() -> None:
 
 
 async def begin(agent: FrameworkAgent, text: str, url: str, key: str) -> Suspension:
-    """Begin the run; it has to wait."""
+    """Start a run that suspends."""
     async with AsyncClient(url, key) as client:
         waits = await start(agent, text, client, title="Conformance")
     assert isinstance(waits, Suspension), waits

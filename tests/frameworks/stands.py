@@ -1,4 +1,4 @@
-"""A whole Sayso in a framework's environment, and a bot that suspends its runs from processes of their own."""
+"""A complete Sayso in a framework's environment, and runs that other processes start."""
 
 import json
 import subprocess
@@ -14,7 +14,8 @@ from redis import Redis
 from demo.clients import Client
 from demo.stacks import Stack, neutral_environ, running_stack
 from launch.waits import wait_until
-from service.settings import CHECKOUT, socket_path, store_url_at
+from service.settings import CHECKOUT
+from service.settings.places import socket_path, store_url_at
 from tests.frameworks.bots.effects import FILE
 from tests.frameworks.kinds import Kind
 
@@ -24,7 +25,7 @@ _QUICK = {"SAYSO_LEASE_S": "2", "SAYSO_DRAIN_WINDOW_S": "2", "SAYSO_WORKERS": "2
 
 @dataclass(frozen=True)
 class Waiting:
-    """A run that waits, and the process that began it, which has ended."""
+    """A suspended run, and the ended process that started it."""
 
     run_id: str
     suspension_id: str
@@ -33,7 +34,7 @@ class Waiting:
 
 @dataclass(frozen=True)
 class Stand:
-    """A running Sayso whose workers have the bot."""
+    """A running Sayso whose workers run the bot."""
 
     kind: Kind
     stack: Stack
@@ -45,7 +46,7 @@ class Stand:
         return Redis.from_url(store_url_at(socket_path(self.stack.home)))
 
     def suspend(self, *turns: list[dict[str, Any]], padding: str = "") -> Waiting:
-        """Begin a run in a process of its own, which asks for its first calls and ends."""
+        """Start a run in its own process, which ends after the suspension."""
         script = write_script(*turns, padding=padding)
         given = [self.kind.module, "-", self.stack.url, self.stack.agent_key]
         waiting = Waiting(**json.loads(self.run("tests.frameworks.legs", *given, text=script)))
@@ -53,7 +54,7 @@ class Stand:
         return waiting
 
     def run(self, module: str, *given: str, text: str = "") -> str:
-        """Run a program in the framework's environment to its end, and return what it printed."""
+        """Run a program in the framework's environment and return its output."""
         done = subprocess.run(
             [self.kind.python, "-m", module, *given],
             cwd=CHECKOUT,
@@ -67,21 +68,21 @@ class Stand:
         return done.stdout
 
     def effects(self) -> list[dict[str, Any]]:
-        """Return what the bot's tools have done so far in this test."""
+        """Return the effects of the bot's tools in this test."""
         file = self.home / FILE
         return [json.loads(line) for line in file.read_text().splitlines()] if file.exists() else []
 
     def clear(self) -> None:
-        """Forget what was done, let go what is held, and have the bot's tools as they were."""
+        """Remove all effects, holds and changes of tools."""
         for file in self.home.iterdir():
             file.unlink()
 
     def worker_pids(self) -> set[int]:
-        """Return the workers' processes, without those that they fork."""
+        """Return the process ids of the workers, without their forks."""
         return {one.pid for one in self.stack.programs() if one.name.startswith("worker") and one.pid}
 
     async def find_suspension(self, suspension_id: str) -> dict[str, Any]:
-        """Return all that the agent may know of a pause."""
+        """Return a suspension as the agent sees it."""
         headers = {"Authorization": f"Bearer {self.stack.agent_key}"}
         async with httpx.AsyncClient(base_url=self.stack.url, headers=headers) as http:
             found: dict[str, Any] = (await http.get(f"/api/v1/suspensions/{suspension_id}")).json()
@@ -89,7 +90,7 @@ class Stand:
 
     @asynccontextmanager
     async def people(self) -> AsyncIterator[tuple[Client, Client]]:
-        """Give the API as the agent and as a reviewer see it."""
+        """Yield a client for the agent and one for a reviewer."""
         async with httpx.AsyncClient(base_url=self.stack.url) as http:
             agent = Client(http, self.stack.agent_key)
             await agent.await_agent("bot")
@@ -98,7 +99,7 @@ class Stand:
 
 @contextmanager
 def running_stand(kind: Kind, home: Path) -> Iterator[Stand]:
-    """Run a whole Sayso in the framework's environment for the length of the block."""
+    """Run a complete Sayso in the framework's environment within the block."""
     bots = home / "bots"
     bots.mkdir()
     environ = {
@@ -113,11 +114,11 @@ def running_stand(kind: Kind, home: Path) -> Iterator[Stand]:
 
 
 def write_script(*turns: list[dict[str, Any]], padding: str = "") -> str:
-    """Return what a bot is asked: the very turns that its model is to play."""
+    """Return a request for a bot: the turns that its model plays."""
     return json.dumps({"turns": turns, "padding": padding})
 
 
 def await_effects(stand: Stand, count: int) -> list[dict[str, Any]]:
-    """Return what was done once it is as much as that."""
+    """Return the effects once there are `count`."""
     assert wait_until(lambda: len(stand.effects()) >= count, PATIENCE_S), stand.effects()
     return stand.effects()

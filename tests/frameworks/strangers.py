@@ -1,4 +1,4 @@
-"""Drive the latest run of a LangGraph or AFK bot past where it waits, as nobody should who has not asked Sayso."""
+"""Resumes the latest run of a LangGraph or AFK bot without Sayso."""
 
 import asyncio
 import importlib
@@ -20,7 +20,7 @@ ANSWERS: dict[str, Any] = {
 
 @asynccontextmanager
 async def opened(rows: Path) -> AsyncIterator[Any]:
-    """Give AFK's store, and close it: its thread keeps the process from ending."""
+    """Yield AFK's store and close it. Its thread would keep the process alive."""
     from tests.frameworks.contracts import SQLiteMemoryStore
 
     memory = SQLiteMemoryStore(str(rows))
@@ -32,7 +32,7 @@ async def opened(rows: Path) -> AsyncIterator[Any]:
 
 
 async def drive_afk(module: Any) -> None:
-    """Go on with somebody else's answers: no to the first turn, so that the second waits."""
+    """Deny the first turn, so that the second waits."""
     from tests.frameworks.contracts import ApprovalDecision, DeferredDecision
 
     class Stranger(Hooks):
@@ -51,7 +51,7 @@ async def drive_afk(module: Any) -> None:
 
 
 async def find_latest(rows: Path) -> dict[str, str]:
-    """Return the run that was saved last."""
+    """Return the latest saved run."""
     with sqlite3.connect(rows) as db:
         (thread_id, key) = db.execute(
             "SELECT thread_id, key FROM state_kv WHERE key LIKE 'checkpoint:%:latest' ORDER BY updated_at DESC LIMIT 1"
@@ -60,7 +60,7 @@ async def find_latest(rows: Path) -> dict[str, str]:
 
 
 async def main() -> None:
-    """Answer what waits."""
+    """Answer the waiting interrupt."""
     module = sys.argv[1]
     imported = importlib.import_module(module)
     if module.endswith("afk"):

@@ -1,4 +1,4 @@
-"""Do to suspended runs of parsimony-agents what should not work, and print what came of it as JSON."""
+"""Invalid operations on suspended parsimony-agents runs. Prints the results as JSON."""
 
 import asyncio
 import json
@@ -25,7 +25,7 @@ framework: Any = parsimony.bot.framework
 
 
 async def main() -> None:
-    """Print a line for each."""
+    """Print the result of each operation."""
     script = write_script([{"tool": "ask_user", "args": {"question": "Which?", "choices": ["left", "right"]}}])
     asked = await framework.begin(script)
     assert isinstance(asked, FrameworkTurn)
@@ -43,7 +43,7 @@ async def main() -> None:
 
 
 async def resume_twice(asked: FrameworkTurn) -> list[str]:
-    """Answer the same record twice, with leave for once."""
+    """Resume the same record twice with one permit."""
     (call,) = asked.calls
     args = {**json.loads(call.args_json), "answer": "left"}
     one = BatchCall(
@@ -63,13 +63,13 @@ async def keep(_batch: Batch) -> None:
 
 
 async def write(record: Any, block: Any) -> None:
-    """Write a record in which a tool said something."""
+    """Write a record with a tool result."""
     message = AgentMessage.model_construct(role="tool", content=[block], name="t", tool_call_id="c", metadata={})
     write_record(record.model_copy(update={"messages": [*record.messages, message]}))
 
 
 async def refusal(work: Any) -> str:
-    """Return the words in which something was refused."""
+    """Return the message of the error."""
     try:
         await work
     except SaysoError as error:
@@ -78,7 +78,7 @@ async def refusal(work: Any) -> str:
 
 
 async def say_error() -> Any:
-    """Stop with an error and no other word."""
+    """Stop with only an error event."""
     yield AgentError(message="Tool t got an internal error.", recoverable=False)
 
 

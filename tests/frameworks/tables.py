@@ -1,4 +1,4 @@
-"""Write the support table: a column for each framework, a row for each scenario, a note for what is left out."""
+"""The support table: a column per framework, a row per scenario, and notes."""
 
 from collections.abc import Mapping, Sequence
 
@@ -8,7 +8,7 @@ BEGIN, END = "<!-- support table: written by make frameworks -->", "<!-- end of 
 
 
 def write_table(kinds: Sequence[Kind], outcomes: Mapping[tuple[str, str], bool]) -> str:
-    """Return the table as Markdown, with the reasons for what is left out below it."""
+    """Return the table as Markdown, with notes on unsupported scenarios."""
     notes: list[str] = []
     lines = [
         f"| | {' | '.join(one.title for one in kinds)} |",
@@ -23,7 +23,7 @@ def write_table(kinds: Sequence[Kind], outcomes: Mapping[tuple[str, str], bool])
 
 
 def replace_table(page: str, table: str) -> str:
-    """Return the page with this table in the place of its own."""
+    """Return the page with its table replaced."""
     head, _, rest = page.partition(BEGIN)
     _, _, tail = rest.partition(END)
     return f"{head}{BEGIN}\n\n{table}\n\n{END}{tail}"

@@ -1,4 +1,4 @@
-"""What AFK does beside the scenarios: tell of its events, and wait in its own process."""
+"""Tests of AFK's events, and of agents that wait in their own process."""
 
 import json
 import subprocess
@@ -21,12 +21,12 @@ pytestmark = pytest.mark.timeout(300)
 
 @pytest.fixture(scope="module", params=[one for one in CHOSEN if one.name == "afk"], ids=lambda kind: kind.name)
 def running(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stand]:
-    """A Sayso whose workers have the AFK bot."""
+    """A Sayso whose workers run the AFK bot."""
     with running_stand(request.param, tmp_path_factory.mktemp("afk")) as stand:
         yield stand
 
 
-async def test_what_happened_before_the_pause_is_on_the_timeline(stand: Stand) -> None:
+async def test_events_before_the_suspension_are_on_the_timeline(stand: Stand) -> None:
     async with stand.people() as (agent, reviewer):
         waiting = stand.suspend([money("ann", 5)])
         headers = {"Authorization": f"Bearer {stand.stack.agent_key}"}
@@ -39,7 +39,7 @@ async def test_what_happened_before_the_pause_is_on_the_timeline(stand: Stand) -
         assert len(stand.effects()) == 1
 
 
-def test_a_process_that_is_lost_while_it_waits_is_gone_on_for_with_the_same_decision(stand: Stand) -> None:
+def test_desk_gives_the_same_decision_after_its_process_died(stand: Stand) -> None:
     first = begin(stand, write_script([money("ann", 5)]))
     with Client(stand.stack.url, "-") as reviewer:
         reviewer.sign_in("admin", stand.stack.admin_password)
@@ -58,15 +58,15 @@ def test_a_process_that_is_lost_while_it_waits_is_gone_on_for_with_the_same_deci
     assert (again["text"], len(stand.effects())) == (second["text"], 1)
 
 
-def test_workers_run_with_the_redis_that_afk_pins(stand: Stand) -> None:
-    """Every row of this module and the scenarios of AFK run in this environment."""
+def test_workers_run_with_the_redis_version_of_afk(stand: Stand) -> None:
+    """This module and AFK's scenarios run in this environment."""
     command = [str(stand.kind.python), "-c", "import redis; print(redis.__version__)"]
     assert subprocess.check_output(command, text=True).strip() == "7.2.0"
     assert stand.worker_pids()
 
 
 def begin(stand: Stand, script: str) -> subprocess.Popen[str]:
-    """Begin a run in a process that waits for the desk."""
+    """Start a run in a process that waits for decisions."""
     child = subprocess.Popen(
         [str(stand.kind.python), "-m", "tests.frameworks.waits", stand.stack.url, stand.stack.agent_key],
         cwd=CHECKOUT,

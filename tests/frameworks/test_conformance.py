@@ -1,4 +1,4 @@
-"""Each test is a column of the support table: the same for every framework, with its real packages."""
+"""The scenarios of the support table. Each runs for every framework with its real packages."""
 
 from typing import Any
 
@@ -29,17 +29,17 @@ def look(what: str) -> dict[str, Any]:
     return {"tool": "look_up", "args": {"what": what}}
 
 
-async def decide(reviewer: Client, suspension_id: str, *words: dict[str, Any]) -> tuple[ItemSeen, ...]:
-    """Give a word on each open item, in order."""
-    paused = await reviewer.find_suspension(suspension_id)
-    waiting = [item for item in paused.items if item.outcome is None]
-    for item, word in zip(waiting, words, strict=True):
-        await reviewer.decide(suspension_id, item, word, key=f"{suspension_id}-{item.item_id}")
-    return paused.items
+async def decide(reviewer: Client, suspension_id: str, *decisions: dict[str, Any]) -> tuple[ItemSeen, ...]:
+    """Decide each open item in order."""
+    suspension = await reviewer.find_suspension(suspension_id)
+    waiting = [item for item in suspension.items if item.outcome is None]
+    for item, decision in zip(waiting, decisions, strict=True):
+        await reviewer.decide(suspension_id, item, decision, key=f"{suspension_id}-{item.item_id}")
+    return suspension.items
 
 
-async def pauses(client: Client, run_id: str, count: int) -> list[str]:
-    """Return the run's suspensions once there are so many."""
+async def find_suspensions(client: Client, run_id: str, count: int) -> list[str]:
+    """Return the run's suspensions once there are `count`."""
     found: list[str] = []
     async for entry in client.follow(run_id):
         if entry.type == EventType.RUN_PAUSED:
@@ -57,7 +57,7 @@ async def finished(client: Client, run_id: str) -> tuple[RunSeen, str]:
 
 
 def check_elsewhere(stand: Stand, waiting: Waiting) -> None:
-    """What ran did so in another process than the one that had asked, under the journal's key."""
+    """Check that effects have keys, and another process than the one that started the run."""
     assert waiting.pid not in {one["pid"] for one in stand.effects()}
     assert all(one["key"] for one in stand.effects()) is stand.kind.seen
 
@@ -129,7 +129,7 @@ async def test_twice(stand: Stand) -> None:
     async with stand.people() as (agent, reviewer):
         waiting = stand.suspend([money("ann", 1)], [look("x")], [mail("bob")])
         await decide(reviewer, waiting.suspension_id, {"action": "approve"})
-        first, second = await pauses(agent, waiting.run_id, 2)
+        first, second = await find_suspensions(agent, waiting.run_id, 2)
         assert (await agent.find_run(waiting.run_id)).status is RunStatus.SUSPENDED
         await decide(reviewer, second, {"action": "approve"})
         await finished(agent, waiting.run_id)
@@ -138,14 +138,14 @@ async def test_twice(stand: Stand) -> None:
 
 
 async def test_crash(stand: Stand) -> None:
-    """A call that must not run twice is put to a person."""
+    """A call that must not run twice is in doubt."""
     async with stand.people() as (agent, reviewer):
         (stand.home / HOLD).touch()
         waiting = stand.suspend([money("ann", 1)])
         await decide(reviewer, waiting.suspension_id, {"action": "approve"})
         await_effects(stand, 1)
         kill(stand.stack, "worker")
-        _, doubt = await pauses(agent, waiting.run_id, 2)
+        _, doubt = await find_suspensions(agent, waiting.run_id, 2)
         await decide(reviewer, doubt, {"action": "value", "value": {"choice": "skip", "result": "it had run"}})
         _, text = await finished(agent, waiting.run_id)
         assert len(stand.effects()) == 1
@@ -153,7 +153,7 @@ async def test_crash(stand: Stand) -> None:
 
 
 async def test_again(stand: Stand) -> None:
-    """A call that may run twice is run again, under the same key."""
+    """An idempotent call runs again with the same key."""
     async with stand.people() as (agent, reviewer):
         (stand.home / HOLD).touch()
         waiting = stand.suspend([look("secret")])
@@ -168,7 +168,7 @@ async def test_again(stand: Stand) -> None:
 
 
 async def test_late(stand: Stand) -> None:
-    """What the calls came to is saved before the model is told: whoever takes the run up runs nothing twice."""
+    """Results are saved before the model gets them, so that no call runs twice."""
     async with stand.people() as (agent, reviewer):
         (stand.home / HOLD_MODEL).touch()
         waiting = stand.suspend([money("ann", 1)], [mail("bob")])
@@ -176,7 +176,7 @@ async def test_late(stand: Stand) -> None:
         assert wait_until((stand.home / THINKING).exists, PATIENCE_S)
         kill(stand.stack, "worker")
         (stand.home / HOLD_MODEL).unlink()
-        _, second = await pauses(agent, waiting.run_id, 2)
+        _, second = await find_suspensions(agent, waiting.run_id, 2)
         await decide(reviewer, second, {"action": "approve"})
         await finished(agent, waiting.run_id)
         assert [one["tool"] for one in stand.effects()] == ["send_money", "send_mail"]
@@ -201,7 +201,7 @@ async def test_changed(stand: Stand) -> None:
         assert wait_until(lambda: len(stand.worker_pids() - before) == len(before), PATIENCE_S)
         assert wait_until(lambda: "without a limit" in str(stand.store.hget(KEYS.agents, "bot")), PATIENCE_S)
         await decide(reviewer, waiting.suspension_id, {"action": "approve"})
-        _, again = await pauses(agent, waiting.run_id, 2)
+        _, again = await find_suspensions(agent, waiting.run_id, 2)
         assert stand.effects() == []
         await decide(reviewer, again, {"action": "approve"})
         await finished(agent, waiting.run_id)
@@ -220,7 +220,7 @@ async def test_large(stand: Stand) -> None:
 
 
 async def test_tampered(stand: Stand) -> None:
-    """A state that was altered, or is another run's, is not gone on from; with its own the run goes on."""
+    """A state that is altered, or of another run, is refused. With its own state the run resumes."""
     async with stand.people() as (agent, reviewer):
         waiting, other = stand.suspend([money("ann", 1)]), stand.suspend([money("eve", 1000)])
         key = KEYS.state(waiting.run_id)
@@ -237,7 +237,7 @@ async def test_tampered(stand: Stand) -> None:
 
 
 async def test_stale(stand: Stand) -> None:
-    """An answer is given to what was asked alone, never to what the thread waits for by now."""
+    """A decision never answers another interrupt of the thread."""
     async with stand.people() as (agent, reviewer):
         waiting = stand.suspend([money("ann", 1)], [money("eve", 1000)])
         stand.run("tests.frameworks.strangers", stand.kind.module)
@@ -255,7 +255,7 @@ async def first(client: Client, run_id: str, kind: str) -> Any:
 
 
 async def test_timeline(stand: Stand) -> None:
-    """What the framework says, in either process, is on the run's timeline, each message once."""
+    """The framework's messages in each process are on the timeline once."""
     async with stand.people() as (agent, reviewer):
         waiting = stand.suspend([money("ann", 1)])
         await decide(reviewer, waiting.suspension_id, {"action": "approve"})
@@ -267,12 +267,12 @@ async def test_timeline(stand: Stand) -> None:
 
 
 async def test_worker(stand: Stand) -> None:
-    """A run that was asked for over the API is begun by a worker, paused, and gone on with by whichever is free."""
+    """A worker starts a run from the API, and any free worker resumes it."""
     async with stand.people() as (agent, reviewer):
         run = await agent.start_run(
             "bot", write_script([look("x")], [money("ann", 1)]), "By a worker", key=stand.home.name + stand.kind.name
         )
-        (suspension,) = await pauses(agent, run.id, 1)
+        (suspension,) = await find_suspensions(agent, run.id, 1)
         assert [one["tool"] for one in stand.effects()] == ["look_up"]
         await decide(reviewer, suspension, {"action": "approve"})
         await finished(agent, run.id)

@@ -1,4 +1,4 @@
-"""An AutoGen team in which anybody could act unasked is refused when it is gated."""
+"""Tests of gating AutoGen agents and teams."""
 
 import pytest
 
@@ -19,7 +19,7 @@ INNER = "with tools of its own (send_money), which would run without review."
         ("endless", "The Swarm does not end when an agent waits."),
     ],
 )
-def test_autogen_gate_refuses_a_team_that_could_act_unasked(team: str, words: str) -> None:
+def test_autogen_gate_refuses_a_team_with_ungated_tools(team: str, words: str) -> None:
     assert play("autogen", "autogen_teams")[team].startswith(words)
 
 
@@ -31,5 +31,5 @@ def test_autogen_gate_refuses_a_tool_that_calls_an_agent_with_tools(tool: str) -
 
 
 @pytest.mark.parametrize("tool", ["speaker", "with a person", "gated"])
-def test_autogen_gate_takes_what_calls_no_agent_with_tools(tool: str) -> None:
+def test_autogen_gate_accepts_tools_without_agents_with_tools(tool: str) -> None:
     assert play("autogen", "autogen_teams")[tool] is None

@@ -1,4 +1,4 @@
-"""A LangChain agent runs no tool that nobody was asked about, and every approved call once, as approved."""
+"""Tests of gating LangChain agents."""
 
 from typing import Any
 
@@ -18,19 +18,19 @@ def test_langchain_gate_refuses_a_tool_that_calls_an_agent_with_tools(tool: str)
 
 
 @pytest.mark.parametrize("tool", ["speak", "send_twice"])
-def test_langchain_gate_takes_what_calls_no_agent_with_tools(tool: str) -> None:
+def test_langchain_gate_accepts_tools_without_agents_with_tools(tool: str) -> None:
     assert play("langgraph", "langgraph_agents")["refused"][tool] is None
 
 
 @pytest.mark.parametrize("tool", ["delegate_to_a_new_one", "loop_by_hand"])
-def test_langchain_runs_no_tool_that_a_model_inside_a_tool_calls(tool: str) -> None:
+def test_langchain_refuses_calls_of_a_model_inside_a_tool(tool: str) -> None:
     said = play("langgraph", "langgraph_agents")
     assert said["ran"][tool] == []
     words = f"send_money was called inside {tool} without review, so it did not run."
     assert words in said["played"][tool]["result"]["text"]
 
 
-def test_langchain_runs_tools_that_the_code_of_a_tool_calls_itself() -> None:
+def test_langchain_runs_tools_that_a_tools_code_calls() -> None:
     assert play("langgraph", "langgraph_agents")["ran"]["send_twice"] == ["bob", "cid"]
 
 
@@ -47,7 +47,7 @@ def test_langchain_runs_tools_that_the_code_of_a_tool_calls_itself() -> None:
         ("ask", "The tool 'ask' interrupts the graph while it runs"),
     ],
 )
-def test_langchain_gate_refuses_a_graph_that_could_slip_past(order: str, words: str) -> None:
+def test_langchain_gate_refuses_a_graph_that_could_bypass_it(order: str, words: str) -> None:
     assert play("langgraph", "langgraph_agents")["refused"][order].startswith(words)
 
 
@@ -55,14 +55,14 @@ def test_langchain_runs_approved_arguments_once_behind_other_middleware() -> Non
     assert play("langgraph", "langgraph_agents")["ran"]["behind others"] == ["eve"]
 
 
-def test_langchain_tells_its_model_that_an_interrupt_broke_the_tool_off() -> None:
+def test_langchain_fails_a_tool_that_interrupts() -> None:
     text = play("langgraph", "langgraph_agents")["played"]["ask_hidden"]["result"]["text"]
     assert "ask_hidden interrupted the graph while it ran and was stopped" in text
 
 
 @pytest.mark.parametrize("mode", ["batched", "per_call"])
 @pytest.mark.parametrize("ids", ["equal", "empty", "again"])
-def test_langchain_runs_the_approved_one_of_calls_with_one_id(ids: str, mode: str) -> None:
+def test_langchain_runs_the_approved_call_of_two_with_one_id(ids: str, mode: str) -> None:
     said = play("langgraph", "langgraph_agents")
     name = f"{ids}, {mode}"
     played: dict[str, Any] = said["played"][name]

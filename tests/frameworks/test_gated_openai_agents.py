@@ -1,4 +1,4 @@
-"""An agent of the OpenAI Agents SDK runs no tool unasked, and its guardrails check the arguments that run."""
+"""Tests of gating OpenAI Agents SDK agents."""
 
 import pytest
 
@@ -16,7 +16,7 @@ def test_openai_agents_gate_refuses_a_tool_that_calls_an_agent_with_tools(tool: 
 
 
 @pytest.mark.parametrize("tool", ["agent without tools"])
-def test_openai_agents_gate_takes_what_calls_no_agent_with_tools(tool: str) -> None:
+def test_openai_agents_gate_accepts_tools_without_agents_with_tools(tool: str) -> None:
     assert play("openai_agents", "openai_agents_guarded")[tool] is None
 
 

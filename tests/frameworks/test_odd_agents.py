@@ -1,4 +1,4 @@
-"""What agents seldom do ends as clearly as what they do every day; each is played without a server."""
+"""Tests of rare cases of all frameworks, without a server."""
 
 import json
 import subprocess
@@ -13,7 +13,7 @@ from tests.frameworks.conftest import CHOSEN
 
 @cache
 def play(name: str, module: str = "") -> dict[str, Any]:
-    """Return what a module of `odd` has printed in its framework's environment, after which most are named."""
+    """Return the output of a module of `odd` in its framework's environment."""
     kind = next((one for one in CHOSEN if one.environment == name), None)
     if kind is None:
         pytest.skip(f"{name} was not asked for")
@@ -24,7 +24,7 @@ def play(name: str, module: str = "") -> dict[str, Any]:
     return told
 
 
-def test_pydantic_ai_tells_its_model_what_ran_and_shows_it_what_a_tool_returned() -> None:
+def test_pydantic_ai_shows_its_model_every_kind_of_result() -> None:
     said = play("pydantic_ai")
     told = said["told"]
     assert "The tool ran, but what it returned is not JSON" in told["bytes"][0]
@@ -37,7 +37,7 @@ def test_pydantic_ai_tells_its_model_what_ran_and_shows_it_what_a_tool_returned(
     assert said["capability"].startswith("The agent has a capability with tools, which cannot be gated.")
 
 
-def test_a_langchain_agent_whose_model_makes_up_a_tool_is_told_so_and_goes_on() -> None:
+def test_langchain_lists_its_tools_for_an_unknown_one() -> None:
     said = play("langgraph")
     for mode in ("batched", "per_call"):
         assert said[mode]["asked"] == [["c1", {"what": "a"}]]
@@ -46,33 +46,33 @@ def test_a_langchain_agent_whose_model_makes_up_a_tool_is_told_so_and_goes_on() 
     assert said["ran"] == ["a", "a", "b", "c", "d", "f"]
 
 
-def test_a_langchain_agent_that_lost_a_tool_while_it_waited_goes_on_with_the_others() -> None:
+def test_langchain_resumes_without_a_removed_tool() -> None:
     text = play("langgraph")["later"]["result"]["text"]
     assert "The agent no longer has the tool burn." in text
     assert text.endswith("| fetched f")
 
 
-def test_a_langchain_agent_that_answers_in_a_form_of_its_own_ends_with_that() -> None:
+def test_langchain_returns_a_structured_response() -> None:
     assert play("langgraph")["typed"]["result"] == {"total": 3}
 
 
-def test_a_langchain_agent_does_not_begin_with_a_tool_that_nobody_would_be_asked_about() -> None:
+def test_langchain_does_not_start_with_an_unlisted_tool() -> None:
     error = "The agent has tools that gate(tools=…) does not list: burn. Add them."
     assert play("langgraph")["foreign"] == error
 
 
-def test_an_autogen_model_is_told_under_its_own_ids_however_long() -> None:
+def test_autogen_returns_results_with_long_call_ids() -> None:
     said = play("autogen")
     assert (said["result"], said["under its own ids"]) == ({"text": "fetched a | fetched b"}, True)
 
 
-def test_two_tools_of_one_name_in_an_autogen_team_are_refused() -> None:
+def test_autogen_gate_refuses_two_tools_of_one_name() -> None:
     assert play("autogen")["two"] == "Two tools are named 'fetch'. Rename one of them."
 
 
-def test_an_agent_of_openai_agents_takes_as_many_turns_as_its_gate_says() -> None:
+def test_openai_agents_runs_up_to_max_turns() -> None:
     assert play("openai_agents")["long"]["result"] == {"text": "12 turns"}
 
 
-def test_an_agent_as_a_tool_whose_own_tools_ask_is_refused_before_anything_begins() -> None:
+def test_openai_agents_gate_refuses_an_agent_tool_with_tools() -> None:
     assert play("openai_agents")["inner"].endswith("Add them to the gated agent, or list 'burner' in its handoffs.")

@@ -1,4 +1,4 @@
-"""In a chat that speaks the ToolResponse envelope every answer of a tool is one, whatever was decided."""
+"""Tests of ToolResponse envelopes with OpenAI Agents."""
 
 import ast
 
@@ -17,12 +17,12 @@ pytestmark = [
 
 
 def read_external_events(text: str) -> list[ToolResponse]:
-    """Return what the model was told: the bot says it again, as Python or as JSON writes it."""
+    """Return the results that the model got. The bot repeats them as Python or JSON."""
     parts = text.removeprefix("told: ").split(" | ")
     return [read_output(ast.literal_eval(one) if one.startswith("{'") else one) for one in parts]
 
 
-async def test_denials_edits_and_results_are_envelopes(stand: Stand) -> None:
+async def test_results_edits_and_denials_are_envelopes(stand: Stand) -> None:
     async with stand.people() as (agent, reviewer):
         waiting = stand.suspend([mail("ann"), mail("bob"), mail("cid")])
         edited = {"action": "approve", "args": {"to": "eve", "text": "Hello."}}
@@ -38,7 +38,7 @@ async def test_denials_edits_and_results_are_envelopes(stand: Stand) -> None:
         assert refused.response == {"tool": "send_mail", "message": "Not Cid."}
 
 
-async def test_cards_are_made_of_what_the_api_says(stand: Stand) -> None:
+async def test_cards_are_built_from_api_responses(stand: Stand) -> None:
     async with stand.people() as (agent, reviewer):
         waiting = stand.suspend([mail("ann")])
         asked = await stand.find_suspension(waiting.suspension_id)

@@ -1,4 +1,4 @@
-"""What parsimony-agents does beyond calling tools: it asks, hands off, ends early; and its records are used once."""
+"""Tests of questions, handoffs, early ends and records of parsimony-agents."""
 
 import json
 from typing import Any
@@ -11,7 +11,7 @@ from sayso.records.suspensions import RunStatus
 from service.store.keys import TenantKeys
 from tests.frameworks.kinds import KINDS
 from tests.frameworks.stands import PATIENCE_S, Stand, write_script
-from tests.frameworks.test_conformance import check_elsewhere, decide, finished, look, money, pauses
+from tests.frameworks.test_conformance import check_elsewhere, decide, find_suspensions, finished, look, money
 
 PARSIMONY = next(one for one in KINDS if one.name == "parsimony")
 pytestmark = [
@@ -24,7 +24,7 @@ def question(words: str, *choices: str) -> dict[str, Any]:
     return {"tool": "ask_user", "args": {"question": words, "context": "There are two.", "choices": list(choices)}}
 
 
-async def test_a_question_shows_its_choices_and_takes_one_of_them(stand: Stand) -> None:
+async def test_question_accepts_one_of_its_choices(stand: Stand) -> None:
     async with stand.people() as (agent, reviewer):
         waiting = stand.suspend([question("Which file?", "left", "right")], [money("ann", 5)])
         item = (await stand.find_suspension(waiting.suspension_id))["items"][-1]
@@ -33,14 +33,14 @@ async def test_a_question_shows_its_choices_and_takes_one_of_them(stand: Stand) 
         with pytest.raises(Refused):
             await decide(reviewer, waiting.suspension_id, {"action": "value", "value": "both"})
         await decide(reviewer, waiting.suspension_id, {"action": "value", "value": "right"})
-        _, second = await pauses(agent, waiting.run_id, 2)
+        _, second = await find_suspensions(agent, waiting.run_id, 2)
         await decide(reviewer, second, {"action": "approve"})
         _, text = await finished(agent, waiting.run_id)
         assert "| right |" in text
         check_elsewhere(stand, waiting)
 
 
-async def test_questions_and_calls_of_one_turn_are_asked_together(stand: Stand) -> None:
+async def test_questions_and_calls_of_a_turn_share_a_suspension(stand: Stand) -> None:
     async with stand.people() as (agent, reviewer):
         waiting = stand.suspend([money("ann", 5), question("Which?", "left"), question("Why?")])
         answers = [{"action": "value", "value": value} for value in ("left", "because")]
@@ -51,7 +51,7 @@ async def test_questions_and_calls_of_one_turn_are_asked_together(stand: Stand) 
         assert "Why? because" in text
 
 
-async def test_a_question_that_is_denied_goes_on_with_the_reason(stand: Stand) -> None:
+async def test_denied_question_resumes_with_the_reason(stand: Stand) -> None:
     async with stand.people() as (agent, reviewer):
         waiting = stand.suspend([question("Which?", "left", "right")])
         await decide(reviewer, waiting.suspension_id, {"action": "deny", "message": "Find out yourself."})
@@ -59,11 +59,11 @@ async def test_a_question_that_is_denied_goes_on_with_the_reason(stand: Stand) -
         assert "Find out yourself." in text
 
 
-async def test_what_a_tool_asks_while_it_runs_is_a_question_too(stand: Stand) -> None:
+async def test_question_of_a_running_tool_suspends(stand: Stand) -> None:
     async with stand.people() as (agent, reviewer):
         waiting = stand.suspend([money("ann", 5)], [look("unclear")])
         await decide(reviewer, waiting.suspension_id, {"action": "approve"})
-        _, second = await pauses(agent, waiting.run_id, 2)
+        _, second = await find_suspensions(agent, waiting.run_id, 2)
         item = (await stand.find_suspension(second))["items"][-1]
         assert (item["kind"], item["choices"]) == ("input", ["left", "right"])
         await decide(reviewer, second, {"action": "value", "value": "left"})
@@ -95,7 +95,7 @@ async def test_what_a_tool_asks_while_it_runs_is_a_question_too(stand: Stand) ->
     ],
     ids=["handoff", "partial", "cancelled"],
 )
-async def test_how_the_agent_ends_is_how_the_run_ends(
+async def test_run_ends_like_its_agent(
     stand: Stand, turn: list[dict[str, Any]], status: RunStatus, outcome: dict[str, Any], why: str
 ) -> None:
     async with stand.people() as (agent, reviewer):
@@ -107,7 +107,7 @@ async def test_how_the_agent_ends_is_how_the_run_ends(
         assert len(stand.effects()) == 1
 
 
-async def test_a_run_that_has_ended_is_not_resumed_again(stand: Stand) -> None:
+async def test_ended_run_is_not_resumed(stand: Stand) -> None:
     async with stand.people() as (agent, reviewer):
         waiting = stand.suspend([question("Which?", "left"), money("ann", 5)])
         await decide(reviewer, waiting.suspension_id, {"action": "value", "value": "left"}, {"action": "approve"})
@@ -122,12 +122,12 @@ async def test_a_run_that_has_ended_is_not_resumed_again(stand: Stand) -> None:
 
 
 async def start_and_finish(agent: Client, stand: Stand) -> str:
-    """Have a worker do something else to its end, so that whatever came before it is done with."""
+    """Let a worker finish another run, so that earlier jobs are done."""
     run = await agent.start_run("bot", write_script(), "Nothing", key=stand.home.name)
     return (await finished(agent, run.id))[1]
 
 
-def test_records_are_used_once_and_only_their_own_go_on(stand: Stand) -> None:
+def test_records_are_used_once_and_by_their_own_agent(stand: Stand) -> None:
     told = json.loads(stand.run("tests.frameworks.suspended"))
     first, second = told["twice"]
     assert "left" in first

@@ -1,4 +1,4 @@
-"""The quick starts of `docs/frameworks.md` are at most fifteen lines each and do what the page says."""
+"""Tests of the quick starts in `docs/frameworks.md`."""
 
 import re
 from pathlib import Path
@@ -11,7 +11,7 @@ from service.settings import CHECKOUT
 from tests.frameworks.conftest import CHOSEN
 from tests.frameworks.kinds import Kind
 from tests.frameworks.stands import Stand, write_script
-from tests.frameworks.test_conformance import decide, money, pauses
+from tests.frameworks.test_conformance import decide, find_suspensions, money
 
 PAGE = (CHECKOUT / "docs" / "frameworks.md").read_text(encoding="utf-8")
 CONTRACTS = CHECKOUT / "tests" / "frameworks" / "contracts"
@@ -37,7 +37,7 @@ SHOWN = [one for one in CHOSEN if one.name in HEADINGS]
 
 
 @pytest.mark.parametrize("kind", SHOWN, ids=lambda kind: kind.name)
-async def test_the_quick_start_suspends_and_goes_on(kind: Kind, tmp_path: Path) -> None:
+async def test_quick_start_suspends_and_resumes(kind: Kind, tmp_path: Path) -> None:
     written = re.search(rf"^### {HEADINGS[kind.name]}\n\n```python\n(.*?)^```", PAGE, re.DOTALL | re.MULTILINE)
     assert written is not None
     assert len([line for line in written[1].splitlines() if line.strip()]) <= 15
@@ -54,7 +54,7 @@ async def test_the_quick_start_suspends_and_goes_on(kind: Kind, tmp_path: Path) 
     with running_stack(tmp_path / "home", environ, python=str(kind.python)) as stack:
         async with Stand(kind, stack, tmp_path).people() as (agent, reviewer):
             run = await agent.start_run("bot", write_script([money("ann", 7)]), "Quick start", key="quick")
-            (suspension,) = await pauses(agent, run.id, 1)
+            (suspension,) = await find_suspensions(agent, run.id, 1)
             await decide(reviewer, suspension, {"action": "approve"})
             ended = await agent.await_end(run.id)
             assert ended.status is RunStatus.COMPLETED

@@ -1,4 +1,4 @@
-"""Rules see which sub-agent makes a call: the adapters tell it, from what their frameworks know."""
+"""Tests of the subagents that adapters report."""
 
 import json
 import subprocess
@@ -10,7 +10,7 @@ from tests.frameworks.conftest import CHOSEN
 
 
 @pytest.mark.parametrize("name", ["openai_agents", "autogen", "langgraph"])
-def test_call_of_subagent_names_it(name: str) -> None:
+def test_call_of_a_subagent_names_it(name: str) -> None:
     kind = next((one for one in CHOSEN if one.environment == name), None)
     if kind is None:
         pytest.skip(f"{name} was not asked for")

@@ -1,4 +1,4 @@
-"""Run the AFK bot with a desk it waits for, or go on with its latest run: `python -m tests.frameworks.waits`."""
+"""Runs the AFK bot with a desk, or resumes its latest run: `python -m tests.frameworks.waits`."""
 
 import asyncio
 import json
@@ -13,7 +13,7 @@ from tests.frameworks.strangers import find_latest, opened
 
 
 async def main() -> None:
-    """Print what the run came to, and in which process."""
+    """Print the result and the process id."""
     url, key, *resumed = sys.argv[1:]
     async with AsyncClient(url, key) as client, opened(ROWS) as memory:
         desk = Desk(client)

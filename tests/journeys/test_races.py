@@ -13,7 +13,7 @@ from sayso.records.suspensions import Change, RunRef, Status, SuspensionRecord
 from sayso.records.terms import RuleTerms
 from sayso.transitions.deciding import suspend
 from service.auth.credentials import TENANT
-from service.desk.desk import draft_suspension
+from service.desk.drafts import draft_suspension
 from service.settings import Settings
 from service.store.suspensions.saving import Saved
 from service.wiring import Wiring, assemble
@@ -45,11 +45,11 @@ async def race(wiring: Wiring, head_start_ms: int) -> tuple[str, Saved | Excepti
         pass
     told, *looks = await asyncio.gather(
         wiring.desk.decide(asked.id, item.item_id, yes, ANNA),
-        wiring.desk.look(asked.id),
-        wiring.desk.look(asked.id),
+        wiring.desk.tick(asked.id),
+        wiring.desk.tick(asked.id),
         return_exceptions=True,
     )
-    while (await wiring.desk.look(asked.id)).record.status is Status.PENDING:
+    while (await wiring.desk.tick(asked.id)).record.status is Status.PENDING:
         pass
     assert not [look for look in looks if isinstance(look, BaseException)]
     assert isinstance(told, Saved | AlreadyDecided | DeadlinePassed)

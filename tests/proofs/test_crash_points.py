@@ -1,4 +1,4 @@
-"""Die before and after every commit and every call of a run: another process always brings it to its end."""
+"""Crash before and after every commit and call of a run; another process always finishes the run."""
 
 import json
 import subprocess
@@ -21,13 +21,13 @@ def name(outcome: dict[str, Any]) -> str:
 
 
 def came_to_rest(outcome: dict[str, Any]) -> bool:
-    """The run has ended; where a call was in doubt, a person was asked about it, or it was ended for that."""
+    """Whether the run has ended, and a call in doubt was asked about or ended the run."""
     return outcome["status"] in ("completed", "degraded", "failed")
 
 
 @pytest.fixture(scope="module")
 def outcomes(store_url: str, tmp_path_factory: pytest.TempPathFactory) -> list[dict[str, Any]]:
-    """What came of every point, the one without a crash first."""
+    """The result of every point, first the one without a crash."""
     command = [sys.executable, "-m", "tests.proofs.crashes", store_url, str(tmp_path_factory.mktemp("crashes"))]
     swept = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=300, check=False)
     assert swept.returncode == 0, swept.stderr
@@ -41,7 +41,7 @@ def test_a_run_without_a_crash_calls_everything_once(outcomes: list[dict[str, An
     assert whole["counts"]["call"] == len(CALLS)
 
 
-def test_every_point_is_hit(outcomes: list[dict[str, Any]]) -> None:
+def test_every_crash_point_is_reached(outcomes: list[dict[str, Any]]) -> None:
     points = outcomes[1:]
     missed = [name(outcome) for outcome in points if outcome["codes"][0] != CRASHED]
     print(f"{len(points)} points, {len(missed)} missed: {missed}")
@@ -49,7 +49,7 @@ def test_every_point_is_hit(outcomes: list[dict[str, Any]]) -> None:
     assert len(missed) <= 0.05 * len(points)
 
 
-def test_every_run_ends_whatever_it_was_doing(outcomes: list[dict[str, Any]]) -> None:
+def test_every_run_ends_after_a_crash(outcomes: list[dict[str, Any]]) -> None:
     wrong = {name(one): (one["codes"], one.get("status"), one.get("error")) for one in outcomes[1:] if ended_badly(one)}
     assert not wrong
 
@@ -72,7 +72,7 @@ def test_no_call_is_made_twice_unless_it_may_be(outcomes: list[dict[str, Any]]) 
                 assert made[tool] == 1 or outcome["doubted"] or outcome["status"] != "completed"
 
 
-def test_a_call_is_in_doubt_only_where_its_process_died_around_it(outcomes: list[dict[str, Any]]) -> None:
+def test_call_is_in_doubt_only_after_a_crash_around_it(outcomes: list[dict[str, Any]]) -> None:
     doubted = [outcome["point"] for outcome in outcomes[1:] if outcome["doubted"]]
     assert sum(what == "call" for what, _, _ in doubted) == 2 * len(CALLS), "a batch is begun and saved as one"
     commits = [(place, when) for what, place, when in doubted if what == "commit"]

@@ -1,6 +1,6 @@
-"""Everything holds, however two reviewers, two workers, the clock and up to three crashes interleave around one run.
+"""The invariants hold however two reviewers, two workers, the clock and three crashes interleave around one run.
 
-The second half puts broken verbs in, to see that the explorer finds out what it is there for.
+The second half breaks transitions, to prove that the explorer finds it.
 """
 
 from collections.abc import Callable
@@ -32,7 +32,7 @@ ASKED = {*ALWAYS, "suspend_again", "decide", "expire"}
 DRIVEN = {*ASKED, "redeem", "checkpoint", "renew"}
 
 OWNERS = {"client_redeem", "conclude", "lapse", "mark_in_doubt"}
-"""No worker takes these: `tests/sayso/transitions/test_client_execution.py` walks them."""
+"""The steps of a client; `tests/sayso/transitions/test_client_execution.py` covers them."""
 
 
 def idempotent(one: ItemDraft) -> ItemDraft:
@@ -165,7 +165,7 @@ SCENARIOS: tuple[tuple[Scenario, set[str]], ...] = (
 
 
 @pytest.mark.parametrize(("scenario", "verbs"), SCENARIOS, ids=lambda one: getattr(one, "name", ""))
-def test_everything_holds_in_every_interleaving(scenario: Scenario, verbs: set[str]) -> None:
+def test_invariants_hold_in_every_interleaving(scenario: Scenario, verbs: set[str]) -> None:
     explored = Explorer(scenario).explore()
     print(f"{scenario.name}: {explored.states:,} states, {explored.moves:,} moves, {explored.stands} ways to stand")
     assert explored.rows >= verbs, "the scenario no longer reaches what it is about"
@@ -278,11 +278,13 @@ UNASKED = replace(SCENARIOS[4][0], releases=True)
     ],
     ids=lambda one: next(iter(one.values())).__name__ if isinstance(one, dict) else "",
 )
-def test_a_broken_verb_is_found_out(scenario: Scenario, broken: dict[str, Callable[..., Change]], found: str) -> None:
+def test_explorer_finds_a_broken_transition(
+    scenario: Scenario, broken: dict[str, Callable[..., Change]], found: str
+) -> None:
     with pytest.raises(Breach, match=found):
         Explorer(replace(scenario, verbs=Verbs(**broken))).explore()
 
 
-def test_a_store_that_compares_no_versions_is_found_out() -> None:
+def test_explorer_finds_a_store_without_versions() -> None:
     with pytest.raises(Breach, match="what had ended was overwritten"):
         Explorer(replace(ONE, compares=False)).explore()

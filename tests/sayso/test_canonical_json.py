@@ -1,4 +1,4 @@
-"""Strict JSON in, canonical JSON out: the `rfc8785` package is the oracle."""
+"""Strict reading and canonical writing of JSON; the package `rfc8785` is the oracle."""
 
 import json
 import math
@@ -37,7 +37,7 @@ SMALL = st.recursive(
 
 
 @given(SMALL)
-def test_what_is_written_reads_back_as_the_same_value(value: object) -> None:
+def test_canonical_json_round_trips(value: object) -> None:
     assert parse_json(canonical_json(value)) == value
 
 
@@ -66,7 +66,7 @@ def test_the_order_of_keys_makes_no_difference_to_the_digest(value: dict[str, ob
         (b"1" * 5000, "cannot be read"),
     ],
 )
-def test_json_that_parsers_disagree_about_is_refused_with_what_to_do(raw: bytes, said: str) -> None:
+def test_parse_json_refuses_ambiguous_json(raw: bytes, said: str) -> None:
     with pytest.raises(InvalidJson, match=said.replace("^", r"\^")):
         parse_json(raw)
 
@@ -83,14 +83,14 @@ def test_json_over_the_limits_is_refused() -> None:
 @pytest.mark.parametrize(
     "value", [{1: 2}, {"a": {1}}, {"a": b"x"}, {"a": math.nan}, {"a": object()}, {"a": ["\ud83d"]}]
 )
-def test_values_that_are_not_json_are_refused_and_the_place_is_named(value: object) -> None:
+def test_check_json_names_the_place_of_a_fault(value: object) -> None:
     with pytest.raises(InvalidInput) as caught:
         check_json(value)
     assert "$" in caught.value.message
 
 
 def peak_bytes(raw: str) -> int:
-    """The memory that reading takes at most."""
+    """Return the peak memory of reading."""
     tracemalloc.start()
     try:
         with suppress(TooLarge):
@@ -112,12 +112,12 @@ def test_too_many_values_are_refused_before_any_is_built(raw: str) -> None:
 
 
 @pytest.mark.parametrize("text", ["," * 50_000, "[{" * 50_000, '\\",' * 50_000, "\\\\" * 50_000])
-def test_signs_inside_of_a_text_are_no_values(text: str) -> None:
+def test_parse_json_ignores_separators_in_strings(text: str) -> None:
     assert parse_json(json.dumps({"text": text})) == {"text": text}
 
 
 def test_a_long_key_is_not_copied_for_each_value_below_it() -> None:
-    """It took four gigabytes: 20,000 paths of 200,000 characters, for an error that did not happen."""
+    """20,000 paths of 200,000 characters once took four gigabytes, for an error that never occurred."""
     raw = json.dumps({"é" * 60_000: [0] * 19_000}, ensure_ascii=False)
     assert peak_bytes(raw) < 50 * 1024 * 1024
 
@@ -128,12 +128,12 @@ def test_an_error_names_the_place_and_cuts_a_long_key() -> None:
 
 
 @pytest.mark.parametrize("value", [{"é": 1, "a": 2}, {"\uffee": 1, "\U0001f600": 2}, {"ß": [1.0, 1e30, 1e-9, -0.5]}])
-def test_keys_beyond_ascii_and_odd_numbers_are_written_as_the_standard_says(value: Any) -> None:
+def test_canonical_json_of_unusual_keys_and_numbers(value: Any) -> None:
     assert canonical_json(value) == rfc8785.dumps(value)
 
 
 @pytest.mark.parametrize("text", ["-0.0", "-0", "-0e0", "-1e-400", "0.0"])
-def test_a_zero_that_is_read_has_no_sign(text: str) -> None:
+def test_parse_json_zero_has_no_sign(text: str) -> None:
     value = parse_json(f'{{"amount": {text}}}')
     assert isinstance(value, dict)
     assert str(value["amount"]) in ("0.0", "0")

@@ -42,7 +42,7 @@ def with_signature(change: Callable[[str], str]) -> Change:
 
 
 def with_time(timestamp: str) -> Change:
-    """The message signed anew, with exactly this text for its time."""
+    """Return the message signed again with exactly this timestamp."""
 
     def change(message: SignedMessage) -> SignedMessage:
         text = f"{message.id}.{timestamp}.".encode() + message.body
@@ -53,7 +53,7 @@ def with_time(timestamp: str) -> Change:
 
 
 def with_id(message_id: str) -> Change:
-    """The message signed anew under another id."""
+    """Return the message signed again with another id."""
     return lambda message: signed(message_id=message_id)
 
 
@@ -123,15 +123,15 @@ WRONG: dict[str, Change] = {
     "an endless list": with_signature(lambda text: "v1,eA== " * 16 + text),
     "a signature that is not ASCII": with_signature(lambda text: text.replace("v1,", "v1,ü")),
 }
-"""Each one is one mistake away from a message that holds."""
+"""Each change makes one mistake in a valid message."""
 
 
-def test_the_table_of_mistakes_is_long() -> None:
+def test_table_of_mistakes_is_complete() -> None:
     assert len(WRONG) >= 40
 
 
 @pytest.mark.parametrize("what", WRONG)
-def test_one_mistake_and_it_is_refused_with_a_sentence(what: str) -> None:
+def test_verify_message_with_one_mistake(what: str) -> None:
     message = WRONG[what](signed())
     with pytest.raises(InvalidSignature) as refused:
         verify_message([SECRET], message, now_ms())
@@ -174,7 +174,7 @@ def test_sign_message_equals_vector(secret: str, message_id: str, at_s: int, bod
 
 
 @pytest.mark.parametrize("shift_s", [0, 1, -1, TOLERANCE_S - 2, 2 - TOLERANCE_S])
-def test_a_message_signed_within_five_minutes_holds(shift_s: int) -> None:
+def test_verify_message_within_five_minutes(shift_s: int) -> None:
     message = signed(at_s=now_ms() // 1000 + shift_s)
     assert takes(message)
 
@@ -190,7 +190,7 @@ def test_five_minutes_are_counted_to_the_millisecond(late_ms: int, taken: bool) 
         assert taken
 
 
-def test_a_signature_is_found_among_others_and_under_any_current_secret() -> None:
+def test_verify_message_with_several_signatures_and_secrets() -> None:
     message = signed(OTHER)
     both = replace(message, signatures=f"v1a,eA== v2,eA== {signed(SECRET).signatures} {message.signatures}")
     for secrets in ((SECRET, OTHER), (OTHER, SECRET), (OTHER,), (SECRET,)):
@@ -199,13 +199,13 @@ def test_a_signature_is_found_among_others_and_under_any_current_secret() -> Non
     assert not takes(message, SECRET)
 
 
-def test_without_a_secret_nothing_holds() -> None:
+def test_verify_message_without_secrets() -> None:
     with pytest.raises(InvalidSignature):
         verify_message([], signed(), now_ms())
 
 
 @pytest.mark.parametrize("secret", ["", "whsec_", "k" * 44, "whsec_***", "WHSEC_a2tra2tra2tr"])
-def test_what_is_no_secret_signs_nothing(secret: str) -> None:
+def test_sign_message_with_invalid_secret(secret: str) -> None:
     with pytest.raises(ValueError, match="whsec_"):
         sign_message(secret, "msg_1", NOW_S, BODY)
 

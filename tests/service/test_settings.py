@@ -6,7 +6,8 @@ from pathlib import Path
 import pytest
 from pydantic import ValidationError
 
-from service.settings import CHECKOUT, InvalidSettings, Settings, load, socket_path, store_url_at, variable_of
+from service.settings import CHECKOUT, InvalidSettings, Settings, load, variable_of
+from service.settings.places import socket_path, store_url_at
 
 SECRET = "whsec_" + base64.b64encode(b"k" * 24).decode()
 

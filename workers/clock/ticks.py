@@ -127,7 +127,7 @@ async def _at_once(suspension_ids: Sequence[str], step: Callable[[str], Awaitabl
 
 async def _look(wiring: Wiring, queued_since_ms: int | None, suspension_id: str) -> None:
     try:
-        await wiring.desk.look(suspension_id, queued_since_ms)
+        await wiring.desk.tick(suspension_id, queued_since_ms)
     except NotFound:
         await wiring.schedule.forget(suspension_id)
     except Unavailable:

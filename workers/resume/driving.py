@@ -30,8 +30,8 @@ from sayso.errors import (
 )
 from sayso.runner.agents import Agent, load_agents
 from sayso.transitions.execution import Fence
-from service.desk.withdrawals import withdraw_run
 from service.jobs import DrainQueue, current_job_id
+from service.operations.withdrawals import withdraw_run
 from service.settings import Settings, load
 from service.store.suspensions.schedule import Ready
 from service.wiring import Wiring, assemble, settle_memory

@@ -16,7 +16,7 @@ from service.api.aap.problems import Refusal
 from service.api.aap.verifications import verify_receiver
 from service.api.routing.dependencies import Parts
 from service.auth.reviewers import hash_token
-from service.desk.instance_deletion import withdraw_all
+from service.operations.instance_deletion import withdraw_all
 from service.store.instances import KEPT_MS, Instance
 from service.store.suspensions.commits import Idempotency
 from service.wiring import Wiring

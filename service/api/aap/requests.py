@@ -18,7 +18,7 @@ from service.api.aap.views import status_of, write_request
 from service.api.routing.dependencies import Parts
 from service.api.routing.lookups import find_suspension
 from service.api.routing.waits import wait_for
-from service.desk.desk import Foreign
+from service.desk.suspending import Foreign
 from service.store.instances import Instance
 from service.store.suspensions.outbox import closed_at_ms
 from service.wiring import Wiring
@@ -58,9 +58,9 @@ async def create_request(request: Request, body: NewRequest, caller: Requester, 
         state=seal_state(raw),
         fit=ProtocolLimits(body.timeout_s).fit,
         kept_ms=KEPT_MS,
-        words=describe_reasoning(body),
+        events=describe_reasoning(body),
     )
-    saved = await parts.desk.ask(
+    saved = await parts.desk.suspend(
         draft_run(caller, body),
         [draft_call(body)],
         ResumeSpec(mode="poll", resumer=ADAPTER, endpoint_id=caller.id, notifies=caller.delivery is not None),
@@ -153,7 +153,7 @@ async def _find(parts: Wiring, caller: Instance, request_id: str) -> SuspensionR
 async def _expire(parts: Wiring, record: SuspensionRecord, now_ms: int) -> SuspensionRecord:
     """Return the record after its timeout, if that is due and no clock has processed it yet."""
     late = record.status is Status.PENDING and (record.deadline_at_ms or 0) <= now_ms
-    return (await parts.desk.look(record.id)).record if late else record
+    return (await parts.desk.tick(record.id)).record if late else record
 
 
 async def _show(parts: Wiring, record: SuspensionRecord, status: int = 200) -> Response:

@@ -45,7 +45,7 @@ async def find_suspension(
         if owner is None or await parts.runs.is_of(owner, suspension_id=suspension_id):
             raise
         raise unknown from None
-    if found.record is None or (owner is not None and found.record.run.owner != owner):
+    if owner is not None and found.record.run.owner != owner:
         raise unknown
     return found.record, found.now_ms
 

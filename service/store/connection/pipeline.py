@@ -1,8 +1,8 @@
-"""Run scripts on the store, any number at the same time over one connection.
+"""Pipelined commands and scripts over one connection.
 
-A connection of the client library serves one command at a time, and each costs it more than the command itself. Here
-what is asked in one turn of the event loop goes out in one write, and what comes back is handed out in order; see
-`docs/decisions/one-connection-to-the-store.md`. Connecting, signing in and TLS remain the library's.
+A connection of the client library serves one command at a time. Here all commands of one turn of the event loop go out
+in one write, and replies are matched in order; see `docs/decisions/one-connection-to-the-store.md`. The library still
+connects, authenticates and negotiates TLS.
 """
 
 import asyncio
@@ -21,36 +21,36 @@ Word = str | bytes | int
 
 
 def _pack(*words: Word) -> bytes:
-    """Return a command as it goes over the line."""
+    """Return the encoded command."""
     packed: bytes = hiredis.pack_command(cast(Any, words))
     return packed
 
 
 def _pack_words(*words: Word) -> bytes:
-    """Return words of a command."""
+    """Return encoded words, without the header of a command."""
     return _pack(*words).partition(b"\r\n")[2]
 
 
-def _taken(found: Any) -> Any:
-    """Return an answer; raises what it says that the store refused."""
+def _unwrap(found: Any) -> Any:
+    """Return a reply; raises an error reply."""
     if isinstance(found, Exception):
         raise found
     return found
 
 
 class Script:
-    """A Lua script, known to the store by its digest."""
+    """A Lua script, called by its digest."""
 
     def __init__(self, source: str) -> None:
         self.source = source
         self.sha = sha1(source.encode(), usedforsecurity=False).hexdigest()
 
     def pack(self, keys: Sequence[str], args: Sequence[Word] = ()) -> bytes:
-        """Return the command that runs it, as it goes over the line."""
+        """Return the encoded command that runs it."""
         return _pack("EVALSHA", self.sha, len(keys), *keys, *args)
 
     def pack_parts(self, parts: Sequence["Part"]) -> bytes:
-        """Return the command that runs it on all these keys, with the number of parts and then all their arguments."""
+        """Return the encoded command that runs it on all parts: their keys, their number, their arguments."""
         key_count, arg_count = sum(one.key_count for one in parts), sum(one.arg_count for one in parts)
         head = _pack_words("EVALSHA", self.sha, key_count)
         keys, args = (one.keys for one in parts), (one.args for one in parts)
@@ -59,7 +59,7 @@ class Script:
 
 
 class Part(NamedTuple):
-    """The keys and arguments of one change among many, packed before it is known beside which others they will go."""
+    """The encoded keys and arguments of one change of a batch."""
 
     key_count: int
     keys: bytes
@@ -68,71 +68,70 @@ class Part(NamedTuple):
 
     @classmethod
     def pack(cls, keys: Sequence[str], args: Sequence[Word]) -> Self:
-        """Return one part; its arguments begin with the numbers of its keys and of its own arguments."""
+        """Return one part; its arguments begin with the numbers of its keys and of its arguments."""
         return cls(len(keys), _pack_words(*keys), len(args) + 2, _pack_words(len(keys), len(args), *args))
 
 
-class Line:
-    """The scripts of one process on their way to the store; it connects when it is first used, and again when lost.
+class Pipeline:
+    """One connection for concurrent commands; it connects on first use, and again after a loss.
 
-    An answer may take as long as the client's `socket_timeout`; then the connection is given up with all that is on its
-    way.
+    A reply may take as long as the client's `socket_timeout`; then the connection and all pending commands fail.
     """
 
     def __init__(self, redis: Redis) -> None:
         self._pool = redis.connection_pool
-        self._wire: _Wire | None = None
+        self._connection: _Connection | None = None
         self._connecting = asyncio.Lock()
 
     async def run(self, script: Script, keys: Sequence[str], args: Sequence[Word] = ()) -> Any:
         """Return what the script returns.
 
-        Raises the library's `ConnectionError` or `TimeoutError` when the answer is lost, and then nobody knows whether
-        it ran; `ResponseError` for what the store refuses.
+        Raises the library's `ConnectionError` or `TimeoutError` when the reply is lost: the script may have run. Raises
+        `ResponseError` when the store refuses.
         """
         return await self._run(script, script.pack(keys, args))
 
     async def ask(self, *words: Word) -> Any:
-        """Return the answer to any one command; one that blocks must not take longer than an answer may."""
-        return _taken(await (await self._open()).send(_pack(*words)))
+        """Return the reply to a command; one that blocks must end within the `socket_timeout`."""
+        return _unwrap(await (await self._open()).send(_pack(*words)))
 
     async def run_parts(self, script: Script, parts: Sequence[Part]) -> Any:
-        """Return what the script returns for all the parts; raises what `run` raises."""
+        """Return what the script returns for all parts; raises what `run` raises."""
         return await self._run(script, script.pack_parts(parts))
 
     def close(self) -> None:
-        """Hang up."""
-        if self._wire is not None:
-            self._wire.close()
+        """Close the connection."""
+        if self._connection is not None:
+            self._connection.close()
 
     async def _run(self, script: Script, command: bytes) -> Any:
-        assemble = await self._open()
-        found = await assemble.send(command)
+        connection = await self._open()
+        found = await connection.send(command)
         if isinstance(found, ResponseError) and str(found).startswith("NOSCRIPT"):
-            await assemble.send(_pack("SCRIPT", "LOAD", script.source))
-            found = await assemble.send(command)
-        return _taken(found)
+            await connection.send(_pack("SCRIPT", "LOAD", script.source))
+            found = await connection.send(command)
+        return _unwrap(found)
 
-    async def _open(self) -> "_Wire":
-        assemble = self._wire
-        return assemble if assemble is not None and assemble.open else await self._connect()
+    async def _open(self) -> "_Connection":
+        connection = self._connection
+        return connection if connection is not None and connection.open else await self._connect()
 
-    async def _connect(self) -> "_Wire":
+    async def _connect(self) -> "_Connection":
         async with self._connecting:
-            if self._wire is not None and self._wire.open:
-                return self._wire
+            if self._connection is not None and self._connection.open:
+                return self._connection
             pool: Any = self._pool
-            connection = pool.make_connection()
-            await connection.connect()
-            self._wire = _Wire(connection, float(connection.socket_timeout))
-            return self._wire
+            opened = pool.make_connection()
+            await opened.connect()
+            self._connection = _Connection(opened, float(opened.socket_timeout))
+            return self._connection
 
 
-class _Wire(asyncio.Protocol):
-    """One connection, taken over once the library has signed in on it."""
+class _Connection(asyncio.Protocol):
+    """A connection that the library opened and authenticated."""
 
     def __init__(self, connection: Any, timeout_s: float) -> None:
-        self._connection = connection  # it would hang up when nobody holds it
+        self._connection = connection  # garbage collection would close it
         self._transport: asyncio.Transport = connection._writer.transport
         self._transport.set_protocol(self)
         self._timeout_s = timeout_s
@@ -143,9 +142,9 @@ class _Wire(asyncio.Protocol):
         self.open = True
 
     def send(self, command: bytes) -> asyncio.Future[Any]:
-        """Send a command; what the store refuses is returned, not raised.
+        """Send a command; an error reply is returned, not raised.
 
-        uvloop sends what is written in one turn of the loop in one go; collecting it here would cost a turn more.
+        uvloop sends all writes of one turn of the loop at once.
         """
         if not self.open:
             raise RedisConnectionError("the connection to the store was lost")
@@ -153,17 +152,17 @@ class _Wire(asyncio.Protocol):
         self._waiting.append((answer, self._loop.time()))
         self._transport.write(command)
         if self._timer is None:
-            self._timer = self._loop.call_later(self._timeout_s, self._look_at_time)
+            self._timer = self._loop.call_later(self._timeout_s, self._check_timeout)
         return answer
 
     def close(self) -> None:
-        """Hang up."""
+        """Close the connection."""
         if self._timer is not None:
             self._timer.cancel()
         self._transport.close()
 
     def data_received(self, data: bytes) -> None:
-        """Hand out the answers in the order in which their commands went out."""
+        """Match replies to commands, in order."""
         try:
             self._reader.feed(data)
             while (found := self._reader.gets()) is not False:
@@ -174,10 +173,10 @@ class _Wire(asyncio.Protocol):
             self._transport.abort()
 
     def connection_lost(self, error: Exception | None) -> None:
-        """Tell everybody who waits that their answer is lost."""
-        self._fail(RedisConnectionError(f"the connection to the store was lost: {error or 'it hung up'}"))
+        """Fail all pending commands."""
+        self._fail(RedisConnectionError(f"the connection to the store was lost: {error or 'it was closed'}"))
 
-    def _look_at_time(self) -> None:
+    def _check_timeout(self) -> None:
         self._timer = None
         if not self._waiting:
             return
@@ -186,7 +185,7 @@ class _Wire(asyncio.Protocol):
             self._fail(RedisTimeoutError(f"the store did not answer within {self._timeout_s:g} s"))
             self._transport.abort()
         else:
-            self._timer = self._loop.call_later(-late_s, self._look_at_time)
+            self._timer = self._loop.call_later(-late_s, self._check_timeout)
 
     def _fail(self, error: Exception) -> None:
         self.open = False

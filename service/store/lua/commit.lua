@@ -1,57 +1,56 @@
 #!lua
 --[[ Commit one change of one suspension: all of it, or none.
 
-The data model. Every key of a tenant carries the hash tag {tenant}; all live until retention removes them, unless a
-lifetime is given.
+The data model. Every key of a tenant has the hash tag {tenant}. Keys without a lifetime stay until retention deletes
+them.
 
   sayso:{t}:s:<suspension>  string  "version|seq|hash|commit|" and the packed record: seq and hash are the head of the
                                     run's trail, commit the id of the last commit (it settles a lost reply)
-  sayso:{t}:r:<run>         string  the run's latest suspension; all that is known of the run stands in its record
-  sayso:{t}:e:<run>         list    the trail: one JSON entry an event, numbered from 1, chained by hash
-  sayso:{t}:head:<run>      string  "seq|hash": where the trail of a forgotten run ends; goes with the trail
-  sayso:{t}:state:<run>     string  the paused run's own state, sealed by the digest in the record
-  sayso:{t}:told:<run>      list    what others told of the run, as it came; goes with the run; see `told.lua`
-  sayso:{t}:told-seen:<run> hash    "<source> <seq>" -> digest of the event of that number; "bytes": how many are kept
-  sayso:{t}:schedule          zset    suspension -> next moment somebody must look, ms
+  sayso:{t}:r:<run>         string  the run's latest suspension, whose record holds the run
+  sayso:{t}:e:<run>         list    the trail: one JSON entry per event, numbered from 1, chained by hash
+  sayso:{t}:head:<run>      string  "seq|hash": the end of the trail of a deleted run; deleted with the trail
+  sayso:{t}:state:<run>     string  the state of the run, sealed by the digest in the record
+  sayso:{t}:external:<run>  list    external events in order of arrival; deleted with the run; see `external_events.lua`
+  sayso:{t}:external-seen:<run>  hash  "<source> <seq>" -> digest of that event; "bytes": their size
+  sayso:{t}:schedule          zset    suspension -> due time, ms
   sayso:{t}:inbox           zset    pending suspension -> earliest deadline, ms
-  sayso:{t}:open            zset    "<suspension> <item>" of every open item, and the suspension of every run at work
-                                    without one -> when that suspension was made, ms; limits count its members
+  sayso:{t}:open            zset    "<suspension> <item>" of every open item, and the suspension of every active run
+                                    without one -> creation of the suspension, ms; limits count the members
   sayso:{t}:open-of:<owner> zset    the same of one owner
-  sayso:{t}:pace            string  when all may ask again without limit, µs; a minute at most; see `pace.lua`
+  sayso:{t}:pace            string  when the pace of all requests is idle again, µs; at most a minute; see `pace.lua`
   sayso:{t}:pace-of:<owner> string  the same of one owner
-  sayso:{t}:decided         zset    suspension that was asked and is no longer pending -> moment, ms
-  sayso:{t}:ready           list    suspensions that a worker is to take up, oldest first: the id, a space, and what was
-                                    saved, so that whoever takes it need not look before trying
+  sayso:{t}:decided         zset    suspension with items that is no longer pending -> time of the change, ms
+  sayso:{t}:ready           list    suspensions for workers, the oldest first: the id, a space, and the packed record, so
+                                    that a worker needs no look-up before it leases
   sayso:{t}:runs:<status>   zset    run -> its start, ms; suspended runs are found through the inbox
   sayso:{t}:runs-of:<owner> zset    run -> its start, ms
-  sayso:{t}:owners          set     everybody who ever asked for a run
-  sayso:{t}:idem:<hash>     string  "1|fingerprint|ref": what an Idempotency-Key was used for and made; 24 hours, or as
-                                    long as the protocol promises that it came over
+  sayso:{t}:owners          set     all owners of runs
+  sayso:{t}:idem:<hash>     string  "1|fingerprint|ref": request and result of an Idempotency-Key; 24 hours, or as long as
+                                    its protocol promises
   sayso:{t}:aap:<instance>  string  "version|" and an instance of the Agent Approval Protocol as JSON
-  sayso:{t}:aap-gone:<instance>  string  "1|": there for 7 days once the instance was deleted; nothing is asked for it
-  sayso:{t}:delivery:<event>  string  "version|" and a signed message to be delivered as JSON; 24 hours once it ended
-  sayso:{t}:deliveries      zset    event, or instance whose deletion is not through -> when to try next, ms
-  sayso:{t}:trails          zset    forgotten run whose trail is still kept -> its end, ms; see `retention.py`
-  sayso:{t}:retained        string  there while old runs were forgotten not long ago; an hour
-  sayso:{t}:freezes         hash    freeze -> who has frozen what, when and why; written outside of this script
-  sayso:{t}:rules           hash    "in-force": the version of the rules in force; "p:<process>": "version|moment|file" it
-                                    holds; "f:<file>": the version it last had; "v:<version>": when it was last told of;
+  sayso:{t}:aap-gone:<instance>  string  "1|": mark of a deleted instance, which cannot suspend any more; 7 days
+  sayso:{t}:delivery:<event>  string  "version|" and a signed message as JSON; 24 hours after it ended
+  sayso:{t}:deliveries      zset    event, or instance whose deletion is not complete -> next attempt, ms
+  sayso:{t}:trails          zset    deleted run whose trail is kept -> its end, ms; see `retention.py`
+  sayso:{t}:retained        string  mark of a recent retention pass; an hour
+  sayso:{t}:freezes         hash    freeze -> who froze what, when and why; written outside of this script
+  sayso:{t}:rules           hash    "in-force": the version of the rules in force; "p:<process>": its "version|time|file";
+                                    "f:<file>": its last version; "v:<version>": its last publication;
                                     see `rules.lua`
   sayso:{t}:rulebook        string  the rules in force, as JSON
-  sayso:{t}:clock           hash    "beat": the clocks' last beat; "mark": the latest moment known to be right, ms;
+  sayso:{t}:clock           hash    "beat": the last beat of any clock; "mark": the latest time that a clock confirmed, ms;
                                     written outside of this script
-  sayso:{t}:definitions     hash    digest of a tool's definition -> the definition as JSON
-  sayso:changes:<topic>     channel of a tenant, a suspension or a run: a hint that it moved, never the truth
+  sayso:{t}:definitions     hash    digest of a tool definition -> the definition as JSON
+  sayso:changes:<topic>     channel of a tenant, suspension or run: a hint that it changed
 
-KEYS  every key that is touched.
-ARGV  the first and the last moment, ms, at which the commit may go through (both "0": at any); the number of guards;
-      for each guard a key's place and the version it must have ("0": must not exist), or "<" and the number of members
-      that it may have at most; then for each write the number of
-      its arguments, the command, the key's place, the arguments.
+KEYS  every key that the script uses.
+ARGV  the first and the last time of the commit, ms (both "0": any time); the number of guards; for each guard the
+      number of a key and its required version ("0": must not exist), or "<" and its maximum of members; then for each
+      write the number of its arguments, the command, the number of the key, the arguments.
 
-Returns {0, seconds, microseconds} when committed, with the server's time, else {the place of the first guard that did
-not hold, or -1 for the time}; then nothing was written. The header line makes a full server refuse the script before
-its first write.
+Returns {0, seconds, microseconds} with the server's time when committed; else {the number of the first guard that failed,
+or -1 for the time}, and nothing was written. Because of the header line a full server refuses the script before its
+first write.
 ]]
 
 local allowed = {

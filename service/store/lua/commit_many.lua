@@ -1,6 +1,6 @@
---[[ Commit many changes with one write to the disk, each as `commit.lua` does: all of it or none, whatever others do.
+--[[ Commit a batch of changes with one write to the disk, each as `commit.lua` does: all of it, or none.
 
-That script stands before this one, as the function `commit`.
+That script precedes this one as the function `commit`.
 
 KEYS  the keys of every change, one after the other.
 ARGV  the number of changes; then for each the number of its keys, the number of its arguments, its arguments.

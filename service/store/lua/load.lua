@@ -1,7 +1,7 @@
 #!lua flags=no-writes
---[[ Read one suspension, the server's time, and whether a request was seen before, in one round trip.
+--[[ Read one suspension, the server's time and an Idempotency-Key in one round trip.
 
-KEYS  the suspension; optionally what an Idempotency-Key was used for.
+KEYS  the suspension; optionally the Idempotency-Key.
 Returns {seconds, microseconds, the first value or false, the second value or false}.
 ]]
 

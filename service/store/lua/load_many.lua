@@ -2,7 +2,7 @@
 --[[ Read many suspensions and the server's time in one round trip.
 
 KEYS  the suspensions.
-Returns {seconds, microseconds, the values in order, false for what is not there}.
+Returns {seconds, microseconds, the values in order, false for a missing one}.
 ]]
 
 local time = redis.call('TIME')

@@ -1,14 +1,13 @@
 #!lua
---[[ Admit one request, if every one of its paces allows it; count it against none otherwise.
+--[[ Admit one request if all its paces allow it; otherwise count it for none.
 
-Each key holds the moment, µs of the server's time, at which its pace would be idle again: a request moves it on by the
-pace's interval, and is refused where that would be further ahead than the burst. What is lost by a crash is forgotten
-within a burst's time. A moment further ahead than any request can have put it is from a clock that went back.
+Each key holds the time, µs, at which its pace is idle again (GCRA). A request adds the interval, and is refused where
+the sum is further ahead than the burst. A time further ahead than the burst comes from a clock that went back.
 
-KEYS  a pace each.
+KEYS  the paces.
 ARGV  for each the interval between two requests and the length of its burst, µs.
 
-Returns {0}, or {the place of the first pace that refuses, the µs until it admits one}.
+Returns {0}, or {the number of the first pace that refuses, the µs until it admits a request}.
 ]]
 
 local time = redis.call('TIME')

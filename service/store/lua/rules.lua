@@ -1,15 +1,15 @@
 #!lua
---[[ Note which rules a process holds, and put them in force where they are newer than those that are.
+--[[ Record the rules of a process, and put them in force if they are newer.
 
-They are newer where the file changed under a process, where a file nobody has told of brings rules nobody has told of,
-or where a file changed since it was last told of. Where no live process holds the rules in force any more, those of the
-next that starts are taken. The header of `commit.lua` names the keys.
+They are newer if the file changed under a running process, if the file and its version are both new, or if the file
+changed since its last publication. If no live process has the rules in force, a starting process replaces them. The
+header of `commit.lua` names the keys.
 
-KEYS  the hash of who holds what; the rules in force.
-ARGV  the process, its file, the version it holds, the rules themselves (empty: it only tells that it lives), how it came
-      to them ("start", "changed" or "held"), for how many ms a process counts as alive.
+KEYS  the hash of versions; the rules in force.
+ARGV  the process, its file, its version, the rules (empty: only report that it is alive), "start", "changed" or "held",
+      the ms for which a process counts as alive.
 
-Returns {the version in force, 1 where a live process holds it or 0}.
+Returns {the version in force, 1 if a live process has it, else 0}.
 ]]
 
 local key, process, file, version, how = KEYS[1], ARGV[1], ARGV[2], ARGV[3], ARGV[5]

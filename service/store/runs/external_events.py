@@ -1,4 +1,4 @@
-"""Keep what other sources tell of a run, beside its trail: bounded, each event once, and gone with the run."""
+"""External events of runs: bounded, each event once, deleted with the run."""
 
 from collections.abc import Sequence
 from typing import NamedTuple
@@ -15,38 +15,40 @@ from service.store.tenants import TenantStore
 
 MOST_EVENTS = 5_000
 MOST_BYTES = 4 * 1024 * 1024
-"""What is kept of one run; who tells more is refused, and nothing that is there is lost."""
+"""Limits of one run; more raises `TooLarge`."""
 
-_SCRIPT = read_script("told")
+_SCRIPT = read_script("external_events")
 _THERE, _NO_RUN, _OTHER, _TOO_MANY, _TOO_MUCH = range(5)
 
 
 class ExternalEvent(NamedTuple):
-    """One event to keep, as its source numbered it."""
+    """One event with its number at the source."""
 
     seq: int
     said_at_ms: int | None
     event: dict[str, JsonValue]
 
 
-class Told(NamedTuple):
-    """How many of a request's events were new, and how many the run has now."""
+class Appended(NamedTuple):
+    """The number of new events of a request, and of all events of the run."""
 
     added: int
     kept: int
 
 
 class ExternalEvents:
-    """The events of all sources of a run, in the order they came."""
+    """External events in order of arrival."""
 
     def __init__(self, store: TenantStore) -> None:
         self._redis, self._keys = store.redis, store.keys
         self._append = store.redis.register_script(_SCRIPT)
 
-    async def add(self, run_id: str, source: str, source_format: str, external_events: Sequence[ExternalEvent]) -> Told:
-        """Keep those that are not there yet, all or none.
+    async def add(
+        self, run_id: str, source: str, source_format: str, external_events: Sequence[ExternalEvent]
+    ) -> Appended:
+        """Save the new ones of these events, all or none.
 
-        Raises `IdempotencyConflict` for a number that is there with another event, and `TooLarge` over the limits.
+        Raises `IdempotencyConflict` for a number that has other content, and `TooLarge` over the limits.
         """
         keys = self._keys
         args: list[str | int | bytes] = [MOST_EVENTS, MOST_BYTES, CHANGES + run_id]
@@ -57,20 +59,20 @@ class ExternalEvents:
             args += [f"{source} {one.seq}", digest[:32], head + canonical_json(one.event)]
         async with translated():
             verdict, *facts = await self._append(
-                keys=[keys.run(run_id), keys.told(run_id), keys.external_events_seen(run_id)], args=args
+                keys=[keys.run(run_id), keys.external_events(run_id), keys.external_events_seen(run_id)], args=args
             )
         if verdict != _THERE:
             raise _refuse(verdict, run_id, source, external_events, int(facts[0]) if facts else 0)
-        return Told(int(facts[0]), int(facts[1]))
+        return Appended(int(facts[0]), int(facts[1]))
 
     async def read(self, run_id: str, after: int = 0, limit: int = 200) -> list[StoredEvent]:
-        """Return what came behind the first `after`, in the order it came."""
+        """Return up to `limit` events after the first `after`."""
         async with translated():
-            found = await self._redis.lrange(self._keys.told(run_id), after, after + limit - 1)
+            found = await self._redis.lrange(self._keys.external_events(run_id), after, after + limit - 1)
         return [_unpack(raw, position) for position, raw in enumerate(found, start=after + 1)]
 
     async def read_all(self, run_id: str) -> list[StoredEvent]:
-        """Return everything."""
+        """Return all events of the run."""
         return await self.read(run_id, limit=MOST_EVENTS)
 
 

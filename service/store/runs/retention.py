@@ -137,7 +137,7 @@ def _build(keys: TenantKeys, records: list[SuspensionRecord], head: TrailHead) -
         for index in (keys.decided, keys.inbox, keys.schedule):
             commit.write("ZREM", index, record.id)
     commit.write("DEL", keys.run(last.run.id))
-    for key in (keys.state(last.run.id), keys.told(last.run.id), keys.external_events_seen(last.run.id)):
+    for key in (keys.state(last.run.id), keys.external_events(last.run.id), keys.external_events_seen(last.run.id)):
         commit.write("DEL", key)
     commit.write("ZREM", keys.runs(last.run_status), last.run.id)
     commit.write("ZREM", keys.runs_of(last.run.owner), last.run.id)

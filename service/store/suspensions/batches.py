@@ -48,7 +48,7 @@ class DueBatches:
     def __init__(self, store: TenantStore, mark_ms: Callable[[], int]) -> None:
         self.mark_ms = mark_ms
         self._keys = store.keys
-        self._lines = store.connections.batches
+        self._pipelines = store.connections.batches
 
     async def change(self, suspension_ids: Sequence[str], verb: Verb) -> list[str]:
         """Apply `verb` to each and save what it returns; return those that were left. Raises `Unavailable`."""
@@ -90,7 +90,7 @@ class DueBatches:
     async def _load(self, suspension_ids: Sequence[str]) -> tuple[int, list[bytes | None]]:
         keys = self._keys
         async with translated():
-            reply: Any = await next(self._lines).run(_LOAD, [keys.suspension(one) for one in suspension_ids])
+            reply: Any = await next(self._pipelines).run(_LOAD, [keys.suspension(one) for one in suspension_ids])
         seconds, micros, packed = reply
         return max(int(seconds) * 1000 + int(micros) // 1000, self.mark_ms()), packed
 
@@ -100,7 +100,7 @@ class DueBatches:
             return []
         async with translated():
             try:
-                answers = await next(self._lines).run_parts(_COMMIT, commits)
+                answers = await next(self._pipelines).run_parts(_COMMIT, commits)
             except ResponseError:
                 return [*suspension_ids]  # one that the store chokes on is found by changing each by itself
         return [one for one, answer in zip(suspension_ids, answers, strict=True) if not _went_through(answer)]

@@ -28,7 +28,7 @@ class Intake:
 
     def __init__(self, store: TenantStore, limits: LimitSettings) -> None:
         self._redis, self._keys = store.redis, store.keys
-        self._line = store.connections.intake
+        self._pipeline = store.connections.intake
         self.limits = limits
         self.room = Room(limits.pending_per_key, limits.pending_limit)
 
@@ -38,7 +38,7 @@ class Intake:
         paces = (self.limits.asks_per_minute_per_key, self.limits.asks_per_minute)
         words = [word for pace in paces for word in (_MINUTE_US // pace, _MINUTE_US)]
         async with translated():
-            answer: list[int] = await self._line.run(_PACE, [keys.pace_of(owner), keys.pace], words)
+            answer: list[int] = await self._pipeline.run(_PACE, [keys.pace_of(owner), keys.pace], words)
         if not answer[0]:
             return
         wait_s = ceil(answer[1] / 1_000_000)

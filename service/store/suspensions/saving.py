@@ -108,12 +108,12 @@ class Suspensions:
         self._recent: OrderedDict[str, Saved] = OrderedDict()
         self._connections = store.connections
 
-    async def read(self, suspension_id: str) -> Found:
+    async def read(self, suspension_id: str) -> Saved:
         """Return the suspension and the server's time; raises `NotFound`."""
         found = await self._find(suspension_id, None)
         if found.record is None:
             raise NotFound(f"There is no suspension {suspension_id!r} for this credential.")
-        return found
+        return _unchanged(found.record, found)
 
     async def read_many(self, suspension_ids: list[str]) -> list[SuspensionRecord]:
         """Return those of the suspensions that still exist and can be read, in the order asked."""
@@ -291,9 +291,7 @@ class Suspensions:
             raise IdempotencyConflict(idempotency_key=seen.key)
         if found.record is not None:
             return _unchanged(found.record, found)
-        first = await self.read(str(found.ref))
-        assert first.record is not None  # noqa: S101  read() raises NotFound otherwise
-        return _unchanged(first.record, first)._replace(ref=found.ref)
+        return (await self.read(str(found.ref)))._replace(ref=found.ref)
 
     async def _find(self, suspension_id: str, seen: Idempotency | None) -> Found:
         keys = self._keys

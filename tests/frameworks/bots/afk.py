@@ -1,4 +1,4 @@
-"""An AFK agent that plays the turns it is asked for; with AFK's own runner where that is on the path."""
+"""An AFK bot, with AFK's own runner if it is on the path."""
 
 import os
 from pathlib import Path
@@ -16,13 +16,13 @@ ROWS = Path(os.environ["BOT_HOME"]).parent / "afk.db"
 
 
 class Player:
-    """Plays the next turn: the messages tell how many there were."""
+    """Plays the next turn, counted in the messages."""
 
     provider_id = "player"
     capabilities = SimpleNamespace(streaming=False, interrupt=False)
 
     async def chat(self, request: Any, **_more: Any) -> LLMResponse:
-        """Say which turn it is, and ask for its calls."""
+        """Return the turn with its calls."""
         turns = parse_script(next(str(one.content) for one in request.messages if one.role == "user"))
         said = sum(one.role == "assistant" for one in request.messages)
         think(said)

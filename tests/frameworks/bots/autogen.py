@@ -1,4 +1,4 @@
-"""An AutoGen agent that plays the turns it is asked for."""
+"""An AutoGen bot."""
 
 import json
 from collections.abc import Mapping, Sequence
@@ -24,7 +24,7 @@ NO_USAGE = RequestUsage(prompt_tokens=0, completion_tokens=0)
 
 
 class Player(ChatCompletionClient):
-    """Plays the next turn: the messages tell how many there were."""
+    """Plays the next turn, counted in the messages."""
 
     @property
     def model_info(self) -> ModelInfo:

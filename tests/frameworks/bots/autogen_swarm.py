@@ -1,4 +1,4 @@
-"""A Swarm: whoever is asked first hands off to the one with the tools."""
+"""An AutoGen Swarm bot: the first agent hands off to the one with the tools."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""What the bots' tools do: leave a line that says what ran, in which process, and under which key."""
+"""Effects of the bots' tools: a line with the call, its process and its key."""
 
 import json
 import os
@@ -14,7 +14,7 @@ PATIENCE_S = 120
 
 
 def leave(tool: str, **args: Any) -> str:
-    """Write down that a tool ran; a `hold` beside the file makes it wait in the middle, after its effect."""
+    """Record that a tool ran. A `hold` file makes the tool wait after its effect."""
     home = Path(os.environ["BOT_HOME"])
     call = current_call()
     line = {
@@ -32,19 +32,19 @@ def leave(tool: str, **args: Any) -> str:
 
 
 def words() -> str:
-    """Return how `send_money` describes itself; a test changes the file to change the tool."""
+    """Return the description of `send_money`. Tests write the file to change the tool."""
     told = Path(os.environ["BOT_HOME"]) / WORDS
     return told.read_text(encoding="utf-8") if told.exists() else "Send money to somebody."
 
 
 def parse_script(text: str) -> list[list[dict[str, Any]]]:
-    """Return the turns that a bot's model is to play: a list of calls each, written as JSON in what it is asked."""
+    """Return the turns that a bot's model plays, from the JSON in its request."""
     turns: list[list[dict[str, Any]]] = json.loads(text)["turns"]
     return turns
 
 
 def think(said: int) -> None:
-    """Let a model that is told results take long, where a test wants its worker lost just then."""
+    """Block a model that has results, so that a test can kill its worker."""
     home = Path(os.environ["BOT_HOME"])
     if said and (home / HOLD_MODEL).exists():
         (home / THINKING).touch()

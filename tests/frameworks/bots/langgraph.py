@@ -1,4 +1,4 @@
-"""A LangChain agent that plays the turns it is asked for, in either mode of interrupting."""
+"""A LangChain bot, in both interrupt modes."""
 
 import os
 from pathlib import Path
@@ -19,7 +19,7 @@ THREADS = Path(os.environ["BOT_HOME"]).parent / "threads.db"
 
 
 class Player(BaseChatModel):
-    """Plays the next turn: the messages tell how many there were."""
+    """Plays the next turn, counted in the messages."""
 
     @property
     def _llm_type(self) -> str:

@@ -1,4 +1,4 @@
-"""A graph of its own that interrupts with Agent Inbox's HumanInterrupt before each call it makes."""
+"""A LangGraph bot that interrupts with Agent Inbox's HumanInterrupt before each call."""
 
 import operator
 from typing import Annotated, Any, TypedDict

@@ -1,4 +1,4 @@
-"""An OpenAI Agents SDK agent that plays the turns it is asked for."""
+"""An OpenAI Agents SDK bot."""
 
 from typing import Any
 
@@ -11,7 +11,7 @@ from tests.frameworks.bots.effects import leave, parse_script, think, words
 
 
 class Player(Model):
-    """Plays the next turn: the input tells how many there were."""
+    """Plays the next turn, counted in the input."""
 
     async def get_response(self, system_instructions: Any, input: Any, *_args: Any, **_more: Any) -> ModelResponse:
         items = [{"role": "user", "content": input}] if isinstance(input, str) else input

@@ -1,4 +1,4 @@
-"""A parsimony-agents agent that plays the turns it is asked for; its model is a provider of LiteLLM's."""
+"""A parsimony-agents bot. Its model is a LiteLLM provider."""
 
 import asyncio
 import json
@@ -6,7 +6,7 @@ import os
 from collections.abc import AsyncIterator
 from typing import Any
 
-os.environ.setdefault("LITELLM_LOCAL_MODEL_COST_MAP", "True")  # without it the import asks the network
+os.environ.setdefault("LITELLM_LOCAL_MODEL_COST_MAP", "True")  # without this, the import uses the network
 
 import litellm
 from litellm.llms.custom_llm import CustomLLM
@@ -25,7 +25,7 @@ MAIL = {"to": {"type": "string"}, "text": {"type": "string"}}
 
 
 class Player(CustomLLM):
-    """Plays the next turn: the messages tell how many there were. With no turn left it says what it was told."""
+    """Plays the next turn, counted in the messages. After the last turn it repeats its results."""
 
     async def astreaming(self, *_args: Any, **given: Any) -> AsyncIterator[Any]:
         messages = [(one, _text(one)) for one in given["messages"]]
@@ -87,7 +87,7 @@ def make_tool(function: Any, description: str, properties: Any) -> Tool:
 
 
 class Policy(DefaultPolicy):
-    """Ends with what there is when the model only talks."""
+    """Ends with a partial result if the model only talks."""
 
     def decide(self, failure: Any, state: Any) -> Any:
         return Action.stop if failure.kind is FailureKind.no_progress else super().decide(failure, state)

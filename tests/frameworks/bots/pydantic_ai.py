@@ -1,4 +1,4 @@
-"""A Pydantic AI agent that plays the turns it is asked for."""
+"""A Pydantic AI bot."""
 
 from pydantic_ai import Agent
 from pydantic_ai.messages import ModelMessage, ModelResponse, TextPart, ToolCallPart, UserPromptPart
@@ -9,7 +9,7 @@ from tests.frameworks.bots.effects import leave, parse_script, think, words
 
 
 def play(messages: list[ModelMessage], info: AgentInfo) -> ModelResponse:
-    """Return the next turn: the history tells how many there were."""
+    """Return the next turn, counted in the history."""
     prompt = next(p for m in messages for p in m.parts if isinstance(p, UserPromptPart))
     said = sum(isinstance(one, ModelResponse) for one in messages)
     turns = parse_script(str(prompt.content))

@@ -1,7 +1,7 @@
-"""Speak with the proxy as an MCP client does, told what to do on standard input, a line of JSON each.
+"""An MCP client that executes orders from stdin, a line of JSON each.
 
-`python -m tests.frameworks.mcp.clients MODE PROGRAM …` starts the proxy and connects to it. What comes back, progress
-included, is printed as it comes.
+`python -m tests.frameworks.mcp.clients MODE PROGRAM …` starts the proxy and connects to it. Results and progress are
+printed as they arrive.
 """
 
 import asyncio
@@ -22,7 +22,7 @@ def say(**told: Any) -> None:
 
 
 async def call(client: Client, order: dict[str, Any]) -> None:
-    """Make a call; `once` takes `input_required` for an answer."""
+    """Make a call. With `once`, `input_required` counts as a response."""
     number = order["id"]
 
     async def tell(_: float, __: float | None, message: str | None) -> None:
@@ -36,14 +36,14 @@ async def call(client: Client, order: dict[str, Any]) -> None:
             )
         else:
             result = await client.call_tool(order["tool"], order["args"], progress_callback=tell)
-    except Exception as error:  # noqa: BLE001 - whatever it is, the test is told
+    except Exception as error:  # noqa: BLE001 - reported to the test
         say(id=number, raised=str(error))
         return
     say(id=number, result=result.model_dump(mode="json", exclude_none=True))
 
 
 async def obey(client: Client, order: dict[str, Any]) -> None:
-    """Do one thing."""
+    """Execute one order."""
     if order["do"] == "cancel":
         DOING[order["id"]].cancel()
     elif order["do"] == "look":
@@ -57,7 +57,7 @@ async def obey(client: Client, order: dict[str, Any]) -> None:
 
 
 async def main() -> None:
-    """Obey until standard input ends."""
+    """Execute orders until stdin ends."""
     mode, program, *given = sys.argv[1:]
     server = StdioServerParameters(command=program, args=given, env=dict(os.environ))
     async with Client(server, mode=mode, cache=None) as client:

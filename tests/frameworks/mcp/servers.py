@@ -1,6 +1,6 @@
-"""An MCP server to stand in front of: `python -m tests.frameworks.mcp.servers [port]`; BOT_HOME has what it did.
+"""An MCP server for the proxy: `python -m tests.frameworks.mcp.servers [port]`. It records its effects in BOT_HOME.
 
-A file `changed` there has it describe its tools otherwise from then on; `die` ends it in the middle of a call.
+A file `changed` there changes the description of its tools. A file `die` ends it during a call.
 """
 
 import asyncio
@@ -21,7 +21,7 @@ MONEY = {"type": "object", "properties": {"to": {"type": "string"}, "amount": {"
 
 
 async def list_tools(_: Any, params: types.PaginatedRequestParams | None) -> types.ListToolsResult:
-    """List the tools, a page each."""
+    """List one tool per page."""
     more = " More than before." if (HOME / "changed").exists() else ""
     if params is None or params.cursor is None:
         hints = types.ToolAnnotations(read_only_hint=True)
@@ -34,7 +34,7 @@ async def list_tools(_: Any, params: types.PaginatedRequestParams | None) -> typ
 
 
 async def call_tool(ctx: Any, params: types.CallToolRequestParams) -> types.CallToolResult:
-    """Note what is done, and do it."""
+    """Record the call and run it."""
     args = params.arguments or {}
     done = {"tool": params.name, "args": args, "meta": dict(params.meta or {}), "key": "SAYSO_KEY" in os.environ}
     with (HOME / "effects.jsonl").open("a") as file:
@@ -45,7 +45,7 @@ async def call_tool(ctx: Any, params: types.CallToolRequestParams) -> types.Call
         await ctx.session.report_progress(1, 2, "half way")
         await asyncio.Event().wait()
     if args.get("to") == "broke":
-        raise MCPError(types.CONNECTION_CLOSED, "no money left")  # the number many servers give any error of theirs
+        raise MCPError(types.CONNECTION_CLOSED, "no money left")  # a code that many servers use for any error
     if args.get("to") == "nobody":
         return types.CallToolResult(content=[types.TextContent(type="text", text="no such person")], is_error=True)
     text = types.TextContent(type="text", text=f"{params.name} done")
@@ -53,12 +53,12 @@ async def call_tool(ctx: Any, params: types.CallToolRequestParams) -> types.Call
 
 
 async def list_resources(_: Any, params: Any) -> types.ListResourcesResult:
-    """List something that is no tool."""
+    """List a resource."""
     return types.ListResourcesResult(resources=[types.Resource(uri="note://one", name="one")])
 
 
 async def read_resource(_: Any, params: types.ReadResourceRequestParams) -> types.ReadResourceResult:
-    """Read it."""
+    """Read the resource."""
     return types.ReadResourceResult(contents=[types.TextResourceContents(uri=params.uri, text="a note")])
 
 
@@ -73,7 +73,7 @@ SERVER: Server[Any] = Server(
 
 
 async def main() -> None:
-    """Serve at standard input and output, or at a port."""
+    """Serve on stdin and stdout, or on a port."""
     if len(sys.argv) > 1:
         config = uvicorn.Config(SERVER.streamable_http_app(), port=int(sys.argv[1]), log_level="error")
         await uvicorn.Server(config).serve()

@@ -1,4 +1,4 @@
-"""The MCP proxy, with the official client before it and the official server behind it, each in its own process."""
+"""Tests of the MCP proxy between the official client and server, each in its own process."""
 
 import json
 import re
@@ -29,34 +29,34 @@ pytestmark = pytest.mark.timeout(240)
 
 @dataclass
 class Room:
-    """A running Sayso, a reviewer, and where the server behind the proxy notes what it did."""
+    """A running Sayso, a reviewer, and the log of the server behind the proxy."""
 
     stack: Stack
     reviewer: Client
     home: Path
 
     def effects(self) -> list[dict[str, Any]]:
-        """Return what the server did in this test."""
+        """Return the server's effects in this test."""
         file = self.home / "effects.jsonl"
         return [json.loads(line) for line in file.read_text().splitlines()] if file.exists() else []
 
     def waiting(self) -> list[Suspension]:
-        """Return what waits for people."""
+        """Return the pending suspensions."""
         return list(self.reviewer.waiting().suspensions)
 
     def await_question(self) -> Suspension:
-        """Return the one thing that waits, once it does."""
+        """Wait for the only pending suspension and return it."""
         assert wait_until(lambda: len(self.waiting()) == 1, PATIENCE_S), self.waiting()
         return self.waiting()[0]
 
     def decide(self, action: str, **given: Any) -> Suspension:
-        """Decide the one thing that waits."""
+        """Decide the only pending item."""
         waits = self.await_question()
         self.reviewer.decide(waits.id, waits.items[0], action, **given)
         return waits
 
     def environ(self, **more: str) -> dict[str, str]:
-        """Return what a proxy and its server are given."""
+        """Return the environment of a proxy and its server."""
         desk = {"SAYSO_URL": self.stack.url, "SAYSO_KEY": self.stack.agent_key, "BOT_HOME": str(self.home)}
         return {**neutral_environ(), **desk, "PYTHONPATH": str(CHECKOUT), **more}
 
@@ -79,7 +79,7 @@ class Speaker:
             self.lines.put(json.loads(line))
 
     def order(self, do: str, **what: Any) -> int:
-        """Have the client do something; return its number."""
+        """Send an order to the client and return its number."""
         self.number += 1
         self.tell({"id": self.number, "do": do, **what})
         return self.number
@@ -91,11 +91,11 @@ class Speaker:
         self.child.stdin.flush()
 
     def pay(self, to: str, amount: int = 7, do: str = "call", **more: Any) -> int:
-        """Have money sent."""
+        """Order a transfer."""
         return self.order(do, tool="send_money", args={"to": to, "amount": amount}, **more)
 
     def hear(self, number: int) -> Any:
-        """Return what came of an order; progress that comes before is kept."""
+        """Return the result of an order. Progress before it is collected."""
         while True:
             line = self.lines.get(timeout=PATIENCE_S)
             if "progress" in line:
@@ -104,7 +104,7 @@ class Speaker:
                 return line.get("result", line)
 
     def hear_error(self, number: int) -> str:
-        """Return the error's text that the model is shown."""
+        """Return the error text for the model."""
         result = self.hear(number)
         assert result["is_error"] is True, result
         return str(result["content"][0]["text"])
@@ -120,7 +120,7 @@ def running(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stack]:
 
 @pytest.fixture
 def room(running: Stack, tmp_path: Path) -> Iterator[Room]:
-    """The same, with nothing done yet."""
+    """The same, without effects."""
     with Client(running.url, "-") as reviewer:
         reviewer.sign_in("admin", running.admin_password)
         yield Room(running, reviewer, tmp_path)
@@ -132,7 +132,7 @@ def room(running: Stack, tmp_path: Path) -> Iterator[Room]:
 def speaking(
     room: Room, *options: str, mode: str = "auto", server: list[str] | None = None, **environ: str
 ) -> Iterator[Speaker]:
-    """Connect a client to a proxy with these options, before this server."""
+    """Connect a client to a proxy with these options in front of this server."""
     behind = ["--", *SERVER] if server is None else server
     command = [PYTHON, "-m", "tests.frameworks.mcp.clients", mode, PYTHON, "-m", "sayso", "mcp", *options, *behind]
     child = subprocess.Popen(
@@ -168,7 +168,7 @@ def served_by_http(room: Room) -> Iterator[list[str]]:
 
 
 @pytest.mark.parametrize("mode", ["auto", "legacy"])
-def test_an_approved_call_runs_once_and_its_result_comes_back_whole(room: Room, mode: str) -> None:
+def test_proxy_forwards_an_approved_call_once(room: Room, mode: str) -> None:
     with speaking(room, mode=mode) as speaker:
         number = speaker.pay("ann")
         waits = room.decide("approve")
@@ -181,7 +181,7 @@ def test_an_approved_call_runs_once_and_its_result_comes_back_whole(room: Room, 
     assert (ended.status, waits.items[0].tool.name) == ("completed", "send_money")
 
 
-def test_a_server_behind_http_is_held_as_well(room: Room) -> None:
+def test_proxy_holds_calls_of_an_http_server(room: Room) -> None:
     with served_by_http(room) as server, speaking(room, server=server) as speaker:
         number = speaker.pay("ann")
         room.decide("approve")
@@ -189,7 +189,7 @@ def test_a_server_behind_http_is_held_as_well(room: Room) -> None:
     assert len(room.effects()) == 1
 
 
-def test_what_the_rules_allow_is_not_held_and_the_rest_passes_through(room: Room) -> None:
+def test_proxy_passes_allowed_calls_and_other_requests(room: Room) -> None:
     with speaking(room) as speaker:
         allowed = speaker.hear(speaker.order("call", tool="look_up", args={"what": "weather"}))
         assert allowed["content"][0]["text"] == "look_up done"
@@ -199,7 +199,7 @@ def test_what_the_rules_allow_is_not_held_and_the_rest_passes_through(room: Room
     assert read["contents"][0]["text"] == "a note"
 
 
-def test_a_denied_call_is_told_to_the_model_and_never_reaches_the_server(room: Room) -> None:
+def test_proxy_returns_a_denial_as_error(room: Room) -> None:
     with speaking(room, "--name", "bank") as speaker:
         number = speaker.pay("ann")
         waits = room.decide("deny", message="Ann was paid yesterday.")
@@ -208,7 +208,7 @@ def test_a_denied_call_is_told_to_the_model_and_never_reaches_the_server(room: R
     assert (waits.items[0].tool.name, room.effects()) == ("bank.send_money", [])
 
 
-def test_an_edited_call_runs_as_edited_and_says_so(room: Room) -> None:
+def test_proxy_runs_edited_arguments_with_a_note(room: Room) -> None:
     with speaking(room) as speaker:
         number = speaker.pay("ann", 700)
         room.decide("approve", args={"to": "ann", "amount": 70})
@@ -218,7 +218,7 @@ def test_an_edited_call_runs_as_edited_and_says_so(room: Room) -> None:
     assert [effect["args"]["amount"] for effect in room.effects()] == [70]
 
 
-def test_a_client_hears_of_progress_while_it_waits(room: Room) -> None:
+def test_proxy_sends_progress_while_waiting(room: Room) -> None:
     with speaking(room) as speaker:
         number = speaker.pay("ann")
         line = speaker.lines.get(timeout=PATIENCE_S)
@@ -227,7 +227,7 @@ def test_a_client_hears_of_progress_while_it_waits(room: Room) -> None:
         assert speaker.hear(number)["is_error"] is False
 
 
-def test_a_call_that_the_client_cancels_is_withdrawn(room: Room) -> None:
+def test_proxy_cancels_the_suspension_of_a_cancelled_call(room: Room) -> None:
     with speaking(room) as speaker:
         number = speaker.pay("ann")
         waits = room.await_question()
@@ -237,7 +237,7 @@ def test_a_call_that_the_client_cancels_is_withdrawn(room: Room) -> None:
     assert room.effects() == []
 
 
-def test_a_call_that_is_cancelled_while_it_runs_is_in_doubt(room: Room) -> None:
+def test_call_cancelled_while_running_is_in_doubt(room: Room) -> None:
     with speaking(room) as speaker:
         number = speaker.pay("slow")
         waits = room.decide("approve")
@@ -251,7 +251,7 @@ def test_a_call_that_is_cancelled_while_it_runs_is_in_doubt(room: Room) -> None:
     assert len(room.effects()) == 1
 
 
-def test_a_server_that_dies_in_the_middle_leaves_a_doubt(room: Room) -> None:
+def test_call_is_in_doubt_if_the_server_dies(room: Room) -> None:
     with speaking(room) as speaker:
         number = speaker.pay("die")
         waits = room.decide("approve")
@@ -263,7 +263,7 @@ def test_a_server_that_dies_in_the_middle_leaves_a_doubt(room: Room) -> None:
 
 
 @pytest.mark.parametrize("mode", ["auto", "legacy"])
-def test_a_server_behind_http_that_dies_in_the_middle_leaves_a_doubt(room: Room, mode: str) -> None:
+def test_call_is_in_doubt_if_an_http_server_dies(room: Room, mode: str) -> None:
     with served_by_http(room) as server, speaking(room, mode=mode, server=server) as speaker:
         number = speaker.pay("die")
         waits = room.decide("approve")
@@ -273,7 +273,7 @@ def test_a_server_behind_http_that_dies_in_the_middle_leaves_a_doubt(room: Room,
     assert item.permit.report is None
 
 
-def test_a_call_that_the_server_fails_is_reported_as_failed(room: Room) -> None:
+def test_proxy_reports_a_failed_call(room: Room) -> None:
     with speaking(room) as speaker:
         number = speaker.pay("nobody")
         waits = room.decide("approve")
@@ -284,27 +284,27 @@ def test_a_call_that_the_server_fails_is_reported_as_failed(room: Room) -> None:
     assert (permit.report.success, permit.report.error) == (False, "no such person")
 
 
-def test_an_error_that_may_be_the_servers_own_or_a_lost_answer_leaves_a_doubt(room: Room) -> None:
+def test_call_is_in_doubt_after_an_ambiguous_error(room: Room) -> None:
     with speaking(room) as speaker:
         number = speaker.pay("broke")
         room.decide("approve")
         assert "returned no result of send_money (no money left). It may have run" in speaker.hear_error(number)
 
 
-def test_arguments_that_cannot_be_shown_are_refused_by_their_place(room: Room) -> None:
+def test_proxy_names_the_place_of_invalid_arguments(room: Room) -> None:
     with speaking(room) as speaker:
         assert speaker.hear_error(speaker.pay("ann", 2**70)).startswith("$.args.amount is an integer beyond 2^53")
     assert room.effects() == []
 
 
-def test_a_tool_of_a_strange_name_is_refused_and_never_reaches_the_server(room: Room) -> None:
+def test_proxy_refuses_a_tool_with_an_invalid_name(room: Room) -> None:
     with speaking(room, "--name", "my bank") as speaker:
         told = speaker.hear_error(speaker.pay("ann"))
     assert told.startswith("The tool name 'my bank.send_money' has ' ' (U+0020) as character 3.")
     assert (room.effects(), room.waiting()) == ([], [])
 
 
-def test_a_tool_that_changed_after_it_was_asked_about_is_not_run(room: Room) -> None:
+def test_proxy_refuses_a_tool_that_changed_after_its_review(room: Room) -> None:
     with speaking(room) as speaker:
         number = speaker.pay("ann")
         room.await_question()
@@ -314,14 +314,14 @@ def test_a_tool_that_changed_after_it_was_asked_about_is_not_run(room: Room) -> 
     assert room.effects() == []
 
 
-def test_nothing_runs_while_sayso_is_away(room: Room) -> None:
+def test_proxy_runs_nothing_while_sayso_is_unavailable(room: Room) -> None:
     with speaking(room, SAYSO_URL=f"http://127.0.0.1:{find_ports()}") as speaker:
         assert "cannot be reached" in speaker.hear_error(speaker.order("call", tool="look_up", args={"what": "x"}))
     assert room.effects() == []
 
 
 @pytest.mark.parametrize("server", [["--", "false"], ["--", "cat"], ["--url", "http://127.0.0.1:9/mcp"]])
-def test_a_server_that_is_not_there_is_told_in_a_sentence(room: Room, server: list[str]) -> None:
+def test_proxy_reports_a_missing_server(room: Room, server: list[str]) -> None:
     command = [PYTHON, "-m", "sayso", "mcp", *server]
     done = subprocess.run(
         command, cwd=CHECKOUT, env=room.environ(), stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False
@@ -330,13 +330,13 @@ def test_a_server_that_is_not_there_is_told_in_a_sentence(room: Room, server: li
     assert done.stderr.startswith("The MCP server cannot be spoken with")
 
 
-def test_without_a_key_nothing_runs(room: Room) -> None:
+def test_proxy_runs_nothing_without_a_key(room: Room) -> None:
     with speaking(room, SAYSO_KEY="wrong") as speaker:
         assert "SAYSO_KEY" in speaker.hear_error(speaker.pay("ann"))
     assert room.effects() == []
 
 
-def test_a_call_that_nobody_decided_in_time_goes_on_when_it_is_made_again(room: Room) -> None:
+def test_proxy_continues_a_repeated_call_after_its_timeout(room: Room) -> None:
     with speaking(room, "--wait", "0") as speaker:
         assert "Make the same call again" in speaker.hear_error(speaker.pay("ann"))
         room.decide("approve")
@@ -344,7 +344,7 @@ def test_a_call_that_nobody_decided_in_time_goes_on_when_it_is_made_again(room: 
     assert len(room.effects()) == 1
 
 
-def test_a_parked_call_outlives_client_and_proxy_and_runs_once(room: Room) -> None:
+def test_parked_call_survives_restarts_and_runs_once(room: Room) -> None:
     with speaking(room, "--park", "0") as speaker:
         parked = speaker.hear(speaker.pay("ann", do="once"))
     assert parked["result_type"] == "input_required"
@@ -357,14 +357,14 @@ def test_a_parked_call_outlives_client_and_proxy_and_runs_once(room: Room) -> No
     assert len(room.effects()) == 1
 
 
-def test_parking_is_for_clients_that_can_take_a_call_up_again(room: Room) -> None:
+def test_proxy_parks_only_calls_of_capable_clients(room: Room) -> None:
     with speaking(room, "--park", "0", mode="legacy") as speaker:
         number = speaker.pay("ann")
         room.decide("approve")
         assert speaker.hear(number)["is_error"] is False
 
 
-def test_hints_count_only_where_the_server_is_trusted(room: Room) -> None:
+def test_hints_count_only_with_trust_hints(room: Room) -> None:
     with speaking(room) as speaker:
         speaker.order("call", tool="look_up", args={"what": "secret"})
         assert room.decide("deny").items[0].tool.idempotent is False
@@ -373,7 +373,7 @@ def test_hints_count_only_where_the_server_is_trusted(room: Room) -> None:
         assert room.decide("deny").items[0].tool.idempotent is True
 
 
-def test_the_quick_start_is_a_configuration_that_works(room: Room) -> None:
+def test_documented_configuration_works(room: Room) -> None:
     page = (CHECKOUT / "docs" / "frameworks.md").read_text(encoding="utf-8")
     written = re.search(r"^### MCP\n.*?^```json\n(.*?)^```", page, re.DOTALL | re.MULTILINE)
     assert written is not None

@@ -1,1 +1,1 @@
-"""Agents that do what is seldom done, each in its framework's environment and without a server."""
+"""Agents for rare cases, each in its framework's environment and without a server."""

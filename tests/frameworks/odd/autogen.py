@@ -1,4 +1,4 @@
-"""Odd agents of AutoGen: ids of calls that are very long, and given twice."""
+"""AutoGen agents with very long and repeated call ids."""
 
 import asyncio
 import json
@@ -22,7 +22,7 @@ IDS: list[str] = []
 
 
 class Asker(ReplayChatCompletionClient):
-    """Asks for two calls, then says what it was told."""
+    """Requests two calls, then repeats their results."""
 
     async def create(self, messages: Sequence[Any], **_more: Any) -> CreateResult:
         if not isinstance(messages[-1], FunctionExecutionResultMessage):
@@ -40,7 +40,7 @@ def fetch(what: str) -> str:
 
 
 async def main() -> None:
-    """Play it."""
+    """Play the agent."""
 
     def build(gated: Any) -> Any:
         return gated(AssistantAgent("bot", model_client=Asker([], INFO), tools=[fetch], max_tool_iterations=5))

@@ -1,4 +1,4 @@
-"""Teams of AutoGen in which a member, or an agent within a tool, could act without anybody being asked."""
+"""AutoGen teams in which a member, or an agent in a tool, could run tools without review."""
 
 from functools import partial
 from typing import Any

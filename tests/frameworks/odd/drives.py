@@ -1,4 +1,4 @@
-"""Drive an agent of another framework in this process: people approve or deny as is said, and nothing is saved."""
+"""Drives an agent of another framework in this process, with decisions by a rule and without a store."""
 
 import json
 from collections.abc import Callable, Mapping
@@ -18,13 +18,13 @@ from tests.sayso.runners import approve
 
 Rule = Callable[[ItemDraft], Resumption]
 LONG_ID = "thought-" * 500
-"""An id in which a model's endpoint has hidden more than a name."""
+"""An id in which a model endpoint has hidden data."""
 
 
 async def play(bot: FrameworkAgent, rule: Rule = approve, later: FrameworkAgent | None = None) -> dict[str, Any]:
-    """Return what was asked, as `[call id, arguments]`, and how the run ended; what stops it is its error.
+    """Return the reviewed calls, as `[call id, arguments]`, and the end of the run or its error.
 
-    With `later` that agent goes on with the run.
+    With `later`, that agent resumes the run.
     """
     asked: list[Any] = []
     try:
@@ -50,14 +50,14 @@ async def _play(bot: FrameworkAgent, rule: Rule, asked: list[Any], later: Framew
 
 
 async def find_callers(bot: FrameworkAgent) -> list[list[str | None]]:
-    """Return the tool and the sub-agent of each call that the agent asks for first."""
+    """Return the tool and the subagent of each call in the first turn."""
     with use_executor(None):
         asked = await bot.framework.begin("Play.")
     return [[one.name, one.subagent] for one in asked.calls] if isinstance(asked, FrameworkTurn) else []
 
 
 def refusal(make: Callable[[], Any]) -> str | None:
-    """Return the words in which something is refused, or None where it is not."""
+    """Return the message of the error, or None."""
     try:
         make()
     except SaysoError as error:
@@ -66,5 +66,5 @@ def refusal(make: Callable[[], Any]) -> str | None:
 
 
 def say(told: Mapping[str, Any]) -> None:
-    """Print what came of it."""
+    """Print the results."""
     print(json.dumps(told, default=str))

@@ -1,4 +1,4 @@
-"""An AutoGen agent that calls a tool itself, and a Swarm whose member does."""
+"""An AutoGen agent that calls a tool, and a Swarm whose member does."""
 
 import asyncio
 from collections.abc import Sequence
@@ -18,7 +18,7 @@ INFO = ModelInfo(vision=False, function_calling=True, json_output=False, family=
 
 
 class Asker(ReplayChatCompletionClient):
-    """Asks for one call."""
+    """Requests one call."""
 
     def __init__(self, tool: str, args: str) -> None:
         super().__init__([], INFO)
@@ -35,12 +35,12 @@ def fetch(what: str) -> str:
 
 
 def make_writer() -> AssistantAgent:
-    """Return an assistant that asks for a call of `fetch`."""
+    """Return an assistant that requests a call of `fetch`."""
     return AssistantAgent("writer", model_client=Asker("fetch", '{"what": "a"}'), tools=[fetch])
 
 
 async def main() -> None:
-    """Begin both."""
+    """Start both."""
 
     def build(gated: Any) -> Any:
         return gated(make_writer())

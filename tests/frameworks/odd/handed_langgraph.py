@@ -1,4 +1,4 @@
-"""A LangGraph graph that asks about a call itself, and one whose inner graph does."""
+"""A LangGraph graph that interrupts for a call, and one whose inner graph does."""
 
 import asyncio
 import tempfile
@@ -17,14 +17,14 @@ FETCH = ToolDefinition(name="fetch", parameters={"type": "object", "properties":
 
 
 def ask(_state: MessagesState) -> dict[str, Any]:
-    """Ask about one call, as Agent Inbox's graphs do."""
+    """Interrupt for one call, like Agent Inbox's graphs."""
     config = {"allow_accept": True, "allow_ignore": True, "allow_respond": True, "allow_edit": True}
     interrupt({"action_request": {"action": "fetch", "args": {"what": "a"}}, "config": config})
     return {}
 
 
 def draw(node: Any, name: str) -> Any:
-    """Return a graph of one node, not yet compiled."""
+    """Return an uncompiled graph with one node."""
     graph = StateGraph(MessagesState)
     graph.add_node(name, node)
     graph.add_edge(START, name)
@@ -32,7 +32,7 @@ def draw(node: Any, name: str) -> Any:
 
 
 async def main() -> None:
-    """Begin both."""
+    """Start both."""
 
     def build(*, checkpointer: Any, middleware: Sequence[Any]) -> Any:
         return draw(ask, "ask").compile(checkpointer=checkpointer)

@@ -1,4 +1,4 @@
-"""An agent of the OpenAI Agents SDK that calls a tool itself, and one that hands off to a sub-agent which does."""
+"""An OpenAI Agents SDK agent that calls a tool, and one that hands off to a subagent that does."""
 
 import asyncio
 from typing import Any
@@ -11,7 +11,7 @@ from tests.frameworks.odd.drives import find_callers, say
 
 
 class Asker(Model):
-    """Asks for one call."""
+    """Requests one call."""
 
     def __init__(self, tool: str, args: dict[str, Any]) -> None:
         self._call = function_call(tool, args, call_id=f"call of {tool}")
@@ -30,7 +30,7 @@ def fetch(what: str) -> str:
 
 
 async def main() -> None:
-    """Begin both."""
+    """Start both."""
     quiet = RunConfig(tracing_disabled=True)
     fetcher = Asker("fetch", {"what": "a"})
     writer = Agent("writer", model=fetcher, tools=[fetch])

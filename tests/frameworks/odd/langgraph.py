@@ -1,4 +1,4 @@
-"""Odd agents of LangChain: tools that the model made up, ids given twice, tools that nobody would be asked of."""
+"""LangChain agents with unknown tools, repeated call ids and ungated tools."""
 
 import asyncio
 from pathlib import Path
@@ -22,13 +22,13 @@ RAN: list[str] = []
 
 
 class Total(BaseModel):
-    """What the agent comes to."""
+    """The agent's structured response."""
 
     total: int
 
 
 class Asker(BaseChatModel):
-    """Asks for its turns' calls, then says what it was told."""
+    """Requests the calls of its turns, then repeats their results."""
 
     turns: Any
 
@@ -62,7 +62,7 @@ def burn(what: str) -> str:
 def make(
     folder: str, turns: Any, tools: Any = (fetch,), mode: Mode = "batched", gated: Any = (fetch,), **options: Any
 ) -> FrameworkAgent:
-    """Return the agent that asks for these calls."""
+    """Return an agent that requests these calls."""
     path = Path(folder) / f"{id(turns)}.db"
 
     def build(*, checkpointer: Any, middleware: Any) -> Any:
@@ -76,7 +76,7 @@ def called(name: str, call_id: str, **args: Any) -> dict[str, Any]:
 
 
 async def main() -> None:
-    """Play each of them."""
+    """Play each agent."""
     made_up = [[called("fly", "c0"), called("fetch", "c1", what="a")]]
     twice = [[called("fetch", "c0", what="b"), called("fetch", "c0", what="c")]]
     typed = [[called("fetch", LONG_ID, what="d")], [called("Total", "c1", total=3)]]

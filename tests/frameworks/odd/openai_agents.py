@@ -1,4 +1,4 @@
-"""Odd agents of the OpenAI Agents SDK: more turns than it takes by itself, an agent as a tool that would ask itself."""
+"""OpenAI Agents SDK agents with many turns, and with an agent as a tool."""
 
 import asyncio
 from typing import Any
@@ -14,7 +14,7 @@ TURNS = 12
 
 
 class Asker(Model):
-    """Asks for one call after another, then says how many there were."""
+    """Requests one call after another, then returns their number."""
 
     async def get_response(self, system_instructions: Any, input: Any, *_args: Any, **_more: Any) -> ModelResponse:
         said = sum(one.get("type") == "function_call" for one in input if isinstance(one, dict))
@@ -39,7 +39,7 @@ def burn(what: str) -> str:
 
 
 async def main() -> None:
-    """Play each of them."""
+    """Play each agent."""
     agent = Agent("bot", model=Asker(), tools=[fetch])
     inner = Agent("burner", model=Asker(), tools=[burn]).as_tool("ask_burner", "Burns.")
     say(

@@ -1,4 +1,4 @@
-"""Tools of the OpenAI Agents SDK with input guardrails, and agents within tools."""
+"""OpenAI Agents SDK tools with input guardrails, and agents inside tools."""
 
 import asyncio
 from typing import Any
@@ -26,7 +26,7 @@ RAN: list[str] = []
 
 
 class Asker(Model):
-    """Asks to send money to somebody, then says what it was told."""
+    """Requests one transfer, then repeats its result."""
 
     def __init__(self, to: str) -> None:
         self.to = to
@@ -42,7 +42,7 @@ class Asker(Model):
 
 @tool_input_guardrail
 def only_known(data: ToolInputGuardrailData) -> ToolGuardrailFunctionOutput:
-    """Let money go to people whose names are known."""
+    """Allow transfers to known people."""
     if "mallory" in data.context.tool_arguments:
         return ToolGuardrailFunctionOutput.reject_content("Mallory gets nothing.")
     if "eve" in data.context.tool_arguments:
@@ -68,7 +68,7 @@ SPEAKER = Agent("speaker", model=Asker("ann"))
 
 
 async def main() -> None:
-    """Play each of them."""
+    """Play each agent."""
 
     async def sent(asked: str, decided: str) -> Any:
         bot = gate(Agent("bot", model=Asker(asked), tools=[send_money]), name="bot", run_config=QUIET)

@@ -1,4 +1,4 @@
-"""Odd agents of Pydantic AI: tools that return what is not JSON, and calls that reviewers change."""
+"""Pydantic AI agents with results that are not JSON, and with edited calls."""
 
 import asyncio
 from typing import Any
@@ -23,7 +23,7 @@ RETURNS: dict[str, Any] = {
 
 
 def make(*calls: ToolCallPart, **options: Any) -> tuple[FrameworkAgent, list[str]]:
-    """Return an agent that asks for these calls at once, and the list of what it will be told."""
+    """Return an agent that requests these calls at once, and the list of results that it gets."""
     told: list[str] = []
 
     def answer(messages: list[ModelMessage], _info: AgentInfo) -> ModelResponse:
@@ -47,7 +47,7 @@ def fetch(what: str, call_id: str = "c0") -> ToolCallPart:
 
 
 async def main() -> None:
-    """Play each of them."""
+    """Play each agent."""
     told = {}
     for what in RETURNS:
         bot, told[what] = make(fetch(what))

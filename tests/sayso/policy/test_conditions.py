@@ -1,4 +1,4 @@
-"""CEL conditions: what compiles, what holds, and that everything else is an error and never an answer."""
+"""CEL conditions: compilation, evaluation and errors."""
 
 import os
 import subprocess
@@ -43,7 +43,7 @@ def judge(expression: str, args: Mapping[str, Any] | None = None, **others: obje
         ("args.missing > 1 || step == 1", {}, True),
     ],
 )
-def test_an_expression_is_judged_as_its_words_say(expression: str, args: dict[str, Any], answer: bool) -> None:
+def test_condition_holds(expression: str, args: dict[str, Any], answer: bool) -> None:
     assert judge(expression, args) is answer
 
 
@@ -65,14 +65,14 @@ def test_an_expression_is_judged_as_its_words_say(expression: str, args: dict[st
         ("tool == '\ud800'", "UTF-8"),
     ],
 )
-def test_a_wrong_expression_is_refused_with_the_compilers_words(expression: str, words: str) -> None:
+def test_compile_condition_reports_the_compilers_error(expression: str, words: str) -> None:
     with pytest.raises(ConditionError) as caught:
         compile_condition(expression)
     assert words in str(caught.value)
     assert caught.value.expression == expression
 
 
-def test_a_refused_expression_tells_where_as_facts() -> None:
+def test_condition_error_has_its_position() -> None:
     with pytest.raises(ConditionError) as caught:
         compile_condition("step > 1 &&\nstop > 1")
     assert (caught.value.line, caught.value.column) == (2, 1)
@@ -103,12 +103,12 @@ def test_a_refused_expression_tells_where_as_facts() -> None:
         ("args.text == 'x'", {"text": "\ud800"}),
     ],
 )
-def test_what_is_neither_true_nor_false_is_an_error(expression: str, args: dict[str, Any]) -> None:
+def test_condition_without_boolean_result(expression: str, args: dict[str, Any]) -> None:
     with pytest.raises(ConditionError):
         judge(expression, args)
 
 
-def test_a_fact_that_is_missing_or_of_another_type_is_an_error() -> None:
+def test_condition_with_missing_or_mistyped_fact() -> None:
     with pytest.raises(ConditionError):
         compile_condition("tool == 'x'").holds(bind_facts({"args": {}}))
     with pytest.raises(ConditionError):
@@ -138,7 +138,7 @@ def test_threads_may_share_a_condition() -> None:
     assert answers == [amount > 100 for amount in range(2000)]
 
 
-def test_a_forked_process_may_use_what_its_parent_compiled() -> None:
+def test_condition_in_a_forked_process() -> None:
     condition = compile_condition("args.amount > 100")
     facts = {"args": {"amount": 250}, "tool": "", "agent": "", "context": {}, "run_id": "", "step": 0}
     assert condition.holds(bind_facts(facts))

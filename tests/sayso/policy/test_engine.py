@@ -1,4 +1,4 @@
-"""The policy: which rule decides, and what makes no difference to it."""
+"""The policy: which rule decides."""
 
 from typing import Any
 
@@ -37,7 +37,7 @@ def test_the_default_decides_when_no_rule_matches() -> None:
         assert decision.error is None
 
 
-def test_a_decision_carries_what_its_rule_says() -> None:
+def test_judge_returns_the_fields_of_the_rule() -> None:
     asking = rule(
         "a",
         "request_user_input",
@@ -123,8 +123,8 @@ def test_the_subject_of_an_event_is_what_its_type_says() -> None:
         event(event_type="weather_before_rain")
 
 
-def test_subagent_rule_asks_where_nobody_knows_the_subagent() -> None:
-    """A call over the API may come from any sub-agent: a deny rule above an allow must not be stepped over."""
+def test_subagent_rule_with_unknown_subagent_asks() -> None:
+    """A call over the API may come from any sub-agent: a deny rule above an allow must not be skipped."""
     rules = policy(rule("a", subagent_name="writer", priority=300), rule("b", "allow"))
     decision = rules.judge(event(subagent_name=None))
     assert (decision.action, decision.policy_id) == (Action.REQUEST_APPROVAL, None)
@@ -136,7 +136,7 @@ def test_subagent_rule_asks_where_nobody_knows_the_subagent() -> None:
 
 
 @pytest.mark.parametrize("default", [Action.ALLOW, Action.DENY, Action.REQUEST_APPROVAL])
-def test_model_call_is_allowed_where_no_rule_is_about_it(default: Action) -> None:
+def test_model_call_without_rule_is_allowed(default: Action) -> None:
     rules = policy(rule("a"), rule("b", subjects=["tool_call"]), default=default)
     assert not rules.judges_models
     assert rules.judge(MODEL_CALL).action is Action.ALLOW
@@ -149,7 +149,7 @@ def test_model_call_is_allowed_where_no_rule_is_about_it(default: Action) -> Non
         ({"metadata_equals": {"model": "m-1"}}, "the model of this model call is unknown"),
     ],
 )
-def test_model_call_that_cannot_be_judged_is_denied(parts: dict[str, Any], words: str) -> None:
+def test_model_call_in_doubt_is_denied(parts: dict[str, Any], words: str) -> None:
     rules = policy(rule("a", "allow", subjects=["llm_call"], **parts))
     decision = rules.judge(event(None, event_type="llm_before_execute"))
     assert decision.action is Action.DENY
@@ -236,7 +236,7 @@ def test_two_rules_of_one_id_are_refused() -> None:
         policy(rule("a"), rule("a", "allow"))
 
 
-def test_the_default_cannot_ask_for_a_value() -> None:
+def test_default_request_user_input_is_invalid() -> None:
     with pytest.raises(ValidationError, match="cannot ask for a value"):
         policy(default=Action.REQUEST_USER_INPUT)
 

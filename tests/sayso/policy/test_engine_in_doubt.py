@@ -1,4 +1,4 @@
-"""What cannot be judged: whatever goes wrong, a person is asked and nothing is let through."""
+"""Calls that cannot be evaluated: a reviewer is always asked."""
 
 from typing import Any, TypeVar
 
@@ -19,7 +19,7 @@ def broken(model: type[Model], **fields: Any) -> Model:
     return model.model_construct(**fields)
 
 
-def test_a_rule_that_cannot_be_judged_before_an_allowing_one_makes_the_call_asked() -> None:
+def test_failing_rule_before_an_allowing_rule_asks() -> None:
     decision = policy(rule("unsure", "deny", priority=200, **UNSURE), rule("open", "allow")).judge(event())
     assert decision.action is Action.REQUEST_APPROVAL
     assert decision.reason == "Rule unsure could not be evaluated, so a reviewer decides."
@@ -28,17 +28,17 @@ def test_a_rule_that_cannot_be_judged_before_an_allowing_one_makes_the_call_aske
     assert (decision.policy_id, decision.matched_rules) == (None, ("open",))
 
 
-def test_a_rule_that_cannot_be_judged_before_an_allowing_default_makes_the_call_asked() -> None:
+def test_failing_rule_before_an_allowing_default_asks() -> None:
     assert policy(rule("unsure", "allow", **UNSURE)).judge(event()).action is Action.REQUEST_APPROVAL
 
 
-def test_a_rule_that_cannot_be_judged_before_a_denying_one_makes_the_call_asked() -> None:
+def test_failing_rule_before_a_denial_asks() -> None:
     decision = policy(rule("unsure", "allow", priority=200, **UNSURE), rule("closed", "deny")).judge(event())
     assert decision.action is Action.REQUEST_APPROVAL
 
 
 @pytest.mark.parametrize("action", ["deny", "allow", "request_approval"])
-def test_a_rule_that_cannot_be_judged_after_the_deciding_one_is_only_recorded(action: str) -> None:
+def test_failing_rule_after_the_deciding_one_is_recorded(action: str) -> None:
     first, after = rule("first", action, priority=200), rule("unsure", "deny", **UNSURE)
     decision = policy(first, after).judge(event())
     assert (decision.action, decision.policy_id) == (Action(action), "first")
@@ -46,7 +46,7 @@ def test_a_rule_that_cannot_be_judged_after_the_deciding_one_is_only_recorded(ac
     assert "unsure" in decision.error
 
 
-def test_a_condition_is_looked_at_only_where_the_rest_of_its_rule_holds() -> None:
+def test_condition_is_evaluated_last() -> None:
     decision = policy(rule("other-tool", tool_name="ship", **UNSURE)).judge(event())
     assert (decision.action, decision.error) == (Action.ALLOW, None)
 
@@ -58,7 +58,7 @@ def test_every_rule_that_cannot_be_judged_is_named() -> None:
     assert "rule two" in decision.error
 
 
-def test_a_call_in_doubt_is_asked_under_the_terms_of_the_rule_that_asks() -> None:
+def test_judge_in_doubt_uses_the_terms_of_the_asking_rule() -> None:
     terms = {"reviewers": ["anna", "ben"], "quorum": {"approve": 2}}
     payload = {"allow_edit": False}
     asking = rule("ask", "request_approval", priority=200, request_payload=payload, terms=terms, **UNSURE)
@@ -69,7 +69,7 @@ def test_a_call_in_doubt_is_asked_under_the_terms_of_the_rule_that_asks() -> Non
         assert decision.request_payload == RequestPayload(allow_edit=False)
 
 
-def test_a_call_in_doubt_takes_the_terms_of_the_match_behind_the_doubt() -> None:
+def test_judge_in_doubt_uses_the_terms_of_the_next_match() -> None:
     unsure, asking = (
         rule("unsure", "allow", priority=200, **UNSURE),
         rule("ask", "defer", terms={"reviewers": ["anna"]}),
@@ -90,7 +90,7 @@ def test_a_call_in_doubt_takes_the_terms_of_the_match_behind_the_doubt() -> None
         ),
     ],
 )
-def test_nobodys_silence_lets_a_call_in_doubt_run(rule_in_doubt: PolicyRule) -> None:
+def test_fallback_in_doubt_never_approves(rule_in_doubt: PolicyRule) -> None:
     decision = policy(rule_in_doubt).judge(event())
     assert decision.action is Action.REQUEST_APPROVAL
     assert decision.terms.fallback == Fallback(action=FallbackAction.DENY)
@@ -130,7 +130,7 @@ def looped() -> dict[str, Any]:
     ids=["nan", "inf", "surrogate", "set", "object", "bytes", "key", "big", "deep", "abyss", "loop", "long"],
 )
 @pytest.mark.parametrize("part", ["tool_args", "context", "metadata"])
-def test_what_is_not_plain_json_is_asked(flaw: Any, part: str) -> None:
+def test_judge_of_invalid_json_asks(flaw: Any, part: str) -> None:
     for rules in ((), (rule("open", "allow"),), (rule("amounts", "deny", when="args.x > 1"), rule("open", "allow"))):
         decision = policy(*rules).judge(event(**{part: {"x": flaw}}))
         assert decision.action is Action.REQUEST_APPROVAL
@@ -138,21 +138,21 @@ def test_what_is_not_plain_json_is_asked(flaw: Any, part: str) -> None:
 
 
 class Foreign:
-    """Something that is no decision and no event."""
+    """Neither a decision nor an event."""
 
     def __getattr__(self, name: str) -> Any:
         raise (AttributeError if name.startswith("_") else RuntimeError)(f"no {name} here")
 
 
 @pytest.mark.parametrize("thing", [None, 1, "event", Foreign(), {}])
-def test_something_that_is_no_event_is_asked(thing: Any) -> None:
+def test_judge_without_event_asks(thing: Any) -> None:
     decision = policy(rule("open", "allow")).judge(thing)
     assert decision.action is Action.REQUEST_APPROVAL
     assert decision.error
 
 
 class FaultyPolicy(Policy):
-    """A policy whose judging comes to whatever the test wants."""
+    """A policy whose evaluation returns or raises `outcome`."""
 
     outcome: Any = None
 
@@ -177,7 +177,7 @@ class FaultyPolicy(Policy):
         KeyError("x"),
     ],
 )
-def test_a_judging_that_comes_to_no_decision_is_asked(outcome: Any) -> None:
+def test_judge_with_invalid_outcome_asks(outcome: Any) -> None:
     decision = FaultyPolicy(default=Action.ALLOW, outcome=outcome).judge(event())
     assert decision.action is Action.REQUEST_APPROVAL
     assert decision.error
@@ -204,9 +204,7 @@ FAULTS: dict[str, dict[str, Any]] = {
     others=st.permutations([rule("y", "allow"), rule("z", "allow", priority=50)]),
     default=st.sampled_from([Action.ALLOW, Action.DENY, Action.REQUEST_APPROVAL]),
 )
-def test_no_fault_in_the_first_rule_ever_allows(
-    fault: str, action: Action, others: list[PolicyRule], default: Action
-) -> None:
+def test_faulty_rule_never_allows(fault: str, action: Action, others: list[PolicyRule], default: Action) -> None:
     given = {"rule_id": "a", "action": action, "priority": 500} | FAULTS[fault]
     faulty = broken(PolicyRule, **given)
     rules = Policy.model_construct(rules=(faulty, *others), default=default, terms=RuleTerms())

@@ -1,4 +1,4 @@
-"""Calls from outside are judged by their turn, and edits that cannot be judged are asked anew."""
+"""Evaluation of a client's calls, and of edited arguments."""
 
 from typing import Any
 
@@ -12,7 +12,7 @@ from sayso.records.items import ItemDraft, ItemKind
 from sayso.records.suspensions import ResumeSpec, RunRef, SuspensionRecord
 from sayso.records.tool_calls import ToolCall, ToolDefinition
 from sayso.transitions.deciding import suspend
-from service.desk.worker_execution import draft_suspension
+from service.desk.drafts import draft_suspension
 from tests.sayso.rule_builders import event, policy, rule
 from tests.sayso.samples import T0
 
@@ -42,7 +42,7 @@ def edit(
 
 
 @pytest.mark.parametrize("amount", ["5000", [5000], None, {"n": 5000}, True])
-def test_an_edit_that_cannot_be_judged_is_asked_under_the_strictest_terms(amount: Any) -> None:
+def test_judge_final_in_doubt_asks_under_the_strictest_terms(amount: Any) -> None:
     anew = edit(TWO, asked(TWO, amount=50), {"amount": amount})
     assert anew is not None
     assert (anew.terms.quorum.approve, anew.terms.reviewers) == (2, ("ada", "ben", "carla"))
@@ -50,13 +50,13 @@ def test_an_edit_that_cannot_be_judged_is_asked_under_the_strictest_terms(amount
     assert "could not be evaluated" in str(anew.prompt.reason)
 
 
-def test_an_edit_that_leaves_an_argument_out_is_asked_under_the_strictest_terms() -> None:
+def test_judge_final_with_missing_argument() -> None:
     anew = edit(TWO, asked(TWO, amount=50), {})
     assert anew is not None
     assert anew.terms.quorum.approve == 2
 
 
-def test_an_edit_in_doubt_keeps_the_terms_that_its_item_had() -> None:
+def test_judge_final_in_doubt_keeps_the_items_terms() -> None:
     strict = policy(rule("strict", "request_approval", terms={"reviewers": ["ada"], "quorum": {"approve": 1}}))
     loose = policy(rule("loose", "request_approval", when="args.amount > 1"))
     anew = edit(loose, asked(strict, amount=50), {"amount": "5"})
@@ -65,7 +65,7 @@ def test_an_edit_in_doubt_keeps_the_terms_that_its_item_had() -> None:
 
 
 @pytest.mark.parametrize(("env", "quorum"), [("test", 1), (["prod"], 2), (None, 2)])
-def test_an_edit_of_another_type_never_lowers_the_quorum(env: Any, quorum: int) -> None:
+def test_judge_final_with_changed_type_keeps_the_quorum(env: Any, quorum: int) -> None:
     prod = rule("prod", "request_approval", when="args.env == 'prod'", terms={"quorum": {"approve": 2}})
     rules = policy(prod, rule("rest", "request_approval", priority=1))
     anew = edit(rules, asked(rules, env="prod", on={"at": [1]}), {"env": env, "on": {"at": [2.5]}})
@@ -73,7 +73,7 @@ def test_an_edit_of_another_type_never_lowers_the_quorum(env: Any, quorum: int) 
     assert (anew.rule_id, anew.terms.quorum.approve) == ("rest", quorum)
 
 
-def test_an_edit_that_might_be_denied_and_cannot_be_judged_is_refused() -> None:
+def test_judge_final_that_might_be_denied() -> None:
     rules = policy(rule("never", when="args.amount > 100"), default=Action.REQUEST_APPROVAL)
     with pytest.raises(PolicyForbids, match=r"might deny transfer .* cannot evaluate them: rule never"):
         edit(rules, asked(rules, amount=50), {"amount": "5000"})
@@ -82,14 +82,14 @@ def test_an_edit_that_might_be_denied_and_cannot_be_judged_is_refused() -> None:
         edit(closed, asked(closed, amount=50), {"amount": [50]})
 
 
-def test_an_edit_under_stricter_terms_of_the_default_is_asked_anew() -> None:
+def test_judge_final_under_a_stricter_default() -> None:
     rules = policy(SMALL, default=Action.REQUEST_APPROVAL, terms=LARGE.terms)
     anew = edit(rules, asked(rules, amount=50), {"amount": 5000})
     assert anew is not None
     assert (anew.rule_id, anew.terms.quorum.approve) == (None, 2)
 
 
-def test_an_edit_under_the_same_rule_made_stricter_since_is_asked_anew() -> None:
+def test_judge_final_under_a_rule_made_stricter() -> None:
     record = asked(policy(rule("all", "request_approval")), amount=50)
     made = policy(rule("all", "request_approval", terms={"quorum": {"approve": 2}}))
     anew = edit(made, record, {"amount": 51})
@@ -98,30 +98,30 @@ def test_an_edit_under_the_same_rule_made_stricter_since_is_asked_anew() -> None
 
 
 @pytest.mark.parametrize("terms", [{}, {"reviewers": ["ada"], "escalate": [{"after_s": 9, "reviewers": ["ben"]}]}])
-def test_an_edit_under_the_same_terms_is_the_last_word(terms: dict[str, Any]) -> None:
+def test_judge_final_under_the_same_terms(terms: dict[str, Any]) -> None:
     rules = policy(rule("all", "request_approval", terms=terms))
     assert edit(rules, asked(rules, amount=50), {"amount": "51"}) is None
 
 
-def test_the_very_arguments_that_were_asked_are_not_asked_anew() -> None:
+def test_judge_final_of_the_original_arguments() -> None:
     record = asked(TWO, amount="5000")
     assert record.items[0].terms.quorum.approve == 2
     assert edit(TWO, record, {"amount": "5000"}) is None
 
 
-def test_an_edit_of_a_tool_that_is_no_longer_kept_is_refused_in_doubt() -> None:
+def test_judge_final_without_definition() -> None:
     with pytest.raises(PolicyForbids, match="no longer stored"):
         edit(TWO, asked(TWO, amount=50), {"amount": "5000"}, None)
     assert edit(TWO, asked(TWO, amount=50), {"amount": 51}, None) is None
 
 
 @pytest.mark.parametrize("amount", ["5000", [5000], None])
-def test_a_call_that_cannot_be_judged_is_asked_under_the_strictest_terms(amount: Any) -> None:
+def test_judge_asks_under_the_strictest_terms(amount: Any) -> None:
     (item,) = asked(TWO, amount=amount).items
     assert (item.terms.quorum.approve, item.terms.reviewers) == (2, ("ada", "ben", "carla"))
 
 
-def test_a_call_too_large_to_be_judged_is_asked_under_the_strictest_terms() -> None:
+def test_judge_of_too_large_call_asks_under_the_strictest_terms() -> None:
     decision = TWO.judge(event("transfer", amount=50, more=[0] * 30_000))
     assert (decision.in_doubt, decision.terms.quorum.approve) == (Action.REQUEST_APPROVAL, 2)
     assert decision.terms.reviewers == ("ada", "ben", "carla")
@@ -139,23 +139,23 @@ def put(rules: Policy, known: bool) -> ItemDraft:
 
 
 @pytest.mark.parametrize("rules", [TWO, policy(default=Action.REQUEST_APPROVAL)], ids=["rule", "default"])
-def test_a_definition_from_outside_makes_no_approval_a_question(rules: Policy) -> None:
+def test_client_definition_is_never_a_question(rules: Policy) -> None:
     found = put(rules, known=False)
     assert (found.kind, found.target_arg, found.prompt.title) == (ItemKind.APPROVAL, None, None)
 
 
-def test_a_question_from_outside_that_rules_allow_is_allowed() -> None:
+def test_allowed_client_question_stays_allowed() -> None:
     found = put(policy(), known=False)
     assert (found.kind, found.preset is None) == (ItemKind.APPROVAL, False)
 
 
-def test_a_known_tool_makes_no_approval_of_a_rule_a_question() -> None:
+def test_question_never_replaces_a_rules_approval() -> None:
     found = put(TWO, known=True)
     assert (found.kind, found.rule_id, found.terms.quorum.approve) == (ItemKind.APPROVAL, "large", 2)
     assert put(policy(default=Action.REQUEST_APPROVAL), known=True).kind is ItemKind.INPUT
 
 
-def test_an_edit_makes_no_question_of_a_tool_from_outside() -> None:
+def test_judge_final_of_a_client_tool_is_no_question() -> None:
     record = asked(policy(rule("a", "request_approval", when="args.amount < 9")), amount=5)
     other = policy(rule("b", "request_approval", when="args.amount > 9"))
     anew = judge_final(other, record, record.items[0], {"amount": 50, "note": "Which?"}, QUESTION)
@@ -163,7 +163,7 @@ def test_an_edit_makes_no_question_of_a_tool_from_outside() -> None:
     assert anew.kind is ItemKind.APPROVAL
 
 
-def test_calls_from_outside_are_judged_in_their_turn() -> None:
+def test_evaluate_calls_of_a_turn() -> None:
     rules = policy(rule("long", when="step > 2"))
     call = ExternalCall(ToolCall(call_id="c1", index=0, name="transfer", args={}), TRANSFER)
     verdicts = [evaluate_calls(rules, RUN, [call], step)[0][0].preset for step in (1, 2, 3)]

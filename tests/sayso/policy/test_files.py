@@ -1,4 +1,4 @@
-"""The rulebook: what its file becomes, how its faults are told, and what happens when it changes."""
+"""Rule files: their models, faults and terms."""
 
 from typing import Any
 
@@ -19,7 +19,7 @@ def parse(text: str, **options: Any) -> Any:
 
 
 def told(text: str) -> list[str]:
-    """Return the faults of a rulebook as a person reads them."""
+    """Return the faults of a rulebook as text."""
     with pytest.raises(RulebookError) as caught:
         parse(text)
     return str(caught.value).splitlines()
@@ -112,7 +112,7 @@ def test_a_tool_is_a_name_or_a_pattern() -> None:
 
 
 def test_a_tool_may_be_a_list_of_names_and_patterns() -> None:
-    """A list in quotes was read as a class of characters, and the denial fitted nothing."""
+    """A quoted list was once read as a character class, so the denial matched nothing."""
     policy = parse(HEAD + "  - {id: a, action: deny, tool: ['refund', pay_*]}\n")
     assert policy.rules[0].condition.tools == ("refund", "pay_*")
     actions = [policy.judge(event(name)).action for name in ("refund", "pay_bill", "r", "ship")]
@@ -127,7 +127,7 @@ def test_terms_start_from_those_given_then_the_files_then_the_rules() -> None:
     assert policy.rules[0].terms == RuleTerms(timeout_s=3, start_by_s=4, channels=("mail",))
 
 
-def test_every_fault_of_a_file_is_told_in_its_place() -> None:
+def test_parse_rulebook_reports_every_fault_at_its_place() -> None:
     text = """version: 2
 defualt: allow
 terms:
@@ -303,7 +303,7 @@ ASKS_CODE = "  - {id: a, action: request_user_input, ask: {target_arg: code, res
         (HEAD + "  - {id: a, action: deny, <<: {tool: x}}", "there is no key `<<` here; use `id`"),
     ],
 )
-def test_a_wrong_line_is_told_with_what_to_do(text: str, words: str) -> None:
+def test_parse_rulebook_reports_a_wrong_line(text: str, words: str) -> None:
     assert any(words in line for line in told(text)), told(text)
 
 
@@ -312,13 +312,13 @@ def test_terms_of_a_rule_that_asks_nobody_need_no_quorum() -> None:
     assert parse(text + "  - {id: a, action: deny, terms: {reviewers: [anna]}}").rules
 
 
-def test_a_forgotten_value_is_told_once() -> None:
+def test_missing_value_is_reported_once() -> None:
     for text in ("version: 1\ndefault: deny\nterms:\nrules: []", "version: 1\ndefault:\nrules: []"):
         assert len(told(text)) == 1
     assert len(told(HEAD + "  - {id: a, action: deny, when: }")) == 1
 
 
-def test_a_fault_of_the_files_terms_is_told_once() -> None:
+def test_fault_in_terms_is_reported_once() -> None:
     text = "version: 1\ndefault: deny\nterms: {timeout_s: -1}\nrules: [{id: a, action: defer}, {id: b, action: defer}]"
     assert len(told(text)) == 1
 
@@ -331,7 +331,7 @@ def test_a_fault_of_the_files_terms_is_told_once() -> None:
         "timeout_s: 60, escalate: [{after_s: 90, reviewers: [a]}], fallback: {action: escalate}",
     ],
 )
-def test_a_moment_that_may_come_is_taken(terms: str) -> None:
+def test_moment_before_the_fallback_is_valid(terms: str) -> None:
     assert parse(HEAD + f"  - {{id: a, action: defer, terms: {{{terms}}}}}").rules
 
 
@@ -340,12 +340,12 @@ def test_a_rule_that_answers_sooner_may_inherit_a_later_reminder() -> None:
     assert parse(start + "  - {id: a, action: defer, terms: {timeout_s: 60}}").rules
 
 
-def test_a_wrong_subject_is_told_once() -> None:
+def test_wrong_subject_is_reported_once() -> None:
     (line,) = told(HEAD + "  - {id: a, action: deny, subjects: [tool_cal]}")
     assert "subjects.0: " in line
 
 
-def test_a_fallback_that_contradicts_its_terms_is_told_beside_their_other_faults() -> None:
+def test_fallback_fault_is_reported_beside_other_faults() -> None:
     lines = told(HEAD + "  - {id: a, action: defer, terms: {timeout_s: x, fallback: {action: approve}}}")
     assert len(lines) == 2
 

@@ -1,4 +1,4 @@
-"""Rules that load and still cannot do what they say are told, each in a sentence that says what to do."""
+"""Findings in rules that load but do not work."""
 
 from typing import Any
 
@@ -43,7 +43,7 @@ def found(*rules: PolicyRule, known: Known = NOTHING, **parts: Any) -> list[str]
         ({"subjects": ["any"]}, {"subjects": ["llm_call"]}),
     ],
 )
-def test_rule_behind_a_wider_one_is_told_as_unreachable(first: dict[str, Any], later: dict[str, Any]) -> None:
+def test_find_findings_unreachable_rule(first: dict[str, Any], later: dict[str, Any]) -> None:
     (told,) = found(rule("a", **first), rule("b", **later))
     assert told.startswith("rule b: never decides, because rule a is tried first and matches all its calls; raise")
 
@@ -62,11 +62,11 @@ def test_rule_behind_a_wider_one_is_told_as_unreachable(first: dict[str, Any], l
         ({}, {"subjects": ["llm_call"]}),
     ],
 )
-def test_rule_that_can_still_decide_is_not_told(first: dict[str, Any], later: dict[str, Any]) -> None:
+def test_find_findings_reachable_rule(first: dict[str, Any], later: dict[str, Any]) -> None:
     assert found(rule("a", **first), rule("b", **later)) == []
 
 
-def test_allow_before_an_equal_deny_is_told() -> None:
+def test_find_findings_allow_before_an_equal_deny() -> None:
     allow = rule("a-lookups", "allow", tool_name_pattern="db_*", when="args.limit < 10")
     deny = rule("b-secrets", tool_name="db_read", when="args.table == 'keys'")
     (told,) = found(allow, deny)
@@ -78,7 +78,7 @@ def test_allow_before_an_equal_deny_is_told() -> None:
     assert found(allow.model_copy(update={"priority": 200}), deny) == []
 
 
-def test_allow_by_a_claim_is_told() -> None:
+def test_find_findings_allow_by_claim() -> None:
     (told,) = found(rule("a", "allow", claimed_equals={"env": "test"}))
     assert told.startswith("rule a: allows by claims of the agent")
 
@@ -95,7 +95,7 @@ def test_allow_by_a_claim_is_told() -> None:
         ({}, []),
     ],
 )
-def test_reviewers_who_cannot_decide_are_told(terms: dict[str, Any], words: list[str]) -> None:
+def test_find_findings_reviewers_who_cannot_decide(terms: dict[str, Any], words: list[str]) -> None:
     told = found(rule("a", "request_approval", terms=terms), known=Known(PEOPLE))
     assert [one for one, word in zip(told, words, strict=True) if word not in one or "rule a: " not in one] == []
     default = find_findings(policy(terms=RuleTerms.model_validate(terms)), Known(PEOPLE))
@@ -118,7 +118,7 @@ def test_reviewers_who_cannot_decide_are_told(terms: dict[str, Any], words: list
         ),
     ],
 )
-def test_arguments_that_no_tool_takes_are_told(parts: dict[str, Any], words: str) -> None:
+def test_find_findings_unknown_arguments(parts: dict[str, Any], words: str) -> None:
     (told,) = found(rule("a", parts.pop("action", "deny"), **{"tool_name": "refund", **parts}), known=TOOLS)
     assert words in told
 
@@ -134,11 +134,11 @@ def test_arguments_that_no_tool_takes_are_told(parts: dict[str, Any], words: str
         {"tool_name": "refund", "agent": "sales", "when": "args.amuont > 5"},
     ],
 )
-def test_arguments_that_may_be_there_are_not_told(parts: dict[str, Any]) -> None:
+def test_find_findings_accepts_possible_arguments(parts: dict[str, Any]) -> None:
     assert found(rule("a", **{"tool_name": "refund", **parts}), known=TOOLS) == []
 
 
-def test_rules_of_the_demo_have_nothing_to_tell() -> None:
+def test_demo_rules_have_no_findings() -> None:
     for file in sorted(CHECKOUT.glob("*/policy.yaml")):
         assert find_findings(load_rulebook(file), NOTHING) == [], file
 

@@ -1,4 +1,4 @@
-"""A call that is a question of the agent itself asks a person for the answer, unless a rule wants it approved."""
+"""Questions of an agent: a reviewer answers, unless a rule requires approval."""
 
 from typing import Any
 
@@ -33,7 +33,7 @@ def ask(rules: Policy, **args: Any) -> ItemDraft:
 
 
 @pytest.mark.parametrize("default", [Action.ALLOW, Action.REQUEST_APPROVAL])
-def test_a_question_asks_for_its_answer_whatever_the_default_says(default: Action) -> None:
+def test_question_takes_precedence_over_the_default(default: Action) -> None:
     asked = ask(policy(default=default), question="Which file?", context="There are two.", choices=["a", "b", "a"])
     assert (asked.kind, asked.target_arg, asked.preset) == (ItemKind.INPUT, "answer", None)
     assert (asked.prompt.title, asked.prompt.body) == ("Which file?", "There are two.")
@@ -43,18 +43,18 @@ def test_a_question_asks_for_its_answer_whatever_the_default_says(default: Actio
     assert asked.allowed == (Answer.VALUE, Answer.DENY)
 
 
-def test_without_choices_any_text_is_an_answer_and_nothing_is_none() -> None:
+def test_question_without_choices_accepts_any_text() -> None:
     asked = ask(policy(), question="Why?", choices=[])
     assert (asked.choices, asked.response_schema) == (None, {"type": "string", "pattern": r"\S"})
 
 
-def test_what_the_rules_deny_nobody_is_asked() -> None:
+def test_denied_question_is_not_asked() -> None:
     asked = ask(policy(rule("quiet", tool_name="ask_user")), question="Why?")
     assert asked.preset is not None
     assert asked.preset.verdict == "denied"
 
 
-def test_a_rule_of_its_own_gives_the_terms_and_the_words() -> None:
+def test_question_uses_the_texts_of_its_rule() -> None:
     fallback = {"action": "value", "value": "b"}
     payload = {"target_arg": "answer", "title": "Please"}
     own = rule("own", "request_user_input", request_payload=payload, terms={"fallback": fallback, "timeout_s": 60})
@@ -62,18 +62,18 @@ def test_a_rule_of_its_own_gives_the_terms_and_the_words() -> None:
     assert (asked.prompt.title, asked.choices, asked.terms.fallback.value) == ("Please", ("a", "b"), "b")
 
 
-def test_a_rule_that_asks_for_another_argument_is_left_alone() -> None:
+def test_question_keeps_a_rule_for_another_argument() -> None:
     own = rule("own", "request_user_input", request_payload={"target_arg": "context"})
     assert ask(policy(own), question="Which?").target_arg == "context"
 
 
-def test_a_fallback_that_would_approve_denies_for_it_has_no_answer() -> None:
+def test_question_replaces_fallback_approve_by_deny() -> None:
     terms = RuleTerms(fallback=Fallback(action=FallbackAction.APPROVE), unattended_approval=True)
     asked = ask(policy(default=Action.REQUEST_APPROVAL, terms=terms), question="Which?")
     assert asked.terms.fallback.action is FallbackAction.DENY
 
 
-def test_a_long_question_is_told_whole_below_its_beginning() -> None:
+def test_long_question_is_repeated_in_the_body() -> None:
     asked = ask(policy(), question="why " * 100, context="Because.")
     assert asked.prompt.title is not None
     assert len(asked.prompt.title) == 200
@@ -81,14 +81,14 @@ def test_a_long_question_is_told_whole_below_its_beginning() -> None:
 
 
 @pytest.mark.parametrize("unsure", [{}, {"when": "args.amount > 100"}])
-def test_a_rule_that_wants_a_question_approved_has_it_approved(unsure: Any) -> None:
+def test_rule_may_require_approval_of_a_question(unsure: Any) -> None:
     wants = rule("strict", "request_approval", request_payload={"title": "Two people"}, terms=TWO, **unsure)
     asked = ask(policy(wants), question="Which?", choices=["a", "b"])
     assert (asked.kind, asked.target_arg, asked.prompt.title) == (ItemKind.APPROVAL, None, "Two people")
     assert (asked.choices, asked.terms.quorum.approve) == (None, 2)
 
 
-def test_calls_of_known_tools_from_outside_are_put_the_same_way() -> None:
+def test_evaluate_calls_asks_known_questions() -> None:
     call = ToolCall(call_id="c1", index=0, name="ask_user", args={"question": "Which?"})
     run = RunRef(id="run_1", agent="bot", owner="bot", thread_id="t")
     (asked,), told = evaluate_calls(policy(), run, [ExternalCall(call, ASK, known=True)])
@@ -97,5 +97,5 @@ def test_calls_of_known_tools_from_outside_are_put_the_same_way() -> None:
 
 
 @pytest.mark.parametrize("keyword", [None, "ask", {"question": "q"}, {"question": "q", "answer": "a", "more": 1}])
-def test_a_tool_that_says_nothing_readable_of_it_is_no_question(keyword: Any) -> None:
+def test_find_question_with_unreadable_keyword(keyword: Any) -> None:
     assert find_question(ToolDefinition(name="t", parameters={"type": "object", KEYWORD: keyword})) is None

@@ -1,4 +1,4 @@
-"""Rules: what they may say, and what is refused while it can still be corrected."""
+"""Rules: valid and invalid combinations."""
 
 from typing import Any
 
@@ -12,7 +12,7 @@ def rule(action: str = "request_approval", **parts: Any) -> PolicyRule:
     return PolicyRule.model_validate({"rule_id": "r", "action": action} | parts)
 
 
-def test_defer_is_another_word_for_request_approval() -> None:
+def test_defer_is_read_as_request_approval() -> None:
     assert rule("defer").action is Action.REQUEST_APPROVAL
     assert Action("defer") is Action.REQUEST_APPROVAL
     assert "defer" not in {action.value for action in Action}
@@ -70,7 +70,7 @@ def test_the_fallback_of_a_value_must_be_a_possible_answer(terms: dict[str, Any]
     assert accepted.terms.fallback.value == 2
 
 
-def test_a_faulty_part_is_told_with_its_place() -> None:
+def test_fault_has_its_place() -> None:
     with pytest.raises(ValidationError) as caught:
         rule(condition={"when": "1 +"}, terms={"fallback": {"action": "value", "value": 1}})
     assert {fault["loc"] for fault in caught.value.errors()} == {("condition", "when"), ("terms",)}
@@ -85,5 +85,5 @@ def test_values_are_compared_as_json_does() -> None:
     assert not same_json("1", 1)
 
 
-def test_a_condition_without_parts_is_for_everything() -> None:
+def test_empty_condition_matches_everything() -> None:
     assert RuleCondition() == RuleCondition.model_validate({})

@@ -1,4 +1,4 @@
-"""YAML documents: what they hold, where it stands, and what they may not have."""
+"""YAML documents: values, places and unsupported YAML."""
 
 import pytest
 from hypothesis import example, given
@@ -55,7 +55,7 @@ def test_every_value_and_key_has_its_place() -> None:
     assert document.keys["list", 1, "b"] == (4, 6)
 
 
-def test_a_problem_is_shown_at_the_nearest_thing_that_exists() -> None:
+def test_report_falls_back_to_the_closest_place() -> None:
     document = read_document(b"a:\n  - {b: 2}\n", "f")
     document.report(("a", 0, "b"), "value")
     document.report(("a", 0, "b"), "key", at_key=True)
@@ -97,11 +97,11 @@ def test_a_problem_is_shown_at_the_nearest_thing_that_exists() -> None:
         ("x" * (MAX_BYTES + 1), f"f:1:1: the file is larger than {MAX_BYTES} bytes"),
     ],
 )
-def test_what_a_document_may_not_have_is_told_with_its_place(text: str | bytes, told: str) -> None:
+def test_read_document_reports_unsupported_yaml(text: str | bytes, told: str) -> None:
     assert any(told in problem for problem in problems(text))
 
 
-def test_a_bomb_of_aliases_is_not_unfolded() -> None:
+def test_read_document_does_not_expand_aliases() -> None:
     layers = ["l0: &l0 [x, x]"] + [f"l{n}: &l{n} [{', '.join([f'*l{n - 1}'] * 9)}]" for n in range(1, 20)]
     document = read_document("\n".join(layers).encode(), "f")
     assert len(document.problems) == 20 + 19 * 9

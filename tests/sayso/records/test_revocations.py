@@ -1,4 +1,4 @@
-"""A revocation is for good, a rotation is none."""
+"""Revocations withdraw runs; rotations do not."""
 
 from dataclasses import dataclass
 
@@ -25,7 +25,7 @@ def asked_by(key_id: str | None, started_at_ms: int = 15) -> RunRef:
     return RunRef(id="run_1", agent="a", owner="bot", thread_id="t", started_at_ms=started_at_ms, key_id=key_id)
 
 
-def test_a_revoked_key_is_revoked_whatever_its_name_has_now() -> None:
+def test_revoked_key_with_a_reused_name() -> None:
     assert find_revoked([AKey("k1", 1, revoked_at_ms=5), AKey("k2", 6)]) == {"k1"}
 
 
@@ -33,7 +33,7 @@ def test_a_rotated_key_that_ended_is_not_revoked() -> None:
     assert find_revoked([AKey("k1", 1, ends_at_ms=9), AKey("k2", 5, predecessor_id="k1")]) == frozenset()
 
 
-def test_revoking_the_last_successor_withdraws_what_ended_keys_asked() -> None:
+def test_revoking_the_last_successor_withdraws_ended_keys() -> None:
     keys = [
         AKey("k1", 1, ends_at_ms=6),
         AKey("k2", 5, ends_at_ms=8, predecessor_id="k1"),
@@ -61,7 +61,7 @@ def test_a_run_is_withdrawn_by_its_keys_id_alone() -> None:
 
 
 @pytest.mark.parametrize(("started_at_ms", "withdrawn"), [(15, True), (20, False), (0, False)])
-def test_a_run_that_names_no_key_goes_by_the_keys_of_its_time(started_at_ms: int, withdrawn: bool) -> None:
+def test_withdrawal_of_a_run_without_key_id(started_at_ms: int, withdrawn: bool) -> None:
     revocations = Revocations(frozenset({"k1"}), {"bot": (NamedKey("k1", 1), NamedKey("k2", 20))})
     found = revocations.find_withdrawal(asked_by(None, started_at_ms))
     assert (found is not None) is withdrawn

@@ -1,4 +1,4 @@
-"""A saved state comes back byte for byte, or not at all."""
+"""Sealed states open to the same bytes, or not at all."""
 
 import re
 from typing import Any
@@ -52,12 +52,12 @@ def test_a_state_too_large_to_keep_is_refused() -> None:
         ({"a": "\ud800"}, "$.a holds half of a surrogate pair"),
     ],
 )
-def test_a_state_that_is_not_json_is_refused_with_its_key(value: Any, told: str) -> None:
+def test_write_state_names_the_key_of_a_fault(value: Any, told: str) -> None:
     with pytest.raises(InvalidJson, match=re.escape(told)):
         write_state(value)
 
 
-def test_a_large_state_is_read_as_it_was_written() -> None:
+def test_write_state_round_trips_a_large_state() -> None:
     state: JsonObject = {"messages": [{"content": "x" * 1024}] * 2000}
     assert read_state(write_state(state)) == state
 
@@ -73,13 +73,13 @@ def test_a_large_state_is_read_as_it_was_written() -> None:
         (b"[" * 100_000, "not readable JSON"),
     ],
 )
-def test_bytes_that_are_no_state_are_refused(raw: bytes, told: str) -> None:
+def test_read_state_refuses_invalid_json(raw: bytes, told: str) -> None:
     with pytest.raises(InvalidJson, match=re.escape(told)):
         read_state(raw)
 
 
-def test_a_key_that_is_twice_among_very_many_is_found_at_once() -> None:
-    """It was looked for by counting each of them among all: hours, for four megabytes."""
+def test_read_state_finds_a_duplicate_key_in_linear_time() -> None:
+    """Counting each key among all took hours for four megabytes."""
     raw = "{" + ",".join(f'"k{n}":0' for n in range(200_000)) + ',"k199999":1}'
     with pytest.raises(InvalidJson, match="'k199999' appears twice"):
         read_state(raw.encode())

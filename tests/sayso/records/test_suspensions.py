@@ -1,4 +1,4 @@
-"""The table of legal steps is the oracle: whatever is tried in whatever order, no step leaves it."""
+"""Random sequences of steps stay within the table of legal transitions."""
 
 from collections.abc import Callable
 
@@ -35,7 +35,7 @@ Verb = Callable[[SuspensionRecord, str, int], Change]
 
 
 def _fence(record: SuspensionRecord, who: str) -> Fence:
-    """A worker that believes what it last knew: w2 is always one attempt behind."""
+    """The fence of a worker with its last knowledge: w2 is always one attempt behind."""
     attempt = record.lease.attempt if record.lease else 1
     return Fence(who, attempt if who == "w1" else attempt - 1, 5_000)
 
@@ -87,7 +87,7 @@ VERBS: dict[str, Verb] = {
         st.tuples(st.sampled_from(sorted(VERBS)), st.sampled_from(["w1", "w2"]), st.integers(0, 40_000)), max_size=25
     )
 )
-def test_no_order_of_steps_leaves_the_table_or_breaks_what_must_always_hold(steps: list[tuple[str, str, int]]) -> None:
+def test_worker_steps_in_any_order_keep_the_invariants(steps: list[tuple[str, str, int]]) -> None:
     drafts = (ask(0, timeout_s=60, extend_by_s=600), ask(1, timeout_s=90))
     record, now_ms = suspend(draft(), drafts, T0).record, T0
     resumed = 0
@@ -118,11 +118,11 @@ def test_no_order_of_steps_leaves_the_table_or_breaks_what_must_always_hold(step
 
 
 def postpone_gave_up(name: str, after: SuspensionRecord) -> bool:
-    """The last postponement is a give-up, which has its own row."""
+    """Whether a postponement gave up, which has its own row."""
     return name == "postpone" and after.status is Status.FAILED
 
 
-def test_every_status_but_the_last_ones_has_a_way_on() -> None:
+def test_every_open_status_has_a_next_step() -> None:
     for status in Status:
         ways = [verb for verb, step in LEGAL.items() if status in step.sources]
         assert bool(ways) == (status not in (Status.RESUMED, Status.CANCELLED)), status

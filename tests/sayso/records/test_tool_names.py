@@ -1,4 +1,4 @@
-"""Tools' names from outside have few characters, and none that only looks like one in a rule slips past it."""
+"""Tool names: valid characters, and names that look like one in a rule."""
 
 from typing import Any
 
@@ -22,18 +22,18 @@ STRANGE = ["send email", "send_email ", " send_email", "send_email\n", "\u0455en
 
 
 @pytest.mark.parametrize("name", ["send_email", "bank.pay", "mcp/files:read-all", "A1", "_", "x" * 200])
-def test_a_name_of_plain_characters_is_taken(name: str) -> None:
+def test_check_tool_name_accepts_plain_characters(name: str) -> None:
     assert check_tool_name(name) == name
 
 
 @pytest.mark.parametrize("name", [*STRANGE, "x" * 201])
-def test_a_name_with_other_characters_is_refused_in_a_sentence(name: str) -> None:
+def test_check_tool_name_refuses_other_characters(name: str) -> None:
     with pytest.raises(InvalidInput, match=r"The tool name .*\. (Rename it|Use 1 to 200)"):
         check_tool_name(name)
 
 
 @pytest.mark.parametrize("name", STRANGE)
-def test_a_registered_agent_with_a_tool_of_a_strange_name_is_refused(name: str) -> None:
+def test_agent_refuses_an_invalid_tool_name(name: str) -> None:
     definition = ToolDefinition.model_construct(name=name, description="", parameters={}, idempotent=False)
     with pytest.raises(InvalidInput, match="cannot work: the tool name"):
         Agent(name="bot", instructions="x", tools=(Tool(definition, print),), model=ScriptedModel([]))
@@ -44,12 +44,12 @@ def test_an_agent_of_a_framework_with_a_tool_of_a_strange_name_is_refused() -> N
         build_agent(Slip(), "bot", {"send email": ToolDefinition(name="send email")})
 
 
-def test_a_gate_with_a_strange_name_is_refused_when_it_is_made() -> None:
+def test_gate_refuses_an_invalid_tool_name() -> None:
     with pytest.raises(InvalidInput, match="as character 5"):
         gate("send email", {}, client=InProcessDesk().client())
 
 
-def test_a_desk_in_a_test_refuses_a_strange_name() -> None:
+def test_in_process_desk_refuses_an_invalid_tool_name() -> None:
     body: Any = {"mode": "poll", "calls": [{"tool": "send email", "definition": {}}]}
     with pytest.raises(InvalidInput, match="as character 5"):
         InProcessDesk().client().suspend(body)
@@ -97,12 +97,12 @@ def test_the_same_and_other_names_do_not_look_alike(pattern: str, name: str) -> 
     assert not looks_like(pattern, name)
 
 
-def test_a_long_name_is_compared_with_many_wildcards_at_once() -> None:
+def test_looks_like_is_linear_in_wildcards() -> None:
     assert not looks_like("*A" * 99 + "*b", "a" * 200)
 
 
 @pytest.mark.parametrize("name", ["Send_Email", "send-email", "sendEmail", "send_emai1"])
-def test_a_name_that_looks_like_one_in_a_rule_is_judged_under_that_rule(name: str) -> None:
+def test_judge_applies_rules_of_alike_names(name: str) -> None:
     denied = policy(rule("no-mail", tool_name="send_email")).judge(event(name))
     assert (denied.action, denied.policy_id, denied.resembles) == (Action.DENY, "no-mail", ("send_email",))
     assert "the tool's name looks like send_email" in denied.reason
@@ -110,7 +110,7 @@ def test_a_name_that_looks_like_one_in_a_rule_is_judged_under_that_rule(name: st
     assert (asked.action, asked.policy_id, asked.terms.reviewers) == (Action.REQUEST_APPROVAL, "mail", ("ada",))
 
 
-def test_the_stricter_of_its_own_rule_and_the_one_it_looks_like_counts() -> None:
+def test_take_stricter_of_own_and_alike_rule() -> None:
     own = rule("own", "allow", tool_name="Send_Email", priority=900)
     assert policy(own, MAIL).judge(event("Send_Email")).policy_id == "mail"
     loose = rule("loose", "allow", tool_name="send_email")
@@ -118,7 +118,7 @@ def test_the_stricter_of_its_own_rule_and_the_one_it_looks_like_counts() -> None
     assert (kept.action, kept.policy_id, kept.resembles) == (Action.REQUEST_APPROVAL, None, ("send_email",))
 
 
-def test_two_rules_that_ask_about_a_name_have_all_their_terms_held() -> None:
+def test_alike_rules_combine_their_terms() -> None:
     own = rule("own", "request_approval", tool_name="Send_Email", terms={"quorum": {"approve": 2}})
     mail = rule("mail", "request_approval", tool_name="send_email", request_payload={"allow_edit": False})
     found = policy(own, mail).judge(event("Send_Email"))
@@ -135,13 +135,13 @@ def test_the_rest_of_a_rule_must_hold_for_a_name_that_looks_alike() -> None:
     assert (doubted.action, doubted.in_doubt) == (Action.REQUEST_APPROVAL, Action.DENY)
 
 
-def test_nobodys_silence_lets_a_call_run_whose_name_only_looks_alike() -> None:
+def test_fallback_of_alike_name_never_approves() -> None:
     terms = {"unattended_approval": True, "fallback": {"action": "approve"}}
     rules = policy(rule("mail", "request_approval", tool_name="send_email", terms=terms))
     assert rules.judge(event("send_email")).terms.fallback.action == "approve"
     assert rules.judge(event("Send_Email")).terms.fallback.action == "deny"
 
 
-def test_a_rule_out_of_use_flags_no_name() -> None:
+def test_disabled_rule_resembles_no_name() -> None:
     rules = policy(rule("off", tool_name="send_email", enabled=False))
     assert rules.judge(event("Send_Email")).resembles == ()

@@ -1,4 +1,4 @@
-"""Schemas from outside are bounded, and what it costs to evaluate them is known before anything is evaluated."""
+"""Limits of schemas, and the cost of evaluating them."""
 
 from typing import Any
 
@@ -10,7 +10,7 @@ from sayso.schemas.patterns import weigh_pattern
 
 
 def doubled(levels: int) -> dict[str, Any]:
-    """Each definition refers to the next one twice."""
+    """Return a schema in which each definition refers to the next one twice."""
     defs: dict[str, Any] = {f"d{n}": {"anyOf": [{"$ref": f"#/$defs/d{n + 1}"}] * 2} for n in range(levels)}
     return {"$defs": defs | {f"d{levels}": {"type": "string"}}, "$ref": "#/$defs/d0"}
 
@@ -34,7 +34,7 @@ def nested(depth: int) -> dict[str, Any]:
         (doubled(20), "its references expand to more than 200000 parts"),
     ],
 )
-def test_a_schema_beyond_a_bound_is_refused_with_a_sentence(schema: dict[str, Any], said: str) -> None:
+def test_weigh_schema_over_a_limit(schema: dict[str, Any], said: str) -> None:
     with pytest.raises(InvalidInput, match=said):
         weigh(schema)
 
@@ -56,11 +56,11 @@ def test_a_schema_beyond_a_bound_is_refused_with_a_sentence(schema: dict[str, An
         {"patternProperties": {"(?!x)": {}}},
     ],
 )
-def test_what_nobody_can_count_needs_a_process_of_its_own(schema: dict[str, Any]) -> None:
+def test_weigh_marks_uncountable_schemas(schema: dict[str, Any]) -> None:
     assert weigh(schema).apart
 
 
-def test_references_are_counted_as_often_as_they_are_used() -> None:
+def test_weigh_counts_expanded_references() -> None:
     once = weigh({"$defs": {"a": {"type": "string"}}, "properties": {"x": {"$ref": "#/$defs/a"}}})
     twice = weigh({"$defs": {"a": {"type": "string"}}, "items": [{"$ref": "#/$defs/a"}] * 2})
     assert not once.apart
@@ -92,11 +92,11 @@ def test_alternatives_within_alternatives_are_levels() -> None:
         ("a)", None),
     ],
 )
-def test_steps_of_a_pattern_are_counted_or_it_is_unknown(pattern: str, steps: int | None) -> None:
+def test_weigh_pattern(pattern: str, steps: int | None) -> None:
     assert weigh_pattern(pattern) == steps
 
 
-def test_an_argument_that_is_not_known_yet_may_be_missing_or_anything() -> None:
+def test_without_argument_accepts_any_value() -> None:
     schema: dict[str, Any] = {"properties": {"a": {"type": "string"}, "b": {}}, "required": ["a", "b"]}
     assert without_argument(schema, "a") == {"properties": {"a": {}, "b": {}}, "required": ["b"]}
     behind: dict[str, Any] = {"$defs": {"x": schema}, "$ref": "#/$defs/x"}

@@ -1,4 +1,4 @@
-"""Blanks that would push a text out of view are folded and counted."""
+"""Long blank runs are collapsed and counted."""
 
 import pytest
 from hypothesis import given
@@ -27,7 +27,7 @@ def shown(text: str, *, breaks: bool = True) -> list[str]:
         ("a" + " " * 99 + "\n" * 5 + "b", ["a", "⟨99 spaces⟩", "\n", "⟨4 blank lines⟩", "\nb"]),
     ],
 )
-def test_a_run_of_blanks_is_one_sign_that_counts_it(text: str, signs: list[str]) -> None:
+def test_collapse_counts_a_run_of_blanks(text: str, signs: list[str]) -> None:
     assert shown(text, breaks=False) == signs
 
 
@@ -38,7 +38,7 @@ def test_ordinary_blanks_are_left_alone(text: str) -> None:
     assert shown(text, breaks=False) == [text]
 
 
-def test_what_is_in_a_fold_is_named() -> None:
+def test_collapse_names_its_characters() -> None:
     (sign,) = (piece for piece in collapse("a\n\n\u202e\n\n\nb", breaks=False) if piece.sign)
     assert sign.name == "4 blank lines: U+202E"
 
@@ -50,7 +50,7 @@ def test_the_pieces_joined_are_the_text(text: str) -> None:
 
 
 @pytest.mark.parametrize("part", [" ", "\u200b ", " \u200b\n\n\nx", " \n", "\n" + " " * 70])
-def test_a_long_text_of_blanks_is_folded_in_linear_time(part: str) -> None:
-    """A search that begins anew at each blank would take hours for this."""
+def test_collapse_is_linear(part: str) -> None:
+    """A search that restarts at each blank would take hours."""
     text = part * (300_000 // len(part))
     assert "".join(piece.text for piece in collapse(text)) == text

@@ -10,13 +10,13 @@ def test_a_plain_text_is_one_piece() -> None:
     assert reveal("") == []
 
 
-def test_a_bidi_override_is_shown_by_its_number_and_named() -> None:
+def test_reveal_names_a_bidi_override() -> None:
     shown = reveal("/srv/\u202etxt.exe")
     assert [piece.sign or piece.text for piece in shown] == ["/srv/", "⟨U+202E⟩", "txt.exe"]
     assert shown[1].name == "right-to-left override"
 
 
-def test_everything_that_cannot_be_seen_gets_a_sign() -> None:
+def test_reveal_marks_every_invisible_character() -> None:
     hidden = "\0\x07\x1b\x7f\x85\xad"
     hidden += "\u034f\u061c\u115f\u180e\u200b\u200d\u200e\u2028\u2060\u2066\u2800\u3000\u3164\ufe00\ufeff"
     hidden += "\uffa0\ufff9\U000e0041\U000e0100\ue000\xa0\u2003\u0378"
@@ -24,7 +24,7 @@ def test_everything_that_cannot_be_seen_gets_a_sign() -> None:
     assert all(piece.sign for piece in reveal(hidden))
 
 
-def test_line_breaks_and_tabs_have_faint_signs_and_do_not_count() -> None:
+def test_line_breaks_and_tabs_get_faint_signs() -> None:
     assert [piece.sign for piece in reveal("a\n\tb") if piece.soft] == ["↵", "⇥"]
     assert count_hidden("a\n\tb") == 0
 

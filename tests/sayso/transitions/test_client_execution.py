@@ -1,4 +1,4 @@
-"""What whoever asked may do with what was approved, when they run it themselves."""
+"""Transitions of runs whose client runs the approved calls."""
 
 from typing import Any
 
@@ -30,12 +30,12 @@ START_BY_MS = T0 + 60_000
 
 
 def polled(*drafts: ItemDraft, **fields: Any) -> SuspensionRecord:
-    """A pending suspension whose owner runs what is approved, within a minute."""
+    """Return a pending suspension of a client, with one minute to start its calls."""
     return suspend(draft(resume=POLL, **fields), drafts or (ask(start_by_s=60),), T0).record
 
 
 def approved(*drafts: ItemDraft, **fields: Any) -> SuspensionRecord:
-    """The same, decided on: everything is approved."""
+    """Return the same, with everything approved."""
     record = polled(*drafts, **fields)
     for item in record.items:
         record = decide(record, word(record, item_id=item.item_id), T0).record
@@ -47,7 +47,7 @@ def idempotent(**terms: Any) -> ItemDraft:
     return one.model_copy(update={"tool": one.tool.model_copy(update={"idempotent": True})})
 
 
-def test_a_decided_pause_is_put_before_no_worker_and_is_looked_at_when_its_leave_ends() -> None:
+def test_decided_client_run_is_due_when_its_permits_lapse() -> None:
     record = polled()
     change = decide(record, word(record), T0)
     assert (change.record.status, change.ready) == (Status.DECIDED, False)
@@ -56,7 +56,7 @@ def test_a_decided_pause_is_put_before_no_worker_and_is_looked_at_when_its_leave
         lease(change.record, "w1", 30_000, T0)
 
 
-def test_leave_is_consumed_once_by_whoever_names_their_key_first() -> None:
+def test_client_redeem_once_for_the_first_key() -> None:
     change = client_redeem(approved(), "i1", "mine", T0 + 1)
     record = change.record
     assert types_of(change) == ["run_resumed", "permit_redeemed"]
@@ -71,7 +71,7 @@ def test_leave_is_consumed_once_by_whoever_names_their_key_first() -> None:
     assert refused.value.facts == {"consumed_at_ms": T0 + 1, "reported": False}
 
 
-def test_leave_is_not_consumed_after_its_time_or_where_there_is_none() -> None:
+def test_client_redeem_too_late_or_without_permit() -> None:
     with pytest.raises(DeadlinePassed):
         client_redeem(approved(), "i1", "k", START_BY_MS)
     with pytest.raises(IllegalTransition, match="Cannot redeem: the suspension is pending, not decided or"):
@@ -85,7 +85,7 @@ def test_leave_is_not_consumed_after_its_time_or_where_there_is_none() -> None:
         client_redeem(approved().model_copy(update={"resume": ResumeSpec()}), "i1", "k", T0)
 
 
-def test_a_run_that_is_cancelled_tells_which_calls_may_have_run() -> None:
+def test_cancel_lists_calls_in_flight() -> None:
     record = client_redeem(approved(), "i1", "mine", T0 + 1).record
     assert cancel(approved(), person("ada"), None, T0).events[0].data["calls_in_flight"] == []
     assert cancel(record, person("ada"), None, T0 + 2).events[0].data["calls_in_flight"] == ["call_0"]
@@ -108,12 +108,12 @@ def test_the_report_of_the_last_call_ends_the_run() -> None:
         client_redeem(change.record, "i1", "other", T0 + 3)
 
 
-def test_nothing_is_reported_before_it_was_consumed() -> None:
+def test_conclude_before_redeem() -> None:
     with pytest.raises(IllegalTransition, match="Redeem it before"):
         conclude(approved(), "i1", "mine", DONE, T0)
 
 
-def test_a_run_goes_on_until_each_of_its_calls_is_reported_or_too_late() -> None:
+def test_client_run_ends_with_its_last_call() -> None:
     record = approved(ask(0, start_by_s=60), ask(1, start_by_s=60))
     record = conclude(client_redeem(record, "i1", "a", T0).record, "i1", "a", BROKE, T0 + 1).record
     assert (record.status, record.due_at_ms) == (Status.RESUMING, START_BY_MS)
@@ -124,13 +124,13 @@ def test_a_run_goes_on_until_each_of_its_calls_is_reported_or_too_late() -> None
     assert "its client did not start it before" in str(change.record.end.error)
 
 
-def test_leave_that_nobody_used_ends_the_run_visibly() -> None:
+def test_lapse_of_unused_permit_ends_the_run() -> None:
     change = lapse(approved(), START_BY_MS)
     assert types_of(change) == ["permit_lapsed", "run_failed"]
     assert (change.record.status, change.record.due_at_ms) == (Status.RESUMED, None)
 
 
-def test_a_run_ends_whose_results_together_are_more_than_may_come_in_at_once() -> None:
+def test_conclude_with_results_over_the_json_limits() -> None:
     record = approved(*(ask(start_by_s=60, index=index) for index in range(2)))
     long: list[JsonValue] = [0] * (MAX_NODES - 10)
     deep: JsonValue = 0
@@ -146,7 +146,7 @@ def test_a_run_ends_whose_results_together_are_more_than_may_come_in_at_once() -
     assert find_break(entries) is None
 
 
-def test_a_report_that_never_comes_ends_the_run_visibly() -> None:
+def test_lapse_without_report_ends_the_run() -> None:
     record = client_redeem(approved(), "i1", "mine", T0, report_within_s=10).record
     change = lapse(record, T0 + 10_000)
     assert types_of(change) == ["permit_lapsed", "run_degraded"]
@@ -168,7 +168,7 @@ def test_a_denied_pause_ends_at_once(on_deny: str, status: RunStatus) -> None:
     assert "denied by ada: too much" in str(change.record.end.result)
 
 
-def test_a_denial_that_ends_a_run_takes_the_leave_of_the_others() -> None:
+def test_client_redeem_after_a_denial_that_ends_the_run() -> None:
     record = polled(ask(0, start_by_s=60), ask(1, start_by_s=60), on_deny="fail")
     record = decide(record, word(record, item_id="i1"), T0).record
     record = decide(record, word(record, "deny", item_id="i2"), T0).record
@@ -176,7 +176,7 @@ def test_a_denial_that_ends_a_run_takes_the_leave_of_the_others() -> None:
         client_redeem(record, "i1", "k", T0)
 
 
-def test_a_call_that_may_run_twice_is_begun_again_until_it_is_reported() -> None:
+def test_client_redeem_idempotent_call_until_reported() -> None:
     record = client_redeem(approved(idempotent()), "i1", "a", T0).record
     again = client_redeem(record, "i1", "b", START_BY_MS + 1).record
     permit = again.items[0].permit
@@ -194,7 +194,7 @@ def in_doubt() -> Change:
     return mark_in_doubt(record, "i1", draft(id="sus_2", resume=POLL), T0 + 1)
 
 
-def test_a_call_in_doubt_becomes_the_runs_next_question() -> None:
+def test_mark_in_doubt_creates_the_next_suspension() -> None:
     change = in_doubt()
     following = change.following
     assert following is not None
@@ -208,13 +208,13 @@ def test_a_call_in_doubt_becomes_the_runs_next_question() -> None:
     assert not change.ready
 
 
-def test_a_step_that_is_not_open_is_told_in_words() -> None:
+def test_check_step_message() -> None:
     with pytest.raises(IllegalTransition, match="Cannot redeem: the suspension is resumed, not"):
         check_step(in_doubt().record, "client_redeem")
 
 
 @pytest.mark.parametrize(("choice", "status"), [("skip", "completed"), ("fail", "failed")])
-def test_an_answer_not_to_run_again_ends_the_run(choice: str, status: str) -> None:
+def test_client_run_ends_when_the_call_must_not_run_again(choice: str, status: str) -> None:
     following = in_doubt().following
     assert following is not None
     answered = decide(following, word(following, "value", value={"choice": choice}), T0 + 2).record
@@ -225,7 +225,7 @@ def test_an_answer_not_to_run_again_ends_the_run(choice: str, status: str) -> No
     assert end.status == status
 
 
-def test_an_answer_to_run_again_is_leave_for_once_with_the_same_idempotency_key() -> None:
+def test_run_again_allows_one_redeem_with_the_same_key() -> None:
     following = in_doubt().following
     assert following is not None
     answered = decide(following, word(following, "value", value={"choice": "run_again"}), T0 + 2).record
@@ -238,7 +238,7 @@ def test_an_answer_to_run_again_is_leave_for_once_with_the_same_idempotency_key(
     assert asked.items[0].doubt.idempotency_key == "sus_1:i1"
 
 
-def test_a_late_report_answers_the_question() -> None:
+def test_late_report_closes_the_doubt() -> None:
     following = in_doubt().following
     assert following is not None
     late = ToolResult(call_id="call_0", tool_name="refund", success=True, output="R-1")
@@ -249,7 +249,7 @@ def test_a_late_report_answers_the_question() -> None:
     assert "R-1" in str(end.result)
 
 
-def test_nothing_else_is_put_in_doubt() -> None:
+def test_mark_in_doubt_refuses_other_calls() -> None:
     with pytest.raises(IllegalTransition):
         mark_in_doubt(approved(), "i1", draft(id="sus_2"), T0)
     done = approved(ask(0, start_by_s=60), ask(1, start_by_s=60))
@@ -279,7 +279,7 @@ MOVES = st.lists(
 
 @settings(max_examples=400, deadline=None)
 @given(MOVES, st.sampled_from(["continue", "fail"]))
-def test_no_order_of_steps_starts_a_call_twice_or_leaves_the_table(moves: list[Any], on_deny: str) -> None:
+def test_client_steps_in_any_order_start_a_call_once(moves: list[Any], on_deny: str) -> None:
     record, now_ms = polled(ask(0, start_by_s=60), ask(1, start_by_s=60), on_deny=on_deny), T0
     started: dict[str, str] = {}
     for name, item_id, key, passed_ms in moves:

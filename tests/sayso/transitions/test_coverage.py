@@ -1,4 +1,4 @@
-"""Where any answer is enough, the first item that closes ends the pause."""
+"""Coverage `any`: the first closed item decides the suspension."""
 
 import pytest
 
@@ -16,7 +16,7 @@ def any_of(*timeouts_s: int) -> SuspensionRecord:
 
 
 @pytest.mark.parametrize(("action", "verdict"), [("approve", Verdict.APPROVED), ("deny", Verdict.DENIED)])
-def test_the_first_word_closes_the_others(action: str, verdict: Verdict) -> None:
+def test_first_decision_closes_all_with_coverage_any(action: str, verdict: Verdict) -> None:
     record = any_of(60, 60, 60)
     change = decide(record, word(record, action, item_id="i2"), T0 + 5)
     assert change.record.status is Status.DECIDED
@@ -38,14 +38,14 @@ def test_the_first_word_closes_the_others(action: str, verdict: Verdict) -> None
         decide(change.record, word(change.record, "approve", by="eve", item_id="i1"), T0 + 6)
 
 
-def test_of_several_deadlines_at_once_the_first_item_closes_the_pause() -> None:
+def test_expire_several_items_with_coverage_any() -> None:
     change = keep_time(any_of(60, 60), T0 + 60_000)
     assert change.record.status is Status.DECIDED
     assert types_of(change) == ["timed_out", "decided"]
     assert [item.outcome.by.id for item in change.record.items if item.outcome] == ["timeout", "coverage"]
 
 
-def test_a_word_that_is_not_enough_closes_nothing() -> None:
+def test_decide_below_quorum_keeps_the_item_open() -> None:
     drafts = (ask(0, quorum={"approve": 2}), ask(1))
     record = suspend(draft(resume=ResumeSpec(coverage="any")), drafts, T0).record
     change = decide(record, word(record), T0)

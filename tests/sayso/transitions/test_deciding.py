@@ -1,4 +1,4 @@
-"""What may happen to a suspension while it waits."""
+"""Transitions of pending suspensions."""
 
 from typing import Any
 
@@ -28,7 +28,7 @@ DEADLINE = T0 + 300_000
 ASKED = {"order": "A-0", "amount": 250.5}
 
 
-def test_a_run_begins_as_a_suspension_with_nothing_to_ask_that_is_decided_at_once() -> None:
+def test_suspend_without_items_is_decided() -> None:
     change = suspend(draft(), (), T0)
     assert change.record.status is Status.DECIDED
     assert change.record.run_status is RunStatus.RUNNING
@@ -36,7 +36,7 @@ def test_a_run_begins_as_a_suspension_with_nothing_to_ask_that_is_decided_at_onc
     assert types_of(change) == ["run_started"]
 
 
-def test_a_pause_tells_what_is_asked_and_looks_again_at_the_earliest_deadline() -> None:
+def test_suspend_is_due_at_the_earliest_deadline() -> None:
     change = suspend(draft(), (ask(0, timeout_s=600), ask(1, timeout_s=60)), T0)
     assert change.record.status is Status.PENDING
     assert change.record.run_status is RunStatus.SUSPENDED
@@ -54,7 +54,7 @@ def test_a_headless_item_without_time_is_decided_at_once_by_its_fallback() -> No
     assert types_of(change) == ["run_paused", "timed_out", "decided"]
 
 
-def test_terms_are_frozen_when_asked() -> None:
+def test_suspend_resolves_the_terms() -> None:
     item = pending(ask(start_by_s=60, remind_after_s=(10,))).items[0]
     assert item.terms.deadline_at_ms == DEADLINE
     assert item.terms.remind_at_ms == (T0 + 10_000,)
@@ -83,16 +83,14 @@ def test_an_approval_closes_the_item_and_makes_the_run_ready() -> None:
         (ItemKind.INPUT, {"action": "deny"}, {"args": ASKED}),
     ],
 )
-def test_a_word_is_kept_with_its_arguments_and_rule(
-    kind: ItemKind, said: dict[str, Any], kept: dict[str, object]
-) -> None:
+def test_decide_records_arguments_and_rule(kind: ItemKind, said: dict[str, Any], kept: dict[str, object]) -> None:
     record = pending(ask(kind=kind))
     recorded, _ = decide(record, word(record, **said), T0).events
     found = {name: recorded.data.get(name) for name in ("args", "value", "rule_id", "rule_version")}
     assert found == {"value": None, "rule_id": "refunds", "rule_version": "v1", **kept}
 
 
-def test_what_the_deadline_decided_is_kept_with_its_arguments_and_rule() -> None:
+def test_timeout_records_arguments_and_rule() -> None:
     record = pending(ask(kind=ItemKind.INPUT, fallback={"action": "value", "value": 7}))
     late, _ = expire(record, DEADLINE).events
     kept = {"args": {**ASKED, "amount": 7}, "value": 7, "rule_id": "refunds", "rule_version": "v1"}
@@ -102,14 +100,14 @@ def test_what_the_deadline_decided_is_kept_with_its_arguments_and_rule() -> None
 WHO = {"reviewers": ["ada", "bob"], "quorum": {"approve": 2, "deny": 1}, "no_self_approval": True}
 
 
-def test_every_word_is_kept_with_who_could_have_decided() -> None:
+def test_decisions_record_their_possible_reviewers() -> None:
     record = pending(ask(reviewers=("ada", "bob"), quorum={"approve": 2}))
     first, *_ = decide(record, word(record), T0).events
     late, *_ = expire(record, DEADLINE).events
     assert [{name: told.data[name] for name in WHO} for told in (first, late)] == [WHO, WHO]
 
 
-def test_what_was_cancelled_is_kept_with_its_arguments_and_who_could_have_decided() -> None:
+def test_cancel_records_undecided_items() -> None:
     record = pending(ask(0, reviewers=("ada", "bob"), quorum={"approve": 2}), ask(1))
     decided = decide(record, word(record, item_id="i2"), T0).record
     told = cancel(decided, person("root"), None, T0).events[0].data
@@ -149,14 +147,14 @@ def test_the_same_decision_again_changes_nothing() -> None:
     assert decide(decided, word(record, id="dec_other", idempotency_key="k1"), T0 + 9).record is decided
 
 
-def test_the_same_key_for_another_word_is_refused() -> None:
+def test_decide_with_reused_idempotency_key() -> None:
     record = pending()
     decided = decide(record, word(record, idempotency_key="k1"), T0).record
     with pytest.raises(IdempotencyConflict):
         decide(decided, word(record, "deny", idempotency_key="k1"), T0)
 
 
-def test_the_second_reviewer_is_told_who_was_first() -> None:
+def test_second_decision_names_the_first_reviewer() -> None:
     record = pending()
     decided = decide(record, word(record, "deny", by="ada", message="too much."), T0).record
     with pytest.raises(AlreadyDecided, match=r"ada denied this at .*: too much\. Nothing") as caught:
@@ -174,13 +172,13 @@ def test_a_decision_at_or_after_the_deadline_is_refused(at_ms: int, late: bool) 
         assert decide(record, word(record), at_ms).record.status is Status.DECIDED
 
 
-def test_a_decision_on_something_else_than_what_is_asked_is_refused() -> None:
+def test_decide_with_stale_digest() -> None:
     record = pending()
     with pytest.raises(StaleDigest):
         decide(record, word(record, args_digest="0" * 64), T0)
 
 
-def test_whoever_asked_cannot_decide() -> None:
+def test_decide_by_the_owner() -> None:
     record = pending()
     with pytest.raises(SelfApproval):
         decide(record, word(record, by="bot"), T0)
@@ -189,7 +187,7 @@ def test_whoever_asked_cannot_decide() -> None:
 
 
 @pytest.mark.parametrize("kind", [kind for kind in ActorKind if kind is not ActorKind.HUMAN])
-def test_only_people_decide(kind: ActorKind) -> None:
+def test_decide_by_an_agent(kind: ActorKind) -> None:
     record = pending()
     with pytest.raises(NotAllowed, match="never decide"):
         decide(record, word(record, by="ada").model_copy(update={"by": Actor(id="x", kind=kind)}), T0)
@@ -211,7 +209,7 @@ def test_an_item_for_named_reviewers_is_for_them_alone() -> None:
         (ItemKind.APPROVAL, "deny", {"args": {}}),
     ],
 )
-def test_an_answer_the_item_does_not_take_is_refused(kind: ItemKind, action: str, fields: dict[str, Any]) -> None:
+def test_decide_with_disallowed_answer(kind: ItemKind, action: str, fields: dict[str, Any]) -> None:
     record = pending(ask(kind=kind))
     with pytest.raises(InvalidInput, match="Choose "):
         decide(record, word(record, action, **fields), T0)
@@ -224,7 +222,7 @@ def test_a_value_must_be_among_the_choices_exactly() -> None:
     assert decide(record, word(record, "value", value="two"), T0).record.status is Status.DECIDED
 
 
-def test_a_quorum_takes_different_people_and_the_same_arguments() -> None:
+def test_quorum_needs_different_people_and_equal_arguments() -> None:
     record = pending(ask(quorum={"approve": 2, "deny": 1}))
     first = decide(record, word(record, by="ada"), T0).record
     assert first.status is Status.PENDING
@@ -267,7 +265,7 @@ def test_only_the_item_whose_time_is_over_expires() -> None:
     assert change.record.due_at_ms == T0 + 600_000
 
 
-def test_a_fallback_that_escalates_calls_others_in_and_then_denies() -> None:
+def test_fallback_escalate_adds_reviewers_then_denies() -> None:
     steps = [{"after_s": 900, "reviewers": ["boss"]}]
     record = pending(ask(reviewers=("ada",), fallback={"action": "escalate"}, escalate=steps))
     first = expire(record, DEADLINE)
@@ -282,7 +280,7 @@ def test_a_fallback_that_escalates_calls_others_in_and_then_denies() -> None:
     assert outcome.verdict is Verdict.DENIED
 
 
-def test_a_cancelled_run_takes_no_decision_and_says_so() -> None:
+def test_decide_on_cancelled_run() -> None:
     record = pending()
     change = cancel(record, person("ada"), "wrong order", T0 + 1)
     assert types_of(change) == ["run_cancelled"]
@@ -299,7 +297,7 @@ def test_an_unknown_item_is_not_found() -> None:
         decide(record, word(record).model_copy(update={"item_id": "i9"}), T0)
 
 
-def test_reviewers_are_reminded_once_for_all_the_moments_missed() -> None:
+def test_remind_merges_missed_reminders() -> None:
     record = pending(ask(remind_after_s=(10, 20, 200)))
     assert record.due_at_ms == T0 + 10_000
     change = keep_time(record, T0 + 25_000)
@@ -308,7 +306,7 @@ def test_reviewers_are_reminded_once_for_all_the_moments_missed() -> None:
     assert keep_time(change.record, T0 + 26_000).record is change.record
 
 
-def test_a_step_lets_others_join_before_the_deadline_and_keeps_it() -> None:
+def test_escalate_before_the_deadline() -> None:
     steps = [{"after_s": 30, "reviewers": ["boss"]}, {"after_s": 60, "reviewers": ["ceo"]}]
     record = pending(ask(reviewers=("ada",), escalate=steps))
     first = keep_time(record, T0 + 30_000).record

@@ -1,4 +1,4 @@
-"""While the clock is in doubt, nothing that was asked before passes its moment."""
+"""While the clock is in doubt, nothing created before it expires."""
 
 import pytest
 
@@ -21,20 +21,20 @@ def doubt(at_ms: int = T0, jumped_to_ms: int = JUMPED_TO) -> Freeze:
     return Freeze(id="clock", scope=TIME, by="clock", at_ms=at_ms, jumped_to_ms=jumped_to_ms)
 
 
-def test_time_holds_what_was_asked_before_the_jump_only() -> None:
+def test_freeze_of_time_holds_older_items_only() -> None:
     assert doubt().held(pending())
     assert not doubt(jumped_to_ms=T0).held(pending())
     assert describe_scope(TIME) == "time"
 
 
-def test_time_is_doubted_when_no_clock_has_looked_for_longer_than_a_jump() -> None:
+def test_doubt_time_without_clock_readings() -> None:
     assert doubt_time((), 0, T0) == ()
     assert doubt_time((), T0, T0 + JUMP_MS) == ()
     assert len(doubt_time((), T0, T0 + JUMP_MS + 1)) == 1
     assert doubt_time((doubt(),), T0, JUMPED_TO) == (doubt(),)
 
 
-def test_only_an_open_item_whose_deadline_came_with_the_doubt_is_refused() -> None:
+def test_check_in_time_refuses_open_items_in_doubt() -> None:
     record = pending()
     with pytest.raises(ClockInDoubt):
         check_in_time((doubt(),), record, record.items[0], DEADLINE)
@@ -44,7 +44,7 @@ def test_only_an_open_item_whose_deadline_came_with_the_doubt_is_refused() -> No
     check_in_time((doubt(),), said, said.items[0], DEADLINE)
 
 
-def test_only_what_may_start_is_refused_in_doubt() -> None:
+def test_check_start_in_doubt_ignores_denied_items() -> None:
     asked = pending(ask(start_by_s=60))
     record = decide(asked, word(asked), T0).record
     with pytest.raises(ClockInDoubt):
@@ -53,7 +53,7 @@ def test_only_what_may_start_is_refused_in_doubt() -> None:
     check_start((doubt(),), decide(asked, word(asked, "deny"), T0).record, (), JUMPED_TO)
 
 
-def test_a_lease_that_only_a_jump_ended_is_spared_for_its_length() -> None:
+def test_spare_lease_after_a_clock_jump() -> None:
     asked = pending()
     said = decide(asked, word(asked), T0).record
     taken = lease(said, "w1", 30_000, T0).record
@@ -64,12 +64,12 @@ def test_a_lease_that_only_a_jump_ended_is_spared_for_its_length() -> None:
     assert not spare_lease((doubt(),), said.model_copy(update={"lease": taken.lease}), JUMPED_TO)
 
 
-def test_holding_without_a_word_keeps_the_last_word() -> None:
+def test_hold_without_reason_keeps_the_error() -> None:
     held = hold(pending(), T0, "odd").record
     assert hold(held, T0 + 1).record.receipt.error == "odd"
 
 
-def test_what_is_decided_or_late_is_not_open() -> None:
+def test_check_open_of_decided_or_late_items() -> None:
     record = pending()
     check_open(record, DEADLINE - 1)
     with pytest.raises(DeadlinePassed):
@@ -78,7 +78,7 @@ def test_what_is_decided_or_late_is_not_open() -> None:
         check_open(decide(record, word(record), T0).record, T0)
 
 
-def test_a_spared_lease_is_looked_at_again_in_a_while_and_not_before() -> None:
+def test_tick_holds_a_spared_lease() -> None:
     asked = pending()
     taken = lease(decide(asked, word(asked), T0).record, "w1", 30_000, T0).record
     spared = tick(taken, (doubt(),), JUMPED_TO)
@@ -87,18 +87,18 @@ def test_a_spared_lease_is_looked_at_again_in_a_while_and_not_before() -> None:
     assert tick(taken, (doubt(),), JUMPED_TO + 30_000).ready
 
 
-def test_a_freeze_that_took_no_time_changes_nothing() -> None:
+def test_shift_deadlines_without_lost_time() -> None:
     record, unfrozen = pending(), Freeze(id="f", scope="all", by="ada", at_ms=T0, unfrozen_at_ms=T0)
     assert wake(record, unfrozen, (unfrozen,), T0 + 1).record is record
 
 
-def test_what_is_looked_at_too_early_finds_its_place_again() -> None:
+def test_early_tick_reschedules() -> None:
     early = pending().model_copy(update={"due_at_ms": T0 + 5})
     assert keep_time(early, T0 + 4).record is early
     assert keep_time(early, T0 + 5).record.due_at_ms == DEADLINE
 
 
-def test_what_was_withdrawn_is_not_late() -> None:
+def test_check_open_of_withdrawn_items() -> None:
     withdrawn = cancel(pending(ask(0)), person("demo"), None, T0).record
     check_open(withdrawn, DEADLINE + 1)
     assert withdrawn.items[0].open

@@ -1,4 +1,4 @@
-"""What is looked at because its time came, or because a freeze was lifted."""
+"""Transitions of due suspensions, and after freezes."""
 
 import pytest
 
@@ -20,7 +20,7 @@ def decided() -> SuspensionRecord:
     return decide(record, word(record), T0).record
 
 
-def test_a_decided_run_is_put_before_the_workers_again_at_its_moment_and_not_before() -> None:
+def test_redrive_only_at_the_due_time() -> None:
     record = decided()
     assert record.due_at_ms == DUE
     assert tick(record, (), DUE - 1).record is record
@@ -29,7 +29,7 @@ def test_a_decided_run_is_put_before_the_workers_again_at_its_moment_and_not_bef
     assert again.record.receipt.redrives == 1
 
 
-def test_what_is_frozen_is_held_at_its_very_moment_and_not_before() -> None:
+def test_tick_holds_a_frozen_run_at_its_due_time() -> None:
     record, frozen = decided(), (freeze(),)
     assert tick(record, frozen, DUE - 1).record is record
     held = tick(record, frozen, DUE)
@@ -38,43 +38,43 @@ def test_what_is_frozen_is_held_at_its_very_moment_and_not_before() -> None:
 
 
 @pytest.mark.parametrize("record", [pending(ask(0)), decided()], ids=["waiting", "decided"])
-def test_a_freeze_that_did_not_hold_it_leaves_it_as_it_is(record: SuspensionRecord) -> None:
+def test_wake_by_another_freeze_changes_nothing(record: SuspensionRecord) -> None:
     other = freeze("agent:somebody-else", unfrozen=1_000)
     assert wake(record, other, (other,), T0 + 2_000).record is record
 
 
-def test_what_waits_stands_on_the_agenda_as_its_terms_say_once_a_freeze_is_lifted() -> None:
+def test_wake_reschedules_by_the_terms() -> None:
     record, unfrozen = pending(ask(0)), freeze(unfrozen=1_000)
     put_off = record.model_copy(update={"due_at_ms": T0 + 900_000})
     woken = wake(put_off, unfrozen, (unfrozen,), T0 + 2_000).record
     assert woken.due_at_ms == woken.items[0].terms.deadline_at_ms == record.items[0].terms.deadline_at_ms + 1_000
 
 
-def test_a_decided_run_goes_on_at_once_when_its_freeze_is_lifted() -> None:
+def test_wake_makes_a_decided_run_ready() -> None:
     unfrozen = freeze(unfrozen=1_000)
     assert wake(decided(), unfrozen, (unfrozen,), T0 + 1_500).ready
 
 
-def test_what_is_over_is_looked_at_without_harm() -> None:
+def test_tick_of_an_ended_run_changes_nothing() -> None:
     record = decided().model_copy(update={"status": Status.CANCELLED})
     assert tick(record, (), DUE).record is record
     unfrozen = freeze(unfrozen=1_000)
     assert wake(record, unfrozen, (unfrozen,), DUE).record is record
 
 
-def test_a_word_in_time_is_not_undone_by_looking() -> None:
+def test_tick_keeps_a_decision_made_in_time() -> None:
     record = pending(ask(0))
     said = decide(record, word(record), T0).record
     assert tick(said, (), T0 + 1).record.items[0].outcome == said.items[0].outcome
 
 
-def test_a_run_of_its_owners_that_its_fallback_denied_is_looked_at_once_more_to_be_ended() -> None:
+def test_client_run_denied_by_fallback_ends_at_the_next_tick() -> None:
     record = pending(ask(0)).model_copy(update={"resume": ResumeSpec(mode="poll", resumer="poll")})
     deadline_ms = record.items[0].terms.deadline_at_ms
     denied = tick(record, (), deadline_ms).record
     assert (denied.status, denied.due_at_ms) == (Status.DECIDED, deadline_ms)
 
 
-def test_what_is_frozen_and_not_due_is_left_as_it_is() -> None:
+def test_tick_before_the_due_time_of_a_frozen_run() -> None:
     record = pending(ask(0))
     assert tick(record, (freeze(),), T0 + 1).record is record

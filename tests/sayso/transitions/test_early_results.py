@@ -1,4 +1,4 @@
-"""A call's result is kept as soon as it is there, whatever becomes of the slower calls of its batch."""
+"""A call's result is saved at once, while slower calls of its batch run."""
 
 import asyncio
 from collections.abc import Mapping
@@ -23,7 +23,7 @@ CALLS = turn(("quick", {}), ("slow", {}))
 
 
 class Noting(LostWorker):
-    """Lets the slow call end once the quick one is noted; then the worker is lost."""
+    """A journal that releases the slow call after saving the quick one, and then loses its worker."""
 
     def __init__(self, may_end: asyncio.Event) -> None:
         super().__init__("run_1")
@@ -60,7 +60,7 @@ def build(may_end: asyncio.Event, ran: list[str]) -> Agent:
     return Agent(name="support", instructions="x", tools=tools, model=ScriptedModel([CALLS, turn(text="done")]))
 
 
-async def test_a_quick_call_is_noted_while_a_slow_one_runs_and_is_never_in_doubt() -> None:
+async def test_quick_result_is_saved_while_a_slow_call_runs() -> None:
     may_end, ran = asyncio.Event(), list[str]()
     agent, lost = build(may_end, ran), Noting(may_end)
     with pytest.raises(StaleAttempt):
@@ -76,7 +76,7 @@ async def test_a_quick_call_is_noted_while_a_slow_one_runs_and_is_never_in_doubt
     assert ran.count("quick") == 1
 
 
-async def test_a_batch_that_had_ended_before_its_worker_was_lost_is_told_and_not_run_again() -> None:
+async def test_drive_reports_a_batch_that_ended_before_its_worker_was_lost() -> None:
     may_end, ran = asyncio.Event(), list[str]()
     agent, lost = build(may_end, ran), Noting(may_end)
     with pytest.raises(StaleAttempt):

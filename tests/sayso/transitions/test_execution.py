@@ -1,4 +1,4 @@
-"""What may happen to a suspension once it is decided."""
+"""Transitions of a worker's run."""
 
 from collections.abc import Callable
 from typing import Any
@@ -90,7 +90,7 @@ def test_every_step_of_a_worker_extends_its_lease() -> None:
     assert renew(leased(), FENCE, T0 + 10_000).record.due_at_ms == T0 + 40_000
 
 
-def test_a_permit_is_spent_once_and_journalled_before_the_tool_runs() -> None:
+def test_redeem_once_and_journalled() -> None:
     change = redeem(leased(), FENCE, (intent(),), NOTE, T0 + 1)
     item = change.record.items[0]
     assert item.permit is not None
@@ -175,7 +175,7 @@ def test_a_checkpoint_clears_the_journal_and_keeps_the_state() -> None:
     assert types_of(change) == ["warning"], "run_resumed was told already"
 
 
-def test_settling_tells_once_that_the_run_went_on_and_how_it_ended() -> None:
+def test_settle_records_resume_and_end_once() -> None:
     change = settle(leased(action="deny"), FENCE, DONE, NOTE, T0)
     assert types_of(change) == ["run_resumed", "warning", "run_completed"]
     assert change.events[0].data["approved"] is False
@@ -184,7 +184,7 @@ def test_settling_tells_once_that_the_run_went_on_and_how_it_ended() -> None:
     assert settle(change.record, FENCE, DONE, (), T0 + 1).record is change.record
 
 
-def test_suspending_again_ends_one_pause_and_begins_the_next_in_one_change() -> None:
+def test_suspend_again_is_one_change() -> None:
     change = suspend_again(leased(), FENCE, draft(id="sus_2"), (ask(),), STATE, NOTE, T0 + 5)
     assert change.record.status is Status.RESUMED
     assert change.following is not None
@@ -193,7 +193,7 @@ def test_suspending_again_ends_one_pause_and_begins_the_next_in_one_change() -> 
     assert types_of(change) == ["run_resumed", "warning", "run_paused"]
 
 
-def test_a_resume_that_cannot_go_on_comes_back_later_and_is_given_up_in_the_end() -> None:
+def test_postpone_backs_off_then_gives_up() -> None:
     record, now_ms = leased(), T0
     for attempt in range(1, MAX_TRIES):
         change = postpone(record, Fence("w1", attempt, 30_000), "no such agent", now_ms)
@@ -207,7 +207,7 @@ def test_a_resume_that_cannot_go_on_comes_back_later_and_is_given_up_in_the_end(
     assert types_of(last) == ["run_failed"]
 
 
-def test_a_decided_run_nobody_took_is_put_before_a_worker_again_ever_more_slowly() -> None:
+def test_redrive_backs_off_without_workers() -> None:
     record = decided()
     assert redrive(record, T0 + 2_999).record is record
     first = redrive(record, T0 + 3_000)
@@ -218,7 +218,7 @@ def test_a_decided_run_nobody_took_is_put_before_a_worker_again_ever_more_slowly
 
 
 @pytest.mark.parametrize("since_ms", [T0 - 5_000, T0], ids=["behind others", "the first"])
-def test_a_decided_run_that_is_in_line_is_not_put_there_twice(since_ms: int) -> None:
+def test_redrive_does_not_queue_a_queued_run_twice(since_ms: int) -> None:
     record = decided()
     first = redrive(record, T0 + 3_000, since_ms)
     assert not first.ready
@@ -230,15 +230,15 @@ def test_a_decided_run_that_is_in_line_is_not_put_there_twice(since_ms: int) -> 
 
 
 @pytest.mark.parametrize("since_ms", [None, T0 + 1], ids=["nobody is in line", "all in line came later"])
-def test_a_decided_run_that_somebody_took_off_the_line_and_lost_is_put_there_again(since_ms: int | None) -> None:
+def test_redrive_queues_a_run_lost_from_the_ready_list(since_ms: int | None) -> None:
     assert redrive(decided(), T0 + 3_000, since_ms).ready
 
 
-def test_a_run_that_was_leased_is_put_in_line_again_however_long_that_is() -> None:
+def test_redrive_after_a_lapsed_lease() -> None:
     assert redrive(leased(), T0 + 30_000, T0 - 5_000).ready
 
 
-def test_a_moment_that_has_not_come_tells_nothing_of_who_is_in_line() -> None:
+def test_redrive_before_the_due_time_ignores_the_queue() -> None:
     record = decided()
     ahead = record.model_copy(update={"receipt": record.receipt.model_copy(update={"enqueued_at_ms": T0 + 90_000})})
     assert redrive(ahead, T0 + 3_000, T0 - 5_000).ready, "the clock was wrong when it was noted"
@@ -257,7 +257,7 @@ def test_starting_is_the_same_as_resuming() -> None:
     assert types_of(change) == ["warning"], "a start is told by run_started, not by run_resumed"
 
 
-def test_a_released_run_may_be_taken_up_at_once_and_it_counts_as_no_try() -> None:
+def test_release_makes_the_run_ready_without_a_try() -> None:
     change = release(leased(), FENCE, "the worker stops", T0 + 1)
     assert (change.record.status, change.ready, change.record.receipt.tries) == (Status.DECIDED, True, 0)
     assert types_of(change) == ["run_released"]
@@ -283,7 +283,7 @@ def test_a_run_whose_workers_keep_dying_is_given_up_and_can_be_revived() -> None
     assert back.record.items[0].outcome == given_up.record.items[0].outcome
 
 
-def test_a_receipt_tells_the_job_and_how_each_call_ended() -> None:
+def test_receipt_has_the_job_and_call_results() -> None:
     taken = lease(decided(), "w1", 30_000, T0, "drain_1").record
     assert taken.receipt.job_id == "drain_1"
     begun = redeem(taken, FENCE, (intent(),), (), T0 + 1).record
@@ -297,7 +297,7 @@ def test_a_receipt_tells_the_job_and_how_each_call_ended() -> None:
         assert (permit.redeemed_at_ms, permit.ended_at_ms, permit.success) == (T0 + 1, T0 + 2, False)
 
 
-def test_a_call_of_which_no_result_came_has_not_ended() -> None:
+def test_call_without_result_has_not_ended() -> None:
     begun = redeem(leased(), FENCE, (intent(),), (), T0).record
     other = Event(type=EventType.TOOL_COMPLETED, data={"index": 1, "success": True})
     permit = settle(begun, FENCE, DONE, (other,), T0 + 2).record.items[0].permit
@@ -305,7 +305,7 @@ def test_a_call_of_which_no_result_came_has_not_ended() -> None:
     assert (permit.ended_at_ms, permit.success) == (None, None)
 
 
-def test_why_a_decided_run_has_not_gone_on_is_on_its_receipt_until_it_does() -> None:
+def test_receipt_explains_why_a_decided_run_waits() -> None:
     waiting = redrive(decided(), T0 + 3_000).record
     assert "No worker has leased it" in str(waiting.receipt.error)
     taken = lease(waiting, "w1", 30_000, T0 + 3_001).record
@@ -316,7 +316,7 @@ def test_why_a_decided_run_has_not_gone_on_is_on_its_receipt_until_it_does() -> 
     assert begun.receipt.error is None
 
 
-def test_only_a_call_that_was_under_way_is_noted_as_ended_and_only_by_its_own_event() -> None:
+def test_permit_ending_is_noted_by_its_own_event() -> None:
     asked = pending(ask(0), ask(1))
     first = decide(asked, word(asked), T0).record
     record = lease(decide(first, word(first, item_id="i2"), T0).record, "w1", 30_000, T0).record
@@ -334,7 +334,7 @@ def test_only_a_call_that_was_under_way_is_noted_as_ended_and_only_by_its_own_ev
     assert [item.permit and item.permit.ended_at_ms for item in last.items] == [T0 + 1, T0 + 2]
 
 
-def test_a_failed_call_is_counted_on_in_the_next_pause() -> None:
+def test_failed_calls_carry_over_to_the_next_suspension() -> None:
     record = leased()
     failed = Permit(redeemed_at_ms=T0, attempt=1, holder="w1", ended_at_ms=T0, success=False)
     items = tuple(item.model_copy(update={"permit": failed}) for item in record.items)

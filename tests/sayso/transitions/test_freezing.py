@@ -1,4 +1,4 @@
-"""What is frozen starts nothing and loses no time, whatever freezes overlap."""
+"""Frozen runs start nothing and lose no time, however freezes overlap."""
 
 import pytest
 
@@ -13,7 +13,7 @@ from tests.sayso.samples import T0, ask, pending, person, types_of, word
 
 
 def freeze(scope: str = "all", at: int = 0, unfrozen: int | None = None) -> Freeze:
-    """A freeze by root, in ms since the beginning."""
+    """Return a freeze by root, with times in ms since the start."""
     by = None if unfrozen is None else "root"
     unfrozen_at_ms = None if unfrozen is None else T0 + unfrozen
     return Freeze(
@@ -31,7 +31,7 @@ def freeze(scope: str = "all", at: int = 0, unfrozen: int | None = None) -> Free
     ("scope", "covered"),
     [("all", True), ("agent:support", True), ("tool:refund", True), ("agent:other", False), ("tool:look_up", False)],
 )
-def test_a_freeze_stops_what_is_within_its_scope(scope: str, covered: bool) -> None:
+def test_check_start_within_the_scope_of_a_freeze(scope: str, covered: bool) -> None:
     record = decide(pending(), word(pending()), T0).record
     assert tools_to_start(record) == ("refund",)
     if not covered:
@@ -42,12 +42,12 @@ def test_a_freeze_stops_what_is_within_its_scope(scope: str, covered: bool) -> N
     check_start([freeze(scope, unfrozen=5)], record, tools_to_start(record), T0)
 
 
-def test_a_tool_that_has_run_or_was_denied_holds_nothing_up() -> None:
+def test_check_start_ignores_run_and_denied_tools() -> None:
     record = decide(pending(), word(pending(), "deny"), T0).record
     check_start([freeze("tool:refund")], record, tools_to_start(record), T0)
 
 
-def test_time_does_nothing_to_what_is_held() -> None:
+def test_keep_time_skips_held_items() -> None:
     record = pending(ask(timeout_s=60, remind_after_s=(10,)))
     held = find_held(record, [freeze()])
     assert held == {"i1"}
@@ -68,7 +68,7 @@ def test_time_does_nothing_to_what_is_held() -> None:
         ([freeze("tool:other", at=10, unfrozen=30)], 0),
     ],
 )
-def test_the_time_lost_is_that_under_any_freeze_counted_once(freezes: list[Freeze], lost: int) -> None:
+def test_lost_ms_counts_overlapping_freezes_once(freezes: list[Freeze], lost: int) -> None:
     record = pending()
     assert lost_ms(record, record.items[0], freezes, T0 + 100) == lost
 
@@ -92,7 +92,7 @@ def test_every_moment_of_an_open_item_moves_by_the_time_it_was_frozen() -> None:
     assert again.record is change.record
 
 
-def test_time_is_made_up_once_when_freezes_end_one_after_the_other() -> None:
+def test_shift_deadlines_once_for_successive_freezes() -> None:
     everything, tool = freeze(at=0), freeze("tool:refund", at=5_000)
     record = pending(ask(timeout_s=60))
     unfrozen = freeze(at=0, unfrozen=10_000)
@@ -103,7 +103,7 @@ def test_time_is_made_up_once_when_freezes_end_one_after_the_other() -> None:
     assert everything.in_force
 
 
-def test_the_trail_says_who_made_and_lifted_the_freezes_that_moved_a_deadline() -> None:
+def test_deadlines_moved_names_its_freezes() -> None:
     over = freeze("agent:support", at=-50, unfrozen=0)
     [told] = shift_deadlines(
         pending(), [over, freeze("tool:other", at=10, unfrozen=30), freeze(at=10, unfrozen=30)], T0 + 30
@@ -111,7 +111,7 @@ def test_the_trail_says_who_made_and_lifted_the_freezes_that_moved_a_deadline() 
     assert told.data["freezes"] == [{"id": "all10", "scope": "all", "by": "root", "unfrozen_by": "root"}]
 
 
-def test_a_freeze_that_became_known_after_time_was_made_up_counts_from_its_first_moment() -> None:
+def test_late_known_freeze_counts_from_its_start() -> None:
     record = pending(ask(timeout_s=60))
     first, second = freeze(at=1_000, unfrozen=3_000), freeze(at=3_000, unfrozen=7_000)
     once = shift_deadlines(record, [first], T0 + 3_400).record
@@ -122,7 +122,7 @@ def test_a_freeze_that_became_known_after_time_was_made_up_counts_from_its_first
     assert shift_deadlines(twice, [first, second], T0 + 9_000).record is twice
 
 
-def test_a_person_may_decide_while_a_freeze_holds_the_deadline() -> None:
+def test_decide_with_lost_time() -> None:
     record = pending(ask(timeout_s=60))
     lost = lost_ms(record, record.items[0], [freeze(at=50_000)], T0 + 70_000)
     with pytest.raises(DeadlinePassed):
@@ -130,7 +130,7 @@ def test_a_person_may_decide_while_a_freeze_holds_the_deadline() -> None:
     assert decide(record, word(record), T0 + 70_000, lost).record.status is Status.DECIDED
 
 
-def test_a_permit_that_was_frozen_may_be_spent_that_much_later() -> None:
+def test_shift_deadlines_extends_the_latest_start() -> None:
     record = decide(pending(ask(start_by_s=10)), word(pending(ask(start_by_s=10))), T0 + 1_000).record
     shifted = shift_deadlines(record, [freeze(at=0, unfrozen=60_000)], T0 + 60_000).record
     assert shifted.items[0].outcome == record.items[0].outcome, "the outcome itself never changes"
@@ -153,7 +153,7 @@ def test_a_permit_that_was_frozen_may_be_spent_that_much_later() -> None:
     assert (unfrozen.record, unfrozen.events) == (spent, ()), "leave that was spent needs no more time"
 
 
-def test_a_run_sent_back_by_a_freeze_waits_for_its_tools_and_is_put_before_nobody() -> None:
+def test_release_of_a_frozen_run_is_not_ready() -> None:
     record = decide(pending(), word(pending(), "deny"), T0).record
     taken = lease(record, "w1", 30_000, T0).record
     back = release(taken, Fence("w1", 1, 30_000), "frozen", T0, ("look_up",))
@@ -164,7 +164,7 @@ def test_a_run_sent_back_by_a_freeze_waits_for_its_tools_and_is_put_before_nobod
     assert lease(back.record, "w1", 30_000, T0).record.waits_for == ()
 
 
-def test_what_is_over_is_neither_held_nor_thawed() -> None:
+def test_hold_and_shift_refuse_an_ended_run() -> None:
     over = cancel(pending(), person("ada"), None, T0).record
     with pytest.raises(IllegalTransition):
         hold(over, T0)

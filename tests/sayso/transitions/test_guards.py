@@ -1,4 +1,4 @@
-"""Every guard of a verb that nothing else stands behind: take it away, and one of these tests says so."""
+"""Guards of transitions that no other test covers."""
 
 from collections.abc import Callable
 from typing import Any
@@ -68,7 +68,7 @@ VERBS: dict[str, Callable[[SuspensionRecord], Change]] = {
     "revive": lambda record: revive(record, person("ada"), T0),
 }
 REPEATED = {("cancel", Status.CANCELLED), ("settle", Status.RESUMED)}
-"""What is done already is no error."""
+"""Steps that may be repeated."""
 
 ILLEGAL = [
     (verb, status)
@@ -90,7 +90,7 @@ def test_a_step_that_is_not_in_the_table_is_refused(verb: str, status: Status) -
         VERBS[verb](revocations(status))
 
 
-def test_every_verb_of_the_table_is_tried() -> None:
+def test_every_row_of_the_table_is_tried() -> None:
     owners = {"client_redeem", "conclude", "lapse", "mark_in_doubt"}  # `test_consumptions.py` has those
     assert set(VERBS) | {"suspend"} | owners == set(LEGAL)
 
@@ -105,7 +105,7 @@ def test_a_run_that_a_worker_drives_is_running() -> None:
     assert decided().run_status is RunStatus.SUSPENDED
 
 
-def test_a_pause_in_which_everything_is_ruled_already_is_over_at_once() -> None:
+def test_suspend_with_presets_only_is_decided() -> None:
     ruled = ask().model_copy(update={"preset": PresetOutcome(verdict=Verdict.DENIED, by=person("ada"))})
     change = suspend(draft(), (ruled,), T0)
     assert change.record.status is Status.DECIDED
@@ -117,7 +117,7 @@ def test_an_item_that_waits_says_so() -> None:
     assert describe_outcome(pending().items[0]) == "This item is still open."
 
 
-def test_what_was_said_with_an_outcome_ends_in_one_full_stop() -> None:
+def test_describe_outcome_ends_in_one_full_stop() -> None:
     told = describe_outcome(decided(message="Too old.").items[0])
     assert told.endswith(", saying: Too old.")
 
@@ -131,7 +131,7 @@ def test_the_same_decision_without_a_key_is_known_by_its_id() -> None:
     assert decide(once, word(record), T0).record is once
 
 
-def test_a_choice_is_not_asked_of_who_denies() -> None:
+def test_deny_needs_no_choice() -> None:
     offered = pending().items[0].model_copy(update={"choices": (1, 2)})
     record = pending().model_copy(update={"items": (offered,)})
     assert decide(record, word(record, "deny"), T0).record.status is Status.DECIDED
@@ -143,7 +143,7 @@ def test_only_denials_count_towards_a_denial() -> None:
     assert decide(record, word(record, "deny", by="ben"), T0).record.status is Status.PENDING
 
 
-def test_nobody_changes_what_is_decided() -> None:
+def test_decide_on_decided_item() -> None:
     record = pending(ask(0, extend_by_s=600), ask(1))
     record = decide(record, word(record), T0).record
     again = word(record, "deny", by="ben")
@@ -162,7 +162,7 @@ def in_doubt(*more: Any) -> SuspensionRecord:
     return pending(put_in_doubt(call, "d" * 64, doubt), *more)
 
 
-def test_a_late_result_of_the_very_worker_lifts_the_doubt() -> None:
+def test_report_of_the_same_worker_closes_the_doubt() -> None:
     change = report(in_doubt(), "key", "w0", RESULT, T0)
     outcome = change.record.items[0].outcome
     assert outcome is not None
@@ -171,12 +171,12 @@ def test_a_late_result_of_the_very_worker_lifts_the_doubt() -> None:
 
 
 @pytest.mark.parametrize(("key", "holder"), [("other", "w0"), ("key", "w9")])
-def test_nobody_elses_result_lifts_it(key: str, holder: str) -> None:
+def test_report_of_another_worker_changes_nothing(key: str, holder: str) -> None:
     record = in_doubt()
     assert report(record, key, holder, RESULT, T0).record is record
 
 
-def test_a_result_lifts_no_doubt_that_a_person_has_lifted_and_asks_nothing_of_other_items() -> None:
+def test_report_changes_only_its_open_item() -> None:
     record = in_doubt(ask(1))
     skipped = decide(record, word(record, "value", value={"choice": "skip"}), T0).record
     assert report(skipped, "key", "w0", RESULT, T0).record is skipped
@@ -187,27 +187,27 @@ def test_a_result_lifts_no_doubt_that_a_person_has_lifted_and_asks_nothing_of_ot
 # Time
 
 
-def test_what_is_held_is_neither_escalated_nor_reminded() -> None:
+def test_held_items_are_not_escalated_or_reminded() -> None:
     record = pending(ask(escalate=({"after_s": 1, "reviewers": ("ben",)},), remind_after_s=(1,), reviewers=("ada",)))
     held = frozenset({"i1"})
     assert escalate(record, T0 + 2_000, held).record is record
     assert remind(record, T0 + 2_000, held).record is record
 
 
-def test_several_steps_that_are_due_call_everybody_in() -> None:
+def test_escalate_applies_all_due_steps() -> None:
     steps = ({"after_s": 1, "reviewers": ("ben",)}, {"after_s": 2, "reviewers": ("cleo",)})
     record = pending(ask(0), ask(1, reviewers=("ada",), escalate=steps))
     item = escalate(record, T0 + 3_000).record.items[1]
     assert item.terms.reviewers == ("ada", "ben", "cleo")
 
 
-def test_nobody_is_reminded_of_what_is_decided() -> None:
+def test_remind_skips_decided_items() -> None:
     record = pending(ask(0, remind_after_s=(1,)), ask(1))
     record = decide(record, word(record), T0).record
     assert remind(record, T0 + 2_000).record is record
 
 
-def test_a_decided_run_keeps_its_place_when_time_is_given_back() -> None:
+def test_shift_deadlines_keeps_a_decided_runs_due_time() -> None:
     record = decided()
     change = shift_deadlines(
         record, [FROZEN.model_copy(update={"unfrozen_at_ms": T0 + 500, "unfrozen_by": "root"})], T0 + 500
@@ -225,33 +225,33 @@ def test_a_step_in_another_name_or_of_another_attempt_is_refused(fence: Fence) -
         renew(leased(), fence, T0)
 
 
-def test_only_the_worker_that_settled_may_say_so_again() -> None:
+def test_settle_again_by_the_same_worker() -> None:
     settled = settle(leased(), FENCE, DONE, (), T0).record
     assert settle(settled, FENCE, DONE, (), T0).record is settled
     with pytest.raises(StaleAttempt):
         settle(settled, Fence("w2", 1, 30_000), DONE, (), T0)
 
 
-def test_a_call_that_nobody_was_asked_about_spends_no_permit() -> None:
+def test_redeem_of_allowed_call_needs_no_permit() -> None:
     change = redeem(leased(), FENCE, (intent(None),), (), T0)
     assert [one.item_id for one in change.record.journal] == [None]
     assert "permit_redeemed" not in types_of(change)
 
 
-def test_a_call_that_is_begun_again_stands_in_the_journal_once() -> None:
+def test_redeem_again_keeps_one_journal_entry() -> None:
     once = redeem(leased(), FENCE, (intent(None, 0), intent(None, 1)), (), T0).record
     again = redeem(once, FENCE, (intent(None, 1),), (), T0).record
     assert [one.index for one in again.journal] == [0, 1]
 
 
-def test_an_open_item_is_not_run_and_would_be_run_as_it_was_asked() -> None:
+def test_approved_args_of_an_open_item() -> None:
     record = revocations(Status.RESUMING)
     with pytest.raises(IllegalTransition, match="is not approved"):
         redeem(record, FENCE, (intent(),), (), T0)
     assert approved_args(record.items[0]) == record.items[0].tool.args
 
 
-def test_an_outcome_without_arguments_of_its_own_runs_what_was_asked() -> None:
+def test_approved_args_without_edit() -> None:
     item = decided().items[0]
     assert isinstance(item.outcome, Outcome)
     assert item.outcome.args is None
@@ -276,11 +276,11 @@ def test_only_a_run_whose_workers_were_lost_too_often_is_given_up(status: Status
 
 
 def begun() -> SuspensionRecord:
-    """Two calls under way."""
+    """Return a run with two calls under way."""
     return redeem(leased(), FENCE, (intent(None, 0), intent(None, 1)), (), T0).record
 
 
-def test_a_result_is_noted_beside_its_call_until_the_batch_is_saved() -> None:
+def test_note_results_until_the_batch_is_saved() -> None:
     noted = note_results(begun(), FENCE, {1: RESULT}, T0 + 5).record
     assert [one.result for one in noted.journal] == [None, RESULT]
     assert noted.due_at_ms == T0 + 5 + FENCE.lease_ms
@@ -292,7 +292,7 @@ def test_a_lost_worker_notes_nothing() -> None:
         note_results(begun(), Fence("w1", 0, 30_000), {1: RESULT}, T0)
 
 
-def test_a_run_that_is_cancelled_tells_which_calls_have_not_ended() -> None:
+def test_cancel_client_run_lists_unfinished_calls() -> None:
     noted = note_results(begun(), FENCE, {1: RESULT}, T0).record
     (event,) = cancel(noted, person("ada"), None, T0).events
     assert event.data["calls_in_flight"] == ["call_0"]
@@ -308,7 +308,7 @@ def test_final_error_waits_until_no_call_is_in_doubt() -> None:
     assert all(item.permit is None for item in ended.items)
 
 
-def test_return_permits_returns_those_of_unused_calls_alone() -> None:
+def test_return_permits_of_unused_calls_only() -> None:
     record = pending(ask(0), ask(1))
     for item_id in ("i1", "i2"):
         record = decide(record, word(record, item_id=item_id), T0).record
@@ -320,7 +320,7 @@ def test_return_permits_returns_those_of_unused_calls_alone() -> None:
     assert [event.data["item_id"] for event in change.events] == ["i1"]
 
 
-def test_a_permit_spent_in_vain_counts_again_and_only_that_one() -> None:
+def test_redeem_again_after_an_attempt_in_vain() -> None:
     spent = redeem(leased(), FENCE, (intent(),), (), T0).record
     taken = lease(spent, "w2", 30_000, T0 + 30_000).record
     fence = Fence("w2", 2, 30_000)
@@ -336,7 +336,7 @@ def test_a_permit_spent_in_vain_counts_again_and_only_that_one() -> None:
 
 
 @pytest.mark.parametrize(("verb", "taken"), [("checkpoint", "resuming"), ("lease", "decided or resuming")])
-def test_a_step_that_is_refused_says_when_it_is_taken(verb: str, taken: str) -> None:
+def test_check_step_names_the_needed_status(verb: str, taken: str) -> None:
     with pytest.raises(IllegalTransition) as refused:
         check_step(pending(), verb)
     assert refused.value.message == f"Cannot {verb}: the suspension is pending, not {taken}. Read it again."

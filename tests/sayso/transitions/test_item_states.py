@@ -1,4 +1,4 @@
-"""One state of an item and of a run, the worst that is known."""
+"""The shown states of items and runs."""
 
 from typing import Any
 
@@ -62,9 +62,7 @@ DOUBT = Doubt(begun_at_ms=1, holder="w", attempt=1, idempotency_key="k")
         ),
     ],
 )
-def test_the_worst_that_is_known_of_an_item_is_its_state(
-    item: Item, status: Status, fields: dict[str, Any], state: str
-) -> None:
+def test_find_item_state(item: Item, status: Status, fields: dict[str, Any], state: str) -> None:
     assert find_item_state(record_with(item, status, **fields), item) == state
 
 

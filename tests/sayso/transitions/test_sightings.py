@@ -1,4 +1,4 @@
-"""A fallback approves only what somebody who may decide it has seen."""
+"""A fallback approves only items that a reviewer has seen."""
 
 from typing import Any
 
@@ -17,7 +17,7 @@ AGENT = Actor(id="ada", kind=ActorKind.AGENT)
 
 
 def unattended(**terms: Any) -> ItemDraft:
-    """An approval that its fallback gives."""
+    """Return an item with fallback approve."""
     return ask(unattended_approval=True, fallback={"action": "approve", "message": "As agreed."}, **terms)
 
 
@@ -26,7 +26,7 @@ def verdict_of(record: SuspensionRecord) -> Verdict | None:
     return outcome.verdict if outcome is not None else None
 
 
-def test_what_nobody_has_seen_is_denied_at_its_deadline() -> None:
+def test_unseen_item_is_denied_at_its_deadline() -> None:
     change = expire(pending(unattended()), OVER)
     assert verdict_of(change.record) == "denied"
     outcome = change.record.items[0].outcome
@@ -35,7 +35,7 @@ def test_what_nobody_has_seen_is_denied_at_its_deadline() -> None:
     assert not outcome.may_run
 
 
-def test_what_a_reviewer_has_seen_is_approved_at_its_deadline() -> None:
+def test_seen_item_is_approved_at_its_deadline() -> None:
     seen = see(pending(unattended()), "i1", person("ada"), T0 + 1)
     assert types_of(seen) == ["item_seen"]
     assert (seen.record.items[0].seen_by, seen.record.items[0].seen_at_ms) == (person("ada"), T0 + 1)
@@ -54,17 +54,17 @@ def test_what_a_reviewer_has_seen_is_approved_at_its_deadline() -> None:
         (person("ada"), {"reviewers": ("ben",)}),
     ],
 )
-def test_only_who_may_decide_has_seen_it(by: Actor, terms: dict[str, object]) -> None:
+def test_see_by_others_changes_nothing(by: Actor, terms: dict[str, object]) -> None:
     record = pending(unattended(**terms))
     assert see(record, "i1", by, T0 + 1).record is record
 
 
-def test_who_asked_has_seen_it_where_they_may_decide() -> None:
+def test_see_by_the_owner_with_self_approval() -> None:
     record = pending(unattended(no_self_approval=False))
     assert see(record, "i1", person("bot"), T0 + 1).record.items[0].seen_by == person("bot")
 
 
-def test_it_is_seen_once_and_in_time_and_where_it_matters() -> None:
+def test_see_once_in_time_and_when_needed() -> None:
     record = pending(unattended())
     seen = see(record, "i1", person("ada"), OVER - 1).record
     assert see(seen, "i1", person("ben"), OVER - 1).record is seen
@@ -74,19 +74,19 @@ def test_it_is_seen_once_and_in_time_and_where_it_matters() -> None:
     assert see(plain, "i1", person("ada"), T0).record is plain
 
 
-def test_a_decided_item_is_not_seen_any_more() -> None:
+def test_see_decided_item_changes_nothing() -> None:
     record = pending(unattended(timeout_s=60), unattended())
     decided = expire(record, T0 + 60_000).record
     assert [item.open for item in decided.items] == [False, True]
     assert see(decided, "i1", person("ada"), T0 + 30_000).record is decided
 
 
-def test_an_item_of_its_own_is_seen_and_no_other() -> None:
+def test_see_marks_only_its_item() -> None:
     seen = see(pending(unattended(), unattended()), "i2", person("ada"), T0).record
     assert [item.seen_by for item in seen.items] == [None, person("ada")]
 
 
-def test_a_decision_that_is_not_enough_has_seen_it() -> None:
+def test_decision_below_quorum_counts_as_sighting() -> None:
     record = pending(unattended(quorum={"approve": 2}))
     one = decide(record, word(record), T0).record
     assert not needs_sight(one, one.items[0])
@@ -99,7 +99,7 @@ def test_a_decided_item_needs_no_sight() -> None:
     assert not needs_sight(decided, decided.items[0])
 
 
-def test_unseen_it_goes_to_the_next_step_before_it_is_denied() -> None:
+def test_unseen_item_escalates_before_it_is_denied() -> None:
     steps = [{"after_s": 900, "reviewers": ["boss"]}]
     record = pending(unattended(reviewers=("ada",), escalate=steps))
     called = expire(record, OVER)
@@ -110,12 +110,12 @@ def test_unseen_it_goes_to_the_next_step_before_it_is_denied() -> None:
     assert verdict_of(expire(seen, OVER + 300_000).record) == "approved"
 
 
-def test_seen_it_stays_seen_when_it_is_given_more_time() -> None:
+def test_extend_keeps_the_sighting() -> None:
     record = see(pending(unattended(extend_by_s=600)), "i1", person("ada"), T0).record
     more = extend(record, "i1", OVER + 60_000, person("ben"), T0 + 1).record
     assert verdict_of(expire(more, OVER + 60_000).record) == "approved"
 
 
-def test_what_is_asked_without_any_time_needs_nobody() -> None:
+def test_item_without_time_needs_no_sighting() -> None:
     record = suspend(draft(), (unattended(timeout_s=0),), T0).record
     assert verdict_of(record) == "approved"

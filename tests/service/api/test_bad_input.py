@@ -301,4 +301,4 @@ async def make_records(world: World) -> dict[str, SuspensionRecord]:
 
 async def expire(world: World, record: SuspensionRecord) -> SuspensionRecord:
     """Return the suspension after its deadline."""
-    return (await world.wiring.desk.look(record.id)).record
+    return (await world.wiring.desk.tick(record.id)).record

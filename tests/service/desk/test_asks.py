@@ -7,7 +7,7 @@ from sayso.policy.external import ExternalCall
 from sayso.records.run_state import seal_state
 from sayso.records.suspensions import Origin, ResumeSpec, SuspensionRecord
 from sayso.records.tool_calls import ToolCall
-from service.desk.desk import Foreign
+from service.desk.suspending import Foreign
 from service.wiring import Wiring, assemble
 from tests.builders import REFUND, run_ref
 
@@ -25,7 +25,7 @@ async def put(
     request: str = "the same",
     foreign: Foreign | None = None,
 ) -> SuspensionRecord:
-    asked = await wiring.desk.ask(run_ref(), (CALL,), spec, key=key, request=request, foreign=foreign)
+    asked = await wiring.desk.suspend(run_ref(), (CALL,), spec, key=key, request=request, foreign=foreign)
     return asked.record
 
 

@@ -21,7 +21,8 @@ from sayso.records.terms import RuleTerms
 from sayso.transitions.deciding import suspend
 from sayso.transitions.execution import Fence
 from service.auth.credentials import TENANT
-from service.desk.desk import Desk, draft_suspension
+from service.desk.desk import Desk
+from service.desk.drafts import draft_suspension
 from service.settings import Settings
 from service.store.keys import TenantKeys
 from service.store.runs.runs import Run, Runs
@@ -164,17 +165,17 @@ async def test_a_decision_after_the_deadline_lets_the_fallback_decide(wiring: Wi
 
 async def test_a_look_does_only_what_time_calls_for(wiring: Wiring, desk: Desk) -> None:
     waiting = await make_pending(wiring)
-    assert (await desk.look(waiting.id)).repeated
+    assert (await desk.tick(waiting.id)).repeated
     decided = (await desk.decide(waiting.id, "i1", word(waiting), person("anna"))).record
-    assert (await desk.look(decided.id)).record == decided
+    assert (await desk.tick(decided.id)).record == decided
     cancelled = (await desk.cancel(decided.run.id, person("demo"))).record
-    assert (await desk.look(cancelled.id)).record == cancelled
+    assert (await desk.tick(cancelled.id)).record == cancelled
 
 
 async def test_a_decided_run_that_nobody_took_is_put_before_the_workers_again(wiring: Wiring, desk: Desk) -> None:
     draft = draft_suspension(TENANT, run_ref(), state=STATE)
     long_ago = await desk.suspensions.create(draft.id, lambda now_ms: suspend(draft, (), now_ms - 60_000))
-    looked = await desk.look(long_ago.record.id)
+    looked = await desk.tick(long_ago.record.id)
     assert looked.record.receipt.redrives == 1
     assert [one.id for one in await wiring.schedule.take(1, 3)] == [draft.id, draft.id]
 

@@ -80,7 +80,7 @@ async def test_a_lifted_freeze_wakes_nothing_that_it_did_not_hold(wiring: Wiring
 async def test_looking_early_at_what_is_frozen_changes_nothing(wiring: Wiring) -> None:
     record = await make_pending(wiring)
     await wiring.freezes.freeze("all", "", person("root"))
-    looked = await wiring.desk.look(record.id)
+    looked = await wiring.desk.tick(record.id)
     assert looked.record.version == record.version
 
 

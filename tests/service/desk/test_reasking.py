@@ -73,7 +73,7 @@ async def test_an_edit_that_cannot_be_judged_waits_for_the_higher_quorum(clean_s
         run = run_ref(owner="bot")
         call = ToolCall(call_id="c1", index=0, name="transfer", args={"amount": 50})
         gated = ExternalCall(call, ToolDefinition(name="transfer", parameters={"type": "object"}))
-        record = (await wiring.desk.ask(run, (gated,), ResumeSpec(mode="poll", resumer="poll"))).record
+        record = (await wiring.desk.suspend(run, (gated,), ResumeSpec(mode="poll", resumer="poll"))).record
         edited = DecisionRequest(action="approve", digest=record.items[0].digest, args={"amount": "5000"})
         record = (await wiring.desk.decide(record.id, "i1", edited, person("anna"))).record
         (item,) = record.items

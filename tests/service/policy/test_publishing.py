@@ -12,7 +12,7 @@ from sayso.policy.external import ExternalCall
 from sayso.records.suspensions import ResumeSpec
 from sayso.records.tool_calls import ToolCall
 from service.auth.credentials import TENANT
-from service.diagnostics import Finding, diagnose
+from service.operations.diagnostics import Finding, diagnose
 from service.policy.publishing import RulesInForce
 from service.settings import Settings
 from service.store.keys import TenantKeys
@@ -46,7 +46,7 @@ async def verdict(wiring: Wiring) -> str | None:
     """What becomes of a refund that is asked of this process."""
     await wiring.rules.compare("any")
     call = ExternalCall(ToolCall(call_id="c1", index=0, name="refund", args={"order": "A-1", "amount": 5}), REFUND)
-    saved = await wiring.desk.ask(run_ref(), [call], ResumeSpec())
+    saved = await wiring.desk.suspend(run_ref(), [call], ResumeSpec())
     outcome = saved.record.items[0].outcome
     return outcome.verdict if outcome is not None else None
 

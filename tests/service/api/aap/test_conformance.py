@@ -47,7 +47,7 @@ async def test_racing_decision_cancel_and_expiry_leave_one_outcome(
         decide(world, request_id, "approve", "anna"),
         decide(world, request_id, "deny", "root"),
         bot.client.delete(f"/requests/{request_id}"),
-        world.wiring.desk.look(record.id),
+        world.wiring.desk.tick(record.id),
     ]
     done = await asyncio.gather(*racers, return_exceptions=True)
     assert all(not isinstance(one, BaseException) or isinstance(one, SaysoError) for one in done)
@@ -206,7 +206,7 @@ async def test_approval_expiry_never_moves(world: World, bot: InstanceClient) ->
     for _ in range(2):
         late = await bot.consume(request_id)
         assert (late.status_code, late.json()["error"]["code"]) == (409, "approval_expired")
-        await world.wiring.desk.look((await find(world.wiring, request_id)).id)
+        await world.wiring.desk.tick((await find(world.wiring, request_id)).id)
     assert (await bot.show(request_id))["status"] == "approved"
 
 

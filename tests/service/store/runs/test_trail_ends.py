@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 from redis import Redis
 
-from service.diagnostics import diagnose
+from service.operations.diagnostics import diagnose
 from service.settings import Settings
 from service.wiring import assemble
 from tests.builders import approve, finish, make_pending

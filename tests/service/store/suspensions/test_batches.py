@@ -13,7 +13,7 @@ from sayso.records.events import find_break
 from sayso.records.suspensions import Change, Status, SuspensionRecord
 from sayso.transitions.deciding import decide, suspend
 from sayso.transitions.due import tick
-from service.store.connection.pipeline import Line, Part, Script
+from service.store.connection.pipeline import Part, Pipeline, Script
 from service.store.keys import TenantKeys
 from service.store.runs.runs import Runs
 from service.store.suspensions.batches import FORESEEN_FOR_MS
@@ -26,11 +26,11 @@ KEYS = TenantKeys("default")
 TIMEOUT_S = 300
 
 
-class CutLine(Line):
+class CutPipeline(Pipeline):
     """A connection that is cut at a round: before the store has it, or before its answer comes."""
 
-    def __init__(self, line: Line, *, ran: bool) -> None:
-        self._steady = line
+    def __init__(self, pipeline: Pipeline, *, ran: bool) -> None:
+        self._steady = pipeline
         self._ran = ran
 
     async def run(self, *given: Any) -> Any:
@@ -42,12 +42,12 @@ class CutLine(Line):
         raise RedisConnectionError("cut")
 
 
-class RacedLine(Line):
+class RacedPipeline(Pipeline):
     """A connection whose rounds somebody else is faster than, with one suspension of them."""
 
-    def __init__(self, store: Suspensions, line: Line, suspension_id: str) -> None:
+    def __init__(self, store: Suspensions, pipeline: Pipeline, suspension_id: str) -> None:
         self._store = store
-        self._steady = line
+        self._steady = pipeline
         self._suspension_id = suspension_id
 
     async def run(self, *given: Any) -> Any:
@@ -126,7 +126,7 @@ async def test_what_cannot_be_changed_is_left_and_holds_up_none(redis: Redis, st
 
 async def test_what_somebody_changed_meanwhile_is_left_as_they_left_it(store: Suspensions) -> None:
     ids = await create_due(store, 3)
-    store.due_batches._lines = cycle([RacedLine(store, next(store.due_batches._lines), ids[1])])
+    store.due_batches._pipelines = cycle([RacedPipeline(store, next(store.due_batches._pipelines), ids[1])])
     assert await store.due_batches.change(ids, look_freely) == [ids[1]]
     assert [(await find(store, one)).version for one in ids] == [2, 2, 2]
 
@@ -136,13 +136,13 @@ async def test_a_round_whose_answer_is_lost_is_brought_to_its_end_by_the_next(
     redis: Redis, store: Suspensions, ran: bool
 ) -> None:
     ids = await create_due(store, 4)
-    steady = store.due_batches._lines
-    store.due_batches._lines = cycle([CutLine(next(steady), ran=ran)])
+    steady = store.due_batches._pipelines
+    store.due_batches._pipelines = cycle([CutPipeline(next(steady), ran=ran)])
     with pytest.raises(Unavailable):
         await store.due_batches.change(ids, look_freely)
     states = {(await find(store, one)).status for one in ids}
     assert states == {Status.DECIDED if ran else Status.PENDING}
-    store.due_batches._lines = steady
+    store.due_batches._pipelines = steady
     assert await store.due_batches.change(ids, look_freely) == []
     await expect_each_decided_once(redis)
 

@@ -7,7 +7,7 @@ from redis import Redis
 from sayso.errors import Unreadable
 from sayso.records.decisions import DecisionRequest
 from sayso.records.suspensions import SuspensionRecord
-from service.diagnostics import diagnose
+from service.operations.diagnostics import diagnose
 from service.settings import Settings
 from service.wiring import Wiring, assemble
 from tests.builders import approve, finish, make_pending, person

@@ -24,7 +24,7 @@ async def ask_by_poll(wiring: Wiring, mode: str = "poll") -> SuspensionRecord:
     run = RunRef(id=new_id("run"), agent="bot", owner="bot", thread_id="t", title=TITLE, claimed={"note": CONTEXT})
     call = ExternalCall(ToolCall(call_id="", index=0, name="pay", args={"amount": 1}), definition)
     spec = ResumeSpec(mode=mode, resumer="poll" if mode == "poll" else "calls")  # type: ignore[arg-type]
-    return (await wiring.desk.ask(run, [call], spec, "continue")).record
+    return (await wiring.desk.suspend(run, [call], spec, "continue")).record
 
 
 def panel_of(page: str) -> str:

@@ -7,7 +7,7 @@ from structlog.testing import capture_logs
 
 from service.app import create_app
 from service.auth.credentials import TENANT
-from service.diagnostics import diagnose
+from service.operations.diagnostics import diagnose
 from service.settings import Settings
 from tests.builders import make_person, register_agent
 from tests.service.worlds import World

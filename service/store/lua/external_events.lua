@@ -1,12 +1,12 @@
 #!lua
---[[ Keep what a source tells of a run: all of one request, or nothing of it. The header of `commit.lua` names the keys.
+--[[ Save external events of a run: all of one request, or none. The header of `commit.lua` names the keys.
 
-KEYS  the run, the list, the hash of what is there.
+KEYS  the run, the list of its external events, the hash of their digests.
 ARGV  the most events and the most bytes of one run; the run's channel; then for each event its place ("<source> <seq>"),
-      its digest, and what is kept of it behind the moment.
+      its digest, and the entry after the time.
 
-Returns {0, how many were new, how many there are now}, or {1} where there is no such run, {2, n} where the n-th event
-is there already with other content, {3, events} or {4, bytes} where the run would have too many.
+Returns {0, new events, all events}; {1} without such a run; {2, n} where the number of the n-th event has other content;
+{3, events} or {4, bytes} over a limit.
 ]]
 
 if redis.call('EXISTS', KEYS[1]) == 0 then

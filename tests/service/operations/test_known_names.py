@@ -2,7 +2,7 @@
 
 from sayso.records.tool_calls import ToolDefinition
 from sayso.runner.agents import AgentManifest
-from service.desk.known_names import list_known
+from service.operations.known_names import list_known
 from service.settings import Settings
 from tests.service.web.sites import visit
 from tests.service.web.stories import asked

@@ -23,8 +23,8 @@ async def withdraw_runs(parts: Wiring, name: str) -> int:
     for suspension_id in await parts.runs.unfinished_of(name):
         try:
             found = await parts.desk.suspensions.read(suspension_id)
-            reason = revocations.find_withdrawal(found.record.run) if found.record is not None else None
-            if found.record is not None and reason is not None:
+            reason = revocations.find_withdrawal(found.record.run)
+            if reason is not None:
                 await withdraw_run(parts, found.record.run, reason)
                 cancelled += 1
         except Unavailable:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from sayso.clock import now_ms
 from sayso.errors import SaysoError, Unavailable
 from service.jobs import count_workers
-from service.policy.checking import find_warnings
+from service.operations.rule_checks import find_warnings
 from service.store.connection.durability import check_durability
 from service.wiring import Wiring
 

@@ -1,0 +1,73 @@
+"""Changes to suspensions that depend on what is frozen."""
+
+from collections.abc import Awaitable, Callable
+
+from sayso.errors import Frozen, Unavailable
+from sayso.records.freezes import Freeze
+from sayso.records.suspensions import Change, SuspensionRecord
+from sayso.transitions.freezing import doubt_time
+from service.store.suspensions.saving import Saved, Suspensions, Verb
+
+KnownFreezes = Callable[[bool], Awaitable[tuple[Freeze, ...]]]
+"""Returns the freezes, from the cache or, with True, from the store."""
+
+Start = Callable[[SuspensionRecord, int, tuple[Freeze, ...]], Change]
+"""A transition that starts calls: of the record, the time in ms and the freezes."""
+
+
+async def no_freezes(_fresh: bool) -> tuple[Freeze, ...]:
+    """Return no freezes, for a desk where nobody can freeze."""
+    return ()
+
+
+def no_limit() -> int:
+    """Return 0: what is known about freezes stays valid."""
+    return 0
+
+
+class Changes:
+    """The suspensions of a tenant and its freezes."""
+
+    def __init__(
+        self,
+        suspensions: Suspensions,
+        freezes: KnownFreezes = no_freezes,
+        sure_until_ms: Callable[[], int] = no_limit,
+    ) -> None:
+        self.suspensions = suspensions
+        self._freezes = freezes
+        self._sure_until_ms = sure_until_ms
+
+    async def freezes(self) -> tuple[Freeze, ...]:
+        """Return the freezes as cached."""
+        return await self._freezes(False)
+
+    def doubt_time(self, freezes: tuple[Freeze, ...], now_ms: int) -> tuple[Freeze, ...]:
+        """Return the freezes, with one of time where no clock has confirmed `now_ms`."""
+        return doubt_time(freezes, self.suspensions.mark_ms(), now_ms)
+
+    async def start(self, suspension_id: str, start: Start, known: Saved | None = None) -> Saved:
+        """Apply a transition that starts calls; on `Frozen`, read the freezes again and retry once.
+
+        It is saved only while the freezes it used are valid, however long the process was delayed.
+        """
+        try:
+            return await self._start(suspension_id, start, known, fresh=False)
+        except Frozen:
+            return await self._start(suspension_id, start, known, fresh=True)
+
+    async def _start(self, suspension_id: str, start: Start, known: Saved | None, *, fresh: bool) -> Saved:
+        freezes = await self._freezes(fresh)
+        verb = limit_start(start, freezes, self._sure_until_ms())
+        return await self.suspensions.change(suspension_id, verb, known=known)
+
+
+def limit_start(start: Start, freezes: tuple[Freeze, ...], until_ms: int) -> Verb:
+    """Return the transition under these freezes, applied and saved up to `until_ms` only; 0 sets no limit."""
+
+    def verb(record: SuspensionRecord, now_ms: int) -> Change:
+        if until_ms and now_ms > until_ms:
+            raise Unavailable("It took too long to find out what is frozen; nothing was changed. Try again.")
+        return start(record, now_ms, freezes)._replace(until_ms=until_ms)
+
+    return verb

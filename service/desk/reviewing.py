@@ -1,0 +1,190 @@
+"""Record what people do: decide, extend, cancel, withdraw, revive."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from hashlib import sha256
+
+from pydantic import JsonValue
+
+from sayso.clock import new_id
+from sayso.errors import Conflict, DeadlinePassed, InvalidInput
+from sayso.policy.engine import Policy
+from sayso.policy.external import judge_final
+from sayso.records.decisions import Actor, Decision, DecisionAction, DecisionRequest
+from sayso.records.freezes import Freeze
+from sayso.records.items import Item, ItemDraft, ItemKind, final_args
+from sayso.records.suspensions import Change, Status, SuspensionRecord
+from sayso.transitions.deciding import ask_again, cancel, decide, extend, find_item
+from sayso.transitions.decision_checks import check_open
+from sayso.transitions.execution import revive
+from sayso.transitions.freezing import check_in_time, lost_ms
+from sayso.transitions.in_doubt import check_choice
+from sayso.transitions.sightings import see
+from service.desk.changes import Changes
+from service.desk.drafts import build_idempotency
+from service.desk.scheduling import Scheduling
+from service.policy.evaluations import Evaluations
+from service.store.runs.runs import Runs
+from service.store.suspensions.saving import Saved
+
+
+@dataclass(frozen=True)
+class Reviewing:
+    """Operations of people and owners on suspensions and runs."""
+
+    changes: Changes
+    runs: Runs
+    policy: Callable[[], Policy]
+    evaluations: Evaluations
+    scheduling: Scheduling
+
+    async def decide(
+        self,
+        suspension_id: str,
+        item_id: str,
+        request: DecisionRequest,
+        by: Actor,
+        key: str | None = None,
+        asker: str | None = None,
+    ) -> Saved:
+        """Record one reviewer's decision on one item. `asker` owns the key when that is not the reviewer.
+
+        Edited arguments and given values must fit the tool's schema. The rules evaluate the final arguments: a denial
+        raises `PolicyForbids`, and another rule that needs approval renews the item. Raises what
+        `sayso.transitions.deciding.decide` raises.
+        """
+        facts: list[JsonValue] = [suspension_id, item_id, by.id, request.model_dump(mode="json")] if key else []
+        seen = build_idempotency(asker or by.id, key, ["decide", *facts], suspension_id)
+        decision_id = f"dec_{sha256(f'{by.id} {key}'.encode()).hexdigest()[:32]}" if key else new_id("dec")
+        changed = request.action == "value" or request.args is not None
+        renewed = await self._check_answer(suspension_id, item_id, request, by.id) if changed else None
+        freezes = await self.changes.freezes()
+
+        def transition(record: SuspensionRecord, now_ms: int) -> Change:
+            decision = Decision(
+                id=decision_id,
+                suspension_id=suspension_id,
+                suspension_version=record.version,
+                item_id=item_id,
+                action=DecisionAction(request.action),
+                args=request.args,
+                value=request.value,
+                message=request.message,
+                args_digest=request.digest,
+                by=by,
+                at_ms=now_ms,
+                idempotency_key=key,
+            )
+            frozen_ms = self._frozen_ms(record, item_id, freezes, now_ms)
+            if renewed is not None:
+                return ask_again(record, decision, renewed, now_ms, frozen_ms)
+            return decide(record, decision, now_ms, frozen_ms)
+
+        try:
+            return await self.changes.suspensions.change(suspension_id, transition, seen)
+        except DeadlinePassed:
+            await self.scheduling.tick(suspension_id)
+            raise
+
+    async def cancel(self, run_id: str, by: Actor, reason: str | None = None, key: str | None = None) -> Saved:
+        """Cancel a run at its latest suspension; raises `Conflict` when it has ended."""
+        seen = build_idempotency(by.id, key, ["cancel", run_id, reason], run_id)
+        while True:
+            run = await self.runs.read(run_id)
+            if run.status.ended and run.status != "cancelled":
+                raise Conflict(
+                    f"The run has already ended: {run.status}. There is nothing to cancel.", status=run.status
+                )
+            saved = await self.changes.suspensions.change(
+                run.suspension_id, lambda record, now_ms: _cancel_current(record, by, reason, now_ms), seen
+            )
+            if saved.record.status is Status.CANCELLED:
+                return saved
+
+    async def withdraw(self, suspension_id: str, by: Actor) -> Saved:
+        """Cancel a pending suspension for its owner; repeated, it changes nothing.
+
+        Raises `AlreadyDecided`, and `DeadlinePassed` after the fallback was applied.
+        """
+
+        def transition(record: SuspensionRecord, now_ms: int) -> Change:
+            check_open(record, now_ms)
+            return cancel(record, by, None, now_ms)
+
+        try:
+            return await self.changes.suspensions.change(suspension_id, transition)
+        except DeadlinePassed:
+            await self.scheduling.tick(suspension_id)
+            raise
+
+    async def revive(self, suspension_id: str, by: Actor, key: str | None = None, run_id: str = "") -> Saved:
+        """Retry a failed run; a repeated key returns the suspension that the run has reached since."""
+        seen = build_idempotency(by.id, key, ["revive", run_id], suspension_id)
+        return await self.changes.suspensions.change(
+            suspension_id, lambda record, now_ms: revive(record, by, now_ms), seen
+        )
+
+    async def extend(self, suspension_id: str, item_id: str, until_ms: int, by: Actor, key: str | None = None) -> Saved:
+        """Extend the deadline of an item within its terms."""
+        seen = build_idempotency(by.id, key, ["extend", suspension_id, item_id, until_ms], suspension_id)
+        freezes = await self.changes.freezes()
+
+        def transition(record: SuspensionRecord, now_ms: int) -> Change:
+            return extend(record, item_id, until_ms, by, now_ms, self._frozen_ms(record, item_id, freezes, now_ms))
+
+        return await self.changes.suspensions.change(suspension_id, transition, seen)
+
+    async def see(self, suspension_id: str, item_id: str, by: Actor) -> Saved:
+        """Record that a reviewer has seen an item where its fallback depends on it."""
+
+        def transition(record: SuspensionRecord, now_ms: int) -> Change:
+            return see(record, item_id, by, now_ms) if record.status is Status.PENDING else Change(record)
+
+        return await self.changes.suspensions.change(suspension_id, transition)
+
+    def _frozen_ms(self, record: SuspensionRecord, item_id: str, freezes: tuple[Freeze, ...], now_ms: int) -> int:
+        """Return how long freezes have held the item: its saved deadline is that much too early.
+
+        Raises `ClockInDoubt` where it is unknown whether the deadline has passed.
+        """
+        known = self.changes.doubt_time(freezes, now_ms)
+        if not known:
+            return 0
+        item = find_item(record, item_id)
+        frozen_ms = lost_ms(record, item, known, now_ms)
+        check_in_time(known, record, item, now_ms - frozen_ms)
+        return frozen_ms
+
+    async def _check_answer(
+        self, suspension_id: str, item_id: str, request: DecisionRequest, caller: str
+    ) -> ItemDraft | None:
+        """Check the final arguments; return the renewed item where another rule needs approval for them.
+
+        The digest in the request ensures that the commit concerns the same item.
+        """
+        record = (await self.changes.suspensions.read(suspension_id)).record
+        item = find_item(record, item_id)
+        if not item.open or item.digest != request.digest:
+            return None
+        if request.action == "value":
+            await self._check_value(item, request.value, caller)
+        args = final_args(item, edited=request.args, value=request.value)
+        definition = await self.runs.definition(item.tool.definition)
+        if definition is not None:
+            await self.evaluations.check_value(definition.parameters, args, "args", caller=caller)
+        return judge_final(self.policy(), record, item, args, definition)
+
+    async def _check_value(self, item: Item, value: JsonValue, caller: str) -> None:
+        if item.kind is not ItemKind.INPUT:
+            raise InvalidInput("This item asks for approval, not for a value; send approve or deny.")
+        if item.response_schema is not None:
+            await self.evaluations.check_value(item.response_schema, value, "value", caller=caller, formats=True)
+        if item.doubt is not None:
+            check_choice(value)
+
+
+def _cancel_current(record: SuspensionRecord, by: Actor, reason: str | None, now_ms: int) -> Change:
+    """Cancel, except where the run has ended or reached its next suspension; the caller then reads it again."""
+    if record.following_id is not None or (record.end is not None and record.status is not Status.CANCELLED):
+        return Change(record)
+    return cancel(record, by, reason, now_ms)

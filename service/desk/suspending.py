@@ -1,0 +1,174 @@
+"""Start runs, and suspend them for the calls that people must decide."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+
+from pydantic import JsonValue
+
+from sayso.canonical_json import digest_json
+from sayso.errors import IdempotencyConflict
+from sayso.policy.engine import Policy
+from sayso.policy.external import ExternalCall, evaluate_calls
+from sayso.records.events import Event
+from sayso.records.items import ItemDraft
+from sayso.records.run_state import SealedState
+from sayso.records.suspensions import Change, Origin, ResumeSpec, RunRef, SuspensionRecord
+from sayso.schemas.bounds import without_argument
+from sayso.transitions.client_execution import name_run
+from sayso.transitions.deciding import suspend
+from service.desk.drafts import build_idempotency, draft_suspension
+from service.policy.evaluations import Evaluations
+from service.policy.schemas import Fit
+from service.store.runs.runs import Runs
+from service.store.suspensions.commits import Idempotency
+from service.store.suspensions.intake import Intake
+from service.store.suspensions.saving import Saved, Suspensions
+
+_OURS = Origin()
+
+
+@dataclass(frozen=True)
+class Foreign:
+    """The parts of a run that another framework or protocol executes.
+
+    `state` is returned unchanged. For another protocol, `fit` reduces drafts to what it can express, `kept_ms` is how
+    long its keys are kept after the deadline, and `events` are added to the trail.
+    """
+
+    origin: Origin
+    state: SealedState
+    fit: Callable[[ItemDraft], ItemDraft] | None = None
+    kept_ms: int = 0
+    events: tuple[Event, ...] = ()
+
+    def keep(self, seen: Idempotency | None, drafts: Sequence[ItemDraft]) -> Idempotency | None:
+        """Return the caller's key, kept for `kept_ms` after the deadline."""
+        if not self.kept_ms or seen is None:
+            return seen
+        return replace(seen, kept_ms=max(draft.terms.timeout_s for draft in drafts) * 1000 + self.kept_ms)
+
+
+@dataclass(frozen=True)
+class Suspending:
+    """Operations that create suspensions."""
+
+    suspensions: Suspensions
+    runs: Runs
+    policy: Callable[[], Policy]
+    evaluations: Evaluations
+    intake: Intake | None
+
+    async def start(
+        self,
+        run: RunRef,
+        state: SealedState,
+        on_deny: str = "continue",
+        key: str | None = None,
+        request: JsonValue = None,
+        origin: Origin = _OURS,
+    ) -> Saved:
+        """Start a run: one commit saves it and makes it ready for a worker.
+
+        `request` holds all that the caller sent and nothing generated. The same key with the same request returns the
+        first run; with another request it raises `IdempotencyConflict`.
+        """
+        await self._admit(run)
+        draft = draft_suspension(self.suspensions.tenant, run, on_deny=on_deny, state=state)
+        draft = draft.model_copy(update={"resume": ResumeSpec(resumer=origin.resumer), "origin": origin})
+        seen = build_idempotency(run.owner, key, ["start", request], draft.id)
+        return await self._create(draft, (), (), seen, state)
+
+    async def suspend(
+        self,
+        run: RunRef,
+        calls: Sequence[ExternalCall],
+        resume: ResumeSpec,
+        on_deny: str = "continue",
+        key: str | None = None,
+        request: JsonValue = None,
+        foreign: Foreign | None = None,
+    ) -> Saved:
+        """Evaluate the calls of a run, and suspend it until people have decided those that need it.
+
+        Allowed and denied calls get their outcome at once. The turn is the higher of the calls' own step and the number
+        of requests in the run's thread. Raises `InvalidInput` for arguments that do not fit their tool's schema.
+        """
+        await self._admit(run)
+        state = foreign.state if foreign else None
+        turn = max(await self._count_turns(run, key), *(call.step for call in calls))
+        draft = draft_suspension(self.suspensions.tenant, run, state=state, on_deny=on_deny, step=turn)
+        draft = draft.model_copy(update={"resume": resume})
+        if foreign is None and resume.mode == "poll" and key is not None:
+            return await self._suspend_once(draft, calls, key, digest_json(["ask", request]))
+        seen = build_idempotency(run.owner, key, ["ask", request], draft.id)
+        drafts, judged = evaluate_calls(self.policy(), run, calls, turn)
+        await self._check_calls(draft, calls, drafts, foreign)
+        events: tuple[Event, ...] = ()
+        if foreign is not None:
+            draft = draft.model_copy(update={"origin": foreign.origin})
+            drafts = tuple(map(foreign.fit, drafts)) if foreign.fit else drafts
+            events, seen = foreign.events, foreign.keep(seen, drafts)
+        return await self._create(draft, drafts, events + judged, seen, state)
+
+    async def _suspend_once(
+        self, draft: SuspensionRecord, calls: Sequence[ExternalCall], key: str, request_id: str
+    ) -> Saved:
+        """Suspend for calls that their client executes; the id follows from the key.
+
+        A client that returns after weeks finds its suspension. A key kept for a day would let it run the calls twice.
+        """
+        run = name_run(draft.run, key, request_id)
+        named = draft.model_copy(update={"id": run.id.replace("run_", "sus_", 1), "run": run})
+        drafts, judged = evaluate_calls(self.policy(), run, calls, draft.step)
+        await self._check_calls(named, calls, drafts)
+        saved = await self._create(named, drafts, judged)
+        if saved.record.run.request_id != request_id:
+            raise IdempotencyConflict(idempotency_key=key)
+        return saved
+
+    async def _create(
+        self,
+        draft: SuspensionRecord,
+        drafts: Sequence[ItemDraft],
+        events: tuple[Event, ...],
+        seen: Idempotency | None = None,
+        state: SealedState | None = None,
+    ) -> Saved:
+        def begin(now_ms: int) -> Change:
+            begun = suspend(draft, tuple(drafts), now_ms)
+            return Change(begun.record, events + begun.events, state=state, ready=begun.ready)
+
+        room = self.intake.room if self.intake is not None else None
+        return await self.suspensions.create(draft.id, begin, seen, room)
+
+    async def _admit(self, run: RunRef) -> None:
+        if self.intake is not None:
+            await self.intake.admit(run.owner)
+
+    async def _count_turns(self, run: RunRef, key: str | None) -> int:
+        """Return the number of this request in the run's thread; 1 without a thread."""
+        if run.thread_id == run.id:
+            return 1
+        return await self.runs.number_turn(run.owner, run.thread_id, key or run.id)
+
+    async def _check_calls(
+        self,
+        draft: SuspensionRecord,
+        calls: Sequence[ExternalCall],
+        drafts: Sequence[ItemDraft],
+        foreign: Foreign | None = None,
+    ) -> None:
+        """Check arguments against their schemas, except one that a person will give; save the definitions."""
+        fits = [
+            Fit(
+                call.definition.parameters
+                if item.target_arg is None
+                else without_argument(call.definition.parameters, item.target_arg),
+                call.call.args,
+                f"calls[{call.call.index}].args",
+            )
+            for call, item in zip(calls, drafts, strict=True)
+        ]
+        await self.evaluations.check_values(fits, caller=draft.run.owner)
+        if foreign is None or foreign.fit is None:
+            await self.runs.save_definitions([call.definition for call in calls])
