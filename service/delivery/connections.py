@@ -56,11 +56,9 @@ class GuardedBackend(httpcore.AsyncNetworkBackend):
         raise UnsafeUrl("A receiver must be a network address.")
 
     def close(self) -> None:
-        """Cancel name look-ups without waiting."""
         self._lookups.shutdown(wait=False, cancel_futures=True)
 
     async def sleep(self, seconds: float) -> None:
-        """Wait."""
         await asyncio.sleep(seconds)
 
     async def _resolve(self, host: str, port: int) -> list[IPv4Address | IPv6Address]:

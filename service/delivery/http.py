@@ -31,7 +31,6 @@ class Answer:
 
     @property
     def accepted(self) -> bool:
-        """Whether the receiver accepted the message."""
         return 200 <= self.status < 300
 
 
@@ -45,7 +44,6 @@ class Posts:
         self._pool: httpcore.AsyncConnectionPool | None = None
 
     async def aclose(self) -> None:
-        """Close all connections."""
         if self._pool is not None and self._backend is not None:
             await self._pool.aclose()
             self._backend.close()

@@ -51,7 +51,6 @@ class BoundedRequests(HttpToolsProtocol):
         self._began_s = 0.0
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
-        """Start the timer of the first request."""
         super().connection_made(transport)
         self._begin_timer()
 
@@ -62,7 +61,6 @@ class BoundedRequests(HttpToolsProtocol):
         super().connection_lost(exc)
 
     def data_received(self, data: bytes) -> None:
-        """Parse the data, then check the head's size and the timer."""
         if self._refused:
             return
         self._unparsed_bytes += len(data)
@@ -77,7 +75,6 @@ class BoundedRequests(HttpToolsProtocol):
             self._begin_timer()
 
     def on_message_begin(self) -> None:
-        """Record the start of a request."""
         self._incomplete = self._in_head = True
         super().on_message_begin()
 
@@ -94,7 +91,6 @@ class BoundedRequests(HttpToolsProtocol):
         super().on_headers_complete()
 
     def on_body(self, body: bytes) -> None:
-        """Count a part of the body."""
         if self._refused:
             return
         self._unparsed_bytes = 0
@@ -114,7 +110,6 @@ class BoundedRequests(HttpToolsProtocol):
             )
 
     def _expects_more(self) -> bool:
-        """Return whether a request is incomplete, or the first one is missing."""
         cycle: RequestResponseCycle | None = self.cycle
         if self._incomplete or cycle is None:
             return True
@@ -163,7 +158,6 @@ class BoundedRequests(HttpToolsProtocol):
         self.transport.close()
 
     def _may_respond(self) -> bool:
-        """Return whether the incomplete request is the next one to get a response."""
         cycle: RequestResponseCycle | None = self.cycle
         if self._in_head:
             return cycle is None or cycle.response_complete

@@ -54,7 +54,6 @@ class Guards:
         self._secure = secure
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Serve one request."""
         if scope["type"] != "http":
             await self._app(scope, receive, send)
             return
@@ -114,7 +113,6 @@ class _Exchange:
             await self.answer(message)
 
     async def answer(self, message: Message) -> None:
-        """Send a part of the final response."""
         self.begun = True
         if message["type"] == "http.response.start":
             fresh = not self._static or message["status"] >= HTTPStatus.BAD_REQUEST

@@ -85,6 +85,5 @@ def _parse(body: bytes) -> Post:
 
 
 def _is_own(request: Request, origin: str) -> bool:
-    """Return whether the origin is the request's host or the public URL."""
     own = {request.headers.get("host"), urlsplit(process_of(request).settings.public_url).netloc}
     return urlsplit(origin).netloc in own

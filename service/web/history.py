@@ -35,11 +35,9 @@ class Filter:
     text: str
 
     def __bool__(self) -> bool:
-        """Return whether any field is set."""
         return any((self.verdict, self.agent, self.text))
 
     def matches(self, record: SuspensionRecord, row: Row) -> bool:
-        """Return whether a row matches every field."""
         if self.verdict and row.state != self.verdict:
             return False
         if self.agent and self.agent.casefold() not in row.agent.casefold():

@@ -7,34 +7,14 @@ from typing import Any
 from fastapi import APIRouter, Request
 from fastapi.responses import RedirectResponse, Response
 
-from sayso.errors import (
-    AlreadyDecided,
-    ClockInDoubt,
-    Conflict,
-    DeadlinePassed,
-    IdempotencyConflict,
-    InvalidInput,
-    NotAllowed,
-    PolicyForbids,
-    SaysoError,
-    StaleDigest,
-)
+from sayso import errors
+from sayso.errors import DeadlinePassed, InvalidInput, SaysoError
 from sayso.problems import Problem
 from sayso.records.decisions import ActorKind, DecisionRequest
 from sayso.records.items import Answer, Item
 from sayso.records.suspensions import Status, SuspensionRecord
 from sayso.records.tool_calls import ToolDefinition
-from sayso.sentences.items import (
-    describe_deadlock,
-    describe_denial,
-    describe_fallback,
-    describe_hold,
-    describe_ineligibility,
-    describe_need,
-    describe_quorum,
-    describe_resemblance,
-    describe_reviewers,
-)
+from sayso.sentences import items as sentences
 from sayso.sentences.outcomes import describe_decision, describe_failure, describe_outcome
 from sayso.text.summaries import summarize
 from sayso.transitions.deciding import find_item
@@ -62,21 +42,21 @@ from service.web.sign_ins import find_sender
 router = APIRouter()
 
 _HEADINGS: tuple[tuple[type[SaysoError], str], ...] = (
-    (AlreadyDecided, "Already decided"),
-    (IdempotencyConflict, "You have already decided this"),
+    (errors.AlreadyDecided, "Already decided"),
+    (errors.IdempotencyConflict, "You have already decided this"),
     (DeadlinePassed, "The deadline has passed"),
-    (ClockInDoubt, "The clock is in doubt"),
-    (StaleDigest, "The request has changed"),
-    (Conflict, "This can no longer be decided"),
+    (errors.ClockInDoubt, "The clock is in doubt"),
+    (errors.StaleDigest, "The request has changed"),
+    (errors.Conflict, "This can no longer be decided"),
     (EarlierSignIn, "You have signed in again"),
-    (PolicyForbids, "The rules do not allow this"),
-    (NotAllowed, "You cannot decide this"),
+    (errors.PolicyForbids, "The rules do not allow this"),
+    (errors.NotAllowed, "You cannot decide this"),
     (InvalidInput, "Your input was not accepted"),
 )
 
 _SENTENCES: tuple[tuple[type[SaysoError], str], ...] = (
-    (IdempotencyConflict, "Your first decision counts; other reviewers must still decide. Nothing was changed."),
-    (StaleDigest, "Check it again below before you decide. Nothing was changed."),
+    (errors.IdempotencyConflict, "Your first decision counts; other reviewers must still decide. Nothing was changed."),
+    (errors.StaleDigest, "Check it again below before you decide. Nothing was changed."),
     (EarlierSignIn, SEND_AGAIN),
 )
 
@@ -157,7 +137,6 @@ def _read_decision(item: Item, definition: ToolDefinition | None, post: Post, li
 async def _show_again(
     request: Request, visitor: Visitor, suspension_id: str, item_id: str, post: Post, error: SaysoError
 ) -> None:
-    """Show the error on the current page of the item, with the input."""
     context = await _gather(request, visitor, suspension_id, item_id)
     forms: Forms = context["forms"]
     record: SuspensionRecord = context["record"]
@@ -188,11 +167,11 @@ async def _gather(request: Request, visitor: Visitor, suspension_id: str, item_i
     forms = await asyncio.to_thread(make_forms, item, definition)
     claims = find_claims(record, definition, find_model_text(record.id, trail))
     return {
-        "title": f"{item.tool.name} {describe_need(item)}" if item.open else item.tool.name,
+        "title": f"{item.tool.name} {sentences.describe_need(item)}" if item.open else item.tool.name,
         "now_ms": found.now_ms,
         "record": record,
         "item": item,
-        "hold": describe_hold(record, item, freezes, found.now_ms),
+        "hold": sentences.describe_hold(record, item, freezes, found.now_ms),
         "run": run,
         "run_id": run.id,
         "definition": definition,
@@ -217,16 +196,16 @@ def _describe(record: SuspensionRecord, item: Item, name: str) -> dict[str, obje
     decided = outcome.args if outcome is not None else None
     return {
         "item_state": find_item_state(record, item),
-        "need": describe_need(item),
+        "need": sentences.describe_need(item),
         "extensions": list_extensions(item) if record.status is Status.PENDING else [],
         "takes_answers": item.open and record.status is Status.PENDING,
-        "ineligibility": describe_ineligibility(record, item, name),
-        "fallback": describe_fallback(record, item),
-        "denial": describe_denial(record) if Answer.DENY in item.allowed else "",
-        "reviewers": describe_reviewers(record, item),
-        "quorum": describe_quorum(item),
-        "resemblance": describe_resemblance(item.resembles),
-        "deadlock": describe_deadlock(record, item),
+        "ineligibility": sentences.describe_ineligibility(record, item, name),
+        "fallback": sentences.describe_fallback(record, item),
+        "denial": sentences.describe_denial(record) if Answer.DENY in item.allowed else "",
+        "reviewers": sentences.describe_reviewers(record, item),
+        "quorum": sentences.describe_quorum(item),
+        "resemblance": sentences.describe_resemblance(item.resembles),
+        "deadlock": sentences.describe_deadlock(record, item),
         "outcome": describe_outcome(item),
         "changes": compare_args(item.tool.args, decided) if decided is not None else [],
         "decisions": [
@@ -248,11 +227,10 @@ def _heading(error: SaysoError, problem: Problem, item: Item) -> str:
 
 
 def _sentence(error: SaysoError, record: SuspensionRecord, item: Item) -> str:
-    """Return what happened since the page was loaded, or the error's sentence."""
     if not item.open:
         return f"{describe_outcome(item)}. Nothing was changed."
     if record.status is Status.CANCELLED:
         return "The run was cancelled. Nothing was changed."
     if isinstance(error, DeadlinePassed):
-        return f"The deadline has passed: {describe_fallback(record, item)}. Nothing was changed."
+        return f"The deadline has passed: {sentences.describe_fallback(record, item)}. Nothing was changed."
     return next((sentence for kind, sentence in _SENTENCES if isinstance(error, kind)), error.message)

@@ -73,7 +73,6 @@ async def _stream(wiring: Wiring, visitor: Visitor, run: str | None, closing: as
 
 
 async def _wait(timeout_s: float, *events: asyncio.Event) -> None:
-    """Wait until one of the events is set, or for the timeout."""
     waits = [asyncio.ensure_future(event.wait()) for event in events]
     try:
         await asyncio.wait(waits, timeout=timeout_s, return_when=asyncio.FIRST_COMPLETED)

@@ -32,12 +32,10 @@ class Visitor:
 
     @property
     def name(self) -> str:
-        """The person's name."""
         return self.principal.name
 
     @property
     def tenant(self) -> str:
-        """The person's tenant."""
         return self.principal.tenant
 
     @property

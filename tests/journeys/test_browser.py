@@ -92,4 +92,4 @@ def open_from_inbox(page: Page, words: str) -> None:
     """Open the inbox, wait there until the card with these words comes by itself, and open its item."""
     page.get_by_role("link", name="Inbox").first.click()
     page.locator(".card", has_text=words).get_by_role("link").click()
-    expect(page.get_by_role("heading", name="Your answer")).to_be_visible()
+    expect(page.get_by_role("heading", name="Your decision")).to_be_visible()

@@ -35,7 +35,6 @@ class HookDecision(DecisionRequest):
 
     @property
     def decision(self) -> DecisionRequest:
-        """The decision without reviewer and item."""
         return DecisionRequest.model_validate(
             self.model_dump(include=set(DecisionRequest.model_fields), exclude_unset=True)
         )

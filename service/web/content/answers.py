@@ -94,7 +94,6 @@ def _read_value(fields: tuple[Field, ...], post: Post) -> JsonValue:
 
 
 def _target_schema(item: Item, schema: JsonObject | None) -> JsonObject | None:
-    """Return the tool's schema of the argument that receives the value."""
     properties = schema.get("properties") if schema is not None else None
     found = properties.get(item.target_arg) if isinstance(properties, dict) and item.target_arg is not None else None
     return found if isinstance(found, dict) else None

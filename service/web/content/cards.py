@@ -6,14 +6,7 @@ from dataclasses import dataclass
 from sayso.records.freezes import Freeze
 from sayso.records.items import Item
 from sayso.records.suspensions import Status, SuspensionRecord
-from sayso.sentences.items import (
-    describe_fallback,
-    describe_hold,
-    describe_ineligibility,
-    describe_need,
-    describe_quorum,
-    describe_resemblance,
-)
+from sayso.sentences import items as sentences
 from sayso.sentences.outcomes import describe_outcome
 from sayso.text.summaries import Summary, summarize
 from sayso.transitions.item_states import ItemState, find_item_state
@@ -63,7 +56,7 @@ def item_href(record: SuspensionRecord, item: Item) -> str:
 def make_cards(records: Iterable[SuspensionRecord], name: str, freezes: Sequence[Freeze], now_ms: int) -> list[Card]:
     """Return a card for every open item as the reviewer `name` sees it, sorted by deadline."""
     cards = [
-        _card(record, item, name, describe_hold(record, item, freezes, now_ms))
+        _card(record, item, name, sentences.describe_hold(record, item, freezes, now_ms))
         for record in records
         if record.status is Status.PENDING
         for item in record.items
@@ -82,7 +75,7 @@ def _card(record: SuspensionRecord, item: Item, name: str, hold: str) -> Card:
         href=item_href(record, item),
         tool=item.tool.name,
         title=item.prompt.title or "",
-        need=describe_need(item),
+        need=sentences.describe_need(item),
         summary=summarize(item.tool.args),
         reason=item.prompt.reason or "",
         run=record.run.title,
@@ -91,10 +84,10 @@ def _card(record: SuspensionRecord, item: Item, name: str, hold: str) -> Card:
         created_at_ms=record.created_at_ms,
         deadline_at_ms=item.terms.deadline_at_ms,
         hold=hold,
-        fallback=describe_fallback(record, item),
-        quorum=describe_quorum(item),
-        ineligibility=describe_ineligibility(record, item, name),
-        resemblance=describe_resemblance(item.resembles),
+        fallback=sentences.describe_fallback(record, item),
+        quorum=sentences.describe_quorum(item),
+        ineligibility=sentences.describe_ineligibility(record, item, name),
+        resemblance=sentences.describe_resemblance(item.resembles),
     )
 
 

@@ -17,7 +17,6 @@ class Claims:
     model_text: str
 
     def __bool__(self) -> bool:
-        """Return whether there is any statement."""
         return bool(self.title or self.description or self.context or self.model_text)
 
 

@@ -18,11 +18,8 @@ _EXTENSIONS_MS = tuple(minutes * 60_000 for minutes in (15, 60, 240, 1440))
 
 @dataclass(frozen=True)
 class Why:
-    """Why an item needs a decision: the deciding rule, all rules that matched, and any error in the evaluation."""
+    """The rule decision behind an item: all rules that matched, and any error in the evaluation."""
 
-    reason: str
-    rule_id: str
-    rule_version: str
     matched: tuple[str, ...]
     error: str
 
@@ -49,19 +46,13 @@ class Change:
 
 
 def find_why(item: Item, suspension_id: str, trail: Sequence[TrailEntry]) -> Why:
-    """Return why the item needs a decision, from its terms and its rule decision in the trail."""
+    """Return the item's rule decision from the trail."""
     evaluated = Facts({})
     for entry in trail[: _find_suspension(suspension_id, trail)]:
         facts = Facts(entry.data)
         if entry.type == EventType.POLICY_DECISION and facts.value("index") == item.index:
             evaluated = facts
-    return Why(
-        reason=item.prompt.reason or "",
-        rule_id=item.terms.rule_id or "",
-        rule_version=item.terms.rule_version,
-        matched=tuple(evaluated.texts("matched_rules")),
-        error=evaluated.text("error"),
-    )
+    return Why(tuple(evaluated.texts("matched_rules")), evaluated.text("error"))
 
 
 def find_model_text(suspension_id: str, trail: Sequence[TrailEntry]) -> str:
@@ -79,13 +70,8 @@ def find_result(item: Item, suspension_id: str, trail: Sequence[TrailEntry]) -> 
         if entry.type == EventType.RUN_PAUSED and facts.object("payload").text("suspension_id") != suspension_id:
             return None
         if entry.type in (EventType.TOOL_COMPLETED, EventType.OUTCOME_REPORTED) and _is_about(item, facts):
-            return Result(
-                success=facts.flag("success"),
-                output=facts.value("output"),
-                error=facts.text("error"),
-                latency=facts.latency(),
-                at_ms=entry.at_ms,
-            )
+            success, output, error = facts.flag("success"), facts.value("output"), facts.text("error")
+            return Result(success, output, error, facts.latency(), entry.at_ms)
     return None
 
 

@@ -70,7 +70,6 @@ def describe_entry(entry: Entry) -> Line:
 
 
 def _describe(entry: Entry) -> tuple[str, str, str]:
-    """Return the sentence, its tone and the note below it."""
     speaker = entry.who or "The agent"
     if entry.kind is Kind.TEXT:
         return f"{speaker} said", "plain", entry.text

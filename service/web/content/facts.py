@@ -18,41 +18,33 @@ class Facts:
         self._names = names
 
     def text(self, key: str, default: str = "") -> str:
-        """Return a text, or a number as text."""
         value = self._data.get(key)
         return str(value) if isinstance(value, str | int | float) and value != "" else default
 
     def flag(self, key: str) -> bool:
-        """Return whether the value is true."""
         return self._data.get(key) is True
 
     def texts(self, key: str) -> list[str]:
-        """Return the texts of a list."""
         value = self._data.get(key)
         return [text for text in value if isinstance(text, str)] if isinstance(value, list) else []
 
     def objects(self, key: str) -> list["Facts"]:
-        """Return the objects of a list."""
         value = self._data.get(key)
         return [Facts(row, self._names) for row in value if isinstance(row, dict)] if isinstance(value, list) else []
 
     def object(self, key: str) -> "Facts":
-        """Return a nested object."""
         value = self._data.get(key)
         return Facts(value if isinstance(value, dict) else {}, self._names)
 
     def value(self, key: str) -> JsonValue:
-        """Return the raw value."""
         value: JsonValue = self._data.get(key)
         return value
 
     def number(self, key: str) -> int:
-        """Return a whole number, 0 by default."""
         value = self._data.get(key)
         return value if isinstance(value, int) else 0
 
     def clock(self, key: str) -> str:
-        """Return a moment in words."""
         return describe_clock(self.number(key)) if self.number(key) else "an unknown time"
 
     def latency(self) -> str:
@@ -62,7 +54,6 @@ class Facts:
 
     @property
     def actor(self) -> str:
-        """Who acted."""
         return self.object("by").text("id", "Somebody")
 
     @property

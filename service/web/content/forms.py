@@ -49,7 +49,6 @@ class Field:
 
     @property
     def control(self) -> str:
-        """The control: text, lines, number, choice or json."""
         if self.shape.kind == "boolean":
             return "choice"
         if self.shape.kind == "integer":
@@ -60,19 +59,16 @@ class Field:
 
     @property
     def options(self) -> list[tuple[str, str]]:
-        """The options of a choice: JSON value and label."""
         return [
             (_canonical(value), value if isinstance(value, str) else _canonical(value)) for value in self.shape.options
         ]
 
     @property
     def shown_name(self) -> str:
-        """The name of the argument, quoted where it is ambiguous."""
         return write_key(self.name or "")
 
     @property
     def rows(self) -> int:
-        """The control's height in lines."""
         return max(2, min(14, self.text.count("\n") + 1 + len(self.text) // 80))
 
 
@@ -85,7 +81,6 @@ class Reading:
 
     @property
     def valid(self) -> bool:
-        """Whether every field is valid."""
         return not any(field.problem for field in self.fields)
 
 

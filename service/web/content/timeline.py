@@ -66,24 +66,10 @@ def _count(number: int, noun: str) -> str:
     return f"{number} {noun}{'' if number == 1 else 's'}"
 
 
-def _run_started(facts: Facts) -> Sentence:
-    title = facts.text("claimed_title") or facts.text("title")
-    note = f"{UNCHECKED}: {title}" if title else ""
-    return "plain", f"{facts.text('owner', 'Somebody')} started {facts.text('agent', 'an agent')}", note
-
-
 def _llm_completed(facts: Facts) -> Sentence:
     calls = facts.number("tool_call_count")
     text = f"The model requested {_count(calls, 'call')}" if calls else "The model answered"
     return "plain", text, facts.text("text")
-
-
-def _batch_started(facts: Facts) -> Sentence:
-    return (
-        "quiet",
-        f"Evaluating {_count(facts.number('tool_call_count'), 'call')}",
-        join_words(facts.texts("tool_names")),
-    )
 
 
 _POLICY_ACTIONS = {
@@ -128,28 +114,14 @@ def _timed_out(facts: Facts) -> Sentence:
     return "good" if verdict in ("approved", "answered") else "bad", text, ""
 
 
-def _escalated(facts: Facts) -> Sentence:
-    people = join_words(facts.texts("reviewers")) or "more reviewers"
-    return "wait", f"{facts.item} was escalated to {people}", f"until {facts.clock('deadline_at_ms')}"
-
-
-def _deadline_extended(facts: Facts) -> Sentence:
-    return "plain", f"{facts.actor} extended the deadline of {facts.item}", f"until {facts.clock('deadline_at_ms')}"
+def _until(tone: str, text: str, facts: Facts) -> Sentence:
+    return tone, text, f"until {facts.clock('deadline_at_ms')}"
 
 
 def _deadlines_moved(facts: Facts) -> Sentence:
     span = describe_span(max((row.number("by_ms") for row in facts.objects("items")), default=0))
     people = join_words(sorted({name for row in facts.objects("freezes") if (name := row.text("unfrozen_by"))}))
     return "plain", f"No longer frozen: every deadline moved by {span}", f"unfrozen by {people}" if people else ""
-
-
-def _run_resuming(facts: Facts) -> Sentence:
-    attempt = facts.number("attempt")
-    return "quiet", "A worker leased the run" + (f" (attempt {attempt})" if attempt > 1 else ""), ""
-
-
-def _run_resumed(facts: Facts) -> Sentence:
-    return "plain", "The run resumed" + ("" if facts.flag("approved") else " after a denial"), ""
 
 
 def _tool_completed(facts: Facts) -> Sentence:
@@ -166,21 +138,6 @@ def _permit_lapsed(facts: Facts) -> Sentence:
     return "bad", f"The permit for {name} expired before the call started", ""
 
 
-def _batch_completed(facts: Facts) -> Sentence:
-    failures = facts.number("failure_count")
-    finished = f"{_count(facts.number('tool_call_count'), 'call')} finished"
-    return "quiet", finished + (f", {failures} failed" if failures else ""), ""
-
-
-def _run_postponed(facts: Facts) -> Sentence:
-    text = f"Attempt {facts.number('attempt')} failed; the next is at {facts.clock('again_at_ms')}"
-    return "bad", text, facts.text("error")
-
-
-def _run_ended(tone: str, text: str) -> Callable[[Facts], Sentence]:
-    return lambda facts: (tone, text, facts.text("error"))
-
-
 def _run_cancelled(facts: Facts) -> Sentence:
     by = facts.object("by").text("id", "The agent")
     running = len(facts.texts("calls_in_flight"))
@@ -189,36 +146,65 @@ def _run_cancelled(facts: Facts) -> Sentence:
 
 
 DESCRIBERS: Mapping[str, Callable[[Facts], Sentence]] = {
-    EventType.RUN_STARTED: _run_started,
+    EventType.RUN_STARTED: lambda facts: (
+        "plain",
+        f"{facts.text('owner', 'Somebody')} started {facts.text('agent', 'an agent')}",
+        f"{UNCHECKED}: {title}" if (title := facts.text("claimed_title") or facts.text("title")) else "",
+    ),
     EventType.LLM_COMPLETED: _llm_completed,
-    EventType.TOOL_BATCH_STARTED: _batch_started,
+    EventType.TOOL_BATCH_STARTED: lambda facts: (
+        "quiet",
+        f"Evaluating {_count(facts.number('tool_call_count'), 'call')}",
+        join_words(facts.texts("tool_names")),
+    ),
     EventType.POLICY_DECISION: _policy_decision,
     EventType.RUN_PAUSED: _run_suspended,
     EventType.DECISION_RECORDED: _decision_recorded,
     EventType.DECIDED: _decided,
     EventType.TIMED_OUT: _timed_out,
     EventType.REVIEWER_REMINDED: lambda facts: ("plain", f"Reviewers were reminded of {facts.item}", ""),
-    EventType.ESCALATED: _escalated,
-    EventType.DEADLINE_EXTENDED: _deadline_extended,
+    EventType.ESCALATED: lambda facts: _until(
+        "wait", f"{facts.item} was escalated to {join_words(facts.texts('reviewers')) or 'more reviewers'}", facts
+    ),
+    EventType.DEADLINE_EXTENDED: lambda facts: _until(
+        "plain", f"{facts.actor} extended the deadline of {facts.item}", facts
+    ),
     EventType.ITEM_SEEN: lambda facts: ("quiet", f"{facts.actor} opened {facts.item}", ""),
     EventType.ASKED_AGAIN: lambda facts: ("wait", f"{facts.item} needs a new decision", facts.text("reason")),
     EventType.DEADLINES_MOVED: _deadlines_moved,
     EventType.RESULT_REPORTED: lambda facts: ("good", f"The worker that started {facts.item} reported its result", ""),
     EventType.RUN_RELEASED: lambda facts: ("quiet", "The worker released the run", facts.text("reason")),
     EventType.RUN_REVIVED: lambda facts: ("plain", f"{facts.actor} retried the run", ""),
-    EventType.RUN_RESUMING: _run_resuming,
-    EventType.RUN_RESUMED: _run_resumed,
+    EventType.RUN_RESUMING: lambda facts: (
+        "quiet",
+        "A worker leased the run" + (f" (attempt {attempt})" if (attempt := facts.number("attempt")) > 1 else ""),
+        "",
+    ),
+    EventType.RUN_RESUMED: lambda facts: (
+        "plain",
+        "The run resumed" if facts.flag("approved") else "The run resumed after a denial",
+        "",
+    ),
     EventType.PERMIT_REDEEMED: lambda facts: ("quiet", f"The permit for {facts.item} was redeemed", ""),
     EventType.PERMIT_LAPSED: _permit_lapsed,
     EventType.PERMIT_RETURNED: lambda facts: ("quiet", f"{facts.item} did not start; its permit is valid again", ""),
     EventType.OUTCOME_REPORTED: _tool_completed,
     EventType.TOOL_COMPLETED: _tool_completed,
-    EventType.TOOL_BATCH_COMPLETED: _batch_completed,
+    EventType.TOOL_BATCH_COMPLETED: lambda facts: (
+        "quiet",
+        f"{_count(facts.number('tool_call_count'), 'call')} finished"
+        + (f", {failures} failed" if (failures := facts.number("failure_count")) else ""),
+        "",
+    ),
     EventType.WARNING: lambda facts: ("wait", facts.text("message", "Warning"), ""),
-    EventType.RUN_POSTPONED: _run_postponed,
-    EventType.RUN_COMPLETED: _run_ended("good", "The run completed"),
-    EventType.RUN_DEGRADED: _run_ended("wait", "The run ended early"),
-    EventType.RUN_FAILED: _run_ended("bad", "The run failed"),
+    EventType.RUN_POSTPONED: lambda facts: (
+        "bad",
+        f"Attempt {facts.number('attempt')} failed; the next is at {facts.clock('again_at_ms')}",
+        facts.text("error"),
+    ),
+    EventType.RUN_COMPLETED: lambda facts: ("good", "The run completed", facts.text("error")),
+    EventType.RUN_DEGRADED: lambda facts: ("wait", "The run ended early", facts.text("error")),
+    EventType.RUN_FAILED: lambda facts: ("bad", "The run failed", facts.text("error")),
     EventType.RUN_CANCELLED: _run_cancelled,
     UNREADABLE: lambda _facts: ("bad", "This event is damaged in the store and cannot be read", ""),
 }

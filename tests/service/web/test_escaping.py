@@ -123,7 +123,7 @@ async def test_agent_texts_are_shown_escaped(settings: Settings, text: str) -> N
             assert text in open_page.text
         for other in ("/", f"/runs/{run_id}", f"/runs/{run_id}/cancel", "/runs"):
             check(await anna.read(other))
-        digest = (await anna.wiring.desk.suspensions.read(suspension_id)).record.items[0].digest  # type: ignore[union-attr]
+        digest = (await anna.wiring.desk.suspensions.read(suspension_id)).record.items[0].digest
         fields = {
             "answer": "edit",
             "digest": digest,
