@@ -38,13 +38,13 @@ Timestamp = Annotated[str, Field(pattern=TIMESTAMP, examples=["2026-11-21T12:00:
 Uuid = Annotated[str, Field(pattern=UUID_FORM, examples=["019aa4a2-f1e2-c3d4-e5f6-0718293a4b5c"])]
 
 
-class Wire(BaseModel):
+class ProtocolModel(BaseModel):
     """Base class for objects of the protocol."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
 
-class Submitted(Wire):
+class Submitted(ProtocolModel):
     """Base class for request bodies. Optional members may be absent, but not null."""
 
     @model_validator(mode="before")
@@ -136,7 +136,7 @@ class NewOutcome(Submitted):
     note: Note | None = _ABSENT
 
 
-class DeliveryView(Wire):
+class DeliveryView(ProtocolModel):
     """The receiver of an instance, without its secret."""
 
     type: Literal["webhook"] = "webhook"
@@ -144,7 +144,7 @@ class DeliveryView(Wire):
     registration_id: str
 
 
-class InstanceView(Wire):
+class InstanceView(ProtocolModel):
     """An instance."""
 
     id: Uuid
@@ -159,21 +159,21 @@ class InstanceView(Wire):
         return cls(id=instance.id, name=instance.name, delivery=delivery)
 
 
-class Credential(Wire):
+class Credential(ProtocolModel):
     """The credential of an instance."""
 
     token: str
     expires_at: Timestamp | None = _ABSENT
 
 
-class ProvisionedInstance(Wire):
+class ProvisionedInstance(ProtocolModel):
     """A new instance and its credential."""
 
     instance: InstanceView
     credential: Credential
 
 
-class DecisionView(Wire):
+class DecisionView(ProtocolModel):
     """The outcome of a request. Only an approval has `expires_at`, which never changes."""
 
     status: Literal["approved", "denied", "expired", "cancelled"]
@@ -182,7 +182,7 @@ class DecisionView(Wire):
     expires_at: Timestamp | None = _ABSENT
 
 
-class OutcomeView(Wire):
+class OutcomeView(ProtocolModel):
     """The outcome of the call."""
 
     status: Literal["succeeded", "failed"]
@@ -190,14 +190,14 @@ class OutcomeView(Wire):
     reported_at: Timestamp
 
 
-class ConsumptionView(Wire):
+class ConsumptionView(ProtocolModel):
     """The consumption of an approval, and the reported outcome."""
 
     consumed_at: Timestamp
     outcome: OutcomeView | None = _ABSENT
 
 
-class RequestView(Wire):
+class RequestView(ProtocolModel):
     """A request: the submitted members, unchanged, and its status."""
 
     id: Uuid

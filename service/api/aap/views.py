@@ -13,7 +13,7 @@ _SUBMITTED = ("tool", "server", "arguments", "timeout", "agent_reasoning", "cont
 
 
 def status_of(record: SuspensionRecord) -> str:
-    """Return the status of the request. An outcome is final, whatever happens to the run."""
+    """Return the status of the request. An outcome is final; the end of the run does not change it."""
     outcome = record.items[0].outcome
     if outcome is None:
         return "cancelled" if record.status is Status.CANCELLED else "pending"

@@ -1,4 +1,4 @@
-"""Requests and their keys are kept as long as the protocol promises, whatever the retention settings are."""
+"""Requests and their keys are kept as long as the protocol promises, even under shorter retention settings."""
 
 from pathlib import Path
 
