@@ -193,7 +193,6 @@ def _is_literal(token: str) -> bool:
 
 
 def _goes_on(tokens: list[str]) -> bool:
-    """Whether the next token continues the expression."""
     return bool(tokens) and tokens[0] in (".", "[", "(", "+", "-", "*", "/", "%")
 
 

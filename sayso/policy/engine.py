@@ -183,7 +183,6 @@ class Policy(Immutable):
         }
 
     def _ask_unevaluated(self, event: PolicyEvent, error: str) -> PolicyDecision:
-        """Return the decision to ask about an event that no rule could be tried on."""
         reason = "The call could not be evaluated, so a reviewer decides."
         try:
             rules = [rule for rule in self.rules if rule.enabled and may_be_about(rule, event.tool_name or "")]
@@ -236,7 +235,6 @@ def _is_model_call(event: object) -> bool:
 
 
 def _decide_model_call(decision: PolicyDecision) -> PolicyDecision:
-    """Return the decision on a model call, which nobody can be asked about."""
     if decision.policy_id is None and decision.error is None:
         return decision.model_copy(update={"action": Action.ALLOW, "reason": "No rule covers this model call."})
     if decision.action not in ASKING:

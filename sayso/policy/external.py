@@ -43,17 +43,7 @@ def evaluate_calls(
     events = [Event(type=EventType.TOOL_BATCH_STARTED, data=data)]
     drafts: list[ItemDraft] = []
     for one in calls:
-        event = PolicyEvent(
-            run_id=run.id,
-            thread_id=run.thread_id,
-            step=step,
-            agent=run.agent,
-            tool_name=one.call.name,
-            tool_args=one.call.args,
-            subagent_name=one.call.subagent,
-            context=run.facts,
-            claimed=run.claimed,
-        )
+        event = _event(run, step, one.call.name, one.call.args, one.call.subagent)
         decision = policy.judge(event)
         if one.known:
             decision = put_question(one.definition, one.call.args, decision)
@@ -93,7 +83,6 @@ def judge_final(
 
 
 def _check_final(item: Item, judged: PolicyDecision, definition: ToolDefinition | None) -> None:
-    """Raise `PolicyForbids` for arguments that the rules deny, or might deny."""
     name = item.tool.name
     if judged.action is not Action.DENY and judged.in_doubt is Action.DENY:
         raise PolicyForbids(
@@ -134,14 +123,18 @@ def _type_of(value: Any) -> str:
 
 def describe_item(record: SuspensionRecord, item: Item, args: JsonObject) -> PolicyEvent:
     """Return the event of an item's call with these arguments."""
+    return _event(record.run, record.step, item.tool.name, args, item.subagent)
+
+
+def _event(run: RunRef, step: int, tool: str, args: JsonObject, subagent: str | None) -> PolicyEvent:
     return PolicyEvent(
-        run_id=record.run.id,
-        thread_id=record.run.thread_id,
-        step=record.step,
-        agent=record.run.agent,
-        tool_name=item.tool.name,
+        run_id=run.id,
+        thread_id=run.thread_id,
+        step=step,
+        agent=run.agent,
+        tool_name=tool,
         tool_args=args,
-        subagent_name=item.subagent,
-        context=record.run.facts,
-        claimed=record.run.claimed,
+        subagent_name=subagent,
+        context=run.facts,
+        claimed=run.claimed,
     )

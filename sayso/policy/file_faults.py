@@ -68,7 +68,6 @@ def report_fault(document: Document, loc: Loc, fault: ErrorDetails) -> None:
 
 
 def _in_yaml(words: str) -> str:
-    """Return a message of the model in YAML's terms."""
     words = re.sub(r"^(Input|String|Tuple) should", "must", words.partition(", not ")[0])
     return words.replace("an object", "a mapping").replace("array", "list").replace(" after validation", "")
 

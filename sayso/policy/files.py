@@ -182,7 +182,6 @@ def _list_problems(error: InvalidInput) -> str:
 
 
 def _flatten(document: Document, loc: Loc, rule: dict[str, Any]) -> Iterator[tuple[tuple[str, ...], Any]]:
-    """Yield the known parts of a rule, and those of its nested mappings."""
     for key, value in rule.items():
         inner = [part[1] for part in PARTS if part[0] == key and len(part) > 1]
         if not inner:
@@ -195,7 +194,6 @@ def _flatten(document: Document, loc: Loc, rule: dict[str, Any]) -> Iterator[tup
 
 
 def _place_tool(value: Any) -> tuple[str, ...]:
-    """Return the model's field for a rule's tool: a name, a pattern, or a list of both."""
     if isinstance(value, list):
         return NAMES
     return PATTERN if isinstance(value, str) and any(sign in value for sign in "*?[") else PARTS["tool",]

@@ -41,7 +41,6 @@ def find_findings(policy: Policy, known: Known) -> list[str]:
 
 
 def _find_dead(rules: Sequence[PolicyRule]) -> Iterable[str]:
-    """Yield rules that an earlier rule always precedes, and denials that an equal allow precedes."""
     pairs = ((first, later) for at, later in enumerate(rules) for first in rules[:at])
     for first, later in islice(pairs, MOST_PAIRS):
         if not _is_wider(first, later):
@@ -103,7 +102,6 @@ def _holds(wide: JsonObject, wide_keys: Sequence[str], narrow: JsonObject, narro
 
 
 def _find_missing_people(policy: Policy, rules: Iterable[PolicyRule], reviewers: Mapping[str, bool]) -> Iterable[str]:
-    """Yield reviewers who cannot decide, and quorums that cannot be met."""
     asking: list[tuple[str, RuleTerms]] = [
         (f"rule {rule.rule_id}", rule.terms) for rule in rules if rule.action in ASKING
     ]

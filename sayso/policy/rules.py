@@ -196,7 +196,6 @@ _ASKS_MODEL = "only tool calls can be asked about; write `subjects: [tool_call]`
 
 
 def _check_events(condition: RuleCondition, action: Action | None, subjects: tuple[Subject, ...] | None) -> None:
-    """Refuse a condition that no event of these subjects can match."""
     event = condition.event_type
     wanted = {SUBJECTS[event]} if event else set(subjects or (Subject.TOOL_CALL,))
     if event and subjects and not {Subject.ANY, *wanted} & set(subjects):

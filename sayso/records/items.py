@@ -73,32 +73,9 @@ class Doubt(Immutable):
     idempotency_key: str
 
 
-class ItemDraft(Immutable):
-    """An item before its terms are resolved. With a preset, no reviewer is asked."""
+class _ItemFields(Immutable):
+    """The fields that an item takes over from its draft."""
 
-    kind: ItemKind = ItemKind.APPROVAL
-    call_id: str
-    index: int
-    tool: ItemTool
-    subagent: str | None = None
-    prompt: Prompt = Field(default_factory=_default_prompt)
-    allowed: tuple[Answer, ...] = (Answer.APPROVE, Answer.EDIT, Answer.DENY)
-    choices: tuple[JsonValue, ...] | None = None
-    response_schema: JsonObject | None = None
-    target_arg: str | None = None
-    terms: RuleTerms = RuleTerms()
-    rule_id: str | None = None
-    rule_version: str = ""
-    resembles: tuple[str, ...] = ()
-    preset: PresetOutcome | None = None
-    doubt: Doubt | None = None
-    fixed: bool = False
-
-
-class Item(Immutable):
-    """One thing a person is asked, with its resolved terms and digest."""
-
-    item_id: str
     kind: ItemKind = ItemKind.APPROVAL
     call_id: str
     index: int = 0
@@ -109,18 +86,33 @@ class Item(Immutable):
     choices: tuple[JsonValue, ...] | None = None
     response_schema: JsonObject | None = None
     target_arg: str | None = None
-    terms: Terms
     resembles: tuple[str, ...] = Field(default=(), description="Names in rules that look like the tool's name.")
+    doubt: Doubt | None = None
+    fixed: bool = Field(default=False, description="Whether its deadlines were promised to the client and never move.")
+
+
+class ItemDraft(_ItemFields):
+    """An item before its terms are resolved. With a preset, no reviewer is asked."""
+
+    terms: RuleTerms = RuleTerms()
+    rule_id: str | None = None
+    rule_version: str = ""
+    preset: PresetOutcome | None = None
+
+
+class Item(_ItemFields):
+    """One thing a person is asked, with its resolved terms and digest."""
+
+    item_id: str
+    terms: Terms
     digest: str
     decisions: tuple[Decision, ...] = ()
     outcome: Outcome | None = None
     permit: Permit | None = None
-    doubt: Doubt | None = None
     reminded: int = 0
     escalated: int = 0
     held_ms: int = Field(default=0, description="Frozen time that was added to the deadlines.")
     held_to_ms: int = Field(default=0, description="The moment up to which frozen time was added.")
-    fixed: bool = Field(default=False, description="Whether its deadlines were promised to the client and never move.")
     seen_by: Actor | None = Field(
         default=None, description="The first reviewer who saw it; recorded where its fallback approves."
     )
@@ -150,24 +142,9 @@ class Binding(NamedTuple):
 def freeze_item(draft: ItemDraft, item_id: str, binding: Binding, now_ms: int) -> Item:
     """Return the item for a draft: resolve its terms from `now_ms`, and compute its digest."""
     terms = freeze_terms(draft.terms, rule_id=draft.rule_id, rule_version=draft.rule_version, now_ms=now_ms)
-    return Item(
-        item_id=item_id,
-        kind=draft.kind,
-        call_id=draft.call_id,
-        index=draft.index,
-        tool=draft.tool,
-        subagent=draft.subagent,
-        prompt=draft.prompt,
-        allowed=draft.allowed,
-        choices=draft.choices,
-        response_schema=draft.response_schema,
-        target_arg=draft.target_arg,
-        terms=terms,
-        resembles=draft.resembles,
-        doubt=draft.doubt,
-        fixed=draft.fixed,
-        digest=digest_item(binding, item_id, draft.tool, draft.tool.args, draft.target_arg, terms),
-    )
+    fields = {name: getattr(draft, name) for name in _ItemFields.model_fields}
+    digest = digest_item(binding, item_id, draft.tool, draft.tool.args, draft.target_arg, terms)
+    return Item(**fields, item_id=item_id, terms=terms, digest=digest)
 
 
 def digest_item(

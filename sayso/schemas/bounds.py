@@ -153,7 +153,6 @@ class _Counts:
 
 
 def _measure(schema: JsonObject) -> _Counts:
-    """Return the counts of a schema; raises `InvalidInput` when one is over its limit."""
     counts = _Counts()
     level: list[tuple[Any, int]] = [(schema, 0)]
     for _ in range(MAX_DEPTH + 1):

@@ -189,7 +189,6 @@ def _end_if_over(record: SuspensionRecord, events: tuple[Event, ...], now_ms: in
 
 
 def _describe_lapsed(record: SuspensionRecord, now_ms: int) -> tuple[Event, ...]:
-    """Return an event for each permit that was not used and each call without a report."""
     lapsed: list[Event] = []
     for item in record.items:
         unused = _waits_for_start(record, item)
@@ -200,7 +199,6 @@ def _describe_lapsed(record: SuspensionRecord, now_ms: int) -> tuple[Event, ...]
 
 
 def _end_of(record: SuspensionRecord) -> RunEnd:
-    """Return how the run ends: the worst status of its calls, with the result of each."""
     results = [_result_of(record, item) for item in record.items]
     errors = [one.error for one in results if one.error is not None]
     result: JsonValue = {"calls": [one.model_dump(mode="json") for one in results]}

@@ -57,7 +57,6 @@ def _keep_time(record: SuspensionRecord, freezes: Sequence[Freeze], now_ms: int)
 def _requeue(
     record: SuspensionRecord, freezes: Sequence[Freeze], now_ms: int, queued_since_ms: int | None = None
 ) -> Change:
-    """Put a run on the ready list again, or end it when its client's permits have lapsed."""
     due = record.due_at_ms is not None and record.due_at_ms <= now_ms
     try:
         check_start(freezes, record, tools_to_start(record), now_ms)

@@ -74,7 +74,6 @@ def keep_time(record: SuspensionRecord, now_ms: int, held: frozenset[str] = NONE
 
 
 def _schedule_next(change: Change, now_ms: int) -> Change:
-    """Reschedule a record whose hold was lifted."""
     record = change.record
     if record.status is not Status.PENDING or (record.due_at_ms or 0) > now_ms:
         return change

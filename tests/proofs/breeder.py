@@ -1,8 +1,8 @@
-"""Run tests against broken code, each time in a fork of a process that has collected them already.
+"""A process that runs collected tests against changed code, each time in a fork.
 
-`python -m tests.proofs.breeder` reads one JSON object a line: a file, its source without one of its guards, and the
-tests that are to notice. It answers with what came of it. The file itself is never touched: in the fork, the functions
-of its module are given the code that the broken source compiles to.
+`python -m tests.proofs.breeder` reads one JSON object per line: a file, its source without one guard, and the tests to
+run. It answers with the exit code. The file itself stays unchanged: the fork gives the module's functions the code
+compiled from the changed source.
 """
 
 import importlib
@@ -29,7 +29,7 @@ OVERLOOKED, NOTICED, BROKEN = 0, 1, 3
 
 
 class Breeder:
-    """The process at the other end."""
+    """The client of a breeder process."""
 
     def __init__(self) -> None:
         environment = {name: value for name, value in os.environ.items() if not name.startswith("PYTEST_")}
@@ -43,7 +43,7 @@ class Breeder:
         )
 
     def run(self, mutation: Mutation | None, tests: tuple[str, ...]) -> int:
-        """Return whether the tests noticed that one guard is gone, or with none what they say at all."""
+        """Return the code of the tests against one mutation, or against the unchanged source."""
         asked: dict[str, Any] = {"file": None, "tests": tests}
         if mutation is not None:
             asked |= {"file": mutation.file, "broken": mutation.apply((ROOT / mutation.file).read_text())}
@@ -62,7 +62,7 @@ class Breeder:
 
 @contextmanager
 def running_breeder() -> Iterator[Breeder]:
-    """Run a breeder for a while."""
+    """Run a breeder in the context."""
     breeder = Breeder()
     try:
         yield breeder
@@ -71,18 +71,18 @@ def running_breeder() -> Iterator[Breeder]:
 
 
 class Forks:
-    """Takes the place of pytest's own loop: it runs the tests it is asked to, each time in a fork of its own."""
+    """A pytest plugin that replaces the test loop: each request runs its tests in a fork."""
 
     def __init__(self, answers: int) -> None:
         self._answers = answers
         self._failed = False
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
-        """Note that a test has failed, or could not be set up."""
+        """Remember a failed test or setup."""
         self._failed |= report.failed
 
     def pytest_runtestloop(self, session: pytest.Session) -> bool:
-        """Answer until there is nothing more to read."""
+        """Answer requests until the end of the input."""
         items = {file: [one for one in session.items if one.nodeid.startswith(file)] for file in _all_tests()}
         _start_server(session)
         for line in sys.stdin:
@@ -93,7 +93,7 @@ class Forks:
         return True
 
     def _fork(self, asked: dict[str, Any], wanted: list[pytest.Item]) -> int:
-        """What takes too long is ended, and counts as noticed."""
+        """Return the code of a forked run. A timeout counts as noticed."""
         child = os.fork()
         if child == 0:
             self._live(asked, wanted)
@@ -113,7 +113,7 @@ class Forks:
             os._exit(code)
 
     def _run(self, wanted: list[pytest.Item]) -> int:
-        """Run one after the other until one fails. None is the last: the server belongs to the process outside."""
+        """Run the tests until one fails. None is marked as last: the server belongs to the parent process."""
         assert wanted, "there are no such tests"
         for place, item in enumerate(wanted):
             following = wanted[(place + 1) % len(wanted)]
@@ -124,7 +124,7 @@ class Forks:
 
 
 def main() -> None:
-    """Collect all tests once; the loop does the rest."""
+    """Collect all tests, then answer requests."""
     once = hypothesis.settings(derandomize=True, phases=(hypothesis.Phase.explicit, hypothesis.Phase.generate))
     hypothesis.settings.register_profile("once", once)
     hypothesis.settings.load_profile("once")
@@ -142,7 +142,7 @@ def _all_tests() -> list[str]:
 
 
 def _start_server(session: pytest.Session) -> None:
-    """Run one test that needs the store: its server then runs for all forks, as it does for all tests of a session."""
+    """Run one test that needs the store, so that its server runs for all forks."""
     needs = next(one for one in session.items if "store_url" in getattr(one, "fixturenames", ()))
     room = needs.nodeid.split("/")[1]
     elsewhere = next(one for one in session.items if one.nodeid.split("/")[1] != room)
@@ -170,7 +170,7 @@ def _break_script(file: str, source: str, folder: Path) -> None:
 
 
 def _functions(code: CodeType, within: str = "") -> Iterator[tuple[str, CodeType]]:
-    """Every function of a module and of its classes; what is defined inside of one comes with it."""
+    """Yield every function of a module and its classes, with its nested functions."""
     for constant in code.co_consts:
         if isinstance(constant, CodeType):
             name = f"{within}{constant.co_name}"

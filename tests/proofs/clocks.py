@@ -1,4 +1,4 @@
-"""Let time pass, and those who look at it do what it calls for, for real and in the model."""
+"""Steps of time: clock ticks, freezes and clock jumps, in the desk and in the model."""
 
 from functools import partial
 
@@ -15,12 +15,12 @@ MOST_FREEZES = 3
 
 
 class Clocks(Bench):
-    """Time, whoever looks at it, and who lets it stand still."""
+    """The rules of time."""
 
     @precondition(lambda self: self.held)
     @rule(step=st.sampled_from(["before", "at", "at", "after", "short"]))
     def pass_time(self, step: str) -> None:
-        """Time passes to the next moment that counts, or until just before or after it."""
+        """Pass time to the next relevant moment, or to just before or after it."""
         moments = [
             moment
             for held in self.held
@@ -45,7 +45,7 @@ class Clocks(Bench):
     @precondition(lambda self: self.due)
     @rule()
     def beat(self) -> None:
-        """The clock looks at all that is due."""
+        """Tick every suspension that is due."""
         for suspension_id in self.wait(self.schedule.due(self.now)):
             held = next(one for one in self.held if one.id == suspension_id)
             self.act(partial(self.desk.tick, held.id), partial(models.look, held.pause, self.now))
@@ -56,7 +56,7 @@ class Clocks(Bench):
     @precondition(lambda self: self.held and len(self.frozen) < MOST_FREEZES)
     @rule(scope=st.sampled_from([None] * 6 + [*SCOPES]))
     def freeze(self, scope: str | None) -> None:
-        """Seldom: while something stands still, little else happens."""
+        """Freeze rarely: few other steps happen meanwhile."""
         if scope is None:
             return
         self.freezes.append(Freeze(id=f"frz_{len(self.freezes)}", scope=scope, by="root", at_ms=self.now))
@@ -73,7 +73,7 @@ class Clocks(Bench):
     @precondition(lambda self: any(one.unfrozen is not None for one in self.frozen))
     @rule(place=PLACES, which=PLACES, fault=FAULT)
     def wake(self, place: int, which: int, fault: str | None) -> None:
-        """The clock goes through what a lifted freeze held, and may begin anew with that."""
+        """Wake the suspensions that an ended freeze held; the clock may restart meanwhile."""
         unfrozen = [at for at, one in enumerate(self.frozen) if one.unfrozen is not None]
         at, held = unfrozen[which % len(unfrozen)], self.prefer(place, "pending", "decided")
         self.act(

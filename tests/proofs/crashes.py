@@ -1,8 +1,7 @@
-"""Drive one run and die at a chosen point of it; then, as another process, find what was left and bring it to its end.
+"""Drive one run, crash at a chosen point, and finish the run in another process.
 
-`python -m tests.proofs.crashes STORE_URL FOLDER` does so for every point there is, each in processes of their own, and
-prints what came of each as a line of JSON. A point is before or after the n-th commit, or before or after the n-th
-call.
+`python -m tests.proofs.crashes STORE_URL FOLDER` does so for every point, in separate processes, and prints each result
+as a line of JSON. A point is before or after the n-th commit or call.
 """
 
 import asyncio
@@ -46,10 +45,10 @@ from workers.clock import ticks as clock
 from workers.resume import driving as resume
 
 CRASHED = 7
-"""What a process that died at its point exits with."""
+"""The exit code of a process that crashed at its point."""
 
 LATER_MS = 120_000
-"""How much later the second process lives: whatever the first one held is over by then."""
+"""How much later the second process runs: all leases have expired."""
 
 RUN = "run_1"
 IDEMPOTENT = ("look_up", "tag")
@@ -63,7 +62,7 @@ rules:
 
 
 class Point(NamedTuple):
-    """Where a process dies: `when` the `place`-th commit or call is about to happen, or has happened."""
+    """The crash point: before or after the `place`-th commit or call."""
 
     what: str
     place: int
@@ -71,14 +70,14 @@ class Point(NamedTuple):
 
 
 class Steps:
-    """Counts the commits and calls of this process, and ends it at its point, as kill -9 would."""
+    """A counter of commits and calls that exits the process at its point, as kill -9 would."""
 
     def __init__(self, point: Point | None) -> None:
         self.point = point
         self.counts = {"commit": 0, "call": 0}
 
     async def take(self, what: str, step: Callable[[], Awaitable[Any]]) -> Any:
-        """Take a step that may be the last."""
+        """Take a step, and exit at the point."""
         self.counts[what] += 1
         place = self.counts[what]
         self._reach(Point(what, place, "before"))
@@ -92,7 +91,7 @@ class Steps:
 
 
 class LaterSuspensions(Suspensions):
-    """The store as a process finds it some time later; its commits are steps."""
+    """The store at a later time; its commits are steps."""
 
     def __init__(self, store: TenantStore, steps: Steps, later_ms: int) -> None:
         super().__init__(store)
@@ -110,7 +109,7 @@ class LaterSuspensions(Suspensions):
         seen: Idempotency | None = None,
         room: Room | None = None,
     ) -> Saved:
-        """Save a new suspension as of then."""
+        """Save a new suspension at the later time."""
         return await super().create(suspension_id, lambda _: begin(now_ms() + self._later_ms), seen, room)
 
     async def change(
@@ -120,7 +119,7 @@ class LaterSuspensions(Suspensions):
         seen: Idempotency | None = None,
         known: Saved | None = None,
     ) -> Saved:
-        """Apply a verb as of then."""
+        """Apply a transition at the later time."""
 
         def step(record: SuspensionRecord, _: int) -> Change:
             return verb(record, max(now_ms() + self._later_ms, record.updated_at_ms))
@@ -129,7 +128,7 @@ class LaterSuspensions(Suspensions):
 
 
 class LaterRounds(DueBatches):
-    """DueBatches as a process makes them some time later; each commit of one is a step."""
+    """Due batches at a later time; each commit of a batch is a step."""
 
     def __init__(self, store: TenantStore, steps: Steps, later_ms: int) -> None:
         super().__init__(store, lambda: 0)
@@ -137,7 +136,7 @@ class LaterRounds(DueBatches):
         self._later_ms = later_ms
 
     async def change(self, suspension_ids: Sequence[str], verb: Verb) -> list[str]:
-        """Apply a verb as of then."""
+        """Apply a transition at the later time."""
 
         def step(record: SuspensionRecord, _: int) -> Change:
             return verb(record, max(now_ms() + self._later_ms, record.updated_at_ms))
@@ -152,17 +151,17 @@ class LaterRounds(DueBatches):
 
 
 class LaterAgenda(Schedule):
-    """The schedule as a process finds it some time later."""
+    """The schedule at a later time."""
 
     later_ms = 0
 
     async def now_ms(self) -> int:
-        """Return the time it is then."""
+        """Return the later time."""
         return await super().now_ms() + self.later_ms
 
 
 def build_agent(steps: Steps, effects: Path) -> Agent:
-    """Return an agent whose every call leaves a line in a file; two of its four calls take leave."""
+    """Return an agent whose calls write lines to a file; two of its four calls need approval."""
 
     async def leave(name: str, call: CallContext) -> str:
         async def write() -> str:
@@ -203,7 +202,7 @@ def turn(*names: str) -> ModelTurn:
 
 
 async def live(settings: Settings, point: Point | None, later_ms: int, report: Path) -> None:
-    """Be the client, the reviewer, the worker and the clock of one run until it has ended; then report and exit."""
+    """Act as client, reviewer, worker and clock of one run until it ends; then report and exit."""
     steps = Steps(point)
     resume.agents["a"] = build_agent(steps, settings.home / "effects")
     redis = connect(settings.store_url)
@@ -227,7 +226,7 @@ async def live(settings: Settings, point: Point | None, later_ms: int, report: P
 
 
 async def see_through(wiring: Wiring) -> bool:
-    """Look at what is due and decide what is asked until the run has ended; tell whether a call was in doubt."""
+    """Tick and decide until the run ends; return whether a call was in doubt."""
     doubted = False
     with wiring.watch.on(RUN) as moved:
         while True:
@@ -242,7 +241,7 @@ async def see_through(wiring: Wiring) -> bool:
 
 
 async def decide_open(wiring: Wiring, run: Run) -> bool:
-    """Approve what is asked; of a call in doubt say that it is to be skipped, and return that there was one."""
+    """Approve every open item, skip calls in doubt, and return whether there was one."""
     found = await wiring.desk.suspensions.read(run.suspension_id)
     record = found.record
     assert record is not None
@@ -260,7 +259,7 @@ async def decide_open(wiring: Wiring, run: Run) -> bool:
 
 
 async def describe(wiring: Wiring, redis: Redis) -> dict[str, Any]:
-    """Return how the run ended, and what is wrong with what it left behind."""
+    """Return how the run ended, and the faults in what it left behind."""
     run = await wiring.runs.read(RUN)
     held, records = await read_indexes(redis, TENANT)
     trail = await wiring.runs.trail(RUN)
@@ -275,7 +274,7 @@ async def describe(wiring: Wiring, redis: Redis) -> dict[str, Any]:
 
 
 def run_process(settings: Settings, point: Point | None, later_ms: int, report: Path) -> int:
-    """Fork; the child lives until it dies or reports. Return its exit code."""
+    """Return the exit code of a forked child that runs until it crashes or reports."""
     sys.stdout.flush()
     child = os.fork()
     if child == 0:
@@ -286,7 +285,7 @@ def run_process(settings: Settings, point: Point | None, later_ms: int, report: 
 
 
 def sweep(url: str, folder: Path) -> Iterator[dict[str, Any]]:
-    """Yield what came of every point; the first is none at all, and tells how many there are."""
+    """Yield the result of every point; the first run has no crash and counts the points."""
     counts: dict[str, int] | None = None
     points: list[Point | None] = [None]
     for number, point in enumerate(points):

@@ -1,4 +1,4 @@
-"""What the machine draws: who asks for what under which terms, and how records and the model's own things compare."""
+"""Strategies of the state machine: items, terms and actors, and the comparison of records with the model."""
 
 import asyncio
 from dataclasses import dataclass, field
@@ -26,17 +26,17 @@ from tests.sayso.samples import T0
 LEASE_MS = 4_000
 MOST_RUNS = 3
 MANY = 9
-"""From so many events on a run may be cancelled, or most would be before anything has happened to them."""
+"""The number of events from which a run may be cancelled; earlier, most runs would end before anything happened."""
 
 REVIEWERS = ("ada", "ada", "bob", "bob", "bot")
-"""`bot` is who asked for every run, and may not decide."""
+"""`bot` owns every run and may not decide."""
 
 WORKERS = ("w1", "w2")
 STATE = seal_state(b'{"messages": []}')
 RAN = (Event(type=EventType.TOOL_COMPLETED, data={"tool_name": "refund"}),)
 REFUND = ToolDefinition(name="refund", description="Pay back.", parameters={"type": "object"})
 MUCH = 9
-"""An amount about which another rule asks again."""
+"""An amount that another rule asks about."""
 
 POLICY = policy(
     rule("much", "request_approval", when=f"args.amount == {MUCH}", terms={"timeout_s": 7, "start_by_s": 60})
@@ -65,7 +65,7 @@ FAULT = st.sampled_from([None, None, None, None, *FAULTS])
 
 @dataclass
 class World:
-    """What outlasts one example: the event loop and the connections."""
+    """The event loop and connections, shared by all examples."""
 
     loop: asyncio.Runner
     redis: Redis
@@ -74,13 +74,13 @@ class World:
 
 @dataclass
 class Held:
-    """One suspension: its id and how the model sees it; the digests of its things under each of their terms."""
+    """One suspension: its id, its model, and the digests of its items under each of their terms."""
 
     id: str
     run_id: str
     pause: Pause
     known: Saved | None = None
-    """What whoever drives it saved last, so that its next step need not look first."""
+    """The record that its driver saved last."""
 
     digests: dict[tuple[int, int], str] = field(default_factory=dict)
 
@@ -131,7 +131,7 @@ def thing_of(ask: ItemDraft, now: int) -> Thing:
 
 
 def describe(record: SuspensionRecord) -> dict[str, Any]:
-    """What the model knows of a record, as the record has it."""
+    """Return the model's fields of a record."""
     return {
         "status": str(record.status),
         "look": record.due_at_ms,
@@ -198,7 +198,7 @@ def intents_of(held: Held, things: list[Thing], fence: Fence) -> tuple[Intent, .
 
 
 def doubts_of(held: Held) -> list[ItemDraft]:
-    """The questions about the calls of a run that were begun and of which nothing is known."""
+    """Return the items about unfinished calls of a run."""
     return [
         put_in_doubt(
             ToolCall(call_id=f"call_{place}", index=place, name="refund", args={"amount": 1}),

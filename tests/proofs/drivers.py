@@ -1,4 +1,4 @@
-"""Let workers drive runs, in order and out of it, for real and in the model."""
+"""Steps of workers, in any order, in the desk and in the model."""
 
 from collections.abc import Callable, Coroutine
 from typing import Any
@@ -33,7 +33,7 @@ from tests.sayso.samples import person
 
 
 class Drivers(Bench):
-    """Workers, and those who put a run before them again."""
+    """The rules of workers, and of redriving."""
 
     @precondition(lambda self: self.ready)
     @rule(worker=st.sampled_from(WORKERS), fault=FAULT)
@@ -67,7 +67,7 @@ class Drivers(Bench):
         settles: bool = False,
         starts: bool = False,
     ) -> tuple[Held, Saved | None]:
-        """Let whoever holds the lease of a run take a step, or whoever held the one before."""
+        """Take a step with the current lease of a run, or with an earlier one."""
         held = self.prefer(place, "resuming")
         fence = Fence(held.pause.holder or "w1", held.pause.attempt - late, LEASE_MS)
 
@@ -95,7 +95,7 @@ class Drivers(Bench):
     @precondition(lambda self: self.revocations("resuming"))
     @rule(place=PLACES, late=LATE, every=LATE, with_state=st.booleans(), fault=FAULT)
     def redeem(self, place: int, late: bool, every: bool, with_state: bool, fault: str | None) -> None:
-        """Begin the calls that may run, or, as no worker of ours does, all; where nothing was asked, one of its own."""
+        """Redeem the calls that may start, or all of them, as no real worker does."""
 
         def things(pause: Pause) -> list[Thing]:
             return [thing for thing in pause.things if every or thing.runs]
@@ -125,7 +125,7 @@ class Drivers(Bench):
     @precondition(lambda self: any(held.pause.journal for held in self.revocations("resuming")))
     @rule(place=PLACES, late=LATE, ended=st.sets(st.sampled_from([0, 1, models.UNASKED]), min_size=1), fault=FAULT)
     def note_results(self, place: int, late: bool, ended: set[int], fault: str | None) -> None:
-        """Some of the calls that were begun have ended, and some that were not."""
+        """Save results of some calls, started or not."""
 
         def predict(pause: Pause) -> None:
             pause.noted |= ended & pause.journal
@@ -153,7 +153,7 @@ class Drivers(Bench):
     @precondition(lambda self: self.revocations("resuming"))
     @rule(place=PLACES, late=LATE, batch=BATCHES, fault=FAULT)
     def suspend_again(self, place: int, late: bool, batch: list[dict[str, Any]], fault: str | None) -> None:
-        """The run pauses again: about calls in doubt where there are some, else about a new batch."""
+        """Suspend the run again: about calls in doubt, or about a new batch."""
         asked: list[ItemDraft] = []
 
         async def call(held: Held, fence: Fence) -> Saved:
@@ -230,7 +230,7 @@ class Drivers(Bench):
     @precondition(lambda self: any(thing.doubt for held in self.held for thing in held.pause.things))
     @rule(place=PLACES, worker=st.sampled_from(WORKERS), fault=FAULT)
     def report(self, place: int, worker: str, fault: str | None) -> None:
-        """A worker that had lost a run reports what a call of it came to."""
+        """Report a call's result from a worker that lost the run."""
         doubted = [held for held in self.held if any(thing.doubt for thing in held.pause.things)]
         held = doubted[place % len(doubted)]
         key = next(thing.doubt[0] for thing in held.pause.things if thing.doubt)

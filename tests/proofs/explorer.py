@@ -1,15 +1,15 @@
-"""Walk every interleaving of the actors around one run, and say which of the things that must always hold breaks.
+"""An explorer of every interleaving of the actors around one run, which checks the invariants.
 
-Every actor looks at the record, applies its verb to what it saw, and commits if nobody was faster; else it looks again.
-Between any two of these steps every other actor may act, time may pass, and an actor may crash: it forgets what it
-knew, or the reply to its commit is lost.
+Every actor reads the record, applies its transition to it, and commits if nobody was faster; else it reads again.
+Between any two of these steps every other actor may act, time may pass, and an actor may crash: it loses its memory, or
+the reply to its commit.
 
-Three things keep the number of states small, and leave out no way in which anything can end:
+Three reductions keep the number of states small without losing an outcome:
 
-- The store lets one commit win and makes all others look again, so of all who have looked at most one will commit. Only
-  that one is kept, and only where time passes between its look and its commit: else the two are one move.
-- Whoever could only be refused for good (a worker whose lease is over, a reviewer of what is decided) has been.
-- An id that a worker has taken and not yet leased is on the ready list still, unless that worker crashes.
+- The store lets one commit win and makes all others read again, so at most one of the actors that have read will
+commit. Only that one is kept, and only if time passes between its read and its commit. - An actor that can only be
+refused from now on (an expired worker, a reviewer of a decided item) is done. - An id that a worker has popped but not
+leased stays on the ready list, unless that worker crashes.
 """
 
 from collections import deque
@@ -29,7 +29,7 @@ from tests.sayso.samples import T0
 
 
 class Explorer:
-    """One scenario, walked from its first state to every other."""
+    """An exploration of one scenario from its first state."""
 
     def __init__(self, scenario: Scenario) -> None:
         self._scenario = scenario
@@ -44,7 +44,7 @@ class Explorer:
         self._calls = (UNASKED, *(f"i{place}" for place in range(1, max(1, len(scenario.drafts)) + 1)))
 
     def explore(self) -> Explored:
-        """Walk every reachable state; raises `Breach` where something does not hold or the run cannot end any more."""
+        """Visit every reachable state; raises `Breach` for a broken invariant, or a run that cannot end."""
         begun = self._begin()
         numbers, states = {begun: 0}, [begun]
         ways: list[tuple[int, str]] = [(-1, "")]
@@ -93,7 +93,7 @@ class Explorer:
     # Who may do what
 
     def _turns(self, state: State) -> Iterator[Turn]:
-        """Everything that somebody may try now, but for whoever is slow."""
+        """Return every step that an actor may take now, except a slow one."""
         busy = state.slow.actor if state.slow is not None else None
         for actor in self._reviewers:
             said, words = state.knows[actor], self._scenario.words[actor]
@@ -130,7 +130,7 @@ class Explorer:
                 yield Turn(actor, driving.pause, ("release", holder, current), driving)
 
     def _pass_time(self, state: State, turns: list[Turn]) -> Iterator[Move]:
-        """The next moment at which something changes comes: nobody is about to commit, or one actor has looked."""
+        """Move to the next moment of a change: nobody is about to commit, or one actor has read."""
         moments = (self._stands.changes_in_ms[stand] for stand in state.stands)
         passed_ms = min((one for one in moments if one is not None), default=None)
         if passed_ms is None:
@@ -184,7 +184,7 @@ class Explorer:
     def _commit(
         self, state: State, actor: int, pause: int, doing: str, pending: Pending, onwards: Any
     ) -> Iterator[Move]:
-        """Compare and swap. Where the reply is lost, the actor does the same once more, not knowing."""
+        """Compare and swap. After a lost reply the actor repeats the same commit."""
         if self._stands.known[state.stands[pause]][0].status in OVER:
             raise Breach(f"what had ended was overwritten by a {doing}.")
         stands, ready, last = set_at(state.stands, pause, pending.after), state.ready, pause
@@ -233,7 +233,7 @@ class Explorer:
         return self._settle(put(started, actor, driving._replace(plan=driving.plan[1:])))
 
     def _settle(self, state: State) -> State:
-        """Let everybody be refused who can only be refused from now on."""
+        """Mark the actors that can only be refused from now on as refused."""
         for actor, holder in zip(self._workers, self._scenario.workers, strict=True):
             driving = state.knows[actor]
             if driving is None or driving.plan[0].startswith(("run ", "report ")):
@@ -263,7 +263,7 @@ class Explorer:
     # What a verb comes to
 
     def _try(self, stand: int, verb: tuple[Any, ...]) -> Pending | Refused | None:
-        """Apply a verb to a stand, once; None when it changes nothing."""
+        """Apply a transition once; None when it changes nothing."""
         key = (stand, *verb)
         if key not in self._tried:
             self._tried[key] = self._apply(stand, verb)
@@ -302,7 +302,7 @@ class Explorer:
             self._explored.ends.add(record.end.status)
 
     def _check_told(self, record: SuspensionRecord, verb: tuple[Any, ...], error: SaysoError) -> None:
-        """I1, I13: whoever comes second is told who was first."""
+        """I1, I13: the second reviewer learns who was first."""
         if not isinstance(error, AlreadyDecided) or verb[0] != "say":
             return
         word = self._scenario.words[verb[1]][verb[2]]
@@ -314,7 +314,7 @@ class Explorer:
     # What is told in the end
 
     def _find_stuck(self, states: list[State], sources: list[list[int]]) -> int | None:
-        """I2, I12: return a state from which the run cannot end any more unless something fails."""
+        """I2, I12: return a state from which the run can end only through a fault."""
         queue = deque(at for at, state in enumerate(states) if all(self._stands.ended[stand] for stand in state.stands))
         seen = bytearray(len(states))
         for at in queue:

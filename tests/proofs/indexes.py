@@ -1,4 +1,4 @@
-"""Say what every index of a tenant must hold, from the records alone, and what it does hold."""
+"""The expected indexes of a tenant, derived from its records, and the actual ones."""
 
 from collections import defaultdict
 from typing import Any
@@ -16,7 +16,7 @@ Indexes = dict[str, Any]
 
 
 def expect_indexes(records: list[SuspensionRecord]) -> Indexes:
-    """Return every index as the records imply it; the ready list is a hint, and stands nowhere in them."""
+    """Return every index that the records imply, except the ready list, which is a hint."""
     expected: Indexes = defaultdict(dict)
     latest: dict[str, SuspensionRecord] = {}
     for record in records:
@@ -39,7 +39,7 @@ def expect_indexes(records: list[SuspensionRecord]) -> Indexes:
 
 
 async def read_indexes(redis: Redis, tenant: str) -> tuple[Indexes, list[SuspensionRecord]]:
-    """Return every index as it stands on the server, and every record."""
+    """Return every index and record on the server."""
     keys = TenantKeys(tenant)
     names = [key.decode() async for key in redis.scan_iter(f"{keys.prefix}*".replace("{", "\\{"), count=1000)]
     places = [name.removeprefix(keys.prefix) for name in names]
@@ -65,7 +65,7 @@ async def read_indexes(redis: Redis, tenant: str) -> tuple[Indexes, list[Suspens
 
 
 def find_detour(trail: list[TrailEntry], status: Status) -> str | None:
-    """Say where the kinds of a run's trail leave the table of steps, or where they do not lead to `status`."""
+    """Return where the event kinds of a trail leave the table, or do not lead to `status`."""
     if (broken := find_break(trail)) is not None:
         return f"the chain is broken at {broken}"
     revocations: set[Status | None] = {None}
@@ -83,7 +83,7 @@ def find_detour(trail: list[TrailEntry], status: Status) -> str | None:
 
 
 def _lead(before: Status | None, kind: EventType) -> set[Status | None]:
-    """Every status that one kind of event can lead to; a run that pauses again goes on with its next pause."""
+    """Return the statuses that one kind of event can lead to, also in the run's next suspension."""
     found: set[Status | None] = set()
     for verb, step in LEGAL.items():
         told = step.events | ({EventType.RUN_RESUMED} if verb == "redeem" else set())

@@ -1,4 +1,4 @@
-"""Say of one change of one suspension which of the things that must always hold it breaks, if any."""
+"""The invariants of one change of one suspension."""
 
 from collections.abc import Iterable, Iterator
 from typing import NamedTuple
@@ -13,19 +13,19 @@ from sayso.transitions.table import LEGAL
 
 ENDED = (Status.RESUMED, Status.CANCELLED, Status.FAILED)
 OVER = (Status.RESUMED, Status.CANCELLED)
-"""What never changes again; a run that was given up can be revived."""
+"""The final statuses; only a failed run can be revived."""
 
 _STEPS_OWN = frozenset().union(*(step.events for step in LEGAL.values()))
-"""The kinds of event that steps tell of; all others are what the driven run tells of itself, in any of its steps."""
+"""The event kinds of the table; all others come from the run itself."""
 
 _TELL_NOBODY = ("redrive", "hold", "shift_deadlines")
-"""Steps of what is decided already, and was told to the workers then."""
+"""Steps of decided suspensions that write no event."""
 
 _TELLS_OF_RESUMING = ("redeem", "checkpoint", "suspend_again", "settle")
 
 
 class Tried(NamedTuple):
-    """One step that was taken: the verb, the record it was applied to, what it returned, when, and by which lease."""
+    """One step: the transition, its record, its result, its time and its lease."""
 
     verb: str
     before: SuspensionRecord | None
@@ -35,7 +35,7 @@ class Tried(NamedTuple):
 
 
 def find_breach(tried: Tried) -> str | None:
-    """Return what the step breaks, in words, or None."""
+    """Return the broken invariant, or None."""
     return next(_breaches(tried), None)
 
 
@@ -59,7 +59,7 @@ def _breaches(tried: Tried) -> Iterator[str]:
 
 
 def rows_of(verb: str, after: SuspensionRecord) -> tuple[str, ...]:
-    """Return the rows of the table that a verb takes: keeping time is three, and the last postponement gives up."""
+    """Return the rows of the table that a step takes: `keep_time` takes three, and the last postponement gives up."""
     if verb == "keep_time":
         return ("expire", "escalate", "remind")
     return ("give_up",) if verb == "postpone" and after.status is Status.FAILED else (verb,)
@@ -80,7 +80,7 @@ def _step(tried: Tried) -> Iterable[str]:
 
 
 def _rest(record: SuspensionRecord, *, held: bool = False) -> Iterable[str]:
-    """I5, I12: what waits has its place on the schedule, what is over has none, and an end is an end."""
+    """I5, I12: a waiting record is on the schedule, an ended one is not, and an end is final."""
     if (record.due_at_ms is None) != (record.status in ENDED):
         yield f"a suspension that is {record.status} has {record.due_at_ms} as its place on the schedule"
     if not held and record.status is Status.PENDING and (record.due_at_ms or 0) > (record.deadline_at_ms or 0):
@@ -96,7 +96,7 @@ def _rest(record: SuspensionRecord, *, held: bool = False) -> Iterable[str]:
 
 
 def _tale(tried: Tried) -> Iterable[str]:
-    """I1, I10: `decided` and `run_resumed` are told exactly once, and what is ready is told to the workers."""
+    """I1, I10: `decided` and `run_resumed` are recorded once, and a ready run is announced to the workers."""
     before, after = tried.before, tried.change.record
     told = [event.type for event in tried.change.events]
     for one in (after, tried.change.following):
@@ -160,7 +160,7 @@ def _item(tried: Tried, before: SuspensionRecord, old: Item, new: Item) -> Itera
 
 
 def _reported(tried: Tried, old: Item, new: Item) -> Iterable[str]:
-    """Nobody decided: then the worker that was in doubt has spoken after all."""
+    """Without a decision, the worker of the call in doubt has reported."""
     by = new.outcome.by.id if new.outcome is not None else None
     if tried.verb != "report" or old.doubt is None or old.doubt.holder != by:
         yield f"{tried.verb} closed {old.item_id} without anybody's word"
@@ -171,7 +171,7 @@ def _spent(item: Item) -> tuple[int, int, str] | None:
 
 
 def _permit(tried: Tried, before: SuspensionRecord, old: Item) -> Iterable[str]:
-    """I3, I4: leave is spent once, in time, for exactly what was decided."""
+    """I3, I4: a permit is redeemed once, in time, for exactly the approved arguments."""
     outcome = old.outcome
     if tried.verb == "return_permits":
         if old.permit is None or before.lease is None or old.permit.attempt != before.lease.attempt:

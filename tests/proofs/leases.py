@@ -1,4 +1,4 @@
-"""Say in the plainest words what each step of a worker must come to."""
+"""The model of a worker's steps."""
 
 from tests.proofs.models import DUE_AGAIN_MS, MOST_TRIES, UNASKED, Pause, Refused, Thing, fail, halts, shift_deadlines
 
@@ -22,7 +22,7 @@ def lease(pause: Pause, holder: str, lease_ms: int, now: int) -> bool:
 
 
 def check_fence(pause: Pause, fence: tuple[str, int]) -> None:
-    """Only whoever holds the lease goes on."""
+    """Refuse a step without the current lease."""
     if (pause.holder, pause.attempt) != fence:
         raise Refused("StaleAttempt")
     if pause.status != "resuming":
@@ -44,7 +44,7 @@ def check_permits(things: list[Thing], now: int) -> None:
 
 
 def redeem(pause: Pause, things: list[Thing]) -> None:
-    """Spend the permits, and write down what is about to run; nobody had to be asked about call number 9."""
+    """Redeem the permits and journal the calls; call number 9 needs no approval."""
     note_resumed(pause)
     for thing in things:
         thing.spent = True
@@ -73,7 +73,7 @@ def checkpoint(pause: Pause) -> None:
 
 
 def finish(pause: Pause, end: str | None) -> None:
-    """The pause is over for good: its run has ended, or pauses again."""
+    """End the suspension: its run has ended or is suspended again."""
     note_resumed(pause)
     pause.run.tell("tool_completed")
     pause.status, pause.look, pause.end = "resumed", None, end

@@ -1,4 +1,4 @@
-"""Take every step for real and in the model, and see after each that both stand alike."""
+"""The base of the state machine: takes every step in the desk and in the model, and compares them."""
 
 from collections.abc import Callable, Coroutine
 from itertools import count
@@ -28,7 +28,7 @@ T = TypeVar("T")
 
 
 class Bench(RuleBasedStateMachine):
-    """What everybody needs who changes a run; an example is a tenant of its own."""
+    """The shared state of all rules; every example is a tenant of its own."""
 
     def __init__(self, world: World) -> None:
         super().__init__()
@@ -61,7 +61,7 @@ class Bench(RuleBasedStateMachine):
         return [held for held in self.held if held.pause.status in statuses]
 
     def prefer(self, place: int, *statuses: str) -> Held:
-        """Pick a suspension: mostly one that stands so, where there is any."""
+        """Return a suspension, preferably one with this status."""
         preferred = self.revocations(*statuses) if place else []
         return (preferred or self.held)[place % len(preferred or self.held)]
 
@@ -73,9 +73,9 @@ class Bench(RuleBasedStateMachine):
         *,
         keyed: bool = False,
     ) -> Saved | None:
-        """Take a step for real and in the model: both come to the same, whatever became of the reply.
+        """Take a step in the desk and in the model, and compare the results.
 
-        A caller without an answer that has a key repeats the request; one without (a worker) gives up.
+        After a lost reply, a request with a key is repeated; a worker's step is not.
         """
         self.store.fault, self.store.ran = fault, False
         saved, error = self.attempt(call)
@@ -150,7 +150,7 @@ class Bench(RuleBasedStateMachine):
 
 
 def refusal_of(predict: Callable[[], object]) -> str | None:
-    """Take a step in the model; return the name of the error that refuses it, or None."""
+    """Take a step in the model; return the name of the error, or None."""
     try:
         predict()
     except Refused as refused:

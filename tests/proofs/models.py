@@ -1,7 +1,7 @@
-"""Say in the plainest words what each step must come to: the oracle beside the real machine.
+"""A plain model of every step: the oracle of the state machine.
 
-Nothing here is frozen, compared or committed. A step either changes a `Pause` and lengthens its run's tale, or raises
-`Refused` with the name of the error that the real one must raise.
+Nothing here is immutable, compared or committed. A step changes a `Pause` and extends its run's events, or raises
+`Refused` with the name of the error that the desk must raise.
 """
 
 from dataclasses import dataclass, field
@@ -15,11 +15,11 @@ MOST_TRIES = 5
 UNASKED = 9
 ASKED_AGAIN_MS = 7_000
 AGAIN_START_BY_MS = 60_000
-"""The terms of the rule that asks again."""
+"""The latest start under the rule that asks again."""
 
 
 class Refused(Exception):
-    """The step is refused, by an error of this name."""
+    """The step fails with an error of this name."""
 
     def __init__(self, error: str) -> None:
         super().__init__(error)
@@ -28,7 +28,7 @@ class Refused(Exception):
 
 @dataclass(eq=False)
 class Thing:
-    """One thing asked, its terms in absolute moments."""
+    """One item, with absolute times."""
 
     kind: str
     deadline: int
@@ -56,7 +56,7 @@ class Thing:
     grace: int = 0
     seen: bool = False
     strict: bool = False
-    """Whether it was asked again, so that the same rule is content with it."""
+    """Whether it was asked again, so the same rule is satisfied."""
 
     @property
     def open(self) -> bool:
@@ -64,7 +64,7 @@ class Thing:
 
     @property
     def unseen(self) -> bool:
-        """Whether its fallback would approve what nobody who may decide has seen."""
+        """Whether its fallback would approve an item that no reviewer has seen."""
         timed = self.deadline > self.created + self.held
         return self.open and self.fallback == "approve" and timed and not self.seen and not self.words
 
@@ -103,21 +103,21 @@ class Pause:
 
 @dataclass(eq=False)
 class Run:
-    """What is told of a run, and how often it was put before the workers."""
+    """The events of a run, and how often it was made ready."""
 
     owner: str
     tale: list[str] = field(default_factory=list)
     pauses: list[Pause] = field(default_factory=list)
     frozen: list[Span] = field(default_factory=list)
     ready: int = 0
-    """How many times the last step put the run before the workers."""
+    """How many times the last step made the run ready."""
 
     def tell(self, *kinds: str) -> None:
         self.tale += kinds
 
 
 def start(run: Run, things: list[Thing], now: int) -> Pause:
-    """Begin a pause: with nothing to ask, or nothing left open, it is over at once."""
+    """Start a suspension; without open items it is decided at once."""
     pause = Pause(things, now, run)
     run.pauses.append(pause)
     if not things:
@@ -131,7 +131,7 @@ def start(run: Run, things: list[Thing], now: int) -> Pause:
 
 
 def over(pause: Pause, now: int) -> None:
-    """Everything is decided: a worker is told, and somebody looks again whether one came."""
+    """Decide the suspension: it becomes ready, and is due again in case no worker comes."""
     if pause.things:
         pause.run.tell("decided")
     pause.status, pause.look = "decided", now + DUE_AGAIN_MS
@@ -139,7 +139,7 @@ def over(pause: Pause, now: int) -> None:
 
 
 def wait(pause: Pause) -> None:
-    """A pending pause is looked at when the next thing happens to any of its open things."""
+    """Set the due time of a pending suspension to the next moment of its open items."""
     if pause.status == "pending":
         pause.look = min(
             moment
@@ -153,7 +153,7 @@ def wait(pause: Pause) -> None:
 
 
 def look(pause: Pause, now: int) -> bool:
-    """Do what time calls for; return whether anything was."""
+    """Apply what is due; return whether anything was."""
     if pause.status == "pending":
         shift_deadlines(pause, now)
         if pause.open and stands_still(pause):
@@ -182,18 +182,18 @@ def look(pause: Pause, now: int) -> bool:
 
 
 def stands_still(pause: Pause) -> bool:
-    """Whether the time of its things does."""
+    """Whether the time of its items is frozen."""
     return any(one.holds(tools=True) for one in pause.run.frozen)
 
 
 def halts(pause: Pause) -> bool:
-    """Whether nothing of it may start: its agent is frozen, or a tool that would start first."""
+    """Whether its agent, or a tool that would start first, is frozen."""
     tools = pause.waits or any(thing.runs and not thing.spent for thing in pause.things)
     return any(one.holds(tools=tools) for one in pause.run.frozen)
 
 
 def lost(pause: Pause, thing: Thing, now: int) -> int:
-    """For how long it stood still, and that was not made up yet."""
+    """Return the frozen time that was not added yet."""
     since = max(pause.created if thing.open else thing.decided, thing.held_to)
     return spans.lost(pause.run.frozen, since, now)
 
@@ -203,7 +203,7 @@ def is_late(pause: Pause, thing: Thing, now: int) -> bool:
 
 
 def shift_deadlines(pause: Pause, now: int) -> bool:
-    """Everything that no longer stands still gets the time back that it lost."""
+    """Add the lost time to everything that is no longer frozen."""
     moved = False
     for thing in pause.things:
         by = 0 if thing.spent or (thing.open and stands_still(pause)) else lost(pause, thing, now)
@@ -224,7 +224,7 @@ def shift_deadlines(pause: Pause, now: int) -> bool:
 
 
 def wake(pause: Pause, span: Span, now: int) -> None:
-    """A freeze that held it was lifted: its time begins again, or it is put before the workers."""
+    """Resume a suspension after a freeze."""
     if not span.held(tools=bool(pause.things) or pause.waits):
         return
     if pause.status == "pending":
@@ -284,7 +284,7 @@ def remind(pause: Pause, now: int) -> bool:
 
 
 def decide(pause: Pause, thing: Thing, by: str, action: str, args: str, generation: int, now: int) -> None:
-    """One word of a reviewer on a thing as it stood in one generation of its terms."""
+    """Record a reviewer's decision on an item in one generation of its terms."""
     check_may_speak(pause, thing, by, now, generation)
     allowed = {"approval": ("approve", "edit", "deny"), "input": ("value", "deny"), "doubt": ("value",)}[thing.kind]
     if ("edit" if args else action) not in allowed and action not in ("value",):
@@ -329,7 +329,7 @@ def extend(pause: Pause, thing: Thing, by: str, until: int, now: int) -> None:
 
 
 def ask_again(pause: Pause, thing: Thing, by: str, generation: int, now: int) -> None:
-    """What a reviewer made of a thing falls under another rule: it is asked anew, under that one's terms."""
+    """Replace an item because another rule applies to the reviewer's edits."""
     check_may_speak(pause, thing, by, now, generation)
     thing.kind, thing.deadline, thing.created = "approval", now + ASKED_AGAIN_MS, now
     thing.quorum, thing.reviewers, thing.fallback, thing.start_by_ms = (1, 1), (), "deny", AGAIN_START_BY_MS
@@ -343,7 +343,7 @@ def ask_again(pause: Pause, thing: Thing, by: str, generation: int, now: int) ->
 
 
 def see(pause: Pause, thing: Thing, by: str, now: int) -> None:
-    """Somebody opened it; that counts once, in time, and of those who may decide it."""
+    """Record that a reviewer has seen an item: once, in time, and only if they may decide."""
     may = by != pause.run.owner and (not thing.reviewers or by in thing.reviewers)
     if pause.status != "pending" or not thing.unseen or not may or now >= thing.deadline:
         return

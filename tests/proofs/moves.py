@@ -1,15 +1,15 @@
-"""What an exploration moves between: who may do what, what that comes to, and everything that makes a difference."""
+"""The states and moves of an exploration."""
 
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 
 class Breach(AssertionError):
-    """One of the things that must always hold does not, with the shortest way to it."""
+    """A broken invariant, with the shortest path to it."""
 
 
 class Pending(NamedTuple):
-    """What a verb came to: the stands it makes, whether it tells the workers, and what a worker does next."""
+    """The result of a transition: the records it makes, whether it makes the run ready, and the worker's next step."""
 
     after: int
     following: int
@@ -18,13 +18,13 @@ class Pending(NamedTuple):
 
 
 class Refused(NamedTuple):
-    """Why a verb raised."""
+    """The error of a transition."""
 
     error: str
 
 
 class Driving(NamedTuple):
-    """A worker at work: on which pause, whether its lease is the present one, and what it is still to do."""
+    """A worker at work: its suspension, whether its lease is current, and its remaining steps."""
 
     pause: int
     current: bool
@@ -32,7 +32,7 @@ class Driving(NamedTuple):
 
 
 class Turn(NamedTuple):
-    """What an actor may try now; `refused` is what it knows after it came to nothing."""
+    """A step that an actor may take; `refused` is what the actor knows if it fails."""
 
     actor: int
     pause: int
@@ -42,7 +42,7 @@ class Turn(NamedTuple):
 
 
 class Slow(NamedTuple):
-    """Who has looked, lets time pass, and will commit; `onwards` is what it knows then."""
+    """An actor that has read and will commit later; `onwards` is what it then knows."""
 
     actor: int
     pause: int
@@ -52,10 +52,10 @@ class Slow(NamedTuple):
 
 
 class State(NamedTuple):
-    """Everything that makes a difference.
+    """Everything that distinguishes two states.
 
-    `knows` holds, actor by actor, how many words a reviewer has said, what a worker drives, nothing for the clock, and
-    how many deeds the owner has done. `ran` counts how often each call of each pause was started.
+    `knows` holds per actor: the decisions a reviewer has made, what a worker drives, nothing for the clock, and the
+    owner's actions. `ran` counts how often each call of each suspension was started.
     """
 
     stands: tuple[int, ...]
@@ -67,12 +67,12 @@ class State(NamedTuple):
 
 
 Move = tuple[str, State, bool]
-"""What is done, what it leads to, and whether it is a fault, on which nothing may depend for its end."""
+"""A label, the next state, and whether it is a fault, which no run may need in order to end."""
 
 
 @dataclass
 class Explored:
-    """What was walked, and all that was seen on the way."""
+    """The visited states, and everything seen on the way."""
 
     states: int = 0
     moves: int = 0

@@ -1,7 +1,7 @@
-"""Stand between a client and its store, and let one chosen command go wrong in one chosen way.
+"""A proxy between a client and its store that fails one chosen command in one chosen way.
 
-The proxy reads the client's commands one by one and counts the scripts among them: looks and commits. The store behind
-it is real, so what it has run it has run, whatever the client hears of it.
+It counts the client's scripts. The store behind it is real: what it has run, it has run, whatever reply the client
+gets.
 """
 
 import asyncio
@@ -12,11 +12,11 @@ from pathlib import Path
 from urllib.parse import quote, unquote, urlsplit
 
 CLIENT_TIMEOUT_S = 0.25
-"""How long a client behind the proxy waits for an answer that never comes."""
+"""The client's timeout for a reply that never comes."""
 
 
 class Fault(StrEnum):
-    """What becomes of one command and its reply."""
+    """The fault of one command and its reply."""
 
     CUT_BEFORE = "the connection is cut before the command is sent"
     TORN_COMMAND = "the connection is cut in the middle of the command"
@@ -31,11 +31,11 @@ class Fault(StrEnum):
 
 CUTTING = (Fault.CUT_BEFORE, Fault.TORN_COMMAND, Fault.CUT_AFTER, Fault.TORN_REPLY)
 RUNS = (Fault.CUT_AFTER, Fault.TORN_REPLY, Fault.SILENT_AFTER, Fault.SLOW_REPLY, Fault.DRIPPING_REPLY)
-"""After these the server has run the command."""
+"""The faults after which the server has run the command."""
 
 
 class Proxy:
-    """A store's socket of our own, in front of the real one."""
+    """A socket of our own in front of the store's."""
 
     def __init__(self, upstream: Path) -> None:
         self._upstream = upstream
@@ -45,19 +45,19 @@ class Proxy:
         self.hit, self.ran, self.go_on = asyncio.Event(), asyncio.Event(), asyncio.Event()
 
     def arm(self, fault: Fault, place: int) -> None:
-        """Let the script that is the `place`-th from now on go wrong; what is late waits for `go_on`.
+        """Fail the `place`-th script from now; a late reply waits for `go_on`.
 
-        `hit` is set once it came to that, `ran` once the server has answered.
+        `hit` is set when the fault happens, `ran` when the server has answered.
         """
         self._fault, self._left = fault, place
         self.hit, self.ran, self.go_on = asyncio.Event(), asyncio.Event(), asyncio.Event()
 
     def disarm(self) -> None:
-        """Let everything through."""
+        """Fail nothing."""
         self._fault = None
 
     async def serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        """Serve one client until either side is gone."""
+        """Serve one client until either side closes."""
         task = asyncio.current_task()
         assert task is not None
         self._tasks.add(task)

@@ -20,7 +20,7 @@ from sayso.transitions.in_doubt import Choice, put_in_doubt, read_choice
 from tests.sayso.samples import draft, person
 
 GRID_MS = 3_000
-"""All terms of a scenario are multiples of this, the time after which a decided run is looked at again."""
+"""All times of a scenario are multiples of this, the delay before a decided run is due again."""
 
 NEXT_PHASE = {"call": "ask", "act": "end", "doubt": "end", "act again": "end"}
 """A run calls what needs no leave, asks, acts on the answers, perhaps asks and acts again, and ends."""
@@ -32,7 +32,7 @@ STATES = {
 PHASES = {state.ref.digest: phase for phase, state in STATES.items()}
 _RESULT = ToolResult(call_id="call_0", tool_name="refund", success=True, output="done")
 UNASKED = "-"
-"""The call of a run that nobody has to be asked about."""
+"""The index of the call that needs no approval."""
 
 
 class Word(NamedTuple):
@@ -108,7 +108,7 @@ class Scenario:
     verbs: Verbs = Verbs()
 
     def begin(self) -> SuspensionRecord:
-        """Return the run's first suspension, in which nothing is asked."""
+        """Return the run's first suspension, without items."""
         begins = "call" if self.calls else "ask" if self.drafts else "end"
         return self._draft(0).model_copy(update={"state": STATES[begins].ref})
 
@@ -253,7 +253,7 @@ def _starts(item: Item, now_ms: int) -> bool:
 
 
 def _lifted(now_ms: int) -> Freeze:
-    """A freeze of everything that is lifted now and took one step of the grid."""
+    """Return a freeze of everything that ended after one step of the grid."""
     return Freeze(id="frz", scope=ALL, by="root", at_ms=now_ms - GRID_MS, unfrozen_by="root", unfrozen_at_ms=now_ms)
 
 
@@ -263,13 +263,13 @@ def _first_begun(record: SuspensionRecord) -> int:
 
 
 def _key(record: SuspensionRecord, call: str) -> str:
-    """The key of a call, the same for every time it is run."""
+    """Return the idempotency key of a call."""
     item = next((one for one in record.items if one.item_id == call), None)
     return item.doubt.idempotency_key if item is not None and item.doubt is not None else f"{record.id}:{call}"
 
 
 def _doubt(intent: Intent) -> ItemDraft:
-    """The question about a call in doubt, with terms of the scenario's grid."""
+    """Return the item about a call in doubt, with times on the scenario's grid."""
     doubt = Doubt(
         begun_at_ms=intent.begun_at_ms,
         holder=intent.holder,

@@ -1,4 +1,4 @@
-"""Turn the clock of a store, and lose what it replies, when told to."""
+"""Stores with a settable clock and with lost replies."""
 
 from typing import Any
 
@@ -18,7 +18,7 @@ FAULTS = (
 
 
 class TurnedSuspensions(Suspensions):
-    """The store under a clock that stands still until somebody turns it: every verb is told `now_ms`."""
+    """A store whose clock stands still until a test sets `now_ms`."""
 
     def __init__(self, store: TenantStore, now_ms: int) -> None:
         super().__init__(store)
@@ -31,7 +31,7 @@ class TurnedSuspensions(Suspensions):
         seen: Idempotency | None = None,
         room: Room | None = None,
     ) -> Saved:
-        """Save a new suspension as of now."""
+        """Save a new suspension at `now_ms`."""
         return await super().create(suspension_id, lambda _: begin(self.now_ms), seen, room)
 
     async def change(
@@ -41,7 +41,7 @@ class TurnedSuspensions(Suspensions):
         seen: Idempotency | None = None,
         known: Saved | None = None,
     ) -> Saved:
-        """Apply a verb as of now."""
+        """Apply a transition at `now_ms`."""
 
         def step(record: SuspensionRecord, _: int) -> Change:
             return verb(record, self.now_ms)
@@ -50,7 +50,7 @@ class TurnedSuspensions(Suspensions):
 
 
 class ShakySuspensions(TurnedSuspensions):
-    """The same, over a connection that fails as `fault` says at the next commit; `ran` tells whether that one ran."""
+    """A store whose next commit fails as `fault` says; `ran` is whether the server ran it."""
 
     def __init__(self, store: TenantStore, now_ms: int) -> None:
         super().__init__(store, now_ms)

@@ -1,4 +1,4 @@
-"""Let people, and whoever asks, do what they can to a run, for real and in the model."""
+"""Steps of clients and reviewers, in the desk and in the model."""
 
 from collections.abc import Coroutine
 from typing import Any
@@ -21,7 +21,7 @@ from tests.sayso.samples import person
 
 
 class Speakers(Bench):
-    """Whoever asks, and whoever decides."""
+    """The rules of clients and reviewers."""
 
     def begin(self, drafts: tuple[ItemDraft, ...], key: str, fault: str | None) -> None:
         run, run_id = Run("bot", frozen=self.frozen), f"run_{len(self.known)}"
@@ -74,7 +74,7 @@ class Speakers(Bench):
     @precondition(lambda self: len(self.said) > MOST_RUNS)
     @rule(place=PLACES)
     def repeat(self, place: int) -> None:
-        """A request that was carried out is sent again, long after: it is told so, and nothing happens."""
+        """Repeat an earlier request: the result is the same, and nothing changes."""
         saved, error = self.attempt(self.said[place % len(self.said)])
         assert (error, saved and saved.repeated) == (None, True)
 

@@ -1,6 +1,6 @@
-"""Number the ways in which a record can stand: all that makes a difference, with times as what is left of them.
+"""Numbers for the distinct states of a record, with times relative to now.
 
-A record that stands the same but for the absolute time is the same stand, so that every verb is applied to it once.
+Records that differ only in absolute time have the same number, so every transition is applied to them once.
 """
 
 from collections.abc import Callable, Iterator
@@ -13,11 +13,11 @@ from sayso.transitions.execution import MAX_TRIES
 from tests.proofs.invariants import ENDED, OVER
 
 MOST_REDRIVES = 2
-"""The delay between two re-drives grows in ten steps; two are enough to see it grow."""
+"""The redrives that are distinguished: the delay grows in ten steps, and two show that it grows."""
 
 
 class Stands:
-    """Every stand that was seen, with a record that stands so, and the moment at which it does."""
+    """Every distinct state, with one record and time for each."""
 
     def __init__(self) -> None:
         self._numbers: dict[tuple[Any, ...], int] = {}
@@ -28,7 +28,7 @@ class Stands:
         self.ended: list[bool] = []
 
     def number(self, record: SuspensionRecord, now_ms: int) -> int:
-        """Return the number of how `record` stands at `now_ms`."""
+        """Return the number of the state of `record` at `now_ms`."""
         receipt = record.receipt
         if receipt.redrives > MOST_REDRIVES or receipt.tries > MAX_TRIES:
             least = {"redrives": min(receipt.redrives, MOST_REDRIVES), "tries": min(receipt.tries, MAX_TRIES)}
@@ -42,7 +42,7 @@ class Stands:
         return number
 
     def later(self, number: int, passed_ms: int) -> int:
-        """Return how the same record stands after a while."""
+        """Return the number of the same record after a while."""
         found = self._later.get((number, passed_ms))
         if found is None:
             record, now_ms = self.known[number]
@@ -80,7 +80,7 @@ def _describe_item(item: Item, left: Callable[[int | None], int | None]) -> tupl
 
 
 def _moments(record: SuspensionRecord) -> Iterator[int]:
-    """When something about a record changes by itself."""
+    """Return the times at which a record changes by itself."""
     if record.status in ENDED:
         return
     if record.due_at_ms is not None:

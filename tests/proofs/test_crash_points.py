@@ -1,4 +1,4 @@
-"""Die before and after every commit and every call of a run: another process always brings it to its end."""
+"""Crash before and after every commit and call of a run; another process always finishes the run."""
 
 import json
 import subprocess
@@ -21,13 +21,13 @@ def name(outcome: dict[str, Any]) -> str:
 
 
 def came_to_rest(outcome: dict[str, Any]) -> bool:
-    """The run has ended; where a call was in doubt, a person was asked about it, or it was ended for that."""
+    """Whether the run has ended, and a call in doubt was asked about or ended the run."""
     return outcome["status"] in ("completed", "degraded", "failed")
 
 
 @pytest.fixture(scope="module")
 def outcomes(store_url: str, tmp_path_factory: pytest.TempPathFactory) -> list[dict[str, Any]]:
-    """What came of every point, the one without a crash first."""
+    """The result of every point, first the one without a crash."""
     command = [sys.executable, "-m", "tests.proofs.crashes", store_url, str(tmp_path_factory.mktemp("crashes"))]
     swept = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=300, check=False)
     assert swept.returncode == 0, swept.stderr

@@ -1,6 +1,6 @@
-"""Everything holds, however two reviewers, two workers, the clock and up to three crashes interleave around one run.
+"""The invariants hold however two reviewers, two workers, the clock and three crashes interleave around one run.
 
-The second half puts broken verbs in, to see that the explorer finds out what it is there for.
+The second half breaks transitions, to prove that the explorer finds it.
 """
 
 from collections.abc import Callable
@@ -32,7 +32,7 @@ ASKED = {*ALWAYS, "suspend_again", "decide", "expire"}
 DRIVEN = {*ASKED, "redeem", "checkpoint", "renew"}
 
 OWNERS = {"client_redeem", "conclude", "lapse", "mark_in_doubt"}
-"""No worker takes these: `tests/sayso/transitions/test_client_execution.py` walks them."""
+"""The steps of a client; `tests/sayso/transitions/test_client_execution.py` covers them."""
 
 
 def idempotent(one: ItemDraft) -> ItemDraft:

@@ -1,7 +1,7 @@
-"""Whatever goes wrong between a process and its store, at whichever command: one effect, and everybody is told of it.
+"""Every step has one effect, whatever fails between a process and its store, at any command.
 
-Every step of everybody is taken through a proxy that lets each of its commands in turn go wrong in each way. Whoever
-was told that the store cannot be reached asks the same again.
+Every step goes through a proxy that fails each of its commands in turn, in each way. A caller that gets `Unavailable`
+repeats its request.
 """
 
 import asyncio
@@ -46,7 +46,7 @@ tenants = count()
 
 @dataclass
 class Net:
-    """A desk behind the proxy, and one that is not."""
+    """A desk behind the proxy, and one without it."""
 
     proxy: Proxy
     redis: Redis
@@ -56,7 +56,7 @@ class Net:
     steady: Desk = field(init=False)
 
     def bind(self) -> None:
-        """Begin a new tenant."""
+        """Start a new tenant."""
         self.tenant = f"t{next(tenants)}"
         self.shaky, self.steady = (build_desk(TenantStore(one, self.tenant)) for one in self.connections)
 
@@ -200,7 +200,7 @@ REPEATED: dict[str, tuple[Callable[[Net], Awaitable[Call]], list[str], int]] = {
     "lease": (leasing, ["run_started", "run_resuming"], 1),
     "settle": (settling, ["run_started", "run_resuming", "run_completed"], 1),
 }
-"""Steps that are repeated until told what came of them: how each begins, its trail, how often its run is made ready."""
+"""Steps that are repeated until they succeed: the setup, its trail, and how often its run is made ready."""
 
 GIVEN_UP: dict[str, tuple[Callable[[Net], Awaitable[Call]], list[str]]] = {
     "redeem": (redeeming, ["run_resumed", "permit_redeemed"]),
@@ -209,7 +209,7 @@ GIVEN_UP: dict[str, tuple[Callable[[Net], Awaitable[Call]], list[str]]] = {
     "postpone": (postponing, ["run_postponed"]),
     "release": (releasing, ["run_released"]),
 }
-"""A worker's steps: without an answer it leaves the run to the next attempt."""
+"""A worker's steps: without a reply it leaves the run to the next attempt."""
 
 
 async def outcome(coroutine: Awaitable[Saved]) -> Saved | SaysoError:
@@ -220,7 +220,7 @@ async def outcome(coroutine: Awaitable[Saved]) -> Saved | SaysoError:
 
 
 async def ask_again(net: Net, call: Call) -> Saved:
-    """Repeat a step until told what came of it: a busy machine may let the client's short timeout pass once more."""
+    """Repeat a step until it succeeds: on a busy machine the client's short timeout may pass once more."""
     result = await outcome(call(net.shaky))
     for _ in range(9):
         if isinstance(result, Unavailable):
@@ -230,7 +230,7 @@ async def ask_again(net: Net, call: Call) -> Saved:
 
 
 async def take_place(net: Net, fault: Fault, place: int, call: Call) -> Saved | SaysoError:
-    """Take a step while the `place`-th script it runs goes wrong; what is late comes as soon as it is."""
+    """Take a step while its `place`-th script fails; a late reply arrives right after it."""
     net.proxy.arm(fault, place)
     task = asyncio.ensure_future(outcome(call(net.shaky)))
     if fault in LATE:
@@ -244,7 +244,7 @@ async def take_place(net: Net, fault: Fault, place: int, call: Call) -> Saved | 
 
 
 async def check_store(net: Net) -> tuple[list[SuspensionRecord], list[str], int]:
-    """Check that record, indexes and trail agree; return the records, the trail's kinds, and what is ready."""
+    """Check that record, indexes and trail agree; return the records, the trail's kinds, and the ready list."""
     held, records = await read_indexes(net.redis, net.tenant)
     assert {name: held[name] for name in held if held[name]} == expect_indexes(records)
     trail = await Runs(TenantStore(net.connections[1], net.tenant)).trail("run_1")
@@ -321,7 +321,7 @@ async def test_late_decision_names_the_first_reviewer(net: Net, fault: Fault) ->
 
 
 async def lose_reply_to_a_rival(net: Net, call: Call, rival: Callable[[], Awaitable[Any]]) -> Saved | SaysoError:
-    """Lose the reply to a commit, and let somebody else commit before its caller can look again."""
+    """Lose the reply to a commit, and commit for somebody else before the caller reads again."""
     net.proxy.arm(Fault.CUT_AFTER, 2)
     task = asyncio.ensure_future(outcome(call(net.shaky)))
     await net.proxy.hit.wait()

@@ -1,7 +1,7 @@
-"""The whole machine against the real server, beside a model of it that is as simple as can be.
+"""A state machine of the whole desk against a real server, beside a simple model.
 
-Everybody who can change a run does so in any order, at any time, with replies that are lost: each step comes to what
-the model says, and after each the records, every index and every trail are exactly what they must be.
+Everybody who can change a run does so in any order, at any time, with lost replies. Each step must give the model's
+result, and every record, index and trail must match afterwards.
 """
 
 import asyncio
@@ -22,7 +22,7 @@ EXAMPLES, STEPS = 100, 40
 
 
 class Machine(Speakers, Clocks, Drivers):
-    """Everybody who can change a run."""
+    """All rules of the state machine."""
 
 
 def test_desk_agrees_with_the_model(clean_store_url: str) -> None:

@@ -1,4 +1,4 @@
-"""A bank that pays back, behind a gate."""
+"""A bank whose refunds are behind a gate."""
 
 from typing import Any
 
@@ -9,7 +9,7 @@ from sayso.testing import InProcessDesk
 
 
 class Bank:
-    """What the gated function changes, and how often."""
+    """The state that the gated function changes."""
 
     def __init__(self) -> None:
         self.paid: list[tuple[str, float]] = []
@@ -25,7 +25,7 @@ class Bank:
 
 
 def gated(desk: InProcessDesk, bank: Bank, **manner: Any) -> Gated[..., str]:
-    """The refund as an agent's script has it; made anew, it is the script started again."""
+    """Return the gated refund; a second one stands for a restarted script."""
 
     @gate(**{"client": desk.client(), "key": "refund-{order}", **manner})
     def refund(order: str, amount: float, call: CallContext) -> str:

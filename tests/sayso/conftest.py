@@ -1,4 +1,4 @@
-"""Give the tests of the SDK a desk in their own process, and a bank to be asked about."""
+"""Fixtures of the SDK's tests: a desk in the test's process, and a bank."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""Take a paused run up in a process of its own: its state on stdin, its end's state on stdout."""
+"""Resume a suspended run in another process: reads a state from stdin, writes the final state to stdout."""
 
 import asyncio
 import sys
@@ -20,7 +20,7 @@ CALLS: tuple[tuple[str, JsonObject], ...] = (
 
 
 def answer_all(state: RunState) -> dict[int, Resumption]:
-    """The refund is approved with a smaller amount, the payment gets its code."""
+    """Approve the refund with a smaller amount, and give the payment its code."""
     assert state.batch is not None
     return {
         ask.index: approve(ask, amount=1) if ask.tool.name == "refund" else give(ask, "1234")

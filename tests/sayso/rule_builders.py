@@ -1,4 +1,4 @@
-"""Make rules, events and policies for tests of judging, with every default that does not matter to them."""
+"""Builders of rules, events and policies."""
 
 from typing import Any
 
@@ -6,7 +6,7 @@ from sayso.policy.engine import Action, Policy, PolicyEvent, PolicyRule, RuleCon
 from sayso.records.terms import RuleTerms
 
 UNSURE: dict[str, Any] = {"when": "args.amount > 100"}
-"""A condition that cannot be judged without an amount."""
+"""A condition that cannot be evaluated without an amount."""
 
 
 def rule(rule_id: str, action: str = "deny", *, priority: int = 100, **parts: Any) -> PolicyRule:

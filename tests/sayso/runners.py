@@ -1,4 +1,4 @@
-"""Make agents, turns and journals for tests of the runner; what their tools did is kept in a list."""
+"""Builders of agents, turns and journals for tests of the runner."""
 
 from collections.abc import Mapping, Sequence
 from typing import Annotated, Any
@@ -34,7 +34,7 @@ Ran = list[tuple[str, JsonObject, CallContext]]
 
 
 def make_tools(ran: Ran) -> tuple[Tool, ...]:
-    """The tools of the tests' agents."""
+    """Return the tools of the tests' agents."""
 
     @tool(idempotent=True)
     async def look(order: str, call: CallContext) -> str:
@@ -69,12 +69,12 @@ def make_tools(ran: Ran) -> tuple[Tool, ...]:
 
 
 def make_agent(ran: Ran, *turns: ModelTurn, **changes: Any) -> Agent:
-    """An agent whose model says `turns`, then that it is done."""
+    """Return an agent whose model plays `turns`, and then ends."""
     parts = {"name": "support", "instructions": "Be kind.", "model": ScriptedModel([*turns, DONE])}
     return Agent(**{**parts, "tools": make_tools(ran), **changes})
 
 
-def turn(*calls: tuple[str, JsonObject | str], text: str = "") -> ModelTurn:
+def turn(*calls: tuple[str, Any], text: str = "") -> ModelTurn:
     """A turn that asks for `calls`: names with arguments, as an object or as the text the model wrote."""
     asked = [
         RequestedCall(
@@ -86,56 +86,56 @@ def turn(*calls: tuple[str, JsonObject | str], text: str = "") -> ModelTurn:
 
 
 def approve(ask: ItemDraft, **args: JsonValue) -> Resumption:
-    """Ada approves, with other arguments where some are given."""
+    """Return Ada's approval, with edited arguments if given."""
     return resolve(ask, DecisionAction.APPROVE, by=ADA, at_ms=T0, args={**ask.tool.args, **args} if args else None)
 
 
 def deny(ask: ItemDraft, message: str | None = None) -> Resumption:
-    """Ada denies."""
+    """Return Ada's denial."""
     return resolve(ask, DecisionAction.DENY, by=ADA, at_ms=T0, message=message)
 
 
 def give(ask: ItemDraft, value: JsonValue) -> Resumption:
-    """Ada gives a value."""
+    """Return Ada's value."""
     return resolve(ask, DecisionAction.VALUE, by=ADA, at_ms=T0, value=value)
 
 
 def time_out(ask: ItemDraft) -> Resumption:
-    """Nobody answers in time, and the fallback denies."""
+    """Return the outcome of a timeout with fallback deny."""
     return resolve(ask, DecisionAction.DENY, by=TIMEOUT, at_ms=T0, message="Nobody decided in time.")
 
 
 def fail(ask: ItemDraft) -> Resumption:
-    """Nobody answers in time, and the fallback fails the run."""
+    """Return the outcome of a timeout with fallback fail."""
     return resolve(ask, DecisionAction.FAIL, by=TIMEOUT, at_ms=T0, message="Nobody answered.")
 
 
 def reload(state: RunState) -> RunState:
-    """The state as another process reads it."""
+    """Return the state as another process reads it."""
     return RunState.model_validate_json(state.model_dump_json().encode())
 
 
 def kinds(events: Sequence[Event]) -> list[str]:
-    """The kinds of events, in order."""
+    """Return the kinds of the events."""
     return [str(event.type) for event in events]
 
 
 def told(events: Sequence[Event], kind: str, *keys: str) -> list[Any]:
-    """What the events of one kind say under `keys`, in order."""
+    """Return the fields `keys` of the events of one kind."""
     values = [tuple(event.data.get(key) for key in keys) for event in events if event.type == kind]
     return [value[0] for value in values] if len(keys) == 1 else values
 
 
 class LostWorker(MemoryJournal[RunState]):
-    """A journal whose worker is lost before it can save a result."""
+    """A journal whose worker is lost before it saves a result."""
 
     async def checkpoint(self, state: RunState, events: Sequence[Event]) -> None:
-        """Refuse, as the desk does when the lease is over."""
+        """Raise, as the desk does after the lease."""
         raise StaleAttempt
 
 
 class Ledger(MemoryJournal[RunState]):
-    """A journal that also keeps every step it was given."""
+    """A journal that records every step."""
 
     def __init__(self, run_id: str) -> None:
         super().__init__(run_id)
@@ -144,11 +144,11 @@ class Ledger(MemoryJournal[RunState]):
     async def redeem(
         self, calls: Sequence[PlannedCall], events: Sequence[Event], state: RunState | None
     ) -> Mapping[int, str]:
-        """Keep the step, and whether the state came with it."""
+        """Record the step, and whether it has the state."""
         self.steps.append(("redeem", kinds(events), state is not None))
         return await super().redeem(calls, events, state)
 
     async def checkpoint(self, state: RunState, events: Sequence[Event]) -> None:
-        """Keep the step."""
+        """Record the step."""
         self.steps.append(("checkpoint", kinds(events), True))
         await super().checkpoint(state, events)

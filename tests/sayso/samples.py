@@ -1,4 +1,4 @@
-"""Make asks, records and decisions for tests of the pure verbs, with every default that does not matter to them."""
+"""Builders of drafts, records and decisions for tests of transitions."""
 
 from typing import Any
 
@@ -9,16 +9,16 @@ from sayso.records.terms import RuleTerms
 from sayso.transitions.deciding import suspend
 
 T0 = 1_700_000_000_000
-"""The moment at which tests begin, ms."""
+"""The time at which tests start, in ms."""
 
 
 def person(name: str) -> Actor:
-    """A reviewer at the API."""
+    """Return a reviewer."""
     return Actor(id=name, kind=ActorKind.HUMAN)
 
 
 def ask(index: int = 0, *, kind: ItemKind = ItemKind.APPROVAL, **terms: Any) -> ItemDraft:
-    """A refund to be approved, or an amount to be given, under `terms`."""
+    """Return a refund to approve, or an amount to give, under `terms`."""
     given = kind is ItemKind.INPUT
     return ItemDraft(
         kind=kind,
@@ -34,7 +34,7 @@ def ask(index: int = 0, *, kind: ItemKind = ItemKind.APPROVAL, **terms: Any) -> 
 
 
 def draft(**changes: Any) -> SuspensionRecord:
-    """A suspension that nothing was asked in yet."""
+    """Return a suspension without items."""
     run = RunRef(id="run_1", agent="support", owner="bot", thread_id="t1", title="Refund A-1")
     base = SuspensionRecord(
         id="sus_1", tenant="default", status=Status.PENDING, created_at_ms=0, updated_at_ms=0, run=run
@@ -43,12 +43,12 @@ def draft(**changes: Any) -> SuspensionRecord:
 
 
 def pending(*drafts: ItemDraft, now_ms: int = T0) -> SuspensionRecord:
-    """A suspension in which `asks` wait; one plain refund when none are given."""
+    """Return a suspension with open items; one refund by default."""
     return suspend(draft(), drafts or (ask(),), now_ms).record
 
 
 def word(record: SuspensionRecord, action: str = "approve", by: str = "ada", **fields: Any) -> Decision:
-    """A reviewer's decision on the first item, or on `item_id`."""
+    """Return a reviewer's decision on the first item, or on `item_id`."""
     item_id = fields.pop("item_id", "i1")
     item = next(one for one in record.items if one.item_id == item_id)
     return Decision(
@@ -67,5 +67,5 @@ def word(record: SuspensionRecord, action: str = "approve", by: str = "ada", **f
 
 
 def types_of(change: Change) -> list[str]:
-    """The kinds of event a change tells of, in order."""
+    """Return the kinds of the change's events."""
     return [str(event.type) for event in change.events]

@@ -1,4 +1,4 @@
-"""Strict JSON in, canonical JSON out: the `rfc8785` package is the oracle."""
+"""Strict reading and canonical writing of JSON; the package `rfc8785` is the oracle."""
 
 import json
 import math
@@ -90,7 +90,7 @@ def test_check_json_names_the_place_of_a_fault(value: object) -> None:
 
 
 def peak_bytes(raw: str) -> int:
-    """The memory that reading takes at most."""
+    """Return the peak memory of reading."""
     tracemalloc.start()
     try:
         with suppress(TooLarge):
@@ -117,7 +117,7 @@ def test_parse_json_ignores_separators_in_strings(text: str) -> None:
 
 
 def test_a_long_key_is_not_copied_for_each_value_below_it() -> None:
-    """It took four gigabytes: 20,000 paths of 200,000 characters, for an error that did not happen."""
+    """20,000 paths of 200,000 characters once took four gigabytes, for an error that never occurred."""
     raw = json.dumps({"é" * 60_000: [0] * 19_000}, ensure_ascii=False)
     assert peak_bytes(raw) < 50 * 1024 * 1024
 

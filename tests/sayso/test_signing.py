@@ -42,7 +42,7 @@ def with_signature(change: Callable[[str], str]) -> Change:
 
 
 def with_time(timestamp: str) -> Change:
-    """The message signed anew, with exactly this text for its time."""
+    """Return the message signed again with exactly this timestamp."""
 
     def change(message: SignedMessage) -> SignedMessage:
         text = f"{message.id}.{timestamp}.".encode() + message.body
@@ -53,7 +53,7 @@ def with_time(timestamp: str) -> Change:
 
 
 def with_id(message_id: str) -> Change:
-    """The message signed anew under another id."""
+    """Return the message signed again with another id."""
     return lambda message: signed(message_id=message_id)
 
 
@@ -123,7 +123,7 @@ WRONG: dict[str, Change] = {
     "an endless list": with_signature(lambda text: "v1,eA== " * 16 + text),
     "a signature that is not ASCII": with_signature(lambda text: text.replace("v1,", "v1,ü")),
 }
-"""Each one is one mistake away from a message that holds."""
+"""Each change makes one mistake in a valid message."""
 
 
 def test_table_of_mistakes_is_complete() -> None:

@@ -1,4 +1,4 @@
-"""Drive one batch of calls to its end, whatever mix of them it is, with every answer given in another process."""
+"""Batches of calls driven to their end, with answers given in another process."""
 
 import itertools
 from collections.abc import Callable
@@ -51,7 +51,7 @@ ENDS = {"continue": RunStatus.COMPLETED, "degrade": RunStatus.DEGRADED, "fail": 
 
 
 class Walk:
-    """One batch driven to its end, with every answer given in another process as it were."""
+    """One batch driven to its end."""
 
     def __init__(self, agent: Agent, ran: Ran) -> None:
         self.agent = agent
@@ -75,7 +75,7 @@ class Walk:
 
 
 def mixes() -> list[tuple[str, ...]]:
-    """Every batch of one or two calls in every order, and every mix of three or four."""
+    """Return every batch of one or two calls in every order, and every mix of three or four."""
     ordered = [mix for size in (1, 2) for mix in itertools.product(CALLS, repeat=size)]
     return ordered + [mix for size in (3, 4) for mix in itertools.combinations_with_replacement(CALLS, size)]
 

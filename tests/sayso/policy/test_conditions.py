@@ -1,4 +1,4 @@
-"""CEL conditions: what compiles, what holds, and that everything else is an error and never an answer."""
+"""CEL conditions: compilation, evaluation and errors."""
 
 import os
 import subprocess

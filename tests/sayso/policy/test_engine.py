@@ -1,4 +1,4 @@
-"""The policy: which rule decides, and what makes no difference to it."""
+"""The policy: which rule decides."""
 
 from typing import Any
 
@@ -124,7 +124,7 @@ def test_the_subject_of_an_event_is_what_its_type_says() -> None:
 
 
 def test_subagent_rule_with_unknown_subagent_asks() -> None:
-    """A call over the API may come from any sub-agent: a deny rule above an allow must not be stepped over."""
+    """A call over the API may come from any sub-agent: a deny rule above an allow must not be skipped."""
     rules = policy(rule("a", subagent_name="writer", priority=300), rule("b", "allow"))
     decision = rules.judge(event(subagent_name=None))
     assert (decision.action, decision.policy_id) == (Action.REQUEST_APPROVAL, None)

@@ -1,4 +1,4 @@
-"""What cannot be judged: whatever goes wrong, a person is asked and nothing is let through."""
+"""Calls that cannot be evaluated: a reviewer is always asked."""
 
 from typing import Any, TypeVar
 
@@ -138,7 +138,7 @@ def test_judge_of_invalid_json_asks(flaw: Any, part: str) -> None:
 
 
 class Foreign:
-    """Something that is no decision and no event."""
+    """Neither a decision nor an event."""
 
     def __getattr__(self, name: str) -> Any:
         raise (AttributeError if name.startswith("_") else RuntimeError)(f"no {name} here")
@@ -152,7 +152,7 @@ def test_judge_without_event_asks(thing: Any) -> None:
 
 
 class FaultyPolicy(Policy):
-    """A policy whose judging comes to whatever the test wants."""
+    """A policy whose evaluation returns or raises `outcome`."""
 
     outcome: Any = None
 

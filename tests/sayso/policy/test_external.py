@@ -1,4 +1,4 @@
-"""Calls from outside are judged by their turn, and edits that cannot be judged are asked anew."""
+"""Evaluation of a client's calls, and of edited arguments."""
 
 from typing import Any
 

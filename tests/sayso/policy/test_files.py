@@ -1,4 +1,4 @@
-"""The rulebook: what its file becomes, how its faults are told, and what happens when it changes."""
+"""Rule files: their models, faults and terms."""
 
 from typing import Any
 
@@ -19,7 +19,7 @@ def parse(text: str, **options: Any) -> Any:
 
 
 def told(text: str) -> list[str]:
-    """Return the faults of a rulebook as a person reads them."""
+    """Return the faults of a rulebook as text."""
     with pytest.raises(RulebookError) as caught:
         parse(text)
     return str(caught.value).splitlines()
@@ -112,7 +112,7 @@ def test_a_tool_is_a_name_or_a_pattern() -> None:
 
 
 def test_a_tool_may_be_a_list_of_names_and_patterns() -> None:
-    """A list in quotes was read as a class of characters, and the denial fitted nothing."""
+    """A quoted list was once read as a character class, so the denial matched nothing."""
     policy = parse(HEAD + "  - {id: a, action: deny, tool: ['refund', pay_*]}\n")
     assert policy.rules[0].condition.tools == ("refund", "pay_*")
     actions = [policy.judge(event(name)).action for name in ("refund", "pay_bill", "r", "ship")]

@@ -1,4 +1,4 @@
-"""Rules that load and still cannot do what they say are told, each in a sentence that says what to do."""
+"""Findings in rules that load but do not work."""
 
 from typing import Any
 

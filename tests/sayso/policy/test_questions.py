@@ -1,4 +1,4 @@
-"""A call that is a question of the agent itself asks a person for the answer, unless a rule wants it approved."""
+"""Questions of an agent: a reviewer answers, unless a rule requires approval."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""Rules: what they may say, and what is refused while it can still be corrected."""
+"""Rules: valid and invalid combinations."""
 
 from typing import Any
 

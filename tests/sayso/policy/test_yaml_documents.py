@@ -1,4 +1,4 @@
-"""YAML documents: what they hold, where it stands, and what they may not have."""
+"""YAML documents: values, places and unsupported YAML."""
 
 import pytest
 from hypothesis import example, given

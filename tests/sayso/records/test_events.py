@@ -1,4 +1,4 @@
-"""The trail is numbered, ordered and chained; any single change shows."""
+"""The audit trail is numbered and chained; any change is found."""
 
 from sayso.records.events import Event, EventType, TrailHead, find_break
 from tests.trails import append_events

@@ -1,4 +1,4 @@
-"""A revocation is for good, a rotation is none."""
+"""Revocations withdraw runs; rotations do not."""
 
 from dataclasses import dataclass
 

@@ -1,4 +1,4 @@
-"""A saved state comes back byte for byte, or not at all."""
+"""Sealed states open to the same bytes, or not at all."""
 
 import re
 from typing import Any
@@ -79,7 +79,7 @@ def test_read_state_refuses_invalid_json(raw: bytes, told: str) -> None:
 
 
 def test_read_state_finds_a_duplicate_key_in_linear_time() -> None:
-    """It was looked for by counting each of them among all: hours, for four megabytes."""
+    """Counting each key among all took hours for four megabytes."""
     raw = "{" + ",".join(f'"k{n}":0' for n in range(200_000)) + ',"k199999":1}'
     with pytest.raises(InvalidJson, match="'k199999' appears twice"):
         read_state(raw.encode())

@@ -1,4 +1,4 @@
-"""The table of legal steps is the oracle: whatever is tried in whatever order, no step leaves it."""
+"""Random sequences of steps stay within the table of legal transitions."""
 
 from collections.abc import Callable
 
@@ -35,7 +35,7 @@ Verb = Callable[[SuspensionRecord, str, int], Change]
 
 
 def _fence(record: SuspensionRecord, who: str) -> Fence:
-    """A worker that believes what it last knew: w2 is always one attempt behind."""
+    """The fence of a worker with its last knowledge: w2 is always one attempt behind."""
     attempt = record.lease.attempt if record.lease else 1
     return Fence(who, attempt if who == "w1" else attempt - 1, 5_000)
 
@@ -118,7 +118,7 @@ def test_worker_steps_in_any_order_keep_the_invariants(steps: list[tuple[str, st
 
 
 def postpone_gave_up(name: str, after: SuspensionRecord) -> bool:
-    """The last postponement is a give-up, which has its own row."""
+    """Whether a postponement gave up, which has its own row."""
     return name == "postpone" and after.status is Status.FAILED
 
 

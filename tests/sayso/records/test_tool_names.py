@@ -1,4 +1,4 @@
-"""Tools' names from outside have few characters, and none that only looks like one in a rule slips past it."""
+"""Tool names: valid characters, and names that look like one in a rule."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""Schemas from outside are bounded, and what it costs to evaluate them is known before anything is evaluated."""
+"""Limits of schemas, and the cost of evaluating them."""
 
 from typing import Any
 
@@ -10,7 +10,7 @@ from sayso.schemas.patterns import weigh_pattern
 
 
 def doubled(levels: int) -> dict[str, Any]:
-    """Each definition refers to the next one twice."""
+    """Return a schema in which each definition refers to the next one twice."""
     defs: dict[str, Any] = {f"d{n}": {"anyOf": [{"$ref": f"#/$defs/d{n + 1}"}] * 2} for n in range(levels)}
     return {"$defs": defs | {f"d{levels}": {"type": "string"}}, "$ref": "#/$defs/d0"}
 

@@ -1,4 +1,4 @@
-"""Blanks that would push a text out of view are folded and counted."""
+"""Long blank runs are collapsed and counted."""
 
 import pytest
 from hypothesis import given
@@ -51,6 +51,6 @@ def test_the_pieces_joined_are_the_text(text: str) -> None:
 
 @pytest.mark.parametrize("part", [" ", "\u200b ", " \u200b\n\n\nx", " \n", "\n" + " " * 70])
 def test_collapse_is_linear(part: str) -> None:
-    """A search that begins anew at each blank would take hours for this."""
+    """A search that restarts at each blank would take hours."""
     text = part * (300_000 // len(part))
     assert "".join(piece.text for piece in collapse(text)) == text

@@ -1,4 +1,4 @@
-"""What whoever asked may do with what was approved, when they run it themselves."""
+"""Transitions of runs whose client runs the approved calls."""
 
 from typing import Any
 
@@ -30,12 +30,12 @@ START_BY_MS = T0 + 60_000
 
 
 def polled(*drafts: ItemDraft, **fields: Any) -> SuspensionRecord:
-    """A pending suspension whose owner runs what is approved, within a minute."""
+    """Return a pending suspension of a client, with one minute to start its calls."""
     return suspend(draft(resume=POLL, **fields), drafts or (ask(start_by_s=60),), T0).record
 
 
 def approved(*drafts: ItemDraft, **fields: Any) -> SuspensionRecord:
-    """The same, decided on: everything is approved."""
+    """Return the same, with everything approved."""
     record = polled(*drafts, **fields)
     for item in record.items:
         record = decide(record, word(record, item_id=item.item_id), T0).record

@@ -1,4 +1,4 @@
-"""A jump of the store's clock is told from time that has passed."""
+"""Jumps of the store's clock."""
 
 import pytest
 

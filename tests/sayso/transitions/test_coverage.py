@@ -1,4 +1,4 @@
-"""Where any answer is enough, the first item that closes ends the pause."""
+"""Coverage `any`: the first closed item decides the suspension."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""What may happen to a suspension while it waits."""
+"""Transitions of pending suspensions."""
 
 from typing import Any
 

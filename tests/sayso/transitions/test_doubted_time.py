@@ -1,4 +1,4 @@
-"""While the clock is in doubt, nothing that was asked before passes its moment."""
+"""While the clock is in doubt, nothing created before it expires."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""What is looked at because its time came, or because a freeze was lifted."""
+"""Transitions of due suspensions, and after freezes."""
 
 import pytest
 

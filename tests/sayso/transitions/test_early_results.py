@@ -1,4 +1,4 @@
-"""A call's result is kept as soon as it is there, whatever becomes of the slower calls of its batch."""
+"""A call's result is saved at once, while slower calls of its batch run."""
 
 import asyncio
 from collections.abc import Mapping
@@ -23,7 +23,7 @@ CALLS = turn(("quick", {}), ("slow", {}))
 
 
 class Noting(LostWorker):
-    """Lets the slow call end once the quick one is noted; then the worker is lost."""
+    """A journal that releases the slow call after saving the quick one, and then loses its worker."""
 
     def __init__(self, may_end: asyncio.Event) -> None:
         super().__init__("run_1")

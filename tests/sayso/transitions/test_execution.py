@@ -1,4 +1,4 @@
-"""What may happen to a suspension once it is decided."""
+"""Transitions of a worker's run."""
 
 from collections.abc import Callable
 from typing import Any

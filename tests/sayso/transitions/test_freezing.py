@@ -1,4 +1,4 @@
-"""What is frozen starts nothing and loses no time, whatever freezes overlap."""
+"""Frozen runs start nothing and lose no time, however freezes overlap."""
 
 import pytest
 
@@ -13,7 +13,7 @@ from tests.sayso.samples import T0, ask, pending, person, types_of, word
 
 
 def freeze(scope: str = "all", at: int = 0, unfrozen: int | None = None) -> Freeze:
-    """A freeze by root, in ms since the beginning."""
+    """Return a freeze by root, with times in ms since the start."""
     by = None if unfrozen is None else "root"
     unfrozen_at_ms = None if unfrozen is None else T0 + unfrozen
     return Freeze(

@@ -1,4 +1,4 @@
-"""Every guard of a verb that nothing else stands behind: take it away, and one of these tests says so."""
+"""Guards of transitions that no other test covers."""
 
 from collections.abc import Callable
 from typing import Any
@@ -68,7 +68,7 @@ VERBS: dict[str, Callable[[SuspensionRecord], Change]] = {
     "revive": lambda record: revive(record, person("ada"), T0),
 }
 REPEATED = {("cancel", Status.CANCELLED), ("settle", Status.RESUMED)}
-"""What is done already is no error."""
+"""Steps that may be repeated."""
 
 ILLEGAL = [
     (verb, status)
@@ -276,7 +276,7 @@ def test_only_a_run_whose_workers_were_lost_too_often_is_given_up(status: Status
 
 
 def begun() -> SuspensionRecord:
-    """Two calls under way."""
+    """Return a run with two calls under way."""
     return redeem(leased(), FENCE, (intent(None, 0), intent(None, 1)), (), T0).record
 
 

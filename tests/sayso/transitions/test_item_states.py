@@ -1,4 +1,4 @@
-"""One state of an item and of a run, the worst that is known."""
+"""The shown states of items and runs."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""A fallback approves only what somebody who may decide it has seen."""
+"""A fallback approves only items that a reviewer has seen."""
 
 from typing import Any
 
@@ -17,7 +17,7 @@ AGENT = Actor(id="ada", kind=ActorKind.AGENT)
 
 
 def unattended(**terms: Any) -> ItemDraft:
-    """An approval that its fallback gives."""
+    """Return an item with fallback approve."""
     return ask(unattended_approval=True, fallback={"action": "approve", "message": "As agreed."}, **terms)
 
 
