@@ -59,9 +59,9 @@ async def _check_durability(wiring: Wiring) -> Finding:
 
 async def _check_time(wiring: Wiring) -> Finding:
     drift_ms = now_ms() - await wiring.schedule.now_ms()
-    told = f"The service and the store are {abs(drift_ms)} ms apart."
+    text = f"The service and the store are {abs(drift_ms)} ms apart."
     todo = "Let both machines follow the same time server; deadlines follow the store's."
-    return Finding("time", abs(drift_ms) <= CLOCK_DRIFT_MS, told, todo if abs(drift_ms) > CLOCK_DRIFT_MS else "")
+    return Finding("time", abs(drift_ms) <= CLOCK_DRIFT_MS, text, todo if abs(drift_ms) > CLOCK_DRIFT_MS else "")
 
 
 async def _check_clock(wiring: Wiring) -> Finding:
@@ -80,13 +80,13 @@ async def _check_workers(wiring: Wiring) -> Finding:
 
 async def _check_limits(wiring: Wiring) -> Finding:
     limits, opened = wiring.settings, await wiring.intake.count_open()
-    told = f"{opened.all} of {limits.pending_limit} items are open"
-    told += f"; {opened.owner} has most, {opened.most} of {limits.pending_per_key}." if opened.most else "."
-    told += f" A key may ask {limits.asks_per_minute_per_key} times a minute."
+    text = f"{opened.all} of {limits.pending_limit} items are open"
+    text += f"; {opened.owner} has most, {opened.most} of {limits.pending_per_key}." if opened.most else "."
+    text += f" A key may ask {limits.asks_per_minute_per_key} times a minute."
     if opened.all < limits.pending_limit and opened.most < limits.pending_per_key:
-        return Finding("limits", True, told)
+        return Finding("limits", True, text)
     setting = "SAYSO_PENDING_LIMIT" if opened.all >= limits.pending_limit else "SAYSO_PENDING_PER_KEY"
-    return Finding("limits", False, told, f"Decide or cancel what waits, or raise {setting}: more is refused with 429.")
+    return Finding("limits", False, text, f"Decide or cancel what waits, or raise {setting}: more is refused with 429.")
 
 
 async def _check_records(wiring: Wiring) -> Finding:
@@ -143,8 +143,8 @@ def _check_rules(wiring: Wiring) -> Finding:
 async def _check_warnings(wiring: Wiring) -> AsyncIterator[Finding]:
     """Yield a finding for each thing in the rules in force that cannot work."""
     try:
-        for told in await find_warnings(wiring):
-            yield Finding("rules", False, told, "Correct the rule; `sayso policy check` says the same of a file.")
+        for text in await find_warnings(wiring):
+            yield Finding("rules", False, text, "Correct the rule; `sayso policy check` says the same of a file.")
     except SaysoError as error:
         yield Finding("rules", False, f"They could not be checked: {error.message}", "Start the store.")
 
