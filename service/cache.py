@@ -1,4 +1,4 @@
-"""Remember for less than a second what every step needs to know and what seldom changes."""
+"""A 500 ms cache."""
 
 import asyncio
 from collections.abc import Awaitable, Callable
@@ -9,7 +9,7 @@ from sayso.clock import monotonic_ms
 from sayso.errors import Unavailable
 
 KEPT_MS = 500
-"""How long what was read is good for: a revocation or a freeze takes hold everywhere within a second."""
+"""The age, ms, up to which a value counts: revocations and freezes apply everywhere within a second."""
 
 _AHEAD_MS = 300
 

@@ -1,4 +1,4 @@
-"""Share out a few places: so many at once for each name, and no more; or one after the other."""
+"""Limits of concurrency per key, in this process."""
 
 import asyncio
 from collections import Counter
@@ -10,40 +10,42 @@ from sayso.errors import TooManyRequests
 
 
 class Slots:
-    """Places by name, in this process."""
+    """A number of slots for each key."""
 
     def __init__(self, each: int) -> None:
         self._each = each
-        self._taken: Counter[str] = Counter()
+        self._held: Counter[str] = Counter()
 
     @contextmanager
     def take(self, names: Iterable[str]) -> Iterator[bool]:
-        """Hold a place under every name for the length of the block; False, and none held, if one is full."""
-        wanted = tuple(names)
-        free = all(self._taken[name] < self._each for name in wanted)
+        """Hold a slot of every key during the block; yield False, and hold none, if a key has no free slot."""
+        keys = tuple(names)
+        free = all(self._held[name] < self._each for name in keys)
         if free:
-            self._taken.update(wanted)
+            self._held.update(keys)
         try:
             yield free
         finally:
             if free:
-                self._taken.subtract(wanted)
-                self._taken += Counter()
+                self._held.subtract(keys)
+                self._held += Counter()
 
 
 class Turns:
-    """One place for each name, in this process; a few more may wait for it in line."""
+    """One slot for each key; a few more callers may wait."""
 
     def __init__(self, waiting: int) -> None:
-        self._line = Slots(waiting)
+        self._waiting = Slots(waiting)
         self._locks: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
 
     @asynccontextmanager
     async def take(self, name: str) -> AsyncIterator[None]:
-        """Hold the name's place for the length of the block, once it is free; `TooManyRequests` in a full line."""
-        with self._line.take((name,)) as free:
+        """Wait for the slot of a key and hold it during the block; raises `TooManyRequests` if too many wait."""
+        with self._waiting.take((name,)) as free:
             if not free:
-                raise TooManyRequests("Too much of yours is being evaluated already. Wait for it.", retry_after_s=2)
+                raise TooManyRequests(
+                    "Too many of your requests are being evaluated. Wait until they end.", retry_after_s=2
+                )
             lock = self._locks.setdefault(name, asyncio.Lock())
             async with lock:
                 yield

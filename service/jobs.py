@@ -1,7 +1,7 @@
-"""Hand work to RQ: which jobs there are, and that nothing else is ever run.
+"""The jobs in RQ.
 
-RQ's job hash names any importable function; a job that is not one of ours, word for word, is refused before anything
-of it is imported or called. What a job carries may be lost, doubled or late without harm: the record has the truth.
+A job hash in RQ can name any importable function. A job outside of `JOBS` is refused before any import. A lost or
+late job does no harm: the record is authoritative.
 """
 
 import re
@@ -19,16 +19,16 @@ from sayso.errors import Unavailable
 from service.store.connection.connecting import connect_blocking
 
 DRAIN = "workers.resume.driving.drain"
-"""Takes ready runs off the list and drives them, for some seconds."""
+"""Leases ready runs and executes them, for some seconds."""
 
 RETAIN = "workers.retention.retain"
-"""Forgets what is older than it is to be kept."""
+"""Deletes what is older than the retention periods."""
 
 JOBS = frozenset({DRAIN, RETAIN})
-"""Every function that a job may name. The service names them and never imports them; a test does."""
+"""All functions that a job may name. The service never imports them."""
 
 QUEUE = "sayso-resume"
-"""One queue, and one only a worker: with two, RQ pops without a net and a killed worker loses jobs."""
+"""The only queue. With two, RQ pops without a backup list, and a killed worker loses jobs."""
 
 AnyWorker = TypeVar("AnyWorker", bound=Worker)
 
@@ -37,7 +37,7 @@ _LOG = structlog.get_logger(__name__)
 _DRAIN_ID = "drain"
 _GRACE_S = 600
 _ANSWER_S = 5
-"""How long the store may take to answer; without it a half-open connection is waited for until the system gives up."""
+"""Timeout of the store; without it, a half-open connection blocks until the system gives up."""
 
 _FAILURE_TTL_S = 7 * 86_400
 
@@ -49,7 +49,7 @@ def current_job_id() -> str | None:
 
 
 class UnknownJob(Exception):
-    """The job names something that is not ours; it was not run."""
+    """The job is not one of `JOBS`; it was not run."""
 
 
 class AllowedJob(Job):
@@ -59,26 +59,26 @@ class AllowedJob(Job):
     def func(self) -> Any:
         """The function to run; raises `UnknownJob` before anything is imported."""
         if self.instance or self.func_name not in JOBS or self.args or self.kwargs:
-            raise UnknownJob(f"The job {self.id} asks for {str(self.func_name)[:80]!r}, which is no job of ours.")
+            raise UnknownJob(f"The job {self.id} asks for {str(self.func_name)[:80]!r}, which is not a job of Sayso.")
         return super().func
 
     @property
     def success_callback(self) -> None:
-        """None, whatever the hash says."""
+        """None; the hash is ignored."""
         return None
 
     @property
     def failure_callback(self) -> None:
-        """None, whatever the hash says."""
+        """None; the hash is ignored."""
         return None
 
     @property
     def stopped_callback(self) -> None:
-        """None, whatever the hash says."""
+        """None; the hash is ignored."""
         return None
 
     def send_webhooks(self, *_args: Any, **_kwargs: Any) -> None:
-        """Send nothing, whatever the hash says."""
+        """Send nothing; the hash is ignored."""
 
 
 class DrainQueue:
@@ -87,11 +87,11 @@ class DrainQueue:
     def __init__(self, url: str, window_s: int) -> None:
         self._redis = connect_blocking(url, socket_timeout=_ANSWER_S, socket_connect_timeout=_ANSWER_S)
         self._queue = Queue(QUEUE, connection=self._redis, serializer=JSONSerializer, job_class=AllowedJob)
-        self._strange: set[bytes] = set()
+        self._unreadable: set[bytes] = set()
         self._timeout_s = 20 * window_s + _GRACE_S
 
     def ensure(self) -> int:
-        """See to it that every idle worker has a drain job waiting; return how many were added."""
+        """Add a drain job for every idle worker without one; return how many were added."""
         keys: Any = self._redis.smembers(Worker.redis_workers_keys)
         idle = sum(1 for key in keys if self._is_idle(key))
         missing = max(0, idle - self._count_waiting())
@@ -100,14 +100,14 @@ class DrainQueue:
         return missing
 
     def _is_idle(self, key: bytes) -> bool:
-        """Whether an idle worker is registered under the key; what is no worker's at all is told once."""
+        """Return whether an idle worker is registered under the key; log an unreadable key once."""
         try:
             worker = Worker.find_by_key(
                 key.decode(), connection=self._redis, serializer=JSONSerializer, job_class=AllowedJob
             )
         except (ValueError, ResponseError) as error:
-            if key not in self._strange:
-                self._strange.add(key)
+            if key not in self._unreadable:
+                self._unreadable.add(key)
                 _LOG.warning("worker_unreadable", key=key[:200].decode(errors="replace"), error=str(error)[:200])
             return False
         return worker is not None and worker.get_state() == WorkerStatus.IDLE
@@ -119,7 +119,7 @@ class DrainQueue:
         )
 
     def put_retention(self) -> None:
-        """Add one job that forgets what is old."""
+        """Add one retention job."""
         self._queue.enqueue(
             RETAIN, job_id=new_id("retain"), job_timeout=_GRACE_S, result_ttl=0, failure_ttl=_FAILURE_TTL_S
         )
@@ -130,7 +130,7 @@ class DrainQueue:
             self.put()
 
     def _count_waiting(self) -> int:
-        """Count drain jobs alone: one that forgets what is old stands in the queue too, and puts nothing back."""
+        """Count drain jobs; retention jobs are in the queue, too."""
         return sum(1 for job_id in self._queue.job_ids if job_id.startswith(f"{_DRAIN_ID}_"))
 
     def close(self) -> None:
@@ -139,7 +139,7 @@ class DrainQueue:
 
 
 def count_workers(url: str) -> int:
-    """Return how many workers have told of themselves lately; raises `Unavailable`. Blocking: call it from a thread."""
+    """Return the number of live workers; raises `Unavailable`. Blocking: call it from a thread."""
     try:
         with connect_blocking(url, socket_timeout=5) as redis:
             return int(Worker.count(connection=redis))
@@ -148,7 +148,7 @@ def count_workers(url: str) -> int:
 
 
 def worker_pids(url: str) -> frozenset[int]:
-    """Return the process ids of registered workers; none while the store is away. A worker first imports its agents."""
+    """Return the process ids of registered workers, none while the store is away. A worker imports its agents first."""
     try:
         with connect_blocking(url, socket_timeout=_ANSWER_S) as redis:
             keys: Any = redis.smembers(Worker.redis_workers_keys)

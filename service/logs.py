@@ -1,4 +1,4 @@
-"""Write one JSON line an event to standard output, for whatever collects logs."""
+"""Logs as JSON lines on standard output."""
 
 import logging
 import sys
@@ -7,14 +7,14 @@ import structlog
 
 from sayso.clock import monotonic_ms
 
-TOLD_AGAIN_MS = 60_000
-"""How often a trouble is told while it lasts."""
+LOGGED_AGAIN_MS = 60_000
+"""How often a lasting fault is logged."""
 
 log = structlog.get_logger()
 
 
 def configure_logs(level: str) -> None:
-    """Set up logging of this process, our own lines and those of libraries alike."""
+    """Set up logging of this process and its libraries."""
     shared: list[structlog.typing.Processor] = [
         structlog.contextvars.merge_contextvars,
         structlog.stdlib.add_log_level,
@@ -36,28 +36,25 @@ def configure_logs(level: str) -> None:
 
 
 class Trouble:
-    """What fails again and again: told when it begins, once a minute while it lasts, and when it is over.
+    """A recurring fault: logged when it begins, changes and ends, and once a minute while it lasts."""
 
-    Something else that goes wrong meanwhile is told at once.
-    """
-
-    def __init__(self, name: str, again_ms: int = TOLD_AGAIN_MS) -> None:
+    def __init__(self, name: str, again_ms: int = LOGGED_AGAIN_MS) -> None:
         self._name = name
         self._again_ms = again_ms
         self._times = 0
-        self._told = ""
-        self._told_at_ms = 0.0
+        self._logged = ""
+        self._logged_at_ms = 0.0
 
     def note(self, error: Exception, **facts: str) -> None:
-        """Note that it failed once more."""
+        """Count a failure."""
         self._times += 1
-        told, at_ms = f"{type(error).__name__}: {error}", monotonic_ms()
-        if told != self._told or at_ms - self._told_at_ms >= self._again_ms:
-            self._told, self._told_at_ms = told, at_ms
-            log.warning(self._name, error=told, times=self._times, **facts)
+        cause, at_ms = f"{type(error).__name__}: {error}", monotonic_ms()
+        if cause != self._logged or at_ms - self._logged_at_ms >= self._again_ms:
+            self._logged, self._logged_at_ms = cause, at_ms
+            log.warning(self._name, error=cause, times=self._times, **facts)
 
     def over(self) -> None:
-        """Note that it did not fail."""
+        """Note a success."""
         if self._times:
             log.info(f"{self._name}_no_longer", times=self._times)
-            self._times, self._told = 0, ""
+            self._times, self._logged = 0, ""

@@ -93,7 +93,7 @@ class Process:
         """Return the parts that serve a tenant. The name comes from a credential, never from a caller."""
         wiring = self._tenants.get(name)
         if wiring is None:
-            wiring = self._tenants[name] = self._wire(name)
+            wiring = self._tenants[name] = self._build(name)
         return wiring
 
     async def find_instance(self, token: str) -> Instance | None:
@@ -105,7 +105,7 @@ class Process:
         instance = await self.tenant(key.tenant).instances.read(key.instance_id)
         return instance if instance is not None and instance.credential_hash == token_hash else None
 
-    def _wire(self, tenant: str) -> Wiring:
+    def _build(self, tenant: str) -> Wiring:
         settings, store = self.settings, TenantStore(self._connections, tenant)
         rules = RulesInForce(RuleStore(store), self.rulebook, settings.policy)
         runs, trails, people = Runs(store), Trails(store), People(store)

@@ -1,4 +1,4 @@
-"""Know whose word and whose key no longer count, without asking the store for every decision."""
+"""A cache of deactivated reviewers and revoked keys."""
 
 from sayso.records.revocations import NamedKey, Revocations, find_revoked
 from service.cache import Memory
@@ -6,14 +6,14 @@ from service.store.people import People
 
 
 class RevocationCache:
-    """Reviewers who were shut out and keys that were revoked, as they stood less than a second ago."""
+    """Deactivated reviewers and revoked keys of one tenant."""
 
     def __init__(self, people: People) -> None:
         self._people = people
         self._memory = Memory(self._read)
 
     async def find(self, *, fresh: bool = False) -> Revocations:
-        """Return whom to trust no longer, as of less than a second ago or, fresh, as of now."""
+        """Return the revocations, as cached or, with `fresh`, as of now."""
         return await self._memory.find(fresh=fresh)
 
     async def _read(self) -> Revocations:

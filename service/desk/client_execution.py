@@ -58,17 +58,17 @@ class ClientExecution:
 
         return await self.changes.start(suspension_id, redeem)
 
-    async def conclude(self, suspension_id: str, item_id: str, key: str | None, told: Report) -> Saved:
+    async def conclude(self, suspension_id: str, item_id: str, key: str | None, reported: Report) -> Saved:
         """Record the result of a redeemed call; raises what `sayso.transitions.client_execution.conclude` raises.
 
         A report for a call in doubt resolves the doubt.
         """
         try:
             return await self.changes.suspensions.change(
-                suspension_id, lambda record, now_ms: conclude(record, item_id, key, told, now_ms)
+                suspension_id, lambda record, now_ms: conclude(record, item_id, key, reported, now_ms)
             )
         except Conflict:
-            late = await self._conclude_late(suspension_id, item_id, key, told)
+            late = await self._conclude_late(suspension_id, item_id, key, reported)
             if late is None:
                 raise
             return late
@@ -88,7 +88,7 @@ class ClientExecution:
         following = await self.changes.suspensions.read(saved.record.following_id or suspension_id)
         return Saved(saved.record, saved.now_ms, repeated=saved.repeated, following=following.record)
 
-    async def _conclude_late(self, suspension_id: str, item_id: str, key: str | None, told: Report) -> Saved | None:
+    async def _conclude_late(self, suspension_id: str, item_id: str, key: str | None, reported: Report) -> Saved | None:
         """Resolve the doubt about a call by its client's report; None where the call is not in doubt."""
         record = (await self.changes.suspensions.read(suspension_id)).record
         item = find_item(record, item_id)
@@ -97,9 +97,9 @@ class ClientExecution:
         result = ToolResult(
             call_id=item.call_id,
             tool_name=item.tool.name,
-            success=told.success,
-            output=told.output,
-            error=told.error if not told.success else None,
+            success=reported.success,
+            output=reported.output,
+            error=reported.error if not reported.success else None,
         )
         call_key, holder = key_of(record, item), key or item.permit.holder
         try:

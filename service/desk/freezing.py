@@ -1,9 +1,7 @@
-"""Freeze and lift, and know what is frozen without asking the store each time.
+"""Freeze and unfreeze, with a cache.
 
-A freeze holds everywhere within a second of being made: every process looks again at least that often. Whoever is about
-to refuse something because of a freeze looks once more first, so that lifting one takes effect at once.
-
-Time is frozen by the clocks alone, when the store's clock jumped; an admin says what becomes of it.
+A freeze applies everywhere within a second: no process uses an older cache. An operation that a freeze refuses reads
+again first, so that an unfreeze applies at once. Only clocks freeze time, after a jump of the store's clock.
 """
 
 from typing import Literal
@@ -17,44 +15,41 @@ from service.cache import Memory
 from service.store.freezes import FreezeStore, Kept
 
 HOLDS_WITHIN_MS = 1_000
-"""From when on a freeze holds everywhere: for longer than this nobody starts anything by what they knew before it."""
+"""The age, ms, up to which cached freezes allow a start."""
 
 _CLOCK = "clock"
 
 
 class Freezes:
-    """What is stopped: by an admin, or by a clock that does not believe the store's."""
+    """The freezes of one tenant, by admins and by clocks."""
 
     def __init__(self, store: FreezeStore) -> None:
         self._store = store
         self._memory = Memory(store.load)
 
     async def known(self, fresh: bool = False) -> tuple[Freeze, ...]:
-        """Return all freezes, the lifted ones included, as they stood less than a second ago, or stand now."""
+        """Return all freezes, including ended ones, as cached or, with `fresh`, as of now."""
         return (await self._memory.find(fresh=fresh)).freezes
 
     async def in_force(self, *, fresh: bool = False) -> list[Freeze]:
-        """Return what is frozen."""
+        """Return the freezes in force."""
         return [one for one in await self.known(fresh=fresh) if one.in_force]
 
     def last_known(self) -> list[Freeze]:
-        """Return what was frozen when this process last looked, without looking."""
+        """Return the freezes in force as of the last read."""
         return [one for one in self._last().freezes if one.in_force]
 
     def mark_ms(self) -> int:
-        """Return up to when time was known to be right when this process last looked; 0 where no clock ever beat."""
+        """Return the latest time that a clock confirmed, as of the last read; 0 before any clock ran."""
         return self._last().mark_ms
 
     def sure_until_ms(self) -> int:
-        """Return until when something may start by what this process last knew; 0 where it never looked."""
+        """Return until when the last read allows a start; 0 before the first read."""
         at_ms = self._last().at_ms
         return at_ms + HOLDS_WITHIN_MS if at_ms else 0
 
     async def freeze(self, scope: str, reason: str, by: Actor) -> Freeze:
-        """Let nothing new start within the scope; what is frozen already stays as it is.
-
-        A pattern is refused with `InvalidInput`: taken for a name it would stop nothing.
-        """
+        """Freeze a scope; a scope that is frozen stays unchanged. Raises `InvalidInput` for a pattern."""
         if "*" in scope:
             raise InvalidInput(
                 "A freeze names one tool or agent, not a pattern. Freeze each by its name, or everything."
@@ -70,9 +65,9 @@ class Freezes:
         return made
 
     async def unfreeze(self, freeze_id: str, by: Actor, deadlines: Literal["move", "pass"] = "move") -> Freeze:
-        """End a freeze: what waited goes on, and its deadlines move by as long as it was frozen.
+        """End a freeze and shift the deadlines of what it held by its duration.
 
-        After a freeze of time deadlines may also pass, because the clock is right. Raises `NotFound`, `Conflict`.
+        After a freeze of time, deadlines may also pass. Raises `NotFound`, `Conflict`.
         """
         found = next((one for one in await self.known(fresh=True) if one.id == freeze_id), None)
         if found is None:
@@ -80,11 +75,11 @@ class Freezes:
         if not found.in_force:
             return found
         if deadlines == "pass" and found.scope != TIME:
-            raise Conflict("Deadlines always move by what an admin froze. Lift it without letting them pass.")
+            raise Conflict("Deadlines can pass only after a freeze of time. Unfreeze without letting them pass.")
         return await self._unfreeze(found, by.id, deadlines)
 
     async def doubt_time(self, last_ms: int, now_ms: int) -> Freeze:
-        """Freeze time from the last moment that was sure on; frozen already, it covers this jump too."""
+        """Freeze time from the last confirmed time; an existing freeze of time covers this jump, too."""
         frozen = [one for one in await self.in_force(fresh=True) if one.scope == TIME]
         reason = describe_jump(last_ms, now_ms)
         made = Freeze(id=new_id("frz"), scope=TIME, reason=reason, by=_CLOCK, at_ms=last_ms, jumped_to_ms=now_ms)
@@ -95,14 +90,14 @@ class Freezes:
         return made
 
     async def notice_return(self, back_ms: int, now_ms: int) -> Freeze | None:
-        """Lift a freeze of time when the store's clock has gone back by what it had jumped; return what was lifted."""
+        """End a freeze of time when the store's clock went back by its jump; return the ended freeze."""
         for one in await self.in_force(fresh=True):
             if one.scope == TIME and abs((one.jumped_to_ms or 0) - one.at_ms - back_ms) <= JUMP_MS:
                 return await self._unfreeze(one, _CLOCK, "pass", now_ms)
         return None
 
     async def keep_beat(self, beat: ClockReading, *, went_back: bool = False) -> None:
-        """Keep a beat. The mark moves with it while time is not in doubt; back only where the clock was put back."""
+        """Save a beat. The mark follows it unless time is in doubt, and goes back only with the clock."""
         doubted = any(one.scope == TIME for one in await self.in_force(fresh=True))
         mark_ms = self.mark_ms()
         if not doubted:
@@ -115,7 +110,7 @@ class Freezes:
         return await self._store.load_beat()
 
     async def note_settled(self, freeze: Freeze) -> None:
-        """Note that all that a lifted freeze held was woken."""
+        """Record that all that an ended freeze held was woken."""
         await self._store.save(freeze.model_copy(update={"settled": True}))
         await self.known(fresh=True)
 

@@ -1,4 +1,4 @@
-"""Look at the parts of a running Sayso, and say of each whether it works and what to do where it does not."""
+"""Diagnostics: one finding for each part of a running Sayso."""
 
 import asyncio
 from collections.abc import AsyncIterator
@@ -13,14 +13,14 @@ from service.wiring import Wiring
 
 CLOCK_DRIFT_MS = 2_000
 OVERDUE_MS = 5_000
-"""A clock that beats ten times a second looks at nothing so late."""
+"""A running clock ticks ten times a second; nothing is due for so long."""
 
 _NAMED = 5
 
 
 @dataclass(frozen=True)
 class Finding:
-    """One part: whether it works, how it stands, and what to do."""
+    """One part: whether it works, its state, and what to do."""
 
     part: str
     ok: bool
@@ -30,24 +30,24 @@ class Finding:
 
 async def diagnose(wiring: Wiring) -> AsyncIterator[Finding]:
     """Yield a finding for each part that this process can see."""
-    yield await _examine_durability(wiring)
+    yield await _check_durability(wiring)
     try:
-        yield await _examine_time(wiring)
-        yield await _examine_clock(wiring)
-        yield await _examine_workers(wiring)
-        yield await _examine_limits(wiring)
-        yield await _examine_records(wiring)
-        yield await _examine_trails(wiring)
-        yield await _examine_holders(wiring)
+        yield await _check_time(wiring)
+        yield await _check_clock(wiring)
+        yield await _check_workers(wiring)
+        yield await _check_limits(wiring)
+        yield await _check_records(wiring)
+        yield await _check_trails(wiring)
+        yield await _check_holders(wiring)
     except SaysoError as error:
         yield Finding("store", False, f"It could not be asked: {error.message}", "Start the store, or correct its URL.")
-    yield _examine_rules(wiring)
-    async for finding in _examine_warnings(wiring):
+    yield _check_rules(wiring)
+    async for finding in _check_warnings(wiring):
         yield finding
-    yield _examine_channels(wiring)
+    yield _check_channels(wiring)
 
 
-async def _examine_durability(wiring: Wiring) -> Finding:
+async def _check_durability(wiring: Wiring) -> Finding:
     try:
         weakness = await check_durability(wiring.settings.store_url, allow_weak=True, wait_s=0)
     except Unavailable as error:
@@ -57,39 +57,39 @@ async def _examine_durability(wiring: Wiring) -> Finding:
     return Finding("durability", False, f"The store may forget: {weakness}.", "Set it up as docs/operations.md says.")
 
 
-async def _examine_time(wiring: Wiring) -> Finding:
+async def _check_time(wiring: Wiring) -> Finding:
     drift_ms = now_ms() - await wiring.schedule.now_ms()
-    told = f"The service and the store are {abs(drift_ms)} ms apart."
+    text = f"The service and the store are {abs(drift_ms)} ms apart."
     todo = "Let both machines follow the same time server; deadlines follow the store's."
-    return Finding("time", abs(drift_ms) <= CLOCK_DRIFT_MS, told, todo if abs(drift_ms) > CLOCK_DRIFT_MS else "")
+    return Finding("time", abs(drift_ms) <= CLOCK_DRIFT_MS, text, todo if abs(drift_ms) > CLOCK_DRIFT_MS else "")
 
 
-async def _examine_clock(wiring: Wiring) -> Finding:
+async def _check_clock(wiring: Wiring) -> Finding:
     due = await wiring.schedule.due(await wiring.schedule.now_ms() - OVERDUE_MS, limit=1)
     if not due:
         return Finding("clock", True, "Nothing is overdue.")
-    return Finding("clock", False, "Deadlines are overdue: no clock looks at them.", "Start `python -m workers.clock`.")
+    return Finding("clock", False, "Deadlines are overdue: no clock runs.", "Start `python -m workers.clock`.")
 
 
-async def _examine_workers(wiring: Wiring) -> Finding:
+async def _check_workers(wiring: Wiring) -> Finding:
     number = await asyncio.to_thread(count_workers, wiring.settings.store_url)
     if number:
         return Finding("workers", True, f"{number} running.")
     return Finding("workers", False, "No worker runs: nothing that is approved goes on.", "Start `python -m workers`.")
 
 
-async def _examine_limits(wiring: Wiring) -> Finding:
+async def _check_limits(wiring: Wiring) -> Finding:
     limits, opened = wiring.settings, await wiring.intake.count_open()
-    told = f"{opened.all} of {limits.pending_limit} items are open"
-    told += f"; {opened.owner} has most, {opened.most} of {limits.pending_per_key}." if opened.most else "."
-    told += f" A key may ask {limits.asks_per_minute_per_key} times a minute."
+    text = f"{opened.all} of {limits.pending_limit} items are open"
+    text += f"; {opened.owner} has most, {opened.most} of {limits.pending_per_key}." if opened.most else "."
+    text += f" A key may ask {limits.asks_per_minute_per_key} times a minute."
     if opened.all < limits.pending_limit and opened.most < limits.pending_per_key:
-        return Finding("limits", True, told)
+        return Finding("limits", True, text)
     setting = "SAYSO_PENDING_LIMIT" if opened.all >= limits.pending_limit else "SAYSO_PENDING_PER_KEY"
-    return Finding("limits", False, told, f"Decide or cancel what waits, or raise {setting}: more is refused with 429.")
+    return Finding("limits", False, text, f"Decide or cancel what waits, or raise {setting}: more is refused with 429.")
 
 
-async def _examine_records(wiring: Wiring) -> Finding:
+async def _check_records(wiring: Wiring) -> Finding:
     count, unreadable = await wiring.inspections.look_through()
     if not unreadable:
         return Finding("records", True, f"All {count} that were looked through can be read.")
@@ -103,7 +103,7 @@ async def _examine_records(wiring: Wiring) -> Finding:
     )
 
 
-async def _examine_trails(wiring: Wiring) -> Finding:
+async def _check_trails(wiring: Wiring) -> Finding:
     count, faults = await wiring.inspections.look_through_trails()
     if not faults:
         return Finding("trails", True, f"The newest {count} end where their runs' records say.")
@@ -117,7 +117,7 @@ async def _examine_trails(wiring: Wiring) -> Finding:
     )
 
 
-async def _examine_holders(wiring: Wiring) -> Finding:
+async def _check_holders(wiring: Wiring) -> Finding:
     version, holders = await wiring.rules.list_holders()
     others = [one for one in holders if one.version != version]
     if not others:
@@ -132,7 +132,7 @@ async def _examine_holders(wiring: Wiring) -> Finding:
     )
 
 
-def _examine_rules(wiring: Wiring) -> Finding:
+def _check_rules(wiring: Wiring) -> Finding:
     wiring.rulebook.refresh()
     error = wiring.rulebook.error
     if error is None:
@@ -140,15 +140,15 @@ def _examine_rules(wiring: Wiring) -> Finding:
     return Finding("rules", False, f"The file is broken; the rules before hold: {error.message}", "Correct the file.")
 
 
-async def _examine_warnings(wiring: Wiring) -> AsyncIterator[Finding]:
+async def _check_warnings(wiring: Wiring) -> AsyncIterator[Finding]:
     """Yield a finding for each thing in the rules in force that cannot work."""
     try:
-        for told in await find_warnings(wiring):
-            yield Finding("rules", False, told, "Correct the rule; `sayso policy check` says the same of a file.")
+        for text in await find_warnings(wiring):
+            yield Finding("rules", False, text, "Correct the rule; `sayso policy check` says the same of a file.")
     except SaysoError as error:
         yield Finding("rules", False, f"They could not be checked: {error.message}", "Start the store.")
 
 
-def _examine_channels(wiring: Wiring) -> Finding:
+def _check_channels(wiring: Wiring) -> Finding:
     hook = "open" if wiring.settings.webhook_secret else "closed (SAYSO_WEBHOOK_SECRET is not set)"
     return Finding("channels", True, f"Pages at {wiring.settings.public_url}; the webhook for decisions is {hook}.")

@@ -1,4 +1,4 @@
-"""Withdraw what a deleted instance still waits for, quietly; begun anew after a crash it comes to the same."""
+"""Withdraw the pending suspensions of a deleted instance; idempotent."""
 
 from sayso.errors import Conflict, DeadlinePassed
 from sayso.records.decisions import Actor, ActorKind
@@ -6,11 +6,11 @@ from service.wiring import Wiring
 
 _BY = Actor(id="provisioner", kind=ActorKind.AGENT, channel="aap")
 _AGAIN_MS = 5_000
-"""How soon somebody looks again whether what is late has been decided."""
+"""When to check again that late ones were decided."""
 
 
 async def withdraw_all(parts: Wiring, instance_id: str) -> int:
-    """Cancel all that waits for this instance's sake; return how much that was."""
+    """Cancel all pending suspensions of the instance; return their number."""
     withdrawn, late = 0, False
     for suspension_id in await parts.runs.waiting_of(f"aap:{instance_id}"):
         try:

@@ -29,18 +29,18 @@ async def freeze_known(parts: Wiring, scope: str, reason: str, by: Actor, *, con
 async def list_known(parts: Wiring, kind: str) -> list[str]:
     """Return the names of all agents, or of all tools, that were ever seen here and are still remembered."""
     agents, tools = await _find_registered(parts)
-    ruled_agents, ruled_tools = _find_ruled(parts)
+    rule_agents, rule_tools = _find_in_rules(parts)
     if kind == "agent":
         keys = await parts.api_keys.list_all()
         runs = await parts.runs.list_runs(limit=_RECENT)
         found = (
             agents
-            | ruled_agents
+            | rule_agents
             | {key.name for key in keys if key.kind == "agent"}
             | {run.agent for run in runs if isinstance(run, Run)}
         )
     else:
-        found = tools | ruled_tools | await _find_asked(parts)
+        found = tools | rule_tools | await _find_asked(parts)
     return sorted(found)
 
 
@@ -48,8 +48,8 @@ async def _check_known(parts: Wiring, kind: str, name: str) -> None:
     known = await list_known(parts, kind)
     if name in known:
         return
-    by_fold = {one.casefold(): one for one in known}
-    near = [by_fold[one] for one in difflib.get_close_matches(name.casefold(), list(by_fold), MOST_NEAR, _NEAR)]
+    by_name = {one.casefold(): one for one in known}
+    near = [by_name[one] for one in difflib.get_close_matches(name.casefold(), list(by_name), MOST_NEAR, _NEAR)]
     words = f"Near it: {', '.join(near)}." if near else "No name is near it."
     raise UnknownName(
         f"No {kind} {name!r} was seen here, so this would stop nothing that is known. {words} "
@@ -65,7 +65,7 @@ async def _find_registered(parts: Wiring) -> tuple[set[str], set[str]]:
     return set(agents), {tool.name for manifest in manifests for tool in manifest.tools}
 
 
-def _find_ruled(parts: Wiring) -> tuple[set[str], set[str]]:
+def _find_in_rules(parts: Wiring) -> tuple[set[str], set[str]]:
     """Return the agents and tools that rules call by their whole names."""
     conditions = [rule.condition for rule in parts.rulebook.refresh().rules]
     agents = {one.agent for one in conditions if one.agent and not _GLOB.intersection(one.agent)}

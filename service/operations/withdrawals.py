@@ -1,4 +1,4 @@
-"""Cancel everything unfinished that a revoked key asked for."""
+"""Cancel the unfinished runs of a revoked key."""
 
 import structlog
 
@@ -8,15 +8,15 @@ from sayso.records.suspensions import RunRef
 from service.wiring import Wiring
 
 BY = Actor(id="desk", kind=ActorKind.POLICY, channel="desk")
-"""Who cancels the run of a revoked key."""
+"""The actor who cancels the runs of a revoked key."""
 
 _LOG = structlog.get_logger(__name__)
 
 
 async def withdraw_runs(parts: Wiring, name: str) -> int:
-    """Cancel the unfinished runs of this name whose key was revoked; return how many those are.
+    """Cancel the unfinished runs of a revoked key; return their number.
 
-    Begun again after a crash it comes to the same. A run that cannot be read now is left: no call of it starts.
+    It is idempotent. An unreadable run is skipped: none of its calls can start.
     """
     revocations = await parts.revocation_cache.find(fresh=True)
     cancelled = 0

@@ -99,7 +99,7 @@ class Evaluations:
     async def seal_state(
         self, manifest: AgentManifest, paused: SuspendedFramework, limit_bytes: int, *, caller: str
     ) -> SealedState:
-        """Return the state of a framework's run on its way to the store; raises what `service.policy.run_states` raises."""
+        """Return the sealed state of a framework; raises what `service.policy.run_states` raises."""
         check_suspended(manifest, paused)
         if len(paused.state) <= SMALL_STATE_CHARS:
             return pack_state(manifest.name, paused, limit_bytes)

@@ -21,7 +21,7 @@ from service.policy.loading import Rulebook
 from service.store.rules import Holder, RuleStore
 
 EVERY_S = 0.5
-_TOLD_EVERY_MS = 5_000
+_REPORTED_EVERY_MS = 5_000
 
 _LOG = structlog.get_logger(__name__)
 
@@ -33,15 +33,15 @@ class RulesInForce:
         self._store = store
         self._rulebook = rulebook
         self._file = f"{os.uname().nodename}:{file}"
-        self._told: str | None = None
-        self._told_at_ms = 0.0
+        self._reported: str | None = None
+        self._reported_at_ms = 0.0
         self._newest: Policy | None = None
         self._fault = ""
 
     def policy(self) -> Policy:
         """Return the rules to judge by; raises `Unavailable` where those in force cannot be read here."""
         own = self._rulebook.refresh()
-        if own.version != self._told:
+        if own.version != self._reported:
             return own  # the file has just changed, and nothing is newer
         if self._fault:
             raise Unavailable(self._fault)
@@ -60,7 +60,7 @@ class RulesInForce:
             ending.set()
             await asyncio.wait([following])
             with suppress(Unavailable):
-                await self._store.leave(named)
+                await self._store.remove(named)
 
     async def compare(self, process: str) -> None:
         """Publish what this process holds where that is due, and take over what is newer."""
@@ -70,7 +70,7 @@ class RulesInForce:
             self._newest, self._fault = None, ""
         elif self._newest is None or self._newest.version != version:
             await self._take_over()
-        self._told = own.version
+        self._reported = own.version
 
     async def list_holders(self) -> tuple[str | None, list[Holder]]:
         """Return the version in force, and what each live process holds."""
@@ -78,16 +78,16 @@ class RulesInForce:
 
     async def _publish(self, holder: Holder, own: Policy) -> str:
         """Return the version in force."""
-        new = holder.version != self._told
-        if not new and monotonic_ms() - self._told_at_ms < _TOLD_EVERY_MS:
+        new = holder.version != self._reported
+        if not new and monotonic_ms() - self._reported_at_ms < _REPORTED_EVERY_MS:
             version = await self._store.read_version()
             if version is not None:
                 return version
-        how = "held" if not new else "start" if self._told is None else "changed"
+        how = "held" if not new else "start" if self._reported is None else "changed"
         version, alive = await self._store.publish(holder, how, own.model_dump_json() if new else "")
         if not version or (version != holder.version and not alive):
             version, _ = await self._store.publish(holder, "start", own.model_dump_json())
-        self._told_at_ms = monotonic_ms()
+        self._reported_at_ms = monotonic_ms()
         return version
 
     async def _take_over(self) -> None:

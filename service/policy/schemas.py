@@ -23,7 +23,7 @@ SMALL_BYTES = 16_384
 PAIRS = 100_000
 """Parts of a schema times parts of a value: each pair takes at most about 100 ns, so that these take 10 ms."""
 
-TOLD_PAIRS = 3_000
+LISTED_PAIRS = 3_000
 """The same where the value does not fit, times the nesting of alternatives: a problem is told in some microseconds."""
 
 PATTERN_STEPS = 2_000_000
@@ -68,7 +68,7 @@ class Fit:
             return False
         if compile_schema(raw, self.formats).is_valid(self.value):
             return True
-        if pairs * (1 + weight.levels) > TOLD_PAIRS:
+        if pairs * (1 + weight.levels) > LISTED_PAIRS:
             return False
         refuse(find_problems(self))
         return True

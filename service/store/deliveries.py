@@ -1,8 +1,7 @@
-"""Hand a message that is to be delivered to one attempt at a time, and keep what became of it.
+"""Signed messages and their delivery.
 
-An attempt is a claim that lasts longer than the attempt can. Whoever claims names the version it saw, so that of all
-who deliver one does; after a crash the claim is over by itself and the message is tried again. The list of what is due
-is a hint: the message itself says from when on it may be tried.
+An attempt claims a message by its version, so that one process sends it. A claim lasts longer than an attempt; after a
+crash it expires and the message is sent again. The list of due messages is a hint; the message holds the time.
 """
 
 from dataclasses import dataclass
@@ -18,28 +17,28 @@ CLAIM_MS = 30_000
 """Three times as long as an attempt may take."""
 
 KEPT_MS = 86_400_000
-"""How long a message is kept once it has ended."""
+"""How long a message is kept after its end."""
 
 _COMMIT = read_script("commit")
 
 
 @dataclass(frozen=True)
 class Waiting:
-    """A message as it stands in the store."""
+    """A stored message with its version."""
 
     delivery: Delivery
     version: int
 
 
 class Deliveries:
-    """Messages by the moment at which they are to be tried next."""
+    """The messages of one tenant."""
 
     def __init__(self, store: TenantStore) -> None:
         self._redis, self._keys = store.redis, store.keys
         self._commit = store.redis.register_script(_COMMIT)
 
     async def due(self, now_ms: int, limit: int = 200) -> list[str]:
-        """Return what is to be tried now, the longest due first."""
+        """Return due messages, the most overdue first."""
         async with translated():
             found: list[Any] = await self._redis.zrangebyscore(
                 self._keys.deliveries, "-inf", now_ms, start=0, num=limit
@@ -47,7 +46,7 @@ class Deliveries:
         return [text(one) for one in found]
 
     async def read(self, event_id: str) -> Waiting | None:
-        """Return a message, or None where it is gone."""
+        """Return a message, or None."""
         async with translated():
             raw = await self._redis.get(self._keys.delivery(event_id))
         if raw is None:
@@ -56,28 +55,28 @@ class Deliveries:
         return Waiting(Delivery.model_validate_json(body), int(version))
 
     async def claim(self, seen: Waiting, now_ms: int) -> Waiting | None:
-        """Take a message for one attempt; None when somebody else was faster, or has it already."""
+        """Claim a message for one attempt; None if another process has it."""
         if now_ms < seen.delivery.not_before_ms:
             return None
         taken = seen.delivery.model_copy(update={"tries": seen.delivery.tries + 1})
         return await self._save(seen, taken, now_ms + CLAIM_MS)
 
     async def postpone(self, claimed: Waiting, again_at_ms: int) -> bool:
-        """Give a message back for a later attempt; False when the claim was over."""
+        """Return a message for a later attempt; False if the claim has expired."""
         return await self._save(claimed, claimed.delivery, again_at_ms) is not None
 
     async def end(self, seen: Waiting, how: str, now_ms: int) -> bool:
-        """Try a message no more: it was delivered, or nobody is to be told any more. False when the claim was over."""
+        """End a message, delivered or not; False if the claim has expired."""
         ended = seen.delivery.model_copy(update={"ended": how, "ended_at_ms": now_ms})
         return await self._save(seen, ended, None) is not None
 
     async def defer(self, name: str, again_at_ms: int) -> None:
-        """Look at something later, so that it does not stand in the way of the others."""
+        """Postpone a message, so that it does not delay the others."""
         async with translated():
             await self._redis.zadd(self._keys.deliveries, {name: again_at_ms}, xx=True)
 
     async def follow_back(self, back_ms: int, now_ms: int) -> None:
-        """Have what was put off by a clock that went back since tried that much sooner. Done twice, it does no harm."""
+        """Move postponed messages forward after the clock went back; idempotent."""
         async with translated():
             later: list[Any] = await self._redis.zrangebyscore(self._keys.deliveries, f"({now_ms}", "+inf")
         for name in map(text, later):
@@ -89,7 +88,7 @@ class Deliveries:
                 await self._save(seen, seen.delivery, again_at_ms)
 
     async def forget(self, name: str) -> None:
-        """Take off what is no message any more."""
+        """Remove the id of a message that is gone."""
         async with translated():
             await self._redis.zrem(self._keys.deliveries, name)
 

@@ -1,6 +1,6 @@
-"""Keep what is frozen, and what was: lifted freezes stay as long as anything may wait whose time they held.
+"""Freezes, in force and ended; ended ones stay as long as something they held may wait.
 
-Beside it the clocks' last beat, and the mark: the latest moment of the server's time that a clock found to be right.
+Also the last beat of any clock, and the mark: the latest server time that a clock confirmed.
 """
 
 from dataclasses import dataclass
@@ -17,7 +17,7 @@ _KEPT_MS = 2 * LONGEST_WAIT_S * 1000
 
 @dataclass(frozen=True)
 class Kept:
-    """All freezes that are kept, the oldest first, and the mark, 0 before the first beat; as they stood at `at_ms`."""
+    """All freezes as of `at_ms`, the oldest first, and the mark; 0 before the first beat."""
 
     freezes: tuple[Freeze, ...] = ()
     mark_ms: int = 0
@@ -25,18 +25,18 @@ class Kept:
 
 
 class FreezeStore:
-    """The freezes of each tenant, a handful at most."""
+    """The freezes of one tenant."""
 
     def __init__(self, store: TenantStore) -> None:
         self._redis, self._keys = store.redis, store.keys
 
     async def now_ms(self) -> int:
-        """Return the server's time: what deadlines are counted by."""
+        """Return the server's time."""
         async with translated():
             return _as_ms(*await self._redis.time())
 
     async def load(self) -> Kept:
-        """Return what is kept."""
+        """Return all freezes and the mark."""
         keys = self._keys
         async with translated(), self._redis.pipeline(transaction=True) as pipe:
             pipe.hvals(keys.freezes)
@@ -47,7 +47,7 @@ class FreezeStore:
         return Kept(tuple(freezes), int(mark or 0), _as_ms(*time))
 
     async def save(self, freeze: Freeze, mark_ms: int | None = None) -> None:
-        """Keep a freeze in the place of what was known of it, and the mark where it moves with it."""
+        """Save a freeze and, if given, the mark."""
         keys = self._keys
         async with translated(), self._redis.pipeline(transaction=True) as pipe:
             pipe.hset(keys.freezes, freeze.id, freeze.model_dump_json())
@@ -63,12 +63,12 @@ class FreezeStore:
         return ClockReading.model_validate_json(found) if found is not None else None
 
     async def save_beat(self, beat: ClockReading, mark_ms: int) -> None:
-        """Keep a beat, and the mark."""
+        """Save a beat and the mark."""
         async with translated():
             await self._redis.hset(self._keys.clock, mapping={"beat": beat.model_dump_json(), "mark": mark_ms})
 
     async def forget_old(self, now_ms: int) -> None:
-        """Forget those that were lifted so long ago that nothing can be waiting for it any more."""
+        """Delete freezes that ended so long ago that nothing they held can wait."""
         old = [
             one.id
             for one in (await self.load()).freezes

@@ -1,7 +1,7 @@
-"""Keep instances of the Agent Approval Protocol: who made them, where they are told, and the hash of their credential.
+"""Instances of the Agent Approval Protocol.
 
-What makes or changes one is saved in one commit with the caller's key, so that a lost reply is answered like the first.
-A deleted one leaves a mark for seven days: while it is there nothing more is asked for it.
+One commit saves a change and the Idempotency-Key of its caller. A deleted instance leaves a mark for seven days, when
+it cannot suspend.
 """
 
 from typing import Any
@@ -21,7 +21,7 @@ KEPT_MS = 7 * 86_400_000
 
 
 class Registration(BaseModel):
-    """Where an instance is told of decisions, and with which secret its messages are signed."""
+    """The URL that receives an instance's decisions, and the secret that signs them."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
@@ -31,7 +31,7 @@ class Registration(BaseModel):
 
 
 class Instance(BaseModel):
-    """One installation of an agent that asks over the protocol; `scope` is the provisioner that made it."""
+    """One installation of an agent; `scope` is its provisioner."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
@@ -46,7 +46,7 @@ class Instance(BaseModel):
 
     @property
     def owner(self) -> str:
-        """The name under which its runs are kept."""
+        """The owner of its runs."""
         return f"aap:{self.id}"
 
 

@@ -1,4 +1,4 @@
-"""Keep reviewers, their sessions, and agents' API keys. Passwords and tokens are never here, only their hashes."""
+"""Reviewers, sessions and API keys. Only hashes of passwords and tokens are stored."""
 
 from collections.abc import Callable, Sequence
 from typing import Any, Literal, NamedTuple, TypeVar
@@ -16,7 +16,7 @@ Kept = TypeVar("Kept", "Reviewer", "ApiKey")
 
 
 class Reviewer(BaseModel):
-    """A person who may decide; an admin also sees to people and keys."""
+    """A person who may decide; an admin also manages people and keys."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
@@ -27,7 +27,7 @@ class Reviewer(BaseModel):
     created_at_ms: int
     password_set_at_ms: int = 0
     sessions_end_at_ms: int = 0
-    """Sessions that were opened before this hold no more."""
+    """Sessions opened earlier are invalid."""
 
 
 class Session(BaseModel):
@@ -53,7 +53,7 @@ class OpenSession(NamedTuple):
 
 
 KeyKind = Literal["agent", "reviewer", "provisioner"]
-"""An agent may ask, and read what it asked; a reviewer's key decides in that person's name; a provisioner sees to
+"""An agent starts and reads its own runs; a reviewer's key decides in that person's name; a provisioner manages
 instances of the Agent Approval Protocol."""
 
 
@@ -71,10 +71,10 @@ class ApiKey(BaseModel):
     ends_at_ms: int | None = None
     predecessor_id: str | None = None
     context: JsonObject = Field(default_factory=dict)
-    """What the operator says of whoever holds the key; rules read it as `context`."""
+    """Facts about the holder, given by the operator; rules read them as `context`."""
 
     withdrawn: bool = False
-    """Whether all that this revoked key asked was withdrawn."""
+    """Whether all runs of this revoked key were withdrawn."""
 
     def holds(self, at_ms: int) -> bool:
         """Whether the key is neither revoked nor, having been rotated, at its end."""
@@ -170,7 +170,7 @@ class People:
     async def _change(
         self, model: type[Kept], key: str, name: str | None, change: Callable[[Kept], Kept]
     ) -> Kept | None:
-        """Change what stands under a key, or under a name in it; whoever else changes it meanwhile is not undone."""
+        """Change a value, or a field of a hash, in a transaction."""
 
         async def write(pipe: Pipeline) -> Kept | None:
             raw = await (pipe.get(key) if name is None else pipe.hget(key, name))

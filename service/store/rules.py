@@ -1,4 +1,4 @@
-"""Keep which rules are in force, and which each live process holds."""
+"""The rules in force, and the version of each live process."""
 
 from typing import Any, NamedTuple
 
@@ -7,7 +7,7 @@ from service.store.lua import read_script
 from service.store.tenants import TenantStore
 
 ALIVE_MS = 20_000
-"""For how long a process counts as alive that has told of itself."""
+"""How long after its last report a process counts as alive."""
 
 _SCRIPT = read_script("rules")
 
@@ -28,7 +28,7 @@ class RuleStore:
         self._publish = store.redis.register_script(_SCRIPT)
 
     async def publish(self, holder: Holder, how: str, rules: str = "") -> tuple[str, bool]:
-        """Tell what a process holds; return the version in force, and whether a live process holds that."""
+        """Report the version of a process; return the version in force, and whether a live process has it."""
         keys = self._keys
         args: list[str | int] = [holder.process, holder.file, holder.version, rules, how, ALIVE_MS]
         async with translated():
@@ -57,14 +57,14 @@ class RuleStore:
             pipe.time()
             found, (seconds, _) = await pipe.execute()
         holders: list[Holder] = []
-        for name, told in found.items():
+        for name, report in found.items():
             if text(name).startswith("p:"):
-                version, at_ms, file = text(told).split("|", 2)
+                version, at_ms, file = text(report).split("|", 2)
                 if int(at_ms) > seconds * 1000 - ALIVE_MS:
                     holders.append(Holder(text(name)[2:], file, version))
         return sorted(holders)
 
-    async def leave(self, process: str) -> None:
-        """Note that a process ends."""
+    async def remove(self, process: str) -> None:
+        """Remove a process."""
         async with translated():
             await self._redis.hdel(self._keys.rules, f"p:{process}")

@@ -33,7 +33,7 @@ class Connections:
 
 
 class TenantStore:
-    """Where the data of one tenant is: the connections, and the names of its keys."""
+    """The share of one tenant: its key names and its unreadable records."""
 
     def __init__(self, connections: Connections, tenant: str) -> None:
         self.connections = connections

@@ -14,7 +14,7 @@ from redis.exceptions import ConnectionError as RedisConnectionError
 from redis.exceptions import ResponseError
 from redis.exceptions import TimeoutError as RedisTimeoutError
 
-_TOLD = frozenset((b"subscribe", b"message"))
+_MESSAGES = frozenset((b"subscribe", b"message"))
 
 
 class Channels(asyncio.Protocol):
@@ -26,7 +26,7 @@ class Channels(asyncio.Protocol):
 
     def __init__(self, connection: Any, told: Callable[[bytes], None]) -> None:
         self._connection = connection  # it would hang up when nobody holds it
-        self._told = told
+        self._notify = told
         self._reader = hiredis.Reader(replyError=ResponseError)
         self._heard = 0
         self._lost: asyncio.Future[None] = asyncio.get_running_loop().create_future()
@@ -74,8 +74,8 @@ class Channels(asyncio.Protocol):
             while (found := self._reader.gets()) is not False:
                 if isinstance(found, ResponseError):
                     raise found
-                if isinstance(found, list) and found[0] in _TOLD:
-                    self._told(found[1])
+                if isinstance(found, list) and found[0] in _MESSAGES:
+                    self._notify(found[1])
         except (hiredis.ProtocolError, ResponseError) as error:
             self.connection_lost(error)
             self._transport.abort()

@@ -87,7 +87,7 @@ class Runs:
         if status is None:
             return await self._read_many(keys, await self._newest(keys, owner, skip, limit))
         if owner is not None:
-            return await self._read_many(keys, (await self._standing(keys, owner, status, skip + limit))[skip:])
+            return await self._read_many(keys, (await self._list_in_status(keys, owner, status, skip + limit))[skip:])
         if status == RunStatus.SUSPENDED:
             return [_run_of(one) for one in await self._records(keys, await self._suspended(keys, skip, limit))]
         return await self._read_many(keys, await self._page(keys.runs(status), skip, limit, newest_first=True))
@@ -228,7 +228,7 @@ class Runs:
         merged = heapq.merge(*pages, key=lambda entry: -entry[1])
         return [text(entry[0]) for entry in islice(merged, skip, skip + limit)]
 
-    async def _standing(self, keys: TenantKeys, owner: str, status: str, most: int) -> list[str]:
+    async def _list_in_status(self, keys: TenantKeys, owner: str, status: str, most: int) -> list[str]:
         """Return the ids of up to `most` of an owner's runs in a status, the newest first.
 
         The indexes tell it, a page at a time: of very many runs hardly a record is read.

@@ -1,7 +1,7 @@
-"""Change many suspensions in one round: look at all of them, apply the verb to each, and commit them with one script.
+"""Batches of changes: read many suspensions, apply a transition to each, commit them with one script.
 
-Every one is changed by itself, as by the script that changes one alone, or not at all. What could not be changed, for
-it is gone, unreadable, was refused or changed meanwhile, is left to its caller and holds up none of the others.
+Each change succeeds or fails on its own. The caller receives those that failed: missing, unreadable, refused or changed
+concurrently.
 """
 
 import os
@@ -29,13 +29,13 @@ _COMMIT = Script(
 )
 
 FORESEEN_FOR_MS = 2_000
-"""For how long after its moment what was foreseen may still be saved, as of that moment."""
+"""How long after its due time, ms, a precomputed commit may be saved."""
 
 Verb = Callable[[SuspensionRecord, int], Change]
 
 
 class Foreseen(NamedTuple):
-    """What a suspension comes to at `at_ms` if nobody changes it before: its commit, ready to go."""
+    """The precomputed commit of a suspension that is due at `at_ms`."""
 
     suspension_id: str
     at_ms: int
@@ -43,7 +43,7 @@ class Foreseen(NamedTuple):
 
 
 class DueBatches:
-    """DueBatches over suspensions, on connections of their own: what is changed by itself need not queue behind them."""
+    """Batches on connections of their own, so that single changes need not queue behind them."""
 
     def __init__(self, store: TenantStore, mark_ms: Callable[[], int]) -> None:
         self.mark_ms = mark_ms
@@ -51,7 +51,7 @@ class DueBatches:
         self._pipelines = store.connections.batches
 
     async def change(self, suspension_ids: Sequence[str], verb: Verb) -> list[str]:
-        """Apply `verb` to each and save what it returns; return those that were left. Raises `Unavailable`."""
+        """Apply the transition to each; return the ids that failed. Raises `Unavailable`."""
         now_ms, packed = await self._load(suspension_ids)
         left: list[str] = []
         sent: list[str] = []
@@ -68,9 +68,9 @@ class DueBatches:
         return left + await self._send(sent, commits)
 
     async def precompute(self, suspension_ids: Sequence[str], verb: Verb, until_ms: int) -> tuple[Foreseen, ...]:
-        """Return what `verb` makes of those that wait, each as of its next moment, where that comes before `until_ms`.
+        """Return the commits of pending suspensions that are due before `until_ms`, each as of its due time.
 
-        It is saved at that moment and not before, and only if nobody has changed the record till then.
+        A commit is saved at that time, not earlier, and only if the record is unchanged.
         """
         now_ms, packed = await self._load(suspension_ids)
         found: list[Foreseen] = []
@@ -84,7 +84,7 @@ class DueBatches:
         return tuple(found)
 
     async def fulfil(self, foreseen: Sequence[Foreseen]) -> list[str]:
-        """Save what was foreseen; return what turned out otherwise, or came too late."""
+        """Save precomputed commits; return the ids of those that were changed or came too late."""
         return await self._send([one.suspension_id for one in foreseen], [one.commit for one in foreseen])
 
     async def _load(self, suspension_ids: Sequence[str]) -> tuple[int, list[bytes | None]]:
@@ -95,14 +95,14 @@ class DueBatches:
         return max(int(seconds) * 1000 + int(micros) // 1000, self.mark_ms()), packed
 
     async def _send(self, suspension_ids: Sequence[str], commits: Sequence[Part]) -> list[str]:
-        """Send commits and return those that did not go through; raises `Unavailable` when nobody knows which did."""
+        """Send commits and return the ids of those that failed; raises `Unavailable` when the reply is lost."""
         if not commits:
             return []
         async with translated():
             try:
                 answers = await next(self._pipelines).run_parts(_COMMIT, commits)
             except ResponseError:
-                return [*suspension_ids]  # one that the store chokes on is found by changing each by itself
+                return [*suspension_ids]  # the caller finds the malformed one by changing each alone
         return [one for one, answer in zip(suspension_ids, answers, strict=True) if not _went_through(answer)]
 
 
@@ -111,7 +111,7 @@ def _went_through(answer: Any) -> bool:
 
 
 def _prepare(tenant: str, suspension_id: str, raw: bytes | None, verb: Verb, now_ms: int) -> Part | None:
-    """Return the commit that changes what is saved, or None where nothing is to be changed."""
+    """Return the commit, or None without a change."""
     if raw is None:
         raise ValueError("the suspension is gone")
     record, head, _ = read_record(tenant, suspension_id, raw)
@@ -135,7 +135,7 @@ def _precompute(
 
 
 def _pack(record: SuspensionRecord, change: Change, head: TrailHead, between_ms: tuple[int, int] = (0, 0)) -> Part:
-    """Return the commit; one for later is made small, for then it is to be on its way in no time."""
+    """Return the commit; a precomputed one is packed small, to be sent fast."""
     commit, _, _ = build_commit(record, change, head, os.urandom(6).hex(), None, small=between_ms != (0, 0))
     commit.between_ms = between_ms
     return Part.pack(*commit.arguments())

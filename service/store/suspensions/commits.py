@@ -1,7 +1,4 @@
-"""Turn one change into the guards and writes of one commit.
-
-Every index follows from the record before and the record after, so that no verb has to remember one.
-"""
+"""The guards and writes of one commit. Indexes follow from the record before and after the change."""
 
 from dataclasses import dataclass, field
 
@@ -12,12 +9,12 @@ from service.store.suspensions.outbox import draft_message, pack_delivery
 from service.store.suspensions.packing import pack_record
 
 IDEMPOTENCY_MS = 24 * 3600 * 1000
-"""How long an Idempotency-Key is remembered."""
+"""How long an Idempotency-Key is kept."""
 
 
 @dataclass(frozen=True)
 class Idempotency:
-    """One caller's key for one request; the fingerprint tells whether it is the same request again."""
+    """One caller's key for one request, identified by its fingerprint."""
 
     actor: str
     key: str
@@ -28,7 +25,7 @@ class Idempotency:
 
 @dataclass(frozen=True)
 class Room:
-    """How many open items, and runs at work without one, an owner and the tenant may have."""
+    """Limits of open items and active runs, for each owner and for all."""
 
     each: int
     all: int
@@ -36,7 +33,7 @@ class Room:
 
 @dataclass
 class Commit:
-    """Guards and writes on their way to `lua/commit.lua`; `between_ms` are the moments at which it may go through."""
+    """Guards and writes for `lua/commit.lua`; `between_ms` are its first and last time."""
 
     keys: dict[str, int] = field(default_factory=dict)
     between_ms: tuple[int, int] = (0, 0)
@@ -46,25 +43,25 @@ class Commit:
     rooms: dict[int, str] = field(default_factory=dict)
 
     def expect(self, key: str, version: int) -> None:
-        """Let the commit go through only while `key` has this version; 0 means that it must not exist."""
+        """Require this version of `key`; with 0 it must not exist."""
         self.guards += [self._place(key), version]
 
     def expect_absent(self, key: str) -> None:
-        """Let the commit go through only while there is no `key`; once there is, looking again does not help."""
+        """Require that `key` does not exist; a retry is useless once it does."""
         self.expect(key, 0)
         self.lasting.add(len(self.guards) // 2)
 
     def expect_room(self, key: str, most: int, full: str) -> None:
-        """Let the commit go through only while `key` has at most so many members; `full` says what is wrong else."""
+        """Require at most `most` members of `key`; `full` is the error message."""
         self.guards += [self._place(key), f"<{most}"]
         self.rooms[len(self.guards) // 2] = full
 
     def write(self, command: str, key: str, *args: str | bytes | int) -> None:
-        """Add one write."""
+        """Add a write."""
         self.writes += [len(args), command, self._place(key), *args]
 
     def arguments(self) -> tuple[list[str], list[str | bytes | int]]:
-        """The KEYS and ARGV of the script."""
+        """Return the KEYS and ARGV of the script."""
         return list(self.keys), [*self.between_ms, len(self.guards) // 2, *self.guards, *self.writes]
 
     def _place(self, key: str) -> int:
@@ -81,10 +78,9 @@ def build_commit(
     small: bool = False,
     room: Room | None = None,
 ) -> tuple[Commit, SuspensionRecord, TrailHead]:
-    """Return the commit that saves `change` over `before`, the record as it will stand, and its trail's new head.
+    """Return the commit of `change`, the record after it, and the new head of the trail.
 
-    `small` has it take few bytes, where the time to pack it does not matter. With `room` it goes through only while the
-    owner and the tenant have room for what the change opens.
+    `small` saves bytes at the price of time. With `room` the commit requires room for the items that it opens.
     """
     after = change.record.model_copy(update={"version": (before.version if before else 0) + 1})
     keys = TenantKeys(after.tenant)
@@ -140,7 +136,7 @@ def _move_indexes(commit: Commit, keys: TenantKeys, before: SuspensionRecord | N
 
 
 def list_open(record: SuspensionRecord) -> list[str]:
-    """Return what a suspension counts with against the limits: its open items, or its run while a worker has it."""
+    """Return the entries that count against the limits: open items, or the run while it is active."""
     if record.status is Status.PENDING:
         return [f"{record.id} {item.item_id}" for item in record.items if item.open]
     at_work = record.status in (Status.DECIDED, Status.RESUMING) and record.resume.mode == "worker"
@@ -158,7 +154,7 @@ def _move_open(commit: Commit, keys: TenantKeys, before: SuspensionRecord | None
 
 
 def _expect_room(commit: Commit, keys: TenantKeys, after: SuspensionRecord, room: Room) -> None:
-    """Count in the index that the same commit writes, so that no crash can make the count wrong."""
+    """Count in the index of the same commit, which no crash can falsify."""
     opens, owner = len(list_open(after)), after.run.owner
     if not opens:
         return

@@ -1,4 +1,4 @@
-"""Limits on what may be asked: how fast, by one key and by all, and how much may be open at the same time."""
+"""Limits on requests: their pace and the number of open items, for each owner and for all."""
 
 from math import ceil
 from typing import NamedTuple
@@ -16,7 +16,7 @@ _MINUTE_US = 60_000_000
 
 
 class Opened(NamedTuple):
-    """How much is open: of all, and of the owner who has most."""
+    """The number of open items: of all owners, and of the owner with most."""
 
     all: int
     most: int
@@ -24,7 +24,7 @@ class Opened(NamedTuple):
 
 
 class Intake:
-    """The limits of one process's settings; what is counted stands in the store, for all processes together."""
+    """The limits from the settings; the store counts for all processes."""
 
     def __init__(self, store: TenantStore, limits: LimitSettings) -> None:
         self._redis, self._keys = store.redis, store.keys
@@ -33,7 +33,7 @@ class Intake:
         self.room = Room(limits.pending_per_key, limits.pending_limit)
 
     async def admit(self, owner: str) -> None:
-        """Count one request to judge calls or to start a run; raises `TooManyRequests` when it comes too soon."""
+        """Count one request to suspend or to start a run; raises `TooManyRequests` over the pace."""
         keys = self._keys
         paces = (self.limits.asks_per_minute_per_key, self.limits.asks_per_minute)
         words = [word for pace in paces for word in (_MINUTE_US // pace, _MINUTE_US)]
@@ -43,14 +43,14 @@ class Intake:
             return
         wait_s = ceil(answer[1] / 1_000_000)
         if answer[0] == 1:
-            told = f"{owner} asked {paces[0]} times within a minute, as often as one key may"
+            reason = f"{owner} asked {paces[0]} times within a minute, as often as one key may"
             setting = "SAYSO_ASKS_PER_MINUTE_PER_KEY"
         else:
-            told, setting = f"All keys together asked {paces[1]} times within a minute", "SAYSO_ASKS_PER_MINUTE"
-        raise TooManyRequests(f"{told} ({setting}). Ask again in {wait_s} s.", retry_after_s=wait_s)
+            reason, setting = f"All keys together asked {paces[1]} times within a minute", "SAYSO_ASKS_PER_MINUTE"
+        raise TooManyRequests(f"{reason} ({setting}). Ask again in {wait_s} s.", retry_after_s=wait_s)
 
     async def count_open(self) -> Opened:
-        """Return how many items are open, runs at work included."""
+        """Return the number of open items and active runs."""
         keys = self._keys
         async with translated():
             owners = sorted(text(one) for one in await self._redis.smembers(keys.owners))

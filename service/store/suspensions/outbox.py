@@ -1,6 +1,6 @@
-"""Write the message that tells an endpoint of a decision, to be saved in the very commit that decides.
+"""The message that notifies an endpoint of a decision, saved in the commit that decides.
 
-It names what was decided and says nothing of how. Its id and its body never change, however often it is tried.
+It names the request, not the outcome. Its id and body are the same for every attempt.
 """
 
 import json
@@ -13,13 +13,13 @@ from sayso.clock import iso_utc
 from sayso.records.suspensions import Status, SuspensionRecord
 
 RETRY_FOR_MS = 7 * 86_400_000
-"""How long a message is tried after the decision."""
+"""How long after the decision a message is sent."""
 
 
 class Delivery(BaseModel):
-    """A message on its way: to whom, what it says, and until when it is tried.
+    """A message, its endpoint and the time of its last attempt.
 
-    `not_before_ms` is when it may be tried next, or when the claim of whoever tries it now is over.
+    `not_before_ms` is the time of the next attempt, or the end of the current claim.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
@@ -35,12 +35,12 @@ class Delivery(BaseModel):
 
 
 def request_id_of(suspension_id: str) -> str:
-    """Return the UUID under which a suspension is known as a request."""
+    """Return the UUID of a suspension as a request."""
     return str(UUID(hex=suspension_id.removeprefix("sus_")))
 
 
 def closed_at_ms(record: SuspensionRecord) -> int | None:
-    """Return when a record with one item got its outcome or was cancelled; None while it waits."""
+    """Return when a record with one item got its outcome or was cancelled; None while pending."""
     outcome = record.items[0].outcome
     if outcome is not None:
         return outcome.at_ms
@@ -48,7 +48,7 @@ def closed_at_ms(record: SuspensionRecord) -> int | None:
 
 
 def draft_message(before: SuspensionRecord | None, after: SuspensionRecord) -> Delivery | None:
-    """Return the message about the step from `before` to `after`, or None where nobody is to be told of it."""
+    """Return the message for the change from `before` to `after`, or None where no endpoint waits for one."""
     endpoint_id = after.resume.endpoint_id
     was_open = before is None or before.status is Status.PENDING
     if endpoint_id is None or not after.resume.notifies or not was_open or after.status is Status.PENDING:
@@ -67,5 +67,5 @@ def draft_message(before: SuspensionRecord | None, after: SuspensionRecord) -> D
 
 
 def pack_delivery(delivery: Delivery, version: int) -> str:
-    """Return the message as it is stored."""
+    """Return the stored form of the message."""
     return f"{version}|{delivery.model_dump_json(exclude_defaults=True)}"

@@ -1,8 +1,8 @@
-"""Pack a record into few bytes and unpack it again: what waits for weeks should weigh little.
+"""Compressed records.
 
-A record's field names weigh more than its facts. They stand in a dictionary that both sides know, so a packed record
-holds little more than the arguments it is about. The first byte names the dictionary, or says that the record is not
-packed at all: one that a worker takes up at once is written again before its size could matter.
+Field names are most of a record. They are in a preset dictionary, so that a packed record is little larger than its
+arguments. The first byte names the dictionary, or marks a plain record: one that a worker leases at once is soon
+written again.
 """
 
 import zlib
@@ -19,7 +19,7 @@ _WORDS = (
     b'"journal":[{"item_id":"i1","call_id":"call_","index":0,"tool":"","idempotency_key":"sus_","idempotent":true,'
     b'"attempt":1,"holder":"","begun_at_ms":1}],"end":{"status":"completed","result":{"text":"","error":"'
     b'"outcome":{"verdict":"approved","verdict":"denied","args":{"value":"","message":"","by":{"id":"","kind":"human",'
-    b'"channel":"dashboard"},"at_ms":1,"start_by_ms":1,"digest":"'
+    b'"channel":"web"},"at_ms":1,"start_by_ms":1,"digest":"'
     b'"decisions":[{"id":"dec_","suspension_id":"sus_","suspension_version":1,"item_id":"i1","action":"approve",'
     b'"args_digest":"","idempotency_key":"","permit":{"redeemed_at_ms":1,"attempt":1,"holder":"'
     b'"choices":["response_schema":{"type":"string"},"target_arg":"","on_deny":"fail","previous_id":"sus_",'
@@ -35,21 +35,21 @@ _WORDS = (
     b'"rule_version":"","reviewers":["","deadline_at_ms":17,"start_by_s":3600},"digest":""}],"due_at_ms":17'
 )
 _DICTIONARIES = {b"1": _WORDS}
-"""Dictionaries ever used; a packed record names its own, so one is added and none is ever changed."""
+"""All dictionaries; a packed record names its own, so none is ever changed."""
 
 _CURRENT = b"1"
 _PLAIN = b"0"
 _WINDOW_BITS, _MEMORY_LEVEL = -13, 5
-"""A small window is enough for what is mostly short, and costs a fraction of the time to set up."""
+"""A small window fits short records, and takes a fraction of the time to set up."""
 
 
 _PACKER = zlib.compressobj(level=1, wbits=_WINDOW_BITS, memLevel=_MEMORY_LEVEL, zdict=_DICTIONARIES[_CURRENT])
 
 
 def pack_record(record: SuspensionRecord, head: TrailHead, commit_id: str, *, small: bool = False) -> bytes:
-    """Return the record as it is stored: its version, the head of its run's trail, the commit's id, and itself.
+    """Return the stored form of a record: version, head of the trail, commit id and body.
 
-    `small` packs it even where it is soon written again.
+    `small` compresses it even where it is soon written again.
     """
     place = f"{record.version}|{head.seq}|{head.hash}|{commit_id}|".encode()
     doc = record.model_dump_json(exclude_defaults=True).encode()
@@ -60,7 +60,7 @@ def pack_record(record: SuspensionRecord, head: TrailHead, commit_id: str, *, sm
 
 
 def unpack_record(raw: bytes) -> tuple[SuspensionRecord, TrailHead, str]:
-    """Return what `pack_record` packed, once the digest of everything asked in it is checked; raises `Unreadable`."""
+    """Return the record after a check of its items' digests; raises `Unreadable`."""
     try:
         version, seq, hash_, commit_id, body = raw.split(b"|", 4)
         place = int(version), TrailHead(seq=int(seq), hash=hash_.decode()), commit_id.decode()
@@ -78,14 +78,14 @@ def _parse_record(doc: bytes) -> SuspensionRecord:
     try:
         return SuspensionRecord.model_validate_json(doc)
     except ValidationError as error:
-        fault = error.errors(include_url=False, include_input=False)[0]  # what stands there may be anybody's secret
+        fault = error.errors(include_url=False, include_input=False)[0]  # the input may hold a secret
         place = ".".join(map(str, fault["loc"])) + ": " if fault["loc"] else ""
         later = " A later version of Sayso may have written it." if fault["type"] == "extra_forbidden" else ""
         raise Unreadable(f"It is not a record as this version writes it: {place}{fault['msg']}.{later}") from None
 
 
 def _check_digests(record: SuspensionRecord, item: Item) -> None:
-    """Raise `Unreadable` where what is asked, or what was decided on, is not what its digest was made of."""
+    """Raise `Unreadable` where arguments do not match their digest."""
     outcome = item.outcome
     expected = [(item.tool.args, item.digest)]
     if outcome is not None and (outcome.args is not None or outcome.digest != item.digest):

@@ -1,7 +1,4 @@
-"""Read stored records, and remember which of them cannot be read.
-
-One unreadable record never hides the others: lists pass over it and name it, and nothing about it can be decided.
-"""
+"""Reading of records. Lists name unreadable ones and go on; nothing about them can be decided."""
 
 from collections.abc import Iterable
 from typing import NamedTuple
@@ -19,7 +16,7 @@ _LOG = structlog.get_logger(__name__)
 
 
 class UnreadableRecord(NamedTuple):
-    """A record that is there and cannot be read, and why. `run_id` is known where it was found through its run."""
+    """A record that exists and is unreadable, and the reason; `run_id` where it was found through its run."""
 
     suspension_id: str
     reason: str
@@ -42,7 +39,7 @@ def id_of(found: SuspensionRecord | UnreadableRecord) -> str:
 def split_readable(
     found: Iterable[SuspensionRecord | UnreadableRecord],
 ) -> tuple[list[SuspensionRecord], list[UnreadableRecord]]:
-    """Return the records, and apart from them what cannot be read."""
+    """Return the readable records, and the others."""
     every = list(found)
     return (
         [one for one in every if isinstance(one, SuspensionRecord)],
@@ -51,7 +48,7 @@ def split_readable(
 
 
 def read_record(tenant: str, suspension_id: str, raw: bytes) -> Stored:
-    """Return the record that is stored under this id; raises `Unreadable`."""
+    """Return the record with this id; raises `Unreadable`."""
     try:
         stored = Stored(*unpack_record(raw))
         if (stored.record.tenant, stored.record.id) != (tenant, suspension_id):
@@ -62,7 +59,7 @@ def read_record(tenant: str, suspension_id: str, raw: bytes) -> Stored:
 
 
 def describe_unreadable(found: UnreadableRecord) -> Unreadable:
-    """Return the error that tells of the record: which one, why, and what to do."""
+    """Return the error for an unreadable record."""
     return Unreadable(
         f"The record {found.suspension_id} cannot be read: {found.reason} Nothing about it can be decided, and nothing "
         "of it starts. Ask the operator to run `sayso doctor`.",
@@ -72,7 +69,7 @@ def describe_unreadable(found: UnreadableRecord) -> Unreadable:
 
 
 class Readings:
-    """What this process has read: it remembers the records that could not be, until they can be or are gone."""
+    """Reads records of one tenant, and keeps a list of the unreadable ones."""
 
     def __init__(self, tenant: str) -> None:
         self._tenant = tenant
@@ -96,15 +93,15 @@ class Readings:
             return UnreadableRecord(suspension_id, str(error.facts["reason"]))
 
     def forget(self, suspension_id: str) -> None:
-        """Note that the record is gone, or can be read again."""
+        """Drop a record that is gone or readable again."""
         self._unreadable.pop(suspension_id, None)
 
     def doubts(self, suspension_id: str) -> bool:
-        """Tell whether this process could not read the record when it last tried."""
+        """Return whether the last read of the record failed."""
         return suspension_id in self._unreadable
 
     def list_unreadable(self) -> list[UnreadableRecord]:
-        """Return the records that this process could not read when it last tried."""
+        """Return the records whose last read failed."""
         return list(self._unreadable.values())
 
     def _note(self, found: UnreadableRecord) -> None:

@@ -1,4 +1,4 @@
-"""Change one suspension at a time: look, apply the verb, commit if nobody was faster, else look again."""
+"""Changes to one suspension: read it, apply a transition, commit on an unchanged version, else retry."""
 
 import os
 from collections import OrderedDict
@@ -27,19 +27,19 @@ from service.store.suspensions.reading import UnreadableRecord, read_record
 from service.store.tenants import TenantStore
 
 _ROUNDS = 100
-"""How often one change looks again. Each loss means that somebody else won, so fifty racers need fifty rounds."""
+"""Attempts of one change. Each failure means that another change succeeded, so fifty concurrent ones need fifty."""
 
 _REMEMBERED = 512
-"""How many waiting suspensions a process remembers, so that it need not look before it changes them."""
+"""Pending suspensions that a process caches, to change them without reading them first."""
 
 _EARLY_MS, _LATE_MS = 20, 200
-"""How far the store's time may be from what this process takes it for; beyond that, it looks."""
+"""The error, ms, of the store's time as this process estimates it; beyond that, it reads first."""
 
 ROOM_AFTER_S = 15
-"""When to ask again where there was no room: people decide in minutes, fallbacks at any second."""
+"""`Retry-After` of a request over the limits of open items."""
 
 _READING_MS = 1_000
-"""How long ago this process may have read the store's time, to go on from there by its own clock."""
+"""The age, ms, up to which a reading of the store's time counts."""
 
 Verb = Callable[[SuspensionRecord, int], Change]
 Begin = Callable[[int], Change]
@@ -51,7 +51,7 @@ def _no_mark() -> int:
 
 
 class Found(NamedTuple):
-    """One suspension as it stands, with the server's time."""
+    """One suspension with the server's time; `looked` is false for a cached one."""
 
     record: SuspensionRecord | None
     now_ms: int
@@ -63,10 +63,10 @@ class Found(NamedTuple):
 
 
 class Saved(NamedTuple):
-    """What a change came to: the record as it stands now, and the server's time it was applied at.
+    """The record after a change, and the server's time of the change.
 
-    `repeated` tells that the same request had already been carried out; `ref` is what it made then. By this process's
-    own clock it was sent at `sent_at_ms` and known to be saved at `saved_at_ms`; 0 where that is not known.
+    `repeated` marks a request that was carried out before, and `ref` its result. `sent_at_ms` and `saved_at_ms` are
+    monotonic times of this process; 0 if unknown.
     """
 
     record: SuspensionRecord
@@ -79,13 +79,13 @@ class Saved(NamedTuple):
     sent_at_ms: float = 0
 
     def as_found(self) -> Found:
-        """Return what a look would find now if nobody has changed it since; the commit's guard tells whether."""
+        """Return the record as if it was just read; the commit's guard notices a change since."""
         passed_ms = max(0, int(monotonic_ms() - self.saved_at_ms))
         return Found(self.record, self.now_ms + passed_ms, self.head, looked=False)
 
 
 class _Attempt(NamedTuple):
-    """A commit on its way, and what it comes to if it goes through."""
+    """A commit, and its result if it succeeds."""
 
     commit: Commit
     commit_id: str
@@ -93,9 +93,9 @@ class _Attempt(NamedTuple):
 
 
 class Suspensions:
-    """The only way to a suspension's record, and by its `rounds` to many at once.
+    """The suspensions of one tenant; `due_batches` changes many at once.
 
-    `mark_ms` tells a moment that has passed for sure, without asking.
+    `mark_ms` returns the latest time that a clock confirmed, as cached.
     """
 
     def __init__(self, store: TenantStore, mark_ms: Callable[[], int] = _no_mark) -> None:
@@ -116,12 +116,12 @@ class Suspensions:
         return _unchanged(found.record, found)
 
     async def read_many(self, suspension_ids: list[str]) -> list[SuspensionRecord]:
-        """Return those of the suspensions that still exist and can be read, in the order asked."""
+        """Return the suspensions that exist and are readable, in the given order."""
         found = await self.read_page(suspension_ids)
         return [one for one in found if isinstance(one, SuspensionRecord)]
 
     async def read_page(self, suspension_ids: list[str]) -> list[SuspensionRecord | UnreadableRecord]:
-        """Return those of the suspensions that still exist, in the order asked, and name those that are unreadable."""
+        """Return the suspensions that exist, in the given order, and name unreadable ones."""
         if not suspension_ids:
             return []
         keys = self._keys
@@ -137,9 +137,9 @@ class Suspensions:
         ]
 
     async def read_chain(self, suspension_id: str, limit: int) -> list[SuspensionRecord | UnreadableRecord]:
-        """Return a run's suspensions up to this one, the oldest first; of a longer chain the latest `limit`.
+        """Return up to `limit` suspensions of a run that end with this one, the oldest first.
 
-        An unreadable one is the first of them, for nobody can tell which came before it.
+        An unreadable one is the first: its predecessor is unknown.
         """
         records: list[SuspensionRecord | UnreadableRecord] = []
         before: str | None = suspension_id
@@ -156,9 +156,9 @@ class Suspensions:
         seen: Idempotency | None = None,
         room: Room | None = None,
     ) -> Saved:
-        """Save a new suspension; the same Idempotency-Key again returns what the first made, in its present state.
+        """Save a new suspension; a repeated Idempotency-Key returns the first one in its present state.
 
-        Raises `TooManyRequests` where `room` is full; the same request again is answered all the same.
+        Raises `TooManyRequests` over the limits of `room`, except for a repeated request.
         """
 
         def start(record: SuspensionRecord | None, now_ms: int) -> Change:
@@ -173,10 +173,10 @@ class Suspensions:
         seen: Idempotency | None = None,
         known: Saved | None = None,
     ) -> Saved:
-        """Apply `verb` to the suspension and save what it returns; whatever it raises leaves everything as it was.
+        """Apply the transition `verb` and save its change. Nothing changes when it raises.
 
-        With what the caller saved last as `known`, it is tried without looking first; the commit tells if that was
-        right. Raises `NotFound`, `IdempotencyConflict`, `Unavailable`, and whatever the verb raises.
+        With `known`, what the caller saved last, no read is needed first. Raises `NotFound`, `IdempotencyConflict`,
+        `Unavailable`, and the errors of the transition.
         """
 
         def step(record: SuspensionRecord | None, now_ms: int) -> Change:
@@ -228,10 +228,10 @@ class Suspensions:
             if committed is not None:
                 self._remember(committed)
                 return committed
-        raise Unavailable("Too many people change this at once; nothing was changed. Try again in a moment.")
+        raise Unavailable("Too many concurrent changes; nothing was changed. Try again in a moment.")
 
     def recall_packed(self, suspension_id: str, packed: bytes) -> Saved | None:
-        """Return what a commit saved, to be gone on from as `known`, or None where it had better be looked at."""
+        """Return a packed record as `known`; None where it must be read."""
         read_ms, at_ms = self._connections.time_read
         passed_ms = monotonic_ms() - at_ms
         if passed_ms > _READING_MS:
@@ -242,18 +242,18 @@ class Suspensions:
             return None
         now_ms = max(read_ms + int(passed_ms), record.updated_at_ms)
         if record.due_at_ms is not None and record.due_at_ms <= now_ms:
-            return None  # it lay there for so long that somebody was to look at it again
+            return None  # a tick may have changed it
         return Saved(record, now_ms, head=head, saved_at_ms=monotonic_ms())
 
     def _recall(self, suspension_id: str, known: Saved | None, *, new: bool) -> Found | None:
-        """Return what a look would find as far as this process can tell, or None where it had better look.
+        """Return the suspension as cached; None where it must be read.
 
-        The commit goes through only if that was right: the version must be the same, the server's time about so, and
-        nothing that the record's own times call for may have become due.
+        The commit succeeds only if the version is unchanged, the server time is about as estimated, and the due time of
+        the record has not passed.
         """
         known = known or self._recent.pop(suspension_id, None)
         if self._readings.doubts(suspension_id):
-            return None  # what this process remembers would be saved over what others cannot read
+            return None  # the cached record would overwrite one that is now unreadable
         if known is not None:
             return known.as_found()
         read_ms, at_ms = self._connections.time_read
@@ -274,11 +274,11 @@ class Suspensions:
         return now_ms
 
     async def _send(self, attempt: _Attempt) -> Saved | None:
-        """Commit; None when somebody was faster."""
+        """Commit; None after a concurrent change."""
         keys, args = attempt.commit.arguments()
         failed_guard, *time = await self._commit(keys=keys, args=args)
         if failed_guard in attempt.commit.lasting:
-            raise NotAuthenticated("The instance that asks was deleted meanwhile; nothing was asked.")
+            raise NotAuthenticated("The instance was deleted; nothing was suspended.")
         if failed_guard in attempt.commit.rooms:
             raise TooManyRequests(attempt.commit.rooms[failed_guard], retry_after_s=ROOM_AFTER_S)
         if failed_guard:
@@ -301,7 +301,7 @@ class Suspensions:
         async with translated():
             reply: Any = await self._load(keys=wanted)
         seconds, micros, raw, request = reply
-        # A clock that is put back a little moves nobody's time: it stands still at the mark until it has caught up.
+        # After the store's clock went back a little, time stands still until it passes the mark.
         now_ms = max(self._read_time(seconds, micros), self.mark_ms())
         fingerprint, ref = request.decode().split("|", 2)[1:] if request else (None, None)
         if raw is None:
@@ -312,7 +312,7 @@ class Suspensions:
 
 
 def _unchanged(record: SuspensionRecord, found: Found) -> Saved:
-    """What stands already; with its head and its moment, so that it can be gone on from like anything saved."""
+    """Return an unchanged record, usable as `known`."""
     return Saved(record, found.now_ms, repeated=True, ref=found.ref, head=found.head, saved_at_ms=monotonic_ms())
 
 

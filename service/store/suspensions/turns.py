@@ -1,4 +1,4 @@
-"""Number the turns of a thread: how many times its owner has asked in it, this time included."""
+"""Numbers of the turns of a thread."""
 
 from hashlib import sha256
 
@@ -7,17 +7,17 @@ from redis.asyncio import Redis
 from service.store.connection.connecting import text, translated
 
 MOST_TURNS = 10_000
-"""Up to here the turns of a thread are counted; all later ones have this number."""
+"""The highest number of a turn; later turns have it, too."""
 
 _KEPT_S = 30 * 86_400
 
 
-async def number_turn(redis: Redis, thread: str, ask: str) -> int:
-    """Return the number of this ask in the thread, from 1; the same ask has the same number whenever it is sent again.
+async def number_turn(redis: Redis, thread: str, turn: str) -> int:
+    """Return the number of this turn in the thread, from 1; a repeated turn has the same number.
 
-    Two that come at the same moment may have one number. A thread is forgotten 30 days after its last turn.
+    Two concurrent turns may share a number. A thread is deleted 30 days after its last turn.
     """
-    field = sha256(ask.encode()).hexdigest()[:16]
+    field = sha256(turn.encode()).hexdigest()[:16]
     async with translated():
         async with redis.pipeline(transaction=False) as pipe:
             pipe.hget(thread, field)

@@ -89,7 +89,7 @@ async def test_one_caller_is_evaluated_one_after_the_other() -> None:
 
     holding = [asyncio.create_task(hold()) for _ in range(2)]
     await inside.wait()
-    with pytest.raises(TooManyRequests, match="evaluated already"):
+    with pytest.raises(TooManyRequests, match="are being evaluated"):
         async with turns.take("demo"):
             raise AssertionError("nobody gets here")
     async with turns.take("other"):
