@@ -21,6 +21,8 @@ ALLOWED_NAMES = frozenset(
         *("dialect", "_DIALECTS"),  # JSON Schema's own term
         *("leaves", "_list_leaves"),  # of a tree
         *("fold", "_fold", "_fold_pattern"),  # of text: case folding, folding blanks
+        *("Wire", "_wire"),  # models as they are sent; assembling the parts of a process
+        *("spent_ms", "_spent_ms"),  # time, not permits
         "looks_like",
     }
 )
