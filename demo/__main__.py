@@ -65,7 +65,9 @@ def _print_timeline(journey: Journey) -> None:
     print(f"\nTimeline of {journey.run.id}:\n")
     for line in render_timeline(journey.trail):
         print(line)
-    print(f"\nRun {journey.run.status}: {journey.run.result or journey.run.error}")
+    result = journey.run.result
+    text = result["text"] if isinstance(result, dict) else journey.run.error
+    print(f"\nRun {journey.run.status}: {text}")
 
 
 def _print(text: str) -> None:

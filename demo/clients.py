@@ -75,18 +75,6 @@ class SuspensionSeen(_Response):
     items: tuple[ItemSeen, ...]
 
 
-class _SessionSeen(_Response):
-    token: str
-
-
-class _AgentSeen(_Response):
-    name: str
-
-
-class _AgentsSeen(_Response):
-    agents: tuple[_AgentSeen, ...]
-
-
 class _EventSeen(_Response):
     seq: int
     at: datetime
@@ -105,7 +93,7 @@ class Client:
     async def sign_in(self, name: str, password: str) -> "Client":
         """Return a client for a person."""
         session = await self._send("POST", "/api/v1/sessions", {"name": name, "password": password})
-        return Client(self._http, _SessionSeen.model_validate_json(session).token)
+        return Client(self._http, str(json.loads(session)["token"]))
 
     async def start_run(self, agent: str, text: str, title: str, key: str) -> RunSeen:
         body = {"agent": agent, "input": text, "title": title}
@@ -156,11 +144,8 @@ class Client:
     async def await_agent(self, name: str) -> None:
         """Wait until a worker has registered the agent."""
         give_up_at_ms = _start_patience()
-        while name not in (agent.name for agent in await self._find_agents()):
+        while name not in {agent["name"] for agent in json.loads(await self._send("GET", "/api/v1/agents"))["agents"]}:
             await _wait(give_up_at_ms, f"no worker has registered the agent {name!r}")
-
-    async def _find_agents(self) -> tuple[_AgentSeen, ...]:
-        return _AgentsSeen.model_validate_json(await self._send("GET", "/api/v1/agents")).agents
 
     async def _send(
         self, method: str, path: str, body: Mapping[str, JsonValue] | None = None, key: str | None = None

@@ -140,10 +140,10 @@ class PydanticAi(Adapter):
         history = ModelMessagesTypeAdapter.validate_python(native["messages"])
         native_ids = {known_id(part.tool_call_id): part.tool_call_id for part in _find_calls(history)}
         answers = DeferredToolResults()
-        for one in executor.calls:
-            refusal = describe_refusal(one)
-            answers.approvals[native_ids[one.call.call_id]] = (
-                ToolApproved(override_args=one.call.args) if refusal is None else ToolDenied(refusal)
+        for entry in executor.calls:
+            refusal = describe_refusal(entry)
+            answers.approvals[native_ids[entry.call.call_id]] = (
+                ToolApproved(override_args=entry.call.args) if refusal is None else ToolDenied(refusal)
             )
         return await self._run(None, history, answers)
 

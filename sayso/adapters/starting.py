@@ -48,10 +48,10 @@ async def start(agent: FrameworkAgent, text: str, client: AsyncClient, title: st
     return suspension
 
 
-def _refuse(agent: FrameworkAgent, asked: FrameworkTurn) -> Batch | None:
+def _refuse(agent: FrameworkAgent, turn: FrameworkTurn) -> Batch | None:
     """Return the turn with all calls ended if one of them cannot run, or None if all can be reviewed."""
     about = PolicyEvent(run_id="", agent=agent.name)
-    batch, _ = judge_turn(agent, read_turn(asked), ASK_EVERYTHING, about)
+    batch, _ = judge_turn(agent, read_turn(turn), ASK_EVERYTHING, about)
     if all(call.result is None for call in batch.calls):
         return None
     ended = [call if call.result is not None else end_call(call, _NOT_RUN) for call in batch.calls]
@@ -72,19 +72,19 @@ async def _send_events(client: AsyncClient, run_id: str, framework: str, events:
         _LOG.warning("The events of run %s before its suspension were not sent: %s", run_id, error.message)
 
 
-def _write(agent: FrameworkAgent, asked: FrameworkTurn, title: str) -> JsonObject:
+def _write(agent: FrameworkAgent, turn: FrameworkTurn, title: str) -> JsonObject:
     origin = agent.manifest().origin
     return {
         "agent": agent.name,
         "title": title,
         "calls": [
             {"tool": call.name, "args": parse_json(call.args_json.strip() or "{}"), "call_id": call.call_id}
-            for call in read_turn(asked).calls
+            for call in read_turn(turn).calls
         ],
         "on_deny": agent.approval_denial_policy,
         "framework_run": {
             **origin.model_dump(mode="json"),
-            "state": base64.b64encode(write_state(asked.native)).decode(),
-            "unseen": asked.unseen,
+            "state": base64.b64encode(write_state(turn.native)).decode(),
+            "unseen": turn.unseen,
         },
     }

@@ -251,9 +251,7 @@ def _read_calls(choices: Sequence[Fields]) -> Iterable[GoCall]:
 
 def _read_set(value: JsonValue) -> frozenset[str]:
     """Return a Go set, which is an object with empty values. A list is accepted too."""
-    if isinstance(value, dict):
-        return frozenset(value)
-    return frozenset(key for key in value if isinstance(key, str)) if isinstance(value, list) else frozenset()
+    return frozenset(key for key in value if isinstance(key, str)) if isinstance(value, dict | list) else frozenset()
 
 
 def _read_bytes(value: JsonValue) -> JsonValue:

@@ -1,7 +1,7 @@
 """`make frameworks`: runs every scenario with the frameworks' real packages, and builds the support table.
 
-`python -m tests.frameworks [framework ...] [--write]` creates missing environments, runs the scenarios, prints the table
-and compares it with `docs/frameworks.md`. With `--write` it updates the page.
+`python -m tests.frameworks [framework ...] [--write]` creates missing environments, runs the scenarios, prints the
+table and compares it with `docs/frameworks.md`. With `--write` it updates the page.
 """
 
 import os

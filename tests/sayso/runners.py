@@ -74,8 +74,8 @@ def make_agent(ran: Ran, *turns: ModelTurn, **changes: Any) -> Agent:
     return Agent(**{**parts, "tools": make_tools(ran), **changes})
 
 
-def turn(*calls: tuple[str, JsonObject | str], text: str = "") -> ModelTurn:
-    """Return a turn with `calls`: names with arguments, as an object or as the model's text."""
+def turn(*calls: tuple[str, Any], text: str = "") -> ModelTurn:
+    """A turn that asks for `calls`: names with arguments, as an object or as the text the model wrote."""
     asked = [
         RequestedCall(
             call_id=f"c{place}", name=name, args_json=args if isinstance(args, str) else canonical_json(args).decode()

@@ -5,7 +5,7 @@ import json
 from collections.abc import AsyncIterator
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import pytest
 from httpx import ASGITransport, AsyncClient
@@ -64,11 +64,18 @@ async def deliver(world: World, courier: Courier | None = None) -> None:
     await courier.finish()
 
 
+async def read_deliveries(redis: Redis) -> list[tuple[bytes, float]]:
+    """Return the names of all deliveries with their due times."""
+    return cast("list[tuple[bytes, float]]", await redis.zrange(KEYS.deliveries, 0, -1, withscores=True))
+
+
 async def change_waiting(redis: Redis, **members: Any) -> dict[str, Any]:
     """Change the one message that waits; return it was."""
-    (name,) = await redis.zrange(KEYS.deliveries, 0, -1)
+    ((name, _),) = await read_deliveries(redis)
     key = KEYS.delivery(name.decode())
-    version, _, body = (await redis.get(key)).decode().partition("|")
+    raw = await redis.get(key)
+    assert isinstance(raw, bytes)
+    version, _, body = raw.decode().partition("|")
     waiting: dict[str, Any] = json.loads(body)
     await redis.set(key, f"{version}|{json.dumps(waiting | members)}")
     return waiting
@@ -76,7 +83,7 @@ async def change_waiting(redis: Redis, **members: Any) -> dict[str, Any]:
 
 async def bring_forward(redis: Redis) -> list[float]:
     """Let the one message that is to be tried later be due now; return how long it would have waited."""
-    ((name, score),) = await redis.zrange(KEYS.deliveries, 0, -1, withscores=True)
+    ((name, score),) = await read_deliveries(redis)
     await change_waiting(redis, not_before_ms=0)
     await redis.zadd(KEYS.deliveries, {name: 0})
     return [score - now_ms()]
@@ -89,7 +96,7 @@ async def decided(world: World, made: Made, **members: Any) -> str:
     return request_id
 
 
-async def test_a_decision_is_told_once_signed_and_without_what_was_decided(
+async def test_decision_is_sent_once_signed_without_its_content(
     world: World, told: Made, receiver: Receiver, redis: Redis
 ) -> None:
     request_id = await told.waiting(args={"amount": 7})
@@ -115,7 +122,7 @@ async def test_a_decision_is_told_once_signed_and_without_what_was_decided(
 
 
 @pytest.mark.parametrize("end", ["deny at once", "cancel", "expire", "allow at once"])
-async def test_every_end_of_a_request_is_told(world: World, told: Made, receiver: Receiver, end: str) -> None:
+async def test_every_end_of_a_request_is_sent(world: World, told: Made, receiver: Receiver, end: str) -> None:
     if end == "allow at once":
         assert (await told.ask("look_up")).json()["status"] == "approved"
     else:
@@ -129,7 +136,7 @@ async def test_every_end_of_a_request_is_told(world: World, told: Made, receiver
     assert len(receiver.events()) == 1
 
 
-async def test_what_was_decided_when_a_process_died_is_told_by_the_next(
+async def test_decision_before_a_crash_is_sent_by_the_next_process(
     world: World, told: Made, receiver: Receiver, redis: Redis
 ) -> None:
     request_id = await decided(world, told)
@@ -146,7 +153,7 @@ async def test_what_was_decided_when_a_process_died_is_told_by_the_next(
     assert [event["request_id"] for event in receiver.events()] == [request_id]
 
 
-async def test_a_message_that_is_not_taken_comes_again_later_with_the_same_id_and_body(
+async def test_refused_message_is_retried_with_the_same_id_and_body(
     world: World, told: Made, receiver: Receiver, redis: Redis
 ) -> None:
     await decided(world, told)
@@ -164,7 +171,7 @@ async def test_a_message_that_is_not_taken_comes_again_later_with_the_same_id_an
     assert await redis.zcard(KEYS.deliveries) == 0
 
 
-async def test_a_receiver_that_asks_for_time_is_given_it(
+async def test_retry_after_of_the_receiver_is_respected(
     world: World, told: Made, receiver: Receiver, redis: Redis
 ) -> None:
     await decided(world, told)
@@ -182,9 +189,7 @@ async def test_redirects_are_not_followed(world: World, told: Made, receiver: Re
     assert await redis.zcard(KEYS.deliveries) == 1
 
 
-async def test_of_several_who_deliver_one_makes_the_attempt(
-    world: World, told: Made, receiver: Receiver, redis: Redis
-) -> None:
+async def test_concurrent_couriers_make_one_attempt(world: World, told: Made, receiver: Receiver, redis: Redis) -> None:
     for _ in range(5):
         await decided(world, told)
     couriers = [Courier(world.wiring) for _ in range(4)]
@@ -196,7 +201,7 @@ async def test_of_several_who_deliver_one_makes_the_attempt(
     assert len(ids) == len(set(ids)) == 5
 
 
-async def test_after_seven_days_nobody_tries_any_more(
+async def test_delivery_is_given_up_after_seven_days(
     world: World, told: Made, receiver: Receiver, redis: Redis
 ) -> None:
     await decided(world, told)
@@ -212,7 +217,7 @@ async def test_after_seven_days_nobody_tries_any_more(
 
 
 @pytest.mark.parametrize(("deadlines", "comes"), [(None, 1), ("move", 1), ("pass", 0)])
-async def test_days_that_the_clock_jumped_over_are_none_of_the_seven_unless_they_have_passed(
+async def test_clock_jump_does_not_shorten_the_seven_days(
     world: World, told: Made, receiver: Receiver, redis: Redis, deadlines: Any, comes: int
 ) -> None:
     await decided(world, told)
@@ -228,9 +233,7 @@ async def test_days_that_the_clock_jumped_over_are_none_of_the_seven_unless_they
     assert len(receiver.events()) == comes
 
 
-async def test_what_was_put_off_by_a_clock_that_is_right_again_does_not_wait_for_the_wrong_time(
-    world: World, told: Made, receiver: Receiver, redis: Redis
-) -> None:
+async def test_retry_follows_a_clock_that_went_back(world: World, told: Made, receiver: Receiver, redis: Redis) -> None:
     receiver.say = lambda message: Response(status_code=500)
     await decided(world, told)
     day_ms, ahead = 86_400_000, ClockReading(at_ms=now_ms(), uptime_ms=0, boot="one", wall_ms=0)
@@ -239,14 +242,14 @@ async def test_what_was_put_off_by_a_clock_that_is_right_again_does_not_wait_for
     beats = JumpDetector(world.wiring)
     await beats.note(ahead.model_copy(update={"at_ms": ahead.at_ms + day_ms}))
     await beats.note(ahead)
-    due = await redis.zrange(KEYS.deliveries, 0, -1, withscores=True)
+    due = await read_deliveries(redis)
     assert due == [(b"gone:long", ahead.at_ms), (waiting["id"].encode(), ahead.at_ms + 2000)]
     read = await world.wiring.deliveries.read(waiting["id"])
     assert read is not None
     assert (read.delivery.not_before_ms, read.delivery.ended) == (ahead.at_ms + 2000, None)
 
 
-async def test_who_is_not_to_be_told_any_more_is_not(
+async def test_instance_without_delivery_gets_no_message(
     world: World, told: Made, receiver: Receiver, redis: Redis
 ) -> None:
     await decided(world, told)
@@ -261,7 +264,7 @@ async def test_who_is_not_to_be_told_any_more_is_not(
     assert receiver.events() == []
 
 
-async def test_a_deletion_that_was_broken_off_is_carried_through(world: World, told: Made, redis: Redis) -> None:
+async def test_interrupted_deletion_is_completed(world: World, told: Made, redis: Redis) -> None:
     request_id = await told.waiting()
     instance = await world.wiring.instances.read(told.id)
     assert instance is not None
@@ -272,15 +275,13 @@ async def test_a_deletion_that_was_broken_off_is_carried_through(world: World, t
     assert await redis.zcard(KEYS.deliveries) == 0
 
 
-async def test_what_a_doubted_clock_holds_is_withdrawn_for_a_deleted_instance_once_that_can_be_done(
-    world: World, told: Made, redis: Redis
-) -> None:
+async def test_held_request_of_a_deleted_instance_is_withdrawn_later(world: World, told: Made, redis: Redis) -> None:
     request_id, at_ms = await told.waiting(), now_ms()
     await make_late(world.wiring, request_id)
     freeze = await world.wiring.freezes.doubt_time(at_ms - 3_600_000, at_ms + 1000)
     async with connected(world, world.tokens["platform"]) as client:
         assert (await client.delete(f"/instances/{told.id}")).status_code == 204
-    ((name, again_at_ms),) = await redis.zrange(KEYS.deliveries, 0, -1, withscores=True)
+    ((name, again_at_ms),) = await read_deliveries(redis)
     assert again_at_ms > at_ms, "nobody looks all the time"
     await world.wiring.freezes.unfreeze(freeze.id, person("root"))
     assert await wake_unfrozen(world.wiring) == 1
@@ -290,7 +291,7 @@ async def test_what_a_doubted_clock_holds_is_withdrawn_for_a_deleted_instance_on
     assert (await find(world.wiring, request_id)).status == "cancelled"
 
 
-async def test_a_place_that_leads_to_this_machine_is_not_told_where_that_is_not_allowed(
+async def test_local_address_gets_no_message_unless_allowed(
     clean_store_url: str, world: World, told: Made, receiver: Receiver, redis: Redis
 ) -> None:
     await decided(world, told)
@@ -308,7 +309,7 @@ async def test_a_place_that_leads_to_this_machine_is_not_told_where_that_is_not_
     assert await redis.zcard(KEYS.deliveries) == 1
 
 
-def test_the_time_between_tries_grows_to_an_hour_and_is_never_the_same_for_all() -> None:
+def test_retry_after_ms_grows_to_an_hour_with_jitter() -> None:
     waits = [retry_after_ms("e", tries) for tries in range(1, 40)]
     for tries, wait in enumerate(waits, start=1):
         longest = min(LONGEST_RETRY_MS, FIRST_RETRY_MS * 2 ** (tries - 1))
@@ -316,7 +317,7 @@ def test_the_time_between_tries_grows_to_an_hour_and_is_never_the_same_for_all()
     assert len({retry_after_ms(f"e{number}", 5) for number in range(50)}) > 40
 
 
-def test_how_long_to_wait_is_read_as_seconds_or_a_date_and_only_where_it_counts() -> None:
+def test_read_retry_after_ms_takes_seconds_or_a_date() -> None:
     at_ms = int(datetime(2026, 11, 21, 12, 0, tzinfo=UTC).timestamp() * 1000)
     date = "Sat, 21 Nov 2026 12:01:00 GMT"
     said = {"30": 30_000, date: 60_000, "soon": 0, "": 0, "-5": 0, "99999999999999": 999_999_999_000}

@@ -38,7 +38,7 @@ def started(module: str, url: str, **settings: str) -> Iterator[subprocess.Popen
 
 
 @pytest.mark.parametrize("module", ["workers", "workers.clock", "demo.model"])
-def test_a_wrong_setting_is_said_in_a_line(module: str) -> None:
+def test_wrong_setting_is_one_line(module: str) -> None:
     with started(module, "unix:///nowhere/store.sock?db=0", lease_s="soon") as process:
         _, said = process.communicate(timeout=60)
     assert process.returncode == 2
@@ -47,7 +47,7 @@ def test_a_wrong_setting_is_said_in_a_line(module: str) -> None:
 
 
 @pytest.mark.parametrize("module", ["workers", "workers.clock"])
-def test_rules_that_cannot_be_read_are_said_in_a_line(module: str, clean_store_url: str, tmp_path: Path) -> None:
+def test_unreadable_rules_are_one_line(module: str, clean_store_url: str, tmp_path: Path) -> None:
     with started(module, clean_store_url, policy=str(tmp_path / "absent.yaml")) as process:
         said, trouble = process.communicate(timeout=60)
     assert process.returncode == 1
@@ -55,9 +55,7 @@ def test_rules_that_cannot_be_read_are_said_in_a_line(module: str, clean_store_u
     assert trouble == ""
 
 
-async def test_a_file_of_rules_that_breaks_leaves_a_worker_the_last_good_ones(
-    clean_store_url: str, tmp_path: Path
-) -> None:
+async def test_worker_keeps_the_last_good_rules(clean_store_url: str, tmp_path: Path) -> None:
     rules = tmp_path / "policy.yaml"
     rules.write_text("version: 1\ndefault: allow\nrules: []\n", encoding="utf-8")
     settings = {"policy": str(rules), "home": str(tmp_path), "drain_window_s": "1"}
@@ -69,9 +67,7 @@ async def test_a_file_of_rules_that_breaks_leaves_a_worker_the_last_good_ones(
             await until(lambda: at_least(redis, before + 3))
 
 
-async def test_a_store_that_was_emptied_soon_knows_the_worker_and_its_agents_again(
-    clean_store_url: str, tmp_path: Path
-) -> None:
+async def test_worker_registers_again_after_the_store_was_emptied(clean_store_url: str, tmp_path: Path) -> None:
     settings = {"home": str(tmp_path), "drain_window_s": "1"}
     async with assemble(Settings(redis_url=clean_store_url)) as wiring, Redis.from_url(clean_store_url) as redis:
 
@@ -94,7 +90,7 @@ async def at_least(redis: Redis, number: int) -> bool:
     return await jobs_done(redis) >= number
 
 
-def test_a_worker_started_by_hand_outlives_an_outage_of_the_store(tmp_path: Path) -> None:
+def test_worker_survives_an_outage_of_the_store(tmp_path: Path) -> None:
     settings = {"home": str(tmp_path / "home"), "drain_window_s": "1"}
     with ExitStack() as at_exit:
         with running_server(tmp_path / "store") as url:

@@ -3,6 +3,7 @@
 import asyncio
 from collections.abc import AsyncIterator
 from pathlib import Path
+from typing import cast
 
 import pytest
 from redis.asyncio import Redis
@@ -36,12 +37,12 @@ async def keys_of(url: str, *parts: str) -> list[str]:
             f"{name} {member.decode()}"
             for name in names
             if await redis.type(name) == b"zset"
-            for member in await redis.zrange(name, 0, -1)
+            for member in cast("list[bytes]", await redis.zrange(name, 0, -1))
         ]
     return [name for name in (*names, *members) if any(part in name for part in parts)]
 
 
-async def test_an_ended_run_goes_first_and_its_trail_last(wiring: Wiring, clean_store_url: str) -> None:
+async def test_ended_run_is_deleted_before_its_trail(wiring: Wiring, clean_store_url: str) -> None:
     ended = await finish(wiring, await approve(wiring, await make_pending(wiring)))
     await wiring.external_events.add(ended.run.id, "agent", "sayso", [ExternalEvent(1, None, {"type": "note"})])
     now_ms = await wiring.schedule.now_ms()
@@ -57,7 +58,7 @@ async def test_an_ended_run_goes_first_and_its_trail_last(wiring: Wiring, clean_
     assert await keys_of(clean_store_url, ended.run.id, ended.id) == [], "all keys of a run go in the end"
 
 
-async def test_what_waits_or_runs_is_kept_whatever_its_age(wiring: Wiring, clean_store_url: str) -> None:
+async def test_active_run_is_kept_at_any_age(wiring: Wiring, clean_store_url: str) -> None:
     kept = [await make_pending(wiring), await approve(wiring, await make_pending(wiring)), await make_running(wiring)]
     cancelled, failed = await make_pending(wiring), await approve(wiring, await make_pending(wiring))
     await wiring.desk.cancel(cancelled.run.id, person("ada"))
@@ -70,18 +71,20 @@ async def test_what_waits_or_runs_is_kept_whatever_its_age(wiring: Wiring, clean
     assert held == expect_indexes(records)
 
 
-async def test_a_run_revived_at_that_very_moment_is_kept(wiring: Wiring) -> None:
+async def test_run_revived_during_retention_is_kept(wiring: Wiring) -> None:
     failed = await give_up(wiring, await approve(wiring, await make_pending(wiring)))
     later_ms = await wiring.schedule.now_ms() + 3 * DAY_MS
     revive = wiring.desk.revive(failed.id, person("ada"))
-    (runs, _), revived = await asyncio.gather(forget_old(wiring, later_ms), revive, return_exceptions=True)
+    deleted, revived = await asyncio.gather(forget_old(wiring, later_ms), revive, return_exceptions=True)
+    assert isinstance(deleted, tuple)
+    runs, _ = deleted
     if runs:
         assert isinstance(revived, NotFound | Conflict)
     else:
         assert (await wiring.runs.read(failed.run.id)).status is RunStatus.SUSPENDED
 
 
-async def test_many_runs_go_in_batches_and_those_that_ended_late_are_passed_over(wiring: Wiring) -> None:
+async def test_many_runs_are_deleted_in_batches(wiring: Wiring) -> None:
     for _ in range(7):
         await finish(wiring, await make_running(wiring))
     now_ms = await wiring.schedule.now_ms()
@@ -90,7 +93,7 @@ async def test_many_runs_go_in_batches_and_those_that_ended_late_are_passed_over
     assert await wiring.retention.forget_runs(now_ms + 1000, 100) == 4
 
 
-async def test_of_all_clocks_one_has_it_done_once_an_hour(wiring: Wiring, clean_store_url: str) -> None:
+async def test_one_clock_claims_retention_once_an_hour(wiring: Wiring, clean_store_url: str) -> None:
     assert [await wiring.retention.claim(EVERY_S) for _ in range(3)] == [True, False, False]
     jobs = DrainQueue(clean_store_url, 30)
     jobs.put_retention()

@@ -36,9 +36,7 @@ class RevokesFirst:
         return turn(("pay", '{"order": "A"}'))
 
 
-async def test_a_key_revoked_while_its_run_is_driven_starts_no_call(
-    wiring: Wiring, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_key_revoked_during_a_drive_starts_no_call(wiring: Wiring, monkeypatch: pytest.MonkeyPatch) -> None:
     called.clear()
     key, _ = await wiring.api_keys.create("bot")
     model = RevokesFirst(wiring, key.id)
@@ -51,7 +49,7 @@ async def test_a_key_revoked_while_its_run_is_driven_starts_no_call(
     assert "run_cancelled" in await trail(wiring)
 
 
-async def test_a_revived_run_of_a_revoked_key_does_not_run(wiring: Wiring) -> None:
+async def test_revived_run_of_a_revoked_key_does_not_run(wiring: Wiring) -> None:
     key, _ = await wiring.api_keys.create("bot")
     await start(wiring)
     run = await wiring.runs.read("run_x")

@@ -1,13 +1,14 @@
 """One module per kind of run, and the table that selects it."""
 
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Callable, Coroutine, Mapping
+from typing import Any
 
 from sayso.runner.agents import Agent
 from service.wiring import Wiring
 from workers.resume.plans import LeasedRun
 from workers.resumers import calls, runs
 
-Resumer = Callable[[Wiring, Mapping[str, Agent], LeasedRun], Awaitable[None]]
+Resumer = Callable[[Wiring, Mapping[str, Agent], LeasedRun], Coroutine[Any, Any, None]]
 
 FRAMEWORKS = ("afk", "autogen", "langgraph", "openai_agents", "parsimony", "pydantic_ai")
 """Frameworks whose agents a worker drives; each has an adapter in `sayso/adapters/`."""

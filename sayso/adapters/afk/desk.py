@@ -76,9 +76,9 @@ class Desk:
         self.tools |= {check_tool_name(tool.spec.name): tool for tool in found}
         return wrap_tools(found, self._call)
 
-    def want(self, tool: Any, args: JsonObject, label: str, wait_s: float | None = 0) -> GatedCall:
+    def build_call(self, tool: Any, args: JsonObject, label: str, wait_s: float | None = 0) -> GatedCall:
         """Return the request for a call."""
-        return self._want(define_tool(tool, self._idempotent), args, label, wait_s)
+        return self._build_call(define_tool(tool, self._idempotent), args, label, wait_s)
 
     async def role(self, event: Any) -> Any:
         """Act as AFK's policy role, by Sayso's rules: allow, deny, request approval or request a value."""
@@ -89,14 +89,16 @@ class Desk:
             return self._types.deny(_NOT_GATED.format(tool=event.tool_name))
         if position is None:
             return self._types.deny(_NO_EVENTS)
-        wanted = self.want(tool, dict(event.tool_args), position.label)
+        gated_call = self.build_call(tool, dict(event.tool_args), position.label)
         try:
-            found = await self._ask(wanted, event.run_id)
+            found = await self._ask(gated_call, event.run_id)
             if found.pending and not self._defer and event.tool_name not in self._background:
                 found = await self.client.wait(found.id)
         except SaysoError as error:
             return self._types.deny(f"Sayso is unavailable: {error.message}")
-        self._admitted = [entry for entry in self._admitted if _is_current(entry[0], position)] + [(position, wanted)]
+        self._admitted = [entry for entry in self._admitted if _is_current(entry[0], position)] + [
+            (position, gated_call)
+        ]
         return self._judge(found, event.tool_name in self._background)
 
     async def request_approval(self, request: Any) -> Any:
@@ -143,16 +145,16 @@ class Desk:
             await self._send_events(event.run_id)
             self._forget(event.run_id)
 
-    async def run(self, afk_call: AfkCall, wanted: GatedCall) -> Any:
+    async def run(self, afk_call: AfkCall, gated_call: GatedCall) -> Any:
         """Run an approved call once, with the approved arguments, report it and return AFK's result."""
         try:
-            permission = await self.client.run(obtain_permit(self.client.retry_policy, wanted))
-            if isinstance(permission, EarlierResult):
-                return self._types.tool_result(output=replay(afk_call.name, permission))
+            permit = await self.client.run(obtain_permit(self.client.retry_policy, gated_call))
+            if isinstance(permit, EarlierResult):
+                return self._types.tool_result(output=replay(afk_call.name, permit))
         except SaysoError as error:
             return self._types.fail(error.message)
-        call = Call(permission)
-        result = await afk_call.run(permission.args)
+        call = Call(permit)
+        result = await afk_call.run(permit.args)
         call.result = result.output
         failed = None if result.success else CallFailed(result.error_message or TOOL_ERROR)
         await self.client.run(report(self.client.retry_policy, call, failed))
@@ -160,24 +162,24 @@ class Desk:
 
     async def _call(self, call: AfkCall) -> Any:
         run_id = str(call.ctx.metadata.get("run_id", "")) if call.ctx is not None else ""
-        wanted = self._pop_admitted(run_id, call.name, call.call_id)
-        if wanted is None:  # a rule of AFK allowed it before the role was called
-            wanted = self.want(call.tool, dict(call.args), f"{run_id}:{call.call_id}", None)
-        if call.name in self._background and (ticket := await self._open_ticket(wanted, run_id)) is not None:
+        gated_call = self._pop_admitted(run_id, call.name, call.call_id)
+        if gated_call is None:  # a rule of AFK allowed it before the role was called
+            gated_call = self.build_call(call.tool, dict(call.args), f"{run_id}:{call.call_id}", None)
+        if call.name in self._background and (ticket := await self._open_ticket(gated_call, run_id)) is not None:
             return ticket
-        return await self.run(call, wanted)
+        return await self.run(call, gated_call)
 
-    async def _open_ticket(self, wanted: GatedCall, run_id: str) -> Any:
+    async def _open_ticket(self, gated_call: GatedCall, run_id: str) -> Any:
         """Return a ticket for a call that waits for a reviewer, or None for a decided one."""
-        name = wanted.definition.name
+        name = gated_call.definition.name
         try:
-            found = await self._ask(wanted, run_id)
+            found = await self._ask(gated_call, run_id)
         except SaysoError as error:
             return self._types.fail(f"Sayso is unavailable: {error.message}")
         if not found.pending:
             return None
         handle = self._types.tool_deferred_handle(
-            ticket_id=found.id, tool_name=name, summary=f"{name} waits for a reviewer", resume_hint=wanted.label
+            ticket_id=found.id, tool_name=name, summary=f"{name} waits for a reviewer", resume_hint=gated_call.label
         )
         return self._types.tool_result(deferred=handle)
 
@@ -207,9 +209,9 @@ class Desk:
         )
         about = self._turns.name_of(position) if position is not None else "the model"
         args: JsonObject = {"about": about, "payload": request.payload, **details}
-        wanted = self._want(definition, args, f"{label}:{kind}", 0)
-        found = await self._ask(wanted, request.run_id)
-        self._own[found.id] = wanted
+        gated_call = self._build_call(definition, args, f"{label}:{kind}", 0)
+        found = await self._ask(gated_call, request.run_id)
+        self._own[found.id] = gated_call
         return found
 
     async def _answer_approval(self, found: Suspension) -> Any:
@@ -229,15 +231,15 @@ class Desk:
 
     async def _close(self, found: Suspension) -> None:
         """Settle a question of AFK's own rules: nothing runs for it."""
-        if (wanted := self._own.pop(found.id, None)) is None:
+        if (gated_call := self._own.pop(found.id, None)) is None:
             return
-        permission = await self.client.run(obtain_permit(self.client.retry_policy, wanted))
-        if not isinstance(permission, EarlierResult):
-            await self.client.run(report(self.client.retry_policy, Call(permission, "AFK was notified."), None))
+        permit = await self.client.run(obtain_permit(self.client.retry_policy, gated_call))
+        if not isinstance(permit, EarlierResult):
+            await self.client.run(report(self.client.retry_policy, Call(permit, "AFK was notified."), None))
 
-    async def _ask(self, wanted: GatedCall, run_id: str) -> Suspension:
+    async def _ask(self, gated_call: GatedCall, run_id: str) -> Suspension:
         """Suspend the call under its label and send the events so far."""
-        found: Suspension = await self.client.exchange(wanted.request)
+        found: Suspension = await self.client.exchange(gated_call.request)
         self._run_ids[run_id] = found.run.id
         await self._send_events(run_id)
         return found
@@ -252,19 +254,19 @@ class Desk:
         if run_id in self._run_ids and run_id in self._events:
             await self._events[run_id].send(self.client, self._run_ids[run_id])
 
-    def _want(self, definition: ToolDefinition, args: JsonObject, label: str, wait_s: float | None) -> GatedCall:
+    def _build_call(self, definition: ToolDefinition, args: JsonObject, label: str, wait_s: float | None) -> GatedCall:
         title = self._title or definition.name
         return GatedCall(definition, args, label, title, self._context, wait_s, self._on_doubt)
 
     def _pop_admitted(self, run_id: str, name: str, call_id: str | None) -> GatedCall | None:
         """Return a call that the role has admitted, once. Without ids, calls start in the order of admission."""
         for entry in self._admitted:
-            position, wanted = entry
-            if (position.run_id, wanted.definition.name) != (run_id, name):
+            position, gated_call = entry
+            if (position.run_id, gated_call.definition.name) != (run_id, name):
                 continue
             if self._turns.id_of(position) in (call_id, None):
                 self._admitted.remove(entry)
-                return wanted
+                return gated_call
         return None
 
 

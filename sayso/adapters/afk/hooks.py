@@ -67,8 +67,8 @@ class Hooks:
             payload = {"tool_name": event.tool_name, "tool_args": event.tool_args, "call": position.label}
             reason = f"Sayso decides on {event.tool_name}"
             return self._types.policy_decision(action="request_approval", reason=reason, request_payload=payload)
-        one, refusal = self._admit(position, event.tool_name)
-        return self._types.deny(refusal) if one is None else self._types.allow(dict(one.call.args))
+        entry, refusal = self._admit(position, event.tool_name)
+        return self._types.deny(refusal) if entry is None else self._types.allow(dict(entry.call.args))
 
     async def request_approval(self, request: Any) -> Any:
         """Return the decision, or defer. AFK's own rules ask here too."""
@@ -77,8 +77,8 @@ class Hooks:
             return self._types.approval_decision(kind="deny", reason=_NOT_A_CALL)
         if not self._is_decided(position):
             return self._types.deferred_decision(token=position.label)
-        one, refusal = self._admit(position, self.turns.name_of(position))
-        return self._types.approval_decision(kind="deny" if one is None else "allow", reason=refusal)
+        entry, refusal = self._admit(position, self.turns.name_of(position))
+        return self._types.approval_decision(kind="deny" if entry is None else "allow", reason=refusal)
 
     async def request_user_input(self, request: Any) -> Any:
         """Return the decided value, or defer."""
@@ -87,10 +87,10 @@ class Hooks:
             return self._types.user_input_decision(kind="deny", reason=_NOT_A_CALL)
         if not self._is_decided(position):
             return self._types.deferred_decision(token=position.label)
-        one, refusal = self._admit(position, self.turns.name_of(position))
-        if one is None:
+        entry, refusal = self._admit(position, self.turns.name_of(position))
+        if entry is None:
             return self._types.user_input_decision(kind="deny", reason=refusal)
-        value = one.call.args.get(str(request.payload.get("target_arg")))
+        value = entry.call.args.get(str(request.payload.get("target_arg")))
         return self._types.user_input_decision(kind="allow", value=None if value is None else str(value))
 
     async def await_deferred(self, token: str, *, timeout_s: float) -> Any:
@@ -104,8 +104,8 @@ class Hooks:
 
     async def _call(self, call: AfkCall) -> Any:
         """Run the call through the gate with the approved arguments. Those from AFK are ignored."""
-        executor, one = self._executor, self._pop_admitted(call.name, call.call_id)
-        if executor is None or one is None or current_executor() is not executor:
+        executor, entry = self._executor, self._pop_admitted(call.name, call.call_id)
+        if executor is None or entry is None or current_executor() is not executor:
             return self._types.fail(NOT_DECIDED)
         ran: list[Any] = []
 
@@ -116,28 +116,28 @@ class Hooks:
             return ran[0].output if ran[0].deferred is None else write_deferred(ran[0].deferred)
 
         try:
-            result = await executor.run(one, execute)
+            result = await executor.run(entry, execute)
         except Exception as fault:  # the gate keeps it; AFK would report it to its model and continue
             raise self._stop(None) from fault
-        return self._write_result(one, result, ran[0] if ran else None)
+        return self._write_result(entry, result, ran[0] if ran else None)
 
-    def _write_result(self, one: BatchCall, result: ToolResult, native: Any) -> Any:
+    def _write_result(self, entry: BatchCall, result: ToolResult, native: Any) -> Any:
         """Return the result for AFK: the tool's own, or a stored one."""
         if not result.success:
             return native if native is not None else self._types.fail(result.error or "")
         if (ticket := read_deferred(result.output)) is not None:
             return native or self._types.tool_result(deferred=self._types.tool_deferred_handle(**ticket))
-        output = describe_result(one, result)
+        output = describe_result(entry, result)
         return replace(native, output=output) if native is not None else self._types.tool_result(output=output)
 
     def _admit(self, position: Position, name: str) -> tuple[BatchCall | None, str]:
         """Return the approved call, or the reason why it does not run."""
-        one = self._find(position, name)
-        refusal = NOT_DECIDED if one is None else describe_refusal(one)
-        if one is None or refusal is not None:
+        entry = self._find(position, name)
+        refusal = NOT_DECIDED if entry is None else describe_refusal(entry)
+        if entry is None or refusal is not None:
             return None, refusal or NOT_DECIDED
-        self._admitted.append(one)
-        return one, ""
+        self._admitted.append(entry)
+        return entry, ""
 
     def _is_decided(self, position: Position) -> bool:
         return self._executor is not None and self._waiting is not None and position.step == self._waiting.step
@@ -145,16 +145,16 @@ class Hooks:
     def _find(self, position: Position, name: str) -> BatchCall | None:
         """Return the decided call at this position, unless its tool differs."""
         calls = self._executor.calls if self._executor is not None else ()
-        one = calls[position.occurrence] if position.occurrence < len(calls) else None
-        return one if one is not None and one.call.name == name else None
+        entry = calls[position.occurrence] if position.occurrence < len(calls) else None
+        return entry if entry is not None and entry.call.name == name else None
 
     def _pop_admitted(self, name: str, call_id: str | None) -> BatchCall | None:
         """Return an admitted call, once. Without ids from the model, calls start in the order of admission."""
-        named = [one for one in self._admitted if one.call.name == name]
-        found = next((one for one in named if one.call.call_id == known_id(call_id or "")), None)
+        named = [entry for entry in self._admitted if entry.call.name == name]
+        found = next((entry for entry in named if entry.call.call_id == known_id(call_id or "")), None)
         if found is None and self._waiting is not None:
             unnamed = f"{self._waiting.run_id}:{self._waiting.step}:"
-            found = next((one for one in named if one.call.call_id.startswith(unnamed)), None)
+            found = next((entry for entry in named if entry.call.call_id.startswith(unnamed)), None)
         if found is not None:
             self._admitted.remove(found)
         return found

@@ -30,7 +30,7 @@ async def settle_tickets(desk: Desk, runner: Any, *, thread_id: str, run_id: str
             waiting += 1
             continue
         args = found.items[0].tool.args
-        result = await desk.run(AfkCall(tool, args), desk.want(tool, args, row["resume_hint"]))
+        result = await desk.run(AfkCall(tool, args), desk.build_call(tool, args, row["resume_hint"]))
         ticket = {"thread_id": thread_id, "run_id": run_id, "ticket_id": found.id, "tool_name": row["tool_name"]}
         if result.success:
             await runner.resolve_background_tool(**ticket, output=_plain(result.output))

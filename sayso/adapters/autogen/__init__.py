@@ -130,16 +130,16 @@ class GatedAgent(BaseChatAgent):
     ) -> list[FunctionExecutionResult]:
         gated = await self.find_gated(pending.content)
         calls = list(zip(gated, executor.calls, strict=True))
-        ran = await asyncio.gather(*(self._run(call.id, one, executor, token) for call, one in calls))
+        ran = await asyncio.gather(*(self._run(call.id, entry, executor, token) for call, entry in calls))
         by_call = {id(call): result for call, result in zip(gated, ran, strict=True)}
         results = [by_call.get(id(call)) or _skip(call) for call in pending.content]
         await self.inner.model_context.add_message(FunctionExecutionResultMessage(content=results))
         return results
 
     async def _run(
-        self, call_id: str, one: BatchCall, executor: CallExecutor, token: CancellationToken
+        self, call_id: str, entry: BatchCall, executor: CallExecutor, token: CancellationToken
     ) -> FunctionExecutionResult:
-        call = one.call
+        call = entry.call
 
         async def execute(args: JsonObject) -> Any:
             for workbench in self.inner._workbench:
@@ -150,8 +150,8 @@ class GatedAgent(BaseChatAgent):
                     return result.to_text()
             raise InvalidInput(f"No workbench of {self.name} has the tool {call.name}.")
 
-        result = await executor.run(one, execute)
-        content = describe_text(one, result) if result.success else result.error or ""
+        result = await executor.run(entry, execute)
+        content = describe_text(entry, result) if result.success else result.error or ""
         return FunctionExecutionResult(content=content, name=call.name, call_id=call_id, is_error=not result.success)
 
     def _summarise(

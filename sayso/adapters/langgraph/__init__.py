@@ -122,7 +122,7 @@ class LangGraph(Adapter):
         """
         thread_id = str(native["thread_id"])
         saved: Any = native["interrupts"]
-        async with self._graph(one.call.name for one in executor.calls) as graph:
+        async with self._graph(entry.call.name for entry in executor.calls) as graph:
             snapshot = await graph.aget_state(_config(thread_id))
             waiting = {interrupt.id for interrupt in snapshot.interrupts}
             ids = {interrupt["id"] for interrupt in saved}
@@ -130,24 +130,24 @@ class LangGraph(Adapter):
                 return await self._run(graph, thread_id, Command(resume=_answer(saved, executor)))
             if not waiting and snapshot.next:  # the resume values were applied, the calls have not run
                 return await self._run(graph, thread_id, None)
-            if any(one.result is None for one in executor.calls):
+            if any(entry.result is None for entry in executor.calls):
                 raise InvalidInput(RESUMED_ELSEWHERE.format(what=f"thread {thread_id}"))
             return _read(thread_id, snapshot.values, snapshot)
 
-    def make(self, saver: Any, *name: str, asked: Iterable[str] = ()) -> Any:
-        """Build the graph. Calls of `asked` are answered even if the agent no longer has their tool.
+    def make(self, saver: Any, *name: str, pending: Iterable[str] = ()) -> Any:
+        """Build the graph. Calls of `pending` tools are answered even if the agent no longer has their tool.
 
         Raises `InvalidInput` if a tool could run ungated.
         """
-        ours = [ApprovalMiddleware((*self.tools, *asked), self.interrupt_mode, *name), GateMiddleware(self.tools)]
+        ours = [ApprovalMiddleware((*self.tools, *pending), self.interrupt_mode, *name), GateMiddleware(self.tools)]
         graph = self.build(checkpointer=saver, middleware=ours)
         check_graph(graph, ours, self.tools)
         return graph
 
     @asynccontextmanager
-    async def _graph(self, asked: Iterable[str] = ()) -> AsyncIterator[Any]:
+    async def _graph(self, pending: Iterable[str] = ()) -> AsyncIterator[Any]:
         async with self.checkpointer() as saver:
-            yield self.make(saver, asked=asked)
+            yield self.make(saver, pending=pending)
 
     async def _run(self, graph: Any, thread_id: str, given: Any) -> FrameworkTurn | Done:
         values = await graph.ainvoke(given, _config(thread_id), durability="sync")
@@ -223,7 +223,7 @@ def _answer(saved: Sequence[Mapping[str, Any]], executor: CallExecutor) -> Any:
     for interrupt in saved:
         own, remaining = remaining[: interrupt["calls"]], remaining[interrupt["calls"] :]
         if interrupt["kind"] == "batched":
-            answers[interrupt["id"]] = {"decisions": [_decide(one) for one in own]}
+            answers[interrupt["id"]] = {"decisions": [_decide(entry) for entry in own]}
         elif interrupt["kind"] == "per_call":
             answers[interrupt["id"]] = _decide(own[0])
         else:
@@ -232,28 +232,28 @@ def _answer(saved: Sequence[Mapping[str, Any]], executor: CallExecutor) -> Any:
     return answers
 
 
-def _decide(one: BatchCall) -> Any:
+def _decide(entry: BatchCall) -> Any:
     """Return the middleware's decision. A call with a result is approved: the gate replays the result."""
-    refusal = describe_refusal(one)
+    refusal = describe_refusal(entry)
     if refusal is not None:
         return {"type": "reject", "message": refusal}
-    if one.ask is None or same_json(one.ask.tool.args, one.call.args):
+    if entry.ask is None or same_json(entry.ask.tool.args, entry.call.args):
         return {"type": "approve"}
-    return {"type": "edit", "edited_action": {"name": one.call.name, "args": one.call.args}}
+    return {"type": "edit", "edited_action": {"name": entry.call.name, "args": entry.call.args}}
 
 
-def _respond(one: BatchCall, config: Mapping[str, Any]) -> Any:
+def _respond(entry: BatchCall, config: Mapping[str, Any]) -> Any:
     """Return Agent Inbox's `HumanResponse`. The graph must not run a call that has a result."""
-    if one.result is not None:
-        text = str(one.result.output) if one.result.success else one.result.error
+    if entry.result is not None:
+        text = str(entry.result.output) if entry.result.success else entry.result.error
         return {"type": "response", "args": text} if config.get("allow_respond") else {"type": "ignore", "args": None}
-    if one.ask is None or same_json(one.ask.tool.args, one.call.args):
+    if entry.ask is None or same_json(entry.ask.tool.args, entry.call.args):
         return {"type": "accept", "args": None}
     if not config.get("allow_edit"):
         raise InvalidInput(
-            f"The graph accepts no edited arguments for {one.call.name}. Set allow_edit: false in its rule."
+            f"The graph accepts no edited arguments for {entry.call.name}. Set allow_edit: false in its rule."
         )
-    return {"type": "edit", "args": {"action": one.call.name, "args": one.call.args}}
+    return {"type": "edit", "args": {"action": entry.call.name, "args": entry.call.args}}
 
 
 def _read_result(values: Any) -> JsonValue:

@@ -68,11 +68,11 @@ class GateMiddleware(AgentMiddleware[Any, Any]):
         """Run the call once, with the approved arguments."""
         call = request.tool_call
         executor = current_executor()
-        one = executor.find(call["id"], call["name"]) if executor is not None else None
-        if one is None and request.tool is None:
+        entry = executor.find(call["id"], call["name"]) if executor is not None else None
+        if entry is None and request.tool is None:
             text = f"There is no tool named {call['name']!r}. There are: {', '.join(self._known)}."
             return ToolMessage(text, tool_call_id=call["id"], name=call["name"], status="error")
-        if executor is None or one is None:
+        if executor is None or entry is None:
             raise IllegalTransition(NOT_REVIEWED.format(name=call["name"]))
         native: list[Any] = []
 
@@ -85,11 +85,11 @@ class GateMiddleware(AgentMiddleware[Any, Any]):
                 raise ToolFailed(str(message.content))
             return message.content
 
-        result = await executor.run(one, execute)
+        result = await executor.run(entry, execute)
         if native:
             return native[0]
         status = "success" if result.success else "error"
-        return ToolMessage(describe_text(one, result), tool_call_id=call["id"], name=call["name"], status=status)
+        return ToolMessage(describe_text(entry, result), tool_call_id=call["id"], name=call["name"], status=status)
 
 
 def give_ids(message: AIMessage, used: set[str | None]) -> AIMessage:

@@ -83,14 +83,14 @@ class Proxy:
         """Return the result of the call, or an error that tells the model why it did not run."""
         try:
             tool = await self._find_tool(params.name)
-            wanted = self._want(ctx, tool, params)
+            gated_call = self._build_call(ctx, tool, params)
             try:
-                permission = await self._obtain(ctx, wanted, withdraw=params.request_state is None)
+                permit = await self._obtain(ctx, gated_call, withdraw=params.request_state is None)
             except Suspended as suspended:
-                return self._hand_back(ctx, wanted, suspended)
-            if isinstance(permission, EarlierResult):
-                return _read_earlier(wanted.definition.name, permission)
-            return await self._forward(ctx, tool, wanted, permission)
+                return self._hand_back(ctx, gated_call, suspended)
+            if isinstance(permit, EarlierResult):
+                return _read_earlier(gated_call.definition.name, permit)
+            return await self._forward(ctx, tool, gated_call, permit)
         except Denied as denied:
             return _describe_error(f"{denied.message} It did not run. Continue without it.")
         except InDoubt:
@@ -141,7 +141,7 @@ class Proxy:
             ) from error
         raise NotFound(f"The MCP server has no tool {name!r}. Use one that it lists.")
 
-    def _want(self, ctx: Any, tool: types.Tool, params: types.CallToolRequestParams) -> GatedCall:
+    def _build_call(self, ctx: Any, tool: types.Tool, params: types.CallToolRequestParams) -> GatedCall:
         hints, args = tool.annotations or types.ToolAnnotations(), params.arguments or {}
         label = check_tool_name(f"{self.options.name}.{tool.name}" if self.options.name else tool.name)
         try:
@@ -164,74 +164,72 @@ class Proxy:
             report_within_s=self.options.report_within_s,
         )
 
-    async def _obtain(self, ctx: Any, wanted: GatedCall, withdraw: bool) -> RedeemedPermit | EarlierResult:
-        progress = asyncio.create_task(self._report_waiting(ctx, wanted))
+    async def _obtain(self, ctx: Any, gated_call: GatedCall, withdraw: bool) -> RedeemedPermit | EarlierResult:
+        progress = asyncio.create_task(self._report_waiting(ctx, gated_call))
         try:
-            return await self.desk.run(obtain_permit(self.desk.retry_policy, wanted))
+            return await self.desk.run(obtain_permit(self.desk.retry_policy, gated_call))
         except asyncio.CancelledError:
             if withdraw:
-                await self._withdraw(wanted)
+                await self._withdraw(gated_call)
             raise
         finally:
             progress.cancel()
 
-    async def _report_waiting(self, ctx: Any, wanted: GatedCall) -> None:
+    async def _report_waiting(self, ctx: Any, gated_call: GatedCall) -> None:
         """Send progress while the call waits, so that the client does not time out."""
         waited_s = 0.0
         while True:
             await asyncio.sleep(_PROGRESS_EVERY_S if waited_s else 1.0)
             waited_s += _PROGRESS_EVERY_S
-            message = f"{wanted.definition.name} waits for a reviewer at {self.desk.url}"
+            message = f"{gated_call.definition.name} waits for a reviewer at {self.desk.url}"
             try:
                 await ctx.session.report_progress(waited_s, None, message)
             except (MCPError, anyio.ClosedResourceError, anyio.BrokenResourceError):
                 return
 
-    async def _withdraw(self, wanted: GatedCall) -> None:
+    async def _withdraw(self, gated_call: GatedCall) -> None:
         """Cancel a suspension whose client is gone."""
         with anyio.move_on_after(_CLEANUP_S, shield=True):
             try:
-                found = await self.desk.exchange(wanted.request)
+                found = await self.desk.exchange(gated_call.request)
                 await self.desk.cancel(found.run.id, "The MCP client no longer waits for this call.")
             except SaysoError as error:
-                _LOG.warning("The suspension of %s was not cancelled: %s", wanted.definition.name, error.message)
+                _LOG.warning("The suspension of %s was not cancelled: %s", gated_call.definition.name, error.message)
 
     def _hand_back(
-        self, ctx: Any, wanted: GatedCall, suspended: Suspended
+        self, ctx: Any, gated_call: GatedCall, suspended: Suspended
     ) -> types.CallToolResult | types.InputRequiredResult:
         if self._can_park(ctx):
-            return types.InputRequiredResult(request_state=wanted.label)
+            return types.InputRequiredResult(request_state=gated_call.label)
         if len(self._resumable) >= _MAX_RESUMABLE:
             del self._resumable[next(iter(self._resumable))]
-        self._resumable[_digest(wanted.definition, wanted.args)] = wanted.label
+        self._resumable[_digest(gated_call.definition, gated_call.args)] = gated_call.label
         return _describe_error(
-            f"{wanted.definition.name} did not run: it waits for a reviewer ({suspended.facts['link']}). "
+            f"{gated_call.definition.name} did not run: it waits for a reviewer ({suspended.facts['link']}). "
             "Make the same call again later to continue."
         )
 
     async def _forward(
-        self, ctx: Any, tool: types.Tool, wanted: GatedCall, permission: RedeemedPermit
+        self, ctx: Any, tool: types.Tool, gated_call: GatedCall, permit: RedeemedPermit
     ) -> types.CallToolResult:
         """Make the call once. A call with an unknown outcome is not reported: the desk marks it in doubt."""
-        call = Call(permission)
+        call = Call(permit)
         try:
             if await self._find_tool(tool.name) != tool:
                 raise CallFailed(f"The server changed {tool.name} after its review. It did not run. Call it again.")
-            result = await self._send(ctx, tool.name, permission)
+            result = await self._send(ctx, tool.name, permit)
         except (CallFailed, NotFound, Unavailable) as failed:
             await self._report(call, failed)
             raise
         call.result = result.model_dump(mode="json", by_alias=True, exclude_none=True)
         await self._report(call, CallFailed(_read_text(result)) if result.is_error else None)
-        if permission.args == wanted.args:
+        if permit.args == gated_call.args:
             return result
-        note = f"A reviewer changed the arguments. It ran with {to_json(permission.args).decode()}. Result:"
+        note = f"A reviewer changed the arguments. It ran with {to_json(permit.args).decode()}. Result:"
         return result.model_copy(update={"content": [types.TextContent(type="text", text=note), *result.content]})
 
-    async def _send(self, ctx: Any, name: str, permission: RedeemedPermit) -> types.CallToolResult:
-        params = types.CallToolRequestParams(
-            name=name, arguments=permission.args, _meta={KEY: permission.idempotency_key}
-        )
+    async def _send(self, ctx: Any, name: str, permit: RedeemedPermit) -> types.CallToolResult:
+        params = types.CallToolRequestParams(name=name, arguments=permit.args, _meta={KEY: permit.idempotency_key})
         request = types.CallToolRequest(params=params)
         offset = 10.0**9  # exceeds all progress sent while waiting, because progress must increase
 

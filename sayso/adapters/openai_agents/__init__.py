@@ -99,15 +99,15 @@ class OpenAiAgents(Adapter):
         """Approve or reject each pending call and resume."""
         state = await RunState.from_json(self.agent, native, context_override=self.context())
         pending = {_id_of(item): item for item in state.get_interruptions()}
-        for one in executor.calls:
-            item = pending.get((one.call.call_id, one.call.name))
+        for entry in executor.calls:
+            item = pending.get((entry.call.call_id, entry.call.name))
             if item is None:
-                raise InvalidInput(f"The saved run does not wait for {one.call.name}. Cancel this run.")
-            refusal = describe_refusal(one)
+                raise InvalidInput(f"The saved run does not wait for {entry.call.name}. Cancel this run.")
+            refusal = describe_refusal(entry)
             if refusal is None:
                 state.approve(item)
             else:
-                state.reject(item, rejection_message=self.describe_refused(one.call.name, refusal))
+                state.reject(item, rejection_message=self.describe_refused(entry.call.name, refusal))
         return await self._run(state)
 
     async def _run(self, start: str | RunState[Any, Any]) -> FrameworkTurn | Done:
@@ -177,14 +177,14 @@ def _gate_tool(tool: FunctionTool, describe: Refusal | None) -> FunctionTool:
 
     async def invoke(context: ToolContext[Any], _args_json: str) -> Any:
         executor = current_executor()
-        one = executor.find(context.tool_call_id, tool.name) if executor is not None else None
-        if executor is None or one is None:
+        entry = executor.find(context.tool_call_id, tool.name) if executor is not None else None
+        if executor is None or entry is None:
             raise IllegalTransition(NOT_REVIEWED.format(name=tool.name))
 
         async def execute(args: JsonObject) -> Any:
             return await tool.on_invoke_tool(replace_arguments(context, args), json.dumps(args))
 
-        return _describe_result(one, await executor.run(one, execute), describe)
+        return _describe_result(entry, await executor.run(entry, execute), describe)
 
     guardrails = [gate_guardrail(guardrail, tool.name) for guardrail in tool.tool_input_guardrails or ()]
     return dataclasses.replace(
@@ -192,13 +192,13 @@ def _gate_tool(tool: FunctionTool, describe: Refusal | None) -> FunctionTool:
     )
 
 
-def _describe_result(one: BatchCall, result: ToolResult, describe: Refusal | None) -> Any:
+def _describe_result(entry: BatchCall, result: ToolResult, describe: Refusal | None) -> Any:
     """Return what the model sees of a result. An envelope stays one. With `describe`, so does a failure."""
     if not result.success:
-        return describe(one.call.name, result.error or "It failed.") if describe else json.dumps(result.tool_message)
-    note = describe_edit(one)
+        return describe(entry.call.name, result.error or "It failed.") if describe else json.dumps(result.tool_message)
+    note = describe_edit(entry)
     noted = note_edit(result.output, note) if note is not None else None
-    return noted if noted is not None else describe_result(one, result)
+    return noted if noted is not None else describe_result(entry, result)
 
 
 def _id_of(item: ToolApprovalItem) -> tuple[str, str]:

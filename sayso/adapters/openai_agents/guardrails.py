@@ -24,18 +24,20 @@ def gate_guardrail(guardrail: ToolInputGuardrail[Any], tool: str) -> ToolInputGu
 
     async def check(data: ToolInputGuardrailData) -> ToolGuardrailFunctionOutput:
         executor = current_executor()
-        one = executor.find(data.context.tool_call_id, tool) if executor is not None else None
-        if executor is None or one is None:
+        entry = executor.find(data.context.tool_call_id, tool) if executor is not None else None
+        if executor is None or entry is None:
             return await guardrail.run(data)
-        if one.result is not None:
+        if entry.result is not None:
             return ToolGuardrailFunctionOutput.allow()  # nothing runs
-        output = await guardrail.run(dataclasses.replace(data, context=replace_arguments(data.context, one.call.args)))
+        output = await guardrail.run(
+            dataclasses.replace(data, context=replace_arguments(data.context, entry.call.args))
+        )
 
         async def refuse(_args: JsonObject) -> Any:
             raise ToolFailed(str(output.behavior.get("message") or _REFUSED.format(name=name)))
 
         if output.behavior["type"] != "allow":
-            await executor.run(one, refuse)
+            await executor.run(entry, refuse)
         return output
 
     return ToolInputGuardrail(guardrail_function=check, name=name)

@@ -113,26 +113,30 @@ class Parsimony(Adapter):
 
 async def _reply(executor: CallExecutor) -> str:
     """Return the next message: the answers to questions, or a note that calls were decided."""
-    questions = [one for one in executor.calls if one.call.name == ASK_USER]
-    answers = [await _answer(executor, one) for one in questions]
+    questions = [entry for entry in executor.calls if entry.call.name == ASK_USER]
+    answers = [await _answer(executor, entry) for entry in questions]
     if len(executor.calls) == 1 and answers:
         return answers[0]
-    answered = [f"{one.call.args.get('question', '')} {answer}" for one, answer in zip(questions, answers, strict=True)]
+    answered = [
+        f"{entry.call.args.get('question', '')} {answer}" for entry, answer in zip(questions, answers, strict=True)
+    ]
     edited = [
-        f"{one.call.name}: {note}"
-        for one in executor.calls
-        if one.call.name != ASK_USER and (one.result is None or one.result.success) and (note := describe_edit(one))
+        f"{entry.call.name}: {note}"
+        for entry in executor.calls
+        if entry.call.name != ASK_USER
+        and (entry.result is None or entry.result.success)
+        and (note := describe_edit(entry))
     ]
     return "\n".join([_DECIDED, *edited, *answered])
 
 
-async def _answer(executor: CallExecutor, one: BatchCall) -> str:
+async def _answer(executor: CallExecutor, entry: BatchCall) -> str:
     async def read(args: JsonObject) -> JsonValue:
         if "answer" not in args:  # a rule required approval of the question itself
             raise ToolFailed("The question was approved but not answered.")
         return args["answer"]
 
-    result = await executor.run(one, read)
+    result = await executor.run(entry, read)
     return str(result.output) if result.success else result.error or "Nobody answered."
 
 
@@ -142,12 +146,12 @@ async def _follow(events: AsyncIterator[Any], segment: Segment) -> FrameworkTurn
     async for event in events:
         last[event.type] = event
         segment.note(event)
-    if (asked := last.get("user_input_requested")) is None:
+    if (question := last.get("user_input_requested")) is None:
         return _end(last, segment.summary)
     return (
-        _read_turn(asked.suspension_record)
+        _read_turn(question.suspension_record)
         if segment.stopped
-        else _read_question(asked.suspension_record, asked.choices)
+        else _read_question(question.suspension_record, question.choices)
     )
 
 

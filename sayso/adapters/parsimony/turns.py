@@ -84,8 +84,8 @@ class Segment:
             raise
 
     async def _run(self, tool: Tool, given: Mapping[str, Any]) -> Any:
-        one = self._pop_ready(tool.name, given)
-        if self.executor is None or one is None:
+        entry = self._pop_ready(tool.name, given)
+        if self.executor is None or entry is None:
             self.stopped = True
             raise SuspensionRequest(f"{tool.name} waits for a decision.")
         native: list[ToolResult] = []
@@ -102,18 +102,18 @@ class Segment:
                 raise ToolFailed(native[0].exception_message or TOOL_ERROR)
             return _read_output(native[0].data)
 
-        self.started.add(one.call.index)
-        result = self.results[one.call.index] = await self.executor.run(one, execute)
+        self.started.add(entry.call.index)
+        result = self.results[entry.call.index] = await self.executor.run(entry, execute)
         if raised:
             raise raised[0]
         return native[0] if native else ToolResult(exception_message=result.error, data=None)
 
     def _pop_ready(self, name: str, given: Mapping[str, Any]) -> BatchCall | None:
         """Return the call that is starting, the first of equal ones."""
-        for one in self.ready:
-            if one.call.name == name and same_json(_visible(one.call.args), _visible(given)):
-                self.ready.remove(one)
-                return one
+        for entry in self.ready:
+            if entry.call.name == name and same_json(_visible(entry.call.args), _visible(given)):
+                self.ready.remove(entry)
+                return entry
         return None
 
 
@@ -134,7 +134,9 @@ class Turn:
         calls = dict(zip(gated, self._executor.calls, strict=True))
         ctx.messages = list(ctx.messages[: place + 1])
         ready = [
-            (turn[index].call_id, one) for index, one in calls.items() if one.may_run and one.call.name != ASK_USER
+            (turn[index].call_id, entry)
+            for index, entry in calls.items()
+            if entry.may_run and entry.call.name != ASK_USER
         ]
         ending = await self._dispatch(ctx, ready)
         await self._executor.close()
@@ -161,7 +163,7 @@ class Turn:
 
     async def _dispatch(self, ctx: Any, ready: list[tuple[str, BatchCall]]) -> Any:
         """Run the calls through the framework's dispatch. Return the request of a call that ends the run, if any."""
-        record, self._segment.ready = self._record, [one for _, one in ready]
+        record, self._segment.ready = self._record, [entry for _, entry in ready]
         turn = TurnState(minted_refs=list(record.minted_refs), minted_live_names=dict(record.minted_live_names))
         hooks = WorkspaceRunHooks(
             agent=self._agent,
@@ -180,21 +182,21 @@ class Turn:
         except (SuspensionRequest, TerminationRequest) as request:
             ending = request
         unfinished = self._segment.started - self._segment.results.keys()
-        if names := [one.call.name for _, one in ready if one.call.index in unfinished]:
+        if names := [entry.call.name for _, entry in ready if entry.call.index in unfinished]:
             raise InvalidInput(_TIMED_OUT.format(name=names[0]))
         record.minted_refs, record.minted_live_names = list(turn.minted_refs), dict(turn.minted_live_names)
         return ending
 
-    def _describe_result(self, one: BatchCall) -> str | None:
+    def _describe_result(self, entry: BatchCall) -> str | None:
         """Return the transcript's text for a call, or None if the framework has written it."""
-        if one.call.name == ASK_USER:
-            return str(one.call.args.get("question", ""))  # the reply holds the answer
-        result = self._segment.results.get(one.call.index)
+        if entry.call.name == ASK_USER:
+            return str(entry.call.args.get("question", ""))  # the reply holds the answer
+        result = self._segment.results.get(entry.call.index)
         if result is not None:
             return None if result.success else result.error
-        if one.result is None:
+        if entry.result is None:
             return None
-        return describe_text(one, one.result) if one.result.success else one.result.error
+        return describe_text(entry, entry.result) if entry.result.success else entry.result.error
 
 
 def _write_turn(calls: list[tuple[str, BatchCall]]) -> Any:
@@ -202,9 +204,9 @@ def _write_turn(calls: list[tuple[str, BatchCall]]) -> Any:
     return SimpleNamespace(
         tool_calls=[
             SimpleNamespace(
-                id=call_id, function=SimpleNamespace(name=one.call.name, arguments=json.dumps(one.call.args))
+                id=call_id, function=SimpleNamespace(name=entry.call.name, arguments=json.dumps(entry.call.args))
             )
-            for call_id, one in calls
+            for call_id, entry in calls
         ]
     )
 

@@ -1,4 +1,4 @@
-"""Play AFK agents that ask a desk in their own process."""
+"""Scenes with AFK agents that use a desk in their own process."""
 
 from dataclasses import dataclass, field
 from typing import Any
@@ -29,7 +29,7 @@ RULES: tuple[dict[str, Any], ...] = (
 
 @dataclass
 class Scene:
-    """An agent with a desk, and everything that came of it."""
+    """An agent with a desk, and its effects."""
 
     turns: tuple[Any, ...]
     office: InProcessDesk
@@ -45,7 +45,7 @@ class Scene:
         self.model = Player(*self.turns)
 
     def open(self, desk_type: type[Desk] = Desk, client: Any = None) -> tuple[Runner, Agent]:
-        """Return the runner and the agent as a fresh process makes them."""
+        """Return the runner and the agent of a new process."""
         self.desk = desk_type(client or self.office.async_client(), **self.options)
         agent = Agent(
             model=self.model,
@@ -64,7 +64,7 @@ class Scene:
 
     @property
     def ended(self) -> list[Any]:
-        """Return how the run of each question ended."""
+        """Return the status of each run."""
         return [(one.end and one.end.status.value) for one in self.office.records.values()]
 
 

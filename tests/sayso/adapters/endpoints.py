@@ -1,4 +1,4 @@
-"""A small endpoint of the outside world: it speaks just enough HTTP to answer what a test wants, in order."""
+"""A small HTTP endpoint that gives prepared answers in order."""
 
 import asyncio
 import json
@@ -10,7 +10,7 @@ from typing import Any
 
 @dataclass(frozen=True)
 class Answer:
-    """What the endpoint answers once; without a status it hangs up, or says nothing until the other side does."""
+    """One answer of the endpoint. Without a status it hangs up, or stays silent until the client disconnects."""
 
     status: int | None = 200
     body: bytes = b"{}"
@@ -20,7 +20,7 @@ class Answer:
 
 @dataclass
 class Heard:
-    """What the endpoint was asked."""
+    """A request that the endpoint received."""
 
     url: str = ""
     heads: list[str] = field(default_factory=list)
@@ -29,7 +29,7 @@ class Heard:
 
 @asynccontextmanager
 async def endpoint(answers: Sequence[Answer], port: int = 0) -> AsyncIterator[Heard]:
-    """Serve `answers`, the last one for ever."""
+    """Serve `answers` in order, and repeat the last one."""
     heard = Heard()
     serving: set[asyncio.Task[None]] = set()
 

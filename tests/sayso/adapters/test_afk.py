@@ -49,7 +49,7 @@ from tests.sayso.runner.test_execution import Kept
 
 @dataclass
 class Bot:
-    """An AFK agent behind `Framework`, and everything it did."""
+    """An AFK agent behind `Framework`, and its effects."""
 
     turns: tuple[Any, ...]
     options: dict[str, Any] = field(default_factory=dict)
@@ -60,11 +60,11 @@ class Bot:
 
     @property
     def framework(self) -> Afk:
-        """The agent as workers have it."""
+        """The agent of a worker."""
         return Afk(self.build, lambda: self.memory)
 
     def build(self, hooks: Hooks) -> tuple[Any, Any]:
-        """Make the runner and the agent."""
+        """Return the runner and the agent."""
         self.hooks.append(hooks)
         tools = hooks.gate([*(self.tools or [self.purse.tool])])
         given = {"instructions": "Pay.", "tools": tools, "policy_roles": [hooks.role], **self.options}
@@ -79,26 +79,28 @@ class Bot:
         return reached
 
 
-def decide(asked: FrameworkTurn, *said: Any, kept: Kept | None = None) -> CallExecutor:
-    """Return a gate for the calls: True to run one, arguments to run it with, words to deny it, or its result."""
+def decide(turn: FrameworkTurn, *decisions: Any, kept: Kept | None = None) -> CallExecutor:
+    """Return an executor. Per call: True to run, arguments to edit, a text to deny, or a result."""
     calls, contexts = [], {}
-    for index, (one, word) in enumerate(zip(asked.calls, said, strict=True)):
-        args = word if isinstance(word, dict) else json.loads(one.args_json)
+    for index, (requested, decision) in enumerate(zip(turn.calls, decisions, strict=True)):
+        args = decision if isinstance(decision, dict) else json.loads(requested.args_json)
         call = BatchCall(
-            call=OurCall(call_id=one.call_id, index=index, name=one.name, args=args), action=Action.ALLOW, reason=""
+            call=OurCall(call_id=requested.call_id, index=index, name=requested.name, args=args),
+            action=Action.ALLOW,
+            reason="",
         )
-        if isinstance(word, str):
-            call = end_call(call, word)
-        elif isinstance(word, OurResult):
-            call = call.model_copy(update={"result": word})
+        if isinstance(decision, str):
+            call = end_call(call, decision)
+        elif isinstance(decision, OurResult):
+            call = call.model_copy(update={"result": decision})
         else:
-            contexts[index] = CallContext("run", one.call_id, f"key{index}")
+            contexts[index] = CallContext("run", requested.call_id, f"key{index}")
         calls.append(call)
     return CallExecutor(Batch(calls=tuple(calls), started_step=1), contexts, (kept or Kept()).keep)
 
 
 async def resume(bot: Bot, asked: FrameworkTurn, gate: CallExecutor) -> FrameworkTurn | Done:
-    """Go on as a worker does."""
+    """Resume like a worker."""
     with use_executor(gate):
         return await bot.framework.resume(asked.native, gate)
 
@@ -125,7 +127,7 @@ async def test_resume_applies_the_decision_on_each_call() -> None:
 
 
 async def test_resume_refuses_calls_that_were_not_decided() -> None:
-    """A state may hold other calls than those that were asked about: only what was decided runs."""
+    """A state may hold other calls than the reviewed ones. Only decided calls run."""
     bot = Bot(([pay("ann", 1), pay("eve", 1000, "c1")],))
     asked = await bot.begin()
     fewer = FrameworkTurn(asked.native, asked.calls[:1])
@@ -158,7 +160,7 @@ async def test_resume_works_with_an_empty_store() -> None:
 
 
 async def test_resume_gives_the_same_decisions_when_repeated() -> None:
-    """A call that ran has its result, and one that was denied is denied, whatever AFK saved meanwhile."""
+    """A call that ran keeps its result, and a denied one stays denied, regardless of AFK's later checkpoints."""
     bot = Bot(([pay("ann", 1), pay("bob", 2, "c1")],))
     asked = await bot.begin()
     first = await resume(bot, asked, decide(asked, True, "No."))
@@ -294,7 +296,7 @@ async def test_afk_rule_for_a_value_is_answered_by_sayso(said: Any, paid: Any) -
 async def test_afk_rule_that_denies_a_call_is_final() -> None:
     class Denying(Rule):
         def evaluate(self, event: Any) -> Any:
-            """Deny what Bob is paid."""
+            """Deny payments to Bob."""
             denied = (event.tool_args or {}).get("to") == "bob"
             return SimpleNamespace(decision=self._decision if denied else PolicyDecision())
 
@@ -440,9 +442,9 @@ def test_load_types_names_the_source_of_afk_if_missing() -> None:
     assert "not on PyPI" in done.stderr or IS_REAL
 
 
-@pytest.mark.skipif(not IS_REAL, reason="AFK's own checkout is not on the path (it is on no package index)")
+@pytest.mark.skipif(not IS_REAL, reason="AFK's own checkout is not on the path (it is not on PyPI)")
 async def test_real_afk_runner_suspends_and_resumes() -> None:
-    """The other tests of this file and of the desks use it, too, where it is there."""
+    """All tests of AFK use its own runner if it is installed."""
     from afk.core.runner import Runner as Real
 
     assert Runner is Real

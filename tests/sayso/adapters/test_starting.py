@@ -13,7 +13,7 @@ PAY = ToolDefinition(name="pay", parameters={"type": "object", "properties": {"t
 
 
 class Slip:
-    """A framework whose model asks for these calls at once, and ends with what it is told."""
+    """A framework whose model requests these calls at once, and ends with their results."""
 
     origin = Origin(framework="slip", adapter="slip", state_schema="slip/1")
 

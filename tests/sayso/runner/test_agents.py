@@ -37,12 +37,12 @@ def agent(**changes: Any) -> Agent:
         ({"context": {"at": object()}}, "not plain JSON"),
     ],
 )
-def test_a_declaration_that_cannot_work_is_refused(changes: dict[str, Any], words: str) -> None:
+def test_agent_refuses_a_faulty_declaration(changes: dict[str, Any], words: str) -> None:
     with pytest.raises(InvalidInput, match=words):
         agent(**changes)
 
 
-def test_the_manifest_is_plain_json_and_its_digest_follows_the_tools() -> None:
+def test_manifest_is_plain_json_with_a_digest_of_its_tools() -> None:
     manifest = agent().manifest()
     assert (manifest.name, manifest.description, manifest.approval_denial_policy) == ("support", "Be kind.", "continue")
     assert manifest.tools == (look.definition,)
@@ -73,7 +73,7 @@ def modules(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.usefixtures("modules")
-def test_agents_are_found_by_their_paths() -> None:
+def test_load_agents_imports_by_path() -> None:
     found = load_agents(["fleet_of_tests:one", "fleet_of_tests:two"])
     assert {name: one.name for name, one in found.items()} == {"one": "one", "two": "two"}
 
@@ -91,7 +91,7 @@ def test_agents_are_found_by_their_paths() -> None:
         (["fleet_of_tests:one", "fleet_of_tests:twin"], "fleet_of_tests:twin is a second agent named 'one'"),
     ],
 )
-def test_a_path_that_leads_to_no_agent_is_named(paths: list[str], words: str) -> None:
+def test_load_agents_names_a_faulty_path(paths: list[str], words: str) -> None:
     with pytest.raises(InvalidInput) as refused:
         load_agents(paths)
     assert words in refused.value.message

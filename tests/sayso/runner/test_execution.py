@@ -50,7 +50,7 @@ async def pay(args: Any) -> str:
     return f"paid {args['amount']} under {call.idempotency_key}"
 
 
-async def test_results_are_kept_with_the_last_call_and_not_before() -> None:
+async def test_executor_reports_results_with_the_last_call() -> None:
     kept = Kept()
     first, second = called(0, amount=1), called(1, amount=2)
     executor = make_gate(kept, first, second)
@@ -64,7 +64,7 @@ async def test_results_are_kept_with_the_last_call_and_not_before() -> None:
     ]
 
 
-async def test_a_call_does_not_run_twice() -> None:
+async def test_executor_runs_a_call_once() -> None:
     one = called(0, amount=1)
     executor = make_gate(Kept(), one)
     await executor.run(one, pay)
@@ -72,7 +72,7 @@ async def test_a_call_does_not_run_twice() -> None:
         await executor.run(one, pay)
 
 
-async def test_calls_of_one_id_each_run_once_with_their_own_arguments() -> None:
+async def test_calls_with_one_id_run_once_each_with_their_arguments() -> None:
     ids = {"call_id": ""}
     calls = [one.model_copy(update={"call": one.call.model_copy(update=ids)}) for one in map(twin, range(3))]
     calls[0] = end_call(calls[0], "Not that.")
@@ -93,7 +93,7 @@ async def test_find_returns_none_when_a_later_turn_reuses_an_id() -> None:
         assert executor.find(f"c{index}", "pay") is None
 
 
-async def test_close_tells_a_call_broken_off_from_one_never_started() -> None:
+async def test_close_distinguishes_broken_off_from_never_started() -> None:
     kept, begun = Kept(), called(0, amount=1)
     executor = make_gate(kept, begun, called(1, amount=2))
     under_way = asyncio.Event()
@@ -115,14 +115,14 @@ async def test_close_tells_a_call_broken_off_from_one_never_started() -> None:
     ]
 
 
-async def test_a_call_that_has_ended_gives_its_result_and_does_not_run() -> None:
+async def test_call_with_a_result_does_not_run() -> None:
     denied = end_call(called(0, amount=1), "Not today.")
     result = await make_gate(Kept(), denied).run(denied, pay)
     assert (result.success, result.error) == (False, "Not today.")
     assert describe_refusal(denied) == "Not today."
 
 
-async def test_what_a_tool_raises_is_its_result() -> None:
+async def test_tool_error_is_a_failed_result_of_the_executor() -> None:
     async def fail(_args: Any) -> Any:
         raise ValueError("no money")
 
@@ -132,7 +132,7 @@ async def test_what_a_tool_raises_is_its_result() -> None:
     assert len(kept.batches) == 1
 
 
-async def test_a_tool_that_is_cancelled_from_inside_has_failed_and_its_run_goes_on() -> None:
+async def test_tool_cancelled_from_inside_is_a_failed_result() -> None:
     async def break_off(_args: Any) -> Any:
         raise asyncio.CancelledError
 
@@ -142,7 +142,7 @@ async def test_a_tool_that_is_cancelled_from_inside_has_failed_and_its_run_goes_
     assert len(kept.batches) == 1
 
 
-async def test_once_results_cannot_be_kept_nothing_more_is_told_or_run() -> None:
+async def test_executor_stops_once_results_cannot_be_saved() -> None:
     one = called(0, amount=1)
     executor = make_gate(Kept(refuse=True), one)
     with pytest.raises(Conflict):
@@ -151,7 +151,7 @@ async def test_once_results_cannot_be_kept_nothing_more_is_told_or_run() -> None
         await executor.close()
 
 
-async def test_nothing_runs_in_a_process_that_may_have_lost_the_run() -> None:
+async def test_nothing_runs_once_confirm_raises() -> None:
     async def lose() -> None:
         raise Conflict("Another worker has the run.")
 
@@ -172,7 +172,7 @@ async def test_nothing_runs_in_a_process_that_may_have_lost_the_run() -> None:
 
 
 @pytest.mark.parametrize("unseen", [True, False])
-async def test_a_call_that_never_came_is_told_apart_from_one_that_nobody_sees(unseen: bool) -> None:
+async def test_close_counts_unseen_calls_as_run(unseen: bool) -> None:
     kept = Kept()
     executor = make_gate(kept, called(0, amount=1), unseen=unseen)
     await executor.close()
@@ -181,7 +181,7 @@ async def test_a_call_that_never_came_is_told_apart_from_one_that_nobody_sees(un
     assert result.success is unseen
 
 
-async def test_the_model_is_told_that_the_arguments_were_changed() -> None:
+async def test_edited_arguments_are_described_to_the_model() -> None:
     asked = ItemTool(name="pay", args={"amount": 5}, definition="d")
     edited = called(0, amount=3).model_copy(
         update={"ask": ItemDraft(call_id="c0", index=0, tool=asked), "decided": True}
@@ -200,7 +200,7 @@ async def test_the_model_is_told_that_the_arguments_were_changed() -> None:
         ({"amount": "much"}, "amount", None),
     ],
 )
-def test_arguments_are_held_against_the_frameworks_own_schema(args: Any, ignore: str | None, fault: str | None) -> None:
+def test_framework_tool_checks_arguments_by_its_schema(args: Any, ignore: str | None, fault: str | None) -> None:
     schema: Any = {"type": "object", "properties": {"amount": {"type": "integer"}}, "required": ["amount"]}
     tool = FrameworkTool(definition=ToolDefinition(name="pay", parameters=schema), function=pay)
     assert tool.find_fault(args, ignore=ignore) == fault

@@ -26,7 +26,7 @@ class Ada:
         return {ask.index: give(ask, "1234") if ask.target_arg else approve(ask, amount=2) for ask in drafts}
 
 
-async def test_whoever_is_asked_answers_and_the_end_tells_the_whole_story() -> None:
+async def test_run_agent_asks_the_provider_and_returns_all_events() -> None:
     ran: Ran = []
     ada = Ada()
     agent = make_agent(ran, turn(LOOK, REFUND, PAY), turn(REFUND))
@@ -52,7 +52,7 @@ async def test_keys_differ_between_batches_and_calls() -> None:
     assert len({call.idempotency_key for _, _, call in ran}) == 4
 
 
-async def test_without_anybody_the_fallbacks_answer() -> None:
+async def test_headless_provider_resolves_by_fallbacks() -> None:
     unattended = policy(
         rule("refunds", "request_approval", tool_name="refund", terms={"unattended_approval": True}),
         rule(
@@ -77,7 +77,7 @@ async def test_without_anybody_the_fallbacks_answer() -> None:
         assert errors == {"Denied: this agent runs where nobody can be asked."}
 
 
-async def test_an_answer_that_is_not_given_is_a_denial() -> None:
+async def test_missing_outcome_denies_the_call() -> None:
     class Nobody:
         async def answer(self, drafts: Sequence[ItemDraft]) -> Mapping[int, Resumption]:
             return {}

@@ -36,7 +36,7 @@ from tests.sayso.walks import ACTIONS, ANSWERS, CALLS, ENDS, RUNS, START, Walk, 
 
 
 @pytest.mark.parametrize("denial_policy", ["continue", "degrade", "fail"])
-async def test_every_mix_of_calls_goes_as_the_lifecycle_says(denial_policy: str) -> None:
+async def test_every_mix_of_calls_follows_the_lifecycle(denial_policy: str) -> None:
     for mix in mixes():
         ran: Ran = []
         agent = make_agent(ran, turn(*(CALLS[kind] for kind in mix)), approval_denial_policy=denial_policy)
@@ -67,7 +67,7 @@ async def test_every_mix_of_calls_goes_as_the_lifecycle_says(denial_policy: str)
         ], mix
 
 
-async def test_the_events_say_what_happened_and_why() -> None:
+async def test_events_have_all_facts() -> None:
     ran: Ran = []
     mix = ("allow", "deny", "edit")
     walk = Walk(make_agent(ran, turn(*(CALLS[kind] for kind in mix), text="Let me see.")), ran)
@@ -99,7 +99,7 @@ async def test_the_events_say_what_happened_and_why() -> None:
     assert end.error is None
 
 
-async def test_the_model_is_told_every_result_in_its_own_order() -> None:
+async def test_results_reach_the_model_in_its_order() -> None:
     ran: Ran = []
     mix = ("timeout", "allow", "deny")
     end = await Walk(make_agent(ran, turn(*(CALLS[kind] for kind in mix))), ran).go(mix)
@@ -115,7 +115,7 @@ async def test_the_model_is_told_every_result_in_its_own_order() -> None:
     assert last == {"role": "assistant", "content": "done"}
 
 
-async def test_the_instructions_come_first_and_are_not_part_of_the_state() -> None:
+async def test_instructions_come_first_and_are_not_saved() -> None:
     heard: list[list[ChatMessage]] = []
 
     class Listening:
@@ -145,7 +145,7 @@ REPLIES = [approve, deny, time_out, fail, lambda ask: approve(ask, amount=0), la
     denial_policy=st.sampled_from(["continue", "degrade", "fail"]),
     headless=st.booleans(),
 )
-async def test_any_batch_tells_of_every_call_once_and_runs_only_what_it_may(
+async def test_any_batch_reports_each_call_once_and_runs_allowed_ones(
     mix: list[str], replies: list[Callable[[ItemDraft], Resumption]], denial_policy: str, headless: bool
 ) -> None:
     ran: Ran = []

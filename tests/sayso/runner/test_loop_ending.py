@@ -60,12 +60,12 @@ async def answer(call: str, reply: Callable[[ItemDraft], Resumption], rules: Any
     return [args for _, args, _ in ran], error, end
 
 
-async def test_a_denial_is_told_in_the_reviewers_words_or_in_the_lifecycles() -> None:
+async def test_denial_has_the_reviewers_message_or_the_default() -> None:
     assert (await answer("approve", lambda ask: deny(ask, "too much")))[1] == "too much"
     assert (await answer("approve", deny))[1] == "Denied by reviewer"
 
 
-async def test_a_denial_by_a_rule_is_told_with_its_reason_where_it_has_one() -> None:
+async def test_denial_by_a_rule_has_its_reason() -> None:
     for reason, words in ((None, "Denied by policy"), ("never drop", "Denied by policy: never drop")):
         journal = Ledger("run_1")
         rules = policy(rule("drops", tool_name="drop", reason=reason))
@@ -73,7 +73,7 @@ async def test_a_denial_by_a_rule_is_told_with_its_reason_where_it_has_one() -> 
         assert told(journal.events, "tool_completed", "error") == [words]
 
 
-async def test_a_run_that_ends_by_a_denial_says_so() -> None:
+async def test_run_ended_by_a_denial_has_the_error() -> None:
     _, _, degraded = await answer("approve", deny, approval_denial_policy="degrade")
     assert degraded.error == "refund was denied, and the agent's approval_denial_policy is degrade."
     assert degraded.result["reason"] == degraded.error
@@ -83,7 +83,7 @@ async def test_a_run_that_ends_by_a_denial_says_so() -> None:
     assert failed.error == "refund was denied, and the agent's approval_denial_policy is fail."
 
 
-async def test_an_outcome_that_fails_ends_the_run_and_every_call_is_still_told() -> None:
+async def test_failed_outcome_ends_the_run_and_reports_every_call() -> None:
     ran: Ran = []
     agent = make_agent(ran, turn(CALLS["allow"], CALLS["approve"]))
     pause = await drive(ModelRun(agent, START), policy=POLICY, journal=Ledger("run_1"))
@@ -94,7 +94,7 @@ async def test_an_outcome_that_fails_ends_the_run_and_every_call_is_still_told()
     assert told(end.events, "tool_completed", "error") == ["Skipped: refund: Nobody answered.", "Nobody answered."]
 
 
-async def test_an_item_without_an_outcome_is_denied() -> None:
+async def test_item_without_an_outcome_is_denied() -> None:
     agent = make_agent([], turn(CALLS["approve"]))
     pause = await drive(ModelRun(agent, START), policy=POLICY, journal=Ledger("run_1"))
     assert isinstance(pause, RunSuspended)
@@ -104,7 +104,7 @@ async def test_an_item_without_an_outcome_is_denied() -> None:
     ]
 
 
-async def test_final_arguments_are_checked_once_more_against_the_tool_and_the_rules() -> None:
+async def test_edited_arguments_are_checked_against_tool_and_rules() -> None:
     ran, error, end = await answer("edit", lambda ask: approve(ask, amount=-1))
     assert (ran, end.status) == ([], RunStatus.COMPLETED)
     assert error.startswith("The arguments do not fit refund: amount")
@@ -118,7 +118,7 @@ async def test_final_arguments_are_checked_once_more_against_the_tool_and_the_ru
     assert (ran, error, end.status) == ([], "Denied by policy", RunStatus.DEGRADED)
 
 
-async def test_a_tool_that_was_changed_or_taken_away_while_its_call_waited_does_not_run() -> None:
+async def test_tool_changed_or_removed_while_waiting_does_not_run() -> None:
     ran: Ran = []
     agent = make_agent(ran, turn(CALLS["approve"], CALLS["allow"]))
     pause = await drive(ModelRun(agent, START), policy=POLICY, journal=Ledger("run_1"))
@@ -158,7 +158,7 @@ HEADLESS_RULES = policy(
         (Fallback(), Fallback(action=FallbackAction.FAIL), [], RunStatus.FAILED),
     ],
 )
-async def test_a_headless_agent_is_never_put_to_anybody(
+async def test_headless_agent_asks_nobody(
     approval: Fallback, given: Fallback, runs: list[str], status: RunStatus
 ) -> None:
     ran: Ran = []
@@ -186,7 +186,7 @@ async def test_a_headless_agent_is_never_put_to_anybody(
         (Budgets(max_transcript_bytes=100), "max_transcript_bytes"),
     ],
 )
-async def test_a_budget_ends_a_run_that_would_go_on_for_ever_with_what_it_has(budgets: Budgets, name: str) -> None:
+async def test_exceeded_budget_degrades_an_endless_run(budgets: Budgets, name: str) -> None:
     class Endless:
         async def complete(self, messages: list[ChatMessage], tools: list[ToolDefinition]) -> ModelTurn:
             return turn(CALLS["allow"], ("drop", {"order": "B"}), text="Still looking.")
@@ -209,7 +209,7 @@ async def test_a_budget_ends_a_run_that_would_go_on_for_ever_with_what_it_has(bu
         assert "tool_batch_started" not in kinds(end.events), "a batch beyond the budget is not begun"
 
 
-async def test_a_model_that_never_answers_is_not_waited_for_beyond_the_budget() -> None:
+async def test_model_that_never_answers_ends_with_the_budget() -> None:
     class Silent:
         async def complete(self, messages: list[ChatMessage], tools: list[ToolDefinition]) -> ModelTurn:
             await asyncio.Event().wait()
@@ -221,7 +221,7 @@ async def test_a_model_that_never_answers_is_not_waited_for_beyond_the_budget() 
     assert (end.status, "max_wall_time_s" in str(end.error)) == (RunStatus.DEGRADED, True)
 
 
-async def test_time_spent_is_carried_over_a_pause_and_waiting_is_not_counted() -> None:
+async def test_elapsed_time_survives_a_suspension_without_waiting_time() -> None:
     agent = make_agent([], turn(CALLS["approve"]), budgets=Budgets(max_wall_time_s=1000))
     spent = START.model_copy(update={"spent_ms": 999_000})
     pause = await drive(ModelRun(agent, spent), policy=POLICY, journal=Ledger("run_1"))
@@ -239,7 +239,7 @@ async def test_time_spent_is_carried_over_a_pause_and_waiting_is_not_counted() -
 # What goes wrong
 
 
-async def test_a_model_that_fails_fails_the_run() -> None:
+async def test_model_error_fails_the_run() -> None:
     class Broken:
         async def complete(self, messages: list[ChatMessage], tools: list[ToolDefinition]) -> ModelTurn:
             raise ModelError("The model endpoint answered 500.")
@@ -249,7 +249,7 @@ async def test_a_model_that_fails_fails_the_run() -> None:
     assert (end.status, end.error) == (RunStatus.FAILED, "The model endpoint answered 500.")
 
 
-async def test_a_tool_that_raises_is_a_failed_call_and_the_run_goes_on() -> None:
+async def test_tool_error_is_a_failed_call_and_the_run_continues() -> None:
     journal = Ledger("run_1")
     end = await drive(ModelRun(make_agent([], turn(("crash", {"order": "A"}))), START), policy=POLICY, journal=journal)
     assert isinstance(end, RunEnded)
@@ -257,7 +257,7 @@ async def test_a_tool_that_raises_is_a_failed_call_and_the_run_goes_on() -> None
     assert told(journal.events, "tool_completed", "success", "error") == [(False, "RuntimeError: no A")]
 
 
-async def test_an_answer_that_was_cut_off_is_warned_of() -> None:
+async def test_model_turn_cut_off_adds_a_warning() -> None:
     cut = ModelTurn(text="It beg", finish_reason="length")
     end = await drive(ModelRun(make_agent([], cut), START), policy=POLICY, journal=Ledger("run_1"))
     assert kinds(end.events) == ["llm_completed", "warning"]
@@ -265,7 +265,7 @@ async def test_an_answer_that_was_cut_off_is_warned_of() -> None:
 
 
 @pytest.mark.parametrize("output", ["x" * 300_000, ["é" * 1000] * 200, list(range(30_000)), "deep"])
-async def test_an_output_too_large_to_be_kept_is_cut_with_a_warning(output: Any) -> None:
+async def test_output_too_large_is_cut_with_a_warning(output: Any) -> None:
     if output == "deep":
         for _ in range(40):
             output = [output]

@@ -3,8 +3,10 @@
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
+from pydantic import JsonValue
 
 from sayso.errors import StaleAttempt
 from sayso.records.decisions import DecisionAction
@@ -50,7 +52,7 @@ def drive_elsewhere(state: RunState) -> RunState:
     return RunState.model_validate_json(done.stdout)
 
 
-async def test_a_run_that_paused_here_goes_on_in_another_process() -> None:
+async def test_suspended_run_resumes_in_another_process() -> None:
     pause = await drive(ModelRun(make_agent([], turn(*CALLS)), START), policy=POLICY, journal=Ledger("run_1"))
     assert isinstance(pause, RunSuspended)
     drafts = [ItemDraft.model_validate_json(ask.model_dump_json()) for ask in pause.drafts]
@@ -69,7 +71,7 @@ async def test_a_run_that_paused_here_goes_on_in_another_process() -> None:
     assert there.batch is None
 
 
-async def test_what_is_about_to_run_is_saved_with_its_events_before_it_runs() -> None:
+async def test_planned_calls_are_journaled_with_events_before_they_run() -> None:
     journal = Ledger("run_1")
     await drive(ModelRun(make_agent([], turn(LOOK, DROP)), START), policy=POLICY, journal=journal)
     begun = ["llm_completed", "tool_batch_started", "policy_decision", "policy_decision"]
@@ -77,7 +79,7 @@ async def test_what_is_about_to_run_is_saved_with_its_events_before_it_runs() ->
     assert journal.steps == [("redeem", begun, True), ("checkpoint", ended, True)]
 
 
-async def test_a_resumed_batch_spends_the_permits_of_its_items_and_is_not_saved_again() -> None:
+async def test_resumed_batch_redeems_its_permits_without_saving_state() -> None:
     agent = make_agent([], turn(LOOK, REFUND))
     pause = await drive(ModelRun(agent, START), policy=POLICY, journal=Ledger("run_1"))
     assert isinstance(pause, RunSuspended)
@@ -96,13 +98,13 @@ async def test_a_resumed_batch_spends_the_permits_of_its_items_and_is_not_saved_
     assert journal.steps[0] == ("redeem", [], False)
 
 
-async def test_a_batch_in_which_nothing_runs_is_saved_in_one_step() -> None:
+async def test_batch_without_calls_to_run_is_saved_in_one_step() -> None:
     journal = Ledger("run_1")
     await drive(ModelRun(make_agent([], turn(DROP)), START), policy=POLICY, journal=journal)
     assert [step for step, _, _ in journal.steps] == ["checkpoint"]
 
 
-async def lose_worker(agent_ran: Ran, *calls: tuple[str, dict[str, object]]) -> LostWorker:
+async def lose_worker(agent_ran: Ran, *calls: tuple[str, Any]) -> LostWorker:
     journal = LostWorker("run_1")
     with pytest.raises(StaleAttempt):
         await drive(ModelRun(make_agent(agent_ran, turn(*calls)), START), policy=POLICY, journal=journal)
@@ -110,7 +112,7 @@ async def lose_worker(agent_ran: Ran, *calls: tuple[str, dict[str, object]]) -> 
 
 
 async def take_up(
-    journal: MemoryJournal[RunState], ran: Ran, *calls: tuple[str, dict[str, object]]
+    journal: MemoryJournal[RunState], ran: Ran, *calls: tuple[str, Any]
 ) -> tuple[RunEnded[RunState], Ledger]:
     assert journal.state is not None
     again = Ledger("run_1")
@@ -120,7 +122,7 @@ async def take_up(
     return end, again
 
 
-async def test_an_idempotent_call_whose_worker_was_lost_runs_again_with_the_same_key() -> None:
+async def test_idempotent_call_of_a_lost_worker_reruns_with_its_key() -> None:
     ran: Ran = []
     end, again = await take_up(await lose_worker(ran, LOOK, DROP), ran, LOOK, DROP)
     first, second = (call for _, _, call in ran)
@@ -134,7 +136,7 @@ async def test_an_idempotent_call_whose_worker_was_lost_runs_again_with_the_same
 CRASH = ("crash", {"order": "A"})
 
 
-async def doubt(ran: Ran, *calls: tuple[str, dict[str, object]]) -> tuple[Agent, RunSuspended[RunState], Ledger]:
+async def doubt(ran: Ran, *calls: tuple[str, Any]) -> tuple[Agent, RunSuspended[RunState], Ledger]:
     """Lose the worker in the middle of `calls`, and return the question that the next one asks."""
     lost = await lose_worker(ran, *calls)
     assert lost.state is not None
@@ -145,7 +147,7 @@ async def doubt(ran: Ran, *calls: tuple[str, dict[str, object]]) -> tuple[Agent,
     return agent, pause, again
 
 
-async def settle(agent: Agent, pause: RunSuspended[RunState], value: object) -> tuple[RunEnded[RunState], Ledger]:
+async def settle(agent: Agent, pause: RunSuspended[RunState], value: JsonValue) -> tuple[RunEnded[RunState], Ledger]:
     """Answer the question and drive on."""
     (ask,) = pause.drafts
     answered = resolve(ask, DecisionAction.VALUE, by=person("ada"), at_ms=T0, value=value)
@@ -156,7 +158,7 @@ async def settle(agent: Agent, pause: RunSuspended[RunState], value: object) -> 
     return end, journal
 
 
-async def test_any_other_call_whose_worker_was_lost_becomes_a_question_to_a_person() -> None:
+async def test_other_call_of_a_lost_worker_is_in_doubt() -> None:
     ran: Ran = []
     _, pause, again = await doubt(ran, LOOK, CRASH)
     assert sorted(name for name, _, _ in ran) == ["crash", "look", "look"], "only the idempotent call runs again"
@@ -176,7 +178,7 @@ async def test_any_other_call_whose_worker_was_lost_becomes_a_question_to_a_pers
         ({"choice": "skip", "result": "it had run"}, 1, None),
     ],
 )
-async def test_the_run_goes_on_as_the_person_says(value: object, crashes: int, error: str | None) -> None:
+async def test_choice_on_a_call_in_doubt_is_applied(value: JsonValue, crashes: int, error: str | None) -> None:
     ran: Ran = []
     agent, pause, _ = await doubt(ran, LOOK, CRASH)
     end, journal = await settle(agent, pause, value)
@@ -185,7 +187,7 @@ async def test_the_run_goes_on_as_the_person_says(value: object, crashes: int, e
     assert told(journal.events, "tool_completed", "index", "error") == [(0, None), (1, error)]
 
 
-async def test_a_call_run_again_after_a_doubt_keeps_its_key() -> None:
+async def test_call_rerun_after_doubt_keeps_its_key() -> None:
     ran: Ran = []
     agent, pause, _ = await doubt(ran, CRASH)
     await settle(agent, pause, {"choice": "run_again"})
@@ -194,7 +196,7 @@ async def test_a_call_run_again_after_a_doubt_keeps_its_key() -> None:
 
 
 @pytest.mark.parametrize("value", [{"choice": "fail"}, {"choice": "maybe"}, None, "run_again"])
-async def test_a_doubt_that_is_not_lifted_fails_the_run(value: object) -> None:
+async def test_unresolved_doubt_fails_the_run(value: JsonValue) -> None:
     ran: Ran = []
     agent, pause, _ = await doubt(ran, CRASH)
     end, _ = await settle(agent, pause, value)
@@ -202,7 +204,7 @@ async def test_a_doubt_that_is_not_lifted_fails_the_run(value: object) -> None:
     assert [name for name, _, _ in ran] == ["crash"]
 
 
-async def test_an_approved_call_whose_worker_was_lost_is_treated_the_same() -> None:
+async def test_approved_call_of_a_lost_worker_is_in_doubt() -> None:
     ran: Ran = []
     agent = make_agent(ran, turn(REFUND))
     pause = await drive(ModelRun(agent, START), policy=POLICY, journal=Ledger("run_1"))
@@ -218,7 +220,7 @@ async def test_an_approved_call_whose_worker_was_lost_is_treated_the_same() -> N
     assert asked.drafts[0].doubt is not None
 
 
-async def test_a_headless_agent_has_nobody_to_ask_and_its_run_fails() -> None:
+async def test_headless_run_with_a_call_in_doubt_fails() -> None:
     ran: Ran = []
     lost = await lose_worker(ran, CRASH)
     assert lost.state is not None
@@ -231,7 +233,7 @@ async def test_a_headless_agent_has_nobody_to_ask_and_its_run_fails() -> None:
     assert (end.status, end.error, len(ran)) == (RunStatus.FAILED, unknown, 1)
 
 
-async def test_a_later_batch_does_not_take_the_answers_of_the_one_that_was_asked_about() -> None:
+async def test_later_batch_ignores_outcomes_of_an_earlier_one() -> None:
     """The outcomes of a pause stay with its worker, which drives on to batches with the same indexes."""
     ran: Ran = []
     agent = make_agent(ran, turn(REFUND), turn(LOOK), turn(REFUND))
@@ -247,7 +249,7 @@ async def test_a_later_batch_does_not_take_the_answers_of_the_one_that_was_asked
         assert [name for name, _, _ in ran] == runs
 
 
-async def test_the_wall_time_spent_is_saved_with_every_step() -> None:
+async def test_elapsed_time_is_saved_with_every_step() -> None:
     journal = Ledger("run_1")
     await drive(ModelRun(make_agent([], turn(LOOK)), START), policy=POLICY, journal=journal)
     assert journal.state is not None

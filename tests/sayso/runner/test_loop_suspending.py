@@ -4,6 +4,7 @@ from typing import Any
 
 import pytest
 
+from sayso.policy.engine import Policy
 from sayso.records.events import TrailHead
 from sayso.records.items import Answer, ItemKind
 from sayso.records.suspensions import RunStatus
@@ -31,7 +32,7 @@ async def pause_for(*calls: tuple[str, Any], rules: Any = POLICY, **changes: Any
     return rest
 
 
-async def test_an_approval_carries_all_that_a_reviewer_needs() -> None:
+async def test_approval_draft_has_all_details() -> None:
     asking = rule(
         "refunds",
         "request_approval",
@@ -52,7 +53,7 @@ async def test_an_approval_carries_all_that_a_reviewer_needs() -> None:
     assert (ask.rule_id, ask.rule_version) == ("refunds", rules.version)
 
 
-async def test_an_input_is_asked_with_the_schema_of_its_argument_unless_the_rule_has_one() -> None:
+async def test_input_draft_has_the_schema_of_its_argument_or_rule() -> None:
     (ask,) = (await pause_for(CALLS["value"])).drafts
     assert (ask.kind, ask.target_arg, ask.allowed) == (ItemKind.INPUT, "code", (Answer.VALUE, Answer.DENY))
     assert ask.response_schema == {"type": "string", "pattern": "^[0-9]{4}$"}
@@ -66,7 +67,7 @@ async def test_an_input_is_asked_with_the_schema_of_its_argument_unless_the_rule
     assert ask.choices == ("1111", "2222")
 
 
-async def test_a_rules_time_to_answer_wins_over_the_agents() -> None:
+async def test_timeout_of_a_rule_overrides_the_agents() -> None:
     silent = policy(rule("refunds", "request_approval", tool_name="refund"))
     for rules, timeout_s in ((POLICY, 60), (silent, 7)):
         (ask,) = (await pause_for(CALLS["approve"], rules=rules, approval_timeout_s=7)).drafts
@@ -75,7 +76,7 @@ async def test_a_rules_time_to_answer_wins_over_the_agents() -> None:
     assert ask.terms.timeout_s == 300
 
 
-async def test_a_call_that_cannot_be_judged_is_asked_with_the_error_shown() -> None:
+async def test_call_with_a_failing_rule_is_asked_with_the_error() -> None:
     unsure = policy(rule("big", "allow", tool_name="look", when="args.amount > 100"))
     pause = await pause_for(CALLS["allow"], rules=unsure)
     assert "rule big" in str(pause.drafts[0].prompt.metadata["judging_error"])
@@ -83,11 +84,15 @@ async def test_a_call_that_cannot_be_judged_is_asked_with_the_error_shown() -> N
     assert "rule big" in told(pause.events, "warning", "message")[0]
 
 
-async def test_claims_of_a_run_are_apart_from_its_agents_context() -> None:
+async def test_claims_are_separate_from_the_agents_context() -> None:
     """What a run brings along says that it is gold; the registered agent's context alone is trusted with that."""
     trusting = policy(rule("gold", tool_name="look", context_equals={"tier": "gold"}))
     claimed = policy(rule("gold", tool_name="look", claimed_equals={"tier": "gold"}))
-    cases = ((trusting, {}, "allow"), (trusting, {"tier": "gold"}, "deny"), (claimed, {"tier": "plain"}, "deny"))
+    cases: tuple[tuple[Policy, dict[str, Any], str], ...] = (
+        (trusting, {}, "allow"),
+        (trusting, {"tier": "gold"}, "deny"),
+        (claimed, {"tier": "plain"}, "deny"),
+    )
     assert START.claimed == {"tier": "gold"}
     for rules, context, action in cases:
         journal = Ledger("run_1")
@@ -122,7 +127,7 @@ async def test_claims_of_a_run_are_apart_from_its_agents_context() -> None:
         (("n" * 500, {}), "no tool named"),
     ],
 )
-async def test_a_call_that_cannot_run_is_refused_before_anybody_is_asked(call: tuple[str, Any], words: str) -> None:
+async def test_call_that_cannot_run_is_refused_without_asking(call: tuple[str, Any], words: str) -> None:
     ran: Ran = []
     agent = make_agent(ran, turn(call), approval_denial_policy="fail")
     journal = Ledger("run_1")
@@ -136,14 +141,14 @@ async def test_a_call_that_cannot_run_is_refused_before_anybody_is_asked(call: t
     append_events(TrailHead(), tuple(journal.events), 0)
 
 
-async def test_a_call_that_the_rules_deny_is_denied_whatever_its_arguments() -> None:
+async def test_denied_call_is_denied_with_any_arguments() -> None:
     agent = make_agent([], turn(("drop", {})), approval_denial_policy="degrade")
     end = await drive(ModelRun(agent, START), policy=POLICY, journal=Ledger("run_1"))
     assert isinstance(end, RunEnded)
     assert (end.status, told(end.events, "tool_completed", "error")) == (RunStatus.DEGRADED, ["Denied by policy"])
 
 
-async def test_a_rule_that_asks_for_an_argument_the_tool_does_not_take_runs_nothing() -> None:
+async def test_rule_asking_for_an_unknown_argument_runs_nothing() -> None:
     ran: Ran = []
     rules = policy(rule("codes", "request_user_input", tool_name="look", request_payload={"target_arg": "code"}))
     journal = Ledger("run_1")
@@ -152,7 +157,7 @@ async def test_a_rule_that_asks_for_an_argument_the_tool_does_not_take_runs_noth
     assert ran == []
 
 
-async def test_a_call_without_arguments_may_come_as_an_empty_text() -> None:
+async def test_empty_text_means_no_arguments() -> None:
     rang: list[int] = []
 
     @tool

@@ -63,7 +63,7 @@ async def test_model_call_denied_by_a_rule_is_not_made(parts: dict[str, Any]) ->
     ]
 
 
-async def test_model_call_denied_later_ends_the_run_with_what_it_has() -> None:
+async def test_model_call_denied_later_degrades_the_run() -> None:
     rules = policy(rule("short", subjects=["llm_call"], when="step > 1"), rule("all", "allow"))
     end, journal = await end_of(rules)
     assert end.status is RunStatus.DEGRADED

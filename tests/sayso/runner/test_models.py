@@ -13,17 +13,17 @@ def transcript(answers: int) -> list[ChatMessage]:
     return [{"role": "system", "content": "x"}, {"role": "user", "content": "x"}, *said]
 
 
-async def test_a_script_goes_on_where_the_transcript_stands_whoever_asks() -> None:
+async def test_scripted_model_follows_the_transcript() -> None:
     for answers, turn in enumerate(SCRIPT):
         assert await ScriptedModel(SCRIPT).complete(transcript(answers), []) == turn
 
 
-async def test_a_script_that_is_over_says_so() -> None:
+async def test_scripted_model_raises_after_its_last_turn() -> None:
     with pytest.raises(ModelError, match="All 2 turns"):
         await ScriptedModel(SCRIPT).complete(transcript(2), [])
 
 
-def test_half_a_surrogate_pair_is_replaced_for_it_cannot_be_saved() -> None:
+def test_clean_text_replaces_lone_surrogates() -> None:
     turn = ModelTurn(text="a\ud800b 😀", calls=(RequestedCall(call_id="\udc00", name="é", args_json="{}"),))
     assert (turn.text, turn.calls[0].call_id, turn.calls[0].name) == ("a\ufffdb 😀", "\ufffd", "é")
     turn.model_dump_json()

@@ -1,5 +1,7 @@
 """What was approved is looked at once more, and only what may still begin."""
 
+from typing import Any
+
 import pytest
 
 from sayso.records.decisions import Actor, ActorKind
@@ -40,12 +42,12 @@ def approved(action: str = "approve") -> SuspensionRecord:
     return decide(record, word(record, action), T0).record
 
 
-def test_what_still_holds_is_left_alone() -> None:
+def test_revalidate_keeps_an_approval_that_holds() -> None:
     checked = revalidate(approved(), AGENT, ASKS, Revocations())
     assert (checked.again, checked.reasons, checked.denied) == ({}, {}, {})
 
 
-def test_the_same_rules_are_not_asked_twice_about_the_same_arguments() -> None:
+def test_revalidate_skips_unchanged_rules_and_arguments() -> None:
     rules = policy(rule("no", tool_name="refund", reason="closed"))
     record = approved()
     terms = record.items[0].terms.model_copy(update={"rule_version": rules.version})
@@ -58,21 +60,25 @@ def test_the_same_rules_are_not_asked_twice_about_the_same_arguments() -> None:
     assert told.denied == {0: "Denied by policy: closed"}
 
 
-def test_what_would_be_asked_again_and_nobody_can_answer_is_denied() -> None:
-    drafts = {"action": "request_user_input", "tool_name": "refund", "request_payload": {"target_arg": "code"}}
-    checked = revalidate(approved(), AGENT, policy(rule("codes", **drafts)), SHUT_OUT)
+def test_revalidate_denies_a_misplaced_argument() -> None:
+    parts: dict[str, Any] = {
+        "action": "request_user_input",
+        "tool_name": "refund",
+        "request_payload": {"target_arg": "code"},
+    }
+    checked = revalidate(approved(), AGENT, policy(rule("codes", **parts)), SHUT_OUT)
     assert checked.again == {}
     assert "'code', which refund does not take" in checked.denied[0]
 
 
-def test_what_was_denied_is_not_looked_at_again() -> None:
+def test_revalidate_skips_denied_items() -> None:
     checked = revalidate(approved("deny"), AGENT, ASKS, SHUT_OUT)
     assert (checked.again, checked.denied) == ({}, {})
     assert revalidate(approved("deny"), AGENT, policy(rule("no", tool_name="refund")), Revocations()).denied == {}
 
 
 @pytest.mark.parametrize("left", ["permit", "journal"])
-def test_what_has_begun_is_not_looked_at_again(left: str) -> None:
+def test_revalidate_skips_started_calls(left: str) -> None:
     taken = lease(approved(), "w1", 30_000, T0).record
     begun = redeem(taken, FENCE, (intent(),), (), T0).record
     begun = begun.model_copy(update={"items": taken.items} if left == "journal" else {"journal": ()})
@@ -80,14 +86,14 @@ def test_what_has_begun_is_not_looked_at_again(left: str) -> None:
     assert revalidate(begun, AGENT, policy(rule("no", tool_name="refund")), Revocations()).denied == {}
 
 
-def test_what_the_rules_deny_by_now_is_denied_with_their_reason() -> None:
+def test_revalidate_denies_by_the_rules_in_force() -> None:
     told = revalidate(approved(), AGENT, policy(rule("no", tool_name="refund", reason="closed")), SHUT_OUT)
     assert (told.denied, told.again) == ({0: "Denied by policy: closed"}, {})
     plain = rule("no", tool_name="refund").model_copy(update={"reason": ""})
     assert revalidate(approved(), AGENT, policy(plain), Revocations()).denied[0].startswith("Denied by policy")
 
 
-def test_a_reviewer_who_was_shut_out_no_longer_counts() -> None:
+def test_revalidate_asks_again_after_a_reviewer_is_deactivated() -> None:
     checked = revalidate(approved(), AGENT, ASKS, SHUT_OUT)
     assert checked.reasons == {0: "ada, who approved it, is no longer a reviewer."}
     drafts, events = carry_over(approved(), checked)
@@ -96,7 +102,7 @@ def test_a_reviewer_who_was_shut_out_no_longer_counts() -> None:
     assert revalidate(approved(), AGENT, ASKS, Revocations(inactive=frozenset({"ben"}))).again == {}
 
 
-def test_what_a_revoked_key_asked_is_denied_whoever_approved_it() -> None:
+def test_revalidate_denies_calls_of_a_revoked_key() -> None:
     record = approved()
     record = record.model_copy(update={"run": record.run.model_copy(update={"key_id": "key_1"})})
     told = revalidate(record, AGENT, ASKS, Revocations(revoked=frozenset({"key_1"})))
@@ -104,7 +110,7 @@ def test_what_a_revoked_key_asked_is_denied_whoever_approved_it() -> None:
     assert revalidate(record, AGENT, ASKS, Revocations(revoked=frozenset({"key_2"}))).denied == {}
 
 
-def test_a_rule_that_was_withdrawn_has_its_call_asked_again() -> None:
+def test_revalidate_asks_again_after_a_rule_is_withdrawn() -> None:
     assert "withdrawn" in revalidate(approved(), AGENT, policy(), Revocations()).reasons[0]
     off = rule("refunds", "request_approval", tool_name="refund", enabled=False)
     assert "withdrawn" in revalidate(approved(), AGENT, policy(off), Revocations()).reasons[0]
@@ -113,14 +119,14 @@ def test_a_rule_that_was_withdrawn_has_its_call_asked_again() -> None:
     assert revalidate(approved().model_copy(update={"items": (free,)}), AGENT, policy(), Revocations()).again == {}
 
 
-def test_a_tool_that_is_not_the_same_has_its_call_asked_again() -> None:
+def test_revalidate_asks_again_after_a_tool_changed() -> None:
     (item,) = approved().items
     other = item.model_copy(update={"tool": item.tool.model_copy(update={"definition": "e" * 64})})
     record = approved().model_copy(update={"items": (other,)})
     assert "was changed" in revalidate(record, AGENT, ASKS, Revocations()).reasons[0]
 
 
-def test_what_cannot_run_at_all_is_asked_of_nobody() -> None:
+def test_revalidate_does_not_ask_about_a_call_that_cannot_run() -> None:
     none = Agent(name="support", instructions="x", tools=(), model=ScriptedModel([]))
     assert revalidate(approved(), none, ASKS, SHUT_OUT).again == {}
     (item,) = approved().items
@@ -128,7 +134,7 @@ def test_what_cannot_run_at_all_is_asked_of_nobody() -> None:
     assert revalidate(approved().model_copy(update={"items": (unfit,)}), AGENT, ASKS, SHUT_OUT).again == {}
 
 
-def test_what_a_rule_let_pass_rests_on_nobodys_word() -> None:
+def test_revalidate_needs_no_reviewer_for_an_allowed_call() -> None:
     (item,) = approved().items
     assert item.outcome is not None
     by_rule = item.outcome.model_copy(update={"by": Actor(id="refunds", kind=ActorKind.POLICY)})
@@ -136,7 +142,7 @@ def test_what_a_rule_let_pass_rests_on_nobodys_word() -> None:
     assert revalidate(record, AGENT, policy(), Revocations()).again == {}
 
 
-def test_what_a_fallback_approved_rests_on_nobodys_word() -> None:
+def test_revalidate_needs_no_reviewer_for_a_fallback() -> None:
     (item,) = approved().items
     assert item.outcome is not None
     by_time = item.outcome.model_copy(update={"by": Actor(id="ada", kind=ActorKind.TIMEOUT)})
@@ -144,7 +150,7 @@ def test_what_a_fallback_approved_rests_on_nobodys_word() -> None:
     assert revalidate(record, AGENT, ASKS, SHUT_OUT).again == {}
 
 
-def test_of_an_outcome_that_was_carried_over_the_last_word_counts() -> None:
+def test_revalidate_checks_the_last_decider_of_a_carried_outcome() -> None:
     (item,) = approved().items
     carried = approved().model_copy(update={"items": (item.model_copy(update={"decisions": ()}),)})
     assert revalidate(carried, AGENT, ASKS, SHUT_OUT).again
@@ -154,14 +160,14 @@ def test_of_an_outcome_that_was_carried_over_the_last_word_counts() -> None:
     assert revalidate(approved().model_copy(update={"items": (mixed,)}), AGENT, ASKS, shut).again == {}
 
 
-def test_what_nobody_would_be_asked_about_by_now_is_asked_all_the_same() -> None:
+def test_revalidate_asks_again_even_if_rules_now_allow() -> None:
     allowing = policy(rule("refunds", "allow", tool_name="refund"))
     again = revalidate(approved(), AGENT, allowing, SHUT_OUT).again[0]
     assert again.rule_id is None
     assert revalidate(approved(), AGENT, ASKS, SHUT_OUT).again[0].rule_id == "refunds"
 
 
-def test_what_stands_is_carried_over_with_its_outcome() -> None:
+def test_carry_over_keeps_outcomes_as_presets() -> None:
     record = pending(asking(0), asking(1))
     record = decide(record, word(record), T0).record
     record = decide(record, word(record, item_id="i2", by="ben"), T0).record

@@ -22,21 +22,21 @@ def book(**args: Any) -> Any:
     return args
 
 
-async def test_a_tool_of_a_schema_takes_its_arguments_as_they_are() -> None:
+async def test_schema_tool_passes_arguments_unchanged() -> None:
     made = tool_from_schema(book, SCHEMA, name="hotel.book", idempotent=True)
     assert (made.name, made.definition.description, made.idempotent) == ("hotel.book", "Book a room.", True)
     assert made.definition.parameters == SCHEMA
     assert (await run(made, city="Köln", nights=2)).output == {"city": "Köln", "nights": 2}
 
 
-async def test_its_function_is_told_which_call_it_is() -> None:
+async def test_schema_tool_passes_the_context() -> None:
     async def told(city: str, call: CallContext, nights: int = 1) -> Any:
         return [city, nights, call.idempotency_key]
 
     assert (await run(tool_from_schema(told, SCHEMA), city="Bonn")).output == ["Bonn", 1, CONTEXT.idempotency_key]
 
 
-async def test_arguments_that_do_not_fit_the_schema_do_not_run() -> None:
+async def test_schema_tool_refuses_arguments_that_do_not_fit() -> None:
     made = tool_from_schema(book, SCHEMA)
     assert made.find_fault({"city": "Rom"}) == 'city: "Rom" is not one of "Bonn", "Köln"'
     assert made.find_fault({"city": "Rom"}, ignore="city") is None
@@ -68,8 +68,6 @@ def called(city: str, call: CallContext, nights: int = 1) -> None: ...
         (book, {"anyOf": [{}] * 1_001}, "1001 alternatives"),
     ],
 )
-def test_a_function_that_cannot_take_what_its_schema_says_is_refused(
-    function: Any, schema: dict[str, Any], said: str
-) -> None:
+def test_tool_from_schema_refuses_a_mismatched_function(function: Any, schema: dict[str, Any], said: str) -> None:
     with pytest.raises(InvalidInput, match=said):
         tool_from_schema(function, schema)

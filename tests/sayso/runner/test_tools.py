@@ -51,7 +51,7 @@ async def run(tool: Tool, **args: Any) -> ToolResult:
 # The definition
 
 
-def test_the_definition_comes_from_signature_and_docstring() -> None:
+def test_tool_definition_comes_from_signature_and_docstring() -> None:
     definition = paint.definition
     assert (definition.name, definition.description, definition.idempotent) == (
         "paint",
@@ -69,7 +69,7 @@ def test_the_definition_comes_from_signature_and_docstring() -> None:
     assert paint.timeout_s == 300
 
 
-def test_the_decorator_says_what_the_function_does_not() -> None:
+def test_tool_options_override_the_function() -> None:
     @tool(name="bank.transfer", idempotent=True, description="Move money.", timeout_s=2)
     def transfer(amount: int) -> None:
         """Not this."""
@@ -78,15 +78,15 @@ def test_the_decorator_says_what_the_function_does_not() -> None:
     assert (transfer.idempotent, transfer.timeout_s) == (True, 2)
 
 
-def test_the_context_is_no_argument_of_the_model() -> None:
+def test_context_is_no_argument_of_the_model() -> None:
     @tool
     def send(to: str, call: CallContext) -> str:
         return call.idempotency_key
 
-    assert list(send.definition.parameters["properties"]) == ["to"]  # type: ignore[call-overload,arg-type]
+    assert list(send.definition.parameters["properties"]) == ["to"]  # type: ignore[arg-type]
 
 
-async def test_a_parameter_may_have_a_name_that_pydantic_keeps_for_itself() -> None:
+async def test_parameter_may_have_a_name_reserved_by_pydantic() -> None:
     @tool
     def dump(json: str, copy: bool, model_config: int, _private: str = "p", schema: str = "s") -> list[Any]:
         return [json, copy, model_config, _private, schema]
@@ -97,12 +97,12 @@ async def test_a_parameter_may_have_a_name_that_pydantic_keeps_for_itself() -> N
     assert (await run(dump, json="j", copy=True, model_config=1, p0="x")).error is not None
 
 
-def test_a_parameter_named_call_may_also_be_an_argument() -> None:
+def test_parameter_named_call_may_be_an_argument() -> None:
     @tool
     def ring(call: str) -> str:
         return call
 
-    assert list(ring.definition.parameters["properties"]) == ["call"]  # type: ignore[call-overload,arg-type]
+    assert list(ring.definition.parameters["properties"]) == ["call"]  # type: ignore[arg-type]
 
 
 def untyped(amount) -> None: ...  # type: ignore[no-untyped-def]
@@ -138,7 +138,7 @@ class Till:
         (Till.pay, "Decorate the method of one object, tool(thing.pay)"),
     ],
 )
-def test_what_cannot_be_offered_to_a_model_is_refused_when_it_is_declared(function: Any, words: str) -> None:
+def test_tool_refuses_an_unusable_function(function: Any, words: str) -> None:
     with pytest.raises(InvalidInput) as refused:
         tool(function)
     assert words in refused.value.message
@@ -147,7 +147,7 @@ def test_what_cannot_be_offered_to_a_model_is_refused_when_it_is_declared(functi
 @pytest.mark.parametrize(
     ("words", "options"), [("name", {"name": "a b"}), ("name", {"name": ""}), ("more than 0", {"timeout_s": 0})]
 )
-def test_a_name_or_timeout_that_cannot_be_is_refused(words: str, options: Any) -> None:
+def test_tool_refuses_a_bad_name_or_timeout(words: str, options: Any) -> None:
     with pytest.raises(InvalidInput, match=words):
         tool(**options)(len)
 
@@ -155,12 +155,12 @@ def test_a_name_or_timeout_that_cannot_be_is_refused(words: str, options: Any) -
 # Arguments
 
 
-def test_a_description_that_is_too_long_is_refused() -> None:
+def test_tool_refuses_a_description_too_long() -> None:
     with pytest.raises(InvalidInput, match="The definition of tool 'len' is invalid: description:"):
         tool(name="len", description="x" * 20_001)(Till().pay)
 
 
-async def test_arguments_arrive_as_the_types_of_the_signature() -> None:
+async def test_arguments_have_the_types_of_the_signature() -> None:
     args: JsonObject = {
         "colour": "red",
         "size": "l",
@@ -190,7 +190,7 @@ async def test_arguments_arrive_as_the_types_of_the_signature() -> None:
         ({"where": {"street": float("nan")}}, "$.where.street is not a finite number"),
     ],
 )
-async def test_arguments_that_do_not_fit_are_named_and_never_coerced(changes: Any, fault: str) -> None:
+async def test_find_fault_names_arguments_that_do_not_fit(changes: Any, fault: str) -> None:
     args = {"colour": "red", "size": "l", "where": {"street": "Weg 1"}, **changes}
     found = paint.find_fault(args)
     assert found is not None
@@ -201,7 +201,7 @@ async def test_arguments_that_do_not_fit_are_named_and_never_coerced(changes: An
     assert not result.success
 
 
-def test_an_argument_that_is_still_to_be_given_is_not_missed() -> None:
+def test_find_fault_ignores_an_argument_given_later() -> None:
     args: JsonObject = {"colour": "red", "size": "l"}
     assert paint.find_fault(args) == "where: Field required"
     assert paint.find_fault(args, ignore="where") is None
@@ -209,7 +209,7 @@ def test_an_argument_that_is_still_to_be_given_is_not_missed() -> None:
     assert paint.find_fault({"size": "l"}, ignore="where") == "colour: Field required"
 
 
-def test_many_faults_are_counted_and_an_odd_validator_is_a_fault() -> None:
+def test_find_fault_counts_many_faults() -> None:
     @tool
     def wide(a: int, b: int, c: int, d: int, e: int, f: int, g: int) -> None: ...
 
@@ -225,7 +225,7 @@ def test_many_faults_are_counted_and_an_odd_validator_is_a_fault() -> None:
     assert odd.read({"word": "x"}) is None
 
 
-async def test_arguments_that_were_read_are_not_read_again() -> None:
+async def test_parsed_arguments_are_not_parsed_again() -> None:
     seen: list[str] = []
 
     def note(word: str) -> str:

@@ -14,7 +14,7 @@ from sayso.runner.tools import CallContext, call_tool, tool
 from tests.sayso.runner.test_tools import CONTEXT, Address, Colour, run
 
 
-async def test_a_plain_function_runs_in_a_thread_and_an_async_one_on_the_loop() -> None:
+async def test_plain_function_runs_in_a_thread() -> None:
     @tool
     def plain() -> bool:
         return threading.current_thread() is threading.main_thread()
@@ -30,7 +30,7 @@ async def test_a_plain_function_runs_in_a_thread_and_an_async_one_on_the_loop() 
     assert [(await run(one)).output for one in (plain, awaited, wrapped)] == [False, True, True]
 
 
-async def test_the_context_tells_which_call_it_is() -> None:
+async def test_context_identifies_the_call() -> None:
     @tool
     def who(call: CallContext) -> list[Any]:
         return [call.run_id, call.call_id, call.idempotency_key, call.attempt]
@@ -55,7 +55,7 @@ class Point:
         ({1: Colour.RED}, {"1": "red"}),
     ],
 )
-async def test_a_result_becomes_plain_json(returned: Any, output: Any) -> None:
+async def test_result_becomes_plain_json(returned: Any, output: Any) -> None:
     @tool
     def give() -> Any:
         return returned
@@ -74,7 +74,7 @@ async def test_a_result_becomes_plain_json(returned: Any, output: Any) -> None:
         (b"\xff", "invalid utf-8"),
     ],
 )
-async def test_a_result_that_is_not_json_is_a_clear_failure(returned: Any, words: str) -> None:
+async def test_result_that_is_not_json_is_a_failure(returned: Any, words: str) -> None:
     @tool
     def give() -> Any:
         return returned
@@ -103,7 +103,7 @@ class Rude(Exception):
         (OSError("half a \ud800"), "OSError: half a \ufffd"),
     ],
 )
-async def test_whatever_a_tool_raises_is_a_failed_result(raised: BaseException, error: str) -> None:
+async def test_tool_error_is_a_failed_result(raised: BaseException, error: str) -> None:
     @tool
     async def fail() -> None:
         raise raised
@@ -114,7 +114,7 @@ async def test_whatever_a_tool_raises_is_a_failed_result(raised: BaseException, 
     result.model_dump_json()
 
 
-async def test_a_tool_that_takes_too_long_is_not_waited_for() -> None:
+async def test_tool_beyond_its_timeout_fails() -> None:
     @tool(timeout_s=0.01)
     async def hang() -> None:
         await asyncio.Event().wait()
@@ -123,7 +123,7 @@ async def test_a_tool_that_takes_too_long_is_not_waited_for() -> None:
     assert result.error == "hang took longer than 0.01 s; it may still have had its effect."
 
 
-async def test_a_run_that_is_stopped_stops_its_tools() -> None:
+async def test_cancelled_run_cancels_its_tools() -> None:
     began = asyncio.Event()
 
     @tool
@@ -141,7 +141,7 @@ async def test_a_run_that_is_stopped_stops_its_tools() -> None:
 # What is told of an end
 
 
-async def test_how_a_call_ended_is_told_once_and_where_it_ran() -> None:
+async def test_ending_is_called_once_in_the_tools_thread() -> None:
     told: list[tuple[ToolResult, int]] = []
 
     @tool
@@ -163,7 +163,7 @@ async def test_how_a_call_ended_is_told_once_and_where_it_ran() -> None:
     assert [result.success for result in ended] == [True, False]
 
 
-async def test_a_call_that_returns_after_its_time_limit_has_ended_late_and_that_is_told_after_it() -> None:
+async def test_ending_is_called_again_after_the_timeout() -> None:
     told: list[bool] = []
     may_return, returned = threading.Event(), asyncio.Event()
     loop = asyncio.get_running_loop()

@@ -24,13 +24,13 @@ GOOD = ToolResult(call_id="c0", tool_name="look", success=True, output="open", l
 BAD = ToolResult(call_id="c1", tool_name="drop", success=False, error="Denied by policy")
 
 
-def test_a_run_that_has_not_begun_has_its_input_and_is_a_thread_of_its_own() -> None:
+def test_start_state_has_the_input_and_its_own_thread() -> None:
     assert START.messages == ({"role": "user", "content": "Refund A-1"},)
     assert (START.thread_id, START.step, START.batch) == ("run_1", 0, None)
     assert type(START).model_validate_json(START.model_dump_json()) == START
 
 
-def test_a_turn_and_its_results_are_added_and_the_batch_is_gone() -> None:
+def test_add_results_appends_messages_and_clears_the_batch() -> None:
     asked = add_turn(START, turn(("look", {"order": "A"}), ("drop", "{")))
     assert (asked.step, asked.tool_calls) == (1, 2)
     calls = asked.messages[-1]["tool_calls"]
@@ -49,7 +49,7 @@ def test_a_turn_and_its_results_are_added_and_the_batch_is_gone() -> None:
     ]
 
 
-def test_the_rules_are_told_about_the_run() -> None:
+def test_describe_run_has_the_facts_for_rules() -> None:
     about = describe_run(add_turn(START, ModelTurn(text="x")))
     assert (about.run_id, about.thread_id, about.step, about.agent) == ("run_1", "run_1", 1, "support")
     assert (about.context, about.claimed, about.subagent_name) == ({}, {"tier": "gold"}, "")
@@ -65,7 +65,7 @@ def test_state_of_an_earlier_version_has_its_context_as_claims() -> None:
 
 
 @pytest.mark.parametrize(("reason", "warned"), [(None, 0), ("stop", 0), ("tool_calls", 0), ("content_filter", 1)])
-def test_a_turn_that_was_cut_off_is_warned_of(reason: str | None, warned: int) -> None:
+def test_report_turn_warns_of_a_turn_cut_off(reason: str | None, warned: int) -> None:
     assert len(report_turn(ModelTurn(text="x", finish_reason=reason))) == 1 + warned
 
 
@@ -82,12 +82,12 @@ def test_a_turn_that_was_cut_off_is_warned_of(reason: str | None, warned: int) -
         (Budgets(max_tool_calls=0), 0, None),
     ],
 )
-def test_a_budget_is_used_up_at_its_limit(budgets: Budgets, spent_ms: float, exceeded: str | None) -> None:
+def test_find_exceeded_at_each_limit(budgets: Budgets, spent_ms: float, exceeded: str | None) -> None:
     found = find_exceeded(budgets, add_turn(START, ModelTurn(text="é")), spent_ms)
     assert (found.budget if found else None) == exceeded
 
 
-def test_a_summary_has_the_last_words_and_what_was_done_and_not() -> None:
+def test_summarise_has_last_text_and_completed_calls() -> None:
     state = add_turn(START, turn(("look", {}), ("drop", {}), text="I looked."))
     state = add_turn(add_results(state, [GOOD, BAD]), turn(("look", {})))
     assert summarise(state, "Enough.", ["look"]) == {

@@ -1,4 +1,4 @@
-"""The same small story as each framework's own events tell it: some words, a call, its result, an end."""
+"""One story in the events of each framework: a message, a call, its result and the end."""
 
 import base64
 import json
@@ -8,7 +8,7 @@ Event = dict[str, Any]
 
 
 def chunk(id_: str, content: str) -> Event:
-    """A fragment of one of AutoGen's messages."""
+    """A fragment of an AutoGen message."""
     kind = "ModelClientStreamingChunkEvent"
     return {"type": kind, "id": id_, "source": "payer", "content": content, "full_message_id": "x"}
 
@@ -101,12 +101,12 @@ TOOL_RESPONSES: list[Event] = [
 
 
 def encode(value: Any) -> str:
-    """Bytes as Go writes them."""
+    """Bytes in Go's JSON."""
     return base64.b64encode(json.dumps(value).encode()).decode()
 
 
 def go(object_: str, id_: str, message: Any = None, delta: Any = None, **fields: Any) -> Event:
-    """One event of trpc-agent-go."""
+    """An event of trpc-agent-go."""
     choices = [{"index": 0, "message": message or {"role": "", "content": ""}, "delta": delta or {}}]
     return {
         "object": object_,

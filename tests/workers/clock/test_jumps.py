@@ -62,7 +62,7 @@ def yes(record: SuspensionRecord) -> DecisionRequest:
     return DecisionRequest(action="approve", digest=record.items[0].digest)
 
 
-async def test_a_jump_holds_what_would_expire_by_it(wiring: Wiring) -> None:
+async def test_jump_holds_items_that_it_would_expire(wiring: Wiring) -> None:
     record = await asked_before(wiring)
     await jump(wiring)
     (freeze,) = await frozen(wiring)
@@ -74,7 +74,7 @@ async def test_a_jump_holds_what_would_expire_by_it(wiring: Wiring) -> None:
     assert await process_due(wiring) == 0, "it is not looked at all the time"
 
 
-async def test_nobody_decides_what_may_be_too_late_and_it_stays_open(wiring: Wiring) -> None:
+async def test_item_that_may_be_late_cannot_be_decided(wiring: Wiring) -> None:
     record = await asked_before(wiring)
     await jump(wiring)
     with pytest.raises(ClockInDoubt, match="Nothing was changed"):
@@ -84,7 +84,7 @@ async def test_nobody_decides_what_may_be_too_late_and_it_stays_open(wiring: Wir
     assert await find(wiring, record) == record
 
 
-async def test_what_is_in_time_either_way_is_decided_and_goes_on(wiring: Wiring) -> None:
+async def test_item_in_time_by_both_clocks_is_decided(wiring: Wiring) -> None:
     record = await asked_before(wiring, timeout_s=7200)
     await jump(wiring)
     saved = await wiring.desk.decide(record.id, "i1", yes(record), person("anna"))
@@ -92,7 +92,7 @@ async def test_what_is_in_time_either_way_is_decided_and_goes_on(wiring: Wiring)
     assert (await wiring.desk.lease(record.id, "w1", 30_000)).record.status is Status.RESUMING
 
 
-async def test_what_was_asked_after_the_jump_expires_in_its_own_time(wiring: Wiring) -> None:
+async def test_item_created_after_the_jump_expires_as_usual(wiring: Wiring) -> None:
     await jump(wiring)
     record = await make_pending(wiring, ask(terms=RuleTerms(timeout_s=1)))
     for _ in range(100_000):
@@ -101,7 +101,7 @@ async def test_what_was_asked_after_the_jump_expires_in_its_own_time(wiring: Wir
     assert (await find(wiring, record)).status is Status.DECIDED
 
 
-async def test_what_had_passed_before_the_jump_has_passed(wiring: Wiring) -> None:
+async def test_deadline_before_the_jump_has_passed(wiring: Wiring) -> None:
     record = await age(wiring, await asked_before(wiring), HOUR)
     await jump(wiring)
     with pytest.raises(DeadlinePassed):
@@ -109,7 +109,7 @@ async def test_what_had_passed_before_the_jump_has_passed(wiring: Wiring) -> Non
     assert (await find(wiring, record)).status is Status.DECIDED
 
 
-async def test_an_admin_gives_the_time_back(wiring: Wiring) -> None:
+async def test_unfreeze_by_an_admin_shifts_deadlines(wiring: Wiring) -> None:
     record = await asked_before(wiring)
     await jump(wiring)
     await process_due(wiring)
@@ -123,7 +123,7 @@ async def test_an_admin_gives_the_time_back(wiring: Wiring) -> None:
     assert saved.record.status is Status.DECIDED
 
 
-async def test_an_admin_lets_the_deadlines_pass(wiring: Wiring) -> None:
+async def test_unfreeze_by_an_admin_can_keep_deadlines(wiring: Wiring) -> None:
     record = await asked_before(wiring)
     await jump(wiring)
     await process_due(wiring)
@@ -134,14 +134,14 @@ async def test_an_admin_lets_the_deadlines_pass(wiring: Wiring) -> None:
     assert (await find(wiring, record)).items[0].outcome is not None
 
 
-async def test_the_deadlines_of_an_admins_freeze_always_move(wiring: Wiring) -> None:
+async def test_deadlines_of_an_admins_freeze_always_shift(wiring: Wiring) -> None:
     freeze = await wiring.freezes.freeze("all", "", person("root"))
     with pytest.raises(Conflict, match="always move"):
         await wiring.freezes.unfreeze(freeze.id, person("root"), "pass")
     assert await wiring.freezes.in_force() == [freeze]
 
 
-async def test_a_clock_that_is_put_right_again_lifts_the_doubt_and_nothing_has_changed(wiring: Wiring) -> None:
+async def test_clock_that_goes_back_unfreezes_time(wiring: Wiring) -> None:
     """The record was looked at while the clock was an hour ahead; its deadline is still the next moment after."""
     record = await make_pending(wiring, ask(terms=RuleTerms(timeout_s=60)))
     beats = JumpDetector(wiring)
@@ -159,7 +159,7 @@ async def test_a_clock_that_is_put_right_again_lifts_the_doubt_and_nothing_has_c
     assert [(one.id, one.unfrozen_by, one.deadlines) for one in known] == [(freeze.id, "clock", "pass")]
 
 
-async def test_an_hour_without_a_clock_is_an_hour(wiring: Wiring) -> None:
+async def test_hour_without_a_clock_is_no_jump(wiring: Wiring) -> None:
     record = await asked_before(wiring)
     await JumpDetector(wiring).note(await reading(wiring, ago_ms=HOUR))
     with pytest.raises(ClockInDoubt, match="No clock has confirmed the time since"):
@@ -170,13 +170,13 @@ async def test_an_hour_without_a_clock_is_an_hour(wiring: Wiring) -> None:
     assert (await find(wiring, record)).items[0].outcome is not None
 
 
-async def test_a_clock_that_was_away_while_the_stores_jumped_notices_it(wiring: Wiring) -> None:
+async def test_jump_while_no_clock_ran_is_detected(wiring: Wiring) -> None:
     await JumpDetector(wiring).note(await reading(wiring, ago_ms=HOUR))
     await JumpDetector(wiring).note(await reading(wiring, uptime_ms=5000))
     assert len(await frozen(wiring)) == 1
 
 
-async def test_two_clocks_tell_of_one_jump_once_even_after_it_is_lifted(wiring: Wiring) -> None:
+async def test_two_clocks_report_one_jump_once(wiring: Wiring) -> None:
     other = JumpDetector(wiring)
     await other.note(await reading(wiring, ago_ms=HOUR))
     await jump(wiring)
@@ -186,7 +186,7 @@ async def test_two_clocks_tell_of_one_jump_once_even_after_it_is_lifted(wiring: 
     assert await frozen(wiring) == []
 
 
-async def test_a_second_jump_while_the_clock_is_in_doubt_belongs_to_the_same_doubt(wiring: Wiring) -> None:
+async def test_second_jump_joins_the_same_freeze(wiring: Wiring) -> None:
     beats = await jump(wiring)
     now = await reading(wiring, uptime_ms=2000)
     await beats.note(now.model_copy(update={"at_ms": now.at_ms + HOUR}))
@@ -194,7 +194,7 @@ async def test_a_second_jump_while_the_clock_is_in_doubt_belongs_to_the_same_dou
     assert freeze.jumped_to_ms == now.at_ms + HOUR
 
 
-async def test_a_call_that_may_be_too_late_to_start_waits(wiring: Wiring) -> None:
+async def test_call_that_may_be_too_late_to_start_waits(wiring: Wiring) -> None:
     record = await approve(wiring, await make_pending(wiring, ask(terms=RuleTerms(start_by_s=60))))
 
     def earlier(found: SuspensionRecord) -> SuspensionRecord:
@@ -215,7 +215,7 @@ async def test_a_call_that_may_be_too_late_to_start_waits(wiring: Wiring) -> Non
     assert leased.record.items[0].start_by_ms > leased.now_ms, "it was given its time back"
 
 
-async def test_a_worker_has_the_time_to_renew_a_lease_that_the_jump_ended(wiring: Wiring) -> None:
+async def test_worker_can_renew_a_lease_that_the_jump_ended(wiring: Wiring) -> None:
     record = await approve(wiring, await make_pending(wiring))
     leased = (await wiring.desk.lease(record.id, "w1", 30_000)).record
     assert leased.lease is not None
@@ -230,7 +230,7 @@ async def test_a_worker_has_the_time_to_renew_a_lease_that_the_jump_ended(wiring
     assert (await find(wiring, record)).receipt.redrives == 0
 
 
-async def test_the_mark_never_goes_back_a_little_and_goes_back_with_a_jump(wiring: Wiring) -> None:
+async def test_mark_goes_back_only_with_a_jump(wiring: Wiring) -> None:
     beats = JumpDetector(wiring)
     first = await reading(wiring)
     for offset_ms, expected_ms in ((0, 0), (-2000, 0), (1000, 1000), (-HOUR, -HOUR)):
@@ -240,7 +240,7 @@ async def test_the_mark_never_goes_back_a_little_and_goes_back_with_a_jump(wirin
     assert await frozen(wiring) == [], "a clock that goes back expires nothing"
 
 
-async def test_a_record_sees_no_time_before_the_mark(wiring: Wiring) -> None:
+async def test_record_sees_no_time_before_the_mark(wiring: Wiring) -> None:
     ahead = await reading(wiring, ago_ms=-2000)
     await JumpDetector(wiring).note(ahead)
     record = await make_pending(wiring)

@@ -31,7 +31,7 @@ async def await_moment(wiring: Wiring, at_ms: int) -> int:
     return now_ms
 
 
-async def test_a_deadline_passes_as_was_foreseen_and_is_not_looked_at_again(wiring: Wiring) -> None:
+async def test_precomputed_deadline_passes_without_a_tick(wiring: Wiring) -> None:
     records = [await due_in(wiring, 2) for _ in range(120)]
     precomputing, seen = await look_ahead(wiring)
     assert seen == 120, "none twice"
@@ -48,7 +48,7 @@ async def test_a_deadline_passes_as_was_foreseen_and_is_not_looked_at_again(wiri
     assert precomputing.next_in_s(now_ms) > 1
 
 
-async def test_deadlines_pass_as_was_foreseen_when_they_have_become_late(wiring: Wiring) -> None:
+async def test_late_precomputed_deadlines_still_pass(wiring: Wiring) -> None:
     records = [await due_in(wiring, 2) for _ in range(60)]
     precomputing, _ = await look_ahead(wiring)
     last_ms = max(record.items[0].terms.deadline_at_ms for record in records)
@@ -61,12 +61,12 @@ async def test_deadlines_pass_as_was_foreseen_when_they_have_become_late(wiring:
     assert await process_due(wiring, now_ms) == 0
 
 
-async def test_only_the_next_seconds_are_foreseen(wiring: Wiring) -> None:
+async def test_only_the_next_seconds_are_precomputed(wiring: Wiring) -> None:
     await due_in(wiring, AHEAD_MS // 1000 + 60)
     assert (await look_ahead(wiring))[1] == 0
 
 
-async def test_what_a_person_decided_in_time_stays_so(wiring: Wiring) -> None:
+async def test_decision_in_time_beats_the_precomputed_change(wiring: Wiring) -> None:
     record = await due_in(wiring, 2)
     precomputing, _ = await look_ahead(wiring)
     decided = await approve(wiring, record)
@@ -74,7 +74,7 @@ async def test_what_a_person_decided_in_time_stays_so(wiring: Wiring) -> None:
     assert await find(wiring, decided) == decided
 
 
-async def test_what_is_frozen_meanwhile_does_not_come_true(wiring: Wiring) -> None:
+async def test_freeze_cancels_precomputed_changes(wiring: Wiring) -> None:
     record = await due_in(wiring, 2)
     precomputing, _ = await look_ahead(wiring)
     await wiring.freezes.freeze("tool:refund", "", person("root"))
@@ -88,7 +88,7 @@ async def test_what_is_frozen_meanwhile_does_not_come_true(wiring: Wiring) -> No
     assert held.due_at_ms > now_ms
 
 
-async def test_what_was_foreseen_before_a_freeze_is_forgotten_with_what_is_foreseen_after_it(wiring: Wiring) -> None:
+async def test_precomputed_changes_of_other_freezes_are_dropped(wiring: Wiring) -> None:
     before = await due_in(wiring, 2)
     precomputing, _ = await look_ahead(wiring)
     freeze = await wiring.freezes.freeze("tool:other", "", person("root"))

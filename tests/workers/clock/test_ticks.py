@@ -28,7 +28,7 @@ async def take_all(wiring: Wiring) -> list[str]:
     return [one.id for one in await wiring.schedule.take(0.01, 100)]
 
 
-async def test_what_no_worker_takes_is_in_line_once_however_often_it_is_looked_at(wiring: Wiring) -> None:
+async def test_run_is_queued_once_despite_many_ticks(wiring: Wiring) -> None:
     ids = await decide_some(wiring)
     for _ in range(3):
         for one in ids:
@@ -38,7 +38,7 @@ async def test_what_no_worker_takes_is_in_line_once_however_often_it_is_looked_a
     assert await take_all(wiring) == ids
 
 
-async def test_what_a_worker_took_and_lost_comes_back_behind_those_in_line(wiring: Wiring) -> None:
+async def test_lost_run_is_requeued_behind_others(wiring: Wiring) -> None:
     lost, *others = await decide_some(wiring)
     assert [one.id for one in await wiring.schedule.take(0.01)] == [lost]
     for one in (lost, *others):
@@ -47,7 +47,7 @@ async def test_what_a_worker_took_and_lost_comes_back_behind_those_in_line(wirin
     assert await take_all(wiring) == [*others, lost]
 
 
-async def test_what_was_lost_comes_back_where_nothing_is_in_line(wiring: Wiring) -> None:
+async def test_lost_run_is_requeued_on_an_empty_list(wiring: Wiring) -> None:
     ids = await decide_some(wiring)
     assert await take_all(wiring) == ids
     for one in ids:
@@ -56,7 +56,7 @@ async def test_what_was_lost_comes_back_where_nothing_is_in_line(wiring: Wiring)
     assert sorted(await take_all(wiring)) == sorted(ids)
 
 
-async def test_a_queue_that_never_answers_delays_no_deadline(wiring: Wiring) -> None:
+async def test_queue_that_never_answers_delays_no_deadline(wiring: Wiring) -> None:
     """Its connection is half-open: it is accepted, and then nothing comes."""
     asked, stopping = asyncio.Event(), asyncio.Event()
     silent: list[asyncio.StreamWriter] = []

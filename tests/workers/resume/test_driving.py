@@ -4,6 +4,7 @@ import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -152,11 +153,11 @@ async def until(wiring: Wiring, *statuses: RunStatus) -> Run:
             listening.cancel()
 
 
-async def decide(wiring: Wiring, run: Run, **word: object) -> Saved:
+async def decide(wiring: Wiring, run: Run, **choice: Any) -> Saved:
     found = await wiring.desk.suspensions.read(run.suspension_id)
     assert found.record is not None
     item = found.record.items[0]
-    request = DecisionRequest(digest=item.digest, **word)
+    request = DecisionRequest(digest=item.digest, **choice)
     return await wiring.desk.decide(run.suspension_id, item.item_id, request, person("ada"))
 
 
@@ -171,7 +172,7 @@ async def trail(wiring: Wiring) -> list[str]:
     return [entry.type for entry in await wiring.runs.trail("run_x")]
 
 
-async def test_a_run_pauses_for_a_person_and_ends_as_they_decide(wiring: Wiring) -> None:
+async def test_run_suspends_and_ends_as_decided(wiring: Wiring) -> None:
     async with draining(wiring):
         await start(wiring)
         paused = await until(wiring, RunStatus.SUSPENDED)
@@ -203,7 +204,7 @@ async def test_a_run_pauses_for_a_person_and_ends_as_they_decide(wiring: Wiring)
     ]
 
 
-async def test_a_denied_call_never_runs_and_the_model_goes_on(wiring: Wiring) -> None:
+async def test_denied_call_never_runs_and_the_run_continues(wiring: Wiring) -> None:
     async with draining(wiring):
         await start(wiring)
         await decide(wiring, await until(wiring, RunStatus.SUSPENDED), action="deny", message="not this one")
@@ -214,7 +215,7 @@ async def test_a_denied_call_never_runs_and_the_model_goes_on(wiring: Wiring) ->
     assert (refused.data["success"], refused.data["error"]) == (False, "not this one")
 
 
-async def test_a_run_of_an_unknown_agent_is_postponed_visibly(wiring: Wiring) -> None:
+async def test_run_of_an_unknown_agent_is_postponed(wiring: Wiring) -> None:
     async with draining(wiring):
         await start(wiring, agent="nobody")
         with wiring.watch.on("run_x") as moved:
@@ -229,7 +230,7 @@ async def test_a_run_of_an_unknown_agent_is_postponed_visibly(wiring: Wiring) ->
     assert "no agent named 'nobody'" in str(found.record.receipt.error)
 
 
-async def test_an_id_that_was_taken_and_lost_is_brought_back_by_the_clock(wiring: Wiring) -> None:
+async def test_lost_id_is_requeued_by_the_clock(wiring: Wiring) -> None:
     await start(wiring)
     assert await wiring.schedule.take(1) != [], "a worker took it and died"
     async with draining(wiring):
@@ -237,7 +238,7 @@ async def test_an_id_that_was_taken_and_lost_is_brought_back_by_the_clock(wiring
         await until(wiring, RunStatus.SUSPENDED)
 
 
-async def test_a_worker_that_lost_its_lease_can_write_nothing_more(wiring: Wiring) -> None:
+async def test_worker_without_its_lease_cannot_write(wiring: Wiring) -> None:
     await start(wiring)
     run = await wiring.runs.read("run_x")
     first = await wiring.desk.lease(run.suspension_id, "dead", 1)
@@ -251,7 +252,7 @@ async def test_a_worker_that_lost_its_lease_can_write_nothing_more(wiring: Wirin
     assert paused.suspension_id == found.record.following_id
 
 
-async def test_a_worker_that_stops_gives_its_run_back_at_once(wiring: Wiring, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_stopped_worker_releases_its_run(wiring: Wiring, monkeypatch: pytest.MonkeyPatch) -> None:
     slow = NeverAnswers()
     monkeypatch.setattr(resume, "_STOP_WITHIN_S", 0.01)
     monkeypatch.setitem(resume.agents, "slow", Agent(name="slow", instructions="x", tools=(), model=slow))
@@ -262,9 +263,7 @@ async def test_a_worker_that_stops_gives_its_run_back_at_once(wiring: Wiring, mo
     assert await wiring.schedule.take(1) != [], "it is ready for the next worker"
 
 
-async def test_a_late_result_of_the_worker_that_began_lifts_the_doubt(
-    wiring: Wiring, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_late_result_of_the_worker_resolves_the_doubt(wiring: Wiring, monkeypatch: pytest.MonkeyPatch) -> None:
     begun, may_end, payer = make_slow_payer()
     monkeypatch.setitem(resume.agents, "payer", payer)
     first = await lease_shortly(wiring, "payer")
@@ -286,9 +285,7 @@ async def test_a_late_result_of_the_worker_that_began_lifts_the_doubt(
     assert ended.result == {"text": "done"}
 
 
-async def test_a_worker_that_was_stopped_beyond_its_lease_starts_nothing_that_another_has_by_now(
-    wiring: Wiring, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_worker_frozen_beyond_its_lease_starts_nothing(wiring: Wiring, monkeypatch: pytest.MonkeyPatch) -> None:
     paid: list[str] = []
 
     @tool
@@ -312,9 +309,7 @@ async def test_a_worker_that_was_stopped_beyond_its_lease_starts_nothing_that_an
     assert paid == ["A"]
 
 
-async def test_nobody_is_asked_about_a_call_whose_worker_lives_and_says_how_it_ended(
-    wiring: Wiring, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_nobody_is_asked_if_a_live_worker_notes_the_end(wiring: Wiring, monkeypatch: pytest.MonkeyPatch) -> None:
     begun, may_end, payer = make_slow_payer()
     monkeypatch.setitem(resume.agents, "payer", payer)
     first = await lease_shortly(wiring, "payer")
@@ -337,7 +332,7 @@ async def test_nobody_is_asked_about_a_call_whose_worker_lives_and_says_how_it_e
     assert "run_paused" not in await trail(wiring)
 
 
-async def test_a_frozen_tool_sends_the_run_back_and_it_goes_on_when_that_is_lifted(wiring: Wiring) -> None:
+async def test_run_with_a_frozen_tool_resumes_after_unfreeze(wiring: Wiring) -> None:
     freeze = await wiring.freezes.freeze("tool:look_up", "odd", person("root"))
     async with draining(wiring):
         await start(wiring)

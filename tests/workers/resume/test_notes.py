@@ -46,7 +46,7 @@ def be_killed(home: Path, work: Callable[[], None] = lambda: None, *, bury: bool
 
 
 @pytest.mark.parametrize("bury", [True, False])
-def test_a_killed_worker_has_left_word_of_what_it_started_and_how_it_ended(tmp_path: Path, bury: bool) -> None:
+def test_notes_of_a_killed_worker_are_whole(tmp_path: Path, bury: bool) -> None:
     child = be_killed(tmp_path, bury=bury)
     noted = read_notes(tmp_path, HOLDER)
     assert noted is not None
@@ -58,7 +58,7 @@ def test_a_killed_worker_has_left_word_of_what_it_started_and_how_it_ended(tmp_p
         os.waitpid(child, 0)
 
 
-def test_a_worker_that_lives_is_believed_what_has_ended_but_may_still_start_anything(tmp_path: Path) -> None:
+def test_notes_of_a_live_worker_prove_ends_but_not_starts(tmp_path: Path) -> None:
     with keeping_notes(tmp_path, HOLDER):
         kept = find_notes(HOLDER)
         assert kept is not None
@@ -68,7 +68,7 @@ def test_a_worker_that_lives_is_believed_what_has_ended_but_may_still_start_anyt
         assert not any(never_started(noted, one) for one in (BEGUN, ENDED, UNHEARD_OF))
 
 
-def test_nothing_is_known_of_a_worker_that_has_ended_in_order(tmp_path: Path) -> None:
+def test_no_notes_after_an_orderly_end(tmp_path: Path) -> None:
     with keeping_notes(tmp_path, HOLDER):
         pass
     assert find_notes(HOLDER) is None
@@ -77,7 +77,7 @@ def test_nothing_is_known_of_a_worker_that_has_ended_in_order(tmp_path: Path) ->
 
 
 @pytest.mark.parametrize("place", range(3))
-def test_nothing_is_known_on_another_machine_or_after_it_was_started_anew(tmp_path: Path, place: int) -> None:
+def test_no_notes_on_another_machine_or_boot(tmp_path: Path, place: int) -> None:
     be_killed(tmp_path)
     path = tmp_path / FOLDER / HOLDER
     about = notes._describe_machine()[place]
@@ -85,7 +85,7 @@ def test_nothing_is_known_on_another_machine_or_after_it_was_started_anew(tmp_pa
     assert read_notes(tmp_path, HOLDER) is None
 
 
-def test_notes_that_are_cut_off_are_believed_what_they_say_and_not_what_they_leave_out(tmp_path: Path) -> None:
+def test_torn_notes_are_not_whole(tmp_path: Path) -> None:
     be_killed(tmp_path)
     path = tmp_path / FOLDER / HOLDER
     path.write_text(path.read_text()[:-5])
@@ -96,13 +96,13 @@ def test_notes_that_are_cut_off_are_believed_what_they_say_and_not_what_they_lea
 
 
 @pytest.mark.parametrize("text", ["", "{}\n", "no json\n", "[1]\n"])
-def test_nothing_is_known_from_what_are_no_notes(tmp_path: Path, text: str) -> None:
+def test_unreadable_notes_are_ignored(tmp_path: Path, text: str) -> None:
     be_killed(tmp_path)
     (tmp_path / FOLDER / HOLDER).write_text(text)
     assert read_notes(tmp_path, HOLDER) is None
 
 
-async def test_a_worker_that_lives_is_heard_out_until_it_has_said_how_its_call_ended(tmp_path: Path) -> None:
+async def test_await_notes_until_a_live_worker_notes_the_end(tmp_path: Path) -> None:
     begun = BEGUN.model_copy(update={"holder": HOLDER})
     with keeping_notes(tmp_path, HOLDER):
         hearing = asyncio.create_task(await_notes(tmp_path, [begun], 60_000))
@@ -116,7 +116,7 @@ async def test_a_worker_that_lives_is_heard_out_until_it_has_said_how_its_call_e
         assert noted_result(noted, begun) == RESULT
 
 
-def test_a_worker_that_is_killed_while_it_is_heard_out_says_nothing_more(tmp_path: Path) -> None:
+def test_await_notes_ends_when_the_worker_is_killed(tmp_path: Path) -> None:
     begun = BEGUN.model_copy(update={"holder": HOLDER})
     keeps, told = os.pipe()
     child = os.fork()
@@ -143,16 +143,14 @@ def test_a_worker_that_is_killed_while_it_is_heard_out_says_nothing_more(tmp_pat
     [({"idempotent": True}, 60_000), ({"result": RESULT}, 60_000), ({"holder": "elsewhere:1.abcd"}, 60_000), ({}, 0)],
     ids=["may run again", "is known", "is elsewhere", "takes too long"],
 )
-async def test_nobody_waits_for_word_of_a_call_that(
-    tmp_path: Path, changes: dict[str, object], patience_ms: int
-) -> None:
+async def test_await_notes_does_not_wait(tmp_path: Path, changes: dict[str, object], patience_ms: int) -> None:
     begun = BEGUN.model_copy(update={"holder": HOLDER, **changes})
     with keeping_notes(tmp_path, HOLDER):
         noted = await asyncio.wait_for(await_notes(tmp_path, [begun], patience_ms), 20)
     assert [*noted] == [begun.holder]
 
 
-def test_notes_that_cannot_be_written_are_taken_away(tmp_path: Path) -> None:
+def test_notes_that_cannot_be_written_are_removed(tmp_path: Path) -> None:
     with keeping_notes(tmp_path, HOLDER):
         kept = find_notes(HOLDER)
         assert kept is not None
@@ -162,13 +160,13 @@ def test_notes_that_cannot_be_written_are_taken_away(tmp_path: Path) -> None:
         assert not (tmp_path / FOLDER / HOLDER).exists()
 
 
-def test_where_no_notes_can_be_kept_runs_are_driven_without(tmp_path: Path) -> None:
+def test_worker_without_a_writable_folder_drives_runs(tmp_path: Path) -> None:
     (tmp_path / FOLDER).write_text("a file where the folder should be")
     with keeping_notes(tmp_path, HOLDER):
         assert find_notes(HOLDER) is None
 
 
-def test_a_large_result_is_no_note(tmp_path: Path) -> None:
+def test_large_result_is_not_noted(tmp_path: Path) -> None:
     large = RESULT.model_copy(update={"output": "x" * 100_000})
 
     def end_large() -> None:
@@ -182,7 +180,7 @@ def test_a_large_result_is_no_note(tmp_path: Path) -> None:
     assert noted_result(noted, BEGUN) is None
 
 
-def test_what_is_old_is_forgotten(tmp_path: Path) -> None:
+def test_old_notes_are_deleted(tmp_path: Path) -> None:
     be_killed(tmp_path)
     os.utime(tmp_path / FOLDER / HOLDER, (0, 0))
     with keeping_notes(tmp_path, "another"):

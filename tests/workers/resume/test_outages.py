@@ -31,7 +31,7 @@ async def renewed(wiring: Wiring, record: SuspensionRecord) -> None:  # noqa: F8
     await wiring.desk.suspensions.change(record.id, verb)
 
 
-async def test_a_step_whose_reply_was_lost_is_taken_once_whatever_was_saved_since(wiring: Wiring) -> None:  # noqa: F811
+async def test_step_with_a_lost_reply_is_applied_once(wiring: Wiring) -> None:  # noqa: F811
     record, fence, tries = await leased(wiring), next_step(FENCE), 0
 
     async def step() -> Saved:
@@ -49,7 +49,7 @@ async def test_a_step_whose_reply_was_lost_is_taken_once_whatever_was_saved_sinc
     assert (await trail(wiring)).count("warning") == 2
 
 
-async def test_a_call_is_begun_once_though_its_worker_says_so_twice(wiring: Wiring) -> None:  # noqa: F811
+async def test_redeem_sent_twice_starts_a_call_once(wiring: Wiring) -> None:  # noqa: F811
     record, fence = await leased(wiring), next_step(FENCE)
     begun: tuple[Intent, ...] = (intent(None),)
     once = await wiring.desk.redeem(record.id, fence, begun, NOTE, STATE)
@@ -60,7 +60,7 @@ async def test_a_call_is_begun_once_though_its_worker_says_so_twice(wiring: Wiri
     assert (await trail(wiring)).count("warning") == 1
 
 
-async def test_a_lease_whose_reply_was_lost_is_found_again_by_its_step(wiring: Wiring) -> None:  # noqa: F811
+async def test_lease_with_a_lost_reply_is_found_by_its_step(wiring: Wiring) -> None:  # noqa: F811
     await start(wiring)
     run = await wiring.runs.read("run_x")
     taken = [
@@ -74,7 +74,7 @@ async def test_a_lease_whose_reply_was_lost_is_found_again_by_its_step(wiring: W
     assert other.record.lease.step == "step_1", "the run is driven already"
 
 
-async def test_what_is_refused_is_not_tried_again(wiring: Wiring) -> None:  # noqa: F811
+async def test_refused_step_is_not_repeated(wiring: Wiring) -> None:  # noqa: F811
     record, tries = await leased(wiring), 0
 
     async def step() -> Saved:

@@ -2,7 +2,8 @@
 """What a worker planned inside the verb that took a run up is what it does, where that very commit went through."""
 
 from sayso.records.revocations import Revocations
-from sayso.records.suspensions import Change, SuspensionRecord
+from sayso.records.suspensions import Change, Intent, SuspensionRecord
+from sayso.transitions.execution import Fence
 from sayso.transitions.freezing import hold
 from service.store.suspensions.packing import pack_record
 from service.store.suspensions.saving import Saved
@@ -13,8 +14,12 @@ from workers.resume import driving as resume
 from workers.resume.plans import FirstPlan, PlanInputs
 
 
+def inputs(wiring: Wiring) -> PlanInputs:
+    return PlanInputs(resume.agents, wiring.rulebook.refresh(), Revocations())
+
+
 def begin(wiring: Wiring) -> FirstPlan:
-    return FirstPlan(PlanInputs(resume.agents, wiring.rulebook.refresh(), Revocations()))
+    return FirstPlan(inputs(wiring))
 
 
 async def approve(wiring: Wiring) -> Saved:
@@ -29,7 +34,7 @@ async def take_up(wiring: Wiring, first: FirstPlan, suspension_id: str, packed: 
     return await wiring.desk.lease(suspension_id, "w1", 30_000, first.plan, None, "step_1", packed)
 
 
-async def test_the_plan_of_the_commit_that_took_the_run_is_found_with_its_permits_spent(wiring: Wiring) -> None:
+async def test_plan_committed_with_the_lease_is_found(wiring: Wiring) -> None:
     decided, first = await approve(wiring), begin(wiring)
     leased = await take_up(wiring, first, decided.record.id)
     plan = first.find(leased)
@@ -40,8 +45,8 @@ async def test_the_plan_of_the_commit_that_took_the_run_is_found_with_its_permit
     assert all(item.permit for item in leased.record.items if item.item_id)
 
 
-async def test_of_a_race_that_was_lost_only_the_last_plan_counts(wiring: Wiring) -> None:
-    decided, first = await approve(wiring), begin(wiring)
+async def test_only_the_last_plan_of_a_lost_race_counts(wiring: Wiring) -> None:
+    decided = await approve(wiring)
     packed = pack_record(decided.record, decided.head, "c")
 
     def put_off(record: SuspensionRecord, now_ms: int) -> Change:
@@ -49,15 +54,20 @@ async def test_of_a_race_that_was_lost_only_the_last_plan_counts(wiring: Wiring)
 
     await wiring.desk.suspensions.change(decided.record.id, put_off)
     seen: list[int] = []
-    planned = first.plan
-    first.plan = lambda record, *rest: (seen.append(record.version), planned(record, *rest))[1]  # type: ignore[method-assign]
+
+    class Watched(FirstPlan):
+        def plan(self, record: SuspensionRecord, fence: Fence, now_ms: int) -> tuple[Intent, ...]:
+            seen.append(record.version)
+            return super().plan(record, fence, now_ms)
+
+    first = Watched(inputs(wiring))
     leased = await take_up(wiring, first, decided.record.id, packed)
     assert seen == [decided.record.version, decided.record.version + 1]
     assert first.find(leased) is not None
     assert first.find(leased._replace(record=leased.record.model_copy(update={"version": seen[-1]}))) is None
 
 
-async def test_of_a_lease_that_an_earlier_try_took_there_is_no_plan(wiring: Wiring) -> None:
+async def test_lease_of_an_earlier_try_has_no_plan(wiring: Wiring) -> None:
     decided, lost, again = await approve(wiring), begin(wiring), begin(wiring)
     await take_up(wiring, lost, decided.record.id)
     found = await take_up(wiring, again, decided.record.id)
@@ -65,7 +75,7 @@ async def test_of_a_lease_that_an_earlier_try_took_there_is_no_plan(wiring: Wiri
     assert again.find(found) is None
 
 
-async def test_nothing_is_planned_first_where_more_than_the_record_is_to_be_known(wiring: Wiring) -> None:
+async def test_no_plan_if_it_needs_more_than_the_record(wiring: Wiring) -> None:
     decided, first = await approve(wiring), begin(wiring)
     leased = await take_up(wiring, first, decided.record.id)
     begun = leased._replace(record=leased.record.model_copy(update={"version": leased.record.version + 1}))

@@ -11,7 +11,7 @@ from workers.resume.threads import TURN_S, ContextThreads, share_turns
 WORD: ContextVar[str] = ContextVar("word", default="nothing")
 
 
-async def test_a_thread_sees_the_context_it_was_given_work_in() -> None:
+async def test_thread_has_the_context_of_its_submitter() -> None:
     with ContextThreads(1) as threads:
         loop = asyncio.get_running_loop()
         WORD.set("one")
@@ -20,7 +20,7 @@ async def test_a_thread_sees_the_context_it_was_given_work_in() -> None:
         assert (first, await loop.run_in_executor(threads, WORD.get)) == ("one", "two")
 
 
-def test_threads_take_turns_sooner_than_python_lets_them() -> None:
+def test_share_turns_sets_the_switch_interval() -> None:
     before = sys.getswitchinterval()
     try:
         share_turns()

@@ -1,5 +1,7 @@
 """Approved calls of an agent outside run in a worker: each once, with what was decided, and the run ends with them."""
 
+from typing import Any
+
 from sayso.policy.external import ExternalCall
 from sayso.records.decisions import DecisionRequest
 from sayso.records.suspensions import ResumeSpec, RunRef, RunStatus
@@ -21,13 +23,13 @@ async def bring(wiring: Wiring, *calls: ExternalCall, on_deny: str = "continue")
     return await wiring.desk.suspend(run, calls, ResumeSpec(resumer="calls"), on_deny)
 
 
-async def answer(wiring: Wiring, asked: Saved, **word: object) -> None:  # noqa: F811
+async def answer(wiring: Wiring, asked: Saved, **choice: Any) -> None:  # noqa: F811
     (item,) = (one for one in asked.record.items if one.open)
-    request = DecisionRequest(digest=item.digest, **word)
+    request = DecisionRequest(digest=item.digest, **choice)
     await wiring.desk.decide(asked.record.id, item.item_id, request, person("ada"))
 
 
-async def test_what_was_allowed_or_approved_runs_and_the_run_ends_with_how_each_call_ended(
+async def test_calls_run_and_their_results_end_the_run(
     wiring: Wiring,  # noqa: F811
 ) -> None:
     async with draining(wiring):
@@ -46,7 +48,7 @@ async def test_what_was_allowed_or_approved_runs_and_the_run_ends_with_how_each_
     assert told[-1] == "run_completed"
 
 
-async def test_a_denial_skips_the_other_calls_where_the_agent_says_so(wiring: Wiring) -> None:  # noqa: F811
+async def test_denial_skips_other_calls_by_policy_of_the_agent(wiring: Wiring) -> None:  # noqa: F811
     async with draining(wiring):
         asked = await bring(wiring, *CALLS[:2], on_deny="fail")
         await answer(wiring, asked, action="deny", message="no")
@@ -55,7 +57,7 @@ async def test_a_denial_skips_the_other_calls_where_the_agent_says_so(wiring: Wi
     assert "was denied" in str(ended.error)
 
 
-async def test_of_calls_of_which_one_is_enough_the_others_do_not_run_and_fail_nothing(wiring: Wiring) -> None:  # noqa: F811
+async def test_covered_calls_do_not_run_and_fail_nothing(wiring: Wiring) -> None:  # noqa: F811
     second = ExternalCall(
         ToolCall(call_id="c9", index=1, name="refund", args={"order": "B", "amount": 7.0}), CALLS[1].definition
     )

@@ -14,6 +14,7 @@ from sayso.records.tool_calls import ToolDefinition
 from sayso.runner.execution import CallExecutor
 from sayso.runner.models import RequestedCall
 from sayso.runner.protocol import Done, FrameworkAgent, FrameworkState, FrameworkTurn, build_agent, describe_result
+from service.store.runs.runs import Run
 from service.wiring import Wiring
 from tests.workers.resume.test_driving import decide, draining, trail, until, wiring  # noqa: F401
 from workers.clock import ticks as clock
@@ -88,7 +89,7 @@ async def begin(
 ONE = [[("refund", '{"amount": 5}'), ("look_up", '{"amount": 1}'), ("drop", '{"amount": 2}')]]
 
 
-async def test_what_was_decided_runs_through_the_gate_and_the_framework_is_told(
+async def test_approved_calls_run_through_the_executor(
     wiring: Wiring,  # noqa: F811
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
@@ -100,7 +101,7 @@ async def test_what_was_decided_runs_through_the_gate_and_the_framework_is_told(
         await decide(wiring, paused, action="approve", args={"amount": 3})
         ended = await until(wiring, RunStatus.COMPLETED)
     assert framework.ran == [{"amount": 3}, {"amount": 1}]
-    edited, looked, dropped = ended.result  # type: ignore[misc]
+    edited, looked, dropped = results_of(ended)
     assert "A reviewer changed the arguments" in edited
     assert looked == "ran 1"
     assert dropped["error"] == "Denied by policy: never"
@@ -108,7 +109,7 @@ async def test_what_was_decided_runs_through_the_gate_and_the_framework_is_told(
     assert (told.count("tool_completed"), told[-1]) == (3, "run_completed")
 
 
-async def test_when_the_model_fails_after_the_calls_nothing_runs_twice(
+async def test_model_error_after_the_calls_reruns_nothing(
     wiring: Wiring,  # noqa: F811
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
@@ -123,7 +124,7 @@ async def test_when_the_model_fails_after_the_calls_nothing_runs_twice(
     assert (await trail(wiring)).count("tool_completed") == 3
 
 
-async def test_calls_that_all_end_without_running_are_told_once(
+async def test_calls_that_never_run_are_reported_once(
     wiring: Wiring,  # noqa: F811
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
@@ -133,7 +134,7 @@ async def test_calls_that_all_end_without_running_are_told_once(
         await decide(wiring, await until(wiring, RunStatus.SUSPENDED), action="deny", message="no")
         ended = await until(wiring, RunStatus.COMPLETED)
     assert framework.ran == []
-    assert [one["error"] for one in ended.result] == [  # type: ignore[union-attr, call-overload, index]
+    assert [one["error"] for one in results_of(ended)] == [
         "no",
         "Denied by policy: never",
         'The arguments do not fit refund: arguments: "amount" is a required property',
@@ -142,7 +143,7 @@ async def test_calls_that_all_end_without_running_are_told_once(
     assert (await trail(wiring)).count("tool_completed") == 4
 
 
-async def test_a_call_that_cannot_be_read_is_told_and_the_others_of_its_turn_are_asked(
+async def test_unreadable_call_is_refused_and_others_are_asked(
     wiring: Wiring,  # noqa: F811
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
@@ -155,12 +156,12 @@ async def test_a_call_that_cannot_be_read_is_told_and_the_others_of_its_turn_are
         assert [one.tool.args for one in found.items] == [{"amount": 5}]
         await decide(wiring, paused, action="approve")
         ended = await until(wiring, RunStatus.COMPLETED)
-    unread, ran = ended.result  # type: ignore[misc]
+    unread, ran = results_of(ended)
     assert "cannot be read" in unread["error"]
     assert (ran, framework.ran) == ("ran 5", [{"amount": 5}])
 
 
-async def test_a_denial_ends_the_run_where_its_agent_says_so(
+async def test_denial_ends_the_run_by_policy_of_the_agent(
     wiring: Wiring,  # noqa: F811
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
@@ -172,7 +173,7 @@ async def test_a_denial_ends_the_run_where_its_agent_says_so(
     assert "drop was denied" in str(ended.error)
 
 
-async def test_a_state_of_another_adapter_is_not_gone_on_from(
+async def test_state_of_another_adapter_is_refused(
     wiring: Wiring,  # noqa: F811
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
@@ -185,7 +186,7 @@ async def test_a_state_of_another_adapter_is_not_gone_on_from(
     assert framework.ran == []
 
 
-async def test_what_cannot_go_on_spends_no_leave(
+async def test_run_that_cannot_resume_redeems_no_permit(
     wiring: Wiring,  # noqa: F811
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
@@ -198,7 +199,7 @@ async def test_what_cannot_go_on_spends_no_leave(
     assert "permit_redeemed" not in await trail(wiring)
 
 
-async def test_run_that_its_adapter_cannot_drive_on_fails_at_once(
+async def test_final_error_of_the_adapter_fails_the_run(
     wiring: Wiring,  # noqa: F811
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
@@ -243,7 +244,7 @@ async def test_call_that_ran_before_the_adapter_raised_is_not_in_doubt(
 
 
 @pytest.mark.parametrize("status", [RunStatus.DEGRADED, RunStatus.FAILED, RunStatus.CANCELLED])
-async def test_a_run_ends_as_its_framework_says(
+async def test_run_ends_with_the_status_of_its_framework(
     wiring: Wiring,  # noqa: F811
     monkeypatch: pytest.MonkeyPatch,
     status: RunStatus,
@@ -256,7 +257,7 @@ async def test_a_run_ends_as_its_framework_says(
     assert (await trail(wiring))[-1] == f"run_{status}"
 
 
-async def test_what_a_framework_says_is_told_once_in_its_own_dialect(
+async def test_external_events_of_a_framework_are_saved_once(
     wiring: Wiring,  # noqa: F811
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
@@ -317,7 +318,7 @@ rules:
             await decide(wiring, paused, action="approve", args={"amount": 4})
 
 
-async def test_denied_model_call_keeps_a_framework_from_going_on(
+async def test_denied_model_call_stops_a_framework(
     wiring: Wiring,  # noqa: F811
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
@@ -329,6 +330,11 @@ async def test_denied_model_call_keeps_a_framework_from_going_on(
         ended = await until(wiring, RunStatus.DEGRADED)
     assert framework.ran == []
     assert "The rules do not let the agent ask its model" in str(ended.error)
+
+
+def results_of(ended: Run) -> list[Any]:
+    assert isinstance(ended.result, list)
+    return ended.result
 
 
 def write_rules(wiring: Wiring, text: str) -> None:  # noqa: F811

@@ -23,7 +23,7 @@ rules:
 
 
 @pytest.mark.parametrize(("value", "told"), [("A-7", "order A-7 is open"), ("B-7", "where nobody can be asked")])
-async def test_a_fallbacks_value_counts_where_it_fits_what_the_rule_takes(
+async def test_fallback_value_counts_if_it_fits(
     wiring: Wiring,  # noqa: F811
     monkeypatch: pytest.MonkeyPatch,
     value: JsonValue,

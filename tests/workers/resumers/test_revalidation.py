@@ -83,7 +83,7 @@ async def asked_again(wiring: Wiring, before: str, reason: str) -> SuspensionRec
     return record
 
 
-async def test_a_reviewer_who_was_shut_out_no_longer_approves(wiring: Wiring, how: str) -> None:
+async def test_deactivated_reviewer_has_the_call_asked_again(wiring: Wiring, how: str) -> None:
     await make_person(wiring, "ada")
     await pause(wiring, how)
     before = await approve(wiring, "ada")
@@ -95,7 +95,7 @@ async def test_a_reviewer_who_was_shut_out_no_longer_approves(wiring: Wiring, ho
     assert [amount for _, amount, _ in ran] == [5.0]
 
 
-async def test_an_approved_call_of_a_revoked_key_never_runs(wiring: Wiring, how: str) -> None:
+async def test_approved_call_of_a_revoked_key_never_runs(wiring: Wiring, how: str) -> None:
     key, _ = await wiring.api_keys.create("bot")
     await pause(wiring, how)
     await approve(wiring)
@@ -107,7 +107,7 @@ async def test_an_approved_call_of_a_revoked_key_never_runs(wiring: Wiring, how:
     assert "was revoked" in ((await wiring.runs.read("run_x")).error or "")
 
 
-async def test_a_call_of_a_rotated_key_that_ended_runs(wiring: Wiring, how: str) -> None:
+async def test_approved_call_of_an_expired_rotated_key_runs(wiring: Wiring, how: str) -> None:
     key, _ = await wiring.api_keys.create("bot")
     await pause(wiring, how)
     await approve(wiring)
@@ -117,7 +117,7 @@ async def test_a_call_of_a_rotated_key_that_ended_runs(wiring: Wiring, how: str)
     assert len(ran) == 1
 
 
-async def test_a_withdrawn_rule_has_its_call_asked_again(wiring: Wiring, how: str) -> None:
+async def test_withdrawn_rule_has_its_call_asked_again(wiring: Wiring, how: str) -> None:
     await pause(wiring, how)
     before = await approve(wiring)
     write_rules(wiring, "version: 1\ndefault: allow\nrules: []\n")
@@ -129,7 +129,7 @@ async def test_a_withdrawn_rule_has_its_call_asked_again(wiring: Wiring, how: st
     assert len(ran) == 1
 
 
-async def test_what_the_rules_deny_by_now_does_not_run(wiring: Wiring, how: str) -> None:
+async def test_call_denied_by_the_rules_in_force_does_not_run(wiring: Wiring, how: str) -> None:
     await pause(wiring, how)
     await approve(wiring)
     write_rules(wiring, POLICY.replace("request_approval, reason: money leaves, terms: {timeout_s: 60}", "deny"))
@@ -140,7 +140,7 @@ async def test_what_the_rules_deny_by_now_does_not_run(wiring: Wiring, how: str)
     assert [one["tool_name"] for one in failed if not one["success"]] == ["refund"]
 
 
-async def test_a_changed_tool_has_its_call_asked_again(
+async def test_changed_tool_has_its_call_asked_again(
     wiring: Wiring,
     how: str,
     monkeypatch: pytest.MonkeyPatch,

@@ -160,7 +160,7 @@ async def test_desk_denies_if_sayso_fails_while_waiting() -> None:
 
 
 async def test_desk_gives_a_resumed_run_the_same_decision() -> None:
-    """A process that is lost while it waits leaves a run that another one resumes; nobody is asked again."""
+    """Another process resumes the run of a lost one. No new decision is needed."""
     scene = Scene(([pay("ann", 7)],), office())
 
     class Lost(BaseException):
