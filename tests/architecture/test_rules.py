@@ -89,18 +89,12 @@ def test_broad_except_does_something() -> None:
     assert not silent
 
 
-def test_error_tree_lists_every_error_with_a_message() -> None:
-    drawn = inspect.getdoc(sayso.errors) or ""
-    for name, error in vars(sayso.errors).items():
-        if inspect.isclass(error) and issubclass(error, SaysoError):
-            assert re.search(rf"\b{name}\b", drawn), f"{name} is missing from the tree"
-            assert error().message.endswith("."), f"{name} has no default message"
-            root, place = (
-                next(line for line in drawn.splitlines() if re.search(rf"\b{word}\b", line)).index(word)
-                for word in ("SaysoError", name)
-            )
-            depth = len(error.__mro__) - len(SaysoError.__mro__)
-            assert (place - root) // 4 == depth, f"{name} is drawn at the wrong depth"
+def test_every_error_has_a_default_message_of_its_own() -> None:
+    errors = [error for error in vars(sayso.errors).values() if inspect.isclass(error)]
+    assert [error.__name__ for error in errors if not issubclass(error, SaysoError)] == []
+    assert [
+        error.__name__ for error in errors if "__doc__" not in vars(error) or not error().message.endswith(".")
+    ] == []
 
 
 def test_job_names_can_be_imported() -> None:

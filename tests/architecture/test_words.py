@@ -47,7 +47,7 @@ def test_texts_keep_to_plain_english() -> None:
     assert not found, "\n".join(found)
 
 
-@pytest.mark.parametrize("identifier", ["tellings", "list_looks", "PauseReason", "_spent_ms", "EXAMINE_ALL"])
+@pytest.mark.parametrize("identifier", ["tellings", "list_looks", "PauseReason", "_told_ms", "EXAMINE_ALL"])
 def test_banned_part_is_found_in_any_spelling(identifier: str) -> None:
     assert _banned_parts(identifier)
 
