@@ -90,11 +90,11 @@ def test_broad_except_does_something() -> None:
 
 
 def test_every_error_has_a_default_message_of_its_own() -> None:
-    errors = [error for error in vars(sayso.errors).values() if inspect.isclass(error)]
-    assert [error.__name__ for error in errors if not issubclass(error, SaysoError)] == []
-    assert [
-        error.__name__ for error in errors if "__doc__" not in vars(error) or not error().message.endswith(".")
-    ] == []
+    for name, error in vars(sayso.errors).items():
+        if inspect.isclass(error):
+            assert issubclass(error, SaysoError), f"{name} is not a SaysoError"
+            assert "__doc__" in vars(error), f"{name} has no docstring"
+            assert error().message.endswith("."), f"the default message of {name} is not a sentence"
 
 
 def test_job_names_can_be_imported() -> None:
