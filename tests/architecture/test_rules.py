@@ -89,18 +89,12 @@ def test_broad_except_does_something() -> None:
     assert not silent
 
 
-def test_error_tree_lists_every_error_with_a_message() -> None:
-    drawn = inspect.getdoc(sayso.errors) or ""
+def test_every_error_has_a_default_message_of_its_own() -> None:
     for name, error in vars(sayso.errors).items():
-        if inspect.isclass(error) and issubclass(error, SaysoError):
-            assert re.search(rf"\b{name}\b", drawn), f"{name} is missing from the tree"
-            assert error().message.endswith("."), f"{name} has no default message"
-            root, place = (
-                next(line for line in drawn.splitlines() if re.search(rf"\b{word}\b", line)).index(word)
-                for word in ("SaysoError", name)
-            )
-            depth = len(error.__mro__) - len(SaysoError.__mro__)
-            assert (place - root) // 4 == depth, f"{name} is drawn at the wrong depth"
+        if inspect.isclass(error):
+            assert issubclass(error, SaysoError), f"{name} is not a SaysoError"
+            assert "__doc__" in vars(error), f"{name} has no docstring"
+            assert error().message.endswith("."), f"the default message of {name} is not a sentence"
 
 
 def test_job_names_can_be_imported() -> None:
@@ -150,7 +144,7 @@ def test_legal_table_lists_every_transition() -> None:
 @pytest.mark.parametrize(
     ("where", "line", "broken"),
     [
-        ("sayso/transitions/deciding.py", "import redis", "The language needs no server"),
+        ("sayso/transitions/deciding.py", "import redis", "sayso imports no server packages"),
         ("service/desk/desk.py", "import workers.clock.ticks", "Imports run one way"),
     ],
 )
