@@ -1,6 +1,6 @@
 # `make up` runs Sayso on this machine, `make demo` shows its whole job once, `make help` lists the rest.
 .DEFAULT_GOAL := help
-.PHONY: up demo test proofs check aap openapi frameworks agentdojo bench chaos mutations release lock clean help
+.PHONY: up demo test journeys proofs check aap openapi frameworks agentdojo bench chaos mutations release lock clean help
 
 UV_VERSION := 0.13.8
 VENV := .venv
@@ -14,7 +14,8 @@ AGENTDOJO := $(AGENTDOJO_VENV)/.installed
 RUNTIME := $(VENV)/.runtime-installed
 DEV := $(VENV)/.dev-installed
 CACHES := .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis .schemathesis dist
-TESTS := tests --ignore tests/proofs
+JOURNEYS := tests/launch tests/journeys tests/chaos
+TESTS := tests --ignore tests/proofs $(addprefix --ignore ,$(JOURNEYS))
 
 export PYTHON3
 
@@ -24,9 +25,13 @@ up: $(RUNTIME) ## run Sayso on this machine until Ctrl-C
 demo: $(RUNTIME) ## show the whole job once, unattended, on free ports
 	@$(PYTHON) -m demo
 
-test: $(DEV) ## run all tests except the proofs (TESTS=tests/launch for some)
+test: $(DEV) ## run all tests except the journeys and the proofs (TESTS=tests/workers for some)
 	@$(PYTHON) -m launch.browser
 	@$(PYTHON) -m pytest $(TESTS) -q -n 2 --dist worksteal
+
+journeys: $(DEV) ## start whole installations, kill their processes, follow the tutorials
+	@$(PYTHON) -m launch.browser
+	@$(PYTHON) -m pytest $(JOURNEYS) -q -n 2 --dist worksteal
 
 proofs: $(DEV) ## explore interleavings, crash points and removed guards of the transitions
 	@$(PYTHON) -m pytest tests/proofs -q -n 2 --dist worksteal
