@@ -92,4 +92,4 @@ async def test_subagent_rule_above_an_allow_holds_over_the_api(world: World) -> 
     write_rules(world, f"version: 1\ndefault: deny\nrules:\n{rules}  - {{id: all, tool: refund, action: allow}}\n")
     suspension = await ask(world)
     assert (suspension["status"], suspension["items"][0]["subagent"]) == ("pending", None)
-    assert "nobody here knows whether a sub-agent" in str(suspension["items"][0]["prompt"]["metadata"])
+    assert "it is unknown whether a sub-agent" in str(suspension["items"][0]["prompt"]["metadata"])
