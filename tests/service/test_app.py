@@ -142,11 +142,11 @@ async def test_a_store_that_refuses_writes_or_commands_is_not_ready(world: World
         finally:
             await redis.config_set("maxmemory", 0)
         well = [await client.head("/readyz"), await client.head("/healthz")]
-        await redis.execute_command("ACL", "SETUSER", "default", "-time")
+        await redis.acl_setuser("default", enabled=True, commands=["-time"])
         try:
             refused = await client.get("/readyz")
         finally:
-            await redis.execute_command("ACL", "SETUSER", "default", "+time")
+            await redis.acl_setuser("default", enabled=True, commands=["+time"])
     assert [one.status_code for one in (*full, *well, refused)] == [503, 503, 200, 200, 503]
     assert "refuses" in refused.json()["detail"]
 

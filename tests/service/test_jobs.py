@@ -9,7 +9,7 @@ from service.jobs import DrainQueue, build_worker
 
 def test_what_is_no_worker_is_told_once_and_keeps_no_job_from_the_others(clean_store_url: str) -> None:
     worker = build_worker(clean_store_url, Worker, "one")
-    worker.register_birth()
+    worker.register_birth()  # type: ignore[no-untyped-call]
     worker.set_state("idle")
     queue = DrainQueue(clean_store_url, 30)
     with Redis.from_url(clean_store_url) as redis:
@@ -18,6 +18,6 @@ def test_what_is_no_worker_is_told_once_and_keeps_no_job_from_the_others(clean_s
     with capture_logs() as logs:
         added = [queue.ensure(), queue.ensure()]
     queue.close()
-    worker.register_death()
+    worker.register_death()  # type: ignore[no-untyped-call]
     assert added == [1, 0]
     assert sorted(line["key"] for line in logs) == ["junk", "rq:worker:list", "\ufffd"]

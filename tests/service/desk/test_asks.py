@@ -8,6 +8,7 @@ from sayso.records.run_state import seal_state
 from sayso.records.suspensions import Origin, ResumeSpec, SuspensionRecord
 from sayso.records.tool_calls import ToolCall
 from service.desk.suspending import Foreign
+from service.store.runs.runs import Run
 from service.wiring import Wiring, assemble
 from tests.builders import REFUND, run_ref
 
@@ -64,7 +65,9 @@ async def test_what_a_tool_is_is_kept_but_for_what_was_made_to_fit(
 ) -> None:
     await put(wiring, WORKER, foreign=foreign)
     assert (await wiring.runs.definition(REFUND.digest) is not None) == kept
-    assert (await wiring.runs.list_runs())[0].status == "suspended"
+    run = (await wiring.runs.list_runs())[0]
+    assert isinstance(run, Run)
+    assert run.status == "suspended"
 
 
 async def test_what_was_asked_without_a_key_twice_is_asked_twice(wiring: Wiring) -> None:

@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 from httpx import Response
 
+from sayso.canonical_json import JsonObject
 from sayso.errors import InvalidInput, TooManyRequests
 from service.concurrency import Turns
 from service.policy.evaluations import Evaluations
@@ -101,7 +102,7 @@ async def test_one_caller_is_evaluated_one_after_the_other() -> None:
         pass
 
 
-WIDE = {"items": {"anyOf": [{"type": "string"}, {"type": "null"}]}}
+WIDE: JsonObject = {"items": {"anyOf": [{"type": "string"}, {"type": "null"}]}}
 
 
 @pytest.mark.parametrize(
@@ -133,7 +134,9 @@ async def test_an_enum_that_is_missed_lists_its_values_or_says_where_they_are() 
     few, many = [f"option-{n}" for n in range(30)], [f"option-{n}" for n in range(900)]
     for offered in (few, many):
         with pytest.raises(InvalidInput) as refused:
-            await Evaluations().check_value({"properties": {"a": {"enum": offered}}}, {"a": "x"}, "args", caller="me")
+            await Evaluations().check_value(
+                {"properties": {"a": {"enum": [*offered]}}}, {"a": "x"}, "args", caller="me"
+            )
         told = refused.value.message
         if offered is few:
             assert all(f'"{one}"' in told for one in few)

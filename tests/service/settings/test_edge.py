@@ -60,11 +60,10 @@ async def test_people_behind_a_trusted_proxy_have_addresses_of_their_own(setting
     app = create_app(settings.model_copy(update={"trusted_proxies": (PROXY,)}))
     async with app.router.lifespan_context(app), client_at(app, PROXY) as client:
         await make_person(app.state.process.tenant(TENANT), "anna")
-        for _ in range(11):
-            last = await sign_in(client, WRONG, **{"X-Forwarded-For": "203.0.113.7"})
+        said = [await sign_in(client, WRONG, **{"X-Forwarded-For": "203.0.113.7"}) for _ in range(11)]
         other = await sign_in(client, PASSWORD, **{"X-Forwarded-For": "198.51.100.2"})
         spoofed = await sign_in(client, WRONG, **{"X-Forwarded-For": "198.51.100.9, 203.0.113.7"})
-    assert (last, other, spoofed) == (429, 201, 429)
+    assert (said[-1], other, spoofed) == (429, 201, 429)
 
 
 @pytest.mark.parametrize(

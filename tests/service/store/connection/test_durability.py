@@ -39,7 +39,9 @@ async def test_each_weakness_is_named_and_refused_unless_it_is_allowed(
 
 
 async def test_a_store_that_does_not_tell_is_taken_for_weak(redis: Redis, clean_store_url: str) -> None:
-    await redis.execute_command("ACL", "SETUSER", "guest", "on", "nopass", "~*", "&*", "+@all", "-config")
+    await redis.acl_setuser(
+        "guest", enabled=True, nopass=True, keys=["*"], channels=["*"], categories=["+@all"], commands=["-config"]
+    )
     url = clean_store_url.replace("unix://", "unix://guest:any@")
     assert "CONFIG GET is refused" in str(await check_durability(url, allow_weak=True))
 

@@ -8,7 +8,7 @@ import pytest
 from redis.asyncio import Redis
 from redis.exceptions import TimeoutError as RedisTimeoutError
 
-from service.store.connection.connecting import connect
+from service.store.connection.connecting import connect, text
 from service.store.connection.pubsub import Channels
 from service.store.connection.watch import Watch, wait_woken
 from service.store.keys import CHANGES
@@ -28,13 +28,13 @@ async def watching(url: str) -> AsyncIterator[tuple[Watch, Redis]]:
             await asyncio.gather(listening, return_exceptions=True)
 
 
-async def joined(redis: Redis) -> list[bytes]:
+async def joined(redis: Redis) -> list[str]:
     """The channels that anybody hears."""
-    return sorted(await redis.pubsub_channels(f"{CHANGES}*"))
+    return sorted(text(name) for name in await redis.pubsub_channels(f"{CHANGES}*"))
 
 
 async def until_joined(redis: Redis, *topics: str) -> None:
-    wanted = sorted(f"{CHANGES}{topic}".encode() for topic in topics)
+    wanted = sorted(f"{CHANGES}{topic}" for topic in topics)
 
     async def look() -> bool:
         return await joined(redis) == wanted
@@ -69,7 +69,7 @@ async def test_a_process_hears_only_what_somebody_there_waits_for(clean_store_ur
         with watch.on("run_a") as one, watch.on("run_b") as other:
             assert await wait_woken(one, 20)
             assert await wait_woken(other, 20)
-            assert await joined(redis) == [f"{CHANGES}run_a".encode(), f"{CHANGES}run_b".encode()]
+            assert await joined(redis) == [f"{CHANGES}run_a", f"{CHANGES}run_b"]
             assert await redis.publish(f"{CHANGES}run_c", "") == 0
             await redis.publish(f"{CHANGES}run_b", "")
             assert await wait_woken(other, 20)
@@ -82,7 +82,7 @@ async def test_a_topic_is_heard_until_the_last_of_its_waiters_has_left(clean_sto
         with watch.on("run_a") as one:
             assert await wait_woken(one, 20)
             with watch.on("run_a"):
-                assert await joined(redis) == [f"{CHANGES}run_a".encode()]
+                assert await joined(redis) == [f"{CHANGES}run_a"]
             await redis.publish(f"{CHANGES}run_a", "")
             assert await wait_woken(one, 20)
         await until_joined(redis)

@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 from itertools import cycle
-from typing import Any
+from typing import Any, cast
 
 import pytest
 from redis.asyncio import Redis
@@ -90,7 +90,8 @@ async def expect_each_decided_once(redis: Redis) -> None:
         trail = await Runs(store_of(redis)).trail(record.run.id)
         assert [entry.type for entry in trail] == ["run_paused", "timed_out", "decided"]
         assert find_break(trail) is None
-    ready = [one.split(b" ")[0].decode() for one in await redis.lrange(KEYS.ready, 0, -1)]
+    entries = cast("list[bytes]", await redis.lrange(KEYS.ready, 0, -1))
+    ready = [one.split(b" ")[0].decode() for one in entries]
     assert sorted(ready) == sorted(record.id for record in records)
 
 

@@ -1,6 +1,8 @@
 """One commit a change, against the real server: all of it or none, under races and lost replies."""
 
 import asyncio
+from functools import partial
+from typing import Any, cast
 
 import pytest
 from redis.asyncio import Redis
@@ -15,22 +17,22 @@ from sayso.transitions.deciding import decide, suspend
 from sayso.transitions.timing import expire
 from service.store.connection.connecting import connect
 from service.store.keys import TenantKeys
-from service.store.runs.runs import Runs
+from service.store.runs.runs import Run, Runs
 from service.store.suspensions.commits import Commit, Idempotency
-from service.store.suspensions.saving import Suspensions
+from service.store.suspensions.saving import Begin, Suspensions, Verb
 from tests.builders import store_of
 from tests.sayso.samples import ask, draft, word
 
 KEYS = TenantKeys("default")
 
 
-async def create(store: Suspensions, suspension_id: str = "sus_1", **terms: object) -> SuspensionRecord:
+async def create(store: Suspensions, suspension_id: str = "sus_1", **terms: Any) -> SuspensionRecord:
     begun = draft(id=suspension_id)
     saved = await store.create(suspension_id, lambda now_ms: suspend(begun, (ask(**terms),), now_ms))
     return saved.record
 
 
-def approve(by: str):
+def approve(by: str) -> Verb:
     def verb(record: SuspensionRecord, now_ms: int) -> Change:
         return decide(record, word(record, by=by, id=f"dec_{by}"), now_ms)
 
@@ -45,8 +47,12 @@ async def test_what_is_saved_is_found_again_in_its_place_in_every_index(redis: R
     deadline = record.items[0].terms.deadline_at_ms
     assert await redis.zscore(KEYS.schedule, "sus_1") == deadline
     assert await redis.zscore(KEYS.inbox, "sus_1") == deadline
-    assert [run.status for run in await Runs(store_of(redis)).list_runs()] == ["suspended"]
-    assert [run.id for run in await Runs(store_of(redis)).list_runs(status="suspended", owner="bot")] == ["run_1"]
+    (run,) = await Runs(store_of(redis)).list_runs()
+    assert isinstance(run, Run)
+    assert run.status == "suspended"
+    (waiting,) = await Runs(store_of(redis)).list_runs(status="suspended", owner="bot")
+    assert isinstance(waiting, Run)
+    assert waiting.id == "run_1"
     assert await redis.llen(KEYS.ready) == 0
 
 
@@ -56,7 +62,7 @@ async def test_a_decision_moves_every_index_in_the_same_commit(redis: Redis, sto
     assert (saved.record.status, saved.record.version) == (Status.DECIDED, 2)
     assert await redis.zcard(KEYS.inbox) == 0
     assert await redis.zrange(KEYS.decided, 0, -1) == [b"sus_1"]
-    assert [one.split(b" ")[0] for one in await redis.lrange(KEYS.ready, 0, -1)] == [b"sus_1"]
+    assert [one.split(b" ")[0] for one in await ready(redis)] == [b"sus_1"]
     assert await redis.zscore(KEYS.schedule, "sus_1") == saved.record.due_at_ms
 
 
@@ -79,7 +85,7 @@ async def test_a_decider_and_the_timeout_leave_exactly_one_outcome_in_every_roun
     for number in range(200):
         run = draft().run.model_copy(update={"id": f"run_{number}"})
         begun = draft(id=f"sus_{number}", run=run)
-        await store.create(begun.id, lambda now, begun=begun: suspend(begun, (ask(timeout_s=1),), now))
+        await store.create(begun.id, partial(suspend, begun, (ask(timeout_s=1),)))
 
         def late(record: SuspensionRecord, _: int) -> Change:
             return expire(record, record.items[0].terms.deadline_at_ms)
@@ -114,7 +120,7 @@ async def test_the_same_key_answers_the_same_and_another_request_under_it_is_ref
 
 
 async def test_a_creation_repeated_under_its_key_returns_the_first_one(store: Suspensions, redis: Redis) -> None:
-    def begin(suspension_id: str):
+    def begin(suspension_id: str) -> Begin:
         return lambda now_ms: suspend(draft(id=suspension_id), (ask(),), now_ms)
 
     first = await store.create("sus_1", begin("sus_1"), Idempotency("bot", "k", "f", "sus_1"))
@@ -174,7 +180,7 @@ async def test_a_lost_reply_is_settled_by_reading_again(store: Suspensions, redi
     store._commit = LosesReplies(store._commit, 1, runs=runs)  # type: ignore[assignment]
     saved = await store.change("sus_1", approve("ada"))
     assert saved.record.status is Status.DECIDED
-    assert [one.split(b" ")[0] for one in await redis.lrange(KEYS.ready, 0, -1)] == [b"sus_1"]
+    assert [one.split(b" ")[0] for one in await ready(redis)] == [b"sus_1"]
     types = [entry.type for entry in await Runs(store_of(redis)).trail("run_1")]
     assert types == ["run_paused", "decision_recorded", "decided"]
 
@@ -189,13 +195,14 @@ async def test_a_store_that_is_away_is_said_to_be_and_nothing_else_happens() -> 
 async def test_a_full_server_refuses_the_whole_commit(store: Suspensions, redis: Redis) -> None:
     await create(store)
     before = await dump(redis)
-    limit = await redis.config_get("maxmemory")
+    limit = (await redis.config_get("maxmemory"))["maxmemory"]
+    assert limit is not None
     await redis.config_set("maxmemory", 1)
     try:
         with pytest.raises(Unavailable):
             await store.change("sus_1", approve("ada"))
     finally:
-        await redis.config_set("maxmemory", limit["maxmemory"])
+        await redis.config_set("maxmemory", limit)
     assert await dump(redis) == before
 
 
@@ -211,7 +218,12 @@ async def test_state_and_definitions_are_found_by_what_vouches_for_them(store: S
     assert await Runs(store_of(redis)).state("run_1", sealed.ref) == b'{"messages": []}'
 
 
-async def dump(redis: Redis) -> dict[bytes, bytes | None]:
+async def ready(redis: Redis) -> list[bytes]:
+    """What is ready for the workers, as it stands in the store."""
+    return cast("list[bytes]", await redis.lrange(KEYS.ready, 0, -1))
+
+
+async def dump(redis: Redis) -> dict[bytes | str, bytes | None]:
     """Every key with its serialised value."""
     return {key: await redis.dump(key) for key in sorted(await redis.keys("*"))}
 
@@ -219,7 +231,7 @@ async def dump(redis: Redis) -> dict[bytes, bytes | None]:
 async def test_what_may_be_saved_up_to_a_moment_only_is_not_saved_after_it(store: Suspensions) -> None:
     record = await create(store)
 
-    def in_time(by_ms: int):
+    def in_time(by_ms: int) -> Verb:
         def verb(found: SuspensionRecord, now_ms: int) -> Change:
             return decide(found, word(found), now_ms)._replace(until_ms=now_ms + by_ms)
 

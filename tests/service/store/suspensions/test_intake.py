@@ -8,6 +8,7 @@ import pytest
 from httpx import ASGITransport, Response
 from redis.asyncio import Redis
 
+from sayso.canonical_json import JsonObject
 from sayso.client import AsyncClient
 from sayso.errors import TooManyRequests
 from service.auth.credentials import TENANT
@@ -18,13 +19,14 @@ from tests.builders import approve, finish, store_of
 from tests.service.api.aap.clients import make_instance, make_provisioner
 from tests.service.worlds import POLICY, World
 
-CALLS = {"agent": "demo", "calls": [{"tool": "refund", "args": {"order": "A-1", "amount": 5.0}}]}
+CALL: JsonObject = {"tool": "refund", "args": {"order": "A-1", "amount": 5.0}}
+CALLS: JsonObject = {"agent": "demo", "calls": [CALL]}
 
 
 def settings_of(store_url: str, folder: Path, **limits: int) -> Settings:
     policy = folder / "policy.yaml"
     policy.write_text(POLICY)
-    return Settings(redis_url=store_url, policy=policy, **limits)
+    return Settings.model_validate({"redis_url": store_url, "policy": policy, **limits})
 
 
 @pytest.fixture
@@ -56,8 +58,8 @@ async def test_one_key_cannot_have_more_items_open_than_its_limit(world: World) 
 
 
 async def test_a_request_with_several_calls_counts_each_of_them(world: World) -> None:
-    check_refused(await ask(world, body={**CALLS, "calls": CALLS["calls"] * 4}), "SAYSO_PENDING_PER_KEY")
-    assert (await ask(world, body={**CALLS, "calls": CALLS["calls"] * 3})).status_code == 201
+    check_refused(await ask(world, body={**CALLS, "calls": [CALL] * 4}), "SAYSO_PENDING_PER_KEY")
+    assert (await ask(world, body={**CALLS, "calls": [CALL] * 3})).status_code == 201
     check_refused(await ask(world), "SAYSO_PENDING_PER_KEY")
 
 
@@ -70,10 +72,9 @@ async def test_the_same_request_again_is_answered_though_there_is_no_room(world:
 async def test_what_is_denied_at_once_needs_no_room(world: World) -> None:
     for _ in range(3):
         await ask(world)
-    denied = {**CALLS, "calls": [{"tool": "refund", "args": {"order": "A-1", "amount": 900.0}}], "mode": "poll"}
     definition = {"parameters": {"type": "object"}}
-    denied["calls"][0]["definition"] = definition
-    answer = await ask(world, body={**denied, "agent": "demo"})
+    denied = {"tool": "refund", "args": {"order": "A-1", "amount": 900.0}, "definition": definition}
+    answer = await ask(world, body={**CALLS, "calls": [denied], "mode": "poll"})
     assert (answer.status_code, answer.json()["status"]) == (201, "decided")
 
 
