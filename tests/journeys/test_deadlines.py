@@ -31,7 +31,7 @@ async def test_decide_after_the_deadline_is_refused_without_a_clock(tmp_path: Pa
                 waiting = await reviewer.find_suspension(pause.suspension_id)
                 assert [item.outcome for item in waiting.items] == [None, None]
 
-                with pytest.raises(Refused, match=r"answered with 409: .*deadline passed"):
+                with pytest.raises(Refused, match=r"returned 409: .*deadline passed"):
                     await reviewer.decide(waiting.id, waiting.items[0], {"action": "approve"}, key="late")
 
             ended = await agent.await_end(run.id)
