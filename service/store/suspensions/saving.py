@@ -52,7 +52,7 @@ def _no_mark() -> int:
 
 
 class Found(NamedTuple):
-    """One suspension with the server's time; `looked` is false for a cached one."""
+    """One suspension with the server's time; `fresh` is false for a cached one."""
 
     record: SuspensionRecord | None
     now_ms: int
@@ -60,7 +60,7 @@ class Found(NamedTuple):
     last_commit: str | None = None
     fingerprint: str | None = None
     ref: str | None = None
-    looked: bool = True
+    fresh: bool = True
 
 
 class Saved(NamedTuple):
@@ -82,7 +82,7 @@ class Saved(NamedTuple):
     def as_found(self) -> Found:
         """Return the record as if it was just read; the commit's guard notices a change since."""
         passed_ms = max(0, int(monotonic_ms() - self.saved_at_ms))
-        return Found(self.record, self.now_ms + passed_ms, self.head, looked=False)
+        return Found(self.record, self.now_ms + passed_ms, self.head, fresh=False)
 
 
 class _Attempt(NamedTuple):
@@ -175,12 +175,12 @@ class Suspensions(SuspensionLookups):
             try:
                 change = step(found.record, found.now_ms)
             except SaysoError:
-                if found.looked:
+                if found.fresh:
                     raise
                 found = None
                 continue
             if change.record is found.record:
-                if found.looked:
+                if found.fresh:
                     return _unchanged(change.record, found)
                 found = None
                 continue
@@ -227,7 +227,7 @@ class Suspensions(SuspensionLookups):
         passed_ms = monotonic_ms() - at_ms
         if not new or passed_ms > _READING_MS:
             return None
-        return Found(None, max(read_ms + int(passed_ms), self.mark_ms()), TrailHead(), looked=False)
+        return Found(None, max(read_ms + int(passed_ms), self.mark_ms()), TrailHead(), fresh=False)
 
     def _remember(self, saved: Saved) -> None:
         if saved.record.status is Status.PENDING:
@@ -286,7 +286,7 @@ def _unchanged(record: SuspensionRecord, found: Found) -> Saved:
 def _prepare(found: Found, change: Change, seen: Idempotency | None, room: Room | None) -> _Attempt:
     commit_id = os.urandom(6).hex()
     commit, after, head = build_commit(found.record, change, found.head, commit_id, seen, room=room)
-    if not found.looked:
+    if not found.fresh:
         due_ms = found.record.due_at_ms if found.record is not None else None
         latest_ms = found.now_ms + _LATE_MS
         commit.between_ms = (found.now_ms - _EARLY_MS, latest_ms if due_ms is None else min(latest_ms, due_ms - 1))
