@@ -102,12 +102,12 @@ class Freezes:
         mark_ms = self.mark_ms()
         if not doubted:
             mark_ms = beat.at_ms if went_back else max(beat.at_ms, mark_ms)
-        await self._store.save_beat(beat, mark_ms)
+        await self._store.save_reading(beat, mark_ms)
         await self.known(fresh=True)
 
     async def last_beat(self) -> ClockReading | None:
         """Return the last beat of any clock."""
-        return await self._store.load_beat()
+        return await self._store.load_reading()
 
     async def note_settled(self, freeze: Freeze) -> None:
         """Record that all that an ended freeze held was woken."""

@@ -7,7 +7,7 @@ from sayso.records.freezes import Freeze
 from sayso.records.suspensions import Change, SuspensionRecord
 from sayso.transitions.due import tick, wake
 from service.desk.changes import Changes
-from service.store.suspensions.batches import Foreseen, Verb
+from service.store.suspensions.batches import PrecomputedCommit, Verb
 from service.store.suspensions.saving import Saved
 
 
@@ -16,7 +16,7 @@ class Precomputed:
     """The commits of the next due times, valid as long as `freezes` are the freezes."""
 
     freezes: tuple[Freeze, ...]
-    foreseen: tuple[Foreseen, ...]
+    foreseen: tuple[PrecomputedCommit, ...]
 
 
 @dataclass(frozen=True)

@@ -1,4 +1,4 @@
-"""Count attempts at what must not be guessed, over a moving window, for all processes together."""
+"""Limits on attempts to guess a secret: a moving window, shared by all processes."""
 
 from dataclasses import dataclass
 from hashlib import sha256
@@ -17,7 +17,7 @@ from service.store.keys import ATTEMPTS
 
 @dataclass(frozen=True)
 class Allowance:
-    """How many attempts of one kind anybody has within a while."""
+    """How many attempts of one kind one client has within `window_s`."""
 
     kind: str
     most: int
@@ -25,16 +25,16 @@ class Allowance:
 
 
 class Attempts:
-    """What was tried, by whom, how often."""
+    """Counts of attempts, by kind and client."""
 
     def __init__(self, redis: Redis) -> None:
-        # The library wants a URL even where it is given the connections, and its types know only a part of its options.
+        # The library requires a URL beside the pool, and its types omit this option.
         options: Any = {"connection_pool": redis.connection_pool}
         storage = RedisStorage("async+redis://", implementation="redispy", key_prefix=ATTEMPTS, **options)
         self._window = MovingWindowRateLimiter(storage)
 
     async def count(self, allowance: Allowance, who: str) -> None:
-        """Count one more attempt; raises `TooManyRequests`, saying when to come back, instead of the one too many."""
+        """Count one attempt; raises `TooManyRequests` over the limit."""
         item, name = _item_of(allowance), _hash(who)
         async with translated():
             if await self._window.hit(item, name):
@@ -44,7 +44,7 @@ class Attempts:
         raise TooManyRequests(f"Too many attempts; try again in {wait_s} s.", retry_after_s=wait_s)
 
     async def forget(self, allowance: Allowance, who: str) -> None:
-        """Begin anew: the attempts led to the right thing."""
+        """Reset the count after a success."""
         async with translated():
             await self._window.clear(_item_of(allowance), _hash(who))
 
@@ -54,5 +54,5 @@ def _item_of(allowance: Allowance) -> RateLimitItemPerSecond:
 
 
 def _hash(who: str) -> str:
-    """What somebody typed is no part of a key's name."""
+    """Return a digest, so that no input becomes part of a key."""
     return sha256(who.encode(errors="replace")).hexdigest()[:32]

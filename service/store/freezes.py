@@ -1,6 +1,6 @@
-"""Freezes, in force and ended; ended ones stay as long as something they held may wait.
+"""Freezes in force, and ended ones while something that they held may wait.
 
-Also the last beat of any clock, and the mark: the latest server time that a clock confirmed.
+Also the last reading of the server's time, and the mark: the latest server time that a clock confirmed.
 """
 
 from dataclasses import dataclass
@@ -17,7 +17,7 @@ _KEPT_MS = 2 * LONGEST_WAIT_S * 1000
 
 @dataclass(frozen=True)
 class Kept:
-    """All freezes as of `at_ms`, the oldest first, and the mark; 0 before the first beat."""
+    """All freezes as of `at_ms`, the oldest first, and the mark; 0 before the first reading."""
 
     freezes: tuple[Freeze, ...] = ()
     mark_ms: int = 0
@@ -56,16 +56,16 @@ class FreezeStore:
             pipe.publish(CHANGES + self._keys.tenant, "")  # open pages show what is frozen
             await pipe.execute()
 
-    async def load_beat(self) -> ClockReading | None:
-        """Return the last beat of any clock."""
+    async def load_reading(self) -> ClockReading | None:
+        """Return the last reading of any clock."""
         async with translated():
             found = await self._redis.hget(self._keys.clock, "beat")
         return ClockReading.model_validate_json(found) if found is not None else None
 
-    async def save_beat(self, beat: ClockReading, mark_ms: int) -> None:
-        """Save a beat and the mark."""
+    async def save_reading(self, reading: ClockReading, mark_ms: int) -> None:
+        """Save a reading and the mark."""
         async with translated():
-            await self._redis.hset(self._keys.clock, mapping={"beat": beat.model_dump_json(), "mark": mark_ms})
+            await self._redis.hset(self._keys.clock, mapping={"beat": reading.model_dump_json(), "mark": mark_ms})
 
     async def forget_old(self, now_ms: int) -> None:
         """Delete freezes that ended so long ago that nothing they held can wait."""

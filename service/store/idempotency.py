@@ -1,4 +1,4 @@
-"""Remember what an Idempotency-Key was used for where no commit of a suspension does it."""
+"""Idempotency-Keys of requests without a commit of a suspension."""
 
 from sayso.errors import IdempotencyConflict
 from service.store.connection.connecting import text, translated
@@ -7,13 +7,13 @@ from service.store.tenants import TenantStore
 
 
 class Replays:
-    """Look before doing something, remember it afterwards: a request that was refused leaves nothing behind."""
+    """Recall a key before the operation and save it afterwards, so that a refused request saves nothing."""
 
     def __init__(self, store: TenantStore) -> None:
         self._redis, self._keys = store.redis, store.keys
 
     async def recall(self, seen: Idempotency) -> str | None:
-        """Return what the same request made before, or None; raises `IdempotencyConflict` for another request."""
+        """Return the earlier result of this key, or None; raises `IdempotencyConflict` for another request."""
         async with translated():
             raw = await self._redis.get(self._keys.idempotency(seen.actor, seen.key))
         if raw is None:
@@ -24,7 +24,7 @@ class Replays:
         return ref
 
     async def remember(self, seen: Idempotency) -> None:
-        """Keep what this request made for as long as any other key is kept."""
+        """Save the result of this request for 24 hours."""
         async with translated():
             await self._redis.set(
                 self._keys.idempotency(seen.actor, seen.key),

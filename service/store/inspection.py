@@ -1,7 +1,4 @@
-"""Look through what is stored for records that cannot be read, before somebody needs one of them.
-
-A sample is cheap and told by `/readyz`; the whole is looked through by `sayso doctor`.
-"""
+"""Searches for unreadable records: a cheap sample for `/readyz`, a full pass for `sayso doctor`."""
 
 from collections.abc import Iterator, Sequence
 
@@ -15,13 +12,13 @@ from service.store.suspensions.schedule import Schedule
 _SAMPLE = 50
 _SAMPLE_EVERY_MS = 5_000
 _AT_ONCE = 50
-"""How many records are read in one go: some milliseconds, between which others are served."""
+"""How many records are read at once; takes some milliseconds, and other requests run in between."""
 
 _MOST = 5_000
 
 
 class Inspections:
-    """What one process finds out about the records of a tenant."""
+    """Unreadable records and damaged trails of one tenant."""
 
     def __init__(
         self, suspensions: Suspensions, runs: Runs, trails: Trails, schedule: Schedule, readings: Readings
@@ -34,20 +31,20 @@ class Inspections:
         self._sampled_at_ms = -_SAMPLE_EVERY_MS + 0.0
 
     async def sample(self) -> list[UnreadableRecord]:
-        """Return what cannot be read, as far as this process has met it or finds it among what waits and the newest."""
+        """Return the unreadable records known to this process, after reading a sample every 5 s."""
         if monotonic_ms() - self._sampled_at_ms >= _SAMPLE_EVERY_MS:
             self._sampled_at_ms = monotonic_ms()
             await self._read(await self._list_ids(_SAMPLE))
         return self._readings.list_unreadable()
 
     async def look_through(self) -> tuple[int, list[UnreadableRecord]]:
-        """Return how many records were read, all that waits and the newest others, and which of them cannot be."""
+        """Read all waiting records and the newest others; return their number and the unreadable ones."""
         ids = await self._list_ids(_MOST)
         await self._read(ids)
         return len(ids), self._readings.list_unreadable()
 
     async def look_through_trails(self) -> tuple[int, dict[str, str]]:
-        """Return how many trails were compared with their records, the newest, and what is wrong with which run's."""
+        """Compare the newest trails with their records; return their number and the fault of each damaged run."""
         run_ids = await self._runs.list_ids(_MOST)
         faults: dict[str, str] = {}
         for some in _divide(run_ids):

@@ -1,7 +1,7 @@
 """Instances of the Agent Approval Protocol.
 
-One commit saves a change and the Idempotency-Key of its caller. A deleted instance leaves a mark for seven days, when
-it cannot suspend.
+One commit saves a change and the Idempotency-Key of its caller. A deleted instance cannot suspend: its mark is kept
+for seven days.
 """
 
 from typing import Any
@@ -17,7 +17,7 @@ from service.store.tenants import TenantStore
 from service.store.tokens import InstanceKey
 
 KEPT_MS = 7 * 86_400_000
-"""How long a key of an instance, and the mark of a deleted one, are kept."""
+"""How long the Idempotency-Key of an instance and the mark of a deleted one are kept."""
 
 
 class Registration(BaseModel):
@@ -51,26 +51,26 @@ class Instance(BaseModel):
 
 
 class Instances:
-    """Look an instance up, make one, change it, delete it."""
+    """The instances of one tenant."""
 
     def __init__(self, store: TenantStore) -> None:
         self._redis, self._keys = store.redis, store.keys
         self._commit = store.redis.register_script(read_script("commit"))
 
     async def read(self, instance_id: str) -> Instance | None:
-        """Return the instance, or None where there is none any more."""
+        """Return the instance, or None."""
         async with translated():
             raw = await self._redis.get(self._keys.instance(instance_id))
         return Instance.model_validate_json(text(raw).partition("|")[2]) if raw else None
 
     async def is_gone(self, instance_id: str, scope: str) -> bool:
-        """Tell whether this scope's instance was deleted within the last seven days."""
+        """Return whether this scope's instance was deleted in the last seven days."""
         async with translated():
             raw = await self._redis.get(self._keys.gone(instance_id))
         return raw is not None and text(raw) == f"1|{scope}"
 
     async def recall(self, seen: Idempotency) -> str | None:
-        """Return what this key made before, or None; raises `IdempotencyConflict` for another request."""
+        """Return the earlier result of this key, or None; raises `IdempotencyConflict` for another request."""
         async with translated():
             raw = await self._redis.get(self._keys.idempotency(seen.actor, seen.key))
         if raw is None:
@@ -81,7 +81,7 @@ class Instances:
         return ref
 
     async def save(self, instance: Instance, seen: Idempotency) -> Instance | None:
-        """Save a new instance, or a change of the one read; None, and nothing changed, when somebody was faster."""
+        """Save a new or changed instance; return None, and save nothing, after a concurrent change."""
         keys = self._keys
         saved = instance.model_copy(update={"version": instance.version + 1})
         commit = Commit()
@@ -94,15 +94,15 @@ class Instances:
         return saved if await self._send(commit) else None
 
     async def let_in(self, instance: Instance) -> None:
-        """Let the instance's credential hold; done twice, it is once."""
+        """Save the instance's credential; idempotent."""
         key = InstanceKey(tenant=instance.tenant, instance_id=instance.id)
         async with translated():
             await self._redis.set(INSTANCE_KEYS + instance.credential_hash, key.model_dump_json())
 
     async def delete(self, instance: Instance, now_ms: int) -> bool:
-        """End an instance: from this commit on nothing is asked for it. False when it was changed meanwhile.
+        """Delete an instance, so that it cannot suspend; return False after a concurrent change.
 
-        What it still waits for is withdrawn afterwards; a place among the deliveries sees to it that somebody does.
+        Its entry in `deliveries` schedules the cancellation of its open requests.
         """
         keys = self._keys
         commit = Commit()

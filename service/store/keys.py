@@ -178,7 +178,7 @@ class TenantKeys:
 
     @property
     def clock(self) -> str:
-        """The last beat of any clock, and the latest time that a clock confirmed."""
+        """The last reading of any clock, and the latest time that a clock confirmed."""
         return f"{self.prefix}clock"
 
     @property

@@ -31,7 +31,7 @@ class Reviewer(BaseModel):
 
 
 class Session(BaseModel):
-    """One sign-in of one person; `address` and `client` are what the request that opened it said."""
+    """One sign-in of one person; `address` and `client` come from the request that opened it."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
@@ -45,7 +45,7 @@ class Session(BaseModel):
 
 
 class OpenSession(NamedTuple):
-    """A session that holds, the hash of its token, and how long it has before it ends for want of use."""
+    """A valid session, the hash of its token, and its remaining idle time."""
 
     token_hash: str
     session: Session
@@ -53,12 +53,12 @@ class OpenSession(NamedTuple):
 
 
 KeyKind = Literal["agent", "reviewer", "provisioner"]
-"""An agent starts and reads its own runs; a reviewer's key decides in that person's name; a provisioner manages
-instances of the Agent Approval Protocol."""
+"""An agent starts and reads its own runs; a reviewer decides as that person; a provisioner manages instances of the
+Agent Approval Protocol."""
 
 
 class ApiKey(BaseModel):
-    """A credential of a machine; its kind says what it may do."""
+    """A credential of a machine; `kind` is its permission."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
@@ -77,7 +77,7 @@ class ApiKey(BaseModel):
     """Whether all runs of this revoked key were withdrawn."""
 
     def holds(self, at_ms: int) -> bool:
-        """Whether the key is neither revoked nor, having been rotated, at its end."""
+        """Return whether the key is neither revoked nor past its end after a rotation."""
         return self.revoked_at_ms is None and (self.ends_at_ms is None or at_ms < self.ends_at_ms)
 
 
@@ -88,7 +88,7 @@ class People:
         self._redis, self._keys = store.redis, store.keys
 
     async def add_reviewer(self, reviewer: Reviewer) -> bool:
-        """Save a new reviewer; False, and nothing changed, when the name is taken."""
+        """Save a new reviewer; return False, and save nothing, if the name is taken."""
         async with translated():
             key = self._keys.reviewers
             return bool(await self._redis.hsetnx(key, reviewer.name, reviewer.model_dump_json()))
@@ -99,11 +99,11 @@ class People:
             await self._redis.hset(self._keys.reviewers, reviewer.name, reviewer.model_dump_json())
 
     async def change_reviewer(self, name: str, change: Callable[[Reviewer], Reviewer]) -> Reviewer | None:
-        """Change a reviewer as they are at that moment, and return them; None when nobody has that name."""
+        """Change a reviewer atomically and return it; None if the name is unknown."""
         return await self._change(Reviewer, self._keys.reviewers, name, change)
 
     async def find_reviewer(self, name: str) -> Reviewer | None:
-        """Return the reviewer of that name, or None."""
+        """Return the reviewer with this name, or None."""
         async with translated():
             raw = await self._redis.hget(self._keys.reviewers, name)
         return Reviewer.model_validate_json(raw) if raw else None
@@ -115,7 +115,7 @@ class People:
         return sorted((Reviewer.model_validate_json(raw) for raw in found.values()), key=lambda one: one.name)
 
     async def open_session(self, token_hash: str, session: Session, idle_ms: int) -> None:
-        """Save a session that ends after `idle_ms` without use, and its place among its person's."""
+        """Save a session that ends after `idle_ms` without use, and add it to the person's sessions."""
         index = self._keys.sessions_of(session.name)
         async with translated(), self._redis.pipeline(transaction=True) as pipe:
             pipe.set(SESSIONS + token_hash, session.model_dump_json(), px=idle_ms)
@@ -124,7 +124,7 @@ class People:
             await pipe.execute()
 
     async def list_sessions(self, name: str) -> list[OpenSession]:
-        """Return a person's sessions that are there, the newest first; forget the places of those that are gone."""
+        """Return a person's sessions, the newest first; remove ended ones from the index."""
         index = self._keys.sessions_of(name)
         async with translated():
             listed: list[Any] = await self._redis.zrange(index, 0, -1, desc=True)
@@ -144,18 +144,18 @@ class People:
         ]
 
     async def save_key(self, key_hash: str, key: ApiKey) -> None:
-        """Save an API key under its hash, and the hash among the tenant's keys."""
+        """Save an API key by its hash, and the hash by its id."""
         async with translated(), self._redis.pipeline(transaction=True) as pipe:
             pipe.set(KEYS + key_hash, key.model_dump_json())
             pipe.hset(self._keys.api_keys, key.id, key_hash)
             await pipe.execute()
 
     async def change_key(self, key_hash: str, change: Callable[[ApiKey], ApiKey]) -> ApiKey | None:
-        """Change an API key as it is at that moment, and return it; None when there is none of that hash."""
+        """Change an API key atomically and return it; None if the hash is unknown."""
         return await self._change(ApiKey, KEYS + key_hash, None, change)
 
     async def find_key_hash(self, key_id: str) -> str | None:
-        """Return the hash of the tenant's API key of that id, or None."""
+        """Return the hash of the API key with this id, or None."""
         async with translated():
             raw = await self._redis.hget(self._keys.api_keys, key_id)
         return text(raw) if raw else None

@@ -36,7 +36,7 @@ class RuleStore:
         return text(reply[0]), bool(reply[1])
 
     async def read_version(self) -> str | None:
-        """Return the version in force, None while nobody has published any."""
+        """Return the version in force, or None before the first publication."""
         async with translated():
             found = await self._redis.hget(self._keys.rules, "in-force")
         return text(found) if found else None
@@ -51,7 +51,7 @@ class RuleStore:
         return text(version or b""), (rules or b"").decode(errors="replace")
 
     async def list_holders(self) -> list[Holder]:
-        """Return what each process holds that has told of itself lately, by name."""
+        """Return the live processes, by name."""
         async with translated(), self._redis.pipeline(transaction=True) as pipe:
             pipe.hgetall(self._keys.rules)
             pipe.time()

@@ -10,16 +10,16 @@ from service.store.keys import TenantKeys
 from service.store.suspensions.reading import Readings
 
 _BATCH_PIPELINES = 4
-"""The server reads some 16 kB from each connection between two writes to its disk: six commits of a hundred sent."""
+"""The server reads about 16 kB from each connection between two writes to its disk, or six of a hundred commits."""
 
 
 class Connections:
-    """The connections of one process, shared by all tenants. Each connects when it is first used."""
+    """The connections of one process, shared by all tenants. Each connects on first use."""
 
     def __init__(self, redis: Redis) -> None:
         self.redis = redis
         self.time_read = (0, -inf)
-        """The server's time as of the last commit or look-up, ms, and the monotonic moment of its reading."""
+        """The server's time, ms, as of the last commit or look-up, and the monotonic time of that reading."""
 
         self.changes = Pipeline(redis)
         self.intake = Pipeline(redis)

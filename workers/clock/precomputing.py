@@ -13,7 +13,7 @@ from operator import attrgetter
 
 from sayso.clock import monotonic_ms
 from service.desk.scheduling import Precomputed
-from service.store.suspensions.batches import Foreseen
+from service.store.suspensions.batches import PrecomputedCommit
 from service.wiring import Wiring
 
 AHEAD_MS = 10_000
@@ -86,7 +86,7 @@ class Precomputing:
         self._coming = Precomputed(found.freezes, tuple(together))
 
 
-def _divide(due: tuple[Foreseen, ...], ahead_ms: float) -> Iterator[tuple[Foreseen, ...]]:
+def _divide(due: tuple[PrecomputedCommit, ...], ahead_ms: float) -> Iterator[tuple[PrecomputedCommit, ...]]:
     """Divide due changes into writes, larger ones when late. `ahead_ms` is store time minus monotonic time."""
     while due:
         late_ms = monotonic_ms() + ahead_ms - due[0].at_ms

@@ -1,6 +1,6 @@
-"""Connect to the store, and turn whatever goes wrong there into one error of ours.
+"""Connections to the store, and its failures as `Unavailable`.
 
-Commands are never re-sent by the client: a commit whose reply was lost is settled by reading again.
+The client never sends a command again: after a lost reply the caller reads the record.
 """
 
 from contextlib import AbstractAsyncContextManager
@@ -22,7 +22,7 @@ from sayso.errors import Unavailable
 _LOG = structlog.get_logger(__name__)
 
 LOST = (RedisConnectionError, RedisTimeoutError, OSError)
-"""After these nobody knows whether the server has run the command."""
+"""Errors after which the server may or may not have run the command."""
 
 _REFUSED = (BusyLoadingError, ReadOnlyError, OutOfMemoryError)
 _BUSY = ("OOM", "MISCONF", "LOADING", "READONLY", "NOREPLICAS")
@@ -42,7 +42,7 @@ def connect(url: str, *, blocking: bool = False) -> Redis:
 
 
 class _UnixConnection(UnixDomainSocketConnection):
-    """A blocking connection over a Unix socket; redis-py 7.2.0, which AFK pins, reads a port from it."""
+    """A blocking connection over a Unix socket, with the `port` that redis-py 7.2.0 (pinned by AFK) reads."""
 
     port = 0
 
@@ -55,17 +55,17 @@ def connect_blocking(url: str, **options: Any) -> BlockingRedis:
 
 
 def text(raw: bytes | str) -> str:
-    """Return a name or id that came from the store."""
+    """Decode a name or id from the store."""
     return raw.decode() if isinstance(raw, bytes) else raw
 
 
 def translated() -> AbstractAsyncContextManager[None]:
-    """Raise `Unavailable` for whatever the store could not do just now."""
+    """Raise `Unavailable` for an error of the store."""
     return _TRANSLATION
 
 
 class _Translation(AbstractAsyncContextManager[None]):
-    """Holds nothing, so that one is enough for all."""
+    """The context manager of `translated`; stateless, so one instance serves all calls."""
 
     async def __aenter__(self) -> None: ...
 
@@ -81,7 +81,7 @@ class _Translation(AbstractAsyncContextManager[None]):
         if isinstance(error, ResponseError) and str(error).startswith(_BUSY):
             raise Unavailable(f"The store refuses writes just now ({str(error).split(' ', 1)[0]}).") from error
         if isinstance(error, ResponseError):
-            _LOG.error("store_refused", error=str(error))  # it will not pass by itself, unlike the others
+            _LOG.error("store_refused", error=str(error))  # unlike the others, it does not pass by itself
             raise Unavailable(f"The store refuses what Sayso asks of it: {error}. Tell the operator.") from error
 
 

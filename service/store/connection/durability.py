@@ -1,4 +1,4 @@
-"""Make sure that the store keeps what it confirmed, before anything is confirmed to anybody."""
+"""Check at start that the store keeps every confirmed write."""
 
 from typing import Any
 
@@ -10,17 +10,17 @@ from service.store.connection.connecting import connect, text, translated
 from service.store.connection.faults import WAIT_S, await_store
 
 WANTED = {"appendonly": "yes", "appendfsync": "always", "maxmemory-policy": "noeviction"}
-"""What keeps a confirmed write, whatever is killed when."""
+"""Settings of the server with which a confirmed write survives any crash."""
 
 
 class WeakDurability(SaysoError):
-    """The store may forget what it confirmed; set it up as docs/operations.md says, or allow it by a setting."""
+    """The store may lose confirmed writes. See docs/operations.md."""
 
 
 async def check_durability(url: str, *, allow_weak: bool, wait_s: float = WAIT_S) -> str | None:
-    """Return what is weak about the store, None for nothing; waits until it is up.
+    """Wait for the store; return its weak settings, or None.
 
-    Raises `WeakDurability` unless weakness is allowed, and `Unavailable` when the store did not come up in time.
+    Raises `WeakDurability` unless weakness is allowed, and `Unavailable` if the store does not answer in time.
     """
     await await_store(url, wait_s)
     async with connect(url) as redis:

@@ -1,4 +1,4 @@
-"""Where a store is, and why it does not answer."""
+"""The address of a store, and why it does not answer."""
 
 import asyncio
 import socket
@@ -31,12 +31,12 @@ def describe_fault(url: str, error: BaseException) -> str:
 
 
 async def await_store(url: str, wait_s: float | None = WAIT_S) -> None:
-    """Wait until the store answers, without an end where `wait_s` is None; log its address and the cause at once.
+    """Wait until the store answers, without limit if `wait_s` is None; log the address and each new cause.
 
-    Raises `Unavailable` when the time is over, and at once for a password that the store refuses.
+    Raises `Unavailable` after the limit, and at once for a refused user or password.
     """
     until_ms = None if wait_s is None else monotonic_ms() + wait_s * 1000
-    told = ""
+    logged = ""
     async with connect(url) as redis:
         while (error := await _ping(redis)) is not None:
             fault = describe_fault(url, error)
@@ -44,16 +44,16 @@ async def await_store(url: str, wait_s: float | None = WAIT_S) -> None:
                 raise Unavailable(f"{fault} Correct the user and the password in SAYSO_REDIS_URL.")
             if until_ms is not None and monotonic_ms() >= until_ms:
                 raise Unavailable(f"{fault} Nothing changed within {wait_s:g} s. Start it, or correct SAYSO_REDIS_URL.")
-            if fault != told:
-                _LOG.warning("store_away", told=fault)
-                told = fault
+            if fault != logged:
+                _LOG.warning("store_away", reason=fault)
+                logged = fault
             await asyncio.sleep(_AGAIN_S)
-    if told:
+    if logged:
         _LOG.info("store_back", address=show_address(url))
 
 
 def is_refused(error: BaseException) -> bool:
-    """Return whether the store refuses the user or the password, which waiting does not mend."""
+    """Return whether the store refuses the user or the password."""
     return any(isinstance(one, AuthenticationError | NoPermissionError) for one in _causes(error))
 
 
@@ -67,7 +67,7 @@ async def _ping(redis: Redis) -> Exception | None:
 
 
 def _causes(error: BaseException) -> list[BaseException]:
-    """Return the error and what it came from, the innermost first."""
+    """Return the error and its causes, the innermost first."""
     found: list[BaseException] = []
     one: BaseException | None = error
     while one is not None and one not in found:

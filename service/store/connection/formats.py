@@ -1,7 +1,6 @@
-"""The version of the format in which the store is written.
+"""The version of the store's format.
 
-A program of another version would misread the store, so it does not start. A version that writes what this one cannot
-read takes the next number.
+A process of another format does not start. A change that this version cannot read takes the next number.
 """
 
 import re
@@ -16,7 +15,7 @@ CURRENT = 2
 """The format that this version reads and writes. Format 2 renamed stored fields and keys."""
 
 _UNNUMBERED = "1"
-"""The format of a store that holds Sayso's keys and no number."""
+"""The format of a store with keys of Sayso but no number."""
 
 
 class OtherFormat(SaysoError):
@@ -30,7 +29,7 @@ async def check_format(url: str) -> None:
 
 
 async def claim_format(redis: Redis) -> None:
-    """Do what `check_format` does, on an open connection."""
+    """Run `check_format` on an open connection."""
     async with translated():
         raw = await redis.get(FORMAT)
         if raw is None and not await _holds_keys(redis):
@@ -47,7 +46,7 @@ async def claim_format(redis: Redis) -> None:
 
 
 async def _holds_keys(redis: Redis) -> bool:
-    """Whether Sayso has written to this store before."""
+    """Return whether the store holds keys of Sayso."""
     async for _ in redis.scan_iter(match="sayso:{*", count=1000):
         return True
     return False

@@ -1,7 +1,7 @@
-"""Hear channels of the store, any number over one connection, joined and left at any time.
+"""Subscriptions to any number of channels over one connection.
 
-The client library looks at each message for longer than the store takes for the whole commit, and sends one command at
-a time; here it connects, signs in and does TLS, and its connection is then taken over, as in `lines.py`.
+The client library needs longer for a message than the store for the commit. As in `pipeline.py`, it only connects,
+authenticates and negotiates TLS.
 """
 
 import asyncio
@@ -18,15 +18,15 @@ _MESSAGES = frozenset((b"subscribe", b"message"))
 
 
 class Channels(asyncio.Protocol):
-    """One connection that hears channels; `told` is called with a channel's name once it is heard, and at each message.
+    """One connection with subscriptions.
 
-    The store's word that a channel is heard comes before whatever is said on it later, so that nothing is missed by
-    whoever looks after that.
+    `notify` is called with the channel's name when its subscription is confirmed, and for each message. A reader that
+    starts after the confirmation misses no message.
     """
 
-    def __init__(self, connection: Any, told: Callable[[bytes], None]) -> None:
-        self._connection = connection  # it would hang up when nobody holds it
-        self._notify = told
+    def __init__(self, connection: Any, notify: Callable[[bytes], None]) -> None:
+        self._connection = connection  # garbage collection would close it
+        self._notify = notify
         self._reader = hiredis.Reader(replyError=ResponseError)
         self._heard = 0
         self._lost: asyncio.Future[None] = asyncio.get_running_loop().create_future()
@@ -34,23 +34,23 @@ class Channels(asyncio.Protocol):
         self._transport.set_protocol(self)
 
     @classmethod
-    async def open(cls, redis: Redis, told: Callable[[bytes], None]) -> Self:
+    async def open(cls, redis: Redis, notify: Callable[[bytes], None]) -> Self:
         """Connect; raises the library's errors."""
         pool: Any = redis.connection_pool
         connection = pool.make_connection()
         await connection.connect()
-        return cls(connection, told)
+        return cls(connection, notify)
 
-    def join(self, names: Collection[str]) -> None:
-        """Begin to hear channels."""
+    def subscribe(self, names: Collection[str]) -> None:
+        """Subscribe to channels."""
         self._send("SUBSCRIBE", *names)
 
-    def leave(self, name: str) -> None:
-        """Hear a channel no longer."""
+    def unsubscribe(self, name: str) -> None:
+        """Unsubscribe from a channel."""
         self._send("UNSUBSCRIBE", name)
 
-    async def last(self, alive_every_s: float) -> None:
-        """Return never; raise when the connection is lost, or does not answer when it is asked whether it lives."""
+    async def run(self, alive_every_s: float) -> None:
+        """Never return; raise when the connection is lost or does not answer a PING."""
         while True:
             heard = self._heard
             await asyncio.wait((self._lost,), timeout=alive_every_s)
@@ -60,14 +60,14 @@ class Channels(asyncio.Protocol):
                 self._send("PING")
                 await asyncio.wait((self._lost,), timeout=alive_every_s)
                 if self._heard == heard:
-                    raise RedisTimeoutError("the store's channel has gone quiet")
+                    raise RedisTimeoutError("the store did not answer a PING on the connection for channels")
 
     def close(self) -> None:
-        """Hang up."""
+        """Close the connection."""
         self._transport.abort()
 
     def data_received(self, data: bytes) -> None:
-        """Tell of each message; what else there is shows that the connection lives."""
+        """Notify of each message."""
         self._heard += 1
         try:
             self._reader.feed(data)
@@ -81,10 +81,11 @@ class Channels(asyncio.Protocol):
             self._transport.abort()
 
     def connection_lost(self, error: Exception | None) -> None:
-        """Have `last` raise."""
+        """Make `run` raise."""
         if not self._lost.done():
-            self._lost.set_exception(RedisConnectionError(f"the store's channel was lost: {error or 'it hung up'}"))
-            self._lost.exception()  # a channel that is being closed has nobody left to tell
+            reason = error or "it was closed"
+            self._lost.set_exception(RedisConnectionError(f"the connection for channels was lost: {reason}"))
+            self._lost.exception()  # marks it as retrieved: `run` may have ended
 
     def _send(self, *words: str) -> None:
         if not self._transport.is_closing():

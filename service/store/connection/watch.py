@@ -1,9 +1,8 @@
-"""Wake whoever waits for a change. A process hears of what somebody there waits for, and of nothing else.
+"""Wake-ups for waiters of this process, by topic. A process subscribes only to topics with waiters.
 
-A wake-up is a hint: the waiter reads again and may find nothing new. The first one says that the topic is heard from
-now on; whoever reads after it misses nothing. After a lost connection everybody is woken, so a missed message costs a
-look, never an answer; and a connection that has gone quiet is asked whether it lives, so that nobody who waits has to
-look by themselves, however many they are.
+A wake-up is a hint: the waiter reads again and may find nothing new. The first one confirms the subscription, so a
+read after it misses nothing. After a lost connection all waiters are woken. A quiet connection is checked with a PING,
+so waiters need not poll.
 """
 
 import asyncio
@@ -18,17 +17,17 @@ from service.store.connection.pubsub import Channels
 from service.store.keys import CHANGES
 
 ALIVE_EVERY_S = 2.0
-"""How often a quiet connection is asked whether it lives; one that has not answered by the next time is lost."""
+"""Interval of PINGs on a quiet connection; without an answer within another interval it is lost."""
 
 HEARD_WITHIN_S = 1.0
-"""How long to wait for the first wake-up before reading all the same; with the store away there is none."""
+"""How long to wait for the first wake-up before reading anyway."""
 
 READERS = 32
-"""How many of those who are woken together read at once: each takes a connection to the store."""
+"""How many woken waiters read at once; each uses a connection to the store."""
 
 
 class Watch:
-    """Fan-out of what moves to the waiters of this process; run `listen` as a task beside it."""
+    """Fan-out of changes to the waiters of this process. Run `listen` as a task."""
 
     def __init__(
         self,
@@ -45,19 +44,19 @@ class Watch:
 
     @contextmanager
     def on(self, topic: str) -> Iterator[asyncio.Event]:
-        """Give an event that is set once `topic` (a tenant, suspension or run) is heard, and whenever it moves.
+        """Yield an event that is set once `topic` (a tenant, suspension or run) is subscribed, and at each change.
 
         Clear it to wait again.
         """
         event = asyncio.Event()
-        self._enter(topic, event)
+        self._subscribe(topic, event)
         try:
             yield event
         finally:
-            self._leave(topic, event)
+            self._unsubscribe(topic, event)
 
     async def listen(self) -> None:
-        """Hear what is waited for until cancelled, through any number of lost connections."""
+        """Receive changes until cancelled; reconnect after a loss."""
         while True:
             try:
                 await self._follow()
@@ -72,30 +71,33 @@ class Watch:
         try:
             self._channels = channels
             if self._waiters:
-                channels.join([CHANGES + topic for topic in self._waiters])
-            await channels.last(ALIVE_EVERY_S)
+                channels.subscribe([CHANGES + topic for topic in self._waiters])
+            await channels.run(ALIVE_EVERY_S)
         finally:
             self._channels = None
             self._heard.clear()
             channels.close()
 
-    def _enter(self, topic: str, event: asyncio.Event) -> None:
+    def _subscribe(self, topic: str, event: asyncio.Event) -> None:
         if topic in self._heard:
             event.set()
         elif self._channels is not None and topic not in self._waiters:
-            self._channels.join((CHANGES + topic,))
+            self._channels.subscribe((CHANGES + topic,))
         self._waiters[topic].add(event)
 
-    def _leave(self, topic: str, event: asyncio.Event) -> None:
+    def _unsubscribe(self, topic: str, event: asyncio.Event) -> None:
         self._waiters[topic].discard(event)
         if not self._waiters[topic]:
             del self._waiters[topic]
             self._heard.discard(topic)
             if self._channels is not None:
-                self._channels.leave(CHANGES + topic)
+                self._channels.unsubscribe(CHANGES + topic)
 
     def _wake(self, channel: bytes) -> None:
-        """Wake a topic's waiters. A late word on a topic that was left and entered anew is followed by another one."""
+        """Wake a topic's waiters.
+
+        A late message from an earlier subscription is harmless: the new subscription is confirmed after it.
+        """
         topic = channel[len(CHANGES) :].decode()
         events = self._waiters.get(topic)
         if events:
@@ -104,14 +106,14 @@ class Watch:
                 event.set()
 
     def wake_all(self) -> None:
-        """Let everybody look again."""
+        """Wake all waiters."""
         for events in self._waiters.values():
             for event in events:
                 event.set()
 
 
 async def wait_woken(event: asyncio.Event, timeout_s: float) -> bool:
-    """Wait until the event is set or the time is over; clears it and tells whether it was set."""
+    """Wait for the event and clear it; return False after the timeout."""
     try:
         async with asyncio.timeout(timeout_s):
             await event.wait()

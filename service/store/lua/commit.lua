@@ -38,7 +38,7 @@ them.
                                     "f:<file>": its last version; "v:<version>": its last publication;
                                     see `rules.lua`
   sayso:{t}:rulebook        string  the rules in force, as JSON
-  sayso:{t}:clock           hash    "beat": the last beat of any clock; "mark": the latest time that a clock confirmed, ms;
+  sayso:{t}:clock           hash    "beat": the last reading of any clock; "mark": the latest time that a clock confirmed, ms;
                                     written outside of this script
   sayso:{t}:definitions     hash    digest of a tool definition -> the definition as JSON
   sayso:changes:<topic>     channel of a tenant, suspension or run: a hint that it changed

@@ -1,4 +1,4 @@
-"""External events of runs: bounded, each event once, deleted with the run."""
+"""External events of runs. They are limited, deduplicated, and deleted with the run."""
 
 from collections.abc import Sequence
 from typing import NamedTuple
@@ -15,14 +15,14 @@ from service.store.tenants import TenantStore
 
 MOST_EVENTS = 5_000
 MOST_BYTES = 4 * 1024 * 1024
-"""Limits of one run; more raises `TooLarge`."""
+"""Limits of one run."""
 
 _SCRIPT = read_script("external_events")
 _THERE, _NO_RUN, _OTHER, _TOO_MANY, _TOO_MUCH = range(5)
 
 
 class ExternalEvent(NamedTuple):
-    """One event with its number at the source."""
+    """One event with its number at its source."""
 
     seq: int
     said_at_ms: int | None
@@ -46,9 +46,9 @@ class ExternalEvents:
     async def add(
         self, run_id: str, source: str, source_format: str, external_events: Sequence[ExternalEvent]
     ) -> Appended:
-        """Save the new ones of these events, all or none.
+        """Save those events that are new, all or none.
 
-        Raises `IdempotencyConflict` for a number that has other content, and `TooLarge` over the limits.
+        Raises `IdempotencyConflict` for a known number with other content, and `TooLarge` over the limits.
         """
         keys = self._keys
         args: list[str | int | bytes] = [MOST_EVENTS, MOST_BYTES, CHANGES + run_id]
@@ -84,18 +84,18 @@ def _refuse(
     if verdict == _OTHER:
         seq = external_events[fact].seq
         return IdempotencyConflict(
-            f"Event {seq} of {source!r} is there already with other content; nothing of this request was kept. "
-            "Send the same event under the same number, and a new one under the next.",
+            f"Event {seq} of {source!r} is saved with other content; nothing of this request was saved. "
+            "Send the same event under the same number, and a new one under the next number.",
             source=source,
             seq=seq,
         )
     if verdict == _TOO_MANY:
         return TooLarge(
-            f"The run has {fact} events of {MOST_EVENTS}; these do not fit. Tell less, such as whole messages instead "
-            "of their fragments.",
+            f"The run has {fact} events of {MOST_EVENTS}; these do not fit. Send fewer, such as whole messages "
+            "instead of their fragments.",
             kept=fact,
         )
-    return TooLarge(f"The run has {fact} bytes of events of {MOST_BYTES}; these do not fit. Tell less.", kept=fact)
+    return TooLarge(f"The run has {fact} bytes of events of {MOST_BYTES}; these do not fit. Send fewer.", kept=fact)
 
 
 def _unpack(raw: bytes | str, position: int) -> StoredEvent:

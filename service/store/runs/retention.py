@@ -1,7 +1,6 @@
-"""Forget runs that ended long ago: their records first, with every place in every index; their trails later.
+"""Deletion of runs that ended long ago: first their records and index entries, later their trails.
 
-A run is forgotten in one commit that holds only while nothing of it has moved, so that nobody loses a run that was
-revived at that very moment.
+One commit deletes a run, and only if it is unchanged since it was read.
 """
 
 from typing import Any, NamedTuple
@@ -16,19 +15,19 @@ from service.store.suspensions.commits import Commit
 from service.store.tenants import TenantStore
 
 PROMISED_MS = 8 * 86_400_000
-"""For how long a request of another protocol is kept after its end and its deadline; its key and message end then."""
+"""How long a request of another protocol is kept after its end and its deadline, as its key and message are."""
 
 _SCRIPT = read_script("commit")
 
 
 class _Age(NamedTuple):
-    """How old is old enough."""
+    """The times before which a run, or a request of another protocol, must have ended."""
 
     ended_before_ms: int
     promised_before_ms: int
 
     def reached(self, record: SuspensionRecord) -> bool:
-        """Whether a run that ended may be forgotten."""
+        """Return whether an ended run may be deleted."""
         if record.resume.endpoint_id is not None:
             promised_ms = max(record.updated_at_ms, *(item.terms.deadline_at_ms for item in record.items))
             if promised_ms >= self.promised_before_ms:
@@ -37,31 +36,31 @@ class _Age(NamedTuple):
 
 
 class Retention:
-    """What is old enough to go."""
+    """Deletion of the ended runs of one tenant."""
 
     def __init__(self, store: TenantStore) -> None:
         self._redis, self._keys, self._readings = store.redis, store.keys, store.readings
         self._commit = store.redis.register_script(_SCRIPT)
 
     async def claim(self, every_s: int) -> bool:
-        """Tell whether it is time again; of all who ask, one is told so."""
+        """Return True once in `every_s`, to one of all processes."""
         async with translated():
             return bool(await self._redis.set(self._keys.retained, "1", nx=True, ex=every_s))
 
     async def give_back(self) -> None:
-        """Let it be time again at once: there was more to do."""
+        """Withdraw the claim: more runs remain to be deleted."""
         async with translated():
             await self._redis.delete(self._keys.retained)
 
     async def keeps_trail(self, run_id: str) -> bool:
-        """Tell whether the run was forgotten and its trail is still there."""
+        """Return whether the run was deleted and its trail is still there."""
         async with translated():
             return await self._redis.zscore(self._keys.trails, run_id) is not None
 
     async def forget_runs(self, ended_before_ms: int, limit: int, now_ms: int = 0) -> int:
-        """Forget up to `limit` runs that ended before a moment; what happened to them is kept on in their trails.
+        """Delete up to `limit` runs that ended before this time, and keep their trails; return their number.
 
-        A request of another protocol is kept for as long as that one promises at `now_ms`.
+        A request of another protocol is kept for `PROMISED_MS` as of `now_ms`.
         """
         age = _Age(ended_before_ms, now_ms - PROMISED_MS)
         forgotten = 0
@@ -71,7 +70,7 @@ class Retention:
         return forgotten
 
     async def forget_trails(self, ended_before_ms: int, limit: int) -> int:
-        """Forget up to `limit` trails of forgotten runs that ended before a moment: the last that is known of them."""
+        """Delete up to `limit` trails of deleted runs that ended before this time; return their number."""
         keys = self._keys
         async with translated():
             found: list[Any] = await self._redis.zrangebyscore(keys.trails, "-inf", ended_before_ms, start=0, num=limit)
@@ -84,7 +83,7 @@ class Retention:
         return len(found)
 
     async def _forget_in(self, keys: TenantKeys, status: RunStatus, age: _Age, limit: int) -> int:
-        """Runs stand by their start, so those that took long are passed over until their end is old enough."""
+        """Delete runs in one status. The index is by start, so runs that ended too recently are skipped."""
         forgotten = passed = 0
         while forgotten < limit:
             async with translated():
@@ -103,7 +102,7 @@ class Retention:
         try:
             records, head = await self._read_chain(keys, run_id)
         except Unreadable:
-            return False  # it is kept until it can be read, and does not hold up the others
+            return False  # it is kept until it is readable
         if not records or not records[0].run_status.ended or not age.reached(records[0]):
             return False
         names, args = _build(keys, records, head).arguments()
@@ -112,7 +111,7 @@ class Retention:
         return not failed_guard
 
     async def _read_chain(self, keys: TenantKeys, run_id: str) -> tuple[list[SuspensionRecord], TrailHead]:
-        """Return the run's suspensions, the latest first, and where its trail ends; raises `Unreadable`."""
+        """Return the run's suspensions, the latest first, and the head of its trail; raises `Unreadable`."""
         records: list[SuspensionRecord] = []
         head = TrailHead()
         async with translated():

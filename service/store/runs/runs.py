@@ -1,10 +1,5 @@
-"""Read runs, their trails and their states, and find what is waiting or done.
+"""Reads of runs, trails and states. Only the commit of a suspension changes a run."""
 
-Nothing here changes a run: that happens in the commit of its suspension alone.
-"""
-
-import heapq
-from itertools import islice
 from typing import Any
 
 from pydantic import BaseModel, ConfigDict, JsonValue, TypeAdapter, ValidationError
@@ -18,13 +13,14 @@ from sayso.records.tool_calls import ToolDefinition
 from sayso.transitions.item_states import RunState, count_failed, find_run_state
 from service.store.connection.connecting import text, translated
 from service.store.keys import TenantKeys
+from service.store.runs.indexes import RunIndex
 from service.store.suspensions.reading import UnreadableRecord, describe_unreadable, id_of
 from service.store.suspensions.turns import number_turn
 from service.store.tenants import TenantStore
 
 
 class Run(BaseModel):
-    """One agent execution, as it stands. `suspension_id` is the latest; all earlier ones lead back from it."""
+    """One agent execution. `suspension_id` is its latest suspension, which links to the earlier ones."""
 
     model_config = ConfigDict(frozen=True)
 
@@ -44,12 +40,12 @@ class Run(BaseModel):
 
     @property
     def state(self) -> RunState:
-        """The worst that is known of it."""
+        """The state that follows from the status and the failed calls."""
         return find_run_state(self.status, self.failed_calls)
 
 
 UNREADABLE = "unreadable"
-"""The kind of an event that is damaged."""
+"""The type of a damaged event."""
 
 _ENTRY = TypeAdapter(TrailEntry)
 _PAGE = 200
@@ -58,15 +54,16 @@ _SAVED_MS, _MOST_SAVED = 60_000, 4_096
 
 
 class Runs:
-    """Look-ups by id and by list, each one round trip or two."""
+    """The runs of one tenant; most reads take one or two round trips."""
 
     def __init__(self, store: TenantStore) -> None:
         self._redis, self._keys, self._readings = store.redis, store.keys, store.readings
+        self._index = RunIndex(store)
         self._manifests: tuple[dict[str, bytes], float] | None = None
         self._definitions: dict[str, float] = {}
 
     async def read(self, run_id: str) -> Run:
-        """Return the run; raises `NotFound`, and `Unreadable` where its latest record cannot be read."""
+        """Return the run; raises `NotFound`, or `Unreadable` for its latest record."""
         runs = await self._read_many(self._keys, [run_id])
         if not runs:
             raise NotFound(f"There is no run {run_id!r} for this credential.")
@@ -78,22 +75,22 @@ class Runs:
     async def list_runs(
         self, *, status: str | None = None, owner: str | None = None, skip: int = 0, limit: int = 50
     ) -> list[Run | UnreadableRecord]:
-        """Return runs: all, those in one status, those that one credential asked for, or both; the newest first.
+        """Return runs, optionally of one status, one owner or both; the newest first.
 
-        Only of those suspended, whoever asked, the earliest deadline comes first. One that moves on meanwhile may be
-        among them, as it stands then. One whose record cannot be read stands there with the reason.
+        Suspended runs of all owners come by deadline, the earliest first. A run that changes during the read may be
+        listed in its new status. An unreadable one is listed with the reason.
         """
         keys = self._keys
         if status is None:
-            return await self._read_many(keys, await self._newest(keys, owner, skip, limit))
+            return await self._read_many(keys, await self._index.newest(owner, skip, limit))
         if owner is not None:
             return await self._read_many(keys, (await self._list_in_status(keys, owner, status, skip + limit))[skip:])
         if status == RunStatus.SUSPENDED:
             return [_run_of(one) for one in await self._records(keys, await self._suspended(keys, skip, limit))]
-        return await self._read_many(keys, await self._page(keys.runs(status), skip, limit, newest_first=True))
+        return await self._read_many(keys, await self._index.page(keys.runs(status), skip, limit, newest_first=True))
 
     async def trail(self, run_id: str, after: int = 0, limit: int = 1000) -> list[TrailEntry]:
-        """Return the run's events behind the one numbered `after`, in order; a damaged one stands as `unreadable`."""
+        """Return up to `limit` events after number `after`, in order; a damaged one has the type `unreadable`."""
         async with translated():
             raw = await self._redis.lrange(self._keys.trail(run_id), after, after + limit - 1)
         entries: list[TrailEntry] = []
@@ -102,35 +99,35 @@ class Runs:
         return entries
 
     async def state(self, run_id: str, ref: StateRef) -> bytes:
-        """Return the run's own state; raises `InvalidInput` when it is not the one `ref` vouches for."""
+        """Return the run's state; raises `InvalidInput` where it does not match `ref`."""
         async with translated():
             blob = await self._redis.get(self._keys.state(run_id))
         return open_state(ref, _bytes(blob))
 
     async def inbox(self, skip: int = 0, limit: int = 50) -> list[str]:
         """Return the ids of pending suspensions, the earliest deadline first."""
-        return await self._page(self._keys.inbox, skip, limit, newest_first=False)
+        return await self._index.page(self._keys.inbox, skip, limit, newest_first=False)
 
     async def decided(self, skip: int = 0, limit: int = 50) -> list[str]:
-        """Return the ids of suspensions that were asked and no longer wait, the latest first."""
-        return await self._page(self._keys.decided, skip, limit, newest_first=True)
+        """Return the ids of suspensions with items that are no longer pending, the latest first."""
+        return await self._index.page(self._keys.decided, skip, limit, newest_first=True)
 
     async def latest(self, limit: int) -> list[str]:
-        """Return the ids of the suspensions at which the newest runs stand."""
+        """Return the ids of the latest suspensions of the newest runs."""
         run_ids = await self.list_ids(limit)
-        return [one for one in await self._latest(self._keys, run_ids) if one] if run_ids else []
+        return [one for one in await self._index.latest(run_ids) if one] if run_ids else []
 
     async def list_ids(self, limit: int) -> list[str]:
         """Return the ids of the newest runs."""
-        return await self._newest(self._keys, None, 0, limit)
+        return await self._index.newest(None, 0, limit)
 
     async def count_pending(self) -> int:
-        """Return how many suspensions wait for a reviewer."""
+        """Return the number of pending suspensions."""
         async with translated():
             return int(await self._redis.zcard(self._keys.inbox))
 
     async def save_definitions(self, definitions: list[ToolDefinition]) -> None:
-        """Keep tool definitions by their digest; what is there already stays."""
+        """Save tool definitions by digest, each at most once a minute."""
         now_ms = monotonic_ms()
         mapping: Any = {
             one.digest: one.model_dump_json()
@@ -145,22 +142,22 @@ class Runs:
             self._definitions |= dict.fromkeys(mapping, now_ms)
 
     async def definition(self, digest: str) -> ToolDefinition | None:
-        """Return the tool definition of that digest, or None where nobody gave one."""
+        """Return the tool definition with this digest, or None."""
         async with translated():
             raw = await self._redis.hget(self._keys.definitions, digest)
         return ToolDefinition.model_validate_json(raw) if raw else None
 
     async def number_turn(self, owner: str, thread_id: str, ask: str) -> int:
-        """Return the number of this ask among those of its owner in the thread, from 1."""
+        """Return the number of this turn in the owner's thread, from 1."""
         return await number_turn(self._redis, self._keys.thread(owner, thread_id), ask)
 
     async def save_agent(self, name: str, manifest: str) -> None:
-        """Publish what the service may know of a registered agent."""
+        """Save the manifest of a registered agent."""
         async with translated():
             await self._redis.hset(self._keys.agents, name, manifest)
 
     async def agents(self, *, fresh: bool = True) -> dict[str, bytes]:
-        """Return the published manifests by name, as they stand or, not fresh, as they stood half a second ago."""
+        """Return the manifests by name; unless `fresh`, from a cache of 500 ms."""
         held = self._manifests
         if held is not None and not fresh and monotonic_ms() < held[1]:
             return held[0]
@@ -172,120 +169,89 @@ class Runs:
         return manifests
 
     async def is_of(self, owner: str, *, run_id: str = "", suspension_id: str = "") -> bool:
-        """Tell whether an owner asked for this run, or for the run that stands at this suspension.
+        """Return whether the run, or the run whose latest suspension this is, belongs to the owner.
 
-        The indexes tell it, for the record itself may be unreadable.
+        It reads only indexes, because the record may be unreadable.
         """
         keys, at = self._keys, 0
         if run_id:
-            return (await self._scores(keys.runs_of(owner), [run_id]))[0] is not None
-        while ids := await self._page(keys.runs_of(owner), at, _PAGE, newest_first=True):
+            return (await self._index.scores(keys.runs_of(owner), [run_id]))[0] is not None
+        while ids := await self._index.page(keys.runs_of(owner), at, _PAGE, newest_first=True):
             at += _PAGE
-            if suspension_id in await self._latest(keys, ids):
+            if suspension_id in await self._index.latest(ids):
                 return True
         return False
 
     async def waiting_of(self, owner: str) -> list[str]:
-        """Return the ids of all that waits for a reviewer for one owner's sake, the earliest deadline first."""
+        """Return the ids of the owner's pending suspensions, the earliest deadline first."""
         keys, at = self._keys, 0
         found: list[tuple[float, str]] = []
-        while ids := await self._page(keys.runs_of(owner), at, _PAGE, newest_first=True):
+        while ids := await self._index.page(keys.runs_of(owner), at, _PAGE, newest_first=True):
             at += _PAGE
-            latest = await self._latest(keys, ids)
-            dues = zip(latest, await self._scores(keys.inbox, latest), strict=True)
+            latest = await self._index.latest(ids)
+            dues = zip(latest, await self._index.scores(keys.inbox, latest), strict=True)
             found += [(due_ms, one) for one, due_ms in dues if due_ms is not None]
         return [one for _, one in sorted(found)]
 
     async def unfinished_of(self, owner: str) -> list[str]:
-        """Return the ids of the suspensions at which an owner's runs stand that have not ended, the newest first.
+        """Return the latest suspensions of the owner's unfinished runs, the newest first.
 
-        Whatever can still go on has a place on the schedule.
+        Every unfinished run is on the schedule.
         """
         keys, at = self._keys, 0
         found: list[str] = []
-        while ids := await self._page(keys.runs_of(owner), at, _PAGE, newest_first=True):
+        while ids := await self._index.page(keys.runs_of(owner), at, _PAGE, newest_first=True):
             at += _PAGE
-            latest = [one for one in await self._latest(keys, ids) if one]
-            dues = zip(latest, await self._scores(keys.schedule, latest), strict=True)
+            latest = [one for one in await self._index.latest(ids) if one]
+            dues = zip(latest, await self._index.scores(keys.schedule, latest), strict=True)
             found += [one for one, due_ms in dues if due_ms is not None]
         return found
 
-    async def _page(self, index: str, skip: int, limit: int, *, newest_first: bool) -> list[str]:
-        async with translated():
-            ids: list[Any] = await self._redis.zrange(index, skip, skip + limit - 1, desc=newest_first)
-        return [text(one) for one in ids]
-
-    async def _newest(self, keys: TenantKeys, owner: str | None, skip: int, limit: int) -> list[str]:
-        """Return the ids of one owner's runs, or of everybody's, merged."""
-        if owner is not None:
-            return await self._page(keys.runs_of(owner), skip, limit, newest_first=True)
-        async with translated():
-            owners = await self._redis.smembers(keys.owners)
-            async with self._redis.pipeline(transaction=False) as pipe:
-                for one in owners:
-                    pipe.zrange(keys.runs_of(text(one)), 0, skip + limit - 1, desc=True, withscores=True)
-                pages = await pipe.execute()
-        merged = heapq.merge(*pages, key=lambda entry: -entry[1])
-        return [text(entry[0]) for entry in islice(merged, skip, skip + limit)]
-
     async def _list_in_status(self, keys: TenantKeys, owner: str, status: str, most: int) -> list[str]:
-        """Return the ids of up to `most` of an owner's runs in a status, the newest first.
-
-        The indexes tell it, a page at a time: of very many runs hardly a record is read.
-        """
+        """Return the ids of up to `most` of an owner's runs in a status, the newest first, mainly from indexes."""
         found: list[str] = []
         at = 0
-        while len(found) < most and (ids := await self._page(keys.runs_of(owner), at, _PAGE, newest_first=True)):
+        while len(found) < most and (ids := await self._index.page(keys.runs_of(owner), at, _PAGE, newest_first=True)):
             at += _PAGE
             found += await self._keep(keys, ids, status)
         return found[:most]
 
     async def _keep(self, keys: TenantKeys, run_ids: list[str], status: str) -> list[str]:
         if status != RunStatus.SUSPENDED:
-            scores = await self._scores(keys.runs(status), run_ids)
+            scores = await self._index.scores(keys.runs(status), run_ids)
             return [one for one, score in zip(run_ids, scores, strict=True) if score is not None]
-        latest = await self._latest(keys, run_ids)
-        scores = await self._scores(keys.inbox, latest)
+        latest = await self._index.latest(run_ids)
+        scores = await self._index.scores(keys.inbox, latest)
         waiting = {one for one, due_ms in zip(latest, scores, strict=True) if due_ms is not None}
-        revocations = waiting.union(await self._decided(keys, [one for one in latest if one not in waiting]))
-        return [run_id for run_id, one in zip(run_ids, latest, strict=True) if one in revocations]
-
-    async def _latest(self, keys: TenantKeys, run_ids: list[str]) -> list[str]:
-        """Return the id of the suspension that each run stands at; an empty one for a run that is gone."""
-        async with translated():
-            return [text(one or b"") for one in await self._redis.mget([keys.run(run_id) for run_id in run_ids])]
+        suspended = waiting.union(await self._decided(keys, [one for one in latest if one not in waiting]))
+        return [run_id for run_id, one in zip(run_ids, latest, strict=True) if one in suspended]
 
     async def _decided(self, keys: TenantKeys, ids: list[str]) -> list[str]:
-        """Return which suspensions are decided and have not gone on; only what is on the schedule can be."""
-        due = zip(ids, await self._scores(keys.schedule, ids), strict=True)
+        """Return which suspensions are decided, but not resumed; only scheduled ones can be."""
+        due = zip(ids, await self._index.scores(keys.schedule, ids), strict=True)
         records = await self._records(keys, [one for one, at_ms in due if at_ms is not None])
         return [one.id for one in records if isinstance(one, SuspensionRecord) and one.run_status == "suspended"]
 
     async def _suspended(self, keys: TenantKeys, skip: int, limit: int) -> list[str]:
-        """Return what waits in the inbox, the earliest deadline first, and then what is decided and has not gone on."""
-        ids = await self._page(keys.inbox, skip, limit, newest_first=False)
+        """Return pending suspensions, the earliest deadline first, then those decided, but not resumed."""
+        ids = await self._index.page(keys.inbox, skip, limit, newest_first=False)
         if len(ids) == limit:
             return ids
         async with translated():
             skip = max(0, skip - int(await self._redis.zcard(keys.inbox)))
         decided: list[str] = []
         at, most = 0, skip + limit - len(ids)
-        while len(decided) < most and (page := await self._page(keys.schedule, at, _PAGE, newest_first=False)):
+        while len(decided) < most and (page := await self._index.page(keys.schedule, at, _PAGE, newest_first=False)):
             at += _PAGE
-            waits = zip(page, await self._scores(keys.inbox, page), strict=True)
+            waits = zip(page, await self._index.scores(keys.inbox, page), strict=True)
             decided += await self._decided(keys, [one for one, due in waits if due is None and one not in ids])
         return ids + decided[skip:most]
 
-    async def _scores(self, index: str, ids: list[str]) -> list[float | None]:
-        async with translated():
-            scores: list[float | None] = await self._redis.zmscore(index, ids) if ids else []
-        return scores
-
     async def _read_many(self, keys: TenantKeys, run_ids: list[str]) -> list[Run | UnreadableRecord]:
-        """Read runs through the suspension each one stands at now."""
+        """Read runs through their latest suspensions."""
         if not run_ids:
             return []
-        run_of = {one: run_id for run_id, one in zip(run_ids, await self._latest(keys, run_ids), strict=True) if one}
+        run_of = {one: run_id for run_id, one in zip(run_ids, await self._index.latest(run_ids), strict=True) if one}
         found = await self._records(keys, list(run_of))
         return [_run_of(one, run_of.get(id_of(one))) for one in found]
 
@@ -300,10 +266,7 @@ class Runs:
 
 
 def read_entry(raw: bytes, seq: int, at_ms: int = 0) -> TrailEntry:
-    """Return an event of a trail.
-
-    One that cannot be read has the kind `unreadable`, the moment `at_ms` and no hash, so that no chain holds over it.
-    """
+    """Return an event of a trail; a damaged one has the type `unreadable`, the time `at_ms` and no hash."""
     try:
         return _ENTRY.validate_json(raw)
     except ValidationError:

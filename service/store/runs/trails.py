@@ -1,7 +1,7 @@
-"""Compare where runs' trails end with where their records say that they end.
+"""Comparison of trails with the heads in their runs' records.
 
-The record keeps the number and the hash of the last event, saved in the same commit as the events. So a trail that was
-cut, deleted or added to is noticed, though what is left of it may still be a whole chain.
+A commit saves the events, and in the record the number and hash of the last one. So a trail that was cut or extended is
+detected even if its chain is valid.
 """
 
 from collections.abc import Sequence
@@ -15,11 +15,11 @@ from service.store.runs.runs import read_entry
 from service.store.tenants import TenantStore
 
 _ROUNDS = 10
-"""How often a run is looked at that goes on to its next suspension at that very moment."""
+"""Attempts to read a run that moves to its next suspension at the same time."""
 
 
 class TrailEnd(NamedTuple):
-    """Where a run's trail ends: as the record says, None where nobody can tell, and as it does."""
+    """The head of a run's trail as its record says, None if unknown, and as found."""
 
     run_id: str
     head: TrailHead | None
@@ -27,7 +27,7 @@ class TrailEnd(NamedTuple):
 
     @property
     def fault(self) -> str:
-        """What is wrong with the trail as a whole, in a sentence; empty where it ends as the record says."""
+        """The difference in one sentence; empty if there is none."""
         head, found = self.head, self.found
         if head is None or found == head:
             return ""
@@ -43,17 +43,17 @@ class TrailEnd(NamedTuple):
 
 
 class Trails:
-    """Where the trails of runs end."""
+    """The ends of the trails of one tenant."""
 
     def __init__(self, store: TenantStore) -> None:
         self._redis, self._keys, self._readings = store.redis, store.keys, store.readings
 
     async def find_end(self, run_id: str) -> TrailEnd:
-        """Return where one run's trail ends; read it before the events, which may have become more meanwhile."""
+        """Return the end of one run's trail. Read it before the events: more may be added in between."""
         return (await self.find_ends([run_id]))[0]
 
     async def find_ends(self, run_ids: Sequence[str]) -> list[TrailEnd]:
-        """Return where the trails of runs end, in the order asked."""
+        """Return the ends of these runs' trails, in the given order."""
         ends: dict[str, TrailEnd] = {}
         for _ in range(_ROUNDS):
             left = [one for one in run_ids if one not in ends]
@@ -64,7 +64,7 @@ class Trails:
         return [ends.get(one, TrailEnd(one, None, unknown)) for one in run_ids]
 
     async def _read(self, keys: TenantKeys, run_ids: Sequence[str]) -> dict[str, TrailEnd]:
-        """Return the ends of those runs that did not go on to their next suspension meanwhile."""
+        """Return the ends of those runs that did not move to their next suspension meanwhile."""
         async with translated():
             latest: list[Any] = await self._redis.mget([keys.run(one) for one in run_ids])
             async with self._redis.pipeline(transaction=True) as pipe:
@@ -85,7 +85,7 @@ class Trails:
     def _read_head(
         self, keys: TenantKeys, suspension_id: str, raw: bytes | None, kept: bytes | None
     ) -> TrailHead | None:
-        """Return the head that the record names; of a forgotten run, the one that was kept with its trail."""
+        """Return the head in the record, or of a deleted run the head kept with its trail."""
         if raw is not None:
             try:
                 return self._readings.read(suspension_id, raw).head

@@ -1,6 +1,6 @@
 """Batches of changes: read many suspensions, apply a transition to each, commit them with one script.
 
-Each change succeeds or fails on its own. The caller receives those that failed: missing, unreadable, refused or changed
+Each change succeeds or fails alone. The caller receives those that failed: missing, unreadable, refused or changed
 concurrently.
 """
 
@@ -28,13 +28,13 @@ _COMMIT = Script(
     + read_script("commit_many")
 )
 
-FORESEEN_FOR_MS = 2_000
+PRECOMPUTED_FOR_MS = 2_000
 """How long after its due time, ms, a precomputed commit may be saved."""
 
 Verb = Callable[[SuspensionRecord, int], Change]
 
 
-class Foreseen(NamedTuple):
+class PrecomputedCommit(NamedTuple):
     """The precomputed commit of a suspension that is due at `at_ms`."""
 
     suspension_id: str
@@ -43,7 +43,7 @@ class Foreseen(NamedTuple):
 
 
 class DueBatches:
-    """Batches on connections of their own, so that single changes need not queue behind them."""
+    """Batches on their own connections, so that single changes do not queue behind them."""
 
     def __init__(self, store: TenantStore, mark_ms: Callable[[], int]) -> None:
         self.mark_ms = mark_ms
@@ -67,25 +67,27 @@ class DueBatches:
                 commits.append(commit)
         return left + await self._send(sent, commits)
 
-    async def precompute(self, suspension_ids: Sequence[str], verb: Verb, until_ms: int) -> tuple[Foreseen, ...]:
+    async def precompute(
+        self, suspension_ids: Sequence[str], verb: Verb, until_ms: int
+    ) -> tuple[PrecomputedCommit, ...]:
         """Return the commits of pending suspensions that are due before `until_ms`, each as of its due time.
 
         A commit is saved at that time, not earlier, and only if the record is unchanged.
         """
         now_ms, packed = await self._load(suspension_ids)
-        found: list[Foreseen] = []
+        found: list[PrecomputedCommit] = []
         for suspension_id, raw in zip(suspension_ids, packed, strict=True):
             try:
-                foreseen = _precompute(self._keys.tenant, suspension_id, raw, verb, (now_ms, until_ms))
+                commit = _precompute(self._keys.tenant, suspension_id, raw, verb, (now_ms, until_ms))
             except (SaysoError, ValueError):
                 continue
-            if foreseen is not None:
-                found.append(foreseen)
+            if commit is not None:
+                found.append(commit)
         return tuple(found)
 
-    async def fulfil(self, foreseen: Sequence[Foreseen]) -> list[str]:
-        """Save precomputed commits; return the ids of those that were changed or came too late."""
-        return await self._send([one.suspension_id for one in foreseen], [one.commit for one in foreseen])
+    async def fulfil(self, commits: Sequence[PrecomputedCommit]) -> list[str]:
+        """Save precomputed commits; return the ids of those that changed or were too late."""
+        return await self._send([one.suspension_id for one in commits], [one.commit for one in commits])
 
     async def _load(self, suspension_ids: Sequence[str]) -> tuple[int, list[bytes | None]]:
         keys = self._keys
@@ -121,7 +123,7 @@ def _prepare(tenant: str, suspension_id: str, raw: bytes | None, verb: Verb, now
 
 def _precompute(
     tenant: str, suspension_id: str, raw: bytes | None, verb: Verb, between_ms: tuple[int, int]
-) -> Foreseen | None:
+) -> PrecomputedCommit | None:
     if raw is None:
         return None
     record, head, _ = read_record(tenant, suspension_id, raw)
@@ -131,7 +133,7 @@ def _precompute(
     change = verb(record, at_ms)
     if change.record is record:
         return None
-    return Foreseen(suspension_id, at_ms, _pack(record, change, head, (at_ms, at_ms + FORESEEN_FOR_MS)))
+    return PrecomputedCommit(suspension_id, at_ms, _pack(record, change, head, (at_ms, at_ms + PRECOMPUTED_FOR_MS)))
 
 
 def _pack(record: SuspensionRecord, change: Change, head: TrailHead, between_ms: tuple[int, int] = (0, 0)) -> Part:

@@ -51,12 +51,12 @@ def pack_record(record: SuspensionRecord, head: TrailHead, commit_id: str, *, sm
 
     `small` compresses it even where it is soon written again.
     """
-    place = f"{record.version}|{head.seq}|{head.hash}|{commit_id}|".encode()
+    header = f"{record.version}|{head.seq}|{head.hash}|{commit_id}|".encode()
     doc = record.model_dump_json(exclude_defaults=True).encode()
     if record.status in (Status.DECIDED, Status.RESUMING) and record.resume.mode == "worker" and not small:
-        return place + _PLAIN + doc
+        return header + _PLAIN + doc
     packer = _PACKER.copy()
-    return place + _CURRENT + packer.compress(doc) + packer.flush()
+    return header + _CURRENT + packer.compress(doc) + packer.flush()
 
 
 def unpack_record(raw: bytes) -> tuple[SuspensionRecord, TrailHead, str]:
@@ -65,10 +65,10 @@ def unpack_record(raw: bytes) -> tuple[SuspensionRecord, TrailHead, str]:
         version, seq, hash_, commit_id, body = raw.split(b"|", 4)
         place = int(version), TrailHead(seq=int(seq), hash=hash_.decode()), commit_id.decode()
     except ValueError as error:
-        raise Unreadable("It does not begin as a record does.") from error
+        raise Unreadable("It does not begin like a record.") from error
     record = _parse_record(_unpack_body(body[:1], body[1:]))
     if record.version != place[0]:
-        raise Unreadable(f"It says version {record.version}, and its place says {place[0]}.")
+        raise Unreadable(f"The record says version {record.version}, and its header {place[0]}.")
     for item in record.items:
         _check_digests(record, item)
     return record, place[1], place[2]

@@ -23,17 +23,18 @@ from service.store.connection.pipeline import Script
 from service.store.lua import read_script
 from service.store.suspensions.batches import DueBatches
 from service.store.suspensions.commits import Commit, Idempotency, Room, build_commit
-from service.store.suspensions.reading import UnreadableRecord, read_record
+from service.store.suspensions.lookups import SuspensionLookups
+from service.store.suspensions.reading import read_record
 from service.store.tenants import TenantStore
 
 _ROUNDS = 100
-"""Attempts of one change. Each failure means that another change succeeded, so fifty concurrent ones need fifty."""
+"""Attempts of one change. Each failure means that another change succeeded."""
 
 _REMEMBERED = 512
-"""Pending suspensions that a process caches, to change them without reading them first."""
+"""Pending suspensions that a process caches, to change them without a read."""
 
 _EARLY_MS, _LATE_MS = 20, 200
-"""The error, ms, of the store's time as this process estimates it; beyond that, it reads first."""
+"""The allowed error, ms, of this process's estimate of the store's time."""
 
 ROOM_AFTER_S = 15
 """`Retry-After` of a request over the limits of open items."""
@@ -51,7 +52,7 @@ def _no_mark() -> int:
 
 
 class Found(NamedTuple):
-    """One suspension with the server's time; `looked` is false for a cached one."""
+    """One suspension with the server's time; `fresh` is false for a cached one."""
 
     record: SuspensionRecord | None
     now_ms: int
@@ -59,7 +60,7 @@ class Found(NamedTuple):
     last_commit: str | None = None
     fingerprint: str | None = None
     ref: str | None = None
-    looked: bool = True
+    fresh: bool = True
 
 
 class Saved(NamedTuple):
@@ -81,7 +82,7 @@ class Saved(NamedTuple):
     def as_found(self) -> Found:
         """Return the record as if it was just read; the commit's guard notices a change since."""
         passed_ms = max(0, int(monotonic_ms() - self.saved_at_ms))
-        return Found(self.record, self.now_ms + passed_ms, self.head, looked=False)
+        return Found(self.record, self.now_ms + passed_ms, self.head, fresh=False)
 
 
 class _Attempt(NamedTuple):
@@ -92,14 +93,14 @@ class _Attempt(NamedTuple):
     saved: Saved
 
 
-class Suspensions:
+class Suspensions(SuspensionLookups):
     """The suspensions of one tenant; `due_batches` changes many at once.
 
     `mark_ms` returns the latest time that a clock confirmed, as cached.
     """
 
     def __init__(self, store: TenantStore, mark_ms: Callable[[], int] = _no_mark) -> None:
-        self._redis, self._keys, self._readings = store.redis, store.keys, store.readings
+        super().__init__(store)
         self.tenant = store.keys.tenant
         self.mark_ms = mark_ms
         self.due_batches = DueBatches(store, mark_ms)
@@ -114,40 +115,6 @@ class Suspensions:
         if found.record is None:
             raise NotFound(f"There is no suspension {suspension_id!r} for this credential.")
         return _unchanged(found.record, found)
-
-    async def read_many(self, suspension_ids: list[str]) -> list[SuspensionRecord]:
-        """Return the suspensions that exist and are readable, in the given order."""
-        found = await self.read_page(suspension_ids)
-        return [one for one in found if isinstance(one, SuspensionRecord)]
-
-    async def read_page(self, suspension_ids: list[str]) -> list[SuspensionRecord | UnreadableRecord]:
-        """Return the suspensions that exist, in the given order, and name unreadable ones."""
-        if not suspension_ids:
-            return []
-        keys = self._keys
-        async with translated():
-            found: list[Any] = await self._redis.mget([keys.suspension(one) for one in suspension_ids])
-        for suspension_id, raw in zip(suspension_ids, found, strict=True):
-            if raw is None:
-                self._readings.forget(suspension_id)
-        return [
-            self._readings.try_read(suspension_id, raw)
-            for suspension_id, raw in zip(suspension_ids, found, strict=True)
-            if raw is not None
-        ]
-
-    async def read_chain(self, suspension_id: str, limit: int) -> list[SuspensionRecord | UnreadableRecord]:
-        """Return up to `limit` suspensions of a run that end with this one, the oldest first.
-
-        An unreadable one is the first: its predecessor is unknown.
-        """
-        records: list[SuspensionRecord | UnreadableRecord] = []
-        before: str | None = suspension_id
-        while before is not None and len(records) < limit:
-            found = await self.read_page([before])
-            records += found
-            before = found[0].previous_id if found and isinstance(found[0], SuspensionRecord) else None
-        return records[::-1]
 
     async def create(
         self,
@@ -208,12 +175,12 @@ class Suspensions:
             try:
                 change = step(found.record, found.now_ms)
             except SaysoError:
-                if found.looked:
+                if found.fresh:
                     raise
                 found = None
                 continue
             if change.record is found.record:
-                if found.looked:
+                if found.fresh:
                     return _unchanged(change.record, found)
                 found = None
                 continue
@@ -260,7 +227,7 @@ class Suspensions:
         passed_ms = monotonic_ms() - at_ms
         if not new or passed_ms > _READING_MS:
             return None
-        return Found(None, max(read_ms + int(passed_ms), self.mark_ms()), TrailHead(), looked=False)
+        return Found(None, max(read_ms + int(passed_ms), self.mark_ms()), TrailHead(), fresh=False)
 
     def _remember(self, saved: Saved) -> None:
         if saved.record.status is Status.PENDING:
@@ -319,7 +286,7 @@ def _unchanged(record: SuspensionRecord, found: Found) -> Saved:
 def _prepare(found: Found, change: Change, seen: Idempotency | None, room: Room | None) -> _Attempt:
     commit_id = os.urandom(6).hex()
     commit, after, head = build_commit(found.record, change, found.head, commit_id, seen, room=room)
-    if not found.looked:
+    if not found.fresh:
         due_ms = found.record.due_at_ms if found.record is not None else None
         latest_ms = found.now_ms + _LATE_MS
         commit.between_ms = (found.now_ms - _EARLY_MS, latest_ms if due_ms is None else min(latest_ms, due_ms - 1))

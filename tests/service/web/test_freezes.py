@@ -134,7 +134,7 @@ async def test_decision_with_the_clock_in_doubt_keeps_the_input(settings: Settin
         freezes = anna.wiring.freezes
         await freezes.doubt_time(record.created_at_ms, ahead_ms)
         beat = ClockReading(at_ms=ahead_ms, uptime_ms=0, boot="one", wall_ms=ahead_ms)
-        await freezes._store.save_beat(beat, ahead_ms)
+        await freezes._store.save_reading(beat, ahead_ms)
         await freezes.known(fresh=True)
         fields = {"digest": record.items[0].digest, "answer": "deny", "message": "Never delivered"}
         page = await anna.send(f"/items/{record.id}/i1", status=409, **fields)

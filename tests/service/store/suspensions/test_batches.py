@@ -16,7 +16,7 @@ from sayso.transitions.due import tick
 from service.store.connection.pipeline import Part, Pipeline, Script
 from service.store.keys import TenantKeys
 from service.store.runs.runs import Runs
-from service.store.suspensions.batches import FORESEEN_FOR_MS
+from service.store.suspensions.batches import PRECOMPUTED_FOR_MS
 from service.store.suspensions.saving import Suspensions
 from tests.builders import store_of
 from tests.proofs.indexes import expect_indexes, read_indexes
@@ -164,42 +164,42 @@ async def test_a_round_works_on_a_server_that_has_forgotten_its_scripts(redis: R
     await expect_each_decided_once(redis)
 
 
-async def test_what_is_foreseen_goes_through_at_its_moment_and_not_before(redis: Redis, store: Suspensions) -> None:
+async def test_what_is_precomputed_goes_through_at_its_moment_and_not_before(redis: Redis, store: Suspensions) -> None:
     record = await create_due_in(store, "a", 700)
     deadline_ms = record.items[0].terms.deadline_at_ms
-    (foreseen,) = await store.due_batches.precompute([record.id], look_freely, deadline_ms + 1)
-    assert foreseen.at_ms == deadline_ms
-    if await store.due_batches.fulfil([foreseen]):
+    (precomputed,) = await store.due_batches.precompute([record.id], look_freely, deadline_ms + 1)
+    assert precomputed.at_ms == deadline_ms
+    if await store.due_batches.fulfil([precomputed]):
         assert await find(store, record.id) == record, "it was too early, and nothing came of it"
     await await_moment(store, deadline_ms)
-    await store.due_batches.fulfil([foreseen])
+    await store.due_batches.fulfil([precomputed])
     decided = await find(store, record.id)
     assert decided.items[0].outcome is not None
     assert decided.items[0].outcome.at_ms == deadline_ms
     await expect_each_decided_once(redis)
-    assert await store.due_batches.fulfil([foreseen]) == [record.id], "once is enough"
+    assert await store.due_batches.fulfil([precomputed]) == [record.id], "once is enough"
 
 
-async def test_what_was_foreseen_gives_way_to_a_word_in_time(store: Suspensions) -> None:
+async def test_what_was_precomputed_gives_way_to_a_word_in_time(store: Suspensions) -> None:
     record = await create_due_in(store, "a", 5_000)
     deadline_ms = record.items[0].terms.deadline_at_ms
-    foreseen = await store.due_batches.precompute([record.id], look_freely, deadline_ms + 1)
+    precomputed = await store.due_batches.precompute([record.id], look_freely, deadline_ms + 1)
     decided = await store.change(record.id, lambda found, now_ms: decide(found, word(found), now_ms))
     await await_moment(store, deadline_ms)
-    assert await store.due_batches.fulfil(foreseen) == [record.id]
+    assert await store.due_batches.fulfil(precomputed) == [record.id]
     assert await find(store, record.id) == decided.record
 
 
-async def test_what_was_foreseen_and_comes_too_late_is_not_saved_as_of_then(store: Suspensions) -> None:
+async def test_what_was_precomputed_and_comes_too_late_is_not_saved_as_of_then(store: Suspensions) -> None:
     record = await create_due_in(store, "a", 300)
     deadline_ms = record.items[0].terms.deadline_at_ms
-    foreseen = await store.due_batches.precompute([record.id], look_freely, deadline_ms + 1)
-    await await_moment(store, deadline_ms + FORESEEN_FOR_MS + 1)
-    assert await store.due_batches.fulfil(foreseen) == [record.id] * len(foreseen)
+    precomputed = await store.due_batches.precompute([record.id], look_freely, deadline_ms + 1)
+    await await_moment(store, deadline_ms + PRECOMPUTED_FOR_MS + 1)
+    assert await store.due_batches.fulfil(precomputed) == [record.id] * len(precomputed)
     assert (await find(store, record.id)).status is Status.PENDING
 
 
-async def test_only_what_waits_until_then_is_foreseen(store: Suspensions) -> None:
+async def test_only_what_waits_until_then_is_precomputed(store: Suspensions) -> None:
     later, due = await create(store, "later"), await create_due(store, 1)
     decided = await create(store, "decided")
     await store.change(decided.id, lambda found, now_ms: decide(found, word(found), now_ms))

@@ -1,0 +1,47 @@
+"""Look-ups in the indexes of runs and suspensions, without their records."""
+
+import heapq
+from itertools import islice
+from typing import Any
+
+from service.store.connection.connecting import text, translated
+from service.store.tenants import TenantStore
+
+
+class RunIndex:
+    """The indexes of one tenant."""
+
+    def __init__(self, store: TenantStore) -> None:
+        self._redis, self._keys = store.redis, store.keys
+
+    async def page(self, index: str, skip: int, limit: int, *, newest_first: bool) -> list[str]:
+        """Return `limit` ids of a sorted index after the first `skip`."""
+        async with translated():
+            ids: list[Any] = await self._redis.zrange(index, skip, skip + limit - 1, desc=newest_first)
+        return [text(one) for one in ids]
+
+    async def newest(self, owner: str | None, skip: int, limit: int) -> list[str]:
+        """Return the ids of one owner's runs, or of all owners' runs, the newest first."""
+        keys = self._keys
+        if owner is not None:
+            return await self.page(keys.runs_of(owner), skip, limit, newest_first=True)
+        async with translated():
+            owners = await self._redis.smembers(keys.owners)
+            async with self._redis.pipeline(transaction=False) as pipe:
+                for one in owners:
+                    pipe.zrange(keys.runs_of(text(one)), 0, skip + limit - 1, desc=True, withscores=True)
+                pages = await pipe.execute()
+        merged = heapq.merge(*pages, key=lambda entry: -entry[1])
+        return [text(entry[0]) for entry in islice(merged, skip, skip + limit)]
+
+    async def latest(self, run_ids: list[str]) -> list[str]:
+        """Return the id of each run's latest suspension; an empty one for a deleted run."""
+        async with translated():
+            found = await self._redis.mget([self._keys.run(run_id) for run_id in run_ids])
+        return [text(one or b"") for one in found]
+
+    async def scores(self, index: str, ids: list[str]) -> list[float | None]:
+        """Return the score of each id in a sorted index, None for an absent one."""
+        async with translated():
+            scores: list[float | None] = await self._redis.zmscore(index, ids) if ids else []
+        return scores

@@ -1,0 +1,49 @@
+"""Look-ups of several suspensions at once."""
+
+from typing import Any
+
+from sayso.records.suspensions import SuspensionRecord
+from service.store.connection.connecting import translated
+from service.store.suspensions.reading import UnreadableRecord
+from service.store.tenants import TenantStore
+
+
+class SuspensionLookups:
+    """Reads of the suspensions of one tenant, by id and by run."""
+
+    def __init__(self, store: TenantStore) -> None:
+        self._redis, self._keys, self._readings = store.redis, store.keys, store.readings
+
+    async def read_many(self, suspension_ids: list[str]) -> list[SuspensionRecord]:
+        """Return the suspensions that exist and are readable, in the given order."""
+        found = await self.read_page(suspension_ids)
+        return [one for one in found if isinstance(one, SuspensionRecord)]
+
+    async def read_page(self, suspension_ids: list[str]) -> list[SuspensionRecord | UnreadableRecord]:
+        """Return the suspensions that exist, in the given order, and name unreadable ones."""
+        if not suspension_ids:
+            return []
+        keys = self._keys
+        async with translated():
+            found: list[Any] = await self._redis.mget([keys.suspension(one) for one in suspension_ids])
+        for suspension_id, raw in zip(suspension_ids, found, strict=True):
+            if raw is None:
+                self._readings.forget(suspension_id)
+        return [
+            self._readings.try_read(suspension_id, raw)
+            for suspension_id, raw in zip(suspension_ids, found, strict=True)
+            if raw is not None
+        ]
+
+    async def read_chain(self, suspension_id: str, limit: int) -> list[SuspensionRecord | UnreadableRecord]:
+        """Return up to `limit` suspensions of a run that end with this one, the oldest first.
+
+        An unreadable one is the first: its predecessor is unknown.
+        """
+        records: list[SuspensionRecord | UnreadableRecord] = []
+        before: str | None = suspension_id
+        while before is not None and len(records) < limit:
+            found = await self.read_page([before])
+            records += found
+            before = found[0].previous_id if found and isinstance(found[0], SuspensionRecord) else None
+        return records[::-1]
