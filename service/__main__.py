@@ -1,4 +1,4 @@
-"""`python -m service`: serve HTTP until told to stop, on a store that keeps what it confirms."""
+"""`python -m service`: serve HTTP until a signal to stop, after checking the store's durability."""
 
 import asyncio
 import resource
@@ -23,11 +23,11 @@ from service.store.connection.formats import OtherFormat, check_format
 from service.wiring import settle_memory
 
 GRACE_S = 10
-"""How long requests in flight may take once the service is told to stop."""
+"""Time for requests in flight after a signal to stop."""
 
 
 class Server(uvicorn.Server):
-    """A server whose long polls and streams end when it is told to stop, instead of holding it up."""
+    """A server that ends long polls and streams on a signal to stop."""
 
     def __init__(self, app: FastAPI, settings: Settings) -> None:
         super().__init__(
@@ -39,7 +39,7 @@ class Server(uvicorn.Server):
                 lifespan="on",
                 log_config=None,
                 access_log=False,
-                proxy_headers=False,  # whose word on a client's address counts is a setting; see `create_app`
+                proxy_headers=False,  # trusted proxies are a setting; see `create_app`
                 timeout_graceful_shutdown=GRACE_S,
                 backlog=4096,
             )
@@ -48,20 +48,20 @@ class Server(uvicorn.Server):
         self._loop: asyncio.AbstractEventLoop | None = None
 
     async def startup(self, sockets: list[sockets.socket] | None = None) -> None:
-        """Start, then leave all that is there for good out of every later garbage collection."""
+        """Start, then exclude permanent objects from garbage collection."""
         self._loop = asyncio.get_running_loop()
         await super().startup(sockets)
         settle_memory()
 
     def handle_exit(self, sig: int, frame: FrameType | None) -> None:
-        """Hear a signal to stop."""
+        """Begin closing on a signal to stop."""
         super().handle_exit(sig, frame)
         if self._loop is not None:
             self._loop.call_soon_threadsafe(begin_closing, self._app)
 
 
 def _allow_connections() -> None:
-    """Let the process have as many connections as the system lets it: everybody who waits holds one."""
+    """Raise the limit of open files to its maximum: each long poll holds a connection."""
     soft, most = resource.getrlimit(resource.RLIMIT_NOFILE)
     if soft != most:
         resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))
@@ -79,7 +79,7 @@ def main(settings: Settings) -> int:
         print(error.message, file=sys.stderr)
         return 1
     if weakness is not None:
-        log.warning("the store may forget what it confirmed", weakness=weakness)
+        log.warning("the store may lose confirmed writes", weakness=weakness)
     _allow_connections()
     server = Server(create_app(settings, weakness), settings)
     try:

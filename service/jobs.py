@@ -82,7 +82,7 @@ class AllowedJob(Job):
 
 
 class DrainQueue:
-    """The queue of drain jobs, as workers and the clock see it. Blocking: call it from a thread."""
+    """The queue of drain jobs, for workers and the clock. Blocking: call it from a thread."""
 
     def __init__(self, url: str, window_s: int) -> None:
         self._redis = connect_blocking(url, socket_timeout=_ANSWER_S, socket_connect_timeout=_ANSWER_S)
@@ -159,7 +159,7 @@ def worker_pids(url: str) -> frozenset[int]:
 
 
 def build_worker(url: str, worker_class: type[AnyWorker], name: str) -> AnyWorker:
-    """Return an RQ worker on our one queue, set as measured: it looks around every few seconds, not minutes."""
+    """Return an RQ worker on our one queue, with checks every few seconds, not minutes."""
     redis = connect_blocking(url, socket_timeout=30)
     queue = Queue(QUEUE, connection=redis, serializer=JSONSerializer, job_class=AllowedJob)
     return worker_class(

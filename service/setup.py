@@ -1,6 +1,6 @@
-"""`python -m service.setup`: make the first admin and the demo agent's key, and say how to sign in.
+"""`python -m service.setup`: create the first admin and the demo agent's key, and print how to sign in.
 
-Safe to run at every start: what is there stays, and a password or key is printed only when it was made up here.
+Idempotent. A password or key is printed only if it was generated here.
 """
 
 import asyncio
@@ -23,14 +23,14 @@ _PASSWORD_CHARS = 20
 
 @dataclass(frozen=True)
 class _Wanted:
-    """What the settings say of the two, None where they leave it to us."""
+    """The configured password and key; None to generate one."""
 
     password: str | None
     key: str | None
 
 
 async def set_up(settings: Settings) -> AsyncIterator[str]:
-    """Make what is missing and yield the lines to print."""
+    """Create what is missing and yield the lines to print."""
     wanted = _Wanted(
         password=settings.admin_password.get_secret_value() if settings.admin_password else None,
         key=settings.agent_key.get_secret_value() if settings.agent_key else None,
@@ -79,7 +79,7 @@ async def _run(settings: Settings) -> None:
 
 
 def main(settings: Settings) -> int:
-    """Set up; return 1 when it did not work."""
+    """Set up; return 1 on failure."""
     try:
         asyncio.run(_run(settings))
     except SaysoError as error:

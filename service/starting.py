@@ -1,4 +1,4 @@
-"""Start a program of Sayso's: with settings that can be used, or not at all."""
+"""Start a program with valid settings."""
 
 import os
 import sys
@@ -7,14 +7,13 @@ from collections.abc import Callable, Collection
 from service.settings import InvalidSettings, Settings, load, variable_of
 
 SECRETS = ("admin_password", "agent_key", "webhook_secret")
-"""Settings that only the program they are made for may see: tools run in workers, and read their environment."""
+"""Settings that only some programs may see: tools run in workers and can read the environment."""
 
 
 def start(program: Callable[[Settings], int], sees: Collection[str] = ()) -> int:
-    """Run a program with the settings of this process and return what it does.
+    """Run a program and return its exit code; 2 for invalid settings, which are printed to standard error.
 
-    Of the `SECRETS` it sees those it names; the others are gone from the settings and from the environment.
-    For settings that cannot be used it is 2, with a line for each on the standard error.
+    `SECRETS` that are not in `sees` are removed from the settings and the environment.
     """
     try:
         settings = load()

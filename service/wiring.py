@@ -166,6 +166,6 @@ async def open_process(settings: Settings) -> AsyncIterator[Process]:
 
 @asynccontextmanager
 async def assemble(settings: Settings, tenant: str = TENANT) -> AsyncIterator[Wiring]:
-    """Connect to the store and yield the parts that serve one tenant: what a job binds once."""
+    """Connect to the store and yield the parts that serve one tenant."""
     async with open_process(settings) as process:
         yield process.tenant(tenant)

@@ -1,4 +1,4 @@
-"""Refuse sign-ins and pages under a host that is not ours, as a name rebound to this address would be."""
+"""Refuse sign-ins and pages under unknown hosts, against DNS rebinding."""
 
 from urllib.parse import urlsplit
 
@@ -26,7 +26,7 @@ async def check_host(request: Request) -> None:
 
 
 def origin_of(request: Request) -> Origin:
-    """Return where a sign-in comes from: the client's address, and what the client calls itself."""
+    """Return the client's address and user agent."""
     address = request.client.host if request.client is not None else ""
     return Origin(address, request.headers.get("user-agent", ""))
 

@@ -18,9 +18,9 @@ from service.store.tokens import Tokens
 ROLES = ("reviewer", "admin")
 BY_PAIR = Allowance("sign-in-pair", most=10, window_s=60)
 BY_ADDRESS = Allowance("sign-in-address", most=100, window_s=300)
-"""How often one name may be tried from one address, and any name from it. The right password sets its pair back.
+"""Sign-in attempts from one address for one name, and for all names. The right password resets the pair's count.
 
-No name has a limit of its own: whoever does not know its password could lock its owner out.
+A limit per name alone would let strangers lock a reviewer out.
 """
 
 _NAME = re.compile(r"[a-z0-9][a-z0-9._@-]{0,63}")
@@ -36,7 +36,7 @@ class SignIn:
 
 @dataclass(frozen=True)
 class Origin:
-    """Where a sign-in comes from, as its request says."""
+    """The client's address and its description of itself."""
 
     address: str = ""
     client: str = ""
@@ -46,19 +46,20 @@ NOWHERE = Origin()
 
 
 def refuse_our_names(name: str) -> None:
-    """Raise `InvalidInput` for a name under which Sayso itself decides."""
+    """Raise `InvalidInput` for a name that is reserved for Sayso's own actions."""
     plain = name.casefold()
     if plain.startswith(OUR_PREFIXES):
-        raise InvalidInput(f"Names that begin with {plain.partition(':')[0][:9]} are Sayso's own. Choose another name.")
+        raise InvalidInput(
+            f"Names that begin with {plain.partition(':')[0][:9]} are reserved for Sayso. Choose another name."
+        )
     if plain in OUR_NAMES:
         raise InvalidInput(
-            f"In the trail {name} is the name under which Sayso itself acts, and nobody may be taken for it. "
-            "Choose another name."
+            f"The name {name} is reserved for Sayso's own actions in the audit trail. Choose another name."
         )
 
 
 class Reviewers:
-    """Who may decide, and proof that it is they."""
+    """The reviewers of one tenant and their sessions."""
 
     def __init__(
         self, tenant: str, people: People, tokens: Tokens, attempts: Attempts, passwords: Passwords, settings: Settings
@@ -72,7 +73,7 @@ class Reviewers:
         self._max_ms = settings.session_max_s * 1000
 
     async def add(self, name: str, password: str, roles: tuple[str, ...]) -> Reviewer:
-        """Make a new reviewer; raises `InvalidInput` for a bad name, password or role, `Conflict` for a taken name."""
+        """Create a reviewer; raises `InvalidInput` for a bad name, password or role, `Conflict` for a taken name."""
         if not _NAME.fullmatch(name):
             raise InvalidInput(
                 "A name is 1 to 64 of a-z, 0-9, '.', '_', '@' and '-', beginning with a letter or digit."
@@ -88,17 +89,17 @@ class Reviewers:
         return reviewer
 
     async def set_password(self, name: str, password: str) -> None:
-        """Give a reviewer a new password, which ends the sessions opened with the old one; raises `NotFound`."""
+        """Set a reviewer's password and end the sessions opened with the old one; raises `NotFound`."""
         await self._known(name)
         hashed = await self._passwords.hash(password)
         await self._change(name, lambda: {"password_hash": hashed, "password_set_at_ms": now_ms()})
 
     async def has_password(self, name: str, password: str) -> bool:
-        """Tell whether the reviewer of that name has this password; raises `NotFound`."""
+        """Return whether the reviewer has this password; raises `NotFound`."""
         return await self._passwords.verify(password, (await self._known(name)).password_hash)
 
     async def change_password(self, session: Session, current: str, password: str, origin: Origin) -> SignIn:
-        """Give a person the password they choose, which ends all their sessions; return a fresh one.
+        """Change a person's password and end all their sessions; return a new session.
 
         Raises `NotAllowed` for a wrong current password, `TooManyRequests` as `sign_in` does, and `InvalidInput`.
         """
@@ -112,15 +113,15 @@ class Reviewers:
         return await self._open(await self._known(session.name), now_ms(), origin)
 
     async def deactivate(self, name: str) -> Reviewer:
-        """Shut a reviewer out, the sessions already open included; raises `NotFound`."""
+        """Deactivate a reviewer and end their sessions; raises `NotFound`."""
         return await self._change(name, lambda: {"active": False, "sessions_end_at_ms": now_ms() + 1})
 
     async def activate(self, name: str) -> Reviewer:
-        """Let a reviewer in again, with the password they had; raises `NotFound`. No earlier session holds again."""
+        """Activate a reviewer with their old password; raises `NotFound`. Earlier sessions stay ended."""
         return await self._change(name, lambda: {"active": True})
 
     async def list_sessions(self, name: str) -> list[OpenSession]:
-        """Return the sessions of a person that hold, the newest first; raises `NotFound`."""
+        """Return a person's valid sessions, the newest first; raises `NotFound`."""
         reviewer = await self._known(name)
         found = await self._people.list_sessions(name)
         return [one for one in found if self._holds(reviewer, one.session)]
@@ -131,10 +132,10 @@ class Reviewers:
             if id_of_session(one.token_hash) == session_id:
                 await self._tokens.close_session(one.token_hash)
                 return
-        raise NotFound(f"There is no session {session_id!r} of {name}. List the sessions to see those that hold.")
+        raise NotFound(f"There is no session {session_id!r} of {name}. List the sessions to see the valid ones.")
 
     async def end_sessions(self, name: str, but: str | None = None) -> int:
-        """End all sessions of a person, but that of the token `but`; return how many were listed."""
+        """End all sessions of a person except that of the token `but`; return how many were listed."""
         kept = hash_token(but) if but is not None else None
         ending = [one for one in await self.list_sessions(name) if one.token_hash != kept]
         if kept is None:
@@ -154,10 +155,10 @@ class Reviewers:
     async def sign_in(self, name: str, password: str, origin: Origin = NOWHERE) -> SignIn:
         """Open a session for the right name and password; raises `NotAuthenticated` for anything else.
 
-        Raises `TooManyRequests`, whatever the password, when this client's address tried this name, or any, too often.
+        Raises `TooManyRequests` after too many attempts from this address, even with the right password.
         """
         pair = await self._count(name, origin.address)
-        began_at_ms = now_ms()  # before the look: a password that is set during it ends this session too
+        began_at_ms = now_ms()  # before the read: a password set during it ends this session, too
         reviewer = await self._people.find_reviewer(name)
         fits = await self._passwords.verify(password, reviewer.password_hash if reviewer else None)
         if reviewer is None or not fits or not reviewer.active:
@@ -166,20 +167,20 @@ class Reviewers:
         return await self._open(reviewer, began_at_ms, origin)
 
     async def check_session(self, session: Session) -> Session | None:
-        """Return the session with the person's present roles while it is valid, else None."""
+        """Return the session with the person's current roles while it is valid, else None."""
         reviewer = await self._people.find_reviewer(session.name)
         if reviewer is None or not self._holds(reviewer, session):
             return None
         return session.model_copy(update={"roles": reviewer.roles})
 
     def _holds(self, reviewer: Reviewer, session: Session) -> bool:
-        """Whether a session counts: its person may come in, and it is neither over nor ended with others."""
+        """Return whether a session is valid: its person is active, and it has neither expired nor been ended."""
         over = now_ms() - session.created_at_ms > self._max_ms
         ended_at_ms = max(reviewer.password_set_at_ms, reviewer.sessions_end_at_ms)
         return reviewer.active and not over and session.created_at_ms >= ended_at_ms
 
     async def _count(self, name: str, address: str) -> str:
-        """Count one attempt at a person's password; return under what the pair is counted."""
+        """Count one attempt at a person's password; return the key of the pair."""
         network = network_of(address)
         if network:
             await self._attempts.count(BY_ADDRESS, network)
@@ -204,7 +205,7 @@ class Reviewers:
         return _found(await self._people.find_reviewer(name), name)
 
     async def _change(self, name: str, update: Callable[[], Mapping[str, object]]) -> Reviewer:
-        """Change that alone: what somebody else changes of the same person meanwhile stands."""
+        """Change these fields only; concurrent changes of other fields stay."""
 
         def change(reviewer: Reviewer) -> Reviewer:
             return reviewer.model_copy(update=update())
@@ -219,16 +220,16 @@ def _found(reviewer: Reviewer | None, name: str) -> Reviewer:
 
 
 def hash_token(token: str) -> str:
-    """Return what is stored of a token or key: 256 random bits need no slow hash."""
+    """Return the stored hash of a token or key: 256 random bits need no slow hash."""
     return sha256(token.encode()).hexdigest()
 
 
 def id_of_session(token_hash: str) -> str:
-    """Return the name of a session for its person and admins; nobody gets its token from that."""
+    """Return the public id of a session; it does not reveal the token."""
     return f"ses_{token_hash[:32]}"
 
 
 def require_role(roles: tuple[str, ...], role: str) -> None:
     """Raise `NotAllowed` unless `role` is among the roles."""
     if role not in roles:
-        raise NotAllowed(f"This takes the role {role}; ask an admin for it.", role=role)
+        raise NotAllowed(f"This needs the role {role}; ask an admin for it.", role=role)

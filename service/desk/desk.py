@@ -1,4 +1,4 @@
-"""The one door: every change to a suspension goes through `Desk`, one method per operation.
+"""The single entry point for changes of suspensions: `Desk`, one method per operation.
 
 Side effects of an operation (trail events, due time, ready list, outbox) are saved in its commit.
 """

@@ -1,7 +1,7 @@
 """Freeze and unfreeze, with a cache.
 
-A freeze applies everywhere within a second: no process uses an older cache. An operation that a freeze refuses reads
-again first, so that an unfreeze applies at once. Only clocks freeze time, after a jump of the store's clock.
+A freeze applies everywhere within a second: no process uses an older cache. An operation that a freeze would refuse
+reads the store first, so that an unfreeze applies at once. Only clocks freeze time, after a jump of the store's clock.
 """
 
 from typing import Literal
@@ -40,11 +40,11 @@ class Freezes:
         return [one for one in self._last().freezes if one.in_force]
 
     def mark_ms(self) -> int:
-        """Return the latest time that a clock confirmed, as of the last read; 0 before any clock ran."""
+        """Return the latest time that a clock confirmed, as of the last read, or 0."""
         return self._last().mark_ms
 
     def sure_until_ms(self) -> int:
-        """Return until when the last read allows a start; 0 before the first read."""
+        """Return the time up to which the last read allows a start; 0 before the first read."""
         at_ms = self._last().at_ms
         return at_ms + HOLDS_WITHIN_MS if at_ms else 0
 
@@ -65,7 +65,7 @@ class Freezes:
         return made
 
     async def unfreeze(self, freeze_id: str, by: Actor, deadlines: Literal["move", "pass"] = "move") -> Freeze:
-        """End a freeze and shift the deadlines of what it held by its duration.
+        """End a freeze and shift the deadlines of the items it held by its duration.
 
         After a freeze of time, deadlines may also pass. Raises `NotFound`, `Conflict`.
         """
@@ -79,7 +79,7 @@ class Freezes:
         return await self._unfreeze(found, by.id, deadlines)
 
     async def doubt_time(self, last_ms: int, now_ms: int) -> Freeze:
-        """Freeze time from the last confirmed time; an existing freeze of time covers this jump, too."""
+        """Freeze time from the last confirmed time; an existing freeze of time is extended to this jump."""
         frozen = [one for one in await self.in_force(fresh=True) if one.scope == TIME]
         reason = describe_jump(last_ms, now_ms)
         made = Freeze(id=new_id("frz"), scope=TIME, reason=reason, by=_CLOCK, at_ms=last_ms, jumped_to_ms=now_ms)
@@ -96,21 +96,21 @@ class Freezes:
                 return await self._unfreeze(one, _CLOCK, "pass", now_ms)
         return None
 
-    async def keep_beat(self, beat: ClockReading, *, went_back: bool = False) -> None:
-        """Save a beat. The mark follows it unless time is in doubt, and goes back only with the clock."""
+    async def save_reading(self, reading: ClockReading, *, went_back: bool = False) -> None:
+        """Save a reading and set the mark to it, unless time is in doubt. The mark goes back only with the clock."""
         doubted = any(one.scope == TIME for one in await self.in_force(fresh=True))
         mark_ms = self.mark_ms()
         if not doubted:
-            mark_ms = beat.at_ms if went_back else max(beat.at_ms, mark_ms)
-        await self._store.save_reading(beat, mark_ms)
+            mark_ms = reading.at_ms if went_back else max(reading.at_ms, mark_ms)
+        await self._store.save_reading(reading, mark_ms)
         await self.known(fresh=True)
 
-    async def last_beat(self) -> ClockReading | None:
-        """Return the last beat of any clock."""
+    async def last_reading(self) -> ClockReading | None:
+        """Return the last saved reading of any clock."""
         return await self._store.load_reading()
 
     async def note_settled(self, freeze: Freeze) -> None:
-        """Record that all that an ended freeze held was woken."""
+        """Record that every suspension held by an ended freeze was resumed."""
         await self._store.save(freeze.model_copy(update={"settled": True}))
         await self.known(fresh=True)
 

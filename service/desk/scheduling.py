@@ -1,4 +1,4 @@
-"""Apply what is due: one suspension, a batch, or a batch that was precomputed."""
+"""Ticks of due suspensions: one, a batch, or a precomputed batch."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -13,10 +13,10 @@ from service.store.suspensions.saving import Saved
 
 @dataclass(frozen=True)
 class Precomputed:
-    """The commits of the next due times, valid as long as `freezes` are the freezes."""
+    """The commits of the next due times, valid while `freezes` are the freezes."""
 
     freezes: tuple[Freeze, ...]
-    foreseen: tuple[PrecomputedCommit, ...]
+    commits: tuple[PrecomputedCommit, ...]
 
 
 @dataclass(frozen=True)
@@ -28,13 +28,13 @@ class Scheduling:
     async def tick(self, suspension_id: str, queued_since_ms: int | None = None) -> Saved:
         """Apply what is due for a suspension: its fallback, reminder, escalation, or a place in the ready list.
 
-        A frozen one is due again later; one that was unfrozen has its deadlines shifted. One that is in the ready list
-        since `queued_since_ms` or later is not added again.
+        A frozen suspension is due again later; after an unfreeze its deadlines are shifted. A suspension in the ready
+        list since `queued_since_ms` or later is not added again.
         """
         return await self.changes.suspensions.change(suspension_id, await self._build_tick(queued_since_ms))
 
     async def tick_batch(self, suspension_ids: Sequence[str], queued_since_ms: int | None = None) -> list[str]:
-        """Tick a batch in one script; return those that need a tick of their own."""
+        """Tick a batch in one script; return those that need a separate tick."""
         return await self.changes.suspensions.due_batches.change(
             suspension_ids, await self._build_tick(queued_since_ms)
         )
@@ -48,14 +48,14 @@ class Scheduling:
         return Precomputed(freezes, found)
 
     async def fulfil(self, precomputed: Precomputed, now_ms: int) -> list[str]:
-        """Save precomputed commits that are due; return those that need a tick of their own.
+        """Save precomputed commits that are due; return those that need a separate tick.
 
-        After a freeze, or while the clock is in doubt, that is all of them.
+        If the freezes have changed or the clock is in doubt, nothing is saved and all are returned.
         """
         freezes = await self.changes.freezes()
         if self.changes.doubt_time(freezes, now_ms) != precomputed.freezes:
-            return [one.suspension_id for one in precomputed.foreseen]
-        return await self.changes.suspensions.due_batches.fulfil(precomputed.foreseen)
+            return [one.suspension_id for one in precomputed.commits]
+        return await self.changes.suspensions.due_batches.fulfil(precomputed.commits)
 
     async def wake(self, suspension_id: str, freeze: Freeze) -> Saved:
         """Resume a suspension that `freeze` held before it ended."""

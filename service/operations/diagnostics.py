@@ -13,14 +13,14 @@ from service.wiring import Wiring
 
 CLOCK_DRIFT_MS = 2_000
 OVERDUE_MS = 5_000
-"""A running clock ticks ten times a second; nothing is due for so long."""
+"""A running clock ticks ten times a second, so nothing stays due for this long."""
 
 _NAMED = 5
 
 
 @dataclass(frozen=True)
 class Finding:
-    """One part: whether it works, its state, and what to do."""
+    """The state of one part, whether it works, and what to do."""
 
     part: str
     ok: bool
@@ -40,7 +40,9 @@ async def diagnose(wiring: Wiring) -> AsyncIterator[Finding]:
         yield await _check_trails(wiring)
         yield await _check_holders(wiring)
     except SaysoError as error:
-        yield Finding("store", False, f"It could not be asked: {error.message}", "Start the store, or correct its URL.")
+        yield Finding(
+            "store", False, f"The store does not answer: {error.message}", "Start the store, or correct its URL."
+        )
     yield _check_rules(wiring)
     async for finding in _check_warnings(wiring):
         yield finding
@@ -53,14 +55,19 @@ async def _check_durability(wiring: Wiring) -> Finding:
     except Unavailable as error:
         return Finding("durability", False, error.message, "Start the store, or correct its URL.")
     if weakness is None:
-        return Finding("durability", True, "The store keeps what it confirmed.")
-    return Finding("durability", False, f"The store may forget: {weakness}.", "Set it up as docs/operations.md says.")
+        return Finding("durability", True, "The store keeps confirmed writes.")
+    return Finding(
+        "durability",
+        False,
+        f"The store may lose confirmed writes: {weakness}.",
+        "Set it up as docs/operations.md says.",
+    )
 
 
 async def _check_time(wiring: Wiring) -> Finding:
     drift_ms = now_ms() - await wiring.schedule.now_ms()
     text = f"The service and the store are {abs(drift_ms)} ms apart."
-    todo = "Let both machines follow the same time server; deadlines follow the store's."
+    todo = "Synchronize both machines with one time server. Deadlines use the store's clock."
     return Finding("time", abs(drift_ms) <= CLOCK_DRIFT_MS, text, todo if abs(drift_ms) > CLOCK_DRIFT_MS else "")
 
 
@@ -75,24 +82,26 @@ async def _check_workers(wiring: Wiring) -> Finding:
     number = await asyncio.to_thread(count_workers, wiring.settings.store_url)
     if number:
         return Finding("workers", True, f"{number} running.")
-    return Finding("workers", False, "No worker runs: nothing that is approved goes on.", "Start `python -m workers`.")
+    return Finding("workers", False, "No worker runs, so approved calls do not start.", "Start `python -m workers`.")
 
 
 async def _check_limits(wiring: Wiring) -> Finding:
     limits, opened = wiring.settings, await wiring.intake.count_open()
     text = f"{opened.all} of {limits.pending_limit} items are open"
     text += f"; {opened.owner} has most, {opened.most} of {limits.pending_per_key}." if opened.most else "."
-    text += f" A key may ask {limits.asks_per_minute_per_key} times a minute."
+    text += f" A key may send {limits.asks_per_minute_per_key} requests a minute."
     if opened.all < limits.pending_limit and opened.most < limits.pending_per_key:
         return Finding("limits", True, text)
     setting = "SAYSO_PENDING_LIMIT" if opened.all >= limits.pending_limit else "SAYSO_PENDING_PER_KEY"
-    return Finding("limits", False, text, f"Decide or cancel what waits, or raise {setting}: more is refused with 429.")
+    return Finding(
+        "limits", False, text, f"Decide or cancel open items, or raise {setting}. New ones are refused with 429."
+    )
 
 
 async def _check_records(wiring: Wiring) -> Finding:
     count, unreadable = await wiring.inspections.look_through()
     if not unreadable:
-        return Finding("records", True, f"All {count} that were looked through can be read.")
+        return Finding("records", True, f"All {count} checked records can be read.")
     named = "; ".join(f"{one.suspension_id}: {one.reason}" for one in unreadable[:_NAMED])
     more = f" And {len(unreadable) - _NAMED} more." if len(unreadable) > _NAMED else ""
     return Finding(
@@ -126,8 +135,7 @@ async def _check_holders(wiring: Wiring) -> Finding:
     return Finding(
         "rules held",
         False,
-        f"{len(others)} of {len(holders)} hold other rules than version {version}, the newest, by which all judge: "
-        f"{named}.",
+        f"{len(others)} of {len(holders)} hold other rules than version {version}, which is in force: {named}.",
         "Give every service and worker the same file of rules.",
     )
 
@@ -137,14 +145,16 @@ def _check_rules(wiring: Wiring) -> Finding:
     error = wiring.rulebook.error
     if error is None:
         return Finding("rules", True, f"Version {wiring.rulebook.policy.version}, as in the file.")
-    return Finding("rules", False, f"The file is broken; the rules before hold: {error.message}", "Correct the file.")
+    return Finding(
+        "rules", False, f"The file is invalid; the last valid rules stay in force: {error.message}", "Correct the file."
+    )
 
 
 async def _check_warnings(wiring: Wiring) -> AsyncIterator[Finding]:
-    """Yield a finding for each thing in the rules in force that cannot work."""
+    """Yield a finding for each rule in force that cannot work."""
     try:
         for text in await find_warnings(wiring):
-            yield Finding("rules", False, text, "Correct the rule; `sayso policy check` says the same of a file.")
+            yield Finding("rules", False, text, "Correct the rule. `sayso policy check` checks a file.")
     except SaysoError as error:
         yield Finding("rules", False, f"They could not be checked: {error.message}", "Start the store.")
 

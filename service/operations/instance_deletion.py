@@ -6,7 +6,7 @@ from service.wiring import Wiring
 
 _BY = Actor(id="provisioner", kind=ActorKind.AGENT, channel="aap")
 _AGAIN_MS = 5_000
-"""When to check again that late ones were decided."""
+"""Delay before suspensions past their deadline are checked again."""
 
 
 async def withdraw_all(parts: Wiring, instance_id: str) -> int:
@@ -17,9 +17,9 @@ async def withdraw_all(parts: Wiring, instance_id: str) -> int:
             await parts.desk.withdraw(suspension_id, _BY)
             withdrawn += 1
         except DeadlinePassed:
-            late = True  # its fallback has decided, or it waits until it is known whether the clock is right
+            late = True  # its fallback has decided, or the clock is in doubt
         except Conflict:
-            continue  # it was decided at that very moment: it does not wait any more
+            continue  # it was decided in the meantime
     if late:
         await parts.deliveries.defer(f"gone:{instance_id}", await parts.schedule.now_ms() + _AGAIN_MS)
     else:

@@ -1,6 +1,6 @@
-"""Know the names that a freeze can stop, so that a slip of the pen does not freeze nothing while all runs on.
+"""Known names of agents and tools, so that a misspelt freeze is refused.
 
-Known are registered agents and their tools, names in rules, agents that hold a key, and what recent runs used.
+They come from registered agents, rules, API keys and recent runs.
 """
 
 import difflib
@@ -19,15 +19,15 @@ _GLOB = frozenset("*?[")
 
 
 async def freeze_known(parts: Wiring, scope: str, reason: str, by: Actor, *, confirmed: bool) -> Freeze:
-    """Freeze a scope; raises `UnknownName` with the near names for one that nobody knows, unless it is confirmed."""
+    """Freeze a scope; raises `UnknownName` with similar names for an unknown one, unless it is confirmed."""
     kind, _, name = scope.partition(":")
-    if scope != ALL and not confirmed and "*" not in name:  # a pattern is refused with a reason of its own
+    if scope != ALL and not confirmed and "*" not in name:  # `Freezes.freeze` refuses patterns
         await _check_known(parts, kind, name)
     return await parts.freezes.freeze(scope, reason, by)
 
 
 async def list_known(parts: Wiring, kind: str) -> list[str]:
-    """Return the names of all agents, or of all tools, that were ever seen here and are still remembered."""
+    """Return the names of all known agents or of all known tools."""
     agents, tools = await _find_registered(parts)
     rule_agents, rule_tools = _find_in_rules(parts)
     if kind == "agent":
@@ -52,7 +52,7 @@ async def _check_known(parts: Wiring, kind: str, name: str) -> None:
     near = [by_name[one] for one in difflib.get_close_matches(name.casefold(), list(by_name), MOST_NEAR, _NEAR)]
     words = f"Near it: {', '.join(near)}." if near else "No name is near it."
     raise UnknownName(
-        f"No {kind} {name!r} was seen here, so this would stop nothing that is known. {words} "
+        f"No {kind} {name!r} was seen here, so this freeze would stop nothing. {words} "
         "Correct the name, or confirm that you mean it.",
         scope=f"{kind}:{name}",
         near=near,
@@ -66,14 +66,14 @@ async def _find_registered(parts: Wiring) -> tuple[set[str], set[str]]:
 
 
 def _find_in_rules(parts: Wiring) -> tuple[set[str], set[str]]:
-    """Return the agents and tools that rules call by their whole names."""
+    """Return the agents and tools that rules name in full."""
     conditions = [rule.condition for rule in parts.rulebook.refresh().rules]
     agents = {one.agent for one in conditions if one.agent and not _GLOB.intersection(one.agent)}
     return agents, {one.tool_name for one in conditions if one.tool_name}
 
 
 async def _find_asked(parts: Wiring) -> set[str]:
-    """Return the tools of the calls that wait or were decided of late."""
+    """Return the tools of open and recently decided calls."""
     ids = [*await parts.runs.inbox(limit=_RECENT), *await parts.runs.decided(limit=_RECENT)]
     records = await parts.desk.suspensions.read_many(list(dict.fromkeys(ids)))
     return {name for record in records for item in record.items for name in (item.tool.name, *record.waits_for)}

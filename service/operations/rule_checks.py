@@ -1,4 +1,4 @@
-"""Check rules against what this Sayso knows: its reviewers and the tools of its registered agents."""
+"""Check rules against the known reviewers and the tools of registered agents."""
 
 import structlog
 from pydantic import ValidationError
@@ -12,7 +12,7 @@ log = structlog.get_logger()
 
 
 async def find_known(wiring: Wiring) -> Known:
-    """Return the reviewers and the registered agents' tools; a manifest that cannot be read is left out."""
+    """Return the reviewers and the registered agents' tools; skip unreadable manifests."""
     reviewers = {one.name: one.active for one in await wiring.reviewers.list_all()}
     tools = {}
     for name, raw in (await wiring.runs.agents()).items():
@@ -24,14 +24,14 @@ async def find_known(wiring: Wiring) -> Known:
 
 
 async def find_warnings(wiring: Wiring) -> list[str]:
-    """Return all that cannot work in the rules in force."""
+    """Return a warning for each rule in force that cannot work."""
     return find_findings(wiring.rulebook.refresh(), await find_known(wiring))
 
 
 async def log_warnings(wiring: Wiring) -> None:
-    """Log all that cannot work in the rules in force; a store that cannot be asked is told as that."""
+    """Log the warnings about the rules in force, or why they were not checked."""
     try:
-        for told in await find_warnings(wiring):
-            log.warning("rules_doubtful", told=told)
+        for message in await find_warnings(wiring):
+            log.warning("rules_doubtful", message=message)
     except SaysoError as error:
         log.warning("rules_not_checked", why=error.message)

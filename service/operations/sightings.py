@@ -1,4 +1,4 @@
-"""Note that a reviewer opened what waits, where its fallback depends on it."""
+"""Record that a reviewer opened an item whose fallback depends on it."""
 
 import structlog
 
@@ -14,9 +14,9 @@ _LOG = structlog.get_logger(__name__)
 async def note_seen(
     parts: Wiring, record: SuspensionRecord, caller: Principal, channel: str, item_id: str | None = None
 ) -> SuspensionRecord:
-    """Return the record after noting that the caller saw one of its items, or all of them.
+    """Record that the caller saw one item, or all of them; return the current record.
 
-    Nothing is written unless it matters, and once an item at most. What cannot be noted is not seen.
+    Writes only where the fallback depends on it, at most once an item. An item that cannot be recorded is logged.
     """
     by = caller.actor(channel)
     for item in record.items if record.status is Status.PENDING else ():

@@ -1,7 +1,6 @@
-"""Evaluate schemas, rules and states from outside without holding the event loop.
+"""Evaluate schemas, rules and states from outside without blocking the event loop.
 
-What is cheap for certain is done at once. All else is done in a process that is killed at its limit, one job after the
-other for each caller, so that nobody can take the places of all others.
+Cheap jobs run in this process. Others run in a process that is killed at its limit, one at a time for each caller.
 """
 
 import asyncio
@@ -24,21 +23,21 @@ from service.policy.sandbox import Overrun, Sandbox
 from service.policy.schemas import SANDBOX, Fit
 
 RULES = Sandbox(places=1, limit_s=10.0, jobs_each=20)
-"""Where rules are checked: thousands of conditions take some seconds, and nobody waits for them but who sent them."""
+"""Checks rules: thousands of conditions take some seconds, and only their sender waits."""
 
 MOST_FAULTS = 200
-"""Faults of rules that are told at once."""
+"""Limit of reported faults."""
 
 STATE_LIMIT_S = 10.0
 SMALL_STATE_CHARS = 32_768
-"""A state of so many characters is read and packed in some milliseconds."""
+"""A state up to this size is read and packed in some milliseconds."""
 
 _WAITING = 16
-"""Jobs of one caller that may wait for their turn."""
+"""Limit of waiting jobs per caller."""
 
 
 class RulesFound(Immutable):
-    """Rules that were checked: their number, version and warnings, or the faults that keep them from being loaded."""
+    """The result of a check of rules: number, version and warnings, or the faults."""
 
     rules: int = 0
     version: str | None = None
@@ -47,7 +46,7 @@ class RulesFound(Immutable):
 
 
 class Evaluations:
-    """What one event loop has evaluated, each caller in turn."""
+    """Evaluations of one event loop, one at a time for each caller."""
 
     def __init__(self) -> None:
         self._turns = Turns(_WAITING)
@@ -55,9 +54,9 @@ class Evaluations:
     async def check_value(
         self, schema: JsonObject, value: JsonValue, name: str, *, caller: str, formats: bool = False
     ) -> None:
-        """Raise `InvalidInput`, naming each place, when `value` does not fit `schema`, or that cannot be found out.
+        """Raise `InvalidInput`, naming each place, when `value` does not fit `schema`.
 
-        A schema over the bounds, and one whose evaluation was killed, let nothing pass.
+        A schema over the bounds raises it, too, and one whose evaluation was killed.
         """
         fit = Fit(schema, value, name, formats)
         if fit.check_here():
@@ -67,19 +66,19 @@ class Evaluations:
         except Overrun as error:
             words = "Ask the agent's developer for fewer alternatives, references and patterns."
             raise InvalidInput(
-                f"Nobody can say whether {name} fits its schema. {error.message.partition('. ')[0]}. {words}",
+                f"It is unknown whether {name} fits its schema. {error.message.partition('. ')[0]}. {words}",
                 problems=[f"{name}: the schema could not be evaluated within its limits"],
             ) from error
         refuse(answer["problems"])
 
     async def check_values(self, fits: Sequence[Fit], *, caller: str) -> None:
-        """Check one value after the other, and let others go on between them."""
+        """Check the values one by one, yielding to other tasks between them."""
         for fit in fits:
             await self.check_value(fit.schema, fit.value, fit.name, caller=caller, formats=fit.formats)
             await asyncio.sleep(0)
 
     async def check_rules(self, text: str, file: str, known: Known, *, caller: str) -> RulesFound:
-        """Return how many rules there are, their version, and what in them cannot work; or their faults."""
+        """Return the number of rules, their version and warnings; or their faults."""
         tools: JsonObject = {name: [one.model_dump() for one in tools] for name, tools in known.tools.items()}
         people: JsonObject | None = None if known.reviewers is None else dict(known.reviewers)
         job: JsonObject = {
@@ -97,27 +96,27 @@ class Evaluations:
             return RulesFound(faults=(words,))
 
     async def seal_state(
-        self, manifest: AgentManifest, paused: SuspendedFramework, limit_bytes: int, *, caller: str
+        self, manifest: AgentManifest, framework_run: SuspendedFramework, limit_bytes: int, *, caller: str
     ) -> SealedState:
         """Return the sealed state of a framework; raises what `service.policy.run_states` raises."""
-        check_suspended(manifest, paused)
-        if len(paused.state) <= SMALL_STATE_CHARS:
-            return pack_state(manifest.name, paused, limit_bytes)
+        check_suspended(manifest, framework_run)
+        if len(framework_run.state) <= SMALL_STATE_CHARS:
+            return pack_state(manifest.name, framework_run, limit_bytes)
         job: JsonObject = {
             "kind": "state",
             "agent": manifest.name,
-            "paused": paused.model_dump(),
+            "framework_run": framework_run.model_dump(),
             "most": limit_bytes,
         }
         try:
             answer = await self._run(SANDBOX, job, caller, STATE_LIMIT_S)
         except Overrun as error:
             why = error.message.partition(". ")[0]
-            raise InvalidInput(f"The state could not be read. {why}. Send one of fewer values.") from error
+            raise InvalidInput(f"The state could not be read. {why}. Send a smaller state.") from error
         return SealedState(StateRef.model_validate(answer["ref"]), base64.b64decode(answer["blob"]))
 
     async def _run(self, sandbox: Sandbox, job: JsonObject, caller: str, limit_s: float | None = None) -> Any:
-        """Run a job in its caller's turn, to its end: who hangs up gives no place free for another of theirs."""
+        """Run a job to its end in its caller's turn. A caller that disconnects does not free the slot."""
 
         async def run() -> Any:
             async with self._turns.take(caller):

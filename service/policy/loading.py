@@ -1,4 +1,4 @@
-"""Follow the file of rules: read it again when it changes, and keep the last good rules while it is broken."""
+"""The rules file, reloaded when it changes."""
 
 from functools import cache, partial
 from pathlib import Path
@@ -9,11 +9,11 @@ from sayso.records.terms import RuleTerms
 from service.policy.schemas import check_value
 
 _CHECK = partial(check_value, formats=True)
-"""What may take long is evaluated in a process that is killed at its limit."""
+"""Runs costly checks in the sandbox."""
 
 
 class Rulebook:
-    """The policy in force, read again when its file changes. A broken file leaves the last good policy in force."""
+    """The policy of a file, reloaded when it changes. While the file is invalid the last valid policy stays."""
 
     def __init__(self, path: Path | None, *, terms: RuleTerms = DEFAULT_TERMS) -> None:
         self._path = path
@@ -23,8 +23,8 @@ class Rulebook:
         self.error: RulebookError | None = None
 
     def refresh(self) -> Policy:
-        """Return the policy of the file as it now is, or the last good one, with `error` external_event why."""
-        seen = _stamp(self._path)  # before the reading: a change during it is seen the next time
+        """Return the current policy of the file, or the last valid one with the reason in `error`."""
+        seen = _stamp(self._path)  # before the read: a change during it is seen the next time
         if seen != self._seen:
             self._seen = seen
             try:
@@ -37,7 +37,7 @@ class Rulebook:
 
 @cache
 def rulebook_of(path: Path) -> Rulebook:
-    """Return this process's one rulebook of a file; what it has read is what its forks fall back on, too."""
+    """Return this process's rulebook of a file; forks inherit its last valid policy."""
     return Rulebook(path)
 
 

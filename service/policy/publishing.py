@@ -1,7 +1,7 @@
-"""Judge by the same rules everywhere: the newest that any service or worker has published.
+"""The rules in force: the newest that any service or worker has published.
 
-Each process reads its own file, publishes what it holds, and asks twice a second which version is in force. Where that
-is another than its own it judges by the published rules, so that nothing depends on which process takes a run.
+Each process publishes the rules of its own file and reads the version in force twice a second. If that is another
+version, it evaluates calls by the published rules, so that all processes decide alike.
 """
 
 import asyncio
@@ -27,7 +27,7 @@ _LOG = structlog.get_logger(__name__)
 
 
 class RulesInForce:
-    """The rules that one process judges by; until it is `kept` they are those of its own file."""
+    """The rules that one process evaluates; outside of `kept`, those of its own file."""
 
     def __init__(self, store: RuleStore, rulebook: Rulebook, file: Path) -> None:
         self._store = store
@@ -39,20 +39,20 @@ class RulesInForce:
         self._fault = ""
 
     def policy(self) -> Policy:
-        """Return the rules to judge by; raises `Unavailable` where those in force cannot be read here."""
+        """Return the rules in force; raises `Unavailable` when they cannot be read."""
         own = self._rulebook.refresh()
         if own.version != self._reported:
-            return own  # the file has just changed, and nothing is newer
+            return own  # the file has just changed: its rules are the newest
         if self._fault:
             raise Unavailable(self._fault)
         return self._newest or own
 
     @asynccontextmanager
     async def kept(self, process: str) -> AsyncIterator[None]:
-        """Publish and follow the rules as long as the block runs."""
+        """Publish and follow the rules during the block."""
         named, trouble = f"{process} {os.uname().nodename}:{os.getpid()}", Trouble("rules_not_compared")
         await self._try(named, trouble)
-        ending = asyncio.Event()  # a task in the middle of a command may not hear that it is cancelled
+        ending = asyncio.Event()  # a cancellation may get lost during a command
         following = asyncio.create_task(self._follow(named, trouble, ending))
         try:
             yield
@@ -63,17 +63,17 @@ class RulesInForce:
                 await self._store.remove(named)
 
     async def compare(self, process: str) -> None:
-        """Publish what this process holds where that is due, and take over what is newer."""
+        """Publish the rules of this process if due, and adopt newer ones."""
         own = self._rulebook.refresh()
         version = await self._publish(Holder(process, self._file, own.version), own)
         if version == own.version:
             self._newest, self._fault = None, ""
         elif self._newest is None or self._newest.version != version:
-            await self._take_over()
+            await self._adopt()
         self._reported = own.version
 
     async def list_holders(self) -> tuple[str | None, list[Holder]]:
-        """Return the version in force, and what each live process holds."""
+        """Return the version in force, and the version of each live process."""
         return await self._store.read_version(), await self._store.list_holders()
 
     async def _publish(self, holder: Holder, own: Policy) -> str:
@@ -90,7 +90,7 @@ class RulesInForce:
         self._reported_at_ms = monotonic_ms()
         return version
 
-    async def _take_over(self) -> None:
+    async def _adopt(self) -> None:
         version, rules = await self._store.read_rules()
         try:
             newest = Policy.model_validate_json(rules)
@@ -98,7 +98,7 @@ class RulesInForce:
             newest = None
         if newest is None or newest.version != version:
             self._fault = (
-                f"The rules in force, version {version}, cannot be read by this process, so it judges nothing. "
+                f"The rules in force, version {version}, cannot be read by this process, so it evaluates no calls. "
                 "Run the same version of Sayso everywhere."
             )
             _LOG.error("rules_unreadable", version=version)

@@ -1,4 +1,4 @@
-"""Take in where a run of another framework stopped, refuse what no worker could go on from, and seal the rest."""
+"""States of suspended runs of other frameworks: check and seal."""
 
 import base64
 import binascii
@@ -13,7 +13,7 @@ from sayso.runner.protocol import FrameworkState
 
 
 class SuspendedFramework(BaseModel):
-    """The run of another framework that waits for these calls: what a worker needs to take it up."""
+    """A suspended run of another framework, as a worker needs it to resume."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
@@ -21,39 +21,37 @@ class SuspendedFramework(BaseModel):
     framework_version: str = Field(default="", max_length=100)
     adapter: str = Field(default="", max_length=100, description="What wrote the state, with its version.")
     state_schema: str = Field(min_length=1, max_length=100, description="As the agent's manifest says.")
-    manifest_digest: str = Field(pattern="^[0-9a-f]{64}$", description="Of the agent the run was begun with.")
+    manifest_digest: str = Field(pattern="^[0-9a-f]{64}$", description="Of the agent that started the run.")
     state: str = Field(description="The framework's own state: a JSON object in UTF-8, as base64.")
-    unseen: bool = Field(
-        default=False, strict=True, description="Whether the framework runs its tools where nobody sees it."
-    )
+    unseen: bool = Field(default=False, strict=True, description="Whether Sayso cannot see the framework's tool calls.")
 
 
-def check_suspended(manifest: AgentManifest, paused: SuspendedFramework) -> None:
-    """Raise `Conflict` for a state that is not of the very agent that workers have registered, or `InvalidInput`."""
+def check_suspended(manifest: AgentManifest, framework_run: SuspendedFramework) -> None:
+    """Raise `Conflict` if the state is not of this agent, `InvalidInput` if the agent is of Sayso's own runner."""
     origin = manifest.origin
     if origin.framework == OURS:
-        raise InvalidInput(f"The agent {manifest.name!r} is none of another framework; leave out paused.")
-    written = (paused.framework, paused.state_schema)
+        raise InvalidInput(f"The agent {manifest.name!r} is of Sayso's own runner; leave out framework_run.")
+    written = (framework_run.framework, framework_run.state_schema)
     if written != (origin.framework, origin.state_schema):
         raise Conflict(
-            f"This state is of {' / '.join(written)}; the agent {manifest.name!r} goes on from {origin.framework} / "
-            f"{origin.state_schema} alone. Run the adapter that the workers run."
+            f"This state is of {' / '.join(written)}; the agent {manifest.name!r} needs {origin.framework} / "
+            f"{origin.state_schema}. Run the same adapter as the workers."
         )
-    if paused.manifest_digest != origin.manifest_digest:
+    if framework_run.manifest_digest != origin.manifest_digest:
         raise Conflict(
-            f"The run was begun with other tools than the workers' agent {manifest.name!r} has. Deploy both alike."
+            f"The run has other tools than the workers' agent {manifest.name!r}. Deploy the same version to both."
         )
 
 
-def pack_state(agent: str, paused: SuspendedFramework, limit_bytes: int) -> SealedState:
-    """Return the state on its way to the store; raises `TooLarge` and `InvalidInput` for what cannot be kept."""
-    native = read_state(_decode(paused.state, limit_bytes))
+def pack_state(agent: str, framework_run: SuspendedFramework, limit_bytes: int) -> SealedState:
+    """Return the sealed state; raises `TooLarge` or `InvalidInput`."""
+    native = read_state(_decode(framework_run.state, limit_bytes))
     state = FrameworkState(
         agent=agent,
-        framework=paused.framework,
-        state_schema=paused.state_schema,
+        framework=framework_run.framework,
+        state_schema=framework_run.state_schema,
         native=native,
-        unseen=paused.unseen,
+        unseen=framework_run.unseen,
         step=1,
     )
     return seal_state(state.model_dump_json().encode())
@@ -65,5 +63,5 @@ def _decode(state: str, limit_bytes: int) -> bytes:
     except (binascii.Error, ValueError) as error:
         raise InvalidInput(f"The state is not base64: {error}. Encode the JSON object's UTF-8 bytes.") from error
     if len(raw) > limit_bytes:
-        raise TooLarge(f"The state is {len(raw)} bytes; at most {limit_bytes} are taken. Trim its messages.")
+        raise TooLarge(f"The state is {len(raw)} bytes; the limit is {limit_bytes}. Trim its messages.")
     return raw

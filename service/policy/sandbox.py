@@ -1,7 +1,7 @@
-"""Evaluate what came from outside in processes of its own, each killed when it takes too long or too much memory.
+"""Evaluate input from outside in processes with limits of time and memory.
 
-A process is started when the first job needs it, without any of the service's settings in its environment. Jobs and
-answers are lines of JSON, so that nothing it answers can run in the service.
+A process starts with the first job that needs it, without the service's settings in its environment. Jobs and answers
+are lines of JSON, so that no answer can run code in the service.
 """
 
 import json
@@ -20,13 +20,13 @@ from sayso.clock import monotonic_ms
 from sayso.errors import InvalidInput, InvalidJson, TooLarge, Unavailable
 
 MEMORY_MB = 512
-"""Memory that one process may take for its jobs, beside what it takes at its start."""
+"""Memory limit of one process, beyond what it uses at its start."""
 
 START_S = 60.0
-"""A process that is not ready by then is not going to be."""
+"""Time limit for the start of a process."""
 
 JOBS_EACH = 1_000
-"""Jobs after which a process makes room for a fresh one."""
+"""Jobs after which a process is replaced."""
 
 READY = b"ready\n"
 _SERVICE = "service.policy.sandbox_process"
@@ -34,11 +34,11 @@ _CHUNK_BYTES = 65_536
 
 
 class Overrun(InvalidInput):
-    """The evaluation took too long or too much memory and was ended; make what you sent simpler."""
+    """The evaluation exceeded its limit of time or memory and was ended; simplify the input."""
 
 
 class Sandbox:
-    """So many processes at most; one job at a time each. Threads may share it."""
+    """A pool of at most `places` processes, each with one job at a time. Thread-safe."""
 
     def __init__(self, places: int, limit_s: float, *, jobs_each: int = JOBS_EACH, memory_mb: int = MEMORY_MB) -> None:
         self.limit_s = limit_s
@@ -50,15 +50,15 @@ class Sandbox:
 
     @property
     def threads(self) -> ThreadPoolExecutor:
-        """The threads that wait for its processes, one for each."""
+        """One thread for each process, to wait for it."""
         self._follow_fork()
         return self._threads
 
     def run(self, job: JsonObject, limit_s: float | None = None) -> Any:
         """Return the answer to a job; blocks until there is one.
 
-        Raises `Overrun` for a job that was killed or ended its process, `Unavailable` where no process can be started,
-        and the error of ours that the job itself ended with.
+        Raises `Overrun` for a job that was killed or ended its process, `Unavailable` when no process can start,
+        and the job's own error.
         """
         self._follow_fork()
         limit_s = self.limit_s if limit_s is None else limit_s
@@ -84,11 +84,11 @@ class Sandbox:
             evaluator.kill()
         if answer is None:
             memory = f"{self._memory_mb} MB of memory"
-            raise Overrun(f"The evaluation took more than {memory} and was ended. Make what you sent simpler.")
+            raise Overrun(f"The evaluation took more than {memory} and was ended. Simplify the input.")
         return answer
 
     def close(self) -> None:
-        """End the processes that wait for a job; the next job starts others."""
+        """End the idle processes; the next job starts a new one."""
         while True:
             try:
                 self._idle.get_nowait().kill()
@@ -106,7 +106,7 @@ class Sandbox:
             evaluator.kill()
 
     def _follow_fork(self) -> None:
-        """Leave processes and threads to the process that made them."""
+        """Start with an empty pool after a fork."""
         if self._pid != os.getpid():
             self._open()
 
@@ -117,7 +117,7 @@ class Sandbox:
 
 
 def describe_refusal(error: InvalidInput) -> JsonObject:
-    """Return the answer of a job that ended with an error of ours; `Sandbox.run` raises the error again."""
+    """Return the answer of a job that raised; `Sandbox.run` raises the error again."""
     kind = next(one.__name__ for one in type(error).__mro__ if one.__name__ in _ERRORS)
     return {"refused": kind, "message": error.message, "facts": to_jsonable_python(error.facts)}
 
@@ -126,7 +126,7 @@ _ERRORS: dict[str, type[InvalidInput]] = {one.__name__: one for one in (InvalidI
 
 
 class _Evaluator:
-    """One process, ready for jobs."""
+    """One running process."""
 
     def __init__(self, memory_mb: int) -> None:
         self.jobs = 0
@@ -139,7 +139,7 @@ class _Evaluator:
                 stdout=subprocess.PIPE,
                 stderr=subprocess.DEVNULL,
                 env=environment,
-                start_new_session=True,  # Ctrl-C is for the service, which ends this one
+                start_new_session=True,  # Ctrl-C goes to the service, which ends this process
             )
         except OSError as error:
             raise Unavailable(f"No process can be started to evaluate schemas: {error.strerror}.") from error
@@ -168,28 +168,26 @@ class _Evaluator:
         return self._read_line(limit_s)
 
     def kill(self) -> None:
-        """End the process, whatever it does."""
+        """Kill the process."""
         self._process.kill()
         for pipe in (self._process.stdin, self._process.stdout):
             if pipe is not None:
                 try:
                     pipe.close()
                 except BrokenPipeError:
-                    continue  # what was still to be sent is of no use any more
+                    continue  # unsent input is no longer needed
         self._process.wait()
 
     def _read_line(self, limit_s: float) -> bytes | None:
         assert self._process.stdout is not None  # noqa: S101  it was started with pipes
         until_ms = monotonic_ms() + limit_s * 1000
-        answers = select.poll()  # select itself takes no number of a file above 1023
+        answers = select.poll()  # select() does not support file descriptors above 1023
         answers.register(self._process.stdout, select.POLLIN)
         parts = [self._left]
         while b"\n" not in parts[-1]:
             left_ms = until_ms - monotonic_ms()
             if left_ms <= 0 or not answers.poll(left_ms):
-                raise Overrun(
-                    f"The evaluation took longer than {limit_s:g} s and was ended. Make what you sent simpler."
-                )
+                raise Overrun(f"The evaluation took longer than {limit_s:g} s and was ended. Simplify the input.")
             part = os.read(self._process.stdout.fileno(), _CHUNK_BYTES)
             if not part:
                 return None

@@ -1,6 +1,6 @@
-"""Serve the jobs of a sandbox, one a line, until its owner is gone: `python -m service.policy.sandbox_process <MB>`.
+"""Serve the jobs of a sandbox, one a line, until its input ends: `python -m service.policy.sandbox_process <MB>`.
 
-The process bounds its own memory, and its own time should its owner die meanwhile.
+The process limits its own memory and, in case its owner dies, its own time.
 """
 
 import base64
@@ -34,7 +34,7 @@ def serve(memory_mb: int) -> None:
     sys.stdout.buffer.flush()
     for line in sys.stdin.buffer:
         job = json.loads(line)
-        signal.setitimer(signal.ITIMER_REAL, job["limit_s"] + _GRACE_S)  # ends the process, whatever it does
+        signal.setitimer(signal.ITIMER_REAL, job["limit_s"] + _GRACE_S)  # ends the process even in a busy loop
         try:
             answer = _JOBS[job["kind"]](job)
         except InvalidInput as error:
@@ -62,12 +62,12 @@ def _check_rules(job: dict[str, Any]) -> JsonObject:
 
 
 def _pack_state(job: dict[str, Any]) -> JsonObject:
-    sealed = pack_state(job["agent"], SuspendedFramework.model_validate(job["paused"]), job["most"])
+    sealed = pack_state(job["agent"], SuspendedFramework.model_validate(job["framework_run"]), job["most"])
     return {"ref": sealed.ref.model_dump(), "blob": base64.b64encode(sealed.blob).decode()}
 
 
 def _bound_memory(memory_mb: int) -> None:
-    """Bound what is mapped to what is mapped now and so much more, where the system says how much that is."""
+    """Limit mapped memory to what is mapped now plus `memory_mb`, where the system reports it."""
     mapped = Path("/proc/self/statm")
     if mapped.exists():
         limit = int(mapped.read_text().split()[0]) * resource.getpagesize() + memory_mb * _MEGABYTE

@@ -1,6 +1,6 @@
-"""Check edited arguments and given values against JSON schemas that came from outside, without trusting the schemas.
+"""Check values against untrusted JSON schemas.
 
-What is here evaluates at once, in this process. `service.policy.evaluations` decides what may be.
+Cheap checks run in this process, others in the sandbox.
 """
 
 from dataclasses import dataclass
@@ -18,32 +18,32 @@ from sayso.schemas.validators import compile_schema, list_problems, refuse
 from service.policy.sandbox import Sandbox
 
 SMALL_BYTES = 16_384
-"""A larger schema is weighed and evaluated in a process of its own."""
+"""A larger schema is evaluated in the sandbox."""
 
 PAIRS = 100_000
-"""Parts of a schema times parts of a value: each pair takes at most about 100 ns, so that these take 10 ms."""
+"""Limit of schema parts times value parts: at about 100 ns each, 10 ms."""
 
 LISTED_PAIRS = 3_000
-"""The same where the value does not fit, times the nesting of alternatives: a problem is told in some microseconds."""
+"""The same for a value that does not fit, times the nesting of alternatives: listing a problem takes microseconds."""
 
 PATTERN_STEPS = 2_000_000
-"""Steps of a schema's patterns times bytes of a value: at most some milliseconds of linear search."""
+"""Limit of pattern steps times value bytes: some milliseconds of linear search."""
 
 _SMALL_VALUES = 1_500
-"""A schema of so many values is compiled in some milliseconds."""
+"""A schema up to this size compiles in some milliseconds."""
 
 _FORMATS = frozenset(("date", "date-time", "email", "hostname", "ipv4", "ipv6", "time", "uri", "uuid"))
-"""Formats that are checked in one pass over the text."""
+"""Formats whose check is linear in the text."""
 
 SANDBOX = Sandbox(places=2, limit_s=2.0)
-"""Where the schemas are evaluated whose cost nobody knows."""
+"""Evaluates schemas of unknown cost."""
 
 
 @dataclass(frozen=True, slots=True)
 class Fit:
-    """What is to be checked: a value against a schema; `name` is what to call the value.
+    """A value, its schema, and its name in messages.
 
-    A `format` such as `date` counts where it is asked for: among the arguments of tools it is mostly only a hint.
+    `formats` checks formats such as `date`; in tool arguments they are mostly hints.
     """
 
     schema: JsonObject
@@ -52,7 +52,7 @@ class Fit:
     formats: bool = False
 
     def check_here(self) -> bool:
-        """Check the value at once where that is cheap for certain; returns False where nobody can know.
+        """Check the value if that is cheap; return False if the cost is unknown.
 
         Raises `InvalidInput` for a value that does not fit, and for a schema over its bounds.
         """
@@ -74,7 +74,7 @@ class Fit:
         return True
 
     def job(self) -> JsonObject:
-        """Return the same as a job for the sandbox."""
+        """Return the job for the sandbox."""
         return {
             "kind": "fit",
             "schema": self.schema,
@@ -85,19 +85,19 @@ class Fit:
 
 
 def check_value(schema: JsonObject, value: JsonValue, name: str, *, formats: bool = False) -> None:
-    """Raise `InvalidInput`, naming each place, when `value` does not fit `schema`; blocks until that is known."""
+    """Raise `InvalidInput`, naming each place, when `value` does not fit `schema`; blocking."""
     fit = Fit(schema, value, name, formats)
     if not fit.check_here():
         refuse(SANDBOX.run(fit.job())["problems"])
 
 
 def find_problems(fit: Fit) -> list[str]:
-    """Return what keeps the value from fitting, each problem with its place; evaluates whatever the schema says."""
+    """Return each problem of the value with its place, at any cost."""
     return list_problems(fit.schema, fit.value, fit.name, formats=fit.formats)
 
 
 def is_answer(ask: ItemDraft, value: JsonValue) -> bool:
-    """Whether a reviewer could have given this value: it is one of the choices, and fits the schema."""
+    """Return whether the value is one of the choices and fits the schema."""
     try:
         check_value(ask.response_schema or {}, value, "value", formats=True)
     except InvalidInput:

@@ -89,7 +89,7 @@ class Settings(WebhookSettings, PeriodSettings, LimitSettings, EdgeSettings):
     )
     allow_weak_durability: bool = Field(
         default=False,
-        description="Start even if the store may forget what it confirmed: no append-only file, or not synced at once.",
+        description="Start even if the store may lose confirmed writes: no append-only file, or not synced at once.",
     )
     allow_plain_store: bool = Field(
         default=False,
@@ -114,7 +114,7 @@ class Settings(WebhookSettings, PeriodSettings, LimitSettings, EdgeSettings):
         default=4 * 1024 * 1024,
         ge=1_024,
         le=8 * 1024 * 1024,
-        description="Largest state in bytes of a paused run of another framework, as it is sent with what it asks.",
+        description="Largest state in bytes of a suspended run of another framework.",
     )
     model_url: str = Field(
         default_factory=lambda data: _demo_model_url(data["host"], data["port"]),

@@ -1,4 +1,4 @@
-"""Settings of the service's edge: whose word on a client's address counts, and under which hosts people sign in."""
+"""Settings of trusted proxies and allowed hosts."""
 
 import re
 from ipaddress import IPv6Address, ip_address, ip_network
@@ -14,12 +14,12 @@ _Words = Annotated[tuple[str, ...], NoDecode]
 
 
 class EdgeSettings(BaseSettings):
-    """What an operator can choose about proxies and hosts."""
+    """Trusted proxies and allowed hosts."""
 
     trusted_proxies: _Words = Field(
         default=(),
         description="Addresses and networks of reverse proxies, such as `10.0.0.5,10.1.0.0/16`. Only their "
-        "`X-Forwarded-For` and `X-Forwarded-Proto` count. Without it nobody's do.",
+        "`X-Forwarded-For` and `X-Forwarded-Proto` count. Empty: none count.",
     )
     allowed_hosts: _Words = Field(
         default=(),
@@ -39,9 +39,9 @@ class EdgeSettings(BaseSettings):
             try:
                 network = ip_network(proxy)
             except ValueError:
-                raise ValueError(f"'{proxy}' is no address or network; write 10.0.0.5 or 10.1.0.0/16") from None
+                raise ValueError(f"'{proxy}' is not an address or network; write 10.0.0.5 or 10.1.0.0/16") from None
             if not network.prefixlen:
-                raise ValueError(f"'{proxy}' trusts every client's word on its address; name the proxies alone")
+                raise ValueError(f"'{proxy}' lets every client choose its address; name the proxies only")
         return proxies
 
     @field_validator("allowed_hosts", mode="after")
@@ -50,12 +50,14 @@ class EdgeSettings(BaseSettings):
         lowered = tuple(host.lower() for host in hosts)
         for host in lowered:
             if not _HOST.fullmatch(host):
-                raise ValueError(f"'{host}' is no host; write a name such as desk.example.com, without port or scheme")
+                raise ValueError(
+                    f"'{host}' is not a host; write a name such as desk.example.com, without port or scheme"
+                )
         return lowered
 
 
 def network_of(address: str) -> str:
-    """Return what limits count an address as: one IPv4 address, or the /64 network that one IPv6 client has."""
+    """Return the key by which limits count an address: the IPv4 address, or the /64 network of an IPv6 client."""
     try:
         found = ip_address(address)
     except ValueError:

@@ -159,7 +159,7 @@ async def test_readiness_tells_of_a_clock_that_is_silent_or_in_doubt(world: Worl
         beat = ClockReading(at_ms=now_ms, uptime_ms=0, boot="one", wall_ms=now_ms)
         for note in (
             None,
-            world.wiring.freezes.keep_beat(beat),
+            world.wiring.freezes.save_reading(beat),
             world.wiring.freezes.doubt_time(now_ms, now_ms + 600_000),
         ):
             if note is not None:

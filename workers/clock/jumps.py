@@ -35,14 +35,14 @@ class JumpDetector:
     async def note(self, reading: ClockReading) -> None:
         """Freeze or unfreeze time if the store's clock jumped since the last reading; save a reading once a second."""
         freezes = self._wiring.freezes
-        last = self._last or await freezes.last_beat()
+        last = self._last or await freezes.last_reading()
         drift_ms = find_drift_ms(last, reading) if last is not None else 0
         if last is not None and drift_ms > JUMP_MS:
             await self._doubt(last, reading, drift_ms)
         elif drift_ms < -JUMP_MS:
             await self._notice_return(reading, -drift_ms)
         if self._last is None or abs(drift_ms) > JUMP_MS or reading.uptime_ms - self._kept_at_ms >= _KEPT_EVERY_MS:
-            await freezes.keep_beat(reading, went_back=drift_ms < -JUMP_MS)
+            await freezes.save_reading(reading, went_back=drift_ms < -JUMP_MS)
             self._kept_at_ms = reading.uptime_ms
         self._last = reading
 

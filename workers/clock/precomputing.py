@@ -51,7 +51,7 @@ class Precomputing:
         """Compute the changes of some of the next deadlines; return the number of suspensions read."""
         until_ms = now_ms + AHEAD_MS
         if not self._ahead:
-            free = _MOST - len(self._coming.foreseen)
+            free = _MOST - len(self._coming.commits)
             after_ms = max(self._seen_to_ms, now_ms)
             self._ahead += await self._wiring.schedule.deadlines(after_ms, until_ms, free)
             self._seen_to_ms = until_ms
@@ -62,7 +62,7 @@ class Precomputing:
 
     async def fulfil(self, now_ms: int) -> int:
         """Commit the changes whose time has come; return their number, including those that no longer apply."""
-        freezes, coming = self._coming.freezes, self._coming.foreseen
+        freezes, coming = self._coming.freezes, self._coming.commits
         count = bisect_right(coming, now_ms, key=attrgetter("at_ms"))
         due, self._coming = coming[:count], Precomputed(freezes, coming[count:])
         writes = _divide(due, now_ms - monotonic_ms())
@@ -76,13 +76,13 @@ class Precomputing:
 
     def next_in_s(self, now_ms: int) -> float:
         """Return the time until the next change, at least a little, so that several go at once."""
-        changes = self._coming.foreseen
+        changes = self._coming.commits
         return max(_TICK_MS, changes[0].at_ms - now_ms) / 1000 if changes else inf
 
     def _keep(self, found: Precomputed) -> None:
         """Keep it with the rest, unless that was computed under other freezes."""
-        rest = self._coming.foreseen if self._coming.freezes == found.freezes else ()
-        together = sorted((*rest, *found.foreseen), key=attrgetter("at_ms"))
+        rest = self._coming.commits if self._coming.freezes == found.freezes else ()
+        together = sorted((*rest, *found.commits), key=attrgetter("at_ms"))
         self._coming = Precomputed(found.freezes, tuple(together))
 
 

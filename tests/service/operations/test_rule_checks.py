@@ -81,7 +81,7 @@ async def test_start_logs_rules_that_cannot_work(settings: Settings) -> None:
             await register_agent(app.state.process.tenant(TENANT))
 
             async def told() -> bool:
-                return any("there is no reviewer 'dora'" in one.get("told", "") for one in logs)
+                return any("there is no reviewer 'dora'" in one.get("message", "") for one in logs)
 
             await until(told)
-    assert {one["event"] for one in logs if "rule refunds" in one.get("told", "")} == {"rules_doubtful"}
+    assert {one["event"] for one in logs if "rule refunds" in one.get("message", "")} == {"rules_doubtful"}

@@ -54,10 +54,10 @@ async def test_a_paused_run_waits_with_its_state(world: World) -> None:
         (b'{"messages": [{"content": NaN}]}', {}, 400, "$.messages[0].content is not a finite number"),
         (b"[]", {}, 400, "is a list, not a JSON object"),
         ("not base64!", {}, 422, "is not base64"),
-        ({"a": "x" * 4 * 1024 * 1024}, {}, 413, "at most 4194304"),
-        ({}, {"framework": "langgraph"}, 409, "goes on from autogen"),
-        ({}, {"state_schema": "autogen.state/0"}, 409, "goes on from autogen"),
-        ({}, {"manifest_digest": "e" * 64}, 409, "Deploy both alike"),
+        ({"a": "x" * 4 * 1024 * 1024}, {}, 413, "the limit is 4194304"),
+        ({}, {"framework": "langgraph"}, 409, "needs autogen"),
+        ({}, {"state_schema": "autogen.state/0"}, 409, "needs autogen"),
+        ({}, {"manifest_digest": "e" * 64}, 409, "Deploy the same version"),
     ],
 )
 async def test_a_state_that_no_worker_could_go_on_from_is_refused(

@@ -52,9 +52,9 @@ def test_errors_of_a_job_are_raised_again() -> None:
     sandbox = Sandbox(places=1, limit_s=30)
     with pytest.raises(InvalidInput, match="1001 alternatives"):
         sandbox.run(fit({"anyOf": [{}] * 1_001}, 1))
-    paused: JsonObject = {"framework": "f", "state_schema": "s", "manifest_digest": "d" * 64, "state": "W10="}
+    framework_run: JsonObject = {"framework": "f", "state_schema": "s", "manifest_digest": "d" * 64, "state": "W10="}
     with pytest.raises(InvalidJson, match="not a JSON object"):
-        sandbox.run({"kind": "state", "agent": "a", "paused": paused, "most": 100})
+        sandbox.run({"kind": "state", "agent": "a", "framework_run": framework_run, "most": 100})
     sandbox.close()
 
 
