@@ -244,8 +244,8 @@ TABLE = [
     on("a reviewer who adds people", REVIEWERS, 403, "role admin", {"name": "x", "password": PASSWORD}),
     by_root("a short password", REVIEWERS, 422, "8 to 1024", {"name": "x", "password": "short"}),
     by_root("a name with a space", REVIEWERS, 422, "A name is", {"name": "a b", "password": PASSWORD}),
-    by_root("a name of Sayso's own", REVIEWERS, 422, "Sayso itself", {"name": "policy", "password": PASSWORD}),
-    by_root("a key of a name of Sayso's own", KEYS, 422, "Sayso itself", {"name": "Timeout"}),
+    by_root("a name of Sayso's own", REVIEWERS, 422, "reserved for Sayso", {"name": "policy", "password": PASSWORD}),
+    by_root("a key of a name of Sayso's own", KEYS, 422, "reserved for Sayso", {"name": "Timeout"}),
     by_root(
         "a freeze of nothing", "/api/v1/freezes", 422, "write all, agent:<name> or tool:<name>", {"scope": "refund"}
     ),
