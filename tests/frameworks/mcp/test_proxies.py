@@ -213,7 +213,7 @@ def test_proxy_runs_edited_arguments_with_a_note(room: Room) -> None:
         number = speaker.pay("ann", 700)
         room.decide("approve", args={"to": "ann", "amount": 70})
         result = speaker.hear(number)
-    assert "it ran with" in result["content"][0]["text"]
+    assert "It ran with" in result["content"][0]["text"]
     assert '"amount":70' in result["content"][0]["text"]
     assert [effect["args"]["amount"] for effect in room.effects()] == [70]
 
@@ -222,7 +222,7 @@ def test_proxy_sends_progress_while_waiting(room: Room) -> None:
     with speaking(room) as speaker:
         number = speaker.pay("ann")
         line = speaker.lines.get(timeout=PATIENCE_S)
-        assert line["progress"] == f"send_money waits for a person at {room.stack.url}"
+        assert line["progress"] == f"send_money waits for a reviewer at {room.stack.url}"
         room.decide("approve")
         assert speaker.hear(number)["is_error"] is False
 
@@ -327,7 +327,7 @@ def test_proxy_reports_a_missing_server(room: Room, server: list[str]) -> None:
         command, cwd=CHECKOUT, env=room.environ(), stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False
     )
     assert (done.returncode, done.stdout) == (1, "")
-    assert done.stderr.startswith("The MCP server cannot be spoken with")
+    assert done.stderr.startswith("The MCP server is unreachable")
 
 
 def test_proxy_runs_nothing_without_a_key(room: Room) -> None:
