@@ -79,7 +79,7 @@ async def test_reused_number_refuses_the_whole_request(world: World, clean_store
     for answer, seq in ((taken, 2), (refused, 7)):
         assert answer.status_code == 409
         assert answer.json()["type"] == "/problems/idempotency-conflict"
-        assert f"Event {seq} of 'agent' is there already" in answer.json()["detail"]
+        assert f"Event {seq} of 'agent' is saved with other content" in answer.json()["detail"]
     assert await read_store(clean_store_url) == before
 
 
