@@ -1,4 +1,4 @@
-"""What holds for every answer of the service, whoever asks and whatever goes wrong."""
+"""Headers, limits and errors of every response of the service."""
 
 import asyncio
 import tomllib

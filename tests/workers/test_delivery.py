@@ -1,4 +1,4 @@
-"""Messages about decisions reach their receiver once, signed, in the end; or nobody, when nobody is to be told."""
+"""A message about a decision reaches its receiver signed and once, or is not sent at all."""
 
 import asyncio
 import json
@@ -43,7 +43,7 @@ async def world(clean_store_url: str, tmp_path: Path) -> AsyncIterator[World]:
 
 @pytest.fixture
 async def told(world: World, receiver: Receiver) -> AsyncIterator[Made]:
-    """An instance that is told of decisions."""
+    """An instance that receives decisions."""
     await make_person(world.wiring, "anna")
     provisioner = await make_provisioner(world.wiring)
     world.tokens["platform"] = provisioner
@@ -82,7 +82,7 @@ async def change_waiting(redis: Redis, **members: Any) -> dict[str, Any]:
 
 
 async def bring_forward(redis: Redis) -> list[float]:
-    """Let the one message that is to be tried later be due now; return how long it would have waited."""
+    """Make the one waiting message due now; return how long it would have waited."""
     ((name, score),) = await read_deliveries(redis)
     await change_waiting(redis, not_before_ms=0)
     await redis.zadd(KEYS.deliveries, {name: 0})

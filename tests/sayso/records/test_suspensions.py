@@ -107,8 +107,8 @@ def test_worker_steps_in_any_order_keep_the_invariants(steps: list[tuple[str, st
             assert old.outcome is None or old.outcome == new.outcome, "an outcome never changes"
             assert old.permit is None or old.permit == new.permit, "a permit is spent once"
         resumed += sum(event.type == EventType.RUN_RESUMED for event in change.events)
-        assert resumed <= 1, "run_resumed is told once a pause"
-        assert (after.due_at_ms is None) == (after.status in ENDED), "whoever waits is on the schedule"
+        assert resumed <= 1, "run_resumed is recorded once a suspension"
+        assert (after.due_at_ms is None) == (after.status in ENDED), "every waiting suspension is on the schedule"
         assert (
             after.status is Status.PENDING
             or after.status is Status.CANCELLED
