@@ -229,7 +229,7 @@ async def test_a_run_that_ends_while_it_is_cancelled_is_said_to_have_ended(wirin
         await Desk(desk.suspensions, runs, wiring.rulebook.refresh).cancel(record.run.id, person("demo"))
 
 
-# Whoever drives
+# Workers and leases
 
 
 def intent(record: SuspensionRecord, fence: Fence) -> Intent:
