@@ -19,6 +19,7 @@ from service.policy.loading import Rulebook, rulebook_of
 from service.policy.publishing import RulesInForce
 from service.settings import Settings
 from service.store.attempts import Attempts
+from service.store.cards import CardQueue
 from service.store.connection.connecting import connect
 from service.store.connection.faults import show_address
 from service.store.connection.watch import Watch
@@ -66,6 +67,7 @@ class Wiring:
     revocation_cache: RevocationCache
     instances: Instances
     deliveries: Deliveries
+    cards: CardQueue
     waiters: Waiters
     intake: Intake
     inspections: Inspections
@@ -132,6 +134,7 @@ class Process:
             revocation_cache=RevocationCache(people),
             instances=Instances(store),
             deliveries=Deliveries(store),
+            cards=CardQueue(store),
             waiters=Waiters(settings.waits_per_key),
             intake=intake,
             inspections=Inspections(suspensions, runs, trails, schedule, store.readings),

@@ -8,6 +8,7 @@ from collections.abc import Callable
 from sayso.policy.engine import Policy
 from service.desk.changes import Changes, KnownFreezes, no_freezes, no_limit
 from service.desk.client_execution import ClientExecution
+from service.desk.notifying import Notifying
 from service.desk.reviewing import Reviewing
 from service.desk.scheduling import Scheduling
 from service.desk.suspending import Suspending
@@ -53,6 +54,8 @@ class Desk:
         self.cancel = reviewing.cancel
         self.withdraw = reviewing.withdraw
         self.revive = reviewing.revive
+
+        self.record_deliveries = Notifying(changes).record_deliveries
 
         worker = WorkerExecution(changes, runs)
         self.lease = worker.lease

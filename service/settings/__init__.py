@@ -104,6 +104,11 @@ class Settings(WebhookSettings, PeriodSettings, LimitSettings, EdgeSettings):
         default=CHECKOUT / "demo" / "policy.yaml",
         description="YAML file with the rules that judge every tool call.",
     )
+    channels: Path | None = Field(
+        default=None,
+        description="YAML file with the channels over which reviewers are asked, such as Slack and mail, and their "
+        "secrets. Without it nobody is notified.",
+    )
     body_limit_bytes: int = Field(
         default=262_144,
         ge=1_024,
@@ -129,11 +134,11 @@ class Settings(WebhookSettings, PeriodSettings, LimitSettings, EdgeSettings):
         default="info", description="Least important kind of log line that is written."
     )
 
-    @field_validator("home", "policy", mode="after")
+    @field_validator("home", "policy", "channels", mode="after")
     @classmethod
-    def _make_absolute(cls, path: Path) -> Path:
+    def _make_absolute(cls, path: Path | None) -> Path | None:
         try:
-            return path.expanduser().resolve()
+            return path and path.expanduser().resolve()
         except RuntimeError:
             raise ValueError(f"{path} begins with the home of an unknown user; write the whole path") from None
 

@@ -5,9 +5,9 @@ Also the last reading of the server's time, and the mark: the latest server time
 
 from dataclasses import dataclass
 
+from sayso.records.clock_readings import ClockReading
 from sayso.records.freezes import Freeze
 from sayso.records.terms import LONGEST_WAIT_S
-from sayso.transitions.clock_jumps import ClockReading
 from service.store.connection.connecting import translated
 from service.store.keys import CHANGES
 from service.store.tenants import TenantStore

@@ -99,6 +99,15 @@ class TenantKeys:
         return f"{self.prefix}deliveries"
 
     @property
+    def cards(self) -> str:
+        """Suspensions with a delivery of a card to attempt, by the next attempt."""
+        return f"{self.prefix}cards"
+
+    def card_claim(self, suspension_id: str) -> str:
+        """The claim of the process that delivers a suspension's cards."""
+        return f"{self.prefix}card-claim:{suspension_id}"
+
+    @property
     def owners(self) -> str:
         """All owners of runs."""
         return f"{self.prefix}owners"

@@ -13,11 +13,12 @@ from redis.asyncio import Redis
 from starlette.responses import Response
 
 from sayso.clock import now_ms
+from sayso.records.clock_readings import ClockReading
 from sayso.signing import SignedMessage, verify_message
-from sayso.transitions.clock_jumps import ClockReading
 from service.app import create_app
 from service.auth.credentials import TENANT
 from service.delivery.http import Answer
+from service.delivery.retries import FIRST_RETRY_MS, LONGEST_RETRY_MS, read_retry_after_ms, retry_after_ms
 from service.settings import Settings
 from service.store.keys import TenantKeys
 from tests.builders import approve, make_person, person
@@ -27,7 +28,7 @@ from tests.service.api.aap.clients import connected, find, make_instance, make_l
 from tests.service.worlds import World
 from workers.clock.jumps import JumpDetector
 from workers.clock.ticks import wake_unfrozen
-from workers.delivery import FIRST_RETRY_MS, LONGEST_RETRY_MS, Courier, read_retry_after_ms, retry_after_ms
+from workers.delivery import Courier
 
 KEYS = TenantKeys("default")
 

@@ -7,8 +7,8 @@ confirms the clock or it goes back.
 import structlog
 
 from sayso.clock import boot_id, now_ms, uptime_ms
+from sayso.records.clock_readings import JUMP_MS, ClockReading, find_drift_ms
 from sayso.records.freezes import TIME
-from sayso.transitions.clock_jumps import JUMP_MS, ClockReading, find_drift_ms
 from service.wiring import Wiring
 
 _KEPT_EVERY_MS = 1000

@@ -124,5 +124,5 @@ def postpone_gave_up(name: str, after: SuspensionRecord) -> bool:
 
 def test_every_open_status_has_a_next_step() -> None:
     for status in Status:
-        ways = [verb for verb, step in LEGAL.items() if status in step.sources]
+        ways = [verb for verb, step in LEGAL.items() if status in step.sources and verb != "record_deliveries"]
         assert bool(ways) == (status not in (Status.RESUMED, Status.CANCELLED)), status
