@@ -1,7 +1,6 @@
 """Strict reading and canonical writing of JSON: what is approved is byte for byte what runs.
 
-Reading refuses what parsers disagree about: duplicate keys, NaN, lone surrogates, integers beyond 2^53. Zero has no
-sign. Writing follows RFC 8785, the JSON Canonicalization Scheme.
+Reading refuses duplicate keys, NaN, lone surrogates and integers beyond 2^53. Writing follows RFC 8785 (JCS).
 """
 
 import hashlib
@@ -32,10 +31,7 @@ TOP: Place = None
 
 
 def parse_json(raw: bytes | str) -> JsonValue:
-    """Return the one JSON value in `raw`.
-
-    Raises `InvalidJson` when it is not strict JSON, and `TooLarge` beyond the limits of depth and number of values.
-    """
+    """Return the one JSON value in `raw`; raises `InvalidJson`, or `TooLarge` beyond the limits of depth and values."""
     try:
         text = raw.decode("utf-8") if isinstance(raw, bytes) else raw
     except UnicodeDecodeError as error:
@@ -60,8 +56,7 @@ def parse_json(raw: bytes | str) -> JsonValue:
 def check_json(value: Any, *, limited: bool = True) -> bool:
     """Raise `InvalidJson` with the path of the first value that is not plain JSON, and `TooLarge` beyond the limits.
 
-    Return whether the standard encoder writes the canonical form: no key is beyond the BMP, no number is special. With
-    `limited` False the number of values is unlimited, for values that Sayso itself combined from checked parts.
+    Return whether the standard encoder writes the canonical form. `limited` False allows any number of values.
     """
     plain = _check_quickly(value, limited=limited)
     return _check_thoroughly(value, limited=limited) if plain is None else plain
@@ -177,10 +172,7 @@ def _too_many() -> TooLarge:
 
 
 def _check_size(text: str) -> None:
-    """Raise `TooLarge` before parsing a text that certainly holds more than `MAX_NODES` values.
-
-    Every array and object is a value, and so is everything after a comma, except inside strings.
-    """
+    """Refuse a text with too many values for sure: arrays, objects, and what follows a comma outside of strings."""
     if text.count(",") <= MAX_NODES and text.count("[") + text.count("{") <= MAX_NODES:
         return
     plain = text.replace("\\\\", "").replace('\\"', "")
@@ -208,7 +200,6 @@ def digest_json(value: Any) -> str:
 
 
 def _differs_from_rfc(value: float) -> bool:
-    """Whether RFC 8785 writes the number in another form than the standard encoder."""
     front, _, tens = repr(value).partition("e")
     return -10 < int(tens) < 21 if tens else front.endswith(".0")
 

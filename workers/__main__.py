@@ -1,7 +1,6 @@
 """Run one worker: `python -m workers`.
 
-RQ brings a separate process for each job, time limits and registries. The worker imports the registered agents before
-it forks, publishes their names and tools, and takes drain jobs from one queue.
+It imports the registered agents before RQ forks, publishes them, and takes drain jobs from one queue.
 """
 
 import asyncio
@@ -37,11 +36,7 @@ log = structlog.get_logger()
 
 
 class DrainWorker(Worker):
-    """An RQ worker that passes a warm stop on to its job, so that a standing job does not delay the stop.
-
-    It reads the rules' file itself: a job starts with the last good rules even if the file is broken. After the store
-    was restarted empty or from an older copy, it registers itself and its agents again.
-    """
+    """An RQ worker that passes a warm stop on to its job, refreshes the rules, and registers again if forgotten."""
 
     settings: Settings
     stop_requested = False
@@ -96,10 +91,7 @@ async def publish_agents(settings: Settings, agents: Mapping[str, Agent]) -> Non
 
 
 def main(settings: Settings) -> int:
-    """Work until stopped, through any outage of the store.
-
-    Return 1 if an agent cannot be imported or the store has a later format.
-    """
+    """Work until stopped, through outages; return 1 if an agent cannot be imported or the store is too new."""
     configure_logs(settings.log_level)
     try:
         asyncio.run(await_store(settings.store_url))

@@ -1,7 +1,6 @@
 """Delivery of signed messages about decisions, with retries until accepted or expired.
 
-It runs in the clock's process. Any number may run: a message is claimed before each attempt, so only one of them tries
-it. After a crash it is sent again with the same id and body.
+Any number of clocks may run it: each attempt claims its message. After a crash the same message is sent again.
 """
 
 import asyncio

@@ -1,8 +1,4 @@
-"""Withdrawal of runs that revoked keys requested, in the clock's process.
-
-The request that revokes a key withdraws at once. This repeats it, in case the service died on the way or another
-request with that key was under way.
-"""
+"""Withdrawal of runs of revoked keys in the clock's process, in case the service died or raced a request."""
 
 import asyncio
 

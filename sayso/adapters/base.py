@@ -1,8 +1,4 @@
-"""Base of the framework adapters.
-
-An adapter puts the agent of one framework behind `sayso.runner.protocol.Framework`. It stops the framework at every
-turn that calls tools, saves the framework's state as JSON, and runs tools only through the `CallExecutor`.
-"""
+"""Base of the framework adapters, which put another framework's agent behind `sayso.runner.protocol.Framework`."""
 
 import asyncio
 from collections.abc import Callable, Collection, Coroutine, Mapping

@@ -3,8 +3,7 @@
     from sayso.adapters.pydantic_ai import gate
     bot = gate(agent, name="bot")
 
-All calls of a turn are deferred together (`DeferredToolRequests`) and answered together. The message history is the
-state.
+All calls of a turn are deferred together (`DeferredToolRequests`). The message history is the state.
 """
 
 from collections.abc import Callable, Collection
@@ -67,8 +66,7 @@ def gate(
     """Return the agent with all its tools gated by Sayso, for `SAYSO_AGENTS` and for `start`.
 
     `deps` creates the run's dependencies in each process. Calls of the tools in `idempotent` may run again after a
-    crash. The other options are those of `sayso.runner.agents.Agent`. Raises `InvalidInput` for tools that cannot be
-    gated, and for tools that call an agent with tools of its own.
+    crash; `options` are those of `Agent`. Raises `InvalidInput` for tools that cannot be gated or call other agents.
     """
     if agent.root_capability.get_toolset() is not None:
         raise InvalidInput(
@@ -92,10 +90,7 @@ class _Gated(WrapperToolset[Any]):
     async def call_tool(
         self, name: str, tool_args: dict[str, Any], ctx: RunContext[Any], tool: ToolsetTool[Any]
     ) -> Any:
-        """Run an approved call with its approved arguments, which hooks cannot change, or defer it.
-
-        A call in a later turn is deferred even if the model reuses the id of an earlier one.
-        """
+        """Run an approved call with its approved arguments. Defer others, even under the id of an earlier call."""
         executor = current_executor()
         call = executor.find(ctx.tool_call_id or "", name) if executor is not None and ctx.tool_call_approved else None
         if executor is None or call is None:
@@ -205,6 +200,5 @@ def _read_calls(result: AgentRunResult[Any]) -> tuple[RequestedCall, ...]:
 
 
 def _find_calls(history: list[ModelMessage]) -> list[ToolCallPart]:
-    """Return the calls in the last response of the model."""
     last = next(message for message in reversed(history) if isinstance(message, ModelResponse))
     return [part for part in last.parts if isinstance(part, ToolCallPart)]

@@ -48,10 +48,9 @@ class StoredEvent(Immutable):
 
 @dataclass(frozen=True)
 class Part:
-    """What one event shows on the timeline.
+    """What one event shows on the timeline: whole, or a fragment of message `key` or of a call's output.
 
-    If `whole` is false, it is a fragment of message `key` or of a call's output. Parts with the same `once` are shown
-    once, such as a message that is streamed and then repeated in a response.
+    Parts with the same `once` are shown once, such as a message that is streamed and then repeated in a response.
     """
 
     kind: Kind

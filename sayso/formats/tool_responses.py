@@ -1,7 +1,6 @@
 """The ToolResponse envelope: the output of a tool, with a type that tells a chat client how to draw it.
 
-Suspended calls and decisions become cards. A denial reaches the model as an envelope. `docs/frameworks.md` shows how to
-use it with OpenAI Agents.
+Suspended calls and decisions become cards, a denial an envelope for the model; see `docs/frameworks.md`.
 """
 
 import json
@@ -92,10 +91,7 @@ def describe_refused(agent_name: str) -> Callable[[str, str], str]:
 
 
 def note_edit(output: JsonValue, note: str) -> JsonValue:
-    """Add the note to the label of an envelope, or return None if `output` is not an envelope.
-
-    The payload keeps the shape that its renderer expects.
-    """
+    """Add the note to the label of an envelope, not to its payload; return None if `output` is not an envelope."""
     try:
         envelope = ToolResponse.model_validate(output)
     except ValidationError:

@@ -34,10 +34,7 @@ R = TypeVar("R")
 
 @contextmanager
 def _open_call(gated: GatedCall, given: AnyClient) -> Iterator[Call | EarlierResult]:
-    """Obtain the permit of a call, and report how the block ends.
-
-    An interrupted block (`KeyboardInterrupt`, `SystemExit`) is not reported: its effect is unknown.
-    """
+    """Obtain a permit and report how the block ends, unless interrupted (`KeyboardInterrupt`): effect unknown."""
     with nullcontext(given) if isinstance(given, sayso.Client) else sayso.Client() as client:
         permit = client.run(obtain_permit(client.retry_policy, gated))
         if isinstance(permit, EarlierResult):
@@ -54,7 +51,6 @@ def _open_call(gated: GatedCall, given: AnyClient) -> Iterator[Call | EarlierRes
 
 @asynccontextmanager
 async def _open_call_async(gated: GatedCall, given: AnyClient) -> AsyncIterator[Call | EarlierResult]:
-    """Do the same as `_open_call`, with asyncio."""
     async with nullcontext(given) if isinstance(given, sayso.AsyncClient) else sayso.AsyncClient() as client:
         permit = await client.run(obtain_permit(client.retry_policy, gated))
         if isinstance(permit, EarlierResult):
@@ -123,7 +119,6 @@ class Gated(Generic[P, R]):
         )
 
     def _read_args(self, args: Any, kwargs: Any) -> JsonObject:
-        """Return the arguments by name, as plain JSON. Raises `InvalidInput` if they do not fit the signature."""
         bound = self._signature().bind(*args, **kwargs)
         bound.apply_defaults()
         try:
@@ -135,7 +130,6 @@ class Gated(Generic[P, R]):
         return plain
 
     def _signature(self) -> inspect.Signature:
-        """Return the signature without the parameter of the call's context."""
         signature = inspect.signature(self._function)
         if not self.tool.takes_call:
             return signature
@@ -156,10 +150,7 @@ class Gated(Generic[P, R]):
 
 
 class Gate:
-    """A block that runs only with a permit, for `with` and `async with`.
-
-    A block cannot be skipped: entering one that ran before raises `AlreadyRedeemed` with its output.
-    """
+    """A block that runs only with a permit. Entering one that ran before raises `AlreadyRedeemed` with its output."""
 
     def __init__(self, definition: ToolDefinition, args: JsonObject, options: GateOptions) -> None:
         check_key(options.key, definition.name, args)

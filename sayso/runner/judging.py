@@ -1,7 +1,6 @@
 """Judgement of model turns: every call against the rules and its tool, before any of them runs.
 
-A call that cannot run (unknown tool, arguments that are not JSON or do not fit) is refused before anybody is asked
-about it. This is the model's mistake, not a denial.
+A call that cannot run is refused before anybody is asked about it: the model's mistake, not a denial.
 """
 
 import json
@@ -50,20 +49,13 @@ def judge_turn(agent: Agent, turn: ModelTurn, policy: Policy, about: PolicyEvent
 
 
 def deny_changed(agent: Agent, batch: Batch, policy: Policy, about: PolicyEvent) -> Batch:
-    """Deny every call whose edited arguments the rules deny.
-
-    Unedited calls are not judged again: changing a rule never changes a call that already waits.
-    """
+    """Deny every call whose edited arguments the rules deny. Changing a rule never changes other calls that wait."""
     about = _with_context(agent, about)
     return batch.model_copy(update={"calls": tuple(_deny_changed(one, policy, about) for one in batch.calls)})
 
 
 def judge_model_call(agent: Agent, policy: Policy, about: PolicyEvent) -> tuple[Ending, Event] | None:
-    """Return how a denied model call ends the run, and its event; None for an allowed one.
-
-    `about` describes the run after its last turn. The run ends as failed if the agent's approval_denial_policy is
-    fail, else as degraded.
-    """
+    """Return how a denied model call ends the run, and its event; None if allowed. `about` is of the last turn."""
     if not policy.judges_models:
         return None
     update = {
@@ -91,10 +83,7 @@ def judge_model_call(agent: Agent, policy: Policy, about: PolicyEvent) -> tuple[
 
 
 def write_turn(turn: ModelTurn) -> ChatMessage:
-    """Return the turn as a message of the transcript, without arguments that are not JSON.
-
-    Some endpoints refuse a whole transcript because of such arguments.
-    """
+    """Return the turn as a transcript message, without arguments that are not JSON, which some endpoints refuse."""
     if not turn.calls:
         return {"role": "assistant", "content": turn.text}
     calls: list[JsonValue] = [
@@ -109,10 +98,7 @@ def write_turn(turn: ModelTurn) -> ChatMessage:
 
 
 def known_id(call_id: str) -> str:
-    """Return the id under which a call is saved: the model's own, or its hash when that is too long to keep.
-
-    Some model endpoints put kilobytes into an id and expect them back, so adapters answer with the model's own.
-    """
+    """Return the id to save a call under: the model's own, or the hash of one that is too long to keep."""
     return call_id if len(call_id) <= MAX_NAME_CHARS else sha256(call_id.encode()).hexdigest()
 
 
@@ -172,7 +158,6 @@ def _warn(decided: JsonObject) -> Event:
 
 
 def _denial(policy: Policy, decision: PolicyDecision) -> str:
-    """Return the denial for the model, with the rule's reason if it has one."""
     rule = next((rule for rule in policy.rules if rule.rule_id == decision.policy_id), None)
     return f"Denied by policy: {rule.reason}" if rule is not None and rule.reason else "Denied by policy"
 
@@ -182,7 +167,6 @@ def _name(asked: RequestedCall) -> str:
 
 
 def _read_args(asked: RequestedCall) -> tuple[JsonObject, str | None]:
-    """Return the arguments and the fault in them, if any; an empty text means no arguments."""
     text = asked.args_json.strip() or "{}"
     try:
         value = parse_json(text)
@@ -204,6 +188,5 @@ def _find_fault(tool: Tool, args: JsonObject, decision: PolicyDecision) -> str |
 
 
 def _describe_model(agent: Agent) -> JsonObject:
-    """Return the name and the provider of the agent's model, if the model has them."""
     describe = getattr(agent.model, "describe", None)
     return dict(describe()) if callable(describe) else {}

@@ -25,7 +25,6 @@ class InteractionProvider(Protocol):
 
     async def answer(self, drafts: Sequence[ItemDraft]) -> Mapping[int, Resumption]:
         """Return outcomes by call index; `sayso.runner.fallbacks.resolve` makes one. A missing one denies the call."""
-        ...
 
 
 @dataclass(frozen=True)

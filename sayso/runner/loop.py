@@ -1,7 +1,6 @@
 """The run loop: ask the model, judge its calls, suspend for people, execute, repeat.
 
-The state of a run is plain JSON, so a run suspends in one process and resumes in another. The `Journal` gets every
-call before it starts, and its result before the model does.
+State is plain JSON. The `Journal` gets every call before it starts, and its result before the model does.
 """
 
 from collections.abc import Mapping
@@ -51,9 +50,8 @@ async def drive(
 ) -> RunSuspended[State] | RunEnded[State]:
     """Drive the run until it suspends or ends; `outcomes` are the decisions on its drafts, by call index.
 
-    A headless agent's fallback gives a value only if it `fits`.
-
-    Raises what the journal and a framework raise; the run can then be driven again from its saved state.
+    `fits` checks the fallback value of a headless agent. Raises what journal and framework raise; the run can then
+    be driven again from its saved state.
     """
     return await _Drive(run, policy, journal, fits).run(outcomes)
 
@@ -106,7 +104,6 @@ class _Drive(Generic[State]):
         return self._exceed(reached) if isinstance(reached, Exceeded) else reached
 
     async def _judge(self, turn: ModelTurn) -> _Reached:
-        """Judge all calls of a turn; then the run suspends or executes them."""
         self._events += report_turn(turn)
         end = self._run.accept(turn)
         if end is not None:
@@ -145,7 +142,6 @@ class _Drive(Generic[State]):
         return executed.reached
 
     async def _execute(self, batch: Batch, saved: bool, repeated: frozenset[int]) -> Executed:
-        """Journal the planned calls, then run them together."""
         planned = plan_calls(batch, self._agent)
         keys: Mapping[int, str] = {}
         if planned:

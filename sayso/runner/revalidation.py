@@ -86,7 +86,6 @@ def judge_approved(record: SuspensionRecord, item: Item, policy: Policy) -> Poli
 def _find_reason(
     record: SuspensionRecord, item: Item, agent: Agent, policy: Policy, revocations: Revocations
 ) -> str | None:
-    """Return why the approval no longer holds, or None."""
     tool = agent.tools_by_name.get(item.tool.name)
     if tool is None:
         return None
@@ -117,7 +116,6 @@ def _deciders(item: Item) -> list[str]:
 
 
 def _ask_again(item: Item, agent: Agent, policy: Policy, decision: PolicyDecision, reason: str) -> ItemDraft:
-    """Return a new draft with the approved arguments and the terms in force now."""
     args = approved_args(item)
     call = ToolCall(call_id=item.call_id, index=item.index, name=item.tool.name, args=args, subagent=item.subagent)
     if decision.action is Action.ALLOW:  # the rules no longer ask, but this call was asked

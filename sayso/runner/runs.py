@@ -100,10 +100,7 @@ class ModelRun(AgentRun[RunState]):
 
 
 class FrameworkRun(AgentRun[FrameworkState]):
-    """A run of another framework, which asks its model and runs its tools itself.
-
-    Results are saved before the framework sees them, so a run that is resumed again runs nothing twice.
-    """
+    """A run of another framework. Results are saved before it sees them, so resuming again runs nothing twice."""
 
     asks_with_calls = True
 
@@ -177,10 +174,7 @@ class FrameworkRun(AgentRun[FrameworkState]):
     async def _return_unused(
         self, execution: Execution, not_started: frozenset[int], results: Mapping[int, ToolResult]
     ) -> None:
-        """Return the permits of calls that never started, and save the results of those that ended.
-
-        A repeated call may have started under an earlier attempt.
-        """
+        """Return permits of calls that no attempt can have started, and save the results of those that ended."""
         unused = not_started.difference(execution.repeated)
         if not unused:
             return

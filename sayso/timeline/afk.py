@@ -106,8 +106,6 @@ def _waits(fields: Fields, data: Fields) -> tuple[Part, ...]:
 
 
 def _note(kind: Kind, text: str) -> Read:
-    """Return a reader that shows a sentence, the event's message or error, and its data."""
-
     def read_part(fields: Fields, data: Fields) -> tuple[Part, ...]:
         subject = data.text("tool_name", "subagent_name", "agent_name")
         sentence = f"{text}: {subject}" if subject else text

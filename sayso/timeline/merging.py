@@ -41,8 +41,6 @@ class Entry(Immutable):
 
 @dataclass
 class _Draft:
-    """An entry that may still change."""
-
     event: StoredEvent
     part: Part
     at_ms: int
@@ -178,7 +176,6 @@ class _Stream:
         return draft
 
     def finish(self) -> Iterator[Entry]:
-        """Yield the entries in order."""
         for draft in self._drafts:
             part = draft.part
             yield Entry(

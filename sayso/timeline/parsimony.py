@@ -71,8 +71,6 @@ def _error(fields: Fields) -> tuple[Part, ...]:
 
 
 def _end(kind: Kind, text: str, note: str, *facts: str) -> Read:
-    """Return a reader that shows the field `note` and these facts."""
-
     def read_part(fields: Fields) -> tuple[Part, ...]:
         data = {name: fields.value(name) for name in facts if fields.value(name)}
         return (Part(kind, text, fields.text(note), data=data or None),)

@@ -88,7 +88,6 @@ def _read_result(message: Fields, delta: Fields, tool_id: str) -> list[Part]:
 
 
 def _tag(event: GoEvent, part: Part) -> Part:
-    """Show code and handoffs as steps."""
     if CODE in event.tags:
         return Part(Kind.STEP, "Wrote code", part.text)
     if CODE_RESULT in event.tags:
@@ -99,7 +98,6 @@ def _tag(event: GoEvent, part: Part) -> Part:
 
 
 def _custom(event: GoEvent) -> list[Part]:
-    """Read a custom event of a graph node: a text, its progress, or data."""
     meta = Fields(event.state.get(NODE_CUSTOM)) if event.object == "graph.node.custom" else Fields(None)
     if not meta.raw:
         return []

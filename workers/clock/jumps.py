@@ -1,7 +1,6 @@
 """Detection of jumps of the store's clock, by comparing it with this machine's uptime.
 
-A jump of over five minutes freezes time: items that it would expire are held and every page shows it, until an admin
-confirms the clock or it goes back.
+A jump of over five minutes freezes time until an admin confirms the clock or it goes back.
 """
 
 import structlog

@@ -1,7 +1,6 @@
 """The drain job: it drives ready runs, many at a time, for some seconds, then queues itself again.
 
-Taking an id off the ready list grants nothing. The lease does, in one commit, and every later step of the worker names
-it. The clock requeues a run that is lost on the way.
+Taking a ready id grants nothing. The lease does, and fences every later step. The clock requeues lost runs.
 """
 
 import asyncio

@@ -83,10 +83,7 @@ class DeskJournal:
             raise Withdrawn(withdrawn)
 
     async def confirm(self) -> None:
-        """Renew the lease if it may have run out, as in a process that was stopped.
-
-        Raises `Conflict` if another attempt holds the run: it may have asked a person, who said not to run the call.
-        """
+        """Renew the lease if it may have run out; raises `Conflict` if another attempt holds the run."""
         if monotonic_ms() >= _end_of_lease_ms(self._saved):
             self._saved = await through_outages(lambda: self._desk.renew(self._record.id, self._fence))
 
@@ -99,10 +96,7 @@ class DeskJournal:
             self._notes.note_end(self._fence.attempt, key, result)
 
     async def note_results(self, results: Mapping[int, ToolResult]) -> None:
-        """Save small results while others of the batch still run, or report them if the lease is lost.
-
-        Large results, and any that cannot be saved now, are saved or reported with their batch.
-        """
+        """Save small results while others run, or report them if the lease is lost; the rest goes with the batch."""
         suspension_id = self._record.id
         small = {index: result for index, result in results.items() if is_small(result)}
         if small and not self._lost:
@@ -131,7 +125,6 @@ class DeskJournal:
         await self._commit_results(self._desk.settle, end, tuple(events))
 
     async def _commit(self, step: Callable[..., Awaitable[Saved]], *details: object) -> None:
-        """Commit one step of the desk, under a fence of its own."""
         fence = next_step(self._fence)
         self._saved = await through_outages(lambda: step(self._record.id, fence, *details, self._saved))
 
@@ -179,15 +172,11 @@ class DeskJournal:
         }
 
     def _redeemed_with_lease(self) -> Mapping[int, Intent]:
-        """Return the calls that were journaled in the commit of the lease, by index."""
         return {intent.index: intent for intent in self._record.journal if intent.attempt == self._fence.attempt}
 
 
 async def open_journal(wiring: Wiring, leased: Saved, fence: Fence) -> DeskJournal:
-    """Return the journal of a leased run, after its earlier workers had time to note how its calls ended.
-
-    Frameworks start tools themselves, without notes.
-    """
+    """Return the journal of a leased run, after earlier workers of our own agents had time to note how calls ended."""
     own = leased.record.origin.framework == Origin().framework
     started = _started_earlier(leased.record, fence) if own else ()
     if not started:

@@ -1,7 +1,6 @@
 """Plans for the calls of a suspension: which start now, which have ended, which are asked again.
 
-A plan is made within the lease transition, so that its permits are redeemed in the same commit. If it needs more than
-the record, it is made afterwards.
+A plan is made within the lease transition, to redeem its permits in the same commit, or else afterwards.
 """
 
 from collections.abc import Mapping

@@ -42,7 +42,6 @@ async def resume(wiring: Wiring, agents: Mapping[str, Agent], leased_run: Leased
 
 
 async def _plan(wiring: Wiring, agent: Agent, leased_run: LeasedRun, journal: DeskJournal) -> CallPlan:
-    """Plan a run that needs more than its record."""
     record, now_ms = leased_run.saved.record, leased_run.saved.now_ms
     checked = revalidate(record, agent, wiring.rules.policy(), await wiring.revocation_cache.find())
     batch = await _read_batch(wiring, record)

@@ -39,8 +39,7 @@ def gate(
 ) -> FrameworkAgent:
     """Return the agent with all its tools gated by Sayso, for `SAYSO_AGENTS` and for `start`.
 
-    `memory` opens AFK's memory store. The other options are those of `sayso.runner.agents.Agent`. Raises `InvalidInput`
-    if the agent could run tools ungated.
+    `memory` opens AFK's memory store. Raises `InvalidInput` if the agent could run tools ungated.
     """
     framework = Afk(build, memory)
     _, _, hooks = framework.make(memory())

@@ -1,7 +1,4 @@
-"""Reads the checkpoint of a waiting AFK run, and restores it so that the run resumes there.
-
-AFK counts waiting as run time, so wall-clock times in the checkpoint are shifted by the time waited.
-"""
+"""Reads and restores the checkpoint of a waiting AFK run; its wall-clock times are shifted by the time waited."""
 
 import json
 from typing import Any, Protocol

@@ -170,7 +170,6 @@ class Desk:
         return await self.run(call, gated_call)
 
     async def _open_ticket(self, gated_call: GatedCall, run_id: str) -> Any:
-        """Return a ticket for a call that waits for a reviewer, or None for a decided one."""
         name = gated_call.definition.name
         try:
             found = await self._ask(gated_call, run_id)
@@ -238,7 +237,6 @@ class Desk:
             await self.client.run(report(self.client.retry_policy, Call(permit, "AFK was notified."), None))
 
     async def _ask(self, gated_call: GatedCall, run_id: str) -> Suspension:
-        """Suspend the call under its label and send the events so far."""
         found: Suspension = await self.client.exchange(gated_call.request)
         self._run_ids[run_id] = found.run.id
         await self._send_events(run_id)

@@ -27,11 +27,7 @@ class Stopped(BaseException):
 
 
 class Hooks:
-    """What an agent and its runner are built with: `memory`, `role`, `provider`, and `gate` for the tools.
-
-    One instance serves one segment of a run, up to its first undecided call or its end. A decided call gets the same
-    answer each time AFK asks.
-    """
+    """What agent and runner are built with, for one segment of a run: up to its first undecided call or its end."""
 
     def __init__(self, memory: Memory, waiting: WaitingRun | None = None, executor: CallExecutor | None = None) -> None:
         self.memory = memory
@@ -122,7 +118,6 @@ class Hooks:
         return self._write_result(entry, result, ran[0] if ran else None)
 
     def _write_result(self, entry: BatchCall, result: ToolResult, native: Any) -> Any:
-        """Return the result for AFK: the tool's own, or a stored one."""
         if not result.success:
             return native if native is not None else self._types.fail(result.error or "")
         if (ticket := read_deferred(result.output)) is not None:
@@ -131,7 +126,6 @@ class Hooks:
         return replace(native, output=output) if native is not None else self._types.tool_result(output=output)
 
     def _admit(self, position: Position, name: str) -> tuple[BatchCall | None, str]:
-        """Return the approved call, or the reason why it does not run."""
         entry = self._find(position, name)
         refusal = NOT_DECIDED if entry is None else describe_refusal(entry)
         if entry is None or refusal is not None:

@@ -1,7 +1,4 @@
-"""Follows AFK's events to find which call AFK asks about: policies and providers are not given its id.
-
-AFK judges the calls of a turn one by one and emits each judgement, so a call is identified by its position.
-"""
+"""Follows AFK's events: policies and providers get no ids, so a call is identified by its position in the turn."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field

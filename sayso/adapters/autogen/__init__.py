@@ -177,8 +177,7 @@ Build = Callable[[Callable[[AssistantAgent], GatedAgent]], Any]
 def gate(build: Build, *, name: str, idempotent: Collection[str] = (), **options: Any) -> FrameworkAgent:
     """Return the agent or Swarm with its tools gated by Sayso, for `SAYSO_AGENTS` and for `start`.
 
-    A team needs `HandoffTermination(DESK)`. The other options are those of `sayso.runner.agents.Agent`. Raises
-    `InvalidInput` if a member could run tools ungated.
+    A team needs `HandoffTermination(DESK)`. Raises `InvalidInput` if a member could run tools ungated.
     """
     framework = AutoGen(build)
     definitions: dict[str, ToolDefinition] = {}
@@ -220,7 +219,6 @@ class AutoGen(Adapter):
         return await self._rest(runnable, gated, await runnable.run(task=handoff))
 
     async def _make(self) -> tuple[Any, dict[str, GatedAgent]]:
-        """Build the agent or team. Raises `InvalidInput` if a member could run tools ungated."""
         gated: dict[str, GatedAgent] = {}
 
         def wrap(agent: AssistantAgent) -> GatedAgent:

@@ -31,10 +31,7 @@ _INTERRUPTS = (
 
 
 class ApprovalMiddleware(HumanInTheLoopMiddleware[Any, Any, Any]):
-    """Interrupt for every call of the tools. Threads wait at the node with this middleware's name.
-
-    With another name it can coexist with an agent's own `HumanInTheLoopMiddleware`, which is then refused.
-    """
+    """Interrupt for every call. Threads wait at the node of its name, which is not `HumanInTheLoopMiddleware`."""
 
     def __init__(self, names: Iterable[str], mode: Mode, name: str = "HumanInTheLoopMiddleware") -> None:
         super().__init__(dict.fromkeys(names, True), interrupt_mode=mode)
@@ -47,10 +44,7 @@ class ApprovalMiddleware(HumanInTheLoopMiddleware[Any, Any, Any]):
 
 
 class GateMiddleware(AgentMiddleware[Any, Any]):
-    """Run tools only through the gate. It is the innermost middleware.
-
-    If the model names an unknown tool, it gets a list of the tools.
-    """
+    """Run tools only through the gate, as the innermost middleware. A model that names an unknown tool gets a list."""
 
     def __init__(self, known: Collection[str]) -> None:
         self._known = known
@@ -93,10 +87,7 @@ class GateMiddleware(AgentMiddleware[Any, Any]):
 
 
 def give_ids(message: AIMessage, used: set[str | None]) -> AIMessage:
-    """Return the message with a new id for each call that has none, or the id of another call.
-
-    The graph and its middleware tell calls apart by id. Of two calls with one id, only one would run.
-    """
+    """Return the message with an id of its own for each call: of two calls with one id, only one would run."""
     calls = []
     for call in message.tool_calls:
         unique = call["id"] if call["id"] not in used else None
@@ -153,7 +144,6 @@ register_configure_hook(_WATCH, inheritable=True)
 
 @contextmanager
 def _watching(watch: _Watch) -> Iterator[None]:
-    """Attach the watch to everything that starts within the block."""
     token = _WATCH.set(watch)
     try:
         yield

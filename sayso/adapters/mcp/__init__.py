@@ -1,7 +1,6 @@
 """MCP proxy: tool calls run only if approved; all other requests pass through.
 
-The proxy suspends each `tools/call`, waits for the decision, and forwards the call once with the approved arguments.
-Other calls never reach the server. Their reason is returned as a tool error that the model can read.
+An approved call is forwarded once with the approved arguments. Of others, the model reads why as a tool error.
 """
 
 import asyncio
@@ -176,7 +175,6 @@ class Proxy:
             progress.cancel()
 
     async def _report_waiting(self, ctx: Any, gated_call: GatedCall) -> None:
-        """Send progress while the call waits, so that the client does not time out."""
         waited_s = 0.0
         while True:
             await asyncio.sleep(_PROGRESS_EVERY_S if waited_s else 1.0)
@@ -188,7 +186,6 @@ class Proxy:
                 return
 
     async def _withdraw(self, gated_call: GatedCall) -> None:
-        """Cancel a suspension whose client is gone."""
         with anyio.move_on_after(_CLEANUP_S, shield=True):
             try:
                 found = await self.desk.exchange(gated_call.request)

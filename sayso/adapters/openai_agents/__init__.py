@@ -63,9 +63,8 @@ def gate(
     """Return the agent, and the agents it hands off to, with all tools gated by Sayso.
 
     `context` creates the run's context in each process; it is not saved. `max_turns` counts across suspensions; None
-    sets no limit. `describe_refused` writes what the model sees of a denied or failed call, such as
-    `tool_responses.describe_refused`. Raises `InvalidInput` for hosted tools, and for tools that run an agent with
-    tools of its own.
+    sets no limit. `describe_refused` writes what the model sees of a denied or failed call. Raises `InvalidInput` for
+    hosted tools, and for tools that run an agent with tools of its own.
     """
     tools: dict[str, FunctionTool] = {}
     gated = _gate_agent(agent, tools, {}, describe_refused)
@@ -155,14 +154,12 @@ def _gate_agent(
 
 
 def _check_inner(tool: FunctionTool) -> None:
-    """Refuse a tool that runs another agent with tools."""
     for found in reach(tool.on_invoke_tool):
         if isinstance(found, Agent) and (names := _list_names(found, set())):
             raise InvalidInput(_INNER.format(tool=tool.name, names=", ".join(names), agent=found.name))
 
 
 def _list_names(agent: Agent[Any], seen: set[int]) -> list[str]:
-    """Return the tools that an agent and its handoffs would run themselves."""
     if id(agent) in seen:
         return []
     seen.add(id(agent))

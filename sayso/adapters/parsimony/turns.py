@@ -200,7 +200,6 @@ class Turn:
 
 
 def _write_turn(calls: list[tuple[str, BatchCall]]) -> Any:
-    """Return a model response with these calls, their own ids and the approved arguments."""
     return SimpleNamespace(
         tool_calls=[
             SimpleNamespace(
@@ -212,7 +211,6 @@ def _write_turn(calls: list[tuple[str, BatchCall]]) -> Any:
 
 
 def _read_output(data: Any) -> JsonValue:
-    """Return a tool's output as the model sees it."""
     return read_text(data.to_llm()) if hasattr(data, "to_llm") else plain_json(data)
 
 
