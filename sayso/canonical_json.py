@@ -144,13 +144,11 @@ def _check_thoroughly(value: Any, *, limited: bool) -> bool:
 
 def write_path(place: Place) -> str:
     """Return the place as text, such as `$.args.amount`. Only errors need it: a key may be as long as the body."""
-    steps: list[str | int] = []
+    path = ""
     while place is not None:
         place, step = place
-        steps.append(step)
-    return "$" + "".join(
-        f"[{step}]" if isinstance(step, int) else f".{step[:_LONGEST_STEP]}" for step in reversed(steps)
-    )
+        path = (f"[{step}]" if isinstance(step, int) else f".{step[:_LONGEST_STEP]}") + path
+    return f"${path}"
 
 
 def count_values(value: JsonValue, most: int) -> int:
@@ -158,12 +156,8 @@ def count_values(value: JsonValue, most: int) -> int:
     count, level = 0, [value]
     while level and count <= most:
         count += len(level)
-        level = [
-            child
-            for node in level
-            if isinstance(node, dict | list)
-            for child in (node.values() if isinstance(node, dict) else node)
-        ]
+        inside = [node.values() if isinstance(node, dict) else node for node in level if isinstance(node, dict | list)]
+        level = [child for children in inside for child in children]
     return count
 
 
@@ -264,27 +258,11 @@ def _render(value: Any) -> str:
 
 def _number(value: float) -> str:
     """Write a double as ECMAScript does (RFC 8785 section 3.2.2.3): shortest digits, exponents from 1e21 and 1e-7."""
-    shortest = repr(value)
-    front, _, tens = shortest.partition("e")
+    front, _, tens = repr(value).partition("e")
     if not tens:
-        return shortest.removesuffix(".0") if value else "0"
-    if not -7 < int(tens) < 21:
-        return f"{front}e{int(tens):+d}"
-    mantissa, _, exponent = f"{value!r}e0".partition("e")
-    exponent = exponent.partition("e")[0]
-    sign = "-" if mantissa.startswith("-") else ""
-    whole, _, fraction = mantissa.lstrip("-").partition(".")
-    point = len(whole) + int(exponent)
-    digits = whole + ("" if fraction == "0" else fraction)
-    stripped = digits.lstrip("0")
-    point -= len(digits) - len(stripped)
-    digits = stripped.rstrip("0")
-    if len(digits) <= point <= 21:
-        return sign + digits + "0" * (point - len(digits))
-    if 0 < point <= 21:
-        return f"{sign}{digits[:point]}.{digits[point:]}"
-    if -6 < point <= 0:
-        return f"{sign}0.{'0' * -point}{digits}"
-    power = point - 1
-    tail = f".{digits[1:]}" if len(digits) > 1 else ""
-    return f"{sign}{digits[0]}{tail}e{'+' if power > 0 else '-'}{abs(power)}"
+        return front.removesuffix(".0") if value else "0"
+    exponent = int(tens)
+    if not -7 < exponent < 21:
+        return f"{front}e{exponent:+d}"
+    sign, digits = "-" if value < 0 else "", front.lstrip("-").replace(".", "")
+    return sign + (digits.ljust(exponent + 1, "0") if exponent > 0 else f"0.{'0' * (-exponent - 1)}{digits}")

@@ -1,7 +1,7 @@
 """Models for events of other systems, and lenient readers for the JSON they come as."""
 
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from enum import StrEnum
@@ -127,6 +127,12 @@ def read_json(value: JsonValue) -> JsonValue:
         return parse_json(value)
     except InvalidInput:
         return value
+
+
+def read_parts(readers: Mapping[str, Callable[..., Part | list[Part]]], kind: str, *given: Fields) -> list[Part]:
+    """Return the parts of an event by the reader of its kind; without one, a part that shows the whole event."""
+    parts = readers[kind](*given) if kind in readers else describe_unknown(given[0], kind)
+    return [parts] if isinstance(parts, Part) else parts
 
 
 def describe_unknown(fields: Fields, kind: str) -> Part:

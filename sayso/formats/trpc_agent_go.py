@@ -175,10 +175,8 @@ def find_suspensions(events: Sequence[GoEvent]) -> list[GoSuspension]:
         for call in event.calls:
             mechanism = _find_mechanism(event, call, answered, ended)
             if mechanism is not None:
-                suspension = GoSuspension(
-                    mechanism, event.request_id, event.invocation_id, call.id, call.name, call.args
-                )
-                found.setdefault((mechanism, call.id), suspension)
+                where = (event.request_id, event.invocation_id)
+                found.setdefault((mechanism, call.id), GoSuspension(mechanism, *where, call.id, call.name, call.args))
     return list(found.values())
 
 

@@ -189,13 +189,8 @@ def plan_calls(
 
 def complete_batch(batch: Batch, results: Mapping[int, ToolResult]) -> Batch:
     """Add the results of calls that ran."""
-    return _replace(
-        batch,
-        [
-            one.model_copy(update={"result": results[one.call.index]}) if one.call.index in results else one
-            for one in batch.calls
-        ],
-    )
+    ran = [one.model_copy(update={"result": results.get(one.call.index, one.result)}) for one in batch.calls]
+    return _replace(batch, ran)
 
 
 def fit_outputs(batch: Batch) -> tuple[Batch, tuple[Event, ...]]:

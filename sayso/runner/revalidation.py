@@ -58,18 +58,11 @@ def revalidate(record: SuspensionRecord, agent: Agent, policy: Policy, revocatio
 
 def carry_over(record: SuspensionRecord, checked: Revalidation) -> tuple[tuple[ItemDraft, ...], tuple[Event, ...]]:
     """Return drafts of all items, asked again or with their outcome as a preset, and the events to record."""
-    drafts = tuple(
-        checked.again.get(item.index) or _keep(item, checked.denied.get(item.index)) for item in record.items
-    )
-    events = tuple(
-        Event(
-            type=EventType.ASKED_AGAIN,
-            data={"suspension_id": record.id, "item_id": item.item_id, "reason": checked.reasons[item.index]},
-        )
-        for item in record.items
-        if item.index in checked.reasons
-    )
-    return drafts, events
+    again, denied = checked.again, checked.denied
+    drafts = tuple(again.get(item.index) or _keep(item, denied.get(item.index)) for item in record.items)
+    reasons = [(item.item_id, checked.reasons[item.index]) for item in record.items if item.index in checked.reasons]
+    data = ({"suspension_id": record.id, "item_id": item_id, "reason": reason} for item_id, reason in reasons)
+    return drafts, tuple(Event(type=EventType.ASKED_AGAIN, data=about) for about in data)
 
 
 def _may_start(record: SuspensionRecord, item: Item) -> bool:
@@ -119,9 +112,8 @@ def _ask_again(item: Item, agent: Agent, policy: Policy, decision: PolicyDecisio
     args = approved_args(item)
     call = ToolCall(call_id=item.call_id, index=item.index, name=item.tool.name, args=args, subagent=item.subagent)
     if decision.action is Action.ALLOW:  # the rules no longer ask, but this call was asked
-        decision = decision.model_copy(
-            update={"action": Action.REQUEST_APPROVAL, "terms": policy.terms, "policy_id": None}
-        )
+        update = {"action": Action.REQUEST_APPROVAL, "terms": policy.terms, "policy_id": None}
+        decision = decision.model_copy(update=update)
     definition = agent.tools_by_name[item.tool.name].definition
     draft = build_item(definition, call, put_question(definition, call.args, decision), agent.approval_timeout_s)
     before = f" It was asked because: {item.prompt.reason}" if item.prompt.reason else ""

@@ -13,20 +13,9 @@ from functools import partial
 import structlog
 import uvloop
 
+from sayso import errors
 from sayso.clock import monotonic_ms, new_id
-from sayso.errors import (
-    Conflict,
-    Frozen,
-    IllegalTransition,
-    LeaseHeld,
-    NotFound,
-    SaysoError,
-    StaleAttempt,
-    StaleDigest,
-    Unavailable,
-    Unreadable,
-    Withdrawn,
-)
+from sayso.errors import Conflict, Frozen, NotFound, SaysoError, Unavailable, Unreadable, Withdrawn
 from sayso.runner.agents import Agent, load_agents
 from sayso.transitions.execution import Fence
 from service.jobs import DrainQueue, current_job_id
@@ -48,7 +37,8 @@ _HARD_WINDOWS = 10
 _STOP_WITHIN_S = 4.0
 _THREADS = 64
 
-_FINAL = (IllegalTransition, StaleDigest)
+_LOST = (errors.LeaseHeld, errors.StaleAttempt, Unreadable, Unavailable)
+_FINAL = (errors.IllegalTransition, errors.StaleDigest)
 """Errors that every further attempt would meet: the run fails at once."""
 
 log = structlog.get_logger()
@@ -172,7 +162,7 @@ class Drain:
         except Frozen as frozen:
             log.info("run_frozen", suspension=record.id, run=record.run.id, why=frozen.message)
             await self._release(record.id, fence, frozen.message, _frozen_tools(frozen))
-        except (LeaseHeld, StaleAttempt, Unreadable, Unavailable) as refusal:
+        except _LOST as refusal:
             log.warning("run_lost", suspension=record.id, run=record.run.id, why=refusal.message)
         except Conflict as refusal:  # the desk decides whether the lease is lost or the run cannot continue
             log.warning("run_refused", suspension=record.id, run=record.run.id, why=refusal.message)

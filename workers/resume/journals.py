@@ -65,22 +65,19 @@ class DeskJournal:
     ) -> Mapping[int, str]:
         """Save which calls are about to start; raises `Withdrawn` if the key that requested the run is revoked."""
         step = state.step if state is not None else self._record.step
-        redeemed = self._redeemed_with_lease()
+        redeemed = {one.index: one for one in self._record.journal if one.attempt == self._fence.attempt}
         if not events and state is None and redeemed.keys() == {one.call.index for one in calls}:
             self._started = tuple(redeemed.values())
             return {index: intent.idempotency_key for index, intent in redeemed.items()}
         planned = (plan_intent(self._record, self._fence, one, step) for one in calls)
         intents = tuple(one.model_copy(update={"in_vain": self._never_ran.get(one.index)}) for one in planned)
         sealed = seal(state) if state is not None else None
-        await self._check_revocations()
-        await self._commit(self._desk.redeem, intents, tuple(events), sealed)
-        self._started = intents
-        return {intent.index: intent.idempotency_key for intent in intents}
-
-    async def _check_revocations(self) -> None:
         revocations = await through_outages(self._revocations.find)
         if (withdrawn := revocations.find_withdrawal(self._record.run)) is not None:
             raise Withdrawn(withdrawn)
+        await self._commit(self._desk.redeem, intents, tuple(events), sealed)
+        self._started = intents
+        return {intent.index: intent.idempotency_key for intent in intents}
 
     async def confirm(self) -> None:
         """Renew the lease if it may have run out; raises `Conflict` if another attempt holds the run."""
@@ -171,9 +168,6 @@ class DeskJournal:
             if intent.index not in finished and intent.index not in self._never_ran
         }
 
-    def _redeemed_with_lease(self) -> Mapping[int, Intent]:
-        return {intent.index: intent for intent in self._record.journal if intent.attempt == self._fence.attempt}
-
 
 async def open_journal(wiring: Wiring, leased: Saved, fence: Fence) -> DeskJournal:
     """Return the journal of a leased run, after earlier workers of our own agents had time to note how calls ended."""
@@ -228,10 +222,7 @@ def describe_outcomes(record: SuspensionRecord, checked: Revalidation, now_ms: i
 
 def ask_in(batch: Batch, checked: Revalidation) -> Batch:
     """Replace the drafts that are asked again."""
-    calls = [
-        one.model_copy(update={"ask": checked.again[one.call.index]}) if one.call.index in checked.again else one
-        for one in batch.calls
-    ]
+    calls = [one.model_copy(update={"ask": checked.again.get(one.call.index, one.ask)}) for one in batch.calls]
     return batch.model_copy(update={"calls": tuple(calls)})
 
 

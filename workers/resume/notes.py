@@ -15,7 +15,7 @@ from pathlib import Path
 
 import structlog
 
-from sayso.clock import monotonic_ms, now_ms
+from sayso.clock import boot_id, monotonic_ms, now_ms
 from sayso.records.suspensions import Intent
 from sayso.records.tool_calls import ToolResult
 from sayso.runner.batches import is_small
@@ -101,9 +101,7 @@ def read_notes(home: Path, holder: str) -> Noted | None:
     try:
         with path.open(encoding="utf-8") as file:
             about = json.loads(file.readline())
-            gone = not _is_alive(
-                about["pid"]
-            )  # checked before the rest is read, so that the notes of a dead writer are whole
+            gone = not _is_alive(about["pid"])  # before the rest is read, so that notes of a dead writer are whole
             *lines, torn = file.read().split("\n")
         if about["machine"] != _describe_machine():
             return None
@@ -150,8 +148,7 @@ def _name(attempt: int, key: str) -> str:
 
 def _describe_machine() -> list[str]:
     """Return host name, boot and process namespace: within these, notes and process ids are comparable."""
-    boot = Path("/proc/sys/kernel/random/boot_id").read_text(encoding="ascii").strip()
-    return [os.uname().nodename, boot, os.readlink("/proc/self/ns/pid")]
+    return [os.uname().nodename, boot_id(), os.readlink("/proc/self/ns/pid")]
 
 
 def _is_alive(pid: int) -> bool:

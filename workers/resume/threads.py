@@ -8,13 +8,8 @@ from typing import ParamSpec, TypeVar
 
 Given = ParamSpec("Given")
 Returned = TypeVar("Returned")
-
-
 TURN_S = 0.0005
-"""Longest time that another thread keeps a tool waiting; Python's default of 5 ms adds up over a call.
-
-A longer call is more likely to be in doubt after a crash.
-"""
+"""Longest time that another thread keeps a tool waiting; Python's default of 5 ms adds up over a call."""
 
 
 def share_turns() -> None:

@@ -253,8 +253,8 @@ class Desk:
             await self._events[run_id].send(self.client, self._run_ids[run_id])
 
     def _build_call(self, definition: ToolDefinition, args: JsonObject, label: str, wait_s: float | None) -> GatedCall:
-        title = self._title or definition.name
-        return GatedCall(definition, args, label, title, self._context, wait_s, self._on_doubt)
+        options: Any = {"title": self._title or definition.name, "context": self._context, "on_doubt": self._on_doubt}
+        return GatedCall(definition, args, label, wait_s=wait_s, **options)
 
     def _pop_admitted(self, run_id: str, name: str, call_id: str | None) -> GatedCall | None:
         """Return a call that the role has admitted, once. Without ids, calls start in the order of admission."""
