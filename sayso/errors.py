@@ -10,7 +10,6 @@ class SaysoError(Exception):
 
     @property
     def message(self) -> str:
-        """The message to show."""
         return str(self.args[0])
 
 

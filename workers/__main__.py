@@ -42,12 +42,10 @@ class DrainWorker(Worker):
     stop_requested = False
 
     def fork_work_horse(self, job: Job, queue: Queue) -> None:
-        """Refresh the rules, then fork."""
         rulebook_of(self.settings.policy).refresh()
         super().fork_work_horse(job, queue)
 
     def maintain_heartbeats(self, job: Job) -> None:
-        """Refresh the rules every few seconds as well."""
         rulebook_of(self.settings.policy).refresh()
         super().maintain_heartbeats(job)
         self._register_again()
@@ -73,7 +71,6 @@ class DrainWorker(Worker):
         )
 
     def request_stop(self, signum: int, frame: FrameType | None) -> None:
-        """Pass the signal on to the running job, which ends its window, then stop."""
         self.stop_requested = True
         if self.horse_pid:
             with suppress(ProcessLookupError):

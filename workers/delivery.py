@@ -51,12 +51,10 @@ class Courier:
         free = max(0, _AT_ONCE - len(self.under_way))
         begun = [name for name in due if name not in self.under_way][:free]
         for name in begun:
-            task = asyncio.create_task(self._attend(name))
-            self.under_way[name] = task
+            self.under_way[name] = asyncio.create_task(self._attend(name))
         return len(begun)
 
     async def finish(self) -> None:
-        """Wait for the attempts under way, up to `_GRACE_S`."""
         if self.under_way:
             await asyncio.wait(set(self.under_way.values()), timeout=_GRACE_S)
 

@@ -26,7 +26,6 @@ class Withdrawals:
         self._first_ms: dict[str, float] = {}
 
     async def sweep(self) -> None:
-        """Make the next pass for every revoked key."""
         for key in await self._wiring.api_keys.list_all():
             if key.revoked_at_ms is not None and not key.withdrawn:
                 await self._withdraw(key)

@@ -29,7 +29,6 @@ class Adapter:
 
     @property
     def origin(self) -> Origin:
-        """Return the framework, its version and the format of its state."""
         return Origin(
             framework=self.framework,
             framework_version=_find_version(self.package),

@@ -112,7 +112,6 @@ class ChatCompletionsModel:
         return self._read(await self._send(request), self._max_attempts)
 
     async def aclose(self) -> None:
-        """Close the connections of the running event loop."""
         client = self._clients.pop(asyncio.get_running_loop(), None)
         if client is not None:
             await client.aclose()

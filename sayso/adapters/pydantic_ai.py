@@ -30,19 +30,11 @@ from sayso.adapters.base import Adapter, define_tool, run_blocking
 from sayso.adapters.reachability import reach
 from sayso.canonical_json import JsonObject
 from sayso.errors import InvalidInput
+from sayso.runner import protocol
 from sayso.runner.execution import CallExecutor, current_executor
 from sayso.runner.judging import known_id
 from sayso.runner.models import RequestedCall
-from sayso.runner.protocol import (
-    Done,
-    FrameworkAgent,
-    FrameworkTurn,
-    ToolFailed,
-    build_agent,
-    describe_edit,
-    describe_refusal,
-    describe_result,
-)
+from sayso.runner.protocol import Done, FrameworkAgent, FrameworkTurn, ToolFailed
 from sayso.runner.tools import plain_json
 
 _DEFERS = (
@@ -80,7 +72,7 @@ def gate(
     definitions = {
         tool.name: define_tool(tool.name, tool.description, tool.parameters_json_schema, idempotent) for tool in tools
     }
-    return build_agent(framework, name, definitions, **options)
+    return protocol.build_agent(framework, name, definitions, **options)
 
 
 @dataclass
@@ -107,9 +99,9 @@ class _Gated(WrapperToolset[Any]):
             return native[0]
 
         result = await executor.run(call, execute)
-        if native and result.success and describe_edit(call) is None:
+        if native and result.success and protocol.describe_edit(call) is None:
             return native[0]  # an image must stay an image for the model
-        return describe_result(call, result)
+        return protocol.describe_result(call, result)
 
 
 @dataclass(frozen=True)
@@ -124,7 +116,6 @@ class PydanticAi(Adapter):
     deps: Callable[[], Any]
 
     async def list_tools(self) -> list[Any]:
-        """Return the framework's definitions of all tools."""
         context: RunContext[Any] = RunContext(deps=self.deps(), model=TestModel(), usage=RunUsage())
         return [tool.tool_def for tool in (await self._tools().get_tools(context)).values()]
 
@@ -136,7 +127,7 @@ class PydanticAi(Adapter):
         native_ids = {known_id(part.tool_call_id): part.tool_call_id for part in _find_calls(history)}
         answers = DeferredToolResults()
         for entry in executor.calls:
-            refusal = describe_refusal(entry)
+            refusal = protocol.describe_refusal(entry)
             answers.approvals[native_ids[entry.call.call_id]] = (
                 ToolApproved(override_args=entry.call.args) if refusal is None else ToolDenied(refusal)
             )
@@ -156,7 +147,8 @@ class PydanticAi(Adapter):
                 deps=self.deps(),
             )
         if isinstance(result.output, DeferredToolRequests):
-            return FrameworkTurn(_write(result), _read_calls(result))
+            messages = ModelMessagesTypeAdapter.dump_python(result.all_messages(), mode="json")
+            return FrameworkTurn({"messages": messages}, _read_calls(result))
         return Done({"text": result.output} if isinstance(result.output, str) else plain_json(result.output))
 
 
@@ -182,10 +174,6 @@ def _list_toolsets(agent: AbstractAgent[Any, Any]) -> list[AbstractToolset[Any]]
     toolsets: list[AbstractToolset[Any]] = []
     CombinedToolset(list(agent.toolsets)).apply(toolsets.append)
     return toolsets
-
-
-def _write(result: AgentRunResult[Any]) -> JsonObject:
-    return {"messages": ModelMessagesTypeAdapter.dump_python(result.all_messages(), mode="json")}
 
 
 def _read_calls(result: AgentRunResult[Any]) -> tuple[RequestedCall, ...]:

@@ -87,7 +87,6 @@ class Fields:
         return self.raw.get(name) is True
 
     def count(self, name: str) -> int:
-        """Return an integer, or 0."""
         value = self.raw.get(name)
         return value if isinstance(value, int) else 0
 
@@ -98,12 +97,10 @@ class Fields:
         return Fields(self.raw.get(name))
 
     def rows(self, name: str) -> list["Fields"]:
-        """Return the objects in a list."""
         value = self.raw.get(name)
         return [Fields(row) for row in value if isinstance(row, dict)] if isinstance(value, list) else []
 
     def texts(self, name: str) -> list[str]:
-        """Return the texts in a list."""
         value = self.raw.get(name)
         return [text for text in value if isinstance(text, str)] if isinstance(value, list) else []
 

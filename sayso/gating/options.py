@@ -43,7 +43,6 @@ class GateOptions(CallOptions):
             raise InvalidInput(f"step={self.step!r} is not the number of a turn. Give 1 to {_MAX_STEP}, or None.")
 
     def build_call(self, definition: ToolDefinition, args: JsonObject) -> GatedCall:
-        """Return the call, with its key filled in."""
         label, notify = fill_key(self.key, definition.name, args), None if self.quiet else print_notice
         shared = {one.name: getattr(self, one.name) for one in fields(CallOptions)}
         call = GatedCall(definition, args, label, notify, **shared)

@@ -83,7 +83,6 @@ class Agent:
         return {tool.name: tool for tool in self.tools}
 
     def manifest(self) -> AgentManifest:
-        """Return the description for the service."""
         definitions = tuple(tool.definition for tool in self.tools)
         first_line = self.instructions.strip().partition("\n")[0]
         return AgentManifest(

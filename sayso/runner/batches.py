@@ -73,7 +73,6 @@ class Batch(Immutable):
 
     @property
     def drafts(self) -> tuple[ItemDraft, ...]:
-        """The drafts that people still have to decide on."""
         return tuple(one.ask for one in self.calls if one.ask is not None and one.waits)
 
 

@@ -10,14 +10,7 @@ from pydantic import JsonValue
 
 from sayso.canonical_json import JsonObject, check_json, parse_json
 from sayso.errors import SaysoError
-from sayso.policy.asking import (
-    MAX_REASON_CHARS,
-    build_item,
-    describe_action,
-    describe_judged,
-    find_misplaced,
-    target_of,
-)
+from sayso.policy import asking
 from sayso.policy.engine import Action, Policy, PolicyDecision, PolicyEvent
 from sayso.policy.questions import put_question
 from sayso.policy.rules import same_json
@@ -119,7 +112,7 @@ def _judge(
     decision = put_question(tool.definition, args, decision)
     if decision.action is not Action.DENY and (fault := _find_fault(tool, args, decision)):
         return _refuse(call, fault)
-    return _follow(agent, policy, tool, call, decision), describe_judged(call, decision)
+    return _follow(agent, policy, tool, call, decision), asking.describe_judged(call, decision)
 
 
 def _with_context(agent: Agent, about: PolicyEvent) -> PolicyEvent:
@@ -143,13 +136,15 @@ def _follow(agent: Agent, policy: Policy, tool: Tool, call: ToolCall, decision: 
         return one
     if decision.action is Action.DENY:
         return end_call(one, _denial(policy, decision), Stop.DENIED)
-    return one.model_copy(update={"ask": build_item(tool.definition, call, decision, agent.approval_timeout_s)})
+    return one.model_copy(update={"ask": asking.build_item(tool.definition, call, decision, agent.approval_timeout_s)})
 
 
 def _refuse(call: ToolCall, fault: str) -> tuple[BatchCall, Event]:
-    fault = fault[:MAX_REASON_CHARS]
+    fault = fault[: asking.MAX_REASON_CHARS]
     one = BatchCall(call=call, action=Action.DENY, reason=fault)
-    return end_call(one, fault), describe_action(call, Action.DENY, fault, {"policy_id": None, "matched_rules": []})
+    return end_call(one, fault), asking.describe_action(
+        call, Action.DENY, fault, {"policy_id": None, "matched_rules": []}
+    )
 
 
 def _warn(decided: JsonObject) -> Event:
@@ -181,9 +176,9 @@ def _read_args(asked: RequestedCall) -> tuple[JsonObject, str | None]:
 
 def _find_fault(tool: Tool, args: JsonObject, decision: PolicyDecision) -> str | None:
     """Return why the call cannot run, if so; the argument that a person gives may still be missing or wrong."""
-    if misplaced := find_misplaced(tool.definition, decision):
+    if misplaced := asking.find_misplaced(tool.definition, decision):
         return misplaced
-    fault = tool.find_fault(args, ignore=target_of(decision))
+    fault = tool.find_fault(args, ignore=asking.target_of(decision))
     return f"The arguments do not fit {tool.name}: {fault}" if fault else None
 
 

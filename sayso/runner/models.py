@@ -57,7 +57,6 @@ class ScriptedModel:
         self._turns = tuple(turns)
 
     async def complete(self, messages: list[ChatMessage], tools: list[ToolDefinition]) -> ModelTurn:
-        """Return the turn after those in the transcript."""
         place = sum(1 for message in messages if message["role"] == "assistant")
         if place >= len(self._turns):
             raise ModelError(f"All {len(self._turns)} turns of the script were replayed. Add another turn.")

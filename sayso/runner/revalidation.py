@@ -21,6 +21,8 @@ from sayso.records.tool_calls import ToolCall
 from sayso.runner.agents import Agent
 from sayso.transitions.permits import approved_args
 
+_CARRIED = ItemDraft.model_fields.keys() & Item.model_fields.keys() - {"terms", "fixed"}
+
 
 class Revalidation(NamedTuple):
     """Result of a revalidation, by call index: drafts to ask again with their reasons, and denials."""
@@ -124,31 +126,15 @@ def _ask_again(item: Item, agent: Agent, policy: Policy, decision: PolicyDecisio
 def _keep(item: Item, denied: str | None) -> ItemDraft:
     outcome = item.outcome
     assert outcome is not None  # noqa: S101  only decided suspensions are revalidated
-    verdict = Verdict.DENIED if denied else outcome.verdict
     preset = PresetOutcome(
-        verdict=verdict,
+        verdict=Verdict.DENIED if denied else outcome.verdict,
         by=outcome.by,
         args=None if denied else outcome.args,
         value=outcome.value,
         message=denied or outcome.message,
         start_by_ms=item.start_by_ms,
     )
-    terms = item.terms
-    return ItemDraft(
-        kind=item.kind,
-        call_id=item.call_id,
-        index=item.index,
-        tool=item.tool,
-        subagent=item.subagent,
-        prompt=item.prompt,
-        allowed=item.allowed,
-        choices=item.choices,
-        response_schema=item.response_schema,
-        target_arg=item.target_arg,
-        terms=RuleTerms(reviewers=terms.reviewers, quorum=terms.quorum, no_self_approval=terms.no_self_approval),
-        rule_id=terms.rule_id,
-        rule_version=terms.rule_version,
-        resembles=item.resembles,
-        preset=preset,
-        doubt=item.doubt,
-    )
+    carried = {name: getattr(item, name) for name in _CARRIED}
+    terms = RuleTerms(**{name: getattr(item.terms, name) for name in ("reviewers", "quorum", "no_self_approval")})
+    rule_id, rule_version = item.terms.rule_id, item.terms.rule_version
+    return ItemDraft(**carried, terms=terms, rule_id=rule_id, rule_version=rule_version, preset=preset)

@@ -26,11 +26,7 @@ TIMEOUT_S = 300.0
 MAX_ERROR_CHARS = 2000
 _LISTED_FAULTS = 5
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_.-]{0,127}")
-_NOT_BY_NAME = (
-    inspect.Parameter.POSITIONAL_ONLY,
-    inspect.Parameter.VAR_POSITIONAL,
-    inspect.Parameter.VAR_KEYWORD,
-)
+_NOT_BY_NAME = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD)
 
 Function = Callable[..., Any]
 ReportOutput = Callable[[JsonValue], None]
@@ -67,10 +63,6 @@ class Tool:
     @cached_property
     def digest(self) -> str:
         return self.definition.digest
-
-    @cached_property
-    def is_async(self) -> bool:
-        return inspect.iscoroutinefunction(self.function)
 
     @property
     def idempotent(self) -> bool:
@@ -120,7 +112,7 @@ class Tool:
             returned = begin()
             return returned if inspect.isawaitable(returned) else end(returned)
 
-        if self.is_async:
+        if inspect.iscoroutinefunction(self.function):
             return end(await begin())
         import asyncio  # decorating a function does not need it
 

@@ -59,7 +59,7 @@ def describe_reviewers(record: SuspensionRecord, item: Item) -> str:
 
 
 def describe_quorum(item: Item) -> str:
-    """Return the largest group of equal approvals, and denials, of the quorum; empty where one decision is enough."""
+    """Return the decisions against the quorum, by the largest group of equal approvals; empty where one is enough."""
     quorum = item.terms.quorum
     if quorum.approve == 1 and quorum.deny == 1:
         return ""

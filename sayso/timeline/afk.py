@@ -76,7 +76,9 @@ def _policy(fields: Fields, data: Fields) -> Part:
     action = data.text("action")
     kind, verb = _ACTIONS.get(action, (Kind.STEP, action or "evaluated"))
     subject = data.text("tool_name", "event_type") or "a call"
-    return Part(kind, f"AFK policy: {subject} {verb}", data.text("reason"), data=_select(data, "matched_rules"))
+    rules = data.value("matched_rules")
+    details: JsonObject | None = {"matched_rules": rules} if rules else None
+    return Part(kind, f"AFK policy: {subject} {verb}", data.text("reason"), data=details)
 
 
 def _result(fields: Fields, data: Fields) -> Part:
@@ -110,10 +112,6 @@ def _note(kind: Kind, text: str) -> Read:
         return Part(kind, sentence, note, data=dict(data.raw) or None)
 
     return read_part
-
-
-def _select(data: Fields, *names: str) -> JsonObject | None:
-    return {name: data.value(name) for name in names if data.value(name)} or None
 
 
 READERS: Mapping[str, Read] = {

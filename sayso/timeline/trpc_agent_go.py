@@ -30,7 +30,11 @@ def read(event: JsonObject) -> tuple[Part, ...]:
 
 def _read(raw: JsonObject) -> tuple[Part, ...]:
     event = decode(raw)
-    parts = [*_error(event), *_custom(event), *_messages(event), *_suspensions(event)]
+    parts = [Part(Kind.PROBLEM, "Failed", event.error)] if event.error else []
+    parts += _custom(event)
+    for choice in event.choices:
+        parts += _read_message(event, choice.inner("message"), choice.inner("delta"))
+    parts += _suspensions(event)
     if not parts:
         parts = [_other(event, Fields(raw))]
     common = {
@@ -43,17 +47,6 @@ def _read(raw: JsonObject) -> tuple[Part, ...]:
         replace(part, **common, once=f"{event.id}:{place}" if event.id else "")  # type: ignore[arg-type]
         for place, part in enumerate(parts)
     )
-
-
-def _error(event: GoEvent) -> list[Part]:
-    return [Part(Kind.PROBLEM, "Failed", event.error)] if event.error else []
-
-
-def _messages(event: GoEvent) -> list[Part]:
-    parts: list[Part] = []
-    for choice in event.choices:
-        parts += _read_message(event, choice.inner("message"), choice.inner("delta"))
-    return parts
 
 
 def _read_message(event: GoEvent, message: Fields, delta: Fields) -> list[Part]:

@@ -25,7 +25,6 @@ class JumpDetector:
         self._kept_at_ms = 0
 
     async def read_now_ms(self) -> int:
-        """Return the store's time after checking it for a jump."""
         uptime = uptime_ms()
         at_ms = await self._wiring.schedule.now_ms()
         await self.note(ClockReading(at_ms=at_ms, uptime_ms=uptime, boot=self._boot, wall_ms=now_ms()))

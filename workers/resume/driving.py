@@ -99,7 +99,8 @@ class Drain:
                 task = asyncio.create_task(self._drive(ready))
                 self._driving.add(task)
                 task.add_done_callback(self._driving.discard)
-            await _yield_twice()
+            for _ in range(2):  # the runs just leased send their first commit before anything else is sent
+                await asyncio.sleep(0)
         if self._driving:
             _, late = await asyncio.wait(self._driving, timeout=_STOP_WITHIN_S if stopping.is_set() else None)
             for task in late:
@@ -169,7 +170,8 @@ class Drain:
             await self._postpone(record.id, fence, refusal.message, is_final=isinstance(refusal, _FINAL))
         except Exception as error:
             log.exception("run_not_resumed", suspension=record.id, run=record.run.id)
-            await self._postpone(record.id, fence, _describe(error))
+            reason = error.message if isinstance(error, SaysoError) else f"{type(error).__name__}: {error}"
+            await self._postpone(record.id, fence, reason)
 
     async def _release(self, suspension_id: str, fence: Fence, reason: str, waits_for: tuple[str, ...] = ()) -> None:
         """Give the run back. With a call under way the desk refuses, and the lease runs out instead."""
@@ -192,16 +194,6 @@ class Drain:
                     return
 
 
-async def _yield_twice() -> None:
-    """Let the runs just leased send their first commit before anything else is sent."""
-    await asyncio.sleep(0)
-    await asyncio.sleep(0)
-
-
 def _frozen_tools(frozen: Frozen) -> tuple[str, ...]:
     tools = frozen.facts.get("tools")
     return tuple(map(str, tools)) if isinstance(tools, list) else ()
-
-
-def _describe(error: Exception) -> str:
-    return error.message if isinstance(error, SaysoError) else f"{type(error).__name__}: {error}"

@@ -51,12 +51,10 @@ class Notes:
         self._write({"started": _name(attempt, key)})
 
     def note_end(self, attempt: int, key: str, result: ToolResult) -> None:
-        """Write how a call ended, unless its result is large."""
         if is_small(result):
             self._write({"ended": _name(attempt, key), "result": result.model_dump(mode="json")})
 
     def close(self) -> None:
-        """Remove the notes."""
         self._path.unlink(missing_ok=True)
         os.close(self._file)
 

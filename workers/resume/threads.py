@@ -21,6 +21,5 @@ class ContextThreads(ThreadPoolExecutor):
     """A thread pool whose work runs in its submitter's context; `run_in_executor` alone drops it."""
 
     def submit(self, fn: Callable[Given, Returned], /, *args: Given.args, **kwargs: Given.kwargs) -> Future[Returned]:
-        """Run `fn` in a thread, in a copy of the current context."""
         context = copy_context()
         return super().submit(lambda: context.run(fn, *args, **kwargs))

@@ -61,12 +61,10 @@ class WaitingRun(_Inbound):
 
     @property
     def text(self) -> str:
-        """The model's text beside its calls."""
         return self._turn.text or ""
 
     @property
     def calls(self) -> tuple[RequestedCall, ...]:
-        """The calls of the waiting turn, in the model's order."""
         return tuple(
             RequestedCall(
                 call_id=call.id or f"{self.run_id}:{self.step}:{place}",

@@ -96,7 +96,6 @@ class LangGraph(Adapter):
     write_input: Callable[[str], Any]
 
     async def begin(self, text: str) -> FrameworkTurn | Done:
-        """Run a new thread until its first interrupts, or to the end."""
         thread_id = new_id("thread")
         async with self._graph() as graph:
             return await self._run(graph, thread_id, self.write_input(text))

@@ -1,7 +1,6 @@
 """Middleware around the tools of a LangChain agent: one requests approval, one runs calls through the gate."""
 
-from collections.abc import Collection, Iterable, Iterator
-from contextlib import contextmanager
+from collections.abc import Collection, Iterable
 from contextvars import ContextVar
 from dataclasses import replace
 from typing import Any, Literal
@@ -39,7 +38,6 @@ class ApprovalMiddleware(HumanInTheLoopMiddleware[Any, Any, Any]):
 
     @property
     def name(self) -> str:
-        """The name, which is unique among the middleware of the agent."""
         return self._name
 
 
@@ -59,7 +57,6 @@ class GateMiddleware(AgentMiddleware[Any, Any]):
         return replace(response, result=result)
 
     async def awrap_tool_call(self, request: Any, handler: Any) -> Any:
-        """Run the call once, with the approved arguments."""
         call = request.tool_call
         executor = current_executor()
         entry = executor.find(call["id"], call["name"]) if executor is not None else None
@@ -99,11 +96,13 @@ def give_ids(message: AIMessage, used: set[str | None]) -> AIMessage:
 async def run_alone(name: str, running: Any) -> Any:
     """Run a tool. Raises `ToolFailed` if it interrupts, or if an agent inside it calls tools."""
     watch = _Watch(name)
-    with _watching(watch):
-        try:
-            message = await running
-        except GraphBubbleUp as error:
-            raise ToolFailed(_INTERRUPTS.format(name=name)) from error
+    token = _WATCH.set(watch)
+    try:
+        message = await running
+    except GraphBubbleUp as error:
+        raise ToolFailed(_INTERRUPTS.format(name=name)) from error
+    finally:
+        _WATCH.reset(token)
     if watch.refused is not None:
         raise ToolFailed(watch.refused)
     return message
@@ -140,12 +139,3 @@ class _Watch(BaseCallbackHandler):
 
 _WATCH: ContextVar[_Watch | None] = ContextVar("sayso_langchain_watch", default=None)
 register_configure_hook(_WATCH, inheritable=True)
-
-
-@contextmanager
-def _watching(watch: _Watch) -> Iterator[None]:
-    token = _WATCH.set(watch)
-    try:
-        yield
-    finally:
-        _WATCH.reset(token)

@@ -152,13 +152,15 @@ class Proxy:
             )
         except ValidationError as error:
             raise InvalidInput(f"{label} has an invalid definition: {error.errors()[0]['msg']}.") from error
+        info = self.backend.server_info
+        server = self.options.name or (info.name if info else "")
         key = params.request_state or self._resumable.pop(_digest(definition, args), None)
         return GatedCall(
             definition=definition,
             args=args,
             label=key or new_key(),
             title=(tool.title or hints.title or label)[:200],
-            context={"mcp": {"server": self._server_name, "hints": hints.model_dump(mode="json", exclude_none=True)}},
+            context={"mcp": {"server": server, "hints": hints.model_dump(mode="json", exclude_none=True)}},
             wait_s=self.options.park_s if self._can_park(ctx) else self.options.wait_s,
             report_within_s=self.options.report_within_s,
         )
@@ -254,11 +256,6 @@ class Proxy:
 
     def _can_park(self, ctx: Any) -> bool:
         return self.options.park_s is not None and ctx.protocol_version in MODERN_PROTOCOL_VERSIONS
-
-    @property
-    def _server_name(self) -> str:
-        info = self.backend.server_info
-        return self.options.name or (info.name if info else "")
 
 
 def _read_earlier(name: str, ran: EarlierResult) -> types.CallToolResult:

@@ -146,19 +146,15 @@ async def _follow(events: AsyncIterator[Any], segment: Segment) -> FrameworkTurn
         segment.note(event)
     if (question := last.get("user_input_requested")) is None:
         return _end(last, segment.summary)
-    return (
-        _read_turn(question.suspension_record)
-        if segment.stopped
-        else _read_question(question.suspension_record, question.choices)
-    )
+    record = question.suspension_record
+    return _read_turn(record) if segment.stopped else _read_question(record, question.choices)
 
 
 def _read_turn(record: SuspensionRecord) -> FrameworkTurn:
     message = record.messages[find_turn(record.messages)]
     calls = tuple(call for call in read_calls(message) if call.name not in (RETURN_DONE, RETURN_UNABLE))
-    return FrameworkTurn(
-        {"record": write_record(record), "turn": True}, calls, text=str(read_text(message.content or ""))
-    )
+    native: JsonObject = {"record": write_record(record), "turn": True}
+    return FrameworkTurn(native, calls, text=str(read_text(message.content or "")))
 
 
 def _read_question(record: SuspensionRecord, choices: list[str] | None) -> FrameworkTurn:
