@@ -97,7 +97,6 @@ def answer(
 
 
 def _decide(id_: str, item_id: str | None, action: str, given: dict[str, JsonValue], yes: bool) -> None:
-    """Show the item, ask for confirmation, and send a decision with its digest."""
     console = make_console()
     with connect() as client:
         found = _find(client, id_)
@@ -139,7 +138,6 @@ def _list_waiting(client: Client) -> Iterator[Suspension]:
 
 
 def _find(client: Client, id_: str) -> Suspension:
-    """Return a suspension by its id, or a pending one by a unique part of its id."""
     if id_.startswith("sus_") and len(id_) >= 36:
         return client.find(id_)
     matches = [found for found in _list_waiting(client) if id_ and id_ in found.id]

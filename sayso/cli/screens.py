@@ -1,7 +1,6 @@
 """Terminal output that text of agents and models cannot manipulate.
 
-All text passes `show` or `show_line`, which replace control characters, escape sequences and characters that reorder
-or hide text with visible signs. No text from outside is read as markup.
+All text passes `show` or `show_line`, which replace unsafe characters with visible signs. None is read as markup.
 """
 
 import json
@@ -103,7 +102,6 @@ def show_suspension(found: Suspension) -> RenderableType:
 
 
 def _show_claims(found: Suspension) -> list[RenderableType]:
-    """Return the agent's claims about its run, marked as unchecked."""
     claims: list[RenderableType] = [show(found.run.claimed_title)] if found.run.claimed_title else []
     if found.run.claimed_context:
         claims.append(show_json(found.run.claimed_context))
@@ -145,7 +143,6 @@ def _show_item(item: ItemView) -> list[RenderableType]:
 
 
 def _show_requested_value(item: ItemView) -> list[RenderableType]:
-    """Return the argument that the value fills, and the values that are allowed."""
     parts: list[RenderableType] = []
     if item.target_arg:
         parts.append(Text.assemble("the value fills ", show_line(item.target_arg)))

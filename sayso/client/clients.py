@@ -29,15 +29,12 @@ T = TypeVar("T")
 
 
 class _Connection(Operations):
-    """The address, the credential and the retry policy of a client."""
-
     def __init__(self, url: str | None, key: str | None, patience_s: float) -> None:
         self.url = _check_url(url or os.environ.get("SAYSO_URL") or URL)
         self.key = _check_key(key or os.environ.get("SAYSO_KEY") or None)
         self.retry_policy = RetryPolicy(self.url, patience_s)
 
     def _build(self, request: Request[Any]) -> dict[str, Any]:
-        """Return the arguments of httpx's `request`."""
         headers, content = {"Accept": "application/json", "User-Agent": "sayso-python"}, None
         if self.key:
             headers["Authorization"] = f"Bearer {self.key}"

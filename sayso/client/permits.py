@@ -1,8 +1,8 @@
 """Permits of gated calls: submit the call, wait for a decision, redeem the permit once.
 
-The call's key identifies it: the same key continues the same call, after a restart or days later. The permit is
-redeemed before the call starts, by a holder that is unique to the attempt. If that attempt is lost, the next one finds
-the redeemed permit: the call may have run, and only an idempotent call starts again.
+The same key continues the same call, after a restart or days later. The permit is redeemed before the call starts, by
+a holder that is unique to the attempt. If that attempt is lost, the next one finds the redeemed permit: the call may
+have run, and only an idempotent call starts again.
 """
 
 from collections.abc import Callable
@@ -139,7 +139,6 @@ def _check_item(call: GatedCall, found: Suspension) -> ItemView:
 
 
 def _find_report(item: ItemView) -> ReportView | None:
-    """Return the known result of the call: reported by its client, or given by a reviewer of a call in doubt."""
     if item.permit is not None:
         return item.permit.report
     if item.doubt is None or item.outcome is None:
@@ -153,7 +152,6 @@ def _find_report(item: ItemView) -> ReportView | None:
 
 
 def _is_failed(item: ItemView) -> bool:
-    """Whether a reviewer of a call in doubt chose to fail it."""
     if item.doubt is None or item.outcome is None:
         return False
     from sayso.transitions.in_doubt import Choice, read_choice

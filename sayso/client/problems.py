@@ -27,10 +27,7 @@ class Response:
 
 
 def read_response(request: Request[ResponseModelT], response: Response, url: str) -> ResponseModelT:
-    """Return the parsed body.
-
-    Raises the error that a problem response describes, and `Unreachable` for a response that is not a desk's.
-    """
+    """Return the parsed body; raises the error that the response describes, or `Unreachable` for a foreign one."""
     if response.status >= HTTPStatus.BAD_REQUEST:
         raise read_problem(response, url)
     try:

@@ -62,7 +62,6 @@ def replay(name: str, earlier: EarlierResult) -> JsonValue:
 
 
 def _fit(returned: Any) -> tuple[bool, JsonValue, str | None]:
-    """Return the success, the output, and a note if the output cannot be stored."""
     if isinstance(returned, Iterator):  # reading it here would leave nothing for the caller
         return True, None, "The call ran; its result can be read only once, so it is not stored."
     try:

@@ -52,7 +52,7 @@ def describe_action(call: ToolCall, action: Action, reason: str, rules: JsonObje
         "call_id": call.call_id,
         "index": call.index,
     }
-    return Event(type=EventType.POLICY_DECISION, data=about | rules)
+    return Event(EventType.POLICY_DECISION, about | rules)
 
 
 def target_of(decision: PolicyDecision) -> str | None:
@@ -64,9 +64,9 @@ def target_of(decision: PolicyDecision) -> str | None:
 def build_item(
     definition: ToolDefinition, call: ToolCall, decision: PolicyDecision, timeout_s: int | None = None
 ) -> ItemDraft:
-    """Return the item for a call and its policy decision; `timeout_s` applies when the rule states no timeout.
+    """Return the item for a call, with a preset if the policy allows or denies it.
 
-    A call that the policy allows or denies gets that decision as its preset.
+    `timeout_s` applies when the rule states no timeout.
     """
     payload = decision.request_payload or _EMPTY_PAYLOAD
     target = target_of(decision)
@@ -120,7 +120,6 @@ def _properties(definition: ToolDefinition) -> Mapping[str, JsonValue]:
 
 
 def _schema_of(definition: ToolDefinition, target: str) -> JsonObject | None:
-    """Return the schema of one argument with the definitions it refers to."""
     schema = _properties(definition).get(target)
     if not isinstance(schema, dict):
         return None

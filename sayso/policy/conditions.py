@@ -90,7 +90,7 @@ def compile_condition(expression: str) -> Condition:
 def bind_facts(facts: Mapping[str, object]) -> Any:
     """Return `facts`, one value for each of `VARIABLES`, in the engine's form.
 
-    The values must have passed `check_json`: the engine recurses on the C stack and crashes on deep nesting.
+    They must have passed `check_json`: the engine recurses on the C stack and crashes on deep nesting.
     """
     try:
         return _environment().Activation(dict(facts))

@@ -46,8 +46,8 @@ __all__ = [
 class PolicyDecision(Immutable):
     """The decision of the rules on one event. `error` is what failed during evaluation.
 
-    `in_doubt` is set when the event could not be evaluated: the strictest action that it might have had. `resembles`
-    are names in rules that look like the tool's name; their rules were tried too.
+    `in_doubt` is the strictest action that an event which could not be evaluated might have had. `resembles` are
+    names in rules that look like the tool's name; their rules were tried too.
     """
 
     model_config = ConfigDict(revalidate_instances="always")
@@ -121,8 +121,7 @@ class Policy(Immutable):
     def judge(self, event: PolicyEvent) -> PolicyDecision:
         """Return the decision on `event`. Never raises: a call that cannot be evaluated is asked about.
 
-        A model call cannot be asked about. It is denied when it cannot be evaluated, and allowed when no rule covers
-        it.
+        A model call is denied when it cannot be evaluated, and allowed when no rule covers it.
         """
         try:
             decision = PolicyDecision.model_validate(self._weigh(Case(event)))
@@ -131,7 +130,6 @@ class Policy(Immutable):
         return _decide_model_call(decision) if _is_model_call(event) else decision
 
     def _weigh(self, case: Case) -> dict[str, Any]:
-        """Return the stricter decision of the tool's own name and the names it looks like."""
         own = self._try_rules(case)
         alike = find_alike(self.tool_names, case.event.tool_name or "")
         if not alike:

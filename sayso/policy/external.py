@@ -1,7 +1,4 @@
-"""Evaluation of calls that a client makes, and of arguments that a reviewer edits.
-
-`sayso/runner/judging.py` evaluates the model turns of Sayso's own runner.
-"""
+"""Evaluation of calls that a client makes, and of arguments that a reviewer edits."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -40,7 +37,7 @@ def evaluate_calls(
     """Return the items of the calls, with presets for those the policy decides, and the events to record."""
     names = [one.call.name for one in calls]
     data = {"tool_call_count": len(names), "step": step, "tool_names": names, "agent": run.agent, "owner": run.owner}
-    events = [Event(type=EventType.TOOL_BATCH_STARTED, data=data)]
+    events = [Event(EventType.TOOL_BATCH_STARTED, data)]
     drafts: list[ItemDraft] = []
     for one in calls:
         event = _event(run, step, one.call.name, one.call.args, one.call.subagent)
@@ -100,7 +97,6 @@ def _check_final(item: Item, judged: PolicyDecision, definition: ToolDefinition 
 
 
 def _needs_asking(item: Item, args: JsonObject, judged: PolicyDecision) -> bool:
-    """Whether the item does not cover these arguments. It always covers its own."""
     if same_json(args, item.tool.args):
         return False
     other = judged.policy_id not in (None, item.terms.rule_id)

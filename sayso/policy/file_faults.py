@@ -73,7 +73,6 @@ def _in_yaml(words: str) -> str:
 
 
 def _unshape(loc: Loc) -> Loc:
-    """Return the place in the file of the part at `loc` of the model."""
     if loc[:1] != ("rules",) or len(loc) < 3:
         return loc
     if loc[2:] == ("condition",):

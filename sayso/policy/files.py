@@ -1,7 +1,4 @@
-"""Reading of rules from YAML: all rules or none, with every problem at its place.
-
-This needs the packages of `sayso[policies]`, which `sayso.policy.packages` checks.
-"""
+"""Reading of rules from YAML: all rules or none. This needs the packages of `sayso[policies]`."""
 
 import json
 from collections.abc import Callable, Iterable, Iterator
@@ -49,10 +46,7 @@ class RulebookError(InvalidInput, ValueError):
 
 
 def load_rulebook(path: Path | None, *, terms: RuleTerms = DEFAULT_TERMS, check: CheckValue = check_value) -> Policy:
-    """Return the policy of the file, based on `terms`; without a file, everything is asked about.
-
-    Raises `RulebookError` with every problem of the file.
-    """
+    """Return the policy of the file, as `parse_rulebook` does; without a file, everything is asked about."""
     if path is None:
         return Policy(default=Action.REQUEST_APPROVAL, terms=terms)
     try:
@@ -69,7 +63,7 @@ def parse_rulebook(
 ) -> Policy:
     """Return the policy in `raw`; raises `RulebookError` with every problem and its place in `file`.
 
-    `check` validates a fallback's value against the rule's schema; the default does so in this process.
+    `check` validates a fallback's value against the rule's schema.
     """
     document = read_document(raw, file)
     content = document.content
@@ -100,7 +94,6 @@ def _read_policy(document: Document, content: dict[str, Any], terms: RuleTerms, 
 
 
 def _read_terms(document: Document, content: dict[str, Any], terms: RuleTerms) -> dict[str, Any]:
-    """Return the terms that every rule starts from. Problems are reported once, not in every rule."""
     start, given = terms.model_dump(mode="json", exclude_unset=True), content.get("terms", {})
     if given is None:
         return start
@@ -116,7 +109,6 @@ def _read_terms(document: Document, content: dict[str, Any], terms: RuleTerms) -
 
 
 def _shape_rule(document: Document, loc: Loc, rule: Any, start: dict[str, Any], check: CheckValue) -> Any:
-    """Return the rule in the form of the model. The model refuses anything but a mapping."""
     if not isinstance(rule, dict):
         return rule
     _check_keys(document, loc, rule, [part[0] for part in PARTS])
@@ -132,10 +124,7 @@ def _shape_rule(document: Document, loc: Loc, rule: Any, start: dict[str, Any], 
 
 
 def _check_moments(document: Document, loc: Loc, given: dict[str, Any], merged: dict[str, Any]) -> None:
-    """Report moments in these terms that come after the item is decided.
-
-    Without a timeout the agent's own applies, which is unknown here.
-    """
+    """Report moments that come after the item is decided. Without a timeout the agent's own applies, unknown here."""
     limits, fallback = (merged.get("timeout_s"), merged.get("extend_by_s", 0)), merged.get("fallback")
     if not all(map(_is_number, limits)) or (isinstance(fallback, dict) and fallback.get("action") == "escalate"):
         return  # each escalation at a deadline moves it
@@ -161,7 +150,6 @@ def _is_number(value: Any) -> bool:
 
 
 def _check_answers(document: Document, loc: Loc, rule: dict[str, Any], fallback: Any, check: CheckValue) -> None:
-    """Report an unusable schema, and a fallback value that does not fit it."""
     ask = rule.get("ask")
     schema = ask.get("response_schema") if isinstance(ask, dict) else None
     if not isinstance(schema, dict):
@@ -225,7 +213,6 @@ def _check_nulls(document: Document, loc: Loc, value: Any) -> None:
 
 
 def _validate(document: Document, model: type[Valid], value: dict[str, Any], loc: Loc = ()) -> Valid | None:
-    """Return the model of `value`, or None after reporting every fault."""
     try:
         return model.model_validate_json(json.dumps(value), strict=True)
     except ValidationError as error:

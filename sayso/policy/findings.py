@@ -87,7 +87,6 @@ def _fits_tools(wide: RuleCondition, narrow: RuleCondition) -> bool:
 
 
 def _fits(pattern: str, name: str) -> bool:
-    """Whether a pattern matches a name, or everything that another pattern matches."""
     if not any(sign in name for sign in "*?["):
         return fnmatchcase(name, pattern)
     stem = pattern.removesuffix("*")
@@ -122,7 +121,6 @@ def _find_missing_people(policy: Policy, rules: Iterable[PolicyRule], reviewers:
 
 
 def _find_wrong_args(rule: PolicyRule, tools: Mapping[str, Sequence[ToolDefinition]]) -> Iterable[str]:
-    """Yield arguments that no tool of the rule has, and comparisons that their schemas rule out."""
     schemas = _find_schemas(rule.condition, tools)
     if not schemas:
         return

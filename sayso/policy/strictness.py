@@ -1,8 +1,4 @@
-"""The strictest of all_terms actions and terms.
-
-The strictest terms satisfy every condition of each: the highest quorum, no self-approval, the fewest reviewers, the
-shortest times.
-"""
+"""The strictest of several actions and terms."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -26,7 +22,7 @@ _TIMES = ("timeout_s", "extend_by_s", "start_by_s")
 
 
 def strictest_terms(all_terms: Sequence[RuleTerms]) -> RuleTerms:
-    """Return terms that satisfy every condition of each.
+    """Return terms that satisfy every condition of each: the highest quorum, the fewest reviewers, the shortest times.
 
     If no set of reviewers can meet all conditions, the reviewers are those of the terms with the highest quorum.
     """
@@ -86,7 +82,6 @@ def state_terms(frozen: Terms) -> RuleTerms:
 
 
 def _choose_reviewers(all_terms: Sequence[RuleTerms], quorum: int) -> tuple[str, ...]:
-    """Return the fewest reviewers who can meet the quorum: those in all terms, or the smallest set."""
     named = [one.reviewers for one in all_terms if one.reviewers]
     if not named:
         return ()

@@ -100,8 +100,6 @@ def read_document(raw: bytes, file: str) -> Document:
 
 
 class _Composer(yaml.SafeLoader):
-    """Compose nodes without building objects, and report unsupported YAML."""
-
     def __init__(self, text: str, document: Document) -> None:
         super().__init__(text)
         self._document = document

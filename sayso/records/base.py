@@ -31,7 +31,6 @@ class Immutable(BaseModel):  # noqa: PLW1641  pydantic gives every frozen model 
         return copied
 
     def __eq__(self, other: object) -> bool:
-        """Whether both are of the same class and have equal fields."""
         if self is other:
             return True
         if type(self) is not type(other) or self.__pydantic_private__ is not None:

@@ -114,8 +114,7 @@ class Report(Immutable):
 class Permit(Immutable):
     """The redeemed right to run one call.
 
-    A worker's permit gets `ended_at_ms` and `success` when the result is saved. A client's permit is held by its key
-    and expects a `report` by `report_by_ms`.
+    A worker's permit gets `ended_at_ms` and `success` with the result; a client's expects a `report` by `report_by_ms`.
     """
 
     redeemed_at_ms: int

@@ -48,8 +48,8 @@ class RunStatus(StrEnum):
 class RunRef(Immutable):
     """The run of a suspension; `owner` is the name behind the credential `key_id`.
 
-    `facts` are trusted context of the registered agent or the credential. `claimed` is context of the request, which
-    nobody has checked; records of earlier versions call it `context`.
+    `facts` are trusted context of the agent or the credential. `claimed` is context of the request, which nobody has
+    checked; records of earlier versions call it `context`.
     """
 
     id: str
@@ -108,8 +108,7 @@ class Lease(Immutable):
 class Intent(Immutable):
     """A call that is about to start, saved before the tool runs and removed when its batch is saved.
 
-    `item_id` is the item whose permit it redeems; None for a call that the policy allowed. `result` is set when the
-    call ended while others of its batch still ran.
+    `item_id` is None for a call that the policy allowed. `result` is set while others of its batch still run.
     """
 
     item_id: str | None = None
@@ -203,8 +202,8 @@ class SuspensionRecord(Immutable):
 class Change(NamedTuple):
     """The result of a transition: the next record, and everything saved with it in one commit.
 
-    `following` is the run's next suspension. `ready` puts the suspension on the workers' ready list. The change must be
-    saved before `until_ms`, unless that is 0.
+    `following` is the run's next suspension. `ready` puts the suspension on the ready list. The change must be saved
+    before `until_ms`, unless that is 0.
     """
 
     record: SuspensionRecord

@@ -1,7 +1,6 @@
 """Frozen models for the terms of an item: reviewers, quorum, deadlines and fallback.
 
-A rule has `RuleTerms`, in seconds. A new item gets `Terms` with absolute times, so a later change of the rule does not
-affect it.
+A new item gets `Terms` with absolute times, so a later change of the rule does not affect it.
 """
 
 from enum import StrEnum

@@ -1,7 +1,4 @@
-"""The names of tools: their characters, and which names look like a name in a rule.
-
-Two names look alike when they differ only in case, separators and similar letters.
-"""
+"""The names of tools, and which look alike: names that differ only in case, separators and similar letters."""
 
 import re
 import unicodedata
@@ -110,10 +107,10 @@ def _build_pattern(pattern: str, pairs: bool) -> re.Pattern[str]:
 
 
 def _write_pattern(pattern: str, pairs: bool) -> str:
-    """Return a regular expression over folded names.
+    """Return a regular expression over folded names, which ignores separators between letters.
 
-    Separators between letters are ignored. A separator beside a wildcard must match, or `a_*` would match `any`. Each
-    part before the last `*` is atomic, which bounds the time of a match.
+    A separator beside a wildcard must match, or `a_*` would match `any`. Each part before the last `*` is atomic, which
+    bounds the time of a match.
     """
     stretches = [""]
     for kind, found in _split(pattern):

@@ -181,7 +181,6 @@ class InProcessApi:
         return record
 
     def _read_latest(self, request: _Request) -> SuspensionRecord:
-        """Return the latest suspension of the agent's run."""
         of_run = [record for record in self._desk.records.values() if record.run.id == request.id]
         own = [record for record in of_run if record.run.owner == request.agent]
         if not own:

@@ -46,10 +46,10 @@ class ManualClock:
 
 
 class InProcessDesk:
-    """A desk in memory, with a clock, one reviewer, and clients.
+    """A desk in memory, with a clock, one reviewer, and clients. By default it asks about every call.
 
-    A client that waits for a decision advances the clock to the end of its wait. The default policy requests approval
-    for every call. `policy` is a `Policy`, the path of a rules file, or its text; a text of one line is a path.
+    A client that waits for a decision advances the clock to the end of its wait. `policy` is a `Policy`, the path of a
+    rules file, or its text; a text of one line is a path.
     """
 
     def __init__(self, policy: Policy | Path | str | None = None, clock: ManualClock | None = None) -> None:

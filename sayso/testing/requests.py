@@ -88,10 +88,7 @@ def check_args(call: ExternalCall, draft: ItemDraft) -> None:
 
 
 def check_outline(schema: JsonObject, value: JsonValue, name: str) -> None:
-    """Raise `InvalidInput` for a value of the wrong type or with wrong keys.
-
-    It needs no package beyond those of the SDK. A real desk checks the whole schema.
-    """
+    """Raise `InvalidInput` for a value of the wrong type or with wrong keys. A real desk checks the whole schema."""
     kinds: Any = schema.get("type", [])
     kinds = [kinds] if isinstance(kinds, str) else kinds
     if kinds and not any(_is_of(kind, value) for kind in kinds):

@@ -1,7 +1,7 @@
 """Transitions of a run whose client runs the approved calls itself (mode `poll`).
 
-A permit is redeemed in one commit before the call starts, under a key that the client chooses. The same key gets the
-same answer again, and any other key is refused. Unused permits and missing reports lapse, and the run then ends.
+A permit is redeemed before the call starts, under a key that the client chooses. The same key gets the same answer
+again, and any other is refused. Unused permits and missing reports lapse, and the run then ends.
 """
 
 from hashlib import sha256
@@ -31,9 +31,8 @@ def client_redeem(
 ) -> Change:
     """Redeem the permit of one item's call for the holder of `key`. The same key again changes nothing.
 
-    Raises `AlreadyRedeemed` for another key (an idempotent call may start again until it is reported), `DeadlinePassed`
-    after the latest start, `StaleDigest` for other arguments than those decided on, and `IllegalTransition` without an
-    approval.
+    Raises `AlreadyRedeemed` for another key (an idempotent call may start again until it is reported), and as
+    `redeem_permit` does.
     """
     _check_polled(record)
     item = find_item(record, item_id)
@@ -58,14 +57,14 @@ def client_redeem(
     redeemed = redeemed.model_copy(update={"status": Status.RESUMING, "lease": lease, "receipt": receipt})
     digest = item.outcome.digest if item.outcome else ""
     data = {"item_id": item_id, "call_id": item.call_id, "digest": digest, "attempt": attempt, "holder": key}
-    return note_resumed(Change(redeemed, (Event(type=EventType.PERMIT_REDEEMED, data=data),)), now_ms)
+    return note_resumed(Change(redeemed, (Event(EventType.PERMIT_REDEEMED, data),)), now_ms)
 
 
 def conclude(record: SuspensionRecord, item_id: str, key: str | None, report: Report, now_ms: int) -> Change:
     """Record the result of a redeemed call. The last report ends the run; the same report again changes nothing.
 
     Raises `StaleAttempt` unless `key` redeemed the permit (None matches any holder), `Conflict` for a different report,
-    and `IllegalTransition` when the permit is not redeemed or the run has ended.
+    and `IllegalTransition`.
     """
     _check_polled(record)
     item = find_item(record, item_id)
@@ -85,7 +84,7 @@ def conclude(record: SuspensionRecord, item_id: str, key: str | None, report: Re
     concluded = _put(record, item.model_copy(update={"permit": permit.model_copy(update={"report": reported})}), now_ms)
     data: JsonObject = {"item_id": item_id, "index": item.index, "tool_name": item.tool.name}
     data |= {"success": reported.success, "output": reported.output, "error": reported.error}
-    return _end_if_over(concluded, (Event(type=EventType.OUTCOME_REPORTED, data=data),), now_ms)
+    return _end_if_over(concluded, (Event(EventType.OUTCOME_REPORTED, data),), now_ms)
 
 
 def lapse(record: SuspensionRecord, now_ms: int) -> Change:
@@ -184,7 +183,7 @@ def _end_if_over(record: SuspensionRecord, events: tuple[Event, ...], now_ms: in
         return Change(record, events)
     end = _end_of(record)
     ended = end_suspension(record, now_ms, {"end": end, "updated_at_ms": now_ms})
-    ending = Event(type=END_EVENTS[end.status], data={"result": end.result, "error": end.error})
+    ending = Event(END_EVENTS[end.status], {"result": end.result, "error": end.error})
     return Change(ended, (*events, ending))
 
 
@@ -194,7 +193,7 @@ def _describe_lapsed(record: SuspensionRecord, now_ms: int) -> tuple[Event, ...]
         unused = _waits_for_start(record, item)
         if unused or (item.permit is not None and item.permit.report is None):
             data: JsonObject = {"item_id": item.item_id, "tool_name": item.tool.name, "started": not unused}
-            lapsed.append(Event(type=EventType.PERMIT_LAPSED, data=data))
+            lapsed.append(Event(EventType.PERMIT_LAPSED, data))
     return tuple(lapsed)
 
 
@@ -216,7 +215,6 @@ def _status_of(record: SuspensionRecord, item: Item) -> RunStatus:
 
 
 def _answer_of(item: Item) -> Report | None:
-    """Return the report in the answer about a call in doubt; None without one."""
     if item.doubt is None or item.outcome is None:
         return None
     answer = read_choice(item.outcome.value)

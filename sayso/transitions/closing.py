@@ -114,14 +114,13 @@ def describe_decided(record: SuspensionRecord) -> Event:
     ids, unanswered = [item.item_id for item in covered], [describe_unanswered(item) for item in covered]
     closed: JsonObject = {"closed_with_it": [*ids], "unanswered": [*unanswered]} if covered else {}
     data: JsonObject = {"suspension_id": record.id, "approved": record.approved}
-    return Event(type=EventType.DECIDED, data=data | closed)
+    return Event(EventType.DECIDED, data | closed)
 
 
 def close_suspension(record: SuspensionRecord, events: tuple[Event, ...], now_ms: int) -> Change:
     """Return the change that decides the suspension.
 
-    A worker's run is put on the ready list, and is due again soon in case no worker takes a lease. A client's run is
-    due when its permits lapse.
+    A worker's run is put on the ready list, and is due again soon. A client's run is due when its permits lapse.
     """
     if record.resume.mode == "poll":
         receipt = record.receipt.model_copy(update={"decided_at_ms": now_ms})
@@ -155,7 +154,7 @@ def note_resumed(change: Change, now_ms: int) -> Change:
     record = record.model_copy(update={"receipt": receipt})
     verdicts = {item.item_id: item.outcome.verdict for item in record.items if item.outcome is not None}
     data = {"approved": record.approved, "suspension_id": record.id, "verdicts": verdicts}
-    resumed = Event(type=EventType.RUN_RESUMED, data=data)
+    resumed = Event(EventType.RUN_RESUMED, data)
     return Change(record, (resumed, *change.events), change.following, change.state, change.ready)
 
 

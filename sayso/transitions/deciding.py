@@ -80,15 +80,12 @@ def decide(record: SuspensionRecord, decision: Decision, now_ms: int, lost_ms: i
     item = item.model_copy(update={"decisions": (*item.decisions, decision)})
     if is_quorum_met(item, decision):
         item = close_item(record, item, decision, now_ms)
-    recorded = Event(type=EventType.DECISION_RECORDED, data=_decision_data(record, item, decision))
+    recorded = Event(EventType.DECISION_RECORDED, _decision_data(record, item, decision))
     return put_item(record, item, (recorded,), now_ms)
 
 
 def ask_again(record: SuspensionRecord, decision: Decision, draft: ItemDraft, now_ms: int, lost_ms: int = 0) -> Change:
-    """Replace an item by `draft`, because another rule applies to the reviewer's edits.
-
-    Earlier decisions on the item do not count. Raises as `decide` does.
-    """
+    """Replace an item by `draft`, because another rule applies to the reviewer's edits. Raises as `decide` does."""
     item = find_item(record, decision.item_id)
     check_decision(record, item, decision, "ask_again", now_ms - lost_ms)
     replacement = freeze_item(draft, item.item_id, record.binding, now_ms)
@@ -102,7 +99,7 @@ def ask_again(record: SuspensionRecord, decision: Decision, draft: ItemDraft, no
         "reason": draft.prompt.reason,
         "deadline_at_ms": replacement.terms.deadline_at_ms,
     }
-    return put_item(record, replacement, (Event(type=EventType.ASKED_AGAIN, data=data),), now_ms)
+    return put_item(record, replacement, (Event(EventType.ASKED_AGAIN, data),), now_ms)
 
 
 def report(record: SuspensionRecord, key: str, holder: str, result: ToolResult, now_ms: int) -> Change:
@@ -117,7 +114,7 @@ def report(record: SuspensionRecord, key: str, holder: str, result: ToolResult, 
                 record, item, PresetOutcome(verdict=Verdict.ANSWERED, by=by, value=value), now_ms
             )
             data = {"suspension_id": record.id, "item_id": item.item_id, "worker": holder, "success": result.success}
-            return put_item(record, closed, (Event(type=EventType.RESULT_REPORTED, data=data),), now_ms)
+            return put_item(record, closed, (Event(EventType.RESULT_REPORTED, data),), now_ms)
     return Change(record)
 
 
@@ -144,7 +141,7 @@ def extend(record: SuspensionRecord, item_id: str, until_ms: int, by: Actor, now
         "by": by.model_dump(mode="json"),
     }
     extended = item.model_copy(update={"terms": terms, "digest": digest})
-    return put_item(record, extended, (Event(type=EventType.DEADLINE_EXTENDED, data=data),), now_ms)
+    return put_item(record, extended, (Event(EventType.DEADLINE_EXTENDED, data),), now_ms)
 
 
 def cancel(record: SuspensionRecord, by: Actor, reason: str | None, now_ms: int) -> Change:
@@ -167,7 +164,7 @@ def cancel(record: SuspensionRecord, by: Actor, reason: str | None, now_ms: int)
     data: JsonObject = {"by": by.model_dump(mode="json"), "reason": reason, "calls_in_flight": [*in_flight]}
     unanswered = [describe_unanswered(item) for item in record.items if item.open]
     data |= {"suspension_id": record.id, "unanswered": [*unanswered]} if unanswered else {}
-    return Change(cancelled, (Event(type=EventType.RUN_CANCELLED, data=data),))
+    return Change(cancelled, (Event(EventType.RUN_CANCELLED, data),))
 
 
 def find_item(record: SuspensionRecord, item_id: str) -> Item:
@@ -193,7 +190,7 @@ def _describe_items(record: SuspensionRecord) -> Event:
     ]
     payload = {"suspension_id": record.id, "items": items}
     data = {"tool_name": first.tool.name, "reason": first.prompt.reason, "payload": payload}
-    return Event(type=EventType.RUN_PAUSED, data=data)
+    return Event(EventType.RUN_PAUSED, data)
 
 
 def _decision_data(record: SuspensionRecord, item: Item, decision: Decision) -> JsonObject:

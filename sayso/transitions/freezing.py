@@ -1,9 +1,7 @@
 """Transitions and checks of freezes: nothing frozen starts, and deadlines are shifted by the frozen time.
 
-Decisions stay possible. Frozen time is added once, however many freezes overlap: each item holds up to when it was.
-
-A jump of the store's clock freezes time itself. Decided runs continue, but nothing created before the jump expires
-until an admin says whether the clock is right.
+Frozen time is added once, however many freezes overlap. A jump of the store's clock freezes time itself: decided runs
+continue, but nothing created before the jump expires until an admin says whether the clock is right.
 """
 
 from collections.abc import Iterable
@@ -105,10 +103,7 @@ def lost_ms(record: SuspensionRecord, item: Item, freezes: Iterable[Freeze], now
 
 
 def _count_lost(record: SuspensionRecord, item: Item, freezes: Iterable[Freeze], now_ms: int) -> tuple[int, int]:
-    """Return the lost time, and the moment up to which it is counted: the end of the last freeze, not now.
-
-    A freeze that is not known here yet must count from its first moment.
-    """
+    """Return the lost time, and the end of the last freeze: one that is not known yet must count from its start."""
     since_ms = counted_to_ms = _counted_from(record, item)
     spans = sorted(
         (max(one.at_ms, since_ms), min(now_ms, now_ms if one.unfrozen_at_ms is None else one.unfrozen_at_ms))
@@ -127,7 +122,6 @@ def _counted_from(record: SuspensionRecord, item: Item) -> int:
 
 
 def _costs_time(freeze: Freeze, record: SuspensionRecord, item: Item) -> bool:
-    """Whether the time that the freeze took is added to the item's deadlines."""
     doubted = freeze.doubts(record) and not freeze.in_force and freeze.deadlines == "move"
     return doubted or _holds(freeze, record, item)
 
@@ -171,7 +165,7 @@ def shift_deadlines(record: SuspensionRecord, freezes: Iterable[Freeze], now_ms:
         "items": [*moved],
         "freezes": _describe_freezes(record, shifted_items, known),
     }
-    return Change(shifted, (Event(type=EventType.DEADLINES_MOVED, data=data),))
+    return Change(shifted, (Event(EventType.DEADLINES_MOVED, data),))
 
 
 def hold(record: SuspensionRecord, now_ms: int, why: str | None = None) -> Change:
@@ -189,7 +183,6 @@ def _holds(freeze: Freeze, record: SuspensionRecord, item: Item) -> bool:
 
 
 def _doubted(freeze: Freeze, record: SuspensionRecord, moment_ms: int) -> bool:
-    """Whether the freeze is of time and began before the moment."""
     return freeze.in_force and freeze.doubts(record) and moment_ms > freeze.at_ms
 
 
@@ -198,7 +191,6 @@ def _in_doubt(freeze: Freeze, record: SuspensionRecord, moment_ms: int, now_ms: 
 
 
 def _shift_item(record: SuspensionRecord, item: Item, by_ms: int, to_ms: int) -> Item:
-    """Shift an open item's deadlines, which changes its digest, or a decided item's latest start."""
     if item.outcome is not None:
         return item.model_copy(update={"grace_ms": item.grace_ms + by_ms, "held_to_ms": to_ms})
     past, ahead = item.terms.remind_at_ms[: item.reminded], item.terms.remind_at_ms[item.reminded :]

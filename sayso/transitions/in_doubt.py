@@ -1,6 +1,6 @@
 """Calls in doubt: calls that were started and whose result is not known.
 
-A call of an idempotent tool runs again with the same key. For any other call a reviewer chooses: run it again, skip
+A call of an idempotent tool runs again with the same key. For any other call a reviewer chooses to run it again, skip
 it, or fail the run. Without an answer the run fails.
 """
 

@@ -1,8 +1,4 @@
-"""The state shown for an item and for a run: the worst that is known.
-
-Pages, receipts, the API and the command line use it. An approved call that failed is `failed`. A completed run with a
-failed call is `call_failed`.
-"""
+"""The state shown for an item and for a run: the worst that is known."""
 
 from enum import StrEnum
 

@@ -29,9 +29,11 @@ def next_lapse(record: SuspensionRecord, now_ms: int) -> int:
 def redeem_permit(
     record: SuspensionRecord, item: Item, permit: Permit, now_ms: int, in_vain: int | None = None
 ) -> Item:
-    """Return the item with its permit redeemed for the arguments decided on; raises as `redeem` does.
+    """Return the item with its permit redeemed, for exactly the arguments decided on.
 
     A permit that the attempt `in_vain` redeemed is valid again: its worker was killed before the call started.
+
+    Raises `DeadlinePassed` after the latest start, `StaleDigest` for other arguments, and `IllegalTransition`.
     """
     outcome = item.outcome
     if outcome is None or not outcome.may_run:

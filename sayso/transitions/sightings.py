@@ -1,7 +1,4 @@
-"""Transitions for sightings: a reviewer has seen an item, so its fallback may approve it.
-
-An item is seen when a reviewer who may decide it opens it or decides on it.
-"""
+"""Transitions for sightings: a reviewer opened an item or decided on it, so its fallback may approve it."""
 
 from sayso.records.decisions import Actor, ActorKind
 from sayso.records.events import Event, EventType
@@ -40,4 +37,4 @@ def see(record: SuspensionRecord, item_id: str, by: Actor, now_ms: int) -> Chang
         return Change(record)
     seen = item.model_copy(update={"seen_by": by, "seen_at_ms": now_ms})
     data = {"suspension_id": record.id, "item_id": item_id, "by": by.model_dump(mode="json")}
-    return put_item(record, seen, (Event(type=EventType.ITEM_SEEN, data=data),), now_ms)
+    return put_item(record, seen, (Event(EventType.ITEM_SEEN, data),), now_ms)

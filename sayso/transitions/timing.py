@@ -1,7 +1,4 @@
-"""Transitions that time causes on a pending suspension: reminders, escalations and fallbacks.
-
-Each changes nothing before its moment.
-"""
+"""Transitions that time causes on a pending suspension. Each changes nothing before its moment."""
 
 from sayso.canonical_json import JsonObject
 from sayso.clock import iso_utc
@@ -55,17 +52,14 @@ def remind(record: SuspensionRecord, now_ms: int, held: frozenset[str] = NONE_HE
         passed = sum(at_ms <= now_ms for at_ms in item.terms.remind_at_ms)
         if item.open and item.item_id not in held and passed > item.reminded:
             data = {**_about(record, item), "reviewers": list(item.terms.reviewers)}
-            event = Event(type=EventType.REVIEWER_REMINDED, data=data)
+            event = Event(EventType.REVIEWER_REMINDED, data)
             reminded = item.model_copy(update={"reminded": passed})
             change = _then(change, put_item(change.record, reminded, (event,), now_ms))
     return change
 
 
 def keep_time(record: SuspensionRecord, now_ms: int, held: frozenset[str] = NONE_HELD) -> Change:
-    """Apply everything due on a pending suspension, except for `held` items.
-
-    Deadlines come first, then escalations, then reminders.
-    """
+    """Apply everything due, except for `held` items: first deadlines, then escalations, then reminders."""
     change = expire(record, now_ms, held)
     for step in (escalate, remind):
         if change.record.status is Status.PENDING:
@@ -110,7 +104,7 @@ def _time_out(record: SuspensionRecord, item: Item, now_ms: int) -> Change:
     verdict = closed.outcome.verdict if closed.outcome else None
     data = {**_about(record, item), "fallback": fallback.action, "verdict": verdict}
     data |= describe_decision(closed, decision)
-    return put_item(record, closed, (Event(type=EventType.TIMED_OUT, data=data),), now_ms)
+    return put_item(record, closed, (Event(EventType.TIMED_OUT, data),), now_ms)
 
 
 def _escalates(record: SuspensionRecord, item: Item) -> bool:
@@ -136,4 +130,4 @@ def _add_reviewers(record: SuspensionRecord, item: Item, deadline_at_ms: int, no
     digest = digest_item(record.binding, item.item_id, item.tool, item.tool.args, item.target_arg, terms)
     called = item.model_copy(update={"terms": terms, "digest": digest, "escalated": item.escalated + 1})
     data = {**_about(record, called), "reviewers": list(step.reviewers)}
-    return put_item(record, called, (Event(type=EventType.ESCALATED, data=data),), now_ms)
+    return put_item(record, called, (Event(EventType.ESCALATED, data),), now_ms)
