@@ -93,9 +93,9 @@ def lapse(record: SuspensionRecord, now_ms: int) -> Change:
     _check_polled(record)
     if record.due_at_ms is None or now_ms < record.due_at_ms:
         return Change(record)
-    if _is_over(record, now_ms):
-        return _end_if_over(record, _describe_lapsed(record, now_ms), now_ms)
-    return Change(_postpone_due(record, now_ms))
+    if _moments_ahead(record, now_ms):
+        return Change(_postpone_due(record, now_ms))
+    return _end_if_over(record, _describe_lapsed(record), now_ms)
 
 
 def mark_in_doubt(record: SuspensionRecord, item_id: str, following: SuspensionRecord, now_ms: int) -> Change:
@@ -156,12 +156,14 @@ def _put(record: SuspensionRecord, item: Item, now_ms: int) -> SuspensionRecord:
 
 
 def _postpone_due(record: SuspensionRecord, now_ms: int) -> SuspensionRecord:
-    """Set the due time to the next moment ahead. Past moments have been handled."""
+    due_at_ms = min(_moments_ahead(record, now_ms), default=next_lapse(record, now_ms))
+    return record.model_copy(update={"updated_at_ms": now_ms, "due_at_ms": due_at_ms})
+
+
+def _moments_ahead(record: SuspensionRecord, now_ms: int) -> list[int]:
     moments = [item.start_by_ms for item in record.items if _waits_for_start(record, item)]
     moments += [item.permit.report_by_ms for item in record.items if item.permit and not item.permit.report]
-    ahead = [at_ms for at_ms in moments if at_ms > now_ms]
-    due_at_ms = min(ahead, default=next_lapse(record, now_ms))
-    return record.model_copy(update={"updated_at_ms": now_ms, "due_at_ms": due_at_ms})
+    return [at_ms for at_ms in moments if at_ms > now_ms]
 
 
 def _waits_for_start(record: SuspensionRecord, item: Item) -> bool:
@@ -169,17 +171,8 @@ def _waits_for_start(record: SuspensionRecord, item: Item) -> bool:
     return may_start(item) and not (denied and record.on_deny != "continue")
 
 
-def _is_over(record: SuspensionRecord, now_ms: int) -> bool:
-    for item in record.items:
-        if _waits_for_start(record, item) and now_ms < item.start_by_ms:
-            return False
-        if item.permit is not None and item.permit.report is None and now_ms < item.permit.report_by_ms:
-            return False
-    return True
-
-
 def _end_if_over(record: SuspensionRecord, events: tuple[Event, ...], now_ms: int) -> Change:
-    if not _is_over(record, now_ms):
+    if _moments_ahead(record, now_ms):
         return Change(record, events)
     end = _end_of(record)
     ended = end_suspension(record, now_ms, {"end": end, "updated_at_ms": now_ms})
@@ -187,7 +180,7 @@ def _end_if_over(record: SuspensionRecord, events: tuple[Event, ...], now_ms: in
     return Change(ended, (*events, ending))
 
 
-def _describe_lapsed(record: SuspensionRecord, now_ms: int) -> tuple[Event, ...]:
+def _describe_lapsed(record: SuspensionRecord) -> tuple[Event, ...]:
     lapsed: list[Event] = []
     for item in record.items:
         unused = _waits_for_start(record, item)

@@ -5,24 +5,24 @@
 
 from sayso.canonical_json import JsonObject
 from sayso.clock import iso_utc
-from sayso.errors import (
-    InvalidInput,
-    NotFound,
-)
+from sayso.errors import InvalidInput, NotFound
 from sayso.records.decisions import Actor, ActorKind, Decision, Verdict
 from sayso.records.events import Event, EventType
-from sayso.records.items import Item, ItemDraft, PresetOutcome, digest_item, freeze_item
+from sayso.records.items import Item, ItemDraft, PresetOutcome, freeze_item
 from sayso.records.suspensions import Change, RunEnd, RunStatus, Status, SuspensionRecord
 from sayso.records.tool_calls import ToolResult
 from sayso.transitions.closing import (
+    change_terms,
     close_item,
     close_suspension,
     close_with_preset,
     describe_decided,
     describe_decision,
+    describe_item,
     describe_unanswered,
     next_due,
     put_item,
+    stop,
 )
 from sayso.transitions.decision_checks import (
     check_decision,
@@ -52,11 +52,11 @@ def suspend(new: SuspensionRecord, drafts: tuple[ItemDraft, ...], now_ms: int) -
             data={"agent": run.agent, "claimed_title": run.title, "owner": run.owner},
         )
         return close_suspension(record, (started,), now_ms)
-    decided = [
+    items = tuple(
         close_with_preset(record, item, draft.preset, now_ms) if draft.preset else item
         for item, draft in zip(items, drafts, strict=True)
-    ]
-    record = record.model_copy(update={"items": tuple(decided)})
+    )
+    record = record.model_copy(update={"items": items})
     events = (_describe_items(record),)
     if not any(item.open for item in record.items):
         return close_suspension(record, (*events, describe_decided(record)), now_ms)
@@ -91,15 +91,9 @@ def ask_again(record: SuspensionRecord, decision: Decision, draft: ItemDraft, no
     replacement = freeze_item(draft, item.item_id, record.binding, now_ms)
     # Escalations and frozen time count from now, not from the suspension's start.
     replacement = replacement.model_copy(update={"held_ms": now_ms - record.created_at_ms, "held_to_ms": now_ms})
-    data: JsonObject = {
-        "suspension_id": record.id,
-        "item_id": item.item_id,
-        "by": decision.by.model_dump(mode="json"),
-        "rule_id": draft.rule_id,
-        "reason": draft.prompt.reason,
-        "deadline_at_ms": replacement.terms.deadline_at_ms,
-    }
-    return put_item(record, replacement, (Event(EventType.ASKED_AGAIN, data),), now_ms)
+    data = describe_item(record, replacement) | {"rule_id": draft.rule_id, "reason": draft.prompt.reason}
+    asked = Event(EventType.ASKED_AGAIN, {**data, "by": decision.by.model_dump(mode="json")})
+    return put_item(record, replacement, (asked,), now_ms)
 
 
 def report(record: SuspensionRecord, key: str, holder: str, result: ToolResult, now_ms: int) -> Change:
@@ -110,9 +104,8 @@ def report(record: SuspensionRecord, key: str, holder: str, result: ToolResult, 
         if item.open and doubt is not None and (doubt.idempotency_key, doubt.holder) == (key, holder):
             value: JsonObject = {"choice": "reported", "result": result.model_dump(mode="json")}
             by = Actor(id=holder, kind=ActorKind.WORKER, channel="worker")
-            closed = close_with_preset(
-                record, item, PresetOutcome(verdict=Verdict.ANSWERED, by=by, value=value), now_ms
-            )
+            preset = PresetOutcome(verdict=Verdict.ANSWERED, by=by, value=value)
+            closed = close_with_preset(record, item, preset, now_ms)
             data = {"suspension_id": record.id, "item_id": item.item_id, "worker": holder, "success": result.success}
             return put_item(record, closed, (Event(EventType.RESULT_REPORTED, data),), now_ms)
     return Change(record)
@@ -132,15 +125,8 @@ def extend(record: SuspensionRecord, item_id: str, until_ms: int, by: Actor, now
         latest_ms = item.terms.extend_until_ms
         limit = f"Choose a later one, up to {iso_utc(latest_ms)}." if latest_ms else "Its terms allow no extension."
         raise InvalidInput(f"The deadline of {item.tool.name} cannot be moved to {iso_utc(until_ms)}. {limit}")
-    terms = item.terms.model_copy(update={"deadline_at_ms": until_ms})
-    digest = digest_item(record.binding, item_id, item.tool, item.tool.args, item.target_arg, terms)
-    data = {
-        "suspension_id": record.id,
-        "item_id": item_id,
-        "deadline_at_ms": until_ms,
-        "by": by.model_dump(mode="json"),
-    }
-    extended = item.model_copy(update={"terms": terms, "digest": digest})
+    extended = change_terms(record, item, {"deadline_at_ms": until_ms})
+    data = {**describe_item(record, extended), "by": by.model_dump(mode="json")}
     return put_item(record, extended, (Event(EventType.DEADLINE_EXTENDED, data),), now_ms)
 
 
@@ -149,15 +135,8 @@ def cancel(record: SuspensionRecord, by: Actor, reason: str | None, now_ms: int)
     if record.status is Status.CANCELLED:
         return Change(record)
     check_step(record, "cancel")
-    error = f"Cancelled by {by.id}" + (f": {reason}" if reason else "")
-    cancelled = record.model_copy(
-        update={
-            "status": Status.CANCELLED,
-            "updated_at_ms": now_ms,
-            "due_at_ms": None,
-            "end": RunEnd(status=RunStatus.CANCELLED, error=error),
-        }
-    )
+    end = RunEnd(status=RunStatus.CANCELLED, error=f"Cancelled by {by.id}" + (f": {reason}" if reason else ""))
+    cancelled = stop(record, Status.CANCELLED, end, now_ms)
     in_flight = [intent.call_id for intent in record.journal if intent.result is None]
     if record.resume.mode == "poll":
         in_flight = [item.call_id for item in record.items if item.permit is not None and item.permit.report is None]

@@ -11,7 +11,7 @@ from sayso.records.items import Item, ItemDraft
 from sayso.records.run_state import SealedState
 from sayso.records.suspensions import DUE_AGAIN_MS, Change, Intent, Lease, RunEnd, RunStatus, Status, SuspensionRecord
 from sayso.records.tool_calls import ToolResult
-from sayso.transitions.closing import END_EVENTS, end_suspension, follow, note_resumed
+from sayso.transitions.closing import END_EVENTS, end_suspension, follow, note_resumed, stop
 from sayso.transitions.deciding import find_item, suspend
 from sayso.transitions.permits import redeem_permit
 from sayso.transitions.table import check_step
@@ -55,20 +55,12 @@ def lease(
         raise LeaseHeld(f"{held.holder} has leased this run until {iso_utc(held.until_ms)}.", holder=held.holder)
     attempt = (held.attempt if held else 0) + 1
     until_ms = now_ms + lease_ms
-    leased = record.model_copy(
-        update={
-            "status": Status.RESUMING,
-            "updated_at_ms": now_ms,
-            "lease": Lease(holder=holder, attempt=attempt, until_ms=until_ms, step=step),
-            "due_at_ms": until_ms,
-            "waits_for": (),
-            "receipt": record.receipt.model_copy(
-                update={"leased_at_ms": now_ms, "job_id": job_id, "tries": record.receipt.tries + 1}
-            ),
-        }
-    )
+    taken = Lease(holder=holder, attempt=attempt, until_ms=until_ms, step=step)
+    stage = {"leased_at_ms": now_ms, "job_id": job_id, "tries": record.receipt.tries + 1}
+    update = {"status": Status.RESUMING, "updated_at_ms": now_ms, "lease": taken, "due_at_ms": until_ms}
+    update |= {"waits_for": (), "receipt": record.receipt.model_copy(update=stage)}
     data = {"suspension_id": record.id, "attempt": attempt, "worker": holder}
-    return Change(leased, (Event(EventType.RUN_RESUMING, data),))
+    return Change(record.model_copy(update=update), (Event(EventType.RUN_RESUMING, data),))
 
 
 def renew(record: SuspensionRecord, fence: Fence, now_ms: int) -> Change:
@@ -166,11 +158,9 @@ def redrive(record: SuspensionRecord, now_ms: int, queued_since_ms: int | None =
         return Change(record.model_copy(update={"updated_at_ms": now_ms, "due_at_ms": due_at_ms, "receipt": receipt}))
     redrives = record.receipt.redrives + 1
     error = _REQUEUED if record.status is Status.DECIDED else record.receipt.error
-    update = {
-        "updated_at_ms": now_ms,
-        "due_at_ms": now_ms + min(DUE_AGAIN_MS * redrives, _MAX_DUE_AGAIN_MS),
-        "receipt": record.receipt.model_copy(update={"redrives": redrives, "enqueued_at_ms": now_ms, "error": error}),
-    }
+    receipt = record.receipt.model_copy(update={"redrives": redrives, "enqueued_at_ms": now_ms, "error": error})
+    due_at_ms = now_ms + min(DUE_AGAIN_MS * redrives, _MAX_DUE_AGAIN_MS)
+    update = {"updated_at_ms": now_ms, "due_at_ms": due_at_ms, "receipt": receipt}
     return Change(record.model_copy(update=update), ready=True)
 
 
@@ -232,26 +222,16 @@ def revive(record: SuspensionRecord, by: Actor, now_ms: int) -> Change:
     """Make a failed run ready again. Decisions stay, and permits keep their times."""
     check_step(record, "revive")
     receipt = record.receipt.model_copy(update={"tries": 0, "redrives": 0, "enqueued_at_ms": now_ms})
-    update = {
-        "status": Status.DECIDED,
-        "updated_at_ms": now_ms,
-        "due_at_ms": now_ms + DUE_AGAIN_MS,
-        "receipt": receipt,
-        "end": None,
-    }
+    update = {"status": Status.DECIDED, "updated_at_ms": now_ms, "receipt": receipt, "end": None}
+    update["due_at_ms"] = now_ms + DUE_AGAIN_MS
     revived = Event(EventType.RUN_REVIVED, {"by": by.model_dump(mode="json")})
     return Change(record.model_copy(update=update), (revived,), ready=True)
 
 
 def _fail(record: SuspensionRecord, error: str, events: tuple[Event, ...], now_ms: int) -> Change:
-    update = {
-        "status": Status.FAILED,
-        "updated_at_ms": now_ms,
-        "due_at_ms": None,
-        "end": RunEnd(status=RunStatus.FAILED, error=error),
-    }
     failed = Event(EventType.RUN_FAILED, {"result": None, "error": error})
-    return Change(record.model_copy(update=update), (*events, failed))
+    end = RunEnd(status=RunStatus.FAILED, error=error)
+    return Change(stop(record, Status.FAILED, end, now_ms), (*events, failed))
 
 
 def _continue(

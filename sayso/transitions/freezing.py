@@ -13,10 +13,10 @@ from sayso.clock import iso_utc
 from sayso.errors import ClockInDoubt, Frozen
 from sayso.records.events import Event, EventType
 from sayso.records.freezes import TIME, Freeze
-from sayso.records.items import Item, digest_item
+from sayso.records.items import Item
 from sayso.records.suspensions import Change, Status, SuspensionRecord
 from sayso.transitions.clock_jumps import JUMP_MS
-from sayso.transitions.closing import next_due
+from sayso.transitions.closing import change_terms, next_due
 from sayso.transitions.table import check_step
 
 FROZEN_RETRY_MS = 5_000
@@ -48,19 +48,13 @@ def check_start(freezes: Iterable[Freeze], record: SuspensionRecord, tools: Iter
     for freeze in freezes:
         may_start = [item for item in record.items if item.outcome and item.outcome.may_run and not item.permit]
         if any(_in_doubt(freeze, record, item.start_by_ms, now_ms) for item in may_start):
-            raise ClockInDoubt(
-                f"It is unknown whether the call may still start. {freeze.reason}. "
-                "The run waits until an admin has confirmed the clock.",
-                tools=list(names),
-            )
+            unknown = f"It is unknown whether the call may still start. {freeze.reason}. "
+            raise ClockInDoubt(f"{unknown}The run waits until an admin has confirmed the clock.", tools=list(names))
         if freeze.in_force and any(freeze.covers(record.run.agent, tool) for tool in (None, *names)):
             why = f": {freeze.reason.removesuffix('.')}" if freeze.reason else ""
-            raise Frozen(
-                f"{freeze.by} has frozen {describe_scope(freeze.scope)}{why}. "
-                "The run waits until an admin unfreezes it.",
-                scope=freeze.scope,
-                tools=list(names),
-            )
+            frozen = f"{freeze.by} has frozen {describe_scope(freeze.scope)}{why}"
+            problem = f"{frozen}. The run waits until an admin unfreezes it."
+            raise Frozen(problem, scope=freeze.scope, tools=list(names))
 
 
 def tools_to_start(record: SuspensionRecord) -> tuple[str, ...]:
@@ -160,11 +154,8 @@ def shift_deadlines(record: SuspensionRecord, freezes: Iterable[Freeze], now_ms:
     shifted = record.model_copy(update={"items": tuple(items), "updated_at_ms": now_ms})
     if record.status is Status.PENDING:
         shifted = shifted.model_copy(update={"due_at_ms": next_due(shifted)})
-    data: JsonObject = {
-        "suspension_id": record.id,
-        "items": [*moved],
-        "freezes": _describe_freezes(record, shifted_items, known),
-    }
+    data: JsonObject = {"suspension_id": record.id, "items": [*moved]}
+    data["freezes"] = _describe_freezes(record, shifted_items, known)
     return Change(shifted, (Event(EventType.DEADLINES_MOVED, data),))
 
 
@@ -194,13 +185,9 @@ def _shift_item(record: SuspensionRecord, item: Item, by_ms: int, to_ms: int) ->
     if item.outcome is not None:
         return item.model_copy(update={"grace_ms": item.grace_ms + by_ms, "held_to_ms": to_ms})
     past, ahead = item.terms.remind_at_ms[: item.reminded], item.terms.remind_at_ms[item.reminded :]
-    update = {
+    terms = {
         "deadline_at_ms": item.terms.deadline_at_ms + by_ms,
         "extend_until_ms": item.terms.extend_until_ms and item.terms.extend_until_ms + by_ms,
         "remind_at_ms": (*past, *(at_ms + by_ms for at_ms in ahead)),
     }
-    terms = item.terms.model_copy(update=update)
-    digest = digest_item(record.binding, item.item_id, item.tool, item.tool.args, item.target_arg, terms)
-    return item.model_copy(
-        update={"terms": terms, "digest": digest, "held_ms": item.held_ms + by_ms, "held_to_ms": to_ms}
-    )
+    return change_terms(record, item, terms, held_ms=item.held_ms + by_ms, held_to_ms=to_ms)

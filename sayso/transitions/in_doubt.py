@@ -85,12 +85,7 @@ def put_in_doubt(call: ToolCall, definition: str, doubt: Doubt, *, by_client: bo
 
 def doubt_intent(intent: Intent) -> Doubt:
     """Return the doubt about a journalled call."""
-    return Doubt(
-        begun_at_ms=intent.begun_at_ms,
-        holder=intent.holder,
-        attempt=intent.attempt,
-        idempotency_key=intent.idempotency_key,
-    )
+    return Doubt(**{name: getattr(intent, name) for name in Doubt.model_fields})
 
 
 def check_choice(value: JsonValue) -> None:
