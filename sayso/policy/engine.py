@@ -12,7 +12,7 @@ from typing import Any, Self
 from pydantic import ConfigDict, PrivateAttr, ValidationInfo, field_validator, model_validator
 
 from sayso.canonical_json import digest_json
-from sayso.policy.lookalikes import may_be_about, merge_payloads, names_of, take_stricter, unname
+from sayso.policy.lookalikes import may_be_about, merge_payloads, take_stricter, unname
 from sayso.policy.matching import MAX_ERROR_CHARS, Case, PolicyEvent, describe_error, try_rule
 from sayso.policy.rules import (
     ASKING,
@@ -106,7 +106,7 @@ class Policy(Immutable):
     @cached_property
     def tool_names(self) -> frozenset[str]:
         """The tool names and patterns of the enabled rules."""
-        return frozenset(name for rule in self.rules if rule.enabled for name in names_of(rule))
+        return frozenset(name for rule in self.rules if rule.enabled for name in rule.condition.tools)
 
     @property
     def version(self) -> str:
@@ -134,7 +134,8 @@ class Policy(Immutable):
         alike = find_alike(self.tool_names, case.event.tool_name or "")
         if not alike:
             return own
-        rules = tuple(unname(rule) for rule in self.rules if rule.enabled and not alike.isdisjoint(names_of(rule)))
+        enabled = [rule for rule in self.rules if rule.enabled]
+        rules = tuple(unname(rule) for rule in enabled if not alike.isdisjoint(rule.condition.tools))
         others = Policy.model_construct(rules=rules, default=Action.ALLOW, terms=self.terms)
         other = PolicyDecision.model_validate(others._try_rules(case))
         return take_stricter(PolicyDecision.model_validate(own), other, tuple(sorted(alike)))
@@ -161,24 +162,13 @@ class Policy(Immutable):
         return self._decide(deciding, tuple(matched), error)
 
     def _decide(self, rule: PolicyRule | None, matched: tuple[str, ...], error: str | None) -> dict[str, Any]:
+        found: dict[str, Any] = {"rule_version": self.version, "error": error}
         if rule is None:
-            return {
-                "action": self.default,
-                "reason": f"No rule matched; the default is {self.default}.",
-                "terms": self.terms,
-                "rule_version": self.version,
-                "error": error,
-            }
-        return {
-            "action": rule.action,
-            "reason": rule.reason or f"Rule {rule.rule_id} says {rule.action}.",
-            "request_payload": rule.request_payload,
-            "policy_id": rule.rule_id,
-            "matched_rules": matched,
-            "terms": rule.terms,
-            "rule_version": self.version,
-            "error": error,
-        }
+            reason = f"No rule matched; the default is {self.default}."
+            return {**found, "action": self.default, "reason": reason, "terms": self.terms}
+        reason = rule.reason or f"Rule {rule.rule_id} says {rule.action}."
+        found |= {"policy_id": rule.rule_id, "matched_rules": matched, "request_payload": rule.request_payload}
+        return {**found, "action": rule.action, "reason": reason, "terms": rule.terms}
 
     def _ask_unevaluated(self, event: PolicyEvent, error: str) -> PolicyDecision:
         reason = "The call could not be evaluated, so a reviewer decides."
@@ -186,9 +176,8 @@ class Policy(Immutable):
             rules = [rule for rule in self.rules if rule.enabled and may_be_about(rule, event.tool_name or "")]
             return PolicyDecision.model_validate(self._ask(reason, error, doubted=rules))
         except Exception as fault:  # noqa: BLE001 - use the file's terms
-            return PolicyDecision.model_validate(
-                self._ask(reason, f"{error}; {describe_error(fault)}"[:MAX_ERROR_CHARS])
-            )
+            errors = f"{error}; {describe_error(fault)}"[:MAX_ERROR_CHARS]
+            return PolicyDecision.model_validate(self._ask(reason, errors))
 
     def _ask(
         self,

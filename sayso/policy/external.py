@@ -40,8 +40,7 @@ def evaluate_calls(
     events = [Event(EventType.TOOL_BATCH_STARTED, data)]
     drafts: list[ItemDraft] = []
     for one in calls:
-        event = _event(run, step, one.call.name, one.call.args, one.call.subagent)
-        decision = policy.judge(event)
+        decision = policy.judge(_event(run, step, one.call.name, one.call.args, one.call.subagent))
         if one.known:
             decision = put_question(one.definition, one.call.args, decision)
         if misplaced := find_misplaced(one.definition, decision):

@@ -133,12 +133,9 @@ def _check_moments(document: Document, loc: Loc, given: dict[str, Any], merged: 
     moments: list[tuple[Loc, Any]] = []
     if isinstance(reminders, list):
         moments += [((*loc, "remind_after_s", index), after_s) for index, after_s in enumerate(reminders)]
-    if isinstance(steps, list):
-        moments += [
-            ((*loc, "escalate", index, "after_s"), step.get("after_s"))
-            for index, step in enumerate(steps)
-            if isinstance(step, dict)
-        ]
+    for index, step in enumerate(steps if isinstance(steps, list) else ()):
+        if isinstance(step, dict):
+            moments.append(((*loc, "escalate", index, "after_s"), step.get("after_s")))
     for place, after_s in moments:
         if _is_number(after_s) and after_s >= last_s:
             problem = f"comes after the fallback, which decides after {last_s} s; make it earlier, or raise timeout_s"
@@ -193,9 +190,8 @@ def _check_ids(document: Document, rules: list[Any]) -> None:
         rule_id = rule.get("id") if isinstance(rule, dict) else None
         if isinstance(rule_id, str) and first.setdefault(rule_id, index) != index:
             line, _ = document.values["rules", first[rule_id], "id"]
-            document.report(
-                ("rules", index, "id"), f"the id `{rule_id}` is used twice, first on line {line}; rename one"
-            )
+            problem = f"the id `{rule_id}` is used twice, first on line {line}; rename one"
+            document.report(("rules", index, "id"), problem)
 
 
 def _check_keys(document: Document, loc: Loc, found: dict[str, Any], known: Iterable[str]) -> None:

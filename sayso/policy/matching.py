@@ -53,17 +53,8 @@ class Case:
     @cached_property
     def facts(self) -> Any:
         event = self.event
-        return bind_facts(
-            {
-                "args": event.tool_args,
-                "tool": event.tool_name or "",
-                "agent": event.agent,
-                "context": event.context,
-                "claimed": event.claimed,
-                "run_id": event.run_id,
-                "step": event.step,
-            }
-        )
+        shared = {name: getattr(event, name) for name in ("agent", "context", "claimed", "run_id", "step")}
+        return bind_facts({"args": event.tool_args, "tool": event.tool_name or "", **shared})
 
 
 def try_rule(rule: PolicyRule, case: Case) -> bool | str:

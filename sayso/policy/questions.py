@@ -66,14 +66,11 @@ def _wants_approval(decision: PolicyDecision) -> bool:
 
 
 def _write_payload(question: Question, args: JsonObject, given: RequestPayload) -> RequestPayload:
-    text = _text(args, question.question)
-    context = _text(args, question.context)
+    text, context = _text(args, question.question), _text(args, question.context)
     short = text if len(text) <= _TITLE_CHARS else f"{text[: _TITLE_CHARS - 1]}…"
     body = "\n\n".join(one for one in (text if short != text else "", context) if one)
     choices = given.choices or _choices(args, question.choices)
-    schema: JsonObject = {"type": "string", "pattern": r"\S"}
-    if choices:
-        schema = {"enum": list(choices)}
+    schema: JsonObject = {"enum": list(choices)} if choices else {"type": "string", "pattern": r"\S"}
     update = {
         "title": given.title or short or None,
         "prompt": given.prompt or body[:20_000] or None,

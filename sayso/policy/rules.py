@@ -6,11 +6,11 @@ from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, BeforeValidator, Field, JsonValue, ValidationInfo, field_validator
 
+from sayso.canonical_json import JsonObject
 from sayso.policy.conditions import compile_condition, find_text_order
 from sayso.records.base import Immutable
 from sayso.records.terms import Fallback, FallbackAction, RuleTerms
 
-JsonObject = dict[str, JsonValue]
 RuleId = Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]*$", max_length=100)]
 MODEL_FACTS = ("model", "provider")
 """The keys in `metadata` of a model call."""
@@ -161,8 +161,7 @@ class PolicyRule(Immutable):
     @field_validator("subjects")
     @classmethod
     def _check_subjects(cls, subjects: tuple[Subject, ...] | None, info: ValidationInfo) -> tuple[Subject, ...] | None:
-        asks_person = info.data.get("action") in ASKING
-        if asks_person and subjects and set(subjects) & {Subject.ANY, Subject.LLM_CALL}:
+        if info.data.get("action") in ASKING and {Subject.ANY, Subject.LLM_CALL}.intersection(subjects or ()):
             raise ValueError(_ASKS_MODEL)
         return subjects
 

@@ -29,14 +29,13 @@ def strictest_terms(all_terms: Sequence[RuleTerms]) -> RuleTerms:
     first = all_terms[0]
     if all(one == first for one in all_terms):
         return first
-    quorum = Quorum(
-        approve=max(one.quorum.approve for one in all_terms), deny=min(one.quorum.deny for one in all_terms)
-    )
-    reviewers = _choose_reviewers(all_terms, quorum.approve)
-    steps = next((one.escalate for one in all_terms if one.reviewers == reviewers and _same_steps(all_terms)), ())
+    approve, deny = max(one.quorum.approve for one in all_terms), min(one.quorum.deny for one in all_terms)
+    reviewers = _choose_reviewers(all_terms, approve)
+    same_steps = all(one.escalate == first.escalate for one in all_terms)
+    steps = first.escalate if same_steps and any(one.reviewers == reviewers for one in all_terms) else ()
     update: dict[str, Any] = {
         "reviewers": reviewers,
-        "quorum": quorum,
+        "quorum": Quorum(approve=approve, deny=deny),
         "no_self_approval": any(one.no_self_approval for one in all_terms),
         "escalate": steps,
         "unattended_approval": all(one.unattended_approval for one in all_terms),
@@ -95,7 +94,3 @@ def _choose_reviewers(all_terms: Sequence[RuleTerms], quorum: int) -> tuple[str,
 def _choose_fallback(all_terms: Sequence[RuleTerms], may_escalate: bool) -> Fallback:
     chosen = min((one.fallback for one in all_terms), key=lambda one: _FALLBACKS.index(one.action))
     return Fallback() if chosen.action is FallbackAction.ESCALATE and not may_escalate else chosen
-
-
-def _same_steps(all_terms: Sequence[RuleTerms]) -> bool:
-    return all(one.escalate == all_terms[0].escalate for one in all_terms)

@@ -90,10 +90,8 @@ def read_document(raw: bytes, file: str) -> Document:
         document.report_at(*place, "there is a control character here; delete it")
     except yaml.MarkedYAMLError as error:
         mark = error.problem_mark or error.context_mark
-        place = _place(mark) if mark else (1, 1)
-        document.report_at(
-            *place, f"this is not YAML: {error.problem or error.context}; check the indentation and quotes"
-        )
+        problem = f"this is not YAML: {error.problem or error.context}; check the indentation and quotes"
+        document.report_at(*(_place(mark) if mark else (1, 1)), problem)
     else:
         document.content = _read(root, (), document) if root else None
     return document
