@@ -25,8 +25,7 @@ YesOption = Annotated[bool, typer.Option("--yes", "-y", help="Do not ask for con
 
 
 def inbox(
-    once: Annotated[bool, typer.Option("--once", help="Print the inbox once.")] = False,
-    json: JsonOption = False,
+    once: Annotated[bool, typer.Option("--once", help="Print the inbox once.")] = False, json: JsonOption = False
 ) -> None:
     """Show the items that wait for reviewers, live."""
     console = make_console()
@@ -155,9 +154,8 @@ def _pick(found: Suspension, item_id: str | None) -> ItemView:
         return waiting[0]
     if not waiting:
         raise AlreadyDecided(f"{found.id} has no open item{f' {item_id}' if item_id else ''}. See `sayso show`.")
-    raise InvalidInput(
-        f"{len(waiting)} items wait: {', '.join(item.item_id for item in waiting)}. Choose one with --item."
-    )
+    ids = ", ".join(item.item_id for item in waiting)
+    raise InvalidInput(f"{len(waiting)} items wait: {ids}. Choose one with --item.")
 
 
 def _read_value(item: ItemView, text: str) -> JsonValue:
@@ -170,8 +168,7 @@ def _read_value(item: ItemView, text: str) -> JsonValue:
     choices = item.choices or schema.get("enum")
     if isinstance(choices, list | tuple):
         return text if text in choices and value not in choices else value
-    is_text = schema.get("type") == "string"
-    return text if is_text and not isinstance(value, str) else value
+    return text if schema.get("type") == "string" and not isinstance(value, str) else value
 
 
 def _read_json(text: str, name: str) -> JsonValue:

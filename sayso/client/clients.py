@@ -5,7 +5,6 @@ import os
 import re
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
-from types import TracebackType
 from typing import Any, Self, TypeVar
 
 import httpx
@@ -73,9 +72,7 @@ class Client(_Connection):
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *error: object) -> None:
         self.close()
 
     def close(self) -> None:
@@ -129,9 +126,7 @@ class AsyncClient(_Connection):
     async def __aenter__(self) -> Self:
         return self
 
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    async def __aexit__(self, *error: object) -> None:
         await self.close()
 
     async def close(self) -> None:
@@ -189,6 +184,5 @@ def _check_url(url: str) -> str:
 
 
 def _describe_failure(error: httpx.TransportError) -> NoResponse:
-    if isinstance(error, httpx.TimeoutException):
-        return NoResponse("the request timed out")
-    return NoResponse(str(error) or type(error).__name__)
+    timed_out = isinstance(error, httpx.TimeoutException)
+    return NoResponse("the request timed out" if timed_out else str(error) or type(error).__name__)

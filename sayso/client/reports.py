@@ -43,10 +43,9 @@ def report(policy: RetryPolicy, call: Call, error: BaseException | None) -> Flow
     """Report how a call ended. A report that fails is logged: the call has run, so its result must not be lost."""
     success, output, note = (False, None, describe_error(error)) if error is not None else _fit(call.result)
     permit = call.permit
+    request = report_outcome(permit.suspension_id, permit.item_id, permit.holder, success, output, note)
     try:
-        yield from send(
-            policy, report_outcome(permit.suspension_id, permit.item_id, permit.holder, success, output, note)
-        )
+        yield from send(policy, request)
     except SaysoError as failure:
         _LOG.warning("The outcome of %s could not be reported: %s", call.idempotency_key, failure.message)
 

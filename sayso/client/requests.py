@@ -10,13 +10,7 @@ from urllib.parse import quote
 from pydantic import JsonValue
 
 from sayso.canonical_json import JsonObject, check_json
-from sayso.client.responses import (
-    EventPage,
-    RedeemedItem,
-    ResponseModelT,
-    Run,
-    Suspension,
-)
+from sayso.client.responses import EventPage, RedeemedItem, ResponseModelT, Run, Suspension
 from sayso.clock import new_secret
 from sayso.errors import InvalidInput
 

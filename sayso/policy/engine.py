@@ -105,7 +105,6 @@ class Policy(Immutable):
 
     @cached_property
     def tool_names(self) -> frozenset[str]:
-        """The tool names and patterns of the enabled rules."""
         return frozenset(name for rule in self.rules if rule.enabled for name in rule.condition.tools)
 
     @property
@@ -115,7 +114,6 @@ class Policy(Immutable):
 
     @property
     def judges_models(self) -> bool:
-        """Whether any enabled rule covers model calls."""
         return any(rule.enabled and rule.covers(Subject.LLM_CALL) for rule in self.rules)
 
     def judge(self, event: PolicyEvent) -> PolicyDecision:

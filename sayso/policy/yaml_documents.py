@@ -62,7 +62,6 @@ class Document:
         self.report_at(*(place or (1, 1)), problem)
 
     def report_at(self, line: int, column: int, problem: str) -> None:
-        """Add a problem at a line and column."""
         self.problems.append(Problem(self.file, line, column, problem))
         self.faulty.add((line, column))
 

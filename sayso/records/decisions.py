@@ -30,16 +30,11 @@ class Actor(Immutable):
 TIMEOUT = Actor(id="timeout", kind=ActorKind.TIMEOUT, channel="clock")
 """The author of decisions made by a fallback."""
 
-
 COVERED = Actor(id="coverage", kind=ActorKind.POLICY, channel="desk")
 """The author of outcomes closed because one decision of the suspension is enough."""
 
-
-OUR_NAMES = frozenset({"policy", "timeout", "coverage", "headless", "clock", "worker", "provisioner", "desk"}) | {
-    "webhook",
-    "sayso",
-    "system",
-}
+_OUR_ACTORS = {"policy", "timeout", "coverage", "headless", "clock", "worker", "provisioner", "desk"}
+OUR_NAMES = frozenset({*_OUR_ACTORS, "webhook", "sayso", "system"})
 """Reserved names. A person or agent with one of them could not be distinguished in the audit trail."""
 
 OUR_PREFIXES = ("aap:", "aap/", "aap-scope:")
@@ -98,7 +93,6 @@ class Outcome(Immutable):
 
     @property
     def may_run(self) -> bool:
-        """Whether the call may be executed."""
         return self.verdict in (Verdict.APPROVED, Verdict.ANSWERED)
 
 

@@ -121,7 +121,6 @@ class Item(_ItemFields):
 
     @property
     def open(self) -> bool:
-        """Whether the item has no outcome yet."""
         return self.outcome is None
 
     @property

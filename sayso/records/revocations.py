@@ -16,22 +16,14 @@ class Key(Protocol):
 
     @property
     def id(self) -> str: ...
-
     @property
     def created_at_ms(self) -> int: ...
-
     @property
     def revoked_at_ms(self) -> int | None: ...
-
     @property
-    def ends_at_ms(self) -> int | None:
-        """When the key ends because it was rotated."""
-        ...
-
+    def ends_at_ms(self) -> int | None: ...  # because it was rotated
     @property
-    def predecessor_id(self) -> str | None:
-        """The key that this one replaces."""
-        ...
+    def predecessor_id(self) -> str | None: ...
 
 
 class NamedKey(NamedTuple):

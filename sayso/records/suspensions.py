@@ -80,7 +80,6 @@ class Origin(Immutable):
 
     @property
     def resumer(self) -> str:
-        """The name of the resumer for this framework."""
         return "runner" if self.framework == OURS else self.framework
 
 
@@ -181,12 +180,10 @@ class SuspensionRecord(Immutable):
 
     @property
     def approved(self) -> bool:
-        """Whether the outcome of every item lets its call run."""
         return all(item.outcome is not None and item.outcome.may_run for item in self.items)
 
     @property
     def deadline_at_ms(self) -> int | None:
-        """The earliest deadline of the open items."""
         return min((item.terms.deadline_at_ms for item in self.items if item.open), default=None)
 
     @property

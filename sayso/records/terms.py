@@ -16,7 +16,6 @@ APPROVAL_TIMEOUT_S = 300
 LONGEST_WAIT_S = 30 * 86_400
 """The limit of every term: nothing waits forever."""
 
-
 REPORT_WITHIN_S = 86_400
 """The default time for a client to report the result of a call it redeemed."""
 

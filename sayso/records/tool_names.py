@@ -51,11 +51,6 @@ def find_name_fault(name: str) -> str | None:
     return f"the tool name {shown!r} has {sign} as character {place + 1}. Rename it: a name has {NAME_CHARACTERS}."
 
 
-def looks_like(pattern: str, name: str) -> bool:
-    """Return whether a name looks like a rule's name or pattern, but does not match it."""
-    return bool(find_alike(frozenset((pattern,)), name))
-
-
 @lru_cache(maxsize=4096)
 def find_alike(patterns: frozenset[str], name: str) -> frozenset[str]:
     """Return the patterns that a tool's name looks like but does not match."""

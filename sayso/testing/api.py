@@ -62,7 +62,6 @@ class InProcessApi:
         }
 
     def respond(self, request: httpx.Request) -> JsonValue:
-        """Return the body of the response. Raises the errors of a real desk."""
         self._desk.tick()
         path = _PATHS.fullmatch(request.url.path)
         agent = request.headers.get("authorization", "").removeprefix("Bearer ")

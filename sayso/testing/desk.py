@@ -157,7 +157,6 @@ class InProcessDesk:
         return self.records[record.id]
 
     def respond(self, request: httpx.Request) -> httpx.Response:
-        """Process one API request."""
         if self.drop_requests:
             self.drop_requests -= 1
             raise httpx.ConnectError("the desk is unavailable")
