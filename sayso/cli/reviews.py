@@ -68,7 +68,10 @@ def approve(
     """Approve a call, with its own or with other arguments."""
     given: dict[str, JsonValue] = {"message": message}
     if args is not None:
-        given["args"] = _read_json(args, "--args")
+        try:
+            given["args"] = parse_json(args.encode())
+        except InvalidJson as error:
+            raise InvalidInput(f"--args is not strict JSON: {error.message}") from error
     _decide(id_, item, "approve", given, yes)
 
 
@@ -169,10 +172,3 @@ def _read_value(item: ItemView, text: str) -> JsonValue:
     if isinstance(choices, list | tuple):
         return text if text in choices and value not in choices else value
     return text if schema.get("type") == "string" and not isinstance(value, str) else value
-
-
-def _read_json(text: str, name: str) -> JsonValue:
-    try:
-        return parse_json(text.encode())
-    except InvalidJson as error:
-        raise InvalidInput(f"{name} is not strict JSON: {error.message}") from error

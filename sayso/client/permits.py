@@ -155,11 +155,10 @@ def _read_answer(item: ItemView) -> "DoubtAnswer | None":
 def _check_approved(found: Suspension, item: ItemView) -> None:
     outcome, name, answer = item.outcome, item.tool.name, _read_answer(item)
     if outcome is None or not outcome.may_run or (answer is not None and answer.choice == "fail"):
-        by, why, verdict = (
-            ("nobody", None, None) if outcome is None else (outcome.by.id, outcome.message, outcome.verdict)
-        )
-        message = f"{name} was denied by {by}{f': {why}' if why else '.'}"
-        raise Denied(message, by=by, verdict=verdict, suspension_id=found.id)
+        by = outcome.by.id if outcome is not None else "nobody"
+        why = f": {outcome.message}" if outcome is not None and outcome.message else "."
+        verdict = outcome.verdict if outcome is not None else None
+        raise Denied(f"{name} was denied by {by}{why}", by=by, verdict=verdict, suspension_id=found.id)
     if found.end is not None and item.permit is None:
         raise DeadlinePassed(found.end.error or f"The permit to run {name} expired unused. Ask again with a new key.")
 

@@ -158,12 +158,9 @@ def _check_answers(document: Document, loc: Loc, rule: dict[str, Any], fallback:
             place = (*loc, "terms", "fallback", "value")
             check(schema, fallback["value"], "value")
     except InvalidInput as error:
-        document.report(place, f"{label(document, place)}is not usable: {_list_problems(error)}")
-
-
-def _list_problems(error: InvalidInput) -> str:
-    found = error.facts["problems"]
-    return "; ".join(map(str, found)) if isinstance(found, list) else str(found)
+        found = error.facts["problems"]
+        problems = "; ".join(map(str, found)) if isinstance(found, list) else str(found)
+        document.report(place, f"{label(document, place)}is not usable: {problems}")
 
 
 def _flatten(document: Document, loc: Loc, rule: dict[str, Any]) -> Iterator[tuple[tuple[str, ...], Any]]:

@@ -89,9 +89,7 @@ class ResumeSpec(Immutable):
     mode: Literal["worker", "poll"] = "worker"
     coverage: Literal["all", "any"] = "all"
     resumer: str = "runner"
-    endpoint_id: str | None = Field(
-        default=None, description="The instance of another protocol that created the suspension."
-    )
+    endpoint_id: str | None = Field(default=None, description="The instance of another protocol that created it.")
     notifies: bool = Field(default=False, description="Whether the endpoint gets a signed message when it is decided.")
 
 
@@ -120,9 +118,7 @@ class Intent(Immutable):
     holder: str
     begun_at_ms: int
     result: ToolResult | None = None
-    in_vain: int | None = Field(
-        default=None, description="An earlier attempt that is known not to have started the call."
-    )
+    in_vain: int | None = Field(default=None, description="An earlier attempt that surely did not start the call.")
 
 
 class RunEnd(Immutable):

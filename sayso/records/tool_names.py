@@ -98,10 +98,6 @@ def _skeleton(letters: str, pairs: bool) -> str:
 
 @lru_cache(maxsize=4096)
 def _build_pattern(pattern: str, pairs: bool) -> re.Pattern[str]:
-    return re.compile(_write_pattern(pattern, pairs))
-
-
-def _write_pattern(pattern: str, pairs: bool) -> str:
     """Return a regular expression over folded names, which ignores separators between letters.
 
     A separator beside a wildcard must match, or `a_*` would match `any`. Each part before the last `*` is atomic, which
@@ -114,9 +110,8 @@ def _write_pattern(pattern: str, pairs: bool) -> str:
         else:
             stretches[-1] += _write_part(kind, found, pairs)
     first, *rest = stretches
-    if not rest:
-        return first
-    return first + "".join(f"(?>.*?{one})" for one in rest[:-1]) + f".*{rest[-1]}"
+    stars = [*(f"(?>.*?{one})" for one in rest[:-1]), *(f".*{one}" for one in rest[-1:])]
+    return re.compile(first + "".join(stars))
 
 
 def _split(pattern: str) -> Iterator[tuple[str, str]]:

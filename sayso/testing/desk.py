@@ -71,7 +71,7 @@ class InProcessDesk:
     def client(self, agent: str = "agent") -> Client:
         """Return a client of the agent."""
         client = Client(URL, agent, transport=httpx.MockTransport(self.respond), sleep=self.clock.advance)
-        client.retry_policy = replace(client.retry_policy, clock_ms=self._read_clock)
+        client.retry_policy = replace(client.retry_policy, clock_ms=lambda: self.clock.now_ms)
         return client
 
     def async_client(self, agent: str = "agent") -> AsyncClient:
@@ -82,7 +82,7 @@ class InProcessDesk:
             await asyncio.sleep(0)
 
         client = AsyncClient(URL, agent, transport=httpx.MockTransport(self.respond), sleep=sleep)
-        client.retry_policy = replace(client.retry_policy, clock_ms=self._read_clock)
+        client.retry_policy = replace(client.retry_policy, clock_ms=lambda: self.clock.now_ms)
         return client
 
     def run(self, agent: Agent, input_text: str, *, context: JsonObject | None = None) -> RunEnded[RunState]:
@@ -170,9 +170,6 @@ class InProcessDesk:
             self.drop_responses -= 1
             raise httpx.ReadTimeout("the response is lost")
         return response
-
-    def _read_clock(self) -> float:
-        return float(self.clock.now_ms)
 
 
 def _refuse(error: SaysoError) -> httpx.Response:

@@ -96,7 +96,8 @@ def check_outline(schema: JsonObject, value: JsonValue, name: str) -> None:
     properties = schema.get("properties", {})
     if not isinstance(value, dict) or not isinstance(properties, dict):
         return
-    missing = [key for key in _listed(schema.get("required")) if key not in value]
+    required = schema.get("required")
+    missing = [str(key) for key in required if key not in value] if isinstance(required, list) else []
     unknown = [key for key in value if key not in properties] if schema.get("additionalProperties") is False else []
     if missing or unknown:
         faults = [f"{key!r} is missing" for key in missing] + [f"{key!r} is unknown" for key in unknown]
@@ -174,7 +175,3 @@ def _is_of(kind: Any, value: JsonValue) -> bool:
     if kind == "integer" and isinstance(value, float):
         return value.is_integer()
     return isinstance(value, _KINDS.get(kind, object))
-
-
-def _listed(value: Any) -> list[Any]:
-    return value if isinstance(value, list) else []

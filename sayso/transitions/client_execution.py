@@ -72,9 +72,8 @@ def conclude(record: SuspensionRecord, item_id: str, key: str | None, report: Re
     if permit is None:
         raise IllegalTransition(f"The permit of item {item_id} is not redeemed. Redeem it before the call starts.")
     if key is not None and key != permit.holder:
-        raise StaleAttempt(
-            f"The permit of item {item_id} was redeemed by {permit.holder}, not with this key.", holder=permit.holder
-        )
+        problem = f"The permit of item {item_id} was redeemed by {permit.holder}, not with this key."
+        raise StaleAttempt(problem, holder=permit.holder)
     if permit.report is not None:
         if permit.report.model_copy(update={"at_ms": 0}) != report.model_copy(update={"at_ms": 0}):
             raise Conflict(f"A different result of item {item_id} was reported at {iso_utc(permit.report.at_ms)}.")

@@ -173,15 +173,7 @@ def _describe_items(record: SuspensionRecord) -> Event:
 
 
 def _decision_data(record: SuspensionRecord, item: Item, decision: Decision) -> JsonObject:
-    return {
-        "suspension_id": record.id,
-        "item_id": item.item_id,
-        "decision_id": decision.id,
-        "action": decision.action,
-        "by": decision.by.model_dump(mode="json"),
-        "message": decision.message,
-        "edited": decision.args is not None,
-        "digest": decision.args_digest,
-        "verdict": item.outcome.verdict if item.outcome else None,
-        **describe_decision(item, decision),
-    }
+    data = decision.model_dump(mode="json", include={"item_id", "action", "by", "message"})
+    data |= {"suspension_id": record.id, "decision_id": decision.id, "digest": decision.args_digest}
+    data |= {"edited": decision.args is not None, "verdict": item.outcome.verdict if item.outcome else None}
+    return data | describe_decision(item, decision)

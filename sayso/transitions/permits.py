@@ -20,9 +20,7 @@ def may_start(item: Item) -> bool:
 def next_lapse(record: SuspensionRecord, now_ms: int) -> int:
     """Return when the next unused permit or missing report lapses; `now_ms` without any."""
     unused = [item.start_by_ms for item in record.items if may_start(item)]
-    unreported = [
-        item.permit.report_by_ms for item in record.items if item.permit is not None and item.permit.report is None
-    ]
+    unreported = [item.permit.report_by_ms for item in record.items if item.permit and item.permit.report is None]
     return min((*unused, *unreported), default=now_ms)
 
 
