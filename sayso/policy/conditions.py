@@ -1,7 +1,6 @@
 """Conditions of rules: CEL expressions over a call, and what their text reveals about its arguments.
 
-Expressions are compiled and type-checked when rules are loaded. The engine returns runtime errors as text, which is
-true in Python, so only a value of type BOOL is an answer.
+The engine returns runtime errors as text, which is true in Python, so only a value of type BOOL is an answer.
 """
 
 import re
@@ -111,7 +110,6 @@ def _environment() -> Any:
 
 
 def _compile_error(expression: str, text: str) -> ConditionError:
-    """Return the compiler's errors as one; its position is that of the first error with one."""
     complaints = [(int(line), int(column), text) for line, column, text in _COMPLAINT.findall(text)]
     placed = [(line, column) for line, column, _ in complaints if line > 0]
     line, column = placed[0] if placed else (None, None)

@@ -139,7 +139,6 @@ class Policy(Immutable):
         return take_stricter(PolicyDecision.model_validate(own), other, tuple(sorted(alike)))
 
     def _try_rules(self, case: Case) -> dict[str, Any]:
-        """Return the fields of the decision; `judge` validates them once."""
         deciding: PolicyRule | None = None
         matched: list[str] = []
         doubted: list[PolicyRule] = []  # rules that might have decided
@@ -185,7 +184,6 @@ class Policy(Immutable):
         doubted: Sequence[PolicyRule] = (),
         deciding: PolicyRule | None = None,
     ) -> dict[str, Any]:
-        """Return the decision to ask in doubt, under the strictest terms of the rules that might have decided."""
         rules = [*doubted, *([deciding] if deciding is not None else [])]
         asking = [rule for rule in rules if rule.action in ASKING]
         terms = [rule.terms for rule in asking]

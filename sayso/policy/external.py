@@ -19,11 +19,7 @@ from sayso.records.tool_calls import ToolCall, ToolDefinition
 
 @dataclass(frozen=True)
 class ExternalCall:
-    """A client's tool call, with the definition of its tool.
-
-    `known` is set for tools that a worker registered; other definitions come from the client. `step` is the number of
-    the model turn.
-    """
+    """A client's tool call, with the definition of its tool, which is `known` if a worker registered it."""
 
     call: ToolCall
     definition: ToolDefinition
@@ -55,8 +51,7 @@ def judge_final(
 ) -> ItemDraft | None:
     """Return a new item when the reviewer's arguments need another decision, or None; raises `PolicyForbids`.
 
-    They need one when another rule applies, the terms are stricter, or the rules cannot evaluate them. Items about
-    calls in doubt have no arguments to evaluate.
+    They need one when another rule applies, the terms are stricter, or the rules cannot evaluate them.
     """
     if item.doubt is not None:
         return None

@@ -14,11 +14,7 @@ from sayso.records.terms import EscalationStep, Fallback, Quorum, RuleTerms
 # The place of each part of a rule in the file, and in the model. A tool's name may also be a pattern.
 PARTS: dict[tuple[str, ...], tuple[str, ...]] = {
     ("id",): ("rule_id",),
-    ("action",): ("action",),
-    ("priority",): ("priority",),
-    ("enabled",): ("enabled",),
-    ("subjects",): ("subjects",),
-    ("reason",): ("reason",),
+    **{(name,): (name,) for name in ("action", "priority", "enabled", "subjects", "reason")},
     ("event",): ("condition", "event_type"),
     ("tool",): ("condition", "tool_name"),
     ("agent",): ("condition", "agent"),

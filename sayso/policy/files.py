@@ -25,15 +25,8 @@ Valid = TypeVar("Valid", bound=BaseModel)
 CheckValue = Callable[[JsonObject, JsonValue, str], None]
 """Raise `InvalidInput` when a value, with its name, does not fit a JSON Schema."""
 
-_ANY_JSON = {
-    ("context", "equals"),
-    ("claimed", "equals"),
-    ("metadata", "equals"),
-    ("ask", "choices"),
-    ("ask", "response_schema"),
-    ("ask", "metadata"),
-    ("fallback", "value"),
-}
+_ANY_JSON = {("ask", key) for key in ("choices", "response_schema", "metadata")} | {("fallback", "value")}
+_ANY_JSON |= {(key, "equals") for key in ("context", "claimed", "metadata")}
 """Keys below which null is an ordinary value. Elsewhere, null means that a value is missing."""
 
 

@@ -156,7 +156,6 @@ def _find_schemas(
 
 
 def _kinds_of(schema: JsonValue) -> frozenset[str]:
-    """Return the JSON types that a schema allows; none when it does not state them."""
     kind = schema.get("type") if isinstance(schema, dict) else None
     kinds = [kind] if isinstance(kind, str) else kind
     return frozenset(one for one in kinds if isinstance(one, str)) if isinstance(kinds, list) else frozenset()

@@ -9,13 +9,7 @@ from sayso.records.terms import Fallback, FallbackAction, Quorum, RuleTerms, Ter
 STRICTNESS = {Action.ALLOW: 0, Action.REQUEST_APPROVAL: 1, Action.REQUEST_USER_INPUT: 1, Action.DENY: 2}
 """Allow is the least strict action and deny the strictest."""
 
-_FALLBACKS = (
-    FallbackAction.FAIL,
-    FallbackAction.DENY,
-    FallbackAction.ESCALATE,
-    FallbackAction.VALUE,
-    FallbackAction.APPROVE,
-)
+_FALLBACKS = tuple(map(FallbackAction, ("fail", "deny", "escalate", "value", "approve")))
 """The fallbacks, strictest first."""
 
 _TIMES = ("timeout_s", "extend_by_s", "start_by_s")
@@ -70,14 +64,8 @@ def is_stricter(terms: RuleTerms, frozen: Terms) -> bool:
 
 def state_terms(frozen: Terms) -> RuleTerms:
     """Return an item's terms as a rule would state them, without times."""
-    return RuleTerms(
-        reviewers=frozen.reviewers,
-        quorum=frozen.quorum,
-        no_self_approval=frozen.no_self_approval,
-        escalate=frozen.escalate,
-        unattended_approval=frozen.fallback.action is FallbackAction.APPROVE,
-        fallback=frozen.fallback,
-    )
+    kept = {name: getattr(frozen, name) for name in ("reviewers", "quorum", "no_self_approval", "escalate", "fallback")}
+    return RuleTerms(**kept, unattended_approval=frozen.fallback.action is FallbackAction.APPROVE)
 
 
 def _choose_reviewers(all_terms: Sequence[RuleTerms], quorum: int) -> tuple[str, ...]:

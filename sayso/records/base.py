@@ -11,8 +11,7 @@ _put = object.__setattr__
 class Immutable(BaseModel):  # noqa: PLW1641  pydantic gives every frozen model its hash
     """A frozen model that refuses unknown fields.
 
-    `model_copy` and `__eq__` behave as in pydantic, but skip the work for extra and private fields. A transition copies
-    several records, and saving one compares it with its defaults.
+    `model_copy` and `__eq__` behave as in pydantic, but skip the work for extra and private fields.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")

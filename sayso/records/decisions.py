@@ -124,10 +124,7 @@ DIGEST_PATTERN = "^[0-9a-f]{64}$"
 
 
 class DecisionRequest(Immutable):
-    """A reviewer's decision as every channel sends it.
-
-    `digest` is the digest of the item that the reviewer saw. A decision with another digest is refused.
-    """
+    """A reviewer's decision as every channel sends it. One with another digest than the item's is refused."""
 
     action: Literal["approve", "deny", "value"]
     digest: str = Field(pattern=DIGEST_PATTERN, description="The digest of the item as you saw it.")

@@ -100,19 +100,16 @@ class Terms(Immutable):
     channels: tuple[str, ...] = ()
 
 
+_KEPT = tuple(name for name in RuleTerms.model_fields if name in Terms.model_fields)
+
+
 def freeze_terms(terms: RuleTerms, *, rule_id: str | None, rule_version: str, now_ms: int) -> Terms:
     """Return the rule's terms for an item created at `now_ms`."""
     return Terms(
+        **{name: getattr(terms, name) for name in _KEPT},
         rule_id=rule_id,
         rule_version=rule_version,
-        reviewers=terms.reviewers,
-        quorum=terms.quorum,
-        no_self_approval=terms.no_self_approval,
         deadline_at_ms=now_ms + terms.timeout_s * 1000,
         extend_until_ms=now_ms + (terms.timeout_s + terms.extend_by_s) * 1000 if terms.extend_by_s else 0,
-        start_by_s=terms.start_by_s,
         remind_at_ms=tuple(now_ms + after_s * 1000 for after_s in terms.remind_after_s),
-        escalate=terms.escalate,
-        fallback=terms.fallback,
-        channels=terms.channels,
     )

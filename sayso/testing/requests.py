@@ -71,12 +71,7 @@ def draft_suspension(id_: str, run: RunRef, **fields: Any) -> SuspensionRecord:
 
 def read_call(index: int, body: CallBody) -> ExternalCall:
     """Return the call with its tool's definition."""
-    definition = ToolDefinition(
-        name=check_tool_name(body.tool),
-        description=body.definition.description,
-        parameters=body.definition.parameters,
-        idempotent=body.definition.idempotent,
-    )
+    definition = ToolDefinition(name=check_tool_name(body.tool), **dict(body.definition))
     return ExternalCall(ToolCall(call_id=body.call_id, index=index, name=body.tool, args=body.args), definition)
 
 

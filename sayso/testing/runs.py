@@ -59,7 +59,6 @@ def _draft(agent: Agent, state: RunState) -> SuspensionRecord:
 
 
 def _await_decision(desk: "InProcessDesk", suspension_id: str) -> SuspensionRecord:
-    """Let the reviewer decide new items, and advance the clock to the next due time until none is open."""
     seen: set[str] = set()
     while (record := desk.records[suspension_id]).status is Status.PENDING:
         digests = {item.digest for item in record.items if item.open}
@@ -73,8 +72,6 @@ def _await_decision(desk: "InProcessDesk", suspension_id: str) -> SuspensionReco
 
 
 class _Turn(MemoryJournal[RunState]):
-    """The journal of one lease, saved with the run's suspension."""
-
     def __init__(self, desk: "InProcessDesk", leased: SuspensionRecord) -> None:
         super().__init__(leased.run.id)
         self._desk = desk

@@ -1,7 +1,4 @@
-"""Transitions from a new suspension to a decided one: suspend, decide, extend, cancel.
-
-`sayso/transitions/timing.py` has those that time causes. `now_ms` is the store server's time.
-"""
+"""Transitions from a new suspension to a decided one. `now_ms` is the store server's time."""
 
 from sayso.canonical_json import JsonObject
 from sayso.clock import iso_utc
@@ -68,10 +65,8 @@ def suspend(new: SuspensionRecord, drafts: tuple[ItemDraft, ...], now_ms: int) -
 def decide(record: SuspensionRecord, decision: Decision, now_ms: int, lost_ms: int = 0) -> Change:
     """Record a reviewer's decision on an item. A met quorum closes the item, and the last item the suspension.
 
-    `lost_ms` is frozen time, which does not count towards the deadline. The same decision again changes nothing.
-
-    Raises `AlreadyDecided`, `DeadlinePassed`, `StaleDigest`, `NotAllowed`, `SelfApproval`, `InvalidInput`,
-    `IdempotencyConflict` or `NotFound`.
+    `lost_ms` is frozen time, which does not count. The same decision again changes nothing. Raises `AlreadyDecided`,
+    `DeadlinePassed`, `StaleDigest`, `NotAllowed`, `SelfApproval`, `InvalidInput`, `IdempotencyConflict` or `NotFound`.
     """
     item = find_item(record, decision.item_id)
     if is_repeat(item, decision):
@@ -112,10 +107,7 @@ def report(record: SuspensionRecord, key: str, holder: str, result: ToolResult, 
 
 
 def extend(record: SuspensionRecord, item_id: str, until_ms: int, by: Actor, now_ms: int, lost_ms: int = 0) -> Change:
-    """Extend an item's deadline as far as its terms allow. A new deadline gives a new digest.
-
-    Raises as `decide` does, and `InvalidInput` for a moment outside of these limits.
-    """
+    """Extend an item's deadline, which gives it a new digest, as far as its terms allow; raises as `decide` does."""
     item = find_item(record, item_id)
     check_item_open(record, item)
     check_step(record, "extend")

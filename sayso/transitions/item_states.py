@@ -81,7 +81,6 @@ def has_failed(item: Item) -> bool:
 
 
 def _was_left_out(record: SuspensionRecord, item: Item) -> bool:
-    """Whether the run ended without the call: it was not started in time, or another denial ended the run."""
     if record.end is None or item.doubt is not None:
         return False
     denied = any(one.outcome is not None and not one.outcome.may_run for one in record.items)

@@ -10,10 +10,7 @@ from sayso.transitions.table import check_step
 
 
 def needs_sight(record: SuspensionRecord, item: Item) -> bool:
-    """Return whether the fallback would approve this open item, and no reviewer has seen it.
-
-    Items of headless runs, which have no time to decide, need no reviewer.
-    """
+    """Return whether the fallback would approve this open item unseen. Headless runs need no reviewer."""
     if not item.open or item.terms.fallback.action is not FallbackAction.APPROVE:
         return False
     timed = item.terms.deadline_at_ms > record.created_at_ms + item.held_ms
