@@ -14,33 +14,13 @@ from pydantic import ConfigDict, PrivateAttr, ValidationInfo, field_validator, m
 from sayso.canonical_json import digest_json
 from sayso.policy.lookalikes import may_be_about, merge_payloads, take_stricter, unname
 from sayso.policy.matching import MAX_ERROR_CHARS, Case, PolicyEvent, describe_error, try_rule
-from sayso.policy.rules import (
-    ASKING,
-    Action,
-    PolicyRule,
-    RequestPayload,
-    RuleCondition,
-    Subject,
-    check_fallback,
-    check_quorum,
-)
+from sayso.policy.rules import ASKING, Action, PolicyRule, RequestPayload, Subject, check_fallback, check_quorum
 from sayso.policy.strictness import STRICTNESS, guard_terms, strictest_terms
 from sayso.records.base import Immutable
 from sayso.records.terms import RuleTerms
 from sayso.records.tool_names import find_alike
 
-__all__ = [
-    "ASK_EVERYTHING",
-    "Action",
-    "Policy",
-    "PolicyDecision",
-    "PolicyEvent",
-    "PolicyRule",
-    "RequestPayload",
-    "RuleCondition",
-    "Subject",
-    "stricter",
-]
+__all__ = ["ASK_EVERYTHING", "Action", "Policy", "PolicyDecision", "PolicyEvent", "stricter"]
 
 
 class PolicyDecision(Immutable):

@@ -141,7 +141,6 @@ def _find_wrong_args(rule: PolicyRule, tools: Mapping[str, Sequence[ToolDefiniti
 def _find_schemas(
     condition: RuleCondition, tools: Mapping[str, Sequence[ToolDefinition]]
 ) -> dict[str, Mapping[str, JsonValue]]:
-    """Return the arguments of the rule's known tools; none when a tool takes any argument."""
     found: dict[str, Mapping[str, JsonValue]] = {}
     for agent, definitions in tools.items():
         if condition.agent is not None and not fnmatchcase(agent, condition.agent):

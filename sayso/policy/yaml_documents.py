@@ -1,7 +1,7 @@
 """Reading of YAML as JSON with the place of every value.
 
-The supported YAML is small: one document of mappings, lists and JSON's scalars. Words such as `no` and `on` are text.
-Anchors, aliases and tags are refused: they hide content from a reader, and can expand without limit.
+Anchors, aliases and tags are refused: they hide content from a reader, and can expand without limit. Words such as
+`no` and `on` are text.
 """
 
 import math

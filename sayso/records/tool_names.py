@@ -100,8 +100,7 @@ def _skeleton(letters: str, pairs: bool) -> str:
 def _build_pattern(pattern: str, pairs: bool) -> re.Pattern[str]:
     """Return a regular expression over folded names, which ignores separators between letters.
 
-    A separator beside a wildcard must match, or `a_*` would match `any`. Each part before the last `*` is atomic, which
-    bounds the time of a match.
+    A separator beside a wildcard must match, or `a_*` would match `any`. Atomic parts bound the time of a match.
     """
     stretches = [""]
     for kind, found in _split(pattern):
