@@ -6,8 +6,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sayso.policy.engine import Action, PolicyRule, RequestPayload, RuleCondition, Subject
+from sayso.policy.engine import Action
 from sayso.policy.files import RulebookError, parse_rulebook
+from sayso.policy.rules import PolicyRule, RequestPayload, RuleCondition, Subject
 from sayso.records.terms import EscalationStep, Fallback, FallbackAction, Quorum, RuleTerms
 from tests.sayso.rule_builders import event
 

@@ -5,9 +5,10 @@ from typing import Any
 import pytest
 
 from sayso.policy.conditions import Comparison, find_args, find_comparisons, find_text_order
-from sayso.policy.engine import Policy, PolicyRule
+from sayso.policy.engine import Policy
 from sayso.policy.files import load_rulebook
 from sayso.policy.findings import Known, find_findings
+from sayso.policy.rules import PolicyRule
 from sayso.records.terms import RuleTerms
 from sayso.records.tool_calls import ToolDefinition
 from service.settings import CHECKOUT

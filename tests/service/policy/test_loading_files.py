@@ -7,8 +7,9 @@ from typing import Any
 
 import pytest
 
-from sayso.policy.engine import ASK_EVERYTHING, Action, PolicyEvent, RequestPayload
+from sayso.policy.engine import ASK_EVERYTHING, Action, PolicyEvent
 from sayso.policy.files import RulebookError, load_rulebook
+from sayso.policy.rules import RequestPayload
 from sayso.records.terms import FallbackAction, RuleTerms
 from service.policy.loading import Rulebook
 from tests.sayso.policy.test_files import parse
