@@ -38,8 +38,7 @@ _ABOUT = (
     "strict JSON; every error is a problem (RFC 9457) whose `detail` says what to do; writes take an `Idempotency-Key`."
 )
 _MACHINES = ("/api", "/hooks", "/healthz", "/readyz")
-_SUSPENSIONS = "/api/v1/suspensions"
-"""These requests may include the state of a framework's run, in base64."""
+_SUSPENSIONS = "/api/v1/suspensions"  # these requests may include the state of a framework's run, in base64
 _UNLISTED = tuple(route for router in (*PAGES, health_router) for route in router.routes if isinstance(route, Route))
 """Routes that the OpenAPI file omits: pages, and HEAD."""
 _LOG = structlog.get_logger(__name__)

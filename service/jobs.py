@@ -18,27 +18,17 @@ from sayso.clock import new_id
 from sayso.errors import Unavailable
 from service.store.connection.connecting import connect_blocking
 
-DRAIN = "workers.resume.driving.drain"
-"""Leases ready runs and executes them, for some seconds."""
-
-RETAIN = "workers.retention.retain"
-"""Deletes what is older than the retention periods."""
-
-JOBS = frozenset({DRAIN, RETAIN})
-"""All functions that a job may name. The service never imports them."""
-
-QUEUE = "sayso-resume"
-"""The only queue. With two, RQ pops without a backup list, and a killed worker loses jobs."""
-
+DRAIN = "workers.resume.driving.drain"  # leases ready runs and executes them, for some seconds
+RETAIN = "workers.retention.retain"  # deletes what is older than the retention periods
+JOBS = frozenset({DRAIN, RETAIN})  # all functions that a job may name; the service never imports them
+QUEUE = "sayso-resume"  # the only queue; with two, RQ pops without a backup list, and a killed worker loses jobs
 AnyWorker = TypeVar("AnyWorker", bound=Worker)
 
 _LOG = structlog.get_logger(__name__)
 
 _DRAIN_ID = "drain"
 _GRACE_S = 600
-_ANSWER_S = 5
-"""Timeout of the store; without it, a half-open connection blocks until the system gives up."""
-
+_ANSWER_S = 5  # timeout of the store; without it, a half-open connection blocks until the system gives up
 _FAILURE_TTL_S = 7 * 86_400
 
 

@@ -7,9 +7,7 @@ import structlog
 
 from sayso.clock import monotonic_ms
 
-LOGGED_AGAIN_MS = 60_000
-"""How often a lasting fault is logged."""
-
+LOGGED_AGAIN_MS = 60_000  # how often a lasting fault is logged
 log = structlog.get_logger()
 
 

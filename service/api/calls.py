@@ -68,7 +68,7 @@ class SuspensionRequest(RequestBody):
                     ],
                 }
             ]
-        },
+        }
     )
 
     agent: str | None = Field(

@@ -61,7 +61,7 @@ class ExternalEventsRequest(RequestBody):
                     "events": [{"seq": 1, "event": {"type": "run_started", "data": {"agent_name": "support"}}}],
                 }
             ]
-        },
+        }
     )
 
     source_format: SourceFormat

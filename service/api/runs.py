@@ -51,7 +51,7 @@ class RunRequest(RequestBody):
                     "tags": ["bank"],
                 }
             ]
-        },
+        }
     )
 
     agent: str = Field(min_length=1, max_length=200, description="A registered agent; `GET /api/v1/agents` lists them.")
@@ -154,9 +154,7 @@ async def list_run_suspensions(run_id: RunId, caller: Caller, parts: Parts) -> R
     records, _ = split_readable(found)
     cut = bool(records) and records[0].previous_id is not None
     return RunSuspensions(
-        suspensions=[SuspensionView.of(record) for record in records],
-        cut=cut,
-        unreadable=UnreadableView.list_of(found),
+        suspensions=[SuspensionView.of(record) for record in records], cut=cut, unreadable=UnreadableView.list_of(found)
     )
 
 

@@ -38,8 +38,7 @@ router = APIRouter(prefix="/suspensions", tags=["suspensions"], route_class=Sign
 decisions = APIRouter(prefix="/suspensions", tags=["suspensions"], route_class=QuickRoute)
 
 _PAGE = 100
-_MAX_SCANNED = 500
-"""Above this inbox size, an agent's suspensions are found by the index of its runs."""
+_MAX_SCANNED = 500  # above this inbox size, an agent's suspensions are found by the index of its runs
 _DIGEST = "b1946ac92492d2347c6235b4d2611184b1946ac92492d2347c6235b4d2611184"
 _EXAMPLES: dict[str, Example] = {
     "approve": {"value": {"action": "approve", "digest": _DIGEST}},
@@ -86,9 +85,7 @@ async def list_suspensions(
     more = len(found) > limit
     views = [SuspensionView.of(record) for record in found[:limit] if isinstance(record, SuspensionRecord)]
     return SuspensionPage(
-        suspensions=views,
-        next_skip=skip + limit if more else None,
-        unreadable=UnreadableView.list_of(found[:limit]),
+        suspensions=views, next_skip=skip + limit if more else None, unreadable=UnreadableView.list_of(found[:limit])
     )
 
 
@@ -142,12 +139,7 @@ async def decide_item(
 
 @router.post("/{suspension_id}/items/{item_id}/extend", operation_id="extendItem", responses=WRITES)
 async def extend_item(
-    suspension_id: SuspensionId,
-    item_id: ItemId,
-    body: ExtendRequest,
-    caller: Person,
-    parts: Parts,
-    key: IdempotencyKey,
+    suspension_id: SuspensionId, item_id: ItemId, body: ExtendRequest, caller: Person, parts: Parts, key: IdempotencyKey
 ) -> SuspensionView:
     """Extend the deadline within the item's terms. The item's digest changes with it."""
     until_ms = int(body.until.timestamp() * 1000)

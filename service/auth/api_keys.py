@@ -12,8 +12,7 @@ from service.store.people import ApiKey, KeyKind, People
 from service.store.tokens import Tokens
 
 _NAME = re.compile(r"[!-~]{1,64}")
-LATEST_MS = 2**53
-"""A moment that never comes."""
+LATEST_MS = 2**53  # a moment that never comes
 
 
 class ApiKeys:

@@ -15,9 +15,7 @@ from service.store.tokens import Tokens
 TENANT = "default"
 """The one tenant for now. A request's tenant comes from its credential, never from what the caller sends."""
 
-_CACHED_MS = 800
-"""How long an identified credential is cached, so that a revoked one fails within a second."""
-
+_CACHED_MS = 800  # how long an identified credential is cached, so that a revoked one fails within a second
 _MOST_CACHED = 10_000
 
 

@@ -9,8 +9,7 @@ from sayso.errors import InvalidInput
 from service.settings import LONGEST_PASSWORD, SHORTEST_PASSWORD
 
 _HASHER = PasswordHash.recommended()
-_AT_ONCE = 2
-"""One verification takes 64 MiB and half a second; more at once would exhaust the machine."""
+_AT_ONCE = 2  # one verification takes 64 MiB and half a second; more at once would exhaust the machine
 
 
 class Passwords:

@@ -29,10 +29,7 @@ class Changes:
     """The suspensions of a tenant and its freezes."""
 
     def __init__(
-        self,
-        suspensions: Suspensions,
-        freezes: KnownFreezes = no_freezes,
-        sure_until_ms: Callable[[], int] = no_limit,
+        self, suspensions: Suspensions, freezes: KnownFreezes = no_freezes, sure_until_ms: Callable[[], int] = no_limit
     ) -> None:
         self.suspensions = suspensions
         self._freezes = freezes

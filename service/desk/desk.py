@@ -34,18 +34,15 @@ class Desk:
         self.runs = runs
         self.evaluations = Evaluations()
         changes = Changes(suspensions, freezes, sure_until_ms)
-
         suspending = Suspending(suspensions, runs, policy, self.evaluations, intake)
         self.start = suspending.start
         self.suspend = suspending.suspend
-
         scheduling = Scheduling(changes)
         self.tick = scheduling.tick
         self.tick_batch = scheduling.tick_batch
         self.precompute = scheduling.precompute
         self.fulfil = scheduling.fulfil
         self.wake = scheduling.wake
-
         reviewing = Reviewing(changes, runs, policy, self.evaluations, scheduling)
         self.decide = reviewing.decide
         self.extend = reviewing.extend
@@ -53,7 +50,6 @@ class Desk:
         self.cancel = reviewing.cancel
         self.withdraw = reviewing.withdraw
         self.revive = reviewing.revive
-
         worker = WorkerExecution(changes, runs)
         self.lease = worker.lease
         self.renew = worker.renew
@@ -66,7 +62,6 @@ class Desk:
         self.postpone = worker.postpone
         self.release = worker.release
         self.report = worker.report
-
         client = ClientExecution(changes, policy)
         self.client_redeem = client.client_redeem
         self.conclude = client.conclude

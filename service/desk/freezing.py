@@ -14,9 +14,7 @@ from sayso.transitions.clock_jumps import JUMP_MS, ClockReading, describe_jump
 from service.cache import Memory
 from service.store.freezes import FreezeStore, Kept
 
-HOLDS_WITHIN_MS = 1_000
-"""The age, ms, up to which cached freezes allow a start."""
-
+HOLDS_WITHIN_MS = 1_000  # the age, ms, up to which cached freezes allow a start
 _CLOCK = "clock"
 
 

@@ -161,9 +161,7 @@ class WorkerExecution:
         """Suspend a leased run again; one commit ends this suspension and saves the next."""
         draft = draft_following(leased, state, step)
         return await self._change_once(
-            leased.id,
-            fence,
-            lambda record, now_ms: suspend_again(record, fence, draft, drafts, state, events, now_ms),
+            leased.id, fence, lambda record, now_ms: suspend_again(record, fence, draft, drafts, state, events, now_ms)
         )
 
     async def settle(

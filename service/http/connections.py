@@ -10,12 +10,8 @@ from uvicorn.protocols.http.httptools_impl import STATUS_LINE, HttpToolsProtocol
 
 from service.settings.limits import LimitSettings
 
-SLOWEST_BYTES_S = 1_024
-"""Minimum bytes a second of a body after its first `request_timeout_s`."""
-
-_LINE_EXTRA = 4
-"""Bytes of a header's colon, space and line end, which the parser omits."""
-
+SLOWEST_BYTES_S = 1_024  # minimum bytes a second of a body after its first `request_timeout_s`
+_LINE_EXTRA = 4  # bytes of a header's colon, space and line end, which the parser omits
 _LOG = structlog.get_logger(__name__)
 
 

@@ -13,12 +13,8 @@ from sayso.errors import TooLarge
 NO_TELEMETRY: TelemetryConfig = {"tracing": False, "metrics": False, "logs": False}
 """Disables FastAPI's telemetry, which reads the environment on every request."""
 
-_FORM_GROWTH = 8
-"""Size factor of JSON in a browser's form: it is indented, and `\n` is sent as `%0D%0A`."""
-
-Answer = Callable[[Request, Exception], Response]
-"""Returns the response to an error."""
-
+_FORM_GROWTH = 8  # size factor of JSON in a browser's form: it is indented, and `\n` is sent as `%0D%0A`
+Answer = Callable[[Request, Exception], Response]  # returns the response to an error
 _POLICY = "default-src 'self'; frame-ancestors 'none'; base-uri 'none'; form-action 'self'; object-src 'none'"
 _OURS = {
     b"content-security-policy": _POLICY.encode(),

@@ -10,9 +10,7 @@ from pydantic import BaseModel, ConfigDict, Field
 from starlette.exceptions import HTTPException
 from starlette.routing import Route, compile_path
 
-MEDIA_TYPE = "application/problem+json"
-"""The media type of problems (RFC 9457)."""
-
+MEDIA_TYPE = "application/problem+json"  # the media type of problems (RFC 9457)
 LICENSE = {"name": "Apache License 2.0", "identifier": "Apache-2.0"}
 
 Responses = dict[int | str, dict[str, Any]]
@@ -74,17 +72,10 @@ def problems(*statuses: int) -> Responses:
     }
 
 
-READS = problems(401, 404, 409)
-"""Problems of reading one record; 409 means it is damaged."""
-
-WAITS = problems(401, 404, 429)
-"""Problems of waiting for one record."""
-
-ASKS = problems(400, 401, 403, 404, 409, 415, 429)
-"""Problems of creating a record."""
-
-WRITES = problems(400, 401, 403, 404, 409, 415)
-"""Problems of changing a record."""
+READS = problems(401, 404, 409)  # problems of reading one record; 409 means it is damaged
+WAITS = problems(401, 404, 429)  # problems of waiting for one record
+ASKS = problems(400, 401, 403, 404, 409, 415, 429)  # problems of creating a record
+WRITES = problems(400, 401, 403, 404, 409, 415)  # problems of changing a record
 
 
 def document(app: FastAPI) -> Callable[[], dict[str, Any]]:

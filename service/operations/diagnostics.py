@@ -12,9 +12,7 @@ from service.store.connection.durability import check_durability
 from service.wiring import Wiring
 
 CLOCK_DRIFT_MS = 2_000
-OVERDUE_MS = 5_000
-"""A running clock ticks ten times a second, so nothing stays due for this long."""
-
+OVERDUE_MS = 5_000  # a running clock ticks ten times a second, so nothing stays due for this long
 _NAMED = 5
 
 

@@ -7,9 +7,7 @@ from sayso.records.decisions import Actor, ActorKind
 from sayso.records.suspensions import RunRef
 from service.wiring import Wiring
 
-BY = Actor(id="desk", kind=ActorKind.POLICY, channel="desk")
-"""The actor who cancels the runs of a revoked key."""
-
+BY = Actor(id="desk", kind=ActorKind.POLICY, channel="desk")  # the actor who cancels the runs of a revoked key
 _LOG = structlog.get_logger(__name__)
 
 

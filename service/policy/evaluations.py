@@ -25,15 +25,10 @@ from service.policy.schemas import SANDBOX, Fit
 RULES = Sandbox(places=1, limit_s=10.0, jobs_each=20)
 """Checks rules: thousands of conditions take some seconds, and only their sender waits."""
 
-MOST_FAULTS = 200
-"""Limit of reported faults."""
-
+MOST_FAULTS = 200  # limit of reported faults
 STATE_LIMIT_S = 10.0
-SMALL_STATE_CHARS = 32_768
-"""A state up to this size is read and packed in some milliseconds."""
-
-_WAITING = 16
-"""Limit of waiting jobs per caller."""
+SMALL_STATE_CHARS = 32_768  # a state up to this size is read and packed in some milliseconds
+_WAITING = 16  # limit of waiting jobs per caller
 
 
 class RulesFound(Immutable):

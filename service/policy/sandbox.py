@@ -19,15 +19,9 @@ from sayso.canonical_json import JsonObject
 from sayso.clock import monotonic_ms
 from sayso.errors import InvalidInput, InvalidJson, TooLarge, Unavailable
 
-MEMORY_MB = 512
-"""Memory limit of one process, beyond what it uses at its start."""
-
-START_S = 60.0
-"""Time limit for the start of a process."""
-
-JOBS_EACH = 1_000
-"""Jobs after which a process is replaced."""
-
+MEMORY_MB = 512  # memory limit of one process, beyond what it uses at its start
+START_S = 60.0  # time limit for the start of a process
+JOBS_EACH = 1_000  # jobs after which a process is replaced
 READY = b"ready\n"
 _SERVICE = "service.policy.sandbox_process"
 _CHUNK_BYTES = 65_536

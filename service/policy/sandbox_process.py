@@ -74,11 +74,7 @@ def _bound_memory(memory_mb: int) -> None:
         resource.setrlimit(resource.RLIMIT_AS, (limit, limit))
 
 
-_JOBS: dict[str, Callable[[dict[str, Any]], JsonObject]] = {
-    "fit": _fit,
-    "rules": _check_rules,
-    "state": _pack_state,
-}
+_JOBS: dict[str, Callable[[dict[str, Any]], JsonObject]] = {"fit": _fit, "rules": _check_rules, "state": _pack_state}
 
 
 if __name__ == "__main__":

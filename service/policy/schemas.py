@@ -17,26 +17,19 @@ from sayso.schemas.bounds import Weight, check_size, weigh
 from sayso.schemas.validators import compile_schema, list_problems, refuse
 from service.policy.sandbox import Sandbox
 
-SMALL_BYTES = 16_384
-"""A larger schema is evaluated in the sandbox."""
-
-PAIRS = 100_000
-"""Limit of schema parts times value parts: at about 100 ns each, 10 ms."""
+SMALL_BYTES = 16_384  # a larger schema is evaluated in the sandbox
+PAIRS = 100_000  # limit of schema parts times value parts: at about 100 ns each, 10 ms
 
 LISTED_PAIRS = 3_000
 """The same for a value that does not fit, times the nesting of alternatives: listing a problem takes microseconds."""
 
-PATTERN_STEPS = 2_000_000
-"""Limit of pattern steps times value bytes: some milliseconds of linear search."""
-
-_SMALL_VALUES = 1_500
-"""A schema up to this size compiles in some milliseconds."""
+PATTERN_STEPS = 2_000_000  # limit of pattern steps times value bytes: some milliseconds of linear search
+_SMALL_VALUES = 1_500  # a schema up to this size compiles in some milliseconds
 
 _FORMATS = frozenset(("date", "date-time", "email", "hostname", "ipv4", "ipv6", "time", "uri", "uuid"))
 """Formats whose check is linear in the text."""
 
-SANDBOX = Sandbox(places=2, limit_s=2.0)
-"""Evaluates schemas of unknown cost."""
+SANDBOX = Sandbox(places=2, limit_s=2.0)  # evaluates schemas of unknown cost
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,13 +68,7 @@ class Fit:
 
     def job(self) -> JsonObject:
         """Return the job for the sandbox."""
-        return {
-            "kind": "fit",
-            "schema": self.schema,
-            "value": self.value,
-            "name": self.name,
-            "formats": self.formats,
-        }
+        return {"kind": "fit", "schema": self.schema, "value": self.value, "name": self.name, "formats": self.formats}
 
 
 def check_value(schema: JsonObject, value: JsonValue, name: str, *, formats: bool = False) -> None:

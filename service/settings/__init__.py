@@ -32,8 +32,7 @@ SHORTEST_KEY = 16
 WEAKEST_PRODUCTION_PASSWORD = 12
 WEAKEST_PRODUCTION_KEY = 32
 
-Words = Annotated[tuple[str, ...], NoDecode]
-"""A setting written as words with commas between them."""
+Words = Annotated[tuple[str, ...], NoDecode]  # a setting written as words with commas between them
 
 
 class InvalidSettings(InvalidInput):
@@ -54,9 +53,7 @@ class Settings(WebhookSettings, PeriodSettings, LimitSettings, EdgeSettings):
         description="Folder of all data: the store's files, sockets and logs. Kept between starts.",
     )
     host: str = Field(
-        default="127.0.0.1",
-        min_length=1,
-        description="Address the service listens on; `0.0.0.0` for every one.",
+        default="127.0.0.1", min_length=1, description="Address the service listens on; `0.0.0.0` for every one."
     )
     port: int = Field(
         default=8321,
@@ -101,14 +98,10 @@ class Settings(WebhookSettings, PeriodSettings, LimitSettings, EdgeSettings):
         description="Agents that can be run: import paths such as `demo.agents:support`, with commas between them.",
     )
     policy: Path = Field(
-        default=CHECKOUT / "demo" / "policy.yaml",
-        description="YAML file with the rules that judge every tool call.",
+        default=CHECKOUT / "demo" / "policy.yaml", description="YAML file with the rules that judge every tool call."
     )
     body_limit_bytes: int = Field(
-        default=262_144,
-        ge=1_024,
-        le=16 * 1024 * 1024,
-        description="Largest request body in bytes.",
+        default=262_144, ge=1_024, le=16 * 1024 * 1024, description="Largest request body in bytes."
     )
     state_limit_bytes: int = Field(
         default=4 * 1024 * 1024,

@@ -3,8 +3,7 @@
 from pydantic import Field
 from pydantic_settings import BaseSettings
 
-MOST = 10_000_000
-"""The highest value of a count: as good as no limit."""
+MOST = 10_000_000  # the highest value of a count: as good as no limit
 
 
 class LimitSettings(BaseSettings):
@@ -48,10 +47,7 @@ class LimitSettings(BaseSettings):
         "service process. One more is answered with 429.",
     )
     head_limit_bytes: int = Field(
-        default=32_768,
-        ge=4_096,
-        le=1_048_576,
-        description="Largest request line and headers together, in bytes.",
+        default=32_768, ge=4_096, le=1_048_576, description="Largest request line and headers together, in bytes."
     )
 
 

@@ -13,12 +13,8 @@ from service.store.suspensions.commits import Commit
 from service.store.suspensions.outbox import Delivery, pack_delivery
 from service.store.tenants import TenantStore
 
-CLAIM_MS = 30_000
-"""Three times as long as an attempt may take."""
-
-KEPT_MS = 86_400_000
-"""How long a message is kept after its end."""
-
+CLAIM_MS = 30_000  # three times as long as an attempt may take
+KEPT_MS = 86_400_000  # how long a message is kept after its end
 _COMMIT = read_script("commit")
 
 

@@ -11,9 +11,7 @@ from service.store.suspensions.schedule import Schedule
 
 _SAMPLE = 50
 _SAMPLE_EVERY_MS = 5_000
-_AT_ONCE = 50
-"""How many records are read at once; takes some milliseconds, and other requests run in between."""
-
+_AT_ONCE = 50  # how many records are read at once; takes some milliseconds, and other requests run in between
 _MOST = 5_000
 
 

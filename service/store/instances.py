@@ -16,8 +16,7 @@ from service.store.suspensions.commits import Commit, Idempotency
 from service.store.tenants import TenantStore
 from service.store.tokens import InstanceKey
 
-KEPT_MS = 7 * 86_400_000
-"""How long the Idempotency-Key of an instance and the mark of a deleted one are kept."""
+KEPT_MS = 7 * 86_400_000  # how long the Idempotency-Key of an instance and the mark of a deleted one are kept
 
 
 class Registration(BaseModel):

@@ -6,20 +6,14 @@ from hashlib import sha256
 CHANGES = "sayso:changes:"
 """Prefix of the channel of a tenant, suspension or run; every commit that changes it publishes there."""
 
-FORMAT = "sayso:format"
-"""The format version of the whole store, outside of any tenant."""
-
-KEYS = "sayso:keys:"
-"""API keys by the SHA-256 of the key, outside of any tenant: each names its tenant."""
+FORMAT = "sayso:format"  # the format version of the whole store, outside of any tenant
+KEYS = "sayso:keys:"  # API keys by the SHA-256 of the key, outside of any tenant: each names its tenant
 
 INSTANCE_KEYS = "sayso:aap-keys:"
 """Credentials of instances by the SHA-256 of the token; each names its tenant and instance."""
 
-SESSIONS = "sayso:sessions:"
-"""Sessions by the SHA-256 of their token."""
-
-ATTEMPTS = "sayso:attempts"
-"""Attempts to sign in, by the hash of the name or address; kept for minutes."""
+SESSIONS = "sayso:sessions:"  # sessions by the SHA-256 of their token
+ATTEMPTS = "sayso:attempts"  # attempts to sign in, by the hash of the name or address; kept for minutes
 
 
 @dataclass(frozen=True)

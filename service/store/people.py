@@ -26,8 +26,7 @@ class Reviewer(BaseModel):
     active: bool = True
     created_at_ms: int
     password_set_at_ms: int = 0
-    sessions_end_at_ms: int = 0
-    """Sessions opened earlier are invalid."""
+    sessions_end_at_ms: int = 0  # sessions opened earlier are invalid
 
 
 class Session(BaseModel):
@@ -73,8 +72,7 @@ class ApiKey(BaseModel):
     context: JsonObject = Field(default_factory=dict)
     """Facts about the holder, given by the operator; rules read them as `context`."""
 
-    withdrawn: bool = False
-    """Whether all runs of this revoked key were withdrawn."""
+    withdrawn: bool = False  # whether all runs of this revoked key were withdrawn
 
     def holds(self, at_ms: int) -> bool:
         """Return whether the key is neither revoked nor past its end after a rotation."""

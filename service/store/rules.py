@@ -6,9 +6,7 @@ from service.store.connection.connecting import text, translated
 from service.store.lua import read_script
 from service.store.tenants import TenantStore
 
-ALIVE_MS = 20_000
-"""How long after its last report a process counts as alive."""
-
+ALIVE_MS = 20_000  # how long after its last report a process counts as alive
 _SCRIPT = read_script("rules")
 
 

@@ -20,7 +20,6 @@ class Connections:
         self.redis = redis
         self.time_read = (0, -inf)
         """The server's time, ms, as of the last commit or look-up, and the monotonic time of that reading."""
-
         self.changes = Pipeline(redis)
         self.intake = Pipeline(redis)
         self.ready = Pipeline(redis)

@@ -14,9 +14,7 @@ from service.web.sessions import SignedIn, Visitor, wiring_of
 from service.wiring import Wiring
 
 PING_S = 15.0
-APART_S = 0.2
-"""Minimum seconds between two events; faster changes are merged."""
-
+APART_S = 0.2  # minimum seconds between two events; faster changes are merged
 router = APIRouter()
 
 

@@ -94,10 +94,7 @@ def _make_environment() -> Environment:
         "listed": join_words,
         "scope": describe_scope,
     }
-    environment.globals |= {
-        "asset": asset,
-        "UNCHECKED": UNCHECKED,
-    }
+    environment.globals |= {"asset": asset, "UNCHECKED": UNCHECKED}
     return environment
 
 

@@ -25,10 +25,7 @@ _MEANINGS = {
 }
 _TAGS = [
     {"name": "instances", "description": "Manage instances, for provisioners."},
-    {
-        "name": "requests",
-        "description": "Request and consume approvals and report outcomes, for instances.",
-    },
+    {"name": "requests", "description": "Request and consume approvals and report outcomes, for instances."},
 ]
 _REQUEST_ID = {
     "description": "The id of this request in the logs.",

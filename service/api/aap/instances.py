@@ -73,10 +73,7 @@ async def get_instance(id_: Id, scope: Provisioner, parts: Parts) -> InstanceVie
 
 
 @router.patch(
-    "/{id}",
-    operation_id="changeInstance",
-    response_model_exclude_none=True,
-    responses=problems(401, 403, 404, 409),
+    "/{id}", operation_id="changeInstance", response_model_exclude_none=True, responses=problems(401, 403, 404, 409)
 )
 async def change_instance(
     request: Request, body: InstanceChange, id_: Id, scope: Provisioner, parts: Parts, key: Key

@@ -115,10 +115,7 @@ class NewRequest(Submitted):
     server: Name | None = _ABSENT
     arguments: JsonObject = Field(description="The exact arguments of the call.")
     timeout: str = Field(
-        max_length=20,
-        pattern=DURATION,
-        description="How long the agent waits; rules may shorten it.",
-        examples=["10m"],
+        max_length=20, pattern=DURATION, description="How long the agent waits; rules may shorten it.", examples=["10m"]
     )
     agent_reasoning: Annotated[str, Field(max_length=20_000)] | None = _ABSENT
     context: JsonObject | None = _ABSENT

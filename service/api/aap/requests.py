@@ -26,9 +26,7 @@ from service.wiring import Wiring
 router = APIRouter(prefix="/v1/requests", tags=["requests"], route_class=InstanceRoute)
 
 LONGEST_WAIT_S = 30
-REPORT_WITHIN_S = 7 * 86_400
-"""Time to report the outcome of a consumed call; the protocol does not require a report."""
-
+REPORT_WITHIN_S = 7 * 86_400  # time to report the outcome of a consumed call; the protocol does not require a report
 _ITEM = "i1"
 _SECONDS = {"s": 1, "m": 60, "h": 3600}
 
@@ -103,10 +101,7 @@ async def cancel_request(id_: Id, caller: Requester, parts: Parts) -> Response:
 
 
 @router.post(
-    "/{id}/consume",
-    operation_id="consumeApproval",
-    response_model=RequestView,
-    responses=problems(401, 403, 404, 409),
+    "/{id}/consume", operation_id="consumeApproval", response_model=RequestView, responses=problems(401, 403, 404, 409)
 )
 async def consume_approval(request: Request, id_: Id, caller: Requester, parts: Parts, key: Key) -> Response:
     """Consume the approval once, immediately before the call starts."""
@@ -124,10 +119,7 @@ async def consume_approval(request: Request, id_: Id, caller: Requester, parts: 
 
 
 @router.post(
-    "/{id}/outcome",
-    operation_id="reportOutcome",
-    response_model=RequestView,
-    responses=problems(401, 403, 404, 409),
+    "/{id}/outcome", operation_id="reportOutcome", response_model=RequestView, responses=problems(401, 403, 404, 409)
 )
 async def report_outcome(body: NewOutcome, id_: Id, caller: Requester, parts: Parts) -> Response:
     """Report the outcome of a consumed call. Repeating the report changes nothing; a different one is refused."""

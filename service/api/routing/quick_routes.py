@@ -18,9 +18,7 @@ from service.api.routing.routes import Respond, SignedInRoute, check_query, iden
 from service.auth.credentials import Principal, require_person
 from service.http.bodies import misfit
 
-_MANY = 1_000
-"""The largest number of faults to list; more would take longer than the request itself."""
-
+_MANY = 1_000  # the largest number of faults to list; more would take longer than the request itself
 Provide = Callable[[Request, Principal], Any]
 
 

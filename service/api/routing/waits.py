@@ -14,9 +14,7 @@ from service.api.routing.routes import identify
 from service.store.connection.watch import HEARD_WITHIN_S, Watch, wait_woken
 from service.wiring import Wiring
 
-REVALIDATE_S = 5.0
-"""How often a stream checks its credential. A long poll checks when it answers."""
-
+REVALIDATE_S = 5.0  # how often a stream checks its credential; a long poll checks when it answers
 T = TypeVar("T")
 
 

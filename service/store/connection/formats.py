@@ -11,11 +11,8 @@ from sayso.errors import SaysoError
 from service.store.connection.connecting import connect, text, translated
 from service.store.keys import FORMAT
 
-CURRENT = 2
-"""The format that this version reads and writes. Format 2 renamed stored fields and keys."""
-
-_UNNUMBERED = "1"
-"""The format of a store with keys of Sayso but no number."""
+CURRENT = 2  # the format that this version reads and writes; format 2 renamed stored fields and keys
+_UNNUMBERED = "1"  # the format of a store with keys of Sayso but no number
 
 
 class OtherFormat(SaysoError):

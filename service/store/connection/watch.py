@@ -16,14 +16,9 @@ from service.store.connection.connecting import LOST
 from service.store.connection.pubsub import Channels
 from service.store.keys import CHANGES
 
-ALIVE_EVERY_S = 2.0
-"""Interval of PINGs on a quiet connection; without an answer within another interval it is lost."""
-
-HEARD_WITHIN_S = 1.0
-"""How long to wait for the first wake-up before reading anyway."""
-
-READERS = 32
-"""How many woken waiters read at once; each uses a connection to the store."""
+ALIVE_EVERY_S = 2.0  # interval of PINGs on a quiet connection; without an answer within another interval it is lost
+HEARD_WITHIN_S = 1.0  # how long to wait for the first wake-up before reading anyway
+READERS = 32  # how many woken waiters read at once; each uses a connection to the store
 
 
 class Watch:

@@ -14,9 +14,7 @@ from service.store.lua import read_script
 from service.store.tenants import TenantStore
 
 MOST_EVENTS = 5_000
-MOST_BYTES = 4 * 1024 * 1024
-"""Limits of one run."""
-
+MOST_BYTES = 4 * 1024 * 1024  # limits of one run
 _SCRIPT = read_script("external_events")
 _THERE, _NO_RUN, _OTHER, _TOO_MANY, _TOO_MUCH = range(5)
 

@@ -44,9 +44,7 @@ class Run(BaseModel):
         return find_run_state(self.status, self.failed_calls)
 
 
-UNREADABLE = "unreadable"
-"""The type of a damaged event."""
-
+UNREADABLE = "unreadable"  # the type of a damaged event
 _ENTRY = TypeAdapter(TrailEntry)
 _PAGE = 200
 _REMEMBERED_MS = 500

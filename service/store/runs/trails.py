@@ -14,8 +14,7 @@ from service.store.keys import TenantKeys
 from service.store.runs.runs import read_entry
 from service.store.tenants import TenantStore
 
-_ROUNDS = 10
-"""Attempts to read a run that moves to its next suspension at the same time."""
+_ROUNDS = 10  # attempts to read a run that moves to its next suspension at the same time
 
 
 class TrailEnd(NamedTuple):

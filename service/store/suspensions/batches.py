@@ -28,9 +28,7 @@ _COMMIT = Script(
     + read_script("commit_many")
 )
 
-PRECOMPUTED_FOR_MS = 2_000
-"""How long after its due time, ms, a precomputed commit may be saved."""
-
+PRECOMPUTED_FOR_MS = 2_000  # how long after its due time, ms, a precomputed commit may be saved
 Verb = Callable[[SuspensionRecord, int], Change]
 
 

@@ -8,8 +8,7 @@ from service.store.keys import CHANGES, TenantKeys
 from service.store.suspensions.outbox import draft_message, pack_delivery
 from service.store.suspensions.packing import pack_record
 
-IDEMPOTENCY_MS = 24 * 3600 * 1000
-"""How long an Idempotency-Key is kept."""
+IDEMPOTENCY_MS = 24 * 3600 * 1000  # how long an Idempotency-Key is kept
 
 
 @dataclass(frozen=True)

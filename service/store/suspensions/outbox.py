@@ -12,8 +12,7 @@ from pydantic import BaseModel, ConfigDict
 from sayso.clock import iso_utc
 from sayso.records.suspensions import Status, SuspensionRecord
 
-RETRY_FOR_MS = 7 * 86_400_000
-"""How long after the decision a message is sent."""
+RETRY_FOR_MS = 7 * 86_400_000  # how long after the decision a message is sent
 
 
 class Delivery(BaseModel):

@@ -34,13 +34,10 @@ _WORDS = (
     b'"definition":""},"prompt":{"title":"","body":"","reason":"","metadata":{},"terms":{"rule_id":"",'
     b'"rule_version":"","reviewers":["","deadline_at_ms":17,"start_by_s":3600},"digest":""}],"due_at_ms":17'
 )
-_DICTIONARIES = {b"1": _WORDS}
-"""All dictionaries; a packed record names its own, so none is ever changed."""
-
+_DICTIONARIES = {b"1": _WORDS}  # all dictionaries; a packed record names its own, so none is ever changed
 _CURRENT = b"1"
 _PLAIN = b"0"
-_WINDOW_BITS, _MEMORY_LEVEL = -13, 5
-"""A small window fits short records, and takes a fraction of the time to set up."""
+_WINDOW_BITS, _MEMORY_LEVEL = -13, 5  # a small window fits short records, and takes a fraction of the time to set up
 
 
 _PACKER = zlib.compressobj(level=1, wbits=_WINDOW_BITS, memLevel=_MEMORY_LEVEL, zdict=_DICTIONARIES[_CURRENT])

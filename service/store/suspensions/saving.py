@@ -27,21 +27,11 @@ from service.store.suspensions.lookups import SuspensionLookups
 from service.store.suspensions.reading import read_record
 from service.store.tenants import TenantStore
 
-_ROUNDS = 100
-"""Attempts of one change. Each failure means that another change succeeded."""
-
-_REMEMBERED = 512
-"""Pending suspensions that a process caches, to change them without a read."""
-
-_EARLY_MS, _LATE_MS = 20, 200
-"""The allowed error, ms, of this process's estimate of the store's time."""
-
-ROOM_AFTER_S = 15
-"""`Retry-After` of a request over the limits of open items."""
-
-_READING_MS = 1_000
-"""The age, ms, up to which a reading of the store's time counts."""
-
+_ROUNDS = 100  # attempts of one change; each failure means that another change succeeded
+_REMEMBERED = 512  # pending suspensions that a process caches, to change them without a read
+_EARLY_MS, _LATE_MS = 20, 200  # the allowed error, ms, of this process's estimate of the store's time
+ROOM_AFTER_S = 15  # `Retry-After` of a request over the limits of open items
+_READING_MS = 1_000  # the age, ms, up to which a reading of the store's time counts
 Verb = Callable[[SuspensionRecord, int], Change]
 Begin = Callable[[int], Change]
 Step = Callable[[SuspensionRecord | None, int], Change]
@@ -117,11 +107,7 @@ class Suspensions(SuspensionLookups):
         return _unchanged(found.record, found)
 
     async def create(
-        self,
-        suspension_id: str,
-        begin: Begin,
-        seen: Idempotency | None = None,
-        room: Room | None = None,
+        self, suspension_id: str, begin: Begin, seen: Idempotency | None = None, room: Room | None = None
     ) -> Saved:
         """Save a new suspension; a repeated Idempotency-Key returns the first one in its present state.
 
@@ -134,11 +120,7 @@ class Suspensions(SuspensionLookups):
         return await self._change(suspension_id, start, seen, new=True, room=room)
 
     async def change(
-        self,
-        suspension_id: str,
-        verb: Verb,
-        seen: Idempotency | None = None,
-        known: Saved | None = None,
+        self, suspension_id: str, verb: Verb, seen: Idempotency | None = None, known: Saved | None = None
     ) -> Saved:
         """Apply the transition `verb` and save its change. Nothing changes when it raises.
 

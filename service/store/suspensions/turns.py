@@ -6,9 +6,7 @@ from redis.asyncio import Redis
 
 from service.store.connection.connecting import text, translated
 
-MOST_TURNS = 10_000
-"""The highest number of a turn; all later turns share it."""
-
+MOST_TURNS = 10_000  # the highest number of a turn; all later turns share it
 _KEPT_S = 30 * 86_400
 
 

@@ -16,9 +16,7 @@ from sayso.errors import InvalidInput
 from sayso.text.summaries import write_key, write_pretty
 from service.web.content.schemas import Shape, properties_of, shape_of
 
-MANY_FIELDS = 40
-"""Arguments with more fields are edited as one JSON text."""
-
+MANY_FIELDS = 40  # arguments with more fields are edited as one JSON text
 LONG_TEXT_CHARS = 60
 
 _NUMBER = re.compile(r"-?[0-9]+(\.[0-9]+)?([eE][-+]?[0-9]+)?", re.ASCII)

@@ -32,8 +32,7 @@ class Line:
     depth: int = 0
 
 
-Sentence = tuple[str, str, str]
-"""Tone, sentence, note."""
+Sentence = tuple[str, str, str]  # tone, sentence, note
 
 
 def describe_trail(entries: Iterable[TrailEntry]) -> list[Line]:
