@@ -90,7 +90,6 @@ class DrainQueue:
         return missing
 
     def _is_idle(self, key: bytes) -> bool:
-        """Return whether an idle worker is registered under the key; log an unreadable key once."""
         try:
             worker = Worker.find_by_key(
                 key.decode(), connection=self._redis, serializer=JSONSerializer, job_class=AllowedJob
@@ -103,13 +102,11 @@ class DrainQueue:
         return worker is not None and worker.get_state() == WorkerStatus.IDLE
 
     def put(self) -> None:
-        """Add one drain job."""
         self._queue.enqueue(
             DRAIN, job_id=new_id(_DRAIN_ID), job_timeout=self._timeout_s, result_ttl=0, failure_ttl=_FAILURE_TTL_S
         )
 
     def put_retention(self) -> None:
-        """Add one retention job."""
         self._queue.enqueue(
             RETAIN, job_id=new_id("retain"), job_timeout=_GRACE_S, result_ttl=0, failure_ttl=_FAILURE_TTL_S
         )
@@ -124,7 +121,6 @@ class DrainQueue:
         return sum(1 for job_id in self._queue.job_ids if job_id.startswith(f"{_DRAIN_ID}_"))
 
     def close(self) -> None:
-        """Close the connection."""
         self._redis.close()
 
 

@@ -44,7 +44,6 @@ class Trouble:
         self._logged_at_ms = 0.0
 
     def note(self, error: Exception, **facts: str) -> None:
-        """Count a failure."""
         self._times += 1
         cause, at_ms = f"{type(error).__name__}: {error}", monotonic_ms()
         if cause != self._logged or at_ms - self._logged_at_ms >= self._again_ms:
@@ -52,7 +51,6 @@ class Trouble:
             log.warning(self._name, error=cause, times=self._times, **facts)
 
     def over(self) -> None:
-        """Note a success."""
         if self._times:
             log.info(f"{self._name}_no_longer", times=self._times)
             self._times, self._logged = 0, ""

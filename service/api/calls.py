@@ -169,7 +169,6 @@ async def _find_registered(parts: Wiring, caller: Principal, name: str | None) -
 
 
 def _describe_caller(body: SuspensionRequest, caller: Principal) -> AgentManifest:
-    """Return the caller as an agent with the tools that it describes."""
     if body.agent not in (None, caller.name):
         raise InvalidInput(
             f"With mode 'poll' the agent is {caller.name!r}, the name of the key; leave agent out.",
@@ -197,7 +196,6 @@ def _describe_caller(body: SuspensionRequest, caller: Principal) -> AgentManifes
 
 
 def _define_call(manifest: AgentManifest, index: int, call: CallBody) -> ExternalCall:
-    """Return the call with its tool's definition. Raises `InvalidInput` for an unknown tool."""
     definition = next((one for one in manifest.tools if one.name == call.tool), None)
     if definition is None:
         known = ", ".join(one.name for one in manifest.tools) or "none"

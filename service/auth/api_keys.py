@@ -112,7 +112,6 @@ def _not_found(key_id: str) -> NotFound:
 
 
 def _check_name(name: str) -> None:
-    """Raise `InvalidInput` for a name with characters that look alike, or one of Sayso's own."""
     if not _NAME.fullmatch(name):
         raise InvalidInput("A key's name is 1 to 64 visible ASCII characters without spaces. Choose another name.")
     refuse_our_names(name)

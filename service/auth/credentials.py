@@ -71,7 +71,6 @@ class Credentials:
         return principal
 
     async def find_provisioner(self, token: str) -> ApiKey | None:
-        """Return the valid provisioner key with this token, or None."""
         key = await self._tokens.find_key(hash_token(token))
         return key if key is not None and key.kind == "provisioner" and key.holds(now_ms()) else None
 
@@ -94,7 +93,6 @@ class Credentials:
         self.forget(token)
 
     def forget(self, token: str) -> None:
-        """Drop a token from the cache."""
         self._cached.pop(token, None)
         for in_use in (True, False):
             self._pending.pop((token, in_use), None)

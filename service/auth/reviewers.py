@@ -145,7 +145,6 @@ class Reviewers:
         return len(ending)
 
     async def find(self, name: str) -> Reviewer | None:
-        """Return the reviewer of that name, or None."""
         return await self._people.find_reviewer(name)
 
     async def list_all(self) -> list[Reviewer]:

@@ -36,7 +36,6 @@ class Changes:
         self._sure_until_ms = sure_until_ms
 
     async def freezes(self) -> tuple[Freeze, ...]:
-        """Return the freezes as cached."""
         return await self._freezes(False)
 
     def doubt_time(self, freezes: tuple[Freeze, ...], now_ms: int) -> tuple[Freeze, ...]:

@@ -30,11 +30,9 @@ class Freezes:
         return (await self._memory.find(fresh=fresh)).freezes
 
     async def in_force(self, *, fresh: bool = False) -> list[Freeze]:
-        """Return the freezes in force."""
         return [one for one in await self.known(fresh=fresh) if one.in_force]
 
     def last_known(self) -> list[Freeze]:
-        """Return the freezes in force as of the last read."""
         return [one for one in self._last().freezes if one.in_force]
 
     def mark_ms(self) -> int:
@@ -104,7 +102,6 @@ class Freezes:
         await self.known(fresh=True)
 
     async def last_reading(self) -> ClockReading | None:
-        """Return the last saved reading of any clock."""
         return await self._store.load_reading()
 
     async def note_settled(self, freeze: Freeze) -> None:

@@ -90,7 +90,6 @@ class WorkerExecution:
         return await self.changes.start(suspension_id, begin, known)
 
     async def renew(self, suspension_id: str, fence: Fence) -> Saved:
-        """Renew the lease."""
         return await self.changes.suspensions.change(suspension_id, lambda record, now_ms: renew(record, fence, now_ms))
 
     async def redeem(
@@ -128,7 +127,6 @@ class WorkerExecution:
         events: tuple[Event, ...],
         known: Saved | None = None,
     ) -> Saved:
-        """Save the state of the run."""
         return await self._change_once(
             suspension_id, fence, lambda record, now_ms: checkpoint(record, fence, state, events, now_ms), known
         )
@@ -144,7 +142,6 @@ class WorkerExecution:
     async def return_permits(
         self, suspension_id: str, fence: Fence, unused: Collection[int], known: Saved | None = None
     ) -> Saved:
-        """Return the permits of calls that did not start."""
         return await self._change_once(
             suspension_id, fence, lambda record, now_ms: return_permits(record, fence, unused, now_ms), known
         )
@@ -167,7 +164,6 @@ class WorkerExecution:
     async def settle(
         self, suspension_id: str, fence: Fence, end: RunEnd, events: tuple[Event, ...], known: Saved | None = None
     ) -> Saved:
-        """End the run."""
         return await self._change_once(
             suspension_id, fence, lambda record, now_ms: settle(record, fence, end, events, now_ms), known
         )

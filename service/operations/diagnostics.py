@@ -149,7 +149,6 @@ def _check_rules(wiring: Wiring) -> Finding:
 
 
 async def _check_warnings(wiring: Wiring) -> AsyncIterator[Finding]:
-    """Yield a finding for each rule in force that cannot work."""
     try:
         for text in await find_warnings(wiring):
             yield Finding("rules", False, text, "Correct the rule. `sayso policy check` checks a file.")

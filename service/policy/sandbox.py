@@ -100,7 +100,6 @@ class Sandbox:
             evaluator.kill()
 
     def _follow_fork(self) -> None:
-        """Start with an empty pool after a fork."""
         if self._pid != os.getpid():
             self._open()
 
@@ -120,8 +119,6 @@ _ERRORS: dict[str, type[InvalidInput]] = {one.__name__: one for one in (InvalidI
 
 
 class _Evaluator:
-    """One running process."""
-
     def __init__(self, memory_mb: int) -> None:
         self.jobs = 0
         self._left = b""
@@ -147,7 +144,6 @@ class _Evaluator:
 
     @property
     def lives(self) -> bool:
-        """Whether the process still runs."""
         return self._process.poll() is None
 
     def ask(self, line: bytes, limit_s: float) -> bytes | None:
@@ -162,7 +158,6 @@ class _Evaluator:
         return self._read_line(limit_s)
 
     def kill(self) -> None:
-        """Kill the process."""
         self._process.kill()
         for pipe in (self._process.stdin, self._process.stdout):
             if pipe is not None:

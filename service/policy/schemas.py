@@ -67,7 +67,6 @@ class Fit:
         return True
 
     def job(self) -> JsonObject:
-        """Return the job for the sandbox."""
         return {"kind": "fit", "schema": self.schema, "value": self.value, "name": self.name, "formats": self.formats}
 
 

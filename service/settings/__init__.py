@@ -204,7 +204,6 @@ class Settings(WebhookSettings, PeriodSettings, LimitSettings, EdgeSettings):
 
     @property
     def secure_cookies(self) -> bool:
-        """Whether browsers reach the service over https."""
         return self.public_url.startswith("https://")
 
     @property
@@ -214,7 +213,6 @@ class Settings(WebhookSettings, PeriodSettings, LimitSettings, EdgeSettings):
 
     @property
     def runs_demo_model(self) -> bool:
-        """Whether `make up` starts the model endpoint."""
         return self.model_url == _demo_model_url(self.host, self.port)
 
 

@@ -42,7 +42,6 @@ class Deliveries:
         return [text(one) for one in found]
 
     async def read(self, event_id: str) -> Waiting | None:
-        """Return a message, or None."""
         async with translated():
             raw = await self._redis.get(self._keys.delivery(event_id))
         if raw is None:

@@ -31,12 +31,10 @@ class FreezeStore:
         self._redis, self._keys = store.redis, store.keys
 
     async def now_ms(self) -> int:
-        """Return the server's time."""
         async with translated():
             return _as_ms(*await self._redis.time())
 
     async def load(self) -> Kept:
-        """Return all freezes and the mark."""
         keys = self._keys
         async with translated(), self._redis.pipeline(transaction=True) as pipe:
             pipe.hvals(keys.freezes)
@@ -47,7 +45,6 @@ class FreezeStore:
         return Kept(tuple(freezes), int(mark or 0), _as_ms(*time))
 
     async def save(self, freeze: Freeze, mark_ms: int | None = None) -> None:
-        """Save a freeze and, if given, the mark."""
         keys = self._keys
         async with translated(), self._redis.pipeline(transaction=True) as pipe:
             pipe.hset(keys.freezes, freeze.id, freeze.model_dump_json())
@@ -57,13 +54,11 @@ class FreezeStore:
             await pipe.execute()
 
     async def load_reading(self) -> ClockReading | None:
-        """Return the last reading of any clock."""
         async with translated():
             found = await self._redis.hget(self._keys.clock, "beat")
         return ClockReading.model_validate_json(found) if found is not None else None
 
     async def save_reading(self, reading: ClockReading, mark_ms: int) -> None:
-        """Save a reading and the mark."""
         async with translated():
             await self._redis.hset(self._keys.clock, mapping={"beat": reading.model_dump_json(), "mark": mark_ms})
 

@@ -45,7 +45,6 @@ class Instance(BaseModel):
 
     @property
     def owner(self) -> str:
-        """The owner of its runs."""
         return f"aap:{self.id}"
 
 
@@ -57,7 +56,6 @@ class Instances:
         self._commit = store.redis.register_script(read_script("commit"))
 
     async def read(self, instance_id: str) -> Instance | None:
-        """Return the instance, or None."""
         async with translated():
             raw = await self._redis.get(self._keys.instance(instance_id))
         return Instance.model_validate_json(text(raw).partition("|")[2]) if raw else None

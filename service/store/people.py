@@ -92,7 +92,6 @@ class People:
             return bool(await self._redis.hsetnx(key, reviewer.name, reviewer.model_dump_json()))
 
     async def save_reviewer(self, reviewer: Reviewer) -> None:
-        """Overwrite a reviewer."""
         async with translated():
             await self._redis.hset(self._keys.reviewers, reviewer.name, reviewer.model_dump_json())
 
@@ -101,13 +100,11 @@ class People:
         return await self._change(Reviewer, self._keys.reviewers, name, change)
 
     async def find_reviewer(self, name: str) -> Reviewer | None:
-        """Return the reviewer with this name, or None."""
         async with translated():
             raw = await self._redis.hget(self._keys.reviewers, name)
         return Reviewer.model_validate_json(raw) if raw else None
 
     async def list_reviewers(self) -> list[Reviewer]:
-        """Return all reviewers by name."""
         async with translated():
             found = await self._redis.hgetall(self._keys.reviewers)
         return sorted((Reviewer.model_validate_json(raw) for raw in found.values()), key=lambda one: one.name)

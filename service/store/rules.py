@@ -63,6 +63,5 @@ class RuleStore:
         return sorted(holders)
 
     async def remove(self, process: str) -> None:
-        """Remove a process."""
         async with translated():
             await self._redis.hdel(self._keys.rules, f"p:{process}")

@@ -145,7 +145,6 @@ def _line(record: SuspensionRecord, item: Item) -> _Line:
 async def _find(
     request: Request, status: RunStatus | None, agent: str, skip: int
 ) -> tuple[list[Run], list[UnreadableRecord], int | None]:
-    """Return a page of runs, the unreadable ones, and the `skip` of the next page or None."""
     wiring = wiring_of(request)
     found: list[Run] = []
     damaged: list[UnreadableRecord] = []

@@ -14,8 +14,6 @@ _READER = json.JSONDecoder()
 
 
 class _Number(str):
-    """A number as it was written."""
-
     __slots__ = ()
 
 

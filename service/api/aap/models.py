@@ -78,7 +78,6 @@ class Delivery(Submitted):
     )
 
     def register(self) -> Registration:
-        """Return the record to store."""
         return Registration(url=self.url, registration_id=self.registration_id, signing_secret=self.signing_secret)
 
 
@@ -122,7 +121,6 @@ class NewRequest(Submitted):
 
     @property
     def timeout_s(self) -> int:
-        """The timeout in seconds."""
         return int(self.timeout[:-1]) * _SECONDS[self.timeout[-1]]
 
 
@@ -150,7 +148,6 @@ class InstanceView(ProtocolModel):
 
     @classmethod
     def of(cls, instance: Instance) -> Self:
-        """Return the view of an instance."""
         saved = instance.delivery
         delivery = DeliveryView(url=saved.url, registration_id=saved.registration_id) if saved else None
         return cls(id=instance.id, name=instance.name, delivery=delivery)

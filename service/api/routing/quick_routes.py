@@ -87,7 +87,6 @@ class QuickRouter:
         ]
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Serve one request."""
         if scope["type"] == "http" and scope["path"].startswith(self._prefix) and not scope.get("root_path"):
             for method, path, respond in self._quick:
                 if scope["method"] == method and (found := path.match(scope["path"])):

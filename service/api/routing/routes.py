@@ -73,8 +73,6 @@ def bearer_token(request: Request) -> str | None:
 
 
 class _ReadRequest(Request):
-    """A request whose body was already read and parsed."""
-
     def __init__(self, request: Request, raw: bytes, value: Any) -> None:
         super().__init__(request.scope, request.receive)
         self._raw = raw

@@ -111,5 +111,4 @@ class UnreadableView(View):
 
     @classmethod
     def list_of(cls, found: Iterable[object]) -> "list[UnreadableView]":
-        """Return the views of the unreadable records in a list."""
         return [cls.model_validate(one) for one in found if isinstance(one, UnreadableRecord)]

@@ -43,7 +43,6 @@ async def claim_format(redis: Redis) -> None:
 
 
 async def _holds_keys(redis: Redis) -> bool:
-    """Return whether the store holds keys of Sayso."""
     async for _ in redis.scan_iter(match="sayso:{*", count=1000):
         return True
     return False

@@ -21,7 +21,6 @@ Word = str | bytes | int
 
 
 def _pack(*words: Word) -> bytes:
-    """Return the encoded command."""
     packed: bytes = hiredis.pack_command(cast(Any, words))
     return packed
 
@@ -32,7 +31,6 @@ def _pack_words(*words: Word) -> bytes:
 
 
 def _unwrap(found: Any) -> Any:
-    """Return a reply; raises an error reply."""
     if isinstance(found, Exception):
         raise found
     return found
@@ -46,7 +44,6 @@ class Script:
         self.sha = sha1(source.encode(), usedforsecurity=False).hexdigest()
 
     def pack(self, keys: Sequence[str], args: Sequence[Word] = ()) -> bytes:
-        """Return the encoded command that runs it."""
         return _pack("EVALSHA", self.sha, len(keys), *keys, *args)
 
     def pack_parts(self, parts: Sequence["Part"]) -> bytes:
@@ -100,7 +97,6 @@ class Pipeline:
         return await self._run(script, script.pack_parts(parts))
 
     def close(self) -> None:
-        """Close the connection."""
         if self._connection is not None:
             self._connection.close()
 
@@ -156,7 +152,6 @@ class _Connection(asyncio.Protocol):
         return answer
 
     def close(self) -> None:
-        """Close the connection."""
         if self._timer is not None:
             self._timer.cancel()
         self._transport.close()
@@ -173,7 +168,6 @@ class _Connection(asyncio.Protocol):
             self._transport.abort()
 
     def connection_lost(self, error: Exception | None) -> None:
-        """Fail all pending commands."""
         self._fail(RedisConnectionError(f"the connection to the store was lost: {error or 'it was closed'}"))
 
     def _check_timeout(self) -> None:

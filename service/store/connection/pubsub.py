@@ -42,11 +42,9 @@ class Channels(asyncio.Protocol):
         return cls(connection, notify)
 
     def subscribe(self, names: Collection[str]) -> None:
-        """Subscribe to channels."""
         self._send("SUBSCRIBE", *names)
 
     def unsubscribe(self, name: str) -> None:
-        """Unsubscribe from a channel."""
         self._send("UNSUBSCRIBE", name)
 
     async def run(self, alive_every_s: float) -> None:
@@ -63,11 +61,9 @@ class Channels(asyncio.Protocol):
                     raise RedisTimeoutError("the store did not answer a PING on the connection for channels")
 
     def close(self) -> None:
-        """Close the connection."""
         self._transport.abort()
 
     def data_received(self, data: bytes) -> None:
-        """Notify of each message."""
         self._heard += 1
         try:
             self._reader.feed(data)

@@ -101,7 +101,6 @@ class Watch:
                 event.set()
 
     def wake_all(self) -> None:
-        """Wake all waiters."""
         for events in self._waiters.values():
             for event in events:
                 event.set()

@@ -70,7 +70,6 @@ class ExternalEvents:
         return [_unpack(raw, position) for position, raw in enumerate(found, start=after + 1)]
 
     async def read_all(self, run_id: str) -> list[StoredEvent]:
-        """Return all events of the run."""
         return await self.read(run_id, limit=MOST_EVENTS)
 
 

@@ -27,7 +27,6 @@ class _Age(NamedTuple):
     promised_before_ms: int
 
     def reached(self, record: SuspensionRecord) -> bool:
-        """Return whether an ended run may be deleted."""
         if record.resume.endpoint_id is not None:
             promised_ms = max(record.updated_at_ms, *(item.terms.deadline_at_ms for item in record.items))
             if promised_ms >= self.promised_before_ms:

@@ -40,7 +40,6 @@ class Run(BaseModel):
 
     @property
     def state(self) -> RunState:
-        """The state that follows from the status and the failed calls."""
         return find_run_state(self.status, self.failed_calls)
 
 
@@ -116,11 +115,9 @@ class Runs:
         return [one for one in await self._index.latest(run_ids) if one] if run_ids else []
 
     async def list_ids(self, limit: int) -> list[str]:
-        """Return the ids of the newest runs."""
         return await self._index.newest(None, 0, limit)
 
     async def count_pending(self) -> int:
-        """Return the number of pending suspensions."""
         async with translated():
             return int(await self._redis.zcard(self._keys.inbox))
 
@@ -140,7 +137,6 @@ class Runs:
             self._definitions |= dict.fromkeys(mapping, now_ms)
 
     async def definition(self, digest: str) -> ToolDefinition | None:
-        """Return the tool definition with this digest, or None."""
         async with translated():
             raw = await self._redis.hget(self._keys.definitions, digest)
         return ToolDefinition.model_validate_json(raw) if raw else None
@@ -150,7 +146,6 @@ class Runs:
         return await number_turn(self._redis, self._keys.thread(owner, thread_id), ask)
 
     async def save_agent(self, name: str, manifest: str) -> None:
-        """Save the manifest of a registered agent."""
         async with translated():
             await self._redis.hset(self._keys.agents, name, manifest)
 
@@ -246,7 +241,6 @@ class Runs:
         return ids + decided[skip:most]
 
     async def _read_many(self, keys: TenantKeys, run_ids: list[str]) -> list[Run | UnreadableRecord]:
-        """Read runs through their latest suspensions."""
         if not run_ids:
             return []
         run_of = {one: run_id for run_id, one in zip(run_ids, await self._index.latest(run_ids), strict=True) if one}

@@ -95,7 +95,6 @@ class DueBatches:
         return max(int(seconds) * 1000 + int(micros) // 1000, self.mark_ms()), packed
 
     async def _send(self, suspension_ids: Sequence[str], commits: Sequence[Part]) -> list[str]:
-        """Send commits and return the ids of those that failed; raises `Unavailable` when the reply is lost."""
         if not commits:
             return []
         async with translated():
@@ -111,7 +110,6 @@ def _went_through(answer: Any) -> bool:
 
 
 def _prepare(tenant: str, suspension_id: str, raw: bytes | None, verb: Verb, now_ms: int) -> Part | None:
-    """Return the commit, or None without a change."""
     if raw is None:
         raise ValueError("the suspension is gone")
     record, head, _ = read_record(tenant, suspension_id, raw)
@@ -135,7 +133,6 @@ def _precompute(
 
 
 def _pack(record: SuspensionRecord, change: Change, head: TrailHead, between_ms: tuple[int, int] = (0, 0)) -> Part:
-    """Return the commit; a precomputed one is packed small, to be sent fast."""
     commit, _, _ = build_commit(record, change, head, os.urandom(6).hex(), None, small=between_ms != (0, 0))
     commit.between_ms = between_ms
     return Part.pack(*commit.arguments())

@@ -56,11 +56,9 @@ class Commit:
         self.rooms[len(self.guards) // 2] = full
 
     def write(self, command: str, key: str, *args: str | bytes | int) -> None:
-        """Add a write."""
         self.writes += [len(args), command, self._place(key), *args]
 
     def arguments(self) -> tuple[list[str], list[str | bytes | int]]:
-        """Return the KEYS and ARGV of the script."""
         return list(self.keys), [*self.between_ms, len(self.guards) // 2, *self.guards, *self.writes]
 
     def _place(self, key: str) -> int:

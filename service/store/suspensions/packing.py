@@ -82,7 +82,6 @@ def _parse_record(doc: bytes) -> SuspensionRecord:
 
 
 def _check_digests(record: SuspensionRecord, item: Item) -> None:
-    """Raise `Unreadable` where arguments do not match their digest."""
     outcome = item.outcome
     expected = [(item.tool.args, item.digest)]
     if outcome is not None and (outcome.args is not None or outcome.digest != item.digest):

@@ -86,7 +86,6 @@ class Readings:
         return stored
 
     def try_read(self, suspension_id: str, raw: bytes) -> SuspensionRecord | UnreadableRecord:
-        """Return the record, or why it cannot be read."""
         try:
             return self.read(suspension_id, raw).record
         except Unreadable as error:

@@ -76,8 +76,6 @@ class Saved(NamedTuple):
 
 
 class _Attempt(NamedTuple):
-    """A commit, and its result if it succeeds."""
-
     commit: Commit
     commit_id: str
     saved: Saved
@@ -223,7 +221,6 @@ class Suspensions(SuspensionLookups):
         return now_ms
 
     async def _send(self, attempt: _Attempt) -> Saved | None:
-        """Commit; None after a concurrent change."""
         keys, args = attempt.commit.arguments()
         failed_guard, *time = await self._commit(keys=keys, args=args)
         if failed_guard in attempt.commit.lasting:
@@ -261,7 +258,6 @@ class Suspensions(SuspensionLookups):
 
 
 def _unchanged(record: SuspensionRecord, found: Found) -> Saved:
-    """Return an unchanged record, usable as `known`."""
     return Saved(record, found.now_ms, repeated=True, ref=found.ref, head=found.head, saved_at_ms=monotonic_ms())
 
 

@@ -32,7 +32,6 @@ class Schedule:
         self._taking = store.connections.ready
 
     async def now_ms(self) -> int:
-        """Return the store server's time."""
         async with translated():
             seconds, micros = await self._redis.time()
         return int(seconds) * 1000 + int(micros) // 1000
