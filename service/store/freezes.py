@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from sayso.records.freezes import Freeze
 from sayso.records.terms import LONGEST_WAIT_S
 from sayso.transitions.clock_jumps import ClockReading
-from service.store.connection.connecting import translated
+from service.store.connection.connecting import as_ms, translated
 from service.store.keys import CHANGES
 from service.store.tenants import TenantStore
 
@@ -32,24 +32,22 @@ class FreezeStore:
 
     async def now_ms(self) -> int:
         async with translated():
-            return _as_ms(*await self._redis.time())
+            return as_ms(*await self._redis.time())
 
     async def load(self) -> Kept:
-        keys = self._keys
         async with translated(), self._redis.pipeline(transaction=True) as pipe:
-            pipe.hvals(keys.freezes)
-            pipe.hget(keys.clock, "mark")
+            pipe.hvals(self._keys.freezes)
+            pipe.hget(self._keys.clock, "mark")
             pipe.time()
             found, mark, time = await pipe.execute()
         freezes = sorted(map(Freeze.model_validate_json, found), key=lambda one: (one.at_ms, one.id))
-        return Kept(tuple(freezes), int(mark or 0), _as_ms(*time))
+        return Kept(tuple(freezes), int(mark or 0), as_ms(*time))
 
     async def save(self, freeze: Freeze, mark_ms: int | None = None) -> None:
-        keys = self._keys
         async with translated(), self._redis.pipeline(transaction=True) as pipe:
-            pipe.hset(keys.freezes, freeze.id, freeze.model_dump_json())
+            pipe.hset(self._keys.freezes, freeze.id, freeze.model_dump_json())
             if mark_ms is not None:
-                pipe.hset(keys.clock, "mark", mark_ms)
+                pipe.hset(self._keys.clock, "mark", mark_ms)
             pipe.publish(CHANGES + self._keys.tenant, "")  # open pages show what is frozen
             await pipe.execute()
 
@@ -64,15 +62,8 @@ class FreezeStore:
 
     async def forget_old(self, now_ms: int) -> None:
         """Delete freezes that ended so long ago that nothing they held can wait."""
-        old = [
-            one.id
-            for one in (await self.load()).freezes
-            if one.unfrozen_at_ms and one.unfrozen_at_ms < now_ms - _KEPT_MS
-        ]
+        kept = (await self.load()).freezes
+        old = [one.id for one in kept if one.unfrozen_at_ms and one.unfrozen_at_ms < now_ms - _KEPT_MS]
         if old:
             async with translated():
                 await self._redis.hdel(self._keys.freezes, *old)
-
-
-def _as_ms(seconds: int, micros: int) -> int:
-    return int(seconds) * 1000 + int(micros) // 1000

@@ -4,14 +4,9 @@ One commit saves a change and the Idempotency-Key of its caller. A deleted insta
 for seven days.
 """
 
-from typing import Any
-
-from pydantic import BaseModel, ConfigDict
-
-from sayso.errors import IdempotencyConflict
+from sayso.records.base import Immutable
 from service.store.connection.connecting import text, translated
 from service.store.keys import INSTANCE_KEYS
-from service.store.lua import read_script
 from service.store.suspensions.commits import Commit, Idempotency
 from service.store.tenants import TenantStore
 from service.store.tokens import InstanceKey
@@ -19,20 +14,16 @@ from service.store.tokens import InstanceKey
 KEPT_MS = 7 * 86_400_000  # how long the Idempotency-Key of an instance and the mark of a deleted one are kept
 
 
-class Registration(BaseModel):
+class Registration(Immutable):
     """The URL that receives an instance's decisions, and the secret that signs them."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
 
     url: str
     registration_id: str
     signing_secret: str
 
 
-class Instance(BaseModel):
+class Instance(Immutable):
     """One installation of an agent; `scope` is its provisioner."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
 
     id: str
     tenant: str
@@ -53,7 +44,7 @@ class Instances:
 
     def __init__(self, store: TenantStore) -> None:
         self._redis, self._keys = store.redis, store.keys
-        self._commit = store.redis.register_script(read_script("commit"))
+        self._send = store.send
 
     async def read(self, instance_id: str) -> Instance | None:
         async with translated():
@@ -65,17 +56,6 @@ class Instances:
         async with translated():
             raw = await self._redis.get(self._keys.gone(instance_id))
         return raw is not None and text(raw) == f"1|{scope}"
-
-    async def recall(self, seen: Idempotency) -> str | None:
-        """Return the earlier result of this key, or None; raises `IdempotencyConflict` for another request."""
-        async with translated():
-            raw = await self._redis.get(self._keys.idempotency(seen.actor, seen.key))
-        if raw is None:
-            return None
-        _, fingerprint, ref = text(raw).split("|", 2)
-        if fingerprint != seen.fingerprint:
-            raise IdempotencyConflict(idempotency_key=seen.key)
-        return ref
 
     async def save(self, instance: Instance, seen: Idempotency) -> Instance | None:
         """Save a new or changed instance; return None, and save nothing, after a concurrent change."""
@@ -112,10 +92,3 @@ class Instances:
         async with translated():
             await self._redis.delete(INSTANCE_KEYS + instance.credential_hash)
         return True
-
-    async def _send(self, commit: Commit) -> bool:
-        names, args = commit.arguments()
-        async with translated():
-            failed_guard: Any
-            failed_guard, *_ = await self._commit(keys=names, args=args)
-        return not failed_guard

@@ -3,10 +3,11 @@
 from collections.abc import Callable, Sequence
 from typing import Any, Literal, NamedTuple, TypeVar
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import Field
 from redis.asyncio.client import Pipeline
 
 from sayso.canonical_json import JsonObject
+from sayso.records.base import Immutable
 from service.settings.periods import LONGEST_SESSION_S
 from service.store.connection.connecting import text, translated
 from service.store.keys import KEYS, SESSIONS
@@ -15,10 +16,8 @@ from service.store.tenants import TenantStore
 Kept = TypeVar("Kept", "Reviewer", "ApiKey")
 
 
-class Reviewer(BaseModel):
+class Reviewer(Immutable):
     """A person who may decide; an admin also manages people and keys."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
 
     name: str
     password_hash: str
@@ -29,10 +28,8 @@ class Reviewer(BaseModel):
     sessions_end_at_ms: int = 0  # sessions opened earlier are invalid
 
 
-class Session(BaseModel):
+class Session(Immutable):
     """One sign-in of one person; `address` and `client` come from the request that opened it."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
 
     tenant: str
     name: str
@@ -56,10 +53,8 @@ KeyKind = Literal["agent", "reviewer", "provisioner"]
 Agent Approval Protocol."""
 
 
-class ApiKey(BaseModel):
+class ApiKey(Immutable):
     """A credential of a machine; `kind` is its permission."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
 
     id: str
     tenant: str

@@ -5,8 +5,11 @@ from math import inf
 
 from redis.asyncio import Redis
 
+from service.store.connection.connecting import translated
 from service.store.connection.pipeline import Pipeline
 from service.store.keys import TenantKeys
+from service.store.lua import read_script
+from service.store.suspensions.commits import Commit
 from service.store.suspensions.reading import Readings
 
 _BATCH_PIPELINES = 4
@@ -39,3 +42,11 @@ class TenantStore:
         self.redis = connections.redis
         self.keys = TenantKeys(tenant)
         self.readings = Readings(tenant)
+        self._commit = connections.redis.register_script(read_script("commit"))
+
+    async def send(self, commit: Commit) -> bool:
+        """Run a commit; return False, with nothing written, where a guard fails."""
+        names, args = commit.arguments()
+        async with translated():
+            failed_guard, *_ = await self._commit(keys=names, args=args)
+        return not failed_guard

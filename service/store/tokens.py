@@ -1,17 +1,15 @@
 """API keys, sessions and instances of all tenants, by the hash of their token."""
 
-from pydantic import BaseModel, ConfigDict
 from redis.asyncio import Redis
 
+from sayso.records.base import Immutable
 from service.store.connection.connecting import translated
 from service.store.keys import INSTANCE_KEYS, KEYS, SESSIONS
 from service.store.people import ApiKey, Session
 
 
-class InstanceKey(BaseModel):
+class InstanceKey(Immutable):
     """The instance of a credential of the Agent Approval Protocol."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
 
     tenant: str
     instance_id: str

@@ -81,7 +81,7 @@ async def change_instance(
     """Change the name or the delivery of an instance. A delivery applies to later requests."""
     idempotency = _idempotency(scope, key, f"change {id_} {write_exactly(await request.body())}", id_)
     await _find(parts, scope, id_)
-    if await parts.instances.recall(idempotency) is not None:
+    if await parts.replays.recall(idempotency) is not None:
         return InstanceView.of(await _find(parts, scope, id_))
     delivery = body.delivery.register() if body.delivery is not None else None
     if delivery is not None:
@@ -94,7 +94,7 @@ async def change_instance(
         saved = await parts.instances.save(found.model_copy(update=update), idempotency)
         if saved is not None:
             return InstanceView.of(saved)
-        if await parts.instances.recall(idempotency) is not None:
+        if await parts.replays.recall(idempotency) is not None:
             return InstanceView.of(await _find(parts, scope, id_))
     raise Unavailable()
 
@@ -126,7 +126,7 @@ def _unknown(instance_id: str) -> NotFound:
 
 async def _recall(parts: Wiring, scope: Scope, idempotency: Idempotency) -> ProvisionedInstance | None:
     """Return the instance and credential that the same request created before, or None."""
-    ref = await parts.instances.recall(idempotency)
+    ref = await parts.replays.recall(idempotency)
     if ref is None:
         return None
     instance_id, salt = ref.split(" ")

@@ -59,6 +59,11 @@ def text(raw: bytes | str) -> str:
     return raw.decode() if isinstance(raw, bytes) else raw
 
 
+def as_ms(seconds: bytes | int, micros: bytes | int) -> int:
+    """Return the server's time in ms from the reply to TIME."""
+    return int(seconds) * 1000 + int(micros) // 1000
+
+
 def translated() -> AbstractAsyncContextManager[None]:
     """Raise `Unavailable` for an error of the store."""
     return _TRANSLATION

@@ -6,14 +6,14 @@ concurrently.
 
 import os
 from collections.abc import Callable, Sequence
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from redis.exceptions import ResponseError
 
 from sayso.errors import SaysoError
 from sayso.records.events import TrailHead
 from sayso.records.suspensions import Change, Status, SuspensionRecord
-from service.store.connection.connecting import translated
+from service.store.connection.connecting import as_ms, translated
 from service.store.connection.pipeline import Part, Script
 from service.store.lua import read_script
 from service.store.suspensions.commits import build_commit
@@ -52,8 +52,7 @@ class DueBatches:
         """Apply the transition to each; return the ids that failed. Raises `Unavailable`."""
         now_ms, packed = await self._load(suspension_ids)
         left: list[str] = []
-        sent: list[str] = []
-        commits: list[Part] = []
+        commits: dict[str, Part] = {}
         for suspension_id, raw in zip(suspension_ids, packed, strict=True):
             try:
                 commit = _prepare(self._keys.tenant, suspension_id, raw, verb, now_ms)
@@ -61,9 +60,8 @@ class DueBatches:
                 left.append(suspension_id)
                 continue
             if commit is not None:
-                sent.append(suspension_id)
-                commits.append(commit)
-        return left + await self._send(sent, commits)
+                commits[suspension_id] = commit
+        return left + await self._send(list(commits), list(commits.values()))
 
     async def precompute(
         self, suspension_ids: Sequence[str], verb: Verb, until_ms: int
@@ -88,11 +86,10 @@ class DueBatches:
         return await self._send([one.suspension_id for one in commits], [one.commit for one in commits])
 
     async def _load(self, suspension_ids: Sequence[str]) -> tuple[int, list[bytes | None]]:
-        keys = self._keys
         async with translated():
-            reply: Any = await next(self._pipelines).run(_LOAD, [keys.suspension(one) for one in suspension_ids])
-        seconds, micros, packed = reply
-        return max(int(seconds) * 1000 + int(micros) // 1000, self.mark_ms()), packed
+            names = [self._keys.suspension(one) for one in suspension_ids]
+            seconds, micros, packed = await next(self._pipelines).run(_LOAD, names)
+        return max(as_ms(seconds, micros), self.mark_ms()), packed
 
     async def _send(self, suspension_ids: Sequence[str], commits: Sequence[Part]) -> list[str]:
         if not commits:
@@ -102,11 +99,8 @@ class DueBatches:
                 answers = await next(self._pipelines).run_parts(_COMMIT, commits)
             except ResponseError:
                 return [*suspension_ids]  # the caller finds the malformed one by changing each alone
-        return [one for one, answer in zip(suspension_ids, answers, strict=True) if not _went_through(answer)]
-
-
-def _went_through(answer: Any) -> bool:
-    return isinstance(answer, list) and answer[0] == 0
+        results = zip(suspension_ids, answers, strict=True)
+        return [one for one, answer in results if not isinstance(answer, list) or answer[0] != 0]
 
 
 def _prepare(tenant: str, suspension_id: str, raw: bytes | None, verb: Verb, now_ms: int) -> Part | None:

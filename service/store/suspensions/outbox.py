@@ -7,21 +7,18 @@ import json
 from hashlib import sha256
 from uuid import UUID
 
-from pydantic import BaseModel, ConfigDict
-
 from sayso.clock import iso_utc
+from sayso.records.base import Immutable
 from sayso.records.suspensions import Status, SuspensionRecord
 
 RETRY_FOR_MS = 7 * 86_400_000  # how long after the decision a message is sent
 
 
-class Delivery(BaseModel):
+class Delivery(Immutable):
     """A message, its endpoint and the time of its last attempt.
 
     `not_before_ms` is the time of the next attempt, or the end of the current claim.
     """
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
 
     id: str
     endpoint_id: str

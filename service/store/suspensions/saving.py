@@ -18,7 +18,7 @@ from sayso.errors import (
 )
 from sayso.records.events import TrailHead
 from sayso.records.suspensions import Change, Status, SuspensionRecord
-from service.store.connection.connecting import LOST, translated
+from service.store.connection.connecting import LOST, as_ms, translated
 from service.store.connection.pipeline import Script
 from service.store.lua import read_script
 from service.store.suspensions.batches import DueBatches
@@ -35,10 +35,6 @@ _READING_MS = 1_000  # the age, ms, up to which a reading of the store's time co
 Verb = Callable[[SuspensionRecord, int], Change]
 Begin = Callable[[int], Change]
 Step = Callable[[SuspensionRecord | None, int], Change]
-
-
-def _no_mark() -> int:
-    return 0
 
 
 class Found(NamedTuple):
@@ -87,7 +83,7 @@ class Suspensions(SuspensionLookups):
     `mark_ms` returns the latest time that a clock confirmed, as cached.
     """
 
-    def __init__(self, store: TenantStore, mark_ms: Callable[[], int] = _no_mark) -> None:
+    def __init__(self, store: TenantStore, mark_ms: Callable[[], int] = lambda: 0) -> None:
         super().__init__(store)
         self.tenant = store.keys.tenant
         self.mark_ms = mark_ms
@@ -216,7 +212,7 @@ class Suspensions(SuspensionLookups):
                 self._recent.popitem(last=False)
 
     def _read_time(self, seconds: Any, micros: Any) -> int:
-        now_ms = int(seconds) * 1000 + int(micros) // 1000
+        now_ms = as_ms(seconds, micros)
         self._connections.time_read = (now_ms, monotonic_ms())
         return now_ms
 
@@ -240,13 +236,11 @@ class Suspensions(SuspensionLookups):
         return (await self.read(str(found.ref)))._replace(ref=found.ref)
 
     async def _find(self, suspension_id: str, seen: Idempotency | None) -> Found:
-        keys = self._keys
-        wanted = [keys.suspension(suspension_id)]
+        wanted = [self._keys.suspension(suspension_id)]
         if seen is not None:
-            wanted.append(keys.idempotency(seen.actor, seen.key))
+            wanted.append(self._keys.idempotency(seen.actor, seen.key))
         async with translated():
-            reply: Any = await self._load(keys=wanted)
-        seconds, micros, raw, request = reply
+            seconds, micros, raw, request = await self._load(keys=wanted)
         # After the store's clock went back a little, time stands still until it passes the mark.
         now_ms = max(self._read_time(seconds, micros), self.mark_ms())
         fingerprint, ref = request.decode().split("|", 2)[1:] if request else (None, None)
