@@ -52,20 +52,7 @@ class AllowedJob(Job):
             raise UnknownJob(f"The job {self.id} asks for {str(self.func_name)[:80]!r}, which is not a job of Sayso.")
         return super().func
 
-    @property
-    def success_callback(self) -> None:
-        """None; the hash is ignored."""
-        return None
-
-    @property
-    def failure_callback(self) -> None:
-        """None; the hash is ignored."""
-        return None
-
-    @property
-    def stopped_callback(self) -> None:
-        """None; the hash is ignored."""
-        return None
+    success_callback = failure_callback = stopped_callback = property(lambda _self: None)
 
     def send_webhooks(self, *_args: Any, **_kwargs: Any) -> None:
         """Send nothing; the hash is ignored."""

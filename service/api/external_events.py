@@ -126,7 +126,7 @@ class TimelineEntry(BaseModel):
     @classmethod
     def of(cls, entry: TrailEntry | Entry) -> "TimelineEntry":
         if isinstance(entry, TrailEntry):
-            return cls(at=entry.at_ms, event=EventView.of(entry))
+            return cls(at=entry.at_ms, event=EventView.model_validate(entry))
         return cls(at=entry.at_ms, external=ExternalEntryView.model_validate(entry))
 
 

@@ -126,7 +126,7 @@ async def decide_item(
     """Approve, approve with edited arguments, deny, or give a value. The first decision to complete the quorum wins."""
     saved = await parts.desk.decide(suspension_id, item_id, body, caller.actor("api"), key=key)
     item = find_item(saved.record, item_id)
-    own = [DecisionView.of(one) for one in item.decisions if one.by.id == caller.name]
+    own = [DecisionView.model_validate(one) for one in item.decisions if one.by.id == caller.name]
     outcome = OutcomeView.model_validate(item.outcome) if item.outcome is not None else None
     return DecidedItem(
         suspension_id=suspension_id,

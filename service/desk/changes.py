@@ -1,6 +1,7 @@
 """Changes to suspensions that depend on what is frozen."""
 
 from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
 
 from sayso.errors import Frozen, Unavailable
 from sayso.records.freezes import Freeze
@@ -20,23 +21,16 @@ async def no_freezes(_fresh: bool) -> tuple[Freeze, ...]:
     return ()
 
 
-def no_limit() -> int:
-    """Return 0: what is known about freezes stays valid."""
-    return 0
-
-
+@dataclass(frozen=True)
 class Changes:
     """The suspensions of a tenant and its freezes."""
 
-    def __init__(
-        self, suspensions: Suspensions, freezes: KnownFreezes = no_freezes, sure_until_ms: Callable[[], int] = no_limit
-    ) -> None:
-        self.suspensions = suspensions
-        self._freezes = freezes
-        self._sure_until_ms = sure_until_ms
+    suspensions: Suspensions
+    known_freezes: KnownFreezes
+    sure_until_ms: Callable[[], int]
 
     async def freezes(self) -> tuple[Freeze, ...]:
-        return await self._freezes(False)
+        return await self.known_freezes(False)
 
     def doubt_time(self, freezes: tuple[Freeze, ...], now_ms: int) -> tuple[Freeze, ...]:
         """Return the freezes, with one of time where no clock has confirmed `now_ms`."""
@@ -53,8 +47,8 @@ class Changes:
             return await self._start(suspension_id, start, known, fresh=True)
 
     async def _start(self, suspension_id: str, start: Start, known: Saved | None, *, fresh: bool) -> Saved:
-        freezes = await self._freezes(fresh)
-        verb = limit_start(start, freezes, self._sure_until_ms())
+        freezes = await self.known_freezes(fresh)
+        verb = limit_start(start, freezes, self.sure_until_ms())
         return await self.suspensions.change(suspension_id, verb, known=known)
 
 

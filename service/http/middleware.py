@@ -1,6 +1,7 @@
 """ASGI guards around the whole app: security headers, body limits, and a response to every error."""
 
 from collections.abc import Awaitable, Callable, Iterable, Mapping
+from dataclasses import dataclass
 from http import HTTPStatus
 
 from fastapi import Request, Response
@@ -27,36 +28,28 @@ _SECURE = {b"strict-transport-security": b"max-age=31536000"}
 _REFERRER = (b"referrer-policy", b"no-referrer")
 
 
+@dataclass
 class Guards:
     """Guards every request: answers uncaught errors, limits the body, sets security headers.
 
     An error after the response has started breaks it off. Only static files may be cached.
     """
 
-    def __init__(
-        self,
-        app: ASGIApp,
-        limit_bytes: int,
-        answer: Answer,
-        wider: Mapping[str, int],
-        forms: tuple[str, ...],
-        secure: bool = False,
-    ) -> None:
-        self._app = app
-        self._limit_bytes = limit_bytes
-        self._wider = wider
-        self._forms = forms
-        self._answer = answer
-        self._secure = secure
+    app: ASGIApp
+    limit_bytes: int
+    answer: Answer
+    wider: Mapping[str, int]
+    forms: tuple[str, ...]
+    secure: bool = False
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
-            await self._app(scope, receive, send)
+            await self.app(scope, receive, send)
             return
-        limit_bytes = self._wider.get(scope["path"], self._limit_bytes)
-        limit_bytes *= _FORM_GROWTH if scope["path"].startswith(self._forms) else 1
+        limit_bytes = self.wider.get(scope["path"], self.limit_bytes)
+        limit_bytes *= _FORM_GROWTH if scope["path"].startswith(self.forms) else 1
         exchange = _Exchange(
-            receive, send, limit_bytes, static=scope["path"].startswith("/static/"), secure=self._secure
+            receive, send, limit_bytes, static=scope["path"].startswith("/static/"), secure=self.secure
         )
         try:
             await self._serve(scope, exchange)
@@ -65,7 +58,7 @@ class Guards:
         except Exception as error:
             if exchange.begun:
                 raise
-            response = self._answer(Request(scope, receive), error)
+            response = self.answer(Request(scope, receive), error)
             await response(scope, receive, exchange.answer)
 
     async def _serve(self, scope: Scope, exchange: "_Exchange") -> None:
@@ -73,7 +66,7 @@ class Guards:
         if _exceeds(scope, exchange.limit_bytes):
             raise _too_large(exchange.limit_bytes)
         try:
-            await self._app(scope, exchange.receive, exchange.send)
+            await self.app(scope, exchange.receive, exchange.send)
         except TooLarge:
             if not exchange.over:
                 raise

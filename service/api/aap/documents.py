@@ -1,14 +1,14 @@
 """The OpenAPI document of the protocol, with its errors and headers."""
 
 from collections.abc import Callable
+from functools import cache
 from typing import Any
 
 from fastapi import FastAPI
-from fastapi.openapi.utils import get_openapi
 from pydantic import BaseModel, ConfigDict, Field
 
 from service.api.aap.models import UUID_FORM, drop_default
-from service.http.openapi import LICENSE, Responses
+from service.http.openapi import Responses, build_openapi
 
 PREFIX = "/api/aap"
 _ALWAYS = (400, 422, 429, 500, 503)
@@ -86,25 +86,11 @@ def replays(model: type[BaseModel], description: str, *statuses: int) -> Respons
 
 def document(app: FastAPI) -> Callable[[], dict[str, Any]]:
     """Return a function that builds the OpenAPI document once."""
-
-    def make() -> dict[str, Any]:
-        if app.openapi_schema is None:
-            app.openapi_schema = _make(app)
-        return app.openapi_schema
-
-    return make
+    return cache(lambda: _make(app))
 
 
 def _make(app: FastAPI) -> dict[str, Any]:
-    built = get_openapi(
-        title=app.title,
-        version=app.version,
-        description=app.description,
-        routes=app.routes,
-        tags=_TAGS,
-        servers=[{"url": PREFIX}],
-        license_info=LICENSE,
-    )
+    built = build_openapi(app, _TAGS, {"url": PREFIX})
     for operation in (one for path in built["paths"].values() for one in path.values()):
         for parameter in operation.get("parameters", ()):
             parameter["schema"].pop("default", None)

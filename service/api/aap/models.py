@@ -9,6 +9,7 @@ from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 from sayso.canonical_json import JsonObject
 from sayso.records.tool_names import NAME_CHARACTERS, ToolName
+from service.http.openapi import drop_null
 from service.store.instances import Instance, Registration
 
 DURATION = r"^[1-9][0-9]*(s|m|h)$"
@@ -16,6 +17,11 @@ UUID_FORM = r"^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$"
 TIMESTAMP = r"^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?Z$"
 _SIGNING = r"^whsec_[A-Za-z0-9+/]{42}[AEIMQUYcgkosw048]=$"
 _SECONDS = {"s": 1, "m": 60, "h": 3600}
+
+
+def read_duration(text: str) -> int:
+    """Return the seconds of a duration such as `10m`."""
+    return int(text[:-1]) * _SECONDS[text[-1]]
 
 
 def drop_default(schema: dict[str, Any]) -> None:
@@ -26,9 +32,7 @@ def drop_default(schema: dict[str, Any]) -> None:
 def _drop_null(schema: dict[str, Any]) -> None:
     """Remove null from the schema: an optional member may be absent, but not null."""
     drop_default(schema)
-    for kind in schema.pop("anyOf"):
-        if kind != {"type": "null"}:
-            schema.update(kind)
+    drop_null(schema)
 
 
 _ABSENT: Any = Field(default=None, json_schema_extra=_drop_null)
@@ -121,7 +125,7 @@ class NewRequest(Submitted):
 
     @property
     def timeout_s(self) -> int:
-        return int(self.timeout[:-1]) * _SECONDS[self.timeout[-1]]
+        return read_duration(self.timeout)
 
 
 class NewOutcome(Submitted):

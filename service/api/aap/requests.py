@@ -12,7 +12,7 @@ from service.api.aap.callers import Id, InstanceRoute, Key, Requester, find_inst
 from service.api.aap.documents import problems, replays
 from service.api.aap.exact_json import write_exactly
 from service.api.aap.items import ADAPTER, KEPT_MS, ProtocolLimits, describe_reasoning, draft_call, draft_run, origin
-from service.api.aap.models import DURATION, NewOutcome, NewRequest, RequestView
+from service.api.aap.models import DURATION, NewOutcome, NewRequest, RequestView, read_duration
 from service.api.aap.problems import Refusal
 from service.api.aap.views import status_of, write_request
 from service.api.routing.dependencies import Parts
@@ -28,7 +28,6 @@ router = APIRouter(prefix="/v1/requests", tags=["requests"], route_class=Instanc
 LONGEST_WAIT_S = 30
 REPORT_WITHIN_S = 7 * 86_400  # time to report the outcome of a consumed call; the protocol does not require a report
 _ITEM = "i1"
-_SECONDS = {"s": 1, "m": 60, "h": 3600}
 
 Wait = Annotated[
     str,
@@ -84,7 +83,7 @@ async def get_request(request: Request, id_: Id, caller: Requester, parts: Parts
         read,
         who=caller.owner,
         done=lambda found: closed_at_ms(found) is not None,
-        wait_s=_read_wait(wait),
+        wait_s=min(LONGEST_WAIT_S, read_duration(wait)) if wait else 0,
         identify=find_instance,
     )
     return await _show(parts, record)
@@ -96,7 +95,7 @@ async def get_request(request: Request, id_: Id, caller: Requester, parts: Parts
 async def cancel_request(id_: Id, caller: Requester, parts: Parts) -> Response:
     """Cancel a pending request. A decision is final."""
     found = await _find(parts, caller, id_)
-    saved = await parts.desk.withdraw(found.id, _actor(caller))
+    saved = await parts.desk.withdraw(found.id, Actor(id=caller.owner, kind=ActorKind.AGENT, channel=ADAPTER))
     return await _show(parts, saved.record)
 
 
@@ -160,13 +159,3 @@ def _refuse_consumption(found: SuspensionRecord, error: Conflict) -> Refusal:
     if found.items[0].permit is None and found.status is not Status.CANCELLED:
         return Refusal(409, "approval_expired", error.message)
     return Refusal(409, "approval_withdrawn", error.message)
-
-
-def _read_wait(wait: str) -> int:
-    if not wait:
-        return 0
-    return min(LONGEST_WAIT_S, int(wait[:-1]) * _SECONDS[wait[-1]])
-
-
-def _actor(caller: Instance) -> Actor:
-    return Actor(id=caller.owner, kind=ActorKind.AGENT, channel=ADAPTER)
