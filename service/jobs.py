@@ -1,8 +1,4 @@
-"""The jobs in RQ.
-
-A job hash in RQ can name any importable function. A job outside of `JOBS` is refused before any import. A lost or
-late job does no harm: the record is authoritative.
-"""
+"""The jobs in RQ. A job outside of `JOBS` is refused before any import; a lost or late job does no harm."""
 
 import re
 from typing import Any, TypeVar

@@ -1,7 +1,4 @@
-"""`python -m service.setup`: create the first admin and the demo agent's key, and print how to sign in.
-
-Idempotent. A password or key is printed only if it was generated here.
-"""
+"""`python -m service.setup`: create the first admin and the demo agent's key, and print what was generated."""
 
 import asyncio
 import sys

@@ -150,10 +150,7 @@ async def extend_item(
 async def _page(
     parts: Wiring, caller: Principal, status: str, skip: int, limit: int
 ) -> list[SuspensionRecord | UnreadableRecord]:
-    """Return one page. The indexes have no owners, so an agent's page is filtered from the whole list.
-
-    In a long inbox the index of the agent's runs is used instead. Only there an agent sees its unreadable suspensions.
-    """
+    """Return a page; an agent's is filtered from all, or in a long inbox found by the index of its runs."""
     read_ids = parts.runs.inbox if status == "pending" else parts.runs.decided
     if caller.owner is None:
         return await parts.desk.suspensions.read_page(await read_ids(skip, limit))

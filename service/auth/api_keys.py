@@ -31,10 +31,7 @@ class ApiKeys:
         predecessor_id: str | None = None,
         context: JsonObject | None = None,
     ) -> tuple[ApiKey, str]:
-        """Create a key and return it with its only plain copy; a given `secret` becomes the key.
-
-        Raises `InvalidInput` for a bad name or a short secret, `Conflict` for a secret that is another key's.
-        """
+        """Create a key; return it with its only plain copy. Raises `InvalidInput`, `Conflict` for a used `secret`."""
         if predecessor_id is None:
             _check_name(name)
         if secret is not None and len(secret) < SHORTEST_KEY:
@@ -59,10 +56,7 @@ class ApiKeys:
         return key, plain
 
     async def revoke(self, key_id: str) -> ApiKey:
-        """Revoke a key, within a second everywhere; raises `NotFound`.
-
-        `service.operations.withdrawals` withdraws the runs it started.
-        """
+        """Revoke a key within a second everywhere; raises `NotFound`. `withdrawals` cancels its runs."""
         at_ms = now_ms()
         return await self._change(
             key_id, lambda key: key.model_copy(update={"revoked_at_ms": key.revoked_at_ms or at_ms})

@@ -52,10 +52,7 @@ class Credentials:
         self._pending: dict[tuple[str, bool], asyncio.Task[Principal | None]] = {}
 
     async def identify(self, token: str | None, *, in_use: bool = True) -> Principal:
-        """Return the holder of the token; raises `NotAuthenticated`.
-
-        With `in_use` false, the idle time of a session goes on.
-        """
+        """Return the holder of the token; with `in_use` false, idle time goes on. Raises `NotAuthenticated`."""
         if not token:
             raise NotAuthenticated()
         cached = self._cached.get(token)
@@ -75,10 +72,7 @@ class Credentials:
         return key if key is not None and key.kind == "provisioner" and key.holds(now_ms()) else None
 
     async def resume_session(self, token: str, *, in_use: bool = True) -> Session | None:
-        """Return the session of a token while it is valid and its person active, else None.
-
-        With `in_use` false, its idle time goes on.
-        """
+        """Return a valid session of an active person, else None; with `in_use` false, its idle time goes on."""
         session = await self._tokens.use_session(hash_token(token), self._idle_ms if in_use else None)
         if session is None:
             return None

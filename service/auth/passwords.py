@@ -27,10 +27,7 @@ class Passwords:
             return await asyncio.to_thread(_HASHER.hash, password)
 
     async def verify(self, password: str, expected: str | None) -> bool:
-        """Return whether the password has this hash; None, for an unknown name, takes as long and fails.
-
-        The time of a sign-in does not reveal which names exist.
-        """
+        """Return whether the hash fits; None takes as long and fails, so sign-ins do not reveal which names exist."""
         if expected is None:
             self._decoy = self._decoy or await self.hash(new_secret())
         async with self._slots:

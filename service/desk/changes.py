@@ -37,10 +37,7 @@ class Changes:
         return doubt_time(freezes, self.suspensions.mark_ms(), now_ms)
 
     async def start(self, suspension_id: str, start: Start, known: Saved | None = None) -> Saved:
-        """Apply a transition that starts calls; on `Frozen`, read the freezes again and retry once.
-
-        It is saved only while the freezes it used are valid, however long the process was delayed.
-        """
+        """Apply a transition that starts calls, while its freezes are valid; on `Frozen` read them again once."""
         try:
             return await self._start(suspension_id, start, known, fresh=False)
         except Frozen:

@@ -59,10 +59,7 @@ class ClientExecution:
         return await self.changes.start(suspension_id, redeem)
 
     async def conclude(self, suspension_id: str, item_id: str, key: str | None, reported: Report) -> Saved:
-        """Record the result of a redeemed call; raises what `sayso.transitions.client_execution.conclude` raises.
-
-        A report for a call in doubt resolves the doubt.
-        """
+        """Record the result of a redeemed call, or resolve its doubt; raises what the transition `conclude` raises."""
         try:
             return await self.changes.suspensions.change(
                 suspension_id, lambda record, now_ms: conclude(record, item_id, key, reported, now_ms)

@@ -61,10 +61,7 @@ class Freezes:
         return made
 
     async def unfreeze(self, freeze_id: str, by: Actor, deadlines: Literal["move", "pass"] = "move") -> Freeze:
-        """End a freeze and shift the deadlines of the items it held by its duration.
-
-        After a freeze of time, deadlines may also pass. Raises `NotFound`, `Conflict`.
-        """
+        """End a freeze and shift deadlines; after one of time they may pass. Raises `NotFound`, `Conflict`."""
         found = next((one for one in await self.known(fresh=True) if one.id == freeze_id), None)
         if found is None:
             raise NotFound(f"There is no freeze {freeze_id!r}. List them to see what is frozen.")

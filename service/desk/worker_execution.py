@@ -41,10 +41,7 @@ def plan_nothing(_record: SuspensionRecord, _fence: Fence, _now_ms: int) -> tupl
 
 @dataclass(frozen=True)
 class WorkerExecution:
-    """Operations of the worker that executes a run.
-
-    `known` is what the worker saved last; with it, the next operation needs no look-up first.
-    """
+    """Operations of the worker that executes a run; with `known`, what it saved last, no look-up is needed first."""
 
     changes: Changes
     runs: Runs
@@ -101,10 +98,7 @@ class WorkerExecution:
         state: SealedState | None,
         known: Saved | None = None,
     ) -> Saved:
-        """Write the calls that are about to start to the journal and redeem their permits; only then may they start.
-
-        Raises `Frozen` when a tool, the agent or everything is frozen.
-        """
+        """Journal the calls about to start and redeem their permits; only then may they start. Raises `Frozen`."""
         tools = tuple(intent.tool for intent in intents)
 
         def begin(record: SuspensionRecord, now_ms: int, freezes: tuple[Freeze, ...]) -> Change:
@@ -200,9 +194,5 @@ def _stamp(intents: tuple[Intent, ...], now_ms: int) -> tuple[Intent, ...]:
 
 
 def _is_repeated(record: SuspensionRecord, fence: Fence) -> bool:
-    """Return whether this operation of the worker is saved, and only its reply was lost.
-
-    The lease names its last operation. The id of the last commit does not tell it once the clock or a renewal has
-    committed meanwhile.
-    """
+    """Return whether this operation is saved, and only its reply was lost: the lease names its last operation."""
     return bool(fence.step) and record.lease is not None and record.lease.step == fence.step

@@ -31,10 +31,7 @@ class ServerConfig(uvicorn.Config):
 
 
 class BoundedRequests(HttpToolsProtocol):
-    """A connection that refuses requests with too large a head, and requests that arrive too slowly.
-
-    A timer runs while a request is expected or incomplete. uvicorn's keep-alive covers idle connections.
-    """
+    """A connection that refuses too large heads and too slow requests. uvicorn's keep-alive covers idle ones."""
 
     def __init__(self, config: ServerConfig, *args: Any, **options: Any) -> None:
         super().__init__(config, *args, **options)

@@ -30,10 +30,7 @@ _REFERRER = (b"referrer-policy", b"no-referrer")
 
 @dataclass
 class Guards:
-    """Guards every request: answers uncaught errors, limits the body, sets security headers.
-
-    An error after the response has started breaks it off. Only static files may be cached.
-    """
+    """Guards every request: answers uncaught errors, limits the body, sets security headers."""
 
     app: ASGIApp
     limit_bytes: int

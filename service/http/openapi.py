@@ -105,10 +105,7 @@ def drop_null(schema: dict[str, Any]) -> None:
 
 
 def name_methods(request: Request, error: Exception, unlisted: Iterable[Route] = ()) -> Exception:
-    """Add all methods of the path to a 405 error, because the router names those of one route only.
-
-    `unlisted` are routes that the OpenAPI file omits.
-    """
+    """Add all methods of the path, also of `unlisted` routes, to a 405 error: the router names only one route's."""
     if not isinstance(error, HTTPException) or error.status_code != HTTPStatus.METHOD_NOT_ALLOWED:
         return error
     requested, paths = request.url.path.removeprefix(request.scope.get("root_path", "")), request.app.openapi()["paths"]

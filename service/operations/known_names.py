@@ -1,7 +1,4 @@
-"""Known names of agents and tools, so that a misspelt freeze is refused.
-
-They come from registered agents, rules, API keys and recent runs.
-"""
+"""Known names of agents and tools, from manifests, rules, keys and runs: a misspelt freeze is refused."""
 
 import difflib
 

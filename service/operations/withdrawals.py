@@ -12,10 +12,7 @@ _LOG = structlog.get_logger(__name__)
 
 
 async def withdraw_runs(parts: Wiring, name: str) -> int:
-    """Cancel the unfinished runs of a revoked key; return their number.
-
-    It is idempotent. An unreadable run is skipped: none of its calls can start.
-    """
+    """Cancel the unfinished runs of a revoked key, except unreadable ones; return their number. Idempotent."""
     revocations = await parts.revocation_cache.find(fresh=True)
     cancelled = 0
     for suspension_id in await parts.runs.unfinished_of(name):

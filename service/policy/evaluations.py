@@ -49,10 +49,7 @@ class Evaluations:
     async def check_value(
         self, schema: JsonObject, value: JsonValue, name: str, *, caller: str, formats: bool = False
     ) -> None:
-        """Raise `InvalidInput`, naming each place, when `value` does not fit `schema`.
-
-        A schema over the bounds raises it, too, and one whose evaluation was killed.
-        """
+        """Raise `InvalidInput`, naming each place, for a value that does not fit, or a schema beyond the bounds."""
         fit = Fit(schema, value, name, formats)
         if fit.check_here():
             return

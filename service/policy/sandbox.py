@@ -49,11 +49,7 @@ class Sandbox:
         return self._threads
 
     def run(self, job: JsonObject, limit_s: float | None = None) -> Any:
-        """Return the answer to a job; blocks until there is one.
-
-        Raises `Overrun` for a job that was killed or ended its process, `Unavailable` when no process can start,
-        and the job's own error.
-        """
+        """Return a job's answer; blocking. Raises `Overrun`, `Unavailable` if no process starts, the job's error."""
         self._follow_fork()
         limit_s = self.limit_s if limit_s is None else limit_s
         answer = json.loads(self._answer(json.dumps({**job, "limit_s": limit_s}).encode() + b"\n", limit_s))

@@ -1,7 +1,4 @@
-"""Serve the jobs of a sandbox, one a line, until its input ends: `python -m service.policy.sandbox_process <MB>`.
-
-The process limits its own memory and, in case its owner dies, its own time.
-"""
+"""Serve a sandbox's jobs, one a line, within limits of its own: `python -m service.policy.sandbox_process <MB>`."""
 
 import base64
 import json

@@ -1,7 +1,4 @@
-"""Check values against untrusted JSON schemas.
-
-Cheap checks run in this process, others in the sandbox.
-"""
+"""Check values against untrusted JSON schemas: cheap checks in this process, others in the sandbox."""
 
 from dataclasses import dataclass
 from functools import lru_cache
@@ -34,10 +31,7 @@ SANDBOX = Sandbox(places=2, limit_s=2.0)  # evaluates schemas of unknown cost
 
 @dataclass(frozen=True, slots=True)
 class Fit:
-    """A value, its schema, and its name in messages.
-
-    `formats` checks formats such as `date`; in tool arguments they are mostly hints.
-    """
+    """A value, its schema and its name in messages. `formats` checks formats such as `date`."""
 
     schema: JsonObject
     value: JsonValue
@@ -45,10 +39,7 @@ class Fit:
     formats: bool = False
 
     def check_here(self) -> bool:
-        """Check the value if that is cheap; return False if the cost is unknown.
-
-        Raises `InvalidInput` for a value that does not fit, and for a schema over its bounds.
-        """
+        """Check the value if cheap, else return False; raises `InvalidInput` for a misfit or too large a schema."""
         raw = to_json(self.schema)
         weight = _weigh(raw) if len(raw) <= SMALL_BYTES else None
         if weight is None:

@@ -1,7 +1,4 @@
-"""Freezes in force, and ended ones while something that they held may wait.
-
-Also the last reading of the server's time, and the mark: the latest server time that a clock confirmed.
-"""
+"""Freezes in force or still needed, and the mark: the latest server time that a clock confirmed."""
 
 from dataclasses import dataclass
 

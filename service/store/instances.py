@@ -1,8 +1,4 @@
-"""Instances of the Agent Approval Protocol.
-
-One commit saves a change and the Idempotency-Key of its caller. A deleted instance cannot suspend: its mark is kept
-for seven days.
-"""
+"""Instances of the Agent Approval Protocol. A deleted one cannot suspend: its mark is kept for seven days."""
 
 from sayso.records.base import Immutable
 from service.store.connection.connecting import text, translated
@@ -77,10 +73,7 @@ class Instances:
             await self._redis.set(INSTANCE_KEYS + instance.credential_hash, key.model_dump_json())
 
     async def delete(self, instance: Instance, now_ms: int) -> bool:
-        """Delete an instance, so that it cannot suspend; return False after a concurrent change.
-
-        Its entry in `deliveries` schedules the cancellation of its open requests.
-        """
+        """Delete an instance and schedule the cancellation of its requests; False after a concurrent change."""
         keys = self._keys
         commit = Commit()
         commit.expect(keys.instance(instance.id), instance.version)

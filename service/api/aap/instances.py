@@ -146,11 +146,7 @@ async def _activate(parts: Wiring, instance: Instance, token: str) -> Provisione
 
 
 def _derive_token(scope: Scope, salt: str) -> str:
-    """Return the credential for a salt.
-
-    The store has the salt and a hash of the credential, but not the provisioner's token. So a repeated request gets the
-    same credential, and the store alone does not reveal it.
-    """
+    """Return the same credential for the same salt. The store lacks the provisioner's token, so it cannot."""
     return f"sayso_instance_{hmac_digest(scope.token.encode(), f'instance credential {salt}'.encode(), sha256).hex()}"
 
 

@@ -1,7 +1,4 @@
-"""Request bodies and views of the protocol.
-
-Unknown, null and repeated members are refused. Arguments and context are arbitrary JSON.
-"""
+"""Request bodies and views of the protocol. Unknown, null and repeated members are refused."""
 
 from typing import Annotated, Any, Literal, Self
 

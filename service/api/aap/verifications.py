@@ -19,10 +19,7 @@ _CONCURRENCY = Slots(2)
 
 
 async def verify_receiver(parts: Wiring, scope: str, instance_id: str, delivery: Registration) -> None:
-    """Send one signed challenge to the receiver, which must return it.
-
-    Raises `TooManyRequests`, and `Refusal` for an unsafe address or a failed verification.
-    """
+    """Send a signed challenge, which the receiver must return; raises `TooManyRequests` or `Refusal`."""
     try:
         check_url(delivery.url, loopback=parts.settings.aap_allow_loopback)
         await _verify(parts, scope, instance_id, delivery)

@@ -70,10 +70,7 @@ class QuickRoute(SignedInRoute):
 
 
 class QuickRouter:
-    """Middleware that serves quick routes and passes all other requests to FastAPI.
-
-    Errors propagate to the error handlers of the app.
-    """
+    """Middleware that serves quick routes and passes all other requests to FastAPI. Errors propagate."""
 
     def __init__(self, app: ASGIApp, prefix: str, routers: Iterable[APIRouter]) -> None:
         self._app = app

@@ -1,7 +1,4 @@
-"""Routes that are stricter than FastAPI's about JSON, media types, repeated values and unknown parameters.
-
-The credential is checked before the body is read.
-"""
+"""Routes stricter than FastAPI's about JSON and queries. The credential is checked before the body is read."""
 
 import re
 from collections.abc import Callable, Coroutine, Iterator

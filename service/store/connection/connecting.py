@@ -1,7 +1,4 @@
-"""Connections to the store, and its failures as `Unavailable`.
-
-The client never sends a command again: after a lost reply the caller reads the record.
-"""
+"""Connections to the store, without retries, and its failures as `Unavailable`."""
 
 from contextlib import AbstractAsyncContextManager
 from types import TracebackType

@@ -18,10 +18,7 @@ class WeakDurability(SaysoError):
 
 
 async def check_durability(url: str, *, allow_weak: bool, wait_s: float = WAIT_S) -> str | None:
-    """Wait for the store; return its weak settings, or None.
-
-    Raises `WeakDurability` unless weakness is allowed, and `Unavailable` if the store does not answer in time.
-    """
+    """Wait for the store; return its weak settings, or None. Raises `WeakDurability` and `Unavailable`."""
     await await_store(url, wait_s)
     async with connect(url) as redis:
         weakness = await _find_weakness(redis)

@@ -1,7 +1,4 @@
-"""The version of the store's format.
-
-A process of another format does not start. A change that this version cannot read takes the next number.
-"""
+"""The version of the store's format; a process of another format does not start."""
 
 import re
 

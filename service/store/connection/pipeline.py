@@ -70,10 +70,7 @@ class Part(NamedTuple):
 
 
 class Pipeline:
-    """One connection for concurrent commands; it connects on first use, and again after a loss.
-
-    A reply may take as long as the client's `socket_timeout`; then the connection and all pending commands fail.
-    """
+    """One connection for concurrent commands. It fails on a reply slower than `socket_timeout`, and reconnects."""
 
     def __init__(self, redis: Redis) -> None:
         self._pool = redis.connection_pool
@@ -81,11 +78,7 @@ class Pipeline:
         self._connecting = asyncio.Lock()
 
     async def run(self, script: Script, keys: Sequence[str], args: Sequence[Word] = ()) -> Any:
-        """Return what the script returns.
-
-        Raises the library's `ConnectionError` or `TimeoutError` when the reply is lost: the script may have run. Raises
-        `ResponseError` when the store refuses.
-        """
+        """Return what the script returns; raises `ResponseError`, or a lost reply's error: the script may have run."""
         return await self._run(script, script.pack(keys, args))
 
     async def ask(self, *words: Word) -> Any:
@@ -138,10 +131,7 @@ class _Connection(asyncio.Protocol):
         self.open = True
 
     def send(self, command: bytes) -> asyncio.Future[Any]:
-        """Send a command; an error reply is returned, not raised.
-
-        uvloop sends all writes of one turn of the loop at once.
-        """
+        """Send a command; an error reply is returned, not raised. uvloop writes all of one turn at once."""
         if not self.open:
             raise RedisConnectionError("the connection to the store was lost")
         answer: asyncio.Future[Any] = self._loop.create_future()

@@ -1,8 +1,4 @@
-"""Subscriptions to any number of channels over one connection.
-
-The client library needs longer for a message than the store for the commit. As in `pipeline.py`, it only connects,
-authenticates and negotiates TLS.
-"""
+"""Subscriptions to any number of channels over one connection, with less delay than the client library's."""
 
 import asyncio
 from collections.abc import Callable, Collection
@@ -18,11 +14,7 @@ _MESSAGES = frozenset((b"subscribe", b"message"))
 
 
 class Channels(asyncio.Protocol):
-    """One connection with subscriptions.
-
-    `notify` is called with the channel's name when its subscription is confirmed, and for each message. A reader that
-    starts after the confirmation misses no message.
-    """
+    """One connection with subscriptions; `notify` gets the channel's name at its confirmation and each message."""
 
     def __init__(self, connection: Any, notify: Callable[[bytes], None]) -> None:
         self._connection = connection  # garbage collection would close it

@@ -39,10 +39,7 @@ class Watch:
 
     @contextmanager
     def on(self, topic: str) -> Iterator[asyncio.Event]:
-        """Yield an event that is set once `topic` (a tenant, suspension or run) is subscribed, and at each change.
-
-        Clear it to wait again.
-        """
+        """Yield an event that is set once `topic` is subscribed and at each change; clear it to wait again."""
         event = asyncio.Event()
         self._subscribe(topic, event)
         try:
@@ -89,10 +86,7 @@ class Watch:
                 self._channels.unsubscribe(CHANGES + topic)
 
     def _wake(self, channel: bytes) -> None:
-        """Wake a topic's waiters.
-
-        A late message from an earlier subscription is harmless: the new subscription is confirmed after it.
-        """
+        """Wake a topic's waiters; a late message from an earlier subscription is harmless."""
         topic = channel[len(CHANGES) :].decode()
         events = self._waiters.get(topic)
         if events:

@@ -44,10 +44,7 @@ class ExternalEvents:
     async def add(
         self, run_id: str, source: str, source_format: str, external_events: Sequence[ExternalEvent]
     ) -> Appended:
-        """Save those events that are new, all or none.
-
-        Raises `IdempotencyConflict` for a known number with other content, and `TooLarge` over the limits.
-        """
+        """Save new events, all or none; raises `NotFound`, `IdempotencyConflict`, and `TooLarge` over the limits."""
         keys = self._keys
         args: list[str | int | bytes] = [MOST_EVENTS, MOST_BYTES, CHANGES + run_id]
         for one in external_events:

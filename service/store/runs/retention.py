@@ -1,7 +1,4 @@
-"""Deletion of runs that ended long ago: first their records and index entries, later their trails.
-
-One commit deletes a run, and only if it is unchanged since it was read.
-"""
+"""Deletion of runs that ended long ago, each in one commit if it is unchanged, and later of their trails."""
 
 from typing import Any, NamedTuple
 
@@ -54,10 +51,7 @@ class Retention:
             return await self._redis.zscore(self._keys.trails, run_id) is not None
 
     async def forget_runs(self, ended_before_ms: int, limit: int, now_ms: int = 0) -> int:
-        """Delete up to `limit` runs that ended before this time, and keep their trails; return their number.
-
-        A request of another protocol is kept for `PROMISED_MS` as of `now_ms`.
-        """
+        """Delete up to `limit` ended runs, another protocol's only after `PROMISED_MS`; return their number."""
         age = _Age(ended_before_ms, now_ms - PROMISED_MS)
         forgotten = 0
         for status in filter(lambda one: one.ended, RunStatus):

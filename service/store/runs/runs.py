@@ -160,10 +160,7 @@ class Runs:
         return manifests
 
     async def is_of(self, owner: str, *, run_id: str = "", suspension_id: str = "") -> bool:
-        """Return whether the run, or the run whose latest suspension this is, belongs to the owner.
-
-        It reads only indexes, because the record may be unreadable.
-        """
+        """Return whether the run, or the run of this latest suspension, is the owner's, from indexes only."""
         if run_id:
             return bool(await self._index.among(self._keys.runs_of(owner), [run_id]))
         async for ids in self._index.pages_of(owner):
@@ -181,10 +178,7 @@ class Runs:
         return [one for _, one in sorted(found)]
 
     async def unfinished_of(self, owner: str) -> list[str]:
-        """Return the latest suspensions of the owner's unfinished runs, the newest first.
-
-        Every unfinished run is on the schedule.
-        """
+        """Return the owner's unfinished runs' latest suspensions, the newest first; all of them are scheduled."""
         found: list[str] = []
         async for ids in self._index.pages_of(owner):
             latest = [one for one in await self._index.latest(ids) if one]

@@ -1,8 +1,4 @@
-"""Comparison of trails with the heads in their runs' records.
-
-A commit saves the events, and in the record the number and hash of the last one. So a trail that was cut or extended is
-detected even if its chain is valid.
-"""
+"""Comparison of trails with the heads in their runs' records: it detects a trail that was cut or extended."""
 
 from collections.abc import Sequence
 from typing import Any, NamedTuple

@@ -1,8 +1,4 @@
-"""Batches of changes: read many suspensions, apply a transition to each, commit them with one script.
-
-Each change succeeds or fails alone. The caller receives those that failed: missing, unreadable, refused or changed
-concurrently.
-"""
+"""Batches of changes in one script. Each change succeeds or fails alone; the caller gets those that failed."""
 
 import os
 from collections.abc import Callable, Sequence
@@ -66,10 +62,7 @@ class DueBatches:
     async def precompute(
         self, suspension_ids: Sequence[str], verb: Verb, until_ms: int
     ) -> tuple[PrecomputedCommit, ...]:
-        """Return the commits of pending suspensions that are due before `until_ms`, each as of its due time.
-
-        A commit is saved at that time, not earlier, and only if the record is unchanged.
-        """
+        """Return the commits of pending suspensions due before `until_ms`, each valid from its due time on."""
         now_ms, packed = await self._load(suspension_ids)
         found: list[PrecomputedCommit] = []
         for suspension_id, raw in zip(suspension_ids, packed, strict=True):

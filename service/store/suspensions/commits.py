@@ -75,10 +75,7 @@ def build_commit(
     small: bool = False,
     room: Room | None = None,
 ) -> tuple[Commit, SuspensionRecord, TrailHead]:
-    """Return the commit of `change`, the record after it, and the new head of the trail.
-
-    `small` saves bytes at the price of time. With `room` the commit requires room for the items that it opens.
-    """
+    """Return the commit, the record after it, and the trail's new head; `small` saves bytes, `room` limits items."""
     after = change.record.model_copy(update={"version": (before.version if before else 0) + 1})
     keys = TenantKeys(after.tenant)
     commit = Commit()

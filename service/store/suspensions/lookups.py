@@ -36,10 +36,7 @@ class SuspensionLookups:
         ]
 
     async def read_chain(self, suspension_id: str, limit: int) -> list[SuspensionRecord | UnreadableRecord]:
-        """Return up to `limit` suspensions of a run that end with this one, the oldest first.
-
-        An unreadable one is the first: its predecessor is unknown.
-        """
+        """Return up to `limit` suspensions that end with this one, the oldest first, from an unreadable one on."""
         records: list[SuspensionRecord | UnreadableRecord] = []
         before: str | None = suspension_id
         while before is not None and len(records) < limit:

@@ -1,7 +1,4 @@
-"""The message that notifies an endpoint of a decision, saved in the commit that decides.
-
-It names the request, not the outcome. Its id and body are the same for every attempt.
-"""
+"""The message that notifies an endpoint of a decision, but not of its outcome; saved in the deciding commit."""
 
 import json
 from hashlib import sha256
@@ -15,10 +12,7 @@ RETRY_FOR_MS = 7 * 86_400_000  # how long after the decision a message is sent
 
 
 class Delivery(Immutable):
-    """A message, its endpoint and the time of its last attempt.
-
-    `not_before_ms` is the time of the next attempt, or the end of the current claim.
-    """
+    """A message, its endpoint, and in `not_before_ms` its next attempt or the end of the current claim."""
 
     id: str
     endpoint_id: str

@@ -44,10 +44,7 @@ _PACKER = zlib.compressobj(level=1, wbits=_WINDOW_BITS, memLevel=_MEMORY_LEVEL, 
 
 
 def pack_record(record: SuspensionRecord, head: TrailHead, commit_id: str, *, small: bool = False) -> bytes:
-    """Return the stored form of a record: version, head of the trail, commit id and body.
-
-    `small` compresses it even where it is soon written again.
-    """
+    """Return the stored form: version, head of the trail, commit id and body, which `small` always compresses."""
     header = f"{record.version}|{head.seq}|{head.hash}|{commit_id}|".encode()
     doc = record.model_dump_json(exclude_defaults=True).encode()
     if record.status in (Status.DECIDED, Status.RESUMING) and record.resume.mode == "worker" and not small:

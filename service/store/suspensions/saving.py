@@ -78,10 +78,7 @@ class _Attempt(NamedTuple):
 
 
 class Suspensions(SuspensionLookups):
-    """The suspensions of one tenant; `due_batches` changes many at once.
-
-    `mark_ms` returns the latest time that a clock confirmed, as cached.
-    """
+    """The suspensions of one tenant; `mark_ms` returns the latest time that a clock confirmed, as cached."""
 
     def __init__(self, store: TenantStore, mark_ms: Callable[[], int] = lambda: 0) -> None:
         super().__init__(store)
@@ -103,10 +100,7 @@ class Suspensions(SuspensionLookups):
     async def create(
         self, suspension_id: str, begin: Begin, seen: Idempotency | None = None, room: Room | None = None
     ) -> Saved:
-        """Save a new suspension; a repeated Idempotency-Key returns the first one in its present state.
-
-        Raises `TooManyRequests` over the limits of `room`, except for a repeated request.
-        """
+        """Save a new suspension, or return the first one of the key; raises `TooManyRequests` over `room`."""
 
         def start(record: SuspensionRecord | None, now_ms: int) -> Change:
             return begin(now_ms) if record is None else Change(record)
@@ -189,11 +183,7 @@ class Suspensions(SuspensionLookups):
         return Saved(record, now_ms, head=head, saved_at_ms=monotonic_ms())
 
     def _recall(self, suspension_id: str, known: Saved | None, *, new: bool) -> Found | None:
-        """Return the suspension as cached; None where it must be read.
-
-        The commit succeeds only if the version is unchanged, the server time is about as estimated, and the due time of
-        the record has not passed.
-        """
+        """Return the suspension as cached, None where it must be read; the guards of the commit notice changes."""
         known = known or self._recent.pop(suspension_id, None)
         if self._readings.doubts(suspension_id):
             return None  # the cached record would overwrite one that is now unreadable

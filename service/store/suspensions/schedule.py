@@ -1,7 +1,4 @@
-"""The schedule and the ready list.
-
-Both are hints: every transition checks the record again, and what a worker loses returns through the schedule.
-"""
+"""The schedule and the ready list. Both are hints: every transition checks the record again."""
 
 from dataclasses import dataclass
 from typing import Any

@@ -11,10 +11,7 @@ _KEPT_S = 30 * 86_400
 
 
 async def number_turn(redis: Redis, thread: str, turn: str) -> int:
-    """Return the number of this turn in the thread, from 1; a repeated turn has the same number.
-
-    Two concurrent turns may share a number. A thread is deleted 30 days after its last turn.
-    """
+    """Return the turn's number in the thread, from 1; concurrent turns may share one. Threads last 30 days."""
     field = sha256(turn.encode()).hexdigest()[:16]
     async with translated():
         async with redis.pipeline(transaction=False) as pipe:

@@ -31,10 +31,7 @@ ABSENT: Final = Absent()
 
 @dataclass(frozen=True)
 class Field:
-    """One control of a form; without a name it stands for the whole value.
-
-    A `requested` value has no original, so an empty control is an error. An argument may stay omitted.
-    """
+    """One control; without a name, the whole value. A `requested` value has no original, so it must be given."""
 
     key: str
     name: str | None
