@@ -100,7 +100,6 @@ class DrainQueue:
             self.put()
 
     def _count_waiting(self) -> int:
-        """Count drain jobs; retention jobs are in the queue, too."""
         return sum(1 for job_id in self._queue.job_ids if job_id.startswith(f"{_DRAIN_ID}_"))
 
     def close(self) -> None:

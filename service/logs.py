@@ -37,11 +37,8 @@ class Trouble:
     """A recurring fault: logged when it begins, changes and ends, and once a minute while it lasts."""
 
     def __init__(self, name: str, again_ms: int = LOGGED_AGAIN_MS) -> None:
-        self._name = name
-        self._again_ms = again_ms
-        self._times = 0
-        self._logged = ""
-        self._logged_at_ms = 0.0
+        self._name, self._again_ms = name, again_ms
+        self._times, self._logged, self._logged_at_ms = 0, "", 0.0
 
     def note(self, error: Exception, **facts: str) -> None:
         self._times += 1

@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Callable
+from dataclasses import dataclass
 
 from sayso.canonical_json import JsonObject
 from sayso.clock import new_id, new_secret, now_ms
@@ -15,13 +16,13 @@ _NAME = re.compile(r"[!-~]{1,64}")
 LATEST_MS = 2**53  # a moment that never comes
 
 
+@dataclass(frozen=True)
 class ApiKeys:
     """The API keys of one tenant."""
 
-    def __init__(self, tenant: str, people: People, tokens: Tokens) -> None:
-        self._tenant = tenant
-        self._people = people
-        self._tokens = tokens
+    tenant: str
+    people: People
+    tokens: Tokens
 
     async def create(
         self,
@@ -40,19 +41,19 @@ class ApiKeys:
             )
         plain = secret or f"sayso_{kind}_{new_secret()}"
         key_hash = hash_token(plain)
-        existing = await self._tokens.find_key(key_hash)
+        existing = await self.tokens.find_key(key_hash)
         if existing is not None:
             return self._check_existing(existing, name, kind), plain
         key = ApiKey(
             id=new_id("key"),
-            tenant=self._tenant,
+            tenant=self.tenant,
             name=name,
             kind=kind,
             created_at_ms=now_ms(),
             predecessor_id=predecessor_id,
             context=context or {},
         )
-        await self._people.save_key(key_hash, key)
+        await self.people.save_key(key_hash, key)
         return key, plain
 
     async def revoke(self, key_id: str) -> ApiKey:
@@ -64,8 +65,8 @@ class ApiKeys:
 
     async def rotate(self, key_id: str, overlap_s: int) -> tuple[ApiKey, str]:
         """Create the successor of a key, which ends after the overlap. Raises `NotFound`, `Conflict`."""
-        key_hash = await self._people.find_key_hash(key_id)
-        key = await self._tokens.find_key(key_hash) if key_hash else None
+        key_hash = await self.people.find_key_hash(key_id)
+        key = await self.tokens.find_key(key_hash) if key_hash else None
         if key is None:
             raise _not_found(key_id)
         if not key.holds(now_ms()):
@@ -84,18 +85,18 @@ class ApiKeys:
 
     async def list_all(self) -> list[ApiKey]:
         """Return all API keys, including revoked ones, the oldest first."""
-        return list(await self._people.list_keys())
+        return list(await self.people.list_keys())
 
     def _check_existing(self, key: ApiKey, name: str, kind: KeyKind) -> ApiKey:
         if not key.holds(now_ms()):
             raise Conflict("This key was revoked or has ended, which is final. Choose another one.")
-        if (key.tenant, key.name, key.kind) != (self._tenant, name, kind):
+        if (key.tenant, key.name, key.kind) != (self.tenant, name, kind):
             raise Conflict("This key belongs to somebody else. Choose another one.")
         return key
 
     async def _change(self, key_id: str, change: Callable[[ApiKey], ApiKey]) -> ApiKey:
-        key_hash = await self._people.find_key_hash(key_id)
-        changed = await self._people.change_key(key_hash, change) if key_hash else None
+        key_hash = await self.people.find_key_hash(key_id)
+        changed = await self.people.change_key(key_hash, change) if key_hash else None
         if changed is None:
             raise _not_found(key_id)
         return changed

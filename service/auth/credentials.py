@@ -12,8 +12,7 @@ from service.auth.reviewers import Reviewers, hash_token
 from service.store.people import ApiKey, Session
 from service.store.tokens import Tokens
 
-TENANT = "default"
-"""The one tenant for now. A request's tenant comes from its credential, never from what the caller sends."""
+TENANT = "default"  # the one tenant for now; a request's tenant comes from its credential alone
 
 _CACHED_MS = 800  # how long an identified credential is cached, so that a revoked one fails within a second
 _MOST_CACHED = 10_000
@@ -45,8 +44,7 @@ class Credentials:
     """API keys and sessions of all tenants, checked against the store and cached for less than a second."""
 
     def __init__(self, tokens: Tokens, reviewers_of: Callable[[str], Reviewers], *, idle_s: int) -> None:
-        self._tokens = tokens
-        self._reviewers_of = reviewers_of
+        self._tokens, self._reviewers_of = tokens, reviewers_of
         self._idle_ms = idle_s * 1000
         self._cached: dict[str, tuple[Principal, float]] = {}
         self._pending: dict[tuple[str, bool], asyncio.Task[Principal | None]] = {}
@@ -120,7 +118,8 @@ class Credentials:
         return Principal(key.tenant, key.name, ActorKind.HUMAN, ("reviewer",), key_id=key.id) if active else None
 
 
-def require_person(principal: Principal) -> None:
-    """Raise `NotAllowed` for an agent's key."""
+def require_person(principal: Principal) -> Principal:
+    """Return the person; raises `NotAllowed` for an agent's key."""
     if principal.kind is not ActorKind.HUMAN:
         raise NotAllowed("This needs a reviewer; an agent's key can only start, suspend and read its own runs.")
+    return principal

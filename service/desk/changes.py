@@ -9,8 +9,7 @@ from sayso.records.suspensions import Change, SuspensionRecord
 from sayso.transitions.freezing import doubt_time
 from service.store.suspensions.saving import Saved, Suspensions, Verb
 
-KnownFreezes = Callable[[bool], Awaitable[tuple[Freeze, ...]]]
-"""Returns the freezes, from the cache or, with True, from the store."""
+KnownFreezes = Callable[[bool], Awaitable[tuple[Freeze, ...]]]  # with True as of now
 
 Start = Callable[[SuspensionRecord, int, tuple[Freeze, ...]], Change]
 """A transition that starts calls: of the record, the time in ms and the freezes."""

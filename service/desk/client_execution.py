@@ -86,7 +86,6 @@ class ClientExecution:
         return Saved(saved.record, saved.now_ms, repeated=saved.repeated, following=following.record)
 
     async def _conclude_late(self, suspension_id: str, item_id: str, key: str | None, reported: Report) -> Saved | None:
-        """Resolve the doubt about a call by its client's report; None where the call is not in doubt."""
         record = (await self.changes.suspensions.read(suspension_id)).record
         item = find_item(record, item_id)
         if record.following_id is None or item.permit is None:

@@ -152,7 +152,6 @@ class Reviewing:
     async def _check_answer(
         self, suspension_id: str, item_id: str, request: DecisionRequest, caller: str
     ) -> ItemDraft | None:
-        """Check the final arguments; return the renewed item where another rule needs approval for them."""
         record = (await self.changes.suspensions.read(suspension_id)).record
         item = find_item(record, item_id)
         if not item.open or item.digest != request.digest:  # the digest ties the commit to this item

@@ -61,7 +61,6 @@ def _describe_fault(error: Mapping[str, Any], root: str | None) -> dict[str, str
 
 
 def _format_path(loc: Iterable[str | int], root: str | None) -> str:
-    """Return `$.args.amount` for a body, `query.limit` for other parts."""
     parts = list(loc)
     if root is None:
         first, *parts = parts or ["body"]

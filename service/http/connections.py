@@ -37,10 +37,8 @@ class BoundedRequests(HttpToolsProtocol):
         super().__init__(config, *args, **options)
         self._limits = config.limits
         self._timer: asyncio.TimerHandle | None = None
-        self._incomplete = self._in_head = False
-        self._refused = False
-        self._unparsed_bytes = 0
-        self._body_bytes = 0
+        self._incomplete = self._in_head = self._refused = False
+        self._unparsed_bytes = self._body_bytes = 0
         self._began_s = 0.0
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
@@ -124,14 +122,11 @@ class BoundedRequests(HttpToolsProtocol):
         if self.flow.read_paused:  # the service is not reading, so the client is not late
             self._begin_timer()
             return
-        due_s = self._began_s + self._limits.request_timeout_s + self._body_bytes / SLOWEST_BYTES_S
+        limit_s = self._limits.request_timeout_s
+        due_s = self._began_s + limit_s + self._body_bytes / SLOWEST_BYTES_S
         if self.loop.time() < due_s:
             self._timer = self.loop.call_at(due_s, self._check_time)
-        else:
-            self._refuse_late()
-
-    def _refuse_late(self) -> None:
-        limit_s = self._limits.request_timeout_s
+            return
         _LOG.debug("request_too_slow", client=self.client, limit_s=limit_s)
         self._refuse(HTTPStatus.REQUEST_TIMEOUT, f"The request did not arrive within {limit_s} s. Send it again.")
 

@@ -11,8 +11,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from sayso.errors import TooLarge
 
-NO_TELEMETRY: TelemetryConfig = {"tracing": False, "metrics": False, "logs": False}
-"""Disables FastAPI's telemetry, which reads the environment on every request."""
+NO_TELEMETRY: TelemetryConfig = {"tracing": False, "metrics": False, "logs": False}  # it reads the environment
 
 _FORM_GROWTH = 8  # size factor of JSON in a browser's form: it is indented, and `\n` is sent as `%0D%0A`
 Answer = Callable[[Request, Exception], Response]  # returns the response to an error
@@ -23,8 +22,7 @@ _OURS = {
     b"x-frame-options": b"DENY",
 }
 _UNCACHED = _OURS | {b"cache-control": b"no-store"}
-_SECURE = {b"strict-transport-security": b"max-age=31536000"}
-"""For an https service. Subdomains may belong to others, so they are excluded."""
+_SECURE = {b"strict-transport-security": b"max-age=31536000"}  # over https, without subdomains
 _REFERRER = (b"referrer-policy", b"no-referrer")
 
 
@@ -77,12 +75,9 @@ class _Exchange:
     def __init__(self, receive: Receive, send: Send, limit_bytes: int, *, static: bool, secure: bool) -> None:
         self._receive: Callable[[], Awaitable[Message]] = receive
         self._send = send
-        self._static = static
-        self._secure = secure
-        self._rest_bytes = limit_bytes
-        self.limit_bytes = limit_bytes
-        self.over = False
-        self.begun = False
+        self._static, self._secure = static, secure
+        self.limit_bytes = self._rest_bytes = limit_bytes
+        self.over = self.begun = False
 
     async def receive(self) -> Message:
         """Return the next part; raises `TooLarge` over the limit."""
@@ -107,7 +102,6 @@ class _Exchange:
 
 
 def _guard(headers: Iterable[tuple[bytes, bytes]], *, fresh: bool, secure: bool) -> list[tuple[bytes, bytes]]:
-    """Return the headers with ours added; an existing referrer policy stays."""
     ours = {**(_UNCACHED if fresh else _OURS), **(_SECURE if secure else {})}
     kept = [header for header in headers if header[0] not in ours]
     if not any(name == _REFERRER[0] for name, _ in kept):

@@ -22,8 +22,7 @@ from service.policy.run_states import SuspendedFramework, check_suspended, pack_
 from service.policy.sandbox import Overrun, Sandbox
 from service.policy.schemas import SANDBOX, Fit
 
-RULES = Sandbox(places=1, limit_s=10.0, jobs_each=20)
-"""Checks rules: thousands of conditions take some seconds, and only their sender waits."""
+RULES = Sandbox(places=1, limit_s=10.0, jobs_each=20)  # some seconds for thousands of conditions
 
 MOST_FAULTS = 200  # limit of reported faults
 STATE_LIMIT_S = 10.0

@@ -36,10 +36,7 @@ class Sandbox:
 
     def __init__(self, places: int, limit_s: float, *, jobs_each: int = JOBS_EACH, memory_mb: int = MEMORY_MB) -> None:
         self.limit_s = limit_s
-        self._places = places
-        self._jobs_each = jobs_each
-        self._memory_mb = memory_mb
-        self._pid = 0
+        self._places, self._jobs_each, self._memory_mb = places, jobs_each, memory_mb
         self._open()
 
     @property

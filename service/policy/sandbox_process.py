@@ -64,7 +64,6 @@ def _pack_state(job: dict[str, Any]) -> JsonObject:
 
 
 def _bound_memory(memory_mb: int) -> None:
-    """Limit mapped memory to what is mapped now plus `memory_mb`, where the system reports it."""
     mapped = Path("/proc/self/statm")
     if mapped.exists():
         limit = int(mapped.read_text().split()[0]) * resource.getpagesize() + memory_mb * _MEGABYTE

@@ -17,14 +17,13 @@ from service.policy.sandbox import Sandbox
 SMALL_BYTES = 16_384  # a larger schema is evaluated in the sandbox
 PAIRS = 100_000  # limit of schema parts times value parts: at about 100 ns each, 10 ms
 
-LISTED_PAIRS = 3_000
-"""The same for a value that does not fit, times the nesting of alternatives: listing a problem takes microseconds."""
+LISTED_PAIRS = 3_000  # the same for a misfit, times the nesting of alternatives: each problem takes microseconds
 
 PATTERN_STEPS = 2_000_000  # limit of pattern steps times value bytes: some milliseconds of linear search
 _SMALL_VALUES = 1_500  # a schema up to this size compiles in some milliseconds
 
+# Formats whose check is linear in the text.
 _FORMATS = frozenset(("date", "date-time", "email", "hostname", "ipv4", "ipv6", "time", "uri", "uuid"))
-"""Formats whose check is linear in the text."""
 
 SANDBOX = Sandbox(places=2, limit_s=2.0)  # evaluates schemas of unknown cost
 

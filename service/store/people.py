@@ -64,8 +64,7 @@ class ApiKey(Immutable):
     revoked_at_ms: int | None = None
     ends_at_ms: int | None = None
     predecessor_id: str | None = None
-    context: JsonObject = Field(default_factory=dict)
-    """Facts about the holder, given by the operator; rules read them as `context`."""
+    context: JsonObject = Field(default_factory=dict)  # from the operator; rules read it
 
     withdrawn: bool = False  # whether all runs of this revoked key were withdrawn
 
@@ -160,8 +159,6 @@ class People:
     async def _change(
         self, model: type[Kept], key: str, name: str | None, change: Callable[[Kept], Kept]
     ) -> Kept | None:
-        """Change a value, or a field of a hash, in a transaction."""
-
         async def write(pipe: Pipeline) -> Kept | None:
             raw = await (pipe.get(key) if name is None else pipe.hget(key, name))
             if raw is None:

@@ -12,8 +12,7 @@ from service.store.lua import read_script
 from service.store.suspensions.commits import Commit
 from service.store.suspensions.reading import Readings
 
-_BATCH_PIPELINES = 4
-"""The server reads about 16 kB from each connection between two writes to its disk, or six of a hundred commits."""
+_BATCH_PIPELINES = 4  # the server reads about 16 kB from each between two writes to its disk
 
 
 class Connections:
@@ -21,8 +20,7 @@ class Connections:
 
     def __init__(self, redis: Redis) -> None:
         self.redis = redis
-        self.time_read = (0, -inf)
-        """The server's time, ms, as of the last commit or look-up, and the monotonic time of that reading."""
+        self.time_read = (0, -inf)  # the server's last known time, ms, and the monotonic time of that reading
         self.changes = Pipeline(redis)
         self.intake = Pipeline(redis)
         self.ready = Pipeline(redis)

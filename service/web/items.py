@@ -72,7 +72,6 @@ async def read(request: Request, visitor: SignedIn, suspension_id: str, item_id:
 
 
 def _is_opened(request: Request) -> bool:
-    """Return whether a person opens the page: no HEAD request, no prefetch, and no refresh by the page."""
     ahead = "prefetch" in request.headers.get("sec-purpose", "")
     return request.method == "GET" and not ahead and REFRESH_HEADER not in request.headers
 

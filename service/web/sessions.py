@@ -18,8 +18,7 @@ _PAGES = re.compile(  # pages that a sign-in may redirect to; others redirect to
     r"/(?:|decided|runs|runs/[\w-]+(?:/cancel)?|freezes|account|items/[\w-]+/[\w-]+)(?:\?[\w=&%.+-]*)?", re.ASCII
 )
 
-REFRESH_HEADER = "x-sayso-live"
-"""Header of requests that an open page sends by itself; they do not keep a session alive."""
+REFRESH_HEADER = "x-sayso-live"  # of an open page's own requests, which do not keep a session alive
 
 
 @dataclass(frozen=True)

@@ -125,7 +125,6 @@ def _unknown(instance_id: str) -> NotFound:
 
 
 async def _recall(parts: Wiring, scope: Scope, idempotency: Idempotency) -> ProvisionedInstance | None:
-    """Return the instance and credential that the same request created before, or None."""
     ref = await parts.replays.recall(idempotency)
     if ref is None:
         return None

@@ -120,10 +120,6 @@ class NewRequest(Submitted):
     agent_reasoning: Annotated[str, Field(max_length=20_000)] | None = _ABSENT
     context: JsonObject | None = _ABSENT
 
-    @property
-    def timeout_s(self) -> int:
-        return read_duration(self.timeout)
-
 
 class NewOutcome(Submitted):
     """The outcome of a consumed call."""

@@ -106,7 +106,6 @@ def _describe(error: Exception) -> Refusal:
 
 
 def _describe_misfit(error: RequestValidationError) -> Refusal:
-    """Return 422 for a fault of the body, 400 for one of a header, the path or the query."""
     fault = misfit(error.errors())
     first = error.errors()[0]
     place, name = str(first["loc"][0]), str(first["loc"][-1])

@@ -1,5 +1,6 @@
 """Routes for instances: create, read and cancel requests, consume approvals, report outcomes."""
 
+from functools import partial
 from typing import Annotated
 
 from fastapi import APIRouter, Query, Request, Response
@@ -11,7 +12,7 @@ from sayso.records.suspensions import ResumeSpec, Status, SuspensionRecord
 from service.api.aap.callers import Id, InstanceRoute, Key, Requester, find_instance
 from service.api.aap.documents import problems, replays
 from service.api.aap.exact_json import write_exactly
-from service.api.aap.items import ADAPTER, KEPT_MS, ProtocolLimits, describe_reasoning, draft_call, draft_run, origin
+from service.api.aap.items import ADAPTER, KEPT_MS, ORIGIN, describe_reasoning, draft_call, draft_run, fit_draft
 from service.api.aap.models import DURATION, NewOutcome, NewRequest, RequestView, read_duration
 from service.api.aap.problems import Refusal
 from service.api.aap.views import status_of, write_request
@@ -51,9 +52,9 @@ async def create_request(request: Request, body: NewRequest, caller: Requester, 
     """Request approval of a call. Rules may decide it immediately."""
     raw = await request.body()
     foreign = Foreign(
-        origin=origin(),
+        origin=ORIGIN,
         state=seal_state(raw),
-        fit=ProtocolLimits(body.timeout_s).fit,
+        fit=partial(fit_draft, read_duration(body.timeout)),
         kept_ms=KEPT_MS,
         events=describe_reasoning(body),
     )
@@ -142,7 +143,6 @@ async def _find(parts: Wiring, caller: Instance, request_id: str) -> SuspensionR
 
 
 async def _expire(parts: Wiring, record: SuspensionRecord, now_ms: int) -> SuspensionRecord:
-    """Return the record after its timeout, if that is due and no clock has processed it yet."""
     late = record.status is Status.PENDING and (record.deadline_at_ms or 0) <= now_ms
     return (await parts.desk.tick(record.id)).record if late else record
 

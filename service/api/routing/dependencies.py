@@ -56,8 +56,7 @@ Caller = Annotated[Principal, Depends(caller_of)]  # any caller with a credentia
 
 async def person_of(caller: Caller) -> Principal:
     """Return the calling person. Raises `NotAllowed` for an agent."""
-    require_person(caller)
-    return caller
+    return require_person(caller)
 
 
 Person = Annotated[Principal, Depends(person_of)]  # a reviewer or an admin

@@ -22,15 +22,10 @@ _MANY = 1_000  # the largest number of faults to list; more would take longer th
 Provide = Callable[[Request, Principal], Any]
 
 
-def _provide_person(_request: Request, caller: Principal) -> Principal:
-    require_person(caller)
-    return caller
-
-
 _PROVIDED: dict[Any, Provide] = {
     wiring_of: lambda request, _: request.state.wiring,
     caller_of: lambda _, caller: caller,
-    person_of: _provide_person,
+    person_of: lambda _, caller: require_person(caller),
     key_of: lambda request, _: read_key(request),
 }
 

@@ -88,7 +88,6 @@ async def read_json(request: Request) -> Any:
 
 
 async def _read_body(request: Request, *, required: bool) -> bytes:
-    """Return the body after checking its media type. It may be empty unless `required`."""
     encoding = request.headers.get("content-encoding", "identity")
     if encoding.strip().lower() != "identity":
         raise UnsupportedMediaType(f"The content encoding {encoding[:40]!r} is not supported. Send plain JSON.")

@@ -57,7 +57,6 @@ async def wait_for(
 
 @contextmanager
 def _watching_disconnect(request: Request, moved: Event) -> Iterator[asyncio.Task[None]]:
-    """Yield a task that ends and sets `moved` when the caller hangs up."""
     task = asyncio.create_task(_await_disconnect(request))
     task.add_done_callback(lambda _: moved.set())
     try:

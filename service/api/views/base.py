@@ -20,8 +20,7 @@ def _require_text(value: object) -> object:
     return value
 
 
-SentTimestamp = Annotated[AwareDatetime, BeforeValidator(_require_text)]
-"""A timestamp in a request: RFC 3339 with its zone."""
+SentTimestamp = Annotated[AwareDatetime, BeforeValidator(_require_text)]  # RFC 3339 with its zone
 
 
 class RequestBody(BaseModel):

@@ -18,8 +18,7 @@ from sayso.errors import Unavailable
 
 _LOG = structlog.get_logger(__name__)
 
-LOST = (RedisConnectionError, RedisTimeoutError, OSError)
-"""Errors after which the server may or may not have run the command."""
+LOST = (RedisConnectionError, RedisTimeoutError, OSError)  # the server may have run the command
 
 _REFUSED = (BusyLoadingError, ReadOnlyError, OutOfMemoryError)
 _BUSY = ("OOM", "MISCONF", "LOADING", "READONLY", "NOREPLICAS")

@@ -39,6 +39,5 @@ async def _find_weakness(redis: Redis) -> str | None:
             except ResponseError:
                 return "it does not tell how it is set up (CONFIG GET is refused)"
         found |= {text(key): text(value) for key, value in reply.items()}
-    weak = [f"{name} is {found.get(name, 'unknown')}, not {value}" for name, value in WANTED.items()]
-    wrong = [said for said, (name, value) in zip(weak, WANTED.items(), strict=True) if found.get(name) != value]
-    return "; ".join(wrong) or None
+    wrong = [(name, value) for name, value in WANTED.items() if found.get(name) != value]
+    return "; ".join(f"{name} is {found.get(name, 'unknown')}, not {value}" for name, value in wrong) or None

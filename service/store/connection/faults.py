@@ -64,7 +64,6 @@ async def _ping(redis: Redis) -> Exception | None:
 
 
 def _causes(error: BaseException) -> list[BaseException]:
-    """Return the error and its causes, the innermost first."""
     found: list[BaseException] = []
     one: BaseException | None = error
     while one is not None and one not in found:

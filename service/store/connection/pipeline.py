@@ -26,7 +26,6 @@ def _pack(*words: Word) -> bytes:
 
 
 def _pack_words(*words: Word) -> bytes:
-    """Return encoded words, without the header of a command."""
     return _pack(*words).partition(b"\r\n")[2]
 
 

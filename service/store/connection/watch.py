@@ -41,11 +41,20 @@ class Watch:
     def on(self, topic: str) -> Iterator[asyncio.Event]:
         """Yield an event that is set once `topic` is subscribed and at each change; clear it to wait again."""
         event = asyncio.Event()
-        self._subscribe(topic, event)
+        if topic in self._heard:
+            event.set()
+        elif self._channels is not None and topic not in self._waiters:
+            self._channels.subscribe((CHANGES + topic,))
+        self._waiters[topic].add(event)
         try:
             yield event
         finally:
-            self._unsubscribe(topic, event)
+            self._waiters[topic].discard(event)
+            if not self._waiters[topic]:
+                del self._waiters[topic]
+                self._heard.discard(topic)
+                if self._channels is not None:
+                    self._channels.unsubscribe(CHANGES + topic)
 
     async def listen(self) -> None:
         """Receive changes until cancelled; reconnect after a loss."""
@@ -69,21 +78,6 @@ class Watch:
             self._channels = None
             self._heard.clear()
             channels.close()
-
-    def _subscribe(self, topic: str, event: asyncio.Event) -> None:
-        if topic in self._heard:
-            event.set()
-        elif self._channels is not None and topic not in self._waiters:
-            self._channels.subscribe((CHANGES + topic,))
-        self._waiters[topic].add(event)
-
-    def _unsubscribe(self, topic: str, event: asyncio.Event) -> None:
-        self._waiters[topic].discard(event)
-        if not self._waiters[topic]:
-            del self._waiters[topic]
-            self._heard.discard(topic)
-            if self._channels is not None:
-                self._channels.unsubscribe(CHANGES + topic)
 
     def _wake(self, channel: bytes) -> None:
         """Wake a topic's waiters; a late message from an earlier subscription is harmless."""

@@ -10,8 +10,7 @@ from service.store.keys import TenantKeys
 from service.store.suspensions.commits import Commit
 from service.store.tenants import TenantStore
 
-PROMISED_MS = 8 * 86_400_000
-"""How long a request of another protocol is kept after its end and its deadline, as its key and message are."""
+PROMISED_MS = 8 * 86_400_000  # how long a request of another protocol, its key and its message are kept after its end
 
 
 class _Age(NamedTuple):
@@ -97,7 +96,6 @@ class Retention:
         return await self._send(_build(self._keys, records, head))
 
     async def _read_chain(self, run_id: str) -> tuple[list[SuspensionRecord], TrailHead]:
-        """Return the run's suspensions, the latest first, and the head of its trail; raises `Unreadable`."""
         records: list[SuspensionRecord] = []
         head = TrailHead()
         async with translated():

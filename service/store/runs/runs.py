@@ -186,7 +186,6 @@ class Runs:
         return found
 
     async def _list_in_status(self, owner: str, status: str, most: int) -> list[str]:
-        """Return the ids of up to `most` of an owner's runs in a status, the newest first, mainly from indexes."""
         found: list[str] = []
         async for ids in self._index.pages_of(owner):
             found += await self._keep(ids, status)

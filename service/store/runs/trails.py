@@ -78,7 +78,6 @@ class Trails:
         return ends
 
     def _read_head(self, suspension_id: str, raw: bytes | None, kept: bytes | None) -> TrailHead | None:
-        """Return the head in the record, or of a deleted run the head kept with its trail."""
         if raw is not None:
             try:
                 return self._readings.read(suspension_id, raw).head

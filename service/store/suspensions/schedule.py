@@ -9,8 +9,7 @@ from service.store.connection.pipeline import Script
 from service.store.suspensions.packing import unpack_record
 from service.store.tenants import TenantStore
 
-_WRITING = Script("#!lua\nreturn redis.call('TIME')")
-"""Without the flag `no-writes`, a server that is full, read-only or cannot sync refuses it."""
+_WRITING = Script("#!lua\nreturn redis.call('TIME')")  # a server that accepts no writes refuses it
 
 
 @dataclass(frozen=True)

@@ -193,7 +193,6 @@ def _read(field: Field, typed: str) -> JsonValue | Absent:
 
 
 def _can_keep(field: Field) -> bool:
-    """Return whether the field could produce its original value, so that untouched means unchanged."""
     original = field.original
     if isinstance(original, Absent):
         return not field.requested
@@ -206,7 +205,6 @@ def _can_keep(field: Field) -> bool:
 
 
 def _empty(field: Field, default: JsonValue | Absent) -> JsonValue | Absent:
-    """Return the value of an empty control: omitted if allowed, else null, else the default or an error."""
     if not field.required:
         return ABSENT
     if field.shape.nullable:
