@@ -38,9 +38,8 @@ class ClientExecution:
     ) -> Saved:
         """Redeem the permit of one call; the call may start only after this. The same key again changes nothing.
 
-        Revalidates the approval. Raises what `sayso.transitions.client_execution.client_redeem` raises, `Frozen`, and
-        `Withdrawn` when a rule denies the call now, a reviewer was deactivated or the run's key was revoked. After a
-        revocation a repeated key raises `Withdrawn`, too.
+        Raises what the transition raises, `Frozen`, and `Withdrawn` when a rule denies the call now, a reviewer was
+        deactivated or the run's key was revoked: then a repeated key raises it, too.
         """
         policy = self.policy()
 

@@ -49,9 +49,8 @@ class Reviewing:
     ) -> Saved:
         """Record one reviewer's decision on one item. `asker` owns the key when that is not the reviewer.
 
-        Edited arguments and given values must fit the tool's schema. The rules evaluate the final arguments: a denial
-        raises `PolicyForbids`, and another rule that needs approval renews the item. Raises what
-        `sayso.transitions.deciding.decide` raises.
+        Edited arguments and given values must fit the tool's schema. If the rules deny the final arguments, raises
+        `PolicyForbids`; another rule that needs approval renews the item. Raises what the transition raises.
         """
         facts: list[JsonValue] = [suspension_id, item_id, by.id, request.model_dump(mode="json")] if key else []
         seen = build_idempotency(asker or by.id, key, ["decide", *facts], suspension_id)

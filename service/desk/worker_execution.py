@@ -58,9 +58,8 @@ class WorkerExecution:
     ) -> Saved:
         """Lease a decided run; raises `LeaseHeld`, `IllegalTransition` or `Frozen`.
 
-        With the `step_id` of an earlier attempt whose reply was lost, returns the lease of that attempt. The permits of
-        the planned calls are redeemed in the same commit where possible. `job_id` is written to the receipt. With the
-        `packed` record from the ready list no look-up is needed.
+        With the `step_id` of an attempt whose reply was lost, returns its lease. The commit redeems the permits of the
+        planned calls where possible. With the `packed` record from the ready list no look-up is needed.
         """
 
         def begin(record: SuspensionRecord, now_ms: int, freezes: tuple[Freeze, ...]) -> Change:

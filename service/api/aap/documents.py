@@ -8,6 +8,7 @@ from fastapi import FastAPI
 from pydantic import BaseModel, ConfigDict, Field
 
 from service.api.aap.models import UUID_FORM, drop_default
+from service.api.aap.problems import TYPES
 from service.http.openapi import Responses, build_openapi
 
 PREFIX = "/api/aap"
@@ -44,20 +45,7 @@ class ErrorFacts(BaseModel):
 
     model_config = ConfigDict(extra="forbid", title="ErrorFacts")
 
-    type: str = Field(
-        json_schema_extra={
-            "enum": [
-                "invalid_request",
-                "authentication",
-                "authorization",
-                "not_found",
-                "conflict",
-                "rate_limit",
-                "internal",
-                "dependency",
-            ]
-        }
-    )
+    type: str = Field(json_schema_extra={"enum": [*dict.fromkeys(TYPES.values())]})
     code: str = Field(pattern="^[a-z][a-z0-9]*(_[a-z0-9]+)*$")
     message: str
     param: str = Field(default="", json_schema_extra=drop_default)

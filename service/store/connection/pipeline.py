@@ -1,8 +1,6 @@
 """Pipelined commands and scripts over one connection.
 
-A connection of the client library serves one command at a time. Here all commands of one turn of the event loop go out
-in one write, and replies are matched in order; see `docs/decisions/one-connection-to-the-store.md`. The library still
-connects, authenticates and negotiates TLS.
+All commands of one turn of the event loop go out in one write; see `docs/decisions/one-connection-to-the-store.md`.
 """
 
 import asyncio

@@ -73,8 +73,7 @@ class Runs:
     ) -> list[Run | UnreadableRecord]:
         """Return runs, optionally of one status, one owner or both; the newest first.
 
-        Suspended runs of all owners come by deadline, the earliest first. A run that changes during the read may be
-        listed in its new status. An unreadable one is listed with the reason.
+        Suspended runs of all owners come by deadline. A run that changes meanwhile may appear in its new status.
         """
         if status is None:
             return await self._read_many(await self._index.newest(owner, skip, limit))

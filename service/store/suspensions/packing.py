@@ -1,8 +1,7 @@
 """Compressed records.
 
-Field names are most of a record. They are in a preset dictionary, so that a packed record is little larger than its
-arguments. The first byte names the dictionary, or marks a plain record: one that a worker leases at once is soon
-written again.
+Field names, most of a record, are in a preset dictionary. The first byte names it, or marks a plain record: one that a
+worker leases at once is soon written again.
 """
 
 import zlib
