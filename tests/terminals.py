@@ -36,7 +36,7 @@ class Terminal:
         self.tell("send-keys", *keys)
 
     def screen(self) -> str:
-        """Return what is to be read on the screen and above it."""
+        """Return the text on the screen and above it."""
         return self.tell("capture-pane", "-p", "-S", "-500", "-J")
 
     def written(self) -> bytes:

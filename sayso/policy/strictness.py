@@ -45,6 +45,8 @@ def strictest_terms(all_terms: Sequence[RuleTerms]) -> RuleTerms:
         "escalate": steps,
         "unattended_approval": all(one.unattended_approval for one in all_terms),
         "fallback": _choose_fallback(all_terms, bool(steps)),
+        "secrets": tuple(dict.fromkeys(path for one in all_terms for path in one.secrets)),
+        "urgent": any(one.urgent for one in all_terms),
         "channels": tuple(dict.fromkeys(name for one in all_terms for name in one.channels)),
     }
     stated = {name: [getattr(one, name) for one in all_terms if name in one.model_fields_set] for name in _TIMES}

@@ -30,6 +30,8 @@ class EventType(StrEnum):
     TIMED_OUT = "timed_out"
     REVIEWER_REMINDED = "reviewer_reminded"
     ESCALATED = "escalated"
+    CARD_SENT = "card_sent"
+    CARD_FAILED = "card_failed"
     ITEM_SEEN = "item_seen"
     DEADLINE_EXTENDED = "deadline_extended"
     DEADLINES_MOVED = "deadlines_moved"

@@ -10,6 +10,7 @@ from typing import Annotated
 from pydantic import Field, JsonValue, ValidationInfo, field_validator
 
 from sayso.records.base import Immutable
+from sayso.text.redaction import PATH_PATTERN
 
 APPROVAL_TIMEOUT_S = 300
 """The default timeout of an approval, as in the tool-call lifecycle (seed 003)."""
@@ -68,6 +69,18 @@ class RuleTerms(Immutable):
     unattended_approval: bool = False
     fallback: Fallback = Fallback()
     channels: tuple[str, ...] = ()
+    secrets: tuple[str, ...] = ()
+    urgent: bool = False
+
+    @field_validator("secrets")
+    @classmethod
+    def _check_secrets(cls, secrets: tuple[str, ...]) -> tuple[str, ...]:
+        for path in secrets:
+            if not PATH_PATTERN.fullmatch(path):
+                raise ValueError(
+                    f"{path!r} is not a path of arguments; write it as token, login.password or items[].key"
+                )
+        return secrets
 
     @field_validator("fallback")
     @classmethod
@@ -100,6 +113,8 @@ class Terms(Immutable):
     escalate: tuple[EscalationStep, ...] = ()
     fallback: Fallback = Fallback()
     channels: tuple[str, ...] = ()
+    secrets: tuple[str, ...] = ()
+    urgent: bool = False
 
 
 def freeze_terms(terms: RuleTerms, *, rule_id: str | None, rule_version: str, now_ms: int) -> Terms:
@@ -117,4 +132,6 @@ def freeze_terms(terms: RuleTerms, *, rule_id: str | None, rule_version: str, no
         escalate=terms.escalate,
         fallback=terms.fallback,
         channels=terms.channels,
+        secrets=terms.secrets,
+        urgent=terms.urgent,
     )

@@ -13,11 +13,11 @@ from pydantic import JsonValue
 from sayso.canonical_json import JsonObject
 from sayso.clock import iso_utc
 from sayso.errors import ClockInDoubt, Frozen
+from sayso.records.clock_readings import JUMP_MS
 from sayso.records.events import Event, EventType
 from sayso.records.freezes import TIME, Freeze
 from sayso.records.items import Item, digest_item
 from sayso.records.suspensions import Change, Status, SuspensionRecord
-from sayso.transitions.clock_jumps import JUMP_MS
 from sayso.transitions.closing import next_due
 from sayso.transitions.table import check_step
 

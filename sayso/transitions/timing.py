@@ -6,6 +6,7 @@ Each changes nothing before its moment.
 from sayso.canonical_json import JsonObject
 from sayso.clock import iso_utc
 from sayso.records.decisions import TIMEOUT, Decision, DecisionAction
+from sayso.records.deliveries import queue_deliveries
 from sayso.records.events import Event, EventType
 from sayso.records.items import Item, digest_item
 from sayso.records.suspensions import Change, Status, SuspensionRecord
@@ -37,7 +38,7 @@ def escalate(record: SuspensionRecord, now_ms: int, held: frozenset[str] = NONE_
         if item.item_id in held:
             continue
         while item.open and (due := _next_step_at(record, item)) is not None and now_ms >= due:
-            change = _then(change, _add_reviewers(change.record, item, item.terms.deadline_at_ms, now_ms))
+            change = _then(change, add_reviewers(change.record, item, item.terms.deadline_at_ms, now_ms))
             item = next(one for one in change.record.items if one.item_id == item.item_id)  # noqa: PLW2901
     return change
 
@@ -126,14 +127,19 @@ def _next_step_at(record: SuspensionRecord, item: Item) -> int | None:
 
 
 def _escalate_at_deadline(record: SuspensionRecord, item: Item, now_ms: int) -> Change:
-    return _add_reviewers(record, item, now_ms + escalation_time_ms(record, item), now_ms)
+    return add_reviewers(record, item, now_ms + escalation_time_ms(record, item), now_ms)
 
 
-def _add_reviewers(record: SuspensionRecord, item: Item, deadline_at_ms: int, now_ms: int) -> Change:
+def add_reviewers(record: SuspensionRecord, item: Item, deadline_at_ms: int, now_ms: int) -> Change:
+    """Add the reviewers of the item's next escalation step, and queue their deliveries."""
     step = item.terms.escalate[item.escalated]
     joined = tuple(dict.fromkeys((*item.terms.reviewers, *step.reviewers))) if item.terms.reviewers else ()
     terms = item.terms.model_copy(update={"reviewers": joined, "deadline_at_ms": deadline_at_ms})
     digest = digest_item(record.binding, item.item_id, item.tool, item.tool.args, item.target_arg, terms)
-    called = item.model_copy(update={"terms": terms, "digest": digest, "escalated": item.escalated + 1})
+    queued = queue_deliveries(terms.channels, step.reviewers, item.escalated + 1)
+    known = {one.key for one in item.deliveries}
+    deliveries = (*item.deliveries, *(one for one in queued if one.key not in known))
+    update = {"terms": terms, "digest": digest, "escalated": item.escalated + 1, "deliveries": deliveries}
+    called = item.model_copy(update=update)
     data = {**_about(record, called), "reviewers": list(step.reviewers)}
     return put_item(record, called, (Event(type=EventType.ESCALATED, data=data),), now_ms)

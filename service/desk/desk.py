@@ -8,6 +8,7 @@ from collections.abc import Callable
 from sayso.policy.engine import Policy
 from service.desk.changes import Changes, KnownFreezes, no_freezes
 from service.desk.client_execution import ClientExecution
+from service.desk.notifying import Notifying
 from service.desk.reviewing import Reviewing
 from service.desk.scheduling import Scheduling
 from service.desk.suspending import Suspending
@@ -42,6 +43,7 @@ class Desk:
         reviewing = Reviewing(changes, runs, policy, self.evaluations, scheduling)
         self.decide, self.extend, self.see = reviewing.decide, reviewing.extend, reviewing.see
         self.cancel, self.withdraw, self.revive = reviewing.cancel, reviewing.withdraw, reviewing.revive
+        self.record_deliveries = Notifying(changes).record_deliveries
         worker = WorkerExecution(changes, runs)
         self.lease, self.renew, self.redeem = worker.lease, worker.renew, worker.redeem
         self.checkpoint, self.note_results = worker.checkpoint, worker.note_results

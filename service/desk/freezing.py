@@ -8,9 +8,9 @@ from typing import Literal
 
 from sayso.clock import new_id
 from sayso.errors import Conflict, InvalidInput, NotFound
+from sayso.records.clock_readings import JUMP_MS, ClockReading, describe_jump
 from sayso.records.decisions import Actor
 from sayso.records.freezes import TIME, Freeze
-from sayso.transitions.clock_jumps import JUMP_MS, ClockReading, describe_jump
 from service.cache import Memory
 from service.store.freezes import FreezeStore, Kept
 

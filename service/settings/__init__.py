@@ -73,6 +73,8 @@ class Settings(WebhookSettings, PeriodSettings, LimitSettings, EdgeSettings):
     """Agents that can be run: import paths such as `demo.agents:support`, with commas between them."""
     policy: Path = CHECKOUT / "demo" / "policy.yaml"
     """YAML file with the rules that judge every tool call."""
+    channels: Path | None = None
+    """YAML file with the channels over which reviewers are asked, and their secrets. Without it nobody is notified."""
     body_limit_bytes: int = Field(default=262_144, ge=1_024, le=16 * 1024 * 1024)
     """Largest request body in bytes."""
     state_limit_bytes: int = Field(default=4 * 1024 * 1024, ge=1_024, le=8 * 1024 * 1024)
@@ -87,11 +89,11 @@ class Settings(WebhookSettings, PeriodSettings, LimitSettings, EdgeSettings):
     log_level: Literal["debug", "info", "warning", "error"] = "info"
     """Least important kind of log line that is written."""
 
-    @field_validator("home", "policy", mode="after")
+    @field_validator("home", "policy", "channels", mode="after")
     @classmethod
-    def _make_absolute(cls, path: Path) -> Path:
+    def _make_absolute(cls, path: Path | None) -> Path | None:
         try:
-            return path.expanduser().resolve()
+            return path and path.expanduser().resolve()
         except RuntimeError:
             raise ValueError(f"{path} begins with the home of an unknown user; write the whole path") from None
 

@@ -2,9 +2,9 @@
 
 from dataclasses import dataclass
 
+from sayso.records.clock_readings import ClockReading
 from sayso.records.freezes import Freeze
 from sayso.records.terms import LONGEST_WAIT_S
-from sayso.transitions.clock_jumps import ClockReading
 from service.store.connection.connecting import as_ms, translated
 from service.store.keys import CHANGES
 from service.store.tenants import TenantStore

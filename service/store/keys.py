@@ -19,6 +19,7 @@ class TenantKeys:
         prefix = self.prefix = f"sayso:{{{tenant}}}:"
         self.agents = f"{prefix}agents"  # registered agents' manifests by name
         self.api_keys = f"{prefix}api-keys"  # hashes of API keys by id
+        self.cards = f"{prefix}cards"  # suspensions with a delivery of a card to attempt, by the next attempt
         self.clock = f"{prefix}clock"
         self.decided = f"{prefix}decided"
         self.definitions = f"{prefix}definitions"
@@ -72,6 +73,14 @@ class TenantKeys:
     def sessions_of(self, name: str) -> str:
         """The hashes of a person's session tokens, by creation time."""
         return f"{self.prefix}sessions-of:{name}"
+
+    def lease(self, name: str) -> str:
+        """A named lease of one process."""
+        return f"{self.prefix}lease:{name}"
+
+    def card_claim(self, suspension_id: str) -> str:
+        """The claim of the process that delivers a suspension's cards."""
+        return f"{self.prefix}card-claim:{suspension_id}"
 
     def idempotency(self, actor: str, key: str) -> str:
         return f"{self.prefix}idem:{sha256(f'{actor} {key}'.encode()).hexdigest()[:32]}"

@@ -15,7 +15,7 @@ from sayso.records.events import EventType
 PATIENCE_S = 45
 
 QUICK = {"SAYSO_LEASE_S": "2", "SAYSO_DRAIN_WINDOW_S": "2", "SAYSO_WORKERS": "1"}
-"""What a killed worker held is taken up soon, and there is no other worker that would hide that it was killed."""
+"""Short leases, and one worker: a killed worker's runs resume soon, and no second worker hides the kill."""
 
 
 @contextmanager

@@ -1,4 +1,4 @@
-"""A reviewer and the timeout reach one item at the same moment: it gets one outcome, and everybody is told the same."""
+"""A reviewer and the timeout race for one item: it gets one outcome, and every reader sees the same one."""
 
 import asyncio
 from collections import Counter

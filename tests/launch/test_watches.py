@@ -5,7 +5,7 @@ from redis import Redis
 from launch.checks import is_clock_ticking
 from launch.watches import START_MISSES, Watch
 from sayso.clock import now_ms
-from sayso.transitions.clock_jumps import ClockReading
+from sayso.records.clock_readings import ClockReading
 from service.auth.credentials import TENANT
 from service.store.keys import TenantKeys
 

@@ -311,7 +311,7 @@ class Explorer:
         if error.facts.get("decided_by") != first:
             raise Breach(f"a reviewer is told that {error.facts.get('decided_by')} decided; it was {first}.")
 
-    # What is told in the end
+    # The end of the trail
 
     def _find_stuck(self, states: list[State], sources: list[list[int]]) -> int | None:
         """I2, I12: return a state from which the run can end only through a fault."""

@@ -84,7 +84,7 @@ def _rest(record: SuspensionRecord, *, held: bool = False) -> Iterable[str]:
     if (record.due_at_ms is None) != (record.status in ENDED):
         yield f"a suspension that is {record.status} has {record.due_at_ms} as its place on the schedule"
     if not held and record.status is Status.PENDING and (record.due_at_ms or 0) > (record.deadline_at_ms or 0):
-        yield "a pending suspension is looked at only after its deadline"
+        yield "a pending suspension is due only after its deadline"
     if record.status in (Status.CANCELLED, Status.FAILED) and record.end is None:
         yield f"a suspension is {record.status} and its run has no end"
     if record.status is Status.RESUMED and (record.end is None) == (record.following_id is None):
@@ -106,7 +106,7 @@ def _tale(tried: Tried) -> Iterable[str]:
             and tried.verb not in _TELL_NOBODY
             and not tried.change.ready
         ):
-            yield "a pause is over and no worker is told"
+            yield "a suspension is decided and no worker is notified"
     was_decided = before is not None and before.status is not Status.PENDING
     now_decided = after.status is Status.DECIDED and bool(after.items) and not was_decided
     if tried.change.following is None and (told.count(EventType.DECIDED) == 1) != now_decided:
@@ -182,7 +182,7 @@ def _permit(tried: Tried, before: SuspensionRecord, old: Item) -> Iterable[str]:
     if old.permit is not None and not old.tool.idempotent:
         yield f"the permit of {old.item_id} was spent twice"
     if outcome is None or not outcome.may_run:
-        yield f"{old.item_id} has no leave to run, and its permit was spent"
+        yield f"{old.item_id} has no approval, and its permit was redeemed"
     elif old.permit is None and tried.now_ms >= old.start_by_ms:
         yield f"the permit of {old.item_id} was spent after its time"
     elif outcome.digest != digest_item(

@@ -85,7 +85,9 @@ class Bench(RuleBasedStateMachine):
                 predict()
                 if keyed:
                     saved, error = self.attempt(call)
-                    assert (error, saved and saved.repeated) == (None, True), "a repeated request is told it was done"
+                    assert (error, saved and saved.repeated) == (None, True), (
+                        "a repeated request returns the first result"
+                    )
                     self.said.append(call)
                 return saved
             if not keyed:

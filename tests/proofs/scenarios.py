@@ -146,7 +146,7 @@ class Scenario:
     def apply(
         self, record: SuspensionRecord, now_ms: int, verb: tuple[Any, ...], fence: Fence | None
     ) -> tuple[str, Change]:
-        """Apply a verb as whoever is named beside it would; return its name and the change."""
+        """Apply a step as the actor named beside it; return its name and the change."""
         verbs, (name, _, about) = self.verbs, verb[0].partition(" ")
         if name == "say":
             return self._say(record, verb[1], verb[2], now_ms)

@@ -78,7 +78,7 @@ class Speakers(Bench):
         saved, error = self.attempt(self.said[place % len(self.said)])
         assert (error, saved and saved.repeated) == (None, True)
 
-    # Whoever decides
+    # Decisions
 
     @precondition(lambda self: self.revocations("pending") or len(self.held) > MOST_RUNS)
     @rule(

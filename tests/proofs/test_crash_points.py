@@ -83,7 +83,7 @@ def test_every_trail_is_whole_and_every_index_follows_from_its_record(outcomes: 
     for outcome in outcomes:
         assert (outcome["detour"], outcome["astray"]) == (None, False), outcome["point"]
         told = Counter(call_id for kind, call_id in outcome["trail"] if kind == "tool_completed")
-        assert set(told.values()) == {1}, "every call is told to have ended once"
+        assert set(told.values()) == {1}, "the trail records one end for every call"
         kinds = Counter(kind for kind, _ in outcome["trail"])
         assert kinds["run_resumed"] == kinds["run_paused"]
         assert kinds["run_started"] == 1

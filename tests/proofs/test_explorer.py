@@ -269,7 +269,7 @@ UNASKED = replace(SCENARIOS[4][0], releases=True)
         (ONE, {"redrive": never_looks_again}, "finds nothing to do"),
         (ONE, {"keep_time": never_times_out}, "finds nothing to do"),
         (ONE, {"settle": forgets_the_agenda}, "place on the schedule"),
-        (ONE, {"decide": forgets_the_workers}, "no worker is told"),
+        (ONE, {"decide": forgets_the_workers}, "no worker is notified"),
         (ONE, {"lease": remembers_no_doubt}, "the permit of i1|started twice"),
         (ONE, {"checkpoint": tells_of_resuming_twice}, "not told exactly once a pause"),
         (DOUBT, {"report": believes_anybody}, "without anybody's word"),

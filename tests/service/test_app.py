@@ -1,4 +1,4 @@
-"""What holds for every answer of the service, whoever asks and whatever goes wrong."""
+"""Headers, limits and errors of every response of the service."""
 
 import asyncio
 import tomllib
@@ -9,7 +9,7 @@ from httpx import AsyncClient
 from redis.asyncio import Redis
 from structlog.testing import capture_logs
 
-from sayso.transitions.clock_jumps import ClockReading
+from sayso.records.clock_readings import ClockReading
 from service.app import VERSION, begin_closing, create_app
 from service.auth.credentials import TENANT
 from service.settings import CHECKOUT, Settings

@@ -1,4 +1,4 @@
-"""`python -m service` as a process: it says why it does not start, and stops at once whoever waits."""
+"""`python -m service` as a process: it reports why it does not start, and stops at once with requests waiting."""
 
 import os
 import signal

@@ -1,4 +1,4 @@
-"""Messages about decisions reach their receiver once, signed, in the end; or nobody, when nobody is to be told."""
+"""A message about a decision reaches its receiver signed and once, or is not sent at all."""
 
 import asyncio
 import json
@@ -13,11 +13,12 @@ from redis.asyncio import Redis
 from starlette.responses import Response
 
 from sayso.clock import now_ms
+from sayso.records.clock_readings import ClockReading
 from sayso.signing import SignedMessage, verify_message
-from sayso.transitions.clock_jumps import ClockReading
 from service.app import create_app
 from service.auth.credentials import TENANT
 from service.delivery.http import Answer
+from service.delivery.retries import FIRST_RETRY_MS, LONGEST_RETRY_MS, read_retry_after_ms, retry_after_ms
 from service.settings import Settings
 from service.store.keys import TenantKeys
 from tests.builders import approve, make_person, person
@@ -27,7 +28,7 @@ from tests.service.api.aap.clients import connected, find, make_instance, make_l
 from tests.service.worlds import World
 from workers.clock.jumps import JumpDetector
 from workers.clock.ticks import wake_unfrozen
-from workers.delivery import FIRST_RETRY_MS, LONGEST_RETRY_MS, Courier, read_retry_after_ms, retry_after_ms
+from workers.delivery import Courier
 
 KEYS = TenantKeys("default")
 
@@ -43,7 +44,7 @@ async def world(clean_store_url: str, tmp_path: Path) -> AsyncIterator[World]:
 
 @pytest.fixture
 async def told(world: World, receiver: Receiver) -> AsyncIterator[Made]:
-    """An instance that is told of decisions."""
+    """An instance that receives decisions."""
     await make_person(world.wiring, "anna")
     provisioner = await make_provisioner(world.wiring)
     world.tokens["platform"] = provisioner
@@ -82,7 +83,7 @@ async def change_waiting(redis: Redis, **members: Any) -> dict[str, Any]:
 
 
 async def bring_forward(redis: Redis) -> list[float]:
-    """Let the one message that is to be tried later be due now; return how long it would have waited."""
+    """Make the one waiting message due now; return how long it would have waited."""
     ((name, score),) = await read_deliveries(redis)
     await change_waiting(redis, not_before_ms=0)
     await redis.zadd(KEYS.deliveries, {name: 0})

@@ -4,6 +4,7 @@ from dataclasses import dataclass, field
 
 from sayso.records.events import TrailHead, write_events
 from sayso.records.suspensions import Change, RunStatus, Status, SuspensionRecord
+from sayso.transitions.deliveries import next_delivery_ms
 from service.store.keys import CHANGES, TenantKeys
 from service.store.suspensions.outbox import draft_message, pack_delivery
 from service.store.suspensions.packing import pack_record
@@ -121,6 +122,7 @@ def _move_indexes(commit: Commit, keys: TenantKeys, before: SuspensionRecord | N
     elif before is not None and before.due_at_ms is not None:
         commit.write("ZREM", keys.schedule, after.id)
     _move_open(commit, keys, before, after)
+    _move_cards(commit, keys, before, after)
     was_pending = before is not None and before.status is Status.PENDING
     if after.status is Status.PENDING:
         commit.write("ZADD", keys.inbox, after.deadline_at_ms or 0, after.id)
@@ -145,6 +147,14 @@ def _move_open(commit: Commit, keys: TenantKeys, before: SuspensionRecord | None
             commit.write("ZADD", key, *(part for one in entered for part in (after.created_at_ms, one)))
         if left:
             commit.write("ZREM", key, *left)
+
+
+def _move_cards(commit: Commit, keys: TenantKeys, before: SuspensionRecord | None, after: SuspensionRecord) -> None:
+    at_ms = next_delivery_ms(after)
+    if at_ms is not None:
+        commit.write("ZADD", keys.cards, at_ms, after.id)
+    elif before is not None and next_delivery_ms(before) is not None:
+        commit.write("ZREM", keys.cards, after.id)
 
 
 def _expect_room(commit: Commit, keys: TenantKeys, after: SuspensionRecord, room: Room) -> None:

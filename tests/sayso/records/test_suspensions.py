@@ -107,8 +107,8 @@ def test_worker_steps_in_any_order_keep_the_invariants(steps: list[tuple[str, st
             assert old.outcome is None or old.outcome == new.outcome, "an outcome never changes"
             assert old.permit is None or old.permit == new.permit, "a permit is spent once"
         resumed += sum(event.type == EventType.RUN_RESUMED for event in change.events)
-        assert resumed <= 1, "run_resumed is told once a pause"
-        assert (after.due_at_ms is None) == (after.status in ENDED), "whoever waits is on the schedule"
+        assert resumed <= 1, "run_resumed is recorded once a suspension"
+        assert (after.due_at_ms is None) == (after.status in ENDED), "every waiting suspension is on the schedule"
         assert (
             after.status is Status.PENDING
             or after.status is Status.CANCELLED
@@ -124,5 +124,5 @@ def postpone_gave_up(name: str, after: SuspensionRecord) -> bool:
 
 def test_every_open_status_has_a_next_step() -> None:
     for status in Status:
-        ways = [verb for verb, step in LEGAL.items() if status in step.sources]
+        ways = [verb for verb, step in LEGAL.items() if status in step.sources and verb != "record_deliveries"]
         assert bool(ways) == (status not in (Status.RESUMED, Status.CANCELLED)), status

@@ -1,4 +1,4 @@
-"""A script runs an agent in its own process, and whoever it names answers what is asked."""
+"""A script runs an agent in its own process and names who decides."""
 
 from collections.abc import Mapping, Sequence
 

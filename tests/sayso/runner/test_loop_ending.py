@@ -1,4 +1,4 @@
-"""Answers, budgets and faults end calls and runs as the lifecycle says, and the model is told."""
+"""Denials, budgets and faults end calls and runs, and the model receives the reason."""
 
 import asyncio
 from collections.abc import Callable

@@ -1,4 +1,4 @@
-"""What was approved is looked at once more, and only what may still begin."""
+"""Approved calls that have not started are revalidated."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""A tool runs where it belongs, in its time, and how it ended is told once."""
+"""A tool runs in its own thread or loop, within its timeout, and reports one result."""
 
 import asyncio
 import threading
@@ -138,7 +138,7 @@ async def test_cancelled_run_cancels_its_tools() -> None:
         await task
 
 
-# What is told of an end
+# Reporting a result
 
 
 async def test_ending_is_called_once_in_the_tools_thread() -> None:

@@ -56,7 +56,7 @@ def test_describe_run_has_the_facts_for_rules() -> None:
 
 
 def test_state_of_an_earlier_version_has_its_context_as_claims() -> None:
-    """What was then called context came from whoever asked, so it stays a claim."""
+    """The former `context` came from the caller, so it stays a claim."""
     saved = {**START.model_dump(mode="json", exclude={"claimed"}), "context": {"tier": "gold"}}
     assert RunState.model_validate(saved).claimed == {"tier": "gold"}
     run = {"id": "r", "agent": "a", "owner": "o", "thread_id": "t", "context": {"tier": "gold"}}

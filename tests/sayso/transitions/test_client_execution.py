@@ -298,7 +298,7 @@ def test_client_steps_in_any_order_start_a_call_once(moves: list[Any], on_deny: 
             assert {event.type for event in change.events} <= legal.events
             assert record.status not in (Status.RESUMED, Status.CANCELLED)
         over = after.status in (Status.RESUMED, Status.CANCELLED)
-        assert (after.due_at_ms is None) == over, "whoever waits is on the schedule"
+        assert (after.due_at_ms is None) == over, "every waiting suspension is on the schedule"
         if after.status is Status.RESUMED:
             assert (after.end is None) != (after.following_id is None)
         record = after

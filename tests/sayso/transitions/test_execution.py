@@ -226,7 +226,7 @@ def test_redrive_does_not_queue_a_queued_run_twice(since_ms: int) -> None:
     assert "it is queued" in str(first.record.receipt.error)
     assert first.record.due_at_ms == T0 + 6_000
     later = redrive(first.record, T0 + 100_000, since_ms)
-    assert later.record.due_at_ms == T0 + 130_000, "it is looked at ever more slowly, and never less than that"
+    assert later.record.due_at_ms == T0 + 130_000, "the interval grows up to this limit"
 
 
 @pytest.mark.parametrize("since_ms", [None, T0 + 1], ids=["nobody is in line", "all in line came later"])
@@ -254,7 +254,7 @@ def test_a_cancelled_run_refuses_its_workers_writes() -> None:
 def test_starting_is_the_same_as_resuming() -> None:
     started = lease(suspend(draft(), (), T0).record, "w1", 30_000, T0).record
     change = checkpoint(started, FENCE, STATE, NOTE, T0)
-    assert types_of(change) == ["warning"], "a start is told by run_started, not by run_resumed"
+    assert types_of(change) == ["warning"], "run_started records a start, not run_resumed"
 
 
 def test_release_makes_the_run_ready_without_a_try() -> None:

@@ -91,7 +91,7 @@ async def test_post_limits_the_response_size(receiver: Receiver) -> None:
 
 @pytest.mark.parametrize("status", [204, 200, 500])
 async def test_post_keeps_the_status_of_a_broken_off_response(receiver: Receiver, status: int) -> None:
-    """Whoever said that the message was taken is not to be told again for seven days."""
+    """A receiver that accepted the message does not get it again."""
     receiver.say = lambda _: Response("x", status, {"content-length": "10"})
     here = Posts(loopback=True)
     answer = await here.post(receiver.url, SECRET, "m", b'{"type": "x"}')

@@ -1,4 +1,4 @@
-"""Whoever drives their own run asks once a key, and what is asked is kept with the tools' definitions."""
+"""A key creates one suspension for a client's run, stored with its tools' definitions."""
 
 import pytest
 

@@ -137,7 +137,7 @@ async def test_an_approval_takes_no_value(wiring: Wiring, desk: Desk) -> None:
         await desk.decide(record.id, "i1", word(record, "value", value=20), person("anna"))
 
 
-async def test_whoever_is_late_is_told_that_and_not_what_is_wrong_with_the_answer(wiring: Wiring, desk: Desk) -> None:
+async def test_late_decision_is_refused_as_late_even_if_invalid(wiring: Wiring, desk: Desk) -> None:
     record = await make_pending(wiring)
     wrong = word(record, args={"order": "A-1", "amount": "much"})
     stale = wrong.model_copy(update={"digest": "0" * 64})
@@ -229,7 +229,7 @@ async def test_a_run_that_ends_while_it_is_cancelled_is_said_to_have_ended(wirin
         await Desk(desk.suspensions, runs, wiring.rulebook.refresh).cancel(record.run.id, person("demo"))
 
 
-# Whoever drives
+# Workers and leases
 
 
 def intent(record: SuspensionRecord, fence: Fence) -> Intent:

@@ -82,7 +82,7 @@ async def test_no_fallback_decides_what_is_frozen_and_its_deadline_moves(wiring:
     assert held is not None
     assert held.status is Status.PENDING
     assert held.due_at_ms is not None
-    assert held.due_at_ms > record.items[0].terms.deadline_at_ms, "it is not looked at all the time"
+    assert held.due_at_ms > record.items[0].terms.deadline_at_ms, "it is not due all the time"
     await wiring.freezes.unfreeze(freeze.id, person("root"))
     await wake_unfrozen(wiring)
     shifted = (await wiring.desk.suspensions.read(record.id)).record
@@ -91,7 +91,7 @@ async def test_no_fallback_decides_what_is_frozen_and_its_deadline_moves(wiring:
     trail = await wiring.runs.trail(record.run.id)
     assert [entry.type for entry in trail] == ["run_paused", "deadlines_moved"]
     ended = shifted
-    while ended.status is Status.PENDING:  # on a busy machine it may be looked at before its moment, too
+    while ended.status is Status.PENDING:  # on a busy machine a tick may come before its due time
         await until_due(wiring)
         found = (await wiring.desk.suspensions.read(record.id)).record
         assert found is not None

@@ -56,7 +56,7 @@ async def find_held(wiring: Wiring) -> Finding:
     return found
 
 
-async def test_the_newest_published_rules_judge_whoever_takes_the_run(start: Start) -> None:
+async def test_newest_published_rules_apply_in_every_process(start: Start) -> None:
     async with start("service", OLD) as service:
         assert await verdict(service) == "approved"
         async with start("worker", NEW) as worker:

@@ -17,7 +17,7 @@ Open = Callable[..., Page]
 
 
 async def ask_refund(wiring: Wiring) -> SuspensionRecord:
-    """A run that waits for leave to refund 4,890."""
+    """A run that waits for approval of a refund of 4,890."""
     return await asked(wiring, make_ask(args=ARGS))
 
 
@@ -33,7 +33,7 @@ def is_open(site: Site, record: SuspensionRecord) -> bool:
 
 
 def as_asked(page: Page) -> None:
-    """The one green button approves what is asked."""
+    """The one green button approves the original arguments."""
     expect(page.get_by_role("button", name="Approve", exact=True)).to_be_visible()
     expect(page.get_by_label("amount")).to_be_hidden()
 

@@ -21,7 +21,7 @@ Open = Callable[..., Page]
 
 
 async def ask_shell(wiring: Wiring, **args: JsonValue) -> SuspensionRecord:
-    """A run that waits for leave to run a long script."""
+    """A run that waits for approval of a long script."""
     return await asked(wiring, make_ask(SHELL, {"command": LONG, **args}))
 
 

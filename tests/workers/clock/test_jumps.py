@@ -3,11 +3,11 @@
 import pytest
 
 from sayso.errors import ClockInDoubt, Conflict, DeadlinePassed
+from sayso.records.clock_readings import ClockReading
 from sayso.records.decisions import DecisionRequest
 from sayso.records.freezes import TIME, Freeze
 from sayso.records.suspensions import Change, Status, SuspensionRecord
 from sayso.records.terms import RuleTerms
-from sayso.transitions.clock_jumps import ClockReading
 from service.wiring import Wiring
 from tests.builders import approve, ask, make_pending, person, with_deadline
 from workers.clock.jumps import JumpDetector
@@ -71,7 +71,7 @@ async def test_jump_holds_items_that_it_would_expire(wiring: Wiring) -> None:
     held = await find(wiring, record)
     assert held.status is Status.PENDING
     assert held.updated_at_ms == record.updated_at_ms, "its own time stays where it was"
-    assert await process_due(wiring) == 0, "it is not looked at all the time"
+    assert await process_due(wiring) == 0, "it is not due all the time"
 
 
 async def test_item_that_may_be_late_cannot_be_decided(wiring: Wiring) -> None:
@@ -142,7 +142,7 @@ async def test_deadlines_of_an_admins_freeze_always_shift(wiring: Wiring) -> Non
 
 
 async def test_clock_that_goes_back_unfreezes_time(wiring: Wiring) -> None:
-    """The record was looked at while the clock was an hour ahead; its deadline is still the next moment after."""
+    """A tick while the clock was an hour ahead leaves the deadline as the next due time."""
     record = await make_pending(wiring, ask(terms=RuleTerms(timeout_s=60)))
     beats = JumpDetector(wiring)
     await beats.note(await reading(wiring))

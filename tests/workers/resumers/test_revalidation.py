@@ -1,5 +1,5 @@
 # ruff: noqa: F811  a fixture has the name of what it gives
-"""What was approved is looked at once more before it runs; what no longer holds is asked again, with the reason."""
+"""An approved call is revalidated before it runs, and goes back to reviewers with the reason if that fails."""
 
 from pathlib import Path
 

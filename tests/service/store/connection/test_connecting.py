@@ -1,4 +1,4 @@
-"""A store that is there and refuses is told from one that is away."""
+"""A store that refuses is distinguished from one that is away."""
 
 import pytest
 from redis.asyncio import Redis

@@ -1,4 +1,4 @@
-"""Whoever waits is woken by what they wait for, whatever happens between them and the store, and by nothing else."""
+"""A waiting request wakes up for its own change only, also after faults between it and the store."""
 
 import asyncio
 from collections.abc import AsyncIterator

@@ -152,7 +152,7 @@ async def test_one_that_the_store_chokes_on_holds_up_only_its_round(redis: Redis
     ids = await create_due(store, 3)
     await redis.delete(KEYS.trail("run_1"))
     await redis.set(KEYS.trail("run_1"), "no list")
-    assert await store.due_batches.change(ids, look_freely) == ids, "each is to be looked at by itself"
+    assert await store.due_batches.change(ids, look_freely) == ids, "each one is left for a change of its own"
     await store.change(ids[2], look_freely)
     assert (await find(store, ids[2])).status is Status.DECIDED
 

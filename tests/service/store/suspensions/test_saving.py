@@ -74,7 +74,7 @@ async def test_what_no_longer_waits_is_not_remembered(store: Suspensions, redis:
     assert with_known.record.version == saved.record.version + 3
 
 
-async def test_whoever_takes_it_to_be_later_than_it_is_is_put_right(store: Suspensions) -> None:
+async def test_wrong_idea_of_the_time_is_corrected(store: Suspensions) -> None:
     await create(store)
     saved = await store.change("sus_1", approve)
     ahead = saved._replace(now_ms=saved.now_ms + 600_000)

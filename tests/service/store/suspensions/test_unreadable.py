@@ -162,6 +162,6 @@ async def test_the_clock_expires_others_beside_an_unreadable_record(wiring: Wiri
 
     await until(are_due)
     assert await process_due(wiring) == 3
-    assert await process_due(wiring) == 0, "what is unreadable is looked at again in a minute"
+    assert await process_due(wiring) == 0, "an unreadable record is due again in a minute"
     readable = await wiring.desk.suspensions.read_many([one.id for one in late])
     assert [(one.id, one.status) for one in readable] == [(late[0].id, "decided"), (late[2].id, "decided")]

@@ -1,4 +1,4 @@
-"""What other software told of a run stands on its pages, marked and escaped; on an item's what came before it."""
+"""Events of other software appear on a run's pages, marked and escaped; an item's page has the earlier ones."""
 
 from typing import Any
 
