@@ -39,7 +39,7 @@ from service.store.suspensions.saving import Begin, Saved, Suspensions, Verb
 from service.store.suspensions.schedule import Schedule
 from service.store.tenants import Connections, TenantStore
 from service.wiring import Wiring, assemble
-from tests.proofs.indexes import expect_indexes, find_detour, read_indexes
+from tests.proofs.indexes import expect_indexes, find_trail_error, read_indexes
 from tests.sayso.samples import person
 from workers.clock import ticks as clock
 from workers.resume import driving as resume
@@ -268,7 +268,7 @@ async def describe(wiring: Wiring, redis: Redis) -> dict[str, Any]:
         "status": str(run.status),
         "error": run.error,
         "trail": [[entry.type, entry.data.get("tool_call_id")] for entry in trail],
-        "detour": find_detour(trail, latest.status),
+        "detour": find_trail_error(trail, latest.status),
         "astray": {name: held[name] for name in held if held[name]} != expect_indexes(records),
     }
 

@@ -21,10 +21,22 @@ from sayso.records.suspensions import Status, SuspensionRecord
 from sayso.transitions.deciding import find_item, suspend
 from sayso.transitions.execution import Fence
 from sayso.transitions.table import LEGAL
+from tests.proofs.explorer_states import (
+    Breach,
+    Driving,
+    Explored,
+    Move,
+    Pending,
+    Refused,
+    Slow,
+    State,
+    Turn,
+    put,
+    set_at,
+)
 from tests.proofs.invariants import OVER, Tried, find_breach, rows_of
-from tests.proofs.moves import Breach, Driving, Explored, Move, Pending, Refused, Slow, State, Turn, put, set_at
+from tests.proofs.record_states import Stands
 from tests.proofs.scenarios import UNASKED, Scenario
-from tests.proofs.stands import Stands
 from tests.sayso.samples import T0
 
 

@@ -64,7 +64,7 @@ async def read_indexes(redis: Redis, tenant: str) -> tuple[Indexes, list[Suspens
     return held, [unpack_record(raw)[0] for raw in packed]
 
 
-def find_detour(trail: list[TrailEntry], status: Status) -> str | None:
+def find_trail_error(trail: list[TrailEntry], status: Status) -> str | None:
     """Return where the event kinds of a trail leave the table, or do not lead to `status`."""
     if (broken := find_break(trail)) is not None:
         return f"the chain is broken at {broken}"

@@ -18,7 +18,7 @@ from sayso.transitions.execution import Fence
 from sayso.transitions.in_doubt import Choice
 from sayso.transitions.table import LEGAL
 from tests.proofs.explorer import Explorer
-from tests.proofs.moves import Breach
+from tests.proofs.explorer_states import Breach
 from tests.proofs.scenarios import Scenario, Verbs, Word, answer
 from tests.sayso.samples import ask
 

@@ -11,7 +11,7 @@ from service.store.keys import TenantKeys
 from service.store.runs.runs import Runs
 from service.store.suspensions.saving import Saved, Suspensions
 from tests.builders import store_of
-from tests.proofs.shaky import ShakySuspensions
+from tests.proofs.faulty_stores import FaultySuspensions
 from tests.sayso.samples import ask, draft, word
 
 KEYS = TenantKeys("default")
@@ -85,7 +85,7 @@ async def test_wrong_idea_of_the_time_is_corrected(store: Suspensions) -> None:
 @pytest.mark.parametrize("fault", ["the reply is lost", "the command is lost"])
 async def test_a_step_whose_reply_is_lost_is_taken_once(redis: Redis, fault: str) -> None:
     seconds, _ = await redis.time()
-    store = ShakySuspensions(store_of(redis), seconds * 1000)
+    store = FaultySuspensions(store_of(redis), seconds * 1000)
     await create(store)
     store.fault = fault
     saved = await store.change("sus_1", tell)

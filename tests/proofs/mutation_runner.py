@@ -1,8 +1,8 @@
 """A process that runs collected tests against changed code, each time in a fork.
 
-`python -m tests.proofs.breeder` reads one JSON object per line: a file, its source without one guard, and the tests to
-run. It answers with the exit code. The file itself stays unchanged: the fork gives the module's functions the code
-compiled from the changed source.
+`python -m tests.proofs.mutation_runner` reads one JSON object per line: a file, its source without one guard, and the
+tests to run. It replies with the exit code. The file itself stays unchanged: the fork replaces the code of the
+module's functions.
 """
 
 import importlib
@@ -24,17 +24,17 @@ import pytest
 from tests.proofs.mutations import GUARDED, ROOT, Mutation
 
 OPTIONS = ("-q", "-s", "--assert=plain", "--no-header", "--tb=no", "-p", "no:cacheprovider", "-p", "no:xdist")
-LONGEST_S = 60
-OVERLOOKED, NOTICED, BROKEN = 0, 1, 3
+TIMEOUT_S = 60
+SURVIVED, KILLED, FAILED_TO_RUN = 0, 1, 3
 
 
-class Breeder:
-    """The client of a breeder process."""
+class MutationRunner:
+    """The client of a runner process."""
 
     def __init__(self) -> None:
         environment = {name: value for name, value in os.environ.items() if not name.startswith("PYTEST_")}
         self._process = subprocess.Popen(
-            [sys.executable, "-m", "tests.proofs.breeder"],
+            [sys.executable, "-m", "tests.proofs.mutation_runner"],
             cwd=ROOT,
             env=environment,
             stdin=subprocess.PIPE,
@@ -44,12 +44,12 @@ class Breeder:
 
     def run(self, mutation: Mutation | None, tests: tuple[str, ...]) -> int:
         """Return the code of the tests against one mutation, or against the unchanged source."""
-        asked: dict[str, Any] = {"file": None, "tests": tests}
+        request: dict[str, Any] = {"file": None, "tests": tests}
         if mutation is not None:
-            asked |= {"file": mutation.file, "broken": mutation.apply((ROOT / mutation.file).read_text())}
+            request |= {"file": mutation.file, "mutated": mutation.apply((ROOT / mutation.file).read_text())}
         assert self._process.stdin is not None
         assert self._process.stdout is not None
-        self._process.stdin.write(json.dumps(asked) + "\n")
+        self._process.stdin.write(json.dumps(request) + "\n")
         self._process.stdin.flush()
         return int(json.loads(self._process.stdout.readline())["code"])
 
@@ -61,20 +61,20 @@ class Breeder:
 
 
 @contextmanager
-def running_breeder() -> Iterator[Breeder]:
-    """Run a breeder in the context."""
-    breeder = Breeder()
+def open_mutation_runner() -> Iterator[MutationRunner]:
+    """Open a mutation runner for the duration of the context."""
+    runner = MutationRunner()
     try:
-        yield breeder
+        yield runner
     finally:
-        breeder.close()
+        runner.close()
 
 
-class Forks:
+class ForkingPlugin:
     """A pytest plugin that replaces the test loop: each request runs its tests in a fork."""
 
-    def __init__(self, answers: int) -> None:
-        self._answers = answers
+    def __init__(self, replies: int) -> None:
+        self._replies = replies
         self._failed = False
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
@@ -82,59 +82,59 @@ class Forks:
         self._failed |= report.failed
 
     def pytest_runtestloop(self, session: pytest.Session) -> bool:
-        """Answer requests until the end of the input."""
-        items = {file: [one for one in session.items if one.nodeid.startswith(file)] for file in _all_tests()}
+        """Reply to requests until the end of the input."""
+        by_file = {file: [one for one in session.items if one.nodeid.startswith(file)] for file in _all_tests()}
         _start_server(session)
         for line in sys.stdin:
-            asked = json.loads(line)
-            wanted = [one for file in asked["tests"] for one in items[file]]
-            code = self._fork(asked, wanted)
-            os.write(self._answers, json.dumps({"code": code}).encode() + b"\n")
+            request = json.loads(line)
+            items = [one for file in request["tests"] for one in by_file[file]]
+            code = self._fork(request, items)
+            os.write(self._replies, json.dumps({"code": code}).encode() + b"\n")
         return True
 
-    def _fork(self, asked: dict[str, Any], wanted: list[pytest.Item]) -> int:
-        """Return the code of a forked run. A timeout counts as noticed."""
+    def _fork(self, request: dict[str, Any], items: list[pytest.Item]) -> int:
+        """Return the code of a forked run. A timeout counts as killed."""
         child = os.fork()
         if child == 0:
-            self._live(asked, wanted)
+            self._run_child(request, items)
         status = os.waitpid(child, 0)[1]
         timed_out = os.WIFSIGNALED(status) and os.WTERMSIG(status) == signal.SIGALRM
-        return NOTICED if timed_out else os.waitstatus_to_exitcode(status)
+        return KILLED if timed_out else os.waitstatus_to_exitcode(status)
 
-    def _live(self, asked: dict[str, Any], wanted: list[pytest.Item]) -> NoReturn:
-        signal.alarm(LONGEST_S)
-        code = BROKEN
+    def _run_child(self, request: dict[str, Any], items: list[pytest.Item]) -> NoReturn:
+        signal.alarm(TIMEOUT_S)
+        code = FAILED_TO_RUN
         try:
             with tempfile.TemporaryDirectory() as folder:
-                if asked["file"] is not None:
-                    _break(asked["file"], asked["broken"], Path(folder))
-                code = self._run(wanted)
+                if request["file"] is not None:
+                    _replace_code(request["file"], request["mutated"], Path(folder))
+                code = self._run(items)
         finally:
             os._exit(code)
 
-    def _run(self, wanted: list[pytest.Item]) -> int:
+    def _run(self, items: list[pytest.Item]) -> int:
         """Run the tests until one fails. None is marked as last: the server belongs to the parent process."""
-        assert wanted, "there are no such tests"
-        for place, item in enumerate(wanted):
-            following = wanted[(place + 1) % len(wanted)]
+        assert items, "there are no such tests"
+        for place, item in enumerate(items):
+            following = items[(place + 1) % len(items)]
             item.config.hook.pytest_runtest_protocol(item=item, nextitem=following)
             if self._failed:
-                return NOTICED
-        return OVERLOOKED
+                return KILLED
+        return SURVIVED
 
 
 def main() -> None:
-    """Collect all tests, then answer requests."""
+    """Collect all tests, then reply to requests."""
     once = hypothesis.settings(derandomize=True, phases=(hypothesis.Phase.explicit, hypothesis.Phase.generate))
     hypothesis.settings.register_profile("once", once)
     hypothesis.settings.load_profile("once")
     for file in GUARDED:
         if file.endswith(".py"):
             importlib.import_module(_module_name(file))
-    answers = os.dup(sys.stdout.fileno())
-    with open(os.devnull, "w") as nowhere:
-        os.dup2(nowhere.fileno(), sys.stdout.fileno())
-    sys.exit(pytest.main([*OPTIONS, *_all_tests()], plugins=[Forks(answers)]))
+    replies = os.dup(sys.stdout.fileno())
+    with open(os.devnull, "w") as null:
+        os.dup2(null.fileno(), sys.stdout.fileno())
+    sys.exit(pytest.main([*OPTIONS, *_all_tests()], plugins=[ForkingPlugin(replies)]))
 
 
 def _all_tests() -> list[str]:
@@ -143,25 +143,25 @@ def _all_tests() -> list[str]:
 
 def _start_server(session: pytest.Session) -> None:
     """Run one test that needs the store, so that its server runs for all forks."""
-    needs = next(one for one in session.items if "store_url" in getattr(one, "fixturenames", ()))
-    room = needs.nodeid.split("/")[1]
-    elsewhere = next(one for one in session.items if one.nodeid.split("/")[1] != room)
-    needs.config.hook.pytest_runtest_protocol(item=needs, nextitem=elsewhere)
+    first = next(one for one in session.items if "store_url" in getattr(one, "fixturenames", ()))
+    folder = first.nodeid.split("/")[1]
+    other = next(one for one in session.items if one.nodeid.split("/")[1] != folder)
+    first.config.hook.pytest_runtest_protocol(item=first, nextitem=other)
 
 
-def _break(file: str, source: str, folder: Path) -> None:
+def _replace_code(file: str, source: str, folder: Path) -> None:
     if not file.endswith(".py"):
-        _break_script(file, source, folder)
+        _replace_script(file, source, folder)
         return
     module = importlib.import_module(_module_name(file))
     before, after = (dict(_functions(compile(text, file, "exec"))) for text in ((ROOT / file).read_text(), source))
     changed = [name for name in before if before[name] != after[name]]
-    assert changed, "the broken source does nothing else"
+    assert changed, "the changed source has the same functions"
     for name in changed:
         _find(module, name).__code__ = after[name]
 
 
-def _break_script(file: str, source: str, folder: Path) -> None:
+def _replace_script(file: str, source: str, folder: Path) -> None:
     """Point the store to a folder with the changed script."""
     scripts = importlib.import_module("service.store.lua")
     for script in (ROOT / file).parent.iterdir():

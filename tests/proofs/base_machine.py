@@ -15,11 +15,12 @@ from service.store.runs.runs import Runs
 from service.store.suspensions.saving import Saved
 from service.store.suspensions.schedule import Schedule
 from service.store.tenants import TenantStore
-from tests.proofs.draws import POLICY, REFUND, Held, World, describe, describe_model
-from tests.proofs.indexes import expect_indexes, find_detour, read_indexes
-from tests.proofs.models import Pause, Refused, Run
-from tests.proofs.shaky import ShakySuspensions
-from tests.proofs.spans import Span
+from tests.proofs.comparison import describe, describe_model
+from tests.proofs.faulty_stores import FaultySuspensions
+from tests.proofs.indexes import expect_indexes, find_trail_error, read_indexes
+from tests.proofs.model.freezes import FreezeModel
+from tests.proofs.model.records import Refused, RunModel, SuspensionModel
+from tests.proofs.strategies import POLICY, REFUND, Environment, Tracked
 from tests.sayso.samples import T0
 
 tenants = count()
@@ -27,27 +28,27 @@ tenants = count()
 T = TypeVar("T")
 
 
-class Bench(RuleBasedStateMachine):
+class BaseMachine(RuleBasedStateMachine):
     """The shared state of all rules; every example is a tenant of its own."""
 
-    def __init__(self, world: World) -> None:
+    def __init__(self, environment: Environment) -> None:
         super().__init__()
-        self.world = world
+        self.environment = environment
         self.tenant = f"t{next(tenants)}"
-        store = TenantStore(world.connections, self.tenant)
-        self.store = ShakySuspensions(store, T0)
+        store = TenantStore(environment.connections, self.tenant)
+        self.store = FaultySuspensions(store, T0)
         self.runs = Runs(store)
-        self.desk = Desk(self.store, self.runs, lambda: POLICY, self.freezes_known)
+        self.desk = Desk(self.store, self.runs, lambda: POLICY, self.read_freezes)
         self.schedule = Schedule(store)
-        self.held: list[Held] = []
-        self.known: dict[str, Run] = {}
+        self.tracked: list[Tracked] = []
+        self.run_models: dict[str, RunModel] = {}
         self.ready: list[str] = []
         self.freezes: list[Freeze] = []
-        self.frozen: list[Span] = []
+        self.freeze_models: list[FreezeModel] = []
         self.wait(self.runs.save_definitions([REFUND]))
-        self.said: list[Callable[[], Coroutine[Any, Any, Saved]]] = []
+        self.requests: list[Callable[[], Coroutine[Any, Any, Saved]]] = []
 
-    async def freezes_known(self, _fresh: bool) -> tuple[Freeze, ...]:
+    async def read_freezes(self, _fresh: bool) -> tuple[Freeze, ...]:
         return tuple(self.freezes)
 
     @property
@@ -55,15 +56,15 @@ class Bench(RuleBasedStateMachine):
         return self.store.now_ms
 
     def wait(self, coroutine: Coroutine[Any, Any, T]) -> T:
-        return self.world.loop.run(coroutine)
+        return self.environment.loop.run(coroutine)
 
-    def revocations(self, *statuses: str) -> list[Held]:
-        return [held for held in self.held if held.pause.status in statuses]
+    def with_status(self, *statuses: str) -> list[Tracked]:
+        return [tracked for tracked in self.tracked if tracked.suspension.status in statuses]
 
-    def prefer(self, place: int, *statuses: str) -> Held:
+    def pick(self, place: int, *statuses: str) -> Tracked:
         """Return a suspension, preferably one with this status."""
-        preferred = self.revocations(*statuses) if place else []
-        return (preferred or self.held)[place % len(preferred or self.held)]
+        preferred = self.with_status(*statuses) if place else []
+        return (preferred or self.tracked)[place % len(preferred or self.tracked)]
 
     def act(
         self,
@@ -88,14 +89,14 @@ class Bench(RuleBasedStateMachine):
                     assert (error, saved and saved.repeated) == (None, True), (
                         "a repeated request returns the first result"
                     )
-                    self.said.append(call)
+                    self.requests.append(call)
                 return saved
             if not keyed:
                 return None
             saved, error = self.attempt(call)
-        assert error == refusal_of(predict)
+        assert error == predict_error(predict)
         if keyed and error is None:
-            self.said.append(call)
+            self.requests.append(call)
         return saved
 
     def attempt(self, call: Callable[[], Coroutine[Any, Any, Saved]]) -> tuple[Saved | None, str | None]:
@@ -104,54 +105,52 @@ class Bench(RuleBasedStateMachine):
         except SaysoError as error:
             return None, type(error).__name__
 
-    def hold(self, suspension_id: str, pause: Pause) -> Held:
-        held = Held(suspension_id, self.run_of(pause), pause)
-        self.held.append(held)
-        return held
+    def track(self, suspension_id: str, suspension: SuspensionModel) -> Tracked:
+        tracked = Tracked(suspension_id, self.find_run_id(suspension), suspension)
+        self.tracked.append(tracked)
+        return tracked
 
-    def run_of(self, pause: Pause) -> str:
-        return next(run_id for run_id, run in self.known.items() if run is pause.run)
+    def find_run_id(self, suspension: SuspensionModel) -> str:
+        return next(run_id for run_id, run in self.run_models.items() if run is suspension.run)
 
-    def note_ready(self, suspension_id: str, run: Run) -> None:
+    def note_ready(self, suspension_id: str, run: RunModel) -> None:
         self.ready += [suspension_id] * run.ready
         run.ready = 0
 
     @property
-    def due(self) -> list[Held]:
-        return [held for held in self.held if held.pause.look is not None and held.pause.look <= self.now]
-
-    # What must hold after every step
+    def due(self) -> list[Tracked]:
+        return [one for one in self.tracked if one.suspension.due_at is not None and one.suspension.due_at <= self.now]
 
     @property
-    def pauses(self) -> list[Pause]:
-        return [held.pause for held in self.held]
+    def suspensions(self) -> list[SuspensionModel]:
+        return [tracked.suspension for tracked in self.tracked]
 
     @invariant()
-    def everything_is_where_it_must_be(self) -> None:
-        held, records = self.wait(read_indexes(self.world.redis, self.tenant))
+    def records_indexes_and_trails_match(self) -> None:
+        indexes, records = self.wait(read_indexes(self.environment.redis, self.tenant))
         found = {record.id: record for record in records}
-        assert set(found) == {one.id for one in self.held}
-        for one in self.held:
-            assert describe(found[one.id]) == describe_model(one.pause)
+        assert set(found) == {one.id for one in self.tracked}
+        for one in self.tracked:
+            assert describe(found[one.id]) == describe_model(one.suspension)
             for place, item in enumerate(found[one.id].items):
-                one.digests[place, one.pause.things[place].generation] = item.digest
-        assert {name: held[name] for name in held if held[name]} == expect_indexes(records)
+                one.digests[place, one.suspension.items[place].generation] = item.digest
+        assert {name: indexes[name] for name in indexes if indexes[name]} == expect_indexes(records)
         self.wait(self.check_lists(found))
 
     async def check_lists(self, found: dict[str, SuspensionRecord]) -> None:
-        ready: list[bytes] = await self.world.redis.lrange(TenantKeys(self.tenant).ready, 0, -1)  # type: ignore[assignment]
+        ready: list[bytes] = await self.environment.redis.lrange(TenantKeys(self.tenant).ready, 0, -1)  # type: ignore[assignment]
         assert [one.split(b" ")[0].decode() for one in ready] == self.ready
-        assert set(await self.schedule.due(self.now)) == {held.id for held in self.due}
-        for run_id, run in self.known.items():
-            latest = found[next(one.id for one in self.held if one.pause is run.pauses[-1])]
+        assert set(await self.schedule.due(self.now)) == {tracked.id for tracked in self.due}
+        for run_id, run in self.run_models.items():
+            latest = found[next(one.id for one in self.tracked if one.suspension is run.suspensions[-1])]
             trail = await self.runs.trail(run_id)
-            assert [entry.type for entry in trail] == run.tale
-            assert find_detour(trail, latest.status) is None
+            assert [entry.type for entry in trail] == run.events
+            assert find_trail_error(trail, latest.status) is None
             if latest.state is not None:
                 assert await self.runs.state(run_id, latest.state) == b'{"messages": []}'
 
 
-def refusal_of(predict: Callable[[], object]) -> str | None:
+def predict_error(predict: Callable[[], object]) -> str | None:
     """Take a step in the model; return the name of the error, or None."""
     try:
         predict()

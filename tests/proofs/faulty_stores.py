@@ -17,7 +17,7 @@ FAULTS = (
 )
 
 
-class TurnedSuspensions(Suspensions):
+class SettableClockSuspensions(Suspensions):
     """A store whose clock stands still until a test sets `now_ms`."""
 
     def __init__(self, store: TenantStore, now_ms: int) -> None:
@@ -49,7 +49,7 @@ class TurnedSuspensions(Suspensions):
         return await super().change(suspension_id, step, seen, known)
 
 
-class ShakySuspensions(TurnedSuspensions):
+class FaultySuspensions(SettableClockSuspensions):
     """A store whose next commit fails as `fault` says; `ran` is whether the server ran it."""
 
     def __init__(self, store: TenantStore, now_ms: int) -> None:

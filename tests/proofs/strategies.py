@@ -1,4 +1,4 @@
-"""Strategies of the state machine: items, terms and actors, and the comparison of records with the model."""
+"""Strategies of the state machine: items, terms, actors and faults."""
 
 import asyncio
 from dataclasses import dataclass, field
@@ -10,22 +10,22 @@ from redis.asyncio import Redis
 from sayso.records.events import Event, EventType
 from sayso.records.items import Answer, Doubt, ItemDraft, ItemKind, ItemTool
 from sayso.records.run_state import seal_state
-from sayso.records.suspensions import Intent, SuspensionRecord
+from sayso.records.suspensions import Intent
 from sayso.records.terms import EscalationStep, Fallback, Quorum, RuleTerms
 from sayso.records.tool_calls import ToolCall, ToolDefinition, ToolResult
 from sayso.transitions.execution import Fence
 from sayso.transitions.in_doubt import put_in_doubt
 from service.store.suspensions.saving import Saved
 from service.store.tenants import Connections
-from tests.proofs import models
-from tests.proofs.models import Pause, Thing
-from tests.proofs.shaky import FAULTS
+from tests.proofs.faulty_stores import FAULTS
+from tests.proofs.model import execution
+from tests.proofs.model.records import ItemModel, SuspensionModel
 from tests.sayso.rule_builders import policy, rule
 from tests.sayso.samples import T0
 
 LEASE_MS = 4_000
-MOST_RUNS = 3
-MANY = 9
+MAX_RUNS = 3
+MIN_EVENTS_TO_CANCEL = 9
 """The number of events from which a run may be cancelled; earlier, most runs would end before anything happened."""
 
 REVIEWERS = ("ada", "ada", "bob", "bob", "bot")
@@ -35,11 +35,13 @@ WORKERS = ("w1", "w2")
 STATE = seal_state(b'{"messages": []}')
 RAN = (Event(type=EventType.TOOL_COMPLETED, data={"tool_name": "refund"}),)
 REFUND = ToolDefinition(name="refund", description="Pay back.", parameters={"type": "object"})
-MUCH = 9
+GUARDED_AMOUNT = 9
 """An amount that another rule asks about."""
 
 POLICY = policy(
-    rule("much", "request_approval", when=f"args.amount == {MUCH}", terms={"timeout_s": 7, "start_by_s": 60})
+    rule(
+        "guarded", "request_approval", when=f"args.amount == {GUARDED_AMOUNT}", terms={"timeout_s": 7, "start_by_s": 60}
+    )
 )
 RESULT = ToolResult(call_id="call_0", tool_name="refund", success=True, output="done")
 
@@ -64,7 +66,7 @@ FAULT = st.sampled_from([None, None, None, None, *FAULTS])
 
 
 @dataclass
-class World:
+class Environment:
     """The event loop and connections, shared by all examples."""
 
     loop: asyncio.Runner
@@ -73,19 +75,19 @@ class World:
 
 
 @dataclass
-class Held:
+class Tracked:
     """One suspension: its id, its model, and the digests of its items under each of their terms."""
 
     id: str
     run_id: str
-    pause: Pause
+    suspension: SuspensionModel
     known: Saved | None = None
     """The record that its driver saved last."""
 
     digests: dict[tuple[int, int], str] = field(default_factory=dict)
 
 
-def ask_of(place: int, drawn: dict[str, Any]) -> ItemDraft:
+def build_draft(place: int, drawn: dict[str, Any]) -> ItemDraft:
     given = drawn["kind"] is ItemKind.INPUT
     steps = [EscalationStep(after_s=after_s, reviewers=("bob", f"boss-{after_s}")) for after_s in drawn["escalate"]]
     fallback = "value" if given and drawn["fallback"] == "approve" else drawn["fallback"]
@@ -112,10 +114,10 @@ def ask_of(place: int, drawn: dict[str, Any]) -> ItemDraft:
     )
 
 
-def thing_of(ask: ItemDraft, now: int) -> Thing:
-    terms = ask.terms
-    return Thing(
-        kind="doubt" if ask.doubt else str(ask.kind),
+def build_item(draft: ItemDraft, now: int) -> ItemModel:
+    terms = draft.terms
+    return ItemModel(
+        kind="doubt" if draft.doubt else str(draft.kind),
         deadline=now + terms.timeout_s * 1000,
         created=now,
         quorum=(terms.quorum.approve, terms.quorum.deny),
@@ -125,85 +127,41 @@ def thing_of(ask: ItemDraft, now: int) -> Thing:
         remind=[now + after_s * 1000 for after_s in terms.remind_after_s],
         steps=[(now + step.after_s * 1000, step.reviewers) for step in terms.escalate],
         extend_until=now + (terms.timeout_s + terms.extend_by_s) * 1000 if terms.extend_by_s else 0,
-        idempotent=ask.tool.idempotent,
-        doubt=(ask.doubt.idempotency_key, ask.doubt.holder) if ask.doubt else None,
+        idempotent=draft.tool.idempotent,
+        doubt=(draft.doubt.idempotency_key, draft.doubt.holder) if draft.doubt else None,
     )
 
 
-def describe(record: SuspensionRecord) -> dict[str, Any]:
-    """Return the model's fields of a record."""
-    return {
-        "status": str(record.status),
-        "look": record.due_at_ms,
-        "lease": (record.lease.holder, record.lease.attempt, record.lease.until_ms) if record.lease else None,
-        "counts": (record.receipt.tries, record.receipt.redrives),
-        "journal": {intent.index for intent in record.journal},
-        "noted": {intent.index for intent in record.journal if intent.result is not None},
-        "waits": bool(record.waits_for),
-        "end": str(record.end.status) if record.end else None,
-        "things": [
-            {
-                "words": [one.by.id for one in item.decisions if one.by.id != "timeout"],
-                "outcome": (str(item.outcome.verdict), item.outcome.by.id) if item.outcome else None,
-                "start_by": item.outcome.start_by_ms if item.outcome else 0,
-                "terms": (item.terms.deadline_at_ms, item.terms.reviewers, item.reminded, item.escalated),
-                "spent": item.permit is not None,
-                "held": (item.held_to_ms, item.grace_ms),
-            }
-            for item in record.items
-        ],
-    }
-
-
-def describe_model(pause: Pause) -> dict[str, Any]:
-    return {
-        "status": pause.status,
-        "look": pause.look,
-        "lease": (pause.holder, pause.attempt, pause.until) if pause.holder else None,
-        "counts": (pause.tries, pause.redrives),
-        "journal": pause.journal,
-        "noted": pause.noted & pause.journal,
-        "waits": pause.waits,
-        "end": pause.end,
-        "things": [
-            {
-                "words": list(thing.words),
-                "outcome": (thing.verdict, thing.by) if thing.verdict else None,
-                "start_by": thing.start_by,
-                "terms": (thing.deadline, thing.reviewers, thing.reminded, thing.escalated),
-                "spent": thing.spent,
-                "held": (thing.held_to, thing.grace),
-            }
-            for thing in pause.things
-        ],
-    }
-
-
-def intents_of(held: Held, things: list[Thing], fence: Fence) -> tuple[Intent, ...]:
-    places = [place for place, thing in enumerate(held.pause.things) if any(thing is one for one in things)]
+def build_intents(tracked: Tracked, items: list[ItemModel], fence: Fence) -> tuple[Intent, ...]:
+    places = [place for place, item in enumerate(tracked.suspension.items) if any(item is one for one in items)]
     return tuple(
         Intent(
-            item_id=f"i{place + 1}" if place != models.UNASKED else None,
+            item_id=f"i{place + 1}" if place != execution.ALLOWED else None,
             call_id=f"call_{place}",
             index=place,
             tool="refund",
-            idempotency_key=f"{held.id}:{place}",
+            idempotency_key=f"{tracked.id}:{place}",
             idempotent=False,
             attempt=fence.attempt,
             holder=fence.holder,
             begun_at_ms=0,
         )
-        for place in places or [models.UNASKED]
+        for place in places or [execution.ALLOWED]
     )
 
 
-def doubts_of(held: Held) -> list[ItemDraft]:
+def build_doubt_drafts(tracked: Tracked) -> list[ItemDraft]:
     """Return the items about unfinished calls of a run."""
     return [
         put_in_doubt(
             ToolCall(call_id=f"call_{place}", index=place, name="refund", args={"amount": 1}),
             REFUND.digest,
-            Doubt(begun_at_ms=T0, holder=str(held.pause.holder), attempt=1, idempotency_key=f"{held.id}:{place}"),
+            Doubt(
+                begun_at_ms=T0,
+                holder=str(tracked.suspension.holder),
+                attempt=1,
+                idempotency_key=f"{tracked.id}:{place}",
+            ),
         )
-        for place in sorted(held.pause.journal)
+        for place in sorted(tracked.suspension.journal)
     ]
