@@ -2,14 +2,14 @@
 
 import pytest
 
-from tests.frameworks.test_odd_agents import play
+from tests.frameworks.test_edge_cases import play
 
 pytestmark = pytest.mark.timeout(300)
 INNER = "with tools of its own (send_money), which would run without review."
 
 
 @pytest.mark.parametrize(
-    ("team", "words"),
+    ("team", "description"),
     [
         ("ungated", "The agent 'b' has tools that would run without review (send_money)."),
         ("alone", "The agent 'b' has tools that would run without review (send_money)."),

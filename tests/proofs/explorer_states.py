@@ -1,14 +1,15 @@
 """The states and moves of an exploration."""
 
+from collections import deque
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 
-class Breach(AssertionError):
+class InvariantViolation(AssertionError):
     """A broken invariant, with the shortest path to it."""
 
 
-class Pending(NamedTuple):
+class Applied(NamedTuple):
     """The result of a transition: the records it makes, whether it makes the run ready, and the worker's next step."""
 
     after: int
@@ -23,47 +24,47 @@ class Refused(NamedTuple):
     error: str
 
 
-class Driving(NamedTuple):
-    """A worker at work: its suspension, whether its lease is current, and its remaining steps."""
+class WorkerState(NamedTuple):
+    """The state of a worker: its suspension, whether its lease is current, and its remaining steps."""
 
-    pause: int
+    suspension: int
     current: bool
     plan: tuple[str, ...]
 
 
 class Turn(NamedTuple):
-    """A step that an actor may take; `refused` is what the actor knows if it fails."""
+    """A step that an actor may take; `refused` is what the actor remembers if it fails."""
 
     actor: int
-    pause: int
+    suspension: int
     verb: tuple[Any, ...]
     refused: Any
     takes: bool = False
 
 
-class Slow(NamedTuple):
-    """An actor that has read and will commit later; `onwards` is what it then knows."""
+class DelayedCommit(NamedTuple):
+    """An actor that has read and will commit later; `next_memory` is what it then remembers."""
 
     actor: int
-    pause: int
-    doing: str
-    pending: Pending
-    onwards: Any
+    suspension: int
+    verb: str
+    applied: Applied
+    next_memory: Any
 
 
 class State(NamedTuple):
     """Everything that distinguishes two states.
 
-    `knows` holds per actor: the decisions a reviewer has made, what a worker drives, nothing for the clock, and the
+    `memory` holds per actor: the decisions a reviewer has made, what a worker drives, nothing for the clock, and the
     owner's actions. `ran` counts how often each call of each suspension was started.
     """
 
-    stands: tuple[int, ...]
+    records: tuple[int, ...]
     ready: tuple[int, ...]
-    knows: tuple[Any, ...]
+    memory: tuple[Any, ...]
     ran: tuple[int, ...]
     crashes: int
-    slow: Slow | None = None
+    delayed: DelayedCommit | None = None
 
 
 Move = tuple[str, State, bool]
@@ -76,16 +77,34 @@ class Explored:
 
     states: int = 0
     moves: int = 0
-    stands: int = 0
+    records: int = 0
     rows: set[str] = field(default_factory=set)
-    told: set[str] = field(default_factory=set)
+    events: set[str] = field(default_factory=set)
     refusals: set[str] = field(default_factory=set)
     ends: set[str] = field(default_factory=set)
 
 
-def put(state: State, actor: int, knows: Any) -> State:
-    return state._replace(knows=set_at(state.knows, actor, knows))
+def remember(state: State, actor: int, memory: Any) -> State:
+    return state._replace(memory=replace_at(state.memory, actor, memory))
 
 
-def set_at(values: tuple[Any, ...], place: int, value: Any) -> tuple[Any, ...]:
+def replace_at(values: tuple[Any, ...], place: int, value: Any) -> tuple[Any, ...]:
     return (*values[:place], value, *values[place + 1 :])
+
+
+def find_stuck(ended: list[int], sources: list[list[int]]) -> int | None:
+    """I2, I12: return a state that leads to none of the ended states without a fault.
+
+    `sources` lists, for each state, the states that lead to it.
+    """
+    queue = deque(ended)
+    seen = bytearray(len(sources))
+    for at in queue:
+        seen[at] = 1
+    while queue:
+        for source in sources[queue.popleft()]:
+            if not seen[source]:
+                seen[source] = 1
+                queue.append(source)
+    stuck = seen.find(0)
+    return None if stuck < 0 else stuck

@@ -10,13 +10,13 @@ from sayso.canonical_json import canonical_json
 from sayso.records.items import Item
 from sayso.records.suspensions import Status, SuspensionRecord
 from sayso.transitions.execution import MAX_TRIES
-from tests.proofs.invariants import ENDED, OVER
+from tests.proofs.invariants import ENDED, FINAL
 
-MOST_REDRIVES = 2
+MAX_REDRIVES = 2
 """The redrives that are distinguished: the delay grows in ten steps, and two show that it grows."""
 
 
-class Stands:
+class RecordStates:
     """Every distinct state, with one record and time for each."""
 
     def __init__(self) -> None:
@@ -30,8 +30,8 @@ class Stands:
     def number(self, record: SuspensionRecord, now_ms: int) -> int:
         """Return the number of the state of `record` at `now_ms`."""
         receipt = record.receipt
-        if receipt.redrives > MOST_REDRIVES or receipt.tries > MAX_TRIES:
-            least = {"redrives": min(receipt.redrives, MOST_REDRIVES), "tries": min(receipt.tries, MAX_TRIES)}
+        if receipt.redrives > MAX_REDRIVES or receipt.tries > MAX_TRIES:
+            least = {"redrives": min(receipt.redrives, MAX_REDRIVES), "tries": min(receipt.tries, MAX_TRIES)}
             record = record.model_copy(update={"receipt": receipt.model_copy(update=least)})
         number = self._numbers.setdefault(_describe(record, now_ms), len(self.known))
         if number == len(self.known):
@@ -55,7 +55,7 @@ def _describe(record: SuspensionRecord, now_ms: int) -> tuple[Any, ...]:
     def left(at_ms: int | None) -> int | None:
         return None if at_ms is None else max(0, at_ms - now_ms)
 
-    if record.status in OVER:
+    if record.status in FINAL:
         return record.id, record.status, record.end.status if record.end else None
     lease, receipt = record.lease, record.receipt
     return (
@@ -72,15 +72,15 @@ def _describe(record: SuspensionRecord, now_ms: int) -> tuple[Any, ...]:
 
 def _describe_item(item: Item, left: Callable[[int | None], int | None]) -> tuple[Any, ...]:
     outcome = item.outcome
-    words = tuple((one.by.id, one.action, canonical_json([one.args, one.value])) for one in item.decisions)
+    decisions = tuple((one.by.id, one.action, canonical_json([one.args, one.value])) for one in item.decisions)
     if outcome is None:
-        return words, left(item.terms.deadline_at_ms), item.reminded, item.escalated, item.seen_by is None
+        return decisions, left(item.terms.deadline_at_ms), item.reminded, item.escalated, item.seen_by is None
     start_by = left(item.start_by_ms) if outcome.may_run else None
-    return words, outcome.verdict, outcome.by.id, start_by, item.permit is None
+    return decisions, outcome.verdict, outcome.by.id, start_by, item.permit is None
 
 
 def _moments(record: SuspensionRecord) -> Iterator[int]:
-    """Return the times at which a record changes by itself."""
+    """Return the times at which a record changes without a step."""
     if record.status in ENDED:
         return
     if record.due_at_ms is not None:

@@ -16,9 +16,9 @@ from mcp.client.stdio import StdioServerParameters
 DOING: dict[int, asyncio.Task[None]] = {}
 
 
-def say(**told: Any) -> None:
+def print_json(**results: Any) -> None:
     """Print one line."""
-    print(json.dumps(told), flush=True)
+    print(json.dumps(results), flush=True)
 
 
 async def call(client: Client, order: dict[str, Any]) -> None:
@@ -26,7 +26,7 @@ async def call(client: Client, order: dict[str, Any]) -> None:
     number = order["id"]
 
     async def tell(_: float, __: float | None, message: str | None) -> None:
-        say(id=number, progress=message)
+        print_json(id=number, progress=message)
 
     try:
         if order["do"] == "once":
@@ -37,9 +37,9 @@ async def call(client: Client, order: dict[str, Any]) -> None:
         else:
             result = await client.call_tool(order["tool"], order["args"], progress_callback=tell)
     except Exception as error:  # noqa: BLE001 - reported to the test
-        say(id=number, raised=str(error))
+        print_json(id=number, raised=str(error))
         return
-    say(id=number, result=result.model_dump(mode="json", exclude_none=True))
+    print_json(id=number, result=result.model_dump(mode="json", exclude_none=True))
 
 
 async def obey(client: Client, order: dict[str, Any]) -> None:
@@ -49,7 +49,7 @@ async def obey(client: Client, order: dict[str, Any]) -> None:
     elif order["do"] == "look":
         tools, resources = await client.session.list_tools(), await client.list_resources()
         read = await client.read_resource("note://one")
-        say(
+        print_json(
             id=order["id"], result=[tools.model_dump(), resources.model_dump(mode="json"), read.model_dump(mode="json")]
         )
     else:
@@ -61,7 +61,7 @@ async def main() -> None:
     mode, program, *given = sys.argv[1:]
     server = StdioServerParameters(command=program, args=given, env=dict(os.environ))
     async with Client(server, mode=mode, cache=None) as client:
-        say(id=0, result=client.protocol_version)
+        print_json(id=0, result=client.protocol_version)
         while line := await asyncio.to_thread(sys.stdin.readline):
             await obey(client, json.loads(line))
 

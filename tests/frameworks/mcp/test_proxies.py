@@ -67,7 +67,7 @@ class Speaker:
 
     child: subprocess.Popen[str]
     lines: "Queue[dict[str, Any]]" = field(default_factory=Queue)
-    told: list[str] = field(default_factory=list)
+    results: list[str] = field(default_factory=list)
     number: int = 0
 
     def __post_init__(self) -> None:
@@ -99,7 +99,7 @@ class Speaker:
         while True:
             line = self.lines.get(timeout=PATIENCE_S)
             if "progress" in line:
-                self.told.append(line["progress"])
+                self.results.append(line["progress"])
             elif line["id"] == number:
                 return line.get("result", line)
 
@@ -299,8 +299,8 @@ def test_proxy_names_the_place_of_invalid_arguments(room: Room) -> None:
 
 def test_proxy_refuses_a_tool_with_an_invalid_name(room: Room) -> None:
     with speaking(room, "--name", "my bank") as speaker:
-        told = speaker.hear_error(speaker.pay("ann"))
-    assert told.startswith("The tool name 'my bank.send_money' has ' ' (U+0020) as character 3.")
+        results = speaker.hear_error(speaker.pay("ann"))
+    assert results.startswith("The tool name 'my bank.send_money' has ' ' (U+0020) as character 3.")
     assert (room.effects(), room.waiting()) == ([], [])
 
 

@@ -19,7 +19,7 @@ from sayso.runner.execution import CallExecutor
 from sayso.runner.protocol import Done, FrameworkTurn
 from sayso.runner.tools import CallContext
 from tests.frameworks.bots import parsimony
-from tests.frameworks.stands import write_script
+from tests.frameworks.installations import write_script
 
 framework: Any = parsimony.bot.framework
 
@@ -30,16 +30,16 @@ async def main() -> None:
     asked = await framework.begin(script)
     assert isinstance(asked, FrameworkTurn)
     record = read_record(asked.native["record"])
-    told = {
+    results = {
         "twice": await resume_twice(asked),
-        "foreign": await gate(make_stranger, name="bot").framework.find_fault(asked.native),
+        "foreign": await gate(make_agent_with_other_secret, name="bot").framework.find_fault(asked.native),
         "own": await framework.find_fault(asked.native),
         "not a record": await refusal(framework.find_fault({"record": {"run_id": 1}, "turn": True})),
         "snapshots": json.dumps(asked.native["record"]).count("agent_context_snapshot"),
         "not JSON": await refusal(write(record, {"type": "text", "text": object()})),
         "error": str(await _follow(say_error(), Segment())),
     }
-    print(json.dumps(told))
+    print(json.dumps(results))
 
 
 async def resume_twice(asked: FrameworkTurn) -> list[str]:
@@ -82,7 +82,7 @@ async def say_error() -> Any:
     yield AgentError(message="Tool t got an internal error.", recoverable=False)
 
 
-def make_stranger() -> Agent:
+def make_agent_with_other_secret() -> Agent:
     """Return the same agent with another secret."""
     agent = parsimony.make_agent()
     agent.suspension_secret = "another"

@@ -7,7 +7,7 @@ from agents import Agent, Model, ModelResponse, RunConfig, Usage, function_tool
 from agents.testing import assistant_message, function_call
 
 from sayso.adapters.openai_agents import gate
-from tests.frameworks.odd.drives import LONG_ID, play, refusal, say
+from tests.frameworks.edge_cases.local_runs import LONG_ID, play, print_json, refusal
 
 QUIET = RunConfig(tracing_disabled=True)
 TURNS = 12
@@ -17,9 +17,9 @@ class Asker(Model):
     """Requests one call after another, then returns their number."""
 
     async def get_response(self, system_instructions: Any, input: Any, *_args: Any, **_more: Any) -> ModelResponse:
-        said = sum(one.get("type") == "function_call" for one in input if isinstance(one, dict))
-        item = function_call("fetch", {"what": str(said)}, call_id=f"{LONG_ID}{said}")
-        output: Any = item if said < TURNS else assistant_message(f"{said} turns")
+        turn = sum(one.get("type") == "function_call" for one in input if isinstance(one, dict))
+        item = function_call("fetch", {"what": str(turn)}, call_id=f"{LONG_ID}{turn}")
+        output: Any = item if turn < TURNS else assistant_message(f"{turn} turns")
         return ModelResponse(output=[output], usage=Usage(), response_id=None)
 
     def stream_response(self, *_args: Any, **_more: Any) -> Any:
@@ -42,7 +42,7 @@ async def main() -> None:
     """Play each agent."""
     agent = Agent("bot", model=Asker(), tools=[fetch])
     inner = Agent("burner", model=Asker(), tools=[burn]).as_tool("ask_burner", "Burns.")
-    say(
+    print_json(
         {
             "long": await play(gate(agent, name="bot", run_config=QUIET, max_turns=TURNS + 1)),
             "inner": refusal(lambda: gate(Agent("bot", model=Asker(), tools=[inner]), name="bot")),

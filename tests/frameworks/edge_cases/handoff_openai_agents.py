@@ -7,7 +7,7 @@ from agents import Agent, Model, ModelResponse, RunConfig, Usage, function_tool
 from agents.testing import function_call
 
 from sayso.adapters.openai_agents import gate
-from tests.frameworks.odd.drives import find_callers, say
+from tests.frameworks.edge_cases.local_runs import find_callers, print_json
 
 
 class Asker(Model):
@@ -37,7 +37,7 @@ async def main() -> None:
     boss = Agent("boss", model=Asker("transfer_to_writer", {}), tools=[fetch], handoffs=[writer])
     alone = gate(Agent("alone", model=fetcher, tools=[fetch]), name="alone", run_config=quiet)
     handed = gate(boss, name="handed", run_config=quiet)
-    say({"alone": await find_callers(alone), "handed": await find_callers(handed)})
+    print_json({"alone": await find_callers(alone), "handed": await find_callers(handed)})
 
 
 if __name__ == "__main__":

@@ -14,7 +14,7 @@ from autogen_core.tools import FunctionTool
 from autogen_ext.models.replay import ReplayChatCompletionClient
 
 from sayso.adapters.autogen import DESK, gate
-from tests.frameworks.odd.drives import LONG_ID, play, refusal, say
+from tests.frameworks.edge_cases.local_runs import LONG_ID, play, print_json, refusal
 
 INFO = ModelInfo(vision=False, function_calling=True, json_output=False, family="unknown", structured_output=False)
 NO_USAGE = RequestUsage(prompt_tokens=0, completion_tokens=0)
@@ -51,9 +51,9 @@ async def main() -> None:
         agents = [gated(AssistantAgent(f"bot{at}", Asker([], INFO), tools=[one])) for at, one in enumerate(tools)]
         return Swarm(agents, termination_condition=HandoffTermination(DESK))
 
-    told = await play(gate(build, name="bot"))
+    results = await play(gate(build, name="bot"))
     two = refusal(lambda: gate(build_two, name="bot"))
-    say({"result": told["result"], "under its own ids": set(IDS) == {LONG_ID}, "two": two})
+    print_json({"result": results["result"], "under its own ids": set(IDS) == {LONG_ID}, "two": two})
 
 
 if __name__ == "__main__":

@@ -19,8 +19,8 @@ from sayso.adapters.langgraph.middleware import Mode
 from sayso.records.items import ItemDraft
 from sayso.runner.batches import Resumption
 from sayso.runner.protocol import FrameworkAgent
-from tests.frameworks.odd.drives import play, refusal, say
-from tests.frameworks.odd.langgraph import Asker, called
+from tests.frameworks.edge_cases.langgraph import Asker, called
+from tests.frameworks.edge_cases.local_runs import play, print_json, refusal
 from tests.sayso.runners import approve, deny
 
 RAN: list[str] = []
@@ -184,7 +184,7 @@ async def main() -> None:
         for one in (delegate_to_a_new_one, loop_by_hand, send_twice, ask_hidden):
             await run(one.name, [[called(one.name, "c0", task="pay")]], tools=(one,))
         refused = refuse_all(folder)
-    say({"played": played, "ran": ran, "refused": refused})
+    print_json({"played": played, "ran": ran, "refused": refused})
 
 
 if __name__ == "__main__":

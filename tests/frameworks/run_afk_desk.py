@@ -1,4 +1,4 @@
-"""Runs the AFK bot with a desk, or resumes its latest run: `python -m tests.frameworks.waits`."""
+"""Runs the AFK bot with a desk, or resumes its latest run: `python -m tests.frameworks.run_afk_desk`."""
 
 import asyncio
 import json
@@ -7,9 +7,9 @@ import sys
 
 from sayso.adapters.afk.desk import Desk
 from sayso.client import AsyncClient
-from tests.frameworks.bots.afk import ROWS, Player, look_up, send_mail, send_money
+from tests.frameworks.bots.afk import ROWS, ScriptedModel, look_up, send_mail, send_money
 from tests.frameworks.contracts import Agent, Runner, RunnerConfig
-from tests.frameworks.strangers import find_latest, opened
+from tests.frameworks.resume_elsewhere import find_latest, opened
 
 
 async def main() -> None:
@@ -18,7 +18,7 @@ async def main() -> None:
     async with AsyncClient(url, key) as client, opened(ROWS) as memory:
         desk = Desk(client)
         tools = desk.gate([send_money, send_mail, look_up])
-        agent = Agent(name="bot", model=Player(), instructions="Play.", tools=tools, policy_roles=[desk.role])
+        agent = Agent(name="bot", model=ScriptedModel(), instructions="Play.", tools=tools, policy_roles=[desk.role])
         config = RunnerConfig(interaction_mode="external", checkpoint_async_writes=False)
         runner = Runner(memory_store=memory, interaction_provider=desk.provider, config=config)
         if resumed:

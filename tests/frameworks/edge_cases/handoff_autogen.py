@@ -12,7 +12,7 @@ from autogen_core.models import CreateResult, ModelInfo, RequestUsage
 from autogen_ext.models.replay import ReplayChatCompletionClient
 
 from sayso.adapters.autogen import DESK, gate
-from tests.frameworks.odd.drives import find_callers, say
+from tests.frameworks.edge_cases.local_runs import find_callers, print_json
 
 INFO = ModelInfo(vision=False, function_calling=True, json_output=False, family="unknown", structured_output=False)
 
@@ -52,7 +52,7 @@ async def main() -> None:
         return Swarm([gated(boss), gated(make_writer())], termination_condition=HandoffTermination(DESK))
 
     alone, handed = gate(build, name="alone"), gate(build_team, name="handed")
-    say({"alone": await find_callers(alone), "handed": await find_callers(handed)})
+    print_json({"alone": await find_callers(alone), "handed": await find_callers(handed)})
 
 
 if __name__ == "__main__":

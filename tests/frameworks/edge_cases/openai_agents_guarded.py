@@ -18,7 +18,7 @@ from agents.testing import assistant_message, function_call
 from agents.tool_context import ToolContext
 
 from sayso.adapters.openai_agents import gate
-from tests.frameworks.odd.drives import play, refusal, say
+from tests.frameworks.edge_cases.local_runs import play, print_json, refusal
 from tests.sayso.runners import approve
 
 QUIET = RunConfig(tracing_disabled=True)
@@ -32,8 +32,10 @@ class Asker(Model):
         self.to = to
 
     async def get_response(self, system_instructions: Any, input: Any, *_args: Any, **_more: Any) -> ModelResponse:
-        told = [] if isinstance(input, str) else [str(one["output"]) for one in input if "output" in one]
-        output: Any = assistant_message(told[0]) if told else function_call("send_money", {"to": self.to}, call_id="c0")
+        results = [] if isinstance(input, str) else [str(one["output"]) for one in input if "output" in one]
+        output: Any = (
+            assistant_message(results[0]) if results else function_call("send_money", {"to": self.to}, call_id="c0")
+        )
         return ModelResponse(output=[output], usage=Usage(), response_id=None)
 
     def stream_response(self, *_args: Any, **_more: Any) -> Any:
@@ -77,7 +79,7 @@ async def main() -> None:
     def refused(*tools: Any) -> str | None:
         return refusal(lambda: gate(Agent("bot", model=Asker("ann"), tools=list(tools)), name="bot"))
 
-    say(
+    print_json(
         {
             "as asked": await sent("ann", "ann"),
             "edited to a refused one": await sent("ann", "mallory"),

@@ -13,37 +13,37 @@ from tests.frameworks.conftest import CHOSEN
 
 @cache
 def play(name: str, module: str = "") -> dict[str, Any]:
-    """Return the output of a module of `odd` in its framework's environment."""
+    """Return the output of a module of `edge_cases` in its framework's environment."""
     kind = next((one for one in CHOSEN if one.environment == name), None)
     if kind is None:
         pytest.skip(f"{name} was not asked for")
-    command = [str(kind.python), "-m", f"tests.frameworks.odd.{module or name}"]
+    command = [str(kind.python), "-m", f"tests.frameworks.edge_cases.{module or name}"]
     done = subprocess.run(command, cwd=CHECKOUT, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
-    told: dict[str, Any] = json.loads(done.stdout)
-    return told
+    results: dict[str, Any] = json.loads(done.stdout)
+    return results
 
 
 def test_pydantic_ai_shows_its_model_every_kind_of_result() -> None:
-    said = play("pydantic_ai")
-    told = said["told"]
-    assert "The tool ran, but what it returned is not JSON" in told["bytes"][0]
-    assert told["image"][0].startswith("BinaryContent: ")
-    assert told["note"] == ["str: noted", "list: ['Look at this.']"]
-    assert "A reviewer changed the arguments" in told["edited"][0]
-    assert told["edited"][0].endswith("Result: less")
-    assert told["long id"] == ["str: it"]
-    assert said["external"] == "The tool 'ask_client' runs outside this process and cannot be gated. Remove it."
-    assert said["capability"].startswith("The agent has a capability with tools, which cannot be gated.")
+    turn = play("pydantic_ai")
+    results = turn["results"]
+    assert "The tool ran, but what it returned is not JSON" in results["bytes"][0]
+    assert results["image"][0].startswith("BinaryContent: ")
+    assert results["note"] == ["str: noted", "list: ['Look at this.']"]
+    assert "A reviewer changed the arguments" in results["edited"][0]
+    assert results["edited"][0].endswith("Result: less")
+    assert results["long id"] == ["str: it"]
+    assert turn["external"] == "The tool 'ask_client' runs outside this process and cannot be gated. Remove it."
+    assert turn["capability"].startswith("The agent has a capability with tools, which cannot be gated.")
 
 
 def test_langchain_lists_its_tools_for_an_unknown_one() -> None:
-    said = play("langgraph")
+    turn = play("langgraph")
     for mode in ("batched", "per_call"):
-        assert said[mode]["asked"] == [["c1", {"what": "a"}]]
-        assert "There is no tool named 'fly'. There are: fetch. | fetched a" in said[mode]["result"]["text"]
-    assert said["twice"]["result"]["text"] == "fetched b | fetched c"
-    assert said["ran"] == ["a", "a", "b", "c", "d", "f"]
+        assert turn[mode]["asked"] == [["c1", {"what": "a"}]]
+        assert "There is no tool named 'fly'. There are: fetch. | fetched a" in turn[mode]["result"]["text"]
+    assert turn["twice"]["result"]["text"] == "fetched b | fetched c"
+    assert turn["ran"] == ["a", "a", "b", "c", "d", "f"]
 
 
 def test_langchain_resumes_without_a_removed_tool() -> None:
@@ -62,8 +62,8 @@ def test_langchain_does_not_start_with_an_unlisted_tool() -> None:
 
 
 def test_autogen_returns_results_with_long_call_ids() -> None:
-    said = play("autogen")
-    assert (said["result"], said["under its own ids"]) == ({"text": "fetched a | fetched b"}, True)
+    turn = play("autogen")
+    assert (turn["result"], turn["under its own ids"]) == ({"text": "fetched a | fetched b"}, True)
 
 
 def test_autogen_gate_refuses_two_tools_of_one_name() -> None:

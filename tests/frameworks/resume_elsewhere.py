@@ -12,8 +12,8 @@ from typing import Any
 from sayso.adapters.afk.hooks import Hooks
 
 ANSWERS: dict[str, Any] = {
-    "batched": {"decisions": [{"type": "reject", "message": "A stranger says no."}]},
-    "per_call": {"type": "reject", "message": "A stranger says no."},
+    "batched": {"decisions": [{"type": "reject", "message": "A other_runner says no."}]},
+    "per_call": {"type": "reject", "message": "A other_runner says no."},
     "inbox": [{"type": "ignore", "args": None}],
 }
 
@@ -35,15 +35,15 @@ async def drive_afk(module: Any) -> None:
     """Deny the first turn, so that the second waits."""
     from tests.frameworks.contracts import ApprovalDecision, DeferredDecision
 
-    class Stranger(Hooks):
+    class OtherHooks(Hooks):
         async def request_approval(self, request: Any) -> Any:
             if request.step == 1:
-                return ApprovalDecision(kind="deny", reason="A stranger says no.")
+                return ApprovalDecision(kind="deny", reason="A other_runner says no.")
             return DeferredDecision(token=f"{request.run_id}:{request.step}:0")
 
     rows = await find_latest(module.ROWS)
     async with opened(module.ROWS) as memory:
-        hooks = Stranger(memory)
+        hooks = OtherHooks(memory)
         runner, agent = module.build(hooks)
         handle = await runner.resume_handle(agent, **rows)
         await hooks.stopped.wait()

@@ -33,7 +33,7 @@ class Waiting:
 
 
 @dataclass(frozen=True)
-class Stand:
+class Installation:
     """A running Sayso whose workers run the bot."""
 
     kind: Kind
@@ -49,7 +49,7 @@ class Stand:
         """Start a run in its own process, which ends after the suspension."""
         script = write_script(*turns, padding=padding)
         given = [self.kind.module, "-", self.stack.url, self.stack.agent_key]
-        waiting = Waiting(**json.loads(self.run("tests.frameworks.legs", *given, text=script)))
+        waiting = Waiting(**json.loads(self.run("tests.frameworks.start_run", *given, text=script)))
         assert not Path(f"/proc/{waiting.pid}").exists()
         return waiting
 
@@ -98,7 +98,7 @@ class Stand:
 
 
 @contextmanager
-def running_stand(kind: Kind, home: Path) -> Iterator[Stand]:
+def running_installation(kind: Kind, home: Path) -> Iterator[Installation]:
     """Run a complete Sayso in the framework's environment within the block."""
     bots = home / "bots"
     bots.mkdir()
@@ -110,7 +110,7 @@ def running_stand(kind: Kind, home: Path) -> Iterator[Stand]:
         "BOT_HOME": str(bots),
     }
     with running_stack(home / "home", environ, python=str(kind.python)) as stack:
-        yield Stand(kind, stack, bots)
+        yield Installation(kind, stack, bots)
 
 
 def write_script(*turns: list[dict[str, Any]], padding: str = "") -> str:
@@ -118,7 +118,7 @@ def write_script(*turns: list[dict[str, Any]], padding: str = "") -> str:
     return json.dumps({"turns": turns, "padding": padding})
 
 
-def await_effects(stand: Stand, count: int) -> list[dict[str, Any]]:
+def await_effects(installation: Installation, count: int) -> list[dict[str, Any]]:
     """Return the effects once there are `count`."""
-    assert wait_until(lambda: len(stand.effects()) >= count, PATIENCE_S), stand.effects()
-    return stand.effects()
+    assert wait_until(lambda: len(installation.effects()) >= count, PATIENCE_S), installation.effects()
+    return installation.effects()

@@ -16,7 +16,7 @@ from pydantic import BaseModel
 from sayso.adapters.langgraph import gate, sqlite
 from sayso.adapters.langgraph.middleware import Mode
 from sayso.runner.protocol import FrameworkAgent
-from tests.frameworks.odd.drives import LONG_ID, play, refusal, say
+from tests.frameworks.edge_cases.local_runs import LONG_ID, play, print_json, refusal
 
 RAN: list[str] = []
 
@@ -40,9 +40,9 @@ class Asker(BaseChatModel):
         return self
 
     def _generate(self, messages: Any, *_args: Any, **_more: Any) -> ChatResult:
-        said = sum(isinstance(one, AIMessage) for one in messages)
-        told = " | ".join(str(one.content) for one in messages if isinstance(one, ToolMessage))
-        message = AIMessage("", tool_calls=self.turns[said]) if said < len(self.turns) else AIMessage(told)
+        turn = sum(isinstance(one, AIMessage) for one in messages)
+        results = " | ".join(str(one.content) for one in messages if isinstance(one, ToolMessage))
+        message = AIMessage("", tool_calls=self.turns[turn]) if turn < len(self.turns) else AIMessage(results)
         return ChatResult(generations=[ChatGeneration(message=message)])
 
 
@@ -82,7 +82,7 @@ async def main() -> None:
     typed = [[called("fetch", LONG_ID, what="d")], [called("Total", "c1", total=3)]]
     both = [[called("burn", "c0", what="e"), called("fetch", "c1", what="f")]]
     with TemporaryDirectory() as folder:
-        told = {
+        results = {
             "batched": await play(make(folder, made_up)),
             "per_call": await play(make(folder, made_up, mode="per_call")),
             "twice": await play(make(folder, twice)),
@@ -90,7 +90,7 @@ async def main() -> None:
             "later": await play(make(folder, both, (fetch, burn), gated=(fetch, burn)), later=make(folder, both)),
             "foreign": refusal(lambda: make(folder, made_up, tools=(fetch, burn))),
         }
-    say({**told, "ran": RAN})
+    print_json({**results, "ran": RAN})
 
 
 if __name__ == "__main__":

@@ -10,8 +10,8 @@ from autogen_agentchat.tools import AgentTool, TeamTool
 from autogen_core import CancellationToken
 
 from sayso.adapters.autogen import DESK, gate
-from tests.frameworks.odd.autogen import INFO, Asker, fetch
-from tests.frameworks.odd.drives import refusal, say
+from tests.frameworks.edge_cases.autogen import INFO, Asker, fetch
+from tests.frameworks.edge_cases.local_runs import print_json, refusal
 
 ENDS = HandoffTermination(DESK) | MaxMessageTermination(9)
 
@@ -55,4 +55,4 @@ TEAMS: dict[str, Any] = {
 }
 
 if __name__ == "__main__":
-    say({name: refusal(partial(gate, build, name="bot")) for name, build in TEAMS.items()})
+    print_json({name: refusal(partial(gate, build, name="bot")) for name, build in TEAMS.items()})

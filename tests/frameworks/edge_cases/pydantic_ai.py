@@ -12,7 +12,7 @@ from pydantic_ai.toolsets import ExternalToolset, FunctionToolset
 
 from sayso.adapters.pydantic_ai import gate
 from sayso.runner.protocol import FrameworkAgent
-from tests.frameworks.odd.drives import LONG_ID, play, refusal, say
+from tests.frameworks.edge_cases.local_runs import LONG_ID, play, print_json, refusal
 from tests.sayso.runners import approve
 
 RETURNS: dict[str, Any] = {
@@ -24,12 +24,12 @@ RETURNS: dict[str, Any] = {
 
 def make(*calls: ToolCallPart, **options: Any) -> tuple[FrameworkAgent, list[str]]:
     """Return an agent that requests these calls at once, and the list of results that it gets."""
-    told: list[str] = []
+    results: list[str] = []
 
     def answer(messages: list[ModelMessage], _info: AgentInfo) -> ModelResponse:
         if len(messages) == 1:
             return ModelResponse(calls)
-        told.extend(f"{type(part.content).__name__}: {part.content}" for part in messages[-1].parts)
+        results.extend(f"{type(part.content).__name__}: {part.content}" for part in messages[-1].parts)
         return ModelResponse([TextPart("done")])
 
     agent = Agent(FunctionModel(answer), **options)
@@ -39,7 +39,7 @@ def make(*calls: ToolCallPart, **options: Any) -> tuple[FrameworkAgent, list[str
         """Fetch something."""
         return RETURNS.get(what, what)
 
-    return gate(agent, name="bot"), told
+    return gate(agent, name="bot"), results
 
 
 def fetch(what: str, call_id: str = "c0") -> ToolCallPart:
@@ -48,19 +48,19 @@ def fetch(what: str, call_id: str = "c0") -> ToolCallPart:
 
 async def main() -> None:
     """Play each agent."""
-    told = {}
+    results = {}
     for what in RETURNS:
-        bot, told[what] = make(fetch(what))
+        bot, results[what] = make(fetch(what))
         await play(bot)
-    bot, told["edited"] = make(fetch("all"))
+    bot, results["edited"] = make(fetch("all"))
     await play(bot, lambda ask: approve(ask, what="less"))
-    bot, told["long id"] = make(fetch("it", LONG_ID))
+    bot, results["long id"] = make(fetch("it", LONG_ID))
     await play(bot)
     outside = ExternalToolset([ToolDefinition(name="ask_client")])
     brings = Toolset(FunctionToolset([sum]))
-    say(
+    print_json(
         {
-            "told": told,
+            "results": results,
             "external": refusal(lambda: make(toolsets=[outside])),
             "capability": refusal(lambda: make(capabilities=[brings])),
         }

@@ -13,7 +13,7 @@ from pydantic_ai.models.test import TestModel
 from sayso.adapters.pydantic_ai import gate
 from sayso.records.items import ItemDraft
 from sayso.runner.batches import Resumption
-from tests.frameworks.odd.drives import play, refusal, say
+from tests.frameworks.edge_cases.local_runs import play, print_json, refusal
 from tests.sayso.runners import approve, deny
 
 RAN: list[str] = []
@@ -63,12 +63,12 @@ def make(*turns: tuple[str, str], tool: Any = send_money, **options: Any) -> Age
     """Return an agent whose model requests calls in turn, by id and receiver, then repeats their results."""
 
     def answer(messages: list[ModelMessage], _info: AgentInfo) -> ModelResponse:
-        said = sum(isinstance(one, ModelResponse) for one in messages)
-        if said < len(turns):
-            call_id, to = turns[said]
+        turn = sum(isinstance(one, ModelResponse) for one in messages)
+        if turn < len(turns):
+            call_id, to = turns[turn]
             return ModelResponse([ToolCallPart(tool.__name__, {"to": to}, call_id)])
-        told = [str(part.content) for one in messages for part in one.parts if part.part_kind == "tool-return"]
-        return ModelResponse([TextPart(" | ".join(told))])
+        results = [str(part.content) for one in messages for part in one.parts if part.part_kind == "tool-return"]
+        return ModelResponse([TextPart(" | ".join(results))])
 
     return Agent(FunctionModel(answer), tools=[tool], **options)
 
@@ -90,11 +90,11 @@ def deny_later() -> Any:
 
 async def main() -> None:
     """Play each agent."""
-    told: dict[str, Any] = {}
+    results: dict[str, Any] = {}
 
     async def run(name: str, agent: Agent[Any, Any], rule: Any = approve) -> None:
         RAN.clear()
-        told[name] = {**await play(gate(agent, name="bot"), rule), "ran": list(RAN)}
+        results[name] = {**await play(gate(agent, name="bot"), rule), "ran": list(RAN)}
 
     await run("other arguments", make(("c0", "ann"), ("c0", "bob")))
     await run("same arguments", make(("c0", "ann"), ("c0", "ann")))
@@ -106,7 +106,7 @@ async def main() -> None:
     refused = {
         one.__name__: refusal(partial(gate, Agent(TestModel(), tools=[one]), name="bot")) for one in (delegate, speak)
     }
-    say({"told": told, "refused": refused})
+    print_json({"results": results, "refused": refused})
 
 
 if __name__ == "__main__":

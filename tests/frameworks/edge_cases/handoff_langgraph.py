@@ -11,7 +11,7 @@ from langgraph.types import interrupt
 
 from sayso.adapters.langgraph import gate, sqlite
 from sayso.records.tool_calls import ToolDefinition
-from tests.frameworks.odd.drives import find_callers, say
+from tests.frameworks.edge_cases.local_runs import find_callers, print_json
 
 FETCH = ToolDefinition(name="fetch", parameters={"type": "object", "properties": {"what": {"type": "string"}}})
 
@@ -44,7 +44,7 @@ async def main() -> None:
         kept = sqlite(Path(home) / "threads.db")
         alone = gate(build, name="alone", tools=[FETCH], checkpointer=kept)
         handed = gate(build_nested, name="handed", tools=[FETCH], checkpointer=kept)
-        say({"alone": await find_callers(alone), "handed": await find_callers(handed)})
+        print_json({"alone": await find_callers(alone), "handed": await find_callers(handed)})
 
 
 if __name__ == "__main__":

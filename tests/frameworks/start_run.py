@@ -1,4 +1,4 @@
-"""Starts a run in its own process and ends: `python -m tests.frameworks.legs`."""
+"""Starts a run in its own process and ends: `python -m tests.frameworks.start_run`."""
 
 import asyncio
 import importlib
@@ -17,16 +17,16 @@ def main() -> None:
     module, text, url, key = sys.argv[1:]
     text = sys.stdin.read() if text == "-" else text
     agent = importlib.import_module(module).bot
-    waits = asyncio.run(begin(agent, text, url, key))
-    print(json.dumps({"run_id": waits.run.id, "suspension_id": waits.id, "pid": os.getpid()}))
+    suspension = asyncio.run(begin(agent, text, url, key))
+    print(json.dumps({"run_id": suspension.run.id, "suspension_id": suspension.id, "pid": os.getpid()}))
 
 
 async def begin(agent: FrameworkAgent, text: str, url: str, key: str) -> Suspension:
     """Start a run that suspends."""
     async with AsyncClient(url, key) as client:
-        waits = await start(agent, text, client, title="Conformance")
-    assert isinstance(waits, Suspension), waits
-    return waits
+        suspension = await start(agent, text, client, title="Conformance")
+    assert isinstance(suspension, Suspension), suspension
+    return suspension
 
 
 if __name__ == "__main__":

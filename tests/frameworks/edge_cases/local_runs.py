@@ -65,6 +65,6 @@ def refusal(make: Callable[[], Any]) -> str | None:
     return None
 
 
-def say(told: Mapping[str, Any]) -> None:
+def print_json(results: Mapping[str, Any]) -> None:
     """Print the results."""
-    print(json.dumps(told, default=str))
+    print(json.dumps(results, default=str))

@@ -12,7 +12,7 @@ from tests.frameworks.contracts import (
     Runner,
     RunnerConfig,
 )
-from tests.frameworks.contracts.players import Player, Purse, Rows
+from tests.frameworks.contracts.scripted import MemoryRows, PayTool, ScriptedModel
 
 RULES: tuple[dict[str, Any], ...] = (
     {"rule_id": "small", "condition": {"when": "args.amount < 5"}, "action": "allow", "reason": "Small sums are fine"},
@@ -28,7 +28,7 @@ RULES: tuple[dict[str, Any], ...] = (
 
 
 @dataclass
-class Scene:
+class DeskSetup:
     """An agent with a desk, and its effects."""
 
     turns: tuple[Any, ...]
@@ -36,13 +36,13 @@ class Scene:
     options: dict[str, Any] = field(default_factory=dict)
     agent_options: dict[str, Any] = field(default_factory=dict)
     config: dict[str, Any] = field(default_factory=dict)
-    memory: Rows = field(default_factory=Rows)
-    purse: Purse = field(default_factory=Purse)
-    model: Player = field(init=False)
+    memory: MemoryRows = field(default_factory=MemoryRows)
+    pay_tool: PayTool = field(default_factory=PayTool)
+    model: ScriptedModel = field(init=False)
     desk: Desk = field(init=False)
 
     def __post_init__(self) -> None:
-        self.model = Player(*self.turns)
+        self.model = ScriptedModel(*self.turns)
 
     def open(self, desk_type: type[Desk] = Desk, client: Any = None) -> tuple[Runner, Agent]:
         """Return the runner and the agent of a new process."""
@@ -50,7 +50,7 @@ class Scene:
         agent = Agent(
             model=self.model,
             instructions="Pay.",
-            tools=self.desk.gate([self.purse.tool]),
+            tools=self.desk.gate([self.pay_tool.tool]),
             policy_roles=[self.desk.role],
             **self.agent_options,
         )
