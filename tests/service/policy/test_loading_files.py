@@ -11,7 +11,7 @@ from sayso.policy.engine import ASK_EVERYTHING, Action, PolicyEvent, RequestPayl
 from sayso.policy.files import RulebookError, load_rulebook
 from sayso.records.terms import FallbackAction, RuleTerms
 from service.policy.loading import Rulebook
-from tests.sayso.policy.test_files import parse
+from tests.sayso.policy.rule_files import parse
 
 GUIDE = Path(__file__).parents[3] / "docs" / "policies.md"
 EXAMPLES = re.findall(r"^```yaml\n(.*?)^```$", GUIDE.read_text(encoding="utf-8"), re.MULTILINE | re.DOTALL)

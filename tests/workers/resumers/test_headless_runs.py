@@ -8,7 +8,7 @@ from sayso.records.terms import Fallback, FallbackAction
 from sayso.runner.agents import Agent
 from sayso.runner.models import ModelTurn, ScriptedModel
 from service.wiring import Wiring
-from tests.workers.resume.test_driving import draining, look_up, start, turn, until, wiring  # noqa: F401
+from tests.workers.runs import draining, look_up, start, turn, until
 from workers.resume import driving as resume
 
 POLICY = """
@@ -24,7 +24,7 @@ rules:
 
 @pytest.mark.parametrize(("value", "told"), [("A-7", "order A-7 is open"), ("B-7", "where nobody can be asked")])
 async def test_fallback_value_counts_if_it_fits(
-    wiring: Wiring,  # noqa: F811
+    wiring: Wiring,
     monkeypatch: pytest.MonkeyPatch,
     value: JsonValue,
     told: str,
