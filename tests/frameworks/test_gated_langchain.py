@@ -35,7 +35,7 @@ def test_langchain_runs_tools_that_a_tools_code_calls() -> None:
 
 
 @pytest.mark.parametrize(
-    ("order", "description"),
+    ("order", "error"),
     [
         ("retry behind", "The middleware ToolRetryMiddleware comes after Sayso's"),
         ("change behind", "The middleware Changing comes after Sayso's"),
@@ -47,8 +47,8 @@ def test_langchain_runs_tools_that_a_tools_code_calls() -> None:
         ("ask", "The tool 'ask' interrupts the graph while it runs"),
     ],
 )
-def test_langchain_gate_refuses_a_graph_that_could_bypass_it(order: str, words: str) -> None:
-    assert play("langgraph", "langgraph_agents")["refused"][order].startswith(words)
+def test_langchain_gate_refuses_a_graph_that_could_bypass_it(order: str, error: str) -> None:
+    assert play("langgraph", "langgraph_agents")["refused"][order].startswith(error)
 
 
 def test_langchain_runs_approved_arguments_once_behind_other_middleware() -> None:

@@ -101,8 +101,8 @@ def test_worker_steps_in_any_order_keep_the_invariants(steps: list[tuple[str, st
         if after is not record:
             assert record.status in legal.sources or postpone_gave_up(name, after)
             assert after.status in legal.targets or postpone_gave_up(name, after)
-            told = {event.type for event in change.events}
-            assert told <= legal.events | {EventType.RUN_RESUMED, EventType.RUN_FAILED}
+            kinds = {event.type for event in change.events}
+            assert kinds <= legal.events | {EventType.RUN_RESUMED, EventType.RUN_FAILED}
         for old, new in zip(record.items, after.items, strict=True):
             assert old.outcome is None or old.outcome == new.outcome, "an outcome never changes"
             assert old.permit is None or old.permit == new.permit, "a permit is spent once"

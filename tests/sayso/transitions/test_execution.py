@@ -172,7 +172,7 @@ def test_a_checkpoint_clears_the_journal_and_keeps_the_state() -> None:
     change = checkpoint(begun, FENCE, STATE, NOTE, T0)
     assert change.record.journal == ()
     assert (change.record.state, change.state) == (STATE.ref, STATE)
-    assert types_of(change) == ["warning"], "run_resumed was told already"
+    assert types_of(change) == ["warning"], "run_resumed was recorded before"
 
 
 def test_settle_records_resume_and_end_once() -> None:
@@ -287,10 +287,10 @@ def test_receipt_has_the_job_and_call_results() -> None:
     taken = lease(decided(), "w1", 30_000, T0, "drain_1").record
     assert taken.receipt.job_id == "drain_1"
     begun = redeem(taken, FENCE, (intent(),), (), T0 + 1).record
-    told = Event(type=EventType.TOOL_COMPLETED, data={"index": 0, "success": False})
+    completed = Event(type=EventType.TOOL_COMPLETED, data={"index": 0, "success": False})
     for ended in (
-        settle(begun, FENCE, DONE, (told,), T0 + 2).record,
-        checkpoint(begun, FENCE, STATE, (told,), T0 + 2).record,
+        settle(begun, FENCE, DONE, (completed,), T0 + 2).record,
+        checkpoint(begun, FENCE, STATE, (completed,), T0 + 2).record,
     ):
         permit = ended.items[0].permit
         assert permit is not None
@@ -326,10 +326,10 @@ def test_permit_ending_is_noted_by_its_own_event() -> None:
 
     one = redeem(record, FENCE, (intent(),), (), T0).record
     events = (ended(0), ended(0, EventType.WARNING, success=False))
-    told = checkpoint(one, FENCE, STATE, events, T0 + 1).record
-    assert told.items[0].permit is not None
-    assert (told.items[0].permit.ended_at_ms, told.items[0].permit.success) == (T0 + 1, True)
-    two = redeem(told, FENCE, (intent("i2", 1),), (), T0 + 1).record
+    completed = checkpoint(one, FENCE, STATE, events, T0 + 1).record
+    assert completed.items[0].permit is not None
+    assert (completed.items[0].permit.ended_at_ms, completed.items[0].permit.success) == (T0 + 1, True)
+    two = redeem(completed, FENCE, (intent("i2", 1),), (), T0 + 1).record
     last = checkpoint(two, FENCE, STATE, (ended(0, success=False), ended(1)), T0 + 2).record
     assert [item.permit and item.permit.ended_at_ms for item in last.items] == [T0 + 1, T0 + 2]
 

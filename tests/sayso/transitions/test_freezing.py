@@ -105,10 +105,10 @@ def test_shift_deadlines_once_for_successive_freezes() -> None:
 
 def test_deadlines_moved_names_its_freezes() -> None:
     over = freeze("agent:support", at=-50, unfrozen=0)
-    [told] = shift_deadlines(
+    [events] = shift_deadlines(
         pending(), [over, freeze("tool:other", at=10, unfrozen=30), freeze(at=10, unfrozen=30)], T0 + 30
     ).events
-    assert told.data["freezes"] == [{"id": "all10", "scope": "all", "by": "root", "unfrozen_by": "root"}]
+    assert events.data["freezes"] == [{"id": "all10", "scope": "all", "by": "root", "unfrozen_by": "root"}]
 
 
 def test_late_known_freeze_counts_from_its_start() -> None:

@@ -118,8 +118,8 @@ def test_an_item_that_waits_says_so() -> None:
 
 
 def test_describe_outcome_ends_in_one_full_stop() -> None:
-    told = describe_outcome(decided(message="Too old.").items[0])
-    assert told.endswith(", saying: Too old.")
+    described = describe_outcome(decided(message="Too old.").items[0])
+    assert described.endswith(", saying: Too old.")
 
 
 # Words

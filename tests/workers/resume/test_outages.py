@@ -1,4 +1,4 @@
-"""A worker's step goes through an outage of the store, and is taken once."""
+"""A worker's step survives an outage of the store and is applied once."""
 
 import pytest
 

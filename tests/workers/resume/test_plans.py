@@ -1,4 +1,4 @@
-"""What a worker planned inside the verb that took a run up is what it does, where that very commit went through."""
+"""A plan made within the lease's transition is executed only if that commit succeeded."""
 
 from sayso.records.revocations import Revocations
 from sayso.records.suspensions import Change, Intent, SuspensionRecord

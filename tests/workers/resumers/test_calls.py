@@ -1,4 +1,4 @@
-"""Approved calls of an agent outside run in a worker: each once, with what was decided, and the run ends with them."""
+"""A worker runs the approved calls of an external agent once each, with the decided arguments."""
 
 from typing import Any
 
@@ -43,9 +43,9 @@ async def test_calls_run_and_their_results_end_the_run(
         (True, "refunded 2.0"),
         (False, "never"),
     ]
-    told = await trail(wiring)
-    assert told.count("tool_completed") == 3
-    assert told[-1] == "run_completed"
+    events = await trail(wiring)
+    assert events.count("tool_completed") == 3
+    assert events[-1] == "run_completed"
 
 
 async def test_denial_skips_other_calls_by_policy_of_the_agent(wiring: Wiring) -> None:

@@ -22,12 +22,12 @@ rules:
 """
 
 
-@pytest.mark.parametrize(("value", "told"), [("A-7", "order A-7 is open"), ("B-7", "where nobody can be asked")])
+@pytest.mark.parametrize(("value", "message"), [("A-7", "order A-7 is open"), ("B-7", "where nobody can be asked")])
 async def test_fallback_value_counts_if_it_fits(
     wiring: Wiring,
     monkeypatch: pytest.MonkeyPatch,
     value: JsonValue,
-    told: str,
+    message: str,
 ) -> None:
     assert wiring.settings.policy is not None
     wiring.settings.policy.write_text(POLICY)
@@ -43,4 +43,4 @@ async def test_fallback_value_counts_if_it_fits(
     async with draining(wiring):
         await start(wiring)
         await until(wiring, RunStatus.COMPLETED)
-    assert told in str(await wiring.runs.trail("run_x"))
+    assert message in str(await wiring.runs.trail("run_x"))

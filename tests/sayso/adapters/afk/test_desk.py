@@ -33,7 +33,7 @@ async def test_desk_runs_and_reports_an_approved_call_once() -> None:
     assert setup.ended == ["completed"]
 
 
-async def test_desk_pauses_afk_until_the_decision() -> None:
+async def test_desk_suspends_afk_until_the_decision() -> None:
     setup = DeskSetup(([pay("ann", 7)],), office())
     kinds: list[str] = []
 
@@ -74,7 +74,7 @@ async def test_desk_does_not_run_a_denied_call() -> None:
     assert "Approval denied" in result.final_text
 
 
-async def test_desk_without_pause_shows_the_model_the_denial() -> None:
+async def test_desk_without_deferral_shows_the_model_the_denial() -> None:
     setup = DeskSetup(([pay("ann", 7), pay("ask", 1, "c1")],), office(), options={"defer": False})
     setup.office.reviewer.denies(message="Ann has left.")
     result = await setup.play()
@@ -262,11 +262,11 @@ async def test_desk_answers_with_afks_classes() -> None:
 async def test_desk_sends_every_event_once() -> None:
     setup = DeskSetup(([pay("ann", 7)],), office())
     setup.office.reviewer.approves()
-    told: list[Any] = []
+    requests: list[Any] = []
 
     def reply(request: httpx.Request) -> httpx.Response:
         if request.url.path.endswith("/events"):
-            told.append((request.url.path, json.loads(request.content)))
+            requests.append((request.url.path, json.loads(request.content)))
             return httpx.Response(200, json={"added": 1, "repeated": 0, "count": 1})
         return setup.office.respond(request)
 
@@ -275,14 +275,14 @@ async def test_desk_sends_every_event_once() -> None:
     runner, agent = setup.open(client=client)
     result = await runner.run(agent, user_message="Pay them.")
     (record,) = setup.office.records.values()
-    assert {path for path, _ in told} == {f"/api/v1/runs/{record.run.id}/events"}
-    assert {(body["source_format"], body["source"]) for _, body in told} == {("afk", told[0][1]["source"])}
-    numbered = [one for _, body in told for one in body["events"]]
+    assert {path for path, _ in requests} == {f"/api/v1/runs/{record.run.id}/events"}
+    assert {(body["source_format"], body["source"]) for _, body in requests} == {("afk", requests[0][1]["source"])}
+    numbered = [one for _, body in requests for one in body["events"]]
     assert [one["seq"] for one in numbered] == list(range(1, len(numbered) + 1))
     kinds = [one["event"]["type"] for one in numbered]
     assert (kinds[0], kinds[-1]) == ("run_started", "run_completed")
     assert {one["event"]["run_id"] for one in numbered} == {result.run_id}
-    assert "run_paused" not in [one["event"]["type"] for one in told[0][1]["events"]]
+    assert "run_paused" not in [one["event"]["type"] for one in requests[0][1]["events"]]
 
 
 def test_documented_quick_start_uses_the_desk() -> None:

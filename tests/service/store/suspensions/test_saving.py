@@ -1,4 +1,4 @@
-"""A process that knows what it saved last goes on from there without a look, and is put right where that was wrong."""
+"""A process continues from the record that it saved last, and reads again after a conflict."""
 
 import pytest
 from redis.asyncio import Redis
@@ -34,8 +34,8 @@ def approve(record: SuspensionRecord, now_ms: int) -> Change:
 
 async def count_scripts(redis: Redis) -> int:
     """Return how many scripts the server has run: a look is one, a commit is one."""
-    told = await redis.info("commandstats")
-    return sum(told.get(f"cmdstat_{name}", {}).get("calls", 0) for name in ("eval", "evalsha"))
+    stats = await redis.info("commandstats")
+    return sum(stats.get(f"cmdstat_{name}", {}).get("calls", 0) for name in ("eval", "evalsha"))
 
 
 async def test_what_does_not_exist_is_not_found(store: Suspensions) -> None:

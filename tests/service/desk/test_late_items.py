@@ -1,4 +1,4 @@
-"""What the desk says at the edges: of what is withdrawn too late, of a moment in doubt, of a value of any shape."""
+"""Items that are withdrawn, late or decided by a clock in doubt, and values of any shape."""
 
 import pytest
 

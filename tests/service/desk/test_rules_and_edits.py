@@ -1,4 +1,4 @@
-"""What the rules are asked about a reviewer's final word, and what they are not."""
+"""Which rules apply to edits and to calls in doubt, and how freezes and leases interact."""
 
 import asyncio
 from collections.abc import AsyncIterator
@@ -69,7 +69,7 @@ async def test_an_edit_that_another_rule_asks_about_is_refused_for_an_unknown_to
     assert edited.status is Status.DECIDED, "the rule that asked covers it; the worker checks that it fits"
 
 
-async def test_a_lifted_freeze_wakes_nothing_that_it_did_not_hold(wiring: Wiring) -> None:
+async def test_ended_freeze_wakes_only_suspensions_it_held(wiring: Wiring) -> None:
     record = await approve(wiring, await make_pending(wiring))
     freeze = await wiring.freezes.freeze("tool:other", "", person("root"))
     unfrozen = await wiring.freezes.unfreeze(freeze.id, person("root"))
