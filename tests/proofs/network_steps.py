@@ -13,7 +13,7 @@ from sayso.records.decisions import DecisionRequest
 from sayso.records.events import find_break
 from sayso.records.items import ItemKind
 from sayso.records.run_state import seal_state
-from sayso.records.suspensions import Intent, RunEnd, RunRef, RunStatus, SuspensionRecord
+from sayso.records.suspensions import RunEnd, RunRef, RunStatus, SuspensionRecord
 from sayso.transitions.deciding import suspend
 from sayso.transitions.execution import Fence
 from service.desk.desk import Desk
@@ -25,7 +25,7 @@ from service.store.suspensions.saving import Saved, Suspensions
 from service.store.tenants import Connections, TenantStore
 from tests.proofs.indexes import expect_indexes, read_indexes
 from tests.proofs.proxies import Fault, Proxy
-from tests.sayso.samples import ask, person
+from tests.sayso.samples import ask, intent, person
 
 STATE = seal_state(b"{}")
 LEASE_MS = 30_000
@@ -130,18 +130,8 @@ async def prepare_redeem(network: Network) -> Call:
     approval = DecisionRequest(action="approve", digest=record.items[0].digest)
     await network.direct.decide(record.id, "i1", approval, person("ada"))
     fence = await lease(network, record)
-    intent = Intent(
-        item_id="i1",
-        call_id="call_0",
-        index=0,
-        tool="refund",
-        idempotency_key=f"{record.id}:i1",
-        idempotent=False,
-        attempt=1,
-        holder="w1",
-        begun_at_ms=0,
-    )
-    return lambda desk: desk.redeem(record.id, fence, (intent,), (), None)
+    started = intent(idempotency_key=f"{record.id}:i1")
+    return lambda desk: desk.redeem(record.id, fence, (started,), (), None)
 
 
 async def prepare_checkpoint(network: Network) -> Call:

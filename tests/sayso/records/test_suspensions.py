@@ -26,7 +26,7 @@ from sayso.transitions.execution import (
 )
 from sayso.transitions.table import LEGAL
 from sayso.transitions.timing import escalate, expire, remind
-from tests.sayso.samples import T0, ask, draft, person, word
+from tests.sayso.samples import T0, ask, draft, intent, person, word
 
 STATE = seal_state(b"{}")
 ENDED = (Status.RESUMED, Status.CANCELLED, Status.FAILED)
@@ -41,20 +41,7 @@ def _fence(record: SuspensionRecord, who: str) -> Fence:
 
 
 def _intents(record: SuspensionRecord) -> tuple[Intent, ...]:
-    return tuple(
-        Intent(
-            item_id=item.item_id,
-            call_id=item.call_id,
-            index=item.index,
-            tool="refund",
-            idempotency_key="k",
-            idempotent=False,
-            attempt=1,
-            holder="w1",
-            begun_at_ms=T0,
-        )
-        for item in record.items
-    )
+    return tuple(intent(item.item_id, item.index, call_id=item.call_id, idempotency_key="k") for item in record.items)
 
 
 VERBS: dict[str, Verb] = {

@@ -15,8 +15,8 @@ from sayso.runner.tools import tool
 from sayso.transitions.deciding import decide
 from sayso.transitions.execution import lease, redeem
 from tests.sayso.rule_builders import policy, rule
-from tests.sayso.samples import T0, ask, pending, person, word
-from tests.sayso.transitions.test_execution import FENCE, intent
+from tests.sayso.samples import T0, ask, intent, pending, person, word
+from tests.sayso.transitions.test_execution import FENCE
 
 ASKS = policy(rule("refunds", "request_approval", tool_name="refund"))
 SHUT_OUT = Revocations(inactive=frozenset({"ada"}))

@@ -9,7 +9,7 @@ from sayso.errors import DeadlinePassed, IllegalTransition, LeaseHeld, StaleAtte
 from sayso.records.decisions import Permit
 from sayso.records.events import Event, EventType
 from sayso.records.run_state import seal_state
-from sayso.records.suspensions import Change, Intent, RunEnd, RunStatus, Status, SuspensionRecord
+from sayso.records.suspensions import Change, RunEnd, RunStatus, Status, SuspensionRecord
 from sayso.transitions.deciding import cancel, decide, suspend
 from sayso.transitions.execution import (
     MAX_TRIES,
@@ -27,7 +27,7 @@ from sayso.transitions.execution import (
     suspend_again,
 )
 from sayso.transitions.permits import approved_args
-from tests.sayso.samples import T0, ask, draft, pending, person, types_of, word
+from tests.sayso.samples import T0, ask, draft, intent, pending, person, types_of, word
 
 FENCE = Fence("w1", 1, 30_000)
 STATE = seal_state(b"{}")
@@ -42,20 +42,6 @@ def decided(**fields: Any) -> SuspensionRecord:
 
 def leased(**fields: object) -> SuspensionRecord:
     return lease(decided(**fields), "w1", 30_000, T0).record
-
-
-def intent(item_id: str | None = "i1", index: int = 0) -> Intent:
-    return Intent(
-        item_id=item_id,
-        call_id=f"call_{index}",
-        index=index,
-        tool="refund",
-        idempotency_key=f"sus_1:{item_id}",
-        idempotent=False,
-        attempt=1,
-        holder="w1",
-        begun_at_ms=T0,
-    )
 
 
 def test_a_lease_gives_the_run_to_one_worker_for_a_while() -> None:

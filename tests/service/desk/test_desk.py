@@ -28,6 +28,7 @@ from service.store.keys import TenantKeys
 from service.store.runs.runs import Run, Runs
 from service.wiring import Wiring, assemble
 from tests.builders import ask, make_pending, make_running, person, run_ref, store_of
+from tests.sayso.samples import intent
 
 STATE = seal_state(b"{}")
 LEASE_MS = 30_000
@@ -232,18 +233,10 @@ async def test_a_run_that_ends_while_it_is_cancelled_is_said_to_have_ended(wirin
 # Workers and leases
 
 
-def intent(record: SuspensionRecord, fence: Fence) -> Intent:
-    return Intent(
-        item_id="i1" if record.items else None,
-        call_id="call_0",
-        index=0,
-        tool="refund",
-        idempotency_key=f"{record.id}:i1",
-        idempotent=False,
-        attempt=fence.attempt,
-        holder=fence.holder,
-        begun_at_ms=0,
-    )
+def intent_of(record: SuspensionRecord, fence: Fence) -> Intent:
+    item_id = "i1" if record.items else None
+    key = f"{record.id}:i1"
+    return intent(item_id, idempotency_key=key, attempt=fence.attempt, holder=fence.holder)
 
 
 async def test_the_calls_a_worker_knows_of_are_begun_with_its_lease(wiring: Wiring, desk: Desk) -> None:
@@ -251,7 +244,7 @@ async def test_the_calls_a_worker_knows_of_are_begun_with_its_lease(wiring: Wiri
     await desk.decide(record.id, "i1", word(record), person("anna"))
 
     def plan(one: SuspensionRecord, fence: Fence, _now_ms: int) -> tuple[Intent, ...]:
-        return (intent(one, fence),)
+        return (intent_of(one, fence),)
 
     taken = (await desk.lease(record.id, "w1", LEASE_MS, plan)).record
     assert taken.items[0].permit is not None
@@ -264,7 +257,7 @@ async def test_the_calls_a_worker_knows_of_are_begun_with_its_lease(wiring: Wiri
 async def test_plan_that_cannot_start_keeps_the_lease(wiring: Wiring, desk: Desk) -> None:
     record = await make_pending(wiring)
     await desk.decide(record.id, "i1", word(record, "deny"), person("anna"))
-    taken = await desk.lease(record.id, "w1", LEASE_MS, lambda one, fence, _: (intent(one, fence),))
+    taken = await desk.lease(record.id, "w1", LEASE_MS, lambda one, fence, _: (intent_of(one, fence),))
     assert (taken.record.status, taken.record.journal) == (Status.RESUMING, ())
     unplanned = await leased(wiring)
     assert unplanned[0].journal == ()
@@ -275,7 +268,7 @@ async def test_a_batch_is_saved_with_the_state_it_starts_from_and_begun_at_that_
 ) -> None:
     record, fence = await leased(wiring)
     state = seal_state(b'{"batch": 1}')
-    begun = (await desk.redeem(record.id, fence, (intent(record, fence),), (), state)).record
+    begun = (await desk.redeem(record.id, fence, (intent_of(record, fence),), (), state)).record
     assert (begun.state, [one.begun_at_ms for one in begun.journal]) == (state.ref, [begun.updated_at_ms])
     assert await wiring.runs.state(record.run.id, state.ref) == b'{"batch": 1}'
 

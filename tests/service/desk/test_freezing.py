@@ -7,27 +7,14 @@ import pytest
 from sayso.errors import Frozen, NotFound, Unavailable
 from sayso.records.decisions import DecisionRequest
 from sayso.records.freezes import Freeze
-from sayso.records.suspensions import Intent, Status
+from sayso.records.suspensions import Status
 from sayso.records.terms import RuleTerms
 from sayso.transitions.execution import Fence
 from service.desk.desk import Desk
 from service.wiring import Wiring, assemble
 from tests.builders import approve, ask, make_pending, make_running, person
+from tests.sayso.samples import intent
 from workers.clock.ticks import process_due, wake_unfrozen
-
-
-def intent(tool: str = "refund", item_id: str | None = "i1") -> Intent:
-    return Intent(
-        item_id=item_id,
-        call_id="call_0",
-        index=0,
-        tool=tool,
-        idempotency_key="k",
-        idempotent=False,
-        attempt=1,
-        holder="w1",
-        begun_at_ms=0,
-    )
 
 
 async def until_due(wiring: Wiring) -> None:
@@ -57,11 +44,11 @@ async def test_a_run_under_way_starts_nothing_that_is_frozen(wiring: Wiring) -> 
     fence = Fence("w1", 1, 30_000)
     freeze = await wiring.freezes.freeze("tool:look_up", "", person("root"))
     with pytest.raises(Frozen) as refused:
-        await wiring.desk.redeem(record.id, fence, (intent("look_up", None),), (), None)
+        await wiring.desk.redeem(record.id, fence, (intent(None, tool="look_up"),), (), None)
     assert refused.value.facts["tools"] == ["look_up"]
-    await wiring.desk.redeem(record.id, fence, (intent("refund", None),), (), None)
+    await wiring.desk.redeem(record.id, fence, (intent(None, tool="refund"),), (), None)
     await wiring.freezes.unfreeze(freeze.id, person("root"))
-    await wiring.desk.redeem(record.id, fence, (intent("look_up", None),), (), None)
+    await wiring.desk.redeem(record.id, fence, (intent(None, tool="look_up"),), (), None)
 
 
 async def test_other_process_reads_an_ended_freeze_before_it_refuses(wiring: Wiring) -> None:

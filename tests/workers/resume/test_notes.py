@@ -10,7 +10,7 @@ import pytest
 
 from sayso.records.suspensions import Intent
 from sayso.records.tool_calls import ToolResult
-from tests.sayso.transitions.test_execution import intent
+from tests.sayso.samples import intent
 from workers.resume import notes
 from workers.resume.notes import (
     FOLDER,

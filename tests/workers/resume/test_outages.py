@@ -8,7 +8,8 @@ from sayso.records.suspensions import Change, Intent, SuspensionRecord
 from sayso.transitions.execution import Fence, renew
 from service.store.suspensions.saving import Saved
 from service.wiring import Wiring
-from tests.sayso.transitions.test_execution import NOTE, intent
+from tests.sayso.samples import intent
+from tests.sayso.transitions.test_execution import NOTE
 from tests.workers.runs import start, trail
 from workers.resume.outages import next_step, through_outages
 

@@ -7,8 +7,8 @@ from sayso.transitions.deciding import cancel, decide, suspend
 from sayso.transitions.execution import checkpoint, lease, redeem, release, renew, settle, suspend_again
 from service.store.keys import TenantKeys
 from service.store.suspensions.commits import Commit, Idempotency, Room, build_commit, list_open
-from tests.sayso.samples import T0, ask, draft, person, word
-from tests.sayso.transitions.test_execution import DONE, FENCE, decided, intent, leased
+from tests.sayso.samples import T0, ask, draft, intent, person, word
+from tests.sayso.transitions.test_execution import DONE, FENCE, decided, leased
 
 KEYS = TenantKeys("default")
 STATE = seal_state(b"{}")
