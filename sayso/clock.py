@@ -4,6 +4,7 @@ All other code takes both as arguments. The desk uses the store server's TIME, n
 """
 
 import os
+import secrets
 import time
 import uuid
 from contextlib import suppress
@@ -42,6 +43,11 @@ def new_id(prefix: str) -> str:
 def new_secret() -> str:
     """Return 256 random bits as 64 hex digits, for keys and sessions."""
     return os.urandom(32).hex()
+
+
+def new_code(alphabet: str, length: int) -> str:
+    """Return random characters of the alphabet, for codes that people type."""
+    return "".join(secrets.choice(alphabet) for _ in range(length))
 
 
 def iso_utc(at_ms: int) -> str:

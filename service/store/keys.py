@@ -187,6 +187,38 @@ class TenantKeys:
         return f"{self.prefix}reviewers"
 
     @property
+    def groups(self) -> str:
+        """Groups by name."""
+        return f"{self.prefix}groups"
+
+    def groups_of(self, name: str) -> str:
+        """The names of a person's groups."""
+        return f"{self.prefix}groups-of:{name}"
+
+    @property
+    def contacts(self) -> str:
+        """Linked addresses by channel and address."""
+        return f"{self.prefix}contacts"
+
+    def contacts_of(self, name: str) -> str:
+        """The fields of a person's linked addresses in the contacts."""
+        return f"{self.prefix}contacts-of:{name}"
+
+    def contact_code(self, code_hash: str) -> str:
+        """The person who may link an address with a code."""
+        return f"{self.prefix}contact-code:{code_hash}"
+
+    @property
+    def preferences(self) -> str:
+        """Preferences by person."""
+        return f"{self.prefix}preferences"
+
+    @property
+    def absences(self) -> str:
+        """Absences by person."""
+        return f"{self.prefix}absences"
+
+    @property
     def api_keys(self) -> str:
         """Hashes of API keys by id."""
         return f"{self.prefix}api-keys"
