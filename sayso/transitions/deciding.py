@@ -31,6 +31,7 @@ from sayso.transitions.decision_checks import (
     check_reviewer,
     is_quorum_met,
     is_repeat,
+    keep_groups,
 )
 from sayso.transitions.table import check_step
 from sayso.transitions.timing import expire
@@ -77,6 +78,7 @@ def decide(record: SuspensionRecord, decision: Decision, now_ms: int, lost_ms: i
     if is_repeat(item, decision):
         return Change(record)
     check_decision(record, item, decision, "decide", now_ms - lost_ms)
+    decision = decision.model_copy(update={"by": keep_groups(item.terms, decision.by)})
     item = item.model_copy(update={"decisions": (*item.decisions, decision)})
     if is_quorum_met(item, decision):
         item = close_item(record, item, decision, now_ms)
@@ -97,7 +99,7 @@ def ask_again(record: SuspensionRecord, decision: Decision, draft: ItemDraft, no
     data: JsonObject = {
         "suspension_id": record.id,
         "item_id": item.item_id,
-        "by": decision.by.model_dump(mode="json"),
+        "by": keep_groups(item.terms, decision.by).model_dump(mode="json"),
         "rule_id": draft.rule_id,
         "reason": draft.prompt.reason,
         "deadline_at_ms": replacement.terms.deadline_at_ms,
@@ -141,7 +143,7 @@ def extend(record: SuspensionRecord, item_id: str, until_ms: int, by: Actor, now
         "suspension_id": record.id,
         "item_id": item_id,
         "deadline_at_ms": until_ms,
-        "by": by.model_dump(mode="json"),
+        "by": keep_groups(item.terms, by).model_dump(mode="json"),
     }
     extended = item.model_copy(update={"terms": terms, "digest": digest})
     return put_item(record, extended, (Event(type=EventType.DEADLINE_EXTENDED, data=data),), now_ms)

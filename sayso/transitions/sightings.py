@@ -9,6 +9,7 @@ from sayso.records.items import Item
 from sayso.records.suspensions import Change, SuspensionRecord
 from sayso.records.terms import FallbackAction
 from sayso.transitions.closing import put_item
+from sayso.transitions.decision_checks import is_named, keep_groups
 from sayso.transitions.table import check_step
 
 
@@ -27,7 +28,7 @@ def may_decide(record: SuspensionRecord, item: Item, by: Actor) -> bool:
     """Return whether this actor is one of the item's reviewers."""
     if by.kind is not ActorKind.HUMAN or (item.terms.no_self_approval and by.id == record.run.owner):
         return False
-    return not item.terms.reviewers or by.id in item.terms.reviewers
+    return is_named(item.terms, by)
 
 
 def see(record: SuspensionRecord, item_id: str, by: Actor, now_ms: int) -> Change:
@@ -38,6 +39,7 @@ def see(record: SuspensionRecord, item_id: str, by: Actor, now_ms: int) -> Chang
         return Change(record)
     if not needs_sight(record, item) or not may_decide(record, item, by):
         return Change(record)
+    by = keep_groups(item.terms, by)
     seen = item.model_copy(update={"seen_by": by, "seen_at_ms": now_ms})
     data = {"suspension_id": record.id, "item_id": item_id, "by": by.model_dump(mode="json")}
     return put_item(record, seen, (Event(type=EventType.ITEM_SEEN, data=data),), now_ms)

@@ -18,7 +18,7 @@ async def note_seen(
 
     Writes only where the fallback depends on it, at most once an item. An item that cannot be recorded is logged.
     """
-    by = caller.actor(channel)
+    by = caller.reviewer(channel)
     for item in record.items if record.status is Status.PENDING else ():
         if item_id not in (None, item.item_id) or not needs_sight(record, item) or not may_decide(record, item, by):
             continue

@@ -60,6 +60,18 @@ async def test_check_of_rules_tells_an_agent_nothing_of_people(world: World) -> 
     assert found["warnings"][0].startswith(WARNINGS[0])
 
 
+async def test_check_of_rules_knows_the_groups(world: World) -> None:
+    await world.wiring.groups.create("payments", ("anna",), (), "root")
+    text = DOUBTFUL.replace("[anna, dora, eve]", "['group:payments', 'group:ops']")
+    async with world.client("anna") as client:
+        found = (await client.post("/api/v1/policy/check", json={"text": text})).json()
+    told = [one for one in found["warnings"] if "group" in one or "approve" in one]
+    assert told == [
+        "rule refunds: there is no group 'ops'; create it, or correct the name",
+        "rule refunds: 2 must approve, but only 1 of the reviewers can decide; add reviewers, or lower quorum.approve",
+    ]
+
+
 async def test_doctor_tells_of_rules_in_force_that_cannot_work(world: World) -> None:
     await make_eve(world)
     assert world.wiring.settings.policy is not None
