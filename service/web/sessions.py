@@ -15,7 +15,7 @@ from service.settings import Settings
 from service.wiring import Process, Wiring
 
 _PAGES = re.compile(
-    r"/(?:|decided|runs|runs/[\w-]+(?:/cancel)?|freezes|account|items/[\w-]+/[\w-]+)(?:\?[\w=&%.+-]*)?", re.ASCII
+    r"/(?:|decided|runs|runs/[\w-]+(?:/cancel)?|freezes|account|groups|items/[\w-]+/[\w-]+)(?:\?[\w=&%.+-]*)?", re.ASCII
 )
 """Pages that a sign-in may redirect to; others redirect to the inbox."""
 
