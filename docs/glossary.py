@@ -14,8 +14,9 @@ from sayso.timeline import merging
 from sayso.transitions import due, execution, table
 from service.desk import desk
 from service.operations import diagnostics
-from service.store import contacts, duty, groups, keys
+from service.store import keys
 from service.store.connection import pipeline, watch
+from service.store.directory import contacts, duty, groups
 from service.store.runs import external_events, runs
 from service.store.suspensions import commits, schedule
 from workers import resumers

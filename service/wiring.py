@@ -25,11 +25,11 @@ from service.store.attempts import Attempts
 from service.store.connection.connecting import connect
 from service.store.connection.faults import show_address
 from service.store.connection.watch import Watch
-from service.store.contacts import ContactStore
 from service.store.deliveries import Deliveries
-from service.store.duty import DutyStore
+from service.store.directory.contacts import ContactStore
+from service.store.directory.duty import DutyStore
+from service.store.directory.groups import GroupStore
 from service.store.freezes import FreezeStore
-from service.store.groups import GroupStore
 from service.store.idempotency import Replays
 from service.store.inspection import Inspections
 from service.store.instances import Instance, Instances

@@ -110,7 +110,7 @@ def is_named(terms: Terms, by: Actor) -> bool:
 
 def keep_groups(terms: Terms, by: Actor) -> Actor:
     """Return the actor with only those groups that the terms need to name this person."""
-    kept = () if not terms.reviewers or by.id in terms.reviewers else _find_groups(terms, by)
+    kept = () if by.id in terms.reviewers else _find_groups(terms, by)
     return by if kept == by.groups else by.model_copy(update={"groups": kept})
 
 

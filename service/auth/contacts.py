@@ -9,7 +9,7 @@ from sayso.clock import new_code, now_ms
 from sayso.errors import InvalidInput, NotFound
 from service.auth.reviewers import hash_token
 from service.store.attempts import Allowance, Attempts
-from service.store.contacts import Contact, ContactStore
+from service.store.directory.contacts import Contact, ContactStore
 from service.store.people import People
 
 CODE_ALPHABET = "ABCDEFGHJKMNPQRSTVWXYZ23456789"

@@ -5,7 +5,7 @@ import structlog
 from sayso.clock import iso_utc, new_id, now_ms
 from sayso.errors import Conflict, InvalidInput, NotFound
 from service.auth.groups import check_working_hours
-from service.store.duty import MOST_ABSENCES, Absence, DutyStore, Preferences
+from service.store.directory.duty import MOST_ABSENCES, Absence, DutyStore, Preferences
 from service.store.people import People
 
 LONGEST_ABSENCE_MS = 400 * 86_400_000

@@ -8,8 +8,8 @@ from sayso.clock import now_ms
 from sayso.errors import Conflict, InvalidInput, NotAllowed, NotFound
 from service.auth.reviewers import NAME_PATTERN, NAME_RULE, refuse_our_names
 from service.duty.calendars import check_country
-from service.store.duty import WorkingHours
-from service.store.groups import Group, GroupStore
+from service.store.directory.duty import WorkingHours
+from service.store.directory.groups import Group, GroupStore
 from service.store.people import People
 
 MOST_GROUPS = 500

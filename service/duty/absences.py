@@ -2,7 +2,7 @@
 
 from collections.abc import Collection, Iterable
 
-from service.store.duty import Absence
+from service.store.directory.duty import Absence
 
 
 def find_absence(absences: Iterable[Absence], person: str, at_ms: int) -> Absence | None:

@@ -9,7 +9,8 @@ from datetime import UTC, date, datetime, timedelta
 from zoneinfo import ZoneInfo
 
 from service.duty.calendars import is_holiday
-from service.store.duty import WEEKDAYS, Hours, Preferences, WorkingHours
+from service.store.directory.duty import WEEKDAYS, Hours, Preferences, WorkingHours
+from service.store.directory.groups import Group
 
 FURTHEST_DAYS = 400
 """How far ahead working hours are searched: every yearly holiday occurs within it."""
@@ -48,6 +49,13 @@ def next_working_ms(working: WorkingHours, now_ms: int) -> int | None:
         if max(start_ms, now_ms) < end_ms and not is_holiday(working.country, working.subdivision, day):
             return max(start_ms, now_ms)
     return None
+
+
+def find_working_hours(preferences: Preferences, group: Group | None) -> WorkingHours | None:
+    """Return the hours of a person who is asked as a member of a group, if any; None for no fixed hours."""
+    if preferences.working_hours is not None:
+        return preferences.working_hours
+    return group.working_hours if group is not None else None
 
 
 def _days_from(now_ms: int, zone: ZoneInfo, count: int) -> Iterator[date]:

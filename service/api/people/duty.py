@@ -10,7 +10,7 @@ from service.api.routing.dependencies import Admin, Parts, Person, ReviewerName
 from service.api.routing.routes import SignedInRoute
 from service.api.views.base import RequestBody, SentTimestamp, Timestamp, View
 from service.http.openapi import WRITES, problems
-from service.store.duty import Absence, Preferences
+from service.store.directory.duty import Absence, Preferences
 from service.wiring import Wiring
 
 account = APIRouter(prefix="/account", tags=["duty"], route_class=SignedInRoute)

@@ -11,7 +11,7 @@ from service.api.routing.routes import SignedInRoute
 from service.api.views.base import RequestBody, Timestamp, View
 from service.auth.groups import MOST_MEMBERS
 from service.http.openapi import WRITES, problems
-from service.store.duty import WorkingHours
+from service.store.directory.duty import WorkingHours
 
 router = APIRouter(prefix="/groups", tags=["groups"], route_class=SignedInRoute)
 

@@ -9,7 +9,7 @@ from fastapi.responses import RedirectResponse, Response
 from pydantic import ValidationError
 
 from sayso.errors import InvalidInput, SaysoError
-from service.store.duty import Preferences
+from service.store.directory.duty import Preferences
 from service.web.form_posts import Post, check_session, read_form
 from service.web.people.accounts import show_again
 from service.web.people.hours import read_hours, read_working_hours

@@ -10,7 +10,7 @@ from fastapi.responses import RedirectResponse, Response
 from sayso.errors import SaysoError
 from service.auth.groups import may_edit
 from service.auth.reviewers import require_role
-from service.store.groups import Group
+from service.store.directory.groups import Group
 from service.web.errors import show_page_again
 from service.web.form_posts import Post, check_session, describe_refusal, read_form
 from service.web.pages import show

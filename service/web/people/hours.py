@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from pydantic import ValidationError
 
 from sayso.errors import InvalidInput
-from service.store.duty import WEEKDAYS, Hours, Preferences, WorkingHours
+from service.store.directory.duty import WEEKDAYS, Hours, Preferences, WorkingHours
 from service.web.form_posts import Post
 
 

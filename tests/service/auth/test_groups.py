@@ -6,7 +6,7 @@ import pytest
 from structlog.testing import capture_logs
 
 from sayso.errors import Conflict, InvalidInput, NotAllowed, NotFound
-from service.store.duty import WorkingHours
+from service.store.directory.duty import WorkingHours
 from service.wiring import Wiring
 from tests.builders import make_person
 

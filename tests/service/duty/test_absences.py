@@ -4,7 +4,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from service.duty.absences import absent_delegate, find_absence, list_represented
-from service.store.duty import Absence
+from service.store.directory.duty import Absence
 
 NOW = 1_000
 PEOPLE = ["anna", "ben", "carla", "dora", "eve"]

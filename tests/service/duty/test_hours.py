@@ -8,8 +8,9 @@ from hypothesis import settings as examples
 from hypothesis import strategies as st
 from pydantic import ValidationError
 
-from service.duty.hours import is_quiet, is_working, next_awake_ms, next_working_ms
-from service.store.duty import WEEKDAYS, Hours, Preferences, WorkingHours
+from service.duty.hours import find_working_hours, is_quiet, is_working, next_awake_ms, next_working_ms
+from service.store.directory.duty import WEEKDAYS, Hours, Preferences, WorkingHours
+from service.store.directory.groups import Group
 
 MINUTE_MS = 60_000
 ZONES = ["UTC", "Europe/Berlin", "America/New_York", "Asia/Kathmandu", "Australia/Lord_Howe", "Pacific/Apia"]
@@ -94,6 +95,14 @@ def test_next_working_ms_in_a_part_of_a_country() -> None:
     epiphany = at("2026-01-06T10:00")
     assert is_working(WorkingHours(country="DE", subdivision="BE"), epiphany)
     assert not is_working(WorkingHours(country="DE", subdivision="BY"), epiphany)
+
+
+def test_find_working_hours_of_person_before_group() -> None:
+    own, shared = WorkingHours(time_zone="Asia/Kathmandu"), WorkingHours(country="DE")
+    group = Group(name="ops", working_hours=shared, created_at_ms=0)
+    assert find_working_hours(Preferences(working_hours=own), group) == own
+    assert find_working_hours(Preferences(), group) == shared
+    assert find_working_hours(Preferences(), None) is None
 
 
 @pytest.mark.parametrize(

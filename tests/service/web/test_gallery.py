@@ -8,7 +8,7 @@ from playwright.sync_api import Page, ViewportSize, expect
 
 from sayso.canonical_json import JsonObject
 from sayso.clock import now_ms
-from service.store.duty import Hours, Preferences, WorkingHours
+from service.store.directory.duty import Hours, Preferences, WorkingHours
 from service.wiring import Wiring
 from tests.browser import DESKTOP, PHONE
 from tests.service.web.reading import read_to_the_end

@@ -7,7 +7,7 @@ import pytest
 from sayso.clock import now_ms
 from sayso.sentences.times import describe_clock
 from service.settings import Settings
-from service.store.duty import Preferences
+from service.store.directory.duty import Preferences
 from tests.service.web.sites import add_people, visit
 
 DAY = timedelta(days=1) // timedelta(milliseconds=1)

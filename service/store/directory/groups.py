@@ -6,7 +6,7 @@ from pydantic import BaseModel, ConfigDict
 from redis.asyncio.client import Pipeline
 
 from service.store.connection.connecting import translated
-from service.store.duty import WorkingHours
+from service.store.directory.duty import WorkingHours
 from service.store.tenants import TenantStore
 
 
